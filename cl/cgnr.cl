@@ -1,0 +1,379 @@
+// Regularised CGNR in two launches per iteration, for matrices stored by rows and COLUMNS right-hand sides at once.
+// Source: stock-koch-2009, table 1; the derivation of alpha and beta is in src/solver/cgnr.rs.
+//
+//   minimise  |A x - b|^2 / 2 + R(x),   s = A'r - F(x, x) = -gradient,   r = b - A x
+//   F(x, v) = tikhonov v + sum over neighbours of (smooth + tv phi(x)) (v - v_neighbour) + box (v - bound) where x
+//             is out of bounds;   phi = 1 / sqrt(|difference of x|^2 + epsilon^2)   (lagged diffusivity)
+//
+// cgnr_forward:   beta;   d = s + beta d   formed as it is read;   q = A d;   sums of q.q and d.F(x, d)
+// cgnr_backward:  alpha;  r -= alpha q and x += alpha d formed as they are read;   s = A'r - F(x, x);   sums of s.s,
+//                 s.s_old, s.d and r.r
+// What other groups still read is written to a second buffer, and the two change places every iteration.
+//
+// Required macro: EDGES, 0 no neighbour terms, 1 smoothness, 2 smoothness and total variation.
+
+typedef struct {
+    uint rows, row_chunk, row_groups; // of A
+    uint cols, col_chunk, col_groups;
+    uint width;                       // of the image, 0 if there are no neighbour terms
+    uint stride;                      // of ELLPACK-R
+} shape_t;
+
+#define RR 0           // written by cgnr_forward: r.r, s.s, s.d, beta
+#define SS 1
+#define GD 2
+#define BETA 3
+#define LAST_GD 4      // written by cgnr_backward: s.d, alpha
+#define ALPHA 5
+#define RESIDUAL_LIMIT 6
+#define GRADIENT_LIMIT 7
+#define GRADIENT_RATIO 8
+#define TIKHONOV 9
+#define SMOOTH 10
+#define VARIATION 11
+#define EPSILON2 12
+#define BOX 13
+#define LOWER 14
+#define UPPER 15
+#define CONTROL 16
+#define STOP 0         // written by cgnr_forward
+#define ITERATION 1
+#define LAST_STOP 2    // written by cgnr_backward
+#define NEXT_ITERATION 3
+#define MAX_ITERATIONS 4
+#define HISTORY_MASK 5
+#define STATUS 6
+
+#define RUNNING 0
+#define CONVERGED 1
+#define ITERATIONS_DONE 2
+#define INDEFINITE 3
+#define BREAKDOWN 4
+#define NOT_FINITE 5
+#define GRADIENT_CONVERGED 6
+
+// Where the chunk sums of column c lie in `sums`: q.q and r.r by rows of A, the others by columns.
+uint qq_run(shape_t shape, uint c) { return c * shape.row_groups; }
+uint rr_run(shape_t shape, uint c) { return (COLUMNS + c) * shape.row_groups; }
+uint col_run(shape_t shape, uint quantity, uint c)
+{
+    return 2 * COLUMNS * shape.row_groups + (quantity * COLUMNS + c) * shape.col_groups;
+}
+uint df_run(shape_t shape, uint c) { return col_run(shape, 0, c); }
+uint ss_run(shape_t shape, uint c) { return col_run(shape, 1, c); }
+uint so_run(shape_t shape, uint c) { return col_run(shape, 2, c); }
+uint sd_run(shape_t shape, uint c) { return col_run(shape, 3, c); }
+
+int all_stopped(__global const int* status, uint which)
+{
+    for (uint c = 0; c < COLUMNS; ++c)
+        if (status[c * STATUS + which] == RUNNING) return 0;
+    return 1;
+}
+
+real_t violated_bound(real_t x, __global const acc_t* weights, int* violated)
+{
+    const real_t lower = acc_to_real(weights[LOWER]);
+    const real_t upper = acc_to_real(weights[UPPER]);
+    *violated = x < lower || x > upper;
+    return x < lower ? lower : upper;
+}
+
+acc_t edge(real_t here, real_t there, real_t phi, __global const acc_t* weights)
+{
+    acc_t weight = weights[SMOOTH];
+    if (EDGES == 2) weight = acc_add(weight, acc_mul(weights[VARIATION], acc_real(phi)));
+    return acc_mul(weight, acc_real(here - there));
+}
+
+real_t diffusivity(real_t here, real_t right, real_t down, __global const acc_t* weights)
+{
+    const real_t dx = right - here;
+    const real_t dy = down - here;
+    const acc_t square = acc_add(acc_add(acc_product(dx, dx), acc_product(dy, dy)), weights[EPSILON2]);
+    return acc_to_real(acc_div(acc_real(1), acc_sqrt(square)));
+}
+
+// q = A d for the rows of one chunk, with the chunk sums of q.q.
+void forward_rows(const shape_t shape, uint group, const matrix_t* matrix, const vector_t* direction,
+                  __global real_t* q, __global acc_t* sums, __local acc_t* scratch)
+{
+    const size_t first = group * (size_t)shape.row_chunk;
+    const size_t last = min(first + shape.row_chunk, (size_t)shape.rows);
+    for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
+        const size_t i = base + get_local_id(0) / ROW_LANES;
+        acc_t sum[COLUMNS];
+        row_sum(sum, matrix, direction, i, i < last, scratch);
+        if (i < last && get_local_id(0) % ROW_LANES == 0)
+            for (uint c = 0; c < COLUMNS; ++c) q[i * COLUMNS + c] = acc_to_real(sum[c]);
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+    for (uint c = 0; c < COLUMNS; ++c) {
+        const acc_t sum = chunk_dot(q, q, first, last, c, scratch);
+        if (get_local_id(0) == 0) sums[qq_run(shape, c) + group] = sum;
+    }
+}
+
+// d = s + beta d_old for the pixels of one chunk, with the chunk sums of d.F(x, d).
+void forward_pixels(const shape_t shape, uint group, const vector_t* direction, __global const real_t* x,
+                    __global const real_t* phi, __global real_t* d_new, __global const acc_t* control,
+                    __global acc_t* sums, __local acc_t* scratch)
+{
+    const size_t first = group * (size_t)shape.col_chunk;
+    const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
+    for (uint c = 0; c < COLUMNS; ++c) {
+        __global const acc_t* weights = control + c * CONTROL;
+        acc_t lane[ITEM_LANES];
+        for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
+        for (size_t block = first; block < last; block += LANES)
+            for (uint j = 0; j < ITEM_LANES; ++j) {
+                const uint l = get_local_id(0) + j * WG;
+                const size_t i = block + l;
+                if (l >= LANES || i >= last) continue;
+                const real_t here = vector_at(direction, i, c);
+                d_new[i * COLUMNS + c] = here;
+                acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
+                if (EDGES > 0) {
+                    const uint column = i % shape.width;
+                    const real_t mine = EDGES == 2 ? phi[i * COLUMNS + c] : 0;
+                    if (column + 1 < shape.width)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i + 1, c), mine, weights));
+                    if (i + shape.width < shape.cols)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i + shape.width, c), mine, weights));
+                    if (column > 0)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i - 1, c),
+                                                EDGES == 2 ? phi[(i - 1) * COLUMNS + c] : 0, weights));
+                    if (i >= shape.width)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i - shape.width, c),
+                                                EDGES == 2 ? phi[(i - shape.width) * COLUMNS + c] : 0, weights));
+                }
+                int violated;
+                violated_bound(x[i * COLUMNS + c], weights, &violated);
+                if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here)));
+                lane[j] = acc_add(lane[j], acc_mul(acc_real(here), sum));
+            }
+        const acc_t sum = group_fold(lane, ITEM_LANES, LANES, scratch);
+        if (get_local_id(0) == 0) sums[df_run(shape, c) + group] = sum;
+    }
+}
+
+// Group 0 tests and records; groups 1 .. row_groups own rows of A; the others own pixels.
+// Bytes: A once; s and d_old read, d_new and q written; phi and x read where F uses them.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,
+                  __global const real_t* restrict values, __global const real_t* restrict s,
+                  __global const real_t* restrict d_old, __global const real_t* restrict x,
+                  __global const real_t* restrict phi, __global real_t* restrict d_new, __global real_t* q,
+                  __global acc_t* sums, __global acc_t* control, __global int* status, __global acc_t* history)
+{
+    __local acc_t scratch[WG];
+    const int tester = get_group_id(0) == 0;
+    const int writer = tester && get_local_id(0) == 0;
+    const int done = all_stopped(status, LAST_STOP);
+    vector_t direction;
+    direction.u = s;
+    direction.v = d_old;
+    for (uint c = 0; c < COLUMNS; ++c) {
+        __global acc_t* mine = control + c * CONTROL;
+        int stop = status[c * STATUS + LAST_STOP];
+        const int iteration = status[c * STATUS + NEXT_ITERATION];
+        direction.scale[c] = 0;
+        if (!done) {
+            const acc_t ss = fold_sums(sums + ss_run(shape, c), shape.col_groups, scratch);
+            const acc_t so = fold_sums(sums + so_run(shape, c), shape.col_groups, scratch);
+            const acc_t sd = fold_sums(sums + sd_run(shape, c), shape.col_groups, scratch);
+            acc_t beta = acc_real(0);
+            if (iteration > 0) beta = acc_div(acc_sub(ss, so), mine[LAST_GD]);
+            if (!acc_less(acc_real(0), beta)) beta = acc_real(0);
+            acc_t gd = acc_add(ss, acc_mul(beta, sd));
+            if (!acc_less(acc_real(0), gd)) {
+                beta = acc_real(0);
+                gd = ss;
+            }
+            direction.scale[c] = acc_to_real(beta);
+            if (tester) {
+                const acc_t rr = fold_sums(sums + rr_run(shape, c), shape.row_groups, scratch);
+                if (stop == RUNNING) {
+                    if (!acc_finite(ss) || !acc_finite(rr)) stop = NOT_FINITE;
+                    else if (!acc_less(mine[RESIDUAL_LIMIT], rr)) stop = CONVERGED;
+                    else if (!acc_less(mine[GRADIENT_LIMIT], ss)) stop = GRADIENT_CONVERGED;
+                    else if (!acc_less(acc_mul(mine[GRADIENT_RATIO], rr), ss)) stop = GRADIENT_CONVERGED;
+                    else if (iteration >= status[c * STATUS + MAX_ITERATIONS]) stop = ITERATIONS_DONE;
+                    if (writer) {
+                        const uint at = ((iteration & status[c * STATUS + HISTORY_MASK]) * COLUMNS + c) * 2;
+                        history[at] = rr;
+                        history[at + 1] = ss;
+                    }
+                }
+                if (writer) {
+                    mine[RR] = rr;
+                    mine[SS] = ss;
+                    mine[GD] = gd;
+                    mine[BETA] = beta;
+                }
+            }
+        }
+        if (writer) {
+            status[c * STATUS + STOP] = stop;
+            status[c * STATUS + ITERATION] = iteration;
+        }
+    }
+    if (done || tester) return;
+    const uint group = get_group_id(0) - 1;
+    if (group < shape.row_groups) {
+        const matrix_t matrix = {rows, indices, values, shape.stride};
+        forward_rows(shape, group, &matrix, &direction, q, sums, scratch);
+    } else {
+        forward_pixels(shape, group - shape.row_groups, &direction, x, phi, d_new, control, sums, scratch);
+    }
+}
+
+// x_new = x + alpha d, phi of it, s_new = A'r_new - F(x_new, x_new) for the pixels of one chunk, with its sums.
+void backward_pixels(const shape_t shape, uint group, const matrix_t* transposed, const vector_t* residual,
+                     const vector_t* image, const int* stopped, __global const real_t* d, __global const real_t* s,
+                     __global real_t* x_new, __global real_t* s_new, __global real_t* phi,
+                     __global const acc_t* control, __global acc_t* sums, __local acc_t* scratch)
+{
+    const size_t first = group * (size_t)shape.col_chunk;
+    const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
+    for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
+        const size_t i = base + get_local_id(0) / ROW_LANES;
+        acc_t sum[COLUMNS];
+        row_sum(sum, transposed, residual, i, i < last, scratch);
+        if (i < last && get_local_id(0) % ROW_LANES == 0)
+            for (uint c = 0; c < COLUMNS; ++c) s_new[i * COLUMNS + c] = acc_to_real(sum[c]);
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+    for (uint c = 0; c < COLUMNS; ++c) {
+        __global const acc_t* weights = control + c * CONTROL;
+        acc_t ss[ITEM_LANES], so[ITEM_LANES], sd[ITEM_LANES];
+        for (uint j = 0; j < ITEM_LANES; ++j) ss[j] = so[j] = sd[j] = acc_real(0);
+        for (size_t block = first; block < last; block += LANES)
+            for (uint j = 0; j < ITEM_LANES; ++j) {
+                const uint l = get_local_id(0) + j * WG;
+                const size_t i = block + l;
+                if (l >= LANES || i >= last) continue;
+                const size_t at = i * COLUMNS + c;
+                const real_t here = vector_at(image, i, c);
+                // x + 0 d would lose the sign of a zero: a stopped column keeps its bits.
+                x_new[at] = stopped[c] ? image->u[at] : here;
+                acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
+                if (EDGES > 0) {
+                    const uint column = i % shape.width;
+                    const int has_right = column + 1 < shape.width;
+                    const int has_down = i + shape.width < shape.cols;
+                    const real_t right = has_right ? vector_at(image, i + 1, c) : here;
+                    const real_t down = has_down ? vector_at(image, i + shape.width, c) : here;
+                    const real_t mine = EDGES == 2 ? diffusivity(here, right, down, weights) : 0;
+                    if (EDGES == 2) phi[at] = mine;
+                    if (has_right) sum = acc_add(sum, edge(here, right, mine, weights));
+                    if (has_down) sum = acc_add(sum, edge(here, down, mine, weights));
+                    if (column > 0) {
+                        const real_t left = vector_at(image, i - 1, c);
+                        const real_t below = EDGES == 2 && has_down ? vector_at(image, i - 1 + shape.width, c) : left;
+                        const real_t theirs = EDGES == 2 ? diffusivity(left, here, below, weights) : 0;
+                        sum = acc_add(sum, edge(here, left, theirs, weights));
+                    }
+                    if (i >= shape.width) {
+                        const real_t up = vector_at(image, i - shape.width, c);
+                        const real_t beside = EDGES == 2 && has_right ? vector_at(image, i - shape.width + 1, c) : up;
+                        const real_t theirs = EDGES == 2 ? diffusivity(up, beside, here, weights) : 0;
+                        sum = acc_add(sum, edge(here, up, theirs, weights));
+                    }
+                }
+                int violated;
+                const real_t bound = violated_bound(here, weights, &violated);
+                if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here - bound)));
+                const real_t next = acc_to_real(acc_sub(acc_real(s_new[at]), sum));
+                s_new[at] = next;
+                ss[j] = acc_add(ss[j], acc_product(next, next));
+                so[j] = acc_add(so[j], acc_product(next, s[at]));
+                sd[j] = acc_add(sd[j], acc_product(next, d[at]));
+            }
+        const acc_t ss_sum = group_fold(ss, ITEM_LANES, LANES, scratch);
+        const acc_t so_sum = group_fold(so, ITEM_LANES, LANES, scratch);
+        const acc_t sd_sum = group_fold(sd, ITEM_LANES, LANES, scratch);
+        if (get_local_id(0) == 0) {
+            sums[ss_run(shape, c) + group] = ss_sum;
+            sums[so_run(shape, c) + group] = so_sum;
+            sums[sd_run(shape, c) + group] = sd_sum;
+        }
+    }
+}
+
+// r_new = r - alpha q for the rows of one chunk, with the chunk sums of r.r.
+void backward_rows(const shape_t shape, uint group, const vector_t* residual, const int* stopped,
+                   __global real_t* r_new, __global acc_t* sums, __local acc_t* scratch)
+{
+    const size_t first = group * (size_t)shape.row_chunk;
+    const size_t last = min(first + shape.row_chunk, (size_t)shape.rows);
+    for (uint c = 0; c < COLUMNS; ++c) {
+        acc_t lane[ITEM_LANES];
+        for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
+        for (size_t block = first; block < last; block += LANES)
+            for (uint j = 0; j < ITEM_LANES; ++j) {
+                const uint l = get_local_id(0) + j * WG;
+                const size_t i = block + l;
+                if (l >= LANES || i >= last) continue;
+                const size_t at = i * COLUMNS + c;
+                const real_t next = stopped[c] ? residual->u[at] : vector_at(residual, i, c);
+                r_new[at] = next;
+                lane[j] = acc_add(lane[j], acc_product(next, next));
+            }
+        const acc_t sum = group_fold(lane, ITEM_LANES, LANES, scratch);
+        if (get_local_id(0) == 0) sums[rr_run(shape, c) + group] = sum;
+    }
+}
+
+// Groups 0 .. col_groups own pixels, the others rows of A. An iteration of -1 starts a solve: alpha is 0.
+// Bytes: A' once; r, q, x, d, s read; r_new, x_new, s_new written; phi written where F uses it.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,
+                   __global const real_t* restrict values, __global const real_t* restrict r,
+                   __global const real_t* restrict q, __global const real_t* restrict x,
+                   __global const real_t* restrict d, __global const real_t* restrict s,
+                   __global real_t* restrict r_new, __global real_t* restrict x_new, __global real_t* s_new,
+                   __global real_t* restrict phi, __global acc_t* sums, __global acc_t* control, __global int* status)
+{
+    __local acc_t scratch[WG];
+    const int writer = get_group_id(0) == 0 && get_local_id(0) == 0;
+    const int done = all_stopped(status, STOP);
+    int stopped[COLUMNS];
+    vector_t residual, image;
+    residual.u = r;
+    residual.v = q;
+    image.u = x;
+    image.v = d;
+    for (uint c = 0; c < COLUMNS; ++c) {
+        __global acc_t* mine = control + c * CONTROL;
+        int stop = status[c * STATUS + STOP];
+        const int iteration = status[c * STATUS + ITERATION];
+        acc_t alpha = acc_real(0);
+        if (!done && stop == RUNNING && iteration >= 0) {
+            const acc_t qq = fold_sums(sums + qq_run(shape, c), shape.row_groups, scratch);
+            const acc_t curvature = acc_add(qq, fold_sums(sums + df_run(shape, c), shape.col_groups, scratch));
+            if (!acc_finite(curvature)) stop = NOT_FINITE;
+            else if (acc_less(curvature, acc_real(0))) stop = INDEFINITE;
+            else if (!acc_less(acc_real(0), curvature)) stop = BREAKDOWN;
+            else alpha = acc_div(mine[GD], curvature);
+            if (stop == RUNNING && !acc_finite(alpha)) stop = NOT_FINITE;
+        }
+        stopped[c] = stop != RUNNING;
+        image.scale[c] = stopped[c] ? 0 : acc_to_real(alpha);
+        residual.scale[c] = -image.scale[c];
+        if (writer) {
+            mine[LAST_GD] = mine[GD];
+            mine[ALPHA] = alpha;
+            status[c * STATUS + LAST_STOP] = stop;
+            status[c * STATUS + NEXT_ITERATION] = stop == RUNNING ? iteration + 1 : iteration;
+        }
+    }
+    if (done) return;
+    if (get_group_id(0) < shape.col_groups) {
+        const matrix_t transposed = {rows, indices, values, shape.stride};
+        backward_pixels(shape, get_group_id(0), &transposed, &residual, &image, stopped, d, s, x_new, s_new, phi,
+                        control, sums, scratch);
+    } else {
+        backward_rows(shape, get_group_id(0) - shape.col_groups, &residual, stopped, r_new, sums, scratch);
+    }
+}

@@ -1,0 +1,166 @@
+// Heads every program: number types, wide sums and the reduction tree of the numerics contract.
+//
+// Required macros:
+//   REAL   float or double, the type of vectors and matrices
+//   PAIR   0: sums are kept in double; 1: in an unevaluated pair of floats (devices without double)
+//   WG     work-items of a work-group, a power of two
+//   LANES  virtual lanes of a reduction chunk, a power of two up to 1024
+// The twin of the wide sums is src/accumulator.rs: the two must agree operation for operation.
+
+#pragma OPENCL FP_CONTRACT OFF
+#if !PAIR
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+typedef REAL real_t;
+typedef uint index_t;
+
+#if PAIR
+typedef float2 acc_t;
+
+acc_t two_sum(float a, float b)
+{
+    const float sum = a + b;
+    const float part = sum - a;
+    return (acc_t)(sum, (a - (sum - part)) + (b - part));
+}
+
+acc_t quick_two_sum(float a, float b)
+{
+    const float sum = a + b;
+    return (acc_t)(sum, b - (sum - a));
+}
+
+acc_t acc_real(real_t value) { return (acc_t)(value, 0.0f); }
+
+acc_t acc_product(real_t a, real_t b)
+{
+    const float high = a * b;
+    return (acc_t)(high, fma(a, b, -high));
+}
+
+acc_t acc_add(acc_t a, acc_t b)
+{
+    acc_t sum = two_sum(a.x, b.x);
+    const acc_t tail = two_sum(a.y, b.y);
+    sum = quick_two_sum(sum.x, sum.y + tail.x);
+    return quick_two_sum(sum.x, sum.y + tail.y);
+}
+
+acc_t acc_sub(acc_t a, acc_t b) { return acc_add(a, -b); }
+
+acc_t acc_mul(acc_t a, acc_t b)
+{
+    const acc_t product = acc_product(a.x, b.x);
+    return quick_two_sum(product.x, product.y + (a.x * b.y + a.y * b.x));
+}
+
+int acc_less(acc_t a, acc_t b) { return a.x < b.x || (a.x == b.x && a.y < b.y); }
+int acc_nan(acc_t a) { return isnan(a.x); }
+int acc_finite(acc_t a) { return isfinite(a.x) && isfinite(a.y); }
+real_t acc_to_real(acc_t a) { return a.x; }
+acc_t acc_scaled(acc_t a, int exponent) { return (acc_t)(ldexp(a.x, exponent), ldexp(a.y, exponent)); }
+
+// A reciprocal by Newton's iteration, then two corrections: native division rounds differently between devices.
+acc_t acc_div(acc_t a, acc_t b)
+{
+    if (b.x == 0.0f || !isfinite(b.x) || !isfinite(a.x)) return (acc_t)(NAN, 0.0f);
+    const int shift = ilogb(b.x);
+    const acc_t divisor = acc_scaled(b, -shift);
+    const float magnitude = fabs(divisor.x);
+    float reciprocal = 1.4117647f - 0.47058824f * magnitude;
+    for (int i = 0; i < 4; ++i) reciprocal = fma(reciprocal, fma(-magnitude, reciprocal, 1.0f), reciprocal);
+    if (divisor.x < 0.0f) reciprocal = -reciprocal;
+    acc_t quotient = acc_real(a.x * reciprocal);
+    for (int i = 0; i < 2; ++i) {
+        const acc_t rest = acc_sub(a, acc_mul(quotient, divisor));
+        quotient = acc_add(quotient, acc_real(rest.x * reciprocal));
+    }
+    return acc_scaled(quotient, -shift);
+}
+
+acc_t acc_sqrt(acc_t a)
+{
+    if (a.x == 0.0f) return acc_real(0.0f);
+    if (!isfinite(a.x) || a.x < 0.0f) return (acc_t)(NAN, 0.0f);
+    const int shift = ilogb(a.x) & ~1;
+    const acc_t value = acc_scaled(a, -shift);
+    float inverse = 1.18f - 0.2f * value.x;
+    for (int i = 0; i < 6; ++i) inverse = inverse * (1.5f - (0.5f * value.x) * (inverse * inverse));
+    acc_t root = acc_real(value.x * inverse);
+    for (int i = 0; i < 2; ++i) {
+        const acc_t rest = acc_sub(value, acc_mul(root, root));
+        root = acc_add(root, acc_real((0.5f * inverse) * rest.x));
+    }
+    return acc_scaled(root, shift / 2);
+}
+#else
+typedef double acc_t;
+
+acc_t acc_real(real_t value) { return (double)value; }
+acc_t acc_product(real_t a, real_t b) { return (double)a * (double)b; }
+acc_t acc_add(acc_t a, acc_t b) { return a + b; }
+acc_t acc_sub(acc_t a, acc_t b) { return a - b; }
+acc_t acc_mul(acc_t a, acc_t b) { return a * b; }
+acc_t acc_div(acc_t a, acc_t b) { return b == 0.0 || !isfinite(b) ? (double)NAN : a / b; }
+acc_t acc_sqrt(acc_t a) { return isfinite(a) ? sqrt(a) : (double)NAN; }
+int acc_less(acc_t a, acc_t b) { return a < b; }
+int acc_nan(acc_t a) { return isnan(a); }
+int acc_finite(acc_t a) { return isfinite(a); }
+real_t acc_to_real(acc_t a) { return (real_t)a; }
+#endif
+
+#define ITEM_LANES (LANES > WG ? LANES / WG : 1)
+#define FOLD_LANES 1024
+#define FOLD_ITEM_LANES (FOLD_LANES > WG ? FOLD_LANES / WG : 1)
+
+// Folds the sums of `width` neighbouring places of `scratch` by halving, s[l] += s[l + width / 2], for each run of
+// `width` places; `place` is the item's place within its run. Three halvings are done between two barriers.
+void scratch_fold(__local acc_t* scratch, uint place, uint width)
+{
+    __local acc_t* run = scratch + (get_local_id(0) - place);
+    while (width > 1) {
+        const uint step = width >= 8 ? width / 8 : 1;
+        if (place < step) {
+            __local const acc_t* p = run + place;
+            acc_t sum;
+            if (width >= 8)
+                sum = acc_add(acc_add(acc_add(p[0], p[4 * step]), acc_add(p[2 * step], p[6 * step])),
+                              acc_add(acc_add(p[step], p[5 * step]), acc_add(p[3 * step], p[7 * step])));
+            else if (width == 4)
+                sum = acc_add(acc_add(p[0], p[2]), acc_add(p[1], p[3]));
+            else
+                sum = acc_add(p[0], p[1]);
+            run[place] = sum;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        width = step;
+    }
+}
+
+// The sum of all lanes of a group. `lane[j]` is virtual lane get_local_id(0) + j * WG of `total` lanes, of which an
+// item holds `held`. Every item gets the result. `scratch` has WG places.
+acc_t group_fold(acc_t* lane, uint held, uint total, __local acc_t* scratch)
+{
+    for (uint half_held = held / 2; half_held > 0; half_held /= 2)
+        for (uint j = 0; j < half_held; ++j) lane[j] = acc_add(lane[j], lane[j + half_held]);
+    if (WG == 1) return lane[0];
+    const uint width = total < WG ? total : WG;
+    barrier(CLK_LOCAL_MEM_FENCE); // the last result may still be being read
+    scratch[get_local_id(0)] = lane[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scratch_fold(scratch, get_local_id(0), width);
+    return scratch[0];
+}
+
+// The second level of a reduction: the sum of `count` chunk sums, in FOLD_LANES lanes.
+acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* scratch)
+{
+    acc_t lane[FOLD_ITEM_LANES];
+    for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
+        lane[j] = acc_real(0);
+        const uint l = get_local_id(0) + j * WG;
+        for (uint i = l; i < count && l < FOLD_LANES; i += FOLD_LANES) lane[j] = acc_add(lane[j], sums[i]);
+    }
+    return group_fold(lane, FOLD_ITEM_LANES, FOLD_LANES, scratch);
+}

@@ -1,0 +1,54 @@
+// Products of a stored matrix with one or several vectors.
+
+// y = A x for COLUMNS vectors. Group g owns rows g * chunk .. (g + 1) * chunk.
+// Bytes: (sizeof(real_t) + 4) nnz + 4 rows for the matrix, COLUMNS (cols + rows) real_t.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+void multiply(uint n, uint chunk, uint stride, __global const uint* restrict rows,
+              __global const uint* restrict indices, __global const real_t* restrict values,
+              __global const real_t* restrict x, __global real_t* restrict y)
+{
+    __local acc_t scratch[WG];
+    const matrix_t matrix = {rows, indices, values, stride};
+    vector_t vector;
+    vector.u = x;
+    const size_t first = get_group_id(0) * (size_t)chunk;
+    const size_t last = min(first + chunk, (size_t)n);
+    for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
+        const size_t i = base + get_local_id(0) / ROW_LANES;
+        acc_t sum[COLUMNS];
+        row_sum(sum, &matrix, &vector, i, i < last, scratch);
+        if (i < last && get_local_id(0) % ROW_LANES == 0)
+            for (uint c = 0; c < COLUMNS; ++c) y[i * COLUMNS + c] = acc_to_real(sum[c]);
+    }
+}
+
+// r = b - A x for COLUMNS vectors, with the chunk sums of r.r: sums[place + c * groups + g].
+// Bytes: those of multiply and b once. The difference is formed in the wide sum and rounded once.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+void residual(uint n, uint chunk, uint stride, uint place, __global const uint* restrict rows,
+              __global const uint* restrict indices, __global const real_t* restrict values,
+              __global const real_t* restrict x, __global const real_t* restrict b, __global real_t* r,
+              __global acc_t* restrict sums)
+{
+    __local acc_t scratch[WG];
+    const matrix_t matrix = {rows, indices, values, stride};
+    vector_t vector;
+    vector.u = x;
+    const size_t first = get_group_id(0) * (size_t)chunk;
+    const size_t last = min(first + chunk, (size_t)n);
+    for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
+        const size_t i = base + get_local_id(0) / ROW_LANES;
+        acc_t sum[COLUMNS];
+        row_sum(sum, &matrix, &vector, i, i < last, scratch);
+        if (i < last && get_local_id(0) % ROW_LANES == 0)
+            for (uint c = 0; c < COLUMNS; ++c) {
+                const size_t at = i * COLUMNS + c;
+                r[at] = acc_to_real(acc_sub(acc_real(b[at]), sum[c]));
+            }
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+    for (uint c = 0; c < COLUMNS; ++c) {
+        const acc_t square = chunk_dot(r, r, first, last, c, scratch);
+        if (get_local_id(0) == 0) sums[place + c * get_num_groups(0) + get_group_id(0)] = square;
+    }
+}

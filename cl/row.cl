@@ -1,0 +1,87 @@
+// Products with matrices stored by rows. Joined between common.cl and the files whose kernels multiply.
+//
+// Required macros:
+//   FORMAT     0 CSR: rows = offsets (n + 1); 1 ELLPACK-R: rows = lengths (n), entry k of row i at k * stride + i
+//   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
+//   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
+//   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read
+
+#define CSR 0
+#define ROWS_AT_ONCE (WG > ROW_LANES ? WG / ROW_LANES : 1)
+#define ITEM_ROW_LANES (ROW_LANES > WG ? ROW_LANES / WG : 1)
+
+typedef struct {
+    __global const uint* rows;
+    __global const uint* indices;
+    __global const real_t* values;
+    uint stride;
+} matrix_t;
+
+typedef struct {
+    __global const real_t* u;
+    __global const real_t* v;
+    real_t scale[COLUMNS];
+} vector_t;
+
+real_t vector_at(const vector_t* vector, size_t i, uint c)
+{
+    const size_t at = i * COLUMNS + c;
+    return GATHER == 1 ? vector->u[at] : vector->u[at] + vector->scale[c] * vector->v[at];
+}
+
+// Adds entries first, first + ROW_LANES, ... of row i.
+void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first)
+{
+    const size_t start = FORMAT == CSR ? matrix->rows[i] : i;
+    const uint length = FORMAT == CSR ? matrix->rows[i + 1] - matrix->rows[i] : matrix->rows[i];
+    const size_t step = FORMAT == CSR ? 1 : matrix->stride;
+    for (uint k = first; k < length; k += ROW_LANES) {
+        const size_t at = start + k * step;
+        const index_t column = matrix->indices[at];
+        const real_t value = matrix->values[at];
+        for (uint c = 0; c < COLUMNS; ++c)
+            sum[c] = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
+    }
+}
+
+// Row i of the product, for the item whose row lane is 0; the group works on ROWS_AT_ONCE rows. Items past the last
+// row pass valid = 0 and take part in the barriers only. `scratch` has WG places.
+void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, int valid, __local acc_t* scratch)
+{
+    const uint place = get_local_id(0) % ROW_LANES;
+    acc_t lane[ITEM_ROW_LANES][COLUMNS];
+    for (uint j = 0; j < ITEM_ROW_LANES; ++j) {
+        for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_real(0);
+        if (valid) row_add(lane[j], matrix, vector, i, place + j * WG);
+    }
+    for (uint half_held = ITEM_ROW_LANES / 2; half_held > 0; half_held /= 2)
+        for (uint j = 0; j < half_held; ++j)
+            for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_add(lane[j][c], lane[j + half_held][c]);
+    for (uint c = 0; c < COLUMNS; ++c) {
+        if (ROW_LANES > 1 && WG > 1) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            scratch[get_local_id(0)] = lane[0][c];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            scratch_fold(scratch, place, ROW_LANES < WG ? ROW_LANES : WG);
+            sum[c] = scratch[get_local_id(0)];
+        } else {
+            sum[c] = lane[0][c];
+        }
+    }
+}
+
+// The sum of x y over rows first .. last of column c: one chunk of a reduction. Every item gets the result.
+acc_t chunk_dot(__global const real_t* x, __global const real_t* y, size_t first, size_t last, uint c,
+                __local acc_t* scratch)
+{
+    acc_t lane[ITEM_LANES];
+    for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
+    for (size_t block = first; block < last; block += LANES)
+        for (uint j = 0; j < ITEM_LANES; ++j) {
+            const uint l = get_local_id(0) + j * WG;
+            const size_t i = block + l;
+            if (l < LANES && i < last)
+                lane[j] = acc_add(lane[j], acc_product(x[i * COLUMNS + c], y[i * COLUMNS + c]));
+        }
+    return group_fold(lane, ITEM_LANES, LANES, scratch);
+}

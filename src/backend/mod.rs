@@ -1,0 +1,207 @@
+//! What an algorithm may do: one vocabulary, two back ends.
+//!
+//! [`Host`] is the reference; [`OpenCl`] forwards to the kernels. Both follow the numerics contract, so that for
+//! every word of the vocabulary they give the same bits. Solvers are written against [`Vocabulary`] and meet a back
+//! end only through [`on_backend!`].
+
+mod host;
+mod opencl;
+
+pub(crate) use host::{Host, MOST_COLUMNS};
+pub(crate) use opencl::OpenCl;
+
+use crate::accumulator::Accumulation;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::kernels::Tuning;
+use crate::ocl::{Buffer, Element, Sum};
+use crate::real::Real;
+use crate::sparse::{RowOrder, Rows};
+
+/// Memory of either back end, as [`Vector`](crate::Vector) and [`Matrix`](crate::Matrix) hold it.
+#[derive(Debug)]
+pub(crate) enum Memory<E> {
+    Host(Vec<E>),
+    OpenCl(Buffer<E>),
+}
+
+/// Runs `$body` with `$backend` bound to the back end of `$device`: the one dispatch between the two.
+macro_rules! on_backend {
+    ($device:expr, $backend:ident => $body:expr) => {
+        match $device.backend() {
+            $crate::device::Backend::Host($backend) => $body,
+            $crate::device::Backend::OpenCl($backend) => $body,
+        }
+    };
+}
+pub(crate) use on_backend;
+
+/// How kernels are to run: what changes bits (the accumulation) and what does not (the tuning).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) accumulation: Accumulation,
+    pub(crate) tuning: &'a Tuning,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn of<T: Real>(device: &'a Device) -> Self {
+        Self { accumulation: device.accumulation(T::PRECISION), tuning: device.tuning() }
+    }
+}
+
+/// A reduction of a whole vector (krueger-westermann-2003, 4.3), `OPERATION` in `cl/reduce.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reduction {
+    Sum,
+    Product,
+    Minimum,
+    Maximum,
+    AbsoluteSum,
+    Dot,
+}
+
+/// A matrix stored by rows in the memory of one back end.
+#[derive(Debug)]
+pub(crate) struct Stored<B: Vocabulary, T: Real> {
+    pub(crate) order: RowOrder,
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) stride: usize,
+    pub(crate) pointers: B::Buffer<u32>,
+    pub(crate) indices: B::Buffer<u32>,
+    pub(crate) values: B::Buffer<T>,
+}
+
+impl<B: Vocabulary, T: Real> Stored<B, T> {
+    pub(crate) fn new(backend: &B, rows: Rows<T>) -> Result<Self> {
+        Ok(Self {
+            order: rows.order,
+            rows: rows.rows,
+            cols: rows.cols,
+            stride: rows.stride,
+            pointers: backend.upload(rows.pointers)?,
+            indices: backend.upload(rows.indices)?,
+            values: backend.upload(rows.values)?,
+        })
+    }
+}
+
+/// A stored matrix of either back end, as [`Matrix`](crate::Matrix) holds it.
+#[derive(Debug)]
+pub(crate) enum AnyStored<T: Real> {
+    Host(Stored<Host, T>),
+    OpenCl(Stored<OpenCl, T>),
+}
+
+/// Scalars of a conjugate gradient solve; the layout is that of `cl/cg.cl`.
+#[derive(Debug)]
+pub(crate) struct CgState<B: Vocabulary> {
+    pub(crate) sums: B::Buffer<Sum>,
+    pub(crate) control: B::Buffer<Sum>,
+    pub(crate) status: B::Buffer<i32>,
+    pub(crate) history: B::Buffer<Sum>,
+}
+
+/// Everything of a CGNR solve that lives on the device; the layout is that of `cl/cgnr.cl`. Pairs change places
+/// every iteration.
+#[derive(Debug)]
+pub(crate) struct CgnrState<B: Vocabulary, T: Real> {
+    pub(crate) x: [B::Buffer<T>; 2],
+    pub(crate) r: [B::Buffer<T>; 2],
+    pub(crate) s: [B::Buffer<T>; 2],
+    pub(crate) d: [B::Buffer<T>; 2],
+    pub(crate) q: B::Buffer<T>,
+    pub(crate) phi: B::Buffer<T>,
+    pub(crate) sums: B::Buffer<Sum>,
+    pub(crate) control: B::Buffer<Sum>,
+    pub(crate) status: B::Buffer<i32>,
+    pub(crate) history: B::Buffer<Sum>,
+}
+
+/// What of a CGNR solve is fixed while it runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CgnrShape {
+    /// Right-hand sides at once.
+    pub(crate) columns: usize,
+    /// Pixels of an image row; 0 without neighbour terms.
+    pub(crate) width: usize,
+    /// 0 no neighbour terms, 1 smoothness, 2 smoothness and total variation.
+    pub(crate) edges: u32,
+}
+
+/// The operations of every back end. Each is one line of mathematics; shapes are those of the kernel of the same name.
+pub(crate) trait Vocabulary: Sized + 'static {
+    type Buffer<E: Element>: Send + std::fmt::Debug;
+
+    /// The buffer of this back end in `memory`, if it is one.
+    fn buffer<'a, E: Element>(&self, memory: &'a Memory<E>) -> Option<&'a Self::Buffer<E>>;
+    fn buffer_mut<'a, E: Element>(&self, memory: &'a mut Memory<E>) -> Option<&'a mut Self::Buffer<E>>;
+    fn memory<E: Element>(buffer: Self::Buffer<E>) -> Memory<E>;
+    fn length<E: Element>(buffer: &Self::Buffer<E>) -> usize;
+    fn stored<'a, T: Real>(&self, any: &'a AnyStored<T>) -> Option<&'a Stored<Self, T>>;
+    fn any<T: Real>(stored: Stored<Self, T>) -> AnyStored<T>;
+
+    fn upload<E: Element>(&self, data: Vec<E>) -> Result<Self::Buffer<E>>;
+    fn filled<E: Element>(&self, len: usize, value: E) -> Result<Self::Buffer<E>>;
+    fn write<E: Element>(&self, buffer: &mut Self::Buffer<E>, data: &[E]) -> Result<()>;
+    /// Waits for what was queued, then copies elements `offset ..` out.
+    fn read<E: Element>(&self, buffer: &Self::Buffer<E>, offset: usize, data: &mut [E]) -> Result<()>;
+    fn copy<E: Element>(&self, source: &Self::Buffer<E>, target: &mut Self::Buffer<E>) -> Result<()>;
+    fn fill<E: Element>(&self, buffer: &mut Self::Buffer<E>, value: E) -> Result<()>;
+
+    /// `y = alpha x`.
+    fn scale<T: Real>(
+        &self, run: Run<'_>, n: usize, alpha: T, x: &Self::Buffer<T>, y: &mut Self::Buffer<T>,
+    ) -> Result<()>;
+    /// `y = alpha x + beta y`.
+    fn axpby<T: Real>(
+        &self, run: Run<'_>, n: usize, alpha: T, beta: T, x: &Self::Buffer<T>, y: &mut Self::Buffer<T>,
+    ) -> Result<()>;
+    /// `z = x y`, element by element.
+    fn multiply_elements<T: Real>(
+        &self, run: Run<'_>, n: usize, x: &Self::Buffer<T>, y: &Self::Buffer<T>, z: &mut Self::Buffer<T>,
+    ) -> Result<()>;
+    /// `x = min(max(x, lower), upper)`, element by element.
+    fn clamp_elements<T: Real>(
+        &self, run: Run<'_>, n: usize, lower: T, upper: T, x: &mut Self::Buffer<T>,
+    ) -> Result<()>;
+    /// A reduction of `x` (and `y` for [`Reduction::Dot`]). Waits for the device.
+    fn reduce<T: Real>(
+        &self, run: Run<'_>, n: usize, reduction: Reduction, x: &Self::Buffer<T>, y: &Self::Buffer<T>,
+    ) -> Result<f64>;
+
+    /// `y = A x` for `columns` interleaved vectors.
+    fn multiply<T: Real>(
+        &self, run: Run<'_>, a: &Stored<Self, T>, columns: usize, x: &Self::Buffer<T>, y: &mut Self::Buffer<T>,
+    ) -> Result<()>;
+    /// `r = b - A x` with the chunk sums of `r.r` in `sums[place + c * chunks + g]`.
+    fn residual<T: Real>(
+        &self, run: Run<'_>, a: &Stored<Self, T>, columns: usize, x: &Self::Buffer<T>, b: &Self::Buffer<T>,
+        r: &mut Self::Buffer<T>, sums: &mut Self::Buffer<Sum>, place: usize,
+    ) -> Result<()>;
+
+    /// `q = A p` with `p.q` and `q.q`; the stopping test of this iteration.
+    fn cg_product<T: Real>(
+        &self, run: Run<'_>, a: &Stored<Self, T>, p: &Self::Buffer<T>, q: &mut Self::Buffer<T>,
+        state: &mut CgState<Self>,
+    ) -> Result<()>;
+    /// `alpha`, `beta`; `x += alpha p`, `r -= alpha q`, `p = r + beta p` with `r.r`.
+    fn cg_update<T: Real>(
+        &self, run: Run<'_>, n: usize, q: &Self::Buffer<T>, x: &mut Self::Buffer<T>, r: &mut Self::Buffer<T>,
+        p: &mut Self::Buffer<T>, state: &mut CgState<Self>,
+    ) -> Result<()>;
+
+    /// `beta`; `d' = s + beta d`, `q = A d'` with `q.q` and `d'.F(x, d')`, where `d = d[turn]`, `d' = d[1 - turn]`.
+    fn cgnr_forward<T: Real>(
+        &self, run: Run<'_>, shape: CgnrShape, a: &Stored<Self, T>, turn: usize, state: &mut CgnrState<Self, T>,
+    ) -> Result<()>;
+    /// `alpha`; `x' = x + alpha d'`, `r' = r - alpha q`, `s' = A'r' - F(x', x')` with their sums; `at` is A transposed.
+    fn cgnr_backward<T: Real>(
+        &self, run: Run<'_>, shape: CgnrShape, at: &Stored<Self, T>, turn: usize, state: &mut CgnrState<Self, T>,
+    ) -> Result<()>;
+}
+
+/// The error of mixing devices, as every operation on several objects reports it.
+pub(crate) fn stray(what: &'static str, device: &Device) -> Error {
+    Error::DeviceMismatch { what, expected: device.info().name.clone() }
+}

@@ -1,0 +1,322 @@
+//! The vocabulary on an OpenCL device: each word becomes launches of the kernels of the same name.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{AnyStored, CgState, CgnrShape, CgnrState, Memory, Reduction, Run, Stored, Vocabulary};
+use crate::error::Result;
+use crate::kernels::{cg, cgnr, product, reduce, vector};
+use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
+use crate::real::Real;
+use crate::reduction::{Chunks, MOST_CHUNKS};
+
+/// An opened OpenCL device.
+#[derive(Debug)]
+pub(crate) struct OpenCl {
+    pub(crate) context: Arc<Context>,
+    /// Chunk sums and result of the reductions that users ask for, made on first use.
+    scratch: Mutex<Option<[Buffer<Sum>; 2]>>,
+}
+
+/// The variant of a kernel that uses none of the optional constants.
+fn variant<T: Real>(run: Run<'_>, work_group: usize, lanes: usize) -> Variant {
+    Variant {
+        precision: T::PRECISION,
+        accumulation: run.accumulation,
+        work_group: work_group as u32,
+        lanes: lanes as u32,
+        format: 0,
+        row_lanes: 1,
+        columns: 1,
+        gather: 1,
+        edges: 0,
+        operation: 0,
+    }
+}
+
+fn row_variant<T: Real>(run: Run<'_>, a: &Stored<OpenCl, T>, chunks: Chunks, columns: usize) -> Variant {
+    Variant {
+        format: a.order.layout,
+        row_lanes: a.order.lanes as u32,
+        columns: columns as u32,
+        ..variant::<T>(run, run.tuning.for_rows(chunks.chunk, a.order.lanes), chunks.lanes)
+    }
+}
+
+impl OpenCl {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        Self { context, scratch: Mutex::new(None) }
+    }
+
+    /// Groups that share the chunks of a vector, and how many chunks each takes.
+    fn share(&self, run: Run<'_>, chunks: Chunks) -> (usize, usize) {
+        let wanted = run.tuning.groups_per_unit * self.context.info().compute_units.max(1);
+        let per_group = chunks.count.div_ceil(wanted).max(1);
+        (chunks.count.div_ceil(per_group), per_group)
+    }
+
+    /// Launch of an element-by-element kernel, and the elements of a group.
+    fn elements<T: Real>(&self, run: Run<'_>, n: usize) -> (Launch, u32) {
+        let chunks = Chunks::of(n);
+        let (groups, per_group) = self.share(run, chunks);
+        let variant = variant::<T>(run, run.tuning.work_group, 1);
+        (Launch { groups, variant }, (per_group * chunks.chunk) as u32)
+    }
+}
+
+impl Vocabulary for OpenCl {
+    type Buffer<E: Element> = Buffer<E>;
+
+    fn buffer<'a, E: Element>(&self, memory: &'a Memory<E>) -> Option<&'a Buffer<E>> {
+        match memory {
+            Memory::OpenCl(buffer) if Arc::ptr_eq(buffer.context(), &self.context) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    fn buffer_mut<'a, E: Element>(&self, memory: &'a mut Memory<E>) -> Option<&'a mut Buffer<E>> {
+        match memory {
+            Memory::OpenCl(buffer) if Arc::ptr_eq(buffer.context(), &self.context) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    fn memory<E: Element>(buffer: Buffer<E>) -> Memory<E> {
+        Memory::OpenCl(buffer)
+    }
+
+    fn length<E: Element>(buffer: &Buffer<E>) -> usize {
+        buffer.len()
+    }
+
+    fn stored<'a, T: Real>(&self, any: &'a AnyStored<T>) -> Option<&'a Stored<Self, T>> {
+        match any {
+            AnyStored::OpenCl(stored) if Arc::ptr_eq(stored.values.context(), &self.context) => Some(stored),
+            _ => None,
+        }
+    }
+
+    fn any<T: Real>(stored: Stored<Self, T>) -> AnyStored<T> {
+        AnyStored::OpenCl(stored)
+    }
+
+    fn upload<E: Element>(&self, data: Vec<E>) -> Result<Buffer<E>> {
+        Buffer::from_slice(&self.context, &data)
+    }
+
+    fn filled<E: Element>(&self, len: usize, value: E) -> Result<Buffer<E>> {
+        Buffer::filled(&self.context, len, value)
+    }
+
+    fn write<E: Element>(&self, buffer: &mut Buffer<E>, data: &[E]) -> Result<()> {
+        self.context.write(buffer, 0, data)
+    }
+
+    fn read<E: Element>(&self, buffer: &Buffer<E>, offset: usize, data: &mut [E]) -> Result<()> {
+        self.context.read(buffer, offset, data)
+    }
+
+    fn copy<E: Element>(&self, source: &Buffer<E>, target: &mut Buffer<E>) -> Result<()> {
+        self.context.copy(source, target)
+    }
+
+    fn fill<E: Element>(&self, buffer: &mut Buffer<E>, value: E) -> Result<()> {
+        self.context.fill(buffer, value)
+    }
+
+    fn scale<T: Real>(&self, run: Run<'_>, n: usize, alpha: T, x: &Buffer<T>, y: &mut Buffer<T>) -> Result<()> {
+        let (launch, span) = self.elements::<T>(run, n);
+        vector::scale(&self.context, launch, n as u32, span, alpha, x, y)
+    }
+
+    fn axpby<T: Real>(
+        &self, run: Run<'_>, n: usize, alpha: T, beta: T, x: &Buffer<T>, y: &mut Buffer<T>,
+    ) -> Result<()> {
+        let (launch, span) = self.elements::<T>(run, n);
+        vector::axpby(&self.context, launch, n as u32, span, alpha, beta, x, y)
+    }
+
+    fn multiply_elements<T: Real>(
+        &self, run: Run<'_>, n: usize, x: &Buffer<T>, y: &Buffer<T>, z: &mut Buffer<T>,
+    ) -> Result<()> {
+        let (launch, span) = self.elements::<T>(run, n);
+        vector::multiply_elements(&self.context, launch, n as u32, span, x, y, z)
+    }
+
+    fn clamp_elements<T: Real>(
+        &self, run: Run<'_>, n: usize, lower: T, upper: T, x: &mut Buffer<T>,
+    ) -> Result<()> {
+        let (launch, span) = self.elements::<T>(run, n);
+        vector::clamp_elements(&self.context, launch, n as u32, span, lower, upper, x)
+    }
+
+    fn reduce<T: Real>(
+        &self, run: Run<'_>, n: usize, reduction: Reduction, x: &Buffer<T>, y: &Buffer<T>,
+    ) -> Result<f64> {
+        let chunks = Chunks::of(n);
+        let variant =
+            Variant { operation: reduction as u32, ..variant::<T>(run, run.tuning.work_group, chunks.lanes) };
+        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let [sums, result] = match &mut *scratch {
+            Some(buffers) => buffers,
+            empty => empty.insert([Buffer::new(&self.context, MOST_CHUNKS)?, Buffer::new(&self.context, 1)?]),
+        };
+        let launch = Launch { groups: chunks.count, variant };
+        reduce::reduce_chunks::<T>(&self.context, launch, n as u32, chunks.chunk as u32, x, y, sums)?;
+        // The second level is the same for every length: one variant serves all.
+        let launch = Launch { groups: 1, variant: Variant { lanes: 1, ..variant } };
+        reduce::reduce_sums::<T>(&self.context, launch, chunks.count as u32, sums, result)?;
+        let mut sum = [Sum::default()];
+        self.context.read(result, 0, &mut sum)?;
+        Ok(sum[0].value(run.accumulation))
+    }
+
+    fn multiply<T: Real>(
+        &self, run: Run<'_>, a: &Stored<Self, T>, columns: usize, x: &Buffer<T>, y: &mut Buffer<T>,
+    ) -> Result<()> {
+        let chunks = Chunks::of(a.rows);
+        // Without a reduction the lanes do not matter: one variant serves all lengths.
+        let variant = Variant { lanes: 1, ..row_variant(run, a, chunks, columns) };
+        let launch = Launch { groups: chunks.count, variant };
+        let (n, chunk, stride) = (a.rows as u32, chunks.chunk as u32, a.stride as u32);
+        product::multiply(&self.context, launch, n, chunk, stride, &a.pointers, &a.indices, &a.values, x, y)
+    }
+
+    fn residual<T: Real>(
+        &self, run: Run<'_>, a: &Stored<Self, T>, columns: usize, x: &Buffer<T>, b: &Buffer<T>, r: &mut Buffer<T>,
+        sums: &mut Buffer<Sum>, place: usize,
+    ) -> Result<()> {
+        let chunks = Chunks::of(a.rows);
+        let launch = Launch { groups: chunks.count, variant: row_variant(run, a, chunks, columns) };
+        let (n, chunk, stride, place) = (a.rows as u32, chunks.chunk as u32, a.stride as u32, place as u32);
+        let (rows, indices, values) = (&a.pointers, &a.indices, &a.values);
+        product::residual(&self.context, launch, n, chunk, stride, place, rows, indices, values, x, b, r, sums)
+    }
+
+    fn cg_product<T: Real>(
+        &self, run: Run<'_>, a: &Stored<Self, T>, p: &Buffer<T>, q: &mut Buffer<T>, state: &mut CgState<Self>,
+    ) -> Result<()> {
+        let chunks = Chunks::of(a.rows);
+        let launch = Launch { groups: chunks.count + 1, variant: row_variant(run, a, chunks, 1) };
+        cg::cg_product(
+            &self.context,
+            launch,
+            a.rows as u32,
+            chunks.chunk as u32,
+            a.stride as u32,
+            &a.pointers,
+            &a.indices,
+            &a.values,
+            p,
+            q,
+            &mut state.sums,
+            &mut state.control,
+            &mut state.status,
+            &mut state.history,
+        )
+    }
+
+    fn cg_update<T: Real>(
+        &self, run: Run<'_>, n: usize, q: &Buffer<T>, x: &mut Buffer<T>, r: &mut Buffer<T>, p: &mut Buffer<T>,
+        state: &mut CgState<Self>,
+    ) -> Result<()> {
+        let chunks = Chunks::of(n);
+        let (groups, per_group) = self.share(run, chunks);
+        let launch = Launch { groups, variant: variant::<T>(run, run.tuning.work_group, chunks.lanes) };
+        cg::cg_update(
+            &self.context,
+            launch,
+            n as u32,
+            chunks.chunk as u32,
+            chunks.count as u32,
+            per_group as u32,
+            q,
+            x,
+            r,
+            p,
+            &mut state.sums,
+            &mut state.control,
+            &mut state.status,
+        )
+    }
+
+    fn cgnr_forward<T: Real>(
+        &self, run: Run<'_>, shape: CgnrShape, a: &Stored<Self, T>, turn: usize, state: &mut CgnrState<Self, T>,
+    ) -> Result<()> {
+        let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
+        let variant = Variant {
+            gather: 2,
+            edges: shape.edges,
+            lanes: rows.lanes.max(cols.lanes) as u32,
+            ..row_variant(run, a, rows, shape.columns)
+        };
+        let launch = Launch { groups: 1 + rows.count + cols.count, variant };
+        let words = words(rows, cols, shape.width, a.stride);
+        let (d_old, d_new) = turned(&mut state.d, turn);
+        cgnr::cgnr_forward(
+            &self.context,
+            launch,
+            &words,
+            &a.pointers,
+            &a.indices,
+            &a.values,
+            &state.s[turn],
+            d_old,
+            &state.x[turn],
+            &state.phi,
+            d_new,
+            &mut state.q,
+            &mut state.sums,
+            &mut state.control,
+            &mut state.status,
+            &mut state.history,
+        )
+    }
+
+    fn cgnr_backward<T: Real>(
+        &self, run: Run<'_>, shape: CgnrShape, at: &Stored<Self, T>, turn: usize, state: &mut CgnrState<Self, T>,
+    ) -> Result<()> {
+        let (rows, cols) = (Chunks::of(at.cols), Chunks::of(at.rows));
+        let variant = Variant {
+            gather: 2,
+            edges: shape.edges,
+            lanes: rows.lanes.max(cols.lanes) as u32,
+            ..row_variant(run, at, cols, shape.columns)
+        };
+        let launch = Launch { groups: rows.count + cols.count, variant };
+        let words = words(rows, cols, shape.width, at.stride);
+        let (r, r_new) = turned(&mut state.r, turn);
+        let (x, x_new) = turned(&mut state.x, turn);
+        let (s, s_new) = turned(&mut state.s, turn);
+        cgnr::cgnr_backward(
+            &self.context,
+            launch,
+            &words,
+            &at.pointers,
+            &at.indices,
+            &at.values,
+            r,
+            &state.q,
+            x,
+            &state.d[1 - turn],
+            s,
+            r_new,
+            x_new,
+            s_new,
+            &mut state.phi,
+            &mut state.sums,
+            &mut state.control,
+            &mut state.status,
+        )
+    }
+}
+
+/// The buffer that is read in this turn, and the one that is written.
+fn turned<E>(pair: &mut [Buffer<E>; 2], turn: usize) -> (&Buffer<E>, &mut Buffer<E>) {
+    let [even, odd] = pair;
+    if turn == 0 { (even, odd) } else { (odd, even) }
+}
+
+/// `shape_t` of `cl/cgnr.cl`.
+fn words(rows: Chunks, cols: Chunks, width: usize, stride: usize) -> [u32; 8] {
+    [rows.len, rows.chunk, rows.count, cols.len, cols.chunk, cols.count, width, stride].map(|v| v as u32)
+}

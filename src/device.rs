@@ -1,0 +1,442 @@
+//! Choosing a device, and what is known of it.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::accumulator::Accumulation;
+use crate::backend::{Host, OpenCl};
+use crate::error::{Error, Result};
+use crate::kernels::Tuning;
+use crate::ocl::{Context, DeviceInfo, DeviceKind, Found, found};
+use crate::real::Precision;
+
+/// Where work is done: an OpenCL device, or the host back end. Cloning is cheap and shares the device.
+#[derive(Clone, Debug)]
+pub struct Device {
+    inner: Arc<Inner>,
+    tuning: Arc<Tuning>,
+    accumulation: Accumulation,
+}
+
+#[derive(Debug)]
+struct Inner {
+    info: DeviceInfo,
+    backend: Backend,
+    choice: String,
+}
+
+/// The one place where host and OpenCL part; see [`on_backend!`](crate::backend::on_backend).
+#[derive(Debug)]
+pub(crate) enum Backend {
+    Host(Host),
+    OpenCl(OpenCl),
+}
+
+/// A device that could be chosen, in order of preference.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// What the device says of itself.
+    pub info: DeviceInfo,
+    /// Its place in the ranking in words: what counts for it and against it.
+    pub standing: String,
+}
+
+/// Words that pick devices: all must match. `host`, `gpu`, `cpu`, `accelerator`, `fp64`, a position `1:0`
+/// (platform:device), or part of a device's name, vendor, platform name or platform version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceFilter {
+    words: Vec<String>,
+}
+
+impl FromStr for DeviceFilter {
+    type Err = Error;
+
+    /// Words are separated by blanks or commas; no words match every device.
+    fn from_str(text: &str) -> Result<Self> {
+        Ok(Self {
+            words: text
+                .split([' ', ',', '\t'])
+                .filter(|w| !w.is_empty())
+                .map(str::to_lowercase)
+                .collect(),
+        })
+    }
+}
+
+impl std::fmt::Display for DeviceFilter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.words.join(" "))
+    }
+}
+
+impl DeviceFilter {
+    /// Whether a device matches every word.
+    pub fn matches(&self, info: &DeviceInfo) -> bool {
+        self.words.iter().all(|word| match word.as_str() {
+            "host" | "gpu" | "cpu" | "accelerator" => info.kind.to_string() == *word,
+            "fp64" => info.fp64,
+            word => match position(word) {
+                Some(index) => info.index == Some(index),
+                None => [&info.name, &info.vendor, &info.platform, &info.platform_version]
+                    .iter()
+                    .any(|text| text.to_lowercase().contains(word)),
+            },
+        })
+    }
+}
+
+fn position(word: &str) -> Option<(usize, usize)> {
+    let (platform, device) = word.split_once(':')?;
+    Some((platform.parse().ok()?, device.parse().ok()?))
+}
+
+/// The environment variable that picks the device, in the words of [`DeviceFilter`].
+pub const DEVICE_VARIABLE: &str = "RESIDUUM_DEVICE";
+
+fn host_info() -> DeviceInfo {
+    let threads = rayon::current_num_threads();
+    DeviceInfo {
+        name: format!("host ({threads} threads)"),
+        vendor: std::env::consts::ARCH.into(),
+        platform: "residuum host back end".into(),
+        platform_version: env!("CARGO_PKG_VERSION").into(),
+        driver: env!("CARGO_PKG_VERSION").into(),
+        index: None,
+        kind: DeviceKind::Host,
+        fp64: true,
+        compute_units: threads,
+        clock_mhz: 0,
+        memory: 0,
+        largest_allocation: 0,
+        local_memory: 0,
+        max_work_group: 1024,
+        last_resort: None,
+    }
+}
+
+/// Larger is better: usable at all, kind of hardware, 64-bit, then raw size.
+fn rank(info: &DeviceInfo) -> (bool, u8, bool, usize) {
+    let kind = match info.kind {
+        DeviceKind::Gpu => 3,
+        DeviceKind::Accelerator => 2,
+        DeviceKind::Cpu => 1,
+        DeviceKind::Host => 0,
+    };
+    (info.last_resort.is_none(), kind, info.fp64, info.compute_units * info.clock_mhz.max(1))
+}
+
+fn standing(info: &DeviceInfo) -> String {
+    let mut text = format!(
+        "{}, {} compute units, {}",
+        info.kind,
+        info.compute_units,
+        if info.fp64 { "fp64" } else { "no fp64" }
+    );
+    if let Some(why) = info.last_resort {
+        text = format!("{text}; only when named: {why}");
+    }
+    text
+}
+
+/// Every device with its handle, best first; the host is always among them.
+fn ranked() -> Vec<(DeviceInfo, Option<&'static Found>)> {
+    let mut all: Vec<_> = found().0.iter().map(|f| (f.info.clone(), Some(f))).collect();
+    all.push((host_info(), None));
+    // Stable: equal devices keep the order of enumeration.
+    all.sort_by_key(|(info, _)| std::cmp::Reverse(rank(info)));
+    all
+}
+
+impl Device {
+    /// The host back end: Rust on all cores, no OpenCL needed. Always there.
+    pub fn host() -> Self {
+        Self::wrap(host_info(), Backend::Host(Host), "asked for by name".into())
+    }
+
+    /// All devices of this machine in order of preference; the first is what [`Device::best`] opens.
+    pub fn candidates() -> Vec<Candidate> {
+        ranked()
+            .into_iter()
+            .map(|(info, _)| Candidate { standing: standing(&info), info })
+            .collect()
+    }
+
+    /// Why no OpenCL device was found, if none was.
+    pub fn opencl_missing() -> Option<&'static str> {
+        found().1
+    }
+
+    /// The device named by `RESIDUUM_DEVICE` if that is set, else the best there is: a GPU before a CPU before the
+    /// host back end. [`Device::choice`] says what was chosen and why.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] when the variable names a device that is not there: it is never silently replaced.
+    pub fn best() -> Result<Self> {
+        match std::env::var(DEVICE_VARIABLE) {
+            Ok(words) if !words.trim().is_empty() => Self::select_as(&words, &format!("{DEVICE_VARIABLE}={words}")),
+            _ => Self::first(&DeviceFilter::default(), ""),
+        }
+    }
+
+    /// The best device that matches `words` (see [`DeviceFilter`]).
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] when none matches; the error lists what was seen.
+    pub fn select(words: &str) -> Result<Self> {
+        Self::select_as(words, &format!("'{words}'"))
+    }
+
+    fn select_as(words: &str, asked: &str) -> Result<Self> {
+        Self::first(&words.parse()?, asked)
+    }
+
+    fn first(filter: &DeviceFilter, asked: &str) -> Result<Self> {
+        let all = ranked();
+        let total = all.len();
+        let mut matching = all.into_iter().filter(|(info, _)| filter.matches(info));
+        let Some((info, handle)) = matching.next() else {
+            return Err(Error::NoDevice { wanted: asked.trim_matches('\'').into(), seen: seen() });
+        };
+        let others = matching.count();
+        let reason = if asked.is_empty() {
+            match (found().1, info.kind) {
+                (Some(why), DeviceKind::Host) => format!("host back end, because {why}"),
+                (None, DeviceKind::Host) => "host back end: every OpenCL device is a last resort".into(),
+                _ => format!("best of {total} ({}), host included", standing(&info)),
+            }
+        } else if others == 0 {
+            format!("the only one that matches {asked}")
+        } else {
+            format!("best of {} that match {asked} ({})", others + 1, standing(&info))
+        };
+        let backend = match handle {
+            None => Backend::Host(Host),
+            Some(handle) => Backend::OpenCl(OpenCl::new(Context::open(handle)?)),
+        };
+        Ok(Self::wrap(info, backend, reason))
+    }
+
+    fn wrap(info: DeviceInfo, backend: Backend, choice: String) -> Self {
+        log::info!("device {}: {choice}", info.name);
+        Self {
+            tuning: Arc::new(Tuning::for_device(&info)),
+            accumulation: if info.fp64 { Accumulation::Double } else { Accumulation::Pair },
+            inner: Arc::new(Inner { info, backend, choice }),
+        }
+    }
+
+    /// What the device says of itself.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.inner.info
+    }
+
+    /// What was chosen and why, in words.
+    pub fn choice(&self) -> &str {
+        &self.inner.choice
+    }
+
+    /// Launch parameters in force.
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// The same device with another work-group size, which changes time but never a result.
+    ///
+    /// # Errors
+    /// [`Error::Option`] unless `size` is a power of two the device allows.
+    pub fn with_work_group(&self, size: usize) -> Result<Self> {
+        Ok(Self {
+            tuning: Arc::new(self.tuning.with_work_group(size, self.info())?),
+            ..self.clone()
+        })
+    }
+
+    /// The same device keeping sums of `f32` in another way: to reproduce on any device, or the host, the bits of
+    /// one without 64-bit arithmetic.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for [`Accumulation::Double`] on a device without `f64`.
+    pub fn with_accumulation(&self, accumulation: Accumulation) -> Result<Self> {
+        if accumulation == Accumulation::Double {
+            self.require(Precision::Double)?;
+        }
+        Ok(Self { accumulation, ..self.clone() })
+    }
+
+    /// How sums of numbers of `precision` are kept.
+    pub fn accumulation(&self, precision: Precision) -> Accumulation {
+        match precision {
+            Precision::Double => Accumulation::Double,
+            Precision::Single => self.accumulation,
+        }
+    }
+
+    /// `opencl` or `host`.
+    pub fn backend_name(&self) -> &'static str {
+        match self.inner.backend {
+            Backend::Host(_) => "host",
+            Backend::OpenCl(_) => "opencl",
+        }
+    }
+
+    /// Seconds spent so far building programs for this device.
+    pub fn build_seconds(&self) -> f64 {
+        match &self.inner.backend {
+            Backend::Host(_) => 0.0,
+            Backend::OpenCl(opencl) => opencl.context.build_seconds(),
+        }
+    }
+
+    /// Waits for everything queued so far: for timing, never needed for a right answer.
+    ///
+    /// # Errors
+    /// [`Error::Api`] when queued work failed.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.inner.backend {
+            Backend::Host(_) => Ok(()),
+            Backend::OpenCl(opencl) => opencl.context.finish(),
+        }
+    }
+
+    /// Fails unless the device computes in `precision`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] naming the device.
+    pub fn require(&self, precision: Precision) -> Result<()> {
+        if precision == Precision::Double && !self.info().fp64 {
+            return Err(Error::Unsupported {
+                device: self.info().name.clone(),
+                needs: "no 64-bit floating point; use single precision (f32) or another device".into(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks a plan of buffers `(what, bytes)` against the device's memory, of which `held` bytes are taken by the
+    /// same problem already, and its largest single allocation: before anything is uploaded.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] with the number needed and the number there is.
+    pub fn check_memory(&self, held: u64, plan: &[(&str, u64)]) -> Result<()> {
+        let info = self.info();
+        let fail = |what: String, needed: u64, available: u64, help: &'static str| {
+            Err(Error::Memory { device: info.name.clone(), what, needed, available, help })
+        };
+        for (what, bytes) in plan {
+            if info.largest_allocation != 0 && *bytes > info.largest_allocation {
+                return fail(
+                    (*what).into(),
+                    *bytes,
+                    info.largest_allocation,
+                    "that is its largest single allocation: use fewer rows or angles, a smaller image, or --device host",
+                );
+            }
+        }
+        let total = held + plan.iter().map(|p| p.1).sum::<u64>();
+        if info.memory != 0 && total > info.memory {
+            let parts: Vec<String> = plan.iter().map(|(what, bytes)| format!("{what} {bytes}")).collect();
+            return fail(
+                format!("the problem ({})", parts.join(", ")),
+                total,
+                info.memory,
+                "that is all its memory: use fewer rows or angles, a smaller image, or another device",
+            );
+        }
+        Ok(())
+    }
+
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.inner.backend
+    }
+
+}
+
+/// What there is, for the error that says what was not there.
+fn seen() -> String {
+    let (devices, missing) = found();
+    let mut names: Vec<String> = devices
+        .iter()
+        .map(|f| {
+            let (p, d) = f.info.index.unwrap_or_default();
+            format!("{p}:{d} {} ({})", f.info.name, f.info.platform)
+        })
+        .collect();
+    names.push("host".into());
+    match missing {
+        Some(why) => format!("there is only the host back end, because {why}"),
+        None => format!("there are {}", names.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu() -> DeviceInfo {
+        DeviceInfo {
+            name: "NVIDIA H200".into(),
+            vendor: "NVIDIA Corporation".into(),
+            platform: "NVIDIA CUDA".into(),
+            platform_version: "OpenCL 3.0 CUDA 13.0".into(),
+            index: Some((1, 0)),
+            kind: DeviceKind::Gpu,
+            clock_mhz: 1980,
+            compute_units: 132,
+            memory: 1000,
+            largest_allocation: 250,
+            ..host_info()
+        }
+    }
+
+    fn matches(words: &str, info: &DeviceInfo) -> bool {
+        words.parse::<DeviceFilter>().is_ok_and(|f| f.matches(info))
+    }
+
+    #[test]
+    fn filters_do_what_they_say() {
+        for words in ["", "h200", "nvidia", "gpu", "GPU fp64", "1:0", "cuda 13", "nvidia,h200"] {
+            assert!(matches(words, &gpu()), "{words}");
+        }
+        for words in ["host", "cpu", "pocl", "0:0", "nvidia cpu", "h100"] {
+            assert!(!matches(words, &gpu()), "{words}");
+        }
+        assert!(matches("host", &host_info()) && !matches("gpu", &host_info()));
+    }
+
+    #[test]
+    fn a_gpu_outranks_a_cpu_and_a_simulator_comes_last() {
+        let cpu = DeviceInfo { kind: DeviceKind::Cpu, ..gpu() };
+        let simulator = DeviceInfo { last_resort: Some("slow"), ..gpu() };
+        assert!(rank(&gpu()) > rank(&cpu) && rank(&cpu) > rank(&host_info()));
+        assert!(rank(&host_info()) > rank(&simulator));
+        let weak = DeviceInfo { fp64: false, ..gpu() };
+        assert!(rank(&gpu()) > rank(&weak));
+    }
+
+    #[test]
+    fn memory_is_checked_before_anything_is_sent() {
+        let device = Device::wrap(gpu(), Backend::Host(Host), "test".into());
+        assert!(device.check_memory(0, &[("a", 250), ("b", 250)]).is_ok());
+        let single = device.check_memory(0, &[("values", 251)]);
+        assert!(matches!(single, Err(Error::Memory { needed: 251, available: 250, .. })));
+        let total = device.check_memory(1, &[("a", 250), ("b", 250), ("c", 250), ("d", 250)]);
+        assert!(matches!(total, Err(Error::Memory { needed: 1001, available: 1000, .. })));
+    }
+
+    #[test]
+    fn double_precision_is_refused_where_there_is_none() {
+        let device = Device::wrap(DeviceInfo { fp64: false, ..gpu() }, Backend::Host(Host), "test".into());
+        assert!(matches!(device.require(Precision::Double), Err(Error::Unsupported { .. })));
+        assert!(device.require(Precision::Single).is_ok());
+        assert_eq!(device.accumulation(Precision::Single), Accumulation::Pair);
+        assert!(device.with_accumulation(Accumulation::Double).is_err());
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_an_error_that_lists_what_is() {
+        let error = Device::select("no-such-device").expect_err("nothing is called that");
+        let text = error.to_string();
+        assert!(text.contains("no-such-device") && text.contains("host"), "{text}");
+        assert_eq!(Device::host().backend_name(), "host");
+    }
+}

@@ -1,0 +1,138 @@
+//! The one error type: variants a caller can act on, fields instead of sentences.
+
+use std::path::PathBuf;
+
+/// What can go wrong before or while work is done. Not converging is no error: it is a
+/// [`Stop`](crate::Stop) in the report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Two things that must fit each other do not.
+    #[error("{what}: expected {expected}, found {found}")]
+    Shape {
+        /// Which length or dimension.
+        what: &'static str,
+        /// The length that would fit.
+        expected: usize,
+        /// The length that was given.
+        found: usize,
+    },
+    /// A sparse matrix whose arrays contradict each other.
+    #[error("matrix structure: {what} (row {row})")]
+    Structure {
+        /// What is wrong.
+        what: String,
+        /// The row in which it was seen.
+        row: usize,
+    },
+    /// NaN or infinity in input data.
+    #[error("{what} holds a value that is not finite at index {index}")]
+    NotFinite {
+        /// Which array.
+        what: String,
+        /// The first such index.
+        index: usize,
+    },
+    /// An option outside its range.
+    #[error("option {name}: {reason}")]
+    Option {
+        /// The option's name.
+        name: &'static str,
+        /// Why the value cannot be used.
+        reason: String,
+    },
+    /// No device matches what was asked for.
+    #[error("no device matches '{wanted}': {seen}")]
+    NoDevice {
+        /// The filter, as given.
+        wanted: String,
+        /// What was seen instead, or why nothing could be.
+        seen: String,
+    },
+    /// The device lacks something the work needs.
+    #[error("{device} cannot do this: {needs}")]
+    Unsupported {
+        /// The device's name.
+        device: String,
+        /// What is missing and what would help.
+        needs: String,
+    },
+    /// The buffers of a problem do not fit the device.
+    #[error("{device}: {what} needs {needed} bytes, the limit is {available} bytes; {help}")]
+    Memory {
+        /// The device's name.
+        device: String,
+        /// Which buffer, or all of them together.
+        what: String,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes there are.
+        available: u64,
+        /// What would help.
+        help: &'static str,
+    },
+    /// Objects of different devices were used together.
+    #[error("{what} lives on another device than the rest of this operation ({expected})")]
+    DeviceMismatch {
+        /// The stray object.
+        what: &'static str,
+        /// The device of the operation.
+        expected: String,
+    },
+    /// An OpenCL C program did not build.
+    #[error("{device} could not build {file} with '{options}':\n{log}")]
+    Build {
+        /// The device's name.
+        device: String,
+        /// The kernel file.
+        file: String,
+        /// The options it was built with.
+        options: String,
+        /// The compiler's words.
+        log: String,
+    },
+    /// An OpenCL call failed.
+    #[error("{device}: {call} failed with {name} ({code})")]
+    Api {
+        /// The device's name, or `OpenCL` before one was chosen.
+        device: String,
+        /// The call, with the kernel's name where there is one.
+        call: String,
+        /// The code's name in the OpenCL headers.
+        name: &'static str,
+        /// The code.
+        code: i32,
+    },
+    /// A file that cannot be read or written.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's words.
+        reason: String,
+    },
+    /// A file, or a stream, that does not hold what it should.
+    #[error("{what}: {reason}")]
+    Format {
+        /// The file format, with the line where one is known.
+        what: String,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Fails unless two lengths agree.
+pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
+    if expected == found {
+        Ok(())
+    } else {
+        Err(Error::Shape {
+            what,
+            expected,
+            found,
+        })
+    }
+}

@@ -1,0 +1,823 @@
+//! Matrix Market files: the text format of the SuiteSparse collection.
+//!
+//! Read: `coordinate` and `array`; `real`, `integer` and `pattern` (every entry 1); `general`, `symmetric` and
+//! `skew-symmetric`, the latter two expanded to the whole matrix. `complex` and `hermitian` are refused. Any of
+//! them may be compressed with gzip.
+//!
+//! Zeros that a coordinate file stores stay entries of the matrix; zeros of an array file do not become any.
+//! Entries of the same place are summed in the order of the file.
+
+use std::io::{BufRead, Read};
+use std::path::Path;
+
+use super::{TRUSTED_ELEMENTS, open, read_error, short_name, write_atomically};
+use crate::error::{Error, Result};
+use crate::real::Real;
+use crate::sparse::Csr;
+
+/// Longest line taken, in bytes. Files have at most a few hundred; a stream without line ends must not fill the
+/// memory.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// A matrix may have this many rows, and [`ROWS_PER_ENTRY`] more for every entry. Row offsets take memory even
+/// where nothing is stored, so a short file must not ask for a long matrix.
+const FREE_ROWS: u64 = 1 << 22;
+
+/// See [`FREE_ROWS`].
+const ROWS_PER_ENTRY: u64 = 64;
+
+/// Reads a matrix.
+///
+/// Values are parsed as `f64` and then rounded to `T`. Entries of the same place are summed.
+///
+/// # Errors
+/// [`Error::File`] when the file cannot be read, otherwise as [`read_matrix_from`].
+pub fn read_matrix<T: Real>(path: &Path) -> Result<Csr<T>> {
+    read_matrix_from(open(path)?, &short_name(path))
+}
+
+/// Reads a matrix from a stream; `name` is what error messages call it.
+///
+/// # Errors
+/// [`Error::Format`], with `name` and the number of the line in `what` (`foo.mtx line 17`): no Matrix Market
+/// banner, a kind of matrix that is not supported, indices outside the matrix (they count from 1), values that are
+/// not finite in `T`, fewer or more entries than announced, dimensions above `u32::MAX`, and more than 2²² rows
+/// with almost nothing in them. [`Error::File`] when reading itself fails.
+pub fn read_matrix_from<T: Real>(reader: impl BufRead, name: &str) -> Result<Csr<T>> {
+    let content = read_content(reader, name, Shape::Matrix)?;
+    Csr::from_triplets(content.rows, content.cols, &content.entries)
+}
+
+/// Reads a vector: an array or a coordinate matrix of one column or one row.
+///
+/// Places that a coordinate file leaves out are 0, places it repeats are summed.
+///
+/// # Errors
+/// [`Error::File`] when the file cannot be read, otherwise as [`read_vector_from`].
+pub fn read_vector<T: Real>(path: &Path) -> Result<Vec<T>> {
+    read_vector_from(open(path)?, &short_name(path))
+}
+
+/// Reads a vector from a stream; `name` is what error messages call it.
+///
+/// # Errors
+/// [`Error::Format`] as in [`read_matrix_from`], and for a matrix with several rows and columns.
+pub fn read_vector_from<T: Real>(reader: impl BufRead, name: &str) -> Result<Vec<T>> {
+    let content = read_content(reader, name, Shape::Vector)?;
+    let mut vector = vec![T::default(); content.rows.max(content.cols)];
+    if content.rows == 0 || content.cols == 0 {
+        vector.clear();
+    }
+    for (i, j, value) in content.entries {
+        // One of the two is always 0.
+        vector[i + j] = vector[i + j] + value;
+    }
+    Ok(vector)
+}
+
+/// Writes `a` as `coordinate real general`, rows in order, every value with the fewest decimal digits that read
+/// back as the same number. The file appears complete or not at all.
+///
+/// # Errors
+/// [`Error::NotFinite`] for a value the format has no word for, [`Error::File`] when the file cannot be written.
+pub fn write_matrix<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
+    if let Some(index) = a.first_not_finite() {
+        return Err(Error::NotFinite {
+            what: "the matrix to be written".into(),
+            index,
+        });
+    }
+    write_atomically(path, |out| {
+        writeln!(out, "%%MatrixMarket matrix coordinate real general")?;
+        writeln!(out, "{} {} {}", a.rows(), a.cols(), a.nnz())?;
+        for i in 0..a.rows() {
+            let (columns, values) = a.row(i);
+            for (column, value) in columns.iter().zip(values) {
+                // Debug is the shortest form as well, and unlike Display has an exponent: 1e300, not 301 digits.
+                writeln!(out, "{} {} {value:?}", i + 1, u64::from(*column) + 1)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// What the caller wants from the file.
+#[derive(Clone, Copy, PartialEq)]
+enum Shape {
+    Matrix,
+    Vector,
+}
+
+/// The `format` word of the banner.
+#[derive(Clone, Copy, PartialEq)]
+enum Layout {
+    Coordinate,
+    Array,
+}
+
+/// The `field` word of the banner.
+#[derive(Clone, Copy, PartialEq)]
+enum Field {
+    Real,
+    Integer,
+    Pattern,
+}
+
+/// The `symmetry` word of the banner.
+#[derive(Clone, Copy, PartialEq)]
+enum Symmetry {
+    General,
+    Symmetric,
+    Skew,
+}
+
+/// A file's content, symmetric matrices expanded.
+struct Content<T> {
+    rows: usize,
+    cols: usize,
+    entries: Vec<(usize, usize, T)>,
+}
+
+/// Lines of a stream, in one reused buffer.
+struct Lines<'a, R> {
+    reader: R,
+    name: &'a str,
+    /// Number of the line in `buffer`, from 1.
+    number: u64,
+    buffer: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<'_, R> {
+    /// Reads the next line; false at the end.
+    fn advance(&mut self) -> Result<bool> {
+        self.buffer.clear();
+        let read = self
+            .reader
+            .by_ref()
+            .take(LONGEST_LINE)
+            .read_until(b'\n', &mut self.buffer)
+            .map_err(|e| {
+                let what = format!("{} line {}", self.name, self.number + 1);
+                read_error(self.name, what, &e)
+            })?;
+        if read == 0 {
+            return Ok(false);
+        }
+        self.number += 1;
+        if read as u64 == LONGEST_LINE && self.buffer.last() != Some(&b'\n') {
+            return Err(self.error(format!("the line is longer than {LONGEST_LINE} bytes")));
+        }
+        Ok(true)
+    }
+
+    /// Reads on to the next line that is neither blank nor a comment; false at the end.
+    fn advance_to_data(&mut self) -> Result<bool> {
+        while self.advance()? {
+            let first = self.buffer.iter().find(|b| !b.is_ascii_whitespace());
+            if first.is_some_and(|&b| b != b'%') {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The words of the line.
+    fn tokens(&self) -> impl Iterator<Item = &[u8]> {
+        self.buffer
+            .split(u8::is_ascii_whitespace)
+            .filter(|token| !token.is_empty())
+    }
+
+    /// The first `N` words of the line, which must have no more.
+    fn exactly<const N: usize>(&self, expected: &str) -> Result<[&[u8]; N]> {
+        let mut tokens = self.tokens();
+        let mut found = [&[][..]; N];
+        for slot in &mut found {
+            *slot = tokens.next().ok_or_else(|| {
+                self.error(format!("expected {expected}, found '{}'", self.line()))
+            })?;
+        }
+        match tokens.next() {
+            None => Ok(found),
+            Some(extra) => Err(self.error(format!(
+                "expected {expected}, found '{}' after them",
+                printable(extra)
+            ))),
+        }
+    }
+
+    /// The line without surrounding space, for messages.
+    fn line(&self) -> String {
+        printable(self.buffer.trim_ascii())
+    }
+
+    /// [`Error::Format`] at the line in the buffer.
+    fn error(&self, reason: impl Into<String>) -> Error {
+        Error::Format {
+            what: format!("{} line {}", self.name, self.number),
+            reason: reason.into(),
+        }
+    }
+
+    /// A dimension or a count.
+    fn whole(&self, token: &[u8]) -> Result<u64> {
+        parse_whole(token)
+            .ok_or_else(|| self.error(format!("'{}' is no whole number", printable(token))))
+    }
+
+    /// An index in `1..=dimension`, as one in `0..dimension`.
+    fn index(&self, token: &[u8], dimension: usize, which: &str) -> Result<usize> {
+        let index = self.whole(token)?;
+        if index == 0 || index > dimension as u64 {
+            return Err(self.error(format!("{which} {index} lies outside 1..={dimension}")));
+        }
+        Ok(index as usize - 1)
+    }
+
+    /// A value of the kind the banner announced.
+    fn value<T: Real>(&self, token: &[u8], field: Field) -> Result<T> {
+        let value: Option<f64> = std::str::from_utf8(token).ok().and_then(|t| t.parse().ok());
+        let Some(value) = value else {
+            return Err(self.error(format!("'{}' is no number", printable(token))));
+        };
+        if field == Field::Integer && value.fract() != 0.0 {
+            return Err(self.error(format!("'{}' is no integer", printable(token))));
+        }
+        let rounded = T::from_f64(value);
+        if !rounded.is_finite() {
+            return Err(self.error(format!(
+                "'{}' is not finite in {}",
+                printable(token),
+                T::PRECISION
+            )));
+        }
+        Ok(rounded)
+    }
+}
+
+/// Decimal digits and nothing else.
+fn parse_whole(token: &[u8]) -> Option<u64> {
+    token.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// The start of a word, for messages.
+fn printable(token: &[u8]) -> String {
+    const LONGEST: usize = 40;
+    let text = String::from_utf8_lossy(&token[..token.len().min(LONGEST)]);
+    let shown: String = text
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
+    if token.len() > LONGEST {
+        format!("{shown}...")
+    } else {
+        shown
+    }
+}
+
+/// Reads the banner, which is the first line.
+fn read_banner<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<(Layout, Field, Symmetry)> {
+    if !lines.advance()? {
+        return Err(Error::Format {
+            what: format!("{} line 1", lines.name),
+            reason: "the file is empty".into(),
+        });
+    }
+    let mut words: Vec<String> = lines
+        .tokens()
+        .take(5)
+        .map(|t| printable(t).to_ascii_lowercase())
+        .collect();
+    if words.first().is_none_or(|w| w != "%%matrixmarket") {
+        return Err(lines.error("a Matrix Market file starts with %%MatrixMarket"));
+    }
+    words.resize(5, String::new());
+    let refuse = |what: &str, word: &str, known: &str| {
+        Err(lines.error(format!("{what} '{word}' is not supported, only {known}")))
+    };
+    if words[1] != "matrix" {
+        return refuse("object", &words[1], "matrix");
+    }
+    let layout = match words[2].as_str() {
+        "coordinate" => Layout::Coordinate,
+        "array" => Layout::Array,
+        word => return refuse("format", word, "coordinate and array"),
+    };
+    let field = match words[3].as_str() {
+        "real" => Field::Real,
+        "integer" => Field::Integer,
+        "pattern" => Field::Pattern,
+        word => return refuse("field", word, "real, integer and pattern"),
+    };
+    let symmetry = match words[4].as_str() {
+        "general" => Symmetry::General,
+        "symmetric" => Symmetry::Symmetric,
+        "skew-symmetric" => Symmetry::Skew,
+        word => return refuse("symmetry", word, "general, symmetric and skew-symmetric"),
+    };
+    if field == Field::Pattern && layout == Layout::Array {
+        return Err(lines.error("a pattern has no array form"));
+    }
+    if field == Field::Pattern && symmetry == Symmetry::Skew {
+        return Err(lines.error("a pattern has no signs, so it cannot be skew-symmetric"));
+    }
+    Ok((layout, field, symmetry))
+}
+
+/// Reads banner, sizes and entries.
+fn read_content<T: Real>(reader: impl BufRead, name: &str, shape: Shape) -> Result<Content<T>> {
+    let mut lines = Lines {
+        reader,
+        name,
+        number: 0,
+        buffer: Vec::new(),
+    };
+    let (layout, field, symmetry) = read_banner(&mut lines)?;
+    if !lines.advance_to_data()? {
+        return Err(lines.error("the file ends before the line with the sizes"));
+    }
+    let (rows, cols, count) = read_sizes(&lines, layout, symmetry, shape)?;
+
+    let expanded = if symmetry == Symmetry::General { 1 } else { 2 };
+    let room = count.saturating_mul(expanded).min(TRUSTED_ELEMENTS as u64);
+    let mut entries = Vec::with_capacity(room as usize);
+    let mut add = |i: usize, j: usize, value: T| {
+        entries.push((i, j, value));
+        if i != j {
+            match symmetry {
+                Symmetry::General => {}
+                Symmetry::Symmetric => entries.push((j, i, value)),
+                Symmetry::Skew => entries.push((j, i, -value)),
+            }
+        }
+    };
+    // Arrays run down the columns; of symmetric ones only the lower triangle is there.
+    let first_row = |j: usize| match symmetry {
+        Symmetry::General => 0,
+        Symmetry::Symmetric => j,
+        Symmetry::Skew => j + 1,
+    };
+    let (mut next_row, mut next_col) = (first_row(0), 0);
+    for entry in 0..count {
+        if !lines.advance_to_data()? {
+            return Err(lines.error(format!("the file ends after {entry} of {count} entries")));
+        }
+        if layout == Layout::Array {
+            let [token] = lines.exactly("one value")?;
+            let value: T = lines.value(token, field)?;
+            // A vector does not care, and a sparse matrix is what is not zero.
+            if value != T::default() {
+                add(next_row, next_col, value);
+            }
+            next_row += 1;
+            if next_row == rows {
+                next_col += 1;
+                next_row = first_row(next_col);
+            }
+            continue;
+        }
+        let (row, col, value) = if field == Field::Pattern {
+            let [row, col] = lines.exactly("row and column")?;
+            (row, col, T::from_f64(1.0))
+        } else {
+            let [row, col, token] = lines.exactly("row, column and value")?;
+            (row, col, lines.value(token, field)?)
+        };
+        let i = lines.index(row, rows, "row")?;
+        let j = lines.index(col, cols, "column")?;
+        if i == j && symmetry == Symmetry::Skew {
+            return Err(lines.error("a skew-symmetric matrix stores no diagonal"));
+        }
+        add(i, j, value);
+    }
+    if lines.advance_to_data()? {
+        let found = lines.line();
+        return Err(lines.error(format!(
+            "expected the end after {count} entries, found '{found}'"
+        )));
+    }
+    Ok(Content {
+        rows,
+        cols,
+        entries,
+    })
+}
+
+/// Parses and checks the line with the sizes: rows, columns and the number of entries that follow.
+fn read_sizes<R: BufRead>(
+    lines: &Lines<'_, R>,
+    layout: Layout,
+    symmetry: Symmetry,
+    shape: Shape,
+) -> Result<(usize, usize, u64)> {
+    let (rows, cols, count) = match layout {
+        Layout::Coordinate => {
+            let [rows, cols, count] = lines.exactly("rows, columns and entries")?;
+            let count = lines.whole(count)?;
+            (lines.whole(rows)?, lines.whole(cols)?, Some(count))
+        }
+        Layout::Array => {
+            let [rows, cols] = lines.exactly("rows and columns")?;
+            (lines.whole(rows)?, lines.whole(cols)?, None)
+        }
+    };
+    let limit = u64::from(u32::MAX);
+    if rows > limit || cols > limit {
+        return Err(lines.error(format!("{rows} x {cols} exceeds the limit of {limit}")));
+    }
+    if symmetry != Symmetry::General && rows != cols {
+        return Err(lines.error(format!("{rows} x {cols} cannot be symmetric")));
+    }
+    // Below 2^64, as both are below 2^32.
+    let count = count.unwrap_or(match symmetry {
+        Symmetry::General => rows * cols,
+        Symmetry::Symmetric => rows * (rows + 1) / 2,
+        Symmetry::Skew => rows * rows.saturating_sub(1) / 2,
+    });
+    let length = match shape {
+        Shape::Matrix => rows,
+        Shape::Vector if rows > 1 && cols > 1 => {
+            return Err(lines.error(format!("{rows} x {cols} is no vector")));
+        }
+        Shape::Vector => rows.max(cols),
+    };
+    if length > FREE_ROWS.saturating_add(count.saturating_mul(ROWS_PER_ENTRY)) {
+        return Err(lines.error(format!("{count} entries are too few for {rows} x {cols}")));
+    }
+    Ok((rows as usize, cols as usize, count))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
+
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write as _;
+
+    fn matrix(text: &str) -> Result<Csr<f64>> {
+        read_matrix_from(text.as_bytes(), "foo.mtx")
+    }
+
+    fn dense(a: &Csr<f64>) -> Vec<Vec<f64>> {
+        let mut rows = vec![vec![0.0; a.cols()]; a.rows()];
+        for i in 0..a.rows() {
+            let (columns, values) = a.row(i);
+            for (c, v) in columns.iter().zip(values) {
+                rows[i][*c as usize] = *v;
+            }
+        }
+        rows
+    }
+
+    /// Fails unless reading `text` fails at line `number` with a reason that contains `words`.
+    fn refused_at(text: &str, number: u64, words: &str) {
+        check_refusal(matrix(text).map(|_| ()), text, number, words);
+    }
+
+    fn check_refusal(result: Result<()>, text: &str, number: u64, words: &str) {
+        match result {
+            Err(Error::Format { what, reason }) => {
+                assert_eq!(what, format!("foo.mtx line {number}"), "{text:?}: {reason}");
+                assert!(reason.contains(words), "{text:?}: {reason}");
+            }
+            other => panic!("{text:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn coordinates_with_comments_blank_lines_and_any_case() {
+        let a = matrix(
+            "%%matrixmarket MATRIX Coordinate REAL General\r\n% words\n\n  % more\n 2 3 4 \n\n1 1 1.5\n\
+             %between\n2 3 -2e-1\n\t2\t1\t+.5\n1 3 0\n\n% end",
+        )
+        .expect("valid");
+        assert_eq!(dense(&a), [[1.5, 0.0, 0.0], [0.5, 0.0, -0.2]]);
+        assert_eq!(a.nnz(), 4, "a stored zero stays an entry");
+    }
+
+    #[test]
+    fn integers_and_patterns() {
+        let a = matrix("%%MatrixMarket matrix coordinate integer general\n2 2 2\n1 2 -7\n2 1 3\n");
+        assert_eq!(dense(&a.expect("valid")), [[0.0, -7.0], [3.0, 0.0]]);
+        let a = matrix("%%MatrixMarket matrix coordinate pattern symmetric\n2 2 2\n1 1\n2 1\n");
+        assert_eq!(dense(&a.expect("valid")), [[1.0, 1.0], [1.0, 0.0]]);
+    }
+
+    #[test]
+    fn symmetric_and_skew_symmetric_matrices_are_expanded() {
+        // The second entry lies in the upper triangle.
+        let text = "%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n2 1 4\n1 3 5\n2 2 6\n";
+        let expected = [[0.0, 4.0, 5.0], [4.0, 6.0, 0.0], [5.0, 0.0, 0.0]];
+        assert_eq!(dense(&matrix(text).expect("valid")), expected);
+        let text = "%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 2\n2 1 4\n1 3 5\n";
+        let expected = [[0.0, -4.0, 5.0], [4.0, 0.0, 0.0], [-5.0, 0.0, 0.0]];
+        assert_eq!(dense(&matrix(text).expect("valid")), expected);
+    }
+
+    #[test]
+    fn arrays_run_down_the_columns() {
+        let a = matrix("%%MatrixMarket matrix array real general\n2 3\n1\n2\n0\n4\n5\n6\n");
+        let a = a.expect("valid");
+        assert_eq!(dense(&a), [[1.0, 0.0, 5.0], [2.0, 4.0, 6.0]]);
+        assert_eq!(a.nnz(), 5, "zeros of an array are no entries");
+        let a = matrix("%%MatrixMarket matrix array integer symmetric\n2 2\n1\n2\n3\n");
+        assert_eq!(dense(&a.expect("valid")), [[1.0, 2.0], [2.0, 3.0]]);
+        let a = matrix("%%MatrixMarket matrix array real skew-symmetric\n3 3\n1\n2\n3\n");
+        let expected = [[0.0, -1.0, -2.0], [1.0, 0.0, -3.0], [2.0, 3.0, 0.0]];
+        assert_eq!(dense(&a.expect("valid")), expected);
+    }
+
+    #[test]
+    fn repeated_places_are_summed() {
+        let a =
+            matrix("%%MatrixMarket matrix coordinate real general\n1 2 3\n1 2 1\n1 1 2\n1 2 4\n");
+        let a = a.expect("valid");
+        assert_eq!((dense(&a), a.nnz()), (vec![vec![2.0, 5.0]], 2));
+    }
+
+    #[test]
+    fn empty_matrices() {
+        for sizes in ["0 0 0", "3 0 0", "0 3 0", "2 2 0"] {
+            let a = matrix(&format!(
+                "%%MatrixMarket matrix coordinate real general\n{sizes}\n"
+            ));
+            assert_eq!(a.expect("valid").nnz(), 0);
+        }
+        let a = matrix("%%MatrixMarket matrix array real skew-symmetric\n1 1\n").expect("valid");
+        assert_eq!((a.rows(), a.nnz()), (1, 0));
+        let a = matrix("%%MatrixMarket matrix array real general\n0 4294967295\n").expect("valid");
+        assert_eq!((a.rows(), a.cols()), (0, u32::MAX as usize));
+    }
+
+    #[test]
+    fn banners_that_cannot_be_read_are_refused_by_name() {
+        refused_at("", 1, "empty");
+        refused_at("1 1 1\n", 1, "%%MatrixMarket");
+        refused_at(
+            "\n%%MatrixMarket matrix array real general\n",
+            1,
+            "%%MatrixMarket",
+        );
+        for (banner, word) in [
+            ("vector coordinate real general", "'vector'"),
+            ("matrix elemental real general", "'elemental'"),
+            ("matrix coordinate complex hermitian", "'complex'"),
+            ("matrix coordinate Complex general", "'complex'"),
+            ("matrix coordinate real Hermitian", "'hermitian'"),
+            ("matrix coordinate real", "symmetry ''"),
+            ("matrix array pattern general", "pattern"),
+            ("matrix coordinate pattern skew-symmetric", "pattern"),
+        ] {
+            refused_at(&format!("%%MatrixMarket {banner}\n1 1 1\n1 1 1\n"), 1, word);
+        }
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_are_refused() {
+        let banner = "%%MatrixMarket matrix coordinate real general\n%\n";
+        refused_at(banner, 2, "before the line with the sizes");
+        for (sizes, words) in [
+            ("2 2", "expected rows, columns and entries"),
+            ("2 2 1 1", "found '1' after them"),
+            ("two 2 1", "'two' is no whole number"),
+            ("-2 2 1", "'-2'"),
+            ("2 2.0 1", "'2.0'"),
+            ("2 2 99999999999999999999", "is no whole number"),
+            ("4294967296 2 1", "exceeds the limit"),
+            ("2 4294967296 1", "exceeds the limit"),
+            ("4294967295 2 1", "too few"),
+        ] {
+            refused_at(&format!("{banner}{sizes}\n1 1 1\n"), 3, words);
+        }
+        refused_at(
+            "%%MatrixMarket matrix array real symmetric\n2 3\n",
+            2,
+            "symmetric",
+        );
+        refused_at(
+            "%%MatrixMarket matrix coordinate real skew-symmetric\n2 3 0\n",
+            2,
+            "symmetric",
+        );
+    }
+
+    #[test]
+    fn entries_that_cannot_be_are_refused_at_their_line() {
+        let start = "%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 1\n%\n";
+        for (entry, words) in [
+            ("0 1 1", "row 0 lies outside 1..=2"),
+            ("3 1 1", "row 3 lies outside 1..=2"),
+            ("1 0 1", "column 0 lies outside 1..=3"),
+            ("1 4 1", "column 4 lies outside 1..=3"),
+            ("1 2", "expected row, column and value, found '1 2'"),
+            ("1 2 3 4", "found '4' after them"),
+            ("1 2 x", "'x' is no number"),
+            ("1 2 1.0.0", "is no number"),
+            ("1 2 0x10", "is no number"),
+            ("1 2 nan", "not finite"),
+            ("1 2 -inf", "not finite"),
+            ("1 2 1e999", "not finite in fp64"),
+            ("1 b 1", "'b' is no whole number"),
+            ("1 \u{1} 1", "'?'"),
+        ] {
+            refused_at(&format!("{start}{entry}\n"), 5, words);
+        }
+        refused_at(start, 4, "ends after 1 of 2 entries");
+        refused_at(
+            &format!("{start}2 2 2\n\n%\n1 3 1\n"),
+            8,
+            "expected the end",
+        );
+        let integer = "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1.5\n";
+        refused_at(integer, 3, "no integer");
+        let skew = "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 2 1\n";
+        refused_at(skew, 3, "diagonal");
+        let pattern = "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n2 2 1\n";
+        refused_at(pattern, 3, "after them");
+        let array = "%%MatrixMarket matrix array real general\n2 1\n1\n";
+        refused_at(array, 3, "ends after 1 of 2");
+        refused_at(&format!("{array}2 3\n"), 4, "expected one value");
+        refused_at(&format!("{array}2\n3\n"), 5, "expected the end");
+    }
+
+    #[test]
+    fn values_beyond_single_precision_are_refused() {
+        let text = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1e39\n";
+        assert!(matrix(text).is_ok());
+        let single = read_matrix_from::<f32>(text.as_bytes(), "foo.mtx").map(|_| ());
+        check_refusal(single, text, 3, "not finite in fp32");
+    }
+
+    #[test]
+    fn lines_without_end_are_refused() {
+        let mut text = String::from("%%MatrixMarket matrix coordinate real general\n%");
+        text.push_str(&"x".repeat(3 << 20));
+        refused_at(&text, 2, "longer than");
+    }
+
+    #[test]
+    fn headers_that_promise_too_much_cost_nothing() {
+        let sizes = "4000000000 4000000000 18446744073709551615";
+        let text = format!("%%MatrixMarket matrix coordinate real symmetric\n{sizes}\n1 1 1\n");
+        refused_at(&text, 3, "ends after 1 of");
+        let text = "%%MatrixMarket matrix array real general\n4294967295 4294967295\n1\n";
+        refused_at(text, 3, "ends after 1 of");
+        refused_at(
+            "%%MatrixMarket matrix array real general\n4294967295 0\n",
+            2,
+            "too few",
+        );
+    }
+
+    #[test]
+    fn vectors() {
+        let vector = |text: &str| read_vector_from::<f64>(text.as_bytes(), "foo.mtx");
+        let array = "%%MatrixMarket matrix array real general\n";
+        for sizes in ["3 1", "1 3"] {
+            let v = vector(&format!("{array}{sizes}\n1\n0\n2\n")).expect("valid");
+            assert_eq!(v, [1.0, 0.0, 2.0]);
+        }
+        let coordinate = "%%MatrixMarket matrix coordinate real general\n";
+        let v = vector(&format!("{coordinate}4 1 3\n3 1 2\n1 1 5\n3 1 1\n")).expect("valid");
+        assert_eq!(v, [5.0, 0.0, 3.0, 0.0]);
+        let v = vector(&format!("{coordinate}1 4 1\n1 3 2\n")).expect("valid");
+        assert_eq!(v, [0.0, 0.0, 2.0, 0.0]);
+        assert!(
+            vector(&format!("{coordinate}4 0 0\n"))
+                .expect("valid")
+                .is_empty()
+        );
+        let text = format!("{coordinate}2 2 1\n1 1 1\n");
+        check_refusal(vector(&text).map(|_| ()), &text, 2, "no vector");
+        let text = format!("{coordinate}1 4000000000 1\n1 1 1\n");
+        check_refusal(vector(&text).map(|_| ()), &text, 2, "too few");
+    }
+
+    #[test]
+    fn files_plain_compressed_damaged_and_missing() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("foo.mtx");
+        assert!(matches!(read_matrix::<f64>(&path), Err(Error::File { .. })));
+        assert!(matches!(read_vector::<f64>(&path), Err(Error::File { .. })));
+        let text = "%%MatrixMarket matrix coordinate real general\n2 1 1\n1 1 0.1\n";
+        std::fs::write(&path, text).expect("write");
+        let plain = read_matrix::<f64>(&path).expect("valid");
+        assert_eq!(read_vector::<f64>(&path).expect("valid"), [0.1, 0.0]);
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(text.as_bytes()).expect("memory");
+        let compressed = encoder.finish().expect("memory");
+        std::fs::write(&path, &compressed).expect("write");
+        assert_eq!(read_matrix::<f64>(&path).expect("valid"), plain);
+        std::fs::write(&path, &compressed[..compressed.len() - 12]).expect("write");
+        let cut = read_matrix::<f64>(&path);
+        let Err(Error::Format { what, .. }) = cut else {
+            panic!("{cut:?}");
+        };
+        assert!(what.starts_with("foo.mtx line "), "{what}");
+    }
+
+    #[test]
+    fn what_has_no_decimal_form_is_not_written() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("foo.mtx");
+        let a = Csr::from_triplets(1, 2, &[(0, 0, 1.0), (0, 1, f64::NAN)]).expect("valid");
+        let written = write_matrix(&path, &a);
+        assert!(matches!(written, Err(Error::NotFinite { index: 1, .. })));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn written_files_are_short_and_always_the_same() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("foo.mtx");
+        let a = Csr::from_triplets(2, 2, &[(1, 0, 0.1f32), (0, 1, 1e30), (0, 0, -2.0)]);
+        write_matrix(&path, &a.expect("valid")).expect("writable");
+        let text = std::fs::read_to_string(&path).expect("text");
+        let expected =
+            "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 -2.0\n1 2 1e30\n2 1 0.1\n";
+        assert_eq!(text, expected);
+    }
+
+    fn written_and_read<T: Real>(entries: &[(usize, usize, T)]) -> (Csr<T>, Csr<T>) {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("foo.mtx");
+        let a = Csr::from_triplets(7, 5, entries).expect("valid");
+        write_matrix(&path, &a).expect("writable");
+        let back = read_matrix(&path).expect("just written");
+        (a, back)
+    }
+
+    const SEEDS: [&str; 3] = [
+        "%%MatrixMarket matrix coordinate real symmetric\n% c\n3 3 3\n1 1 1.5\n2 1 -2e1\n3 3 0\n",
+        "%%MatrixMarket matrix array integer general\n2 2\n1\n2\n3\n4\n",
+        "%%MatrixMarket matrix coordinate pattern general\n2 9 2\n1 1\n2 9\n",
+    ];
+
+    proptest! {
+        #[test]
+        fn double_precision_survives_a_file(
+            entries in prop::collection::btree_map(
+                (0usize..7, 0usize..5),
+                any::<f64>().prop_filter("finite", |v| v.is_finite()),
+                0..20,
+            )
+        ) {
+            let entries: Vec<_> = entries.into_iter().map(|((i, j), v)| (i, j, v)).collect();
+            let (a, back) = written_and_read(&entries);
+            let bits = |a: &Csr<f64>| a.values().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&a), bits(&back));
+            prop_assert_eq!(a, back);
+        }
+
+        #[test]
+        fn single_precision_survives_a_file(
+            entries in prop::collection::btree_map(
+                (0usize..7, 0usize..5),
+                any::<f32>().prop_filter("finite", |v| v.is_finite()),
+                0..20,
+            )
+        ) {
+            let entries: Vec<_> = entries.into_iter().map(|((i, j), v)| (i, j, v)).collect();
+            let (a, back) = written_and_read(&entries);
+            let bits = |a: &Csr<f32>| a.values().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&a), bits(&back));
+            prop_assert_eq!(a, back);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = read_matrix_from::<f64>(&bytes[..], "foo.mtx");
+            let mut with_banner = SEEDS[0].as_bytes()[..48].to_vec();
+            with_banner.extend(bytes);
+            let _ = read_matrix_from::<f32>(&with_banner[..], "foo.mtx");
+            let _ = read_vector_from::<f64>(&with_banner[..], "foo.mtx");
+        }
+
+        #[test]
+        fn damaged_files_are_read_or_refused(
+            seed in 0usize..SEEDS.len(),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+            digits in prop::collection::vec((any::<prop::sample::Index>(), b'0'..=b'9'), 0..6),
+            end in any::<prop::sample::Index>(),
+            cut in any::<bool>(),
+        ) {
+            let mut bytes = SEEDS[seed].as_bytes().to_vec();
+            for (at, byte) in changes.into_iter().chain(digits) {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            if cut {
+                bytes.truncate(end.index(bytes.len()));
+            }
+            let _ = read_matrix_from::<f64>(&bytes[..], "foo.mtx");
+            let _ = read_vector_from::<f32>(&bytes[..], "foo.mtx");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! One typed function per kernel, with the name of the kernel; each file has its twin in `cl/`.
+//!
+//! A kernel is declared once, in [`kernels!`]: from that come its signature (compared with the OpenCL C text by a test
+//! that needs no device), the checks of buffer lengths, the arguments and the launch.
+
+pub(crate) mod cg;
+pub(crate) mod cgnr;
+pub(crate) mod product;
+pub(crate) mod reduce;
+mod tuning;
+pub(crate) mod vector;
+
+pub use tuning::Tuning;
+
+/// What a kernel is called, where it stands, and what it takes: `(argument, OpenCL C type)`.
+#[derive(Debug)]
+pub(crate) struct Signature {
+    pub(crate) name: &'static str,
+    pub(crate) file: &'static str,
+    pub(crate) args: &'static [(&'static str, &'static str)],
+}
+
+/// Declares the kernels of one file: `name<T>(argument: kind, buffer: kind[least length], ...)`.
+///
+/// Kinds: `uint`, `real`, `shape` by value; `in_real`, `in_uint`, `in_sum` read-only buffers; `out_real`, `out_sum`,
+/// `out_int` buffers that are written (and perhaps read).
+macro_rules! kernels {
+    ($file:literal: $($(#[$doc:meta])* $name:ident<$t:ident>($($arg:ident: $kind:ident $([$len:expr])?),+ $(,)?);)+) => {
+        /// The kernels of this file.
+        #[cfg(test)]
+        pub(crate) static SIGNATURES: &[&$crate::kernels::Signature] = &[$(&signatures::$name),+];
+
+        #[allow(non_upper_case_globals)]
+        mod signatures {
+            use $crate::kernels::Signature;
+            $(pub(super) static $name: Signature = Signature {
+                name: stringify!($name),
+                file: $file,
+                args: &[$((stringify!($arg), $crate::kernels::kernels!(@c $kind))),+],
+            };)+
+        }
+
+        $($(#[$doc])*
+        pub(crate) fn $name<$t: $crate::real::Real>(
+            context: &$crate::ocl::Context,
+            launch: $crate::ocl::Launch,
+            $($arg: $crate::kernels::kernels!(@rust $kind $t)),+
+        ) -> $crate::error::Result<()> {
+            $($(
+                $crate::kernels::long_enough(concat!(stringify!($name), ": ", stringify!($arg)), $len as usize, $arg.len())?;
+            )?)+
+            context.launch(&signatures::$name, launch, &[$($crate::kernels::kernels!(@arg $kind $arg)),+])
+        })+
+    };
+    (@c uint) => { "uint" };
+    (@c real) => { "real_t" };
+    (@c shape) => { "shape_t" };
+    (@c in_uint) => { "__global const uint*" };
+    (@c in_real) => { "__global const real_t*" };
+    (@c in_sum) => { "__global const acc_t*" };
+    (@c out_real) => { "__global real_t*" };
+    (@c out_sum) => { "__global acc_t*" };
+    (@c out_int) => { "__global int*" };
+    (@rust uint $t:ident) => { u32 };
+    (@rust real $t:ident) => { $t };
+    (@rust shape $t:ident) => { &[u32; 8] };
+    (@rust in_uint $t:ident) => { &$crate::ocl::Buffer<u32> };
+    (@rust in_real $t:ident) => { &$crate::ocl::Buffer<$t> };
+    (@rust in_sum $t:ident) => { &$crate::ocl::Buffer<$crate::ocl::Sum> };
+    (@rust out_real $t:ident) => { &mut $crate::ocl::Buffer<$t> };
+    (@rust out_sum $t:ident) => { &mut $crate::ocl::Buffer<$crate::ocl::Sum> };
+    (@rust out_int $t:ident) => { &mut $crate::ocl::Buffer<i32> };
+    (@arg uint $arg:ident) => { $crate::ocl::Arg::Uint($arg) };
+    (@arg real $arg:ident) => { $crate::kernels::real_argument($arg) };
+    (@arg shape $arg:ident) => { $crate::ocl::Arg::Words($arg) };
+    (@arg $kind:ident $arg:ident) => { $crate::ocl::Arg::Memory($arg.handle()) };
+}
+pub(crate) use kernels;
+
+use crate::error::{Error, Result};
+use crate::ocl::Arg;
+use crate::real::Real;
+use crate::real::sealed::Number;
+
+/// A number as a kernel argument.
+pub(crate) fn real_argument<T: Real>(value: T) -> Arg<'static> {
+    match value.number() {
+        Number::Single(value) => Arg::Float(value),
+        Number::Double(value) => Arg::Double(value),
+    }
+}
+
+/// The check each launch makes of each buffer.
+pub(crate) fn long_enough(what: &'static str, needed: usize, found: usize) -> Result<()> {
+    if found < needed {
+        return Err(Error::Shape {
+            what,
+            expected: needed,
+            found,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::ocl::{FILES, source};
+
+    /// Every `__kernel` of a text: name to argument `(name, type)` pairs, `restrict` and spaces dropped.
+    fn parse(text: &str) -> BTreeMap<String, Vec<(String, String)>> {
+        let code: String = text.lines().map(|l| l.split("//").next().unwrap_or("")).collect::<Vec<_>>().join(" ");
+        let mut found = BTreeMap::new();
+        for part in code.split("__kernel").skip(1) {
+            let part = &part[part.find("void").expect("a kernel returns void") + 4..];
+            let open = part.find('(').expect("arguments");
+            let close = part.find(')').expect("end of arguments");
+            let args = part[open + 1..close]
+                .split(',')
+                .map(|arg| {
+                    let arg = arg.replace("restrict", " ").replace('*', " * ");
+                    let words: Vec<&str> = arg.split_whitespace().collect();
+                    let (name, kind) = words.split_last().expect("a type and a name");
+                    (name.to_string(), kind.join(" ").replace(" *", "*"))
+                })
+                .collect();
+            found.insert(part[..open].trim().to_string(), args);
+        }
+        found
+    }
+
+    #[test]
+    fn every_kernel_has_the_signature_it_is_declared_with() {
+        let mut declared: BTreeMap<String, &Signature> = BTreeMap::new();
+        for signature in [
+            vector::SIGNATURES,
+            reduce::SIGNATURES,
+            product::SIGNATURES,
+            cg::SIGNATURES,
+            cgnr::SIGNATURES,
+        ]
+        .concat()
+        {
+            assert!(declared.insert(signature.name.into(), signature).is_none(), "{} twice", signature.name);
+        }
+        let mut kernels = 0;
+        for (file, _, text) in FILES {
+            for (name, args) in parse(text) {
+                kernels += 1;
+                let signature = declared.get(&name).unwrap_or_else(|| panic!("{name} is not declared in Rust"));
+                assert_eq!(signature.file, *file, "{name}");
+                let expected: Vec<(String, String)> =
+                    signature.args.iter().map(|a| (a.0.into(), a.1.into())).collect();
+                assert_eq!(args, expected, "{name}");
+            }
+        }
+        assert_eq!(kernels, declared.len(), "a declared kernel is missing from cl/");
+    }
+
+    #[test]
+    fn only_the_common_file_names_types_and_pragmas() {
+        for (file, _, text) in FILES.iter().filter(|f| f.0 != "common") {
+            for word in ["float", "double", "#pragma"] {
+                let code = text.lines().map(|l| l.split("//").next().unwrap_or(""));
+                assert!(!code.into_iter().any(|l| l.contains(word)), "{word} in {file}.cl");
+            }
+        }
+    }
+
+    #[test]
+    fn programs_are_joined_with_line_marks() {
+        let text = source("cg").expect("embedded source");
+        let marks: Vec<&str> = text.lines().filter(|l| l.starts_with("#line")).collect();
+        assert_eq!(marks, ["#line 1 \"cl/common.cl\"", "#line 1 \"cl/row.cl\"", "#line 1 \"cl/cg.cl\""]);
+    }
+}

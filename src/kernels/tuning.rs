@@ -1,0 +1,70 @@
+//! Launch parameters: they change time, never results.
+
+use crate::error::{Error, Result};
+use crate::ocl::{DeviceInfo, DeviceKind};
+
+/// Launch parameters of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Work-items of a work-group where rows and elements are plentiful.
+    pub work_group: usize,
+    /// Groups that share the chunks of a vector, for each compute unit.
+    pub groups_per_unit: usize,
+    /// Where the values come from: `default` or `user`.
+    pub source: &'static str,
+}
+
+impl std::fmt::Display for Tuning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "work-group {} ({})", self.work_group, self.source)
+    }
+}
+
+impl Tuning {
+    /// Good values for a device nobody has tuned: a function of its queried properties only.
+    ///
+    /// GPUs interleave the 256 items of a group over memory; on CPUs one item runs the lanes of a chunk as a loop.
+    pub fn for_device(info: &DeviceInfo) -> Self {
+        let (work_group, groups_per_unit) = match info.kind {
+            DeviceKind::Cpu | DeviceKind::Host => (1, 4),
+            DeviceKind::Gpu | DeviceKind::Accelerator => (256, 16),
+        };
+        Self {
+            work_group: largest_power_of_two(work_group.min(info.max_work_group)),
+            groups_per_unit,
+            source: "default",
+        }
+    }
+
+    /// Work-group size for rows in chunks of `chunk`, each shared by `lanes` lanes: no more items than a chunk keeps busy.
+    pub(crate) fn for_rows(&self, chunk: usize, lanes: usize) -> usize {
+        if self.source == "user" || self.work_group == 1 {
+            return self.work_group;
+        }
+        (chunk * lanes).clamp(64, self.work_group.max(64))
+    }
+
+    /// The same with another work-group size.
+    ///
+    /// # Errors
+    /// [`Error::Option`] unless `size` is a power of two from 1 to the device's largest work-group (at most 1024).
+    pub fn with_work_group(&self, size: usize, info: &DeviceInfo) -> Result<Self> {
+        let largest = largest_power_of_two(info.max_work_group.min(1024));
+        if !size.is_power_of_two() || size > largest {
+            return Err(Error::Option {
+                name: "work_group",
+                reason: format!("{size} is not a power of two from 1 to {largest} ({})", info.name),
+            });
+        }
+        Ok(Self {
+            work_group: size,
+            source: "user",
+            ..self.clone()
+        })
+    }
+}
+
+fn largest_power_of_two(limit: usize) -> usize {
+    let up = limit.max(1).next_power_of_two();
+    if up > limit { (up / 2).max(1) } else { up }
+}

@@ -1,0 +1,41 @@
+//! Sparse linear systems and ill-posed least squares on any OpenCL device, with the same bits everywhere.
+//!
+//! ```
+//! use residuum::{Cg, Device, Format, Matrix, Stopping, Vector, sparse::gallery};
+//!
+//! let device = Device::best()?; // a GPU, else a CPU through OpenCL, else the host back end
+//! let a = Matrix::new(&device, &gallery::poisson_2d::<f64>(32, 0.0)?, Format::Auto)?;
+//! let b = Vector::filled(&device, a.rows(), 1.0)?;
+//! let mut x = Vector::zeros(&device, a.cols())?;
+//! let report = Cg::new(&a, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?;
+//! assert!(report.converged(), "{report}");
+//! # Ok::<(), residuum::Error>(())
+//! ```
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout))]
+
+mod accumulator;
+mod backend;
+mod device;
+mod error;
+pub mod imaging;
+pub mod io;
+mod kernels;
+mod matrix;
+mod ocl;
+mod real;
+mod reduction;
+mod solver;
+pub mod sparse;
+mod state;
+mod vector;
+
+pub use accumulator::Accumulation;
+pub use device::{Candidate, DEVICE_VARIABLE, Device, DeviceFilter};
+pub use error::{Error, Result};
+pub use kernels::Tuning;
+pub use matrix::Matrix;
+pub use ocl::{DeviceInfo, DeviceKind, allocations};
+pub use real::{Precision, Real};
+pub use solver::{Cg, Cgnr, Correction, Observer, Progress, Report, Stop, Stopping, Times};
+pub use sparse::{Csr, Format};
+pub use vector::Vector;

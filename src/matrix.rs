@@ -1,0 +1,171 @@
+//! Sparse matrices in device memory.
+
+use rayon::prelude::*;
+
+use crate::backend::{AnyStored, Run, Stored, Vocabulary, on_backend, stray};
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::real::Real;
+use crate::sparse::{Csr, Format, Rows};
+use crate::vector::{Vector, of, of_mut};
+
+/// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy.
+#[derive(Debug)]
+pub struct Matrix<T: Real> {
+    device: Device,
+    rows: usize,
+    cols: usize,
+    nnz: usize,
+    format: Format,
+    why: String,
+    bytes: u64,
+    frobenius: f64,
+    forward: AnyStored<T>,
+    transposed: Option<AnyStored<T>>,
+}
+
+fn store<B: Vocabulary, T: Real>(backend: &B, rows: Rows<T>) -> Result<AnyStored<T>> {
+    Ok(B::any(Stored::new(backend, rows)?))
+}
+
+/// `sqrt` of the sum of squares, the same for any number of threads.
+fn frobenius<T: Real>(values: &[T]) -> f64 {
+    let blocks: Vec<f64> =
+        values.par_chunks(4096).map(|b| b.iter().map(|v| v.to_f64() * v.to_f64()).sum()).collect();
+    blocks.iter().sum::<f64>().sqrt()
+}
+
+impl<T: Real> Matrix<T> {
+    /// Lays `a` out in `format` and copies it to the device, for products `A x`.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`] for NaN or infinity among the values, [`Error::Structure`] where 32-bit positions do
+    /// not reach, [`Error::Unsupported`] for `f64` on a device without it, [`Error::Memory`] before anything is
+    /// sent when the arrays do not fit.
+    pub fn new(device: &Device, a: &Csr<T>, format: Format) -> Result<Self> {
+        Self::build(device, a, format, false)
+    }
+
+    /// As [`Matrix::new`], with an explicit transposed copy for products `A'x`: needed by [`Cgnr`](crate::Cgnr).
+    ///
+    /// # Errors
+    /// As [`Matrix::new`].
+    pub fn with_transpose(device: &Device, a: &Csr<T>, format: Format) -> Result<Self> {
+        Self::build(device, a, format, true)
+    }
+
+    fn build(device: &Device, a: &Csr<T>, format: Format, transpose: bool) -> Result<Self> {
+        device.require(T::PRECISION)?;
+        if let Some(index) = a.first_not_finite() {
+            return Err(Error::NotFinite { what: "the matrix".into(), index });
+        }
+        let forward = Rows::new(a, format)?;
+        let backward = if transpose { Some(Rows::new(&a.transpose(), format)?) } else { None };
+        let plan: Vec<(&str, u64)> =
+            forward.plan().into_iter().chain(backward.iter().flat_map(|b| b.plan())).collect();
+        device.check_memory(0, &plan)?;
+        let mut why = forward.why.clone();
+        if let Some(backward) = &backward {
+            why = format!("{why}; transposed: {}", backward.why);
+        }
+        log::info!("matrix {} x {}, {} entries, {}: {why}", a.rows(), a.cols(), a.nnz(), forward.format);
+        Ok(Self {
+            device: device.clone(),
+            rows: a.rows(),
+            cols: a.cols(),
+            nnz: a.nnz(),
+            format: forward.format,
+            why,
+            bytes: plan.iter().map(|p| p.1).sum(),
+            frobenius: frobenius(a.values()),
+            forward: on_backend!(device, backend => store(backend, forward)?),
+            transposed: match backward {
+                Some(rows) => Some(on_backend!(device, backend => store(backend, rows)?)),
+                None => None,
+            },
+        })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of stored entries, padding not counted.
+    pub fn nnz(&self) -> usize {
+        self.nnz
+    }
+
+    /// The format it is stored in.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Why that format and that order of sums, in words and numbers.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// Bytes it takes on the device, transposed copy included.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The Frobenius norm, an upper bound of the 2-norm.
+    pub fn frobenius_norm(&self) -> f64 {
+        self.frobenius
+    }
+
+    /// Where the matrix lives.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// `y = A x`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless `x` has `cols` and `y` has `rows` elements, [`Error::DeviceMismatch`].
+    ///
+    /// # Cost
+    /// One launch; `(size + 4) nnz + 4 rows` bytes of matrix, `size (cols + rows)` bytes of vectors.
+    pub fn multiply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.product(&self.forward, (self.cols, self.rows), x, y)
+    }
+
+    /// `y = A'x`, from the transposed copy.
+    ///
+    /// # Errors
+    /// As [`Matrix::multiply`] with the lengths exchanged; [`Error::Option`] when the matrix was made without a
+    /// transposed copy.
+    pub fn multiply_transposed(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.product(self.transposed()?, (self.rows, self.cols), x, y)
+    }
+
+    fn product(
+        &self, stored: &AnyStored<T>, (from, to): (usize, usize), x: &Vector<T>, y: &mut Vector<T>,
+    ) -> Result<()> {
+        same_length("vector to multiply", from, x.len())?;
+        same_length("result of a product", to, y.len())?;
+        on_backend!(self.device, backend => {
+            let a = backend.stored(stored).ok_or_else(|| stray("the matrix", &self.device))?;
+            let x = of(backend, &self.device, x)?;
+            backend.multiply(Run::of::<T>(&self.device), a, 1, x, of_mut(backend, &self.device, y)?)
+        })
+    }
+
+    pub(crate) fn forward(&self) -> &AnyStored<T> {
+        &self.forward
+    }
+
+    pub(crate) fn transposed(&self) -> Result<&AnyStored<T>> {
+        self.transposed.as_ref().ok_or_else(|| Error::Option {
+            name: "transpose",
+            reason: "this needs A': make the matrix by Matrix::with_transpose".into(),
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! Device memory with an element type and a length.
+
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lazy_static::lazy_static;
+use opencl3::memory::{Buffer as RawBuffer, CL_MEM_READ_WRITE, ClMem};
+use opencl3::types::cl_mem;
+
+use super::api_error;
+use super::context::Context;
+use crate::accumulator::{Accumulation, Accumulator, Pair};
+use crate::error::{Error, Result};
+use crate::real::Real;
+
+lazy_static! {
+    /// Buffers allocated by this process so far, host back end included: a second solve must not move it.
+    static ref ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+}
+
+/// Number of device buffers (and host vectors that stand for them) this process has allocated so far.
+///
+/// A second solve with the same solver allocates nothing; this count is how that is tested.
+pub fn allocations() -> u64 {
+    ALLOCATIONS.load(Ordering::Relaxed)
+}
+
+pub(crate) fn count_allocation() {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A type that device buffers can hold; its layout is that of the OpenCL C type of the same width.
+pub(crate) trait Element: Copy + Send + Sync + Default + std::fmt::Debug + 'static {}
+impl<T: Real> Element for T {}
+impl Element for u32 {}
+impl Element for i32 {}
+impl Element for Sum {}
+
+/// A wide sum as the device keeps it: eight bytes, a `double` or a `float2` (see `accumulator`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Sum(pub(crate) u64);
+
+impl Sum {
+    /// Its value, given how sums are kept.
+    pub(crate) fn value(self, accumulation: Accumulation) -> f64 {
+        match accumulation {
+            Accumulation::Double => f64::from_bits(self.0),
+            Accumulation::Pair => Accumulator::<f32>::to_f64(<Pair as Accumulator<f32>>::from_bits(self.0)),
+        }
+    }
+
+    /// The sum nearest to `value`.
+    pub(crate) fn of(value: f64, accumulation: Accumulation) -> Self {
+        Self(match accumulation {
+            Accumulation::Double => value.to_bits(),
+            Accumulation::Pair => Accumulator::<f32>::to_bits(<Pair as Accumulator<f32>>::from_f64(value)),
+        })
+    }
+}
+
+/// `len` elements in the memory of one device.
+#[derive(Debug)]
+pub(crate) struct Buffer<T> {
+    raw: RawBuffer<u8>,
+    len: usize,
+    context: Arc<Context>,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> Buffer<T> {
+    /// Allocates; the contents are undefined.
+    pub(crate) fn new(context: &Arc<Context>, len: usize) -> Result<Self> {
+        // OpenCL has no empty buffers; one element nobody reads stands for none.
+        let bytes = len.max(1) * size_of::<T>();
+        let info = context.info();
+        if info.largest_allocation != 0 && bytes as u64 > info.largest_allocation {
+            return Err(Error::Memory {
+                device: info.name.clone(),
+                what: format!("a buffer of {len} elements"),
+                needed: bytes as u64,
+                available: info.largest_allocation,
+                help: "this is the device's largest single allocation: use a smaller problem or another device",
+            });
+        }
+        // SAFETY: no host pointer is passed, so the driver owns all the memory involved.
+        let raw = unsafe { RawBuffer::create(context.raw(), CL_MEM_READ_WRITE, bytes, ptr::null_mut()) }
+            .map_err(|e| api_error(&info.name, "clCreateBuffer", e))?;
+        count_allocation();
+        Ok(Self {
+            raw,
+            len,
+            context: context.clone(),
+            element: PhantomData,
+        })
+    }
+
+    /// Allocates and copies `data` to the device.
+    pub(crate) fn from_slice(context: &Arc<Context>, data: &[T]) -> Result<Self> {
+        let mut buffer = Self::new(context, data.len())?;
+        context.write(&mut buffer, 0, data)?;
+        Ok(buffer)
+    }
+
+    /// Allocates and sets every element to `value`.
+    pub(crate) fn filled(context: &Arc<Context>, len: usize, value: T) -> Result<Self> {
+        let mut buffer = Self::new(context, len)?;
+        context.fill(&mut buffer, value)?;
+        Ok(buffer)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(super) fn raw(&self) -> &RawBuffer<u8> {
+        &self.raw
+    }
+
+    pub(super) fn raw_mut(&mut self) -> &mut RawBuffer<u8> {
+        &mut self.raw
+    }
+
+    pub(crate) fn handle(&self) -> cl_mem {
+        self.raw.get()
+    }
+}

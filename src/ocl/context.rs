@@ -1,0 +1,270 @@
+//! An opened device: context, in-order queue, built programs, transfers and launches.
+
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use opencl3::command_queue::CommandQueue;
+use opencl3::context::Context as RawContext;
+use opencl3::device::Device as RawDevice;
+use opencl3::kernel::Kernel;
+use opencl3::program::Program;
+use opencl3::types::{CL_BLOCKING, cl_mem};
+
+use super::buffer::{Buffer, Element};
+use super::platform::{DeviceInfo, Found};
+use super::program::{Variant, source};
+use super::api_error;
+use crate::error::{Error, Result, same_length};
+use crate::kernels::Signature;
+
+/// One argument of a kernel, as `clSetKernelArg` wants it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arg<'a> {
+    Uint(u32),
+    Float(f32),
+    Double(f64),
+    Words(&'a [u32; 8]),
+    Memory(cl_mem),
+}
+
+/// How a kernel is launched: `groups` work-groups of the variant's size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch {
+    pub(crate) groups: usize,
+    pub(crate) variant: Variant,
+}
+
+/// Kernels built so far. Setting arguments changes a kernel, so one lock covers arguments and launch.
+type Kernels = HashMap<(&'static str, Variant), Kernel>;
+
+/// A device with a context and an in-order queue.
+pub(crate) struct Context {
+    info: DeviceInfo,
+    device: RawDevice,
+    context: RawContext,
+    queue: CommandQueue,
+    kernels: Mutex<Kernels>,
+    programs: Mutex<HashMap<(&'static str, Variant), Arc<Program>>>,
+    build_seconds: Mutex<f64>,
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("device", &self.info.name).finish_non_exhaustive()
+    }
+}
+
+/// A lock that is still usable after a panic elsewhere: what it guards is valid between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Context {
+    /// Opens a device.
+    pub(crate) fn open(found: &Found) -> Result<Arc<Self>> {
+        let info = found.info.clone();
+        let device = RawDevice::new(found.handle());
+        let context = RawContext::from_device(&device).map_err(|e| api_error(&info.name, "clCreateContext", e))?;
+        // SAFETY: the device is the one the context was made for; no properties: an in-order queue.
+        #[allow(deprecated)] // the successor does not exist on OpenCL 1.2 drivers
+        let queue = unsafe { CommandQueue::create(&context, device.id(), 0) }
+            .map_err(|e| api_error(&info.name, "clCreateCommandQueue", e))?;
+        Ok(Arc::new(Self {
+            info,
+            device,
+            context,
+            queue,
+            kernels: Mutex::default(),
+            programs: Mutex::default(),
+            build_seconds: Mutex::new(0.0),
+        }))
+    }
+
+    pub(crate) fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    pub(super) fn raw(&self) -> &RawContext {
+        &self.context
+    }
+
+    /// Seconds spent so far building programs for this device.
+    pub(crate) fn build_seconds(&self) -> f64 {
+        *lock(&self.build_seconds)
+    }
+
+    fn error(&self, call: impl Into<String>) -> impl FnOnce(opencl3::error_codes::ClError) -> Error {
+        let call = call.into();
+        move |e| api_error(&self.info.name, call, e)
+    }
+
+    fn check_range<T: Element>(buffer: &Buffer<T>, offset: usize, len: usize) -> Result<()> {
+        match offset.checked_add(len) {
+            Some(end) if end <= buffer.len() => Ok(()),
+            _ => same_length("range of a device buffer", buffer.len(), offset.saturating_add(len)),
+        }
+    }
+
+    /// Copies `data` to `buffer` from element `offset` on. Returns when `data` may be reused.
+    pub(crate) fn write<T: Element>(&self, buffer: &mut Buffer<T>, offset: usize, data: &[T]) -> Result<()> {
+        Self::check_range(buffer, offset, data.len())?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: every element type is plain numbers without padding, so its bytes are initialised.
+        let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), size_of_val(data)) };
+        // SAFETY: the range was checked against the buffer, and the call blocks until `bytes` has been read.
+        unsafe {
+            self.queue
+                .enqueue_write_buffer(buffer.raw_mut(), CL_BLOCKING, offset * size_of::<T>(), bytes, &[])
+        }
+        .map_err(self.error("clEnqueueWriteBuffer"))?;
+        Ok(())
+    }
+
+    /// Waits for all work queued so far and copies elements `offset ..` of `buffer` into `data`.
+    pub(crate) fn read<T: Element>(&self, buffer: &Buffer<T>, offset: usize, data: &mut [T]) -> Result<()> {
+        Self::check_range(buffer, offset, data.len())?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let size = size_of_val(data);
+        // SAFETY: any bytes are a valid value of every element type, and the slice covers exactly `data`.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), size) };
+        // SAFETY: the range was checked against the buffer, and the call blocks until `bytes` is filled.
+        unsafe {
+            self.queue
+                .enqueue_read_buffer(buffer.raw(), CL_BLOCKING, offset * size_of::<T>(), bytes, &[])
+        }
+        .map_err(self.error("clEnqueueReadBuffer"))?;
+        Ok(())
+    }
+
+    /// Copies one buffer into another of the same length.
+    pub(crate) fn copy<T: Element>(&self, source: &Buffer<T>, target: &mut Buffer<T>) -> Result<()> {
+        same_length("copy between device buffers", source.len(), target.len())?;
+        if source.len() == 0 {
+            return Ok(());
+        }
+        let bytes = source.len() * size_of::<T>();
+        // SAFETY: both buffers hold at least `bytes` bytes and are distinct (one is borrowed mutably).
+        unsafe {
+            self.queue
+                .enqueue_copy_buffer(source.raw(), target.raw_mut(), 0, 0, bytes, &[])
+        }
+        .map_err(self.error("clEnqueueCopyBuffer"))?;
+        Ok(())
+    }
+
+    /// Sets every element of `buffer` to `value`.
+    pub(crate) fn fill<T: Element>(&self, buffer: &mut Buffer<T>, value: T) -> Result<()> {
+        let bytes = buffer.len() * size_of::<T>();
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: as in `write`.
+        let pattern =
+            unsafe { std::slice::from_raw_parts(ptr::from_ref(&value).cast::<u8>(), size_of::<T>()) };
+        // SAFETY: `bytes` is the buffer's length and a multiple of the pattern's, which the driver copies at once.
+        unsafe { self.queue.enqueue_fill_buffer(buffer.raw_mut(), pattern, 0, bytes, &[]) }
+            .map_err(self.error("clEnqueueFillBuffer"))?;
+        Ok(())
+    }
+
+    /// Waits for all work queued so far.
+    pub(crate) fn finish(&self) -> Result<()> {
+        self.queue.finish().map_err(self.error("clFinish"))
+    }
+
+    /// Queues a kernel. Lengths were checked by the typed function that calls this.
+    pub(crate) fn launch(&self, kernel: &'static Signature, launch: Launch, args: &[Arg<'_>]) -> Result<()> {
+        if launch.groups == 0 {
+            return Ok(());
+        }
+        let size = launch.variant.work_group as usize;
+        if size > self.info.max_work_group {
+            return Err(Error::Option {
+                name: "work_group",
+                reason: format!("{size} exceeds {} of {}", self.info.max_work_group, self.info.name),
+            });
+        }
+        let mut kernels = lock(&self.kernels);
+        let key = (kernel.name, launch.variant);
+        let built = match kernels.entry(key) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => entry.insert(self.create(kernel, launch.variant)?),
+        };
+        for (index, arg) in args.iter().enumerate() {
+            let index = index as u32;
+            // SAFETY: `args` comes from the kernel's one declaration, whose types are checked against the OpenCL C
+            // signature by a test and whose count was checked when the kernel was created.
+            let set = unsafe {
+                match arg {
+                    Arg::Uint(value) => built.set_arg(index, value),
+                    Arg::Float(value) => built.set_arg(index, value),
+                    Arg::Double(value) => built.set_arg(index, value),
+                    Arg::Words(value) => built.set_arg(index, *value),
+                    Arg::Memory(value) => built.set_arg(index, value),
+                }
+            };
+            set.map_err(self.error(format!("clSetKernelArg {index} of {}", kernel.name)))?;
+        }
+        let global = [launch.groups * size];
+        let local = [size];
+        // SAFETY: the sizes live across the call; every buffer argument is kept alive by the caller's borrow until
+        // the launch is queued, and by the driver from then on (clReleaseMemObject defers to queued commands).
+        unsafe {
+            self.queue
+                .enqueue_nd_range_kernel(built.get(), 1, ptr::null(), global.as_ptr(), local.as_ptr(), &[])
+        }
+        .map_err(self.error(format!("launch of {} with {} groups of {size}", kernel.name, launch.groups)))?;
+        Ok(())
+    }
+
+    fn create(&self, kernel: &'static Signature, variant: Variant) -> Result<Kernel> {
+        let program = self.program(kernel.file, variant)?;
+        let made = Kernel::create(&program, kernel.name)
+            .map_err(self.error(format!("clCreateKernel {}", kernel.name)))?;
+        let count = made.num_args().map_err(self.error("clGetKernelInfo"))? as usize;
+        same_length("arguments of a kernel (was a file in RESIDUUM_CL_DIR changed?)", kernel.args.len(), count)?;
+        Ok(made)
+    }
+
+    fn program(&self, file: &'static str, variant: Variant) -> Result<Arc<Program>> {
+        let mut programs = lock(&self.programs);
+        if let Some(program) = programs.get(&(file, variant)) {
+            return Ok(program.clone());
+        }
+        let start = Instant::now();
+        let text = source(file)?;
+        let options = variant.options();
+        let mut program = Program::create_from_source(&self.context, &text)
+            .map_err(self.error("clCreateProgramWithSource"))?;
+        let outcome = program.build(&[self.device.id()], &options);
+        let log = program.get_build_log(self.device.id()).unwrap_or_default();
+        let log = log.trim_end_matches(['\0', '\n', ' ']);
+        if let Err(error) = outcome {
+            return Err(Error::Build {
+                device: self.info.name.clone(),
+                file: format!("cl/{file}.cl"),
+                options,
+                log: if log.is_empty() {
+                    format!("no log; {}", opencl3::error_codes::error_text(error.0))
+                } else {
+                    log.into()
+                },
+            });
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        *lock(&self.build_seconds) += seconds;
+        log::debug!("built cl/{file}.cl for {} in {:.0} ms: {options}", self.info.name, seconds * 1e3);
+        if !log.is_empty() {
+            log::warn!("cl/{file}.cl on {}: {log}", self.info.name);
+        }
+        let program = Arc::new(program);
+        programs.insert((file, variant), program.clone());
+        Ok(program)
+    }
+}

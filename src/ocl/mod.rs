@@ -1,0 +1,34 @@
+//! OpenCL: platforms, contexts, buffers, programs and checked launches. The only unsafe code of the crate.
+//!
+//! Above this module nothing waits for a device but [`Context::read`], and nothing launches but the typed functions
+//! of [`kernels`](crate::kernels), which state and check the length of every buffer they pass.
+#![allow(unsafe_code)]
+
+mod buffer;
+mod context;
+mod platform;
+mod program;
+mod quirks;
+
+pub use buffer::allocations;
+pub(crate) use buffer::{Buffer, Element, Sum, count_allocation};
+pub(crate) use context::{Arg, Context, Launch};
+pub use platform::{DeviceInfo, DeviceKind};
+pub(crate) use platform::{Found, found};
+pub(crate) use program::Variant;
+#[cfg(test)]
+pub(crate) use program::{FILES, source};
+
+use opencl3::error_codes::{ClError, error_text};
+
+use crate::error::Error;
+
+/// Turns a failed call into an error that names the call, the device and the code.
+fn api_error(device: &str, call: impl Into<String>, error: ClError) -> Error {
+    Error::Api {
+        device: device.into(),
+        call: call.into(),
+        name: error_text(error.0),
+        code: error.0,
+    }
+}

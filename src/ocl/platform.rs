@@ -1,0 +1,174 @@
+//! What OpenCL offers on this machine, looked up once per process.
+
+use lazy_static::lazy_static;
+use opencl3::device::{
+    CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device,
+};
+use opencl3::error_codes::error_text;
+use opencl3::platform::get_platforms;
+use opencl3::types::cl_device_id;
+
+use super::quirks;
+
+/// What kind of hardware a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DeviceKind {
+    /// A graphics processor.
+    Gpu,
+    /// A dedicated accelerator.
+    Accelerator,
+    /// The processor, through an OpenCL driver.
+    Cpu,
+    /// The processor, through this crate's own host back end.
+    Host,
+}
+
+impl std::fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Gpu => "gpu",
+            Self::Accelerator => "accelerator",
+            Self::Cpu => "cpu",
+            Self::Host => "host",
+        })
+    }
+}
+
+/// What a device says of itself.
+#[derive(Clone, Debug)]
+pub struct DeviceInfo {
+    /// Its name, as the driver gives it.
+    pub name: String,
+    /// Who made it.
+    pub vendor: String,
+    /// The platform (driver family) it belongs to.
+    pub platform: String,
+    /// The platform's version text.
+    pub platform_version: String,
+    /// The driver's version.
+    pub driver: String,
+    /// `platform:device` position in the enumeration, `None` for the host.
+    pub index: Option<(usize, usize)>,
+    /// What kind of hardware it is.
+    pub kind: DeviceKind,
+    /// 64-bit floating point.
+    pub fp64: bool,
+    /// Number of compute units (cores of a CPU, multiprocessors of a GPU).
+    pub compute_units: usize,
+    /// Clock in MHz, 0 where unknown.
+    pub clock_mhz: usize,
+    /// Bytes of global memory, 0 where unknown.
+    pub memory: u64,
+    /// Bytes of the largest single allocation, 0 where unlimited.
+    pub largest_allocation: u64,
+    /// Bytes of local memory of a work-group.
+    pub local_memory: u64,
+    /// Largest work-group.
+    pub max_work_group: usize,
+    /// Why the device is used only when it is named, if so.
+    pub last_resort: Option<&'static str>,
+}
+
+/// A device together with the handle it is opened by.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) info: DeviceInfo,
+    pub(super) id: usize,
+}
+
+impl Found {
+    pub(super) fn handle(&self) -> cl_device_id {
+        self.id as cl_device_id
+    }
+}
+
+lazy_static! {
+    /// Enumerating loads drivers, which is slow and not always safe to repeat: once per process.
+    static ref FOUND: (Vec<Found>, Option<String>) = enumerate();
+}
+
+/// All OpenCL devices of the machine, and why there are none if there are none.
+pub(crate) fn found() -> (&'static [Found], Option<&'static str>) {
+    (&FOUND.0, FOUND.1.as_deref())
+}
+
+fn enumerate() -> (Vec<Found>, Option<String>) {
+    let platforms = match get_platforms() {
+        Ok(platforms) => platforms,
+        Err(error) => return (Vec::new(), Some(reason(error.0))),
+    };
+    let mut devices = Vec::new();
+    let mut silent = Vec::new();
+    for (p, platform) in platforms.iter().enumerate() {
+        let name = platform.name().unwrap_or_default();
+        let version = platform.version().unwrap_or_default();
+        // A platform without a device answers CL_DEVICE_NOT_FOUND: nothing to report but its name.
+        let ids = platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default();
+        if ids.is_empty() {
+            silent.push(name.clone());
+        }
+        for (d, id) in ids.into_iter().enumerate() {
+            match describe(id, &name, &version, (p, d)) {
+                Ok(info) => devices.push(Found {
+                    info,
+                    id: id as usize,
+                }),
+                Err(code) => log::warn!("device {p}:{d} of {name} left out: {}", error_text(code)),
+            }
+        }
+    }
+    let why = devices.is_empty().then(|| {
+        if silent.is_empty() {
+            "the OpenCL loader knows no platform (no driver is installed)".into()
+        } else {
+            format!("OpenCL platforms without a device: {}", silent.join(", "))
+        }
+    });
+    (devices, why)
+}
+
+fn reason(code: i32) -> String {
+    match code {
+        -2000 => "no OpenCL library could be loaded (libOpenCL.so.1); install an OpenCL loader and a driver, \
+                  on Debian: apt-get install ocl-icd-libopencl1 pocl-opencl-icd"
+            .into(),
+        -1001 => "the OpenCL loader found no driver; install one, on Debian: apt-get install pocl-opencl-icd".into(),
+        _ => format!("OpenCL could not list its platforms: {} ({code})", error_text(code)),
+    }
+}
+
+fn describe(id: cl_device_id, platform: &str, version: &str, index: (usize, usize)) -> Result<DeviceInfo, i32> {
+    let device = Device::new(id);
+    let text = |value: opencl3::Result<String>| value.map(|s| s.trim().to_string());
+    let read = || -> opencl3::Result<DeviceInfo> {
+        let kind = device.dev_type()?;
+        let name = text(device.name())?;
+        Ok(DeviceInfo {
+            last_resort: quirks::last_resort(platform, &name),
+            vendor: text(device.vendor())?,
+            platform: platform.trim().into(),
+            platform_version: version.trim().into(),
+            driver: text(device.driver_version())?,
+            index: Some(index),
+            kind: if kind & CL_DEVICE_TYPE_GPU != 0 {
+                DeviceKind::Gpu
+            } else if kind & CL_DEVICE_TYPE_ACCELERATOR != 0 {
+                DeviceKind::Accelerator
+            } else if kind & CL_DEVICE_TYPE_CPU != 0 {
+                DeviceKind::Cpu
+            } else {
+                DeviceKind::Accelerator
+            },
+            // Some 1.1 drivers fail the query instead of answering 0: no fp64 then.
+            fp64: device.double_fp_config().unwrap_or(0) != 0,
+            compute_units: device.max_compute_units()? as usize,
+            clock_mhz: device.max_clock_frequency().unwrap_or(0) as usize,
+            memory: device.global_mem_size()?,
+            largest_allocation: device.max_mem_alloc_size()?,
+            local_memory: device.local_mem_size()?,
+            max_work_group: device.max_work_group_size()?,
+            name,
+        })
+    };
+    read().map_err(|error| error.0)
+}

@@ -1,0 +1,92 @@
+//! OpenCL C programs: where their source comes from and with which options they are built.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use crate::accumulator::Accumulation;
+use crate::error::{Error, Result};
+use crate::real::Precision;
+
+/// The kernel files, embedded: `(name, files joined before it, text)`.
+pub(crate) const FILES: &[(&str, &[&str], &str)] = &[
+    ("common", &[], include_str!("../../cl/common.cl")),
+    ("row", &["common"], include_str!("../../cl/row.cl")),
+    ("vector", &["common"], include_str!("../../cl/vector.cl")),
+    ("reduce", &["common"], include_str!("../../cl/reduce.cl")),
+    ("product", &["common", "row"], include_str!("../../cl/product.cl")),
+    ("cg", &["common", "row"], include_str!("../../cl/cg.cl")),
+    ("cgnr", &["common", "row"], include_str!("../../cl/cgnr.cl")),
+];
+
+/// The compile-time constants of a kernel: one value of each, the neutral one where a file does not use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    pub(crate) precision: Precision,
+    pub(crate) accumulation: Accumulation,
+    pub(crate) work_group: u32,
+    pub(crate) lanes: u32,
+    pub(crate) format: u32,
+    pub(crate) row_lanes: u32,
+    pub(crate) columns: u32,
+    pub(crate) gather: u32,
+    pub(crate) edges: u32,
+    pub(crate) operation: u32,
+}
+
+impl Variant {
+    /// The options of a build, in a fixed order: they are part of what identifies a program.
+    pub(crate) fn options(&self) -> String {
+        let mut text = String::from("-cl-std=CL1.2");
+        let real = match self.precision {
+            Precision::Single => "float",
+            Precision::Double => "double",
+        };
+        let pair = u32::from(self.accumulation == Accumulation::Pair);
+        for (name, value) in [
+            ("REAL", real.to_string()),
+            ("PAIR", pair.to_string()),
+            ("WG", self.work_group.to_string()),
+            ("LANES", self.lanes.to_string()),
+            ("FORMAT", self.format.to_string()),
+            ("ROW_LANES", self.row_lanes.to_string()),
+            ("COLUMNS", self.columns.to_string()),
+            ("GATHER", self.gather.to_string()),
+            ("EDGES", self.edges.to_string()),
+            ("OPERATION", self.operation.to_string()),
+        ] {
+            // Writing to a String cannot fail.
+            let _ = write!(text, " -D {name}={value}");
+        }
+        text
+    }
+}
+
+/// The text of a program: the files it needs, each behind a `#line` mark so that compilers name file and line.
+///
+/// With `RESIDUUM_CL_DIR` set, files are read from that folder instead, so that a kernel is edited without a rebuild.
+///
+/// # Errors
+/// [`Error::File`] when the folder is named but a file in it cannot be read.
+pub(crate) fn source(file: &str) -> Result<String> {
+    let folder = std::env::var_os("RESIDUUM_CL_DIR").map(PathBuf::from);
+    let mut text = String::new();
+    let needs = FILES
+        .iter()
+        .find(|f| f.0 == file)
+        .map_or(&[][..], |f| f.1);
+    for name in needs.iter().chain([&file]) {
+        let embedded = FILES.iter().find(|f| f.0 == *name).map_or("", |f| f.2);
+        let body = match &folder {
+            None => embedded.to_string(),
+            Some(folder) => {
+                let path = folder.join(format!("{name}.cl"));
+                std::fs::read_to_string(&path).map_err(|e| Error::File {
+                    path,
+                    reason: format!("{e} (RESIDUUM_CL_DIR names this folder)"),
+                })?
+            }
+        };
+        let _ = write!(text, "#line 1 \"cl/{name}.cl\"\n{body}\n");
+    }
+    Ok(text)
+}

@@ -1,0 +1,128 @@
+//! The two precisions a solve can run in.
+
+use std::fmt::{Debug, Display};
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// `f32` or `f64`: the numbers vectors and matrices are stored in.
+///
+/// Sealed: the kernels exist for these two.
+pub trait Real:
+    Copy
+    + Send
+    + Sync
+    + Default
+    + PartialOrd
+    + Debug
+    + Display
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + sealed::Sealed
+    + 'static
+{
+    /// Which of the two this is.
+    const PRECISION: Precision;
+    /// Distance from 1 to the next larger number.
+    const EPSILON: f64;
+    /// Rounds to nearest.
+    fn from_f64(value: f64) -> Self;
+    /// Exact.
+    fn to_f64(self) -> f64;
+    /// Neither NaN nor infinite.
+    fn is_finite(self) -> bool;
+    /// Magnitude.
+    fn abs(self) -> Self;
+}
+
+pub(crate) mod sealed {
+    use crate::accumulator::{Accumulator, Pair};
+
+    /// Keeps [`Real`](super::Real) to the types there are kernels for, and carries what only this crate needs.
+    pub trait Sealed: Sized {
+        /// The sum that is used where there is no 64-bit arithmetic.
+        type Narrow: Accumulator<Self>;
+        /// The value as a kernel argument.
+        fn number(self) -> Number;
+    }
+
+    /// A number of either precision.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Number {
+        /// `f32`
+        Single(f32),
+        /// `f64`
+        Double(f64),
+    }
+
+    impl Sealed for f32 {
+        type Narrow = Pair;
+        fn number(self) -> Number {
+            Number::Single(self)
+        }
+    }
+
+    impl Sealed for f64 {
+        // A device without 64-bit arithmetic refuses f64 altogether, so nothing narrower is ever needed.
+        type Narrow = f64;
+        fn number(self) -> Number {
+            Number::Double(self)
+        }
+    }
+}
+
+/// Name of a [`Real`] type at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// 32-bit, `f32`.
+    Single,
+    /// 64-bit, `f64`.
+    Double,
+}
+
+impl Precision {
+    /// Bytes of one number.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Single => 4,
+            Self::Double => 8,
+        }
+    }
+}
+
+impl Display for Precision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Single => "fp32",
+            Self::Double => "fp64",
+        })
+    }
+}
+
+macro_rules! real {
+    ($type:ty, $precision:expr) => {
+        impl Real for $type {
+            const PRECISION: Precision = $precision;
+            const EPSILON: f64 = <$type>::EPSILON as f64;
+            #[inline]
+            fn from_f64(value: f64) -> Self {
+                value as $type
+            }
+            #[inline]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline]
+            fn is_finite(self) -> bool {
+                <$type>::is_finite(self)
+            }
+            #[inline]
+            fn abs(self) -> Self {
+                <$type>::abs(self)
+            }
+        }
+    };
+}
+real!(f32, Precision::Single);
+real!(f64, Precision::Double);

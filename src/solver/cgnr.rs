@@ -1,0 +1,520 @@
+//! Regularised CGNR: conjugate gradients on the normal equations with a correction term.
+//!
+//! Minimises `J(x) = |A x - b|² / 2 + R(x)`, where the gradient of `R` at `x` is `F(x, x)` and `F(x, v)` is linear in
+//! `v`: `F(x, v) = H(x) v`, with `H` symmetric and positive semidefinite, frozen at `x` (lagged diffusivity for
+//! total variation, the violated bounds for a box).
+//!
+//! # Step length
+//!
+//! Along `x + alpha d`, with `H` frozen at `x`, the gradient is `g + alpha e` with `e = A'A d + F(x, d)`. It is
+//! orthogonal to `d` when `d'(g + alpha e) = 0`, so
+//!
+//! ```text
+//!   alpha = -(g'd) / (d'e),      d'e = |A d|² + d'F(x, d)
+//! ```
+//!
+//! Table 1 of stock-koch-2009 prints `alpha = -(g'e) / f` with `f = d'e`: that does not make the new gradient
+//! orthogonal to `d` (for one unknown and `A = a`, it overshoots by the factor `a²`). With `s = -g`,
+//! `alpha = s'd / d'e`. Since the frozen model lies above `J` for the terms used here (total variation by the
+//! concavity of the square root), this step never increases `J` along a descent direction.
+//!
+//! # Direction
+//!
+//! The new direction `d⁺ = s⁺ + beta d` is conjugate to `d`, `d⁺'e = 0`, for `beta = g⁺'e / d'e` as printed. With
+//! `e = (g⁺ - g) / alpha` and `d'e = s'd / alpha` this is
+//!
+//! ```text
+//!   beta = (s⁺'s⁺ - s⁺'s) / s'd
+//! ```
+//!
+//! which needs no second product. The paper evaluates `F(x, x⁺)` with the old `x` in `g⁺`; here `F(x⁺, x⁺)` is used,
+//! so that `s` is the true gradient of `J`, and `beta` is cut off at 0, which starts over with steepest descent
+//! wherever the change of `H` would spoil the direction. At a solution the two coincide, and without a correction
+//! both are CGLS (`s⁺'s = 0`).
+//!
+//! # Launches
+//!
+//! ```text
+//!   cgnr_forward    beta;  d = s + beta d (formed as it is gathered);  q = A d;  |q|², d'F(x, d)
+//!   cgnr_backward   alpha; r -= alpha q, x += alpha d (formed as they are gathered);  s = A'r - F(x, x);
+//!                   s's, s's_old, s'd, |r|²
+//! ```
+//!
+//! The paper fused 14 launches into 6. Source: stock-koch-2009, table 1; C. R. Vogel and M. E. Oman, "Iterative
+//! methods for total variation denoising", SIAM J. Sci. Comput. 17(1), 1996 (lagged diffusivity).
+
+use std::ops::ControlFlow;
+
+use super::driver::{self, Method, Observer, Outcome, Status};
+use super::report::{Report, Times};
+use super::stopping::{HISTORY, Stopping};
+use crate::backend::{
+    AnyStored, CgnrShape, CgnrState, MOST_COLUMNS, Memory, Run, Stored, Vocabulary, on_backend, stray,
+};
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::matrix::Matrix;
+use crate::ocl::Sum;
+use crate::real::Real;
+use crate::reduction::Chunks;
+use crate::state::cgnr::{
+    BOX, CONTROL, EPSILON2, GRADIENT_LIMIT, GRADIENT_RATIO, HISTORY_MASK, ITERATION, LOWER, MAX_ITERATIONS,
+    RESIDUAL_LIMIT, Runs, SMOOTH, STATUS, STOP, TIKHONOV, UPPER, VARIATION,
+};
+use crate::vector::Vector;
+
+/// The correction term `F` of one right-hand side: all parts can be combined, and 0 switches a part off.
+///
+/// ```text
+///   R(x) = tikhonov |x|² / 2 + smooth |D x|² / 2 + variation sum_p sqrt(|D x|_p² + epsilon²)
+///          + bound_weight |x - P x|² / 2
+/// ```
+///
+/// `D x` are the first differences to the right and downwards in an image of `width` pixels a row, `P` the projection
+/// onto `lower <= x <= upper`. Weights are absolute; [`imaging`](crate::imaging) scales them to the scan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Correction {
+    /// Weight of `|x|²`.
+    pub tikhonov: f64,
+    /// Weight of the squared first differences.
+    pub smooth: f64,
+    /// Weight of the total variation.
+    pub variation: f64,
+    /// Differences below this count as smooth rather than as an edge; above 0 where `variation` is.
+    pub epsilon: f64,
+    /// Least value of a pixel; `-INFINITY` for none.
+    pub lower: f64,
+    /// Greatest value of a pixel; `INFINITY` for none. The paper's `x_i <= 0` is `upper = 0`.
+    pub upper: f64,
+    /// Weight of the squared violation of the bounds.
+    pub bound_weight: f64,
+    /// Pixels of an image row; needed by `smooth` and `variation`, else 0.
+    pub width: usize,
+}
+
+impl Correction {
+    /// No correction: plain CGNR.
+    pub fn none() -> Self {
+        Self {
+            tikhonov: 0.0,
+            smooth: 0.0,
+            variation: 0.0,
+            epsilon: 0.0,
+            lower: f64::NEG_INFINITY,
+            upper: f64::INFINITY,
+            bound_weight: 0.0,
+            width: 0,
+        }
+    }
+
+    /// 0 no neighbour terms, 1 smoothness, 2 smoothness and total variation.
+    fn edges(&self) -> u32 {
+        if self.variation > 0.0 {
+            2
+        } else {
+            u32::from(self.smooth > 0.0)
+        }
+    }
+
+    fn validate(&self, cols: usize) -> Result<()> {
+        for (name, value) in [
+            ("tikhonov", self.tikhonov),
+            ("smooth", self.smooth),
+            ("variation", self.variation),
+            ("epsilon", self.epsilon),
+            ("bound_weight", self.bound_weight),
+        ] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(Error::Option { name, reason: format!("{value} is not a number of at least 0") });
+            }
+        }
+        if self.lower.partial_cmp(&self.upper).is_none_or(|order| order.is_gt()) {
+            return Err(Error::Option {
+                name: "lower",
+                reason: format!("{} is not below upper = {}", self.lower, self.upper),
+            });
+        }
+        if self.variation > 0.0 && self.epsilon == 0.0 {
+            return Err(Error::Option { name: "epsilon", reason: "total variation needs one above 0".into() });
+        }
+        if self.edges() > 0 && (self.width == 0 || !cols.is_multiple_of(self.width)) {
+            return Err(Error::Option {
+                name: "width",
+                reason: format!("{} does not divide {cols} unknowns into image rows", self.width),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Regularised CGNR for one or several right-hand sides at once, which share each read of the matrix.
+///
+/// Set up once, solve often: a second solve allocates nothing.
+///
+/// # Cost
+/// Two launches per iteration; `A` and `A'` read once each, whatever the number of columns. For each column, vectors
+/// of `m` rows: 1 written, 3 read as `q` and `r` are updated and gathered; of `n` unknowns: 3 written, 6 read. Held
+/// for each column: 4 vectors of `m` with `b`, 10 of `n` with the answer.
+pub struct Cgnr<'a, T: Real> {
+    matrix: &'a Matrix<T>,
+    stopping: Stopping,
+    corrections: Vec<Correction>,
+    workspace: Box<dyn Workspace<T> + 'a>,
+}
+
+impl<T: Real> std::fmt::Debug for Cgnr<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cgnr")
+            .field("matrix", self.matrix)
+            .field("stopping", &self.stopping)
+            .field("corrections", &self.corrections)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, T: Real> Cgnr<'a, T> {
+    /// Allocates the vectors of a solve with `matrix`, for as many right-hand sides at once as there are corrections
+    /// (1 to 8).
+    ///
+    /// # Errors
+    /// [`Error::Option`] when the matrix has no transposed copy, for a weight or a rule out of range, for a `width`
+    /// that does not divide the unknowns; [`Error::Memory`] when the vectors do not fit beside the matrix.
+    pub fn new(matrix: &'a Matrix<T>, corrections: &[Correction], stopping: Stopping) -> Result<Self> {
+        stopping.validate()?;
+        let columns = corrections.len();
+        if !(1..=MOST_COLUMNS).contains(&columns) {
+            return Err(Error::Option {
+                name: "corrections",
+                reason: format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible"),
+            });
+        }
+        for correction in corrections {
+            correction.validate(matrix.cols())?;
+        }
+        let width = corrections.iter().map(|c| c.width).max().unwrap_or(0);
+        if let Some(other) = corrections.iter().find(|c| c.edges() > 0 && c.width != width) {
+            return Err(Error::Option {
+                name: "width",
+                reason: format!("{} and {width} differ between right-hand sides", other.width),
+            });
+        }
+        let edges = corrections.iter().map(Correction::edges).max().unwrap_or(0);
+        let shape = CgnrShape { columns, width, edges };
+        let device = matrix.device();
+        let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
+        let (m, n) = (bytes(matrix.rows()), bytes(matrix.cols()));
+        let plan = [("b", m), ("residuals", m), ("residuals", m), ("q", m), ("images", n), ("images", n)];
+        let rest = ["gradients", "gradients", "directions", "directions", "diffusivities", "best image", "x"];
+        let plan: Vec<(&str, u64)> = plan.into_iter().chain(rest.map(|name| (name, n))).collect();
+        device.check_memory(matrix.bytes(), &plan)?;
+        let workspace = on_backend!(device, backend => {
+            boxed(backend, device, matrix.forward(), matrix.transposed()?, shape)?
+        });
+        Ok(Self { matrix, stopping, corrections: corrections.to_vec(), workspace })
+    }
+
+    /// Solves from the start guess in `x`, and leaves the answer there. With several right-hand sides, `b` and `x`
+    /// are interleaved (see [`Vector::interleaved`]); there is one report for each.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::NotFinite`] for NaN or infinity in `b` or `x`, [`Error::DeviceMismatch`],
+    /// [`Error::Api`]. Not converging is no error: see [`Report::stop`].
+    pub fn solve(&mut self, b: &Vector<T>, x: &mut Vector<T>) -> Result<Vec<Report>> {
+        self.solve_observed(b, x, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// [`Cgnr::solve`], with an observer that sees the progress and may end it.
+    ///
+    /// # Errors
+    /// As [`Cgnr::solve`].
+    pub fn solve_observed(
+        &mut self, b: &Vector<T>, x: &mut Vector<T>, observer: &mut Observer<'_>,
+    ) -> Result<Vec<Report>> {
+        let columns = self.corrections.len();
+        same_length("right-hand side", self.matrix.rows() * columns, b.len())?;
+        same_length("start guess", self.matrix.cols() * columns, x.len())?;
+        let device = self.matrix.device();
+        let norms = column_norms(b, columns)?;
+        if !norms.iter().all(|n| n.is_finite()) {
+            return Err(Error::NotFinite { what: "the right-hand side".into(), index: 0 });
+        }
+        if !x.norm2()?.is_finite() {
+            return Err(Error::NotFinite { what: "the start guess".into(), index: 0 });
+        }
+        let limits: Vec<Limits> = norms
+            .iter()
+            .zip(&self.corrections)
+            .map(|(norm, correction)| Limits {
+                residual: (self.stopping.rtol * norm).max(self.stopping.atol).powi(2),
+                gradient: 0.0,
+                ratio: (self.stopping.gradient_rtol * self.matrix.frobenius_norm()).powi(2),
+                reduction: self.stopping.gradient_reduction,
+                correction: correction.clone(),
+            })
+            .collect();
+        let (outcomes, times) =
+            self.workspace.solve(device, &self.stopping, limits, b.memory(), x.memory_mut(), observer)?;
+        Ok(outcomes
+            .into_iter()
+            .zip(norms)
+            .map(|(outcome, rhs_norm)| Report {
+                method: "cgnr",
+                stop: outcome.stop,
+                iterations: outcome.iterations,
+                residual: outcome.residual,
+                true_residual: outcome.true_residual,
+                rhs_norm,
+                gradient: Some(outcome.gradient),
+                history: outcome.history.iter().map(|h| h[0].sqrt()).collect(),
+                gradient_history: outcome.history.iter().map(|h| h[1].sqrt()).collect(),
+                restarts: outcome.restarts,
+                launches_per_iteration: if device.backend_name() == "opencl" { 2 } else { 0 },
+                times,
+                device: device.info().name.clone(),
+                backend: device.backend_name(),
+                precision: T::PRECISION,
+                accumulation: device.accumulation(T::PRECISION),
+                format: self.matrix.format(),
+                tuning: device.tuning().to_string(),
+            })
+            .collect())
+    }
+}
+
+/// The norm of each interleaved column.
+fn column_norms<T: Real>(b: &Vector<T>, columns: usize) -> Result<Vec<f64>> {
+    if columns == 1 {
+        return Ok(vec![b.norm2()?]);
+    }
+    let device = Device::host().with_accumulation(b.device().accumulation(T::PRECISION))?;
+    b.to_columns(columns)?.iter().map(|column| Vector::from_slice(&device, column)?.norm2()).collect()
+}
+
+/// Squared limits of one column, and its correction.
+#[derive(Clone, Debug)]
+struct Limits {
+    residual: f64,
+    gradient: f64,
+    ratio: f64,
+    reduction: f64,
+    correction: Correction,
+}
+
+/// A [`Cgnr`] on one of the back ends.
+trait Workspace<T: Real> {
+    fn solve(
+        &mut self, device: &Device, stopping: &Stopping, limits: Vec<Limits>, b: &Memory<T>, x: &mut Memory<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<(Vec<Outcome>, Times)>;
+}
+
+struct On<'a, B: Vocabulary, T: Real> {
+    backend: &'a B,
+    a: &'a Stored<B, T>,
+    at: &'a Stored<B, T>,
+    shape: CgnrShape,
+    best: B::Buffer<T>,
+    state: CgnrState<B, T>,
+}
+
+fn boxed<'a, B: Vocabulary, T: Real>(
+    backend: &'a B, device: &'a Device, a: &'a AnyStored<T>, at: &'a AnyStored<T>, shape: CgnrShape,
+) -> Result<Box<dyn Workspace<T> + 'a>> {
+    let a = backend.stored(a).ok_or_else(|| stray("the matrix", device))?;
+    let at = backend.stored(at).ok_or_else(|| stray("the transposed matrix", device))?;
+    let columns = shape.columns;
+    let of_rows = || backend.filled(a.rows * columns, T::default());
+    let of_cols = || backend.filled(a.cols * columns, T::default());
+    let runs = Runs { columns, rows: Chunks::of(a.rows).count, cols: Chunks::of(a.cols).count };
+    Ok(Box::new(On {
+        backend,
+        a,
+        at,
+        shape,
+        best: of_cols()?,
+        state: CgnrState {
+            x: [of_cols()?, of_cols()?],
+            r: [of_rows()?, of_rows()?],
+            s: [of_cols()?, of_cols()?],
+            d: [of_cols()?, of_cols()?],
+            q: of_rows()?,
+            phi: backend.filled(if shape.edges == 2 { a.cols * columns } else { 1 }, T::default())?,
+            sums: backend.filled(runs.len(), Sum::default())?,
+            control: backend.filled(CONTROL * columns, Sum::default())?,
+            status: backend.filled(STATUS * columns, 0)?,
+            history: backend.filled(2 * HISTORY * columns, Sum::default())?,
+        },
+    }))
+}
+
+impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
+    fn solve(
+        &mut self, device: &Device, stopping: &Stopping, limits: Vec<Limits>, b: &Memory<T>, x: &mut Memory<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<(Vec<Outcome>, Times)> {
+        let backend = self.backend;
+        let b = backend.buffer(b).ok_or_else(|| stray("the right-hand side", device))?;
+        let x = backend.buffer_mut(x).ok_or_else(|| stray("the start guess", device))?;
+        backend.copy(x, &mut self.state.x[0])?;
+        let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, limits, turn: 0 };
+        let result = driver::run(&mut solve, stopping, observer)?;
+        let turn = solve.turn;
+        backend.copy(&self.state.x[turn], x)?;
+        Ok(result)
+    }
+}
+
+/// A solve under way.
+struct Solve<'s, 'a, B: Vocabulary, T: Real> {
+    on: &'s mut On<'a, B, T>,
+    run: Run<'s>,
+    device: &'s Device,
+    b: &'s B::Buffer<T>,
+    limits: Vec<Limits>,
+    /// Which of the two images is the present one.
+    turn: usize,
+}
+
+impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
+    fn write_control(&mut self) -> Result<()> {
+        let mut control = vec![Sum::default(); CONTROL * self.limits.len()];
+        for (control, limits) in control.chunks_mut(CONTROL).zip(&self.limits) {
+            let correction = &limits.correction;
+            for (field, value) in [
+                (RESIDUAL_LIMIT, limits.residual),
+                (GRADIENT_LIMIT, limits.gradient),
+                (GRADIENT_RATIO, limits.ratio),
+                (TIKHONOV, correction.tikhonov),
+                (SMOOTH, correction.smooth),
+                (VARIATION, correction.variation),
+                (EPSILON2, correction.epsilon * correction.epsilon),
+                (BOX, correction.bound_weight),
+                (LOWER, correction.lower),
+                (UPPER, correction.upper),
+            ] {
+                control[field] = Sum::of(value, self.run.accumulation);
+            }
+        }
+        self.on.backend.write(&mut self.on.state.control, &control)
+    }
+
+    fn write_status(&mut self, budget: &[usize], iteration: i32) -> Result<()> {
+        let mut status = vec![0; STATUS * budget.len()];
+        for (status, budget) in status.chunks_mut(STATUS).zip(budget) {
+            status[ITERATION] = iteration;
+            status[MAX_ITERATIONS] = *budget as i32;
+            status[HISTORY_MASK] = HISTORY as i32 - 1;
+        }
+        self.on.backend.write(&mut self.on.state.status, &status)
+    }
+
+    fn begin(&mut self, budget: &[usize]) -> Result<()> {
+        self.write_control()?;
+        self.write_status(budget, -1)?;
+        let on = &mut *self.on;
+        let state = &mut on.state;
+        let [even, odd] = &mut state.x;
+        if self.turn == 0 {
+            on.backend.copy(even, odd)?;
+        }
+        // The start is a backward pass with alpha = 0: what it multiplies by 0 must be finite.
+        on.backend.fill(&mut state.d[0], T::default())?;
+        on.backend.fill(&mut state.q, T::default())?;
+        on.backend.fill(&mut state.s[1], T::default())?;
+        on.backend.residual(self.run, on.a, on.shape.columns, odd, self.b, &mut state.r[1], &mut state.sums, 0)?;
+        on.backend.cgnr_backward(self.run, on.shape, on.at, 1, state)?;
+        self.turn = 0;
+        on.backend.cgnr_forward(self.run, on.shape, on.a, 0, state)
+    }
+}
+
+impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
+    fn columns(&self) -> usize {
+        self.limits.len()
+    }
+
+    fn start(&mut self, budget: &[usize]) -> Result<()> {
+        self.begin(budget)?;
+        if self.limits.iter().any(|l| l.reduction > 0.0 && l.gradient == 0.0) {
+            // The first gradient sets the limit that depends on it; the start is repeated with it in force.
+            for c in 0..self.limits.len() {
+                let first = self.history(c, 0, 0)?.first().map_or(0.0, |norms| norms[1]);
+                let limits = &mut self.limits[c];
+                limits.gradient = (limits.reduction * limits.reduction * first).max(f64::MIN_POSITIVE);
+            }
+            self.begin(budget)?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, index: usize) -> Result<()> {
+        let on = &mut *self.on;
+        on.backend.cgnr_backward(self.run, on.shape, on.at, index % 2, &mut on.state)?;
+        on.backend.cgnr_forward(self.run, on.shape, on.a, (index + 1) % 2, &mut on.state)
+    }
+
+    fn status(&mut self) -> Result<Vec<Status>> {
+        let mut status = vec![0; STATUS * self.limits.len()];
+        self.on.backend.read(&self.on.state.status, 0, &mut status)?;
+        let statuses: Vec<Status> = status
+            .chunks(STATUS)
+            .map(|s| Status { code: s[STOP], iteration: s[ITERATION].max(0) as usize })
+            .collect();
+        self.turn = statuses.iter().map(|s| s.iteration).max().unwrap_or(0) % 2;
+        Ok(statuses)
+    }
+
+    fn history(&mut self, c: usize, from: usize, to: usize) -> Result<Vec<[f64; 2]>> {
+        let columns = self.limits.len();
+        let mut ring = vec![Sum::default(); 2 * HISTORY * columns];
+        self.on.backend.read(&self.on.state.history, 0, &mut ring)?;
+        let value = |k: usize, which: usize| {
+            ring[((k % HISTORY) * columns + c) * 2 + which].value(self.run.accumulation)
+        };
+        Ok((from..=to).map(|k| [value(k, 0), value(k, 1)]).collect())
+    }
+
+    fn excess(&self, c: usize, norms: [f64; 2]) -> f64 {
+        let limits = &self.limits[c];
+        let over = |value: f64, limit: f64| if value == 0.0 { 0.0 } else { value / limit };
+        let by_gradient = over(norms[1], limits.gradient.max(limits.ratio * norms[0]));
+        over(norms[0], limits.residual).min(by_gradient)
+    }
+
+    fn keep(&mut self, c: usize) -> Result<()> {
+        let on = &mut *self.on;
+        exchange(on.backend, self.limits.len(), c, &on.state.x[self.turn], &mut on.best)
+    }
+
+    fn restore(&mut self, c: usize) -> Result<()> {
+        let on = &mut *self.on;
+        exchange(on.backend, self.limits.len(), c, &on.best, &mut on.state.x[self.turn])
+    }
+
+    fn residual_decides(&self) -> bool {
+        // With a correction the answer is not the one of the least residual.
+        self.limits.iter().all(|l| l.correction == Correction::none())
+    }
+
+    fn build_seconds(&self) -> f64 {
+        self.device.build_seconds()
+    }
+}
+
+/// Copies column `c` of one interleaved buffer into another.
+fn exchange<B: Vocabulary, T: Real>(
+    backend: &B, columns: usize, c: usize, source: &B::Buffer<T>, target: &mut B::Buffer<T>,
+) -> Result<()> {
+    if columns == 1 {
+        return backend.copy(source, target);
+    }
+    // Once per start at most: the host may do it.
+    let len = B::length(source);
+    let (mut from, mut to) = (vec![T::default(); len], vec![T::default(); len]);
+    backend.read(source, 0, &mut from)?;
+    backend.read(target, 0, &mut to)?;
+    for i in (c..len).step_by(columns) {
+        to[i] = from[i];
+    }
+    backend.write(target, &to)
+}

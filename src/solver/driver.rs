@@ -1,0 +1,243 @@
+//! The only iteration loop: queueing, looking, verifying, stopping, recording.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use super::report::{Stop, Times};
+use super::stopping::{HISTORY, Stopping};
+use crate::error::Result;
+use crate::state::stop;
+
+/// How far a solve has come, for progress bars and early ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Iterations done.
+    pub iteration: usize,
+    /// Most iterations.
+    pub max_iterations: usize,
+    /// `|r|` of the recurrence, the largest over all right-hand sides.
+    pub residual: f64,
+    /// `|s|` for least squares, the largest over all right-hand sides.
+    pub gradient: Option<f64>,
+}
+
+/// Called at every look at the device; `Break` ends the solve as [`Stop::Cancelled`].
+pub type Observer<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
+
+/// A method in the middle of a solve: what the driver needs of it.
+pub(super) trait Method {
+    /// Right-hand sides solved at once.
+    fn columns(&self) -> usize;
+    /// Queues a start from the present answer: the true residual, and the stopping test of iteration 0. Column `c`
+    /// may do at most `budget[c]` iterations.
+    fn start(&mut self, budget: &[usize]) -> Result<()>;
+    /// Queues iteration `index` (counted from the last start) and the stopping test after it.
+    fn step(&mut self, index: usize) -> Result<()>;
+    /// Waits; what each column has come to.
+    fn status(&mut self) -> Result<Vec<Status>>;
+    /// Squared norms of residual and gradient of iterations `from ..= to` of column `c` since the last start.
+    fn history(&mut self, c: usize, from: usize, to: usize) -> Result<Vec<[f64; 2]>>;
+    /// How far the squared norms are above what column `c` must reach; at most 1 is converged.
+    fn excess(&self, c: usize, norms: [f64; 2]) -> f64;
+    /// Keeps the present answer of column `c` as the best one so far.
+    fn keep(&mut self, c: usize) -> Result<()>;
+    /// Brings the answer kept for column `c` back.
+    fn restore(&mut self, c: usize) -> Result<()>;
+    /// Whether an answer with a larger residual than an earlier one is a worse one.
+    fn residual_decides(&self) -> bool;
+    /// Seconds spent so far building programs.
+    fn build_seconds(&self) -> f64;
+}
+
+/// One column, as the device has it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Status {
+    /// One of [`stop`].
+    pub(super) code: i32,
+    /// Iterations done and tested since the last start.
+    pub(super) iteration: usize,
+}
+
+/// What became of one column.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub(super) stop: Stop,
+    pub(super) iterations: usize,
+    pub(super) residual: f64,
+    pub(super) true_residual: f64,
+    pub(super) gradient: f64,
+    pub(super) history: Vec<[f64; 2]>,
+    pub(super) restarts: usize,
+}
+
+/// Bookkeeping of one column between starts.
+#[derive(Clone, Debug, Default)]
+struct Column {
+    /// Iterations of earlier starts.
+    base: usize,
+    /// Iterations whose history was fetched since the last start.
+    seen: usize,
+    history: Vec<[f64; 2]>,
+    /// Squared norms at the last start: the true ones.
+    verified: [f64; 2],
+    last_excess: f64,
+    best: f64,
+    stop: Option<Stop>,
+    recurrence: f64,
+    restarts: usize,
+}
+
+/// A restart must at least halve the norm it verifies, or the attainable accuracy is reached.
+const LEAST_GAIN: f64 = 0.25;
+
+/// Runs `method` until every column has stopped and its answer is verified.
+///
+/// The recurrence's word is never taken for it: when it says converged, the method is started over from the answer at
+/// hand, which recomputes the true residual, and only a test passed by that ends the solve. So does every other end:
+/// the numbers reported are those of a fresh start with no iterations left.
+pub(super) fn run(
+    method: &mut impl Method, stopping: &Stopping, observer: &mut Observer<'_>,
+) -> Result<(Vec<Outcome>, Times)> {
+    let mut columns = vec![Column { last_excess: f64::INFINITY, best: f64::INFINITY, ..Column::default() }; method.columns()];
+    let mut times = Times::default();
+    let built = method.build_seconds();
+    let begin = Instant::now();
+    loop {
+        let budget: Vec<usize> = columns
+            .iter()
+            .map(|c| if c.stop.is_some() { 0 } else { stopping.max_iterations - c.base })
+            .collect();
+        let clock = Instant::now();
+        method.start(&budget)?;
+        let statuses = method.status()?;
+        record(method, &mut columns, &statuses, true)?;
+        times.verify += clock.elapsed().as_secs_f64();
+        judge_start(&mut columns, &statuses, method)?;
+        if columns.iter().all(|c| c.stop.is_some()) {
+            break;
+        }
+        iterate(method, stopping, &mut columns, observer)?;
+    }
+    times.compile = method.build_seconds() - built;
+    times.solve = begin.elapsed().as_secs_f64() - times.verify - times.compile;
+    if times.solve < 0.0 {
+        // Programs are built on first use, which may fall into the first verification.
+        times.verify += times.solve;
+        times.solve = 0.0;
+    }
+    Ok((columns.into_iter().map(outcome).collect(), times))
+}
+
+fn outcome(column: Column) -> Outcome {
+    Outcome {
+        stop: column.stop.unwrap_or(Stop::MaxIterations),
+        iterations: column.base,
+        residual: column.recurrence.sqrt(),
+        true_residual: column.verified[0].sqrt(),
+        gradient: column.verified[1].sqrt(),
+        history: column.history,
+        restarts: column.restarts.saturating_sub(1),
+    }
+}
+
+/// Fetches the history up to the last test. A start's entry repeats, with the true norm, the last one of the
+/// recurrence before it, and takes its place.
+fn record(method: &mut impl Method, columns: &mut [Column], statuses: &[Status], fresh: bool) -> Result<()> {
+    for (c, column) in columns.iter_mut().enumerate() {
+        let tested = statuses[c].iteration;
+        if fresh {
+            column.history.pop();
+            column.seen = 0;
+            column.restarts += 1;
+        }
+        if tested + 1 > column.seen {
+            let entries = method.history(c, column.seen, tested)?;
+            column.history.extend(entries);
+            column.seen = tested + 1;
+        }
+    }
+    Ok(())
+}
+
+/// What a start tells: the true residual, and with it whether the last verdict of the recurrence stands.
+fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl Method) -> Result<()> {
+    for (c, column) in columns.iter_mut().enumerate() {
+        column.verified = column.history.last().copied().unwrap_or([f64::NAN; 2]);
+        if column.restarts == 1 {
+            column.recurrence = column.verified[0];
+        }
+        let worse = !column.verified[0].is_finite()
+            || (method.residual_decides() && column.verified[0] > column.best);
+        if worse && column.best.is_finite() {
+            method.restore(c)?;
+            column.verified[0] = column.best;
+            column.stop = column.stop.or(Some(Stop::Stagnated));
+            continue;
+        }
+        if column.verified[0] < column.best {
+            column.best = column.verified[0];
+            method.keep(c)?;
+        }
+        if column.stop.is_some() {
+            continue;
+        }
+        let excess = method.excess(c, column.verified);
+        column.stop = match statuses[c].code {
+            stop::CONVERGED => Some(Stop::Converged),
+            stop::GRADIENT_CONVERGED => Some(Stop::LeastSquares),
+            stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
+            stop::NOT_FINITE => Some(Stop::NotFinite),
+            _ if excess > LEAST_GAIN * column.last_excess => Some(Stop::Stagnated),
+            _ => None,
+        };
+        column.last_excess = excess;
+    }
+    Ok(())
+}
+
+/// Iterates from a start until the device says that every column has stopped.
+fn iterate(
+    method: &mut impl Method, stopping: &Stopping, columns: &mut [Column], observer: &mut Observer<'_>,
+) -> Result<()> {
+    let mut queued = 0;
+    let mut batch = stopping.check_every.min(8);
+    loop {
+        for index in queued..queued + batch {
+            method.step(index)?;
+        }
+        queued += batch;
+        // Short solves are looked at soon, long ones rarely: a look costs a round trip to the device.
+        batch = (2 * batch).min(stopping.check_every).min(HISTORY / 2);
+        let statuses = method.status()?;
+        record(method, columns, &statuses, false)?;
+        let last = |c: &Column| c.history.last().copied().unwrap_or([f64::NAN; 2]);
+        let progress = Progress {
+            iteration: columns.iter().zip(&statuses).map(|(c, s)| c.base + s.iteration).max().unwrap_or(0),
+            max_iterations: stopping.max_iterations,
+            residual: columns.iter().map(|c| last(c)[0].sqrt()).fold(0.0, f64::max),
+            gradient: Some(columns.iter().map(|c| last(c)[1].sqrt()).fold(0.0, f64::max)).filter(|g| *g > 0.0),
+        };
+        let cancelled = observer(&progress).is_break();
+        let ended = statuses.iter().all(|s| s.code != stop::RUNNING);
+        if !ended && !cancelled {
+            continue;
+        }
+        for (column, status) in columns.iter_mut().zip(&statuses) {
+            if column.stop.is_some() {
+                continue;
+            }
+            column.base += status.iteration;
+            column.recurrence = last(column)[0];
+            column.stop = match status.code {
+                stop::RUNNING => Some(Stop::Cancelled),
+                stop::INDEFINITE => Some(Stop::Indefinite),
+                stop::BREAKDOWN => Some(Stop::Breakdown),
+                stop::NOT_FINITE => Some(Stop::NotFinite),
+                stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
+                // Converged, says the recurrence: the next start will tell.
+                _ => None,
+            };
+        }
+        return Ok(());
+    }
+}

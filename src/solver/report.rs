@@ -1,0 +1,130 @@
+//! What a solve says of its answer.
+
+use std::fmt::{Display, Formatter, Result as FmtResult};
+
+use crate::accumulator::Accumulation;
+use crate::real::Precision;
+use crate::sparse::Format;
+
+/// Why a solve stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stop {
+    /// The true residual `b - A x`, recomputed at the end, meets `max(rtol |b|, atol)`.
+    Converged,
+    /// The gradient of the least-squares objective, recomputed at the end, is small enough: a solution in the
+    /// least-squares sense, whatever the residual.
+    LeastSquares,
+    /// All iterations that were allowed are done.
+    MaxIterations,
+    /// The recurrence met the tolerance but the true residual did not, and starting over from there no longer
+    /// improved it: the attainable accuracy in this precision.
+    Stagnated,
+    /// A direction of negative curvature: the matrix is not positive definite.
+    Indefinite,
+    /// A direction of zero curvature although the residual is not zero: the matrix is singular.
+    Breakdown,
+    /// NaN or infinity appeared.
+    NotFinite,
+    /// The observer asked to stop.
+    Cancelled,
+}
+
+impl Display for Stop {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        f.write_str(match self {
+            Self::Converged => "converged",
+            Self::LeastSquares => "converged in the least-squares sense",
+            Self::MaxIterations => "all iterations done",
+            Self::Stagnated => "stagnated at the attainable accuracy",
+            Self::Indefinite => "the matrix is not positive definite",
+            Self::Breakdown => "breakdown: zero curvature, the matrix is singular",
+            Self::NotFinite => "NaN or infinity appeared",
+            Self::Cancelled => "cancelled",
+        })
+    }
+}
+
+/// Seconds spent, by phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Times {
+    /// Building programs on first use.
+    pub compile: f64,
+    /// Iterating.
+    pub solve: f64,
+    /// Computing true residuals.
+    pub verify: f64,
+}
+
+/// The outcome of a solve: how good the answer is, how it was reached, on what.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Report {
+    /// The method's name.
+    pub method: &'static str,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// Iterations done.
+    pub iterations: usize,
+    /// `|r|` of the recurrence when it stopped.
+    pub residual: f64,
+    /// `|b - A x|` of the answer that is returned, computed afresh.
+    pub true_residual: f64,
+    /// `|b|`.
+    pub rhs_norm: f64,
+    /// `|s|`, the norm of the objective's gradient at the answer, for least squares.
+    pub gradient: Option<f64>,
+    /// `|r|` of the recurrence before each iteration, and at the end.
+    pub history: Vec<f64>,
+    /// `|s|` likewise, for least squares.
+    pub gradient_history: Vec<f64>,
+    /// How often the recurrence was started over from the true residual.
+    pub restarts: usize,
+    /// Kernel launches of one iteration (0 on the host).
+    pub launches_per_iteration: usize,
+    /// Seconds by phase.
+    pub times: Times,
+    /// The device's name.
+    pub device: String,
+    /// `opencl` or `host`.
+    pub backend: &'static str,
+    /// Precision of vectors and matrix.
+    pub precision: Precision,
+    /// How sums were kept.
+    pub accumulation: Accumulation,
+    /// The matrix format.
+    pub format: Format,
+    /// Work-group size, and where it comes from (`default`, `user`).
+    pub tuning: String,
+}
+
+impl Report {
+    /// Whether the answer meets a tolerance that was asked for.
+    pub fn converged(&self) -> bool {
+        matches!(self.stop, Stop::Converged | Stop::LeastSquares)
+    }
+
+    /// `|b - A x| / |b|` of the answer, or the true residual itself where `b` is 0.
+    pub fn relative_residual(&self) -> f64 {
+        if self.rhs_norm > 0.0 { self.true_residual / self.rhs_norm } else { self.true_residual }
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        write!(
+            f,
+            "{}: {} after {} iterations, |b - Ax| = {:.3e} ({:.3e} relative) on {} ({}, sums in {}, {}, {})",
+            self.method,
+            self.stop,
+            self.iterations,
+            self.true_residual,
+            self.relative_residual(),
+            self.device,
+            self.precision,
+            self.accumulation,
+            self.format,
+            self.tuning,
+        )
+    }
+}

@@ -1,0 +1,101 @@
+//! When a solve is done.
+
+use crate::error::{Error, Result};
+use crate::real::Real;
+
+/// Stopping rules, shared by every method.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stopping {
+    /// Converged when `|b - A x| <= max(rtol |b|, atol)`, in the 2-norm, unpreconditioned.
+    pub rtol: f64,
+    /// See [`Stopping::rtol`].
+    pub atol: f64,
+    /// Least squares are also done when the gradient is small: `|s| <= gradient_rtol |A|_F |r|`, where `s` is
+    /// `A'r` less the correction's gradient and `r = b - A x`.
+    pub gradient_rtol: f64,
+    /// ... or when it has fallen by this much: `|s| <= gradient_reduction |s_0|`. 0 switches this off.
+    pub gradient_reduction: f64,
+    /// Most iterations.
+    pub max_iterations: usize,
+    /// Most iterations queued between two looks at the device. Changes no result: once the test on the device is
+    /// met, what is already queued does nothing.
+    pub check_every: usize,
+}
+
+/// Iterations whose residuals the device keeps until the host asks; a power of two.
+pub(crate) const HISTORY: usize = 1024;
+
+impl Stopping {
+    /// Defaults that suit the precision: `rtol` 1e-5 for `f32` and 1e-8 for `f64`; a gradient at rounding level.
+    pub fn for_precision<T: Real>() -> Self {
+        Self {
+            rtol: if T::EPSILON > 1e-10 { 1e-5 } else { 1e-8 },
+            atol: 0.0,
+            gradient_rtol: T::EPSILON,
+            gradient_reduction: 0.0,
+            max_iterations: 10_000,
+            check_every: 64,
+        }
+    }
+
+    /// Exactly `iterations` iterations, unless the residual or the gradient vanishes.
+    pub fn after(iterations: usize) -> Self {
+        Self {
+            rtol: 0.0,
+            atol: 0.0,
+            gradient_rtol: 0.0,
+            gradient_reduction: 0.0,
+            max_iterations: iterations,
+            check_every: 64,
+        }
+    }
+
+    /// Fails on a value that cannot be meant.
+    pub(crate) fn validate(&self) -> Result<()> {
+        for (name, value) in [
+            ("rtol", self.rtol),
+            ("atol", self.atol),
+            ("gradient_rtol", self.gradient_rtol),
+            ("gradient_reduction", self.gradient_reduction),
+        ] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(Error::Option { name, reason: format!("{value} is not a number of at least 0") });
+            }
+        }
+        if self.max_iterations >= i32::MAX as usize {
+            return Err(Error::Option {
+                name: "max_iterations",
+                reason: format!("{} exceeds {}", self.max_iterations, i32::MAX - 1),
+            });
+        }
+        if !(1..=HISTORY).contains(&self.check_every) {
+            return Err(Error::Option {
+                name: "check_every",
+                reason: format!("{} is not between 1 and {HISTORY}", self.check_every),
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_cannot_be_meant_are_refused() {
+        let good = Stopping::for_precision::<f32>();
+        assert!(good.validate().is_ok() && Stopping::after(0).validate().is_ok());
+        assert!(good.rtol > Stopping::for_precision::<f64>().rtol);
+        for bad in [
+            Stopping { rtol: -1.0, ..good.clone() },
+            Stopping { atol: f64::NAN, ..good.clone() },
+            Stopping { gradient_rtol: f64::INFINITY, ..good.clone() },
+            Stopping { check_every: 0, ..good.clone() },
+            Stopping { check_every: HISTORY + 1, ..good.clone() },
+            Stopping { max_iterations: usize::MAX, ..good.clone() },
+        ] {
+            assert!(matches!(bad.validate(), Err(Error::Option { .. })), "{bad:?}");
+        }
+    }
+}

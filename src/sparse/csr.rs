@@ -1,0 +1,347 @@
+//! Compressed sparse rows: the matrix every other format is made from.
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result, same_length};
+use crate::real::Real;
+
+/// A sparse `rows × cols` matrix in compressed sparse row form.
+///
+/// Row `i` holds the entries `offsets[i] .. offsets[i + 1]` of `indices` (columns) and `values`. Valid by
+/// construction: offsets ascend, columns ascend strictly within a row and lie below `cols`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr<T> {
+    rows: usize,
+    cols: usize,
+    offsets: Vec<usize>,
+    indices: Vec<u32>,
+    values: Vec<T>,
+}
+
+impl<T: Real> Csr<T> {
+    /// Takes over the three arrays after checking them.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when lengths disagree, [`Error::Structure`] when offsets fall, when columns of a row are
+    /// out of range, unsorted or repeated. Values may be anything here; solvers check that they are finite.
+    pub fn new(
+        rows: usize,
+        cols: usize,
+        offsets: Vec<usize>,
+        indices: Vec<u32>,
+        values: Vec<T>,
+    ) -> Result<Self> {
+        same_length("row offsets", rows + 1, offsets.len())?;
+        same_length("values against column indices", indices.len(), values.len())?;
+        if cols > u32::MAX as usize || rows > u32::MAX as usize {
+            return Err(Error::Structure {
+                what: format!("{rows} x {cols} exceeds 32-bit row and column indices"),
+                row: 0,
+            });
+        }
+        if offsets[0] != 0 {
+            return Err(Error::Structure {
+                what: format!("first offset is {}, not 0", offsets[0]),
+                row: 0,
+            });
+        }
+        same_length("last row offset", indices.len(), offsets[rows])?;
+        // Offsets first: slicing rows is safe only once they ascend.
+        if let Some(row) = (0..rows).find(|&i| offsets[i] > offsets[i + 1]) {
+            return Err(Error::Structure {
+                what: "row offsets fall".into(),
+                row,
+            });
+        }
+        let bad = (0..rows).into_par_iter().find_first(|&i| {
+            let row = &indices[offsets[i]..offsets[i + 1]];
+            row.windows(2).any(|w| w[0] >= w[1]) || row.last().is_some_and(|&c| c as usize >= cols)
+        });
+        if let Some(row) = bad {
+            return Err(Error::Structure {
+                what: format!("columns must ascend without repeats and lie below {cols}"),
+                row,
+            });
+        }
+        Ok(Self {
+            rows,
+            cols,
+            offsets,
+            indices,
+            values,
+        })
+    }
+
+    /// Builds a matrix row by row, as a sensor delivers it: `row(i)` yields the entries of row `i` in ascending
+    /// column order. Rows are made in parallel; the result does not depend on the number of threads.
+    ///
+    /// # Errors
+    /// As [`Csr::new`].
+    pub fn from_rows<F>(rows: usize, cols: usize, row: F) -> Result<Self>
+    where
+        F: Fn(usize, &mut Vec<(u32, T)>) + Sync,
+    {
+        // Blocks of rows keep the number of separate vectors small and each one long.
+        const BLOCK: usize = 256;
+        let blocks: Vec<(Vec<usize>, Vec<u32>, Vec<T>)> = (0..rows.div_ceil(BLOCK))
+            .into_par_iter()
+            .map(|block| {
+                let mut entries = Vec::new();
+                let (mut lengths, mut indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
+                for i in block * BLOCK..rows.min((block + 1) * BLOCK) {
+                    entries.clear();
+                    row(i, &mut entries);
+                    lengths.push(entries.len());
+                    indices.extend(entries.iter().map(|e| e.0));
+                    values.extend(entries.iter().map(|e| e.1));
+                }
+                (lengths, indices, values)
+            })
+            .collect();
+        let nnz = blocks.iter().map(|b| b.1.len()).sum();
+        let mut offsets = Vec::with_capacity(rows + 1);
+        let (mut indices, mut values) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
+        offsets.push(0);
+        let mut end = 0;
+        for (lengths, block_indices, block_values) in blocks {
+            for length in lengths {
+                end += length;
+                offsets.push(end);
+            }
+            indices.extend_from_slice(&block_indices);
+            values.extend_from_slice(&block_values);
+        }
+        Self::new(rows, cols, offsets, indices, values)
+    }
+
+    /// Builds a matrix from entries `(row, column, value)` in any order; entries of the same place are summed in
+    /// the order given.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] for an entry outside the matrix.
+    pub fn from_triplets(
+        rows: usize,
+        cols: usize,
+        entries: &[(usize, usize, T)],
+    ) -> Result<Self> {
+        let mut offsets = vec![0usize; rows + 1];
+        for &(i, j, _) in entries {
+            if i >= rows || j >= cols {
+                return Err(Error::Structure {
+                    what: format!("entry ({i}, {j}) lies outside {rows} x {cols}"),
+                    row: i,
+                });
+            }
+            offsets[i + 1] += 1;
+        }
+        for i in 0..rows {
+            offsets[i + 1] += offsets[i];
+        }
+        let mut next = offsets.clone();
+        let mut sorted = vec![(0u32, T::default()); entries.len()];
+        for &(i, j, value) in entries {
+            sorted[next[i]] = (j as u32, value);
+            next[i] += 1;
+        }
+        Self::from_rows(rows, cols, |i, row| {
+            row.extend_from_slice(&sorted[offsets[i]..offsets[i + 1]]);
+            // Stable, so repeated places keep the order in which they came.
+            row.sort_by_key(|e| e.0);
+            row.dedup_by(|later, kept| {
+                let same = later.0 == kept.0;
+                if same {
+                    kept.1 = kept.1 + later.1;
+                }
+                same
+            });
+        })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of stored entries.
+    pub fn nnz(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// Where each row starts, and where the last one ends: `rows + 1` offsets.
+    pub fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    /// Column of each entry.
+    pub fn indices(&self) -> &[u32] {
+        &self.indices
+    }
+
+    /// Value of each entry.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// Columns and values of row `i`.
+    pub fn row(&self, i: usize) -> (&[u32], &[T]) {
+        let range = self.offsets[i]..self.offsets[i + 1];
+        (&self.indices[range.clone()], &self.values[range])
+    }
+
+    /// Number of entries of the longest row.
+    pub fn longest_row(&self) -> usize {
+        self.offsets
+            .windows(2)
+            .map(|w| w[1] - w[0])
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Index of the first value that is not finite.
+    pub fn first_not_finite(&self) -> Option<usize> {
+        self.values.par_iter().position_first(|v| !v.is_finite())
+    }
+
+    /// The same matrix in another precision, each value rounded to nearest.
+    pub fn cast<U: Real>(&self) -> Csr<U> {
+        Csr {
+            rows: self.rows,
+            cols: self.cols,
+            offsets: self.offsets.clone(),
+            indices: self.indices.clone(),
+            values: self
+                .values
+                .par_iter()
+                .map(|v| U::from_f64(v.to_f64()))
+                .collect(),
+        }
+    }
+
+    /// The transposed matrix, `cols × rows`.
+    ///
+    /// Every thread owns a range of columns and visits the rows in order, so the result is the same for any number
+    /// of threads. Cost: the matrix read twice, written once.
+    pub fn transpose(&self) -> Self {
+        let parts = rayon::current_num_threads().clamp(1, self.cols.max(1));
+        let bound = |part: usize| self.cols * part / parts;
+        let within = |i: usize, from: usize, to: usize| {
+            let (columns, _) = self.row(i);
+            let start = columns.partition_point(|&c| (c as usize) < from);
+            let end = start + columns[start..].partition_point(|&c| (c as usize) < to);
+            (self.offsets[i] + start)..(self.offsets[i] + end)
+        };
+        let counts: Vec<Vec<usize>> = (0..parts)
+            .into_par_iter()
+            .map(|part| {
+                let (from, to) = (bound(part), bound(part + 1));
+                let mut count = vec![0usize; to - from];
+                for i in 0..self.rows {
+                    for &c in &self.indices[within(i, from, to)] {
+                        count[c as usize - from] += 1;
+                    }
+                }
+                count
+            })
+            .collect();
+        let mut offsets = Vec::with_capacity(self.cols + 1);
+        offsets.push(0);
+        let mut end = 0;
+        for count in counts.iter().flatten() {
+            end += count;
+            offsets.push(end);
+        }
+        let mut indices = vec![0u32; self.nnz()];
+        let mut values = vec![T::default(); self.nnz()];
+        // Hand each part its own stretch of the output.
+        let mut stretches = Vec::with_capacity(parts);
+        let (mut rest_indices, mut rest_values) = (&mut indices[..], &mut values[..]);
+        for part in 0..parts {
+            let length = offsets[bound(part + 1)] - offsets[bound(part)];
+            let (mine_indices, more_indices) = rest_indices.split_at_mut(length);
+            let (mine_values, more_values) = rest_values.split_at_mut(length);
+            stretches.push((part, mine_indices, mine_values));
+            (rest_indices, rest_values) = (more_indices, more_values);
+        }
+        stretches
+            .into_par_iter()
+            .for_each(|(part, out_indices, out_values)| {
+                let (from, to) = (bound(part), bound(part + 1));
+                let base = offsets[from];
+                let mut next: Vec<usize> = offsets[from..to].iter().map(|o| o - base).collect();
+                for i in 0..self.rows {
+                    for k in within(i, from, to) {
+                        let slot = &mut next[self.indices[k] as usize - from];
+                        out_indices[*slot] = i as u32;
+                        out_values[*slot] = self.values[k];
+                        *slot += 1;
+                    }
+                }
+            });
+        Self {
+            rows: self.cols,
+            cols: self.rows,
+            offsets,
+            indices,
+            values,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_that_contradict_each_other_are_refused() {
+        let new = |o: &[usize], i: &[u32]| {
+            Csr::new(2, 3, o.to_vec(), i.to_vec(), vec![1.0f64; i.len()])
+        };
+        assert!(new(&[0, 2, 3], &[0, 2, 1]).is_ok());
+        assert!(matches!(new(&[0, 3], &[0, 1, 2]), Err(Error::Shape { .. })));
+        assert!(matches!(new(&[0, 2, 2], &[0, 1, 2]), Err(Error::Shape { .. })));
+        for (offsets, indices) in [
+            (&[0, 2, 3], &[0, 3, 1]),
+            (&[0, 2, 3], &[2, 0, 1]),
+            (&[0, 2, 3], &[1, 1, 1]),
+            (&[0, 4, 3], &[0, 1, 2]),
+            (&[1, 2, 3], &[0, 1, 2]),
+        ] {
+            assert!(matches!(new(offsets, indices), Err(Error::Structure { .. })));
+        }
+    }
+
+    #[test]
+    fn triplets_are_sorted_and_summed() {
+        let a = Csr::from_triplets(2, 3, &[(1, 2, 1.0), (0, 1, 2.0), (1, 0, 3.0), (1, 2, 0.5)]);
+        let a = a.expect("valid entries");
+        assert_eq!(a.offsets(), [0, 1, 3]);
+        assert_eq!(a.indices(), [1, 0, 2]);
+        assert_eq!(a.values(), [2.0, 3.0, 1.5]);
+        assert!(Csr::from_triplets(2, 3, &[(2, 0, 1.0)]).is_err());
+    }
+
+    #[test]
+    fn transposing_twice_gives_the_matrix_back() {
+        let a = Csr::from_rows(37, 11, |i, row| {
+            row.extend((0..11u32).filter(|j| (i + *j as usize) % 3 == 0).map(|j| (j, i as f32 + 0.5)));
+        })
+        .expect("valid rows");
+        let t = a.transpose();
+        assert_eq!((t.rows(), t.cols(), t.nnz()), (11, 37, a.nnz()));
+        assert_eq!(t.row(4).0.first(), Some(&2));
+        assert_eq!(t.transpose(), a);
+    }
+
+    #[test]
+    fn empty_matrices_are_matrices() {
+        let a = Csr::<f64>::from_rows(0, 0, |_, _| ()).expect("empty");
+        assert_eq!(a.transpose(), a);
+        let tall = Csr::<f64>::from_rows(5, 0, |_, _| ()).expect("no columns");
+        assert_eq!((tall.transpose().rows(), tall.transpose().cols()), (0, 5));
+    }
+}

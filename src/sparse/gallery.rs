@@ -1,0 +1,111 @@
+//! Test problems, shared by tests, benchmarks and documentation.
+
+use super::Csr;
+use crate::error::Result;
+use crate::real::Real;
+
+/// The 5-point Laplacian on a `side × side` grid with zero boundary: 4 on the diagonal plus `shift`, -1 for each
+/// neighbour. Symmetric positive definite for `shift >= 0`; `side²` rows, `5 side² - 4 side` entries.
+///
+/// # Errors
+/// [`Error::Structure`](crate::Error::Structure) when the grid exceeds 32-bit indices.
+pub fn poisson_2d<T: Real>(side: usize, shift: f64) -> Result<Csr<T>> {
+    let (one, diagonal) = (T::from_f64(-1.0), T::from_f64(4.0 + shift));
+    Csr::from_rows(side * side, side * side, |i, row| {
+        let (y, x) = (i / side, i % side);
+        let mut add = |present: bool, j: usize, value: T| {
+            if present {
+                row.push((j as u32, value));
+            }
+        };
+        add(y > 0, i.wrapping_sub(side), one);
+        add(x > 0, i.wrapping_sub(1), one);
+        add(true, i, diagonal);
+        add(x + 1 < side, i + 1, one);
+        add(y + 1 < side, i + side, one);
+    })
+}
+
+/// A seeded random `rows × cols` matrix with exactly `nnz` entries spread evenly over the rows, at random columns, with
+/// values in `(0, 1)`: the shape of stock-koch-2009 (81 545 × 3 072 with 854 129 entries).
+///
+/// # Errors
+/// [`Error::Structure`](crate::Error::Structure) when a dimension exceeds 32-bit indices.
+pub fn random<T: Real>(rows: usize, cols: usize, nnz: usize, seed: u64) -> Result<Csr<T>> {
+    let before = |i: usize| (nnz as u128 * i as u128 / rows.max(1) as u128) as usize;
+    Csr::from_rows(rows, cols, |i, row| {
+        let mut random = Random::new(seed ^ (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let length = (before(i + 1) - before(i)).min(cols);
+        while row.len() < length {
+            let column = (random.next() % cols as u64) as u32;
+            if row.iter().all(|e| e.0 != column) {
+                row.push((column, T::from_f64(random.uniform())));
+            }
+        }
+        row.sort_unstable_by_key(|e| e.0);
+    })
+}
+
+/// A small seeded generator (SplitMix64) with the same sequence on every machine.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// Starts the sequence of `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    #[allow(clippy::should_implement_trait)] // endless: an iterator would make every caller handle an end
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in the open interval (0, 1).
+    pub fn uniform(&mut self) -> f64 {
+        ((self.next() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
+    }
+
+    /// Standard normal, by Box and Muller.
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * libm::log(self.uniform())).sqrt();
+        radius * libm::cos(std::f64::consts::TAU * self.uniform())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_laplacian_is_symmetric_and_sums_to_its_boundary() {
+        let a = poisson_2d::<f64>(7, 0.0).expect("small");
+        assert_eq!(a.nnz(), 5 * 49 - 4 * 7);
+        assert_eq!(a.transpose(), a);
+        let sum: f64 = a.values().iter().sum();
+        assert_eq!(sum, 4.0 * 7.0);
+    }
+
+    #[test]
+    fn random_matrices_have_the_entries_asked_for() {
+        let a = random::<f32>(101, 40, 1234, 7).expect("small");
+        assert_eq!((a.rows(), a.cols(), a.nnz()), (101, 40, 1234));
+        assert_eq!(a, random::<f32>(101, 40, 1234, 7).expect("small"));
+        assert_ne!(a, random::<f32>(101, 40, 1234, 8).expect("small"));
+        assert!(a.longest_row() - a.offsets()[1] <= 1);
+    }
+
+    #[test]
+    fn normals_have_mean_zero_and_variance_one() {
+        let mut random = Random::new(1);
+        let sample: Vec<f64> = (0..20_000).map(|_| random.normal()).collect();
+        let mean = sample.iter().sum::<f64>() / 2e4;
+        let variance = sample.iter().map(|x| x * x).sum::<f64>() / 2e4;
+        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Where the scalars of a solve lie in device memory: the constants of `cl/cg.cl` and `cl/cgnr.cl` (a test compares
+//! the two).
+
+/// Why an iteration stopped, as the device says it.
+pub(crate) mod stop {
+    pub(crate) const RUNNING: i32 = 0;
+    pub(crate) const CONVERGED: i32 = 1;
+    pub(crate) const ITERATIONS_DONE: i32 = 2;
+    pub(crate) const INDEFINITE: i32 = 3;
+    pub(crate) const BREAKDOWN: i32 = 4;
+    pub(crate) const NOT_FINITE: i32 = 5;
+    pub(crate) const GRADIENT_CONVERGED: i32 = 6;
+}
+
+/// Conjugate gradients: two slots of `control` and `status`, then the limits.
+pub(crate) mod cg {
+    pub(crate) const RR: usize = 0;
+    pub(crate) const ALPHA: usize = 1;
+    pub(crate) const BETA: usize = 2;
+    pub(crate) const SLOT: usize = 4;
+    pub(crate) const TOLERANCE: usize = 2 * SLOT;
+    pub(crate) const CONTROL: usize = TOLERANCE + 1;
+    pub(crate) const STOP: usize = 0;
+    pub(crate) const ITERATION: usize = 1;
+    pub(crate) const MAX_ITERATIONS: usize = 4;
+    pub(crate) const HISTORY_MASK: usize = 5;
+    pub(crate) const STATUS: usize = 6;
+}
+
+/// Regularised CGNR: one stretch of `control` and `status` per column.
+pub(crate) mod cgnr {
+    use std::ops::Range;
+
+    pub(crate) const RR: usize = 0;
+    pub(crate) const SS: usize = 1;
+    pub(crate) const GD: usize = 2;
+    pub(crate) const BETA: usize = 3;
+    pub(crate) const LAST_GD: usize = 4;
+    pub(crate) const ALPHA: usize = 5;
+    pub(crate) const RESIDUAL_LIMIT: usize = 6;
+    pub(crate) const GRADIENT_LIMIT: usize = 7;
+    pub(crate) const GRADIENT_RATIO: usize = 8;
+    pub(crate) const TIKHONOV: usize = 9;
+    pub(crate) const SMOOTH: usize = 10;
+    pub(crate) const VARIATION: usize = 11;
+    pub(crate) const EPSILON2: usize = 12;
+    pub(crate) const BOX: usize = 13;
+    pub(crate) const LOWER: usize = 14;
+    pub(crate) const UPPER: usize = 15;
+    pub(crate) const CONTROL: usize = 16;
+    pub(crate) const STOP: usize = 0;
+    pub(crate) const ITERATION: usize = 1;
+    pub(crate) const LAST_STOP: usize = 2;
+    pub(crate) const NEXT_ITERATION: usize = 3;
+    pub(crate) const MAX_ITERATIONS: usize = 4;
+    pub(crate) const HISTORY_MASK: usize = 5;
+    pub(crate) const STATUS: usize = 6;
+
+    /// Where the chunk sums of each quantity lie in `sums`.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Runs {
+        pub(crate) columns: usize,
+        /// Chunks of the rows of A.
+        pub(crate) rows: usize,
+        /// Chunks of its columns.
+        pub(crate) cols: usize,
+    }
+
+    impl Runs {
+        fn by_rows(&self, place: usize, count: usize) -> Range<usize> {
+            place * self.rows..(place + count) * self.rows
+        }
+        fn by_cols(&self, place: usize, count: usize) -> Range<usize> {
+            let base = 2 * self.columns * self.rows;
+            base + place * self.cols..base + (place + count) * self.cols
+        }
+        pub(crate) fn qq(&self, c: usize) -> Range<usize> {
+            self.by_rows(c, 1)
+        }
+        pub(crate) fn all_qq(&self) -> Range<usize> {
+            self.by_rows(0, self.columns)
+        }
+        pub(crate) fn rr(&self, c: usize) -> Range<usize> {
+            self.by_rows(self.columns + c, 1)
+        }
+        pub(crate) fn all_rr(&self) -> Range<usize> {
+            self.by_rows(self.columns, self.columns)
+        }
+        pub(crate) fn df(&self, c: usize) -> Range<usize> {
+            self.by_cols(c, 1)
+        }
+        pub(crate) fn all_df(&self) -> Range<usize> {
+            self.by_cols(0, self.columns)
+        }
+        pub(crate) fn ss(&self, c: usize) -> Range<usize> {
+            self.by_cols(self.columns + c, 1)
+        }
+        pub(crate) fn so(&self, c: usize) -> Range<usize> {
+            self.by_cols(2 * self.columns + c, 1)
+        }
+        pub(crate) fn sd(&self, c: usize) -> Range<usize> {
+            self.by_cols(3 * self.columns + c, 1)
+        }
+        /// Number of chunk sums in all.
+        pub(crate) fn len(&self) -> usize {
+            self.sd(self.columns - 1).end
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cg, cgnr, stop};
+    use crate::ocl::FILES;
+
+    /// The value of `#define NAME number` in a kernel file.
+    fn defined(file: &str, name: &str) -> i64 {
+        let text = FILES.iter().find(|f| f.0 == file).expect("a kernel file").2;
+        let line = text
+            .lines()
+            .find(|l| l.starts_with("#define ") && l.split_whitespace().nth(1) == Some(name))
+            .unwrap_or_else(|| panic!("{file}.cl does not define {name}"));
+        line.split_whitespace().nth(2).and_then(|v| v.parse().ok()).expect("a number")
+    }
+
+    #[test]
+    fn kernels_and_host_agree_on_the_layout() {
+        macro_rules! same {
+            ($file:literal: $($module:ident::$name:ident),+) => {
+                $(assert_eq!(defined($file, stringify!($name)), $module::$name as i64, stringify!($name));)+
+            };
+        }
+        same!("cg": cg::RR, cg::ALPHA, cg::BETA, cg::SLOT, cg::STOP, cg::ITERATION, cg::MAX_ITERATIONS,
+            cg::HISTORY_MASK, stop::RUNNING, stop::CONVERGED, stop::ITERATIONS_DONE, stop::INDEFINITE,
+            stop::BREAKDOWN, stop::NOT_FINITE);
+        same!("cgnr": cgnr::RR, cgnr::SS, cgnr::GD, cgnr::BETA, cgnr::LAST_GD, cgnr::ALPHA, cgnr::RESIDUAL_LIMIT,
+            cgnr::GRADIENT_LIMIT, cgnr::GRADIENT_RATIO, cgnr::TIKHONOV, cgnr::SMOOTH, cgnr::VARIATION,
+            cgnr::EPSILON2, cgnr::BOX, cgnr::LOWER, cgnr::UPPER, cgnr::CONTROL, cgnr::STOP, cgnr::ITERATION,
+            cgnr::LAST_STOP, cgnr::NEXT_ITERATION, cgnr::MAX_ITERATIONS, cgnr::HISTORY_MASK, cgnr::STATUS, stop::RUNNING, stop::CONVERGED,
+            stop::ITERATIONS_DONE, stop::INDEFINITE, stop::BREAKDOWN, stop::NOT_FINITE, stop::GRADIENT_CONVERGED);
+    }
+}

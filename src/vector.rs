@@ -1,0 +1,274 @@
+//! Vectors in device memory: the building blocks of krueger-westermann-2003, section 4.
+
+use crate::backend::{Memory, Reduction, Run, Vocabulary, on_backend, stray};
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::real::Real;
+
+/// A vector of `len` numbers in the memory of one device.
+///
+/// Operations are queued and return at once; those that return a number, and [`Vector::to_vec`], wait. Reductions
+/// follow the tree of the numerics contract: the same bits on every device and at every work-group size.
+#[derive(Debug)]
+pub struct Vector<T: Real> {
+    device: Device,
+    len: usize,
+    memory: Memory<T>,
+}
+
+fn backend_name<B: Vocabulary, E: crate::ocl::Element>(_: &B, buffer: B::Buffer<E>) -> Memory<E> {
+    B::memory(buffer)
+}
+
+impl<T: Real> Vector<T> {
+    /// Copies `data` to the device.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for `f64` on a device without it, [`Error::Memory`], [`Error::Api`].
+    pub fn from_slice(device: &Device, data: &[T]) -> Result<Self> {
+        device.require(T::PRECISION)?;
+        let memory = on_backend!(device, backend => backend_name(backend, backend.upload(data.to_vec())?));
+        Ok(Self { device: device.clone(), len: data.len(), memory })
+    }
+
+    /// A vector of `len` zeros.
+    ///
+    /// # Errors
+    /// As [`Vector::from_slice`].
+    pub fn zeros(device: &Device, len: usize) -> Result<Self> {
+        Self::filled(device, len, T::default())
+    }
+
+    /// A vector of `len` times `value`.
+    ///
+    /// # Errors
+    /// As [`Vector::from_slice`].
+    pub fn filled(device: &Device, len: usize, value: T) -> Result<Self> {
+        device.require(T::PRECISION)?;
+        if len > u32::MAX as usize {
+            return Err(Error::Shape { what: "length of a vector", expected: u32::MAX as usize, found: len });
+        }
+        let memory = on_backend!(device, backend => backend_name(backend, backend.filled(len, value)?));
+        Ok(Self { device: device.clone(), len, memory })
+    }
+
+    /// Interleaves several vectors of equal length for a solve with many right-hand sides: element `i` of vector
+    /// `c` goes to place `i * columns + c`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when the lengths differ; as [`Vector::from_slice`].
+    pub fn interleaved(device: &Device, columns: &[&[T]]) -> Result<Self> {
+        let len = columns.first().map_or(0, |c| c.len());
+        for column in columns {
+            same_length("vectors to interleave", len, column.len())?;
+        }
+        let data: Vec<T> = (0..len).flat_map(|i| columns.iter().map(move |c| c[i])).collect();
+        Self::from_slice(device, &data)
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where the vector lives.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Copies the elements to the host. Waits for the work queued so far.
+    ///
+    /// # Errors
+    /// [`Error::Api`] when the transfer or earlier work failed.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let mut data = vec![T::default(); self.len];
+        on_backend!(self.device, backend => backend.read(of(backend, &self.device, self)?, 0, &mut data)?);
+        Ok(data)
+    }
+
+    /// The `columns` vectors that [`Vector::interleaved`] put together.
+    ///
+    /// # Errors
+    /// As [`Vector::to_vec`].
+    pub fn to_columns(&self, columns: usize) -> Result<Vec<Vec<T>>> {
+        let data = self.to_vec()?;
+        Ok((0..columns).map(|c| data.iter().skip(c).step_by(columns.max(1)).copied().collect()).collect())
+    }
+
+    /// Overwrites the elements with `data`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless `data` has the vector's length.
+    pub fn write(&mut self, data: &[T]) -> Result<()> {
+        same_length("data for a vector", self.len, data.len())?;
+        let device = self.device.clone();
+        on_backend!(device, backend => backend.write(of_mut(backend, &device, self)?, data))
+    }
+
+    /// `x = y`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::DeviceMismatch`].
+    pub fn copy_from(&mut self, y: &Self) -> Result<()> {
+        same_length("vectors of a copy", self.len, y.len)?;
+        let device = self.device.clone();
+        on_backend!(device, backend => {
+            let source = of(backend, &device, y)?;
+            backend.copy(source, of_mut(backend, &device, self)?)
+        })
+    }
+
+    /// `x = value` everywhere.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        let device = self.device.clone();
+        on_backend!(device, backend => backend.fill(of_mut(backend, &device, self)?, value))
+    }
+
+    /// `x = alpha y`. Cost: `n` read, `n` written.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::DeviceMismatch`].
+    pub fn scaled_from(&mut self, alpha: T, y: &Self) -> Result<()> {
+        same_length("vectors of a scaling", self.len, y.len)?;
+        let (device, n) = (self.device.clone(), self.len);
+        on_backend!(device, backend => {
+            let source = of(backend, &device, y)?;
+            backend.scale(Run::of::<T>(&device), n, alpha, source, of_mut(backend, &device, self)?)
+        })
+    }
+
+    /// `x = alpha y + beta x`. Cost: `2 n` read, `n` written.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::DeviceMismatch`].
+    pub fn axpby(&mut self, alpha: T, y: &Self, beta: T) -> Result<()> {
+        same_length("vectors of a sum", self.len, y.len)?;
+        let (device, n) = (self.device.clone(), self.len);
+        on_backend!(device, backend => {
+            let source = of(backend, &device, y)?;
+            backend.axpby(Run::of::<T>(&device), n, alpha, beta, source, of_mut(backend, &device, self)?)
+        })
+    }
+
+    /// `x_i = y_i z_i`. Cost: `2 n` read, `n` written.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::DeviceMismatch`].
+    pub fn product_of(&mut self, y: &Self, z: &Self) -> Result<()> {
+        same_length("vectors of a pointwise product", self.len, y.len)?;
+        same_length("vectors of a pointwise product", self.len, z.len)?;
+        let (device, n) = (self.device.clone(), self.len);
+        on_backend!(device, backend => {
+            let (y, z) = (of(backend, &device, y)?, of(backend, &device, z)?);
+            backend.multiply_elements(Run::of::<T>(&device), n, y, z, of_mut(backend, &device, self)?)
+        })
+    }
+
+    /// `x_i = min(max(x_i, lower), upper)`. Cost: `n` read, `n` written.
+    ///
+    /// # Errors
+    /// [`Error::Option`] unless `lower <= upper`.
+    pub fn clamp(&mut self, lower: T, upper: T) -> Result<()> {
+        if lower.partial_cmp(&upper).is_none_or(|order| order.is_gt()) {
+            return Err(Error::Option { name: "bounds", reason: format!("{lower} is not below {upper}") });
+        }
+        let (device, n) = (self.device.clone(), self.len);
+        on_backend!(device, backend => {
+            backend.clamp_elements(Run::of::<T>(&device), n, lower, upper, of_mut(backend, &device, self)?)
+        })
+    }
+
+    fn reduce(&self, reduction: Reduction, other: &Self) -> Result<f64> {
+        same_length("vectors of a reduction", self.len, other.len)?;
+        on_backend!(self.device, backend => {
+            let (x, y) = (of(backend, &self.device, self)?, of(backend, &self.device, other)?);
+            backend.reduce(Run::of::<T>(&self.device), self.len, reduction, x, y)
+        })
+    }
+
+    /// The sum of all elements, 0 for none.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn sum(&self) -> Result<f64> {
+        self.reduce(Reduction::Sum, self)
+    }
+
+    /// The product of all elements, 1 for none.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn product(&self) -> Result<f64> {
+        self.reduce(Reduction::Product, self)
+    }
+
+    /// The least element, infinity for none, NaN if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn min(&self) -> Result<f64> {
+        self.reduce(Reduction::Minimum, self)
+    }
+
+    /// The greatest element, minus infinity for none, NaN if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn max(&self) -> Result<f64> {
+        self.reduce(Reduction::Maximum, self)
+    }
+
+    /// The sum of magnitudes, the 1-norm.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn asum(&self) -> Result<f64> {
+        self.reduce(Reduction::AbsoluteSum, self)
+    }
+
+    /// `x'y`, in wide arithmetic: the result is not rounded to `T`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::DeviceMismatch`].
+    pub fn dot(&self, other: &Self) -> Result<f64> {
+        self.reduce(Reduction::Dot, other)
+    }
+
+    /// The 2-norm.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn norm2(&self) -> Result<f64> {
+        Ok(self.dot(self)?.sqrt())
+    }
+
+    pub(crate) fn memory(&self) -> &Memory<T> {
+        &self.memory
+    }
+
+    pub(crate) fn memory_mut(&mut self) -> &mut Memory<T> {
+        &mut self.memory
+    }
+}
+
+/// The buffer of `vector`, if it lives on `backend`.
+pub(crate) fn of<'a, B: Vocabulary, T: Real>(
+    backend: &B, device: &Device, vector: &'a Vector<T>,
+) -> Result<&'a B::Buffer<T>> {
+    backend.buffer(&vector.memory).ok_or_else(|| stray("a vector", device))
+}
+
+/// [`of`], to be written.
+pub(crate) fn of_mut<'a, B: Vocabulary, T: Real>(
+    backend: &B, device: &Device, vector: &'a mut Vector<T>,
+) -> Result<&'a mut B::Buffer<T>> {
+    backend.buffer_mut(&mut vector.memory).ok_or_else(|| stray("a vector", device))
+}

@@ -1,0 +1,86 @@
+//! What every suite over devices shares.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use residuum::{Accumulation, Device, Precision, Real};
+
+/// Every device under test: the host, and every OpenCL device of the machine but those that are a last resort and not
+/// named by `RESIDUUM_TEST_DEVICES` (a filter; `oclgrind` picks the simulator).
+///
+/// `REQUIRE_DEVICES=n` turns fewer than `n` OpenCL devices into a failure, so that green is never empty.
+pub(crate) fn devices() -> Vec<Device> {
+    let wanted = std::env::var("RESIDUUM_TEST_DEVICES").unwrap_or_default();
+    let filter: residuum::DeviceFilter = wanted.parse().expect("a filter");
+    let mut devices = vec![Device::host()];
+    for candidate in Device::candidates() {
+        let info = candidate.info;
+        let Some((platform, device)) = info.index else { continue };
+        if wanted.is_empty() && info.last_resort.is_some() {
+            println!("skipped: {} ({}): {}", info.name, info.platform, candidate.standing);
+            continue;
+        }
+        if filter.matches(&info) {
+            devices.push(Device::select(&format!("{platform}:{device}")).expect("an enumerated device opens"));
+        }
+    }
+    let required: usize = std::env::var("REQUIRE_DEVICES").map_or(0, |n| n.parse().expect("a number"));
+    assert!(
+        devices.len() > required,
+        "REQUIRE_DEVICES={required}, found {}: {:?}",
+        devices.len() - 1,
+        Device::opencl_missing()
+    );
+    devices
+}
+
+/// Whether tests run in the simulator, where everything must be small.
+pub(crate) fn simulated() -> bool {
+    std::env::var("RESIDUUM_TEST_DEVICES").is_ok_and(|d| d.to_lowercase().contains("oclgrind"))
+}
+
+/// Work-group sizes to try on a device: its default and those that a user might ask for.
+pub(crate) fn work_groups(device: &Device) -> Vec<Device> {
+    let sizes: &[usize] = if simulated() { &[4, 32] } else { &[1, 2, 32, 64, 256, 512, 1024] };
+    let mut all = vec![device.clone()];
+    all.extend(sizes.iter().filter_map(|size| device.with_work_group(*size).ok()));
+    all
+}
+
+/// Every device at every work-group size, in every way of keeping sums that `T` has.
+pub(crate) fn each_case<T: Real>(mut case: impl FnMut(&Device)) {
+    for device in devices() {
+        if device.require(T::PRECISION).is_err() {
+            println!("skipped: {} has no {}", device.info().name, T::PRECISION);
+            continue;
+        }
+        for device in work_groups(&device) {
+            for accumulation in [Accumulation::Double, Accumulation::Pair] {
+                if T::PRECISION == Precision::Double && accumulation == Accumulation::Pair {
+                    continue;
+                }
+                match device.with_accumulation(accumulation) {
+                    Ok(device) => {
+                        println!("{} {} {} {accumulation}", device.info().name, device.tuning(), T::PRECISION);
+                        case(&device);
+                    }
+                    Err(error) => println!("skipped: {error}"),
+                }
+            }
+        }
+    }
+}
+
+/// The host that keeps sums as `device` does: the reference for its bits.
+pub(crate) fn reference<T: Real>(device: &Device) -> Device {
+    Device::host().with_accumulation(device.accumulation(T::PRECISION)).expect("the host keeps sums in any way")
+}
+
+/// The bits of numbers of either precision (`f64` holds an `f32` exactly).
+pub(crate) fn bits<T: Real>(values: &[T]) -> Vec<u64> {
+    values.iter().map(|v| v.to_f64().to_bits()).collect()
+}
+
+/// Seeded numbers in (-1, 1).
+pub(crate) fn noise<T: Real>(n: usize, seed: u64) -> Vec<T> {
+    let mut random = residuum::sparse::gallery::Random::new(seed);
+    (0..n).map(|_| T::from_f64(2.0 * random.uniform() - 1.0)).collect()
+}

@@ -1,0 +1,172 @@
+//! Every operation on every device against the host, bit for bit, at every work-group size.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use common::{bits, each_case, noise, reference, simulated};
+use residuum::sparse::gallery;
+use residuum::{Csr, Device, Format, Matrix, Real, Vector};
+
+/// Lengths around lanes, chunks and levels of the reduction tree.
+fn lengths() -> Vec<usize> {
+    if simulated() {
+        return vec![0, 1, 31, 33, 1025];
+    }
+    vec![0, 1, 31, 32, 33, 255, 1023, 1024, 1025, 32_768, 40_001, 1_100_003]
+}
+
+fn elementwise<T: Real>(device: &Device, n: usize) {
+    let (a, b) = (noise::<T>(n, 1), noise::<T>(n, 2));
+    let half = T::from_f64(0.3);
+    let compute = |device: &Device| -> Vec<Vec<u64>> {
+        let x = Vector::from_slice(device, &a).unwrap();
+        let y = Vector::from_slice(device, &b).unwrap();
+        let nan = T::from_f64(f64::NAN);
+        let mut sum = Vector::from_slice(device, &b).unwrap();
+        sum.axpby(half, &x, T::from_f64(-1.7)).unwrap();
+        let mut scaled = Vector::filled(device, n, nan).unwrap();
+        scaled.scaled_from(half, &x).unwrap();
+        let mut product = Vector::filled(device, n, nan).unwrap();
+        product.product_of(&x, &y).unwrap();
+        let mut copy = Vector::filled(device, n, nan).unwrap();
+        copy.copy_from(&y).unwrap();
+        copy.clamp(-half, half).unwrap();
+        let mut filled = Vector::filled(device, n, nan).unwrap();
+        filled.fill(half).unwrap();
+        [sum, scaled, product, copy, filled].iter().map(|v| bits(&v.to_vec().unwrap())).collect()
+    };
+    let wanted = compute(&reference::<T>(device));
+    assert_eq!(compute(device), wanted, "{} {} n = {n}", device.info().name, device.tuning());
+    for (i, value) in wanted[0].iter().enumerate() {
+        assert_eq!(*value, (half * a[i] + T::from_f64(-1.7) * b[i]).to_f64().to_bits());
+    }
+}
+
+fn reductions<T: Real>(device: &Device, n: usize) {
+    let (a, b) = (noise::<T>(n, 3), noise::<T>(n, 4));
+    let near_one: Vec<T> = a.iter().map(|v| T::from_f64(1.0 + 1e-3 * v.to_f64())).collect();
+    let compute = |device: &Device| -> Vec<f64> {
+        let x = Vector::from_slice(device, &a).unwrap();
+        let y = Vector::from_slice(device, &b).unwrap();
+        let z = Vector::from_slice(device, &near_one).unwrap();
+        vec![
+            x.sum().unwrap(),
+            z.product().unwrap(),
+            x.min().unwrap(),
+            x.max().unwrap(),
+            x.asum().unwrap(),
+            x.dot(&y).unwrap(),
+            x.norm2().unwrap(),
+        ]
+    };
+    let (found, wanted) = (compute(device), compute(&reference::<T>(device)));
+    assert_eq!(bits(&found), bits(&wanted), "{} {} n = {n}: {found:?}", device.info().name, device.tuning());
+    // The reference itself, against plain sums.
+    let plain: f64 = a.iter().map(|v| v.to_f64()).sum();
+    let scale: f64 = a.iter().map(|v| v.to_f64().abs()).sum();
+    assert!((wanted[0] - plain).abs() <= 1e-11 * scale.max(1.0), "sum {} against {plain}", wanted[0]);
+    assert!((wanted[4] - scale).abs() <= 1e-11 * scale.max(1.0));
+    let least = a.iter().map(|v| v.to_f64()).fold(f64::INFINITY, f64::min);
+    assert_eq!(wanted[2], least);
+}
+
+#[test]
+fn vectors_f32() {
+    each_case::<f32>(|device| lengths().into_iter().for_each(|n| elementwise::<f32>(device, n)));
+}
+
+#[test]
+fn vectors_f64() {
+    each_case::<f64>(|device| lengths().into_iter().for_each(|n| elementwise::<f64>(device, n)));
+}
+
+#[test]
+fn reductions_f32() {
+    each_case::<f32>(|device| lengths().into_iter().for_each(|n| reductions::<f32>(device, n)));
+}
+
+#[test]
+fn reductions_f64() {
+    each_case::<f64>(|device| lengths().into_iter().for_each(|n| reductions::<f64>(device, n)));
+}
+
+#[test]
+fn a_nan_is_not_lost_in_a_reduction() {
+    each_case::<f32>(|device| {
+        for at in [0, 17, 4999] {
+            let mut data = noise::<f32>(5000, 5);
+            data[at] = f32::NAN;
+            let x = Vector::from_slice(device, &data).unwrap();
+            for value in [x.sum(), x.product(), x.min(), x.max(), x.asum(), x.norm2()] {
+                assert!(value.unwrap().is_nan(), "{} at {at}", device.info().name);
+            }
+        }
+    });
+}
+
+/// Matrices with empty rows, one long row, no rows, rows of every length class.
+fn matrices<T: Real>() -> Vec<(&'static str, Csr<T>)> {
+    let uneven = Csr::from_rows(70, 3000, |i, row| {
+        let length = match i {
+            5 => 2900,
+            i if i % 7 == 0 => 0,
+            i => i % 20,
+        };
+        row.extend((0..length as u32).map(|j| (j, T::from_f64((f64::from(j) + i as f64).sin()))));
+    });
+    let long = if simulated() { 300 } else { 9000 };
+    vec![
+        ("poisson", gallery::poisson_2d::<T>(if simulated() { 12 } else { 61 }, 0.0).unwrap()),
+        ("uneven", uneven.unwrap()),
+        ("mean 12", gallery::random::<T>(500, 90, 6000, 1).unwrap()),
+        ("mean 20", gallery::random::<T>(300, 90, 6000, 2).unwrap()),
+        ("mean 40", gallery::random::<T>(100, 90, 4000, 3).unwrap()),
+        ("mean 90", gallery::random::<T>(100, long, 9000, 4).unwrap()),
+        ("one entry", Csr::from_triplets(1, 1, &[(0, 0, T::from_f64(2.5))]).unwrap()),
+        ("no rows", Csr::from_triplets(0, 5, &[]).unwrap()),
+        ("no entries", Csr::from_triplets(4, 5, &[]).unwrap()),
+    ]
+}
+
+fn products<T: Real>(device: &Device) {
+    for (name, a) in matrices::<T>() {
+        let (x, z) = (noise::<T>(a.cols(), 6), noise::<T>(a.rows(), 7));
+        let mut sequential = Vec::new();
+        for format in [Format::Csr, Format::CsrScalar, Format::EllpackR] {
+            let compute = |device: &Device| -> [Vec<u64>; 2] {
+                let matrix = Matrix::with_transpose(device, &a, format).unwrap();
+                let (x, z) = (Vector::from_slice(device, &x).unwrap(), Vector::from_slice(device, &z).unwrap());
+                let mut y = Vector::filled(device, a.rows(), T::from_f64(f64::NAN)).unwrap();
+                let mut w = Vector::filled(device, a.cols(), T::from_f64(f64::NAN)).unwrap();
+                matrix.multiply(&x, &mut y).unwrap();
+                matrix.multiply_transposed(&z, &mut w).unwrap();
+                [bits(&y.to_vec().unwrap()), bits(&w.to_vec().unwrap())]
+            };
+            let wanted = compute(&reference::<T>(device));
+            assert_eq!(compute(device), wanted, "{name} {format} {} {}", device.info().name, device.tuning());
+            if format != Format::Csr {
+                sequential.push(wanted);
+            }
+        }
+        assert_eq!(sequential[0], sequential[1], "{name}: the sequential formats must agree");
+        // The reference itself, against a plain double sum.
+        let tolerance = if T::EPSILON > 1e-10 { 1e-5 } else { 1e-13 };
+        for i in 0..a.rows() {
+            let (columns, values) = a.row(i);
+            let terms = || columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize].to_f64());
+            let found = f64::from_bits(sequential[0][0][i]);
+            let scale: f64 = terms().map(f64::abs).sum();
+            assert!((found - terms().sum::<f64>()).abs() <= tolerance * scale, "{name} row {i}");
+        }
+    }
+}
+
+#[test]
+fn products_f32() {
+    each_case::<f32>(products::<f32>);
+}
+
+#[test]
+fn products_f64() {
+    each_case::<f64>(products::<f64>);
+}
