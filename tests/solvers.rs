@@ -1,0 +1,408 @@
+//! Solvers: right answers, honest reports, the same bits everywhere, no allocation the second time.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use std::ops::ControlFlow;
+
+use common::{bits, each_case, noise, reference, simulated};
+use residuum::sparse::gallery;
+use residuum::{Cg, Cgnr, Correction, Csr, Device, Error, Format, Matrix, Real, Report, Stop, Stopping, Vector};
+
+/// What must not differ between devices, work-groups and look intervals.
+fn essence<T: Real>(x: &Vector<T>, report: &Report) -> (Vec<u64>, usize, Stop, Vec<u64>) {
+    let mut numbers = vec![report.residual, report.true_residual, report.gradient.unwrap_or(0.0)];
+    numbers.extend(&report.history);
+    numbers.extend(&report.gradient_history);
+    (bits(&x.to_vec().unwrap()), report.iterations, report.stop, bits(&numbers))
+}
+
+fn cg<T: Real>(device: &Device, a: &Csr<T>, b: &[T], format: Format, stopping: &Stopping) -> (Vector<T>, Report) {
+    let matrix = Matrix::new(device, a, format).unwrap();
+    let b = Vector::from_slice(device, b).unwrap();
+    let mut x = Vector::zeros(device, a.cols()).unwrap();
+    let report = Cg::new(&matrix, stopping.clone()).unwrap().solve(&b, &mut x).unwrap();
+    (x, report)
+}
+
+fn side() -> usize {
+    if simulated() { 10 } else { 70 }
+}
+
+fn cg_everywhere<T: Real>(device: &Device) {
+    let a = gallery::poisson_2d::<T>(side(), 0.01).unwrap();
+    let b = noise::<T>(a.rows(), 11);
+    let stopping = Stopping::for_precision::<T>();
+    for format in [Format::Csr, Format::EllpackR] {
+        let (x, report) = cg(&reference::<T>(device), &a, &b, format, &stopping);
+        assert_eq!(report.stop, Stop::Converged, "{report}");
+        assert!(report.true_residual <= stopping.rtol * report.rhs_norm);
+        assert_eq!(report.history.len(), report.iterations + 1);
+        let wanted = essence(&x, &report);
+        for check_every in [1, 7, 64] {
+            let (x, report) = cg(device, &a, &b, format, &Stopping { check_every, ..stopping.clone() });
+            assert_eq!(essence(&x, &report), wanted, "{} every {check_every}", device.info().name);
+        }
+    }
+}
+
+#[test]
+fn cg_is_the_same_everywhere_f32() {
+    each_case::<f32>(cg_everywhere::<f32>);
+}
+
+#[test]
+fn cg_is_the_same_everywhere_f64() {
+    each_case::<f64>(cg_everywhere::<f64>);
+}
+
+#[test]
+fn cg_solves_a_system_with_wide_rows() {
+    each_case::<f64>(|device| {
+        // B'B + I for a random B: about 25 entries a row, so several lanes share one.
+        let n = 60;
+        let rows: Vec<Vec<f64>> = (0..n).map(|i| noise(n, 100 + i as u64)).collect();
+        let entries: Vec<(usize, usize, f64)> = (0..n)
+            .flat_map(|i| (0..n).map(move |j| (i, j)))
+            .map(|(i, j)| {
+                let product: f64 = rows.iter().map(|r| r[i] * r[j]).sum();
+                (i, j, product + f64::from(u8::from(i == j)) * 10.0)
+            })
+            .collect();
+        let a = Csr::from_triplets(n, n, &entries).unwrap();
+        let truth = noise::<f64>(n, 12);
+        let b: Vec<f64> = (0..n).map(|i| a.row(i).1.iter().zip(&truth).map(|(v, x)| v * x).sum()).collect();
+        let (x, report) = cg(device, &a, &b, Format::Csr, &Stopping::for_precision::<f64>());
+        assert!(report.converged(), "{report}");
+        let (y, other) = cg(&reference::<f64>(device), &a, &b, Format::Csr, &Stopping::for_precision::<f64>());
+        assert_eq!(essence(&x, &report), essence(&y, &other));
+        for (found, wanted) in x.to_vec().unwrap().iter().zip(&truth) {
+            approx::assert_abs_diff_eq!(*found, *wanted, epsilon = 1e-6);
+        }
+    });
+}
+
+fn cgnr<T: Real>(
+    device: &Device, a: &Csr<T>, b: &[&[T]], corrections: &[Correction], format: Format, stopping: &Stopping,
+) -> (Vector<T>, Vec<Report>) {
+    let matrix = Matrix::with_transpose(device, a, format).unwrap();
+    let b = Vector::interleaved(device, b).unwrap();
+    let mut x = Vector::zeros(device, a.cols() * corrections.len()).unwrap();
+    let reports = Cgnr::new(&matrix, corrections, stopping.clone()).unwrap().solve(&b, &mut x).unwrap();
+    (x, reports)
+}
+
+/// A correction with everything in it, for an image of `width`.
+fn everything(width: usize) -> Correction {
+    Correction {
+        tikhonov: 0.01,
+        smooth: 0.05,
+        variation: 0.2,
+        epsilon: 0.05,
+        lower: -0.2,
+        upper: 0.4,
+        bound_weight: 3.0,
+        width,
+    }
+}
+
+fn cgnr_everywhere<T: Real>(device: &Device) {
+    let (m, width, height) = if simulated() { (60, 6, 5) } else { (700, 13, 17) };
+    let n = width * height;
+    let a = gallery::random::<T>(m, n, 9 * m, 3).unwrap();
+    let b: Vec<Vec<T>> = (0..4).map(|c| noise::<T>(m, 20 + c)).collect();
+    let b: Vec<&[T]> = b.iter().map(|v| &v[..]).collect();
+    let plain = Correction::none();
+    let smooth = Correction { smooth: 0.5, width, ..plain.clone() };
+    let sign = Correction { upper: 0.0, bound_weight: 2.0, ..plain.clone() };
+    let cases = [vec![plain.clone()], vec![smooth], vec![sign], vec![everything(width); 4]];
+    for corrections in &cases {
+        let b = &b[..corrections.len()];
+        for format in [Format::Csr, Format::EllpackR] {
+            let stopping = Stopping { max_iterations: 40, ..Stopping::for_precision::<T>() };
+            let (x, reports) = cgnr(&reference::<T>(device), &a, b, corrections, format, &stopping);
+            let wanted: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
+            let (x, reports) = cgnr(device, &a, b, corrections, format, &Stopping { check_every: 5, ..stopping });
+            let found: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
+            assert_eq!(found, wanted, "{} {} {format}: {}", device.info().name, device.tuning(), reports[0]);
+        }
+    }
+}
+
+#[test]
+fn cgnr_is_the_same_everywhere_f32() {
+    each_case::<f32>(cgnr_everywhere::<f32>);
+}
+
+#[test]
+fn cgnr_is_the_same_everywhere_f64() {
+    each_case::<f64>(cgnr_everywhere::<f64>);
+}
+
+/// `J` of [`Correction`], plainly.
+fn objective(a: &Csr<f64>, b: &[f64], x: &[f64], f: &Correction) -> f64 {
+    let mut value = 0.0;
+    for i in 0..a.rows() {
+        let (columns, values) = a.row(i);
+        let product: f64 = columns.iter().zip(values).map(|(j, v)| v * x[*j as usize]).sum();
+        value += 0.5 * (product - b[i]).powi(2);
+    }
+    for (i, v) in x.iter().enumerate() {
+        value += 0.5 * f.tikhonov * v * v + 0.5 * f.bound_weight * (v - v.clamp(f.lower, f.upper)).powi(2);
+        if f.width > 0 {
+            let right = if i % f.width + 1 < f.width { x[i + 1] - v } else { 0.0 };
+            let down = if i + f.width < x.len() { x[i + f.width] - v } else { 0.0 };
+            let square = right * right + down * down;
+            value += 0.5 * f.smooth * square + f.variation * (square + f.epsilon * f.epsilon).sqrt();
+        }
+    }
+    value
+}
+
+#[test]
+fn cgnr_finds_the_minimum_of_its_objective() {
+    let (m, width, height) = (150, 7, 8);
+    let n = width * height;
+    let a = gallery::random::<f64>(m, n, 9 * m, 3).unwrap();
+    let b = noise::<f64>(m, 5);
+    let parts = everything(width);
+    let none = Correction::none();
+    for f in [
+        none.clone(),
+        Correction { tikhonov: 0.7, ..none.clone() },
+        Correction { smooth: 0.7, width, ..none.clone() },
+        Correction { variation: 0.7, epsilon: 0.1, width, ..none.clone() },
+        Correction { upper: 0.0, bound_weight: 5.0, ..none.clone() },
+        parts,
+    ] {
+        let stopping = Stopping { gradient_rtol: 1e-9, ..Stopping::for_precision::<f64>() };
+        let (x, reports) = cgnr(&Device::host(), &a, &[&b], std::slice::from_ref(&f), Format::Auto, &stopping);
+        assert_eq!(reports[0].stop, Stop::LeastSquares, "{f:?} {}", reports[0]);
+        let x = x.to_vec().unwrap();
+        let least = objective(&a, &b, &x, &f);
+        let mut steepest: f64 = 0.0;
+        for i in 0..n {
+            let mut moved = x.clone();
+            let h = 1e-4;
+            moved[i] += h;
+            let up = objective(&a, &b, &moved, &f);
+            moved[i] -= 2.0 * h;
+            let down = objective(&a, &b, &moved, &f);
+            assert!(up >= least && down >= least, "{f:?}: pixel {i} can be improved");
+            steepest = steepest.max(((up - down) / (2.0 * h)).abs());
+        }
+        assert!(steepest < 1e-4, "{f:?}: gradient {steepest}");
+    }
+}
+
+#[test]
+fn many_right_hand_sides_give_the_bits_of_one() {
+    each_case::<f32>(|device| {
+        let (m, width, height) = (90, 5, 6);
+        let a = gallery::random::<f32>(m, width * height, 8 * m, 3).unwrap();
+        let b: Vec<Vec<f32>> = (0..4).map(|c| noise::<f32>(m, 30 + c)).collect();
+        let stopping = Stopping { max_iterations: 25, rtol: 0.4, ..Stopping::for_precision::<f32>() };
+        let all: Vec<&[f32]> = b.iter().map(|v| &v[..]).collect();
+        let f = everything(width);
+        let (x, together) = cgnr(device, &a, &all, &vec![f.clone(); 4], Format::Auto, &stopping);
+        let columns = x.to_columns(4).unwrap();
+        for c in 0..4 {
+            let (x, alone) = cgnr(device, &a, &[all[c]], std::slice::from_ref(&f), Format::Auto, &stopping);
+            assert_eq!(bits(&columns[c]), bits(&x.to_vec().unwrap()), "{} column {c}", device.info().name);
+            assert_eq!((together[c].iterations, together[c].stop), (alone[0].iterations, alone[0].stop));
+            assert_eq!(bits(&together[c].history), bits(&alone[0].history));
+        }
+    });
+}
+
+#[test]
+fn a_second_solve_allocates_nothing() {
+    // Other tests of this process allocate too: the count is taken in a process of its own.
+    if std::env::var_os("RESIDUUM_ALLOCATION_TEST").is_none() {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_second_solve_allocates_nothing", "--test-threads=1"])
+            .env("RESIDUUM_ALLOCATION_TEST", "1")
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    for device in common::devices() {
+        let a = gallery::poisson_2d::<f32>(side(), 0.0).unwrap();
+        let matrix = Matrix::with_transpose(&device, &a, Format::Auto).unwrap();
+        let b = Vector::from_slice(&device, &noise::<f32>(a.rows(), 1)).unwrap();
+        let mut x = Vector::zeros(&device, a.cols()).unwrap();
+        let mut cg = Cg::new(&matrix, Stopping::for_precision::<f32>()).unwrap();
+        let f = everything(side());
+        let mut cgnr = Cgnr::new(&matrix, &[f], Stopping::after(20)).unwrap();
+        let first = cg.solve(&b, &mut x).unwrap();
+        let _ = cgnr.solve(&b, &mut x).unwrap();
+        let before = residuum::allocations();
+        assert!(before > 0);
+        x.fill(0.0).unwrap();
+        let second = cg.solve(&b, &mut x).unwrap();
+        let _ = cgnr.solve(&b, &mut x).unwrap();
+        assert_eq!(residuum::allocations(), before, "{}", device.info().name);
+        assert_eq!(first.history, second.history);
+    }
+}
+
+// Every reason to stop, provoked.
+
+#[test]
+fn nothing_to_do_is_done_at_iteration_0() {
+    each_case::<f64>(|device| {
+        let a = gallery::poisson_2d::<f64>(9, 0.0).unwrap();
+        let (x, report) = cg(device, &a, &[0.0; 81], Format::Auto, &Stopping::for_precision::<f64>());
+        assert_eq!((report.stop, report.iterations), (Stop::Converged, 0));
+        assert!(x.to_vec().unwrap().iter().all(|v| *v == 0.0));
+        // A start guess that solves already.
+        let ones: Vec<f64> = (0..81).map(|i| a.row(i).1.iter().sum()).collect();
+        let matrix = Matrix::with_transpose(device, &a, Format::Auto).unwrap();
+        let b = Vector::from_slice(device, &ones).unwrap();
+        let mut x = Vector::filled(device, 81, 1.0).unwrap();
+        let report = Cg::new(&matrix, Stopping::for_precision::<f64>()).unwrap().solve(&b, &mut x).unwrap();
+        assert_eq!((report.stop, report.iterations), (Stop::Converged, 0));
+        let mut cgnr = Cgnr::new(&matrix, &[Correction::none()], Stopping::for_precision::<f64>()).unwrap();
+        let report = &cgnr.solve(&b, &mut x).unwrap()[0];
+        assert_eq!((report.stop, report.iterations), (Stop::Converged, 0));
+        assert!(x.to_vec().unwrap().iter().all(|v| *v == 1.0));
+    });
+}
+
+#[test]
+fn iterations_run_out() {
+    each_case::<f32>(|device| {
+        let a = gallery::poisson_2d::<f32>(20, 0.0).unwrap();
+        let b = noise::<f32>(400, 1);
+        for allowed in [0, 1, 5] {
+            let stopping = Stopping { max_iterations: allowed, ..Stopping::for_precision::<f32>() };
+            let (_, report) = cg(device, &a, &b, Format::Auto, &stopping);
+            assert_eq!((report.stop, report.iterations), (Stop::MaxIterations, allowed), "{report}");
+            let (_, reports) = cgnr(device, &a, &[&b], &[Correction::none()], Format::Auto, &stopping);
+            assert_eq!((reports[0].stop, reports[0].iterations), (Stop::MaxIterations, allowed));
+            assert_eq!(reports[0].history.len(), allowed + 1);
+        }
+    });
+}
+
+#[test]
+fn an_indefinite_matrix_is_called_so() {
+    each_case::<f64>(|device| {
+        let a = Csr::from_triplets(2, 2, &[(0, 0, 1.0), (1, 1, -2.0)]).unwrap();
+        let (x, report) = cg(device, &a, &[1.0, 1.0], Format::Auto, &Stopping::for_precision::<f64>());
+        assert_eq!(report.stop, Stop::Indefinite, "{report}");
+        assert!(!report.converged());
+        // The best iterate is the start: nothing better was found.
+        assert_eq!(x.to_vec().unwrap(), [0.0, 0.0]);
+        assert_eq!(report.true_residual, 2.0f64.sqrt());
+    });
+}
+
+#[test]
+fn a_singular_matrix_breaks_down() {
+    each_case::<f64>(|device| {
+        let a = Csr::from_triplets(2, 2, &[(0, 0, 1.0)]).unwrap();
+        let (_, report) = cg(device, &a, &[0.0, 1.0], Format::Auto, &Stopping::for_precision::<f64>());
+        assert_eq!(report.stop, Stop::Breakdown, "{report}");
+        // In the least-squares sense there is an answer.
+        let (x, reports) =
+            cgnr(device, &a, &[&[2.0, 1.0]], &[Correction::none()], Format::Auto, &Stopping::for_precision::<f64>());
+        assert_eq!(reports[0].stop, Stop::LeastSquares, "{}", reports[0]);
+        assert_eq!(x.to_vec().unwrap(), [2.0, 0.0]);
+    });
+}
+
+#[test]
+fn overflow_is_seen_and_the_best_iterate_kept() {
+    each_case::<f32>(|device| {
+        let a = Csr::from_triplets(2, 2, &[(0, 0, 1e30), (1, 1, 1.0)]).unwrap();
+        let (x, report) = cg(device, &a, &[1e20, 1.0], Format::Auto, &Stopping::for_precision::<f32>());
+        assert_eq!(report.stop, Stop::NotFinite, "{report}");
+        assert!(x.to_vec().unwrap().iter().all(|v| v.is_finite()));
+        assert!(report.true_residual.is_finite());
+    });
+}
+
+#[test]
+fn attainable_accuracy_is_not_called_convergence() {
+    each_case::<f32>(|device| {
+        let a = gallery::poisson_2d::<f32>(if simulated() { 8 } else { 40 }, 0.0).unwrap();
+        let b = noise::<f32>(a.rows(), 2);
+        let stopping = Stopping { rtol: 1e-12, ..Stopping::for_precision::<f32>() };
+        let (x, report) = cg(device, &a, &b, Format::Auto, &stopping);
+        assert_eq!(report.stop, Stop::Stagnated, "{report}");
+        assert!(report.true_residual > 1e-12 * report.rhs_norm && report.relative_residual() < 1e-4);
+        let (y, other) = cg(&reference::<f32>(device), &a, &b, Format::Auto, &stopping);
+        assert_eq!(essence(&x, &report), essence(&y, &other));
+    });
+}
+
+#[test]
+fn an_observer_can_cancel() {
+    for device in common::devices() {
+        let a = gallery::poisson_2d::<f32>(30, 0.0).unwrap();
+        let matrix = Matrix::new(&device, &a, Format::Auto).unwrap();
+        let b = Vector::from_slice(&device, &noise::<f32>(900, 1)).unwrap();
+        let mut x = Vector::zeros(&device, 900).unwrap();
+        let mut seen = 0;
+        let stopping = Stopping { check_every: 4, rtol: 0.0, ..Stopping::for_precision::<f32>() };
+        let report = Cg::new(&matrix, stopping)
+            .unwrap()
+            .solve_observed(&b, &mut x, &mut |progress| {
+                seen = progress.iteration;
+                if progress.iteration >= 8 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+            .unwrap();
+        assert_eq!(report.stop, Stop::Cancelled);
+        assert_eq!(report.iterations, seen);
+        assert!(report.true_residual < report.rhs_norm);
+    }
+}
+
+// Every error, provoked.
+
+#[test]
+fn bad_input_is_refused_before_work_starts() {
+    for device in common::devices() {
+        let a = gallery::poisson_2d::<f32>(4, 0.0).unwrap();
+        let matrix = Matrix::new(&device, &a, Format::Auto).unwrap();
+        let short = Vector::<f32>::zeros(&device, 15).unwrap();
+        let mut x = Vector::<f32>::zeros(&device, 16).unwrap();
+        let stopping = Stopping::for_precision::<f32>();
+        let mut cg = Cg::new(&matrix, stopping.clone()).unwrap();
+        assert!(matches!(cg.solve(&short, &mut x), Err(Error::Shape { expected: 16, found: 15, .. })));
+        let nan = Vector::from_slice(&device, &[f32::NAN; 16]).unwrap();
+        assert!(matches!(cg.solve(&nan, &mut x), Err(Error::NotFinite { .. })));
+        assert!(matches!(matrix.multiply(&short, &mut x), Err(Error::Shape { .. })));
+        assert!(matches!(matrix.multiply_transposed(&nan, &mut x), Err(Error::Option { name: "transpose", .. })));
+        assert!(matches!(
+            Cgnr::new(&matrix, &[Correction::none()], stopping.clone()),
+            Err(Error::Option { name: "transpose", .. })
+        ));
+        let wide = Matrix::with_transpose(&device, &gallery::random(4, 9, 12, 1).unwrap(), Format::Auto).unwrap();
+        assert!(matches!(Cg::<f32>::new(&wide, stopping.clone()), Err(Error::Shape { .. })));
+        for bad in [
+            Correction { tikhonov: f64::NAN, ..Correction::none() },
+            Correction { smooth: 1.0, width: 4, ..Correction::none() },
+            Correction { variation: 1.0, width: 3, ..Correction::none() },
+            Correction { lower: 1.0, upper: 0.0, ..Correction::none() },
+        ] {
+            assert!(matches!(Cgnr::new(&wide, &[bad], stopping.clone()), Err(Error::Option { .. })));
+        }
+        assert!(matches!(Cgnr::new(&wide, &[], stopping.clone()), Err(Error::Option { .. })));
+        let values = Csr::from_triplets(1, 1, &[(0, 0, f32::INFINITY)]).unwrap();
+        assert!(matches!(Matrix::new(&device, &values, Format::Auto), Err(Error::NotFinite { .. })));
+        assert!(matches!(device.with_work_group(3), Err(Error::Option { name: "work_group", .. })));
+        assert!(matches!(device.with_work_group(1 << 20), Err(Error::Option { name: "work_group", .. })));
+        if device.backend_name() == "opencl" {
+            let elsewhere = Vector::<f32>::zeros(&Device::host(), 16).unwrap();
+            assert!(matches!(matrix.multiply(&elsewhere, &mut x), Err(Error::DeviceMismatch { .. })));
+            let largest = device.info().largest_allocation;
+            if largest < 4 * u64::from(u32::MAX) {
+                let too_many = usize::try_from(largest / 4 + 1).unwrap();
+                assert!(matches!(Vector::<f32>::zeros(&device, too_many), Err(Error::Memory { .. })));
+            }
+        }
+    }
+}
