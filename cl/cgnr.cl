@@ -71,6 +71,70 @@ int all_stopped(__global const int* status, uint which)
     return 1;
 }
 
+// Copies one kernel's slot of the status to the other's, where every column has stopped.
+void hand_on(__global int* status, uint from, uint to)
+{
+    for (uint c = 0; c < COLUMNS; ++c) {
+        status[c * STATUS + to] = status[c * STATUS + from];
+        status[c * STATUS + to + 1] = status[c * STATUS + from + 1];
+    }
+}
+
+// beta of column c, with s.s and s.d of the new direction. Every item gets the results.
+void choose_direction(const shape_t shape, uint c, __global const acc_t* sums, __global const acc_t* control,
+                      __global const int* status, acc_t* ss, acc_t* beta, acc_t* gd, __local acc_t* scratch)
+{
+    *ss = fold_sums(sums + ss_run(shape, c), shape.col_groups, scratch);
+    const acc_t so = fold_sums(sums + so_run(shape, c), shape.col_groups, scratch);
+    const acc_t sd = fold_sums(sums + sd_run(shape, c), shape.col_groups, scratch);
+    *beta = acc_real(0);
+    if (status[c * STATUS + NEXT_ITERATION] > 0) *beta = acc_div(acc_sub(*ss, so), control[c * CONTROL + LAST_GD]);
+    if (!acc_less(acc_real(0), *beta)) *beta = acc_real(0);
+    *gd = acc_add(*ss, acc_mul(*beta, sd));
+    if (!acc_less(acc_real(0), *gd)) {
+        *beta = acc_real(0);
+        *gd = *ss;
+    }
+}
+
+// The stopping test of column c, and its norms into the history. For one item.
+void record(uint c, acc_t rr, acc_t ss, acc_t gd, acc_t beta, __global acc_t* control, __global int* status,
+            __global acc_t* history)
+{
+    __global acc_t* mine = control + c * CONTROL;
+    int stop = status[c * STATUS + LAST_STOP];
+    const int iteration = status[c * STATUS + NEXT_ITERATION];
+    if (stop == RUNNING) {
+        if (!acc_finite(ss) || !acc_finite(rr)) stop = NOT_FINITE;
+        else if (!acc_less(mine[RESIDUAL_LIMIT], rr)) stop = CONVERGED;
+        else if (!acc_less(mine[GRADIENT_LIMIT], ss)) stop = GRADIENT_CONVERGED;
+        else if (!acc_less(acc_mul(mine[GRADIENT_RATIO], rr), ss)) stop = GRADIENT_CONVERGED;
+        else if (iteration >= status[c * STATUS + MAX_ITERATIONS]) stop = ITERATIONS_DONE;
+        const uint at = ((iteration & status[c * STATUS + HISTORY_MASK]) * COLUMNS + c) * 2;
+        history[at] = rr;
+        history[at + 1] = ss;
+    }
+    mine[RR] = rr;
+    mine[SS] = ss;
+    mine[GD] = gd;
+    mine[BETA] = beta;
+    status[c * STATUS + STOP] = stop;
+    status[c * STATUS + ITERATION] = iteration;
+}
+
+// Group 0 of cgnr_forward. A group of its own rather than a branch beside the folds of the others: PoCL 3.1 gave
+// wrong values to what lives across a barrier inside such a branch.
+void test(const shape_t shape, __global const acc_t* sums, __global acc_t* control, __global int* status,
+          __global acc_t* history, __local acc_t* scratch)
+{
+    for (uint c = 0; c < COLUMNS; ++c) {
+        acc_t ss, beta, gd;
+        choose_direction(shape, c, sums, control, status, &ss, &beta, &gd, scratch);
+        const acc_t rr = fold_sums(sums + rr_run(shape, c), shape.row_groups, scratch);
+        if (get_local_id(0) == 0) record(c, rr, ss, gd, beta, control, status, history);
+    }
+}
+
 real_t violated_bound(real_t x, __global const acc_t* weights, int* violated)
 {
     const real_t lower = acc_to_real(weights[LOWER]);
@@ -167,58 +231,22 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
                   __global acc_t* sums, __global acc_t* control, __global int* status, __global acc_t* history)
 {
     __local acc_t scratch[WG];
-    const int tester = get_group_id(0) == 0;
-    const int writer = tester && get_local_id(0) == 0;
-    const int done = all_stopped(status, LAST_STOP);
+    if (all_stopped(status, LAST_STOP)) {
+        if (get_group_id(0) == 0 && get_local_id(0) == 0) hand_on(status, LAST_STOP, STOP);
+        return;
+    }
+    if (get_group_id(0) == 0) {
+        test(shape, sums, control, status, history, scratch);
+        return;
+    }
     vector_t direction;
     direction.u = s;
     direction.v = d_old;
     for (uint c = 0; c < COLUMNS; ++c) {
-        __global acc_t* mine = control + c * CONTROL;
-        int stop = status[c * STATUS + LAST_STOP];
-        const int iteration = status[c * STATUS + NEXT_ITERATION];
-        direction.scale[c] = 0;
-        if (!done) {
-            const acc_t ss = fold_sums(sums + ss_run(shape, c), shape.col_groups, scratch);
-            const acc_t so = fold_sums(sums + so_run(shape, c), shape.col_groups, scratch);
-            const acc_t sd = fold_sums(sums + sd_run(shape, c), shape.col_groups, scratch);
-            acc_t beta = acc_real(0);
-            if (iteration > 0) beta = acc_div(acc_sub(ss, so), mine[LAST_GD]);
-            if (!acc_less(acc_real(0), beta)) beta = acc_real(0);
-            acc_t gd = acc_add(ss, acc_mul(beta, sd));
-            if (!acc_less(acc_real(0), gd)) {
-                beta = acc_real(0);
-                gd = ss;
-            }
-            direction.scale[c] = acc_to_real(beta);
-            if (tester) {
-                const acc_t rr = fold_sums(sums + rr_run(shape, c), shape.row_groups, scratch);
-                if (stop == RUNNING) {
-                    if (!acc_finite(ss) || !acc_finite(rr)) stop = NOT_FINITE;
-                    else if (!acc_less(mine[RESIDUAL_LIMIT], rr)) stop = CONVERGED;
-                    else if (!acc_less(mine[GRADIENT_LIMIT], ss)) stop = GRADIENT_CONVERGED;
-                    else if (!acc_less(acc_mul(mine[GRADIENT_RATIO], rr), ss)) stop = GRADIENT_CONVERGED;
-                    else if (iteration >= status[c * STATUS + MAX_ITERATIONS]) stop = ITERATIONS_DONE;
-                    if (writer) {
-                        const uint at = ((iteration & status[c * STATUS + HISTORY_MASK]) * COLUMNS + c) * 2;
-                        history[at] = rr;
-                        history[at + 1] = ss;
-                    }
-                }
-                if (writer) {
-                    mine[RR] = rr;
-                    mine[SS] = ss;
-                    mine[GD] = gd;
-                    mine[BETA] = beta;
-                }
-            }
-        }
-        if (writer) {
-            status[c * STATUS + STOP] = stop;
-            status[c * STATUS + ITERATION] = iteration;
-        }
+        acc_t ss, beta, gd;
+        choose_direction(shape, c, sums, control, status, &ss, &beta, &gd, scratch);
+        direction.scale[c] = acc_to_real(beta);
     }
-    if (done || tester) return;
     const uint group = get_group_id(0) - 1;
     if (group < shape.row_groups) {
         const matrix_t matrix = {rows, indices, values, shape.stride};
@@ -337,7 +365,10 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
 {
     __local acc_t scratch[WG];
     const int writer = get_group_id(0) == 0 && get_local_id(0) == 0;
-    const int done = all_stopped(status, STOP);
+    if (all_stopped(status, STOP)) {
+        if (writer) hand_on(status, STOP, LAST_STOP);
+        return;
+    }
     int stopped[COLUMNS];
     vector_t residual, image;
     residual.u = r;
@@ -346,12 +377,12 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
     image.v = d;
     for (uint c = 0; c < COLUMNS; ++c) {
         __global acc_t* mine = control + c * CONTROL;
+        const acc_t qq = fold_sums(sums + qq_run(shape, c), shape.row_groups, scratch);
+        const acc_t curvature = acc_add(qq, fold_sums(sums + df_run(shape, c), shape.col_groups, scratch));
         int stop = status[c * STATUS + STOP];
         const int iteration = status[c * STATUS + ITERATION];
         acc_t alpha = acc_real(0);
-        if (!done && stop == RUNNING && iteration >= 0) {
-            const acc_t qq = fold_sums(sums + qq_run(shape, c), shape.row_groups, scratch);
-            const acc_t curvature = acc_add(qq, fold_sums(sums + df_run(shape, c), shape.col_groups, scratch));
+        if (stop == RUNNING && iteration >= 0) {
             if (!acc_finite(curvature)) stop = NOT_FINITE;
             else if (acc_less(curvature, acc_real(0))) stop = INDEFINITE;
             else if (!acc_less(acc_real(0), curvature)) stop = BREAKDOWN;
@@ -368,7 +399,6 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
             status[c * STATUS + NEXT_ITERATION] = stop == RUNNING ? iteration + 1 : iteration;
         }
     }
-    if (done) return;
     if (get_group_id(0) < shape.col_groups) {
         const matrix_t transposed = {rows, indices, values, shape.stride};
         backward_pixels(shape, get_group_id(0), &transposed, &residual, &image, stopped, d, s, x_new, s_new, phi,

@@ -114,28 +114,35 @@ real_t acc_to_real(acc_t a) { return (real_t)a; }
 #define FOLD_LANES 1024
 #define FOLD_ITEM_LANES (FOLD_LANES > WG ? FOLD_LANES / WG : 1)
 
+// One step of scratch_fold: up to three halvings, which leave `width / 8` (at least 1) sums. A step, not a loop of
+// them: PoCL 3.1 turned some kernels with a loop around a barrier into endless ones.
+void scratch_step(__local acc_t* run, uint place, uint width)
+{
+    const uint step = width >= 8 ? width / 8 : 1;
+    if (place < step) {
+        __local const acc_t* p = run + place;
+        acc_t sum;
+        if (width >= 8)
+            sum = acc_add(acc_add(acc_add(p[0], p[4 * step]), acc_add(p[2 * step], p[6 * step])),
+                          acc_add(acc_add(p[step], p[5 * step]), acc_add(p[3 * step], p[7 * step])));
+        else if (width == 4)
+            sum = acc_add(acc_add(p[0], p[2]), acc_add(p[1], p[3]));
+        else
+            sum = acc_add(p[0], p[1]);
+        run[place] = sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
 // Folds the sums of `width` neighbouring places of `scratch` by halving, s[l] += s[l + width / 2], for each run of
-// `width` places; `place` is the item's place within its run. Three halvings are done between two barriers.
+// `width` places; `place` is the item's place within its run. Widths are constants where this is called.
 void scratch_fold(__local acc_t* scratch, uint place, uint width)
 {
     __local acc_t* run = scratch + (get_local_id(0) - place);
-    while (width > 1) {
-        const uint step = width >= 8 ? width / 8 : 1;
-        if (place < step) {
-            __local const acc_t* p = run + place;
-            acc_t sum;
-            if (width >= 8)
-                sum = acc_add(acc_add(acc_add(p[0], p[4 * step]), acc_add(p[2 * step], p[6 * step])),
-                              acc_add(acc_add(p[step], p[5 * step]), acc_add(p[3 * step], p[7 * step])));
-            else if (width == 4)
-                sum = acc_add(acc_add(p[0], p[2]), acc_add(p[1], p[3]));
-            else
-                sum = acc_add(p[0], p[1]);
-            run[place] = sum;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        width = step;
-    }
+    if (width > 1) scratch_step(run, place, width);
+    if (width > 8) scratch_step(run, place, width / 8);
+    if (width > 64) scratch_step(run, place, width / 64);
+    if (width > 512) scratch_step(run, place, width / 512);
 }
 
 // The sum of all lanes of a group. `lane[j]` is virtual lane get_local_id(0) + j * WG of `total` lanes, of which an

@@ -316,8 +316,9 @@ fn a_singular_matrix_breaks_down() {
 #[test]
 fn overflow_is_seen_and_the_best_iterate_kept() {
     each_case::<f32>(|device| {
-        let a = Csr::from_triplets(2, 2, &[(0, 0, 1e30), (1, 1, 1.0)]).unwrap();
-        let (x, report) = cg(device, &a, &[1e20, 1.0], Format::Auto, &Stopping::for_precision::<f32>());
+        // Each entry is finite, the product is not.
+        let a = Csr::from_triplets(2, 2, &[(0, 0, 3e38f32), (0, 1, 1e38), (1, 0, 1e38), (1, 1, 3e38)]).unwrap();
+        let (x, report) = cg(device, &a, &[1.0, 1.0], Format::Auto, &Stopping::for_precision::<f32>());
         assert_eq!(report.stop, Stop::NotFinite, "{report}");
         assert!(x.to_vec().unwrap().iter().all(|v| v.is_finite()));
         assert!(report.true_residual.is_finite());

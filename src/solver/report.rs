@@ -28,6 +28,8 @@ pub enum Stop {
     NotFinite,
     /// The observer asked to stop.
     Cancelled,
+    /// Converged, but the answer was then projected onto bounds, and its residual no longer meets the tolerance.
+    Projected,
 }
 
 impl Display for Stop {
@@ -41,6 +43,7 @@ impl Display for Stop {
             Self::Breakdown => "breakdown: zero curvature, the matrix is singular",
             Self::NotFinite => "NaN or infinity appeared",
             Self::Cancelled => "cancelled",
+            Self::Projected => "converged before the projection onto the bounds",
         })
     }
 }

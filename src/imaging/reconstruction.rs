@@ -1,0 +1,209 @@
+//! From readings to images: scaling of weights, upload, solve, bounds.
+
+use std::time::Instant;
+
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::matrix::Matrix;
+use crate::real::Real;
+use crate::solver::{Cgnr, Correction, Observer, Report, Stop, Stopping};
+use crate::sparse::{Csr, Format};
+use crate::vector::Vector;
+
+/// What is wanted of the image beside fitting the readings. A weight suits scans of any size: it is multiplied by the
+/// mean diagonal of `A'A`, and for total variation also by the mean brightness.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Regularizer {
+    /// Small values.
+    Tikhonov(f64),
+    /// Small differences between neighbours: blurs edges.
+    Smooth(f64),
+    /// Few edges: flat regions, sharp borders (total variation by lagged diffusivity).
+    TotalVariation(f64),
+}
+
+impl std::str::FromStr for Regularizer {
+    type Err = Error;
+
+    /// `tikhonov=W`, `smooth=W` or `tv=W`.
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = || Error::Option {
+            name: "regularizer",
+            reason: format!("'{text}' is none of tikhonov=W, smooth=W, tv=W, none (W at least 0)"),
+        };
+        let (name, weight) = text.split_once('=').ok_or_else(bad)?;
+        let weight = weight.parse().ok().filter(|w: &f64| *w >= 0.0 && w.is_finite()).ok_or_else(bad)?;
+        match name {
+            "tikhonov" => Ok(Self::Tikhonov(weight)),
+            "smooth" => Ok(Self::Smooth(weight)),
+            "tv" => Ok(Self::TotalVariation(weight)),
+            _ => Err(bad()),
+        }
+    }
+}
+
+impl std::fmt::Display for Regularizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tikhonov(weight) => write!(f, "tikhonov={weight}"),
+            Self::Smooth(weight) => write!(f, "smooth={weight}"),
+            Self::TotalVariation(weight) => write!(f, "tv={weight}"),
+        }
+    }
+}
+
+/// How to reconstruct.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reconstruction {
+    /// What is wanted beside fitting the readings; weights of the same kind add up.
+    pub regularizers: Vec<Regularizer>,
+    /// Least value of a pixel, `-INFINITY` for none.
+    pub lower: f64,
+    /// Greatest value of a pixel, `INFINITY` for none.
+    pub upper: f64,
+    /// Pixels of an image row, 0 where the unknowns are no image.
+    pub width: usize,
+    /// When to stop.
+    pub stopping: Stopping,
+    /// How the matrix is stored.
+    pub format: Format,
+}
+
+/// Differences below this share of the mean brightness are noise to total variation, those above are edges.
+const EDGE: f64 = 0.01;
+/// Weight of the violation of the bounds, in units of the mean diagonal of `A'A`.
+const BOUND_WEIGHT: f64 = 1.0;
+
+/// Images with what is to be said of them.
+#[derive(Clone, Debug)]
+pub struct Solution<T> {
+    /// One image per vector of readings.
+    pub images: Vec<Vec<T>>,
+    /// One report per image.
+    pub reports: Vec<Report>,
+    /// Seconds by phase.
+    pub phases: Phases,
+    /// Why the matrix is stored as it is.
+    pub why_format: String,
+}
+
+/// Seconds by phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Phases {
+    /// Laying out, transposing and uploading the matrix.
+    pub upload: f64,
+    /// Building programs.
+    pub compile: f64,
+    /// Iterating and verifying.
+    pub solve: f64,
+}
+
+impl Reconstruction {
+    /// The correction for one vector of readings: weights times the scales of the scan.
+    fn correction(&self, scale: f64, brightness: f64) -> Correction {
+        let mut correction =
+            Correction { lower: self.lower, upper: self.upper, width: self.width, ..Correction::none() };
+        for regularizer in &self.regularizers {
+            match regularizer {
+                Regularizer::Tikhonov(weight) => correction.tikhonov += weight * scale,
+                Regularizer::Smooth(weight) => correction.smooth += weight * scale,
+                Regularizer::TotalVariation(weight) => correction.variation += weight * scale * brightness,
+            }
+        }
+        correction.epsilon = EDGE * brightness;
+        if self.bounded() {
+            correction.bound_weight = BOUND_WEIGHT * scale;
+        }
+        correction
+    }
+
+    fn bounded(&self) -> bool {
+        self.lower.is_finite() || self.upper.is_finite()
+    }
+}
+
+/// Reconstructs one image from each vector of readings, all at once, by regularised [`Cgnr`].
+///
+/// The mean diagonal of `A'A` is `|A|_F² / n`; the mean brightness is taken to be `|b| / |A 1|`, exact for a flat
+/// image. Bounds act as a penalty while iterating; the answer is projected onto them at the end, and its residual is
+/// computed after that.
+///
+/// # Errors
+/// As [`Matrix::with_transpose`] and [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix.
+pub fn reconstruct<T: Real>(
+    device: &Device, matrix: &Csr<T>, readings: &[&[T]], how: &Reconstruction, observer: &mut Observer<'_>,
+) -> Result<Solution<T>> {
+    for b in readings {
+        same_length("readings against rows of the matrix", matrix.rows(), b.len())?;
+        if let Some(index) = b.iter().position(|v| !v.is_finite()) {
+            return Err(Error::NotFinite { what: "the readings".into(), index });
+        }
+    }
+    let built = device.build_seconds();
+    let clock = Instant::now();
+    let a = Matrix::with_transpose(device, matrix, how.format)?;
+    device.synchronize()?;
+    let upload = clock.elapsed().as_secs_f64();
+    let clock = Instant::now();
+    let columns = readings.len();
+    let scale = a.frobenius_norm().powi(2) / a.cols().max(1) as f64;
+    let flat = flat_norm(matrix);
+    let corrections: Vec<Correction> = readings
+        .iter()
+        .map(|b| {
+            let norm = b.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>().sqrt();
+            how.correction(scale, if flat > 0.0 && norm > 0.0 { norm / flat } else { 1.0 })
+        })
+        .collect();
+    let mut solver = Cgnr::new(&a, &corrections, how.stopping.clone())?;
+    let b = Vector::interleaved(device, readings)?;
+    let mut x = Vector::zeros(device, a.cols() * columns)?;
+    let mut reports = solver.solve_observed(&b, &mut x, observer)?;
+    if how.bounded() {
+        x.clamp(T::from_f64(how.lower), T::from_f64(how.upper))?;
+    }
+    let images = x.to_columns(columns)?;
+    if how.bounded() {
+        for ((report, image), b) in reports.iter_mut().zip(&images).zip(readings) {
+            report.true_residual = residual(&a, image, b)?;
+            let limit = (how.stopping.rtol * report.rhs_norm).max(how.stopping.atol);
+            if report.stop == Stop::Converged && report.true_residual > limit {
+                report.stop = Stop::Projected;
+            }
+        }
+    }
+    let compile = device.build_seconds() - built;
+    let solve = (clock.elapsed().as_secs_f64() - compile).max(0.0);
+    let phases = Phases { upload, compile, solve };
+    Ok(Solution { images, reports, phases, why_format: a.why().into() })
+}
+
+/// `|b - A x|` afresh.
+fn residual<T: Real>(a: &Matrix<T>, x: &[T], b: &[T]) -> Result<f64> {
+    let device = a.device();
+    let x = Vector::from_slice(device, x)?;
+    let mut r = Vector::zeros(device, a.rows())?;
+    a.multiply(&x, &mut r)?;
+    r.axpby(T::from_f64(1.0), &Vector::from_slice(device, b)?, T::from_f64(-1.0))?;
+    r.norm2()
+}
+
+/// `|A 1|`, the norm of what a flat image of brightness 1 would give.
+fn flat_norm<T: Real>(a: &Csr<T>) -> f64 {
+    (0..a.rows()).map(|i| a.row(i).1.iter().map(|v| v.to_f64()).sum::<f64>().powi(2)).sum::<f64>().sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regularizers_are_read_back_as_they_are_written() {
+        for regularizer in [Regularizer::Tikhonov(0.5), Regularizer::Smooth(2.0), Regularizer::TotalVariation(0.01)] {
+            assert_eq!(regularizer.to_string().parse::<Regularizer>().expect("own text"), regularizer);
+        }
+        for bad in ["tv", "tv=", "tv=-1", "tv=nan", "ridge=1", "=1"] {
+            assert!(bad.parse::<Regularizer>().is_err(), "{bad}");
+        }
+    }
+}

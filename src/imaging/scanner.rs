@@ -1,0 +1,313 @@
+//! Scanners as data, and the matrix of a scan.
+//!
+//! Coordinates: the image lies centred at the origin, row 0 on top, so that pixel `(i, j)` of a grid of side `n` and
+//! pixel length `h` is at `x = (j - (n - 1) / 2) h`, `y = ((n - 1) / 2 - i) h`. At angle `t` the detector runs along
+//! `e = (cos t, sin t)` and rays along `v = (-sin t, cos t)`; a fan's source stands at `-source_origin v`.
+//!
+//! Lines are integrated by Joseph's method (P. M. Joseph, "An improved algorithm for reprojecting rays through pixel
+//! images", IEEE Trans. Med. Imaging 1(3), 1982): one step per row or column, whichever the ray crosses faster, with
+//! linear interpolation between the two nearest pixels. The adjoint is the transposed matrix, exactly.
+
+use crate::error::{Error, Result, same_length};
+use crate::real::Real;
+use crate::sparse::Csr;
+
+/// How rays run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Beam {
+    /// Parallel rays, one per detector pixel.
+    Parallel,
+    /// Rays from a point to a flat detector; lengths in the unit of the pixel pitch.
+    Fan {
+        /// Distance from source to rotation centre.
+        source_origin: f64,
+        /// Distance from source to detector.
+        source_detector: f64,
+    },
+}
+
+/// A scanner: beam, detector and angles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scanner {
+    /// How rays run.
+    pub beam: Beam,
+    /// Detector pixels of one projection.
+    pub pixels: usize,
+    /// Distance between pixel centres on the detector.
+    pub pitch: f64,
+    /// How far the detector's middle is shifted along it, in pixels.
+    pub offset: f64,
+    /// Angle of each projection in degrees, anticlockwise.
+    pub angles: Vec<f64>,
+}
+
+/// A square image: `side × side` pixels of length `pixel`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grid {
+    /// Pixels of a row, and rows.
+    pub side: usize,
+    /// Length of a pixel, in the scanner's unit.
+    pub pixel: f64,
+}
+
+/// Sensor data with the scanner that took it: one row of `sinogram` per angle, one column per detector pixel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scan {
+    /// The scanner.
+    pub scanner: Scanner,
+    /// Line integrals, `angles × pixels`, row by row.
+    pub sinogram: Vec<f64>,
+}
+
+fn not_positive(name: &'static str, value: f64) -> Result<()> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    Err(Error::Option { name, reason: format!("{value} is not a length above 0") })
+}
+
+impl Scanner {
+    /// Number of rays: rows of the matrix.
+    pub fn rays(&self) -> usize {
+        self.angles.len() * self.pixels
+    }
+
+    /// Fails on a scanner that cannot exist.
+    ///
+    /// # Errors
+    /// [`Error::Option`] naming the length or angle.
+    pub fn validate(&self) -> Result<()> {
+        not_positive("pitch", self.pitch)?;
+        if let Beam::Fan { source_origin, source_detector } = self.beam {
+            not_positive("source_origin", source_origin)?;
+            not_positive("source_detector", source_detector)?;
+            if source_detector <= source_origin {
+                return Err(Error::Option {
+                    name: "source_detector",
+                    reason: format!("{source_detector} puts the detector before the origin ({source_origin})"),
+                });
+            }
+        }
+        if self.pixels == 0 || self.angles.is_empty() {
+            return Err(Error::Option { name: "scanner", reason: "no pixels or no angles".into() });
+        }
+        if let Some(angle) = self.angles.iter().find(|a| !a.is_finite()) {
+            return Err(Error::Option { name: "angles", reason: format!("{angle} is no angle") });
+        }
+        if !self.offset.is_finite() {
+            return Err(Error::Option { name: "offset", reason: "not a number".into() });
+        }
+        Ok(())
+    }
+
+    /// A point on ray `pixel` of projection `angle`, and its direction (unit length).
+    pub fn ray(&self, angle: usize, pixel: usize) -> ([f64; 2], [f64; 2]) {
+        let turn = self.angles[angle].to_radians();
+        let (sin, cos) = (libm::sin(turn), libm::cos(turn));
+        let along = (pixel as f64 - 0.5 * (self.pixels as f64 - 1.0) + self.offset) * self.pitch;
+        match self.beam {
+            Beam::Parallel => ([along * cos, along * sin], [-sin, cos]),
+            Beam::Fan { source_origin, source_detector } => {
+                let from = [source_origin * sin, -source_origin * cos];
+                let way = [-source_detector * sin + along * cos, source_detector * cos + along * sin];
+                let length = (way[0] * way[0] + way[1] * way[1]).sqrt();
+                (from, [way[0] / length, way[1] / length])
+            }
+        }
+    }
+
+    /// The matrix of the scan: row `angle * pixels + pixel` holds the weights of the image's pixels in that ray's
+    /// line integral, in the unit of `grid.pixel`. Rows are generated one by one, as a sensor delivers them, in
+    /// parallel.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a scanner or grid that cannot exist, [`Error::Structure`] beyond 32-bit indices.
+    ///
+    /// # Cost
+    /// Up to `2 side` entries per ray.
+    pub fn matrix<T: Real>(&self, grid: Grid) -> Result<Csr<T>> {
+        self.validate()?;
+        grid.validate()?;
+        Csr::from_rows(self.rays(), grid.side * grid.side, |row, entries| {
+            let (from, way) = self.ray(row / self.pixels, row % self.pixels);
+            trace(from, way, grid, entries);
+            entries.sort_unstable_by_key(|e| e.0);
+        })
+    }
+}
+
+impl Grid {
+    /// Number of pixels: columns of the matrix.
+    pub fn pixels(&self) -> usize {
+        self.side * self.side
+    }
+
+    fn validate(&self) -> Result<()> {
+        not_positive("pixel", self.pixel)?;
+        if self.side == 0 || self.side > 1 << 15 {
+            return Err(Error::Option { name: "size", reason: format!("{} is not between 1 and 32768", self.side) });
+        }
+        Ok(())
+    }
+}
+
+/// The entries of one ray, unsorted: `(pixel, weight)`.
+fn trace<T: Real>(from: [f64; 2], way: [f64; 2], grid: Grid, entries: &mut Vec<(u32, T)>) {
+    let middle = 0.5 * (grid.side as f64 - 1.0);
+    // In pixels: column j grows with x, row i against y.
+    let (column, row) = (from[0] / grid.pixel + middle, middle - from[1] / grid.pixel);
+    let (along, down) = (way[0], -way[1]);
+    let steep = down.abs() > along.abs();
+    let (start, other, speed, drift) = if steep { (row, column, down, along) } else { (column, row, along, down) };
+    let weight = grid.pixel / speed.abs();
+    let slope = drift / speed;
+    for step in 0..grid.side {
+        let place = other + (step as f64 - start) * slope;
+        let low = place.floor();
+        let part = place - low;
+        for (at, share) in [(low, 1.0 - part), (low + 1.0, part)] {
+            if at >= 0.0 && at < grid.side as f64 && share > 0.0 {
+                let (i, j) = if steep { (step, at as usize) } else { (at as usize, step) };
+                entries.push(((i * grid.side + j) as u32, T::from_f64(weight * share)));
+            }
+        }
+    }
+}
+
+impl Scan {
+    /// Data with its scanner, checked.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless there is one number per ray, [`Error::NotFinite`] for NaN or infinity,
+    /// [`Error::Option`] for a scanner that cannot exist.
+    pub fn new(scanner: Scanner, sinogram: Vec<f64>) -> Result<Self> {
+        scanner.validate()?;
+        same_length("sinogram against angles times detector pixels", scanner.rays(), sinogram.len())?;
+        if let Some(index) = sinogram.iter().position(|v| !v.is_finite()) {
+            return Err(Error::NotFinite { what: "the sinogram".into(), index });
+        }
+        Ok(Self { scanner, sinogram })
+    }
+
+    /// Keeps `count` of the angles, evenly spaced.
+    ///
+    /// # Errors
+    /// [`Error::Option`] unless `count` is between 1 and the angles there are.
+    pub fn with_angles(&self, count: usize) -> Result<Self> {
+        let there = self.scanner.angles.len();
+        if count == 0 || count > there {
+            return Err(Error::Option { name: "angles", reason: format!("{count} is not between 1 and {there}") });
+        }
+        let kept: Vec<usize> = (0..count).map(|k| k * there / count).collect();
+        let pixels = self.scanner.pixels;
+        let angles = kept.iter().map(|k| self.scanner.angles[*k]).collect();
+        let sinogram =
+            kept.iter().flat_map(|k| &self.sinogram[k * pixels..(k + 1) * pixels]).copied().collect();
+        Self::new(Scanner { angles, ..self.scanner.clone() }, sinogram)
+    }
+
+    /// Averages each `factor` neighbouring detector pixels into one; pixels left over at the end are dropped.
+    ///
+    /// # Errors
+    /// [`Error::Option`] unless `factor` is between 1 and the pixels there are.
+    pub fn binned(&self, factor: usize) -> Result<Self> {
+        let there = self.scanner.pixels;
+        if factor == 0 || factor > there {
+            return Err(Error::Option { name: "bin", reason: format!("{factor} is not between 1 and {there}") });
+        }
+        let pixels = there / factor;
+        // Dropped pixels move the middle of the detector.
+        let offset = (self.scanner.offset - 0.5 * (there - pixels * factor) as f64) / factor as f64;
+        let sinogram = self
+            .sinogram
+            .chunks(there)
+            .flat_map(|row| row.chunks_exact(factor).map(|bin| bin.iter().sum::<f64>() / factor as f64))
+            .collect();
+        let pitch = self.scanner.pitch * factor as f64;
+        Self::new(Scanner { pixels, pitch, offset, ..self.scanner.clone() }, sinogram)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parallel(angles: Vec<f64>) -> Scanner {
+        Scanner { beam: Beam::Parallel, pixels: 5, pitch: 1.0, offset: 0.0, angles }
+    }
+
+    #[test]
+    fn axis_parallel_rays_sum_rows_and_columns() {
+        let grid = Grid { side: 5, pixel: 1.0 };
+        let a = parallel(vec![0.0, 90.0]).matrix::<f64>(grid).expect("valid");
+        // At 0 degrees rays run along y: detector pixel k sees column k.
+        for k in 0..5u32 {
+            let (columns, values) = a.row(k as usize);
+            assert_eq!(columns, [k, 5 + k, 10 + k, 15 + k, 20 + k]);
+            assert_eq!(values, [1.0; 5]);
+            // At 90 degrees the detector runs along y upwards, and row 0 is on top.
+            let (columns, values) = a.row(5 + k as usize);
+            let row = 4 - k;
+            assert_eq!(columns, [5 * row, 5 * row + 1, 5 * row + 2, 5 * row + 3, 5 * row + 4]);
+            for v in values {
+                approx::assert_abs_diff_eq!(*v, 1.0, epsilon = 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn a_disc_casts_the_same_shadow_from_everywhere() {
+        let grid = Grid { side: 64, pixel: 0.5 };
+        let disc: Vec<f64> = (0..64 * 64)
+            .map(|p| {
+                let (x, y) = ((p % 64) as f64 - 31.5, (p / 64) as f64 - 31.5);
+                f64::from(u8::from(x * x + y * y < 20.0 * 20.0))
+            })
+            .collect();
+        let beam = Beam::Fan { source_origin: 60.0, source_detector: 90.0 };
+        let angles: Vec<f64> = (0..8).map(|k| f64::from(k) * 45.0 + 10.0).collect();
+        let scanner = Scanner { beam, pixels: 3, pitch: 0.1, offset: 0.0, angles };
+        let a = scanner.matrix::<f64>(grid).expect("valid");
+        for angle in 0..8 {
+            let (columns, values) = a.row(angle * 3 + 1);
+            let shadow: f64 = columns.iter().zip(values).map(|(j, v)| v * disc[*j as usize]).sum();
+            // The central ray crosses the diameter, 40 pixels of 0.5.
+            assert!((shadow - 20.0).abs() < 0.5, "{shadow} at {angle}");
+        }
+    }
+
+    #[test]
+    fn binning_and_thinning_keep_the_geometry() {
+        let scanner = Scanner { pixels: 7, angles: vec![0.0, 10.0, 20.0, 30.0], ..parallel(vec![]) };
+        let data: Vec<f64> = (0..28).map(f64::from).collect();
+        let scan = Scan::new(scanner, data).expect("valid");
+        let binned = scan.binned(2).expect("valid");
+        assert_eq!(binned.scanner.pixels, 3);
+        assert_eq!(&binned.sinogram[..4], [0.5, 2.5, 4.5, 7.5]);
+        // The first bin's centre must stay between the first two pixels.
+        let place = |s: &Scanner, k: f64| (k - 0.5 * (s.pixels as f64 - 1.0) + s.offset) * s.pitch;
+        assert_eq!(place(&binned.scanner, 0.0), place(&scan.scanner, 0.5));
+        let thin = scan.with_angles(2).expect("valid");
+        assert_eq!(thin.scanner.angles, [0.0, 20.0]);
+        assert_eq!(thin.sinogram[7], 14.0);
+        assert!(scan.with_angles(5).is_err() && scan.binned(0).is_err());
+    }
+
+    #[test]
+    fn scanners_that_cannot_exist_are_refused() {
+        let good = parallel(vec![0.0]);
+        let fan = |o, d| Scanner { beam: Beam::Fan { source_origin: o, source_detector: d }, ..good.clone() };
+        for bad in [
+            Scanner { pitch: 0.0, ..good.clone() },
+            Scanner { pixels: 0, ..good.clone() },
+            Scanner { angles: vec![], ..good.clone() },
+            Scanner { angles: vec![f64::NAN], ..good.clone() },
+            fan(10.0, 5.0),
+            fan(-1.0, 5.0),
+        ] {
+            assert!(matches!(bad.validate(), Err(Error::Option { .. })), "{bad:?}");
+        }
+        assert!(matches!(Scan::new(good.clone(), vec![0.0; 4]), Err(Error::Shape { .. })));
+        assert!(matches!(Scan::new(good, vec![f64::NAN; 5]), Err(Error::NotFinite { index: 0, .. })));
+    }
+}
