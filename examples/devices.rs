@@ -1,0 +1,97 @@
+//! What devices there are, what each can do, which one would be chosen, and why.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use residuum::{Candidate, DEVICE_VARIABLE, Device, DeviceFilter};
+use serde_json::json;
+
+/// List the devices of this machine in order of preference, and say which one would be chosen and why.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Options {
+    /// Only devices that match all these words (gpu, cpu, host, fp64, 0:1, or part of a name, vendor or platform)
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    device: String,
+    /// Print one JSON object on stdout instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    env_logger::init();
+    let options = Options::parse();
+    match list(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("devices: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn list(options: &Options) -> residuum::Result<()> {
+    let filter: DeviceFilter = options.device.parse()?;
+    let candidates: Vec<Candidate> =
+        Device::candidates().into_iter().filter(|c| filter.matches(&c.info)).collect();
+    let chosen = if options.device.is_empty() { Device::best()? } else { Device::select(&options.device)? };
+    if options.json {
+        let devices: Vec<_> = candidates
+            .iter()
+            .map(|c| {
+                let info = &c.info;
+                json!({
+                    "name": info.name, "vendor": info.vendor, "platform": info.platform,
+                    "platform_version": info.platform_version, "driver": info.driver,
+                    "index": info.index.map(|(p, d)| format!("{p}:{d}")), "kind": info.kind.to_string(),
+                    "fp64": info.fp64, "compute_units": info.compute_units, "clock_mhz": info.clock_mhz,
+                    "memory": info.memory, "largest_allocation": info.largest_allocation,
+                    "local_memory": info.local_memory, "max_work_group": info.max_work_group,
+                    "last_resort": info.last_resort, "standing": c.standing,
+                })
+            })
+            .collect();
+        println!(
+            "{}",
+            json!({
+                "devices": devices,
+                "chosen": chosen.info().name,
+                "backend": chosen.backend_name(),
+                "choice": chosen.choice(),
+                "opencl_missing": Device::opencl_missing(),
+            })
+        );
+        return Ok(());
+    }
+    let mib = |bytes: u64| if bytes == 0 { "-".to_string() } else { (bytes >> 20).to_string() };
+    println!(
+        "{:<6} {:<12} {:<36} {:<28} {:>5} {:>5} {:>9} {:>9} {:>7} {:>6}",
+        "index", "kind", "device", "platform", "fp64", "units", "MiB", "MiB/alloc", "KiB loc", "max wg"
+    );
+    for candidate in &candidates {
+        let info = &candidate.info;
+        println!(
+            "{:<6} {:<12} {:<36} {:<28} {:>5} {:>5} {:>9} {:>9} {:>7} {:>6}",
+            info.index.map_or("host".into(), |(p, d)| format!("{p}:{d}")),
+            info.kind.to_string(),
+            info.name,
+            info.platform,
+            if info.fp64 { "yes" } else { "no" },
+            info.compute_units,
+            mib(info.memory),
+            mib(info.largest_allocation),
+            info.local_memory >> 10,
+            info.max_work_group,
+        );
+        if let Some(why) = info.last_resort {
+            println!("       used only when named: {why}");
+        }
+    }
+    if let Some(why) = Device::opencl_missing() {
+        println!("no OpenCL device: {why}");
+    }
+    println!("chosen: {}: {}", chosen.info().name, chosen.choice());
+    println!("choose another with --device WORDS or {DEVICE_VARIABLE}=WORDS");
+    Ok(())
+}
