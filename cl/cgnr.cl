@@ -122,17 +122,24 @@ void record(uint c, acc_t rr, acc_t ss, acc_t gd, acc_t beta, __global acc_t* co
     status[c * STATUS + ITERATION] = iteration;
 }
 
-// Group 0 of cgnr_forward. A group of its own rather than a branch beside the folds of the others: PoCL 3.1 gave
-// wrong values to what lives across a barrier inside such a branch.
-void test(const shape_t shape, __global const acc_t* sums, __global acc_t* control, __global int* status,
+// beta of column c, as it is used. Every item gets it.
+real_t direction_scale(const shape_t shape, uint c, __global const acc_t* sums, __global const acc_t* control,
+                       __global const int* status, __local acc_t* scratch)
+{
+    acc_t ss, beta, gd;
+    choose_direction(shape, c, sums, control, status, &ss, &beta, &gd, scratch);
+    return acc_to_real(beta);
+}
+
+// Column c of what group 0 of cgnr_forward does. A group of its own rather than a branch beside the folds of the
+// others, for the same reason for which columns are taken in straight lines.
+void test(const shape_t shape, uint c, __global const acc_t* sums, __global acc_t* control, __global int* status,
           __global acc_t* history, __local acc_t* scratch)
 {
-    for (uint c = 0; c < COLUMNS; ++c) {
-        acc_t ss, beta, gd;
-        choose_direction(shape, c, sums, control, status, &ss, &beta, &gd, scratch);
-        const acc_t rr = fold_sums(sums + rr_run(shape, c), shape.row_groups, scratch);
-        if (get_local_id(0) == 0) record(c, rr, ss, gd, beta, control, status, history);
-    }
+    acc_t ss, beta, gd;
+    choose_direction(shape, c, sums, control, status, &ss, &beta, &gd, scratch);
+    const acc_t rr = fold_sums(sums + rr_run(shape, c), shape.row_groups, scratch);
+    if (get_local_id(0) == 0) record(c, rr, ss, gd, beta, control, status, history);
 }
 
 real_t violated_bound(real_t x, __global const acc_t* weights, int* violated)
@@ -172,53 +179,51 @@ void forward_rows(const shape_t shape, uint group, const matrix_t* matrix, const
             for (uint c = 0; c < COLUMNS; ++c) q[i * COLUMNS + c] = acc_to_real(sum[c]);
     }
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-    for (uint c = 0; c < COLUMNS; ++c) {
-        const acc_t sum = chunk_dot(q, q, first, last, c, scratch);
-        if (get_local_id(0) == 0) sums[qq_run(shape, c) + group] = sum;
-    }
+    store_square(q, first, last, 0, sums + qq_run(shape, 0) + group, scratch);
+    if (COLUMNS > 1) store_square(q, first, last, 1, sums + qq_run(shape, 1) + group, scratch);
+    if (COLUMNS > 2) store_square(q, first, last, 2, sums + qq_run(shape, 2) + group, scratch);
+    if (COLUMNS > 3) store_square(q, first, last, 3, sums + qq_run(shape, 3) + group, scratch);
 }
 
-// d = s + beta d_old for the pixels of one chunk, with the chunk sums of d.F(x, d).
-void forward_pixels(const shape_t shape, uint group, const vector_t* direction, __global const real_t* x,
+// d = s + beta d_old for the pixels of one chunk and column c, with the chunk sum of d.F(x, d).
+void forward_pixels(const shape_t shape, uint group, uint c, const vector_t* direction, __global const real_t* x,
                     __global const real_t* phi, __global real_t* d_new, __global const acc_t* control,
                     __global acc_t* sums, __local acc_t* scratch)
 {
     const size_t first = group * (size_t)shape.col_chunk;
     const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
-    for (uint c = 0; c < COLUMNS; ++c) {
-        __global const acc_t* weights = control + c * CONTROL;
-        acc_t lane[ITEM_LANES];
-        for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
-        for (size_t block = first; block < last; block += LANES)
-            for (uint j = 0; j < ITEM_LANES; ++j) {
-                const uint l = get_local_id(0) + j * WG;
-                const size_t i = block + l;
-                if (l >= LANES || i >= last) continue;
-                const real_t here = vector_at(direction, i, c);
-                d_new[i * COLUMNS + c] = here;
-                acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
-                if (EDGES > 0) {
-                    const uint column = i % shape.width;
-                    const real_t mine = EDGES == 2 ? phi[i * COLUMNS + c] : 0;
-                    if (column + 1 < shape.width)
-                        sum = acc_add(sum, edge(here, vector_at(direction, i + 1, c), mine, weights));
-                    if (i + shape.width < shape.cols)
-                        sum = acc_add(sum, edge(here, vector_at(direction, i + shape.width, c), mine, weights));
-                    if (column > 0)
-                        sum = acc_add(sum, edge(here, vector_at(direction, i - 1, c),
-                                                EDGES == 2 ? phi[(i - 1) * COLUMNS + c] : 0, weights));
-                    if (i >= shape.width)
-                        sum = acc_add(sum, edge(here, vector_at(direction, i - shape.width, c),
-                                                EDGES == 2 ? phi[(i - shape.width) * COLUMNS + c] : 0, weights));
-                }
-                int violated;
-                violated_bound(x[i * COLUMNS + c], weights, &violated);
-                if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here)));
-                lane[j] = acc_add(lane[j], acc_mul(acc_real(here), sum));
+    __global const acc_t* weights = control + c * CONTROL;
+    acc_t lane[ITEM_LANES];
+    for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
+    for (size_t block = first; block < last; block += LANES)
+        for (uint j = 0; j < ITEM_LANES; ++j) {
+            const uint l = get_local_id(0) + j * WG;
+            const size_t i = block + l;
+            if (l >= LANES || i >= last) continue;
+            const real_t here = vector_at(direction, i, c);
+            d_new[i * COLUMNS + c] = here;
+            acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
+            if (EDGES > 0) {
+                const uint column = i % shape.width;
+                const real_t mine = EDGES == 2 ? phi[i * COLUMNS + c] : 0;
+                if (column + 1 < shape.width)
+                    sum = acc_add(sum, edge(here, vector_at(direction, i + 1, c), mine, weights));
+                if (i + shape.width < shape.cols)
+                    sum = acc_add(sum, edge(here, vector_at(direction, i + shape.width, c), mine, weights));
+                if (column > 0)
+                    sum = acc_add(sum, edge(here, vector_at(direction, i - 1, c),
+                                            EDGES == 2 ? phi[(i - 1) * COLUMNS + c] : 0, weights));
+                if (i >= shape.width)
+                    sum = acc_add(sum, edge(here, vector_at(direction, i - shape.width, c),
+                                            EDGES == 2 ? phi[(i - shape.width) * COLUMNS + c] : 0, weights));
             }
-        const acc_t sum = group_fold(lane, ITEM_LANES, LANES, scratch);
-        if (get_local_id(0) == 0) sums[df_run(shape, c) + group] = sum;
-    }
+            int violated;
+            violated_bound(x[i * COLUMNS + c], weights, &violated);
+            if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here)));
+            lane[j] = acc_add(lane[j], acc_mul(acc_real(here), sum));
+        }
+    const acc_t sum = group_fold(lane, ITEM_LANES, LANES, scratch);
+    if (get_local_id(0) == 0) sums[df_run(shape, c) + group] = sum;
 }
 
 // Group 0 tests and records; groups 1 .. row_groups own rows of A; the others own pixels.
@@ -236,31 +241,35 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
         return;
     }
     if (get_group_id(0) == 0) {
-        test(shape, sums, control, status, history, scratch);
+        test(shape, 0, sums, control, status, history, scratch);
+        if (COLUMNS > 1) test(shape, 1, sums, control, status, history, scratch);
+        if (COLUMNS > 2) test(shape, 2, sums, control, status, history, scratch);
+        if (COLUMNS > 3) test(shape, 3, sums, control, status, history, scratch);
         return;
     }
     vector_t direction;
     direction.u = s;
     direction.v = d_old;
-    for (uint c = 0; c < COLUMNS; ++c) {
-        acc_t ss, beta, gd;
-        choose_direction(shape, c, sums, control, status, &ss, &beta, &gd, scratch);
-        direction.scale[c] = acc_to_real(beta);
-    }
+    direction.scale[0] = direction_scale(shape, 0, sums, control, status, scratch);
+    if (COLUMNS > 1) direction.scale[1 % COLUMNS] = direction_scale(shape, 1, sums, control, status, scratch);
+    if (COLUMNS > 2) direction.scale[2 % COLUMNS] = direction_scale(shape, 2, sums, control, status, scratch);
+    if (COLUMNS > 3) direction.scale[3 % COLUMNS] = direction_scale(shape, 3, sums, control, status, scratch);
     const uint group = get_group_id(0) - 1;
     if (group < shape.row_groups) {
         const matrix_t matrix = {rows, indices, values, shape.stride};
         forward_rows(shape, group, &matrix, &direction, q, sums, scratch);
     } else {
-        forward_pixels(shape, group - shape.row_groups, &direction, x, phi, d_new, control, sums, scratch);
+        const uint pixels = group - shape.row_groups;
+        forward_pixels(shape, pixels, 0, &direction, x, phi, d_new, control, sums, scratch);
+        if (COLUMNS > 1) forward_pixels(shape, pixels, 1, &direction, x, phi, d_new, control, sums, scratch);
+        if (COLUMNS > 2) forward_pixels(shape, pixels, 2, &direction, x, phi, d_new, control, sums, scratch);
+        if (COLUMNS > 3) forward_pixels(shape, pixels, 3, &direction, x, phi, d_new, control, sums, scratch);
     }
 }
 
-// x_new = x + alpha d, phi of it, s_new = A'r_new - F(x_new, x_new) for the pixels of one chunk, with its sums.
-void backward_pixels(const shape_t shape, uint group, const matrix_t* transposed, const vector_t* residual,
-                     const vector_t* image, const int* stopped, __global const real_t* d, __global const real_t* s,
-                     __global real_t* x_new, __global real_t* s_new, __global real_t* phi,
-                     __global const acc_t* control, __global acc_t* sums, __local acc_t* scratch)
+// s_new = A'r_new for the pixels of one chunk.
+void backward_product(const shape_t shape, uint group, const matrix_t* transposed, const vector_t* residual,
+                      __global real_t* s_new, __local acc_t* scratch)
 {
     const size_t first = group * (size_t)shape.col_chunk;
     const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
@@ -272,84 +281,119 @@ void backward_pixels(const shape_t shape, uint group, const matrix_t* transposed
             for (uint c = 0; c < COLUMNS; ++c) s_new[i * COLUMNS + c] = acc_to_real(sum[c]);
     }
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-    for (uint c = 0; c < COLUMNS; ++c) {
-        __global const acc_t* weights = control + c * CONTROL;
-        acc_t ss[ITEM_LANES], so[ITEM_LANES], sd[ITEM_LANES];
-        for (uint j = 0; j < ITEM_LANES; ++j) ss[j] = so[j] = sd[j] = acc_real(0);
-        for (size_t block = first; block < last; block += LANES)
-            for (uint j = 0; j < ITEM_LANES; ++j) {
-                const uint l = get_local_id(0) + j * WG;
-                const size_t i = block + l;
-                if (l >= LANES || i >= last) continue;
-                const size_t at = i * COLUMNS + c;
-                const real_t here = vector_at(image, i, c);
-                // x + 0 d would lose the sign of a zero: a stopped column keeps its bits.
-                x_new[at] = stopped[c] ? image->u[at] : here;
-                acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
-                if (EDGES > 0) {
-                    const uint column = i % shape.width;
-                    const int has_right = column + 1 < shape.width;
-                    const int has_down = i + shape.width < shape.cols;
-                    const real_t right = has_right ? vector_at(image, i + 1, c) : here;
-                    const real_t down = has_down ? vector_at(image, i + shape.width, c) : here;
-                    const real_t mine = EDGES == 2 ? diffusivity(here, right, down, weights) : 0;
-                    if (EDGES == 2) phi[at] = mine;
-                    if (has_right) sum = acc_add(sum, edge(here, right, mine, weights));
-                    if (has_down) sum = acc_add(sum, edge(here, down, mine, weights));
-                    if (column > 0) {
-                        const real_t left = vector_at(image, i - 1, c);
-                        const real_t below = EDGES == 2 && has_down ? vector_at(image, i - 1 + shape.width, c) : left;
-                        const real_t theirs = EDGES == 2 ? diffusivity(left, here, below, weights) : 0;
-                        sum = acc_add(sum, edge(here, left, theirs, weights));
-                    }
-                    if (i >= shape.width) {
-                        const real_t up = vector_at(image, i - shape.width, c);
-                        const real_t beside = EDGES == 2 && has_right ? vector_at(image, i - shape.width + 1, c) : up;
-                        const real_t theirs = EDGES == 2 ? diffusivity(up, beside, here, weights) : 0;
-                        sum = acc_add(sum, edge(here, up, theirs, weights));
-                    }
+}
+
+// x_new = x + alpha d, phi of it, s_new less F(x_new, x_new) for the pixels of one chunk and column c, with its sums.
+void backward_pixels(const shape_t shape, uint group, uint c, const vector_t* image, int stopped,
+                     __global const real_t* d, __global const real_t* s, __global real_t* x_new,
+                     __global real_t* s_new, __global real_t* phi, __global const acc_t* control,
+                     __global acc_t* sums, __local acc_t* scratch)
+{
+    const size_t first = group * (size_t)shape.col_chunk;
+    const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
+    __global const acc_t* weights = control + c * CONTROL;
+    acc_t ss[ITEM_LANES], so[ITEM_LANES], sd[ITEM_LANES];
+    for (uint j = 0; j < ITEM_LANES; ++j) ss[j] = so[j] = sd[j] = acc_real(0);
+    for (size_t block = first; block < last; block += LANES)
+        for (uint j = 0; j < ITEM_LANES; ++j) {
+            const uint l = get_local_id(0) + j * WG;
+            const size_t i = block + l;
+            if (l >= LANES || i >= last) continue;
+            const size_t at = i * COLUMNS + c;
+            const real_t here = vector_at(image, i, c);
+            // x + 0 d would lose the sign of a zero: a stopped column keeps its bits.
+            x_new[at] = stopped ? image->u[at] : here;
+            acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
+            if (EDGES > 0) {
+                const uint column = i % shape.width;
+                const int has_right = column + 1 < shape.width;
+                const int has_down = i + shape.width < shape.cols;
+                const real_t right = has_right ? vector_at(image, i + 1, c) : here;
+                const real_t down = has_down ? vector_at(image, i + shape.width, c) : here;
+                const real_t mine = EDGES == 2 ? diffusivity(here, right, down, weights) : 0;
+                if (EDGES == 2) phi[at] = mine;
+                if (has_right) sum = acc_add(sum, edge(here, right, mine, weights));
+                if (has_down) sum = acc_add(sum, edge(here, down, mine, weights));
+                if (column > 0) {
+                    const real_t left = vector_at(image, i - 1, c);
+                    const real_t below = EDGES == 2 && has_down ? vector_at(image, i - 1 + shape.width, c) : left;
+                    const real_t theirs = EDGES == 2 ? diffusivity(left, here, below, weights) : 0;
+                    sum = acc_add(sum, edge(here, left, theirs, weights));
                 }
-                int violated;
-                const real_t bound = violated_bound(here, weights, &violated);
-                if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here - bound)));
-                const real_t next = acc_to_real(acc_sub(acc_real(s_new[at]), sum));
-                s_new[at] = next;
-                ss[j] = acc_add(ss[j], acc_product(next, next));
-                so[j] = acc_add(so[j], acc_product(next, s[at]));
-                sd[j] = acc_add(sd[j], acc_product(next, d[at]));
+                if (i >= shape.width) {
+                    const real_t up = vector_at(image, i - shape.width, c);
+                    const real_t beside = EDGES == 2 && has_right ? vector_at(image, i - shape.width + 1, c) : up;
+                    const real_t theirs = EDGES == 2 ? diffusivity(up, beside, here, weights) : 0;
+                    sum = acc_add(sum, edge(here, up, theirs, weights));
+                }
             }
-        const acc_t ss_sum = group_fold(ss, ITEM_LANES, LANES, scratch);
-        const acc_t so_sum = group_fold(so, ITEM_LANES, LANES, scratch);
-        const acc_t sd_sum = group_fold(sd, ITEM_LANES, LANES, scratch);
-        if (get_local_id(0) == 0) {
-            sums[ss_run(shape, c) + group] = ss_sum;
-            sums[so_run(shape, c) + group] = so_sum;
-            sums[sd_run(shape, c) + group] = sd_sum;
+            int violated;
+            const real_t bound = violated_bound(here, weights, &violated);
+            if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here - bound)));
+            const real_t next = acc_to_real(acc_sub(acc_real(s_new[at]), sum));
+            s_new[at] = next;
+            ss[j] = acc_add(ss[j], acc_product(next, next));
+            so[j] = acc_add(so[j], acc_product(next, s[at]));
+            sd[j] = acc_add(sd[j], acc_product(next, d[at]));
         }
+    const acc_t ss_sum = group_fold(ss, ITEM_LANES, LANES, scratch);
+    const acc_t so_sum = group_fold(so, ITEM_LANES, LANES, scratch);
+    const acc_t sd_sum = group_fold(sd, ITEM_LANES, LANES, scratch);
+    if (get_local_id(0) == 0) {
+        sums[ss_run(shape, c) + group] = ss_sum;
+        sums[so_run(shape, c) + group] = so_sum;
+        sums[sd_run(shape, c) + group] = sd_sum;
     }
 }
 
-// r_new = r - alpha q for the rows of one chunk, with the chunk sums of r.r.
-void backward_rows(const shape_t shape, uint group, const vector_t* residual, const int* stopped,
+// r_new = r - alpha q for the rows of one chunk and column c, with the chunk sum of r.r.
+void backward_rows(const shape_t shape, uint group, uint c, const vector_t* residual, int stopped,
                    __global real_t* r_new, __global acc_t* sums, __local acc_t* scratch)
 {
     const size_t first = group * (size_t)shape.row_chunk;
     const size_t last = min(first + shape.row_chunk, (size_t)shape.rows);
-    for (uint c = 0; c < COLUMNS; ++c) {
-        acc_t lane[ITEM_LANES];
-        for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
-        for (size_t block = first; block < last; block += LANES)
-            for (uint j = 0; j < ITEM_LANES; ++j) {
-                const uint l = get_local_id(0) + j * WG;
-                const size_t i = block + l;
-                if (l >= LANES || i >= last) continue;
-                const size_t at = i * COLUMNS + c;
-                const real_t next = stopped[c] ? residual->u[at] : vector_at(residual, i, c);
-                r_new[at] = next;
-                lane[j] = acc_add(lane[j], acc_product(next, next));
-            }
-        const acc_t sum = group_fold(lane, ITEM_LANES, LANES, scratch);
-        if (get_local_id(0) == 0) sums[rr_run(shape, c) + group] = sum;
+    acc_t lane[ITEM_LANES];
+    for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
+    for (size_t block = first; block < last; block += LANES)
+        for (uint j = 0; j < ITEM_LANES; ++j) {
+            const uint l = get_local_id(0) + j * WG;
+            const size_t i = block + l;
+            if (l >= LANES || i >= last) continue;
+            const size_t at = i * COLUMNS + c;
+            const real_t next = stopped ? residual->u[at] : vector_at(residual, i, c);
+            r_new[at] = next;
+            lane[j] = acc_add(lane[j], acc_product(next, next));
+        }
+    const acc_t sum = group_fold(lane, ITEM_LANES, LANES, scratch);
+    if (get_local_id(0) == 0) sums[rr_run(shape, c) + group] = sum;
+}
+
+// alpha of column c, its stop, and what the next launch needs of both.
+void step_length(const shape_t shape, uint c, __global const acc_t* sums, __global acc_t* control,
+                 __global int* status, int* stopped, vector_t* image, vector_t* residual, int writer,
+                 __local acc_t* scratch)
+{
+    const acc_t qq = fold_sums(sums + qq_run(shape, c), shape.row_groups, scratch);
+    const acc_t curvature = acc_add(qq, fold_sums(sums + df_run(shape, c), shape.col_groups, scratch));
+    __global acc_t* mine = control + c * CONTROL;
+    int stop = status[c * STATUS + STOP];
+    const int iteration = status[c * STATUS + ITERATION];
+    acc_t alpha = acc_real(0);
+    if (stop == RUNNING && iteration >= 0) {
+        if (!acc_finite(curvature)) stop = NOT_FINITE;
+        else if (acc_less(curvature, acc_real(0))) stop = INDEFINITE;
+        else if (!acc_less(acc_real(0), curvature)) stop = BREAKDOWN;
+        else alpha = acc_div(mine[GD], curvature);
+        if (stop == RUNNING && !acc_finite(alpha)) stop = NOT_FINITE;
+    }
+    stopped[c] = stop != RUNNING;
+    image->scale[c] = stopped[c] ? 0 : acc_to_real(alpha);
+    residual->scale[c] = -image->scale[c];
+    if (writer) {
+        mine[LAST_GD] = mine[GD];
+        mine[ALPHA] = alpha;
+        status[c * STATUS + LAST_STOP] = stop;
+        status[c * STATUS + NEXT_ITERATION] = stop == RUNNING ? iteration + 1 : iteration;
     }
 }
 
@@ -375,35 +419,29 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
     residual.v = q;
     image.u = x;
     image.v = d;
-    for (uint c = 0; c < COLUMNS; ++c) {
-        __global acc_t* mine = control + c * CONTROL;
-        const acc_t qq = fold_sums(sums + qq_run(shape, c), shape.row_groups, scratch);
-        const acc_t curvature = acc_add(qq, fold_sums(sums + df_run(shape, c), shape.col_groups, scratch));
-        int stop = status[c * STATUS + STOP];
-        const int iteration = status[c * STATUS + ITERATION];
-        acc_t alpha = acc_real(0);
-        if (stop == RUNNING && iteration >= 0) {
-            if (!acc_finite(curvature)) stop = NOT_FINITE;
-            else if (acc_less(curvature, acc_real(0))) stop = INDEFINITE;
-            else if (!acc_less(acc_real(0), curvature)) stop = BREAKDOWN;
-            else alpha = acc_div(mine[GD], curvature);
-            if (stop == RUNNING && !acc_finite(alpha)) stop = NOT_FINITE;
-        }
-        stopped[c] = stop != RUNNING;
-        image.scale[c] = stopped[c] ? 0 : acc_to_real(alpha);
-        residual.scale[c] = -image.scale[c];
-        if (writer) {
-            mine[LAST_GD] = mine[GD];
-            mine[ALPHA] = alpha;
-            status[c * STATUS + LAST_STOP] = stop;
-            status[c * STATUS + NEXT_ITERATION] = stop == RUNNING ? iteration + 1 : iteration;
-        }
-    }
+    step_length(shape, 0, sums, control, status, stopped, &image, &residual, writer, scratch);
+    if (COLUMNS > 1) step_length(shape, 1 % COLUMNS, sums, control, status, stopped, &image, &residual, writer, scratch);
+    if (COLUMNS > 2) step_length(shape, 2 % COLUMNS, sums, control, status, stopped, &image, &residual, writer, scratch);
+    if (COLUMNS > 3) step_length(shape, 3 % COLUMNS, sums, control, status, stopped, &image, &residual, writer, scratch);
     if (get_group_id(0) < shape.col_groups) {
         const matrix_t transposed = {rows, indices, values, shape.stride};
-        backward_pixels(shape, get_group_id(0), &transposed, &residual, &image, stopped, d, s, x_new, s_new, phi,
-                        control, sums, scratch);
+        const uint group = get_group_id(0);
+        backward_product(shape, group, &transposed, &residual, s_new, scratch);
+        backward_pixels(shape, group, 0, &image, stopped[0], d, s, x_new, s_new, phi, control, sums, scratch);
+        if (COLUMNS > 1)
+            backward_pixels(shape, group, 1, &image, stopped[1 % COLUMNS], d, s, x_new, s_new, phi, control, sums, scratch);
+        if (COLUMNS > 2)
+            backward_pixels(shape, group, 2, &image, stopped[2 % COLUMNS], d, s, x_new, s_new, phi, control, sums, scratch);
+        if (COLUMNS > 3)
+            backward_pixels(shape, group, 3, &image, stopped[3 % COLUMNS], d, s, x_new, s_new, phi, control, sums, scratch);
     } else {
-        backward_rows(shape, get_group_id(0) - shape.col_groups, &residual, stopped, r_new, sums, scratch);
+        const uint group = get_group_id(0) - shape.col_groups;
+        backward_rows(shape, group, 0, &residual, stopped[0], r_new, sums, scratch);
+        if (COLUMNS > 1)
+            backward_rows(shape, group, 1, &residual, stopped[1 % COLUMNS], r_new, sums, scratch);
+        if (COLUMNS > 2)
+            backward_rows(shape, group, 2, &residual, stopped[2 % COLUMNS], r_new, sums, scratch);
+        if (COLUMNS > 3)
+            backward_rows(shape, group, 3, &residual, stopped[3 % COLUMNS], r_new, sums, scratch);
     }
 }

@@ -47,8 +47,9 @@ void residual(uint n, uint chunk, uint stride, uint place, __global const uint* 
             }
     }
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-    for (uint c = 0; c < COLUMNS; ++c) {
-        const acc_t square = chunk_dot(r, r, first, last, c, scratch);
-        if (get_local_id(0) == 0) sums[place + c * get_num_groups(0) + get_group_id(0)] = square;
-    }
+    __global acc_t* mine = sums + place + get_group_id(0);
+    store_square(r, first, last, 0, mine, scratch);
+    if (COLUMNS > 1) store_square(r, first, last, 1, mine + get_num_groups(0), scratch);
+    if (COLUMNS > 2) store_square(r, first, last, 2, mine + 2 * get_num_groups(0), scratch);
+    if (COLUMNS > 3) store_square(r, first, last, 3, mine + 3 * get_num_groups(0), scratch);
 }

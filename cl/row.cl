@@ -9,6 +9,7 @@
 #define CSR 0
 #define ROWS_AT_ONCE (WG > ROW_LANES ? WG / ROW_LANES : 1)
 #define ITEM_ROW_LANES (ROW_LANES > WG ? ROW_LANES / WG : 1)
+#define SHARED_ROWS (ROW_LANES > 1 ? WG > 1 : 0) // items of a group share a row
 
 typedef struct {
     __global const uint* rows;
@@ -58,7 +59,7 @@ void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
         for (uint j = 0; j < half_held; ++j)
             for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_add(lane[j][c], lane[j + half_held][c]);
     for (uint c = 0; c < COLUMNS; ++c) {
-        if (ROW_LANES > 1 && WG > 1) {
+        if (SHARED_ROWS) {
             barrier(CLK_LOCAL_MEM_FENCE);
             scratch[get_local_id(0)] = lane[0][c];
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -69,6 +70,9 @@ void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
         }
     }
 }
+
+// Columns are taken one by one in straight lines, not in a loop, wherever a barrier is involved: PoCL 3.1 gives wrong
+// values to what lives across a barrier in such a loop, at work-groups of 512 and more.
 
 // The sum of x y over rows first .. last of column c: one chunk of a reduction. Every item gets the result.
 acc_t chunk_dot(__global const real_t* x, __global const real_t* y, size_t first, size_t last, uint c,
@@ -84,4 +88,12 @@ acc_t chunk_dot(__global const real_t* x, __global const real_t* y, size_t first
                 lane[j] = acc_add(lane[j], acc_product(x[i * COLUMNS + c], y[i * COLUMNS + c]));
         }
     return group_fold(lane, ITEM_LANES, LANES, scratch);
+}
+
+// sum[0] = the chunk sum of the squares of column c.
+void store_square(__global const real_t* x, size_t first, size_t last, uint c, __global acc_t* sum,
+                  __local acc_t* scratch)
+{
+    const acc_t square = chunk_dot(x, x, first, last, c, scratch);
+    if (get_local_id(0) == 0) sum[0] = square;
 }

@@ -20,7 +20,7 @@ use crate::state::{cg, cgnr, stop};
 pub(crate) struct Host;
 
 /// Most vectors multiplied at once.
-pub(crate) const MOST_COLUMNS: usize = 8;
+pub(crate) const MOST_COLUMNS: usize = 4;
 
 /// Calls a function that is generic over number and accumulator with the accumulator that `$run` asks for.
 macro_rules! summing {

@@ -174,7 +174,7 @@ impl<T: Real> std::fmt::Debug for Cgnr<'_, T> {
 
 impl<'a, T: Real> Cgnr<'a, T> {
     /// Allocates the vectors of a solve with `matrix`, for as many right-hand sides at once as there are corrections
-    /// (1 to 8).
+    /// (1 to 4).
     ///
     /// # Errors
     /// [`Error::Option`] when the matrix has no transposed copy, for a weight or a rule out of range, for a `width`
