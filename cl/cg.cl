@@ -66,23 +66,7 @@ void cg_product(uint n, uint chunk, uint stride, __global const uint* restrict r
     vector.u = p;
     const size_t first = group * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
-    acc_t pq[ITEM_LANES], qq[ITEM_LANES];
-    for (uint j = 0; j < ITEM_LANES; ++j) pq[j] = qq[j] = acc_real(0);
-    if (ROW_LANES == 1) {
-        // The item that sums a row holds the row's lane of the dot products: all stays in registers.
-        for (size_t block = first; block < last; block += LANES)
-            for (uint j = 0; j < ITEM_LANES; ++j) {
-                const uint l = get_local_id(0) + j * WG;
-                const size_t i = block + l;
-                if (l >= LANES || i >= last) continue;
-                acc_t sum[1] = {acc_real(0)};
-                row_add(sum, &matrix, &vector, i, 0);
-                const real_t value = acc_to_real(sum[0]);
-                q[i] = value;
-                pq[j] = acc_add(pq[j], acc_product(p[i], value));
-                qq[j] = acc_add(qq[j], acc_product(value, value));
-            }
-    } else {
+    if (ROW_LANES > 1) {
         for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
             const size_t i = base + get_local_id(0) / ROW_LANES;
             acc_t sum[1];
@@ -90,17 +74,28 @@ void cg_product(uint n, uint chunk, uint stride, __global const uint* restrict r
             if (i < last && get_local_id(0) % ROW_LANES == 0) q[i] = acc_to_real(sum[0]);
         }
         barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-        for (size_t block = first; block < last; block += LANES)
-            for (uint j = 0; j < ITEM_LANES; ++j) {
-                const uint l = get_local_id(0) + j * WG;
-                const size_t i = block + l;
-                if (l >= LANES || i >= last) continue;
-                pq[j] = acc_add(pq[j], acc_product(p[i], q[i]));
-                qq[j] = acc_add(qq[j], acc_product(q[i], q[i]));
-            }
     }
-    const acc_t pq_sum = group_fold(pq, ITEM_LANES, LANES, scratch);
-    const acc_t qq_sum = group_fold(qq, ITEM_LANES, LANES, scratch);
+    // With one lane a row, the item that sums a row also holds its lane of the dot products: all stays in registers.
+    acc_t pq[ITEM_LANES], qq[ITEM_LANES];
+    for (uint j = 0; j < ITEM_LANES; ++j) pq[j] = qq[j] = acc_real(0);
+    for (size_t block = first; block < last; block += LANES)
+        for (uint j = 0; j < ITEM_LANES; ++j) {
+            const uint l = get_local_id(0) + j * WG;
+            const size_t i = block + l;
+            if (l >= LANES || i >= last) continue;
+            acc_t sum[1] = {acc_real(0)};
+            if (ROW_LANES == 1) {
+                row_add(sum, &matrix, &vector, i, 0);
+                q[i] = acc_to_real(sum[0]);
+            }
+            const real_t value = ROW_LANES == 1 ? acc_to_real(sum[0]) : q[i];
+            pq[j] = acc_add(pq[j], acc_product(p[i], value));
+            qq[j] = acc_add(qq[j], acc_product(value, value));
+        }
+    const acc_t pq_held = item_fold(pq, ITEM_LANES);
+    const acc_t qq_held = item_fold(qq, ITEM_LANES);
+    const acc_t pq_sum = group_fold(pq_held, LANES, scratch);
+    const acc_t qq_sum = group_fold(qq_held, LANES, scratch);
     if (get_local_id(0) == 0) {
         sums[group] = pq_sum;
         sums[groups + group] = qq_sum;
@@ -168,7 +163,7 @@ void cg_update(uint n, uint chunk, uint groups, uint per_group, __global const r
                 p[i] = next + beta * direction;
                 lane[j] = acc_add(lane[j], acc_product(next, next));
             }
-        const acc_t sum = group_fold(lane, ITEM_LANES, LANES, scratch);
+        const acc_t sum = group_fold(item_fold(lane, ITEM_LANES), LANES, scratch);
         if (get_local_id(0) == 0) sums[2 * groups + g] = sum;
     }
 }

@@ -222,7 +222,7 @@ void forward_pixels(const shape_t shape, uint group, uint c, const vector_t* dir
             if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here)));
             lane[j] = acc_add(lane[j], acc_mul(acc_real(here), sum));
         }
-    const acc_t sum = group_fold(lane, ITEM_LANES, LANES, scratch);
+    const acc_t sum = group_fold(item_fold(lane, ITEM_LANES), LANES, scratch);
     if (get_local_id(0) == 0) sums[df_run(shape, c) + group] = sum;
 }
 
@@ -336,9 +336,12 @@ void backward_pixels(const shape_t shape, uint group, uint c, const vector_t* im
             so[j] = acc_add(so[j], acc_product(next, s[at]));
             sd[j] = acc_add(sd[j], acc_product(next, d[at]));
         }
-    const acc_t ss_sum = group_fold(ss, ITEM_LANES, LANES, scratch);
-    const acc_t so_sum = group_fold(so, ITEM_LANES, LANES, scratch);
-    const acc_t sd_sum = group_fold(sd, ITEM_LANES, LANES, scratch);
+    const acc_t ss_held = item_fold(ss, ITEM_LANES);
+    const acc_t so_held = item_fold(so, ITEM_LANES);
+    const acc_t sd_held = item_fold(sd, ITEM_LANES);
+    const acc_t ss_sum = group_fold(ss_held, LANES, scratch);
+    const acc_t so_sum = group_fold(so_held, LANES, scratch);
+    const acc_t sd_sum = group_fold(sd_held, LANES, scratch);
     if (get_local_id(0) == 0) {
         sums[ss_run(shape, c) + group] = ss_sum;
         sums[so_run(shape, c) + group] = so_sum;
@@ -364,7 +367,7 @@ void backward_rows(const shape_t shape, uint group, uint c, const vector_t* resi
             r_new[at] = next;
             lane[j] = acc_add(lane[j], acc_product(next, next));
         }
-    const acc_t sum = group_fold(lane, ITEM_LANES, LANES, scratch);
+    const acc_t sum = group_fold(item_fold(lane, ITEM_LANES), LANES, scratch);
     if (get_local_id(0) == 0) sums[rr_run(shape, c) + group] = sum;
 }
 

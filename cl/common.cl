@@ -145,18 +145,23 @@ void scratch_fold(__local acc_t* scratch, uint place, uint width)
     if (width > 512) scratch_step(run, place, width / 512);
 }
 
-// The sum of all lanes of a group. `lane[j]` is virtual lane get_local_id(0) + j * WG of `total` lanes, of which an
-// item holds `held`. Every item gets the result. `scratch` has WG places.
-acc_t group_fold(acc_t* lane, uint held, uint total, __local acc_t* scratch)
+// The lanes one item holds, folded: `lane[j]` is virtual lane get_local_id(0) + j * WG. Arrays are folded before the
+// first barrier that follows, because PoCL 3.1 loses track of private arrays that live across one.
+acc_t item_fold(acc_t* lane, uint held)
 {
     for (uint half_held = held / 2; half_held > 0; half_held /= 2)
         for (uint j = 0; j < half_held; ++j) lane[j] = acc_add(lane[j], lane[j + half_held]);
-    if (WG == 1) return lane[0];
-    const uint width = total < WG ? total : WG;
+    return lane[0];
+}
+
+// The sum of what all items hold, out of `total` virtual lanes. Every item gets it. `scratch` has WG places.
+acc_t group_fold(acc_t held, uint total, __local acc_t* scratch)
+{
+    if (WG == 1) return held;
     barrier(CLK_LOCAL_MEM_FENCE); // the last result may still be being read
-    scratch[get_local_id(0)] = lane[0];
+    scratch[get_local_id(0)] = held;
     barrier(CLK_LOCAL_MEM_FENCE);
-    scratch_fold(scratch, get_local_id(0), width);
+    scratch_fold(scratch, get_local_id(0), total < WG ? total : WG);
     return scratch[0];
 }
 
@@ -169,5 +174,5 @@ acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* scratch)
         const uint l = get_local_id(0) + j * WG;
         for (uint i = l; i < count && l < FOLD_LANES; i += FOLD_LANES) lane[j] = acc_add(lane[j], sums[i]);
     }
-    return group_fold(lane, FOLD_ITEM_LANES, FOLD_LANES, scratch);
+    return group_fold(item_fold(lane, FOLD_ITEM_LANES), FOLD_LANES, scratch);
 }

@@ -30,19 +30,45 @@ real_t vector_at(const vector_t* vector, size_t i, uint c)
     return GATHER == 1 ? vector->u[at] : vector->u[at] + vector->scale[c] * vector->v[at];
 }
 
-// Adds entries first, first + ROW_LANES, ... of row i.
+// Adds entries first, first + ROW_LANES, ... of row i. Four at a time, so that their loads are under way together;
+// they are added one after another all the same.
 void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first)
 {
     const size_t start = FORMAT == CSR ? matrix->rows[i] : i;
     const uint length = FORMAT == CSR ? matrix->rows[i + 1] - matrix->rows[i] : matrix->rows[i];
     const size_t step = FORMAT == CSR ? 1 : matrix->stride;
-    for (uint k = first; k < length; k += ROW_LANES) {
-        const size_t at = start + k * step;
-        const index_t column = matrix->indices[at];
-        const real_t value = matrix->values[at];
+    __global const uint* indices = matrix->indices + start;
+    __global const real_t* values = matrix->values + start;
+    uint k = first;
+    for (; k + 3 * ROW_LANES < length; k += 4 * ROW_LANES) {
+        const size_t at[4] = {k * step, (k + ROW_LANES) * step, (k + 2 * ROW_LANES) * step, (k + 3 * ROW_LANES) * step};
+        const index_t column[4] = {indices[at[0]], indices[at[1]], indices[at[2]], indices[at[3]]};
+        const real_t value[4] = {values[at[0]], values[at[1]], values[at[2]], values[at[3]]};
+        for (uint c = 0; c < COLUMNS; ++c) {
+            const real_t x[4] = {vector_at(vector, column[0], c), vector_at(vector, column[1], c),
+                                 vector_at(vector, column[2], c), vector_at(vector, column[3], c)};
+            sum[c] = acc_add(sum[c], acc_product(value[0], x[0]));
+            sum[c] = acc_add(sum[c], acc_product(value[1], x[1]));
+            sum[c] = acc_add(sum[c], acc_product(value[2], x[2]));
+            sum[c] = acc_add(sum[c], acc_product(value[3], x[3]));
+        }
+    }
+    for (; k < length; k += ROW_LANES) {
+        const index_t column = indices[k * step];
+        const real_t value = values[k * step];
         for (uint c = 0; c < COLUMNS; ++c)
             sum[c] = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
     }
+}
+
+// One column of row_sum: the lanes that share a row, folded. Valid for the item whose row lane is 0.
+acc_t row_fold(acc_t held, uint place, __local acc_t* scratch)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scratch[get_local_id(0)] = held;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scratch_fold(scratch, place, ROW_LANES < WG ? ROW_LANES : WG);
+    return scratch[get_local_id(0)];
 }
 
 // Row i of the product, for the item whose row lane is 0; the group works on ROWS_AT_ONCE rows. Items past the last
@@ -58,16 +84,12 @@ void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
     for (uint half_held = ITEM_ROW_LANES / 2; half_held > 0; half_held /= 2)
         for (uint j = 0; j < half_held; ++j)
             for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_add(lane[j][c], lane[j + half_held][c]);
-    for (uint c = 0; c < COLUMNS; ++c) {
-        if (SHARED_ROWS) {
-            barrier(CLK_LOCAL_MEM_FENCE);
-            scratch[get_local_id(0)] = lane[0][c];
-            barrier(CLK_LOCAL_MEM_FENCE);
-            scratch_fold(scratch, place, ROW_LANES < WG ? ROW_LANES : WG);
-            sum[c] = scratch[get_local_id(0)];
-        } else {
-            sum[c] = lane[0][c];
-        }
+    for (uint c = 0; c < COLUMNS; ++c) sum[c] = lane[0][c];
+    if (SHARED_ROWS) {
+        sum[0] = row_fold(sum[0], place, scratch);
+        if (COLUMNS > 1) sum[1 % COLUMNS] = row_fold(sum[1 % COLUMNS], place, scratch);
+        if (COLUMNS > 2) sum[2 % COLUMNS] = row_fold(sum[2 % COLUMNS], place, scratch);
+        if (COLUMNS > 3) sum[3 % COLUMNS] = row_fold(sum[3 % COLUMNS], place, scratch);
     }
 }
 
@@ -87,7 +109,7 @@ acc_t chunk_dot(__global const real_t* x, __global const real_t* y, size_t first
             if (l < LANES && i < last)
                 lane[j] = acc_add(lane[j], acc_product(x[i * COLUMNS + c], y[i * COLUMNS + c]));
         }
-    return group_fold(lane, ITEM_LANES, LANES, scratch);
+    return group_fold(item_fold(lane, ITEM_LANES), LANES, scratch);
 }
 
 // sum[0] = the chunk sum of the squares of column c.

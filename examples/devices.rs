@@ -33,8 +33,7 @@ fn main() -> ExitCode {
 
 fn list(options: &Options) -> residuum::Result<()> {
     let filter: DeviceFilter = options.device.parse()?;
-    let candidates: Vec<Candidate> =
-        Device::candidates().into_iter().filter(|c| filter.matches(&c.info)).collect();
+    let candidates: Vec<Candidate> = Device::candidates().into_iter().filter(|c| filter.matches(&c.info)).collect();
     let chosen = if options.device.is_empty() { Device::best()? } else { Device::select(&options.device)? };
     if options.json {
         let devices: Vec<_> = candidates

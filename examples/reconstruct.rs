@@ -96,7 +96,7 @@ struct Options {
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     format: Format,
 
-    /// tikhonov=W, smooth=W, tv=W or none; can be given several times [default: tv=0.01]
+    /// tikhonov=W, smooth=W, tv=W or none; can be given several times [default: tv=0.05]
     #[arg(long, value_name = "NAME=W")]
     regularizer: Vec<String>,
     /// Least value of a pixel [default: 0 for scans, none for --matrix]
@@ -214,7 +214,9 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         report.print(&qualities, &written, start.elapsed().as_secs_f64());
     }
     Ok(solution.reports.iter().all(|r| {
-        matches!(r.stop, Stop::Converged) || (options.rtol.is_none() && matches!(r.stop, Stop::LeastSquares | Stop::MaxIterations | Stop::Stagnated))
+        matches!(r.stop, Stop::Converged)
+            || (options.rtol.is_none()
+                && matches!(r.stop, Stop::LeastSquares | Stop::MaxIterations | Stop::Stagnated))
     }))
 }
 
@@ -233,7 +235,7 @@ fn check_writable(path: &Path) -> Result<()> {
 
 fn regularizers(options: &Options, picture: bool) -> Result<Vec<Regularizer>> {
     if options.regularizer.is_empty() {
-        return Ok(if picture { vec![Regularizer::TotalVariation(0.01)] } else { Vec::new() });
+        return Ok(if picture { vec![Regularizer::TotalVariation(0.05)] } else { Vec::new() });
     }
     options.regularizer.iter().filter(|text| *text != "none").map(|text| text.parse()).collect()
 }
@@ -341,14 +343,19 @@ fn sinograms(options: &Options, path: &Path) -> Result<Vec<Scan>> {
         _ => {
             return Err(Error::Format {
                 what: path.display().to_string(),
-                reason: format!("{} dimensions; a sinogram has 2 (angles x pixels) or 3 (images first)", array.shape.len()),
+                reason: format!(
+                    "{} dimensions; a sinogram has 2 (angles x pixels) or 3 (images first)",
+                    array.shape.len()
+                ),
             });
         }
     };
     let beam = match (options.geometry, options.source_origin, options.source_detector) {
         (Geometry::Parallel, _, _) => Beam::Parallel,
         (Geometry::Fan, Some(source_origin), Some(source_detector)) => Beam::Fan { source_origin, source_detector },
-        (Geometry::Fan, _, _) => return Err(option("geometry", "a fan needs --source-origin and --source-detector")),
+        (Geometry::Fan, _, _) => {
+            return Err(option("geometry", "a fan needs --source-origin and --source-detector"));
+        }
     };
     if images == 0 {
         return Err(option("input", "the array holds no sinogram"));
@@ -408,7 +415,9 @@ fn in_double<T: Real>(image: &[T]) -> Vec<f64> {
 }
 
 fn qualities<T: Real>(
-    options: &Options, problem: &Problem<T>, solution: &Solution<T>,
+    options: &Options,
+    problem: &Problem<T>,
+    solution: &Solution<T>,
 ) -> Result<Vec<Option<Quality>>> {
     let reference = match (&options.reference, problem.grid) {
         (Some(path), Some(grid)) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) => {
@@ -516,7 +525,8 @@ impl<T: Real> Finished<'_, T> {
             Ok([value]) => value,
             Err(values) => Value::Array(values),
         };
-        let each = |value: &dyn Fn(&residuum::Report) -> Value| one(self.solution.reports.iter().map(value).collect());
+        let each =
+            |value: &dyn Fn(&residuum::Report) -> Value| one(self.solution.reports.iter().map(value).collect());
         let quality = |value: &dyn Fn(&Quality) -> f64| {
             one(qualities.iter().map(|q| q.as_ref().map_or(Value::Null, |q| json!(value(q)))).collect())
         };

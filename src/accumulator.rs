@@ -50,11 +50,7 @@ pub trait Accumulator<T>: Copy + Send + Sync + Debug + Default + 'static {
     fn to_bits(self) -> u64;
 
     fn abs(self) -> Self {
-        if self.less(Self::default()) {
-            Self::default().sub(self)
-        } else {
-            self
-        }
+        if self.less(Self::default()) { Self::default().sub(self) } else { self }
     }
 }
 
@@ -81,11 +77,7 @@ impl<T: Real> Accumulator<T> for f64 {
     }
     #[inline]
     fn div(self, other: Self) -> Self {
-        if other == 0.0 || !other.is_finite() {
-            f64::NAN
-        } else {
-            self / other
-        }
+        if other == 0.0 || !other.is_finite() { f64::NAN } else { self / other }
     }
     #[inline]
     fn sqrt(self) -> Self {
@@ -138,20 +130,14 @@ pub struct Pair {
 fn two_sum(a: f32, b: f32) -> Pair {
     let sum = a + b;
     let part = sum - a;
-    Pair {
-        high: sum,
-        low: (a - (sum - part)) + (b - part),
-    }
+    Pair { high: sum, low: (a - (sum - part)) + (b - part) }
 }
 
 /// [`two_sum`] for `|a| >= |b|`.
 #[inline]
 fn quick_two_sum(a: f32, b: f32) -> Pair {
     let sum = a + b;
-    Pair {
-        high: sum,
-        low: b - (sum - a),
-    }
+    Pair { high: sum, low: b - (sum - a) }
 }
 
 /// Splits a finite, nonzero `value` into a mantissa of magnitude in `[1, 2)` and an exponent.
@@ -162,32 +148,20 @@ fn exponent_of(value: f32) -> i32 {
 
 #[inline]
 fn scaled(value: Pair, exponent: i32) -> Pair {
-    Pair {
-        high: libm::ldexpf(value.high, exponent),
-        low: libm::ldexpf(value.low, exponent),
-    }
+    Pair { high: libm::ldexpf(value.high, exponent), low: libm::ldexpf(value.low, exponent) }
 }
 
-const NAN_PAIR: Pair = Pair {
-    high: f32::NAN,
-    low: 0.0,
-};
+const NAN_PAIR: Pair = Pair { high: f32::NAN, low: 0.0 };
 
 impl Accumulator<f32> for Pair {
     #[inline]
     fn from_real(value: f32) -> Self {
-        Self {
-            high: value,
-            low: 0.0,
-        }
+        Self { high: value, low: 0.0 }
     }
     #[inline]
     fn product(a: f32, b: f32) -> Self {
         let high = a * b;
-        Self {
-            high,
-            low: a.mul_add(b, -high),
-        }
+        Self { high, low: a.mul_add(b, -high) }
     }
     #[inline]
     fn add(self, other: Self) -> Self {
@@ -200,10 +174,7 @@ impl Accumulator<f32> for Pair {
     }
     #[inline]
     fn sub(self, other: Self) -> Self {
-        self.add(Self {
-            high: -other.high,
-            low: -other.low,
-        })
+        self.add(Self { high: -other.high, low: -other.low })
     }
     #[inline]
     fn mul(self, other: Self) -> Self {
@@ -280,24 +251,16 @@ impl Accumulator<f32> for Pair {
     #[inline]
     fn from_f64(value: f64) -> Self {
         let high = value as f32;
-        let low = if high.is_finite() {
-            (value - f64::from(high)) as f32
-        } else {
-            0.0
-        };
+        let low = if high.is_finite() { (value - f64::from(high)) as f32 } else { 0.0 };
         Self { high, low }
     }
     fn from_bits(bits: u64) -> Self {
-        Self {
-            high: f32::from_bits(bits as u32),
-            low: f32::from_bits((bits >> 32) as u32),
-        }
+        Self { high: f32::from_bits(bits as u32), low: f32::from_bits((bits >> 32) as u32) }
     }
     fn to_bits(self) -> u64 {
         u64::from(self.high.to_bits()) | (u64::from(self.low.to_bits()) << 32)
     }
 }
-
 
 #[cfg(test)]
 mod tests {

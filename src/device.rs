@@ -53,13 +53,7 @@ impl FromStr for DeviceFilter {
 
     /// Words are separated by blanks or commas; no words match every device.
     fn from_str(text: &str) -> Result<Self> {
-        Ok(Self {
-            words: text
-                .split([' ', ',', '\t'])
-                .filter(|w| !w.is_empty())
-                .map(str::to_lowercase)
-                .collect(),
-        })
+        Ok(Self { words: text.split([' ', ',', '\t']).filter(|w| !w.is_empty()).map(str::to_lowercase).collect() })
     }
 }
 
@@ -155,10 +149,7 @@ impl Device {
 
     /// All devices of this machine in order of preference; the first is what [`Device::best`] opens.
     pub fn candidates() -> Vec<Candidate> {
-        ranked()
-            .into_iter()
-            .map(|(info, _)| Candidate { standing: standing(&info), info })
-            .collect()
+        ranked().into_iter().map(|(info, _)| Candidate { standing: standing(&info), info }).collect()
     }
 
     /// Why no OpenCL device was found, if none was.
@@ -245,10 +236,7 @@ impl Device {
     /// # Errors
     /// [`Error::Option`] unless `size` is a power of two the device allows.
     pub fn with_work_group(&self, size: usize) -> Result<Self> {
-        Ok(Self {
-            tuning: Arc::new(self.tuning.with_work_group(size, self.info())?),
-            ..self.clone()
-        })
+        Ok(Self { tuning: Arc::new(self.tuning.with_work_group(size, self.info())?), ..self.clone() })
     }
 
     /// The same device keeping sums of `f32` in another way: to reproduce on any device, or the host, the bits of
@@ -348,7 +336,6 @@ impl Device {
     pub(crate) fn backend(&self) -> &Backend {
         &self.inner.backend
     }
-
 }
 
 /// What there is, for the error that says what was not there.

@@ -126,13 +126,5 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Fails unless two lengths agree.
 pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
-    if expected == found {
-        Ok(())
-    } else {
-        Err(Error::Shape {
-            what,
-            expected,
-            found,
-        })
-    }
+    if expected == found { Ok(()) } else { Err(Error::Shape { what, expected, found }) }
 }

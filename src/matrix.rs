@@ -147,7 +147,11 @@ impl<T: Real> Matrix<T> {
     }
 
     fn product(
-        &self, stored: &AnyStored<T>, (from, to): (usize, usize), x: &Vector<T>, y: &mut Vector<T>,
+        &self,
+        stored: &AnyStored<T>,
+        (from, to): (usize, usize),
+        x: &Vector<T>,
+        y: &mut Vector<T>,
     ) -> Result<()> {
         same_length("vector to multiply", from, x.len())?;
         same_length("result of a product", to, y.len())?;

@@ -29,12 +29,7 @@ impl Chunks {
     pub(crate) fn of(len: usize) -> Self {
         let wanted = len.div_ceil(1024).next_power_of_two().clamp(SMALLEST_CHUNK, FULL_CHUNK);
         let chunk = wanted.max(len.div_ceil(MOST_CHUNKS).next_power_of_two());
-        Self {
-            len,
-            chunk,
-            count: len.div_ceil(chunk),
-            lanes: chunk.min(LANES),
-        }
+        Self { len, chunk, count: len.div_ceil(chunk), lanes: chunk.min(LANES) }
     }
 
     /// Elements of chunk `g`.

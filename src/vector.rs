@@ -128,8 +128,10 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub fn fill(&mut self, value: T) -> Result<()> {
-        let device = self.device.clone();
-        on_backend!(device, backend => backend.fill(of_mut(backend, &device, self)?, value))
+        let (device, n) = (self.device.clone(), self.len);
+        on_backend!(device, backend => {
+            backend.fill(Run::of::<T>(&device), n, value, of_mut(backend, &device, self)?)
+        })
     }
 
     /// `x = alpha y`. Cost: `n` read, `n` written.
@@ -261,14 +263,18 @@ impl<T: Real> Vector<T> {
 
 /// The buffer of `vector`, if it lives on `backend`.
 pub(crate) fn of<'a, B: Vocabulary, T: Real>(
-    backend: &B, device: &Device, vector: &'a Vector<T>,
+    backend: &B,
+    device: &Device,
+    vector: &'a Vector<T>,
 ) -> Result<&'a B::Buffer<T>> {
     backend.buffer(&vector.memory).ok_or_else(|| stray("a vector", device))
 }
 
 /// [`of`], to be written.
 pub(crate) fn of_mut<'a, B: Vocabulary, T: Real>(
-    backend: &B, device: &Device, vector: &'a mut Vector<T>,
+    backend: &B,
+    device: &Device,
+    vector: &'a mut Vector<T>,
 ) -> Result<&'a mut B::Buffer<T>> {
     backend.buffer_mut(&mut vector.memory).ok_or_else(|| stray("a vector", device))
 }

@@ -3,15 +3,12 @@
 
 mod common;
 
-use common::{bits, each_case, noise, reference, simulated};
+use common::{bits, each_case, noise, reference};
 use residuum::sparse::gallery;
 use residuum::{Csr, Device, Format, Matrix, Real, Vector};
 
 /// Lengths around lanes, chunks and levels of the reduction tree.
 fn lengths() -> Vec<usize> {
-    if simulated() {
-        return vec![0, 1, 31, 33, 1025];
-    }
     vec![0, 1, 31, 32, 33, 255, 1023, 1024, 1025, 32_768, 40_001, 1_100_003]
 }
 
@@ -114,9 +111,9 @@ fn matrices<T: Real>() -> Vec<(&'static str, Csr<T>)> {
         };
         row.extend((0..length as u32).map(|j| (j, T::from_f64((f64::from(j) + i as f64).sin()))));
     });
-    let long = if simulated() { 300 } else { 9000 };
+    let long = 9000;
     vec![
-        ("poisson", gallery::poisson_2d::<T>(if simulated() { 12 } else { 61 }, 0.0).unwrap()),
+        ("poisson", gallery::poisson_2d::<T>(61, 0.0).unwrap()),
         ("uneven", uneven.unwrap()),
         ("mean 12", gallery::random::<T>(500, 90, 6000, 1).unwrap()),
         ("mean 20", gallery::random::<T>(300, 90, 6000, 2).unwrap()),

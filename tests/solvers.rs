@@ -5,7 +5,7 @@ mod common;
 
 use std::ops::ControlFlow;
 
-use common::{bits, each_case, noise, reference, simulated};
+use common::{bits, each_case, noise, reference};
 use residuum::sparse::gallery;
 use residuum::{Cg, Cgnr, Correction, Csr, Device, Error, Format, Matrix, Real, Report, Stop, Stopping, Vector};
 
@@ -26,7 +26,7 @@ fn cg<T: Real>(device: &Device, a: &Csr<T>, b: &[T], format: Format, stopping: &
 }
 
 fn side() -> usize {
-    if simulated() { 10 } else { 70 }
+    70
 }
 
 fn cg_everywhere<T: Real>(device: &Device) {
@@ -44,6 +44,21 @@ fn cg_everywhere<T: Real>(device: &Device) {
             assert_eq!(essence(&x, &report), wanted, "{} every {check_every}", device.info().name);
         }
     }
+}
+
+/// Long enough for several lanes per item and several chunks per group.
+fn cg_on_a_long_vector<T: Real>(device: &Device) {
+    let a = gallery::poisson_2d::<T>(1100, 0.01).unwrap();
+    let b = noise::<T>(a.rows(), 11);
+    let (x, report) = cg(&reference::<T>(device), &a, &b, Format::Csr, &Stopping::after(4));
+    let (y, other) = cg(device, &a, &b, Format::Csr, &Stopping::after(4));
+    assert_eq!(essence(&x, &report).3, essence(&y, &other).3, "{} {}", device.info().name, device.tuning());
+    assert_eq!(bits(&x.to_vec().unwrap()), bits(&y.to_vec().unwrap()));
+}
+
+#[test]
+fn cg_is_the_same_on_long_vectors() {
+    each_case::<f64>(cg_on_a_long_vector::<f64>);
 }
 
 #[test]
@@ -83,7 +98,12 @@ fn cg_solves_a_system_with_wide_rows() {
 }
 
 fn cgnr<T: Real>(
-    device: &Device, a: &Csr<T>, b: &[&[T]], corrections: &[Correction], format: Format, stopping: &Stopping,
+    device: &Device,
+    a: &Csr<T>,
+    b: &[&[T]],
+    corrections: &[Correction],
+    format: Format,
+    stopping: &Stopping,
 ) -> (Vector<T>, Vec<Report>) {
     let matrix = Matrix::with_transpose(device, a, format).unwrap();
     let b = Vector::interleaved(device, b).unwrap();
@@ -107,7 +127,7 @@ fn everything(width: usize) -> Correction {
 }
 
 fn cgnr_everywhere<T: Real>(device: &Device) {
-    let (m, width, height) = if simulated() { (60, 6, 5) } else { (700, 13, 17) };
+    let (m, width, height) = (700, 13, 17);
     let n = width * height;
     let a = gallery::random::<T>(m, n, 9 * m, 3).unwrap();
     let b: Vec<Vec<T>> = (0..4).map(|c| noise::<T>(m, 20 + c)).collect();
@@ -306,8 +326,14 @@ fn a_singular_matrix_breaks_down() {
         let (_, report) = cg(device, &a, &[0.0, 1.0], Format::Auto, &Stopping::for_precision::<f64>());
         assert_eq!(report.stop, Stop::Breakdown, "{report}");
         // In the least-squares sense there is an answer.
-        let (x, reports) =
-            cgnr(device, &a, &[&[2.0, 1.0]], &[Correction::none()], Format::Auto, &Stopping::for_precision::<f64>());
+        let (x, reports) = cgnr(
+            device,
+            &a,
+            &[&[2.0, 1.0]],
+            &[Correction::none()],
+            Format::Auto,
+            &Stopping::for_precision::<f64>(),
+        );
         assert_eq!(reports[0].stop, Stop::LeastSquares, "{}", reports[0]);
         assert_eq!(x.to_vec().unwrap(), [2.0, 0.0]);
     });
@@ -328,7 +354,7 @@ fn overflow_is_seen_and_the_best_iterate_kept() {
 #[test]
 fn attainable_accuracy_is_not_called_convergence() {
     each_case::<f32>(|device| {
-        let a = gallery::poisson_2d::<f32>(if simulated() { 8 } else { 40 }, 0.0).unwrap();
+        let a = gallery::poisson_2d::<f32>(40, 0.0).unwrap();
         let b = noise::<f32>(a.rows(), 2);
         let stopping = Stopping { rtol: 1e-12, ..Stopping::for_precision::<f32>() };
         let (x, report) = cg(device, &a, &b, Format::Auto, &stopping);

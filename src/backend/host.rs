@@ -49,7 +49,8 @@ macro_rules! with_lanes {
 /// Lane sums of one chunk folded, `K` of them at once: `terms(i)` yields what element `i` adds to each. `LANES` lanes
 /// instead of the chunk's fewer ones only add zeros.
 fn chunk_sums<T: Real, A: Accumulator<T>, const K: usize, const LANES: usize>(
-    range: Range<usize>, mut terms: impl FnMut(usize) -> [A; K],
+    range: Range<usize>,
+    mut terms: impl FnMut(usize) -> [A; K],
 ) -> [Sum; K] {
     let mut lanes = [[A::default(); LANES]; K];
     for block in range.clone().step_by(LANES) {
@@ -71,7 +72,10 @@ fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
 
 /// Row `i` of a product with `columns` interleaved vectors; `gather(at)` is element `at` of the vectors.
 fn row_sums<T: Real, A: Accumulator<T>, const LANES: usize>(
-    a: &Stored<Host, T>, i: usize, columns: usize, gather: &impl Fn(usize) -> T,
+    a: &Stored<Host, T>,
+    i: usize,
+    columns: usize,
+    gather: &impl Fn(usize) -> T,
 ) -> [A; MOST_COLUMNS] {
     let (start, step, length) = if a.order.layout == 0 {
         let start = a.pointers[i] as usize;
@@ -98,7 +102,10 @@ fn row_sums<T: Real, A: Accumulator<T>, const LANES: usize>(
 
 /// Row `i` of a product, whatever the number of lanes that share a row.
 fn any_row_sums<T: Real, A: Accumulator<T>>(
-    a: &Stored<Host, T>, i: usize, columns: usize, gather: &impl Fn(usize) -> T,
+    a: &Stored<Host, T>,
+    i: usize,
+    columns: usize,
+    gather: &impl Fn(usize) -> T,
 ) -> [A; MOST_COLUMNS] {
     match a.order.lanes {
         1 => row_sums::<T, A, 1>(a, i, columns, gather),
@@ -122,7 +129,12 @@ fn multiply<T: Real, A: Accumulator<T>>(a: &Stored<Host, T>, columns: usize, x: 
 }
 
 fn residual<T: Real, A: Accumulator<T>>(
-    a: &Stored<Host, T>, columns: usize, x: &[T], b: &[T], r: &mut [T], sums: &mut [Sum],
+    a: &Stored<Host, T>,
+    columns: usize,
+    x: &[T],
+    b: &[T],
+    r: &mut [T],
+    sums: &mut [Sum],
 ) {
     let chunks = Chunks::of(a.rows);
     r.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, r)| {
@@ -213,9 +225,7 @@ fn cg_test<T: Real, A: Accumulator<T>>(count: usize, state: &mut CgState<Host>) 
     state.status[cg::ITERATION] = iteration;
 }
 
-fn cg_product<T: Real, A: Accumulator<T>>(
-    a: &Stored<Host, T>, p: &[T], q: &mut [T], state: &mut CgState<Host>,
-) {
+fn cg_product<T: Real, A: Accumulator<T>>(a: &Stored<Host, T>, p: &[T], q: &mut [T], state: &mut CgState<Host>) {
     let chunks = Chunks::of(a.rows);
     let running = state.status[2 + cg::STOP] == stop::RUNNING;
     cg_test::<T, A>(chunks.count, state);
@@ -223,10 +233,8 @@ fn cg_product<T: Real, A: Accumulator<T>>(
         return;
     }
     let (pq, rest) = state.sums.split_at_mut(chunks.count);
-    q.par_chunks_mut(chunks.chunk)
-        .zip(pq.par_iter_mut().zip(rest.par_iter_mut()))
-        .enumerate()
-        .for_each(|(g, (q, (pq, qq)))| {
+    q.par_chunks_mut(chunks.chunk).zip(pq.par_iter_mut().zip(rest.par_iter_mut())).enumerate().for_each(
+        |(g, (q, (pq, qq)))| {
             let range = chunks.range(g);
             let first = range.start;
             let terms = |i: usize| {
@@ -235,11 +243,17 @@ fn cg_product<T: Real, A: Accumulator<T>>(
                 [A::product(p[i], value), A::product(value, value)]
             };
             [*pq, *qq] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 2>(range, terms));
-        });
+        },
+    );
 }
 
 fn cg_update<T: Real, A: Accumulator<T>>(
-    n: usize, q: &[T], x: &mut [T], r: &mut [T], p: &mut [T], state: &mut CgState<Host>,
+    n: usize,
+    q: &[T],
+    x: &mut [T],
+    r: &mut [T],
+    p: &mut [T],
+    state: &mut CgState<Host>,
 ) {
     let chunks = Chunks::of(n);
     let mut code = state.status[cg::STOP];
@@ -282,7 +296,12 @@ fn cg_update<T: Real, A: Accumulator<T>>(
 
 /// One chunk of `cg_update`, block by block of `LANES` elements so that the inner loop has no dependences.
 fn cg_update_chunk<T: Real, A: Accumulator<T>, const K: usize, const LANES: usize>(
-    alpha: T, beta: T, x: &mut [T], r: &mut [T], p: &mut [T], q: &[T],
+    alpha: T,
+    beta: T,
+    x: &mut [T],
+    r: &mut [T],
+    p: &mut [T],
+    q: &[T],
 ) -> [Sum; 1] {
     let mut lanes = [A::default(); LANES];
     let blocks = x.chunks_mut(LANES).zip(r.chunks_mut(LANES)).zip(p.chunks_mut(LANES).zip(q.chunks(LANES)));
@@ -370,7 +389,10 @@ fn all_stopped(status: &[i32], columns: usize, which: usize) -> bool {
 }
 
 fn cgnr_forward<T: Real, A: Accumulator<T>>(
-    shape: CgnrShape, a: &Stored<Host, T>, turn: usize, state: &mut CgnrState<Host, T>,
+    shape: CgnrShape,
+    a: &Stored<Host, T>,
+    turn: usize,
+    state: &mut CgnrState<Host, T>,
 ) {
     let columns = shape.columns;
     let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
@@ -475,7 +497,10 @@ fn cgnr_forward<T: Real, A: Accumulator<T>>(
 }
 
 fn cgnr_backward<T: Real, A: Accumulator<T>>(
-    shape: CgnrShape, at_matrix: &Stored<Host, T>, turn: usize, state: &mut CgnrState<Host, T>,
+    shape: CgnrShape,
+    at_matrix: &Stored<Host, T>,
+    turn: usize,
+    state: &mut CgnrState<Host, T>,
 ) {
     let columns = shape.columns;
     let (rows, cols) = (Chunks::of(at_matrix.cols), Chunks::of(at_matrix.rows));
@@ -510,8 +535,7 @@ fn cgnr_backward<T: Real, A: Accumulator<T>>(
         state.control[control + cgnr::LAST_GD] = gd;
         state.control[control + cgnr::ALPHA] = Sum(alpha.to_bits());
         state.status[status + cgnr::LAST_STOP] = code;
-        state.status[status + cgnr::NEXT_ITERATION] =
-            if code == stop::RUNNING { iteration + 1 } else { iteration };
+        state.status[status + cgnr::NEXT_ITERATION] = if code == stop::RUNNING { iteration + 1 } else { iteration };
     }
     if done {
         return;
@@ -672,8 +696,8 @@ impl Vocabulary for Host {
         Ok(())
     }
 
-    fn fill<E: Element>(&self, buffer: &mut Vec<E>, value: E) -> Result<()> {
-        buffer.fill(value);
+    fn fill<T: Real>(&self, _: Run<'_>, n: usize, value: T, x: &mut Vec<T>) -> Result<()> {
+        x[..n].fill(value);
         Ok(())
     }
 
@@ -682,58 +706,80 @@ impl Vocabulary for Host {
         Ok(())
     }
 
-    fn axpby<T: Real>(
-        &self, _: Run<'_>, n: usize, alpha: T, beta: T, x: &Vec<T>, y: &mut Vec<T>,
-    ) -> Result<()> {
+    fn axpby<T: Real>(&self, _: Run<'_>, n: usize, alpha: T, beta: T, x: &Vec<T>, y: &mut Vec<T>) -> Result<()> {
         y[..n].par_iter_mut().zip(&x[..n]).with_min_len(4096).for_each(|(y, x)| *y = alpha * *x + beta * *y);
         Ok(())
     }
 
     fn multiply_elements<T: Real>(
-        &self, _: Run<'_>, n: usize, x: &Vec<T>, y: &Vec<T>, z: &mut Vec<T>,
+        &self,
+        _: Run<'_>,
+        n: usize,
+        x: &Vec<T>,
+        y: &Vec<T>,
+        z: &mut Vec<T>,
     ) -> Result<()> {
         let factors = x[..n].par_iter().zip(&y[..n]);
         z[..n].par_iter_mut().zip(factors).with_min_len(4096).for_each(|(z, (x, y))| *z = *x * *y);
         Ok(())
     }
 
-    fn clamp_elements<T: Real>(
-        &self, _: Run<'_>, n: usize, lower: T, upper: T, x: &mut Vec<T>,
-    ) -> Result<()> {
+    fn clamp_elements<T: Real>(&self, _: Run<'_>, n: usize, lower: T, upper: T, x: &mut Vec<T>) -> Result<()> {
         x[..n].par_iter_mut().with_min_len(4096).for_each(|x| *x = violated(*x, lower, upper).unwrap_or(*x));
         Ok(())
     }
 
-    fn reduce<T: Real>(
-        &self, run: Run<'_>, n: usize, reduction: Reduction, x: &Vec<T>, y: &Vec<T>,
-    ) -> Result<f64> {
+    fn reduce<T: Real>(&self, run: Run<'_>, n: usize, reduction: Reduction, x: &Vec<T>, y: &Vec<T>) -> Result<f64> {
         Ok(summing!(run, T, reduce(n, reduction, x, y)))
     }
 
     fn multiply<T: Real>(
-        &self, run: Run<'_>, a: &Stored<Self, T>, columns: usize, x: &Vec<T>, y: &mut Vec<T>,
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        columns: usize,
+        x: &Vec<T>,
+        y: &mut Vec<T>,
     ) -> Result<()> {
         summing!(run, T, multiply(a, columns, x, y));
         Ok(())
     }
 
     fn residual<T: Real>(
-        &self, run: Run<'_>, a: &Stored<Self, T>, columns: usize, x: &Vec<T>, b: &Vec<T>, r: &mut Vec<T>,
-        sums: &mut Vec<Sum>, place: usize,
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        columns: usize,
+        x: &Vec<T>,
+        b: &Vec<T>,
+        r: &mut Vec<T>,
+        sums: &mut Vec<Sum>,
+        place: usize,
     ) -> Result<()> {
         summing!(run, T, residual(a, columns, x, b, r, &mut sums[place..]));
         Ok(())
     }
 
     fn cg_product<T: Real>(
-        &self, run: Run<'_>, a: &Stored<Self, T>, p: &Vec<T>, q: &mut Vec<T>, state: &mut CgState<Self>,
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        p: &Vec<T>,
+        q: &mut Vec<T>,
+        state: &mut CgState<Self>,
     ) -> Result<()> {
         summing!(run, T, cg_product(a, p, q, state));
         Ok(())
     }
 
     fn cg_update<T: Real>(
-        &self, run: Run<'_>, n: usize, q: &Vec<T>, x: &mut Vec<T>, r: &mut Vec<T>, p: &mut Vec<T>,
+        &self,
+        run: Run<'_>,
+        n: usize,
+        q: &Vec<T>,
+        x: &mut Vec<T>,
+        r: &mut Vec<T>,
+        p: &mut Vec<T>,
         state: &mut CgState<Self>,
     ) -> Result<()> {
         summing!(run, T, cg_update(n, q, x, r, p, state));
@@ -741,14 +787,24 @@ impl Vocabulary for Host {
     }
 
     fn cgnr_forward<T: Real>(
-        &self, run: Run<'_>, shape: CgnrShape, a: &Stored<Self, T>, turn: usize, state: &mut CgnrState<Self, T>,
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        a: &Stored<Self, T>,
+        turn: usize,
+        state: &mut CgnrState<Self, T>,
     ) -> Result<()> {
         summing!(run, T, cgnr_forward(shape, a, turn, state));
         Ok(())
     }
 
     fn cgnr_backward<T: Real>(
-        &self, run: Run<'_>, shape: CgnrShape, at: &Stored<Self, T>, turn: usize, state: &mut CgnrState<Self, T>,
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        at: &Stored<Self, T>,
+        turn: usize,
+        state: &mut CgnrState<Self, T>,
     ) -> Result<()> {
         summing!(run, T, cgnr_backward(shape, at, turn, state));
         Ok(())

@@ -147,57 +147,116 @@ pub(crate) trait Vocabulary: Sized + 'static {
     /// Waits for what was queued, then copies elements `offset ..` out.
     fn read<E: Element>(&self, buffer: &Self::Buffer<E>, offset: usize, data: &mut [E]) -> Result<()>;
     fn copy<E: Element>(&self, source: &Self::Buffer<E>, target: &mut Self::Buffer<E>) -> Result<()>;
-    fn fill<E: Element>(&self, buffer: &mut Self::Buffer<E>, value: E) -> Result<()>;
 
+    /// `x = value`.
+    fn fill<T: Real>(&self, run: Run<'_>, n: usize, value: T, x: &mut Self::Buffer<T>) -> Result<()>;
     /// `y = alpha x`.
     fn scale<T: Real>(
-        &self, run: Run<'_>, n: usize, alpha: T, x: &Self::Buffer<T>, y: &mut Self::Buffer<T>,
+        &self,
+        run: Run<'_>,
+        n: usize,
+        alpha: T,
+        x: &Self::Buffer<T>,
+        y: &mut Self::Buffer<T>,
     ) -> Result<()>;
     /// `y = alpha x + beta y`.
     fn axpby<T: Real>(
-        &self, run: Run<'_>, n: usize, alpha: T, beta: T, x: &Self::Buffer<T>, y: &mut Self::Buffer<T>,
+        &self,
+        run: Run<'_>,
+        n: usize,
+        alpha: T,
+        beta: T,
+        x: &Self::Buffer<T>,
+        y: &mut Self::Buffer<T>,
     ) -> Result<()>;
     /// `z = x y`, element by element.
     fn multiply_elements<T: Real>(
-        &self, run: Run<'_>, n: usize, x: &Self::Buffer<T>, y: &Self::Buffer<T>, z: &mut Self::Buffer<T>,
+        &self,
+        run: Run<'_>,
+        n: usize,
+        x: &Self::Buffer<T>,
+        y: &Self::Buffer<T>,
+        z: &mut Self::Buffer<T>,
     ) -> Result<()>;
     /// `x = min(max(x, lower), upper)`, element by element.
     fn clamp_elements<T: Real>(
-        &self, run: Run<'_>, n: usize, lower: T, upper: T, x: &mut Self::Buffer<T>,
+        &self,
+        run: Run<'_>,
+        n: usize,
+        lower: T,
+        upper: T,
+        x: &mut Self::Buffer<T>,
     ) -> Result<()>;
     /// A reduction of `x` (and `y` for [`Reduction::Dot`]). Waits for the device.
     fn reduce<T: Real>(
-        &self, run: Run<'_>, n: usize, reduction: Reduction, x: &Self::Buffer<T>, y: &Self::Buffer<T>,
+        &self,
+        run: Run<'_>,
+        n: usize,
+        reduction: Reduction,
+        x: &Self::Buffer<T>,
+        y: &Self::Buffer<T>,
     ) -> Result<f64>;
 
     /// `y = A x` for `columns` interleaved vectors.
     fn multiply<T: Real>(
-        &self, run: Run<'_>, a: &Stored<Self, T>, columns: usize, x: &Self::Buffer<T>, y: &mut Self::Buffer<T>,
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        columns: usize,
+        x: &Self::Buffer<T>,
+        y: &mut Self::Buffer<T>,
     ) -> Result<()>;
     /// `r = b - A x` with the chunk sums of `r.r` in `sums[place + c * chunks + g]`.
     fn residual<T: Real>(
-        &self, run: Run<'_>, a: &Stored<Self, T>, columns: usize, x: &Self::Buffer<T>, b: &Self::Buffer<T>,
-        r: &mut Self::Buffer<T>, sums: &mut Self::Buffer<Sum>, place: usize,
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        columns: usize,
+        x: &Self::Buffer<T>,
+        b: &Self::Buffer<T>,
+        r: &mut Self::Buffer<T>,
+        sums: &mut Self::Buffer<Sum>,
+        place: usize,
     ) -> Result<()>;
 
     /// `q = A p` with `p.q` and `q.q`; the stopping test of this iteration.
     fn cg_product<T: Real>(
-        &self, run: Run<'_>, a: &Stored<Self, T>, p: &Self::Buffer<T>, q: &mut Self::Buffer<T>,
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        p: &Self::Buffer<T>,
+        q: &mut Self::Buffer<T>,
         state: &mut CgState<Self>,
     ) -> Result<()>;
     /// `alpha`, `beta`; `x += alpha p`, `r -= alpha q`, `p = r + beta p` with `r.r`.
     fn cg_update<T: Real>(
-        &self, run: Run<'_>, n: usize, q: &Self::Buffer<T>, x: &mut Self::Buffer<T>, r: &mut Self::Buffer<T>,
-        p: &mut Self::Buffer<T>, state: &mut CgState<Self>,
+        &self,
+        run: Run<'_>,
+        n: usize,
+        q: &Self::Buffer<T>,
+        x: &mut Self::Buffer<T>,
+        r: &mut Self::Buffer<T>,
+        p: &mut Self::Buffer<T>,
+        state: &mut CgState<Self>,
     ) -> Result<()>;
 
     /// `beta`; `d' = s + beta d`, `q = A d'` with `q.q` and `d'.F(x, d')`, where `d = d[turn]`, `d' = d[1 - turn]`.
     fn cgnr_forward<T: Real>(
-        &self, run: Run<'_>, shape: CgnrShape, a: &Stored<Self, T>, turn: usize, state: &mut CgnrState<Self, T>,
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        a: &Stored<Self, T>,
+        turn: usize,
+        state: &mut CgnrState<Self, T>,
     ) -> Result<()>;
     /// `alpha`; `x' = x + alpha d'`, `r' = r - alpha q`, `s' = A'r' - F(x', x')` with their sums; `at` is A transposed.
     fn cgnr_backward<T: Real>(
-        &self, run: Run<'_>, shape: CgnrShape, at: &Stored<Self, T>, turn: usize, state: &mut CgnrState<Self, T>,
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        at: &Stored<Self, T>,
+        turn: usize,
+        state: &mut CgnrState<Self, T>,
     ) -> Result<()>;
 }
 

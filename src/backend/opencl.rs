@@ -17,34 +17,42 @@ pub(crate) struct OpenCl {
     scratch: Mutex<Option<[Buffer<Sum>; 2]>>,
 }
 
-/// The variant of a kernel that uses none of the optional constants.
-fn variant<T: Real>(run: Run<'_>, work_group: usize, lanes: usize) -> Variant {
-    Variant {
-        precision: T::PRECISION,
-        accumulation: run.accumulation,
-        work_group: work_group as u32,
-        lanes: lanes as u32,
-        format: 0,
-        row_lanes: 1,
-        columns: 1,
-        gather: 1,
-        edges: 0,
-        operation: 0,
-    }
-}
-
-fn row_variant<T: Real>(run: Run<'_>, a: &Stored<OpenCl, T>, chunks: Chunks, columns: usize) -> Variant {
-    Variant {
-        format: a.order.layout,
-        row_lanes: a.order.lanes as u32,
-        columns: columns as u32,
-        ..variant::<T>(run, run.tuning.for_rows(chunks.chunk, a.order.lanes), chunks.lanes)
-    }
-}
-
 impl OpenCl {
     pub(crate) fn new(context: Arc<Context>) -> Self {
         Self { context, scratch: Mutex::new(None) }
+    }
+
+    /// The variant of a kernel that uses none of the optional constants.
+    fn variant<T: Real>(&self, run: Run<'_>, work_group: usize, lanes: usize) -> Variant {
+        Variant {
+            precision: T::PRECISION,
+            accumulation: run.accumulation,
+            work_group: self.context.work_group(work_group, lanes) as u32,
+            lanes: lanes as u32,
+            format: 0,
+            row_lanes: 1,
+            columns: 1,
+            gather: 1,
+            edges: 0,
+            operation: 0,
+        }
+    }
+
+    /// The variant of a kernel that multiplies, and reduces in `lanes` lanes.
+    fn row_variant<T: Real>(
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        chunk: usize,
+        lanes: usize,
+        columns: usize,
+    ) -> Variant {
+        Variant {
+            format: a.order.layout,
+            row_lanes: a.order.lanes as u32,
+            columns: columns as u32,
+            ..self.variant::<T>(run, run.tuning.for_rows(chunk, a.order.lanes), lanes)
+        }
     }
 
     /// Groups that share the chunks of a vector, and how many chunks each takes.
@@ -58,7 +66,7 @@ impl OpenCl {
     fn elements<T: Real>(&self, run: Run<'_>, n: usize) -> (Launch, u32) {
         let chunks = Chunks::of(n);
         let (groups, per_group) = self.share(run, chunks);
-        let variant = variant::<T>(run, run.tuning.work_group, 1);
+        let variant = self.variant::<T>(run, run.tuning.work_group, 1);
         (Launch { groups, variant }, (per_group * chunks.chunk) as u32)
     }
 }
@@ -104,7 +112,7 @@ impl Vocabulary for OpenCl {
     }
 
     fn filled<E: Element>(&self, len: usize, value: E) -> Result<Buffer<E>> {
-        Buffer::filled(&self.context, len, value)
+        Buffer::from_slice(&self.context, &vec![value; len])
     }
 
     fn write<E: Element>(&self, buffer: &mut Buffer<E>, data: &[E]) -> Result<()> {
@@ -119,8 +127,9 @@ impl Vocabulary for OpenCl {
         self.context.copy(source, target)
     }
 
-    fn fill<E: Element>(&self, buffer: &mut Buffer<E>, value: E) -> Result<()> {
-        self.context.fill(buffer, value)
+    fn fill<T: Real>(&self, run: Run<'_>, n: usize, value: T, x: &mut Buffer<T>) -> Result<()> {
+        let (launch, span) = self.elements::<T>(run, n);
+        vector::fill(&self.context, launch, n as u32, span, value, x)
     }
 
     fn scale<T: Real>(&self, run: Run<'_>, n: usize, alpha: T, x: &Buffer<T>, y: &mut Buffer<T>) -> Result<()> {
@@ -129,32 +138,46 @@ impl Vocabulary for OpenCl {
     }
 
     fn axpby<T: Real>(
-        &self, run: Run<'_>, n: usize, alpha: T, beta: T, x: &Buffer<T>, y: &mut Buffer<T>,
+        &self,
+        run: Run<'_>,
+        n: usize,
+        alpha: T,
+        beta: T,
+        x: &Buffer<T>,
+        y: &mut Buffer<T>,
     ) -> Result<()> {
         let (launch, span) = self.elements::<T>(run, n);
         vector::axpby(&self.context, launch, n as u32, span, alpha, beta, x, y)
     }
 
     fn multiply_elements<T: Real>(
-        &self, run: Run<'_>, n: usize, x: &Buffer<T>, y: &Buffer<T>, z: &mut Buffer<T>,
+        &self,
+        run: Run<'_>,
+        n: usize,
+        x: &Buffer<T>,
+        y: &Buffer<T>,
+        z: &mut Buffer<T>,
     ) -> Result<()> {
         let (launch, span) = self.elements::<T>(run, n);
         vector::multiply_elements(&self.context, launch, n as u32, span, x, y, z)
     }
 
-    fn clamp_elements<T: Real>(
-        &self, run: Run<'_>, n: usize, lower: T, upper: T, x: &mut Buffer<T>,
-    ) -> Result<()> {
+    fn clamp_elements<T: Real>(&self, run: Run<'_>, n: usize, lower: T, upper: T, x: &mut Buffer<T>) -> Result<()> {
         let (launch, span) = self.elements::<T>(run, n);
         vector::clamp_elements(&self.context, launch, n as u32, span, lower, upper, x)
     }
 
     fn reduce<T: Real>(
-        &self, run: Run<'_>, n: usize, reduction: Reduction, x: &Buffer<T>, y: &Buffer<T>,
+        &self,
+        run: Run<'_>,
+        n: usize,
+        reduction: Reduction,
+        x: &Buffer<T>,
+        y: &Buffer<T>,
     ) -> Result<f64> {
         let chunks = Chunks::of(n);
         let variant =
-            Variant { operation: reduction as u32, ..variant::<T>(run, run.tuning.work_group, chunks.lanes) };
+            Variant { operation: reduction as u32, ..self.variant::<T>(run, run.tuning.work_group, chunks.lanes) };
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let [sums, result] = match &mut *scratch {
             Some(buffers) => buffers,
@@ -171,32 +194,51 @@ impl Vocabulary for OpenCl {
     }
 
     fn multiply<T: Real>(
-        &self, run: Run<'_>, a: &Stored<Self, T>, columns: usize, x: &Buffer<T>, y: &mut Buffer<T>,
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        columns: usize,
+        x: &Buffer<T>,
+        y: &mut Buffer<T>,
     ) -> Result<()> {
         let chunks = Chunks::of(a.rows);
         // Without a reduction the lanes do not matter: one variant serves all lengths.
-        let variant = Variant { lanes: 1, ..row_variant(run, a, chunks, columns) };
+        let variant = self.row_variant(run, a, chunks.chunk, 1, columns);
         let launch = Launch { groups: chunks.count, variant };
         let (n, chunk, stride) = (a.rows as u32, chunks.chunk as u32, a.stride as u32);
         product::multiply(&self.context, launch, n, chunk, stride, &a.pointers, &a.indices, &a.values, x, y)
     }
 
     fn residual<T: Real>(
-        &self, run: Run<'_>, a: &Stored<Self, T>, columns: usize, x: &Buffer<T>, b: &Buffer<T>, r: &mut Buffer<T>,
-        sums: &mut Buffer<Sum>, place: usize,
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        columns: usize,
+        x: &Buffer<T>,
+        b: &Buffer<T>,
+        r: &mut Buffer<T>,
+        sums: &mut Buffer<Sum>,
+        place: usize,
     ) -> Result<()> {
         let chunks = Chunks::of(a.rows);
-        let launch = Launch { groups: chunks.count, variant: row_variant(run, a, chunks, columns) };
+        let launch =
+            Launch { groups: chunks.count, variant: self.row_variant(run, a, chunks.chunk, chunks.lanes, columns) };
         let (n, chunk, stride, place) = (a.rows as u32, chunks.chunk as u32, a.stride as u32, place as u32);
         let (rows, indices, values) = (&a.pointers, &a.indices, &a.values);
         product::residual(&self.context, launch, n, chunk, stride, place, rows, indices, values, x, b, r, sums)
     }
 
     fn cg_product<T: Real>(
-        &self, run: Run<'_>, a: &Stored<Self, T>, p: &Buffer<T>, q: &mut Buffer<T>, state: &mut CgState<Self>,
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        p: &Buffer<T>,
+        q: &mut Buffer<T>,
+        state: &mut CgState<Self>,
     ) -> Result<()> {
         let chunks = Chunks::of(a.rows);
-        let launch = Launch { groups: chunks.count + 1, variant: row_variant(run, a, chunks, 1) };
+        let launch =
+            Launch { groups: chunks.count + 1, variant: self.row_variant(run, a, chunks.chunk, chunks.lanes, 1) };
         cg::cg_product(
             &self.context,
             launch,
@@ -216,12 +258,18 @@ impl Vocabulary for OpenCl {
     }
 
     fn cg_update<T: Real>(
-        &self, run: Run<'_>, n: usize, q: &Buffer<T>, x: &mut Buffer<T>, r: &mut Buffer<T>, p: &mut Buffer<T>,
+        &self,
+        run: Run<'_>,
+        n: usize,
+        q: &Buffer<T>,
+        x: &mut Buffer<T>,
+        r: &mut Buffer<T>,
+        p: &mut Buffer<T>,
         state: &mut CgState<Self>,
     ) -> Result<()> {
         let chunks = Chunks::of(n);
         let (groups, per_group) = self.share(run, chunks);
-        let launch = Launch { groups, variant: variant::<T>(run, run.tuning.work_group, chunks.lanes) };
+        let launch = Launch { groups, variant: self.variant::<T>(run, run.tuning.work_group, chunks.lanes) };
         cg::cg_update(
             &self.context,
             launch,
@@ -240,14 +288,18 @@ impl Vocabulary for OpenCl {
     }
 
     fn cgnr_forward<T: Real>(
-        &self, run: Run<'_>, shape: CgnrShape, a: &Stored<Self, T>, turn: usize, state: &mut CgnrState<Self, T>,
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        a: &Stored<Self, T>,
+        turn: usize,
+        state: &mut CgnrState<Self, T>,
     ) -> Result<()> {
         let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
         let variant = Variant {
             gather: 2,
             edges: shape.edges,
-            lanes: rows.lanes.max(cols.lanes) as u32,
-            ..row_variant(run, a, rows, shape.columns)
+            ..self.row_variant(run, a, rows.chunk, rows.lanes.max(cols.lanes), shape.columns)
         };
         let launch = Launch { groups: 1 + rows.count + cols.count, variant };
         let words = words(rows, cols, shape.width, a.stride);
@@ -273,14 +325,18 @@ impl Vocabulary for OpenCl {
     }
 
     fn cgnr_backward<T: Real>(
-        &self, run: Run<'_>, shape: CgnrShape, at: &Stored<Self, T>, turn: usize, state: &mut CgnrState<Self, T>,
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        at: &Stored<Self, T>,
+        turn: usize,
+        state: &mut CgnrState<Self, T>,
     ) -> Result<()> {
         let (rows, cols) = (Chunks::of(at.cols), Chunks::of(at.rows));
         let variant = Variant {
             gather: 2,
             edges: shape.edges,
-            lanes: rows.lanes.max(cols.lanes) as u32,
-            ..row_variant(run, at, cols, shape.columns)
+            ..self.row_variant(run, at, cols.chunk, rows.lanes.max(cols.lanes), shape.columns)
         };
         let launch = Launch { groups: rows.count + cols.count, variant };
         let words = words(rows, cols, shape.width, at.stride);

@@ -12,7 +12,9 @@ const REFERENCE_SIDE: usize = 512;
 fn missing(path: &Path, what: &str) -> Error {
     Error::Format {
         what: path.display().to_string(),
-        reason: format!("{what}; expected a scan of the Helsinki Tomography Challenge 2022 (CtDataFull, CtDataLimited)"),
+        reason: format!(
+            "{what}; expected a scan of the Helsinki Tomography Challenge 2022 (CtDataFull, CtDataLimited)"
+        ),
     }
 }
 
@@ -28,10 +30,8 @@ pub fn read_scan(path: &Path) -> Result<(Scan, f64)> {
         .map(|(_, value)| value)
         .find(|value| value.field("sinogram").is_some())
         .ok_or_else(|| missing(path, "no variable has a field 'sinogram'"))?;
-    let (rows, pixels, sinogram) = data
-        .field("sinogram")
-        .and_then(Value::matrix)
-        .ok_or_else(|| missing(path, "the sinogram is no matrix"))?;
+    let (rows, pixels, sinogram) =
+        data.field("sinogram").and_then(Value::matrix).ok_or_else(|| missing(path, "the sinogram is no matrix"))?;
     let parameters = data.field("parameters").ok_or_else(|| missing(path, "no field 'parameters'"))?;
     let number = |name: &str| {
         parameters
@@ -44,17 +44,16 @@ pub fn read_scan(path: &Path) -> Result<(Scan, f64)> {
         .and_then(Value::matrix)
         .ok_or_else(|| missing(path, "no array parameters.angles"))?;
     if angles.len() != rows {
-        return Err(Error::Shape { what: "angles against rows of the sinogram", expected: rows, found: angles.len() });
+        return Err(Error::Shape {
+            what: "angles against rows of the sinogram",
+            expected: rows,
+            found: angles.len(),
+        });
     }
     let (source_origin, source_detector) = (number("distanceSourceOrigin")?, number("distanceSourceDetector")?);
     let pitch = number("pixelSizePost")?;
-    let scanner = Scanner {
-        beam: Beam::Fan { source_origin, source_detector },
-        pixels,
-        pitch,
-        offset: 0.0,
-        angles,
-    };
+    let scanner =
+        Scanner { beam: Beam::Fan { source_origin, source_detector }, pixels, pitch, offset: 0.0, angles };
     let effective = pitch * source_origin / source_detector;
     Ok((Scan::new(scanner, sinogram)?, REFERENCE_SIDE as f64 * effective))
 }
@@ -65,10 +64,8 @@ pub fn read_scan(path: &Path) -> Result<(Scan, f64)> {
 /// [`Error::File`] and [`Error::Format`] for a file that holds no square picture.
 pub fn read_reference(path: &Path, grid: Grid) -> Result<Vec<f64>> {
     let variables = mat5::read(path)?;
-    let (rows, cols, image) = variables
-        .iter()
-        .find_map(|(_, value)| value.matrix())
-        .ok_or_else(|| missing(path, "no picture"))?;
+    let (rows, cols, image) =
+        variables.iter().find_map(|(_, value)| value.matrix()).ok_or_else(|| missing(path, "no picture"))?;
     if rows != cols || rows == 0 {
         return Err(missing(path, &format!("the picture is {rows} x {cols}, not square")));
     }

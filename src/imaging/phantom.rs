@@ -127,10 +127,7 @@ impl Shape {
 
     /// A point or direction in the ellipse's own frame, scaled to the unit circle.
     fn inward(&self, v: [f64; 2]) -> [f64; 2] {
-        [
-            (self.cos * v[0] + self.sin * v[1]) / self.axes[0],
-            (-self.sin * v[0] + self.cos * v[1]) / self.axes[1],
-        ]
+        [(self.cos * v[0] + self.sin * v[1]) / self.axes[0], (-self.sin * v[0] + self.cos * v[1]) / self.axes[1]]
     }
 
     fn contains(&self, x: f64, y: f64) -> bool {
@@ -142,8 +139,7 @@ impl Shape {
     fn integral(&self, from: [f64; 2], way: [f64; 2]) -> f64 {
         let p = self.inward([from[0] - self.centre[0], from[1] - self.centre[1]]);
         let d = self.inward(way);
-        let (dd, pd, pp) =
-            (d[0] * d[0] + d[1] * d[1], p[0] * d[0] + p[1] * d[1], p[0] * p[0] + p[1] * p[1]);
+        let (dd, pd, pp) = (d[0] * d[0] + d[1] * d[1], p[0] * d[0] + p[1] * d[1], p[0] * p[0] + p[1] * p[1]);
         let square = pd * pd - dd * (pp - 1.0);
         if square > 0.0 { self.value * 2.0 * square.sqrt() / dd } else { 0.0 }
     }

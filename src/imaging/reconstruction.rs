@@ -131,7 +131,11 @@ impl Reconstruction {
 /// # Errors
 /// As [`Matrix::with_transpose`] and [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix.
 pub fn reconstruct<T: Real>(
-    device: &Device, matrix: &Csr<T>, readings: &[&[T]], how: &Reconstruction, observer: &mut Observer<'_>,
+    device: &Device,
+    matrix: &Csr<T>,
+    readings: &[&[T]],
+    how: &Reconstruction,
+    observer: &mut Observer<'_>,
 ) -> Result<Solution<T>> {
     for b in readings {
         same_length("readings against rows of the matrix", matrix.rows(), b.len())?;
@@ -199,7 +203,8 @@ mod tests {
 
     #[test]
     fn regularizers_are_read_back_as_they_are_written() {
-        for regularizer in [Regularizer::Tikhonov(0.5), Regularizer::Smooth(2.0), Regularizer::TotalVariation(0.01)] {
+        for regularizer in [Regularizer::Tikhonov(0.5), Regularizer::Smooth(2.0), Regularizer::TotalVariation(0.01)]
+        {
             assert_eq!(regularizer.to_string().parse::<Regularizer>().expect("own text"), regularizer);
         }
         for bad in ["tv", "tv=", "tv=-1", "tv=nan", "ridge=1", "=1"] {

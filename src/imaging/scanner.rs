@@ -145,7 +145,10 @@ impl Grid {
     fn validate(&self) -> Result<()> {
         not_positive("pixel", self.pixel)?;
         if self.side == 0 || self.side > 1 << 15 {
-            return Err(Error::Option { name: "size", reason: format!("{} is not between 1 and 32768", self.side) });
+            return Err(Error::Option {
+                name: "size",
+                reason: format!("{} is not between 1 and 32768", self.side),
+            });
         }
         Ok(())
     }
@@ -201,8 +204,7 @@ impl Scan {
         let kept: Vec<usize> = (0..count).map(|k| k * there / count).collect();
         let pixels = self.scanner.pixels;
         let angles = kept.iter().map(|k| self.scanner.angles[*k]).collect();
-        let sinogram =
-            kept.iter().flat_map(|k| &self.sinogram[k * pixels..(k + 1) * pixels]).copied().collect();
+        let sinogram = kept.iter().flat_map(|k| &self.sinogram[k * pixels..(k + 1) * pixels]).copied().collect();
         Self::new(Scanner { angles, ..self.scanner.clone() }, sinogram)
     }
 

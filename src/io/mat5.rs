@@ -136,18 +136,11 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Vec<(String, Va
     loop {
         number += 1;
         let what = || format!("{name} variable {number}");
-        let refuse = |reason: String| Error::Format {
-            what: what(),
-            reason,
-        };
+        let refuse = |reason: String| Error::Format { what: what(), reason };
         let mut get = |length: u64| -> Result<Vec<u8>> {
             // The buffer grows with what is there, not with what the tag claims.
             let mut bytes = Vec::new();
-            reader
-                .by_ref()
-                .take(length)
-                .read_to_end(&mut bytes)
-                .map_err(|e| read_error(name, what(), &e))?;
+            reader.by_ref().take(length).read_to_end(&mut bytes).map_err(|e| read_error(name, what(), &e))?;
             Ok(bytes)
         };
         let tag = get(8)?;
@@ -160,10 +153,7 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Vec<(String, Va
         check_length(length).map_err(refuse)?;
         let stored = get(u64::from(length))?;
         if stored.len() < length as usize {
-            return Err(refuse(format!(
-                "the file ends after {} of {length} bytes",
-                stored.len()
-            )));
+            return Err(refuse(format!("the file ends after {} of {length} bytes", stored.len())));
         }
         let parsed = match kind {
             storage::MATRIX => {
@@ -174,9 +164,7 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Vec<(String, Va
             storage::COMPRESSED => {
                 decompress(&stored, big_endian).and_then(|array| read_array(&array, big_endian, 0))
             }
-            other => Err(format!(
-                "expected an array, found an element of type {other}"
-            )),
+            other => Err(format!("expected an array, found an element of type {other}")),
         };
         let (variable, value) = parsed.map_err(refuse)?;
         // Without a name it is the hidden store of objects and functions, no variable.
@@ -189,19 +177,10 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Vec<(String, Va
 /// Checks the first 128 bytes; true if the numbers that follow are big-endian.
 fn read_header(reader: &mut impl BufRead, name: &str) -> Result<bool> {
     const HEADER: usize = 128;
-    let refuse = |reason: &str| {
-        Err(Error::Format {
-            what: name.into(),
-            reason: reason.into(),
-        })
-    };
+    let refuse = |reason: &str| Err(Error::Format { what: name.into(), reason: reason.into() });
     const HDF5: &str = "MATLAB 7.3 files are HDF5: save with -v7";
     let mut header = Vec::new();
-    reader
-        .by_ref()
-        .take(HEADER as u64)
-        .read_to_end(&mut header)
-        .map_err(|e| read_error(name, name.into(), &e))?;
+    reader.by_ref().take(HEADER as u64).read_to_end(&mut header).map_err(|e| read_error(name, name.into(), &e))?;
     if header.starts_with(b"\x89HDF\r\n\x1a\n") || header.starts_with(b"MATLAB 7.3") {
         return refuse(HDF5);
     }
@@ -217,11 +196,7 @@ fn read_header(reader: &mut impl BufRead, name: &str) -> Result<bool> {
         }
         _ => return refuse("shorter than the header of a MATLAB 5 file"),
     };
-    let version = if big_endian {
-        [header[124], header[125]]
-    } else {
-        [header[125], header[124]]
-    };
+    let version = if big_endian { [header[124], header[125]] } else { [header[125], header[124]] };
     match version {
         [1, _] => Ok(big_endian),
         [2, _] => refuse(HDF5),
@@ -239,11 +214,7 @@ fn read_tag(bytes: &[u8], big_endian: bool) -> Option<(u32, u32)> {
 /// The first four bytes as a number.
 fn word(bytes: &[u8], big_endian: bool) -> Option<u32> {
     let first = *bytes.first_chunk::<4>()?;
-    Some(if big_endian {
-        u32::from_be_bytes(first)
-    } else {
-        u32::from_le_bytes(first)
-    })
+    Some(if big_endian { u32::from_be_bytes(first) } else { u32::from_le_bytes(first) })
 }
 
 /// Bytes between an element and the next multiple of eight.
@@ -254,9 +225,7 @@ fn padding(length: u32) -> u32 {
 /// Refuses lengths that no file has.
 fn check_length(length: u32) -> std::result::Result<(), String> {
     if length > LARGEST_ELEMENT {
-        return Err(format!(
-            "an element of {length} bytes exceeds the limit of {LARGEST_ELEMENT}"
-        ));
+        return Err(format!("an element of {length} bytes exceeds the limit of {LARGEST_ELEMENT}"));
     }
     Ok(())
 }
@@ -267,28 +236,19 @@ fn decompress(stored: &[u8], big_endian: bool) -> std::result::Result<Vec<u8>, S
     let mut decoder = ZlibDecoder::new(stored);
     let mut get = |length: u64| -> std::result::Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
-        decoder
-            .by_ref()
-            .take(length)
-            .read_to_end(&mut bytes)
-            .map_err(damaged)?;
+        decoder.by_ref().take(length).read_to_end(&mut bytes).map_err(damaged)?;
         Ok(bytes)
     };
     let Some((kind, length)) = read_tag(&get(8)?, big_endian) else {
         return Err("compressed data ends within a tag".into());
     };
     if kind != storage::MATRIX {
-        return Err(format!(
-            "expected a compressed array, found an element of type {kind}"
-        ));
+        return Err(format!("expected a compressed array, found an element of type {kind}"));
     }
     check_length(length)?;
     let array = get(u64::from(length))?;
     if array.len() < length as usize {
-        return Err(format!(
-            "compressed data ends after {} of {length} bytes",
-            array.len()
-        ));
+        return Err(format!("compressed data ends after {} of {length} bytes", array.len()));
     }
     // Reading on to the end also checks the checksum.
     if get(8)?.iter().any(|b| *b != 0) {
@@ -320,18 +280,12 @@ impl<'a> Elements<'a> {
             let data = self.rest.get(4..4 + small).filter(|_| small <= 4);
             let data = data.ok_or_else(cut)?;
             self.rest = self.rest.get(8..).unwrap_or_default();
-            return Ok(Element {
-                kind: first & 0xffff,
-                data,
-            });
+            return Ok(Element { kind: first & 0xffff, data });
         }
         let (kind, length) = read_tag(self.rest, self.big_endian).ok_or_else(cut)?;
         let end = 8 + length as usize;
         let data = self.rest.get(8..end).ok_or_else(cut)?;
-        self.rest = self
-            .rest
-            .get(end + padding(length) as usize..)
-            .unwrap_or_default();
+        self.rest = self.rest.get(end + padding(length) as usize..).unwrap_or_default();
         Ok(Element { kind, data })
     }
 
@@ -363,16 +317,9 @@ fn name_from(bytes: &[u8]) -> String {
 
 /// Reads what follows the tag of an array: its name, which only variables have, and its content. `depth` counts
 /// the structs around it.
-fn read_array(
-    bytes: &[u8],
-    big_endian: bool,
-    depth: usize,
-) -> std::result::Result<(String, Value), String> {
+fn read_array(bytes: &[u8], big_endian: bool, depth: usize) -> std::result::Result<(String, Value), String> {
     const COMPLEX: u32 = 1 << 11;
-    let no_numbers = || Value::Numeric {
-        shape: vec![0, 0],
-        data: Vec::new(),
-    };
+    let no_numbers = || Value::Numeric { shape: vec![0, 0], data: Vec::new() };
     // How MATLAB writes [] into a field.
     if bytes.is_empty() {
         return Ok((String::new(), no_numbers()));
@@ -380,25 +327,15 @@ fn read_array(
     if depth > DEEPEST {
         return Err(format!("structs are nested more than {DEEPEST} deep"));
     }
-    let mut elements = Elements {
-        rest: bytes,
-        big_endian,
-    };
+    let mut elements = Elements { rest: bytes, big_endian };
     let flags = elements.next_words("flags")?;
     let flags = *flags.first().ok_or("the array has no flags")?;
     let class = flags & 0xff;
     // Objects of newer classes have no dimensions.
     if class == 17 {
-        return Ok((
-            name_from(elements.next_name("name")?),
-            Value::Other("opaque"),
-        ));
+        return Ok((name_from(elements.next_name("name")?), Value::Other("opaque")));
     }
-    let shape: Vec<usize> = elements
-        .next_words("dimensions")?
-        .iter()
-        .map(|d| *d as usize)
-        .collect();
+    let shape: Vec<usize> = elements.next_words("dimensions")?.iter().map(|d| *d as usize).collect();
     // Lengths are signed in the file.
     let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
     let count = count
@@ -413,10 +350,7 @@ fn read_array(
         4 => Value::Text(read_text(&mut elements, &shape, count)?),
         5 => Value::Other("sparse"),
         6..=15 if flags & COMPLEX != 0 => Value::Other("complex"),
-        6..=15 => Value::Numeric {
-            data: read_numbers(&mut elements, count)?,
-            shape,
-        },
+        6..=15 => Value::Numeric { data: read_numbers(&mut elements, count)?, shape },
         16 => Value::Other("function handle"),
         _ => return Err(format!("arrays of class {class} are unknown")),
     };
@@ -427,9 +361,7 @@ fn read_array(
 fn read_struct(elements: &mut Elements<'_>, depth: usize) -> std::result::Result<Value, String> {
     let length = elements.next_words("length of field names")?;
     let names = elements.next_name("field names")?;
-    let length = *length
-        .first()
-        .ok_or("the struct has no length of field names")? as usize;
+    let length = *length.first().ok_or("the struct has no length of field names")? as usize;
     if length == 0 {
         return match names {
             [] => Ok(Value::Struct(Vec::new())),
@@ -441,10 +373,7 @@ fn read_struct(elements: &mut Elements<'_>, depth: usize) -> std::result::Result
         let name = name_from(name);
         let element = elements.next("fields")?;
         if element.kind != storage::MATRIX {
-            return Err(format!(
-                "field '{name}' is of type {}, not an array",
-                element.kind
-            ));
+            return Err(format!("field '{name}' is of type {}, not an array", element.kind));
         }
         let (_, value) = read_array(element.data, elements.big_endian, depth + 1)
             .map_err(|reason| format!("field '{name}': {reason}"))?;
@@ -455,10 +384,7 @@ fn read_struct(elements: &mut Elements<'_>, depth: usize) -> std::result::Result
 
 /// Reads `count` real numbers; the storage type need not be that of the class, since MATLAB stores small whole
 /// numbers in fewer bytes.
-fn read_numbers(
-    elements: &mut Elements<'_>,
-    count: usize,
-) -> std::result::Result<Vec<f64>, String> {
+fn read_numbers(elements: &mut Elements<'_>, count: usize) -> std::result::Result<Vec<f64>, String> {
     if count == 0 && elements.rest.is_empty() {
         return Ok(Vec::new());
     }
@@ -470,11 +396,7 @@ fn read_numbers(
                 .map(|element| {
                     let mut bytes = [0; size_of::<$type>()];
                     bytes.copy_from_slice(element);
-                    (if big_endian {
-                        <$type>::from_be_bytes(bytes)
-                    } else {
-                        <$type>::from_le_bytes(bytes)
-                    }) as f64
+                    (if big_endian { <$type>::from_be_bytes(bytes) } else { <$type>::from_le_bytes(bytes) }) as f64
                 })
                 .collect::<Vec<f64>>()
         };
@@ -499,11 +421,7 @@ fn read_numbers(
 }
 
 /// Reads text; what is no valid character becomes U+FFFD.
-fn read_text(
-    elements: &mut Elements<'_>,
-    shape: &[usize],
-    count: usize,
-) -> std::result::Result<String, String> {
+fn read_text(elements: &mut Elements<'_>, shape: &[usize], count: usize) -> std::result::Result<String, String> {
     if count == 0 {
         return Ok(String::new());
     }
@@ -512,18 +430,14 @@ fn read_text(
     let wide = || {
         data.chunks_exact(2).map(|c| {
             let bytes = [c[0], c[1]];
-            if big_endian {
-                u16::from_be_bytes(bytes)
-            } else {
-                u16::from_le_bytes(bytes)
-            }
+            if big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
         })
     };
     let text: String = match kind {
         storage::INT8 | storage::UINT8 | storage::UTF8 => String::from_utf8_lossy(data).into(),
-        storage::UINT16 | storage::UTF16 => char::decode_utf16(wide())
-            .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
-            .collect(),
+        storage::UINT16 | storage::UTF16 => {
+            char::decode_utf16(wide()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        }
         storage::UINT32 | storage::UTF32 => data
             .chunks_exact(4)
             .filter_map(|c| word(c, big_endian))
@@ -538,10 +452,7 @@ fn read_text(
     // Stored column by column, every line filled up with spaces to the same length.
     let characters: Vec<char> = text.chars().collect();
     if characters.len() != count {
-        return Err(format!(
-            "expected {count} characters, found {}",
-            characters.len()
-        ));
+        return Err(format!("expected {count} characters, found {}", characters.len()));
     }
     let lines: Vec<String> = (0..rows)
         .map(|i| {
@@ -573,11 +484,7 @@ mod tests {
 
     impl Maker {
         fn word(self, value: u32) -> [u8; 4] {
-            if self.big_endian {
-                value.to_be_bytes()
-            } else {
-                value.to_le_bytes()
-            }
+            if self.big_endian { value.to_be_bytes() } else { value.to_le_bytes() }
         }
 
         fn words(self, values: &[u32]) -> Vec<u8> {
@@ -586,11 +493,7 @@ mod tests {
 
         fn doubles(self, values: &[f64]) -> Vec<u8> {
             let bytes = |v: &f64| {
-                if self.big_endian {
-                    v.to_be_bytes()
-                } else {
-                    v.to_le_bytes()
-                }
+                if self.big_endian { v.to_be_bytes() } else { v.to_le_bytes() }
             };
             values.iter().flat_map(bytes).collect()
         }
@@ -655,11 +558,7 @@ mod tests {
         fn file(self, elements: &[Vec<u8>]) -> Vec<u8> {
             let mut bytes = vec![b' '; 124];
             bytes[..20].copy_from_slice(b"MATLAB 5.0 MAT-file,");
-            bytes.extend(if self.big_endian {
-                b"\x01\x00MI"
-            } else {
-                b"\x00\x01IM"
-            });
+            bytes.extend(if self.big_endian { b"\x01\x00MI" } else { b"\x00\x01IM" });
             bytes.extend(elements.concat());
             bytes
         }
@@ -726,13 +625,7 @@ mod tests {
                         let data = maker.element($kind, &bytes);
                         let value = only(&maker.file(&[maker.array(class, &[3, 1], "a", &data)]));
                         let shape = vec![3, 1];
-                        assert_eq!(
-                            value,
-                            Value::Numeric {
-                                shape,
-                                data: expected.clone()
-                            }
-                        );
+                        assert_eq!(value, Value::Numeric { shape, data: expected.clone() });
                     }
                 }
             };
@@ -780,10 +673,7 @@ mod tests {
         assert_eq!(none, Some((0, 0, vec![])));
         let value = only(&LITTLE.file(&[LITTLE.array(4, &[0, 0], "t", &[])]));
         assert_eq!(value.text(), Some(""));
-        assert_eq!(
-            only(&LITTLE.file(&[LITTLE.structure("s", &[])])),
-            Value::Struct(vec![])
-        );
+        assert_eq!(only(&LITTLE.file(&[LITTLE.structure("s", &[])])), Value::Struct(vec![]));
     }
 
     #[test]
@@ -791,18 +681,9 @@ mod tests {
         for maker in [LITTLE, BIG] {
             let wide: Vec<u8> = "h\u{e9}\u{1d11e}"
                 .encode_utf16()
-                .flat_map(|c| {
-                    if maker.big_endian {
-                        c.to_be_bytes()
-                    } else {
-                        c.to_le_bytes()
-                    }
-                })
+                .flat_map(|c| if maker.big_endian { c.to_be_bytes() } else { c.to_le_bytes() })
                 .collect();
-            let widest: Vec<u8> = "h\u{e9}\u{1d11e}"
-                .chars()
-                .flat_map(|c| maker.word(c.into()))
-                .collect();
+            let widest: Vec<u8> = "h\u{e9}\u{1d11e}".chars().flat_map(|c| maker.word(c.into())).collect();
             for (kind, bytes) in [
                 (storage::UTF8, "h\u{e9}\u{1d11e}".as_bytes()),
                 (storage::UTF16, &wide),
@@ -827,34 +708,19 @@ mod tests {
     fn structs_inside_structs() {
         for maker in [LITTLE, BIG] {
             let text = maker.array(4, &[1, 2], "", &maker.small(storage::UTF8, b"mm"));
-            let inner = maker.structure(
-                "",
-                &[
-                    ("pixels", maker.numbers(&[1, 1], "", &[560.0])),
-                    ("unit", text),
-                ],
-            );
+            let inner = maker.structure("", &[("pixels", maker.numbers(&[1, 1], "", &[560.0])), ("unit", text)]);
             let data = maker.numbers(&[1, 2], "", &[1.0, 2.0]);
             let outer = maker.structure("scan", &[("sinogram", data), ("parameters", inner)]);
-            for file in [
-                maker.file(std::slice::from_ref(&outer)),
-                maker.file(&[maker.compressed(&outer)]),
-            ] {
+            for file in [maker.file(std::slice::from_ref(&outer)), maker.file(&[maker.compressed(&outer)])] {
                 let value = only(&file);
                 let parameters = value.field("parameters").expect("field");
-                assert_eq!(
-                    parameters.field("pixels").and_then(Value::scalar),
-                    Some(560.0)
-                );
+                assert_eq!(parameters.field("pixels").and_then(Value::scalar), Some(560.0));
                 assert_eq!(parameters.field("unit").and_then(Value::text), Some("mm"));
                 let sinogram = value.field("sinogram").expect("field");
                 assert_eq!(sinogram.matrix(), Some((1, 2, vec![1.0, 2.0])));
                 assert_eq!(value.field("absent"), None);
                 assert_eq!(sinogram.field("pixels"), None);
-                assert_eq!(
-                    (value.text(), value.scalar(), value.matrix()),
-                    (None, None, None)
-                );
+                assert_eq!((value.text(), value.scalar(), value.matrix()), (None, None, None));
             }
         }
     }
@@ -942,10 +808,7 @@ mod tests {
         check(&zlib(&a[..40]), "ends after 32 of");
         check(&zlib(&[&a[..], &[1]].concat()), "goes on");
         check(&zlib(&good), "element of type");
-        check(
-            &zlib(&LITTLE.words(&[storage::MATRIX, u32::MAX])),
-            "exceeds the limit",
-        );
+        check(&zlib(&LITTLE.words(&[storage::MATRIX, u32::MAX])), "exceeds the limit");
         // A bomb: 32 MB of zeros in 32 kB are no array, however they are tagged.
         let mut zeros = LITTLE.words(&[storage::MATRIX, 1 << 25]);
         zeros.resize(8 + (1 << 25), 0);
@@ -958,50 +821,23 @@ mod tests {
             refused(&LITTLE.file(&[element]), " variable 1", words);
         };
         let one = LITTLE.element(storage::DOUBLE, &LITTLE.doubles(&[1.0]));
-        check(
-            LITTLE.array(6, &[2, 1], "a", &one),
-            "expected 2 numbers, found 1",
-        );
+        check(LITTLE.array(6, &[2, 1], "a", &one), "expected 2 numbers, found 1");
         check(LITTLE.array(6, &[1, 1], "a", &[]), "within its data");
         check(LITTLE.array(6, &[u32::MAX, 1], "a", &one), "out of range");
-        check(
-            LITTLE.array(6, &[0x7fff_ffff; 3], "a", &one),
-            "out of range",
-        );
+        check(LITTLE.array(6, &[0x7fff_ffff; 3], "a", &one), "out of range");
         check(LITTLE.array(99, &[1, 1], "a", &one), "class 99");
         check(LITTLE.array(4, &[1, 1], "a", &one), "text of type 9");
-        check(
-            LITTLE.array(6, &[1, 1], "a", &LITTLE.element(77, &[0; 8])),
-            "type 77",
-        );
-        check(
-            LITTLE.array(4, &[2, 2], "a", &LITTLE.small(storage::UTF8, b"abc")),
-            "4 characters",
-        );
-        check(
-            LITTLE.element(storage::DOUBLE, &[0; 8]),
-            "element of type 9",
-        );
+        check(LITTLE.array(6, &[1, 1], "a", &LITTLE.element(77, &[0; 8])), "type 77");
+        check(LITTLE.array(4, &[2, 2], "a", &LITTLE.small(storage::UTF8, b"abc")), "4 characters");
+        check(LITTLE.element(storage::DOUBLE, &[0; 8]), "element of type 9");
         check(LITTLE.element(storage::MATRIX, &one), "flags are of type 9");
         check(LITTLE.element(storage::MATRIX, &[0; 4]), "within its flags");
         let long_small = LITTLE.words(&[5 << 16 | storage::UINT8, 0, 0]);
-        check(
-            LITTLE.array(9, &[5, 1], "a", &long_small),
-            "within its data",
-        );
+        check(LITTLE.array(9, &[5, 1], "a", &long_small), "within its data");
         let inner = LITTLE.array(6, &[2, 1], "", &one);
-        check(
-            LITTLE.structure("s", &[("bad", inner)]),
-            "field 'bad': expected 2 numbers",
-        );
-        check(
-            LITTLE.structure("s", &[("bad", one.clone())]),
-            "field 'bad' is of type 9",
-        );
-        check(
-            LITTLE.structure("s", &[("bad", vec![])]),
-            "within its fields",
-        );
+        check(LITTLE.structure("s", &[("bad", inner)]), "field 'bad': expected 2 numbers");
+        check(LITTLE.structure("s", &[("bad", one.clone())]), "field 'bad' is of type 9");
+        check(LITTLE.structure("s", &[("bad", vec![])]), "within its fields");
         let mut no_length = LITTLE.small(storage::INT32, &LITTLE.word(0));
         no_length.extend(LITTLE.element(storage::INT8, b"name"));
         check(LITTLE.array(2, &[1, 1], "s", &no_length), "no length");
@@ -1036,17 +872,10 @@ mod tests {
         let text = maker.array(4, &[2, 2], "", &maker.small(storage::UTF8, b"abcd"));
         let fields = [("x", maker.numbers(&[1, 2], "", &[1.0, 2.0])), ("t", text)];
         let inner = maker.structure("", &fields);
-        let scan = maker.structure(
-            "scan",
-            &[("in", inner), ("y", maker.numbers(&[1, 1], "", &[1.0]))],
-        );
+        let scan = maker.structure("scan", &[("in", inner), ("y", maker.numbers(&[1, 1], "", &[1.0]))]);
         let bytes = maker.array(9, &[2, 2], "n", &maker.small(storage::UINT8, &[1, 2, 3, 4]));
         let elements = [scan, bytes];
-        if packed {
-            maker.file(&elements.map(|e| maker.compressed(&e)))
-        } else {
-            maker.file(&elements)
-        }
+        if packed { maker.file(&elements.map(|e| maker.compressed(&e))) } else { maker.file(&elements) }
     }
 
     proptest! {

@@ -82,10 +82,7 @@ pub fn read_vector_from<T: Real>(reader: impl BufRead, name: &str) -> Result<Vec
 /// [`Error::NotFinite`] for a value the format has no word for, [`Error::File`] when the file cannot be written.
 pub fn write_matrix<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
     if let Some(index) = a.first_not_finite() {
-        return Err(Error::NotFinite {
-            what: "the matrix to be written".into(),
-            index,
-        });
+        return Err(Error::NotFinite { what: "the matrix to be written".into(), index });
     }
     write_atomically(path, |out| {
         writeln!(out, "%%MatrixMarket matrix coordinate real general")?;
@@ -151,15 +148,10 @@ impl<R: BufRead> Lines<'_, R> {
     /// Reads the next line; false at the end.
     fn advance(&mut self) -> Result<bool> {
         self.buffer.clear();
-        let read = self
-            .reader
-            .by_ref()
-            .take(LONGEST_LINE)
-            .read_until(b'\n', &mut self.buffer)
-            .map_err(|e| {
-                let what = format!("{} line {}", self.name, self.number + 1);
-                read_error(self.name, what, &e)
-            })?;
+        let read = self.reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut self.buffer).map_err(|e| {
+            let what = format!("{} line {}", self.name, self.number + 1);
+            read_error(self.name, what, &e)
+        })?;
         if read == 0 {
             return Ok(false);
         }
@@ -183,9 +175,7 @@ impl<R: BufRead> Lines<'_, R> {
 
     /// The words of the line.
     fn tokens(&self) -> impl Iterator<Item = &[u8]> {
-        self.buffer
-            .split(u8::is_ascii_whitespace)
-            .filter(|token| !token.is_empty())
+        self.buffer.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty())
     }
 
     /// The first `N` words of the line, which must have no more.
@@ -193,16 +183,12 @@ impl<R: BufRead> Lines<'_, R> {
         let mut tokens = self.tokens();
         let mut found = [&[][..]; N];
         for slot in &mut found {
-            *slot = tokens.next().ok_or_else(|| {
-                self.error(format!("expected {expected}, found '{}'", self.line()))
-            })?;
+            *slot =
+                tokens.next().ok_or_else(|| self.error(format!("expected {expected}, found '{}'", self.line())))?;
         }
         match tokens.next() {
             None => Ok(found),
-            Some(extra) => Err(self.error(format!(
-                "expected {expected}, found '{}' after them",
-                printable(extra)
-            ))),
+            Some(extra) => Err(self.error(format!("expected {expected}, found '{}' after them", printable(extra)))),
         }
     }
 
@@ -213,16 +199,12 @@ impl<R: BufRead> Lines<'_, R> {
 
     /// [`Error::Format`] at the line in the buffer.
     fn error(&self, reason: impl Into<String>) -> Error {
-        Error::Format {
-            what: format!("{} line {}", self.name, self.number),
-            reason: reason.into(),
-        }
+        Error::Format { what: format!("{} line {}", self.name, self.number), reason: reason.into() }
     }
 
     /// A dimension or a count.
     fn whole(&self, token: &[u8]) -> Result<u64> {
-        parse_whole(token)
-            .ok_or_else(|| self.error(format!("'{}' is no whole number", printable(token))))
+        parse_whole(token).ok_or_else(|| self.error(format!("'{}' is no whole number", printable(token))))
     }
 
     /// An index in `1..=dimension`, as one in `0..dimension`.
@@ -245,11 +227,7 @@ impl<R: BufRead> Lines<'_, R> {
         }
         let rounded = T::from_f64(value);
         if !rounded.is_finite() {
-            return Err(self.error(format!(
-                "'{}' is not finite in {}",
-                printable(token),
-                T::PRECISION
-            )));
+            return Err(self.error(format!("'{}' is not finite in {}", printable(token), T::PRECISION)));
         }
         Ok(rounded)
     }
@@ -270,30 +248,16 @@ fn parse_whole(token: &[u8]) -> Option<u64> {
 fn printable(token: &[u8]) -> String {
     const LONGEST: usize = 40;
     let text = String::from_utf8_lossy(&token[..token.len().min(LONGEST)]);
-    let shown: String = text
-        .chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect();
-    if token.len() > LONGEST {
-        format!("{shown}...")
-    } else {
-        shown
-    }
+    let shown: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    if token.len() > LONGEST { format!("{shown}...") } else { shown }
 }
 
 /// Reads the banner, which is the first line.
 fn read_banner<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<(Layout, Field, Symmetry)> {
     if !lines.advance()? {
-        return Err(Error::Format {
-            what: format!("{} line 1", lines.name),
-            reason: "the file is empty".into(),
-        });
+        return Err(Error::Format { what: format!("{} line 1", lines.name), reason: "the file is empty".into() });
     }
-    let mut words: Vec<String> = lines
-        .tokens()
-        .take(5)
-        .map(|t| printable(t).to_ascii_lowercase())
-        .collect();
+    let mut words: Vec<String> = lines.tokens().take(5).map(|t| printable(t).to_ascii_lowercase()).collect();
     if words.first().is_none_or(|w| w != "%%matrixmarket") {
         return Err(lines.error("a Matrix Market file starts with %%MatrixMarket"));
     }
@@ -332,12 +296,7 @@ fn read_banner<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<(Layout, Field, S
 
 /// Reads banner, sizes and entries.
 fn read_content<T: Real>(reader: impl BufRead, name: &str, shape: Shape) -> Result<Content<T>> {
-    let mut lines = Lines {
-        reader,
-        name,
-        number: 0,
-        buffer: Vec::new(),
-    };
+    let mut lines = Lines { reader, name, number: 0, buffer: Vec::new() };
     let (layout, field, symmetry) = read_banner(&mut lines)?;
     if !lines.advance_to_data()? {
         return Err(lines.error("the file ends before the line with the sizes"));
@@ -398,15 +357,9 @@ fn read_content<T: Real>(reader: impl BufRead, name: &str, shape: Shape) -> Resu
     }
     if lines.advance_to_data()? {
         let found = lines.line();
-        return Err(lines.error(format!(
-            "expected the end after {count} entries, found '{found}'"
-        )));
+        return Err(lines.error(format!("expected the end after {count} entries, found '{found}'")));
     }
-    Ok(Content {
-        rows,
-        cols,
-        entries,
-    })
+    Ok(Content { rows, cols, entries })
 }
 
 /// Parses and checks the line with the sizes: rows, columns and the number of entries that follow.
@@ -536,8 +489,7 @@ mod tests {
 
     #[test]
     fn repeated_places_are_summed() {
-        let a =
-            matrix("%%MatrixMarket matrix coordinate real general\n1 2 3\n1 2 1\n1 1 2\n1 2 4\n");
+        let a = matrix("%%MatrixMarket matrix coordinate real general\n1 2 3\n1 2 1\n1 1 2\n1 2 4\n");
         let a = a.expect("valid");
         assert_eq!((dense(&a), a.nnz()), (vec![vec![2.0, 5.0]], 2));
     }
@@ -545,9 +497,7 @@ mod tests {
     #[test]
     fn empty_matrices() {
         for sizes in ["0 0 0", "3 0 0", "0 3 0", "2 2 0"] {
-            let a = matrix(&format!(
-                "%%MatrixMarket matrix coordinate real general\n{sizes}\n"
-            ));
+            let a = matrix(&format!("%%MatrixMarket matrix coordinate real general\n{sizes}\n"));
             assert_eq!(a.expect("valid").nnz(), 0);
         }
         let a = matrix("%%MatrixMarket matrix array real skew-symmetric\n1 1\n").expect("valid");
@@ -560,11 +510,7 @@ mod tests {
     fn banners_that_cannot_be_read_are_refused_by_name() {
         refused_at("", 1, "empty");
         refused_at("1 1 1\n", 1, "%%MatrixMarket");
-        refused_at(
-            "\n%%MatrixMarket matrix array real general\n",
-            1,
-            "%%MatrixMarket",
-        );
+        refused_at("\n%%MatrixMarket matrix array real general\n", 1, "%%MatrixMarket");
         for (banner, word) in [
             ("vector coordinate real general", "'vector'"),
             ("matrix elemental real general", "'elemental'"),
@@ -596,16 +542,8 @@ mod tests {
         ] {
             refused_at(&format!("{banner}{sizes}\n1 1 1\n"), 3, words);
         }
-        refused_at(
-            "%%MatrixMarket matrix array real symmetric\n2 3\n",
-            2,
-            "symmetric",
-        );
-        refused_at(
-            "%%MatrixMarket matrix coordinate real skew-symmetric\n2 3 0\n",
-            2,
-            "symmetric",
-        );
+        refused_at("%%MatrixMarket matrix array real symmetric\n2 3\n", 2, "symmetric");
+        refused_at("%%MatrixMarket matrix coordinate real skew-symmetric\n2 3 0\n", 2, "symmetric");
     }
 
     #[test]
@@ -630,11 +568,7 @@ mod tests {
             refused_at(&format!("{start}{entry}\n"), 5, words);
         }
         refused_at(start, 4, "ends after 1 of 2 entries");
-        refused_at(
-            &format!("{start}2 2 2\n\n%\n1 3 1\n"),
-            8,
-            "expected the end",
-        );
+        refused_at(&format!("{start}2 2 2\n\n%\n1 3 1\n"), 8, "expected the end");
         let integer = "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1.5\n";
         refused_at(integer, 3, "no integer");
         let skew = "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 2 1\n";
@@ -669,11 +603,7 @@ mod tests {
         refused_at(&text, 3, "ends after 1 of");
         let text = "%%MatrixMarket matrix array real general\n4294967295 4294967295\n1\n";
         refused_at(text, 3, "ends after 1 of");
-        refused_at(
-            "%%MatrixMarket matrix array real general\n4294967295 0\n",
-            2,
-            "too few",
-        );
+        refused_at("%%MatrixMarket matrix array real general\n4294967295 0\n", 2, "too few");
     }
 
     #[test]
@@ -689,11 +619,7 @@ mod tests {
         assert_eq!(v, [5.0, 0.0, 3.0, 0.0]);
         let v = vector(&format!("{coordinate}1 4 1\n1 3 2\n")).expect("valid");
         assert_eq!(v, [0.0, 0.0, 2.0, 0.0]);
-        assert!(
-            vector(&format!("{coordinate}4 0 0\n"))
-                .expect("valid")
-                .is_empty()
-        );
+        assert!(vector(&format!("{coordinate}4 0 0\n")).expect("valid").is_empty());
         let text = format!("{coordinate}2 2 1\n1 1 1\n");
         check_refusal(vector(&text).map(|_| ()), &text, 2, "no vector");
         let text = format!("{coordinate}1 4000000000 1\n1 1 1\n");
@@ -740,8 +666,7 @@ mod tests {
         let a = Csr::from_triplets(2, 2, &[(1, 0, 0.1f32), (0, 1, 1e30), (0, 0, -2.0)]);
         write_matrix(&path, &a.expect("valid")).expect("writable");
         let text = std::fs::read_to_string(&path).expect("text");
-        let expected =
-            "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 -2.0\n1 2 1e30\n2 1 0.1\n";
+        let expected = "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 -2.0\n1 2 1e30\n2 1 0.1\n";
         assert_eq!(text, expected);
     }
 

@@ -31,10 +31,7 @@ pub(crate) const TRUSTED_ELEMENTS: usize = 1 << 20;
 pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     let file = File::open(path).map_err(|e| file_error(path, &e))?;
     let mut start = Vec::with_capacity(2);
-    (&file)
-        .take(2)
-        .read_to_end(&mut start)
-        .map_err(|e| file_error(path, &e))?;
+    (&file).take(2).read_to_end(&mut start).map_err(|e| file_error(path, &e))?;
     let compressed = start == [0x1f, 0x8b];
     // Chained instead of rewound, so that pipes can be read too.
     let whole = BufReader::with_capacity(BUFFER, Cursor::new(start).chain(file));
@@ -47,10 +44,7 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
 
 /// The name by which error messages call a file: its last component.
 pub(crate) fn short_name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or(path.as_os_str())
-        .to_string_lossy()
-        .into_owned()
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// The error of a read that failed in the middle of `name`: damaged compressed data is a fault of the content,
@@ -58,10 +52,7 @@ pub(crate) fn short_name(path: &Path) -> String {
 pub(crate) fn read_error(name: &str, what: String, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-            Error::Format {
-                what,
-                reason: format!("compressed data is damaged or cut off ({error})"),
-            }
+            Error::Format { what, reason: format!("compressed data is damaged or cut off ({error})") }
         }
         _ => file_error(Path::new(name), error),
     }
@@ -69,10 +60,7 @@ pub(crate) fn read_error(name: &str, what: String, error: &io::Error) -> Error {
 
 /// [`Error::File`] in the operating system's words.
 fn file_error(path: &Path, error: &io::Error) -> Error {
-    Error::File {
-        path: path.to_path_buf(),
-        reason: error.to_string(),
-    }
+    Error::File { path: path.to_path_buf(), reason: error.to_string() }
 }
 
 /// Writes a file in one piece: `write` fills a temporary file in the same folder, which then takes the place of
@@ -94,10 +82,7 @@ fn file_error(path: &Path, error: &io::Error) -> Error {
 /// # Ok(())
 /// # }
 /// ```
-pub fn write_atomically(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<()> {
+pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     replace(path, write).map_err(|e| file_error(path, &e))
 }
 
@@ -106,8 +91,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     let permissions = match fs::metadata(path) {
         Ok(existing) if !existing.is_file() => {
             // Renaming onto a device would replace the device.
-            let mut out =
-                BufWriter::with_capacity(BUFFER, OpenOptions::new().write(true).open(path)?);
+            let mut out = BufWriter::with_capacity(BUFFER, OpenOptions::new().write(true).open(path)?);
             write(&mut out)?;
             return out.flush();
         }
@@ -154,10 +138,7 @@ impl Temporary {
             let path = target.with_file_name(hidden);
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => {
-                    let temporary = Self {
-                        path,
-                        renamed: false,
-                    };
+                    let temporary = Self { path, renamed: false };
                     return Ok((temporary, file));
                 }
                 // Left behind by a killed process that had the same number.
@@ -200,10 +181,7 @@ mod tests {
 
     fn read_all(path: &Path) -> Vec<u8> {
         let mut content = Vec::new();
-        open(path)
-            .expect("exists")
-            .read_to_end(&mut content)
-            .expect("readable");
+        open(path).expect("exists").read_to_end(&mut content).expect("readable");
         content
     }
 
@@ -252,10 +230,7 @@ mod tests {
             Err(io::Error::other("no more"))
         });
         match failed {
-            Err(Error::File {
-                path: named,
-                reason,
-            }) => {
+            Err(Error::File { path: named, reason }) => {
                 assert_eq!(named, path);
                 assert_eq!(reason, "no more");
             }
@@ -273,11 +248,7 @@ mod tests {
     #[test]
     fn folders_that_do_not_exist_and_folders_as_files_are_refused() {
         let folder = tempfile::tempdir().expect("folder");
-        for path in [
-            folder.path().join("absent/file"),
-            folder.path().to_path_buf(),
-            PathBuf::new(),
-        ] {
+        for path in [folder.path().join("absent/file"), folder.path().to_path_buf(), PathBuf::new()] {
             let written = write_atomically(&path, |out| out.write_all(b"x"));
             assert!(matches!(written, Err(Error::File { .. })), "{path:?}");
         }

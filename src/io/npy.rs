@@ -46,29 +46,19 @@ pub fn read(path: &Path) -> Result<Array> {
 /// # Errors
 /// As [`read`].
 pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Array> {
-    let refuse = |reason: String| Error::Format {
-        what: name.into(),
-        reason,
-    };
+    let refuse = |reason: String| Error::Format { what: name.into(), reason };
     let failed = |e: &std::io::Error| read_error(name, name.into(), e);
     // Fixed lengths first: a short read is told from a failed one by the count.
     let mut take = |length: usize| -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        reader
-            .by_ref()
-            .take(length as u64)
-            .read_to_end(&mut bytes)
-            .map_err(|e| failed(&e))?;
+        reader.by_ref().take(length as u64).read_to_end(&mut bytes).map_err(|e| failed(&e))?;
         if bytes.len() < length {
             return Err(refuse("the file ends within the header".into()));
         }
         Ok(bytes)
     };
     let start = take(8).map_err(|e| match e {
-        Error::Format { what, .. } => Error::Format {
-            what,
-            reason: "shorter than any .npy file".into(),
-        },
+        Error::Format { what, .. } => Error::Format { what, reason: "shorter than any .npy file".into() },
         other => other,
     })?;
     if start[..6] != MAGIC {
@@ -91,14 +81,10 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Array> {
         }
     };
     if length > LONGEST_HEADER {
-        return Err(refuse(format!(
-            "a header of {length} bytes exceeds the limit of {LONGEST_HEADER}"
-        )));
+        return Err(refuse(format!("a header of {length} bytes exceeds the limit of {LONGEST_HEADER}")));
     }
     let text = take(length)?;
-    let header = Parser { rest: &text }
-        .header()
-        .map_err(|reason| refuse(format!("header: {reason}")))?;
+    let header = Parser { rest: &text }.header().map_err(|reason| refuse(format!("header: {reason}")))?;
     let element = Element::from_name(&header.descr).map_err(refuse)?;
 
     let count = header
@@ -115,17 +101,10 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Array> {
     while data.len() < count {
         chunk.clear();
         let wanted = CHUNK.min((count - data.len()) * element.bytes);
-        reader
-            .by_ref()
-            .take(wanted as u64)
-            .read_to_end(&mut chunk)
-            .map_err(|e| failed(&e))?;
+        reader.by_ref().take(wanted as u64).read_to_end(&mut chunk).map_err(|e| failed(&e))?;
         element.decode(&chunk, &mut data);
         if chunk.len() < wanted {
-            return Err(refuse(format!(
-                "the file ends after {} of {count} elements",
-                data.len()
-            )));
+            return Err(refuse(format!("the file ends after {} of {count} elements", data.len())));
         }
     }
     if !reader.fill_buf().map_err(|e| failed(&e))?.is_empty() {
@@ -134,10 +113,7 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Array> {
     if header.fortran_order {
         data = rows_first(&header.shape, &data);
     }
-    Ok(Array {
-        shape: header.shape,
-        data,
-    })
+    Ok(Array { shape: header.shape, data })
 }
 
 /// Writes `data`, in C order, as an array of dimensions `shape`: version 1.0, `<f4` or `<f8` after `T`, header
@@ -161,8 +137,7 @@ pub fn write<T: Real>(path: &Path, shape: &[usize], data: &[T]) -> Result<()> {
             numbers.join(", ")
         }
     };
-    let mut header =
-        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dimensions}), }}");
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dimensions}), }}");
     let before = MAGIC.len() + 4;
     let padded = (before + header.len() + 1).next_multiple_of(64) - before;
     let Ok(length) = u16::try_from(padded) else {
@@ -240,11 +215,8 @@ enum Kind {
 impl Element {
     /// Parses the `descr` of a header, such as `<f8`.
     fn from_name(descr: &str) -> std::result::Result<Self, String> {
-        let refuse = || {
-            Err(format!(
-                "elements of type '{descr}' are not supported, only f4, f8, i1 to i8, u1 to u8 and b1"
-            ))
-        };
+        let refuse =
+            || Err(format!("elements of type '{descr}' are not supported, only f4, f8, i1 to i8, u1 to u8 and b1"));
         let (order, kind) = match descr.as_bytes() {
             [order @ (b'<' | b'>' | b'|' | b'='), kind @ ..] => (*order, kind),
             kind => (b'=', kind),
@@ -271,11 +243,7 @@ impl Element {
             _ if bytes == 1 => false,
             _ => return refuse(),
         };
-        Ok(Self {
-            kind,
-            bytes,
-            big_endian,
-        })
+        Ok(Self { kind, bytes, big_endian })
     }
 
     /// Appends the whole elements of `chunk`.
@@ -285,11 +253,8 @@ impl Element {
                 data.extend(chunk.chunks_exact(size_of::<$type>()).map(|element| {
                     let mut bytes = [0; size_of::<$type>()];
                     bytes.copy_from_slice(element);
-                    (if self.big_endian {
-                        <$type>::from_be_bytes(bytes)
-                    } else {
-                        <$type>::from_le_bytes(bytes)
-                    }) as f64
+                    (if self.big_endian { <$type>::from_be_bytes(bytes) } else { <$type>::from_le_bytes(bytes) })
+                        as f64
                 }))
             };
         }
@@ -349,11 +314,7 @@ impl Parser<'_> {
             return Err("more text follows the dictionary".into());
         }
         match (descr, fortran_order, shape) {
-            (Some(descr), Some(fortran_order), Some(shape)) => Ok(Header {
-                descr,
-                fortran_order,
-                shape,
-            }),
+            (Some(descr), Some(fortran_order), Some(shape)) => Ok(Header { descr, fortran_order, shape }),
             _ => Err("one of descr, fortran_order and shape is missing".into()),
         }
     }
@@ -375,11 +336,7 @@ impl Parser<'_> {
 
     /// Takes `byte` or fails.
     fn expect(&mut self, byte: u8) -> std::result::Result<(), String> {
-        if self.accept(byte) {
-            Ok(())
-        } else {
-            Err(format!("expected '{}'", char::from(byte)))
-        }
+        if self.accept(byte) { Ok(()) } else { Err(format!("expected '{}'", char::from(byte))) }
     }
 
     /// Takes the longest start of what is left whose bytes satisfy `is_part`.
@@ -421,9 +378,7 @@ impl Parser<'_> {
         self.expect(b'(')?;
         while !self.accept(b')') {
             let digits = self.take_while(|b| b.is_ascii_digit());
-            let number = std::str::from_utf8(digits)
-                .ok()
-                .and_then(|d| d.parse().ok());
+            let number = std::str::from_utf8(digits).ok().and_then(|d| d.parse().ok());
             numbers.push(number.ok_or("shape holds something other than lengths")?);
             // Python 2 wrote long integers like this.
             self.accept(b'L');
@@ -515,10 +470,7 @@ mod tests {
             "{\"shape\":(2L,),\"descr\":\"|u1\",\"fortran_order\":True}",
             "  { 'fortran_order' : False , 'descr' : 'u1' , 'shape' : ( 2 ) } ",
         ] {
-            assert_eq!(
-                parse(&file(1, header, &[3, 4])).expect(header).data,
-                [3.0, 4.0]
-            );
+            assert_eq!(parse(&file(1, header, &[3, 4])).expect(header).data, [3.0, 4.0]);
         }
         let scalar = parse(&file(1, &dictionary("|u1", "False", "()"), &[7])).expect("valid");
         assert_eq!((scalar.shape, scalar.data), (vec![], vec![7.0]));
@@ -532,8 +484,7 @@ mod tests {
         let array = parse(&file(1, &dictionary("|u1", "True", "(2, 3)"), &bytes)).expect("valid");
         assert_eq!(array.data, [0.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
         let bytes: Vec<u8> = (0..24).collect();
-        let array =
-            parse(&file(1, &dictionary("|u1", "True", "(2, 3, 4)"), &bytes)).expect("valid");
+        let array = parse(&file(1, &dictionary("|u1", "True", "(2, 3, 4)"), &bytes)).expect("valid");
         for i in 0..2 {
             for j in 0..3 {
                 for k in 0..4 {
@@ -549,14 +500,8 @@ mod tests {
         refused(b"\x93NUMP", "shorter than any");
         refused(b"PK\x03\x04 zip archive", "\\x93NUMPY");
         refused(&file(4, "", &[]), "version 4.0");
-        refused(
-            &file(1, &dictionary("<f8", "False", "(1,)"), &[])[..40],
-            "within the header",
-        );
-        refused(
-            &file(1, &dictionary("<f8", "False", "(1,)"), &[])[..9],
-            "within the header",
-        );
+        refused(&file(1, &dictionary("<f8", "False", "(1,)"), &[])[..40], "within the header");
+        refused(&file(1, &dictionary("<f8", "False", "(1,)"), &[])[..9], "within the header");
         let mut long = MAGIC.to_vec();
         long.extend([2, 0, 255, 255, 255, 255]);
         refused(&long, "exceeds the limit");
@@ -584,10 +529,7 @@ mod tests {
             refused(&file(1, header, &[0; 8]), words);
         }
         let good = dictionary("<f8", "False", "(1,)");
-        refused(
-            &file(1, &format!("{good}x"), &[0; 8]),
-            "follows the dictionary",
-        );
+        refused(&file(1, &format!("{good}x"), &[0; 8]), "follows the dictionary");
         for descr in ["<f2", "<c16", "|O", "<U3", "<f", "", "|f8", "<M8[ns]"] {
             let bytes = file(1, &dictionary(descr, "False", "(1,)"), &[0; 16]);
             refused(&bytes, &format!("'{descr}'"));
@@ -615,13 +557,7 @@ mod tests {
         write(&path, &[500, 100], &data).expect("writable");
         let array = read(&path).expect("just written");
         assert_eq!(array.shape, [500, 100]);
-        assert!(
-            array
-                .data
-                .iter()
-                .zip(&data)
-                .all(|(a, b)| *a == f64::from(*b))
-        );
+        assert!(array.data.iter().zip(&data).all(|(a, b)| *a == f64::from(*b)));
         assert_eq!(array.data.len(), data.len());
     }
 

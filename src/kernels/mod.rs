@@ -93,11 +93,7 @@ pub(crate) fn real_argument<T: Real>(value: T) -> Arg<'static> {
 /// The check each launch makes of each buffer.
 pub(crate) fn long_enough(what: &'static str, needed: usize, found: usize) -> Result<()> {
     if found < needed {
-        return Err(Error::Shape {
-            what,
-            expected: needed,
-            found,
-        });
+        return Err(Error::Shape { what, expected: needed, found });
     }
     Ok(())
 }
@@ -134,14 +130,8 @@ mod tests {
     #[test]
     fn every_kernel_has_the_signature_it_is_declared_with() {
         let mut declared: BTreeMap<String, &Signature> = BTreeMap::new();
-        for signature in [
-            vector::SIGNATURES,
-            reduce::SIGNATURES,
-            product::SIGNATURES,
-            cg::SIGNATURES,
-            cgnr::SIGNATURES,
-        ]
-        .concat()
+        for signature in
+            [vector::SIGNATURES, reduce::SIGNATURES, product::SIGNATURES, cg::SIGNATURES, cgnr::SIGNATURES].concat()
         {
             assert!(declared.insert(signature.name.into(), signature).is_none(), "{} twice", signature.name);
         }

@@ -56,11 +56,7 @@ impl Tuning {
                 reason: format!("{size} is not a power of two from 1 to {largest} ({})", info.name),
             });
         }
-        Ok(Self {
-            work_group: size,
-            source: "user",
-            ..self.clone()
-        })
+        Ok(Self { work_group: size, source: "user", ..self.clone() })
     }
 }
 

@@ -3,6 +3,8 @@
 use super::kernels;
 
 kernels! { "vector":
+    /// `x = value`.
+    fill<T>(n: uint, span: uint, value: real, x: out_real[n]);
     /// `y = alpha x`.
     scale<T>(n: uint, span: uint, alpha: real, x: in_real[n], y: out_real[n]);
     /// `y = alpha x + beta y`.

@@ -89,25 +89,13 @@ impl<T: Element> Buffer<T> {
         let raw = unsafe { RawBuffer::create(context.raw(), CL_MEM_READ_WRITE, bytes, ptr::null_mut()) }
             .map_err(|e| api_error(&info.name, "clCreateBuffer", e))?;
         count_allocation();
-        Ok(Self {
-            raw,
-            len,
-            context: context.clone(),
-            element: PhantomData,
-        })
+        Ok(Self { raw, len, context: context.clone(), element: PhantomData })
     }
 
     /// Allocates and copies `data` to the device.
     pub(crate) fn from_slice(context: &Arc<Context>, data: &[T]) -> Result<Self> {
         let mut buffer = Self::new(context, data.len())?;
         context.write(&mut buffer, 0, data)?;
-        Ok(buffer)
-    }
-
-    /// Allocates and sets every element to `value`.
-    pub(crate) fn filled(context: &Arc<Context>, len: usize, value: T) -> Result<Self> {
-        let mut buffer = Self::new(context, len)?;
-        context.fill(&mut buffer, value)?;
         Ok(buffer)
     }
 

@@ -12,10 +12,11 @@ use opencl3::kernel::Kernel;
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, cl_mem};
 
+use super::api_error;
 use super::buffer::{Buffer, Element};
 use super::platform::{DeviceInfo, Found};
 use super::program::{Variant, source};
-use super::api_error;
+use super::quirks;
 use crate::error::{Error, Result, same_length};
 use crate::kernels::Signature;
 
@@ -90,6 +91,15 @@ impl Context {
         &self.context
     }
 
+    /// Work-items to launch where `wanted` were asked for and a chunk has `lanes` lanes: more on drivers that need it.
+    pub(crate) fn work_group(&self, wanted: usize, lanes: usize) -> usize {
+        if wanted > 1 && wanted < lanes && quirks::one_lane_per_item(&self.info.platform) {
+            log::debug!("{}: work-group of {wanted} raised to {lanes}, see ocl/quirks.rs", self.info.name);
+            return lanes;
+        }
+        wanted
+    }
+
     /// Seconds spent so far building programs for this device.
     pub(crate) fn build_seconds(&self) -> f64 {
         *lock(&self.build_seconds)
@@ -117,8 +127,7 @@ impl Context {
         let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), size_of_val(data)) };
         // SAFETY: the range was checked against the buffer, and the call blocks until `bytes` has been read.
         unsafe {
-            self.queue
-                .enqueue_write_buffer(buffer.raw_mut(), CL_BLOCKING, offset * size_of::<T>(), bytes, &[])
+            self.queue.enqueue_write_buffer(buffer.raw_mut(), CL_BLOCKING, offset * size_of::<T>(), bytes, &[])
         }
         .map_err(self.error("clEnqueueWriteBuffer"))?;
         Ok(())
@@ -134,11 +143,8 @@ impl Context {
         // SAFETY: any bytes are a valid value of every element type, and the slice covers exactly `data`.
         let bytes = unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), size) };
         // SAFETY: the range was checked against the buffer, and the call blocks until `bytes` is filled.
-        unsafe {
-            self.queue
-                .enqueue_read_buffer(buffer.raw(), CL_BLOCKING, offset * size_of::<T>(), bytes, &[])
-        }
-        .map_err(self.error("clEnqueueReadBuffer"))?;
+        unsafe { self.queue.enqueue_read_buffer(buffer.raw(), CL_BLOCKING, offset * size_of::<T>(), bytes, &[]) }
+            .map_err(self.error("clEnqueueReadBuffer"))?;
         Ok(())
     }
 
@@ -150,26 +156,8 @@ impl Context {
         }
         let bytes = source.len() * size_of::<T>();
         // SAFETY: both buffers hold at least `bytes` bytes and are distinct (one is borrowed mutably).
-        unsafe {
-            self.queue
-                .enqueue_copy_buffer(source.raw(), target.raw_mut(), 0, 0, bytes, &[])
-        }
-        .map_err(self.error("clEnqueueCopyBuffer"))?;
-        Ok(())
-    }
-
-    /// Sets every element of `buffer` to `value`.
-    pub(crate) fn fill<T: Element>(&self, buffer: &mut Buffer<T>, value: T) -> Result<()> {
-        let bytes = buffer.len() * size_of::<T>();
-        if bytes == 0 {
-            return Ok(());
-        }
-        // SAFETY: as in `write`.
-        let pattern =
-            unsafe { std::slice::from_raw_parts(ptr::from_ref(&value).cast::<u8>(), size_of::<T>()) };
-        // SAFETY: `bytes` is the buffer's length and a multiple of the pattern's, which the driver copies at once.
-        unsafe { self.queue.enqueue_fill_buffer(buffer.raw_mut(), pattern, 0, bytes, &[]) }
-            .map_err(self.error("clEnqueueFillBuffer"))?;
+        unsafe { self.queue.enqueue_copy_buffer(source.raw(), target.raw_mut(), 0, 0, bytes, &[]) }
+            .map_err(self.error("clEnqueueCopyBuffer"))?;
         Ok(())
     }
 
@@ -216,8 +204,7 @@ impl Context {
         // SAFETY: the sizes live across the call; every buffer argument is kept alive by the caller's borrow until
         // the launch is queued, and by the driver from then on (clReleaseMemObject defers to queued commands).
         unsafe {
-            self.queue
-                .enqueue_nd_range_kernel(built.get(), 1, ptr::null(), global.as_ptr(), local.as_ptr(), &[])
+            self.queue.enqueue_nd_range_kernel(built.get(), 1, ptr::null(), global.as_ptr(), local.as_ptr(), &[])
         }
         .map_err(self.error(format!("launch of {} with {} groups of {size}", kernel.name, launch.groups)))?;
         Ok(())
@@ -225,8 +212,8 @@ impl Context {
 
     fn create(&self, kernel: &'static Signature, variant: Variant) -> Result<Kernel> {
         let program = self.program(kernel.file, variant)?;
-        let made = Kernel::create(&program, kernel.name)
-            .map_err(self.error(format!("clCreateKernel {}", kernel.name)))?;
+        let made =
+            Kernel::create(&program, kernel.name).map_err(self.error(format!("clCreateKernel {}", kernel.name)))?;
         let count = made.num_args().map_err(self.error("clGetKernelInfo"))? as usize;
         same_length("arguments of a kernel (was a file in RESIDUUM_CL_DIR changed?)", kernel.args.len(), count)?;
         Ok(made)
@@ -240,8 +227,8 @@ impl Context {
         let start = Instant::now();
         let text = source(file)?;
         let options = variant.options();
-        let mut program = Program::create_from_source(&self.context, &text)
-            .map_err(self.error("clCreateProgramWithSource"))?;
+        let mut program =
+            Program::create_from_source(&self.context, &text).map_err(self.error("clCreateProgramWithSource"))?;
         let outcome = program.build(&[self.device.id()], &options);
         let log = program.get_build_log(self.device.id()).unwrap_or_default();
         let log = log.trim_end_matches(['\0', '\n', ' ']);

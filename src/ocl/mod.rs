@@ -25,10 +25,5 @@ use crate::error::Error;
 
 /// Turns a failed call into an error that names the call, the device and the code.
 fn api_error(device: &str, call: impl Into<String>, error: ClError) -> Error {
-    Error::Api {
-        device: device.into(),
-        call: call.into(),
-        name: error_text(error.0),
-        code: error.0,
-    }
+    Error::Api { device: device.into(), call: call.into(), name: error_text(error.0), code: error.0 }
 }

@@ -109,10 +109,7 @@ fn enumerate() -> (Vec<Found>, Option<String>) {
         }
         for (d, id) in ids.into_iter().enumerate() {
             match describe(id, &name, &version, (p, d)) {
-                Ok(info) => devices.push(Found {
-                    info,
-                    id: id as usize,
-                }),
+                Ok(info) => devices.push(Found { info, id: id as usize }),
                 Err(code) => log::warn!("device {p}:{d} of {name} left out: {}", error_text(code)),
             }
         }
@@ -132,7 +129,9 @@ fn reason(code: i32) -> String {
         -2000 => "no OpenCL library could be loaded (libOpenCL.so.1); install an OpenCL loader and a driver, \
                   on Debian: apt-get install ocl-icd-libopencl1 pocl-opencl-icd"
             .into(),
-        -1001 => "the OpenCL loader found no driver; install one, on Debian: apt-get install pocl-opencl-icd".into(),
+        -1001 => {
+            "the OpenCL loader found no driver; install one, on Debian: apt-get install pocl-opencl-icd".into()
+        }
         _ => format!("OpenCL could not list its platforms: {} ({code})", error_text(code)),
     }
 }

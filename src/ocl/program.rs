@@ -70,20 +70,15 @@ impl Variant {
 pub(crate) fn source(file: &str) -> Result<String> {
     let folder = std::env::var_os("RESIDUUM_CL_DIR").map(PathBuf::from);
     let mut text = String::new();
-    let needs = FILES
-        .iter()
-        .find(|f| f.0 == file)
-        .map_or(&[][..], |f| f.1);
+    let needs = FILES.iter().find(|f| f.0 == file).map_or(&[][..], |f| f.1);
     for name in needs.iter().chain([&file]) {
         let embedded = FILES.iter().find(|f| f.0 == *name).map_or("", |f| f.2);
         let body = match &folder {
             None => embedded.to_string(),
             Some(folder) => {
                 let path = folder.join(format!("{name}.cl"));
-                std::fs::read_to_string(&path).map_err(|e| Error::File {
-                    path,
-                    reason: format!("{e} (RESIDUUM_CL_DIR names this folder)"),
-                })?
+                std::fs::read_to_string(&path)
+                    .map_err(|e| Error::File { path, reason: format!("{e} (RESIDUUM_CL_DIR names this folder)") })?
             }
         };
         let _ = write!(text, "#line 1 \"cl/{name}.cl\"\n{body}\n");

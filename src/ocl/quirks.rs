@@ -13,3 +13,13 @@ pub(super) fn last_resort(platform: &str, device: &str) -> Option<&'static str> 
     }
     None
 }
+
+/// Whether a work-group of more than one item must have at least as many items as a reduction chunk has lanes.
+///
+/// PoCL 3.1 compiles kernels whose items hold several lanes in a loop, between barriers, into code whose loop over the
+/// work-items has no end: it crashes or gives wrong sums (seen at 2 to 512 items; Oclgrind finds no fault in the same
+/// kernels, and Intel's runtime and NVIDIA's driver run them). With one lane per item, or one item per group, PoCL is
+/// right. Groups are raised to that size; results do not depend on it.
+pub(super) fn one_lane_per_item(platform: &str) -> bool {
+    platform.contains("Portable Computing Language")
+}

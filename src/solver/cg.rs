@@ -28,9 +28,7 @@ use crate::matrix::Matrix;
 use crate::ocl::Sum;
 use crate::real::Real;
 use crate::reduction::Chunks;
-use crate::state::cg::{
-    CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, STATUS, STOP, TOLERANCE,
-};
+use crate::state::cg::{CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, STATUS, STOP, TOLERANCE};
 use crate::vector::Vector;
 
 /// Conjugate gradients for `A x = b` with a symmetric positive definite `A`.
@@ -82,7 +80,10 @@ impl<'a, T: Real> Cg<'a, T> {
     /// # Errors
     /// As [`Cg::solve`].
     pub fn solve_observed(
-        &mut self, b: &Vector<T>, x: &mut Vector<T>, observer: &mut Observer<'_>,
+        &mut self,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
     ) -> Result<Report> {
         same_length("right-hand side", self.matrix.rows(), b.len())?;
         same_length("start guess", self.matrix.cols(), x.len())?;
@@ -122,7 +123,12 @@ impl<'a, T: Real> Cg<'a, T> {
 /// A [`Cg`] on one of the back ends.
 trait Workspace<T: Real> {
     fn solve(
-        &mut self, device: &Device, stopping: &Stopping, limit: f64, b: &Memory<T>, x: &mut Memory<T>,
+        &mut self,
+        device: &Device,
+        stopping: &Stopping,
+        limit: f64,
+        b: &Memory<T>,
+        x: &mut Memory<T>,
         observer: &mut Observer<'_>,
     ) -> Result<(Outcome, Times)>;
 }
@@ -138,7 +144,9 @@ struct On<'a, B: Vocabulary, T: Real> {
 }
 
 fn boxed<'a, B: Vocabulary, T: Real>(
-    backend: &'a B, device: &'a Device, a: &'a AnyStored<T>,
+    backend: &'a B,
+    device: &'a Device,
+    a: &'a AnyStored<T>,
 ) -> Result<Box<dyn Workspace<T> + 'a>> {
     let a = backend.stored(a).ok_or_else(|| stray("the matrix", device))?;
     let vector = || backend.filled(a.rows, T::default());
@@ -160,7 +168,12 @@ fn boxed<'a, B: Vocabulary, T: Real>(
 
 impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
     fn solve(
-        &mut self, device: &Device, stopping: &Stopping, limit: f64, b: &Memory<T>, x: &mut Memory<T>,
+        &mut self,
+        device: &Device,
+        stopping: &Stopping,
+        limit: f64,
+        b: &Memory<T>,
+        x: &mut Memory<T>,
         observer: &mut Observer<'_>,
     ) -> Result<(Outcome, Times)> {
         let b = self.backend.buffer(b).ok_or_else(|| stray("the right-hand side", device))?;
@@ -248,4 +261,3 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
         self.device.build_seconds()
     }
 }
-

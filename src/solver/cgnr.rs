@@ -109,11 +109,7 @@ impl Correction {
 
     /// 0 no neighbour terms, 1 smoothness, 2 smoothness and total variation.
     fn edges(&self) -> u32 {
-        if self.variation > 0.0 {
-            2
-        } else {
-            u32::from(self.smooth > 0.0)
-        }
+        if self.variation > 0.0 { 2 } else { u32::from(self.smooth > 0.0) }
     }
 
     fn validate(&self, cols: usize) -> Result<()> {
@@ -228,7 +224,10 @@ impl<'a, T: Real> Cgnr<'a, T> {
     /// # Errors
     /// As [`Cgnr::solve`].
     pub fn solve_observed(
-        &mut self, b: &Vector<T>, x: &mut Vector<T>, observer: &mut Observer<'_>,
+        &mut self,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
     ) -> Result<Vec<Report>> {
         let columns = self.corrections.len();
         same_length("right-hand side", self.matrix.rows() * columns, b.len())?;
@@ -303,7 +302,12 @@ struct Limits {
 /// A [`Cgnr`] on one of the back ends.
 trait Workspace<T: Real> {
     fn solve(
-        &mut self, device: &Device, stopping: &Stopping, limits: Vec<Limits>, b: &Memory<T>, x: &mut Memory<T>,
+        &mut self,
+        device: &Device,
+        stopping: &Stopping,
+        limits: Vec<Limits>,
+        b: &Memory<T>,
+        x: &mut Memory<T>,
         observer: &mut Observer<'_>,
     ) -> Result<(Vec<Outcome>, Times)>;
 }
@@ -318,7 +322,11 @@ struct On<'a, B: Vocabulary, T: Real> {
 }
 
 fn boxed<'a, B: Vocabulary, T: Real>(
-    backend: &'a B, device: &'a Device, a: &'a AnyStored<T>, at: &'a AnyStored<T>, shape: CgnrShape,
+    backend: &'a B,
+    device: &'a Device,
+    a: &'a AnyStored<T>,
+    at: &'a AnyStored<T>,
+    shape: CgnrShape,
 ) -> Result<Box<dyn Workspace<T> + 'a>> {
     let a = backend.stored(a).ok_or_else(|| stray("the matrix", device))?;
     let at = backend.stored(at).ok_or_else(|| stray("the transposed matrix", device))?;
@@ -349,7 +357,12 @@ fn boxed<'a, B: Vocabulary, T: Real>(
 
 impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
     fn solve(
-        &mut self, device: &Device, stopping: &Stopping, limits: Vec<Limits>, b: &Memory<T>, x: &mut Memory<T>,
+        &mut self,
+        device: &Device,
+        stopping: &Stopping,
+        limits: Vec<Limits>,
+        b: &Memory<T>,
+        x: &mut Memory<T>,
         observer: &mut Observer<'_>,
     ) -> Result<(Vec<Outcome>, Times)> {
         let backend = self.backend;
@@ -418,9 +431,10 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
             on.backend.copy(even, odd)?;
         }
         // The start is a backward pass with alpha = 0: what it multiplies by 0 must be finite.
-        on.backend.fill(&mut state.d[0], T::default())?;
-        on.backend.fill(&mut state.q, T::default())?;
-        on.backend.fill(&mut state.s[1], T::default())?;
+        let (m, n) = (on.a.rows * on.shape.columns, on.a.cols * on.shape.columns);
+        on.backend.fill(self.run, n, T::default(), &mut state.d[0])?;
+        on.backend.fill(self.run, m, T::default(), &mut state.q)?;
+        on.backend.fill(self.run, n, T::default(), &mut state.s[1])?;
         on.backend.residual(self.run, on.a, on.shape.columns, odd, self.b, &mut state.r[1], &mut state.sums, 0)?;
         on.backend.cgnr_backward(self.run, on.shape, on.at, 1, state)?;
         self.turn = 0;
@@ -468,9 +482,8 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
         let columns = self.limits.len();
         let mut ring = vec![Sum::default(); 2 * HISTORY * columns];
         self.on.backend.read(&self.on.state.history, 0, &mut ring)?;
-        let value = |k: usize, which: usize| {
-            ring[((k % HISTORY) * columns + c) * 2 + which].value(self.run.accumulation)
-        };
+        let value =
+            |k: usize, which: usize| ring[((k % HISTORY) * columns + c) * 2 + which].value(self.run.accumulation);
         Ok((from..=to).map(|k| [value(k, 0), value(k, 1)]).collect())
     }
 
@@ -503,7 +516,11 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
 
 /// Copies column `c` of one interleaved buffer into another.
 fn exchange<B: Vocabulary, T: Real>(
-    backend: &B, columns: usize, c: usize, source: &B::Buffer<T>, target: &mut B::Buffer<T>,
+    backend: &B,
+    columns: usize,
+    c: usize,
+    source: &B::Buffer<T>,
+    target: &mut B::Buffer<T>,
 ) -> Result<()> {
     if columns == 1 {
         return backend.copy(source, target);

@@ -96,17 +96,18 @@ const LEAST_GAIN: f64 = 0.25;
 /// hand, which recomputes the true residual, and only a test passed by that ends the solve. So does every other end:
 /// the numbers reported are those of a fresh start with no iterations left.
 pub(super) fn run(
-    method: &mut impl Method, stopping: &Stopping, observer: &mut Observer<'_>,
+    method: &mut impl Method,
+    stopping: &Stopping,
+    observer: &mut Observer<'_>,
 ) -> Result<(Vec<Outcome>, Times)> {
-    let mut columns = vec![Column { last_excess: f64::INFINITY, best: f64::INFINITY, ..Column::default() }; method.columns()];
+    let mut columns =
+        vec![Column { last_excess: f64::INFINITY, best: f64::INFINITY, ..Column::default() }; method.columns()];
     let mut times = Times::default();
     let built = method.build_seconds();
     let begin = Instant::now();
     loop {
-        let budget: Vec<usize> = columns
-            .iter()
-            .map(|c| if c.stop.is_some() { 0 } else { stopping.max_iterations - c.base })
-            .collect();
+        let budget: Vec<usize> =
+            columns.iter().map(|c| if c.stop.is_some() { 0 } else { stopping.max_iterations - c.base }).collect();
         let clock = Instant::now();
         method.start(&budget)?;
         let statuses = method.status()?;
@@ -166,8 +167,8 @@ fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl Me
         if column.restarts == 1 {
             column.recurrence = column.verified[0];
         }
-        let worse = !column.verified[0].is_finite()
-            || (method.residual_decides() && column.verified[0] > column.best);
+        let worse =
+            !column.verified[0].is_finite() || (method.residual_decides() && column.verified[0] > column.best);
         if worse && column.best.is_finite() {
             method.restore(c)?;
             column.verified[0] = column.best;
@@ -197,7 +198,10 @@ fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl Me
 
 /// Iterates from a start until the device says that every column has stopped.
 fn iterate(
-    method: &mut impl Method, stopping: &Stopping, columns: &mut [Column], observer: &mut Observer<'_>,
+    method: &mut impl Method,
+    stopping: &Stopping,
+    columns: &mut [Column],
+    observer: &mut Observer<'_>,
 ) -> Result<()> {
     let mut queued = 0;
     let mut batch = stopping.check_every.min(8);

@@ -24,13 +24,7 @@ impl<T: Real> Csr<T> {
     /// # Errors
     /// [`Error::Shape`] when lengths disagree, [`Error::Structure`] when offsets fall, when columns of a row are
     /// out of range, unsorted or repeated. Values may be anything here; solvers check that they are finite.
-    pub fn new(
-        rows: usize,
-        cols: usize,
-        offsets: Vec<usize>,
-        indices: Vec<u32>,
-        values: Vec<T>,
-    ) -> Result<Self> {
+    pub fn new(rows: usize, cols: usize, offsets: Vec<usize>, indices: Vec<u32>, values: Vec<T>) -> Result<Self> {
         same_length("row offsets", rows + 1, offsets.len())?;
         same_length("values against column indices", indices.len(), values.len())?;
         if cols > u32::MAX as usize || rows > u32::MAX as usize {
@@ -40,18 +34,12 @@ impl<T: Real> Csr<T> {
             });
         }
         if offsets[0] != 0 {
-            return Err(Error::Structure {
-                what: format!("first offset is {}, not 0", offsets[0]),
-                row: 0,
-            });
+            return Err(Error::Structure { what: format!("first offset is {}, not 0", offsets[0]), row: 0 });
         }
         same_length("last row offset", indices.len(), offsets[rows])?;
         // Offsets first: slicing rows is safe only once they ascend.
         if let Some(row) = (0..rows).find(|&i| offsets[i] > offsets[i + 1]) {
-            return Err(Error::Structure {
-                what: "row offsets fall".into(),
-                row,
-            });
+            return Err(Error::Structure { what: "row offsets fall".into(), row });
         }
         let bad = (0..rows).into_par_iter().find_first(|&i| {
             let row = &indices[offsets[i]..offsets[i + 1]];
@@ -63,13 +51,7 @@ impl<T: Real> Csr<T> {
                 row,
             });
         }
-        Ok(Self {
-            rows,
-            cols,
-            offsets,
-            indices,
-            values,
-        })
+        Ok(Self { rows, cols, offsets, indices, values })
     }
 
     /// Builds a matrix row by row, as a sensor delivers it: `row(i)` yields the entries of row `i` in ascending
@@ -119,11 +101,7 @@ impl<T: Real> Csr<T> {
     ///
     /// # Errors
     /// [`Error::Structure`] for an entry outside the matrix.
-    pub fn from_triplets(
-        rows: usize,
-        cols: usize,
-        entries: &[(usize, usize, T)],
-    ) -> Result<Self> {
+    pub fn from_triplets(rows: usize, cols: usize, entries: &[(usize, usize, T)]) -> Result<Self> {
         let mut offsets = vec![0usize; rows + 1];
         for &(i, j, _) in entries {
             if i >= rows || j >= cols {
@@ -195,11 +173,7 @@ impl<T: Real> Csr<T> {
 
     /// Number of entries of the longest row.
     pub fn longest_row(&self) -> usize {
-        self.offsets
-            .windows(2)
-            .map(|w| w[1] - w[0])
-            .max()
-            .unwrap_or(0)
+        self.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0)
     }
 
     /// Index of the first value that is not finite.
@@ -214,11 +188,7 @@ impl<T: Real> Csr<T> {
             cols: self.cols,
             offsets: self.offsets.clone(),
             indices: self.indices.clone(),
-            values: self
-                .values
-                .par_iter()
-                .map(|v| U::from_f64(v.to_f64()))
-                .collect(),
+            values: self.values.par_iter().map(|v| U::from_f64(v.to_f64())).collect(),
         }
     }
 
@@ -267,28 +237,20 @@ impl<T: Real> Csr<T> {
             stretches.push((part, mine_indices, mine_values));
             (rest_indices, rest_values) = (more_indices, more_values);
         }
-        stretches
-            .into_par_iter()
-            .for_each(|(part, out_indices, out_values)| {
-                let (from, to) = (bound(part), bound(part + 1));
-                let base = offsets[from];
-                let mut next: Vec<usize> = offsets[from..to].iter().map(|o| o - base).collect();
-                for i in 0..self.rows {
-                    for k in within(i, from, to) {
-                        let slot = &mut next[self.indices[k] as usize - from];
-                        out_indices[*slot] = i as u32;
-                        out_values[*slot] = self.values[k];
-                        *slot += 1;
-                    }
+        stretches.into_par_iter().for_each(|(part, out_indices, out_values)| {
+            let (from, to) = (bound(part), bound(part + 1));
+            let base = offsets[from];
+            let mut next: Vec<usize> = offsets[from..to].iter().map(|o| o - base).collect();
+            for i in 0..self.rows {
+                for k in within(i, from, to) {
+                    let slot = &mut next[self.indices[k] as usize - from];
+                    out_indices[*slot] = i as u32;
+                    out_values[*slot] = self.values[k];
+                    *slot += 1;
                 }
-            });
-        Self {
-            rows: self.cols,
-            cols: self.rows,
-            offsets,
-            indices,
-            values,
-        }
+            }
+        });
+        Self { rows: self.cols, cols: self.rows, offsets, indices, values }
     }
 }
 
@@ -298,9 +260,7 @@ mod tests {
 
     #[test]
     fn arrays_that_contradict_each_other_are_refused() {
-        let new = |o: &[usize], i: &[u32]| {
-            Csr::new(2, 3, o.to_vec(), i.to_vec(), vec![1.0f64; i.len()])
-        };
+        let new = |o: &[usize], i: &[u32]| Csr::new(2, 3, o.to_vec(), i.to_vec(), vec![1.0f64; i.len()]);
         assert!(new(&[0, 2, 3], &[0, 2, 1]).is_ok());
         assert!(matches!(new(&[0, 3], &[0, 1, 2]), Err(Error::Shape { .. })));
         assert!(matches!(new(&[0, 2, 2], &[0, 1, 2]), Err(Error::Shape { .. })));

@@ -11,11 +11,8 @@ impl<T: Real> Csr<T> {
     /// [`Error::Structure`](crate::Error::Structure) when a dimension exceeds 32 bits.
     pub fn from_sprs(matrix: &sprs::CsMat<T>) -> Result<Self> {
         // `sprs` may hold a slice whose offsets start above 0, so offsets are taken relative to the first.
-        let (outer, inner) = if matrix.is_csr() {
-            (matrix.rows(), matrix.cols())
-        } else {
-            (matrix.cols(), matrix.rows())
-        };
+        let (outer, inner) =
+            if matrix.is_csr() { (matrix.rows(), matrix.cols()) } else { (matrix.cols(), matrix.rows()) };
         let offsets = matrix.indptr().into_raw_storage().to_vec();
         let first = offsets.first().copied().unwrap_or(0);
         let by_outer = Self::new(

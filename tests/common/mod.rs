@@ -32,14 +32,9 @@ pub(crate) fn devices() -> Vec<Device> {
     devices
 }
 
-/// Whether tests run in the simulator, where everything must be small.
-pub(crate) fn simulated() -> bool {
-    std::env::var("RESIDUUM_TEST_DEVICES").is_ok_and(|d| d.to_lowercase().contains("oclgrind"))
-}
-
 /// Work-group sizes to try on a device: its default and those that a user might ask for.
 pub(crate) fn work_groups(device: &Device) -> Vec<Device> {
-    let sizes: &[usize] = if simulated() { &[4, 32] } else { &[1, 32, 256, 1024] };
+    let sizes = [1, 32, 512, 1024];
     let mut all = vec![device.clone()];
     all.extend(sizes.iter().filter_map(|size| device.with_work_group(*size).ok()));
     all

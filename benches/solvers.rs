@@ -1,0 +1,155 @@
+//! Time per iteration of the solvers, with the bytes each must move and the share of the copy bandwidth reached.
+//!
+//! `cargo bench --bench solvers -- [--device WORDS] [--work-group N] [--quick]`: one JSON line per case. Every answer
+//! is verified (its true residual is recomputed) before its time is printed.
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used)]
+
+use std::time::Instant;
+
+use residuum::sparse::gallery;
+use residuum::{Cg, Cgnr, Correction, Csr, Device, Format, Matrix, Real, Report, Result, Stopping, Vector};
+use serde_json::json;
+
+fn main() -> std::process::ExitCode {
+    env_logger::init();
+    match run() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("solvers: {error}");
+            std::process::ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let args: Vec<String> = std::env::args().collect();
+    let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
+    let device = match value("--device") {
+        Some(words) => Device::select(&words)?,
+        None => Device::best()?,
+    };
+    let device = match value("--work-group").and_then(|v| v.parse().ok()) {
+        Some(size) => device.with_work_group(size)?,
+        None => device,
+    };
+    let quick = args.iter().any(|a| a == "--quick");
+    let only = value("--only").unwrap_or_default();
+    let copy = copy_bandwidth(&device)?;
+    println!("{}", json!({"device": device.info().name, "driver": device.info().driver, "copy_gbps": copy}));
+    if only.is_empty() || only == "cgnr" {
+        for columns in [1, 4] {
+            stock_koch(&device, columns, copy)?;
+        }
+    }
+    if only.is_empty() || only == "cg" {
+        let sides: &[usize] = if quick { &[1024] } else { &[64, 256, 512, 1024, 2048, 4096] };
+        for &side in sides {
+            for format in [Format::Csr, Format::EllpackR] {
+                poisson::<f64>(&device, side, format, copy)?;
+                if !quick {
+                    poisson::<f32>(&device, side, format, copy)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// GB/s of a copy between two large vectors, bytes read and written counted; the best of five.
+fn copy_bandwidth(device: &Device) -> Result<f64> {
+    let n = if device.info().kind == residuum::DeviceKind::Gpu { 1 << 28 } else { 1 << 24 };
+    let source = Vector::<f64>::filled(device, n, 1.0)?;
+    let mut target = Vector::<f64>::zeros(device, n)?;
+    target.copy_from(&source)?;
+    device.synchronize()?;
+    let mut best = f64::INFINITY;
+    for _ in 0..5 {
+        let clock = Instant::now();
+        for _ in 0..4 {
+            target.copy_from(&source)?;
+        }
+        device.synchronize()?;
+        best = best.min(clock.elapsed().as_secs_f64() / 4.0);
+    }
+    Ok(16.0 * n as f64 / best / 1e9)
+}
+
+/// Median and spread of the time per iteration over five solves, after one to warm up.
+fn measure(mut solve: impl FnMut() -> Result<Report>) -> Result<(f64, f64, Report)> {
+    let mut report = solve()?;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        report = solve()?;
+        times.push(report.times.solve / report.iterations.max(1) as f64 * 1e6);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok((times[2], times[4] - times[0], report))
+}
+
+fn poisson<T: Real>(device: &Device, side: usize, format: Format, copy: f64) -> Result<()> {
+    let a: Csr<T> = gallery::poisson_2d(side, 0.01)?;
+    let n = a.rows();
+    let matrix = Matrix::new(device, &a, format)?;
+    let mut random = gallery::Random::new(7);
+    let b: Vec<T> = (0..n).map(|_| T::from_f64(random.uniform())).collect();
+    let b = Vector::from_slice(device, &b)?;
+    let mut x = Vector::zeros(device, n)?;
+    let mut solver = Cg::new(&matrix, Stopping::after(if side >= 2048 { 100 } else { 300 }))?;
+    let (us, spread, report) = measure(|| {
+        x.fill(T::default())?;
+        solver.solve(&b, &mut x)
+    })?;
+    let size = T::PRECISION.bytes();
+    let bytes = (a.nnz() * (size + 4) + 4 * (n + 1) + 9 * n * size) as f64;
+    let gbps = bytes / us / 1e3;
+    println!(
+        "{}",
+        json!({
+            "method": "cg", "problem": format!("poisson {side}x{side}"), "n": n, "nnz": a.nnz(),
+            "precision": T::PRECISION.to_string(), "format": format.to_string(), "tuning": report.tuning,
+            "iterations": report.iterations, "us_per_iteration": us, "spread_us": spread, "bytes": bytes,
+            "gbps": gbps, "copy_share": gbps / copy, "launches_per_iteration": report.launches_per_iteration,
+            "relative_residual": report.relative_residual(), "stop": format!("{:?}", report.stop),
+        })
+    );
+    Ok(())
+}
+
+/// The system of stock-koch-2009: 81 545 x 3 072 with 854 129 entries, `x_i <= 0` as their F, 400 iterations.
+fn stock_koch(device: &Device, columns: usize, copy: f64) -> Result<()> {
+    let a: Csr<f32> = gallery::random(81_545, 3_072, 854_129, 2009)?;
+    let matrix = Matrix::with_transpose(device, &a, Format::Auto)?;
+    let mut random = gallery::Random::new(11);
+    let readings: Vec<Vec<f32>> =
+        (0..columns).map(|_| (0..a.rows()).map(|_| (random.uniform() - 0.8) as f32).collect()).collect();
+    let readings: Vec<&[f32]> = readings.iter().map(|r| &r[..]).collect();
+    let scale = matrix.frobenius_norm().powi(2) / a.cols() as f64;
+    let sign = Correction { upper: 0.0, bound_weight: scale, ..Correction::none() };
+    let mut solver = Cgnr::new(&matrix, &vec![sign; columns], Stopping::after(400))?;
+    let b = Vector::interleaved(device, &readings)?;
+    let mut x = Vector::zeros(device, a.cols() * columns)?;
+    let mut wall = f64::INFINITY;
+    let (us, spread, report) = measure(|| {
+        x.fill(0.0)?;
+        device.synchronize()?;
+        let clock = Instant::now();
+        let report = solver.solve(&b, &mut x)?.remove(0);
+        wall = wall.min(clock.elapsed().as_secs_f64());
+        Ok(report)
+    })?;
+    let (m, n) = (a.rows(), a.cols());
+    let bytes = (2 * a.nnz() * 8 + 4 * (m + n + 2) + 4 * columns * (4 * m + 9 * n)) as f64;
+    let gbps = bytes / us / 1e3;
+    println!(
+        "{}",
+        json!({
+            "method": "cgnr", "problem": "stock-koch-2009", "rows": m, "cols": n, "nnz": a.nnz(), "columns": columns,
+            "precision": "fp32", "format": report.format.to_string(), "why": matrix.why(), "tuning": report.tuning,
+            "iterations": report.iterations, "us_per_iteration": us, "spread_us": spread,
+            "milliseconds_of_400_iterations_best": wall * 1e3, "bytes": bytes, "gbps": gbps, "copy_share": gbps / copy,
+            "launches_per_iteration": report.launches_per_iteration,
+            "relative_residual": report.relative_residual(), "stop": format!("{:?}", report.stop),
+        })
+    );
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! Every kernel in Oclgrind, which reports races, accesses out of bounds and uninitialised memory: its log must be
+//! empty.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use common::{bits, noise};
+use residuum::sparse::gallery;
+use residuum::{Accumulation, Cg, Cgnr, Correction, Device, Format, Matrix, Precision, Real, Stopping, Vector};
+
+/// Oclgrind as an OpenCL driver, where it is installed.
+fn simulator() -> Option<PathBuf> {
+    ["/usr/lib/oclgrind", "/usr/lib/x86_64-linux-gnu/oclgrind", "/usr/local/lib"]
+        .iter()
+        .map(|folder| PathBuf::from(folder).join("liboclgrind-rt-icd.so"))
+        .find(|path| path.exists())
+}
+
+/// All operations on `device`: what they compute, as bits.
+fn battery<T: Real>(device: &Device) -> Vec<Vec<u64>> {
+    let mut found = Vec::new();
+    let n = 77;
+    let (a, b) = (noise::<T>(n, 1), noise::<T>(n, 2));
+    let x = Vector::from_slice(device, &a).unwrap();
+    let mut y = Vector::from_slice(device, &b).unwrap();
+    y.axpby(T::from_f64(0.5), &x, T::from_f64(2.0)).unwrap();
+    let mut z = Vector::zeros(device, n).unwrap();
+    z.scaled_from(T::from_f64(3.0), &y).unwrap();
+    z.product_of(&x, &y).unwrap();
+    z.clamp(T::from_f64(-0.5), T::from_f64(0.5)).unwrap();
+    found.push(bits(&z.to_vec().unwrap()));
+    found.push(bits(&[
+        x.sum().unwrap(),
+        x.product().unwrap(),
+        x.min().unwrap(),
+        x.max().unwrap(),
+        x.asum().unwrap(),
+        x.dot(&y).unwrap(),
+    ]));
+    let poisson = gallery::poisson_2d::<T>(7, 0.1).unwrap();
+    let wide = gallery::random::<T>(40, 30, 40 * 10, 3).unwrap();
+    let stopping = |iterations| Stopping { check_every: 2, ..Stopping::after(iterations) };
+    for format in [Format::Csr, Format::EllpackR] {
+        let matrix = Matrix::new(device, &poisson, format).unwrap();
+        let b = Vector::from_slice(device, &noise::<T>(49, 5)).unwrap();
+        let mut x = Vector::zeros(device, 49).unwrap();
+        let report = Cg::new(&matrix, stopping(3)).unwrap().solve(&b, &mut x).unwrap();
+        found.push(bits(&x.to_vec().unwrap()));
+        found.push(bits(&report.history));
+        let matrix = Matrix::with_transpose(device, &wide, format).unwrap();
+        let mut y = Vector::zeros(device, 40).unwrap();
+        matrix.multiply(&Vector::from_slice(device, &noise::<T>(30, 6)).unwrap(), &mut y).unwrap();
+        found.push(bits(&y.to_vec().unwrap()));
+        let all = Correction {
+            tikhonov: 0.1,
+            smooth: 0.1,
+            variation: 0.2,
+            epsilon: 0.1,
+            lower: -0.1,
+            upper: 0.2,
+            bound_weight: 1.0,
+            width: 6,
+        };
+        for corrections in [vec![Correction::none()], vec![all.clone(); 2], vec![all.clone(); 4]] {
+            let columns: Vec<Vec<T>> = (0..corrections.len()).map(|c| noise(40, 10 + c as u64)).collect();
+            let columns: Vec<&[T]> = columns.iter().map(|c| &c[..]).collect();
+            let b = Vector::interleaved(device, &columns).unwrap();
+            let mut x = Vector::zeros(device, 30 * corrections.len()).unwrap();
+            let reports = Cgnr::new(&matrix, &corrections, stopping(2)).unwrap().solve(&b, &mut x).unwrap();
+            found.push(bits(&x.to_vec().unwrap()));
+            found.push(bits(&reports[0].gradient_history));
+        }
+    }
+    found
+}
+
+/// The battery on every device at two work-group sizes, against the host. In the simulator, what matters is its log.
+#[test]
+fn every_kernel_in_small() {
+    let simulated = std::env::var_os("RESIDUUM_SIMULATED").is_some();
+    for device in common::devices() {
+        if simulated && device.backend_name() == "opencl" {
+            assert_eq!(device.info().platform, "Oclgrind");
+        }
+        for size in [8, 64] {
+            let device = device.with_work_group(size).unwrap();
+            let single = battery::<f32>(&device);
+            assert_eq!(single, battery::<f32>(&common::reference::<f32>(&device)), "{}", device.info().name);
+            let pairs = device.with_accumulation(Accumulation::Pair).unwrap();
+            assert_eq!(battery::<f32>(&pairs), battery::<f32>(&common::reference::<f32>(&pairs)));
+            if device.require(Precision::Double).is_ok() {
+                assert_eq!(battery::<f64>(&device), battery::<f64>(&common::reference::<f64>(&device)));
+            }
+        }
+    }
+}
+
+#[test]
+fn oclgrind_finds_nothing() {
+    let Some(icd) = simulator() else {
+        assert!(
+            std::env::var_os("REQUIRE_OCLGRIND").is_none(),
+            "REQUIRE_OCLGRIND is set, but Oclgrind is not there"
+        );
+        println!("skipped: Oclgrind is not installed");
+        return;
+    };
+    // Races and uninitialised memory in runs of their own: reports of one kind can hide the other.
+    for check in ["OCLGRIND_DATA_RACES", "OCLGRIND_UNINITIALIZED"] {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "every_kernel_in_small", "--test-threads=1", "--nocapture"])
+            .env(check, "1")
+            .env("OCLGRIND_LOG", log.path())
+            .env("OCL_ICD_VENDORS", &icd)
+            .env("RESIDUUM_SIMULATED", "1")
+            .env("RESIDUUM_TEST_DEVICES", "oclgrind")
+            .env("REQUIRE_DEVICES", "1")
+            .output()
+            .unwrap();
+        let words = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{check}: {words}\n{}", String::from_utf8_lossy(&output.stderr));
+        let found = std::fs::read_to_string(log.path()).unwrap();
+        assert!(found.is_empty(), "{check}: {}", &found[..found.len().min(3000)]);
+    }
+}
