@@ -167,9 +167,9 @@ impl Accumulator<f32> for Pair {
     fn add(self, other: Self) -> Self {
         let mut sum = two_sum(self.high, other.high);
         let tail = two_sum(self.low, other.low);
-        sum.low = sum.low + tail.high;
+        sum.low += tail.high;
         sum = quick_two_sum(sum.high, sum.low);
-        sum.low = sum.low + tail.low;
+        sum.low += tail.low;
         quick_two_sum(sum.high, sum.low)
     }
     #[inline]
@@ -179,7 +179,7 @@ impl Accumulator<f32> for Pair {
     #[inline]
     fn mul(self, other: Self) -> Self {
         let mut product = Self::product(self.high, other.high);
-        product.low = product.low + (self.high * other.low + self.low * other.high);
+        product.low += self.high * other.low + self.low * other.high;
         quick_two_sum(product.high, product.low)
     }
     /// A reciprocal by Newton's iteration from a linear seed, then two corrections: no native division, whose
@@ -219,7 +219,7 @@ impl Accumulator<f32> for Pair {
         let mut inverse = 1.18_f32 - 0.2_f32 * value.high;
         for _ in 0..6 {
             let square = inverse * inverse;
-            inverse = inverse * (1.5 - (0.5 * value.high) * square);
+            inverse *= 1.5 - (0.5 * value.high) * square;
         }
         let mut root = Self::from_real(value.high * inverse);
         for _ in 0..2 {

@@ -104,6 +104,7 @@ fn host_info() -> DeviceInfo {
         largest_allocation: 0,
         local_memory: 0,
         max_work_group: 1024,
+        single_items: None,
         last_resort: None,
     }
 }

@@ -479,7 +479,7 @@ fn cgnr_forward<T: Real, A: Accumulator<T>>(
                 if i + width < n {
                     sum = sum.add(weights.edge(here, d[at + width * columns], mine));
                 }
-                if i % width > 0 {
+                if !i.is_multiple_of(width) {
                     sum = sum.add(weights.edge(here, d[at - columns], phi_at(at - columns)));
                 }
                 if i >= width {

@@ -27,7 +27,7 @@ impl OpenCl {
         Variant {
             precision: T::PRECISION,
             accumulation: run.accumulation,
-            work_group: self.context.work_group(work_group, lanes) as u32,
+            work_group: self.context.synchronised(work_group) as u32,
             lanes: lanes as u32,
             format: 0,
             row_lanes: 1,
@@ -66,7 +66,9 @@ impl OpenCl {
     fn elements<T: Real>(&self, run: Run<'_>, n: usize) -> (Launch, u32) {
         let chunks = Chunks::of(n);
         let (groups, per_group) = self.share(run, chunks);
-        let variant = self.variant::<T>(run, run.tuning.work_group, 1);
+        // No barriers: any size will do, on any driver.
+        let work_group = run.tuning.work_group as u32;
+        let variant = Variant { work_group, ..self.variant::<T>(run, run.tuning.work_group, 1) };
         (Launch { groups, variant }, (per_group * chunks.chunk) as u32)
     }
 }

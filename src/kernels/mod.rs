@@ -41,6 +41,7 @@ macro_rules! kernels {
         }
 
         $($(#[$doc])*
+        #[allow(clippy::extra_unused_type_parameters)] // a kernel without numbers still has a precision
         pub(crate) fn $name<$t: $crate::real::Real>(
             context: &$crate::ocl::Context,
             launch: $crate::ocl::Launch,

@@ -12,11 +12,17 @@ pub struct Tuning {
     pub groups_per_unit: usize,
     /// Where the values come from: `default` or `user`.
     pub source: &'static str,
+    /// Why kernels with barriers run with one item per group instead, on a driver that needs it.
+    pub single_items: Option<&'static str>,
 }
 
 impl std::fmt::Display for Tuning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "work-group {} ({})", self.work_group, self.source)
+        write!(f, "work-group {} ({}", self.work_group, self.source)?;
+        match self.single_items {
+            Some(why) if self.work_group > 1 => write!(f, "; 1 in kernels with barriers: {why})"),
+            _ => f.write_str(")"),
+        }
     }
 }
 
@@ -33,6 +39,7 @@ impl Tuning {
             work_group: largest_power_of_two(work_group.min(info.max_work_group)),
             groups_per_unit,
             source: "default",
+            single_items: info.single_items,
         }
     }
 

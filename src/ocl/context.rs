@@ -16,7 +16,6 @@ use super::api_error;
 use super::buffer::{Buffer, Element};
 use super::platform::{DeviceInfo, Found};
 use super::program::{Variant, source};
-use super::quirks;
 use crate::error::{Error, Result, same_length};
 use crate::kernels::Signature;
 
@@ -91,13 +90,9 @@ impl Context {
         &self.context
     }
 
-    /// Work-items to launch where `wanted` were asked for and a chunk has `lanes` lanes: more on drivers that need it.
-    pub(crate) fn work_group(&self, wanted: usize, lanes: usize) -> usize {
-        if wanted > 1 && wanted < lanes && quirks::one_lane_per_item(&self.info.platform) {
-            log::debug!("{}: work-group of {wanted} raised to {lanes}, see ocl/quirks.rs", self.info.name);
-            return lanes;
-        }
-        wanted
+    /// Work-items of a group in a kernel that synchronises them, where `wanted` were asked for.
+    pub(crate) fn synchronised(&self, wanted: usize) -> usize {
+        if self.info.single_items.is_some() { 1 } else { wanted }
     }
 
     /// Seconds spent so far building programs for this device.

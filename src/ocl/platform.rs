@@ -65,6 +65,8 @@ pub struct DeviceInfo {
     pub local_memory: u64,
     /// Largest work-group.
     pub max_work_group: usize,
+    /// Why kernels with barriers run with one work-item per group whatever size is asked for, if they do.
+    pub single_items: Option<&'static str>,
     /// Why the device is used only when it is named, if so.
     pub last_resort: Option<&'static str>,
 }
@@ -144,6 +146,7 @@ fn describe(id: cl_device_id, platform: &str, version: &str, index: (usize, usiz
         let name = text(device.name())?;
         Ok(DeviceInfo {
             last_resort: quirks::last_resort(platform, &name),
+            single_items: quirks::single_items(platform),
             vendor: text(device.vendor())?,
             platform: platform.trim().into(),
             platform_version: version.trim().into(),

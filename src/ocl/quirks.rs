@@ -14,12 +14,12 @@ pub(super) fn last_resort(platform: &str, device: &str) -> Option<&'static str> 
     None
 }
 
-/// Whether a work-group of more than one item must have at least as many items as a reduction chunk has lanes.
+/// Why kernels that synchronise their work-items run with one item per group on a platform, if they do.
 ///
-/// PoCL 3.1 compiles kernels whose items hold several lanes in a loop, between barriers, into code whose loop over the
-/// work-items has no end: it crashes or gives wrong sums (seen at 2 to 512 items; Oclgrind finds no fault in the same
-/// kernels, and Intel's runtime and NVIDIA's driver run them). With one lane per item, or one item per group, PoCL is
-/// right. Groups are raised to that size; results do not depend on it.
-pub(super) fn one_lane_per_item(platform: &str) -> bool {
-    platform.contains("Portable Computing Language")
+/// PoCL 3.1 compiles such kernels wrongly where a barrier stands near a loop, a branch or a private array: the loop over
+/// the work-items loses its end, or values that live across the barrier are lost (crashes and wrong sums, seen at 2 to
+/// 1024 items; Oclgrind finds no fault in the same kernels, and NVIDIA's driver and Intel's runtime run them at every
+/// size). With one item there is no barrier, and on a CPU that is the fastest size anyway. Results do not depend on it.
+pub(super) fn single_items(platform: &str) -> Option<&'static str> {
+    platform.contains("Portable Computing Language").then_some("PoCL miscompiles barriers")
 }

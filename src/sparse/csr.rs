@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn transposing_twice_gives_the_matrix_back() {
         let a = Csr::from_rows(37, 11, |i, row| {
-            row.extend((0..11u32).filter(|j| (i + *j as usize) % 3 == 0).map(|j| (j, i as f32 + 0.5)));
+            row.extend((0..11u32).filter(|j| (i + *j as usize).is_multiple_of(3)).map(|j| (j, i as f32 + 0.5)));
         })
         .expect("valid rows");
         let t = a.transpose();
