@@ -143,16 +143,18 @@ impl Grid {
     }
 
     fn validate(&self) -> Result<()> {
-        not_positive("pixel", self.pixel)?;
         if self.side == 0 || self.side > 1 << 15 {
             return Err(Error::Option {
                 name: "size",
                 reason: format!("{} is not between 1 and 32768", self.side),
             });
         }
-        Ok(())
+        not_positive("pixel", self.pixel)
     }
 }
+
+/// Shares of a pixel below this come from rounding of a ray that runs through pixel centres.
+const ROUNDING: f64 = 1e-12;
 
 /// The entries of one ray, unsorted: `(pixel, weight)`.
 fn trace<T: Real>(from: [f64; 2], way: [f64; 2], grid: Grid, entries: &mut Vec<(u32, T)>) {
@@ -169,7 +171,7 @@ fn trace<T: Real>(from: [f64; 2], way: [f64; 2], grid: Grid, entries: &mut Vec<(
         let low = place.floor();
         let part = place - low;
         for (at, share) in [(low, 1.0 - part), (low + 1.0, part)] {
-            if at >= 0.0 && at < grid.side as f64 && share > 0.0 {
+            if at >= 0.0 && at < grid.side as f64 && share > ROUNDING {
                 let (i, j) = if steep { (step, at as usize) } else { (at as usize, step) };
                 entries.push(((i * grid.side + j) as u32, T::from_f64(weight * share)));
             }
