@@ -16,8 +16,13 @@ root() {
 # A package manager may be busy with something else (unattended upgrades): wait for it rather than fail.
 install() {
     command -v apt-get >/dev/null || failed "no OpenCL platform and no apt-get: install an OpenCL driver, such as PoCL"
-    root apt-get -o DPkg::Lock::Timeout=300 update -qq
-    root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@"
+    local log
+    log=$(mktemp)
+    root apt-get -o DPkg::Lock::Timeout=300 update -qq >"$log" 2>&1 &&
+        root env DEBIAN_FRONTEND=noninteractive \
+            apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" >>"$log" 2>&1 ||
+        { cat "$log"; failed "could not install: $*"; }
+    rm -f "$log"
 }
 
 say "build"
