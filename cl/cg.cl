@@ -66,15 +66,7 @@ void cg_product(uint n, uint chunk, uint stride, __global const uint* restrict r
     vector.u = p;
     const size_t first = group * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
-    if (ROW_LANES > 1) {
-        for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
-            const size_t i = base + get_local_id(0) / ROW_LANES;
-            acc_t sum[1];
-            row_sum(sum, &matrix, &vector, i, i < last, scratch);
-            if (i < last && get_local_id(0) % ROW_LANES == 0) q[i] = acc_to_real(sum[0]);
-        }
-        barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-    }
+    if (ROW_LANES > 1) chunk_product(q, 0, &matrix, &vector, first, last, scratch);
     // With one lane a row, the item that sums a row also holds its lane of the dot products: all stays in registers.
     acc_t pq[ITEM_LANES], qq[ITEM_LANES];
     for (uint j = 0; j < ITEM_LANES; ++j) pq[j] = qq[j] = acc_real(0);

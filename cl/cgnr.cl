@@ -171,14 +171,7 @@ void forward_rows(const shape_t shape, uint group, const matrix_t* matrix, const
 {
     const size_t first = group * (size_t)shape.row_chunk;
     const size_t last = min(first + shape.row_chunk, (size_t)shape.rows);
-    for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
-        const size_t i = base + get_local_id(0) / ROW_LANES;
-        acc_t sum[COLUMNS];
-        row_sum(sum, matrix, direction, i, i < last, scratch);
-        if (i < last && get_local_id(0) % ROW_LANES == 0)
-            for (uint c = 0; c < COLUMNS; ++c) q[i * COLUMNS + c] = acc_to_real(sum[c]);
-    }
-    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+    chunk_product(q, 0, matrix, direction, first, last, scratch);
     store_square(q, first, last, 0, sums + qq_run(shape, 0) + group, scratch);
     if (COLUMNS > 1) store_square(q, first, last, 1, sums + qq_run(shape, 1) + group, scratch);
     if (COLUMNS > 2) store_square(q, first, last, 2, sums + qq_run(shape, 2) + group, scratch);
@@ -265,22 +258,6 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
         if (COLUMNS > 2) forward_pixels(shape, pixels, 2, &direction, x, phi, d_new, control, sums, scratch);
         if (COLUMNS > 3) forward_pixels(shape, pixels, 3, &direction, x, phi, d_new, control, sums, scratch);
     }
-}
-
-// s_new = A'r_new for the pixels of one chunk.
-void backward_product(const shape_t shape, uint group, const matrix_t* transposed, const vector_t* residual,
-                      __global real_t* s_new, __local acc_t* scratch)
-{
-    const size_t first = group * (size_t)shape.col_chunk;
-    const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
-    for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
-        const size_t i = base + get_local_id(0) / ROW_LANES;
-        acc_t sum[COLUMNS];
-        row_sum(sum, transposed, residual, i, i < last, scratch);
-        if (i < last && get_local_id(0) % ROW_LANES == 0)
-            for (uint c = 0; c < COLUMNS; ++c) s_new[i * COLUMNS + c] = acc_to_real(sum[c]);
-    }
-    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 }
 
 // x_new = x + alpha d, phi of it, s_new less F(x_new, x_new) for the pixels of one chunk and column c, with its sums.
@@ -429,7 +406,9 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
     if (get_group_id(0) < shape.col_groups) {
         const matrix_t transposed = {rows, indices, values, shape.stride};
         const uint group = get_group_id(0);
-        backward_product(shape, group, &transposed, &residual, s_new, scratch);
+        const size_t first = group * (size_t)shape.col_chunk;
+        const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
+        chunk_product(s_new, 0, &transposed, &residual, first, last, scratch);
         backward_pixels(shape, group, 0, &image, stopped[0], d, s, x_new, s_new, phi, control, sums, scratch);
         if (COLUMNS > 1)
             backward_pixels(shape, group, 1, &image, stopped[1 % COLUMNS], d, s, x_new, s_new, phi, control, sums, scratch);

@@ -13,17 +13,11 @@ void multiply(uint n, uint chunk, uint stride, __global const uint* restrict row
     vector.u = x;
     const size_t first = get_group_id(0) * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
-    for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
-        const size_t i = base + get_local_id(0) / ROW_LANES;
-        acc_t sum[COLUMNS];
-        row_sum(sum, &matrix, &vector, i, i < last, scratch);
-        if (i < last && get_local_id(0) % ROW_LANES == 0)
-            for (uint c = 0; c < COLUMNS; ++c) y[i * COLUMNS + c] = acc_to_real(sum[c]);
-    }
+    chunk_product(y, 0, &matrix, &vector, first, last, scratch);
 }
 
 // r = b - A x for COLUMNS vectors, with the chunk sums of r.r: sums[place + c * groups + g].
-// Bytes: those of multiply and b once. The difference is formed in the wide sum and rounded once.
+// Bytes: those of multiply and b once.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 void residual(uint n, uint chunk, uint stride, uint place, __global const uint* restrict rows,
               __global const uint* restrict indices, __global const real_t* restrict values,
@@ -36,17 +30,7 @@ void residual(uint n, uint chunk, uint stride, uint place, __global const uint* 
     vector.u = x;
     const size_t first = get_group_id(0) * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
-    for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
-        const size_t i = base + get_local_id(0) / ROW_LANES;
-        acc_t sum[COLUMNS];
-        row_sum(sum, &matrix, &vector, i, i < last, scratch);
-        if (i < last && get_local_id(0) % ROW_LANES == 0)
-            for (uint c = 0; c < COLUMNS; ++c) {
-                const size_t at = i * COLUMNS + c;
-                r[at] = acc_to_real(acc_sub(acc_real(b[at]), sum[c]));
-            }
-    }
-    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+    chunk_product(r, b, &matrix, &vector, first, last, scratch);
     __global acc_t* mine = sums + place + get_group_id(0);
     store_square(r, first, last, 0, mine, scratch);
     if (COLUMNS > 1) store_square(r, first, last, 1, mine + get_num_groups(0), scratch);

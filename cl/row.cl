@@ -93,6 +93,24 @@ void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
     }
 }
 
+// Rows first .. last of the product with a group's items: y = A x, or y = b - A x where there is a b (the difference is
+// formed in the wide sum and rounded once). Every item sees the rows when it returns.
+void chunk_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+                   size_t first, size_t last, __local acc_t* scratch)
+{
+    for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
+        const size_t i = base + get_local_id(0) / ROW_LANES;
+        acc_t sum[COLUMNS];
+        row_sum(sum, matrix, vector, i, i < last, scratch);
+        if (i < last && get_local_id(0) % ROW_LANES == 0)
+            for (uint c = 0; c < COLUMNS; ++c) {
+                const size_t at = i * COLUMNS + c;
+                y[at] = acc_to_real(b ? acc_sub(acc_real(b[at]), sum[c]) : sum[c]);
+            }
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+}
+
 // Columns are taken one by one in straight lines, not in a loop, wherever a barrier is involved: PoCL 3.1 gives wrong
 // values to what lives across a barrier in such a loop, at work-groups of 512 and more.
 

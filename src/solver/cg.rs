@@ -97,26 +97,7 @@ impl<'a, T: Real> Cg<'a, T> {
         let limit = (self.stopping.rtol * norm_b).max(self.stopping.atol);
         let (outcome, times) =
             self.workspace.solve(device, &self.stopping, limit, b.memory(), x.memory_mut(), observer)?;
-        Ok(Report {
-            method: "cg",
-            stop: outcome.stop,
-            iterations: outcome.iterations,
-            residual: outcome.residual,
-            true_residual: outcome.true_residual,
-            rhs_norm: norm_b,
-            gradient: None,
-            history: outcome.history.iter().map(|h| h[0].sqrt()).collect(),
-            gradient_history: Vec::new(),
-            restarts: outcome.restarts,
-            launches_per_iteration: if device.backend_name() == "opencl" { 2 } else { 0 },
-            times,
-            device: device.info().name.clone(),
-            backend: device.backend_name(),
-            precision: T::PRECISION,
-            accumulation: device.accumulation(T::PRECISION),
-            format: self.matrix.format(),
-            tuning: device.tuning().to_string(),
-        })
+        Ok(Report::new("cg", self.matrix, &outcome, norm_b, times))
     }
 }
 

@@ -257,24 +257,9 @@ impl<'a, T: Real> Cgnr<'a, T> {
             .into_iter()
             .zip(norms)
             .map(|(outcome, rhs_norm)| Report {
-                method: "cgnr",
-                stop: outcome.stop,
-                iterations: outcome.iterations,
-                residual: outcome.residual,
-                true_residual: outcome.true_residual,
-                rhs_norm,
                 gradient: Some(outcome.gradient),
-                history: outcome.history.iter().map(|h| h[0].sqrt()).collect(),
                 gradient_history: outcome.history.iter().map(|h| h[1].sqrt()).collect(),
-                restarts: outcome.restarts,
-                launches_per_iteration: if device.backend_name() == "opencl" { 2 } else { 0 },
-                times,
-                device: device.info().name.clone(),
-                backend: device.backend_name(),
-                precision: T::PRECISION,
-                accumulation: device.accumulation(T::PRECISION),
-                format: self.matrix.format(),
-                tuning: device.tuning().to_string(),
+                ..Report::new("cgnr", self.matrix, &outcome, rhs_norm, times)
             })
             .collect())
     }

@@ -2,8 +2,10 @@
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
+use super::driver::Outcome;
 use crate::accumulator::Accumulation;
-use crate::real::Precision;
+use crate::matrix::Matrix;
+use crate::real::{Precision, Real};
 use crate::sparse::Format;
 
 /// Why a solve stopped.
@@ -102,6 +104,37 @@ pub struct Report {
 }
 
 impl Report {
+    /// What the driver found of one right-hand side, without the gradient of least squares.
+    pub(super) fn new<T: Real>(
+        method: &'static str,
+        matrix: &Matrix<T>,
+        outcome: &Outcome,
+        rhs_norm: f64,
+        times: Times,
+    ) -> Self {
+        let device = matrix.device();
+        Self {
+            method,
+            stop: outcome.stop,
+            iterations: outcome.iterations,
+            residual: outcome.residual,
+            true_residual: outcome.true_residual,
+            rhs_norm,
+            gradient: None,
+            history: outcome.history.iter().map(|h| h[0].sqrt()).collect(),
+            gradient_history: Vec::new(),
+            restarts: outcome.restarts,
+            launches_per_iteration: if device.backend_name() == "opencl" { 2 } else { 0 },
+            times,
+            device: device.info().name.clone(),
+            backend: device.backend_name(),
+            precision: T::PRECISION,
+            accumulation: device.accumulation(T::PRECISION),
+            format: matrix.format(),
+            tuning: device.tuning().to_string(),
+        }
+    }
+
     /// Whether the answer meets a tolerance that was asked for.
     pub fn converged(&self) -> bool {
         matches!(self.stop, Stop::Converged | Stop::LeastSquares)

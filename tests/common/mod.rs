@@ -32,10 +32,13 @@ pub(crate) fn devices() -> Vec<Device> {
     devices
 }
 
-/// Work-group sizes to try on a device: its default and those that a user might ask for.
+/// Work-group sizes to try on a device: its default and those that a user might ask for, or only those that
+/// `RESIDUUM_TEST_WORK_GROUPS` lists (where a driver takes seconds to build a program, sizes can be shared out).
 pub(crate) fn work_groups(device: &Device) -> Vec<Device> {
-    let sizes = [1, 32, 512, 1024];
-    let mut all = vec![device.clone()];
+    let (mut all, sizes) = match std::env::var("RESIDUUM_TEST_WORK_GROUPS") {
+        Ok(list) => (Vec::new(), list.split(',').map(|n| n.trim().parse().expect("a size")).collect()),
+        Err(_) => (vec![device.clone()], vec![1, 32, 512, 1024]),
+    };
     all.extend(sizes.iter().filter_map(|size| device.with_work_group(*size).ok()));
     all
 }
