@@ -66,8 +66,8 @@ void cg_product(uint n, uint chunk, uint stride, __global const uint* restrict r
     vector.u = p;
     const size_t first = group * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
-    if (ROW_LANES > 1) chunk_product(q, 0, &matrix, &vector, first, last, scratch);
-    // With one lane a row, the item that sums a row also holds its lane of the dot products: all stays in registers.
+    if (ROWS_APART) chunk_product(q, 0, &matrix, &vector, first, last, scratch);
+    // Where the item that adds a row also holds its lane of the dot products, all stays in registers.
     acc_t pq[ITEM_LANES], qq[ITEM_LANES];
     for (uint j = 0; j < ITEM_LANES; ++j) pq[j] = qq[j] = acc_real(0);
     for (size_t block = first; block < last; block += LANES)
@@ -76,11 +76,11 @@ void cg_product(uint n, uint chunk, uint stride, __global const uint* restrict r
             const size_t i = block + l;
             if (l >= LANES || i >= last) continue;
             acc_t sum[1] = {acc_real(0)};
-            if (ROW_LANES == 1) {
-                row_add(sum, &matrix, &vector, i, 0);
+            if (!ROWS_APART) {
+                row_add(sum, &matrix, &vector, i, 0, 1);
                 q[i] = acc_to_real(sum[0]);
             }
-            const real_t value = ROW_LANES == 1 ? acc_to_real(sum[0]) : q[i];
+            const real_t value = ROWS_APART ? q[i] : acc_to_real(sum[0]);
             pq[j] = acc_add(pq[j], acc_product(p[i], value));
             qq[j] = acc_add(qq[j], acc_product(value, value));
         }

@@ -134,11 +134,10 @@ void scratch_step(__local acc_t* run, uint place, uint width)
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Folds the sums of `width` neighbouring places of `scratch` by halving, s[l] += s[l + width / 2], for each run of
-// `width` places; `place` is the item's place within its run. Widths are constants where this is called.
-void scratch_fold(__local acc_t* scratch, uint place, uint width)
+// Folds the `width` sums of `run` by halving, s[l] += s[l + width / 2]; `place` is the item's place in the run. Widths
+// are constants where this is called.
+void scratch_fold(__local acc_t* run, uint place, uint width)
 {
-    __local acc_t* run = scratch + (get_local_id(0) - place);
     if (width > 1) scratch_step(run, place, width);
     if (width > 8) scratch_step(run, place, width / 8);
     if (width > 64) scratch_step(run, place, width / 64);

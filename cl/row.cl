@@ -1,15 +1,41 @@
-// Products with matrices stored by rows. Joined between common.cl and the files whose kernels multiply.
+// Products with stored matrices, row by row. Joined between common.cl and the files whose kernels multiply.
 //
 // Required macros:
-//   FORMAT     0 CSR: rows = offsets (n + 1); 1 ELLPACK-R: rows = lengths (n), entry k of row i at k * stride + i
+//   FORMAT     how the matrix is stored, one of the names below; src/sparse/layout builds the arrays
+//   WIDE       1: row offsets take two words each
+//   BLOCK      rows and columns of a block of BLOCKS
 //   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
 //   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
 //   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read
+//
+// Entries add in ascending column order, so all formats with one lane a row agree bit for bit. Places without an entry
+// hold NaN, which no matrix holds, and are left out.
 
-#define CSR 0
-#define ROWS_AT_ONCE (WG > ROW_LANES ? WG / ROW_LANES : 1)
-#define ITEM_ROW_LANES (ROW_LANES > WG ? ROW_LANES / WG : 1)
-#define SHARED_ROWS (ROW_LANES > 1 ? WG > 1 : 0) // items of a group share a row
+#define CSR 0          // rows: offsets (n + 1)
+#define ELLPACK_R 1    // rows: lengths (n); entry k of row i at k * stride + i
+#define ELLPACK 2      // rows: the longest length; entries as in ELLPACK_R, padded
+#define SLICED 3       // rows: where slices of SLICE rows start, in units of SLICE; padded slice by slice
+#define SORTED 4       // SLICED with rows in the order that follows the slice starts, which keeps long rows together
+#define DIAGONALS 5    // rows: their number, columns of A, their offsets; values of diagonal d at d * stride + i
+#define BLOCKS 6       // rows: offsets of block rows; stride: columns of A
+#define DENSE 7        // rows: columns of A; value of column k at k * stride + i
+#define HYBRID 8       // rows: width of the ELLPACK part, length of the tail, rows of the tail; tail behind that part
+#define COORDINATES 9  // rows: rows of a chunk, where the row of each entry starts, offsets of chunks, row of each entry
+#define ADAPTIVE 10    // rows: where the offsets start, two lists of longer rows (see adaptive_product); stride: chunk
+#define SLICE 32
+#define SHORT_ROW 16   // longest row of ADAPTIVE that one lane adds, and longest that MIDDLE_LANES add
+#define MIDDLE_ROW 1024
+#define MIDDLE_LANES 32
+#define LONG_LANES 1024
+
+#define PACKED (FORMAT == ELLPACK || FORMAT == SLICED || FORMAT == SORTED || FORMAT == HYBRID) // padding ends a row
+#define PADDED (PACKED || FORMAT == DENSE)
+// Neighbouring items take neighbouring rows rather than neighbouring entries of a row.
+#define BY_COLUMNS (FORMAT == DENSE || FORMAT == ELLPACK_R || FORMAT == ELLPACK)
+// The item that holds a row's lane of a reduction is not the one that adds the row.
+#define ROWS_APART (ROW_LANES > 1 || FORMAT == SORTED || FORMAT == ADAPTIVE)
+#define MOST_ROW_LANES (FORMAT == ADAPTIVE ? LONG_LANES : ROW_LANES)
+#define ITEM_ROW_LANES (MOST_ROW_LANES > WG ? MOST_ROW_LANES / WG : 1)
 
 typedef struct {
     __global const uint* rows;
@@ -30,83 +56,238 @@ real_t vector_at(const vector_t* vector, size_t i, uint c)
     return GATHER == 1 ? vector->u[at] : vector->u[at] + vector->scale[c] * vector->v[at];
 }
 
-// Adds entries first, first + ROW_LANES, ... of row i. Four at a time, so that their loads are under way together;
-// they are added one after another all the same.
-void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first)
+// Offset i of those that start at word `base` of the row pointers.
+size_t offset_at(const matrix_t* matrix, size_t base, size_t i)
 {
-    const size_t start = FORMAT == CSR ? matrix->rows[i] : i;
-    const uint length = FORMAT == CSR ? matrix->rows[i + 1] - matrix->rows[i] : matrix->rows[i];
-    const size_t step = FORMAT == CSR ? 1 : matrix->stride;
+    return WIDE ? ((__global const ulong*)(matrix->rows + base))[i] : matrix->rows[base + i];
+}
+
+// Four products of a row, loaded together and added one after another; padding is left out.
+void add_four(acc_t* sum, const real_t* value, const index_t* column, const vector_t* vector, int padded)
+{
+    for (uint c = 0; c < COLUMNS; ++c) {
+        const real_t x[4] = {vector_at(vector, column[0], c), vector_at(vector, column[1], c),
+                             vector_at(vector, column[2], c), vector_at(vector, column[3], c)};
+        if (!padded || !isnan(value[0])) sum[c] = acc_add(sum[c], acc_product(value[0], x[0]));
+        if (!padded || !isnan(value[1])) sum[c] = acc_add(sum[c], acc_product(value[1], x[1]));
+        if (!padded || !isnan(value[2])) sum[c] = acc_add(sum[c], acc_product(value[2], x[2]));
+        if (!padded || !isnan(value[3])) sum[c] = acc_add(sum[c], acc_product(value[3], x[3]));
+    }
+}
+
+void add_one(acc_t* sum, real_t value, index_t column, const vector_t* vector, int padded)
+{
+    if (padded && isnan(value)) return;
+    for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
+}
+
+// Adds entries first, first + lanes, ... of a row whose entry k lies at start + k * step.
+void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t start, size_t step, uint length,
+          uint first, uint lanes)
+{
     __global const uint* indices = matrix->indices + start;
     __global const real_t* values = matrix->values + start;
     uint k = first;
-    for (; k + 3 * ROW_LANES < length; k += 4 * ROW_LANES) {
-        const size_t at[4] = {k * step, (k + ROW_LANES) * step, (k + 2 * ROW_LANES) * step, (k + 3 * ROW_LANES) * step};
-        const index_t column[4] = {indices[at[0]], indices[at[1]], indices[at[2]], indices[at[3]]};
+    for (; k + 3 * lanes < length; k += 4 * lanes) {
+        const size_t at[4] = {k * step, (k + lanes) * step, (k + 2 * lanes) * step, (k + 3 * lanes) * step};
         const real_t value[4] = {values[at[0]], values[at[1]], values[at[2]], values[at[3]]};
-        for (uint c = 0; c < COLUMNS; ++c) {
-            const real_t x[4] = {vector_at(vector, column[0], c), vector_at(vector, column[1], c),
-                                 vector_at(vector, column[2], c), vector_at(vector, column[3], c)};
-            sum[c] = acc_add(sum[c], acc_product(value[0], x[0]));
-            sum[c] = acc_add(sum[c], acc_product(value[1], x[1]));
-            sum[c] = acc_add(sum[c], acc_product(value[2], x[2]));
-            sum[c] = acc_add(sum[c], acc_product(value[3], x[3]));
+        if (FORMAT == DENSE) {
+            const index_t column[4] = {k, k + lanes, k + 2 * lanes, k + 3 * lanes};
+            add_four(sum, value, column, vector, 1);
+        } else {
+            const index_t column[4] = {indices[at[0]], indices[at[1]], indices[at[2]], indices[at[3]]};
+            if (PACKED && isnan(value[0])) return;
+            add_four(sum, value, column, vector, PADDED);
         }
     }
-    for (; k < length; k += ROW_LANES) {
-        const index_t column = indices[k * step];
-        const real_t value = values[k * step];
-        for (uint c = 0; c < COLUMNS; ++c)
-            sum[c] = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
+    for (; k < length; k += lanes)
+        add_one(sum, values[k * step], FORMAT == DENSE ? k : indices[k * step], vector, PADDED);
+}
+
+// Row i by diagonals. Columns out of range hold padding and read x[0].
+void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+{
+    const uint count = matrix->rows[0];
+    const uint cols = matrix->rows[1];
+    __global const uint* offsets = matrix->rows + 2;
+    __global const real_t* values = matrix->values + i;
+    const size_t stride = matrix->stride;
+    uint d = 0;
+    for (; d + 3 < count; d += 4) {
+        const real_t value[4] = {values[d * stride], values[(d + 1) * stride], values[(d + 2) * stride],
+                                 values[(d + 3) * stride]};
+        index_t column[4] = {(uint)i + offsets[d], (uint)i + offsets[d + 1], (uint)i + offsets[d + 2],
+                             (uint)i + offsets[d + 3]};
+        for (uint j = 0; j < 4; ++j) column[j] = column[j] < cols ? column[j] : 0;
+        add_four(sum, value, column, vector, 1);
+    }
+    for (; d < count; ++d) add_one(sum, values[d * stride], (uint)i + offsets[d], vector, 1);
+}
+
+// Row i of the dense blocks of its block row.
+void walk_blocks(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+{
+    const size_t last = matrix->rows[i / BLOCK + 1];
+    for (size_t b = matrix->rows[i / BLOCK]; b < last; ++b) {
+        __global const real_t* values = matrix->values + (b * BLOCK + i % BLOCK) * BLOCK;
+        const index_t left = matrix->indices[b] * BLOCK;
+        real_t value[BLOCK];
+        for (uint k = 0; k < BLOCK; ++k) value[k] = values[k];
+        for (uint c = 0; c < COLUMNS; ++c) {
+            real_t x[BLOCK];
+            for (uint k = 0; k < BLOCK; ++k) x[k] = vector_at(vector, left + k < matrix->stride ? left + k : 0, c);
+            for (uint k = 0; k < BLOCK; ++k)
+                if (!isnan(value[k])) sum[c] = acc_add(sum[c], acc_product(value[k], x[k]));
+        }
     }
 }
 
-// One column of row_sum: the lanes that share a row, folded. Valid for the item whose row lane is 0.
-acc_t row_fold(acc_t held, uint place, __local acc_t* scratch)
+// The first of entries low .. high, sorted by row, that is not above row i.
+size_t find_row(__global const uint* entry_row, size_t low, size_t high, size_t i)
 {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    scratch[get_local_id(0)] = held;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    scratch_fold(scratch, place, ROW_LANES < WG ? ROW_LANES : WG);
-    return scratch[get_local_id(0)];
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (entry_row[middle] < i) low = middle + 1;
+        else high = middle;
+    }
+    return low;
 }
 
-// Row i of the product, for the item whose row lane is 0; the group works on ROWS_AT_ONCE rows. Items past the last
-// row pass valid = 0 and take part in the barriers only. `scratch` has WG places.
-void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, int valid, __local acc_t* scratch)
+void walk_coordinates(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
-    const uint place = get_local_id(0) % ROW_LANES;
+    __global const uint* entry_row = matrix->rows + matrix->rows[1];
+    const size_t chunk = i / matrix->rows[0];
+    const size_t last = offset_at(matrix, 2, chunk + 1);
+    for (size_t e = find_row(entry_row, offset_at(matrix, 2, chunk), last, i); e < last && entry_row[e] == i; ++e)
+        add_one(sum, matrix->values[e], matrix->indices[e], vector, 0);
+}
+
+// The padded part of row i, and where that is full its share of the tail.
+void walk_hybrid(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+{
+    const uint width = matrix->rows[0];
+    const uint tail = matrix->rows[1];
+    const size_t stride = matrix->stride;
+    walk(sum, matrix, vector, i, stride, width, 0, 1);
+    if (tail == 0 || (width > 0 && isnan(matrix->values[(width - 1) * stride + i]))) return;
+    __global const uint* entry_row = matrix->rows + 2;
+    for (size_t e = find_row(entry_row, 0, tail, i); e < tail && entry_row[e] == i; ++e)
+        add_one(sum, matrix->values[width * stride + e], matrix->indices[width * stride + e], vector, 0);
+}
+
+// Adds what of row i belongs to lane `first` of `lanes`; in SLICED and SORTED i is the row's place.
+void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
+{
+    __global const uint* rows = matrix->rows;
+    if (FORMAT == CSR || FORMAT == ADAPTIVE) {
+        const size_t base = FORMAT == ADAPTIVE ? rows[0] : 0;
+        const size_t start = offset_at(matrix, base, i);
+        walk(sum, matrix, vector, start, 1, offset_at(matrix, base, i + 1) - start, first, lanes);
+    }
+    if (FORMAT == ELLPACK_R) walk(sum, matrix, vector, i, matrix->stride, rows[i], first, lanes);
+    if (FORMAT == ELLPACK || FORMAT == DENSE) walk(sum, matrix, vector, i, matrix->stride, rows[0], first, lanes);
+    if (FORMAT == SLICED || FORMAT == SORTED) {
+        const size_t start = rows[i / SLICE];
+        walk(sum, matrix, vector, start * SLICE + i % SLICE, SLICE, rows[i / SLICE + 1] - start, first, lanes);
+    }
+    if (FORMAT == DIAGONALS) walk_diagonals(sum, matrix, vector, i);
+    if (FORMAT == BLOCKS) walk_blocks(sum, matrix, vector, i);
+    if (FORMAT == HYBRID) walk_hybrid(sum, matrix, vector, i);
+    if (FORMAT == COORDINATES) walk_coordinates(sum, matrix, vector, i);
+}
+
+// One column of row_sum: the lanes that share a row, folded for all of them; `run` is the row's stretch of scratch.
+acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+    run[place] = held;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scratch_fold(run, place, width);
+    return run[0];
+}
+
+// Row i of the product, `lanes` lanes to a row, for an item that plays lane `place` (and place + WG, ...) in row
+// `slot` of those the group works on. Items without a row pass valid = 0 and take part in the barriers only.
+void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, int valid, uint slot, uint place,
+             uint lanes, __local acc_t* scratch)
+{
+    const uint held = lanes > WG ? lanes / WG : 1;
     acc_t lane[ITEM_ROW_LANES][COLUMNS];
-    for (uint j = 0; j < ITEM_ROW_LANES; ++j) {
+    for (uint j = 0; j < held; ++j) {
         for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_real(0);
-        if (valid) row_add(lane[j], matrix, vector, i, place + j * WG);
+        if (valid) row_add(lane[j], matrix, vector, i, place + j * WG, lanes);
     }
-    for (uint half_held = ITEM_ROW_LANES / 2; half_held > 0; half_held /= 2)
+    for (uint half_held = held / 2; half_held > 0; half_held /= 2)
         for (uint j = 0; j < half_held; ++j)
             for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_add(lane[j][c], lane[j + half_held][c]);
     for (uint c = 0; c < COLUMNS; ++c) sum[c] = lane[0][c];
-    if (SHARED_ROWS) {
-        sum[0] = row_fold(sum[0], place, scratch);
-        if (COLUMNS > 1) sum[1 % COLUMNS] = row_fold(sum[1 % COLUMNS], place, scratch);
-        if (COLUMNS > 2) sum[2 % COLUMNS] = row_fold(sum[2 % COLUMNS], place, scratch);
-        if (COLUMNS > 3) sum[3 % COLUMNS] = row_fold(sum[3 % COLUMNS], place, scratch);
+    if (WG > 1 && lanes > 1) {
+        const uint width = lanes < WG ? lanes : WG;
+        __local acc_t* run = scratch + slot * width;
+        sum[0] = row_fold(sum[0], place, width, run);
+        if (COLUMNS > 1) sum[1 % COLUMNS] = row_fold(sum[1 % COLUMNS], place, width, run);
+        if (COLUMNS > 2) sum[2 % COLUMNS] = row_fold(sum[2 % COLUMNS], place, width, run);
+        if (COLUMNS > 3) sum[3 % COLUMNS] = row_fold(sum[3 % COLUMNS], place, width, run);
     }
 }
 
-// Rows first .. last of the product with a group's items: y = A x, or y = b - A x where there is a b (the difference is
-// formed in the wide sum and rounded once). Every item sees the rows when it returns.
+// y = A x, or y = b - A x where there is a b (the difference is formed in the wide sum and rounded once), for row i.
+void store_row(__global real_t* y, __global const real_t* b, const acc_t* sum, size_t i)
+{
+    for (uint c = 0; c < COLUMNS; ++c) {
+        const size_t at = i * COLUMNS + c;
+        y[at] = acc_to_real(b ? acc_sub(acc_real(b[at]), sum[c]) : sum[c]);
+    }
+}
+
+// Rows first .. last, `lanes` lanes to each; `list`, where there is one, names the rows.
+void product_rows(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+                  size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
+{
+    const uint at_once = WG > lanes ? WG / lanes : 1;
+    const uint item = get_local_id(0);
+    const uint slot = BY_COLUMNS ? item % at_once : item / lanes;
+    const uint place = BY_COLUMNS ? item / at_once : item % lanes;
+    for (size_t base = first; base < last; base += at_once) {
+        const size_t at = base + slot;
+        const int valid = at < last;
+        const size_t named = valid && list ? list[at] : at;
+        acc_t sum[COLUMNS];
+        row_sum(sum, matrix, vector, FORMAT == SORTED ? at : named, valid, slot, place, lanes, scratch);
+        if (valid && place == 0) store_row(y, b, sum, named);
+    }
+}
+
+// Rows of up to SHORT_ROW entries by one lane each, up to MIDDLE_ROW by MIDDLE_LANES, longer ones by LONG_LANES. Two
+// lists name the longer ones: rows[1] + chunk is where those of a chunk start in the first, rows[2] + chunk in the
+// second, as words of `rows`.
+void adaptive_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+                      size_t first, size_t last, __local acc_t* scratch)
+{
+    __global const uint* rows = matrix->rows;
+    for (size_t i = first + get_local_id(0); i < last; i += WG) {
+        const size_t length = offset_at(matrix, rows[0], i + 1) - offset_at(matrix, rows[0], i);
+        if (length > SHORT_ROW) continue;
+        acc_t sum[COLUMNS];
+        for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(0);
+        row_add(sum, matrix, vector, i, 0, 1);
+        store_row(y, b, sum, i);
+    }
+    __global const uint* middle = rows + rows[1] + first / matrix->stride;
+    __global const uint* longest = rows + rows[2] + first / matrix->stride;
+    product_rows(y, b, matrix, vector, middle[0], middle[1], MIDDLE_LANES, rows, scratch);
+    product_rows(y, b, matrix, vector, longest[0], longest[1], LONG_LANES, rows, scratch);
+}
+
+// Rows first .. last, one chunk, of the product. Every item sees them when it returns.
 void chunk_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
                    size_t first, size_t last, __local acc_t* scratch)
 {
-    for (size_t base = first; base < last; base += ROWS_AT_ONCE) {
-        const size_t i = base + get_local_id(0) / ROW_LANES;
-        acc_t sum[COLUMNS];
-        row_sum(sum, matrix, vector, i, i < last, scratch);
-        if (i < last && get_local_id(0) % ROW_LANES == 0)
-            for (uint c = 0; c < COLUMNS; ++c) {
-                const size_t at = i * COLUMNS + c;
-                y[at] = acc_to_real(b ? acc_sub(acc_real(b[at]), sum[c]) : sum[c]);
-            }
+    if (FORMAT == ADAPTIVE)
+        adaptive_product(y, b, matrix, vector, first, last, scratch);
+    else {
+        const size_t order = (matrix->stride + SLICE - 1) / SLICE + 1;
+        product_rows(y, b, matrix, vector, first, last, ROW_LANES, FORMAT == SORTED ? matrix->rows + order : 0, scratch);
     }
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 }

@@ -321,15 +321,22 @@ impl Device {
                 );
             }
         }
+        self.check_total(held, plan)
+    }
+
+    /// The part of [`Device::check_memory`] that needs sums only.
+    pub(crate) fn check_total(&self, held: u64, plan: &[(&str, u64)]) -> Result<()> {
+        let info = self.info();
         let total = held + plan.iter().map(|p| p.1).sum::<u64>();
         if info.memory != 0 && total > info.memory {
             let parts: Vec<String> = plan.iter().map(|(what, bytes)| format!("{what} {bytes}")).collect();
-            return fail(
-                format!("the problem ({})", parts.join(", ")),
-                total,
-                info.memory,
-                "that is all its memory: use fewer rows or angles, a smaller image, or another device",
-            );
+            return Err(Error::Memory {
+                device: info.name.clone(),
+                what: format!("the problem ({})", parts.join(", ")),
+                needed: total,
+                available: info.memory,
+                help: "that is all its memory: use fewer rows or angles, a smaller image, or another device",
+            });
         }
         Ok(())
     }

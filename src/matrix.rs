@@ -6,7 +6,7 @@ use crate::backend::{AnyStored, Run, Stored, Vocabulary, on_backend, stray};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::real::Real;
-use crate::sparse::{Csr, Format, Rows};
+use crate::sparse::{Csr, Format, Layout, Offsets};
 use crate::vector::{Vector, of, of_mut};
 
 /// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy.
@@ -24,8 +24,29 @@ pub struct Matrix<T: Real> {
     transposed: Option<AnyStored<T>>,
 }
 
-fn store<B: Vocabulary, T: Real>(backend: &B, rows: Rows<T>) -> Result<AnyStored<T>> {
-    Ok(B::any(Stored::new(backend, rows)?))
+/// How a matrix is to be stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Storage {
+    /// The format; [`Format::Auto`] looks at the matrix.
+    pub format: Format,
+    /// What products with the transposed matrix are made from.
+    pub transposed: Transposed,
+    /// Width of row offsets, in the formats that have them.
+    pub offsets: Offsets,
+}
+
+/// What products `A'x` are made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transposed {
+    /// There are none.
+    #[default]
+    None,
+    /// A second copy of the matrix, by columns: twice the memory, the speed of `A x`.
+    Copy,
+}
+
+fn store<B: Vocabulary, T: Real>(backend: &B, layout: Layout<T>) -> Result<AnyStored<T>> {
+    Ok(B::any(Stored::new(backend, layout)?))
 }
 
 /// `sqrt` of the sum of squares, the same for any number of threads.
@@ -43,7 +64,7 @@ impl<T: Real> Matrix<T> {
     /// not reach, [`Error::Unsupported`] for `f64` on a device without it, [`Error::Memory`] before anything is
     /// sent when the arrays do not fit.
     pub fn new(device: &Device, a: &Csr<T>, format: Format) -> Result<Self> {
-        Self::build(device, a, format, false)
+        Self::stored(device, a, Storage { format, ..Storage::default() })
     }
 
     /// As [`Matrix::new`], with an explicit transposed copy for products `A'x`: needed by [`Cgnr`](crate::Cgnr).
@@ -51,22 +72,31 @@ impl<T: Real> Matrix<T> {
     /// # Errors
     /// As [`Matrix::new`].
     pub fn with_transpose(device: &Device, a: &Csr<T>, format: Format) -> Result<Self> {
-        Self::build(device, a, format, true)
+        Self::stored(device, a, Storage { format, transposed: Transposed::Copy, ..Storage::default() })
     }
 
-    fn build(device: &Device, a: &Csr<T>, format: Format, transpose: bool) -> Result<Self> {
+    /// Stores `a` on the device as `storage` says.
+    ///
+    /// # Errors
+    /// As [`Matrix::new`]; [`Error::Option`] for a parameter of a format that is out of range.
+    pub fn stored(device: &Device, a: &Csr<T>, storage: Storage) -> Result<Self> {
         device.require(T::PRECISION)?;
         if let Some(index) = a.first_not_finite() {
             return Err(Error::NotFinite { what: "the matrix".into(), index });
         }
-        let forward = Rows::new(a, format)?;
-        let backward = if transpose { Some(Rows::new(&a.transpose(), format)?) } else { None };
+        let fits = |bytes: u64| device.check_total(0, &[("matrix", bytes)]);
+        let layout = |a: &Csr<T>| Layout::new(a, storage.format, storage.offsets, fits);
+        let forward = layout(a)?;
+        let backward = match storage.transposed {
+            Transposed::None => None,
+            Transposed::Copy => Some(layout(&a.transpose())?),
+        };
         let plan: Vec<(&str, u64)> =
             forward.plan().into_iter().chain(backward.iter().flat_map(|b| b.plan())).collect();
         device.check_memory(0, &plan)?;
         let mut why = forward.why.clone();
         if let Some(backward) = &backward {
-            why = format!("{why}; transposed: {}", backward.why);
+            why = format!("{why}; transposed {}: {}", backward.format, backward.why);
         }
         log::info!("matrix {} x {}, {} entries, {}: {why}", a.rows(), a.cols(), a.nnz(), forward.format);
         Ok(Self {

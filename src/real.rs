@@ -32,6 +32,8 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// Neither NaN nor infinite.
     fn is_finite(self) -> bool;
+    /// Not a number.
+    fn is_nan(self) -> bool;
     /// Magnitude.
     fn abs(self) -> Self;
 }
@@ -116,6 +118,10 @@ macro_rules! real {
             #[inline]
             fn is_finite(self) -> bool {
                 <$type>::is_finite(self)
+            }
+            #[inline]
+            fn is_nan(self) -> bool {
+                <$type>::is_nan(self)
             }
             #[inline]
             fn abs(self) -> Self {

@@ -5,7 +5,7 @@ mod common;
 
 use common::{bits, each_case, noise, reference};
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Format, Matrix, Real, Vector};
+use residuum::{Csr, Device, Format, Matrix, Offsets, Real, Storage, Transposed, Vector};
 
 /// Lengths around lanes, chunks and levels of the reduction tree.
 fn lengths() -> Vec<usize> {
@@ -125,13 +125,27 @@ fn matrices<T: Real>() -> Vec<(&'static str, Csr<T>)> {
     ]
 }
 
+/// Every format with its parameters, and those with offsets once more with 64-bit ones.
+fn storages<T: Real>(a: &Csr<T>) -> Vec<Storage> {
+    let chunk = 32; // the least rows of a reduction chunk: a window that every matrix has
+    let pinned =
+        (2..=8).map(|block| Format::Bsr { block }).chain([1, 8, chunk].map(|sigma| Format::Sell { sigma }));
+    let formats: Vec<Format> = Format::ALL.into_iter().chain(pinned).chain([Format::Auto]).collect();
+    let plain = formats.iter().map(|format| Storage { format: *format, ..Storage::default() });
+    let wide = [Format::Coo, Format::Csr, Format::CsrScalar, Format::CsrAdaptive];
+    let wide = wide.map(|format| Storage { format, offsets: Offsets::Wide, ..Storage::default() });
+    let stored = |s: &Storage| s.format != Format::Dense || a.rows() * a.cols() < 1_000_000;
+    plain.chain(wide).filter(stored).map(|s| Storage { transposed: Transposed::Copy, ..s }).collect()
+}
+
 fn products<T: Real>(device: &Device) {
     for (name, a) in matrices::<T>() {
         let (x, z) = (noise::<T>(a.cols(), 6), noise::<T>(a.rows(), 7));
         let mut sequential = Vec::new();
-        for format in [Format::Csr, Format::CsrScalar, Format::EllpackR] {
+        for storage in storages(&a) {
+            let format = storage.format;
             let compute = |device: &Device| -> [Vec<u64>; 2] {
-                let matrix = Matrix::with_transpose(device, &a, format).unwrap();
+                let matrix = Matrix::stored(device, &a, storage).unwrap();
                 let (x, z) = (Vector::from_slice(device, &x).unwrap(), Vector::from_slice(device, &z).unwrap());
                 let mut y = Vector::filled(device, a.rows(), T::from_f64(f64::NAN)).unwrap();
                 let mut w = Vector::filled(device, a.cols(), T::from_f64(f64::NAN)).unwrap();
@@ -141,17 +155,19 @@ fn products<T: Real>(device: &Device) {
             };
             let wanted = compute(&reference::<T>(device));
             assert_eq!(compute(device), wanted, "{name} {format} {} {}", device.info().name, device.tuning());
-            if format != Format::Csr {
-                sequential.push(wanted);
+            if format.sequential() {
+                sequential.push((storage, wanted));
             }
         }
-        assert_eq!(sequential[0], sequential[1], "{name}: the sequential formats must agree");
+        for (storage, bits) in &sequential {
+            assert!(*bits == sequential[0].1, "{name}: the sequential formats must agree, {storage:?} does not");
+        }
         // The reference itself, against a plain double sum.
         let tolerance = if T::EPSILON > 1e-10 { 1e-5 } else { 1e-13 };
         for i in 0..a.rows() {
             let (columns, values) = a.row(i);
             let terms = || columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize].to_f64());
-            let found = f64::from_bits(sequential[0][0][i]);
+            let found = f64::from_bits(sequential[0].1[0][i]);
             let scale: f64 = terms().map(f64::abs).sum();
             assert!((found - terms().sum::<f64>()).abs() <= tolerance * scale, "{name} row {i}");
         }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::host_rows::row_sums;
 use super::{AnyStored, CgState, CgnrShape, CgnrState, Memory, Reduction, Run, Stored, Vocabulary};
 use crate::accumulator::{Accumulation, Accumulator};
 use crate::error::{Result, same_length};
@@ -70,57 +71,11 @@ fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
     fold_sums(&sums, A::default(), A::add)
 }
 
-/// Row `i` of a product with `columns` interleaved vectors; `gather(at)` is element `at` of the vectors.
-fn row_sums<T: Real, A: Accumulator<T>, const LANES: usize>(
-    a: &Stored<Host, T>,
-    i: usize,
-    columns: usize,
-    gather: &impl Fn(usize) -> T,
-) -> [A; MOST_COLUMNS] {
-    let (start, step, length) = if a.order.layout == 0 {
-        let start = a.pointers[i] as usize;
-        (start, 1, a.pointers[i + 1] as usize - start)
-    } else {
-        (i, a.stride, a.pointers[i] as usize)
-    };
-    let mut result = [A::default(); MOST_COLUMNS];
-    for c in 0..columns {
-        let mut lanes = [A::default(); LANES];
-        let mut k = 0;
-        while k < length {
-            for l in 0..LANES.min(length - k) {
-                let at = start + (k + l) * step;
-                let x = gather(a.indices[at] as usize * columns + c);
-                lanes[l] = lanes[l].add(A::product(a.values[at], x));
-            }
-            k += LANES;
-        }
-        result[c] = fold(&mut lanes, A::add);
-    }
-    result
-}
-
-/// Row `i` of a product, whatever the number of lanes that share a row.
-fn any_row_sums<T: Real, A: Accumulator<T>>(
-    a: &Stored<Host, T>,
-    i: usize,
-    columns: usize,
-    gather: &impl Fn(usize) -> T,
-) -> [A; MOST_COLUMNS] {
-    match a.order.lanes {
-        1 => row_sums::<T, A, 1>(a, i, columns, gather),
-        4 => row_sums::<T, A, 4>(a, i, columns, gather),
-        8 => row_sums::<T, A, 8>(a, i, columns, gather),
-        16 => row_sums::<T, A, 16>(a, i, columns, gather),
-        _ => row_sums::<T, A, 32>(a, i, columns, gather),
-    }
-}
-
 fn multiply<T: Real, A: Accumulator<T>>(a: &Stored<Host, T>, columns: usize, x: &[T], y: &mut [T]) {
     let chunks = Chunks::of(a.rows);
     y.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, y)| {
         for (row, i) in y.chunks_mut(columns).zip(chunks.range(g)) {
-            let sums = any_row_sums::<T, A>(a, i, columns, &|at| x[at]);
+            let sums = row_sums::<T, A>(a, i, columns, &|at| x[at]);
             for c in 0..columns {
                 row[c] = sums[c].to_real();
             }
@@ -139,7 +94,7 @@ fn residual<T: Real, A: Accumulator<T>>(
     let chunks = Chunks::of(a.rows);
     r.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, r)| {
         for (row, i) in r.chunks_mut(columns).zip(chunks.range(g)) {
-            let product = any_row_sums::<T, A>(a, i, columns, &|at| x[at]);
+            let product = row_sums::<T, A>(a, i, columns, &|at| x[at]);
             for c in 0..columns {
                 row[c] = A::from_real(b[i * columns + c]).sub(product[c]).to_real();
             }
@@ -238,7 +193,7 @@ fn cg_product<T: Real, A: Accumulator<T>>(a: &Stored<Host, T>, p: &[T], q: &mut 
             let range = chunks.range(g);
             let first = range.start;
             let terms = |i: usize| {
-                let value = any_row_sums::<T, A>(a, i, 1, &|at| p[at])[0].to_real();
+                let value = row_sums::<T, A>(a, i, 1, &|at| p[at])[0].to_real();
                 q[i - first] = value;
                 [A::product(p[i], value), A::product(value, value)]
             };
@@ -453,7 +408,7 @@ fn cgnr_forward<T: Real, A: Accumulator<T>>(
     let direction = |at: usize| s[at] + betas[at % columns] * d_old[at];
     state.q.par_chunks_mut(rows.chunk * columns).enumerate().for_each(|(g, q)| {
         for (row, i) in q.chunks_mut(columns).zip(rows.range(g)) {
-            let sums = any_row_sums::<T, A>(a, i, columns, &direction);
+            let sums = row_sums::<T, A>(a, i, columns, &direction);
             for c in 0..columns {
                 row[c] = sums[c].to_real();
             }
@@ -548,7 +503,7 @@ fn cgnr_backward<T: Real, A: Accumulator<T>>(
     let image = |at: usize| x[at] + alphas[at % columns] * d[at];
     s_new.par_chunks_mut(cols.chunk * columns).enumerate().for_each(|(g, s_new)| {
         for (row, i) in s_new.chunks_mut(columns).zip(cols.range(g)) {
-            let sums = any_row_sums::<T, A>(at_matrix, i, columns, &residual);
+            let sums = row_sums::<T, A>(at_matrix, i, columns, &residual);
             for c in 0..columns {
                 row[c] = sums[c].to_real();
             }

@@ -5,6 +5,7 @@
 //! end only through [`on_backend!`].
 
 mod host;
+mod host_rows;
 mod opencl;
 
 pub(crate) use host::{Host, MOST_COLUMNS};
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::kernels::Tuning;
 use crate::ocl::{Buffer, Element, Sum};
 use crate::real::Real;
-use crate::sparse::{RowOrder, Rows};
+use crate::sparse::{Arrangement, Layout};
 
 /// Memory of either back end, as [`Vector`](crate::Vector) and [`Matrix`](crate::Matrix) hold it.
 #[derive(Debug)]
@@ -60,10 +61,10 @@ pub(crate) enum Reduction {
     Dot,
 }
 
-/// A matrix stored by rows in the memory of one back end.
+/// A matrix in the memory of one back end, in any format.
 #[derive(Debug)]
 pub(crate) struct Stored<B: Vocabulary, T: Real> {
-    pub(crate) order: RowOrder,
+    pub(crate) arrangement: Arrangement,
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) stride: usize,
@@ -73,15 +74,15 @@ pub(crate) struct Stored<B: Vocabulary, T: Real> {
 }
 
 impl<B: Vocabulary, T: Real> Stored<B, T> {
-    pub(crate) fn new(backend: &B, rows: Rows<T>) -> Result<Self> {
+    pub(crate) fn new(backend: &B, layout: Layout<T>) -> Result<Self> {
         Ok(Self {
-            order: rows.order,
-            rows: rows.rows,
-            cols: rows.cols,
-            stride: rows.stride,
-            pointers: backend.upload(rows.pointers)?,
-            indices: backend.upload(rows.indices)?,
-            values: backend.upload(rows.values)?,
+            arrangement: layout.arrangement,
+            rows: layout.rows,
+            cols: layout.cols,
+            stride: layout.stride,
+            pointers: backend.upload(layout.pointers)?,
+            indices: backend.upload(layout.indices)?,
+            values: backend.upload(layout.values)?,
         })
     }
 }

@@ -30,6 +30,8 @@ impl OpenCl {
             work_group: self.context.synchronised(work_group) as u32,
             lanes: lanes as u32,
             format: 0,
+            wide: 0,
+            block: 1,
             row_lanes: 1,
             columns: 1,
             gather: 1,
@@ -48,10 +50,12 @@ impl OpenCl {
         columns: usize,
     ) -> Variant {
         Variant {
-            format: a.order.layout,
-            row_lanes: a.order.lanes as u32,
+            format: a.arrangement.kind as u32,
+            wide: u32::from(a.arrangement.wide),
+            block: a.arrangement.block as u32,
+            row_lanes: a.arrangement.lanes as u32,
             columns: columns as u32,
-            ..self.variant::<T>(run, run.tuning.for_rows(chunk, a.order.lanes), lanes)
+            ..self.variant::<T>(run, run.tuning.for_rows(chunk, a.arrangement.most_lanes()), lanes)
         }
     }
 

@@ -7,12 +7,12 @@ use super::kernels;
 
 kernels! { "cgnr":
     /// `d = s + beta d`, `q = A d`.
-    cgnr_forward<T>(shape: shape, rows: in_uint[shape[0]], indices: in_uint, values: in_real[indices.len()],
+    cgnr_forward<T>(shape: shape, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
         s: in_real[shape[3]], d_old: in_real[shape[3]], x: in_real[shape[3]], phi: in_real[1],
         d_new: out_real[shape[3]], q: out_real[shape[0]], sums: out_sum[2 * shape[2] + 4 * shape[5]],
         control: out_sum[16], status: out_int[6], history: out_sum[2]);
     /// `x += alpha d`, `r -= alpha q`, `s = A'r - F(x, x)`.
-    cgnr_backward<T>(shape: shape, rows: in_uint[shape[3]], indices: in_uint, values: in_real[indices.len()],
+    cgnr_backward<T>(shape: shape, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
         r: in_real[shape[0]], q: in_real[shape[0]], x: in_real[shape[3]], d: in_real[shape[3]], s: in_real[shape[3]],
         r_new: out_real[shape[0]], x_new: out_real[shape[3]], s_new: out_real[shape[3]], phi: out_real[1],
         sums: out_sum[2 * shape[2] + 4 * shape[5]], control: out_sum[16], status: out_int[6]);

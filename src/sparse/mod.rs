@@ -1,10 +1,14 @@
 //! Matrices on the host: what users bring, before anything is sent to a device.
 
+mod choice;
 mod csr;
+mod format;
 pub mod gallery;
 mod interop;
-mod rows;
+mod layout;
+mod profile;
 
 pub use csr::Csr;
-pub use rows::Format;
-pub(crate) use rows::{RowOrder, Rows};
+pub use format::Format;
+pub use layout::Offsets;
+pub(crate) use layout::{Arrangement, Kind, Layout, SLICE};

@@ -1,0 +1,145 @@
+//! Rows of products on the host, in the order that `cl/row.cl` adds them.
+
+use super::Stored;
+use super::host::{Host, MOST_COLUMNS};
+use crate::accumulator::Accumulator;
+use crate::real::Real;
+use crate::reduction::fold;
+use crate::sparse::{Kind, SLICE};
+
+/// Sums of one row, one for each column of the vectors.
+type Sums<A> = [A; MOST_COLUMNS];
+
+/// Adds `length` entries of a row; `entry(k)` is column and value of entry `k`, and `gather(at)` element `at` of the
+/// interleaved vectors. NaN stands for no entry.
+fn add_row<T: Real, A: Accumulator<T>, const LANES: usize>(
+    length: usize,
+    columns: usize,
+    gather: &impl Fn(usize) -> T,
+    entry: impl Fn(usize) -> (usize, T),
+) -> Sums<A> {
+    let mut result = [A::default(); MOST_COLUMNS];
+    for c in 0..columns {
+        let mut lanes = [A::default(); LANES];
+        let mut k = 0;
+        while k < length {
+            for l in 0..LANES.min(length - k) {
+                let (column, value) = entry(k + l);
+                if !value.is_nan() {
+                    lanes[l] = lanes[l].add(A::product(value, gather(column * columns + c)));
+                }
+            }
+            k += LANES;
+        }
+        result[c] = fold(&mut lanes, A::add);
+    }
+    result
+}
+
+/// [`add_row`] with as many lanes as asked for.
+fn add_row_in<T: Real, A: Accumulator<T>>(
+    lanes: usize,
+    length: usize,
+    columns: usize,
+    gather: &impl Fn(usize) -> T,
+    entry: impl Fn(usize) -> (usize, T),
+) -> Sums<A> {
+    match lanes {
+        1 => add_row::<T, A, 1>(length, columns, gather, entry),
+        4 => add_row::<T, A, 4>(length, columns, gather, entry),
+        8 => add_row::<T, A, 8>(length, columns, gather, entry),
+        16 => add_row::<T, A, 16>(length, columns, gather, entry),
+        32 => add_row::<T, A, 32>(length, columns, gather, entry),
+        _ => add_row::<T, A, 1024>(length, columns, gather, entry),
+    }
+}
+
+/// Offset `i` of those that start at word `base`.
+fn offset<T: Real>(a: &Stored<Host, T>, base: usize, i: usize) -> usize {
+    if a.arrangement.wide {
+        let at = base + 2 * i;
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&a.pointers[at].to_ne_bytes());
+        bytes[4..].copy_from_slice(&a.pointers[at + 1].to_ne_bytes());
+        u64::from_ne_bytes(bytes) as usize
+    } else {
+        a.pointers[base + i] as usize
+    }
+}
+
+/// Row `i` of a product with `columns` interleaved vectors; `gather(at)` is element `at` of the vectors.
+pub(super) fn row_sums<T: Real, A: Accumulator<T>>(
+    a: &Stored<Host, T>,
+    i: usize,
+    columns: usize,
+    gather: &impl Fn(usize) -> T,
+) -> Sums<A> {
+    let lanes = a.arrangement.lanes;
+    let pointers = &a.pointers;
+    let at = |at: usize| (a.indices[at] as usize, a.values[at]);
+    let from = |start: usize, end: usize, lanes: usize| {
+        // Slices of the row spare the checks of every index.
+        let (indices, values) = (&a.indices[start..end], &a.values[start..end]);
+        add_row_in::<T, A>(lanes, end - start, columns, gather, |k| (indices[k] as usize, values[k]))
+    };
+    match a.arrangement.kind {
+        Kind::Csr => from(offset(a, 0, i), offset(a, 0, i + 1), lanes),
+        Kind::Adaptive => {
+            let base = pointers[0] as usize;
+            let (start, end) = (offset(a, base, i), offset(a, base, i + 1));
+            let lanes = match end - start {
+                0..=16 => 1,
+                17..=1024 => 32,
+                _ => 1024,
+            };
+            from(start, end, lanes)
+        }
+        Kind::Coordinates => {
+            let entry_rows = &pointers[pointers[1] as usize..];
+            let chunk = i / pointers[0] as usize;
+            let (low, high) = (offset(a, 2, chunk), offset(a, 2, chunk + 1));
+            let start = low + entry_rows[low..high].partition_point(|r| (*r as usize) < i);
+            let end = low + entry_rows[low..high].partition_point(|r| (*r as usize) <= i);
+            from(start, end, 1)
+        }
+        Kind::EllpackR => {
+            add_row_in::<T, A>(lanes, pointers[i] as usize, columns, gather, |k| at(k * a.stride + i))
+        }
+        Kind::Ellpack => add_row_in::<T, A>(lanes, pointers[0] as usize, columns, gather, |k| at(k * a.stride + i)),
+        Kind::Dense => {
+            add_row_in::<T, A>(lanes, pointers[0] as usize, columns, gather, |k| (k, a.values[k * a.stride + i]))
+        }
+        Kind::Sliced | Kind::Sorted => {
+            let places = a.rows.div_ceil(SLICE) + 1 + a.rows;
+            let place = if a.arrangement.kind == Kind::Sorted { pointers[places + i] as usize } else { i };
+            let (start, end) = (pointers[place / SLICE] as usize, pointers[place / SLICE + 1] as usize);
+            let first = start * SLICE + place % SLICE;
+            add_row_in::<T, A>(lanes, end - start, columns, gather, |k| at(first + k * SLICE))
+        }
+        Kind::Diagonals => {
+            let offsets = &pointers[2..2 + pointers[0] as usize];
+            add_row_in::<T, A>(lanes, offsets.len(), columns, gather, |d| {
+                ((i as u32).wrapping_add(offsets[d]) as usize, a.values[d * a.stride + i])
+            })
+        }
+        Kind::Blocks => {
+            let block = a.arrangement.block;
+            let (first, last) = (pointers[i / block] as usize, pointers[i / block + 1] as usize);
+            add_row_in::<T, A>(lanes, (last - first) * block, columns, gather, |k| {
+                let b = first + k / block;
+                let column = a.indices[b] as usize * block + k % block;
+                (column, a.values[(b * block + i % block) * block + k % block])
+            })
+        }
+        Kind::Hybrid => {
+            let width = pointers[0] as usize;
+            let full = width == 0 || !a.values[(width - 1) * a.stride + i].is_nan();
+            let tail_rows = &pointers[2..];
+            let tail = if full { tail_rows.partition_point(|r| (*r as usize) < i) } else { 0 };
+            let length = if full { tail_rows[tail..].iter().take_while(|r| **r as usize == i).count() } else { 0 };
+            add_row_in::<T, A>(lanes, width + length, columns, gather, |k| {
+                at(if k < width { k * a.stride + i } else { width * a.stride + tail + k - width })
+            })
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A matrix laid out as the kernels read it: three arrays and a few numbers, whatever the format.
+//!
+//! What the arrays of each format hold stands at the top of `cl/row.cl`. Places without an entry hold NaN, which no
+//! matrix holds, so that padding is left out of sums rather than multiplied by zero.
+
+mod compressed;
+mod padded;
+mod structured;
+
+pub(crate) use padded::SLICE;
+
+use super::choice::choose;
+use super::profile::Profile;
+use super::{Csr, Format};
+use crate::error::{Error, Result};
+use crate::real::Real;
+
+/// `FORMAT` of `cl/row.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub(crate) enum Kind {
+    Csr = 0,
+    EllpackR = 1,
+    Ellpack = 2,
+    Sliced = 3,
+    Sorted = 4,
+    Diagonals = 5,
+    Blocks = 6,
+    Dense = 7,
+    Hybrid = 8,
+    Coordinates = 9,
+    Adaptive = 10,
+}
+
+/// How the arrays are to be read: the compile-time constants of the kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrangement {
+    pub(crate) kind: Kind,
+    /// Lanes that share a row: lane `l` adds entries `l, l + lanes, ...`; lanes fold by halving. A power of two up to
+    /// 32. What of the format reaches the bits.
+    pub(crate) lanes: usize,
+    /// Rows and columns of a block of [`Kind::Blocks`].
+    pub(crate) block: usize,
+    /// Whether row offsets take 64 bits.
+    pub(crate) wide: bool,
+}
+
+impl Arrangement {
+    /// The most lanes that share any row.
+    pub(crate) fn most_lanes(&self) -> usize {
+        if self.kind == Kind::Adaptive { 32 } else { self.lanes }
+    }
+}
+
+/// Width of row offsets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offsets {
+    /// 32 bits, or 64 where the number of entries needs them.
+    #[default]
+    Auto,
+    /// 64 bits always.
+    Wide,
+}
+
+/// A matrix as three arrays.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout<T> {
+    /// The format with its parameters filled in.
+    pub(crate) format: Format,
+    pub(crate) arrangement: Arrangement,
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) pointers: Vec<u32>,
+    pub(crate) indices: Vec<u32>,
+    pub(crate) values: Vec<T>,
+    pub(crate) stride: usize,
+    /// Why this format, in words and numbers.
+    pub(crate) why: String,
+}
+
+/// Lanes that share a row of `mean` entries: a whole row in about four steps, one lane where rows are short.
+pub(super) fn lanes_for(mean: f64) -> usize {
+    [(8.0, 1), (16.0, 4), (32.0, 8), (64.0, 16)]
+        .into_iter()
+        .find(|(below, _)| mean < *below)
+        .map_or(32, |(_, lanes)| lanes)
+}
+
+impl<T: Real> Layout<T> {
+    /// Lays `a` out in `format`.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a parameter that is out of range, [`Error::Structure`] when 32-bit positions do not
+    /// reach all entries and the format has no wider ones, [`Error::Memory`] when the arrays exceed `limit` bytes:
+    /// checked before they are made.
+    pub(crate) fn new(
+        a: &Csr<T>,
+        format: Format,
+        offsets: Offsets,
+        limit: impl Fn(u64) -> Result<()>,
+    ) -> Result<Self> {
+        let profile = Profile::of(a);
+        let wide = offsets == Offsets::Wide || a.nnz() > u32::MAX as usize;
+        let (format, why) = match format {
+            Format::Auto => choose(&profile, T::PRECISION, || super::profile::smallest_block(a)),
+            pinned => (pinned, "asked for".to_string()),
+        };
+        let too_long = |what: &str| Error::Structure {
+            what: format!("{} entries exceed the 32-bit positions of {what}; use csr", a.nnz()),
+            row: a.rows(),
+        };
+        if a.nnz() > u32::MAX as usize && matches!(format, Format::Hyb | Format::Bsr { .. }) {
+            return Err(too_long(&format.to_string()));
+        }
+        limit(profile.stored_bytes(format, T::PRECISION))?;
+        let mut layout = match format {
+            Format::Csr => compressed::csr(a, Format::Csr, lanes_for(profile.mean()), wide),
+            Format::Auto | Format::CsrScalar => compressed::csr(a, Format::CsrScalar, 1, wide),
+            Format::CsrAdaptive => compressed::adaptive(a, wide)?,
+            Format::Coo => compressed::coordinates(a, wide),
+            Format::Ellpack => padded::ellpack(a),
+            Format::EllpackR => padded::ellpack_r(a),
+            Format::Sell { sigma } => padded::sell(a, padded::window(&profile, sigma)?)?,
+            Format::Hyb => padded::hybrid(a, profile.hybrid_width(T::PRECISION)),
+            Format::Dia => structured::diagonals(a, &profile),
+            Format::Bsr { block } => {
+                let block = if block == 0 { super::profile::smallest_block(a).0 } else { block };
+                structured::blocks(a, block)?
+            }
+            Format::Dense => structured::dense(a, lanes_for(a.cols() as f64)),
+        };
+        layout.why = why;
+        if layout.arrangement.lanes > 1 {
+            layout.why += &format!("; {} lanes share a row", layout.arrangement.lanes);
+        }
+        let stored = layout.values.len();
+        if stored != a.nnz() {
+            layout.why += &format!("; {:.3} stored places per entry", stored as f64 / a.nnz().max(1) as f64);
+        }
+        Ok(layout)
+    }
+
+    fn of(a: &Csr<T>, format: Format, kind: Kind) -> Self {
+        Self {
+            format,
+            arrangement: Arrangement { kind, lanes: 1, block: 1, wide: false },
+            rows: a.rows(),
+            cols: a.cols(),
+            pointers: Vec::new(),
+            indices: Vec::new(),
+            values: Vec::new(),
+            stride: a.rows(),
+            why: String::new(),
+        }
+    }
+
+    /// The arrays and their bytes: what a device must hold.
+    pub(crate) fn plan(&self) -> [(&'static str, u64); 3] {
+        [
+            ("matrix row pointers", self.pointers.len() as u64 * 4),
+            ("matrix columns", self.indices.len() as u64 * 4),
+            ("matrix values", self.values.len() as u64 * T::PRECISION.bytes() as u64),
+        ]
+    }
+}
+
+/// What a place without an entry holds.
+fn padding<T: Real>() -> T {
+    T::from_f64(f64::NAN)
+}
+
+/// Offsets as the kernels read them: one word each, or two.
+fn words(offsets: impl Iterator<Item = usize>, wide: bool, into: &mut Vec<u32>) {
+    for offset in offsets {
+        if wide {
+            let bytes = (offset as u64).to_ne_bytes();
+            into.extend(bytes.chunks_exact(4).map(|w| u32::from_ne_bytes([w[0], w[1], w[2], w[3]])));
+        } else {
+            into.push(offset as u32);
+        }
+    }
+}
+
+/// Cuts `data` at `ends`, so that threads can fill the pieces.
+fn pieces<E>(mut data: &mut [E], lengths: impl Iterator<Item = usize>) -> Vec<&mut [E]> {
+    lengths
+        .map(|length| {
+            let (piece, rest) = std::mem::take(&mut data).split_at_mut(length);
+            data = rest;
+            piece
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(format: Format) -> Layout<f64> {
+        let a = Csr::from_triplets(3, 4, &[(0, 1, 1.0), (0, 3, 2.0), (2, 0, 3.0)]).expect("valid");
+        Layout::new(&a, format, Offsets::Auto, |_| Ok(())).expect("small")
+    }
+
+    /// Values with padding as `None`.
+    fn places(values: &[f64]) -> Vec<Option<f64>> {
+        values.iter().map(|v| Some(*v).filter(|v| !v.is_nan())).collect()
+    }
+
+    #[test]
+    fn ellpack_r_pads_column_by_column() {
+        let rows = layout(Format::EllpackR);
+        assert_eq!(rows.pointers, [2, 0, 1]);
+        assert_eq!(rows.indices, [1, 0, 0, 3, 0, 0]);
+        assert_eq!(places(&rows.values), [Some(1.0), None, Some(3.0), Some(2.0), None, None]);
+    }
+
+    #[test]
+    fn diagonals_ascend_and_keep_the_row() {
+        let rows = layout(Format::Dia);
+        assert_eq!(rows.pointers, [3, 4, (-2i32) as u32, 1, 3]);
+        let expected = [None, None, Some(3.0), Some(1.0), None, None, Some(2.0), None, None];
+        assert_eq!(places(&rows.values), expected);
+    }
+
+    #[test]
+    fn blocks_are_dense_and_row_major() {
+        let rows = layout(Format::Bsr { block: 2 });
+        assert_eq!(rows.pointers, [0, 2, 3]);
+        assert_eq!(rows.indices, [0, 1, 0]);
+        let expected = [None, Some(1.0), None, None, None, Some(2.0), None, None, Some(3.0), None, None, None];
+        assert_eq!(places(&rows.values), expected);
+    }
+
+    #[test]
+    fn coordinates_name_the_rows_of_entries_and_the_offsets_of_chunks() {
+        let rows = layout(Format::Coo);
+        assert_eq!(rows.pointers, [32, 4, 0, 3, 0, 0, 2]);
+        assert_eq!(rows.indices, [1, 3, 0]);
+    }
+
+    #[test]
+    fn lanes_come_from_the_mean_row_length_alone() {
+        let lanes: Vec<usize> = [0.0, 5.0, 7.9, 8.0, 16.0, 40.0, 64.0, 1e9].iter().map(|m| lanes_for(*m)).collect();
+        assert_eq!(lanes, [1, 1, 1, 4, 8, 16, 32, 32]);
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused() {
+        let a = Csr::from_triplets(3, 4, &[(0, 1, 1.0)]).expect("valid");
+        for format in [Format::Sell { sigma: 3 }, Format::Sell { sigma: 64 }, Format::Bsr { block: 9 }] {
+            let found = Layout::new(&a, format, Offsets::Auto, |_| Ok(()));
+            assert!(matches!(found, Err(Error::Option { .. })), "{format}");
+        }
+    }
+}
