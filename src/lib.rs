@@ -21,6 +21,7 @@ pub mod imaging;
 pub mod io;
 mod kernels;
 mod matrix;
+pub mod measure;
 mod ocl;
 mod real;
 mod reduction;

@@ -19,6 +19,7 @@ pub struct Matrix<T: Real> {
     format: Format,
     why: String,
     bytes: u64,
+    read_bytes: [u64; 2],
     frobenius: f64,
     forward: AnyStored<T>,
     transposed: Option<AnyStored<T>>,
@@ -107,6 +108,7 @@ impl<T: Real> Matrix<T> {
             format: forward.format,
             why,
             bytes: plan.iter().map(|p| p.1).sum(),
+            read_bytes: [forward.read_bytes(), backward.as_ref().map_or(0, Layout::read_bytes)],
             frobenius: frobenius(a.values()),
             forward: on_backend!(device, backend => store(backend, forward)?),
             transposed: match backward {
@@ -144,6 +146,16 @@ impl<T: Real> Matrix<T> {
     /// Bytes it takes on the device, transposed copy included.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Bytes that a product must move: the arrays of the format, the vector and the result, each once.
+    pub fn product_bytes(&self) -> u64 {
+        self.read_bytes[0] + ((self.rows + self.cols) * T::PRECISION.bytes()) as u64
+    }
+
+    /// The same for a product with the transposed matrix.
+    pub fn transposed_product_bytes(&self) -> u64 {
+        self.read_bytes[1] + ((self.rows + self.cols) * T::PRECISION.bytes()) as u64
     }
 
     /// The Frobenius norm, an upper bound of the 2-norm.

@@ -2,6 +2,8 @@
 
 use rayon::prelude::*;
 
+use super::Format;
+use super::profile::Profile;
 use crate::error::{Error, Result, same_length};
 use crate::real::Real;
 
@@ -174,6 +176,11 @@ impl<T: Real> Csr<T> {
     /// Number of entries of the longest row.
     pub fn longest_row(&self) -> usize {
         self.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0)
+    }
+
+    /// Bytes this matrix takes in `format`, which a product must read; blocks of BSR counted as if they were full.
+    pub fn stored_bytes(&self, format: Format) -> u64 {
+        Profile::of(self).stored_bytes(format, T::PRECISION)
     }
 
     /// Index of the first value that is not finite.

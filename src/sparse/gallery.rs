@@ -1,7 +1,7 @@
 //! Test problems, shared by tests, benchmarks and documentation.
 
 use super::Csr;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::real::Real;
 
 /// The 5-point Laplacian on a `side × side` grid with zero boundary: 4 on the diagonal plus `shift`, -1 for each
@@ -44,6 +44,73 @@ pub fn random<T: Real>(rows: usize, cols: usize, nnz: usize, seed: u64) -> Resul
         }
         row.sort_unstable_by_key(|e| e.0);
     })
+}
+
+/// The 7-point Laplacian on a `side × side × side` grid with zero boundary: 6 on the diagonal, -1 for each neighbour.
+/// `side³` rows, `7 side³ - 6 side²` entries.
+///
+/// # Errors
+/// [`Error::Structure`](crate::Error::Structure) when the grid exceeds 32-bit indices.
+pub fn poisson_3d<T: Real>(side: usize) -> Result<Csr<T>> {
+    let (one, diagonal) = (T::from_f64(-1.0), T::from_f64(6.0));
+    let plane = side * side;
+    Csr::from_rows(plane * side, plane * side, |i, row| {
+        let (z, y, x) = (i / plane, i / side % side, i % side);
+        let lower = [(z > 0, plane), (y > 0, side), (x > 0, 1)];
+        row.extend(lower.iter().filter(|n| n.0).map(|n| ((i - n.1) as u32, one)));
+        row.push((i as u32, diagonal));
+        let upper = [(x + 1 < side, 1), (y + 1 < side, side), (z + 1 < side, plane)];
+        row.extend(upper.iter().filter(|n| n.0).map(|n| ((i + n.1) as u32, one)));
+    })
+}
+
+/// A square matrix of `count` full diagonals spread evenly over `spread` places either side of the main one, with
+/// seeded values in `(0, 1)`: the banded matrices of krueger-westermann-2003, section 6.
+///
+/// # Errors
+/// [`Error::Structure`](crate::Error::Structure) when `n` exceeds 32-bit indices.
+pub fn diagonals<T: Real>(n: usize, count: usize, spread: usize, seed: u64) -> Result<Csr<T>> {
+    let offset = |d: usize| (2 * spread * d / count.max(2).saturating_sub(1)) as i64 - spread as i64;
+    Csr::from_rows(n, n, |i, row| {
+        let mut random = Random::new(seed ^ (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        for d in 0..count {
+            let value = T::from_f64(random.uniform());
+            let column = i as i64 + offset(d);
+            if (0..n as i64).contains(&column) {
+                row.push((column as u32, value));
+            }
+        }
+        row.dedup_by_key(|e| e.0);
+    })
+}
+
+/// A matrix by name: `poisson2d:G`, `poisson3d:G`, `diagonals:N:COUNT:SPREAD`, `random:ROWS:COLS:NNZ`, `dense:ROWS:COLS`
+/// or `stock-koch` (81 545 × 3 072 with 854 129 entries).
+///
+/// # Errors
+/// [`Error::Option`] for a name that is none of these.
+pub fn by_name<T: Real>(name: &str) -> Result<Csr<T>> {
+    let (kind, rest) = name.split_once(':').unwrap_or((name, ""));
+    let numbers: Option<Vec<usize>> =
+        if rest.is_empty() { Some(Vec::new()) } else { rest.split(':').map(|n| n.parse().ok()).collect() };
+    match (kind, numbers.as_deref()) {
+        ("poisson2d", Some(&[side])) => poisson_2d(side, 0.0),
+        ("poisson3d", Some(&[side])) => poisson_3d(side),
+        ("diagonals", Some(&[n, count, spread])) => diagonals(n, count, spread, 2003),
+        ("random", Some(&[rows, cols, nnz])) if nnz <= rows.saturating_mul(cols) => random(rows, cols, nnz, 2009),
+        ("dense", Some(&[rows, cols])) => Csr::from_rows(rows, cols, |i, row| {
+            let mut random = Random::new(i as u64);
+            row.extend((0..cols as u32).map(|j| (j, T::from_f64(random.uniform()))));
+        }),
+        ("stock-koch", Some(&[])) => random(81_545, 3_072, 854_129, 2009),
+        _ => Err(Error::Option {
+            name: "gallery",
+            reason: format!(
+                "'{name}' is none of poisson2d:G, poisson3d:G, diagonals:N:COUNT:SPREAD, random:ROWS:COLS:NNZ, \
+                 dense:ROWS:COLS, stock-koch"
+            ),
+        }),
+    }
 }
 
 /// A small seeded generator (SplitMix64) with the same sequence on every machine.
@@ -89,6 +156,21 @@ mod tests {
         assert_eq!(a.transpose(), a);
         let sum: f64 = a.values().iter().sum();
         assert_eq!(sum, 4.0 * 7.0);
+    }
+
+    #[test]
+    fn matrices_have_names() {
+        let nnz = |name: &str| by_name::<f32>(name).map(|a| (a.rows(), a.cols(), a.nnz())).ok();
+        assert_eq!(nnz("poisson2d:7"), Some((49, 49, 217)));
+        assert_eq!(nnz("poisson3d:4"), Some((64, 64, 7 * 64 - 6 * 16)));
+        assert_eq!(nnz("dense:3:5"), Some((3, 5, 15)));
+        assert_eq!(nnz("diagonals:100:10:20").map(|n| n.0), Some(100));
+        assert_eq!(nnz("random:5:6:7"), Some((5, 6, 7)));
+        for foreign in ["poisson2d", "poisson2d:x", "random:2:2:5", "mystery:3", ""] {
+            assert_eq!(nnz(foreign), None, "{foreign}");
+        }
+        let a = poisson_3d::<f64>(5).expect("small");
+        assert_eq!(a.transpose(), a);
     }
 
     #[test]

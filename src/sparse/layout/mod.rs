@@ -154,6 +154,13 @@ impl<T: Real> Layout<T> {
         }
     }
 
+    /// Bytes of the arrays that a product reads.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        // The inverse order of sorted rows serves the host alone.
+        let unread = if self.arrangement.kind == Kind::Sorted { 4 * self.rows as u64 } else { 0 };
+        self.plan().iter().map(|part| part.1).sum::<u64>() - unread
+    }
+
     /// The arrays and their bytes: what a device must hold.
     pub(crate) fn plan(&self) -> [(&'static str, u64); 3] {
         [

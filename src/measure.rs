@@ -1,0 +1,68 @@
+//! How long work takes on a device: what benchmarks, the tuner and curious users share.
+
+use std::time::Instant;
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::ocl::DeviceKind;
+use crate::vector::Vector;
+
+/// Time of one launch (or one call) among many queued behind each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timing {
+    /// Median over the batches, in microseconds.
+    pub microseconds: f64,
+    /// Slowest batch less fastest, in microseconds per call.
+    pub spread: f64,
+    /// Calls in a batch.
+    pub calls: usize,
+}
+
+/// Seconds a batch should take: long against the resolution of clocks and the latency of a launch.
+const BATCH: f64 = 4e-3;
+const BATCHES: usize = 7;
+
+/// Times `queue`, which queues work and does not wait for it.
+///
+/// It is called once to warm up, then in batches of as many calls as take some milliseconds, waiting at the end of each.
+///
+/// # Errors
+/// Those of `queue`, and of the device.
+pub fn time(device: &Device, mut queue: impl FnMut() -> Result<()>) -> Result<Timing> {
+    queue()?;
+    device.synchronize()?;
+    let mut batch = |calls: usize| -> Result<f64> {
+        let clock = Instant::now();
+        for _ in 0..calls {
+            queue()?;
+        }
+        device.synchronize()?;
+        Ok(clock.elapsed().as_secs_f64())
+    };
+    let mut calls = 1;
+    loop {
+        let seconds = batch(calls)?;
+        if seconds >= BATCH || calls >= 4096 {
+            break;
+        }
+        calls = (calls * 2).max((calls as f64 * BATCH / seconds.max(1e-7)) as usize).min(4096);
+    }
+    let mut times = Vec::with_capacity(BATCHES);
+    for _ in 0..BATCHES {
+        times.push(batch(calls)? / calls as f64 * 1e6);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(Timing { microseconds: times[BATCHES / 2], spread: times[BATCHES - 1] - times[0], calls })
+}
+
+/// GB/s of a copy between two large vectors, bytes read and bytes written counted: the yardstick of every product.
+///
+/// # Errors
+/// [`Error::Memory`](crate::Error::Memory) when the vectors do not fit.
+pub fn copy_bandwidth(device: &Device) -> Result<f64> {
+    let n = if device.info().kind == DeviceKind::Gpu { 1 << 28 } else { 1 << 24 };
+    let source = Vector::<f32>::filled(device, n, 1.0)?;
+    let mut target = Vector::<f32>::zeros(device, n)?;
+    let timing = time(device, || target.copy_from(&source))?;
+    Ok(8.0 * n as f64 / timing.microseconds / 1e3)
+}
