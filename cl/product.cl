@@ -1,6 +1,6 @@
 // Products of a stored matrix with one or several vectors.
 
-// y = A x for COLUMNS vectors. Group g owns rows g * chunk .. (g + 1) * chunk.
+// y = A x for COLUMNS vectors. Group g owns rows g * chunk .. (g + 1) * chunk, or what spread_product says.
 // Bytes: (sizeof(real_t) + 4) nnz + 4 rows for the matrix, COLUMNS (cols + rows) real_t.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 void multiply(uint n, uint chunk, uint stride, __global const uint* restrict rows,
@@ -8,12 +8,13 @@ void multiply(uint n, uint chunk, uint stride, __global const uint* restrict row
               __global const real_t* restrict x, __global real_t* restrict y)
 {
     __local acc_t scratch[WG];
-    const matrix_t matrix = {rows, indices, values, stride};
+    const matrix_t matrix = matrix_of(rows, indices, values, stride);
     vector_t vector;
     vector.u = x;
     const size_t first = get_group_id(0) * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
-    chunk_product(y, 0, &matrix, &vector, first, last, scratch);
+    if (FORMAT == ADAPTIVE) spread_product(y, &matrix, &vector, n, chunk, scratch);
+    else chunk_product(y, 0, &matrix, &vector, first, last, scratch);
 }
 
 // r = b - A x for COLUMNS vectors, with the chunk sums of r.r: sums[place + c * groups + g].
@@ -25,7 +26,7 @@ void residual(uint n, uint chunk, uint stride, uint place, __global const uint* 
               __global acc_t* restrict sums)
 {
     __local acc_t scratch[WG];
-    const matrix_t matrix = {rows, indices, values, stride};
+    const matrix_t matrix = matrix_of(rows, indices, values, stride);
     vector_t vector;
     vector.u = x;
     const size_t first = get_group_id(0) * (size_t)chunk;

@@ -3,7 +3,7 @@
 // Required macros:
 //   FORMAT     how the matrix is stored, one of the names below; src/sparse/layout builds the arrays
 //   WIDE       1: row offsets take two words each
-//   BLOCK      rows and columns of a block of BLOCKS
+//   BLOCK      rows and columns of a block of BLOCKS; number of diagonals of DIAGONALS, 1 where they are many
 //   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
 //   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
 //   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read
@@ -23,10 +23,12 @@
 #define COORDINATES 9  // rows: rows of a chunk, where the row of each entry starts, offsets of chunks, row of each entry
 #define ADAPTIVE 10    // rows: where the offsets start, two lists of longer rows (see adaptive_product); stride: chunk
 #define SLICE 32
+#define AT_ONCE (WG > 1 ? 8 : 1) // entries of a row whose loads are under way together
+#define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : 1)
 #define SHORT_ROW 16   // longest row of ADAPTIVE that one lane adds, and longest that MIDDLE_LANES add
-#define MIDDLE_ROW 1024
+#define MIDDLE_ROW 512
 #define MIDDLE_LANES 32
-#define LONG_LANES 1024
+#define LONG_LANES 512
 
 #define PACKED (FORMAT == ELLPACK || FORMAT == SLICED || FORMAT == SORTED || FORMAT == HYBRID) // padding ends a row
 #define PADDED (PACKED || FORMAT == DENSE)
@@ -42,7 +44,24 @@ typedef struct {
     __global const uint* indices;
     __global const real_t* values;
     uint stride;
+    uint furthest;                // last column, and the diagonals where they are few
+    uint diagonal[KNOWN_DIAGONALS];
 } matrix_t;
+
+matrix_t matrix_of(__global const uint* rows, __global const uint* indices, __global const real_t* values, uint stride)
+{
+    matrix_t matrix;
+    matrix.rows = rows;
+    matrix.indices = indices;
+    matrix.values = values;
+    matrix.stride = stride;
+    if (FORMAT == DIAGONALS) {
+        matrix.furthest = rows[1] - 1;
+        if (BLOCK > 1)
+            for (uint d = 0; d < KNOWN_DIAGONALS; ++d) matrix.diagonal[d] = rows[2 + d];
+    }
+    return matrix;
+}
 
 typedef struct {
     __global const real_t* u;
@@ -62,20 +81,21 @@ size_t offset_at(const matrix_t* matrix, size_t base, size_t i)
     return WIDE ? ((__global const ulong*)(matrix->rows + base))[i] : matrix->rows[base + i];
 }
 
-// Four products of a row, loaded together and added one after another; padding is left out.
-void add_four(acc_t* sum, const real_t* value, const index_t* column, const vector_t* vector, int padded)
+// Products of a row that were loaded together, added one after another. `there` tells which of them the row has;
+// padding among those is left out.
+void add_terms(acc_t* sum, const real_t* value, const index_t* column, const int* there, const vector_t* vector,
+               int padded)
 {
     for (uint c = 0; c < COLUMNS; ++c) {
-        const real_t x[4] = {vector_at(vector, column[0], c), vector_at(vector, column[1], c),
-                             vector_at(vector, column[2], c), vector_at(vector, column[3], c)};
-        if (!padded || !isnan(value[0])) sum[c] = acc_add(sum[c], acc_product(value[0], x[0]));
-        if (!padded || !isnan(value[1])) sum[c] = acc_add(sum[c], acc_product(value[1], x[1]));
-        if (!padded || !isnan(value[2])) sum[c] = acc_add(sum[c], acc_product(value[2], x[2]));
-        if (!padded || !isnan(value[3])) sum[c] = acc_add(sum[c], acc_product(value[3], x[3]));
+        real_t x[AT_ONCE];
+        for (uint j = 0; j < AT_ONCE; ++j) x[j] = there[j] ? vector_at(vector, column[j], c) : 0;
+        for (uint j = 0; j < AT_ONCE; ++j)
+            if (there[j] && !(padded && isnan(value[j]))) sum[c] = acc_add(sum[c], acc_product(value[j], x[j]));
     }
 }
 
-void add_one(acc_t* sum, real_t value, index_t column, const vector_t* vector, int padded)
+// The same for one product that is there, if it is not padding.
+void add_term(acc_t* sum, real_t value, index_t column, const vector_t* vector, int padded)
 {
     if (padded && isnan(value)) return;
     for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
@@ -87,58 +107,77 @@ void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t sta
 {
     __global const uint* indices = matrix->indices + start;
     __global const real_t* values = matrix->values + start;
-    uint k = first;
-    for (; k + 3 * lanes < length; k += 4 * lanes) {
-        const size_t at[4] = {k * step, (k + lanes) * step, (k + 2 * lanes) * step, (k + 3 * lanes) * step};
-        const real_t value[4] = {values[at[0]], values[at[1]], values[at[2]], values[at[3]]};
-        if (FORMAT == DENSE) {
-            const index_t column[4] = {k, k + lanes, k + 2 * lanes, k + 3 * lanes};
-            add_four(sum, value, column, vector, 1);
-        } else {
-            const index_t column[4] = {indices[at[0]], indices[at[1]], indices[at[2]], indices[at[3]]};
-            if (PACKED && isnan(value[0])) return;
-            add_four(sum, value, column, vector, PADDED);
-        }
+    if (WG == 1) {
+        for (uint k = first; k < length; k += lanes)
+            add_term(sum, values[k * step], FORMAT == DENSE ? k : indices[k * step], vector, PADDED);
+        return;
     }
-    for (; k < length; k += lanes)
-        add_one(sum, values[k * step], FORMAT == DENSE ? k : indices[k * step], vector, PADDED);
+    for (uint k = first; k < length; k += AT_ONCE * lanes) {
+        real_t value[AT_ONCE];
+        index_t column[AT_ONCE];
+        int there[AT_ONCE];
+        for (uint j = 0; j < AT_ONCE; ++j) {
+            const uint entry = k + j * lanes;
+            there[j] = entry < length;
+            column[j] = FORMAT == DENSE ? entry : there[j] ? indices[entry * step] : 0;
+            value[j] = there[j] ? values[entry * step] : 0;
+        }
+        add_terms(sum, value, column, there, vector, PADDED);
+        if (PACKED && isnan(value[AT_ONCE - 1])) return;
+    }
 }
 
-// Row i by diagonals. Columns out of range hold padding and read x[0].
+// Row i by diagonals. Padding may point outside the vector: any element will do, since it is not used.
 void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
-    const uint count = matrix->rows[0];
-    const uint cols = matrix->rows[1];
-    __global const uint* offsets = matrix->rows + 2;
-    __global const real_t* values = matrix->values + i;
     const size_t stride = matrix->stride;
-    uint d = 0;
-    for (; d + 3 < count; d += 4) {
-        const real_t value[4] = {values[d * stride], values[(d + 1) * stride], values[(d + 2) * stride],
-                                 values[(d + 3) * stride]};
-        index_t column[4] = {(uint)i + offsets[d], (uint)i + offsets[d + 1], (uint)i + offsets[d + 2],
-                             (uint)i + offsets[d + 3]};
-        for (uint j = 0; j < 4; ++j) column[j] = column[j] < cols ? column[j] : 0;
-        add_four(sum, value, column, vector, 1);
+    __global const real_t* values = matrix->values + i;
+    if (BLOCK > 1 && WG > 1) {
+        real_t value[KNOWN_DIAGONALS];
+        for (uint d = 0; d < KNOWN_DIAGONALS; ++d) value[d] = values[d * stride];
+        for (uint c = 0; c < COLUMNS; ++c) {
+            real_t x[KNOWN_DIAGONALS];
+            for (uint d = 0; d < KNOWN_DIAGONALS; ++d)
+                x[d] = vector_at(vector, min((uint)i + matrix->diagonal[d], matrix->furthest), c);
+            for (uint d = 0; d < KNOWN_DIAGONALS; ++d)
+                if (!isnan(value[d])) sum[c] = acc_add(sum[c], acc_product(value[d], x[d]));
+        }
+        return;
     }
-    for (; d < count; ++d) add_one(sum, values[d * stride], (uint)i + offsets[d], vector, 1);
+    const uint count = matrix->rows[0];
+    __global const uint* diagonal = matrix->rows + 2;
+    for (uint k = 0; k < count; k += AT_ONCE) {
+        real_t value[AT_ONCE];
+        index_t column[AT_ONCE];
+        int there[AT_ONCE];
+        for (uint j = 0; j < AT_ONCE; ++j) {
+            there[j] = k + j < count;
+            column[j] = there[j] ? min((uint)i + diagonal[k + j], matrix->furthest) : 0;
+            value[j] = there[j] ? values[(k + j) * stride] : 0;
+        }
+        add_terms(sum, value, column, there, vector, 1);
+    }
 }
 
 // Row i of the dense blocks of its block row.
 void walk_blocks(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
-    const size_t last = matrix->rows[i / BLOCK + 1];
-    for (size_t b = matrix->rows[i / BLOCK]; b < last; ++b) {
-        __global const real_t* values = matrix->values + (b * BLOCK + i % BLOCK) * BLOCK;
-        const index_t left = matrix->indices[b] * BLOCK;
-        real_t value[BLOCK];
-        for (uint k = 0; k < BLOCK; ++k) value[k] = values[k];
-        for (uint c = 0; c < COLUMNS; ++c) {
-            real_t x[BLOCK];
-            for (uint k = 0; k < BLOCK; ++k) x[k] = vector_at(vector, left + k < matrix->stride ? left + k : 0, c);
-            for (uint k = 0; k < BLOCK; ++k)
-                if (!isnan(value[k])) sum[c] = acc_add(sum[c], acc_product(value[k], x[k]));
+    const size_t first = matrix->rows[i / BLOCK];
+    const uint length = (matrix->rows[i / BLOCK + 1] - first) * BLOCK;
+    __global const uint* indices = matrix->indices + first;
+    __global const real_t* values = matrix->values + (first * BLOCK + i % BLOCK) * BLOCK;
+    for (uint k = 0; k < length; k += AT_ONCE) {
+        real_t value[AT_ONCE];
+        index_t column[AT_ONCE];
+        int there[AT_ONCE];
+        for (uint j = 0; j < AT_ONCE; ++j) {
+            const uint entry = k + j;
+            there[j] = entry < length;
+            column[j] = there[j] ? indices[entry / BLOCK] * BLOCK + entry % BLOCK : 0;
+            value[j] = there[j] ? values[(size_t)(entry / BLOCK) * (BLOCK * BLOCK) + entry % BLOCK] : 0;
+            there[j] = there[j] && column[j] < matrix->stride;
         }
+        add_terms(sum, value, column, there, vector, 1);
     }
 }
 
@@ -158,8 +197,8 @@ void walk_coordinates(acc_t* sum, const matrix_t* matrix, const vector_t* vector
     __global const uint* entry_row = matrix->rows + matrix->rows[1];
     const size_t chunk = i / matrix->rows[0];
     const size_t last = offset_at(matrix, 2, chunk + 1);
-    for (size_t e = find_row(entry_row, offset_at(matrix, 2, chunk), last, i); e < last && entry_row[e] == i; ++e)
-        add_one(sum, matrix->values[e], matrix->indices[e], vector, 0);
+    const size_t start = find_row(entry_row, offset_at(matrix, 2, chunk), last, i);
+    walk(sum, matrix, vector, start, 1, find_row(entry_row, start, last, i + 1) - start, 0, 1);
 }
 
 // The padded part of row i, and where that is full its share of the tail.
@@ -171,8 +210,8 @@ void walk_hybrid(acc_t* sum, const matrix_t* matrix, const vector_t* vector, siz
     walk(sum, matrix, vector, i, stride, width, 0, 1);
     if (tail == 0 || (width > 0 && isnan(matrix->values[(width - 1) * stride + i]))) return;
     __global const uint* entry_row = matrix->rows + 2;
-    for (size_t e = find_row(entry_row, 0, tail, i); e < tail && entry_row[e] == i; ++e)
-        add_one(sum, matrix->values[width * stride + e], matrix->indices[width * stride + e], vector, 0);
+    const size_t start = find_row(entry_row, 0, tail, i);
+    walk(sum, matrix, vector, width * stride + start, 1, find_row(entry_row, start, tail, i + 1) - start, 0, 1);
 }
 
 // Adds what of row i belongs to lane `first` of `lanes`; in SLICED and SORTED i is the row's place.
@@ -258,25 +297,59 @@ void product_rows(__global real_t* y, __global const real_t* b, const matrix_t* 
     }
 }
 
-// Rows of up to SHORT_ROW entries by one lane each, up to MIDDLE_ROW by MIDDLE_LANES, longer ones by LONG_LANES. Two
-// lists name the longer ones: rows[1] + chunk is where those of a chunk start in the first, rows[2] + chunk in the
-// second, as words of `rows`.
-void adaptive_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
-                      size_t first, size_t last, __local acc_t* scratch)
+// Rows first .. last of ADAPTIVE that have up to SHORT_ROW entries, one lane each.
+void short_rows(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+                size_t first, size_t last)
 {
-    __global const uint* rows = matrix->rows;
+    const size_t base = matrix->rows[0];
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
-        const size_t length = offset_at(matrix, rows[0], i + 1) - offset_at(matrix, rows[0], i);
-        if (length > SHORT_ROW) continue;
+        if (offset_at(matrix, base, i + 1) - offset_at(matrix, base, i) > SHORT_ROW) continue;
         acc_t sum[COLUMNS];
         for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(0);
         row_add(sum, matrix, vector, i, 0, 1);
         store_row(y, b, sum, i);
     }
+}
+
+// One chunk of ADAPTIVE: short rows, then rows of up to MIDDLE_ROW entries by MIDDLE_LANES, then longer ones by
+// LONG_LANES. Two lists name the longer ones: rows[1] + chunk is where those of a chunk start in the first,
+// rows[2] + chunk in the second, as words of `rows`.
+void adaptive_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+                      size_t first, size_t last, __local acc_t* scratch)
+{
+    __global const uint* rows = matrix->rows;
     __global const uint* middle = rows + rows[1] + first / matrix->stride;
     __global const uint* longest = rows + rows[2] + first / matrix->stride;
+    short_rows(y, b, matrix, vector, first, last);
     product_rows(y, b, matrix, vector, middle[0], middle[1], MIDDLE_LANES, rows, scratch);
     product_rows(y, b, matrix, vector, longest[0], longest[1], LONG_LANES, rows, scratch);
+}
+
+// All of ADAPTIVE, where no sums by chunk are wanted: groups 0 .. short_groups take short rows, the next ones a few
+// rows of the first list each, the others a row of the second each.
+void spread_product(__global real_t* y, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
+                    __local acc_t* scratch)
+{
+    __global const uint* rows = matrix->rows;
+    const uint chunks = (n + matrix->stride - 1) / matrix->stride;
+    const uint short_groups = (n + chunk - 1) / chunk;
+    const uint at_once = WG > MIDDLE_LANES ? WG / MIDDLE_LANES : 1;
+    const size_t middle = rows[rows[1]], middle_last = rows[rows[1] + chunks];
+    const size_t longest = rows[rows[2]];
+    const size_t middle_groups = (middle_last - middle + at_once - 1) / at_once;
+    size_t group = get_group_id(0);
+    if (group < short_groups) {
+        short_rows(y, 0, matrix, vector, group * chunk, min((group + 1) * chunk, (size_t)n));
+        return;
+    }
+    group -= short_groups;
+    if (group < middle_groups) {
+        const size_t at = middle + group * at_once;
+        product_rows(y, 0, matrix, vector, at, min(at + at_once, middle_last), MIDDLE_LANES, rows, scratch);
+        return;
+    }
+    group -= middle_groups;
+    product_rows(y, 0, matrix, vector, longest + group, longest + group + 1, LONG_LANES, rows, scratch);
 }
 
 // Rows first .. last, one chunk, of the product. Every item sees them when it returns.

@@ -9,7 +9,9 @@ use std::process::Command;
 
 use common::{bits, noise};
 use residuum::sparse::gallery;
-use residuum::{Accumulation, Cg, Cgnr, Correction, Device, Format, Matrix, Precision, Real, Stopping, Vector};
+use residuum::{
+    Accumulation, Cg, Cgnr, Correction, Csr, Device, Format, Matrix, Precision, Real, Stopping, Vector,
+};
 
 /// Oclgrind as an OpenCL driver, where it is installed.
 fn simulator() -> Option<PathBuf> {
@@ -42,14 +44,28 @@ fn battery<T: Real>(device: &Device) -> Vec<Vec<u64>> {
     ]));
     let poisson = gallery::poisson_2d::<T>(7, 0.1).unwrap();
     let wide = gallery::random::<T>(40, 30, 40 * 10, 3).unwrap();
-    let stopping = |iterations| Stopping { check_every: 2, ..Stopping::after(iterations) };
-    for format in [Format::Csr, Format::EllpackR] {
+    // Rows of every class of lanes.
+    let skewed = Csr::from_rows(40, 600, |i, row| {
+        let length = [3, 0, 20, 5, 520, 17][i % 6];
+        row.extend((0..length).map(|k| (k, T::from_f64(((k as usize + i) as f64).sqrt()))));
+    });
+    let skewed = skewed.unwrap();
+    for format in Format::ALL {
+        let matrix = Matrix::with_transpose(device, &skewed, format).unwrap();
+        let mut y = Vector::filled(device, 40, T::from_f64(f64::NAN)).unwrap();
+        let mut w = Vector::filled(device, 600, T::from_f64(f64::NAN)).unwrap();
+        matrix.multiply(&Vector::from_slice(device, &noise::<T>(600, 6)).unwrap(), &mut y).unwrap();
+        matrix.multiply_transposed(&Vector::from_slice(device, &noise::<T>(40, 7)).unwrap(), &mut w).unwrap();
+        found.extend([bits(&y.to_vec().unwrap()), bits(&w.to_vec().unwrap())]);
         let matrix = Matrix::new(device, &poisson, format).unwrap();
         let b = Vector::from_slice(device, &noise::<T>(49, 5)).unwrap();
         let mut x = Vector::zeros(device, 49).unwrap();
-        let report = Cg::new(&matrix, stopping(3)).unwrap().solve(&b, &mut x).unwrap();
-        found.push(bits(&x.to_vec().unwrap()));
-        found.push(bits(&report.history));
+        let stopping = Stopping { check_every: 2, ..Stopping::after(2) };
+        let report = Cg::new(&matrix, stopping).unwrap().solve(&b, &mut x).unwrap();
+        found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
+    }
+    let stopping = |iterations| Stopping { check_every: 2, ..Stopping::after(iterations) };
+    for format in [Format::Csr, Format::EllpackR] {
         let matrix = Matrix::with_transpose(device, &wide, format).unwrap();
         let mut y = Vector::zeros(device, 40).unwrap();
         matrix.multiply(&Vector::from_slice(device, &noise::<T>(30, 6)).unwrap(), &mut y).unwrap();

@@ -27,7 +27,7 @@ enum Precision {
 struct Options {
     /// Matrix Market files (.mtx or .mtx.gz)
     files: Vec<PathBuf>,
-    /// Instead of files: poisson2d:G, poisson3d:G, diagonals:N:COUNT:SPREAD, random:ROWS:COLS:NNZ, dense:ROWS:COLS,
+    /// Instead of files: poisson2d:G, poisson3d:G, blocks:G:SIZE, diagonals:N:COUNT:SPREAD, random:ROWS:COLS:NNZ, dense:ROWS:COLS,
     /// stock-koch (repeatable)
     #[arg(long, value_name = "NAME")]
     gallery: Vec<String>,

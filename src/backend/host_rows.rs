@@ -5,7 +5,7 @@ use super::host::{Host, MOST_COLUMNS};
 use crate::accumulator::Accumulator;
 use crate::real::Real;
 use crate::reduction::fold;
-use crate::sparse::{Kind, SLICE};
+use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE};
 
 /// Sums of one row, one for each column of the vectors.
 type Sums<A> = [A; MOST_COLUMNS];
@@ -50,7 +50,8 @@ fn add_row_in<T: Real, A: Accumulator<T>>(
         8 => add_row::<T, A, 8>(length, columns, gather, entry),
         16 => add_row::<T, A, 16>(length, columns, gather, entry),
         32 => add_row::<T, A, 32>(length, columns, gather, entry),
-        _ => add_row::<T, A, 1024>(length, columns, gather, entry),
+        64 => add_row::<T, A, 64>(length, columns, gather, entry),
+        _ => add_row::<T, A, LONG_LANES>(length, columns, gather, entry),
     }
 }
 
@@ -87,10 +88,12 @@ pub(super) fn row_sums<T: Real, A: Accumulator<T>>(
         Kind::Adaptive => {
             let base = pointers[0] as usize;
             let (start, end) = (offset(a, base, i), offset(a, base, i + 1));
-            let lanes = match end - start {
-                0..=16 => 1,
-                17..=1024 => 32,
-                _ => 1024,
+            let lanes = if end - start <= SHORT_ROW {
+                1
+            } else if end - start <= MIDDLE_ROW {
+                MIDDLE_LANES
+            } else {
+                LONG_LANES
             };
             from(start, end, lanes)
         }

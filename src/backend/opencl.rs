@@ -8,6 +8,7 @@ use crate::kernels::{cg, cgnr, product, reduce, vector};
 use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
 use crate::real::Real;
 use crate::reduction::{Chunks, MOST_CHUNKS};
+use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES};
 
 /// An opened OpenCL device.
 #[derive(Debug)]
@@ -49,14 +50,30 @@ impl OpenCl {
         lanes: usize,
         columns: usize,
     ) -> Variant {
+        let shared = match a.longer {
+            [0, 0] => a.arrangement.lanes,
+            [_, 0] => MIDDLE_LANES,
+            _ => LONG_LANES,
+        };
         Variant {
             format: a.arrangement.kind as u32,
             wide: u32::from(a.arrangement.wide),
             block: a.arrangement.block as u32,
             row_lanes: a.arrangement.lanes as u32,
             columns: columns as u32,
-            ..self.variant::<T>(run, run.tuning.for_rows(chunk, a.arrangement.most_lanes()), lanes)
+            ..self.variant::<T>(run, run.tuning.for_rows(chunk, shared, self.context.info()), lanes)
         }
+    }
+
+    /// Rows of a group of `items` where no reduction ties groups to chunks: enough groups to balance the device, and
+    /// no fewer rows than keep a group's items busy. On CPUs, whole chunks.
+    fn rows_of_group(&self, chunk: usize, rows: usize, items: usize, lanes: usize) -> usize {
+        if items == 1 {
+            return chunk;
+        }
+        let at_once = (items / lanes).max(1);
+        let wanted = rows / (32 * self.context.info().compute_units.max(1));
+        wanted.next_power_of_two().clamp(at_once, 4 * at_once)
     }
 
     /// Groups that share the chunks of a vector, and how many chunks each takes.
@@ -207,11 +224,17 @@ impl Vocabulary for OpenCl {
         x: &Buffer<T>,
         y: &mut Buffer<T>,
     ) -> Result<()> {
-        let chunks = Chunks::of(a.rows);
+        let chunk = Chunks::of(a.rows).chunk;
         // Without a reduction the lanes do not matter: one variant serves all lengths.
-        let variant = self.row_variant(run, a, chunks.chunk, 1, columns);
-        let launch = Launch { groups: chunks.count, variant };
-        let (n, chunk, stride) = (a.rows as u32, chunks.chunk as u32, a.stride as u32);
+        let variant = self.row_variant(run, a, chunk, 1, columns);
+        let items = variant.work_group as usize;
+        let rows = self.rows_of_group(chunk, a.rows, items, a.arrangement.lanes);
+        let mut groups = a.rows.div_ceil(rows);
+        if a.arrangement.kind == Kind::Adaptive {
+            groups += a.longer[0].div_ceil((items / MIDDLE_LANES).max(1)) + a.longer[1];
+        }
+        let launch = Launch { groups, variant };
+        let (n, chunk, stride) = (a.rows as u32, rows as u32, a.stride as u32);
         product::multiply(&self.context, launch, n, chunk, stride, &a.pointers, &a.indices, &a.values, x, y)
     }
 

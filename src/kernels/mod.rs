@@ -73,8 +73,8 @@ macro_rules! kernels {
     (@rust out_int $t:ident) => { &mut $crate::ocl::Buffer<i32> };
     (@arg uint $arg:ident) => { $crate::ocl::Arg::Uint($arg) };
     (@arg real $arg:ident) => { $crate::kernels::real_argument($arg) };
-    (@arg shape $arg:ident) => { $crate::ocl::Arg::Words($arg) };
-    (@arg $kind:ident $arg:ident) => { $crate::ocl::Arg::Memory($arg.handle()) };
+    (@arg shape $arg:ident) => { $crate::ocl::Arg::Words(*$arg) };
+    (@arg $kind:ident $arg:ident) => { $arg.argument() };
 }
 pub(crate) use kernels;
 
@@ -84,7 +84,7 @@ use crate::real::Real;
 use crate::real::sealed::Number;
 
 /// A number as a kernel argument.
-pub(crate) fn real_argument<T: Real>(value: T) -> Arg<'static> {
+pub(crate) fn real_argument<T: Real>(value: T) -> Arg {
     match value.number() {
         Number::Single(value) => Arg::Float(value),
         Number::Double(value) => Arg::Double(value),

@@ -43,12 +43,14 @@ impl Tuning {
         }
     }
 
-    /// Work-group size for rows in chunks of `chunk`, each shared by `lanes` lanes: no more items than a chunk keeps busy.
-    pub(crate) fn for_rows(&self, chunk: usize, lanes: usize) -> usize {
+    /// Work-group size for rows in chunks of `chunk`, each shared by `lanes` lanes: no more items than a chunk keeps
+    /// busy, no fewer than a row does.
+    pub(crate) fn for_rows(&self, chunk: usize, lanes: usize, info: &DeviceInfo) -> usize {
         if self.source == "user" || self.work_group == 1 {
             return self.work_group;
         }
-        (chunk * lanes).clamp(64, self.work_group.max(64))
+        let most = self.work_group.max(lanes).min(largest_power_of_two(info.max_work_group));
+        (chunk * lanes).clamp(64.min(most), most)
     }
 
     /// The same with another work-group size.

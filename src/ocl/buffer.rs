@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lazy_static::lazy_static;
 use opencl3::memory::{Buffer as RawBuffer, CL_MEM_READ_WRITE, ClMem};
-use opencl3::types::cl_mem;
 
 use super::api_error;
-use super::context::Context;
+use super::context::{Arg, Context};
 use crate::accumulator::{Accumulation, Accumulator, Pair};
 use crate::error::{Error, Result};
 use crate::real::Real;
@@ -27,8 +26,9 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
 }
 
-pub(crate) fn count_allocation() {
-    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+/// Counts an allocation; its number is never given twice.
+pub(crate) fn count_allocation() -> u64 {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A type that device buffers can hold; its layout is that of the OpenCL C type of the same width.
@@ -65,6 +65,8 @@ impl Sum {
 #[derive(Debug)]
 pub(crate) struct Buffer<T> {
     raw: RawBuffer<u8>,
+    /// Tells it from every other buffer, also from one that is given its handle later.
+    number: u64,
     len: usize,
     context: Arc<Context>,
     element: PhantomData<T>,
@@ -88,8 +90,7 @@ impl<T: Element> Buffer<T> {
         // SAFETY: no host pointer is passed, so the driver owns all the memory involved.
         let raw = unsafe { RawBuffer::create(context.raw(), CL_MEM_READ_WRITE, bytes, ptr::null_mut()) }
             .map_err(|e| api_error(&info.name, "clCreateBuffer", e))?;
-        count_allocation();
-        Ok(Self { raw, len, context: context.clone(), element: PhantomData })
+        Ok(Self { raw, number: count_allocation(), len, context: context.clone(), element: PhantomData })
     }
 
     /// Allocates and copies `data` to the device.
@@ -115,7 +116,8 @@ impl<T: Element> Buffer<T> {
         &mut self.raw
     }
 
-    pub(crate) fn handle(&self) -> cl_mem {
-        self.raw.get()
+    /// The buffer as a kernel argument.
+    pub(crate) fn argument(&self) -> Arg {
+        Arg::Memory { handle: self.raw.get(), number: self.number }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context as RawContext;
 use opencl3::device::Device as RawDevice;
+use opencl3::error_codes::{CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::kernel::Kernel;
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, cl_mem};
@@ -21,13 +22,37 @@ use crate::kernels::Signature;
 
 /// One argument of a kernel, as `clSetKernelArg` wants it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Arg<'a> {
+pub(crate) enum Arg {
     Uint(u32),
     Float(f32),
     Double(f64),
-    Words(&'a [u32; 8]),
-    Memory(cl_mem),
+    Words([u32; 8]),
+    Memory { handle: cl_mem, number: u64 },
 }
+
+impl Arg {
+    /// Whether a kernel that holds `other` already holds this.
+    fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Uint(a), Self::Uint(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
+            (Self::Double(a), Self::Double(b)) => a.to_bits() == b.to_bits(),
+            (Self::Words(a), Self::Words(b)) => a == b,
+            // Handles are given again after a buffer is released; numbers are not.
+            (Self::Memory { number: a, .. }, Self::Memory { number: b, .. }) => a == b,
+            _ => false,
+        }
+    }
+}
+
+/// A kernel with the arguments it was given last: setting one costs a call into the driver.
+struct Built {
+    kernel: Kernel,
+    held: Vec<Arg>,
+}
+
+// SAFETY: the handles in `held` are compared, never used, and OpenCL objects may be used from any thread.
+unsafe impl Send for Built {}
 
 /// How a kernel is launched: `groups` work-groups of the variant's size.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +62,7 @@ pub(crate) struct Launch {
 }
 
 /// Kernels built so far. Setting arguments changes a kernel, so one lock covers arguments and launch.
-type Kernels = HashMap<(&'static str, Variant), Kernel>;
+type Kernels = HashMap<(&'static str, Variant), Built>;
 
 /// A device with a context and an in-order queue.
 pub(crate) struct Context {
@@ -162,7 +187,7 @@ impl Context {
     }
 
     /// Queues a kernel. Lengths were checked by the typed function that calls this.
-    pub(crate) fn launch(&self, kernel: &'static Signature, launch: Launch, args: &[Arg<'_>]) -> Result<()> {
+    pub(crate) fn launch(&self, kernel: &'static Signature, launch: Launch, args: &[Arg]) -> Result<()> {
         if launch.groups == 0 {
             return Ok(());
         }
@@ -180,38 +205,67 @@ impl Context {
             std::collections::hash_map::Entry::Vacant(entry) => entry.insert(self.create(kernel, launch.variant)?),
         };
         for (index, arg) in args.iter().enumerate() {
-            let index = index as u32;
+            if built.held.get(index).is_some_and(|held| held.same(arg)) {
+                continue;
+            }
+            let position = index as u32;
             // SAFETY: `args` comes from the kernel's one declaration, whose types are checked against the OpenCL C
             // signature by a test and whose count was checked when the kernel was created.
             let set = unsafe {
                 match arg {
-                    Arg::Uint(value) => built.set_arg(index, value),
-                    Arg::Float(value) => built.set_arg(index, value),
-                    Arg::Double(value) => built.set_arg(index, value),
-                    Arg::Words(value) => built.set_arg(index, *value),
-                    Arg::Memory(value) => built.set_arg(index, value),
+                    Arg::Uint(value) => built.kernel.set_arg(position, value),
+                    Arg::Float(value) => built.kernel.set_arg(position, value),
+                    Arg::Double(value) => built.kernel.set_arg(position, value),
+                    Arg::Words(value) => built.kernel.set_arg(position, value),
+                    Arg::Memory { handle, .. } => built.kernel.set_arg(position, handle),
                 }
             };
-            set.map_err(self.error(format!("clSetKernelArg {index} of {}", kernel.name)))?;
+            if let Err(error) = set {
+                built.held.clear();
+                return Err(self.error(format!("clSetKernelArg {index} of {}", kernel.name))(error));
+            }
+            // Arguments are set in order, so the place after the last is the only one that can be missing.
+            match built.held.get_mut(index) {
+                Some(held) => *held = *arg,
+                None => built.held.push(*arg),
+            }
         }
-        let global = [launch.groups * size];
-        let local = [size];
-        // SAFETY: the sizes live across the call; every buffer argument is kept alive by the caller's borrow until
-        // the launch is queued, and by the driver from then on (clReleaseMemObject defers to queued commands).
-        unsafe {
-            self.queue.enqueue_nd_range_kernel(built.get(), 1, ptr::null(), global.as_ptr(), local.as_ptr(), &[])
-        }
-        .map_err(self.error(format!("launch of {} with {} groups of {size}", kernel.name, launch.groups)))?;
-        Ok(())
+        self.enqueue(&built.kernel, launch.groups * size, size)
+            .map_err(self.error(format!("launch of {} with {} groups of {size}", kernel.name, launch.groups)))
     }
 
-    fn create(&self, kernel: &'static Signature, variant: Variant) -> Result<Kernel> {
+    /// `clEnqueueNDRangeKernel` without an event: nobody would look at it, and drivers take time for each.
+    fn enqueue(&self, kernel: &Kernel, global: usize, local: usize) -> std::result::Result<(), ClError> {
+        let library = cl3::load_library().as_ref().map_err(|_| ClError(DLOPEN_RUNTIME_LOAD_FAILED))?;
+        let (queue, kernel) = (self.queue.get(), kernel.get());
+        // SAFETY (of what the driver does with them): the sizes live across the call; every buffer argument is kept
+        // alive by the caller's borrow until the launch is queued, and by the driver from then on
+        // (clReleaseMemObject defers to queued commands).
+        let status = library.clEnqueueNDRangeKernel(
+            queue,
+            kernel,
+            1,
+            ptr::null(),
+            &raw const global,
+            &raw const local,
+            0,
+            ptr::null(),
+            ptr::null_mut(),
+        );
+        match status {
+            Some(CL_SUCCESS) => Ok(()),
+            Some(code) => Err(ClError(code)),
+            None => Err(ClError(DLOPEN_FUNCTION_NOT_AVAILABLE)),
+        }
+    }
+
+    fn create(&self, kernel: &'static Signature, variant: Variant) -> Result<Built> {
         let program = self.program(kernel.file, variant)?;
         let made =
             Kernel::create(&program, kernel.name).map_err(self.error(format!("clCreateKernel {}", kernel.name)))?;
         let count = made.num_args().map_err(self.error("clGetKernelInfo"))? as usize;
         same_length("arguments of a kernel (was a file in RESIDUUM_CL_DIR changed?)", kernel.args.len(), count)?;
-        Ok(made)
+        Ok(Built { kernel: made, held: Vec::with_capacity(count) })
     }
 
     fn program(&self, file: &'static str, variant: Variant) -> Result<Arc<Program>> {

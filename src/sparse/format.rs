@@ -15,11 +15,11 @@ pub enum Format {
     Auto,
     /// Row, column and value of each entry, sorted by row (dedecek-2013, 4.1).
     Coo,
-    /// Compressed sparse rows; as many lanes share a row as its mean length makes worth while (1 to 32).
+    /// Compressed sparse rows; as many lanes share a row as its mean length makes worth while (1 to 64).
     Csr,
     /// Compressed sparse rows, one lane per row.
     CsrScalar,
-    /// Compressed sparse rows where each row has the lanes that its own length asks for: 1, 32 or 1024.
+    /// Compressed sparse rows where each row has the lanes that its own length asks for: 1, 32 or 512.
     CsrAdaptive,
     /// Every row padded to the longest, entry by entry (stock-koch-2009, variant MemoryLayout).
     Ellpack,

@@ -84,7 +84,26 @@ pub fn diagonals<T: Real>(n: usize, count: usize, spread: usize, seed: u64) -> R
     })
 }
 
-/// A matrix by name: `poisson2d:G`, `poisson3d:G`, `diagonals:N:COUNT:SPREAD`, `random:ROWS:COLS:NNZ`, `dense:ROWS:COLS`
+/// The 5-point Laplacian with every entry a full `block × block` block, as in elasticity or flow with several unknowns
+/// a node: `block side²` rows.
+///
+/// # Errors
+/// [`Error::Structure`](crate::Error::Structure) when the grid exceeds 32-bit indices.
+pub fn block_poisson<T: Real>(side: usize, block: usize) -> Result<Csr<T>> {
+    let nodes = poisson_2d::<T>(side, 0.0)?;
+    let n = nodes.rows() * block;
+    Csr::from_rows(n, n, |i, row| {
+        let (columns, values) = nodes.row(i / block);
+        for (column, value) in columns.iter().zip(values) {
+            for k in 0..block {
+                let weight = if k == i % block { 1.0 } else { 0.1 };
+                row.push(((*column as usize * block + k) as u32, T::from_f64(weight) * *value));
+            }
+        }
+    })
+}
+
+/// A matrix by name: `poisson2d:G`, `blocks:G:SIZE`, `poisson3d:G`, `diagonals:N:COUNT:SPREAD`, `random:ROWS:COLS:NNZ`, `dense:ROWS:COLS`
 /// or `stock-koch` (81 545 × 3 072 with 854 129 entries).
 ///
 /// # Errors
@@ -95,6 +114,7 @@ pub fn by_name<T: Real>(name: &str) -> Result<Csr<T>> {
         if rest.is_empty() { Some(Vec::new()) } else { rest.split(':').map(|n| n.parse().ok()).collect() };
     match (kind, numbers.as_deref()) {
         ("poisson2d", Some(&[side])) => poisson_2d(side, 0.0),
+        ("blocks", Some(&[side, block])) => block_poisson(side, block),
         ("poisson3d", Some(&[side])) => poisson_3d(side),
         ("diagonals", Some(&[n, count, spread])) => diagonals(n, count, spread, 2003),
         ("random", Some(&[rows, cols, nnz])) if nnz <= rows.saturating_mul(cols) => random(rows, cols, nnz, 2009),
@@ -106,7 +126,7 @@ pub fn by_name<T: Real>(name: &str) -> Result<Csr<T>> {
         _ => Err(Error::Option {
             name: "gallery",
             reason: format!(
-                "'{name}' is none of poisson2d:G, poisson3d:G, diagonals:N:COUNT:SPREAD, random:ROWS:COLS:NNZ, \
+                "'{name}' is none of poisson2d:G, poisson3d:G, blocks:G:SIZE, diagonals:N:COUNT:SPREAD, random:ROWS:COLS:NNZ, \
                  dense:ROWS:COLS, stock-koch"
             ),
         }),

@@ -11,4 +11,4 @@ mod profile;
 pub use csr::Csr;
 pub use format::Format;
 pub use layout::Offsets;
-pub(crate) use layout::{Arrangement, Kind, Layout, SLICE};
+pub(crate) use layout::{Arrangement, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE};

@@ -8,7 +8,11 @@ use crate::sparse::{Csr, Format};
 
 /// `SHORT_ROW` and `MIDDLE_ROW` of `cl/row.cl`.
 pub(crate) const SHORT_ROW: usize = 16;
-pub(crate) const MIDDLE_ROW: usize = 1024;
+pub(crate) const MIDDLE_ROW: usize = 512;
+/// Lanes of rows between the two, `MIDDLE_LANES` of `cl/row.cl`.
+pub(crate) const MIDDLE_LANES: usize = 32;
+/// Lanes of longer rows, `LONG_LANES` of `cl/row.cl`.
+pub(crate) const LONG_LANES: usize = 512;
 
 pub(super) fn csr<T: Real>(a: &Csr<T>, format: Format, lanes: usize, wide: bool) -> Layout<T> {
     let mut layout = Layout::of(a, format, Kind::Csr);
@@ -30,7 +34,9 @@ pub(super) fn adaptive<T: Real>(a: &Csr<T>, wide: bool) -> Result<Layout<T>> {
     pointers[1] = 4;
     pointers[2] = 4 + chunks.count as u32 + 1;
     let mut at = 4;
-    for class in [SHORT_ROW + 1..=MIDDLE_ROW, MIDDLE_ROW + 1..=usize::MAX] {
+    let mut longer = [0; 2];
+    for (class, count) in [SHORT_ROW + 1..=MIDDLE_ROW, MIDDLE_ROW + 1..=usize::MAX].into_iter().zip(&mut longer) {
+        let before = lists.len();
         for g in 0..chunks.count {
             pointers[at] = (4 + starts + lists.len()) as u32;
             at += 1;
@@ -38,6 +44,7 @@ pub(super) fn adaptive<T: Real>(a: &Csr<T>, wide: bool) -> Result<Layout<T>> {
         }
         pointers[at] = (4 + starts + lists.len()) as u32;
         at += 1;
+        *count = lists.len() - before;
     }
     pointers.extend(lists);
     if pointers.len() % 2 == 1 {
@@ -52,6 +59,7 @@ pub(super) fn adaptive<T: Real>(a: &Csr<T>, wide: bool) -> Result<Layout<T>> {
     layout.arrangement.kind = Kind::Adaptive;
     layout.pointers = pointers;
     layout.stride = chunks.chunk;
+    layout.longer = longer;
     Ok(layout)
 }
 

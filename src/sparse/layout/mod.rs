@@ -7,6 +7,7 @@ mod compressed;
 mod padded;
 mod structured;
 
+pub(crate) use compressed::{LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW};
 pub(crate) use padded::SLICE;
 
 use super::choice::choose;
@@ -37,19 +38,13 @@ pub(crate) enum Kind {
 pub(crate) struct Arrangement {
     pub(crate) kind: Kind,
     /// Lanes that share a row: lane `l` adds entries `l, l + lanes, ...`; lanes fold by halving. A power of two up to
-    /// 32. What of the format reaches the bits.
+    /// 64. What of the format reaches the bits.
     pub(crate) lanes: usize,
-    /// Rows and columns of a block of [`Kind::Blocks`].
+    /// Rows and columns of a block of [`Kind::Blocks`]; the number of diagonals of [`Kind::Diagonals`] where loops
+    /// over them are better unrolled, else 1.
     pub(crate) block: usize,
     /// Whether row offsets take 64 bits.
     pub(crate) wide: bool,
-}
-
-impl Arrangement {
-    /// The most lanes that share any row.
-    pub(crate) fn most_lanes(&self) -> usize {
-        if self.kind == Kind::Adaptive { 32 } else { self.lanes }
-    }
 }
 
 /// Width of row offsets.
@@ -74,16 +69,18 @@ pub(crate) struct Layout<T> {
     pub(crate) indices: Vec<u32>,
     pub(crate) values: Vec<T>,
     pub(crate) stride: usize,
+    /// Rows of more than [`SHORT_ROW`], and of more than [`MIDDLE_ROW`] entries in [`Kind::Adaptive`].
+    pub(crate) longer: [usize; 2],
     /// Why this format, in words and numbers.
     pub(crate) why: String,
 }
 
 /// Lanes that share a row of `mean` entries: a whole row in about four steps, one lane where rows are short.
 pub(super) fn lanes_for(mean: f64) -> usize {
-    [(8.0, 1), (16.0, 4), (32.0, 8), (64.0, 16)]
+    [(8.0, 1), (16.0, 4), (32.0, 8), (64.0, 16), (128.0, 32)]
         .into_iter()
         .find(|(below, _)| mean < *below)
-        .map_or(32, |(_, lanes)| lanes)
+        .map_or(64, |(_, lanes)| lanes)
 }
 
 impl<T: Real> Layout<T> {
@@ -102,7 +99,7 @@ impl<T: Real> Layout<T> {
         let profile = Profile::of(a);
         let wide = offsets == Offsets::Wide || a.nnz() > u32::MAX as usize;
         let (format, why) = match format {
-            Format::Auto => choose(&profile, T::PRECISION, || super::profile::smallest_block(a)),
+            Format::Auto => choose(&profile, T::PRECISION),
             pinned => (pinned, "asked for".to_string()),
         };
         let too_long = |what: &str| Error::Structure {
@@ -150,6 +147,7 @@ impl<T: Real> Layout<T> {
             indices: Vec::new(),
             values: Vec::new(),
             stride: a.rows(),
+            longer: [0; 2],
             why: String::new(),
         }
     }
@@ -247,8 +245,9 @@ mod tests {
 
     #[test]
     fn lanes_come_from_the_mean_row_length_alone() {
-        let lanes: Vec<usize> = [0.0, 5.0, 7.9, 8.0, 16.0, 40.0, 64.0, 1e9].iter().map(|m| lanes_for(*m)).collect();
-        assert_eq!(lanes, [1, 1, 1, 4, 8, 16, 32, 32]);
+        let lanes: Vec<usize> =
+            [0.0, 5.0, 7.9, 8.0, 16.0, 40.0, 64.0, 128.0, 1e9].iter().map(|m| lanes_for(*m)).collect();
+        assert_eq!(lanes, [1, 1, 1, 4, 8, 16, 32, 64, 64]);
     }
 
     #[test]
