@@ -14,6 +14,7 @@
 
 typedef REAL real_t;
 typedef uint index_t;
+typedef float rough_t; // where only the order of magnitude matters, never in a result
 
 #if PAIR
 typedef float2 acc_t;

@@ -1,231 +1,17 @@
-// Products with stored matrices, row by row. Joined between common.cl and the files whose kernels multiply.
-//
-// Required macros:
-//   FORMAT     how the matrix is stored, one of the names below; src/sparse/layout builds the arrays
-//   WIDE       1: row offsets take two words each
-//   BLOCK      rows and columns of a block of BLOCKS; number of diagonals of DIAGONALS, 1 where they are many
-//   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
-//   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
-//   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read
-//
-// Entries add in ascending column order, so all formats with one lane a row agree bit for bit. Places without an entry
-// hold NaN, which no matrix holds, and are left out.
-
-#define CSR 0          // rows: offsets (n + 1)
-#define ELLPACK_R 1    // rows: lengths (n); entry k of row i at k * stride + i
-#define ELLPACK 2      // rows: the longest length; entries as in ELLPACK_R, padded
-#define SLICED 3       // rows: where slices of SLICE rows start, in units of SLICE; padded slice by slice
-#define SORTED 4       // SLICED with rows in the order that follows the slice starts, which keeps long rows together
-#define DIAGONALS 5    // rows: their number, columns of A, their offsets; values of diagonal d at d * stride + i
-#define BLOCKS 6       // rows: offsets of block rows; stride: columns of A
-#define DENSE 7        // rows: columns of A; value of column k at k * stride + i
-#define HYBRID 8       // rows: width of the ELLPACK part, length of the tail, rows of the tail; tail behind that part
-#define COORDINATES 9  // rows: rows of a chunk, where the row of each entry starts, offsets of chunks, row of each entry
-#define ADAPTIVE 10    // rows: where the offsets start, two lists of longer rows (see adaptive_product); stride: chunk
-#define SLICE 32
-#define AT_ONCE (WG > 1 ? 8 : 1) // entries of a row whose loads are under way together
-#define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : 1)
-#define SHORT_ROW 16   // longest row of ADAPTIVE that one lane adds, and longest that MIDDLE_LANES add
-#define MIDDLE_ROW 512
-#define MIDDLE_LANES 32
-#define LONG_LANES 512
-
-#define PACKED (FORMAT == ELLPACK || FORMAT == SLICED || FORMAT == SORTED || FORMAT == HYBRID) // padding ends a row
-#define PADDED (PACKED || FORMAT == DENSE)
-// Neighbouring items take neighbouring rows rather than neighbouring entries of a row.
-#define BY_COLUMNS (FORMAT == DENSE || FORMAT == ELLPACK_R || FORMAT == ELLPACK)
-// The item that holds a row's lane of a reduction is not the one that adds the row.
-#define ROWS_APART (ROW_LANES > 1 || FORMAT == SORTED || FORMAT == ADAPTIVE)
-#define MOST_ROW_LANES (FORMAT == ADAPTIVE ? LONG_LANES : ROW_LANES)
-#define ITEM_ROW_LANES (MOST_ROW_LANES > WG ? MOST_ROW_LANES / WG : 1)
-
-typedef struct {
-    __global const uint* rows;
-    __global const uint* indices;
-    __global const real_t* values;
-    uint stride;
-    uint furthest;                // last column, and the diagonals where they are few
-    uint diagonal[KNOWN_DIAGONALS];
-} matrix_t;
-
-matrix_t matrix_of(__global const uint* rows, __global const uint* indices, __global const real_t* values, uint stride)
-{
-    matrix_t matrix;
-    matrix.rows = rows;
-    matrix.indices = indices;
-    matrix.values = values;
-    matrix.stride = stride;
-    if (FORMAT == DIAGONALS) {
-        matrix.furthest = rows[1] - 1;
-        if (BLOCK > 1)
-            for (uint d = 0; d < KNOWN_DIAGONALS; ++d) matrix.diagonal[d] = rows[2 + d];
-    }
-    return matrix;
-}
-
-typedef struct {
-    __global const real_t* u;
-    __global const real_t* v;
-    real_t scale[COLUMNS];
-} vector_t;
-
-real_t vector_at(const vector_t* vector, size_t i, uint c)
-{
-    const size_t at = i * COLUMNS + c;
-    return GATHER == 1 ? vector->u[at] : vector->u[at] + vector->scale[c] * vector->v[at];
-}
-
-// Offset i of those that start at word `base` of the row pointers.
-size_t offset_at(const matrix_t* matrix, size_t base, size_t i)
-{
-    return WIDE ? ((__global const ulong*)(matrix->rows + base))[i] : matrix->rows[base + i];
-}
-
-// Products of a row that were loaded together, added one after another. `there` tells which of them the row has;
-// padding among those is left out.
-void add_terms(acc_t* sum, const real_t* value, const index_t* column, const int* there, const vector_t* vector,
-               int padded)
-{
-    for (uint c = 0; c < COLUMNS; ++c) {
-        real_t x[AT_ONCE];
-        for (uint j = 0; j < AT_ONCE; ++j) x[j] = there[j] ? vector_at(vector, column[j], c) : 0;
-        for (uint j = 0; j < AT_ONCE; ++j)
-            if (there[j] && !(padded && isnan(value[j]))) sum[c] = acc_add(sum[c], acc_product(value[j], x[j]));
-    }
-}
-
-// The same for one product that is there, if it is not padding.
-void add_term(acc_t* sum, real_t value, index_t column, const vector_t* vector, int padded)
-{
-    if (padded && isnan(value)) return;
-    for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
-}
-
-// Adds entries first, first + lanes, ... of a row whose entry k lies at start + k * step.
-void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t start, size_t step, uint length,
-          uint first, uint lanes)
-{
-    __global const uint* indices = matrix->indices + start;
-    __global const real_t* values = matrix->values + start;
-    if (WG == 1) {
-        for (uint k = first; k < length; k += lanes)
-            add_term(sum, values[k * step], FORMAT == DENSE ? k : indices[k * step], vector, PADDED);
-        return;
-    }
-    for (uint k = first; k < length; k += AT_ONCE * lanes) {
-        real_t value[AT_ONCE];
-        index_t column[AT_ONCE];
-        int there[AT_ONCE];
-        for (uint j = 0; j < AT_ONCE; ++j) {
-            const uint entry = k + j * lanes;
-            there[j] = entry < length;
-            column[j] = FORMAT == DENSE ? entry : there[j] ? indices[entry * step] : 0;
-            value[j] = there[j] ? values[entry * step] : 0;
-        }
-        add_terms(sum, value, column, there, vector, PADDED);
-        if (PACKED && isnan(value[AT_ONCE - 1])) return;
-    }
-}
-
-// Row i by diagonals. Padding may point outside the vector: any element will do, since it is not used.
-void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
-{
-    const size_t stride = matrix->stride;
-    __global const real_t* values = matrix->values + i;
-    if (BLOCK > 1 && WG > 1) {
-        real_t value[KNOWN_DIAGONALS];
-        for (uint d = 0; d < KNOWN_DIAGONALS; ++d) value[d] = values[d * stride];
-        for (uint c = 0; c < COLUMNS; ++c) {
-            real_t x[KNOWN_DIAGONALS];
-            for (uint d = 0; d < KNOWN_DIAGONALS; ++d)
-                x[d] = vector_at(vector, min((uint)i + matrix->diagonal[d], matrix->furthest), c);
-            for (uint d = 0; d < KNOWN_DIAGONALS; ++d)
-                if (!isnan(value[d])) sum[c] = acc_add(sum[c], acc_product(value[d], x[d]));
-        }
-        return;
-    }
-    const uint count = matrix->rows[0];
-    __global const uint* diagonal = matrix->rows + 2;
-    for (uint k = 0; k < count; k += AT_ONCE) {
-        real_t value[AT_ONCE];
-        index_t column[AT_ONCE];
-        int there[AT_ONCE];
-        for (uint j = 0; j < AT_ONCE; ++j) {
-            there[j] = k + j < count;
-            column[j] = there[j] ? min((uint)i + diagonal[k + j], matrix->furthest) : 0;
-            value[j] = there[j] ? values[(k + j) * stride] : 0;
-        }
-        add_terms(sum, value, column, there, vector, 1);
-    }
-}
-
-// Row i of the dense blocks of its block row.
-void walk_blocks(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
-{
-    const size_t first = matrix->rows[i / BLOCK];
-    const uint length = (matrix->rows[i / BLOCK + 1] - first) * BLOCK;
-    __global const uint* indices = matrix->indices + first;
-    __global const real_t* values = matrix->values + (first * BLOCK + i % BLOCK) * BLOCK;
-    for (uint k = 0; k < length; k += AT_ONCE) {
-        real_t value[AT_ONCE];
-        index_t column[AT_ONCE];
-        int there[AT_ONCE];
-        for (uint j = 0; j < AT_ONCE; ++j) {
-            const uint entry = k + j;
-            there[j] = entry < length;
-            column[j] = there[j] ? indices[entry / BLOCK] * BLOCK + entry % BLOCK : 0;
-            value[j] = there[j] ? values[(size_t)(entry / BLOCK) * (BLOCK * BLOCK) + entry % BLOCK] : 0;
-            there[j] = there[j] && column[j] < matrix->stride;
-        }
-        add_terms(sum, value, column, there, vector, 1);
-    }
-}
-
-// The first of entries low .. high, sorted by row, that is not above row i.
-size_t find_row(__global const uint* entry_row, size_t low, size_t high, size_t i)
-{
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (entry_row[middle] < i) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
-void walk_coordinates(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
-{
-    __global const uint* entry_row = matrix->rows + matrix->rows[1];
-    const size_t chunk = i / matrix->rows[0];
-    const size_t last = offset_at(matrix, 2, chunk + 1);
-    const size_t start = find_row(entry_row, offset_at(matrix, 2, chunk), last, i);
-    walk(sum, matrix, vector, start, 1, find_row(entry_row, start, last, i + 1) - start, 0, 1);
-}
-
-// The padded part of row i, and where that is full its share of the tail.
-void walk_hybrid(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
-{
-    const uint width = matrix->rows[0];
-    const uint tail = matrix->rows[1];
-    const size_t stride = matrix->stride;
-    walk(sum, matrix, vector, i, stride, width, 0, 1);
-    if (tail == 0 || (width > 0 && isnan(matrix->values[(width - 1) * stride + i]))) return;
-    __global const uint* entry_row = matrix->rows + 2;
-    const size_t start = find_row(entry_row, 0, tail, i);
-    walk(sum, matrix, vector, width * stride + start, 1, find_row(entry_row, start, tail, i + 1) - start, 0, 1);
-}
+// Rows of products: lanes that share one, chunks of them, and the sums over chunks. Joined after format.cl and ray.cl.
 
 // Adds what of row i belongs to lane `first` of `lanes`; in SLICED and SORTED i is the row's place.
 void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
 {
     __global const uint* rows = matrix->rows;
-    if (FORMAT == CSR || FORMAT == ADAPTIVE) {
+    if (HAS_OFFSETS) {
         const size_t base = FORMAT == ADAPTIVE ? rows[0] : 0;
         const size_t start = offset_at(matrix, base, i);
         walk(sum, matrix, vector, start, 1, offset_at(matrix, base, i + 1) - start, first, lanes);
     }
     if (FORMAT == ELLPACK_R) walk(sum, matrix, vector, i, matrix->stride, rows[i], first, lanes);
-    if (FORMAT == ELLPACK || FORMAT == DENSE) walk(sum, matrix, vector, i, matrix->stride, rows[0], first, lanes);
-    if (FORMAT == SLICED || FORMAT == SORTED) {
+    if (HAS_WIDTH) walk(sum, matrix, vector, i, matrix->stride, rows[0], first, lanes);
+    if (HAS_SLICES) {
         const size_t start = rows[i / SLICE];
         walk(sum, matrix, vector, start * SLICE + i % SLICE, SLICE, rows[i / SLICE + 1] - start, first, lanes);
     }
@@ -233,6 +19,8 @@ void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
     if (FORMAT == BLOCKS) walk_blocks(sum, matrix, vector, i);
     if (FORMAT == HYBRID) walk_hybrid(sum, matrix, vector, i);
     if (FORMAT == COORDINATES) walk_coordinates(sum, matrix, vector, i);
+    if (FORMAT == PROJECT) walk_ray(sum, matrix, vector, i, first, lanes);
+    if (FORMAT == BACKPROJECT) walk_pixel(sum, matrix, vector, i, first, lanes);
 }
 
 // One column of row_sum: the lanes that share a row, folded for all of them; `run` is the row's stretch of scratch.
@@ -260,7 +48,7 @@ void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
         for (uint j = 0; j < half_held; ++j)
             for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_add(lane[j][c], lane[j + half_held][c]);
     for (uint c = 0; c < COLUMNS; ++c) sum[c] = lane[0][c];
-    if (WG > 1 && lanes > 1) {
+    if (lanes > 1 && WG > 1) {
         const uint width = lanes < WG ? lanes : WG;
         __local acc_t* run = scratch + slot * width;
         sum[0] = row_fold(sum[0], place, width, run);
@@ -352,12 +140,41 @@ void spread_product(__global real_t* y, const matrix_t* matrix, const vector_t* 
     product_rows(y, 0, matrix, vector, longest + group, longest + group + 1, LONG_LANES, rows, scratch);
 }
 
+// Rows first .. last of PROJECT: steep rays by one lane each, whose neighbours read neighbouring pixels; flat ones, which
+// run along image rows, by RAY_LANES each.
+void ray_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+                 size_t first, size_t last, __local acc_t* scratch)
+{
+    for (size_t i = first + get_local_id(0); i < last; i += WG) {
+        if (!is_steep(matrix, i)) continue;
+        acc_t sum[COLUMNS];
+        for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(0);
+        row_add(sum, matrix, vector, i, 0, 1);
+        store_row(y, b, sum, i);
+    }
+    const uint at_once = WG > RAY_LANES ? WG / RAY_LANES : 1;
+    const uint slot = get_local_id(0) / RAY_LANES;
+    const uint place = get_local_id(0) % RAY_LANES;
+    for (size_t base = first; base < last; base += at_once) {
+        int flat = 0; // whether any of these rays is; the same for all items
+        for (size_t i = base; i < min(base + at_once, last); ++i) flat |= !is_steep(matrix, i);
+        if (!flat) continue;
+        const size_t i = base + slot;
+        const int valid = i < last ? !is_steep(matrix, i) : 0;
+        acc_t sum[COLUMNS];
+        row_sum(sum, matrix, vector, i, valid, slot, place, RAY_LANES, scratch);
+        if (valid && place == 0) store_row(y, b, sum, i);
+    }
+}
+
 // Rows first .. last, one chunk, of the product. Every item sees them when it returns.
 void chunk_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
                    size_t first, size_t last, __local acc_t* scratch)
 {
     if (FORMAT == ADAPTIVE)
         adaptive_product(y, b, matrix, vector, first, last, scratch);
+    else if (FORMAT == PROJECT)
+        ray_product(y, b, matrix, vector, first, last, scratch);
     else {
         const size_t order = (matrix->stride + SLICE - 1) / SLICE + 1;
         product_rows(y, b, matrix, vector, first, last, ROW_LANES, FORMAT == SORTED ? matrix->rows + order : 0, scratch);

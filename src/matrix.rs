@@ -81,7 +81,6 @@ impl<T: Real> Matrix<T> {
     /// # Errors
     /// As [`Matrix::new`]; [`Error::Option`] for a parameter of a format that is out of range.
     pub fn stored(device: &Device, a: &Csr<T>, storage: Storage) -> Result<Self> {
-        device.require(T::PRECISION)?;
         if let Some(index) = a.first_not_finite() {
             return Err(Error::NotFinite { what: "the matrix".into(), index });
         }
@@ -92,6 +91,18 @@ impl<T: Real> Matrix<T> {
             Transposed::None => None,
             Transposed::Copy => Some(layout(&a.transpose())?),
         };
+        Self::of_layouts(device, forward, backward, a.nnz(), frobenius(a.values()))
+    }
+
+    /// Sends layouts to the device, after checking that they fit.
+    pub(crate) fn of_layouts(
+        device: &Device,
+        forward: Layout<T>,
+        backward: Option<Layout<T>>,
+        nnz: usize,
+        frobenius: f64,
+    ) -> Result<Self> {
+        device.require(T::PRECISION)?;
         let plan: Vec<(&str, u64)> =
             forward.plan().into_iter().chain(backward.iter().flat_map(|b| b.plan())).collect();
         device.check_memory(0, &plan)?;
@@ -99,20 +110,21 @@ impl<T: Real> Matrix<T> {
         if let Some(backward) = &backward {
             why = format!("{why}; transposed {}: {}", backward.format, backward.why);
         }
-        log::info!("matrix {} x {}, {} entries, {}: {why}", a.rows(), a.cols(), a.nnz(), forward.format);
+        let (rows, cols, format) = (forward.rows, forward.cols, forward.format);
+        log::info!("matrix {rows} x {cols}, {nnz} entries, {format}: {why}");
         Ok(Self {
             device: device.clone(),
-            rows: a.rows(),
-            cols: a.cols(),
-            nnz: a.nnz(),
-            format: forward.format,
+            rows,
+            cols,
+            nnz,
+            format,
             why,
             bytes: plan.iter().map(|p| p.1).sum(),
             read_bytes: [forward.read_bytes(), backward.as_ref().map_or(0, Layout::read_bytes)],
-            frobenius: frobenius(a.values()),
+            frobenius,
             forward: on_backend!(device, backend => store(backend, forward)?),
             transposed: match backward {
-                Some(rows) => Some(on_backend!(device, backend => store(backend, rows)?)),
+                Some(layout) => Some(on_backend!(device, backend => store(backend, layout)?)),
                 None => None,
             },
         })

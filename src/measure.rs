@@ -60,7 +60,10 @@ pub fn time(device: &Device, mut queue: impl FnMut() -> Result<()>) -> Result<Ti
 /// # Errors
 /// [`Error::Memory`](crate::Error::Memory) when the vectors do not fit.
 pub fn copy_bandwidth(device: &Device) -> Result<f64> {
-    let n = if device.info().kind == DeviceKind::Gpu { 1 << 28 } else { 1 << 24 };
+    let info = device.info();
+    let wanted = if info.kind == DeviceKind::Gpu { 1u64 << 28 } else { 1 << 24 };
+    let largest = |limit: u64| if limit == 0 { wanted } else { limit / 16 };
+    let n = wanted.min(largest(info.largest_allocation)).min(largest(info.memory)) as usize;
     let source = Vector::<f32>::filled(device, n, 1.0)?;
     let mut target = Vector::<f32>::zeros(device, n)?;
     let timing = time(device, || target.copy_from(&source))?;

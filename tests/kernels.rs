@@ -4,6 +4,7 @@
 mod common;
 
 use common::{bits, each_case, noise, reference};
+use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::sparse::gallery;
 use residuum::{Csr, Device, Format, Matrix, Offsets, Real, Storage, Transposed, Vector};
 
@@ -182,4 +183,61 @@ fn products_f32() {
 #[test]
 fn products_f64() {
     each_case::<f64>(products::<f64>);
+}
+
+/// Scanners with steep and flat rays, rays beside the image, and images with one and with several lanes to a pixel.
+fn scanners() -> Vec<(Scanner, Grid)> {
+    let angles: Vec<f64> = (0..11).map(|k| f64::from(k) * 33.3 - 20.0).collect();
+    let fan = Beam::Fan { source_origin: 70.0, source_detector: 95.0 };
+    [(Beam::Parallel, 21), (fan, 40), (Beam::Parallel, 600)]
+        .map(|(beam, side)| {
+            let angles = if side > 100 { angles[..3].to_vec() } else { angles.clone() };
+            let scanner = Scanner { beam, pixels: 45, pitch: 1.3, offset: 0.7, angles };
+            (scanner, Grid { side, pixel: 40.0 / side as f64 })
+        })
+        .to_vec()
+}
+
+fn projectors<T: Real>(device: &Device) {
+    for (scanner, grid) in scanners() {
+        let (image, readings) = (noise::<T>(grid.pixels(), 1), noise::<T>(scanner.rays(), 2));
+        let compute = |device: &Device| {
+            let a = scanner.projector::<T>(device, grid).unwrap();
+            let mut y = Vector::filled(device, a.rows(), T::from_f64(f64::NAN)).unwrap();
+            let mut x = Vector::filled(device, a.cols(), T::from_f64(f64::NAN)).unwrap();
+            a.multiply(&Vector::from_slice(device, &image).unwrap(), &mut y).unwrap();
+            a.multiply_transposed(&Vector::from_slice(device, &readings).unwrap(), &mut x).unwrap();
+            (y.to_vec().unwrap(), x.to_vec().unwrap(), a.frobenius_norm())
+        };
+        let (y, x, norm) = compute(device);
+        let (wanted_y, wanted_x, _) = compute(&reference::<T>(device));
+        assert_eq!(bits(&y), bits(&wanted_y), "{} {} {grid:?}", device.info().name, device.tuning());
+        assert_eq!(bits(&x), bits(&wanted_x), "{} {} {grid:?} transposed", device.info().name, device.tuning());
+        // <A image, readings> = <image, A' readings>.
+        let dot = |a: &[T], b: &[T]| a.iter().zip(b).map(|(a, b)| a.to_f64() * b.to_f64()).sum::<f64>();
+        let length = |a: &[T]| dot(a, a).sqrt();
+        let difference = (dot(&y, &readings) - dot(&image, &x)).abs();
+        assert!(difference <= 8.0 * T::EPSILON * length(&y) * length(&readings), "{difference}");
+        // Against the stored matrix of the same scan.
+        let stored = scanner.matrix::<T>(grid).unwrap();
+        let tolerance = if T::EPSILON > 1e-10 { 3e-6 } else { 1e-6 };
+        let frobenius = stored.values().iter().map(|v| v.to_f64().powi(2)).sum::<f64>().sqrt();
+        assert!((norm - frobenius).abs() <= tolerance * frobenius, "{norm} {frobenius}");
+        let scale = length(&y) / (scanner.rays() as f64).sqrt();
+        for i in 0..scanner.rays() {
+            let (columns, values) = stored.row(i);
+            let sum: f64 = columns.iter().zip(values).map(|(j, v)| v.to_f64() * image[*j as usize].to_f64()).sum();
+            assert!((sum - y[i].to_f64()).abs() <= tolerance * scale * 10.0, "ray {i}: {sum} {:?}", y[i]);
+        }
+    }
+}
+
+#[test]
+fn projectors_f32() {
+    each_case::<f32>(projectors::<f32>);
+}
+
+#[test]
+fn projectors_f64() {
+    each_case::<f64>(projectors::<f64>);
 }

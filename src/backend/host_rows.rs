@@ -1,14 +1,14 @@
 //! Rows of products on the host, in the order that `cl/row.cl` adds them.
 
-use super::Stored;
 use super::host::{Host, MOST_COLUMNS};
+use super::{Stored, host_rays};
 use crate::accumulator::Accumulator;
 use crate::real::Real;
 use crate::reduction::fold;
 use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE};
 
 /// Sums of one row, one for each column of the vectors.
-type Sums<A> = [A; MOST_COLUMNS];
+pub(super) type Sums<A> = [A; MOST_COLUMNS];
 
 /// Adds `length` entries of a row; `entry(k)` is column and value of entry `k`, and `gather(at)` element `at` of the
 /// interleaved vectors. NaN stands for no entry.
@@ -134,6 +134,8 @@ pub(super) fn row_sums<T: Real, A: Accumulator<T>>(
                 (column, a.values[(b * block + i % block) * block + k % block])
             })
         }
+        Kind::Project => host_rays::ray_sums(a, i, columns, gather),
+        Kind::Backproject => host_rays::pixel_sums(a, i, columns, gather),
         Kind::Hybrid => {
             let width = pointers[0] as usize;
             let full = width == 0 || !a.values[(width - 1) * a.stride + i].is_nan();

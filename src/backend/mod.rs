@@ -5,10 +5,12 @@
 //! end only through [`on_backend!`].
 
 mod host;
+mod host_rays;
 mod host_rows;
 mod opencl;
 
 pub(crate) use host::{Host, MOST_COLUMNS};
+pub(crate) use host_rays::fraction;
 pub(crate) use opencl::OpenCl;
 
 use crate::accumulator::Accumulation;

@@ -2,6 +2,7 @@
 
 mod htc;
 mod phantom;
+mod projector;
 mod quality;
 mod reconstruction;
 mod scanner;

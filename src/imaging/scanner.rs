@@ -142,7 +142,7 @@ impl Grid {
         self.side * self.side
     }
 
-    fn validate(&self) -> Result<()> {
+    pub(super) fn validate(&self) -> Result<()> {
         if self.side == 0 || self.side > 1 << 15 {
             return Err(Error::Option {
                 name: "size",
@@ -156,16 +156,34 @@ impl Grid {
 /// Shares of a pixel below this come from rounding of a ray that runs through pixel centres.
 const ROUNDING: f64 = 1e-12;
 
+/// A ray as Joseph's method sees it: image rows (steep rays) or columns (flat ones) are its lines.
+pub(super) struct Line {
+    pub(super) steep: bool,
+    /// Where the ray's known point lies: line, and place along that line.
+    pub(super) start: f64,
+    pub(super) other: f64,
+    /// Places sideways per line.
+    pub(super) slope: f64,
+    /// Length of the ray within a line.
+    pub(super) weight: f64,
+}
+
+impl Line {
+    pub(super) fn new(from: [f64; 2], way: [f64; 2], grid: Grid) -> Self {
+        let middle = 0.5 * (grid.side as f64 - 1.0);
+        // In pixels: column j grows with x, row i against y.
+        let (column, row) = (from[0] / grid.pixel + middle, middle - from[1] / grid.pixel);
+        let (along, down) = (way[0], -way[1]);
+        let steep = down.abs() > along.abs();
+        let (start, other, speed, drift) =
+            if steep { (row, column, down, along) } else { (column, row, along, down) };
+        Self { steep, start, other, slope: drift / speed, weight: grid.pixel / speed.abs() }
+    }
+}
+
 /// The entries of one ray, unsorted: `(pixel, weight)`.
 fn trace<T: Real>(from: [f64; 2], way: [f64; 2], grid: Grid, entries: &mut Vec<(u32, T)>) {
-    let middle = 0.5 * (grid.side as f64 - 1.0);
-    // In pixels: column j grows with x, row i against y.
-    let (column, row) = (from[0] / grid.pixel + middle, middle - from[1] / grid.pixel);
-    let (along, down) = (way[0], -way[1]);
-    let steep = down.abs() > along.abs();
-    let (start, other, speed, drift) = if steep { (row, column, down, along) } else { (column, row, along, down) };
-    let weight = grid.pixel / speed.abs();
-    let slope = drift / speed;
+    let Line { steep, start, other, slope, weight } = Line::new(from, way, grid);
     for step in 0..grid.side {
         let place = other + (step as f64 - start) * slope;
         let low = place.floor();

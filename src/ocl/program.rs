@@ -7,15 +7,20 @@ use crate::accumulator::Accumulation;
 use crate::error::{Error, Result};
 use crate::real::Precision;
 
+/// What kernels that multiply are joined to.
+const ROWS: &[&str] = &["common", "format", "ray", "row"];
+
 /// The kernel files, embedded: `(name, files joined before it, text)`.
 pub(crate) const FILES: &[(&str, &[&str], &str)] = &[
     ("common", &[], include_str!("../../cl/common.cl")),
-    ("row", &["common"], include_str!("../../cl/row.cl")),
+    ("format", &["common"], include_str!("../../cl/format.cl")),
+    ("ray", &["common", "format"], include_str!("../../cl/ray.cl")),
+    ("row", &["common", "format", "ray"], include_str!("../../cl/row.cl")),
     ("vector", &["common"], include_str!("../../cl/vector.cl")),
     ("reduce", &["common"], include_str!("../../cl/reduce.cl")),
-    ("product", &["common", "row"], include_str!("../../cl/product.cl")),
-    ("cg", &["common", "row"], include_str!("../../cl/cg.cl")),
-    ("cgnr", &["common", "row"], include_str!("../../cl/cgnr.cl")),
+    ("product", ROWS, include_str!("../../cl/product.cl")),
+    ("cg", ROWS, include_str!("../../cl/cg.cl")),
+    ("cgnr", ROWS, include_str!("../../cl/cgnr.cl")),
 ];
 
 /// The compile-time constants of a kernel: one value of each, the neutral one where a file does not use it.

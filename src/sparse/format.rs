@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 /// How a matrix is stored on its device.
 ///
 /// All formats but [`Csr`](Format::Csr), [`CsrAdaptive`](Format::CsrAdaptive) and [`Dense`](Format::Dense) add the
-/// entries of a row one after another in ascending column order, so that they agree bit for bit. Those three let
+/// entries of a row one after another in ascending column order, so that they agree bit for bit. Those three, and rays, let
 /// several lanes share a row; how many comes from the matrix alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -42,10 +42,13 @@ pub enum Format {
     },
     /// Every place of the matrix, column by column (krueger-westermann-2003, 3.2).
     Dense,
+    /// Nothing is stored: rows are the rays of a scanner, traced in the kernel (stock-koch-2009, variant OnTheFly). Made
+    /// by [`Scanner::projector`](crate::imaging::Scanner::projector) alone.
+    OnTheFly,
 }
 
 impl Format {
-    /// Every format, with the parameters it chooses by itself.
+    /// Every format a matrix can be stored in, with the parameters it chooses by itself.
     pub const ALL: [Self; 11] = [
         Self::Coo,
         Self::Csr,
@@ -62,7 +65,7 @@ impl Format {
 
     /// Whether a row's entries are added one after another, which gives the same bits in every such format.
     pub fn sequential(&self) -> bool {
-        !matches!(self, Self::Auto | Self::Csr | Self::CsrAdaptive | Self::Dense)
+        !matches!(self, Self::Auto | Self::Csr | Self::CsrAdaptive | Self::Dense | Self::OnTheFly)
     }
 }
 
@@ -83,6 +86,7 @@ impl std::fmt::Display for Format {
             Self::Bsr { block: 0 } => f.write_str("bsr"),
             Self::Bsr { block } => write!(f, "bsr-{block}"),
             Self::Dense => f.write_str("dense"),
+            Self::OnTheFly => f.write_str("on-the-fly"),
         }
     }
 }

@@ -11,4 +11,6 @@ mod profile;
 pub use csr::Csr;
 pub use format::Format;
 pub use layout::Offsets;
-pub(crate) use layout::{Arrangement, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE};
+pub(crate) use layout::{
+    Arrangement, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, RAY_HEADER, RAY_LANES, SHORT_ROW, SLICE,
+};

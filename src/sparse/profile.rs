@@ -101,6 +101,7 @@ impl Profile {
             }
             Format::Dia => size * rows * self.diagonals.len() as u64,
             Format::Bsr { .. } => size * nnz,
+            Format::OnTheFly => 0,
             Format::Dense => size * rows * self.cols as u64,
         }
     }

@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Hybrid = 8,
     Coordinates = 9,
     Adaptive = 10,
+    Project = 11,
+    Backproject = 12,
 }
 
 /// How the arrays are to be read: the compile-time constants of the kernels.
@@ -46,6 +48,11 @@ pub(crate) struct Arrangement {
     /// Whether row offsets take 64 bits.
     pub(crate) wide: bool,
 }
+
+/// Words before the rays of [`Kind::Project`] and [`Kind::Backproject`].
+pub(crate) const RAY_HEADER: usize = 4;
+/// Lanes of a flat ray, `RAY_LANES` of `cl/format.cl`; the most that share a pixel.
+pub(crate) const RAY_LANES: usize = 32;
 
 /// Width of row offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +119,10 @@ impl<T: Real> Layout<T> {
         limit(profile.stored_bytes(format, T::PRECISION))?;
         let mut layout = match format {
             Format::Csr => compressed::csr(a, Format::Csr, lanes_for(profile.mean()), wide),
+            Format::OnTheFly => {
+                let reason = "a stored matrix cannot be traced: make it by Scanner::projector".into();
+                return Err(Error::Option { name: "format", reason });
+            }
             Format::Auto | Format::CsrScalar => compressed::csr(a, Format::CsrScalar, 1, wide),
             Format::CsrAdaptive => compressed::adaptive(a, wide)?,
             Format::Coo => compressed::coordinates(a, wide),

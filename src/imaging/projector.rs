@@ -1,0 +1,151 @@
+//! A scanner's matrix that is never stored: rays are traced in the kernel, forwards and backwards.
+//!
+//! Source: stock-koch-2009, variant OnTheFly, which had no transposed product; here the transposed is exact, found for
+//! each pixel from the rays that pass it. Weights are those of [`Scanner::matrix`] with slopes rounded to 2⁻³² of a pixel
+//! per line (so places to `side` times that), and fractions to 2⁻²⁴ in single precision.
+
+use rayon::prelude::*;
+
+use super::scanner::{Beam, Grid, Line, Scanner};
+use crate::backend::fraction;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::matrix::Matrix;
+use crate::real::Real;
+use crate::sparse::{Arrangement, Format, Kind, Layout, RAY_LANES};
+
+/// Pixels in flight that keep a large device busy; below it, several lanes share a pixel of the transposed product.
+const MANY_PIXELS: usize = 1 << 18;
+
+/// One ray in fixed point with 32 binary places.
+#[derive(Clone, Copy, Debug)]
+struct Ray {
+    /// Place on line 0.
+    start: i64,
+    /// Places per line; bit 0 tells a steep ray.
+    slope: i64,
+    /// Lines within the image.
+    lines: (u16, u16),
+    weight: f64,
+}
+
+impl Ray {
+    fn new(line: &Line, side: usize) -> Self {
+        let fixed = |value: f64| (value * 4_294_967_296.0).round() as i64;
+        let slope = fixed(line.slope) & !1 | i64::from(line.steep);
+        let start = fixed(line.other - line.start * line.slope);
+        // The lines on which the ray is within a pixel of the image are neighbours: a ray is straight.
+        let inside = |k: usize| (-1..side as i64).contains(&((start + k as i64 * slope) >> 32));
+        let first = (0..side).find(|k| inside(*k)).unwrap_or(side);
+        let last = (first..side).rev().find(|k| inside(*k)).map_or(first, |k| k + 1);
+        Self { start, slope, lines: (first as u16, last as u16), weight: line.weight }
+    }
+
+    /// Number of entries, and the sum of their squares.
+    fn entries<T: Real>(&self, side: i64) -> (usize, f64) {
+        let (mut count, mut square) = (0, 0.0);
+        for k in self.lines.0..self.lines.1 {
+            let place = self.start + i64::from(k) * self.slope;
+            let (low, part) = (place >> 32, fraction::<T>(place).to_f64());
+            for (at, share) in [(low, 1.0 - part), (low + 1, part)] {
+                if (0..side).contains(&at) {
+                    count += 1;
+                    square += share * share;
+                }
+            }
+        }
+        (count, square * self.weight * self.weight)
+    }
+}
+
+impl Scanner {
+    /// The matrix of the scan, not stored: products trace every ray anew, and products with the transposed find the
+    /// rays through every pixel. Any solver takes it like a stored matrix.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a scanner or grid that cannot exist, or a fan's source within the image;
+    /// [`Error::Unsupported`], [`Error::Memory`].
+    ///
+    /// # Cost
+    /// 24 to 32 bytes per ray on the device instead of `2 side (4 + size)`, twice: once for either product.
+    pub fn projector<T: Real>(&self, device: &Device, grid: Grid) -> Result<Matrix<T>> {
+        self.validate()?;
+        grid.validate()?;
+        if let Beam::Fan { source_origin, .. } = self.beam {
+            let reach = (0.5 * grid.side as f64 + 1.0) * grid.pixel * std::f64::consts::SQRT_2;
+            if source_origin <= reach {
+                return Err(Error::Option {
+                    name: "source_origin",
+                    reason: format!("{source_origin} puts the source within the image, which reaches {reach:.3}"),
+                });
+            }
+        }
+        let rays: Vec<Ray> = (0..self.rays())
+            .into_par_iter()
+            .map(|i| {
+                let (from, way) = self.ray(i / self.pixels, i % self.pixels);
+                Ray::new(&Line::new(from, way, grid), grid.side)
+            })
+            .collect();
+        let entries: Vec<(usize, f64)> = rays.par_iter().map(|ray| ray.entries::<T>(grid.side as i64)).collect();
+        let nnz = entries.iter().map(|e| e.0).sum();
+        let square: f64 = entries.iter().map(|e| e.1).sum();
+        let forward = self.layout(grid, &rays, Kind::Project, 1);
+        let lanes = (MANY_PIXELS / grid.pixels().max(1)).next_power_of_two().clamp(1, RAY_LANES);
+        let backward = self.layout(grid, &rays, Kind::Backproject, lanes);
+        Matrix::of_layouts(device, forward, Some(backward), nnz, square.sqrt())
+    }
+
+    /// The arrays of `cl/ray.cl`.
+    fn layout<T: Real>(&self, grid: Grid, rays: &[Ray], kind: Kind, lanes: usize) -> Layout<T> {
+        let mut pointers = vec![grid.side as u32, self.pixels as u32, self.angles.len() as u32, 0];
+        for ray in rays {
+            for number in [ray.start, ray.slope] {
+                let bytes = number.to_ne_bytes();
+                pointers.extend(bytes.chunks_exact(4).map(|w| u32::from_ne_bytes([w[0], w[1], w[2], w[3]])));
+            }
+        }
+        let mut values: Vec<T> = rays.iter().map(|ray| T::from_f64(ray.weight)).collect();
+        values.extend((0..self.angles.len()).flat_map(|angle| self.view(angle, grid)).map(T::from_f64));
+        let (rows, cols) = match kind {
+            Kind::Backproject => (grid.pixels(), rays.len()),
+            _ => (rays.len(), grid.pixels()),
+        };
+        Layout {
+            format: Format::OnTheFly,
+            arrangement: Arrangement { kind, lanes, block: 1, wide: false },
+            rows,
+            cols,
+            pointers,
+            indices: rays.iter().map(|ray| u32::from(ray.lines.0) | u32::from(ray.lines.1) << 16).collect(),
+            values,
+            stride: rows,
+            longer: [0; 2],
+            why: format!("rays traced in the kernel, {lanes} lane(s) to a row"),
+        }
+    }
+
+    /// `[a0, a1, a2, b0, b1, b2]`: pixel `(i, j)` is seen at detector place `(a0 + a1 j + a2 i) / (b0 + b1 j + b2 i)`.
+    fn view(&self, angle: usize, grid: Grid) -> [f64; 6] {
+        let turn = self.angles[angle].to_radians();
+        let (sin, cos) = (libm::sin(turn), libm::cos(turn));
+        let centre = 0.5 * (self.pixels as f64 - 1.0) - self.offset;
+        let (h, middle) = (grid.pixel, 0.5 * (grid.side as f64 - 1.0));
+        // Along the detector and towards it: constant, per column, per row.
+        let along = [middle * h * (sin - cos), h * cos, -h * sin];
+        let towards = [middle * h * (sin + cos), -h * sin, -h * cos];
+        match self.beam {
+            Beam::Parallel => {
+                let [a0, a1, a2] = along.map(|a| a / self.pitch);
+                [a0 + centre, a1, a2, 1.0, 0.0, 0.0]
+            }
+            Beam::Fan { source_origin, source_detector } => {
+                let depth =
+                    [1.0 + towards[0] / source_origin, towards[1] / source_origin, towards[2] / source_origin];
+                let scale = source_detector / (source_origin * self.pitch);
+                let [a0, a1, a2] = [0, 1, 2].map(|k| scale * along[k] + centre * depth[k]);
+                [a0, a1, a2, depth[0], depth[1], depth[2]]
+            }
+        }
+    }
+}
