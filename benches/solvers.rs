@@ -6,6 +6,7 @@
 
 use std::time::Instant;
 
+use residuum::measure::copy_bandwidth;
 use residuum::sparse::gallery;
 use residuum::{Cg, Cgnr, Correction, Csr, Device, Format, Matrix, Real, Report, Result, Stopping, Vector};
 use serde_json::json;
@@ -53,25 +54,6 @@ fn run() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// GB/s of a copy between two large vectors, bytes read and written counted; the best of five.
-fn copy_bandwidth(device: &Device) -> Result<f64> {
-    let n = if device.info().kind == residuum::DeviceKind::Gpu { 1 << 28 } else { 1 << 24 };
-    let source = Vector::<f64>::filled(device, n, 1.0)?;
-    let mut target = Vector::<f64>::zeros(device, n)?;
-    target.copy_from(&source)?;
-    device.synchronize()?;
-    let mut best = f64::INFINITY;
-    for _ in 0..5 {
-        let clock = Instant::now();
-        for _ in 0..4 {
-            target.copy_from(&source)?;
-        }
-        device.synchronize()?;
-        best = best.min(clock.elapsed().as_secs_f64() / 4.0);
-    }
-    Ok(16.0 * n as f64 / best / 1e9)
 }
 
 /// Median and spread of the time per iteration over five solves, after one to warm up.

@@ -12,7 +12,11 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
+#define JOIN(a, b) a##b
+#define VECTOR(type, width) JOIN(type, width)
+
 typedef REAL real_t;
+typedef VECTOR(REAL, 4) real4_t;
 typedef uint index_t;
 typedef float rough_t; // where only the order of magnitude matters, never in a result
 

@@ -5,12 +5,14 @@
 //            places: where the ray meets line 0 of the image, and its slope, pixels sideways per line. Bit 0 of the
 //            slope: 1 for a steep ray, whose lines are image rows, 0 for a flat one, whose lines are image columns.
 //   indices  first line of each ray inside the image in the low half, the one after its last in the high half
-//   values   length of each ray within a line; then for each angle a0 a1 a2 b0 b1 b2: pixel (row i, column j) is seen
-//            at detector place (a0 + a1 j + a2 i) / (b0 + b1 j + b2 i)
+//   values   length of each ray within a line, padded to a multiple of four; then for each angle a0 a1 a2 m b0 b1 b2 0:
+//            pixel (row i, column j) is seen at detector place (a0 + a1 j + a2 i) / (b0 + b1 j + b2 i), and m tells which
+//            rays there are: 1 steep ones, 2 flat ones, 3 both
 //
 // Places on the lines are integers and their fractions exact, so host and devices agree on every weight.
 
 #define RAY_HEADER 4
+#define SLACK (rough_t)0.02 // detector pixels that the search is wider than it need be
 
 long ray_number(const matrix_t* matrix, size_t i, uint which)
 {
@@ -74,34 +76,34 @@ void walk_pixel(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size
     const int row = i / side;
     const int column = i % side;
     const rough_t limit = pixels;
+    __global const long2* rays = (__global const long2*)(matrix->rows + RAY_HEADER);
+    __global const real4_t* views = (__global const real4_t*)(matrix->values + ((size_t)angles * pixels + 3) / 4 * 4);
     for (uint angle = first; angle < angles; angle += lanes) {
-        __global const real_t* view = matrix->values + (size_t)angles * pixels + 6 * angle;
-        const rough_t across = view[1], down = view[2], nearer = view[4], deeper = view[5];
-        const rough_t seen = view[0] + across * column + down * row;
-        const rough_t depth = view[3] + nearer * column + deeper * row;
-        const rough_t left = (seen - across) * native_recip(depth - nearer);
-        const rough_t right = (seen + across) * native_recip(depth + nearer);
-        const rough_t above = (seen - down) * native_recip(depth - deeper);
-        const rough_t below = (seen + down) * native_recip(depth + deeper);
-        // Steep rays within a pixel pass between left and right, flat ones between above and below.
-        const rough_t low = fmin(fmin(left, right), fmin(above, below)) - (rough_t)0.02;
-        const rough_t high = fmax(fmax(left, right), fmax(above, below)) + (rough_t)0.02;
-        const int from = clamp(ceil(low), (rough_t)0, limit);
-        const int end = clamp(floor(high) + 1, (rough_t)0, limit);
+        const real4_t along = views[2 * angle];
+        const real4_t towards = views[2 * angle + 1];
+        const rough_t nearness =
+            native_recip((rough_t)towards.x + (rough_t)towards.y * column + (rough_t)towards.z * row);
+        const rough_t seen = ((rough_t)along.x + (rough_t)along.y * column + (rough_t)along.z * row) * nearness;
+        // How far its neighbours are seen from there, in the first order, and more than the second order beyond it.
+        const rough_t right = (rough_t)along.y - seen * (rough_t)towards.y;
+        const rough_t below = (rough_t)along.z - seen * (rough_t)towards.z;
+        const rough_t aside = fabs(right * nearness) * (1 + 2 * fabs((rough_t)towards.y * nearness));
+        const rough_t under = fabs(below * nearness) * (1 + 2 * fabs((rough_t)towards.z * nearness));
+        const rough_t wide = along.w == 1 ? aside : along.w == 2 ? under : fmax(aside, under);
+        const int from = clamp(ceil(seen - wide - SLACK), (rough_t)0, limit);
+        const int end = clamp(floor(seen + wide + SLACK) + 1, (rough_t)0, limit);
         for (int k = from; k < end; ++k) {
             const size_t ray = (size_t)angle * pixels + k;
-            const long slope = ray_number(matrix, ray, 1);
-            const int line = slope & 1 ? row : column;
-            const int target = slope & 1 ? column : row;
-            const long place = ray_number(matrix, ray, 0) + line * slope;
+            const long2 numbers = rays[ray];
+            const int line = numbers.y & 1 ? row : column;
+            const int target = numbers.y & 1 ? column : row;
+            const long place = numbers.x + line * numbers.y;
             const int nearest = place >> 32;
             if (nearest != target && nearest != target - 1) continue;
             const real_t part = fraction(place);
             const real_t weight = nearest == target ? 1 - part : part;
-            for (uint c = 0; c < COLUMNS; ++c) {
-                const acc_t reading = acc_product(matrix->values[ray], vector_at(vector, ray, c));
-                sum[c] = acc_add(sum[c], acc_mul(acc_real(weight), reading));
-            }
+            for (uint c = 0; c < COLUMNS; ++c)
+                sum[c] = acc_add(sum[c], acc_real(weight * (matrix->values[ray] * vector_at(vector, ray, c))));
         }
     }
 }

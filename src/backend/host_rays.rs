@@ -17,6 +17,9 @@ fn ray_number<T: Real>(a: &Stored<Host, T>, i: usize, which: usize) -> i64 {
     i64::from_ne_bytes(bytes)
 }
 
+/// Detector pixels that the search for rays is wider than it need be, `SLACK` of `cl/ray.cl`.
+const SLACK: f32 = 0.02;
+
 /// The fraction of a place, as a weight; exact in `T`.
 pub(crate) fn fraction<T: Real>(place: i64) -> T {
     T::from_f64(match T::PRECISION {
@@ -74,20 +77,21 @@ pub(super) fn pixel_sums<T: Real, A: Accumulator<T>>(
     let one = T::from_f64(1.0);
     let mut totals = [[A::default(); RAY_LANES]; MOST_COLUMNS];
     for angle in 0..angles {
-        let view = &a.values[angles * pixels + 6 * angle..][..6];
-        let view: [f32; 6] = std::array::from_fn(|k| view[k].to_f64() as f32);
-        let seen = view[0] + view[1] * column as f32 + view[2] * row as f32;
-        let depth = view[3] + view[4] * column as f32 + view[5] * row as f32;
-        let edges = [
-            (seen - view[1]) / (depth - view[4]),
-            (seen + view[1]) / (depth + view[4]),
-            (seen - view[2]) / (depth - view[5]),
-            (seen + view[2]) / (depth + view[5]),
-        ];
-        let low = edges.iter().copied().fold(f32::INFINITY, f32::min) - 0.02;
-        let high = edges.iter().copied().fold(f32::NEG_INFINITY, f32::max) + 0.02;
-        let from = low.ceil().clamp(0.0, pixels as f32) as usize;
-        let end = (high.floor() + 1.0).clamp(0.0, pixels as f32) as usize;
+        let view = &a.values[(angles * pixels).next_multiple_of(4) + 8 * angle..][..8];
+        let [a0, a1, a2, rays, b0, b1, b2, _]: [f32; 8] = std::array::from_fn(|k| view[k].to_f64() as f32);
+        let nearness = 1.0 / (b0 + b1 * column as f32 + b2 * row as f32);
+        let seen = (a0 + a1 * column as f32 + a2 * row as f32) * nearness;
+        let aside = ((a1 - seen * b1) * nearness).abs() * (1.0 + 2.0 * (b1 * nearness).abs());
+        let under = ((a2 - seen * b2) * nearness).abs() * (1.0 + 2.0 * (b2 * nearness).abs());
+        let wide = if rays == 1.0 {
+            aside
+        } else if rays == 2.0 {
+            under
+        } else {
+            aside.max(under)
+        };
+        let from = (seen - wide - SLACK).ceil().clamp(0.0, pixels as f32) as usize;
+        let end = ((seen + wide + SLACK).floor() + 1.0).clamp(0.0, pixels as f32) as usize;
         for k in from..end {
             let ray = angle * pixels + k;
             let slope = ray_number(a, ray, 1);
@@ -98,10 +102,10 @@ pub(super) fn pixel_sums<T: Real, A: Accumulator<T>>(
                 continue;
             }
             let part = fraction::<T>(place);
-            let weight = A::from_real(if nearest == target { one - part } else { part });
+            let weight = if nearest == target { one - part } else { part };
             for (c, total) in totals.iter_mut().enumerate().take(columns) {
-                let reading = A::product(a.values[ray], gather(ray * columns + c));
-                total[angle % lanes] = total[angle % lanes].add(weight.mul(reading));
+                let share = weight * (a.values[ray] * gather(ray * columns + c));
+                total[angle % lanes] = total[angle % lanes].add(A::from_real(share));
             }
         }
     }

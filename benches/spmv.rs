@@ -1,0 +1,170 @@
+//! Products: the tables of the papers and the grids of the design brief, each result verified before it is timed.
+//!
+//! `cargo bench --bench spmv -- [--device WORDS] [--work-group N] [--only poisson|stock-koch|krueger-westermann|projector]`:
+//! one JSON line per case. For a matrix of your own: `cargo run --release --example spmv`.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+#[path = "../examples/spmv/case.rs"]
+mod case;
+
+use case::{Product, measure};
+use residuum::imaging::{Beam, Grid, Scanner};
+use residuum::measure::{copy_bandwidth, time};
+use residuum::sparse::gallery;
+use residuum::{Csr, Device, Format, Real, Result, Storage, Transposed, Vector};
+use serde_json::json;
+
+fn main() -> std::process::ExitCode {
+    env_logger::init();
+    match run() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("spmv: {error}");
+            std::process::ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let args: Vec<String> = std::env::args().collect();
+    let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
+    let device = match value("--device") {
+        Some(words) => Device::select(&words)?,
+        None => Device::best()?,
+    };
+    let device = match value("--work-group").and_then(|v| v.parse().ok()) {
+        Some(size) => device.with_work_group(size)?,
+        None => device,
+    };
+    let only = value("--only").unwrap_or_default();
+    let copy = copy_bandwidth(&device)?;
+    println!("{}", json!({"device": device.info().name, "driver": device.info().driver, "copy_gbps": copy}));
+    let wanted = |part: &str| only.is_empty() || only == part;
+    if wanted("poisson") {
+        for side in [64, 512, 1024, 2048, 4096] {
+            let formats = [Format::CsrScalar, Format::Sell { sigma: 0 }, Format::Dia];
+            formats_of(
+                &device,
+                &format!("poisson2d:{side}"),
+                &gallery::poisson_2d::<f64>(side, 0.0)?,
+                &formats,
+                copy,
+            )?;
+            formats_of(
+                &device,
+                &format!("poisson2d:{side}"),
+                &gallery::poisson_2d::<f32>(side, 0.0)?,
+                &formats,
+                copy,
+            )?;
+        }
+    }
+    if wanted("stock-koch") {
+        stock_koch(&device, copy)?;
+    }
+    if wanted("krueger-westermann") {
+        krueger_westermann(&device, copy)?;
+    }
+    if wanted("projector") {
+        for (side, angles, pixels) in [(512, 721, 560), (64, 96, 96)] {
+            projector::<f32>(&device, side, angles, pixels)?;
+            projector::<f64>(&device, side, angles, pixels)?;
+        }
+    }
+    Ok(())
+}
+
+fn formats_of<T: Real>(device: &Device, name: &str, a: &Csr<T>, formats: &[Format], copy: f64) -> Result<()> {
+    for format in formats {
+        let storage = Storage { format: *format, ..Storage::default() };
+        println!("{}", measure(device, name, a, storage, Product::Forward, copy)?.json());
+    }
+    Ok(())
+}
+
+/// The rows of stock-koch-2009, table 2, on a seeded matrix of their size, `A x` and `A'y`, in fp32.
+fn stock_koch(device: &Device, copy: f64) -> Result<()> {
+    let a = gallery::by_name::<f32>("stock-koch")?;
+    for (row, format) in [
+        ("simple", Format::CsrScalar),
+        ("memory layout", Format::Ellpack),
+        ("memory layout, row lengths", Format::EllpackR),
+        ("prior work: csr, lanes to a row", Format::Csr),
+        ("prior work: csr, lanes by row length", Format::CsrAdaptive),
+        ("prior work: coo", Format::Coo),
+        ("prior work: hyb", Format::Hyb),
+        ("sliced ell", Format::Sell { sigma: 0 }),
+        ("chosen", Format::Auto),
+    ] {
+        for product in [Product::Forward, Product::Transposed] {
+            let storage = Storage { format, transposed: Transposed::Copy, ..Storage::default() };
+            let mut line = measure(device, "stock-koch", &a, storage, product, copy)?.json();
+            line["table 2"] = json!(row);
+            println!("{line}");
+        }
+    }
+    Ok(())
+}
+
+/// The sizes of krueger-westermann-2003, section 6, in fp32: element-by-element product and reduction of vectors of
+/// `512²` to `2048²`, a full `4096²` matrix, ten diagonals of that size.
+fn krueger_westermann(device: &Device, copy: f64) -> Result<()> {
+    for side in [512usize, 1024, 2048] {
+        let n = side * side;
+        let (x, y) = (Vector::<f32>::filled(device, n, 0.5)?, Vector::<f32>::filled(device, n, 2.0)?);
+        let mut z = Vector::<f32>::zeros(device, n)?;
+        let timing = time(device, || z.product_of(&x, &y))?;
+        let report = |operation: &str, bytes: usize, us: f64| {
+            let gbps = bytes as f64 / us / 1e3;
+            println!(
+                "{}",
+                json!({"operation": operation, "n": n, "precision": "fp32", "microseconds": us, "bytes": bytes,
+                       "gbps": gbps, "copy_share": gbps / copy})
+            );
+        };
+        report("vector product", 12 * n, timing.microseconds);
+        // A reduction returns a number, so its time holds the wait for it.
+        let mut sum = 0.0;
+        let timing = time(device, || {
+            sum = z.sum()?;
+            Ok(())
+        })?;
+        report("reduce (with the wait for the result)", 4 * n, timing.microseconds);
+        if sum != n as f64 {
+            eprintln!("spmv: the sum of {n} ones is {sum}");
+        }
+    }
+    let full = gallery::by_name::<f32>("dense:4096:4096")?;
+    formats_of(device, "dense:4096:4096", &full, &[Format::Dense], copy)?;
+    let banded = gallery::diagonals::<f32>(4096 * 4096, 10, 4096, 2003)?;
+    formats_of(device, "ten diagonals of 4096²", &banded, &[Format::Dia], copy)
+}
+
+/// A scan traced as it is needed: forward, adjoint, and the test that they are adjoint.
+fn projector<T: Real>(device: &Device, side: usize, angles: usize, pixels: usize) -> Result<()> {
+    let beam = Beam::Fan { source_origin: 4.0 * side as f64, source_detector: 5.0 * side as f64 };
+    let angles = (0..angles).map(|k| 360.0 * k as f64 / angles as f64).collect();
+    let scanner = Scanner { beam, pixels, pitch: 1.6 * side as f64 / pixels as f64, offset: 0.0, angles };
+    let grid = Grid { side, pixel: 1.0 };
+    let a = scanner.projector::<T>(device, grid)?;
+    let mut random = gallery::Random::new(3);
+    let mut noise = |n: usize| -> Vec<T> { (0..n).map(|_| T::from_f64(random.uniform())).collect() };
+    let x = Vector::from_slice(device, &noise(a.cols()))?;
+    let y = Vector::from_slice(device, &noise(a.rows()))?;
+    let (mut ax, mut aty) = (Vector::zeros(device, a.rows())?, Vector::zeros(device, a.cols())?);
+    a.multiply(&x, &mut ax)?;
+    a.multiply_transposed(&y, &mut aty)?;
+    let adjoint = (ax.dot(&y)? - x.dot(&aty)?).abs() / (ax.norm2()? * y.norm2()?);
+    let forward = time(device, || a.multiply(&x, &mut ax))?;
+    let backward = time(device, || a.multiply_transposed(&y, &mut aty))?;
+    println!(
+        "{}",
+        json!({
+            "projector": format!("{side} x {side} from {} x {pixels}", a.rows() / pixels), "nnz": a.nnz(),
+            "precision": T::PRECISION.to_string(), "work_group": device.tuning().work_group,
+            "forward_us": forward.microseconds, "adjoint_us": backward.microseconds,
+            "both_us": forward.microseconds + backward.microseconds, "adjoint_error": adjoint,
+        })
+    );
+    Ok(())
+}
