@@ -12,6 +12,7 @@
 // Places on the lines are integers and their fractions exact, so host and devices agree on every weight.
 
 #define RAY_HEADER 4
+#define RAYS_AT_ONCE (WG > 1 ? 4 : 1) // rays of a pixel whose loads are under way together
 #define SLACK (rough_t)0.02 // detector pixels that the search is wider than it need be
 
 long ray_number(const matrix_t* matrix, size_t i, uint which)
@@ -92,18 +93,30 @@ void walk_pixel(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size
         const rough_t wide = along.w == 1 ? aside : along.w == 2 ? under : fmax(aside, under);
         const int from = clamp(ceil(seen - wide - SLACK), (rough_t)0, limit);
         const int end = clamp(floor(seen + wide + SLACK) + 1, (rough_t)0, limit);
-        for (int k = from; k < end; ++k) {
+        for (int k = from; k < end; k += RAYS_AT_ONCE) {
+            long2 numbers[RAYS_AT_ONCE];
+            real_t length[RAYS_AT_ONCE], weight[RAYS_AT_ONCE];
             const size_t ray = (size_t)angle * pixels + k;
-            const long2 numbers = rays[ray];
-            const int line = numbers.y & 1 ? row : column;
-            const int target = numbers.y & 1 ? column : row;
-            const long place = numbers.x + line * numbers.y;
-            const int nearest = place >> 32;
-            if (nearest != target && nearest != target - 1) continue;
-            const real_t part = fraction(place);
-            const real_t weight = nearest == target ? 1 - part : part;
-            for (uint c = 0; c < COLUMNS; ++c)
-                sum[c] = acc_add(sum[c], acc_real(weight * (matrix->values[ray] * vector_at(vector, ray, c))));
+            for (int j = 0; j < RAYS_AT_ONCE; ++j) {
+                numbers[j] = k + j < end ? rays[ray + j] : (long2)(0, 0);
+                length[j] = k + j < end ? matrix->values[ray + j] : 0;
+            }
+            for (int j = 0; j < RAYS_AT_ONCE; ++j) {
+                const int line = numbers[j].y & 1 ? row : column;
+                const int target = numbers[j].y & 1 ? column : row;
+                const long place = numbers[j].x + line * numbers[j].y;
+                const int nearest = place >> 32;
+                const real_t part = fraction(place);
+                weight[j] = nearest == target ? 1 - part : nearest == target - 1 ? part : 0;
+                if (k + j >= end) weight[j] = 0;
+            }
+            for (uint c = 0; c < COLUMNS; ++c) {
+                real_t reading[RAYS_AT_ONCE];
+                for (int j = 0; j < RAYS_AT_ONCE; ++j)
+                    reading[j] = k + j < end ? vector_at(vector, ray + j, c) : 0;
+                for (int j = 0; j < RAYS_AT_ONCE; ++j)
+                    if (weight[j] != 0) sum[c] = acc_add(sum[c], acc_real(weight[j] * (length[j] * reading[j])));
+            }
         }
     }
 }

@@ -98,11 +98,15 @@ pub(super) fn pixel_sums<T: Real, A: Accumulator<T>>(
             let (line, target) = if slope & 1 == 1 { (row, column) } else { (column, row) };
             let place = ray_number(a, ray, 0) + line * slope;
             let nearest = place >> 32;
-            if nearest != target && nearest != target - 1 {
+            let part = fraction::<T>(place);
+            let weight = match target - nearest {
+                0 => one - part,
+                1 => part,
+                _ => continue,
+            };
+            if weight == T::default() {
                 continue;
             }
-            let part = fraction::<T>(place);
-            let weight = if nearest == target { one - part } else { part };
             for (c, total) in totals.iter_mut().enumerate().take(columns) {
                 let share = weight * (a.values[ray] * gather(ray * columns + c));
                 total[angle % lanes] = total[angle % lanes].add(A::from_real(share));
