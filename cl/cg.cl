@@ -61,7 +61,8 @@ void cg_product(uint n, uint chunk, uint stride, __global const uint* restrict r
     }
     if (status[2 + STOP] != RUNNING) return;
     const uint group = get_group_id(0) - 1;
-    const matrix_t matrix = matrix_of(rows, indices, values, stride);
+    matrix_t matrix;
+    open_matrix(&matrix, rows, indices, values, stride);
     vector_t vector;
     vector.u = p;
     const size_t first = group * (size_t)chunk;

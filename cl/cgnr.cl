@@ -249,7 +249,8 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
     if (COLUMNS > 3) direction.scale[3 % COLUMNS] = direction_scale(shape, 3, sums, control, status, scratch);
     const uint group = get_group_id(0) - 1;
     if (group < shape.row_groups) {
-        const matrix_t matrix = matrix_of(rows, indices, values, shape.stride);
+        matrix_t matrix;
+        open_matrix(&matrix, rows, indices, values, shape.stride);
         forward_rows(shape, group, &matrix, &direction, q, sums, scratch);
     } else {
         const uint pixels = group - shape.row_groups;
@@ -404,7 +405,8 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
     if (COLUMNS > 2) step_length(shape, 2 % COLUMNS, sums, control, status, stopped, &image, &residual, writer, scratch);
     if (COLUMNS > 3) step_length(shape, 3 % COLUMNS, sums, control, status, stopped, &image, &residual, writer, scratch);
     if (get_group_id(0) < shape.col_groups) {
-        const matrix_t transposed = matrix_of(rows, indices, values, shape.stride);
+        matrix_t transposed;
+        open_matrix(&transposed, rows, indices, values, shape.stride);
         const uint group = get_group_id(0);
         const size_t first = group * (size_t)shape.col_chunk;
         const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);

@@ -55,19 +55,19 @@ typedef struct {
     uint diagonal[KNOWN_DIAGONALS];
 } matrix_t;
 
-matrix_t matrix_of(__global const uint* rows, __global const uint* indices, __global const real_t* values, uint stride)
+// Filled in place: Oclgrind 21 does not know what Clang makes of functions that return a struct.
+void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
+                 __global const real_t* values, uint stride)
 {
-    matrix_t matrix;
-    matrix.rows = rows;
-    matrix.indices = indices;
-    matrix.values = values;
-    matrix.stride = stride;
+    matrix->rows = rows;
+    matrix->indices = indices;
+    matrix->values = values;
+    matrix->stride = stride;
     if (FORMAT == DIAGONALS) {
-        matrix.furthest = rows[1] - 1;
+        matrix->furthest = rows[1] - 1;
         if (BLOCK > 1)
-            for (uint d = 0; d < KNOWN_DIAGONALS; ++d) matrix.diagonal[d] = rows[2 + d];
+            for (uint d = 0; d < KNOWN_DIAGONALS; ++d) matrix->diagonal[d] = rows[2 + d];
     }
-    return matrix;
 }
 
 typedef struct {

@@ -8,7 +8,8 @@ void multiply(uint n, uint chunk, uint stride, __global const uint* restrict row
               __global const real_t* restrict x, __global real_t* restrict y)
 {
     __local acc_t scratch[WG];
-    const matrix_t matrix = matrix_of(rows, indices, values, stride);
+    matrix_t matrix;
+    open_matrix(&matrix, rows, indices, values, stride);
     vector_t vector;
     vector.u = x;
     const size_t first = get_group_id(0) * (size_t)chunk;
@@ -26,7 +27,8 @@ void residual(uint n, uint chunk, uint stride, uint place, __global const uint* 
               __global acc_t* restrict sums)
 {
     __local acc_t scratch[WG];
-    const matrix_t matrix = matrix_of(rows, indices, values, stride);
+    matrix_t matrix;
+    open_matrix(&matrix, rows, indices, values, stride);
     vector_t vector;
     vector.u = x;
     const size_t first = get_group_id(0) * (size_t)chunk;

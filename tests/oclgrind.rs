@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use common::{bits, noise};
+use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::sparse::gallery;
 use residuum::{
     Accumulation, Cg, Cgnr, Correction, Csr, Device, Format, Matrix, Precision, Real, Stopping, Vector,
@@ -64,6 +65,18 @@ fn battery<T: Real>(device: &Device) -> Vec<Vec<u64>> {
         let report = Cg::new(&matrix, stopping).unwrap().solve(&b, &mut x).unwrap();
         found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
     }
+    let scanner = Scanner {
+        beam: Beam::Fan { source_origin: 40.0, source_detector: 60.0 },
+        pixels: 9,
+        pitch: 2.0,
+        offset: 0.3,
+        angles: vec![10.0, 50.0, 80.0],
+    };
+    let rays = scanner.projector::<T>(device, Grid { side: 11, pixel: 1.0 }).unwrap();
+    let b = Vector::from_slice(device, &noise::<T>(27, 8)).unwrap();
+    let mut x = Vector::zeros(device, 121).unwrap();
+    let reports = Cgnr::new(&rays, &[Correction::none()], Stopping::after(2)).unwrap().solve(&b, &mut x).unwrap();
+    found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].history)]);
     let stopping = |iterations| Stopping { check_every: 2, ..Stopping::after(iterations) };
     for format in [Format::Csr, Format::EllpackR] {
         let matrix = Matrix::with_transpose(device, &wide, format).unwrap();
