@@ -1,7 +1,7 @@
 // Heads every program: number types, wide sums and the reduction tree of the numerics contract.
 //
 // Required macros:
-//   REAL   float or double, the type of vectors and matrices
+//   REAL   float or double, the type of vectors and matrices; WORD, uint or ulong, is as wide
 //   PAIR   0: sums are kept in double; 1: in an unevaluated pair of floats (devices without double)
 //   WG     work-items of a work-group, a power of two
 //   LANES  virtual lanes of a reduction chunk, a power of two up to 1024
@@ -11,12 +11,16 @@
 #if !PAIR
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
+#ifdef cl_khr_int64_base_atomics
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#endif
 
 #define JOIN(a, b) a##b
-#define VECTOR(type, width) JOIN(type, width)
+#define JOINED(a, b) JOIN(a, b) // after both are expanded
 
 typedef REAL real_t;
-typedef VECTOR(REAL, 4) real4_t;
+typedef JOINED(REAL, 4) real4_t;
+typedef WORD word_t; // an integer of the size of real_t
 typedef uint index_t;
 typedef float rough_t; // where only the order of magnitude matters, never in a result
 

@@ -169,19 +169,22 @@ void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, 
 // Row i of the dense blocks of its block row.
 void walk_blocks(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
-    const size_t first = matrix->rows[i / BLOCK];
-    const uint length = (matrix->rows[i / BLOCK + 1] - first) * BLOCK;
+    const size_t block_row = i / BLOCK;
+    const size_t first = matrix->rows[block_row];
+    const uint length = (matrix->rows[block_row + 1] - first) * BLOCK;
     __global const uint* indices = matrix->indices + first;
-    __global const real_t* values = matrix->values + (first * BLOCK + i % BLOCK) * BLOCK;
+    __global const real_t* values = matrix->values + (first * BLOCK + (i - block_row * BLOCK)) * BLOCK;
     for (uint k = 0; k < length; k += AT_ONCE) {
         real_t value[AT_ONCE];
         index_t column[AT_ONCE];
         int there[AT_ONCE];
         for (uint j = 0; j < AT_ONCE; ++j) {
             const uint entry = k + j;
+            const uint block = entry / BLOCK;
+            const uint within = entry - block * BLOCK;
             there[j] = entry < length;
-            column[j] = there[j] ? indices[entry / BLOCK] * BLOCK + entry % BLOCK : 0;
-            value[j] = there[j] ? values[(size_t)(entry / BLOCK) * (BLOCK * BLOCK) + entry % BLOCK] : 0;
+            column[j] = there[j] ? indices[block] * BLOCK + within : 0;
+            value[j] = there[j] ? values[(size_t)block * (BLOCK * BLOCK) + within] : 0;
             there[j] = there[j] && column[j] < matrix->stride;
         }
         add_terms(sum, value, column, there, vector, 1);

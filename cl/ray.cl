@@ -75,7 +75,7 @@ void walk_pixel(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size
     const uint pixels = matrix->rows[1];
     const uint angles = matrix->rows[2];
     const int row = i / side;
-    const int column = i % side;
+    const int column = i - row * (size_t)side;
     const rough_t limit = pixels;
     __global const long2* rays = (__global const long2*)(matrix->rows + RAY_HEADER);
     __global const real4_t* views = (__global const real4_t*)(matrix->values + ((size_t)angles * pixels + 3) / 4 * 4);

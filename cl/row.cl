@@ -73,8 +73,9 @@ void product_rows(__global real_t* y, __global const real_t* b, const matrix_t* 
 {
     const uint at_once = WG > lanes ? WG / lanes : 1;
     const uint item = get_local_id(0);
-    const uint slot = BY_COLUMNS ? item % at_once : item / lanes;
-    const uint place = BY_COLUMNS ? item / at_once : item % lanes;
+    // Both are powers of two: remainders by masks (Oclgrind 21 does not know what Clang makes of / beside %).
+    const uint slot = BY_COLUMNS ? item & (at_once - 1) : item / lanes;
+    const uint place = BY_COLUMNS ? item / at_once : item & (lanes - 1);
     for (size_t base = first; base < last; base += at_once) {
         const size_t at = base + slot;
         const int valid = at < last;

@@ -44,7 +44,7 @@ fn list(options: &Options) -> residuum::Result<()> {
                     "name": info.name, "vendor": info.vendor, "platform": info.platform,
                     "platform_version": info.platform_version, "driver": info.driver,
                     "index": info.index.map(|(p, d)| format!("{p}:{d}")), "kind": info.kind.to_string(),
-                    "fp64": info.fp64, "compute_units": info.compute_units, "clock_mhz": info.clock_mhz,
+                    "fp64": info.fp64, "int64_atomics": info.int64_atomics, "compute_units": info.compute_units, "clock_mhz": info.clock_mhz,
                     "memory": info.memory, "largest_allocation": info.largest_allocation,
                     "local_memory": info.local_memory, "max_work_group": info.max_work_group,
                     "last_resort": info.last_resort, "standing": c.standing,

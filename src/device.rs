@@ -98,6 +98,7 @@ fn host_info() -> DeviceInfo {
         index: None,
         kind: DeviceKind::Host,
         fp64: true,
+        int64_atomics: true,
         compute_units: threads,
         clock_mhz: 0,
         memory: 0,

@@ -5,8 +5,8 @@ use rayon::prelude::*;
 use crate::backend::{AnyStored, Run, Stored, Vocabulary, on_backend, stray};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
-use crate::real::Real;
-use crate::sparse::{Csr, Format, Layout, Offsets};
+use crate::real::{Precision, Real};
+use crate::sparse::{Csr, Format, Kind, Layout, Offsets};
 use crate::vector::{Vector, of, of_mut};
 
 /// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy.
@@ -22,7 +22,7 @@ pub struct Matrix<T: Real> {
     read_bytes: [u64; 2],
     frobenius: f64,
     forward: AnyStored<T>,
-    transposed: Option<AnyStored<T>>,
+    transposed: Backward<T>,
 }
 
 /// How a matrix is to be stored.
@@ -42,12 +42,39 @@ pub enum Transposed {
     /// There are none.
     #[default]
     None,
-    /// A second copy of the matrix, by columns: twice the memory, the speed of `A x`.
+    /// A second copy of the matrix, by columns: twice the memory, the speed of `A x`, the same bits everywhere.
     Copy,
+    /// The matrix itself, its rows spread over the result by atomic additions in `T` (stock-koch-2009, variant
+    /// Backprojection). **Not reproducible**: the last bits change from run to run. Needs a format of compressed rows,
+    /// and 64-bit atomics for `f64`. [`Cgnr`](crate::Cgnr) does not take it.
+    Scatter,
+}
+
+/// What products with the transposed matrix are made from.
+#[derive(Debug)]
+enum Backward<T: Real> {
+    None,
+    Copy(AnyStored<T>),
+    Scatter,
 }
 
 fn store<B: Vocabulary, T: Real>(backend: &B, layout: Layout<T>) -> Result<AnyStored<T>> {
     Ok(B::any(Stored::new(backend, layout)?))
+}
+
+/// Fails unless rows of `layout` can be spread by atomic additions.
+fn can_scatter<T: Real>(device: &Device, layout: &Layout<T>) -> Result<()> {
+    if layout.arrangement.kind != Kind::Csr || layout.arrangement.wide {
+        let reason = format!("Scatter needs csr or csr-scalar with 32-bit offsets, not {}", layout.format);
+        return Err(Error::Option { name: "transposed", reason });
+    }
+    if T::PRECISION == Precision::Double && !device.info().int64_atomics {
+        return Err(Error::Unsupported {
+            device: device.info().name.clone(),
+            needs: "64-bit atomics for f64; use f32 or Transposed::Copy".into(),
+        });
+    }
+    Ok(())
 }
 
 /// `sqrt` of the sum of squares, the same for any number of threads.
@@ -88,10 +115,18 @@ impl<T: Real> Matrix<T> {
         let layout = |a: &Csr<T>| Layout::new(a, storage.format, storage.offsets, fits);
         let forward = layout(a)?;
         let backward = match storage.transposed {
-            Transposed::None => None,
+            Transposed::None | Transposed::Scatter => None,
             Transposed::Copy => Some(layout(&a.transpose())?),
         };
-        Self::of_layouts(device, forward, backward, a.nnz(), frobenius(a.values()))
+        let scatter = storage.transposed == Transposed::Scatter;
+        if scatter {
+            can_scatter::<T>(device, &forward)?;
+        }
+        let mut matrix = Self::of_layouts(device, forward, backward, a.nnz(), frobenius(a.values()))?;
+        if scatter {
+            matrix.transposed = Backward::Scatter;
+        }
+        Ok(matrix)
     }
 
     /// Sends layouts to the device, after checking that they fit.
@@ -124,8 +159,8 @@ impl<T: Real> Matrix<T> {
             frobenius,
             forward: on_backend!(device, backend => store(backend, forward)?),
             transposed: match backward {
-                Some(layout) => Some(on_backend!(device, backend => store(backend, layout)?)),
-                None => None,
+                Some(layout) => Backward::Copy(on_backend!(device, backend => store(backend, layout)?)),
+                None => Backward::None,
             },
         })
     }
@@ -167,7 +202,8 @@ impl<T: Real> Matrix<T> {
 
     /// The same for a product with the transposed matrix.
     pub fn transposed_product_bytes(&self) -> u64 {
-        self.read_bytes[1] + ((self.rows + self.cols) * T::PRECISION.bytes()) as u64
+        let matrix = if let Backward::Scatter = self.transposed { self.read_bytes[0] } else { self.read_bytes[1] };
+        matrix + ((self.rows + self.cols) * T::PRECISION.bytes()) as u64
     }
 
     /// The Frobenius norm, an upper bound of the 2-norm.
@@ -191,12 +227,21 @@ impl<T: Real> Matrix<T> {
         self.product(&self.forward, (self.cols, self.rows), x, y)
     }
 
-    /// `y = A'x`, from the transposed copy.
+    /// `y = A'x`, as [`Storage::transposed`] said.
     ///
     /// # Errors
     /// As [`Matrix::multiply`] with the lengths exchanged; [`Error::Option`] when the matrix was made without a
     /// transposed copy.
     pub fn multiply_transposed(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        if let Backward::Scatter = self.transposed {
+            same_length("vector to multiply", self.rows, x.len())?;
+            same_length("result of a product", self.cols, y.len())?;
+            return on_backend!(self.device, backend => {
+                let a = backend.stored(&self.forward).ok_or_else(|| stray("the matrix", &self.device))?;
+                let x = of(backend, &self.device, x)?;
+                backend.scatter(Run::of::<T>(&self.device), a, x, of_mut(backend, &self.device, y)?)
+            });
+        }
         self.product(self.transposed()?, (self.rows, self.cols), x, y)
     }
 
@@ -221,9 +266,12 @@ impl<T: Real> Matrix<T> {
     }
 
     pub(crate) fn transposed(&self) -> Result<&AnyStored<T>> {
-        self.transposed.as_ref().ok_or_else(|| Error::Option {
-            name: "transpose",
-            reason: "this needs A': make the matrix by Matrix::with_transpose".into(),
-        })
+        match &self.transposed {
+            Backward::Copy(stored) => Ok(stored),
+            Backward::None | Backward::Scatter => Err(Error::Option {
+                name: "transpose",
+                reason: "this needs a copy of A': make the matrix by Matrix::with_transpose".into(),
+            }),
+        }
     }
 }

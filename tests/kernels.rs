@@ -6,7 +6,7 @@ mod common;
 use common::{bits, each_case, noise, reference};
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Format, Matrix, Offsets, Real, Storage, Transposed, Vector};
+use residuum::{Csr, Device, Error, Format, Matrix, Offsets, Real, Storage, Transposed, Vector};
 
 /// Lengths around lanes, chunks and levels of the reduction tree.
 fn lengths() -> Vec<usize> {
@@ -240,4 +240,37 @@ fn projectors_f32() {
 #[test]
 fn projectors_f64() {
     each_case::<f64>(projectors::<f64>);
+}
+
+/// The one product whose bits may change from run to run: compared by size.
+fn scattered<T: Real>(device: &Device) {
+    let a = gallery::random::<T>(3000, 70, 30_000, 4).unwrap();
+    let x = noise::<T>(a.rows(), 9);
+    if T::EPSILON < 1e-10 && !device.info().int64_atomics {
+        println!("skipped: {} has no 64-bit atomics", device.info().name);
+        return;
+    }
+    let storage = |transposed| Storage { format: Format::CsrScalar, transposed, ..Storage::default() };
+    let compute = |transposed| {
+        let matrix = Matrix::stored(device, &a, storage(transposed)).unwrap();
+        let mut y = Vector::filled(device, a.cols(), T::from_f64(f64::NAN)).unwrap();
+        matrix.multiply_transposed(&Vector::from_slice(device, &x).unwrap(), &mut y).unwrap();
+        y.to_vec().unwrap()
+    };
+    for (found, wanted) in compute(Transposed::Scatter).iter().zip(compute(Transposed::Copy)) {
+        let difference = (found.to_f64() - wanted.to_f64()).abs();
+        assert!(difference <= 500.0 * T::EPSILON, "{found:?} {wanted:?} on {}", device.info().name);
+    }
+    let padded = Storage { format: Format::Ellpack, transposed: Transposed::Scatter, ..Storage::default() };
+    assert!(matches!(Matrix::stored(device, &a, padded), Err(Error::Option { .. })));
+}
+
+#[test]
+fn rows_scattered_f32() {
+    each_case::<f32>(scattered::<f32>);
+}
+
+#[test]
+fn rows_scattered_f64() {
+    each_case::<f64>(scattered::<f64>);
 }

@@ -700,6 +700,17 @@ impl Vocabulary for Host {
         Ok(())
     }
 
+    fn scatter<T: Real>(&self, _: Run<'_>, a: &Stored<Self, T>, x: &Vec<T>, y: &mut Vec<T>) -> Result<()> {
+        y[..a.cols].fill(T::default());
+        for i in 0..a.rows {
+            for k in a.pointers[i] as usize..a.pointers[i + 1] as usize {
+                let at = a.indices[k] as usize;
+                y[at] = y[at] + a.values[k] * x[i];
+            }
+        }
+        Ok(())
+    }
+
     fn residual<T: Real>(
         &self,
         run: Run<'_>,

@@ -211,6 +211,15 @@ pub(crate) trait Vocabulary: Sized + 'static {
         x: &Self::Buffer<T>,
         y: &mut Self::Buffer<T>,
     ) -> Result<()>;
+    /// `y = A'x` for compressed rows with 32-bit offsets, by additions in no fixed order on a device, in row order on
+    /// the host.
+    fn scatter<T: Real>(
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        x: &Self::Buffer<T>,
+        y: &mut Self::Buffer<T>,
+    ) -> Result<()>;
     /// `r = b - A x` with the chunk sums of `r.r` in `sums[place + c * chunks + g]`.
     fn residual<T: Real>(
         &self,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{AnyStored, CgState, CgnrShape, CgnrState, Memory, Reduction, Run, Stored, Vocabulary};
 use crate::error::Result;
-use crate::kernels::{cg, cgnr, product, reduce, vector};
+use crate::kernels::{cg, cgnr, product, reduce, scatter, vector};
 use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
 use crate::real::Real;
 use crate::reduction::{Chunks, MOST_CHUNKS};
@@ -236,6 +236,12 @@ impl Vocabulary for OpenCl {
         let launch = Launch { groups, variant };
         let (n, chunk, stride) = (a.rows as u32, rows as u32, a.stride as u32);
         product::multiply(&self.context, launch, n, chunk, stride, &a.pointers, &a.indices, &a.values, x, y)
+    }
+
+    fn scatter<T: Real>(&self, run: Run<'_>, a: &Stored<Self, T>, x: &Buffer<T>, y: &mut Buffer<T>) -> Result<()> {
+        self.fill(run, a.cols, T::default(), y)?;
+        let (launch, span) = self.elements::<T>(run, a.rows);
+        scatter::scatter(&self.context, launch, a.rows as u32, span, &a.pointers, &a.indices, &a.values, x, y)
     }
 
     fn residual<T: Real>(

@@ -7,6 +7,7 @@ pub(crate) mod cg;
 pub(crate) mod cgnr;
 pub(crate) mod product;
 pub(crate) mod reduce;
+pub(crate) mod scatter;
 mod tuning;
 pub(crate) mod vector;
 
@@ -131,8 +132,15 @@ mod tests {
     #[test]
     fn every_kernel_has_the_signature_it_is_declared_with() {
         let mut declared: BTreeMap<String, &Signature> = BTreeMap::new();
-        for signature in
-            [vector::SIGNATURES, reduce::SIGNATURES, product::SIGNATURES, cg::SIGNATURES, cgnr::SIGNATURES].concat()
+        for signature in [
+            vector::SIGNATURES,
+            reduce::SIGNATURES,
+            product::SIGNATURES,
+            scatter::SIGNATURES,
+            cg::SIGNATURES,
+            cgnr::SIGNATURES,
+        ]
+        .concat()
         {
             assert!(declared.insert(signature.name.into(), signature).is_none(), "{} twice", signature.name);
         }

@@ -53,6 +53,8 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// 64-bit floating point.
     pub fp64: bool,
+    /// 64-bit atomics: what additions of `f64` by many work-items at once are made of.
+    pub int64_atomics: bool,
     /// Number of compute units (cores of a CPU, multiprocessors of a GPU).
     pub compute_units: usize,
     /// Clock in MHz, 0 where unknown.
@@ -163,6 +165,7 @@ fn describe(id: cl_device_id, platform: &str, version: &str, index: (usize, usiz
             },
             // Some 1.1 drivers fail the query instead of answering 0: no fp64 then.
             fp64: device.double_fp_config().unwrap_or(0) != 0,
+            int64_atomics: device.extensions().unwrap_or_default().contains("cl_khr_int64_base_atomics"),
             compute_units: device.max_compute_units()? as usize,
             clock_mhz: device.max_clock_frequency().unwrap_or(0) as usize,
             memory: device.global_mem_size()?,

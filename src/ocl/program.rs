@@ -18,6 +18,7 @@ pub(crate) const FILES: &[(&str, &[&str], &str)] = &[
     ("row", &["common", "format", "ray"], include_str!("../../cl/row.cl")),
     ("vector", &["common"], include_str!("../../cl/vector.cl")),
     ("reduce", &["common"], include_str!("../../cl/reduce.cl")),
+    ("scatter", &["common"], include_str!("../../cl/scatter.cl")),
     ("product", ROWS, include_str!("../../cl/product.cl")),
     ("cg", ROWS, include_str!("../../cl/cg.cl")),
     ("cgnr", ROWS, include_str!("../../cl/cgnr.cl")),
@@ -44,13 +45,14 @@ impl Variant {
     /// The options of a build, in a fixed order: they are part of what identifies a program.
     pub(crate) fn options(&self) -> String {
         let mut text = String::from("-cl-std=CL1.2");
-        let real = match self.precision {
-            Precision::Single => "float",
-            Precision::Double => "double",
+        let (real, word) = match self.precision {
+            Precision::Single => ("float", "uint"),
+            Precision::Double => ("double", "ulong"),
         };
         let pair = u32::from(self.accumulation == Accumulation::Pair);
         for (name, value) in [
             ("REAL", real.to_string()),
+            ("WORD", word.to_string()),
             ("PAIR", pair.to_string()),
             ("WG", self.work_group.to_string()),
             ("LANES", self.lanes.to_string()),
