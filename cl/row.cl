@@ -48,7 +48,7 @@ void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
         for (uint j = 0; j < half_held; ++j)
             for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_add(lane[j][c], lane[j + half_held][c]);
     for (uint c = 0; c < COLUMNS; ++c) sum[c] = lane[0][c];
-    if (lanes > 1 && WG > 1) {
+    if (WG > 1 ? lanes > 1 : 0) {
         const uint width = lanes < WG ? lanes : WG;
         __local acc_t* run = scratch + slot * width;
         sum[0] = row_fold(sum[0], place, width, run);

@@ -21,10 +21,13 @@ pub struct Timing {
 /// Seconds a batch should take: long against the resolution of clocks and the latency of a launch.
 const BATCH: f64 = 4e-3;
 const BATCHES: usize = 9;
+/// Seconds of work before anything is measured.
+const WARM_UP: f64 = 0.02;
 
 /// Times `queue`, which queues work and does not wait for it.
 ///
-/// It is called once to warm up, then in batches of as many calls as take some milliseconds, waiting at the end of each.
+/// It is called for some time to warm up (an idle device runs at a low clock), then in batches of as many calls as take
+/// some milliseconds, waiting at the end of each.
 ///
 /// # Errors
 /// Those of `queue`, and of the device.
@@ -46,6 +49,10 @@ pub fn time(device: &Device, mut queue: impl FnMut() -> Result<()>) -> Result<Ti
             break;
         }
         calls = (calls * 2).max((calls as f64 * BATCH / seconds.max(1e-7)) as usize).min(4096);
+    }
+    let clock = Instant::now();
+    while clock.elapsed().as_secs_f64() < WARM_UP {
+        batch(calls)?;
     }
     let mut times = Vec::with_capacity(BATCHES);
     for _ in 0..BATCHES {

@@ -1,7 +1,8 @@
 //! One product measured: verified against the host, timed, and held against the copy bandwidth.
 
+use residuum::measure::{self, Timing};
 use residuum::sparse::gallery::Random;
-use residuum::{Csr, Device, Error, Matrix, Real, Result, Storage, Transposed, Vector, measure};
+use residuum::{Csr, Device, Error, Matrix, Real, Result, Storage, Transposed, Vector};
 use serde_json::{Value, json};
 
 /// A measured product.
@@ -92,12 +93,24 @@ pub(crate) fn measure<T: Real>(
     };
     let mut random = Random::new(42);
     let data: Vec<T> = (0..from).map(|_| T::from_f64(random.uniform() - 0.5)).collect();
-    let matrix = Matrix::stored(device, a, storage)?;
-    let x = Vector::from_slice(device, &data)?;
-    let mut y = Vector::filled(device, to, T::from_f64(f64::NAN))?;
-    multiply(&matrix, product, &x, &mut y)?;
-    verify(device, a, storage, product, &data, &y.to_vec()?)?;
-    let timing = measure::time(device, || multiply(&matrix, product, &x, &mut y))?;
+    let mut best: Option<(Timing, Matrix<T>)> = None;
+    // Where buffers lie in memory moves the time of small products by a third on some devices: the best of three.
+    for _ in 0..3 {
+        let matrix = Matrix::stored(device, a, storage)?;
+        let x = Vector::from_slice(device, &data)?;
+        let mut y = Vector::filled(device, to, T::from_f64(f64::NAN))?;
+        multiply(&matrix, product, &x, &mut y)?;
+        if best.is_none() {
+            verify(device, a, storage, product, &data, &y.to_vec()?)?;
+        }
+        let timing = measure::time(device, || multiply(&matrix, product, &x, &mut y))?;
+        if best.as_ref().is_none_or(|(least, _)| timing.microseconds < least.microseconds) {
+            best = Some((timing, matrix));
+        }
+    }
+    let Some((timing, matrix)) = best else {
+        return Err(Error::Option { name: "measurement", reason: "none was made".into() });
+    };
     let bytes = match product {
         Product::Forward => matrix.product_bytes(),
         Product::Transposed => matrix.transposed_product_bytes(),
@@ -120,7 +133,7 @@ pub(crate) fn measure<T: Real>(
     })
 }
 
-/// The host's product of the same storage must have the same bits.
+/// The host's product of the same storage must have the same bits; nearly, where additions come in no fixed order.
 fn verify<T: Real>(
     device: &Device,
     a: &Csr<T>,
@@ -135,7 +148,12 @@ fn verify<T: Real>(
     let mut y = Vector::zeros(&host, found.len())?;
     multiply(&matrix, product, &x, &mut y)?;
     let wanted = y.to_vec()?;
-    match (0..found.len()).find(|&i| found[i].to_f64().to_bits() != wanted[i].to_f64().to_bits()) {
+    let scale = wanted.iter().map(|v| v.to_f64().abs()).fold(0.0, f64::max);
+    let agree = |i: usize| match storage.transposed {
+        Transposed::Scatter => (found[i].to_f64() - wanted[i].to_f64()).abs() <= 1e3 * T::EPSILON * scale,
+        _ => found[i].to_f64().to_bits() == wanted[i].to_f64().to_bits(),
+    };
+    match (0..found.len()).find(|&i| !agree(i)) {
         None => Ok(()),
         Some(i) => Err(Error::Option {
             name: "verification",

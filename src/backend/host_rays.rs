@@ -4,28 +4,18 @@ use super::Stored;
 use super::host::{Host, MOST_COLUMNS};
 use super::host_rows::Sums;
 use crate::accumulator::Accumulator;
-use crate::real::{Precision, Real};
+use crate::real::Real;
 use crate::reduction::fold;
-use crate::sparse::{RAY_HEADER, RAY_LANES};
-
-/// Number `which` of ray `i`: 0 its place on line 0, 1 its slope with the flag of steepness.
-fn ray_number<T: Real>(a: &Stored<Host, T>, i: usize, which: usize) -> i64 {
-    let at = RAY_HEADER + 4 * i + 2 * which;
-    let mut bytes = [0; 8];
-    bytes[..4].copy_from_slice(&a.pointers[at].to_ne_bytes());
-    bytes[4..].copy_from_slice(&a.pointers[at + 1].to_ne_bytes());
-    i64::from_ne_bytes(bytes)
-}
+use crate::sparse::{RAY_BITS, RAY_HEADER, RAY_LANES};
 
 /// Detector pixels that the search for rays is wider than it need be, `SLACK` of `cl/ray.cl`.
 const SLACK: f32 = 0.02;
+/// One pixel sideways.
+const ONE: i64 = 1 << RAY_BITS;
 
-/// The fraction of a place, as a weight; exact in `T`.
-pub(crate) fn fraction<T: Real>(place: i64) -> T {
-    T::from_f64(match T::PRECISION {
-        Precision::Single => f64::from((place as u32) >> 8) / 16_777_216.0,
-        Precision::Double => f64::from(place as u32) / 4_294_967_296.0,
-    })
+/// Slope of ray `i`, whose bit 0 tells a steep one, and the low word of its start.
+fn ray_words<T: Real>(a: &Stored<Host, T>, i: usize) -> (i32, u32) {
+    (a.pointers[RAY_HEADER + 2 * i] as i32, a.pointers[RAY_HEADER + 2 * i + 1])
 }
 
 /// `walk_ray` of `cl/ray.cl`, with the lanes that `ray_product` gives a ray.
@@ -36,18 +26,19 @@ pub(super) fn ray_sums<T: Real, A: Accumulator<T>>(
     gather: &impl Fn(usize) -> T,
 ) -> Sums<A> {
     let side = i64::from(a.pointers[0]);
-    let (start, slope) = (ray_number(a, i, 0), ray_number(a, i, 1));
+    let rays = a.pointers[1] as usize * a.pointers[2] as usize;
+    let (slope, low_word) = ray_words(a, i);
+    let start = i64::from(a.pointers[RAY_HEADER + 2 * rays + i] as i32) << 32 | i64::from(low_word);
     let (lines, steep) = ((a.indices[i] & 0xffff)..(a.indices[i] >> 16), slope & 1 == 1);
     let (along, across) = if steep { (side, 1) } else { (1, side) };
     let lanes = if steep { 1 } else { RAY_LANES };
-    let one = T::from_f64(1.0);
     let mut sums = [A::default(); MOST_COLUMNS];
     for (c, sum) in sums.iter_mut().enumerate().take(columns) {
         let mut totals = [A::default(); RAY_LANES];
         for (k, line) in lines.clone().enumerate() {
-            let place = start + i64::from(line) * slope;
-            let low = place >> 32;
-            let part = fraction::<T>(place);
+            let place = start + i64::from(line) * i64::from(slope);
+            let (low, part) = (place >> RAY_BITS, place & (ONE - 1));
+            let (weight, next_weight) = (T::from_f64((ONE - part) as f64), T::from_f64(part as f64));
             let pixel = i64::from(line) * along + low * across;
             let value = |there: bool, at: i64| {
                 if there { gather(at as usize * columns + c) } else { T::default() }
@@ -55,7 +46,7 @@ pub(super) fn ray_sums<T: Real, A: Accumulator<T>>(
             let x = value((0..side).contains(&low), pixel);
             let next = value((-1..side - 1).contains(&low), pixel + across);
             let total = &mut totals[k % lanes];
-            *total = total.add(A::from_real((one - part) * x + part * next));
+            *total = total.add(A::from_real(weight * x + next_weight * next));
         }
         let weight = A::from_real(a.values[i]);
         let mut totals = totals.map(|total| A::default().add(weight.mul(total)));
@@ -72,17 +63,16 @@ pub(super) fn pixel_sums<T: Real, A: Accumulator<T>>(
     gather: &impl Fn(usize) -> T,
 ) -> Sums<A> {
     let (side, pixels, angles) = (a.pointers[0] as usize, a.pointers[1] as usize, a.pointers[2] as usize);
-    let (row, column) = ((i / side) as i64, (i % side) as i64);
+    let (row, column) = ((i / side) as u32, (i % side) as u32);
+    let (x, y) = (column as f32, row as f32);
     let lanes = a.arrangement.lanes;
-    let one = T::from_f64(1.0);
     let mut totals = [[A::default(); RAY_LANES]; MOST_COLUMNS];
     for angle in 0..angles {
         let view = &a.values[(angles * pixels).next_multiple_of(4) + 8 * angle..][..8];
-        let [a0, a1, a2, rays, b0, b1, b2, _]: [f32; 8] = std::array::from_fn(|k| view[k].to_f64() as f32);
-        let nearness = 1.0 / (b0 + b1 * column as f32 + b2 * row as f32);
-        let seen = (a0 + a1 * column as f32 + a2 * row as f32) * nearness;
-        let aside = ((a1 - seen * b1) * nearness).abs() * (1.0 + 2.0 * (b1 * nearness).abs());
-        let under = ((a2 - seen * b2) * nearness).abs() * (1.0 + 2.0 * (b2 * nearness).abs());
+        let [a0, a1, a2, rays, b0, b1, b2, widen]: [f32; 8] = std::array::from_fn(|k| view[k].to_f64() as f32);
+        let nearness = 1.0 / (b0 + b1 * x + b2 * y);
+        let seen = (a0 + a1 * x + a2 * y) * nearness;
+        let (aside, under) = ((a1 - seen * b1).abs(), (a2 - seen * b2).abs());
         let wide = if rays == 1.0 {
             aside
         } else if rays == 2.0 {
@@ -90,27 +80,25 @@ pub(super) fn pixel_sums<T: Real, A: Accumulator<T>>(
         } else {
             aside.max(under)
         };
-        let from = (seen - wide - SLACK).ceil().clamp(0.0, pixels as f32) as usize;
-        let end = ((seen + wide + SLACK).floor() + 1.0).clamp(0.0, pixels as f32) as usize;
-        for k in from..end {
-            let ray = angle * pixels + k;
-            let slope = ray_number(a, ray, 1);
+        let reach = wide * nearness * widen + SLACK;
+        let from = (seen - reach).ceil().clamp(0.0, pixels as f32) as usize;
+        let end = ((seen + reach).floor() + 1.0).clamp(0.0, pixels as f32) as usize;
+        let mut parts = [T::default(); MOST_COLUMNS];
+        for ray in angle * pixels + from..angle * pixels + end {
+            let (slope, start) = ray_words(a, ray);
             let (line, target) = if slope & 1 == 1 { (row, column) } else { (column, row) };
-            let place = ray_number(a, ray, 0) + line * slope;
-            let nearest = place >> 32;
-            let part = fraction::<T>(place);
-            let weight = match target - nearest {
-                0 => one - part,
-                1 => part,
-                _ => continue,
-            };
-            if weight == T::default() {
+            let distance = start.wrapping_add(line.wrapping_mul(slope as u32)).wrapping_sub(target << RAY_BITS);
+            let weight = ONE as i32 - (distance as i32).wrapping_abs();
+            if weight <= 0 || distance as i32 == i32::MIN {
                 continue;
             }
-            for (c, total) in totals.iter_mut().enumerate().take(columns) {
-                let share = weight * (a.values[ray] * gather(ray * columns + c));
-                total[angle % lanes] = total[angle % lanes].add(A::from_real(share));
+            let weight = T::from_f64(f64::from(weight));
+            for (c, part) in parts.iter_mut().enumerate().take(columns) {
+                *part = *part + weight * (a.values[ray] * gather(ray * columns + c));
             }
+        }
+        for (total, part) in totals.iter_mut().zip(parts).take(columns) {
+            total[angle % lanes] = total[angle % lanes].add(A::from_real(part));
         }
     }
     std::array::from_fn(|c| fold(&mut totals[c][..lanes], A::add))

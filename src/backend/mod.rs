@@ -10,7 +10,6 @@ mod host_rows;
 mod opencl;
 
 pub(crate) use host::{Host, MOST_COLUMNS};
-pub(crate) use host_rays::fraction;
 pub(crate) use opencl::OpenCl;
 
 use crate::accumulator::Accumulation;

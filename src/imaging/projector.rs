@@ -1,23 +1,27 @@
 //! A scanner's matrix that is never stored: rays are traced in the kernel, forwards and backwards.
 //!
 //! Source: stock-koch-2009, variant OnTheFly, which had no transposed product; here the transposed is exact, found for
-//! each pixel from the rays that pass it. Weights are those of [`Scanner::matrix`] with slopes rounded to 2⁻³² of a pixel
-//! per line (so places to `side` times that), and fractions to 2⁻²⁴ in single precision.
+//! each pixel from the rays that pass it. Weights are those of [`Scanner::matrix`] with slopes rounded to 2⁻²⁸ of a pixel
+//! per line, so that a ray is misplaced by at most 2⁻²⁸ `side` pixels.
 
 use rayon::prelude::*;
 
 use super::scanner::{Beam, Grid, Line, Scanner};
-use crate::backend::fraction;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::real::Real;
-use crate::sparse::{Arrangement, Format, Kind, Layout, RAY_LANES};
+use crate::sparse::{Arrangement, Format, Kind, Layout, RAY_BITS, RAY_LANES};
 
 /// Pixels in flight that keep a large device busy; below it, several lanes share a pixel of the transposed product.
 const MANY_PIXELS: usize = 1 << 18;
 
-/// One ray in fixed point with 32 binary places.
+/// One pixel sideways in fixed point.
+const ONE: i64 = 1 << RAY_BITS;
+/// How oblique a ray may be to the lines of its kind: beyond it, the search of the transposed product would lose count.
+const STEEPEST: f64 = 7.0;
+
+/// One ray in fixed point with [`RAY_BITS`] binary places.
 #[derive(Clone, Copy, Debug)]
 struct Ray {
     /// Place on line 0.
@@ -31,22 +35,22 @@ struct Ray {
 
 impl Ray {
     fn new(line: &Line, side: usize) -> Self {
-        let fixed = |value: f64| (value * 4_294_967_296.0).round() as i64;
+        let fixed = |value: f64| (value * ONE as f64).round() as i64;
         let slope = fixed(line.slope) & !1 | i64::from(line.steep);
         let start = fixed(line.other - line.start * line.slope);
         // The lines on which the ray is within a pixel of the image are neighbours: a ray is straight.
-        let inside = |k: usize| (-1..side as i64).contains(&((start + k as i64 * slope) >> 32));
+        let inside = |k: usize| (-1..side as i64).contains(&((start + k as i64 * slope) >> RAY_BITS));
         let first = (0..side).find(|k| inside(*k)).unwrap_or(side);
         let last = (first..side).rev().find(|k| inside(*k)).map_or(first, |k| k + 1);
         Self { start, slope, lines: (first as u16, last as u16), weight: line.weight }
     }
 
     /// Number of entries, and the sum of their squares.
-    fn entries<T: Real>(&self, side: i64) -> (usize, f64) {
+    fn entries(&self, side: i64) -> (usize, f64) {
         let (mut count, mut square) = (0, 0.0);
         for k in self.lines.0..self.lines.1 {
             let place = self.start + i64::from(k) * self.slope;
-            let (low, part) = (place >> 32, fraction::<T>(place).to_f64());
+            let (low, part) = (place >> RAY_BITS, (place & (ONE - 1)) as f64 / ONE as f64);
             for (at, share) in [(low, 1.0 - part), (low + 1, part)] {
                 if (0..side).contains(&at) {
                     count += 1;
@@ -73,7 +77,7 @@ impl Scanner {
         grid.validate()?;
         if let Beam::Fan { source_origin, .. } = self.beam {
             // Four pixels more than the corner: nearer sources see neighbouring pixels too far apart for the search.
-            let reach = (0.5 * grid.side as f64 * std::f64::consts::SQRT_2 + 4.0) * grid.pixel;
+            let reach = grid.reach() + 4.0 * grid.pixel;
             if source_origin <= reach {
                 return Err(Error::Option {
                     name: "source_origin",
@@ -88,7 +92,8 @@ impl Scanner {
                 Ray::new(&Line::new(from, way, grid), grid.side)
             })
             .collect();
-        let entries: Vec<(usize, f64)> = rays.par_iter().map(|ray| ray.entries::<T>(grid.side as i64)).collect();
+        self.check_obliqueness(&rays)?;
+        let entries: Vec<(usize, f64)> = rays.par_iter().map(|ray| ray.entries(grid.side as i64)).collect();
         let nnz = entries.iter().map(|e| e.0).sum();
         let square: f64 = entries.iter().map(|e| e.1).sum();
         let forward = self.layout(grid, &rays, Kind::Project, 1);
@@ -97,22 +102,39 @@ impl Scanner {
         Matrix::of_layouts(device, forward, Some(backward), nnz, square.sqrt())
     }
 
+    /// Fails where one angle has rays both steep and flat that differ so much in direction that the search for one kind
+    /// would find the other too far off.
+    fn check_obliqueness(&self, rays: &[Ray]) -> Result<()> {
+        for (angle, seen) in rays.chunks(self.pixels).enumerate() {
+            let mixed = seen.iter().any(|ray| ray.slope & 1 != seen[0].slope & 1);
+            let flattest = seen.iter().map(|ray| ray.slope.unsigned_abs()).min().unwrap_or(0) as f64 / ONE as f64;
+            if mixed && flattest * STEEPEST < 1.0 {
+                return Err(Error::Option {
+                    name: "source_detector",
+                    reason: format!("the fan of angle {} opens too wide to be traced: store its matrix", angle),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// The arrays of `cl/ray.cl`.
     fn layout<T: Real>(&self, grid: Grid, rays: &[Ray], kind: Kind, lanes: usize) -> Layout<T> {
         let mut pointers = vec![grid.side as u32, self.pixels as u32, self.angles.len() as u32, 0];
-        for ray in rays {
-            for number in [ray.start, ray.slope] {
-                let bytes = number.to_ne_bytes();
-                pointers.extend(bytes.chunks_exact(4).map(|w| u32::from_ne_bytes([w[0], w[1], w[2], w[3]])));
-            }
-        }
-        let mut values: Vec<T> = rays.iter().map(|ray| T::from_f64(ray.weight)).collect();
+        pointers.extend(rays.iter().flat_map(|ray| [ray.slope as u32, ray.start as u32]));
+        pointers.extend(rays.iter().map(|ray| (ray.start >> 32) as u32));
+        let mut values: Vec<T> = rays.iter().map(|ray| T::from_f64(ray.weight / ONE as f64)).collect();
         values.resize(rays.len().next_multiple_of(4), T::default());
         for (angle, seen) in rays.chunks(self.pixels).enumerate() {
             let any = |steep: i64| seen.iter().any(|ray| ray.slope & 1 == steep);
+            // The second order of how far neighbours are seen, at the pixel nearest to the source.
+            let widen = match self.beam {
+                Beam::Parallel => 1.0,
+                Beam::Fan { source_origin, .. } => 1.0 + 2.0 * grid.pixel / (source_origin - grid.reach()),
+            };
             let kinds = f64::from(u8::from(any(1))) + 2.0 * f64::from(u8::from(any(0)));
             let [a0, a1, a2, b0, b1, b2] = self.view(angle, grid);
-            values.extend([a0, a1, a2, kinds, b0, b1, b2, 0.0].map(T::from_f64));
+            values.extend([a0, a1, a2, kinds, b0, b1, b2, widen].map(T::from_f64));
         }
         let (rows, cols) = match kind {
             Kind::Backproject => (grid.pixels(), rays.len()),

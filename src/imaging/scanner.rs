@@ -142,6 +142,11 @@ impl Grid {
         self.side * self.side
     }
 
+    /// Distance of the corners from the centre.
+    pub(super) fn reach(&self) -> f64 {
+        0.5 * self.side as f64 * self.pixel * std::f64::consts::SQRT_2
+    }
+
     pub(super) fn validate(&self) -> Result<()> {
         if self.side == 0 || self.side > 1 << 15 {
             return Err(Error::Option {

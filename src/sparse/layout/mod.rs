@@ -51,6 +51,8 @@ pub(crate) struct Arrangement {
 
 /// Words before the rays of [`Kind::Project`] and [`Kind::Backproject`].
 pub(crate) const RAY_HEADER: usize = 4;
+/// Binary places of slopes and starts of rays, `RAY_BITS` of `cl/ray.cl`.
+pub(crate) const RAY_BITS: u32 = 28;
 /// Lanes of a flat ray, `RAY_LANES` of `cl/format.cl`; the most that share a pixel.
 pub(crate) const RAY_LANES: usize = 32;
 
