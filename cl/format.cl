@@ -25,9 +25,10 @@
 #define PROJECT 11     // nothing: rows are the rays of a scanner, traced as they are needed (ray.cl)
 #define BACKPROJECT 12 // its transposed, pixel by pixel
 #define SLICE 32
-#define AT_ONCE (WG > 1 ? 8 : 1) // entries of a row whose loads are under way together
+#define AT_ONCE (WG == 1 ? 1 : FORMAT == PROJECT ? 2 : 8) // entries of a row whose loads are under way together
 #define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : 1)
 #define UNROLL_DIAGONALS (BLOCK > 1 ? WG > 1 : 0)
+#define PIXELS_ALONE (FORMAT == BACKPROJECT ? ROW_LANES == 1 : 0)
 #define HAS_OFFSETS (FORMAT == CSR ? 1 : FORMAT == ADAPTIVE)
 #define HAS_WIDTH (FORMAT == ELLPACK ? 1 : FORMAT == DENSE)
 #define HAS_SLICES (FORMAT == SLICED ? 1 : FORMAT == SORTED)

@@ -63,11 +63,12 @@ void walk_ray(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t
         sum[c] = acc_add(sum[c], acc_mul(acc_real(matrix->values[i]), total[c]));
 }
 
-// Angles first, first + lanes, ... of pixel i: all rays that pass within one pixel of it on its line, those of an angle
-// added in T. The search for them is rough and wide, the weight of each exact and 0 for those that pass further off, so
-// that no bit depends on how a device divides. Words are enough for the distance of a ray: the search leaves none that
-// is 8 pixels off.
-void walk_pixel(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
+// Angles first, first + lanes, ... of `count` pixels from i on, 1 or 2 in one image row: all rays that pass within one
+// pixel, those of an angle added in T. The search for them is rough and wide, the weight of each exact and left out
+// where it is 0, so that no bit depends on how a device divides, nor on how many pixels are done together. Words are
+// enough for the distance of a ray: the search leaves none that is 8 pixels off.
+void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* vector, size_t i, uint count, uint first,
+                 uint lanes)
 {
     const uint side = matrix->rows[0];
     const uint pixels = matrix->rows[1];
@@ -84,26 +85,34 @@ void walk_pixel(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size
         const rough_t nearness =
             native_recip(fma((rough_t)towards.y, x, fma((rough_t)towards.z, y, (rough_t)towards.x)));
         const rough_t seen = fma((rough_t)along.y, x, fma((rough_t)along.z, y, (rough_t)along.x)) * nearness;
-        // How far its neighbours are seen from there, in the first order.
-        const rough_t aside = fabs(fma(-seen, (rough_t)towards.y, (rough_t)along.y));
-        const rough_t under = fabs(fma(-seen, (rough_t)towards.z, (rough_t)along.z));
-        const rough_t wide = (along.w == 1 ? aside : along.w == 2 ? under : fmax(aside, under)) * nearness;
+        // How far its neighbours are seen from there, in the first order; w makes up for the second.
+        const rough_t right = fma(-seen, (rough_t)towards.y, (rough_t)along.y) * nearness;
+        const rough_t below = fma(-seen, (rough_t)towards.z, (rough_t)along.z) * nearness;
+        const rough_t wide =
+            along.w == 1 ? fabs(right) : along.w == 2 ? fabs(below) : fmax(fabs(right), fabs(below));
         const rough_t reach = fma(wide, (rough_t)towards.w, SLACK);
-        const uint from = clamp(ceil(seen - reach), (rough_t)0, limit);
-        const uint end = clamp(floor(seen + reach) + 1, (rough_t)0, limit);
-        real_t part[COLUMNS];
-        for (uint c = 0; c < COLUMNS; ++c) part[c] = 0;
+        const rough_t further = count > 1 ? right * (rough_t)towards.w : 0;
+        const uint from = clamp(ceil(seen + fmin(further, (rough_t)0) - reach), (rough_t)0, limit);
+        const uint end = clamp(floor(seen + fmax(further, (rough_t)0) + reach) + 1, (rough_t)0, limit);
+        real_t part[2][COLUMNS];
+        for (uint p = 0; p < count; ++p)
+            for (uint c = 0; c < COLUMNS; ++c) part[p][c] = 0;
         for (uint ray = angle * pixels + from; ray < angle * pixels + end; ++ray) {
             const uint2 numbers = rays[ray];
             const uint line = numbers.x & 1 ? row : column;
             const uint target = numbers.x & 1 ? column : row;
-            const int distance = numbers.y + line * numbers.x - (target << RAY_BITS);
-            const int weight = RAY_ONE - (int)abs(distance);
-            if (weight <= 0) continue;
-            const real_t length = matrix->values[ray];
-            for (uint c = 0; c < COLUMNS; ++c)
-                part[c] = part[c] + (real_t)weight * (length * vector_at(vector, ray, c));
+            const uint distance = numbers.y + line * numbers.x - (target << RAY_BITS);
+            const uint next = distance + (numbers.x & 1 ? (uint)-RAY_ONE : numbers.x);
+            const int weight[2] = {RAY_ONE - (int)abs((int)distance), RAY_ONE - (int)abs((int)next)};
+            for (uint c = 0; c < COLUMNS; ++c) {
+                const real_t reading = matrix->values[ray] * vector_at(vector, ray, c);
+                for (uint p = 0; p < count; ++p) {
+                    const real_t share = (real_t)weight[p] * reading;
+                    part[p][c] = weight[p] > 0 ? part[p][c] + share : part[p][c];
+                }
+            }
         }
-        for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_add(sum[c], acc_real(part[c]));
+        for (uint p = 0; p < count; ++p)
+            for (uint c = 0; c < COLUMNS; ++c) sum[p][c] = acc_add(sum[p][c], acc_real(part[p][c]));
     }
 }

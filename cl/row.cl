@@ -20,7 +20,7 @@ void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
     if (FORMAT == HYBRID) walk_hybrid(sum, matrix, vector, i);
     if (FORMAT == COORDINATES) walk_coordinates(sum, matrix, vector, i);
     if (FORMAT == PROJECT) walk_ray(sum, matrix, vector, i, first, lanes);
-    if (FORMAT == BACKPROJECT) walk_pixel(sum, matrix, vector, i, first, lanes);
+    if (FORMAT == BACKPROJECT) walk_pixels((acc_t(*)[COLUMNS])sum, matrix, vector, i, 1, first, lanes);
 }
 
 // One column of row_sum: the lanes that share a row, folded for all of them; `run` is the row's stretch of scratch.
@@ -168,6 +168,25 @@ void ray_product(__global real_t* y, __global const real_t* b, const matrix_t* m
     }
 }
 
+// Rows first .. last of BACKPROJECT with one lane each: an item takes two pixels side by side, which share the search for
+// rays and the rays found, unless the second lies in the next image row.
+void pixel_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+                   size_t first, size_t last)
+{
+    for (size_t i = first + 2 * get_local_id(0); i < last; i += 2 * WG) {
+        acc_t sum[2][COLUMNS];
+        for (uint c = 0; c < COLUMNS; ++c) sum[0][c] = sum[1][c] = acc_real(0);
+        if (i + 1 < last && (i + 1) % matrix->rows[0] != 0)
+            walk_pixels(sum, matrix, vector, i, 2, 0, 1);
+        else {
+            row_add(sum[0], matrix, vector, i, 0, 1);
+            if (i + 1 < last) row_add(sum[1], matrix, vector, i + 1, 0, 1);
+        }
+        store_row(y, b, sum[0], i);
+        if (i + 1 < last) store_row(y, b, sum[1], i + 1);
+    }
+}
+
 // Rows first .. last, one chunk, of the product. Every item sees them when it returns.
 void chunk_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
                    size_t first, size_t last, __local acc_t* scratch)
@@ -176,6 +195,8 @@ void chunk_product(__global real_t* y, __global const real_t* b, const matrix_t*
         adaptive_product(y, b, matrix, vector, first, last, scratch);
     else if (FORMAT == PROJECT)
         ray_product(y, b, matrix, vector, first, last, scratch);
+    else if (PIXELS_ALONE)
+        pixel_product(y, b, matrix, vector, first, last);
     else {
         const size_t order = (matrix->stride + SLICE - 1) / SLICE + 1;
         product_rows(y, b, matrix, vector, first, last, ROW_LANES, FORMAT == SORTED ? matrix->rows + order : 0, scratch);

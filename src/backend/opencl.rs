@@ -8,7 +8,7 @@ use crate::kernels::{cg, cgnr, product, reduce, scatter, vector};
 use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
 use crate::real::Real;
 use crate::reduction::{Chunks, MOST_CHUNKS};
-use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES};
+use crate::sparse::{Arrangement, Kind, LONG_LANES, MIDDLE_LANES};
 
 /// An opened OpenCL device.
 #[derive(Debug)]
@@ -67,11 +67,10 @@ impl OpenCl {
 
     /// Rows of a group of `items` where no reduction ties groups to chunks: enough groups to balance the device, and
     /// no fewer rows than keep a group's items busy. On CPUs, whole chunks.
-    fn rows_of_group(&self, chunk: usize, rows: usize, items: usize, lanes: usize) -> usize {
+    fn rows_of_group(&self, chunk: usize, rows: usize, items: usize, at_once: usize) -> usize {
         if items == 1 {
             return chunk;
         }
-        let at_once = (items / lanes).max(1);
         let wanted = rows / (32 * self.context.info().compute_units.max(1));
         wanted.next_power_of_two().clamp(at_once, 4 * at_once)
     }
@@ -228,7 +227,11 @@ impl Vocabulary for OpenCl {
         // Without a reduction the lanes do not matter: one variant serves all lengths.
         let variant = self.row_variant(run, a, chunk, 1, columns);
         let items = variant.work_group as usize;
-        let rows = self.rows_of_group(chunk, a.rows, items, a.arrangement.lanes);
+        let at_once = match a.arrangement {
+            Arrangement { kind: Kind::Backproject, lanes: 1, .. } => 2 * items, // pixels go by pairs
+            Arrangement { lanes, .. } => (items / lanes).max(1),
+        };
+        let rows = self.rows_of_group(chunk, a.rows, items, at_once);
         let mut groups = a.rows.div_ceil(rows);
         if a.arrangement.kind == Kind::Adaptive {
             groups += a.longer[0].div_ceil((items / MIDDLE_LANES).max(1)) + a.longer[1];

@@ -130,7 +130,7 @@ impl Scanner {
             // The second order of how far neighbours are seen, at the pixel nearest to the source.
             let widen = match self.beam {
                 Beam::Parallel => 1.0,
-                Beam::Fan { source_origin, .. } => 1.0 + 2.0 * grid.pixel / (source_origin - grid.reach()),
+                Beam::Fan { source_origin, .. } => 1.0 + 4.0 * grid.pixel / (source_origin - grid.reach()),
             };
             let kinds = f64::from(u8::from(any(1))) + 2.0 * f64::from(u8::from(any(0)));
             let [a0, a1, a2, b0, b1, b2] = self.view(angle, grid);
