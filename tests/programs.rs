@@ -242,3 +242,40 @@ fn a_measured_scan_agrees_with_its_reference() {
     let value = json(&reconstruct(folder.path(), &[&args[..], &files[..]].concat()));
     assert!(value["correlation"].as_f64().unwrap() > 0.985, "{value}");
 }
+
+#[test]
+fn spmv_measures_every_format_and_marks_the_chosen_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mtx");
+    matrix_market::write_matrix(&path, &gallery::poisson_2d::<f64>(12, 0.0).unwrap()).unwrap();
+    let args = ["--device", "host", "--json", "--transposed", "--most-padding", "100"];
+    let output = program("spmv").arg(&path).args(args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Eleven formats, two products, two precisions.
+    assert_eq!(lines.len(), 44, "{text}");
+    for line in &lines {
+        for key in
+            ["matrix", "rows", "cols", "nnz", "format", "precision", "transposed", "work_group", "microseconds"]
+        {
+            assert!(!line[key].is_null(), "no {key} in {line}");
+        }
+        for key in ["bytes", "gbps", "copy_share", "chosen", "why"] {
+            assert!(!line[key].is_null(), "no {key} in {line}");
+        }
+        assert_eq!(line["chosen"], line["format"] == "dia", "{line}");
+        assert!(line["microseconds"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn spmv_refuses_what_it_cannot_use() {
+    let missing = ["--device", "host", "nowhere.mtx"];
+    for args in [&missing[..], &["--gallery", "mystery:3"], &["--format", "csc"], &[], &["--device", "nowhere"]] {
+        let output = program("spmv").args(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(!words.contains("panicked") && !words.is_empty(), "{args:?}: {words}");
+    }
+}
