@@ -8,7 +8,7 @@ use crate::real::Real;
 /// neighbour. Symmetric positive definite for `shift >= 0`; `side²` rows, `5 side² - 4 side` entries.
 ///
 /// # Errors
-/// [`Error::Structure`](crate::Error::Structure) when the grid exceeds 32-bit indices.
+/// [`Error::Structure`] when the grid exceeds 32-bit indices.
 pub fn poisson_2d<T: Real>(side: usize, shift: f64) -> Result<Csr<T>> {
     let (one, diagonal) = (T::from_f64(-1.0), T::from_f64(4.0 + shift));
     Csr::from_rows(side * side, side * side, |i, row| {
@@ -30,7 +30,7 @@ pub fn poisson_2d<T: Real>(side: usize, shift: f64) -> Result<Csr<T>> {
 /// values in `(0, 1)`: the shape of stock-koch-2009 (81 545 × 3 072 with 854 129 entries).
 ///
 /// # Errors
-/// [`Error::Structure`](crate::Error::Structure) when a dimension exceeds 32-bit indices.
+/// [`Error::Structure`] when a dimension exceeds 32-bit indices.
 pub fn random<T: Real>(rows: usize, cols: usize, nnz: usize, seed: u64) -> Result<Csr<T>> {
     let before = |i: usize| (nnz as u128 * i as u128 / rows.max(1) as u128) as usize;
     Csr::from_rows(rows, cols, |i, row| {
@@ -50,7 +50,7 @@ pub fn random<T: Real>(rows: usize, cols: usize, nnz: usize, seed: u64) -> Resul
 /// `side³` rows, `7 side³ - 6 side²` entries.
 ///
 /// # Errors
-/// [`Error::Structure`](crate::Error::Structure) when the grid exceeds 32-bit indices.
+/// [`Error::Structure`] when the grid exceeds 32-bit indices.
 pub fn poisson_3d<T: Real>(side: usize) -> Result<Csr<T>> {
     let (one, diagonal) = (T::from_f64(-1.0), T::from_f64(6.0));
     let plane = side * side;
@@ -68,7 +68,7 @@ pub fn poisson_3d<T: Real>(side: usize) -> Result<Csr<T>> {
 /// seeded values in `(0, 1)`: the banded matrices of krueger-westermann-2003, section 6.
 ///
 /// # Errors
-/// [`Error::Structure`](crate::Error::Structure) when `n` exceeds 32-bit indices.
+/// [`Error::Structure`] when `n` exceeds 32-bit indices.
 pub fn diagonals<T: Real>(n: usize, count: usize, spread: usize, seed: u64) -> Result<Csr<T>> {
     let offset = |d: usize| (2 * spread * d / count.max(2).saturating_sub(1)) as i64 - spread as i64;
     Csr::from_rows(n, n, |i, row| {
@@ -88,7 +88,7 @@ pub fn diagonals<T: Real>(n: usize, count: usize, spread: usize, seed: u64) -> R
 /// a node: `block side²` rows.
 ///
 /// # Errors
-/// [`Error::Structure`](crate::Error::Structure) when the grid exceeds 32-bit indices.
+/// [`Error::Structure`] when the grid exceeds 32-bit indices.
 pub fn block_poisson<T: Real>(side: usize, block: usize) -> Result<Csr<T>> {
     let nodes = poisson_2d::<T>(side, 0.0)?;
     let n = nodes.rows() * block;
