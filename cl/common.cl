@@ -24,6 +24,8 @@ typedef WORD word_t; // an integer of the size of real_t
 typedef uint index_t;
 typedef float rough_t; // where only the order of magnitude matters, never in a result
 
+rough_t rough_reciprocal(rough_t x) { return native_recip(x); }
+
 #if PAIR
 typedef float2 acc_t;
 

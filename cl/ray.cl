@@ -83,7 +83,7 @@ void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* 
         const real4_t along = views[2 * angle];
         const real4_t towards = views[2 * angle + 1];
         const rough_t nearness =
-            native_recip(fma((rough_t)towards.y, x, fma((rough_t)towards.z, y, (rough_t)towards.x)));
+            rough_reciprocal(fma((rough_t)towards.y, x, fma((rough_t)towards.z, y, (rough_t)towards.x)));
         const rough_t seen = fma((rough_t)along.y, x, fma((rough_t)along.z, y, (rough_t)along.x)) * nearness;
         // How far its neighbours are seen from there, in the first order; w makes up for the second.
         const rough_t right = fma(-seen, (rough_t)towards.y, (rough_t)along.y) * nearness;
