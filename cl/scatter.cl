@@ -12,7 +12,7 @@ ulong swap_ulong(volatile __global ulong* at, ulong old, ulong value) { return a
 void add_atomically(volatile __global real_t* at, real_t value)
 {
     volatile __global word_t* word = (volatile __global word_t*)at;
-    word_t old = *word;
+    word_t old = JOINED(swap_, WORD)(word, 0, 0); // an atomic read: it changes nothing, or 0 to 0
     for (;;) {
         const word_t next = JOINED(as_, WORD)(JOINED(as_, REAL)(old) + value);
         const word_t seen = JOINED(swap_, WORD)(word, old, next);
