@@ -4,51 +4,33 @@
 //! is verified (its true residual is recomputed) before its time is printed.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used)]
 
+mod common;
+
 use std::time::Instant;
 
-use residuum::measure::copy_bandwidth;
+use common::Setting;
 use residuum::sparse::gallery;
 use residuum::{Cg, Cgnr, Correction, Csr, Device, Format, Matrix, Real, Report, Result, Stopping, Vector};
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
-    env_logger::init();
-    match run() {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("solvers: {error}");
-            std::process::ExitCode::from(2)
-        }
-    }
+    common::main("solvers", run)
 }
 
-fn run() -> Result<()> {
-    let args: Vec<String> = std::env::args().collect();
-    let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
-    let device = match value("--device") {
-        Some(words) => Device::select(&words)?,
-        None => Device::best()?,
-    };
-    let device = match value("--work-group").and_then(|v| v.parse().ok()) {
-        Some(size) => device.with_work_group(size)?,
-        None => device,
-    };
-    let quick = args.iter().any(|a| a == "--quick");
-    let only = value("--only").unwrap_or_default();
-    let copy = copy_bandwidth(&device)?;
-    println!("{}", json!({"device": device.info().name, "driver": device.info().driver, "copy_gbps": copy}));
-    if only.is_empty() || only == "cgnr" {
+fn run(setting: &Setting) -> Result<()> {
+    let (device, copy, quick) = (&setting.device, setting.copy, setting.flag("--quick"));
+    if setting.wanted("cgnr") {
         for columns in [1, 4] {
-            stock_koch(&device, columns, copy)?;
+            stock_koch(device, columns, copy)?;
         }
     }
-    if only.is_empty() || only == "cg" {
+    if setting.wanted("cg") {
         let sides: &[usize] = if quick { &[1024] } else { &[64, 256, 512, 1024, 2048, 4096] };
         for &side in sides {
             for format in [Format::Csr, Format::EllpackR] {
-                poisson::<f64>(&device, side, format, copy)?;
+                poisson::<f64>(device, side, format, copy)?;
                 if !quick {
-                    poisson::<f32>(&device, side, format, copy)?;
+                    poisson::<f32>(device, side, format, copy)?;
                 }
             }
         }

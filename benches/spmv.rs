@@ -6,52 +6,34 @@
 
 #[path = "../examples/spmv/case.rs"]
 mod case;
+mod common;
 
 use case::{Product, measure};
+use common::Setting;
 use residuum::imaging::{Beam, Grid, Scanner};
-use residuum::measure::{copy_bandwidth, time};
+use residuum::measure::time;
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Format, Real, Result, Storage, Transposed, Vector};
+use residuum::{Csr, Device, Error, Format, Real, Result, Storage, Transposed, Vector};
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
-    env_logger::init();
-    match run() {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("spmv: {error}");
-            std::process::ExitCode::from(2)
-        }
-    }
+    common::main("spmv", run)
 }
 
-fn run() -> Result<()> {
-    let args: Vec<String> = std::env::args().collect();
-    let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
-    let device = match value("--device") {
-        Some(words) => Device::select(&words)?,
-        None => Device::best()?,
-    };
-    let device = match value("--work-group").and_then(|v| v.parse().ok()) {
-        Some(size) => device.with_work_group(size)?,
-        None => device,
-    };
-    let only = value("--only").unwrap_or_default();
-    let copy = copy_bandwidth(&device)?;
-    println!("{}", json!({"device": device.info().name, "driver": device.info().driver, "copy_gbps": copy}));
-    let wanted = |part: &str| only.is_empty() || only == part;
-    if wanted("poisson") {
+fn run(setting: &Setting) -> Result<()> {
+    let (device, copy) = (&setting.device, setting.copy);
+    if setting.wanted("poisson") {
         for side in [64, 512, 1024, 2048, 4096] {
             let formats = [Format::CsrScalar, Format::Sell { sigma: 0 }, Format::Dia];
             formats_of(
-                &device,
+                device,
                 &format!("poisson2d:{side}"),
                 &gallery::poisson_2d::<f64>(side, 0.0)?,
                 &formats,
                 copy,
             )?;
             formats_of(
-                &device,
+                device,
                 &format!("poisson2d:{side}"),
                 &gallery::poisson_2d::<f32>(side, 0.0)?,
                 &formats,
@@ -59,16 +41,16 @@ fn run() -> Result<()> {
             )?;
         }
     }
-    if wanted("stock-koch") {
-        stock_koch(&device, copy)?;
+    if setting.wanted("stock-koch") {
+        stock_koch(device, copy)?;
     }
-    if wanted("krueger-westermann") {
-        krueger_westermann(&device, copy)?;
+    if setting.wanted("krueger-westermann") {
+        krueger_westermann(device, copy)?;
     }
-    if wanted("projector") {
+    if setting.wanted("projector") {
         for (side, angles, pixels) in [(512, 721, 560), (64, 96, 96)] {
-            projector::<f32>(&device, side, angles, pixels)?;
-            projector::<f64>(&device, side, angles, pixels)?;
+            projector::<f32>(device, side, angles, pixels)?;
+            projector::<f64>(device, side, angles, pixels)?;
         }
     }
     Ok(())
@@ -135,7 +117,7 @@ fn krueger_westermann(device: &Device, copy: f64) -> Result<()> {
         })?;
         report("reduce (with the wait for the result)", 4 * n, timing.microseconds);
         if sum != n as f64 {
-            eprintln!("spmv: the sum of {n} ones is {sum}");
+            return Err(Error::Option { name: "verification", reason: format!("the sum of {n} ones is {sum}") });
         }
     }
     let full = gallery::by_name::<f32>("dense:4096:4096")?;

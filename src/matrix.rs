@@ -58,6 +58,15 @@ enum Backward<T: Real> {
     Scatter,
 }
 
+/// How a product goes through the matrix it is made from.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Each row adds what it needs of the vector.
+    Gather,
+    /// Each row is spread over the result.
+    Scatter,
+}
+
 fn store<B: Vocabulary, T: Real>(backend: &B, layout: Layout<T>) -> Result<AnyStored<T>> {
     Ok(B::any(Stored::new(backend, layout)?))
 }
@@ -224,7 +233,7 @@ impl<T: Real> Matrix<T> {
     /// # Cost
     /// One launch; `(size + 4) nnz + 4 rows` bytes of matrix, `size (cols + rows)` bytes of vectors.
     pub fn multiply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.product(&self.forward, (self.cols, self.rows), x, y)
+        self.product(&self.forward, Way::Gather, (self.cols, self.rows), x, y)
     }
 
     /// `y = A'x`, as [`Storage::transposed`] said.
@@ -233,21 +242,17 @@ impl<T: Real> Matrix<T> {
     /// As [`Matrix::multiply`] with the lengths exchanged; [`Error::Option`] when the matrix was made without a
     /// transposed copy.
     pub fn multiply_transposed(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        if let Backward::Scatter = self.transposed {
-            same_length("vector to multiply", self.rows, x.len())?;
-            same_length("result of a product", self.cols, y.len())?;
-            return on_backend!(self.device, backend => {
-                let a = backend.stored(&self.forward).ok_or_else(|| stray("the matrix", &self.device))?;
-                let x = of(backend, &self.device, x)?;
-                backend.scatter(Run::of::<T>(&self.device), a, x, of_mut(backend, &self.device, y)?)
-            });
+        let shape = (self.rows, self.cols);
+        match &self.transposed {
+            Backward::Scatter => self.product(&self.forward, Way::Scatter, shape, x, y),
+            _ => self.product(self.transposed()?, Way::Gather, shape, x, y),
         }
-        self.product(self.transposed()?, (self.rows, self.cols), x, y)
     }
 
     fn product(
         &self,
         stored: &AnyStored<T>,
+        way: Way,
         (from, to): (usize, usize),
         x: &Vector<T>,
         y: &mut Vector<T>,
@@ -256,8 +261,12 @@ impl<T: Real> Matrix<T> {
         same_length("result of a product", to, y.len())?;
         on_backend!(self.device, backend => {
             let a = backend.stored(stored).ok_or_else(|| stray("the matrix", &self.device))?;
-            let x = of(backend, &self.device, x)?;
-            backend.multiply(Run::of::<T>(&self.device), a, 1, x, of_mut(backend, &self.device, y)?)
+            let (run, x) = (Run::of::<T>(&self.device), of(backend, &self.device, x)?);
+            let y = of_mut(backend, &self.device, y)?;
+            match way {
+                Way::Gather => backend.multiply(run, a, 1, x, y),
+                Way::Scatter => backend.scatter(run, a, x, y),
+            }
         })
     }
 

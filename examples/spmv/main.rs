@@ -115,8 +115,8 @@ fn every_format<T: Real>(devices: &[Device], name: &str, a: &Csr<T>, options: &O
     let formats = if options.format.is_empty() { &Format::ALL[..] } else { &options.format };
     let products: &[Product] =
         if options.transposed { &[Product::Forward, Product::Transposed] } else { &[Product::Forward] };
-    for format in formats {
-        let factor = a.stored_bytes(*format) as f64 / csr.max(1.0);
+    for (format, bytes) in formats.iter().zip(a.stored_bytes(formats)) {
+        let factor = bytes as f64 / csr.max(1.0);
         if options.format.is_empty() && factor > options.most_padding {
             eprintln!("skipped: {name} as {format} takes {factor:.0} times the bytes of csr");
             continue;

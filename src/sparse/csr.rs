@@ -178,9 +178,11 @@ impl<T: Real> Csr<T> {
         self.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0)
     }
 
-    /// Bytes this matrix takes in `format`, which a product must read; blocks of BSR counted as if they were full.
-    pub fn stored_bytes(&self, format: Format) -> u64 {
-        Profile::of(self).stored_bytes(format, T::PRECISION)
+    /// Bytes this matrix takes in each of `formats`, which a product must read; blocks of BSR counted as if they were
+    /// full. Cost: one pass over the row lengths and one over the columns, however many formats.
+    pub fn stored_bytes(&self, formats: &[Format]) -> Vec<u64> {
+        let profile = Profile::of(self);
+        formats.iter().map(|format| profile.stored_bytes(*format, T::PRECISION)).collect()
     }
 
     /// Index of the first value that is not finite.

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// Chosen from row lengths, diagonals and blocks; [`Matrix::why`](crate::Matrix::why) says what and why.
+    /// Chosen from row lengths and diagonals; [`Matrix::why`](crate::Matrix::why) says what and why.
     #[default]
     Auto,
     /// Row, column and value of each entry, sorted by row (dedecek-2013, 4.1).

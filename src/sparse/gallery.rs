@@ -103,8 +103,8 @@ pub fn block_poisson<T: Real>(side: usize, block: usize) -> Result<Csr<T>> {
     })
 }
 
-/// A matrix by name: `poisson2d:G`, `blocks:G:SIZE`, `poisson3d:G`, `diagonals:N:COUNT:SPREAD`, `random:ROWS:COLS:NNZ`, `dense:ROWS:COLS`
-/// or `stock-koch` (81 545 × 3 072 with 854 129 entries).
+/// A matrix by name: `poisson2d:G`, `poisson3d:G`, `blocks:G:SIZE`, `diagonals:N:COUNT:SPREAD`, `random:ROWS:COLS:NNZ`,
+/// `dense:ROWS:COLS` or `stock-koch` (81 545 × 3 072 with 854 129 entries).
 ///
 /// # Errors
 /// [`Error::Option`] for a name that is none of these.

@@ -9,7 +9,7 @@ use crate::reduction::Chunks;
 use crate::sparse::profile::Profile;
 use crate::sparse::{Csr, Format};
 
-/// Rows of a slice, `SLICE` of `cl/row.cl`.
+/// Rows of a slice, `SLICE` of `cl/format.cl`.
 pub(crate) const SLICE: usize = 32;
 
 /// Entry `k` of row `i` at `k * rows + i`, for the first `width` entries of each row.
