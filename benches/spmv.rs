@@ -13,7 +13,7 @@ use common::Setting;
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::measure::time;
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Error, Format, Real, Result, Storage, Transposed, Vector};
+use residuum::{Cgnr, Correction, Csr, Device, Error, Format, Real, Result, Stopping, Storage, Transposed, Vector};
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
@@ -135,7 +135,7 @@ fn projector<T: Real>(device: &Device, side: usize, angles: usize, pixels: usize
     let a = scanner.projector::<T>(device, grid)?;
     let mut random = gallery::Random::new(3);
     let mut noise = |n: usize| -> Vec<T> { (0..n).map(|_| T::from_f64(random.uniform())).collect() };
-    let x = Vector::from_slice(device, &noise(a.cols()))?;
+    let mut x = Vector::from_slice(device, &noise(a.cols()))?;
     let y = Vector::from_slice(device, &noise(a.rows()))?;
     let (mut ax, mut aty) = (Vector::zeros(device, a.rows())?, Vector::zeros(device, a.cols())?);
     a.multiply(&x, &mut ax)?;
@@ -143,13 +143,24 @@ fn projector<T: Real>(device: &Device, side: usize, angles: usize, pixels: usize
     let adjoint = (ax.dot(&y)? - x.dot(&aty)?).abs() / (ax.norm2()? * y.norm2()?);
     let forward = time(device, || a.multiply(&x, &mut ax))?;
     let backward = time(device, || a.multiply_transposed(&y, &mut aty))?;
+    let mut solver = Cgnr::new(&a, &[Correction::none()], Stopping::after(50))?;
+    let mut cgnr = f64::INFINITY;
+    for run in 0..4 {
+        x.fill(T::default())?;
+        let report = &solver.solve(&y, &mut x)?[0];
+        // The first solve builds the programs.
+        if run > 0 {
+            cgnr = cgnr.min(1e6 * report.times.solve / report.iterations.max(1) as f64);
+        }
+    }
     println!(
         "{}",
         json!({
             "projector": format!("{side} x {side} from {} x {pixels}", a.rows() / pixels), "nnz": a.nnz(),
             "precision": T::PRECISION.to_string(), "work_group": device.tuning().work_group,
             "forward_us": forward.microseconds, "adjoint_us": backward.microseconds,
-            "both_us": forward.microseconds + backward.microseconds, "adjoint_error": adjoint,
+            "both_us": forward.microseconds + backward.microseconds, "cgnr_iteration_us": cgnr,
+            "adjoint_error": adjoint,
         })
     );
     Ok(())

@@ -32,6 +32,8 @@
 #define HAS_OFFSETS (FORMAT == CSR ? 1 : FORMAT == ADAPTIVE)
 #define HAS_WIDTH (FORMAT == ELLPACK ? 1 : FORMAT == DENSE)
 #define HAS_SLICES (FORMAT == SLICED ? 1 : FORMAT == SORTED)
+#define TILE_SIDE 2
+#define TILE (TILE_SIDE * TILE_SIDE) // pixels of BACKPROJECT that an item does together
 #define SHORT_ROW 16   // longest row of ADAPTIVE that one lane adds, and longest that MIDDLE_LANES add
 #define MIDDLE_ROW 512
 #define MIDDLE_LANES 32

@@ -63,56 +63,72 @@ void walk_ray(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t
         sum[c] = acc_add(sum[c], acc_mul(acc_real(matrix->values[i]), total[c]));
 }
 
-// Angles first, first + lanes, ... of `count` pixels from i on, 1 or 2 in one image row: all rays that pass within one
-// pixel, those of an angle added in T. The search for them is rough and wide, the weight of each exact and left out
-// where it is 0, so that no bit depends on how a device divides, nor on how many pixels are done together. Words are
-// enough for the distance of a ray: the search leaves none that is 8 pixels off.
-void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* vector, size_t i, uint count, uint first,
-                 uint lanes)
+// Angles first, first + lanes, ... of a tile of `high` by `wide` pixels (up to TILE) whose first is (row, column): all
+// rays that pass one of them within a pixel, those of an angle added in T. The search for them is rough and wide, the
+// weight of each exact and left out where it is 0, so that no bit depends on how a device divides, nor on the shape of
+// the tile. Words are enough for the distance of a ray: the search leaves none that is 8 pixels off.
+void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* vector, uint row, uint column, uint high,
+                 uint wide, uint first, uint lanes)
 {
-    const uint side = matrix->rows[0];
     const uint pixels = matrix->rows[1];
     const uint angles = matrix->rows[2];
-    const uint row = i / side;
-    const uint column = i - row * (size_t)side;
     const rough_t limit = pixels;
     const rough_t x = column, y = row;
     __global const uint2* rays = (__global const uint2*)(matrix->rows + RAY_HEADER);
     __global const real4_t* views = (__global const real4_t*)(matrix->values + ((size_t)angles * pixels + 3) / 4 * 4);
+    real4_t coming_along = views[2 * first];
+    real4_t coming_towards = views[2 * first + 1];
     for (uint angle = first; angle < angles; angle += lanes) {
-        const real4_t along = views[2 * angle];
-        const real4_t towards = views[2 * angle + 1];
+        const real4_t along = coming_along;
+        const real4_t towards = coming_towards;
+        const uint next_angle = min(angle + lanes, angles - 1);
+        coming_along = views[2 * next_angle];
+        coming_towards = views[2 * next_angle + 1];
         const rough_t nearness =
             rough_reciprocal(fma((rough_t)towards.y, x, fma((rough_t)towards.z, y, (rough_t)towards.x)));
         const rough_t seen = fma((rough_t)along.y, x, fma((rough_t)along.z, y, (rough_t)along.x)) * nearness;
         // How far its neighbours are seen from there, in the first order; w makes up for the second.
-        const rough_t right = fma(-seen, (rough_t)towards.y, (rough_t)along.y) * nearness;
-        const rough_t below = fma(-seen, (rough_t)towards.z, (rough_t)along.z) * nearness;
-        const rough_t wide =
-            along.w == 1 ? fabs(right) : along.w == 2 ? fabs(below) : fmax(fabs(right), fabs(below));
-        const rough_t reach = fma(wide, (rough_t)towards.w, SLACK);
-        const rough_t further = count > 1 ? right * (rough_t)towards.w : 0;
-        const uint from = clamp(ceil(seen + fmin(further, (rough_t)0) - reach), (rough_t)0, limit);
-        const uint end = clamp(floor(seen + fmax(further, (rough_t)0) + reach) + 1, (rough_t)0, limit);
-        real_t part[2][COLUMNS];
-        for (uint p = 0; p < count; ++p)
+        const rough_t scale = nearness * (rough_t)towards.w;
+        const rough_t right = fma(-seen, (rough_t)towards.y, (rough_t)along.y) * scale;
+        const rough_t below = fma(-seen, (rough_t)towards.z, (rough_t)along.z) * scale;
+        const rough_t reach = SLACK +
+            (along.w == 1 ? fabs(right) : along.w == 2 ? fabs(below) : fmax(fabs(right), fabs(below)));
+        const rough_t last_right = right * (rough_t)(wide - 1), last_below = below * (rough_t)(high - 1);
+        const rough_t before = fmin(last_right, (rough_t)0) + fmin(last_below, (rough_t)0) - reach;
+        const rough_t behind = fmax(last_right, (rough_t)0) + fmax(last_below, (rough_t)0) + reach;
+        const uint from = clamp(ceil(seen + before), (rough_t)0, limit);
+        const uint end = clamp(floor(seen + behind) + 1, (rough_t)0, limit);
+        real_t part[TILE][COLUMNS];
+        for (uint p = 0; p < high * wide; ++p)
             for (uint c = 0; c < COLUMNS; ++c) part[p][c] = 0;
         for (uint ray = angle * pixels + from; ray < angle * pixels + end; ++ray) {
             const uint2 numbers = rays[ray];
-            const uint line = numbers.x & 1 ? row : column;
-            const uint target = numbers.x & 1 ? column : row;
+            const uint steep = numbers.x & 1;
+            const uint line = steep ? row : column;
+            const uint target = steep ? column : row;
             const uint distance = numbers.y + line * numbers.x - (target << RAY_BITS);
-            const uint next = distance + (numbers.x & 1 ? (uint)-RAY_ONE : numbers.x);
-            const int weight[2] = {RAY_ONE - (int)abs((int)distance), RAY_ONE - (int)abs((int)next)};
+            // From a pixel to its neighbours the ray comes nearer by one pixel, or by its slope.
+            const uint to_right = steep ? (uint)-RAY_ONE : numbers.x;
+            const uint to_below = steep ? numbers.x : (uint)-RAY_ONE;
             for (uint c = 0; c < COLUMNS; ++c) {
                 const real_t reading = matrix->values[ray] * vector_at(vector, ray, c);
-                for (uint p = 0; p < count; ++p) {
-                    const real_t share = (real_t)weight[p] * reading;
-                    part[p][c] = weight[p] > 0 ? part[p][c] + share : part[p][c];
-                }
+                for (uint p = 0; p < high; ++p)
+                    for (uint q = 0; q < wide; ++q) {
+                        const int weight = RAY_ONE - (int)abs((int)(distance + p * to_below + q * to_right));
+                        const real_t share = (real_t)weight * reading;
+                        __private real_t* held = &part[p * wide + q][c];
+                        *held = weight > 0 ? *held + share : *held;
+                    }
             }
         }
-        for (uint p = 0; p < count; ++p)
+        for (uint p = 0; p < high * wide; ++p)
             for (uint c = 0; c < COLUMNS; ++c) sum[p][c] = acc_add(sum[p][c], acc_real(part[p][c]));
     }
+}
+
+// Pixel i alone.
+void walk_pixel(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
+{
+    const uint row = i / matrix->rows[0];
+    walk_pixels((acc_t(*)[COLUMNS])sum, matrix, vector, row, i - row * (size_t)matrix->rows[0], 1, 1, first, lanes);
 }

@@ -20,7 +20,7 @@ void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
     if (FORMAT == HYBRID) walk_hybrid(sum, matrix, vector, i);
     if (FORMAT == COORDINATES) walk_coordinates(sum, matrix, vector, i);
     if (FORMAT == PROJECT) walk_ray(sum, matrix, vector, i, first, lanes);
-    if (FORMAT == BACKPROJECT) walk_pixels((acc_t(*)[COLUMNS])sum, matrix, vector, i, 1, first, lanes);
+    if (FORMAT == BACKPROJECT) walk_pixel(sum, matrix, vector, i, first, lanes);
 }
 
 // One column of row_sum: the lanes that share a row, folded for all of them; `run` is the row's stretch of scratch.
@@ -168,22 +168,57 @@ void ray_product(__global real_t* y, __global const real_t* b, const matrix_t* m
     }
 }
 
-// Rows first .. last of BACKPROJECT with one lane each: an item takes two pixels side by side, which share the search for
-// rays and the rays found, unless the second lies in the next image row.
+// A tile of `high` by `wide` pixels of BACKPROJECT with one lane each, which share the search for rays and the rays found.
+void tile_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector, uint row,
+                  uint column, uint high, uint wide)
+{
+    acc_t sum[TILE][COLUMNS];
+    for (uint p = 0; p < high * wide; ++p)
+        for (uint c = 0; c < COLUMNS; ++c) sum[p][c] = acc_real(0);
+    walk_pixels(sum, matrix, vector, row, column, high, wide, 0, 1);
+    for (uint p = 0; p < high; ++p)
+        for (uint q = 0; q < wide; ++q)
+            store_row(y, b, sum[p * wide + q], (size_t)(row + p) * matrix->rows[0] + column + q);
+}
+
+// Rows first .. last of BACKPROJECT with one lane each, TILE of them to an item where they lie in one image row.
 void pixel_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
                    size_t first, size_t last)
 {
-    for (size_t i = first + 2 * get_local_id(0); i < last; i += 2 * WG) {
-        acc_t sum[2][COLUMNS];
-        for (uint c = 0; c < COLUMNS; ++c) sum[0][c] = sum[1][c] = acc_real(0);
-        if (i + 1 < last && (i + 1) % matrix->rows[0] != 0)
-            walk_pixels(sum, matrix, vector, i, 2, 0, 1);
-        else {
-            row_add(sum[0], matrix, vector, i, 0, 1);
-            if (i + 1 < last) row_add(sum[1], matrix, vector, i + 1, 0, 1);
+    const uint side = matrix->rows[0];
+    for (size_t i = first + TILE * get_local_id(0); i < last; i += TILE * WG) {
+        const uint row = i / side;
+        const uint column = i - row * (size_t)side;
+        if (i + TILE <= last && column + TILE <= side) {
+            tile_product(y, b, matrix, vector, row, column, 1, TILE);
+            continue;
         }
-        store_row(y, b, sum[0], i);
-        if (i + 1 < last) store_row(y, b, sum[1], i + 1);
+        for (size_t alone = i; alone < min(i + TILE, last); ++alone) {
+            const uint its_row = alone / side;
+            tile_product(y, b, matrix, vector, its_row, alone - its_row * (size_t)side, 1, 1);
+        }
+    }
+}
+
+// All of BACKPROJECT with one lane each, where no sums by chunk are wanted: squares of TILE pixels, group g those from
+// g * count on. They meet fewer rays than TILE pixels of a row.
+void square_product(__global real_t* y, const matrix_t* matrix, const vector_t* vector, uint count)
+{
+    const uint side = matrix->rows[0];
+    const uint across = (side + TILE_SIDE - 1) / TILE_SIDE;
+    const size_t first = get_group_id(0) * (size_t)count;
+    const size_t last = min(first + count, (size_t)across * across);
+    for (size_t square = first + get_local_id(0); square < last; square += WG) {
+        const uint square_row = square / across;
+        const uint row = square_row * TILE_SIDE;
+        const uint column = (square - square_row * (size_t)across) * TILE_SIDE;
+        if (row + TILE_SIDE <= side && column + TILE_SIDE <= side) {
+            tile_product(y, 0, matrix, vector, row, column, TILE_SIDE, TILE_SIDE);
+            continue;
+        }
+        for (uint p = row; p < min(row + TILE_SIDE, side); ++p)
+            for (uint q = column; q < min(column + TILE_SIDE, side); ++q)
+                tile_product(y, 0, matrix, vector, p, q, 1, 1);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::kernels::{cg, cgnr, product, reduce, scatter, vector};
 use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
 use crate::real::Real;
 use crate::reduction::{Chunks, MOST_CHUNKS};
-use crate::sparse::{Arrangement, Kind, LONG_LANES, MIDDLE_LANES};
+use crate::sparse::{Arrangement, Kind, LONG_LANES, MIDDLE_LANES, TILE_SIDE};
 
 /// An opened OpenCL device.
 #[derive(Debug)]
@@ -227,16 +227,18 @@ impl Vocabulary for OpenCl {
         // Without a reduction the lanes do not matter: one variant serves all lengths.
         let variant = self.row_variant(run, a, chunk, 1, columns);
         let items = variant.work_group as usize;
-        let at_once = match a.arrangement {
-            Arrangement { kind: Kind::Backproject, lanes: 1, .. } => 2 * items, // pixels go by pairs
-            Arrangement { lanes, .. } => (items / lanes).max(1),
+        let (groups, rows) = if let Arrangement { kind: Kind::Backproject, lanes: 1, .. } = a.arrangement {
+            let squares = a.rows.isqrt().div_ceil(TILE_SIDE).pow(2);
+            (squares.div_ceil(items), items)
+        } else {
+            let rows = self.rows_of_group(chunk, a.rows, items, (items / a.arrangement.lanes).max(1));
+            (a.rows.div_ceil(rows), rows)
         };
-        let rows = self.rows_of_group(chunk, a.rows, items, at_once);
-        let mut groups = a.rows.div_ceil(rows);
-        if a.arrangement.kind == Kind::Adaptive {
-            groups += a.longer[0].div_ceil((items / MIDDLE_LANES).max(1)) + a.longer[1];
-        }
-        let launch = Launch { groups, variant };
+        let longer_groups = match a.arrangement.kind {
+            Kind::Adaptive => a.longer[0].div_ceil((items / MIDDLE_LANES).max(1)) + a.longer[1],
+            _ => 0,
+        };
+        let launch = Launch { groups: groups + longer_groups, variant };
         let (n, chunk, stride) = (a.rows as u32, rows as u32, a.stride as u32);
         product::multiply(&self.context, launch, n, chunk, stride, &a.pointers, &a.indices, &a.values, x, y)
     }

@@ -18,8 +18,11 @@ const MANY_PIXELS: usize = 1 << 18;
 
 /// One pixel sideways in fixed point.
 const ONE: i64 = 1 << RAY_BITS;
-/// How oblique a ray may be to the lines of its kind: beyond it, the search of the transposed product would lose count.
-const STEEPEST: f64 = 7.0;
+/// Pixels that a source must keep from the image: nearer, it sees neighbouring pixels too far apart for the search of the
+/// transposed product, which foretells in the first order where the pixels of a tile are seen.
+const CLEARANCE: f64 = 32.0;
+/// Widest detector pixel in pixels of the image: wider ones make the search's slack too wide for words of fixed point.
+const COARSEST: f64 = 25.0;
 
 /// One ray in fixed point with [`RAY_BITS`] binary places.
 #[derive(Clone, Copy, Debug)]
@@ -76,14 +79,27 @@ impl Scanner {
         self.validate()?;
         grid.validate()?;
         if let Beam::Fan { source_origin, .. } = self.beam {
-            // Four pixels more than the corner: nearer sources see neighbouring pixels too far apart for the search.
-            let reach = grid.reach() + 4.0 * grid.pixel;
+            let reach = grid.reach() + CLEARANCE * grid.pixel;
             if source_origin <= reach {
                 return Err(Error::Option {
                     name: "source_origin",
-                    reason: format!("{source_origin} puts the source within the image, which reaches {reach:.3}"),
+                    reason: format!(
+                        "{source_origin} puts the source within {CLEARANCE} pixels of the image: store its matrix"
+                    ),
                 });
             }
+        }
+        let spread = match self.beam {
+            Beam::Parallel => self.pitch,
+            Beam::Fan { source_origin, source_detector } => {
+                self.pitch * (source_origin + grid.reach()) / source_detector
+            }
+        };
+        if spread > COARSEST * grid.pixel {
+            return Err(Error::Option {
+                name: "pitch",
+                reason: format!("{} covers more than {COARSEST} pixels of the image: store its matrix", self.pitch),
+            });
         }
         let rays: Vec<Ray> = (0..self.rays())
             .into_par_iter()
@@ -92,7 +108,6 @@ impl Scanner {
                 Ray::new(&Line::new(from, way, grid), grid.side)
             })
             .collect();
-        self.check_obliqueness(&rays)?;
         let entries: Vec<(usize, f64)> = rays.par_iter().map(|ray| ray.entries(grid.side as i64)).collect();
         let nnz = entries.iter().map(|e| e.0).sum();
         let square: f64 = entries.iter().map(|e| e.1).sum();
@@ -100,22 +115,6 @@ impl Scanner {
         let lanes = (MANY_PIXELS / grid.pixels().max(1)).next_power_of_two().clamp(1, RAY_LANES);
         let backward = self.layout(grid, &rays, Kind::Backproject, lanes);
         Matrix::of_layouts(device, forward, Some(backward), nnz, square.sqrt())
-    }
-
-    /// Fails where one angle has rays both steep and flat that differ so much in direction that the search for one kind
-    /// would find the other too far off.
-    fn check_obliqueness(&self, rays: &[Ray]) -> Result<()> {
-        for (angle, seen) in rays.chunks(self.pixels).enumerate() {
-            let mixed = seen.iter().any(|ray| ray.slope & 1 != seen[0].slope & 1);
-            let flattest = seen.iter().map(|ray| ray.slope.unsigned_abs()).min().unwrap_or(0) as f64 / ONE as f64;
-            if mixed && flattest * STEEPEST < 1.0 {
-                return Err(Error::Option {
-                    name: "source_detector",
-                    reason: format!("the fan of angle {} opens too wide to be traced: store its matrix", angle),
-                });
-            }
-        }
-        Ok(())
     }
 
     /// The arrays of `cl/ray.cl`.
@@ -127,10 +126,11 @@ impl Scanner {
         values.resize(rays.len().next_multiple_of(4), T::default());
         for (angle, seen) in rays.chunks(self.pixels).enumerate() {
             let any = |steep: i64| seen.iter().any(|ray| ray.slope & 1 == steep);
-            // The second order of how far neighbours are seen, at the pixel nearest to the source.
+            // Places k pixels further are seen 1 / (1 - k / D) times as far off as in the first order, at most, from a
+            // source D pixels away; k is up to 4 in a tile, D at least CLEARANCE.
             let widen = match self.beam {
                 Beam::Parallel => 1.0,
-                Beam::Fan { source_origin, .. } => 1.0 + 4.0 * grid.pixel / (source_origin - grid.reach()),
+                Beam::Fan { source_origin, .. } => 1.0 + 8.0 * grid.pixel / (source_origin - grid.reach()),
             };
             let kinds = f64::from(u8::from(any(1))) + 2.0 * f64::from(u8::from(any(0)));
             let [a0, a1, a2, b0, b1, b2] = self.view(angle, grid);

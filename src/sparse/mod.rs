@@ -13,5 +13,5 @@ pub use format::Format;
 pub use layout::Offsets;
 pub(crate) use layout::{
     Arrangement, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, RAY_BITS, RAY_HEADER, RAY_LANES, SHORT_ROW,
-    SLICE,
+    SLICE, TILE_SIDE,
 };

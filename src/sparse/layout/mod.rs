@@ -1,6 +1,6 @@
 //! A matrix laid out as the kernels read it: three arrays and a few numbers, whatever the format.
 //!
-//! What the arrays of each format hold stands at the top of `cl/row.cl`. Places without an entry hold NaN, which no
+//! What the arrays of each format hold stands at the top of `cl/format.cl`. Places without an entry hold NaN, which no
 //! matrix holds, so that padding is left out of sums rather than multiplied by zero.
 
 mod compressed;
@@ -16,7 +16,7 @@ use super::{Csr, Format};
 use crate::error::{Error, Result};
 use crate::real::Real;
 
-/// `FORMAT` of `cl/row.cl`.
+/// `FORMAT` of `cl/format.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub(crate) enum Kind {
@@ -55,6 +55,9 @@ pub(crate) const RAY_HEADER: usize = 4;
 pub(crate) const RAY_BITS: u32 = 28;
 /// Lanes of a flat ray, `RAY_LANES` of `cl/format.cl`; the most that share a pixel.
 pub(crate) const RAY_LANES: usize = 32;
+
+/// Side of the squares of pixels that an item does together, `TILE_SIDE` of `cl/format.cl`.
+pub(crate) const TILE_SIDE: usize = 2;
 
 /// Width of row offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
