@@ -10,7 +10,16 @@
 //                 s.s_old, s.d and r.r
 // What other groups still read is written to a second buffer, and the two change places every iteration.
 //
-// Required macro: EDGES, 0 no neighbour terms, 1 smoothness, 2 smoothness and total variation.
+// Where products are made by others (FORMAT OUTSIDE) each kernel is launched twice, once for each PART, with the product
+// in between: pixels, then q = A d, then rows; rows, then s = A'r, then pixels.
+//
+// Required macros:
+//   EDGES   0 no neighbour terms, 1 smoothness, 2 smoothness and total variation
+//   PART    0 all of an iteration's work, 1 what belongs to rows of A, 2 what belongs to pixels
+
+#define ALL 0
+#define ROWS_ONLY 1
+#define PIXELS_ONLY 2
 
 typedef struct {
     uint rows, row_chunk, row_groups; // of A
@@ -219,7 +228,7 @@ void forward_pixels(const shape_t shape, uint group, uint c, const vector_t* dir
     if (get_local_id(0) == 0) sums[df_run(shape, c) + group] = sum;
 }
 
-// Group 0 tests and records; groups 1 .. row_groups own rows of A; the others own pixels.
+// Group 0 tests and records (not where PART is ROWS_ONLY); then come groups that own rows of A, then those that own pixels.
 // Bytes: A once; s and d_old read, d_new and q written; phi and x read where F uses them.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,
@@ -230,10 +239,10 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
 {
     __local acc_t scratch[WG];
     if (all_stopped(status, LAST_STOP)) {
-        if (get_group_id(0) == 0 && get_local_id(0) == 0) hand_on(status, LAST_STOP, STOP);
+        if (PART != ROWS_ONLY && get_group_id(0) == 0 && get_local_id(0) == 0) hand_on(status, LAST_STOP, STOP);
         return;
     }
-    if (get_group_id(0) == 0) {
+    if (PART != ROWS_ONLY && get_group_id(0) == 0) {
         test(shape, 0, sums, control, status, history, scratch);
         if (COLUMNS > 1) test(shape, 1, sums, control, status, history, scratch);
         if (COLUMNS > 2) test(shape, 2, sums, control, status, history, scratch);
@@ -243,11 +252,12 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
     vector_t direction;
     direction.u = s;
     direction.v = d_old;
-    direction.scale[0] = direction_scale(shape, 0, sums, control, status, scratch);
+    if (PART != ROWS_ONLY) direction.scale[0] = direction_scale(shape, 0, sums, control, status, scratch);
     if (COLUMNS > 1) direction.scale[1 % COLUMNS] = direction_scale(shape, 1, sums, control, status, scratch);
     if (COLUMNS > 2) direction.scale[2 % COLUMNS] = direction_scale(shape, 2, sums, control, status, scratch);
     if (COLUMNS > 3) direction.scale[3 % COLUMNS] = direction_scale(shape, 3, sums, control, status, scratch);
-    const uint group = get_group_id(0) - 1;
+    // Rows, then pixels, whichever of them this launch does.
+    const uint group = get_group_id(0) + (PART == PIXELS_ONLY ? shape.row_groups : 0) - (PART == ROWS_ONLY ? 0 : 1);
     if (group < shape.row_groups) {
         matrix_t matrix;
         open_matrix(&matrix, rows, indices, values, shape.stride);
@@ -378,7 +388,7 @@ void step_length(const shape_t shape, uint c, __global const acc_t* sums, __glob
     }
 }
 
-// Groups 0 .. col_groups own pixels, the others rows of A. An iteration of -1 starts a solve: alpha is 0.
+// Groups that own pixels come first, then those that own rows of A. An iteration of -1 starts a solve: alpha is 0.
 // Bytes: A' once; r, q, x, d, s read; r_new, x_new, s_new written; phi written where F uses it.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,
@@ -389,7 +399,7 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
                    __global real_t* restrict phi, __global acc_t* sums, __global acc_t* control, __global int* status)
 {
     __local acc_t scratch[WG];
-    const int writer = get_group_id(0) == 0 && get_local_id(0) == 0;
+    const int writer = PART != ROWS_ONLY && get_group_id(0) == 0 && get_local_id(0) == 0;
     if (all_stopped(status, STOP)) {
         if (writer) hand_on(status, STOP, LAST_STOP);
         return;
@@ -404,10 +414,11 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
     if (COLUMNS > 1) step_length(shape, 1 % COLUMNS, sums, control, status, stopped, &image, &residual, writer, scratch);
     if (COLUMNS > 2) step_length(shape, 2 % COLUMNS, sums, control, status, stopped, &image, &residual, writer, scratch);
     if (COLUMNS > 3) step_length(shape, 3 % COLUMNS, sums, control, status, stopped, &image, &residual, writer, scratch);
-    if (get_group_id(0) < shape.col_groups) {
+    const uint place = get_group_id(0) + (PART == ROWS_ONLY ? shape.col_groups : 0);
+    if (place < shape.col_groups) {
         matrix_t transposed;
         open_matrix(&transposed, rows, indices, values, shape.stride);
-        const uint group = get_group_id(0);
+        const uint group = place;
         const size_t first = group * (size_t)shape.col_chunk;
         const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
         chunk_product(s_new, 0, &transposed, &residual, first, last, scratch);
@@ -419,7 +430,7 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
         if (COLUMNS > 3)
             backward_pixels(shape, group, 3, &image, stopped[3 % COLUMNS], d, s, x_new, s_new, phi, control, sums, scratch);
     } else {
-        const uint group = get_group_id(0) - shape.col_groups;
+        const uint group = place - shape.col_groups;
         backward_rows(shape, group, 0, &residual, stopped[0], r_new, sums, scratch);
         if (COLUMNS > 1)
             backward_rows(shape, group, 1, &residual, stopped[1 % COLUMNS], r_new, sums, scratch);

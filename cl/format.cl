@@ -3,7 +3,8 @@
 // Required macros:
 //   FORMAT     how the matrix is stored, one of the names below; src/sparse/layout builds the arrays
 //   WIDE       1: row offsets take two words each
-//   BLOCK      rows and columns of a block of BLOCKS; number of diagonals of DIAGONALS, 1 where they are many
+//   BLOCK      rows and columns of a block of BLOCKS; number of diagonals of DIAGONALS, of points of STENCIL, 1 where
+//              they are many
 //   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
 //   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
 //   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read
@@ -24,8 +25,11 @@
 #define ADAPTIVE 10    // rows: where the offsets start, two lists of longer rows (see adaptive_product); stride: chunk
 #define PROJECT 11     // nothing: rows are the rays of a scanner, traced as they are needed (ray.cl)
 #define BACKPROJECT 12 // its transposed, pixel by pixel
+#define STENCIL 13     // rows: width, height, depth, points, then dx, dy, dz and distance of each; values: coefficients
+#define OUTSIDE 14     // nothing: products are made by others, and the result already holds them
 #define SLICE 32
-#define AT_ONCE (WG == 1 ? 1 : FORMAT == PROJECT ? 2 : 8) // entries of a row whose loads are under way together
+#define AT_ONCE (WG == 1 ? 1 : FORMAT == PROJECT ? 2 : KNOWN_POINTS > 1 ? KNOWN_POINTS : 8) // loads under way together
+#define KNOWN_POINTS (FORMAT == STENCIL ? BLOCK : 1)
 #define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : 1)
 #define UNROLL_DIAGONALS (BLOCK > 1 ? WG > 1 : 0)
 #define PIXELS_ALONE (FORMAT == BACKPROJECT ? ROW_LANES == 1 : 0)
@@ -45,7 +49,7 @@
 // Neighbouring items take neighbouring rows rather than neighbouring entries of a row.
 #define BY_COLUMNS (FORMAT == DENSE || FORMAT == ELLPACK_R || FORMAT == ELLPACK)
 // The item that holds a row's lane of a reduction is not the one that adds the row.
-#define ROWS_APART (ROW_LANES > 1 || FORMAT == SORTED || FORMAT == ADAPTIVE || FORMAT == PROJECT)
+#define ROWS_APART (ROW_LANES > 1 || FORMAT == SORTED || FORMAT == ADAPTIVE || FORMAT == PROJECT || FORMAT == OUTSIDE)
 #define MOST_ROW_LANES (FORMAT == ADAPTIVE ? LONG_LANES : FORMAT == PROJECT ? RAY_LANES : ROW_LANES)
 #define ITEM_ROW_LANES (MOST_ROW_LANES > WG ? MOST_ROW_LANES / WG : 1)
 
@@ -166,6 +170,34 @@ void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, 
             value[j] = there[j] ? values[(k + j) * stride] : 0;
         }
         add_terms(sum, value, column, there, vector, 1);
+    }
+}
+
+// Row i by the points of a stencil, those that lie on the grid.
+void walk_stencil(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+{
+    const uint width = matrix->rows[0];
+    const uint height = matrix->rows[1];
+    const uint depth = matrix->rows[2];
+    const uint count = KNOWN_POINTS > 1 ? KNOWN_POINTS : matrix->rows[3];
+    __global const uint4* points = (__global const uint4*)(matrix->rows + 4);
+    const uint line = (uint)i / width;
+    const uint x = (uint)i - line * width;
+    const uint z = depth > 1 ? line / height : 0;
+    const uint y = line - z * height;
+    for (uint k = 0; k < count; k += AT_ONCE) {
+        real_t value[AT_ONCE];
+        index_t column[AT_ONCE];
+        int there[AT_ONCE];
+        for (uint j = 0; j < AT_ONCE; ++j) {
+            const uint point = min(k + j, count - 1);
+            const uint4 offset = points[point];
+            // Coordinates below 0 are large numbers here.
+            there[j] = k + j < count && x + offset.x < width && y + offset.y < height && z + offset.z < depth;
+            column[j] = (uint)i + offset.w;
+            value[j] = matrix->values[point];
+        }
+        add_terms(sum, value, column, there, vector, 0);
     }
 }
 

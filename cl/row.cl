@@ -16,6 +16,7 @@ void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
         walk(sum, matrix, vector, start * SLICE + i % SLICE, SLICE, rows[i / SLICE + 1] - start, first, lanes);
     }
     if (FORMAT == DIAGONALS) walk_diagonals(sum, matrix, vector, i);
+    if (FORMAT == STENCIL) walk_stencil(sum, matrix, vector, i);
     if (FORMAT == BLOCKS) walk_blocks(sum, matrix, vector, i);
     if (FORMAT == HYBRID) walk_hybrid(sum, matrix, vector, i);
     if (FORMAT == COORDINATES) walk_coordinates(sum, matrix, vector, i);
@@ -222,6 +223,17 @@ void square_product(__global real_t* y, const matrix_t* matrix, const vector_t* 
     }
 }
 
+// Rows first .. last of a product that y holds already.
+void outside_product(__global real_t* y, __global const real_t* b, size_t first, size_t last)
+{
+    if (!b) return;
+    for (size_t i = first + get_local_id(0); i < last; i += WG) {
+        acc_t sum[COLUMNS];
+        for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(y[i * COLUMNS + c]);
+        store_row(y, b, sum, i);
+    }
+}
+
 // Rows first .. last, one chunk, of the product. Every item sees them when it returns.
 void chunk_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
                    size_t first, size_t last, __local acc_t* scratch)
@@ -232,6 +244,8 @@ void chunk_product(__global real_t* y, __global const real_t* b, const matrix_t*
         ray_product(y, b, matrix, vector, first, last, scratch);
     else if (PIXELS_ALONE)
         pixel_product(y, b, matrix, vector, first, last);
+    else if (FORMAT == OUTSIDE)
+        outside_product(y, b, first, last);
     else {
         const size_t order = (matrix->stride + SLICE - 1) / SLICE + 1;
         product_rows(y, b, matrix, vector, first, last, ROW_LANES, FORMAT == SORTED ? matrix->rows + order : 0, scratch);

@@ -18,6 +18,15 @@ void scale(uint n, uint span, real_t alpha, __global const real_t* restrict x, _
     for (size_t i = first + get_local_id(0); i < last; i += WG) y[i] = alpha * x[i];
 }
 
+// x = alpha x. Bytes: n real_t read, n written.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+void rescale(uint n, uint span, real_t alpha, __global real_t* restrict x)
+{
+    const size_t first = get_group_id(0) * (size_t)span;
+    const size_t last = min(first + span, (size_t)n);
+    for (size_t i = first + get_local_id(0); i < last; i += WG) x[i] = alpha * x[i];
+}
+
 // y = alpha x + beta y. Bytes: 2 n real_t read, n written.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 void axpby(uint n, uint span, real_t alpha, real_t beta, __global const real_t* restrict x, __global real_t* restrict y)

@@ -23,6 +23,7 @@ mod kernels;
 mod matrix;
 pub mod measure;
 mod ocl;
+pub mod operator;
 mod real;
 mod reduction;
 mod solver;

@@ -17,6 +17,7 @@ pub struct Matrix<T: Real> {
     cols: usize,
     nnz: usize,
     format: Format,
+    kind: Kind,
     why: String,
     bytes: u64,
     read_bytes: [u64; 2],
@@ -162,6 +163,7 @@ impl<T: Real> Matrix<T> {
             cols,
             nnz,
             format,
+            kind: forward.arrangement.kind,
             why,
             bytes: plan.iter().map(|p| p.1).sum(),
             read_bytes: [forward.read_bytes(), backward.as_ref().map_or(0, Layout::read_bytes)],
@@ -268,6 +270,16 @@ impl<T: Real> Matrix<T> {
                 Way::Scatter => backend.scatter(run, a, x, y),
             }
         })
+    }
+
+    /// Whether it is a scanner whose rays are traced as they are needed.
+    pub(crate) fn traces_rays(&self) -> bool {
+        self.kind == Kind::Project
+    }
+
+    /// Whether products with the transposed can be made.
+    pub(crate) fn has_transposed(&self) -> bool {
+        !matches!(self.transposed, Backward::None)
     }
 
     pub(crate) fn forward(&self) -> &AnyStored<T> {

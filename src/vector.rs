@@ -147,6 +147,17 @@ impl<T: Real> Vector<T> {
         })
     }
 
+    /// `x = alpha x`. Cost: `n` read, `n` written.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn scale(&mut self, alpha: T) -> Result<()> {
+        let (device, n) = (self.device.clone(), self.len);
+        on_backend!(device, backend => {
+            backend.rescale(Run::of::<T>(&device), n, alpha, of_mut(backend, &device, self)?)
+        })
+    }
+
     /// `x = alpha y + beta x`. Cost: `2 n` read, `n` written.
     ///
     /// # Errors
@@ -250,14 +261,6 @@ impl<T: Real> Vector<T> {
     /// [`Error::Api`].
     pub fn norm2(&self) -> Result<f64> {
         Ok(self.dot(self)?.sqrt())
-    }
-
-    pub(crate) fn memory(&self) -> &Memory<T> {
-        &self.memory
-    }
-
-    pub(crate) fn memory_mut(&mut self) -> &mut Memory<T> {
-        &mut self.memory
     }
 }
 

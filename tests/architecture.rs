@@ -61,6 +61,7 @@ fn layers_point_down() {
         ("src/sparse", &["crate::backend", "crate::solver", "crate::imaging", "crate::ocl", "crate::matrix"]),
         ("src/io", &["crate::backend", "crate::solver", "crate::imaging", "crate::ocl", "crate::device"]),
         ("src/backend", &["crate::solver", "crate::imaging", "crate::matrix", "crate::vector"]),
+        ("src/operator", &["crate::solver", "crate::imaging", "crate::ocl", "crate::kernels"]),
         ("src/solver", &["crate::imaging", "crate::ocl::Context", "crate::kernels"]),
     ];
     for (folder, words) in forbidden {

@@ -7,13 +7,16 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::host_rows::row_sums;
-use super::{AnyStored, CgState, CgnrShape, CgnrState, Memory, Reduction, Run, Stored, Vocabulary};
+use super::{
+    AnyStored, CgState, CgnrShape, CgnrState, CgnrVectors, Memory, Part, Reduction, Run, Stored, Vocabulary,
+};
 use crate::accumulator::{Accumulation, Accumulator};
 use crate::error::{Result, same_length};
 use crate::ocl::{Element, Sum, count_allocation};
 use crate::real::Real;
 use crate::real::sealed::Sealed;
 use crate::reduction::{Chunks, fold, fold_sums};
+use crate::sparse::Kind;
 use crate::state::{cg, cgnr, stop};
 
 /// The host back end.
@@ -94,13 +97,21 @@ fn residual<T: Real, A: Accumulator<T>>(
     let chunks = Chunks::of(a.rows);
     r.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, r)| {
         for (row, i) in r.chunks_mut(columns).zip(chunks.range(g)) {
-            let product = row_sums::<T, A>(a, i, columns, &|at| x[at]);
+            let product = match a.arrangement.kind {
+                Kind::Outside => held::<T, A>(row),
+                _ => row_sums::<T, A>(a, i, columns, &|at| x[at]),
+            };
             for c in 0..columns {
                 row[c] = A::from_real(b[i * columns + c]).sub(product[c]).to_real();
             }
         }
     });
     squares::<T, A>(chunks, columns, r, sums);
+}
+
+/// A row of a product that was made by others.
+fn held<T: Real, A: Accumulator<T>>(row: &[T]) -> [A; MOST_COLUMNS] {
+    std::array::from_fn(|c| row.get(c).map_or(A::default(), |v| A::from_real(*v)))
 }
 
 /// Chunk sums of the squares of each column of `v`, at `sums[c * chunks.count + g]`.
@@ -193,7 +204,10 @@ fn cg_product<T: Real, A: Accumulator<T>>(a: &Stored<Host, T>, p: &[T], q: &mut 
             let range = chunks.range(g);
             let first = range.start;
             let terms = |i: usize| {
-                let value = row_sums::<T, A>(a, i, 1, &|at| p[at])[0].to_real();
+                let value = match a.arrangement.kind {
+                    Kind::Outside => q[i - first],
+                    _ => row_sums::<T, A>(a, i, 1, &|at| p[at])[0].to_real(),
+                };
                 q[i - first] = value;
                 [A::product(p[i], value), A::product(value, value)]
             };
@@ -343,15 +357,12 @@ fn all_stopped(status: &[i32], columns: usize, which: usize) -> bool {
     (0..columns).all(|c| status[c * cgnr::STATUS + which] != stop::RUNNING)
 }
 
-fn cgnr_forward<T: Real, A: Accumulator<T>>(
-    shape: CgnrShape,
-    a: &Stored<Host, T>,
-    turn: usize,
-    state: &mut CgnrState<Host, T>,
-) {
-    let columns = shape.columns;
-    let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
-    let runs = cgnr::Runs { columns, rows: rows.count, cols: cols.count };
+/// Group 0 of `cgnr_forward`: the stopping test and beta of each column, or nothing where all have stopped.
+fn cgnr_test<T: Real, A: Accumulator<T>>(
+    columns: usize,
+    runs: cgnr::Runs,
+    state: &mut CgnrState<Host>,
+) -> Option<[T; MOST_COLUMNS]> {
     let done = all_stopped(&state.status, columns, cgnr::LAST_STOP);
     let mut betas = [T::default(); MOST_COLUMNS];
     for c in 0..columns {
@@ -399,24 +410,49 @@ fn cgnr_forward<T: Real, A: Accumulator<T>>(
         state.status[status + cgnr::STOP] = code;
         state.status[status + cgnr::ITERATION] = iteration;
     }
-    if done {
+    (!done).then_some(betas)
+}
+
+fn cgnr_forward<T: Real, A: Accumulator<T>>(
+    shape: CgnrShape,
+    a: &Stored<Host, T>,
+    turn: usize,
+    vectors: CgnrVectors<'_, Host, T>,
+    state: &mut CgnrState<Host>,
+) {
+    let columns = shape.columns;
+    let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
+    let runs = cgnr::Runs { columns, rows: rows.count, cols: cols.count };
+    let CgnrVectors { x, s, mut d, q, phi, .. } = vectors;
+    let betas = match shape.part {
+        Part::Rows if all_stopped(&state.status, columns, cgnr::LAST_STOP) => return,
+        Part::Rows => [T::default(); MOST_COLUMNS],
+        _ => match cgnr_test::<T, A>(columns, runs, state) {
+            Some(betas) => betas,
+            None => return,
+        },
+    };
+    let (d_old, d_new) = turned(&mut d, turn);
+    let s = &*s[turn];
+    let direction = |at: usize| s[at] + betas[at % columns] * d_old[at];
+    if a.arrangement.kind != Kind::Outside {
+        q.par_chunks_mut(rows.chunk * columns).enumerate().for_each(|(g, q)| {
+            for (row, i) in q.chunks_mut(columns).zip(rows.range(g)) {
+                let sums = row_sums::<T, A>(a, i, columns, &direction);
+                for c in 0..columns {
+                    row[c] = sums[c].to_real();
+                }
+            }
+        });
+    }
+    if shape.part != Part::Pixels {
+        squares::<T, A>(rows, columns, q, &mut state.sums[runs.all_qq()]);
+    }
+    if shape.part == Part::Rows {
         return;
     }
-    let [d_even, d_odd] = &mut state.d;
-    let (d_old, d_new) = if turn == 0 { (&*d_even, d_odd) } else { (&*d_odd, d_even) };
-    let s = &state.s[turn];
-    let direction = |at: usize| s[at] + betas[at % columns] * d_old[at];
-    state.q.par_chunks_mut(rows.chunk * columns).enumerate().for_each(|(g, q)| {
-        for (row, i) in q.chunks_mut(columns).zip(rows.range(g)) {
-            let sums = row_sums::<T, A>(a, i, columns, &direction);
-            for c in 0..columns {
-                row[c] = sums[c].to_real();
-            }
-        }
-    });
-    squares::<T, A>(rows, columns, &state.q, &mut state.sums[runs.all_qq()]);
     d_new.par_iter_mut().enumerate().for_each(|(at, d)| *d = direction(at));
-    let (d, x, phi, width, n) = (&*d_new, &state.x[turn], &state.phi, shape.width, a.cols);
+    let (d, x, width, n) = (&*d_new, &*x[turn], shape.width, a.cols);
     let control = &state.control;
     state.sums[runs.all_df()].par_iter_mut().enumerate().for_each(|(place, sum)| {
         let (c, g) = (place / cols.count, place % cols.count);
@@ -455,7 +491,8 @@ fn cgnr_backward<T: Real, A: Accumulator<T>>(
     shape: CgnrShape,
     at_matrix: &Stored<Host, T>,
     turn: usize,
-    state: &mut CgnrState<Host, T>,
+    vectors: CgnrVectors<'_, Host, T>,
+    state: &mut CgnrState<Host>,
 ) {
     let columns = shape.columns;
     let (rows, cols) = (Chunks::of(at_matrix.cols), Chunks::of(at_matrix.rows));
@@ -487,6 +524,9 @@ fn cgnr_backward<T: Real, A: Accumulator<T>>(
         }
         stopped[c] = code != stop::RUNNING;
         alphas[c] = if stopped[c] { T::default() } else { alpha.to_real() };
+        if shape.part == Part::Rows {
+            continue;
+        }
         state.control[control + cgnr::LAST_GD] = gd;
         state.control[control + cgnr::ALPHA] = Sum(alpha.to_bits());
         state.status[status + cgnr::LAST_STOP] = code;
@@ -495,31 +535,39 @@ fn cgnr_backward<T: Real, A: Accumulator<T>>(
     if done {
         return;
     }
-    let (r, r_new) = turned(&mut state.r, turn);
-    let (x, x_new) = turned(&mut state.x, turn);
-    let (s, s_new) = turned(&mut state.s, turn);
-    let (d, q) = (&state.d[1 - turn], &state.q);
+    let CgnrVectors { mut x, mut r, mut s, d, q, phi } = vectors;
+    let (r, r_new) = turned(&mut r, turn);
+    let (x, x_new) = turned(&mut x, turn);
+    let (s, s_new) = turned(&mut s, turn);
+    let (d, q) = (&*d[1 - turn], &*q);
     let residual = |at: usize| r[at] + -alphas[at % columns] * q[at];
     let image = |at: usize| x[at] + alphas[at % columns] * d[at];
-    s_new.par_chunks_mut(cols.chunk * columns).enumerate().for_each(|(g, s_new)| {
-        for (row, i) in s_new.chunks_mut(columns).zip(cols.range(g)) {
-            let sums = row_sums::<T, A>(at_matrix, i, columns, &residual);
-            for c in 0..columns {
-                row[c] = sums[c].to_real();
+    if shape.part != Part::Pixels {
+        r_new.par_iter_mut().enumerate().for_each(|(at, new)| {
+            *new = if stopped[at % columns] { r[at] } else { residual(at) };
+        });
+        squares::<T, A>(rows, columns, r_new, &mut state.sums[runs.all_rr()]);
+    }
+    if shape.part == Part::Rows {
+        return;
+    }
+    if at_matrix.arrangement.kind != Kind::Outside {
+        s_new.par_chunks_mut(cols.chunk * columns).enumerate().for_each(|(g, s_new)| {
+            for (row, i) in s_new.chunks_mut(columns).zip(cols.range(g)) {
+                let sums = row_sums::<T, A>(at_matrix, i, columns, &residual);
+                for c in 0..columns {
+                    row[c] = sums[c].to_real();
+                }
             }
-        }
-    });
+        });
+    }
     x_new.par_iter_mut().enumerate().for_each(|(at, new)| {
         *new = if stopped[at % columns] { x[at] } else { image(at) };
     });
-    r_new.par_iter_mut().enumerate().for_each(|(at, new)| {
-        *new = if stopped[at % columns] { r[at] } else { residual(at) };
-    });
-    squares::<T, A>(rows, columns, r_new, &mut state.sums[runs.all_rr()]);
     let (width, n, control) = (shape.width, at_matrix.rows, &state.control);
     // phi first, then F: on the device each pixel works out the phi of its neighbours again instead.
     if shape.edges == 2 {
-        state.phi.par_iter_mut().enumerate().for_each(|(at, phi)| {
+        phi.par_iter_mut().enumerate().for_each(|(at, phi)| {
             let (i, c) = (at / columns, at % columns);
             let (weights, _, _) = Weights::<A>::of::<T>(control, c, shape.edges);
             let here = image(at);
@@ -528,7 +576,7 @@ fn cgnr_backward<T: Real, A: Accumulator<T>>(
             *phi = weights.diffusivity(here, right, down);
         });
     }
-    let phi = &state.phi;
+    let phi = &*phi;
     let phi_at = |at: usize| if shape.edges == 2 { phi[at] } else { T::default() };
     s_new.par_iter_mut().enumerate().for_each(|(at, s_new)| {
         let (i, c) = (at / columns, at % columns);
@@ -578,7 +626,7 @@ fn cgnr_backward<T: Real, A: Accumulator<T>>(
 }
 
 /// The buffer that is read in this turn, and the one that is written.
-fn turned<T>(pair: &mut [Vec<T>; 2], turn: usize) -> (&[T], &mut Vec<T>) {
+fn turned<'t, T>(pair: &'t mut [&mut Vec<T>; 2], turn: usize) -> (&'t [T], &'t mut Vec<T>) {
     let [even, odd] = pair;
     if turn == 0 { (even, odd) } else { (odd, even) }
 }
@@ -602,10 +650,6 @@ impl Vocabulary for Host {
 
     fn memory<E: Element>(buffer: Vec<E>) -> Memory<E> {
         Memory::Host(buffer)
-    }
-
-    fn length<E: Element>(buffer: &Vec<E>) -> usize {
-        buffer.len()
     }
 
     fn stored<'a, T: Real>(&self, any: &'a AnyStored<T>) -> Option<&'a Stored<Self, T>> {
@@ -658,6 +702,11 @@ impl Vocabulary for Host {
 
     fn scale<T: Real>(&self, _: Run<'_>, n: usize, alpha: T, x: &Vec<T>, y: &mut Vec<T>) -> Result<()> {
         y[..n].par_iter_mut().zip(&x[..n]).with_min_len(4096).for_each(|(y, x)| *y = alpha * *x);
+        Ok(())
+    }
+
+    fn rescale<T: Real>(&self, _: Run<'_>, n: usize, alpha: T, x: &mut Vec<T>) -> Result<()> {
+        x[..n].par_iter_mut().with_min_len(4096).for_each(|x| *x = alpha * *x);
         Ok(())
     }
 
@@ -758,9 +807,10 @@ impl Vocabulary for Host {
         shape: CgnrShape,
         a: &Stored<Self, T>,
         turn: usize,
-        state: &mut CgnrState<Self, T>,
+        vectors: CgnrVectors<'_, Self, T>,
+        state: &mut CgnrState<Self>,
     ) -> Result<()> {
-        summing!(run, T, cgnr_forward(shape, a, turn, state));
+        summing!(run, T, cgnr_forward(shape, a, turn, vectors, state));
         Ok(())
     }
 
@@ -770,9 +820,10 @@ impl Vocabulary for Host {
         shape: CgnrShape,
         at: &Stored<Self, T>,
         turn: usize,
-        state: &mut CgnrState<Self, T>,
+        vectors: CgnrVectors<'_, Self, T>,
+        state: &mut CgnrState<Self>,
     ) -> Result<()> {
-        summing!(run, T, cgnr_backward(shape, at, turn, state));
+        summing!(run, T, cgnr_backward(shape, at, turn, vectors, state));
         Ok(())
     }
 }

@@ -134,6 +134,25 @@ pub(super) fn row_sums<T: Real, A: Accumulator<T>>(
                 (column, a.values[(b * block + i % block) * block + k % block])
             })
         }
+        Kind::Stencil => {
+            let [width, height, depth] = [pointers[0], pointers[1], pointers[2]];
+            let (x, line) = (i as u32 % width, i as u32 / width);
+            let (y, z) = (line % height, line / height);
+            add_row_in::<T, A>(lanes, pointers[3] as usize, columns, gather, |k| {
+                let point = &pointers[4 + 4 * k..][..4];
+                let on_grid = [(x, width), (y, height), (z, depth)]
+                    .into_iter()
+                    .zip(point)
+                    .all(|((at, size), d)| at.wrapping_add(*d) < size);
+                if on_grid {
+                    ((i as u32).wrapping_add(point[3]) as usize, a.values[k])
+                } else {
+                    (0, T::from_f64(f64::NAN))
+                }
+            })
+        }
+        // The result holds it already: whoever asks for a row of it is wrong, and sees that.
+        Kind::Outside => [A::from_real(T::from_f64(f64::NAN)); MOST_COLUMNS],
         Kind::Project => host_rays::ray_sums(a, i, columns, gather),
         Kind::Backproject => host_rays::pixel_sums(a, i, columns, gather),
         Kind::Hybrid => {

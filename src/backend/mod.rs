@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::kernels::Tuning;
 use crate::ocl::{Buffer, Element, Sum};
 use crate::real::Real;
-use crate::sparse::{Arrangement, Layout};
+use crate::sparse::{Arrangement, Kind, Layout};
 
 /// Memory of either back end, as [`Vector`](crate::Vector) and [`Matrix`](crate::Matrix) hold it.
 #[derive(Debug)]
@@ -90,6 +90,32 @@ impl<B: Vocabulary, T: Real> Stored<B, T> {
     }
 }
 
+impl<B: Vocabulary, T: Real> Stored<B, T> {
+    /// What stands for a `rows × cols` operator whose products are made by others: the fused words then find them in
+    /// their result.
+    pub(crate) fn outside(backend: &B, rows: usize, cols: usize) -> Result<Self> {
+        Ok(Self {
+            arrangement: Arrangement { kind: Kind::Outside, lanes: 1, block: 1, wide: false },
+            rows,
+            cols,
+            stride: rows,
+            longer: [0; 2],
+            pointers: backend.filled(1, 0)?,
+            indices: backend.filled(1, 0)?,
+            values: backend.filled(1, T::default())?,
+        })
+    }
+}
+
+/// What of an iteration a word does: all, or the part before or after a product that is made by others, `PART` in
+/// `cl/cgnr.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    All,
+    Rows,
+    Pixels,
+}
+
 /// A stored matrix of either back end, as [`Matrix`](crate::Matrix) holds it.
 #[derive(Debug)]
 pub(crate) enum AnyStored<T: Real> {
@@ -106,16 +132,20 @@ pub(crate) struct CgState<B: Vocabulary> {
     pub(crate) history: B::Buffer<Sum>,
 }
 
-/// Everything of a CGNR solve that lives on the device; the layout is that of `cl/cgnr.cl`. Pairs change places
-/// every iteration.
+/// The vectors of a CGNR solve. Pairs change places every iteration.
 #[derive(Debug)]
-pub(crate) struct CgnrState<B: Vocabulary, T: Real> {
-    pub(crate) x: [B::Buffer<T>; 2],
-    pub(crate) r: [B::Buffer<T>; 2],
-    pub(crate) s: [B::Buffer<T>; 2],
-    pub(crate) d: [B::Buffer<T>; 2],
-    pub(crate) q: B::Buffer<T>,
-    pub(crate) phi: B::Buffer<T>,
+pub(crate) struct CgnrVectors<'v, B: Vocabulary, T: Real> {
+    pub(crate) x: [&'v mut B::Buffer<T>; 2],
+    pub(crate) r: [&'v mut B::Buffer<T>; 2],
+    pub(crate) s: [&'v mut B::Buffer<T>; 2],
+    pub(crate) d: [&'v mut B::Buffer<T>; 2],
+    pub(crate) q: &'v mut B::Buffer<T>,
+    pub(crate) phi: &'v mut B::Buffer<T>,
+}
+
+/// Scalars of a CGNR solve; the layout is that of `cl/cgnr.cl`.
+#[derive(Debug)]
+pub(crate) struct CgnrState<B: Vocabulary> {
     pub(crate) sums: B::Buffer<Sum>,
     pub(crate) control: B::Buffer<Sum>,
     pub(crate) status: B::Buffer<i32>,
@@ -131,6 +161,8 @@ pub(crate) struct CgnrShape {
     pub(crate) width: usize,
     /// 0 no neighbour terms, 1 smoothness, 2 smoothness and total variation.
     pub(crate) edges: u32,
+    /// Which part of the work a word does.
+    pub(crate) part: Part,
 }
 
 /// The operations of every back end. Each is one line of mathematics; shapes are those of the kernel of the same name.
@@ -141,7 +173,6 @@ pub(crate) trait Vocabulary: Sized + 'static {
     fn buffer<'a, E: Element>(&self, memory: &'a Memory<E>) -> Option<&'a Self::Buffer<E>>;
     fn buffer_mut<'a, E: Element>(&self, memory: &'a mut Memory<E>) -> Option<&'a mut Self::Buffer<E>>;
     fn memory<E: Element>(buffer: Self::Buffer<E>) -> Memory<E>;
-    fn length<E: Element>(buffer: &Self::Buffer<E>) -> usize;
     fn stored<'a, T: Real>(&self, any: &'a AnyStored<T>) -> Option<&'a Stored<Self, T>>;
     fn any<T: Real>(stored: Stored<Self, T>) -> AnyStored<T>;
 
@@ -163,6 +194,8 @@ pub(crate) trait Vocabulary: Sized + 'static {
         x: &Self::Buffer<T>,
         y: &mut Self::Buffer<T>,
     ) -> Result<()>;
+    /// `x = alpha x`.
+    fn rescale<T: Real>(&self, run: Run<'_>, n: usize, alpha: T, x: &mut Self::Buffer<T>) -> Result<()>;
     /// `y = alpha x + beta y`.
     fn axpby<T: Real>(
         &self,
@@ -260,7 +293,8 @@ pub(crate) trait Vocabulary: Sized + 'static {
         shape: CgnrShape,
         a: &Stored<Self, T>,
         turn: usize,
-        state: &mut CgnrState<Self, T>,
+        vectors: CgnrVectors<'_, Self, T>,
+        state: &mut CgnrState<Self>,
     ) -> Result<()>;
     /// `alpha`; `x' = x + alpha d'`, `r' = r - alpha q`, `s' = A'r' - F(x', x')` with their sums; `at` is A transposed.
     fn cgnr_backward<T: Real>(
@@ -269,7 +303,8 @@ pub(crate) trait Vocabulary: Sized + 'static {
         shape: CgnrShape,
         at: &Stored<Self, T>,
         turn: usize,
-        state: &mut CgnrState<Self, T>,
+        vectors: CgnrVectors<'_, Self, T>,
+        state: &mut CgnrState<Self>,
     ) -> Result<()>;
 }
 

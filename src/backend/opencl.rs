@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{AnyStored, CgState, CgnrShape, CgnrState, Memory, Reduction, Run, Stored, Vocabulary};
+use super::{
+    AnyStored, CgState, CgnrShape, CgnrState, CgnrVectors, Memory, Part, Reduction, Run, Stored, Vocabulary,
+};
 use crate::error::Result;
 use crate::kernels::{cg, cgnr, product, reduce, scatter, vector};
 use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
@@ -37,6 +39,7 @@ impl OpenCl {
             columns: 1,
             gather: 1,
             edges: 0,
+            part: 0,
             operation: 0,
         }
     }
@@ -114,10 +117,6 @@ impl Vocabulary for OpenCl {
         Memory::OpenCl(buffer)
     }
 
-    fn length<E: Element>(buffer: &Buffer<E>) -> usize {
-        buffer.len()
-    }
-
     fn stored<'a, T: Real>(&self, any: &'a AnyStored<T>) -> Option<&'a Stored<Self, T>> {
         match any {
             AnyStored::OpenCl(stored) if Arc::ptr_eq(stored.values.context(), &self.context) => Some(stored),
@@ -157,6 +156,11 @@ impl Vocabulary for OpenCl {
     fn scale<T: Real>(&self, run: Run<'_>, n: usize, alpha: T, x: &Buffer<T>, y: &mut Buffer<T>) -> Result<()> {
         let (launch, span) = self.elements::<T>(run, n);
         vector::scale(&self.context, launch, n as u32, span, alpha, x, y)
+    }
+
+    fn rescale<T: Real>(&self, run: Run<'_>, n: usize, alpha: T, x: &mut Buffer<T>) -> Result<()> {
+        let (launch, span) = self.elements::<T>(run, n);
+        vector::rescale(&self.context, launch, n as u32, span, alpha, x)
     }
 
     fn axpby<T: Real>(
@@ -333,17 +337,24 @@ impl Vocabulary for OpenCl {
         shape: CgnrShape,
         a: &Stored<Self, T>,
         turn: usize,
-        state: &mut CgnrState<Self, T>,
+        mut vectors: CgnrVectors<'_, Self, T>,
+        state: &mut CgnrState<Self>,
     ) -> Result<()> {
         let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
         let variant = Variant {
             gather: 2,
             edges: shape.edges,
+            part: shape.part as u32,
             ..self.row_variant(run, a, rows.chunk, rows.lanes.max(cols.lanes), shape.columns)
         };
-        let launch = Launch { groups: 1 + rows.count + cols.count, variant };
+        let groups = match shape.part {
+            Part::All => 1 + rows.count + cols.count,
+            Part::Rows => rows.count,
+            Part::Pixels => 1 + cols.count,
+        };
+        let launch = Launch { groups, variant };
         let words = words(rows, cols, shape.width, a.stride);
-        let (d_old, d_new) = turned(&mut state.d, turn);
+        let (d_old, d_new) = turned(&mut vectors.d, turn);
         cgnr::cgnr_forward(
             &self.context,
             launch,
@@ -351,12 +362,12 @@ impl Vocabulary for OpenCl {
             &a.pointers,
             &a.indices,
             &a.values,
-            &state.s[turn],
+            vectors.s[turn],
             d_old,
-            &state.x[turn],
-            &state.phi,
+            vectors.x[turn],
+            vectors.phi,
             d_new,
-            &mut state.q,
+            vectors.q,
             &mut state.sums,
             &mut state.control,
             &mut state.status,
@@ -370,19 +381,26 @@ impl Vocabulary for OpenCl {
         shape: CgnrShape,
         at: &Stored<Self, T>,
         turn: usize,
-        state: &mut CgnrState<Self, T>,
+        mut vectors: CgnrVectors<'_, Self, T>,
+        state: &mut CgnrState<Self>,
     ) -> Result<()> {
         let (rows, cols) = (Chunks::of(at.cols), Chunks::of(at.rows));
         let variant = Variant {
             gather: 2,
             edges: shape.edges,
+            part: shape.part as u32,
             ..self.row_variant(run, at, cols.chunk, rows.lanes.max(cols.lanes), shape.columns)
         };
-        let launch = Launch { groups: rows.count + cols.count, variant };
+        let groups = match shape.part {
+            Part::All => rows.count + cols.count,
+            Part::Rows => rows.count,
+            Part::Pixels => cols.count,
+        };
+        let launch = Launch { groups, variant };
         let words = words(rows, cols, shape.width, at.stride);
-        let (r, r_new) = turned(&mut state.r, turn);
-        let (x, x_new) = turned(&mut state.x, turn);
-        let (s, s_new) = turned(&mut state.s, turn);
+        let (r, r_new) = turned(&mut vectors.r, turn);
+        let (x, x_new) = turned(&mut vectors.x, turn);
+        let (s, s_new) = turned(&mut vectors.s, turn);
         cgnr::cgnr_backward(
             &self.context,
             launch,
@@ -391,14 +409,14 @@ impl Vocabulary for OpenCl {
             &at.indices,
             &at.values,
             r,
-            &state.q,
+            vectors.q,
             x,
-            &state.d[1 - turn],
+            vectors.d[1 - turn],
             s,
             r_new,
             x_new,
             s_new,
-            &mut state.phi,
+            vectors.phi,
             &mut state.sums,
             &mut state.control,
             &mut state.status,
@@ -407,7 +425,7 @@ impl Vocabulary for OpenCl {
 }
 
 /// The buffer that is read in this turn, and the one that is written.
-fn turned<E>(pair: &mut [Buffer<E>; 2], turn: usize) -> (&Buffer<E>, &mut Buffer<E>) {
+fn turned<'t, E>(pair: &'t mut [&mut Buffer<E>; 2], turn: usize) -> (&'t Buffer<E>, &'t mut Buffer<E>) {
     let [even, odd] = pair;
     if turn == 0 { (even, odd) } else { (odd, even) }
 }

@@ -7,6 +7,8 @@ kernels! { "vector":
     fill<T>(n: uint, span: uint, value: real, x: out_real[n]);
     /// `y = alpha x`.
     scale<T>(n: uint, span: uint, alpha: real, x: in_real[n], y: out_real[n]);
+    /// `x = alpha x`.
+    rescale<T>(n: uint, span: uint, alpha: real, x: out_real[n]);
     /// `y = alpha x + beta y`.
     axpby<T>(n: uint, span: uint, alpha: real, beta: real, x: in_real[n], y: out_real[n]);
     /// `z = x y`, element by element.

@@ -38,6 +38,7 @@ pub(crate) struct Variant {
     pub(crate) columns: u32,
     pub(crate) gather: u32,
     pub(crate) edges: u32,
+    pub(crate) part: u32,
     pub(crate) operation: u32,
 }
 
@@ -63,6 +64,7 @@ impl Variant {
             ("COLUMNS", self.columns.to_string()),
             ("GATHER", self.gather.to_string()),
             ("EDGES", self.edges.to_string()),
+            ("PART", self.part.to_string()),
             ("OPERATION", self.operation.to_string()),
         ] {
             // Writing to a String cannot fail.

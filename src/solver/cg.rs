@@ -11,6 +11,8 @@
 //! pass can update all three vectors. `r.r` itself is summed from `r` in every iteration: the estimate enters `beta`
 //! alone, and its error, relative `eps alpha^2 q.q / r'.r'`, does not accumulate.
 //!
+//! An operator that is no stored matrix makes `q = A p` by launches of its own, before `cg_product`.
+//!
 //! Source: michels-2011, algorithm 2; J. R. Shewchuk, "An introduction to the conjugate gradient method without the
 //! agonizing pain", 1994, B2; the fusion after Y. Saad, "Practical use of polynomial preconditionings for the
 //! conjugate gradient method", SIAM J. Sci. Stat. Comput. 6(4), 1985.
@@ -18,18 +20,19 @@
 use std::ops::ControlFlow;
 
 use super::driver::{self, Method, Observer, Outcome, Status};
+use super::products::Products;
 use super::report::{Report, Times};
 use super::stopping::{HISTORY, Stopping};
 use crate::accumulator::Accumulation;
-use crate::backend::{AnyStored, CgState, Memory, Run, Stored, Vocabulary, on_backend, stray};
+use crate::backend::{CgState, Run, Vocabulary, on_backend};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
-use crate::matrix::Matrix;
 use crate::ocl::Sum;
+use crate::operator::LinearOperator;
 use crate::real::Real;
 use crate::reduction::Chunks;
 use crate::state::cg::{CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, STATUS, STOP, TOLERANCE};
-use crate::vector::Vector;
+use crate::vector::{Vector, of, of_mut};
 
 /// Conjugate gradients for `A x = b` with a symmetric positive definite `A`.
 ///
@@ -39,31 +42,35 @@ use crate::vector::Vector;
 /// Two launches per iteration; the matrix and nine vectors of `n` moved: `p` read and `q` written by the product,
 /// `x, r, p, q` read and `x, r, p` written by the update. Four vectors held beside `x` and `b`.
 pub struct Cg<'a, T: Real> {
-    matrix: &'a Matrix<T>,
+    operator: &'a dyn LinearOperator<T>,
     stopping: Stopping,
     workspace: Box<dyn Workspace<T> + 'a>,
 }
 
 impl<T: Real> std::fmt::Debug for Cg<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cg").field("matrix", self.matrix).field("stopping", &self.stopping).finish_non_exhaustive()
+        f.debug_struct("Cg")
+            .field("rows", &self.operator.rows())
+            .field("stopping", &self.stopping)
+            .finish_non_exhaustive()
     }
 }
 
 impl<'a, T: Real> Cg<'a, T> {
-    /// Allocates the vectors of a solve with `matrix`.
+    /// Allocates the vectors of a solve with `operator`: a [`Matrix`](crate::Matrix), or any other
+    /// [`LinearOperator`].
     ///
     /// # Errors
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for stopping rules out of range,
     /// [`Error::Memory`] when the vectors do not fit beside the matrix.
-    pub fn new(matrix: &'a Matrix<T>, stopping: Stopping) -> Result<Self> {
+    pub fn new(operator: &'a dyn LinearOperator<T>, stopping: Stopping) -> Result<Self> {
         stopping.validate()?;
-        same_length("columns of a matrix for conjugate gradients", matrix.rows(), matrix.cols())?;
-        let device = matrix.device();
-        let vector = (matrix.rows() * T::PRECISION.bytes()) as u64;
-        device.check_memory(matrix.bytes(), &["x", "b", "r", "p", "q", "best x"].map(|name| (name, vector)))?;
-        let workspace = on_backend!(device, backend => boxed(backend, device, matrix.forward())?);
-        Ok(Self { matrix, stopping, workspace })
+        same_length("columns of a matrix for conjugate gradients", operator.rows(), operator.cols())?;
+        let device = operator.device();
+        let vector = (operator.rows() * T::PRECISION.bytes()) as u64;
+        device.check_memory(operator.bytes(), &["x", "b", "r", "p", "q", "best x"].map(|name| (name, vector)))?;
+        let workspace = on_backend!(device, backend => boxed(backend, operator)?);
+        Ok(Self { operator, stopping, workspace })
     }
 
     /// Solves from the start guess in `x`, and leaves the answer there.
@@ -85,9 +92,9 @@ impl<'a, T: Real> Cg<'a, T> {
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<Report> {
-        same_length("right-hand side", self.matrix.rows(), b.len())?;
-        same_length("start guess", self.matrix.cols(), x.len())?;
-        let device = self.matrix.device();
+        same_length("right-hand side", self.operator.rows(), b.len())?;
+        same_length("start guess", self.operator.cols(), x.len())?;
+        let device = self.operator.device();
         let norm_b = b.norm2()?;
         for (what, norm) in [("the right-hand side", norm_b), ("the start guess", x.norm2()?)] {
             if !norm.is_finite() {
@@ -95,9 +102,9 @@ impl<'a, T: Real> Cg<'a, T> {
             }
         }
         let limit = (self.stopping.rtol * norm_b).max(self.stopping.atol);
-        let (outcome, times) =
-            self.workspace.solve(device, &self.stopping, limit, b.memory(), x.memory_mut(), observer)?;
-        Ok(Report::new("cg", self.matrix, &outcome, norm_b, times))
+        let (outcome, times) = self.workspace.solve(device, &self.stopping, limit, b, x, observer)?;
+        let launches = 2 + if self.operator.as_matrix().is_some() { 0 } else { self.operator.launches() };
+        Ok(Report::new("cg", self.operator, launches, &outcome, norm_b, times))
     }
 }
 
@@ -108,29 +115,33 @@ trait Workspace<T: Real> {
         device: &Device,
         stopping: &Stopping,
         limit: f64,
-        b: &Memory<T>,
-        x: &mut Memory<T>,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<(Outcome, Times)>;
 }
 
 struct On<'a, B: Vocabulary, T: Real> {
     backend: &'a B,
-    a: &'a Stored<B, T>,
-    r: B::Buffer<T>,
-    p: B::Buffer<T>,
-    q: B::Buffer<T>,
-    best: B::Buffer<T>,
+    a: Products<'a, B, T>,
+    r: Vector<T>,
+    p: Vector<T>,
+    q: Vector<T>,
+    best: Vector<T>,
     state: CgState<B>,
 }
 
 fn boxed<'a, B: Vocabulary, T: Real>(
     backend: &'a B,
-    device: &'a Device,
-    a: &'a AnyStored<T>,
+    operator: &'a dyn LinearOperator<T>,
 ) -> Result<Box<dyn Workspace<T> + 'a>> {
-    let a = backend.stored(a).ok_or_else(|| stray("the matrix", device))?;
-    let vector = || backend.filled(a.rows, T::default());
+    let device = operator.device();
+    let a = match operator.as_matrix() {
+        Some(matrix) => Products::fused(backend, device, matrix.forward())?,
+        None => Products::made_by(backend, operator)?,
+    };
+    let n = operator.rows();
+    let vector = || Vector::zeros(device, n);
     Ok(Box::new(On {
         backend,
         a,
@@ -139,7 +150,7 @@ fn boxed<'a, B: Vocabulary, T: Real>(
         q: vector()?,
         best: vector()?,
         state: CgState {
-            sums: backend.filled(3 * Chunks::of(a.rows).count, Sum::default())?,
+            sums: backend.filled(3 * Chunks::of(n).count, Sum::default())?,
             control: backend.filled(CONTROL, Sum::default())?,
             status: backend.filled(STATUS, 0)?,
             history: backend.filled(HISTORY, Sum::default())?,
@@ -153,12 +164,10 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
         device: &Device,
         stopping: &Stopping,
         limit: f64,
-        b: &Memory<T>,
-        x: &mut Memory<T>,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<(Outcome, Times)> {
-        let b = self.backend.buffer(b).ok_or_else(|| stray("the right-hand side", device))?;
-        let x = self.backend.buffer_mut(x).ok_or_else(|| stray("the start guess", device))?;
         let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, x, limit };
         let (outcomes, times) = driver::run(&mut solve, stopping, observer)?;
         // One column in, one out.
@@ -172,14 +181,22 @@ struct Solve<'s, 'a, B: Vocabulary, T: Real> {
     on: &'s mut On<'a, B, T>,
     run: Run<'s>,
     device: &'s Device,
-    b: &'s B::Buffer<T>,
-    x: &'s mut B::Buffer<T>,
+    b: &'s Vector<T>,
+    x: &'s mut Vector<T>,
     limit: f64,
 }
 
 impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
     fn accumulation(&self) -> Accumulation {
         self.run.accumulation
+    }
+
+    /// `q = A p` with its sums, and the stopping test.
+    fn product(&mut self) -> Result<()> {
+        let On { backend, a, p, q, state, .. } = &mut *self.on;
+        a.apply(p, q)?;
+        let (p, q) = (of(*backend, self.device, p)?, of_mut(*backend, self.device, q)?);
+        backend.cg_product(self.run, a.stored(), p, q, state)
     }
 }
 
@@ -194,20 +211,27 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
         let mut status = [0; STATUS];
         status[MAX_ITERATIONS] = budget.first().map_or(0, |b| *b as i32);
         status[HISTORY_MASK] = HISTORY as i32 - 1;
-        let on = &mut *self.on;
-        let count = Chunks::of(on.a.rows).count;
-        on.backend.write(&mut on.state.control, &control)?;
-        on.backend.write(&mut on.state.status, &status)?;
+        let (run, device) = (self.run, self.device);
+        let On { backend, a, r, p, state, .. } = &mut *self.on;
+        let count = Chunks::of(self.x.len()).count;
+        backend.write(&mut state.control, &control)?;
+        backend.write(&mut state.status, &status)?;
         // r = b - A x with the sums of r.r where cg_product looks for them, p = r.
-        on.backend.residual(self.run, on.a, 1, self.x, self.b, &mut on.r, &mut on.state.sums, 2 * count)?;
-        on.backend.copy(&on.r, &mut on.p)?;
-        on.backend.cg_product(self.run, on.a, &on.p, &mut on.q, &mut on.state)
+        a.apply(self.x, r)?;
+        let (x, b) = (of(*backend, device, self.x)?, of(*backend, device, self.b)?);
+        backend.residual(run, a.stored(), 1, x, b, of_mut(*backend, device, r)?, &mut state.sums, 2 * count)?;
+        p.copy_from(r)?;
+        self.product()
     }
 
     fn step(&mut self, _: usize) -> Result<()> {
-        let on = &mut *self.on;
-        on.backend.cg_update(self.run, on.a.rows, &on.q, self.x, &mut on.r, &mut on.p, &mut on.state)?;
-        on.backend.cg_product(self.run, on.a, &on.p, &mut on.q, &mut on.state)
+        let device = self.device;
+        let On { backend, r, p, q, state, .. } = &mut *self.on;
+        let n = self.x.len();
+        let (q, x) = (of(*backend, device, q)?, of_mut(*backend, device, self.x)?);
+        let (r, p) = (of_mut(*backend, device, r)?, of_mut(*backend, device, p)?);
+        backend.cg_update(self.run, n, q, x, r, p, state)?;
+        self.product()
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
@@ -227,15 +251,19 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
     }
 
     fn keep(&mut self, _: usize) -> Result<()> {
-        self.on.backend.copy(self.x, &mut self.on.best)
+        self.on.best.copy_from(self.x)
     }
 
     fn restore(&mut self, _: usize) -> Result<()> {
-        self.on.backend.copy(&self.on.best, self.x)
+        self.x.copy_from(&self.on.best)
     }
 
     fn residual_decides(&self) -> bool {
         true
+    }
+
+    fn most_queued(&self) -> usize {
+        self.on.a.most_queued()
     }
 
     fn build_seconds(&self) -> f64 {

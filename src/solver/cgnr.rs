@@ -40,28 +40,29 @@
 //!                   s's, s's_old, s'd, |r|²
 //! ```
 //!
+//! An operator that is no stored matrix multiplies by launches of its own, between two halves of each of these.
 //! The paper fused 14 launches into 6. Source: stock-koch-2009, table 1; C. R. Vogel and M. E. Oman, "Iterative
 //! methods for total variation denoising", SIAM J. Sci. Comput. 17(1), 1996 (lagged diffusivity).
 
 use std::ops::ControlFlow;
 
 use super::driver::{self, Method, Observer, Outcome, Status};
+use super::products::Products;
 use super::report::{Report, Times};
 use super::stopping::{HISTORY, Stopping};
-use crate::backend::{
-    AnyStored, CgnrShape, CgnrState, MOST_COLUMNS, Memory, Run, Stored, Vocabulary, on_backend, stray,
-};
+use crate::backend::{CgnrShape, CgnrState, CgnrVectors, MOST_COLUMNS, Part, Run, Vocabulary, on_backend};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
 use crate::ocl::Sum;
+use crate::operator::{LinearOperator, estimate_norm, no_adjoint};
 use crate::real::Real;
 use crate::reduction::Chunks;
 use crate::state::cgnr::{
     BOX, CONTROL, EPSILON2, GRADIENT_LIMIT, GRADIENT_RATIO, HISTORY_MASK, ITERATION, LOWER, MAX_ITERATIONS,
     RESIDUAL_LIMIT, Runs, SMOOTH, STATUS, STOP, TIKHONOV, UPPER, VARIATION,
 };
-use crate::vector::Vector;
+use crate::vector::{Vector, of, of_mut};
 
 /// The correction term `F` of one right-hand side: all parts can be combined, and 0 switches a part off.
 ///
@@ -152,7 +153,10 @@ impl Correction {
 /// of `m` rows: 1 written, 3 read as `q` and `r` are updated and gathered; of `n` unknowns: 3 written, 6 read. Held
 /// for each column: 4 vectors of `m` with `b`, 10 of `n` with the answer.
 pub struct Cgnr<'a, T: Real> {
-    matrix: &'a Matrix<T>,
+    operator: &'a dyn LinearOperator<T>,
+    /// `|A|`, or an upper bound of it.
+    norm: f64,
+    launches: usize,
     stopping: Stopping,
     corrections: Vec<Correction>,
     workspace: Box<dyn Workspace<T> + 'a>,
@@ -161,7 +165,8 @@ pub struct Cgnr<'a, T: Real> {
 impl<T: Real> std::fmt::Debug for Cgnr<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cgnr")
-            .field("matrix", self.matrix)
+            .field("rows", &self.operator.rows())
+            .field("cols", &self.operator.cols())
             .field("stopping", &self.stopping)
             .field("corrections", &self.corrections)
             .finish_non_exhaustive()
@@ -169,13 +174,17 @@ impl<T: Real> std::fmt::Debug for Cgnr<'_, T> {
 }
 
 impl<'a, T: Real> Cgnr<'a, T> {
-    /// Allocates the vectors of a solve with `matrix`, for as many right-hand sides at once as there are corrections
-    /// (1 to 4).
+    /// Allocates the vectors of a solve with `operator`, for as many right-hand sides at once as there are corrections:
+    /// 1 to 4 for a [`Matrix`], 1 for any other [`LinearOperator`].
     ///
     /// # Errors
-    /// [`Error::Option`] when the matrix has no transposed copy, for a weight or a rule out of range, for a `width`
+    /// [`Error::Option`] when the operator has no adjoint, the matrix no transposed copy, for a weight or a rule out of range, for a `width`
     /// that does not divide the unknowns; [`Error::Memory`] when the vectors do not fit beside the matrix.
-    pub fn new(matrix: &'a Matrix<T>, corrections: &[Correction], stopping: Stopping) -> Result<Self> {
+    pub fn new(
+        operator: &'a dyn LinearOperator<T>,
+        corrections: &[Correction],
+        stopping: Stopping,
+    ) -> Result<Self> {
         stopping.validate()?;
         let columns = corrections.len();
         if !(1..=MOST_COLUMNS).contains(&columns) {
@@ -185,7 +194,7 @@ impl<'a, T: Real> Cgnr<'a, T> {
             });
         }
         for correction in corrections {
-            correction.validate(matrix.cols())?;
+            correction.validate(operator.cols())?;
         }
         let width = corrections.iter().map(|c| c.width).max().unwrap_or(0);
         if let Some(other) = corrections.iter().find(|c| c.edges() > 0 && c.width != width) {
@@ -195,18 +204,22 @@ impl<'a, T: Real> Cgnr<'a, T> {
             });
         }
         let edges = corrections.iter().map(Correction::edges).max().unwrap_or(0);
-        let shape = CgnrShape { columns, width, edges };
-        let device = matrix.device();
+        let shape = CgnrShape { columns, width, edges, part: Part::All };
+        let matrix = fused(operator, columns)?;
+        let device = operator.device();
         let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
-        let (m, n) = (bytes(matrix.rows()), bytes(matrix.cols()));
+        let (m, n) = (bytes(operator.rows()), bytes(operator.cols()));
         let plan = [("b", m), ("residuals", m), ("residuals", m), ("q", m), ("images", n), ("images", n)];
         let rest = ["gradients", "gradients", "directions", "directions", "diffusivities", "best image", "x"];
         let plan: Vec<(&str, u64)> = plan.into_iter().chain(rest.map(|name| (name, n))).collect();
-        device.check_memory(matrix.bytes(), &plan)?;
-        let workspace = on_backend!(device, backend => {
-            boxed(backend, device, matrix.forward(), matrix.transposed()?, shape)?
-        });
-        Ok(Self { matrix, stopping, corrections: corrections.to_vec(), workspace })
+        device.check_memory(operator.bytes(), &plan)?;
+        let norm = match operator.norm_bound() {
+            Some(norm) => norm,
+            None => estimate_norm(operator, 10)?,
+        };
+        let launches = if matrix.is_some() { 2 } else { 4 + 2 * operator.launches() };
+        let workspace = on_backend!(device, backend => boxed(backend, operator, matrix, shape)?);
+        Ok(Self { operator, norm, launches, stopping, corrections: corrections.to_vec(), workspace })
     }
 
     /// Solves from the start guess in `x`, and leaves the answer there. With several right-hand sides, `b` and `x`
@@ -230,9 +243,9 @@ impl<'a, T: Real> Cgnr<'a, T> {
         observer: &mut Observer<'_>,
     ) -> Result<Vec<Report>> {
         let columns = self.corrections.len();
-        same_length("right-hand side", self.matrix.rows() * columns, b.len())?;
-        same_length("start guess", self.matrix.cols() * columns, x.len())?;
-        let device = self.matrix.device();
+        same_length("right-hand side", self.operator.rows() * columns, b.len())?;
+        same_length("start guess", self.operator.cols() * columns, x.len())?;
+        let device = self.operator.device();
         let norms = column_norms(b, columns)?;
         if !norms.iter().all(|n| n.is_finite()) {
             return Err(Error::NotFinite { what: "the right-hand side".into(), index: 0 });
@@ -246,22 +259,35 @@ impl<'a, T: Real> Cgnr<'a, T> {
             .map(|(norm, correction)| Limits {
                 residual: (self.stopping.rtol * norm).max(self.stopping.atol).powi(2),
                 gradient: 0.0,
-                ratio: (self.stopping.gradient_rtol * self.matrix.frobenius_norm()).powi(2),
+                ratio: (self.stopping.gradient_rtol * self.norm).powi(2),
                 reduction: self.stopping.gradient_reduction,
                 correction: correction.clone(),
             })
             .collect();
-        let (outcomes, times) =
-            self.workspace.solve(device, &self.stopping, limits, b.memory(), x.memory_mut(), observer)?;
+        let (outcomes, times) = self.workspace.solve(device, &self.stopping, limits, b, x, observer)?;
         Ok(outcomes
             .into_iter()
             .zip(norms)
             .map(|(outcome, rhs_norm)| Report {
                 gradient: Some(outcome.gradient),
                 gradient_history: outcome.history.iter().map(|h| h[1].sqrt()).collect(),
-                ..Report::new("cgnr", self.matrix, &outcome, rhs_norm, times)
+                ..Report::new("cgnr", self.operator, self.launches, &outcome, rhs_norm, times)
             })
             .collect())
+    }
+}
+
+/// The matrix whose products are to be fused with the rest of an iteration, if it is one. Rays are traced apart: their
+/// products take so long that a launch more does not matter, and go faster with the direction formed beforehand.
+fn fused<T: Real>(operator: &dyn LinearOperator<T>, columns: usize) -> Result<Option<&Matrix<T>>> {
+    match operator.as_matrix() {
+        Some(matrix) if columns > 1 || !matrix.traces_rays() => matrix.transposed().map(|_| Some(matrix)),
+        _ if columns > 1 => {
+            let reason = format!("{columns} right-hand sides at once need a matrix; other operators take one");
+            Err(Error::Option { name: "corrections", reason })
+        }
+        _ if !operator.has_adjoint() => Err(no_adjoint()),
+        _ => Ok(None),
     }
 }
 
@@ -291,47 +317,83 @@ trait Workspace<T: Real> {
         device: &Device,
         stopping: &Stopping,
         limits: Vec<Limits>,
-        b: &Memory<T>,
-        x: &mut Memory<T>,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<(Vec<Outcome>, Times)>;
 }
 
+/// The vectors of a solve. Pairs change places every iteration.
+struct Vectors<B: Vocabulary, T: Real> {
+    x: [Vector<T>; 2],
+    r: [Vector<T>; 2],
+    s: [Vector<T>; 2],
+    d: [Vector<T>; 2],
+    q: Vector<T>,
+    phi: B::Buffer<T>,
+}
+
+impl<B: Vocabulary, T: Real> Vectors<B, T> {
+    /// All of them as the words of the vocabulary take them.
+    fn view(&mut self, backend: &B, device: &Device) -> Result<CgnrVectors<'_, B, T>> {
+        let [x0, x1] = &mut self.x;
+        let [r0, r1] = &mut self.r;
+        let [s0, s1] = &mut self.s;
+        let [d0, d1] = &mut self.d;
+        Ok(CgnrVectors {
+            x: [of_mut(backend, device, x0)?, of_mut(backend, device, x1)?],
+            r: [of_mut(backend, device, r0)?, of_mut(backend, device, r1)?],
+            s: [of_mut(backend, device, s0)?, of_mut(backend, device, s1)?],
+            d: [of_mut(backend, device, d0)?, of_mut(backend, device, d1)?],
+            q: of_mut(backend, device, &mut self.q)?,
+            phi: &mut self.phi,
+        })
+    }
+}
+
 struct On<'a, B: Vocabulary, T: Real> {
     backend: &'a B,
-    a: &'a Stored<B, T>,
-    at: &'a Stored<B, T>,
+    a: Products<'a, B, T>,
+    at: Products<'a, B, T>,
     shape: CgnrShape,
-    best: B::Buffer<T>,
-    state: CgnrState<B, T>,
+    best: Vector<T>,
+    vectors: Vectors<B, T>,
+    state: CgnrState<B>,
 }
 
 fn boxed<'a, B: Vocabulary, T: Real>(
     backend: &'a B,
-    device: &'a Device,
-    a: &'a AnyStored<T>,
-    at: &'a AnyStored<T>,
+    operator: &'a dyn LinearOperator<T>,
+    matrix: Option<&'a Matrix<T>>,
     shape: CgnrShape,
 ) -> Result<Box<dyn Workspace<T> + 'a>> {
-    let a = backend.stored(a).ok_or_else(|| stray("the matrix", device))?;
-    let at = backend.stored(at).ok_or_else(|| stray("the transposed matrix", device))?;
-    let columns = shape.columns;
-    let of_rows = || backend.filled(a.rows * columns, T::default());
-    let of_cols = || backend.filled(a.cols * columns, T::default());
-    let runs = Runs { columns, rows: Chunks::of(a.rows).count, cols: Chunks::of(a.cols).count };
+    let device = operator.device();
+    let (a, at) = match matrix {
+        Some(matrix) => (
+            Products::fused(backend, device, matrix.forward())?,
+            Products::fused(backend, device, matrix.transposed()?)?,
+        ),
+        None => (Products::made_by(backend, operator)?, Products::made_by_transposed(backend, operator)?),
+    };
+    let (columns, rows, cols) = (shape.columns, operator.rows(), operator.cols());
+    let of_rows = || Vector::zeros(device, rows * columns);
+    let of_cols = || Vector::zeros(device, cols * columns);
+    let runs = Runs { columns, rows: Chunks::of(rows).count, cols: Chunks::of(cols).count };
     Ok(Box::new(On {
         backend,
         a,
         at,
         shape,
         best: of_cols()?,
-        state: CgnrState {
+        vectors: Vectors {
             x: [of_cols()?, of_cols()?],
             r: [of_rows()?, of_rows()?],
             s: [of_cols()?, of_cols()?],
             d: [of_cols()?, of_cols()?],
             q: of_rows()?,
-            phi: backend.filled(if shape.edges == 2 { a.cols * columns } else { 1 }, T::default())?,
+            phi: backend.filled(if shape.edges == 2 { cols * columns } else { 1 }, T::default())?,
+        },
+        state: CgnrState {
             sums: backend.filled(runs.len(), Sum::default())?,
             control: backend.filled(CONTROL * columns, Sum::default())?,
             status: backend.filled(STATUS * columns, 0)?,
@@ -340,24 +402,55 @@ fn boxed<'a, B: Vocabulary, T: Real>(
     }))
 }
 
+impl<B: Vocabulary, T: Real> On<'_, B, T> {
+    /// `alpha`; `r -= alpha q`, `x += alpha d`, `s = A'r - F(x, x)`.
+    fn backward(&mut self, run: Run<'_>, device: &Device, turn: usize) -> Result<()> {
+        let Self { backend, at, shape, vectors, state, .. } = self;
+        let [before, after] = at.parts(Part::Rows, Part::Pixels);
+        if let Some(part) = before {
+            let shape = CgnrShape { part, ..*shape };
+            backend.cgnr_backward(run, shape, at.stored(), turn, vectors.view(backend, device)?, state)?;
+            at.apply_adjoint(&vectors.r[1 - turn], &mut vectors.s[1 - turn])?;
+        }
+        if let Some(part) = after {
+            let shape = CgnrShape { part, ..*shape };
+            backend.cgnr_backward(run, shape, at.stored(), turn, vectors.view(backend, device)?, state)?;
+        }
+        Ok(())
+    }
+
+    /// `beta`; `d = s + beta d`, `q = A d`; the stopping test.
+    fn forward(&mut self, run: Run<'_>, device: &Device, turn: usize) -> Result<()> {
+        let Self { backend, a, shape, vectors, state, .. } = self;
+        let [before, after] = a.parts(Part::Pixels, Part::Rows);
+        if let Some(part) = before {
+            let shape = CgnrShape { part, ..*shape };
+            backend.cgnr_forward(run, shape, a.stored(), turn, vectors.view(backend, device)?, state)?;
+            a.apply(&vectors.d[1 - turn], &mut vectors.q)?;
+        }
+        if let Some(part) = after {
+            let shape = CgnrShape { part, ..*shape };
+            backend.cgnr_forward(run, shape, a.stored(), turn, vectors.view(backend, device)?, state)?;
+        }
+        Ok(())
+    }
+}
+
 impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
     fn solve(
         &mut self,
         device: &Device,
         stopping: &Stopping,
         limits: Vec<Limits>,
-        b: &Memory<T>,
-        x: &mut Memory<T>,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<(Vec<Outcome>, Times)> {
-        let backend = self.backend;
-        let b = backend.buffer(b).ok_or_else(|| stray("the right-hand side", device))?;
-        let x = backend.buffer_mut(x).ok_or_else(|| stray("the start guess", device))?;
-        backend.copy(x, &mut self.state.x[0])?;
+        self.vectors.x[0].copy_from(x)?;
         let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, limits, turn: 0 };
         let result = driver::run(&mut solve, stopping, observer)?;
         let turn = solve.turn;
-        backend.copy(&self.state.x[turn], x)?;
+        x.copy_from(&self.vectors.x[turn])?;
         Ok(result)
     }
 }
@@ -367,7 +460,7 @@ struct Solve<'s, 'a, B: Vocabulary, T: Real> {
     on: &'s mut On<'a, B, T>,
     run: Run<'s>,
     device: &'s Device,
-    b: &'s B::Buffer<T>,
+    b: &'s Vector<T>,
     limits: Vec<Limits>,
     /// Which of the two images is the present one.
     turn: usize,
@@ -409,21 +502,23 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
     fn begin(&mut self, budget: &[usize]) -> Result<()> {
         self.write_control()?;
         self.write_status(budget, -1)?;
-        let on = &mut *self.on;
-        let state = &mut on.state;
-        let [even, odd] = &mut state.x;
+        let (run, device) = (self.run, self.device);
+        let On { backend, a, shape, vectors, state, .. } = &mut *self.on;
+        let [even, odd] = &mut vectors.x;
         if self.turn == 0 {
-            on.backend.copy(even, odd)?;
+            odd.copy_from(even)?;
         }
         // The start is a backward pass with alpha = 0: what it multiplies by 0 must be finite.
-        let (m, n) = (on.a.rows * on.shape.columns, on.a.cols * on.shape.columns);
-        on.backend.fill(self.run, n, T::default(), &mut state.d[0])?;
-        on.backend.fill(self.run, m, T::default(), &mut state.q)?;
-        on.backend.fill(self.run, n, T::default(), &mut state.s[1])?;
-        on.backend.residual(self.run, on.a, on.shape.columns, odd, self.b, &mut state.r[1], &mut state.sums, 0)?;
-        on.backend.cgnr_backward(self.run, on.shape, on.at, 1, state)?;
+        vectors.d[0].fill(T::default())?;
+        vectors.q.fill(T::default())?;
+        vectors.s[1].fill(T::default())?;
+        a.apply(odd, &mut vectors.r[1])?;
+        let (x, b) = (of(*backend, device, odd)?, of(*backend, device, self.b)?);
+        let r = of_mut(*backend, device, &mut vectors.r[1])?;
+        backend.residual(run, a.stored(), shape.columns, x, b, r, &mut state.sums, 0)?;
+        self.on.backward(run, device, 1)?;
         self.turn = 0;
-        on.backend.cgnr_forward(self.run, on.shape, on.a, 0, state)
+        self.on.forward(run, device, 0)
     }
 }
 
@@ -447,9 +542,8 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
     }
 
     fn step(&mut self, index: usize) -> Result<()> {
-        let on = &mut *self.on;
-        on.backend.cgnr_backward(self.run, on.shape, on.at, index % 2, &mut on.state)?;
-        on.backend.cgnr_forward(self.run, on.shape, on.a, (index + 1) % 2, &mut on.state)
+        self.on.backward(self.run, self.device, index % 2)?;
+        self.on.forward(self.run, self.device, (index + 1) % 2)
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
@@ -480,13 +574,13 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
     }
 
     fn keep(&mut self, c: usize) -> Result<()> {
-        let on = &mut *self.on;
-        exchange(on.backend, self.limits.len(), c, &on.state.x[self.turn], &mut on.best)
+        let On { best, vectors, .. } = &mut *self.on;
+        exchange(self.limits.len(), c, &vectors.x[self.turn], best)
     }
 
     fn restore(&mut self, c: usize) -> Result<()> {
-        let on = &mut *self.on;
-        exchange(on.backend, self.limits.len(), c, &on.best, &mut on.state.x[self.turn])
+        let On { best, vectors, .. } = &mut *self.on;
+        exchange(self.limits.len(), c, best, &mut vectors.x[self.turn])
     }
 
     fn residual_decides(&self) -> bool {
@@ -494,29 +588,24 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
         self.limits.iter().all(|l| l.correction == Correction::none())
     }
 
+    fn most_queued(&self) -> usize {
+        self.on.a.most_queued()
+    }
+
     fn build_seconds(&self) -> f64 {
         self.device.build_seconds()
     }
 }
 
-/// Copies column `c` of one interleaved buffer into another.
-fn exchange<B: Vocabulary, T: Real>(
-    backend: &B,
-    columns: usize,
-    c: usize,
-    source: &B::Buffer<T>,
-    target: &mut B::Buffer<T>,
-) -> Result<()> {
+/// Copies column `c` of one interleaved vector into another.
+fn exchange<T: Real>(columns: usize, c: usize, source: &Vector<T>, target: &mut Vector<T>) -> Result<()> {
     if columns == 1 {
-        return backend.copy(source, target);
+        return target.copy_from(source);
     }
     // Once per start at most: the host may do it.
-    let len = B::length(source);
-    let (mut from, mut to) = (vec![T::default(); len], vec![T::default(); len]);
-    backend.read(source, 0, &mut from)?;
-    backend.read(target, 0, &mut to)?;
-    for i in (c..len).step_by(columns) {
+    let (from, mut to) = (source.to_vec()?, target.to_vec()?);
+    for i in (c..from.len()).step_by(columns) {
         to[i] = from[i];
     }
-    backend.write(target, &to)
+    target.write(&to)
 }

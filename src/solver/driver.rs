@@ -45,6 +45,9 @@ pub(super) trait Method {
     fn restore(&mut self, c: usize) -> Result<()>;
     /// Whether an answer with a larger residual than an earlier one is a worse one.
     fn residual_decides(&self) -> bool;
+    /// Most iterations to queue before a look. What is queued beyond the end is wasted, which matters where others make
+    /// the products: they do not know of it.
+    fn most_queued(&self) -> usize;
     /// Seconds spent so far building programs.
     fn build_seconds(&self) -> f64;
 }
@@ -204,14 +207,14 @@ fn iterate(
     observer: &mut Observer<'_>,
 ) -> Result<()> {
     let mut queued = 0;
-    let mut batch = stopping.check_every.min(8);
+    let mut batch = stopping.check_every.min(8).min(method.most_queued());
     loop {
         for index in queued..queued + batch {
             method.step(index)?;
         }
         queued += batch;
         // Short solves are looked at soon, long ones rarely: a look costs a round trip to the device.
-        batch = (2 * batch).min(stopping.check_every).min(HISTORY / 2);
+        batch = (2 * batch).min(stopping.check_every).min(HISTORY / 2).min(method.most_queued());
         let statuses = method.status()?;
         record(method, columns, &statuses, false)?;
         let last = |c: &Column| c.history.last().copied().unwrap_or([f64::NAN; 2]);

@@ -3,6 +3,7 @@
 mod cg;
 mod cgnr;
 mod driver;
+mod products;
 mod report;
 mod stopping;
 

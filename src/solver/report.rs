@@ -5,6 +5,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 use super::driver::Outcome;
 use crate::accumulator::Accumulation;
 use crate::matrix::Matrix;
+use crate::operator::LinearOperator;
 use crate::real::{Precision, Real};
 use crate::sparse::Format;
 
@@ -97,7 +98,7 @@ pub struct Report {
     pub precision: Precision,
     /// How sums were kept.
     pub accumulation: Accumulation,
-    /// The matrix format.
+    /// The matrix format; [`Format::OnTheFly`] for other operators.
     pub format: Format,
     /// Work-group size, and where it comes from (`default`, `user`).
     pub tuning: String,
@@ -107,12 +108,13 @@ impl Report {
     /// What the driver found of one right-hand side, without the gradient of least squares.
     pub(super) fn new<T: Real>(
         method: &'static str,
-        matrix: &Matrix<T>,
+        operator: &dyn LinearOperator<T>,
+        launches: usize,
         outcome: &Outcome,
         rhs_norm: f64,
         times: Times,
     ) -> Self {
-        let device = matrix.device();
+        let device = operator.device();
         Self {
             method,
             stop: outcome.stop,
@@ -124,13 +126,13 @@ impl Report {
             history: outcome.history.iter().map(|h| h[0].sqrt()).collect(),
             gradient_history: Vec::new(),
             restarts: outcome.restarts,
-            launches_per_iteration: if device.backend_name() == "opencl" { 2 } else { 0 },
+            launches_per_iteration: if device.backend_name() == "opencl" { launches } else { 0 },
             times,
             device: device.info().name.clone(),
             backend: device.backend_name(),
             precision: T::PRECISION,
             accumulation: device.accumulation(T::PRECISION),
-            format: matrix.format(),
+            format: operator.as_matrix().map_or(Format::OnTheFly, Matrix::format),
             tuning: device.tuning().to_string(),
         }
     }

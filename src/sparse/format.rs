@@ -42,8 +42,8 @@ pub enum Format {
     },
     /// Every place of the matrix, column by column (krueger-westermann-2003, 3.2).
     Dense,
-    /// Nothing is stored: rows are the rays of a scanner, traced in the kernel (stock-koch-2009, variant OnTheFly). Made
-    /// by [`Scanner::projector`](crate::imaging::Scanner::projector) alone.
+    /// Nothing is stored: rows are made in the kernel (stock-koch-2009, variant OnTheFly). Made by
+    /// [`Scanner::projector`](crate::imaging::Scanner::projector) and [`Stencil`](crate::operator::Stencil) alone.
     OnTheFly,
 }
 

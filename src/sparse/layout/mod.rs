@@ -33,6 +33,9 @@ pub(crate) enum Kind {
     Adaptive = 10,
     Project = 11,
     Backproject = 12,
+    Stencil = 13,
+    /// Products are made by others: the result already holds them.
+    Outside = 14,
 }
 
 /// How the arrays are to be read: the compile-time constants of the kernels.
@@ -42,8 +45,8 @@ pub(crate) struct Arrangement {
     /// Lanes that share a row: lane `l` adds entries `l, l + lanes, ...`; lanes fold by halving. A power of two up to
     /// 64. What of the format reaches the bits.
     pub(crate) lanes: usize,
-    /// Rows and columns of a block of [`Kind::Blocks`]; the number of diagonals of [`Kind::Diagonals`] where loops
-    /// over them are better unrolled, else 1.
+    /// Rows and columns of a block of [`Kind::Blocks`]; the number of diagonals of [`Kind::Diagonals`], or of points of
+    /// [`Kind::Stencil`], where loops over them are better unrolled, else 1.
     pub(crate) block: usize,
     /// Whether row offsets take 64 bits.
     pub(crate) wide: bool,
@@ -125,7 +128,7 @@ impl<T: Real> Layout<T> {
         let mut layout = match format {
             Format::Csr => compressed::csr(a, Format::Csr, lanes_for(profile.mean()), wide),
             Format::OnTheFly => {
-                let reason = "a stored matrix cannot be traced: make it by Scanner::projector".into();
+                let reason = "a matrix with entries is stored: see Scanner::projector and operator::Stencil".into();
                 return Err(Error::Option { name: "format", reason });
             }
             Format::Auto | Format::CsrScalar => compressed::csr(a, Format::CsrScalar, 1, wide),

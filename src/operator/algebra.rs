@@ -1,0 +1,307 @@
+//! Operators made of operators. Those that need a vector in between allocate it once, when they are made.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{LinearOperator, check_shape};
+use crate::device::Device;
+use crate::error::{Result, same_length};
+use crate::real::Real;
+use crate::vector::Vector;
+
+/// A vector in between, for one product at a time.
+#[derive(Debug)]
+struct Scratch<T: Real>(Mutex<Vector<T>>);
+
+impl<T: Real> Scratch<T> {
+    fn new(device: &Device, len: usize) -> Result<Self> {
+        Ok(Self(Mutex::new(Vector::zeros(device, len)?)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vector<T>> {
+        // Each product overwrites what another, perhaps one that panicked, left.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.lock().len() * T::PRECISION.bytes()) as u64
+    }
+}
+
+/// `A'`, see [`LinearOperator::transposed`].
+#[derive(Clone, Copy, Debug)]
+pub struct Transpose<A>(A);
+
+impl<A> Transpose<A> {
+    pub(super) fn new(operator: A) -> Self {
+        Self(operator)
+    }
+}
+
+impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Transpose<A> {
+    fn device(&self) -> &Device {
+        self.0.device()
+    }
+    fn rows(&self) -> usize {
+        self.0.cols()
+    }
+    fn cols(&self) -> usize {
+        self.0.rows()
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.apply_adjoint(x, y)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.apply(x, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        self.0.norm_bound()
+    }
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+    fn launches(&self) -> usize {
+        self.0.launches()
+    }
+}
+
+/// `alpha A`, see [`LinearOperator::scaled`].
+#[derive(Clone, Copy, Debug)]
+pub struct Scale<A, T> {
+    operator: A,
+    alpha: T,
+}
+
+impl<A, T> Scale<A, T> {
+    pub(super) fn new(operator: A, alpha: T) -> Self {
+        Self { operator, alpha }
+    }
+}
+
+impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Scale<A, T> {
+    fn device(&self) -> &Device {
+        self.operator.device()
+    }
+    fn rows(&self) -> usize {
+        self.operator.rows()
+    }
+    fn cols(&self) -> usize {
+        self.operator.cols()
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.operator.apply(x, y)?;
+        y.scale(self.alpha)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.operator.apply_adjoint(x, y)?;
+        y.scale(self.alpha)
+    }
+    fn has_adjoint(&self) -> bool {
+        self.operator.has_adjoint()
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        self.operator.norm_bound().map(|norm| norm * self.alpha.to_f64().abs())
+    }
+    fn bytes(&self) -> u64 {
+        self.operator.bytes()
+    }
+    fn launches(&self) -> usize {
+        self.operator.launches() + 1
+    }
+}
+
+/// `A + B`, see [`LinearOperator::plus`]. Holds a vector of `rows` and, where there are adjoints, one of `cols`.
+#[derive(Debug)]
+pub struct Sum<A, B, T: Real> {
+    left: A,
+    right: B,
+    scratch: [Scratch<T>; 2],
+}
+
+impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> Sum<A, B, T> {
+    pub(super) fn new(left: A, right: B) -> Result<Self> {
+        same_length("rows of operators to add", left.rows(), right.rows())?;
+        same_length("columns of operators to add", left.cols(), right.cols())?;
+        let both = left.has_adjoint() && right.has_adjoint();
+        let device = left.device();
+        let scratch =
+            [Scratch::new(device, left.rows())?, Scratch::new(device, if both { left.cols() } else { 0 })?];
+        Ok(Self { left, right, scratch })
+    }
+}
+
+impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for Sum<A, B, T> {
+    fn device(&self) -> &Device {
+        self.left.device()
+    }
+    fn rows(&self) -> usize {
+        self.left.rows()
+    }
+    fn cols(&self) -> usize {
+        self.left.cols()
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        let mut other = self.scratch[0].lock();
+        self.right.apply(x, &mut other)?;
+        self.left.apply(x, y)?;
+        y.axpby(T::from_f64(1.0), &other, T::from_f64(1.0))
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        if !self.has_adjoint() {
+            return Err(super::no_adjoint());
+        }
+        let mut other = self.scratch[1].lock();
+        self.right.apply_adjoint(x, &mut other)?;
+        self.left.apply_adjoint(x, y)?;
+        y.axpby(T::from_f64(1.0), &other, T::from_f64(1.0))
+    }
+    fn has_adjoint(&self) -> bool {
+        self.left.has_adjoint() && self.right.has_adjoint()
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        Some(self.left.norm_bound()? + self.right.norm_bound()?)
+    }
+    fn bytes(&self) -> u64 {
+        self.left.bytes() + self.right.bytes() + self.scratch.iter().map(Scratch::bytes).sum::<u64>()
+    }
+    fn launches(&self) -> usize {
+        self.left.launches() + self.right.launches() + 1
+    }
+}
+
+/// `A B`, see [`LinearOperator::times`]. Holds the vector between the two.
+#[derive(Debug)]
+pub struct Product<A, B, T: Real> {
+    left: A,
+    right: B,
+    scratch: Scratch<T>,
+}
+
+impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> Product<A, B, T> {
+    pub(super) fn new(left: A, right: B) -> Result<Self> {
+        same_length("rows of the right operator of a product", left.cols(), right.rows())?;
+        let scratch = Scratch::new(left.device(), left.cols())?;
+        Ok(Self { left, right, scratch })
+    }
+}
+
+impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for Product<A, B, T> {
+    fn device(&self) -> &Device {
+        self.left.device()
+    }
+    fn rows(&self) -> usize {
+        self.left.rows()
+    }
+    fn cols(&self) -> usize {
+        self.right.cols()
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        let mut between = self.scratch.lock();
+        self.right.apply(x, &mut between)?;
+        self.left.apply(&between, y)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        let mut between = self.scratch.lock();
+        self.left.apply_adjoint(x, &mut between)?;
+        self.right.apply_adjoint(&between, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        self.left.has_adjoint() && self.right.has_adjoint()
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        Some(self.left.norm_bound()? * self.right.norm_bound()?)
+    }
+    fn bytes(&self) -> u64 {
+        self.left.bytes() + self.right.bytes() + self.scratch.bytes()
+    }
+    fn launches(&self) -> usize {
+        self.left.launches() + self.right.launches()
+    }
+}
+
+/// The identity of `n` numbers: `A + damp I`, for one, is `a.plus(Identity::new(&device, n).scaled(damp))`.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    device: Device,
+    n: usize,
+}
+
+impl Identity {
+    /// The identity of `n` numbers on `device`.
+    pub fn new(device: &Device, n: usize) -> Self {
+        Self { device: device.clone(), n }
+    }
+}
+
+impl<T: Real> LinearOperator<T> for Identity {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+    fn rows(&self) -> usize {
+        self.n
+    }
+    fn cols(&self) -> usize {
+        self.n
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        check_shape((self.n, self.n), x, y)?;
+        y.copy_from(x)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.apply(x, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        Some(1.0)
+    }
+}
+
+/// `diag(d)`: multiplies element by element.
+#[derive(Debug)]
+pub struct Diagonal<T: Real> {
+    entries: Vector<T>,
+    largest: f64,
+}
+
+impl<T: Real> Diagonal<T> {
+    /// The diagonal matrix of `entries`. Waits for the device, to learn the largest of them.
+    ///
+    /// # Errors
+    /// Those of [`Vector`].
+    pub fn new(entries: Vector<T>) -> Result<Self> {
+        let largest = if entries.is_empty() { 0.0 } else { entries.max()?.abs().max(entries.min()?.abs()) };
+        Ok(Self { entries, largest })
+    }
+}
+
+impl<T: Real> LinearOperator<T> for Diagonal<T> {
+    fn device(&self) -> &Device {
+        self.entries.device()
+    }
+    fn rows(&self) -> usize {
+        self.entries.len()
+    }
+    fn cols(&self) -> usize {
+        self.entries.len()
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        check_shape((self.entries.len(), self.entries.len()), x, y)?;
+        y.product_of(&self.entries, x)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.apply(x, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        Some(self.largest)
+    }
+    fn bytes(&self) -> u64 {
+        (self.entries.len() * T::PRECISION.bytes()) as u64
+    }
+}

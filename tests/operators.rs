@@ -1,0 +1,272 @@
+//! Operators: stencils that are never stored, operators made of others, and solves with what is no matrix.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::{bits, each_case, noise, reference};
+use residuum::imaging::{Beam, Grid, Scanner};
+use residuum::operator::{Diagonal, Identity, LinearOperator, Stencil, adjoint_error, estimate_norm};
+use residuum::sparse::gallery;
+use residuum::{Cg, Cgnr, Correction, Csr, Device, Format, Matrix, Real, Result, Stopping, Vector};
+
+/// A matrix that does not say it is one: what a user's own operator looks like to a solver.
+struct Hidden<'a, T: Real>(&'a Matrix<T>);
+
+impl<T: Real> LinearOperator<T> for Hidden<'_, T> {
+    fn device(&self) -> &Device {
+        self.0.device()
+    }
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+    fn cols(&self) -> usize {
+        self.0.cols()
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.multiply(x, y)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.multiply_transposed(x, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+}
+
+/// A `f64` that `T` holds exactly.
+fn exact<T: Real>(value: f64) -> T {
+    T::from_f64(value)
+}
+
+fn stencils() -> Vec<Stencil> {
+    let upwind = [([0, 0, 0], 3.0), ([-1, 0, 0], -2.0), ([1, 0, 0], -0.5), ([0, 2, 0], 0.25), ([-3, 1, 0], 0.125)];
+    let box_of_27: Vec<([i32; 3], f64)> = (0..27)
+        .map(|k| ([k % 3 - 1, k / 3 % 3 - 1, k / 9 - 1], if k == 13 { 26.0 } else { -1.0 - f64::from(k) / 32.0 }))
+        .collect();
+    vec![
+        Stencil::laplacian_2d(37, 23),
+        Stencil::laplacian_3d(9, 11, 7),
+        Stencil::new([41, 29, 1], &upwind).unwrap(),
+        Stencil::new([7, 6, 8], &box_of_27).unwrap(),
+        Stencil::new([1000, 1, 1], &[([0, 0, 0], 2.0), ([1, 0, 0], 1.0)]).unwrap(),
+        Stencil::new([5, 5, 1], &[([0, 0, 0], 2.0)]).unwrap(),
+        Stencil::new([5, 5, 1], &[]).unwrap(),
+    ]
+}
+
+fn stencil_products<T: Real>(device: &Device) {
+    for stencil in stencils() {
+        let n = stencil.len();
+        let stored = Matrix::with_transpose(device, &stencil.to_csr::<T>().unwrap(), Format::CsrScalar).unwrap();
+        let made = stencil.operator::<T>(device).unwrap();
+        assert_eq!(made.nnz(), stored.nnz());
+        assert!((made.frobenius_norm() - stored.frobenius_norm()).abs() <= 1e-6 * stored.frobenius_norm());
+        let x = Vector::from_slice(device, &noise::<T>(n, 3)).unwrap();
+        let product = |a: &Matrix<T>, transposed: bool| {
+            let mut y = Vector::filled(device, n, T::from_f64(f64::NAN)).unwrap();
+            if transposed { a.multiply_transposed(&x, &mut y) } else { a.multiply(&x, &mut y) }.unwrap();
+            bits(&y.to_vec().unwrap())
+        };
+        for transposed in [false, true] {
+            assert_eq!(product(&made, transposed), product(&stored, transposed), "{stencil:?} {}", device.tuning());
+        }
+    }
+    let stencil = Stencil::laplacian_2d(50, 40);
+    let b = Vector::from_slice(device, &noise::<T>(2000, 4)).unwrap();
+    let solve = |a: &Matrix<T>| {
+        let mut x = Vector::zeros(device, 2000).unwrap();
+        let report = Cg::new(a, Stopping::after(30)).unwrap().solve(&b, &mut x).unwrap();
+        (bits(&x.to_vec().unwrap()), bits(&report.history))
+    };
+    let stored = Matrix::new(device, &stencil.to_csr::<T>().unwrap(), Format::CsrScalar).unwrap();
+    assert!(solve(&stencil.operator(device).unwrap()) == solve(&stored), "{}", device.tuning());
+}
+
+#[test]
+fn stencils_f32() {
+    each_case::<f32>(stencil_products::<f32>);
+}
+
+#[test]
+fn stencils_f64() {
+    each_case::<f64>(stencil_products::<f64>);
+}
+
+/// Solves with what is no matrix take other launches than with a matrix, and give the same bits.
+fn unfused<T: Real>(device: &Device) {
+    let a = Matrix::new(device, &gallery::poisson_2d::<T>(33, 0.0).unwrap(), Format::Csr).unwrap();
+    let b = Vector::from_slice(device, &noise::<T>(33 * 33, 1)).unwrap();
+    let solve = |a: &dyn LinearOperator<T>| {
+        let mut x = Vector::zeros(device, b.len()).unwrap();
+        let stopping = Stopping { check_every: 3, ..Stopping::after(25) };
+        let report = Cg::new(a, stopping).unwrap().solve(&b, &mut x).unwrap();
+        (bits(&x.to_vec().unwrap()), bits(&report.history[..25]))
+    };
+    assert!(solve(&a) == solve(&Hidden(&a)), "cg on {} {}", device.info().name, device.tuning());
+
+    let wide = gallery::random::<T>(700, 192, 4000, 5).unwrap();
+    let a = Matrix::with_transpose(device, &wide, Format::Csr).unwrap();
+    let b = Vector::from_slice(device, &noise::<T>(700, 2)).unwrap();
+    let correction = Correction {
+        smooth: 0.25,
+        variation: 0.125,
+        epsilon: 0.01,
+        lower: 0.0,
+        bound_weight: 1.0,
+        width: 16,
+        ..Correction::none()
+    };
+    for correction in [Correction::none(), correction] {
+        let solve = |a: &dyn LinearOperator<T>| {
+            let mut x = Vector::zeros(device, 192).unwrap();
+            let stopping = Stopping { check_every: 3, ..Stopping::after(20) };
+            let mut solver = Cgnr::new(a, std::slice::from_ref(&correction), stopping).unwrap();
+            let report = solver.solve(&b, &mut x).unwrap().remove(0);
+            (bits(&x.to_vec().unwrap()), bits(&report.history[..20]), bits(&report.gradient_history[..20]))
+        };
+        assert!(solve(&a) == solve(&Hidden(&a)), "cgnr on {} {}", device.info().name, device.tuning());
+    }
+}
+
+#[test]
+fn unfused_solves_f32() {
+    each_case::<f32>(unfused::<f32>);
+}
+
+#[test]
+fn unfused_solves_f64() {
+    each_case::<f64>(unfused::<f64>);
+}
+
+/// One image at a time is traced by launches of its own, two at once within the fused ones.
+#[test]
+fn a_projector_gives_the_same_image_alone_and_beside_another() {
+    each_case::<f32>(|device| {
+        let beam = Beam::Fan { source_origin: 90.0, source_detector: 140.0 };
+        let angles = (0..40).map(|k| 9.0 * f64::from(k)).collect();
+        let scanner = Scanner { beam, pixels: 45, pitch: 1.3, offset: 0.7, angles };
+        let a = scanner.projector::<f32>(device, Grid { side: 24, pixel: 40.0 / 24.0 }).unwrap();
+        let readings = [noise::<f32>(a.rows(), 1), noise::<f32>(a.rows(), 2)];
+        let solve = |readings: &[&[f32]]| {
+            let b = Vector::interleaved(device, readings).unwrap();
+            let mut x = Vector::zeros(device, a.cols() * readings.len()).unwrap();
+            let corrections = vec![Correction { tikhonov: 0.5, ..Correction::none() }; readings.len()];
+            let mut solver = Cgnr::new(&a, &corrections, Stopping::after(12)).unwrap();
+            let reports = solver.solve(&b, &mut x).unwrap();
+            (bits(&x.to_columns(readings.len()).unwrap()[0]), reports[0].launches_per_iteration)
+        };
+        let (alone, launches) = solve(&[&readings[0]]);
+        let (beside, fused) = solve(&[&readings[0], &readings[1]]);
+        assert!(alone == beside, "{} {}", device.info().name, device.tuning());
+        if device.backend_name() == "opencl" {
+            assert_eq!((launches, fused), (6, 2));
+        }
+    });
+}
+
+/// `A x` in exact enough arithmetic.
+fn multiply(a: &Csr<f64>, x: &[f64]) -> Vec<f64> {
+    (0..a.rows()).map(|i| a.row(i).0.iter().zip(a.row(i).1).map(|(j, v)| v * x[*j as usize]).sum()).collect()
+}
+
+#[test]
+fn operators_of_operators_multiply_as_written() {
+    each_case::<f64>(|device| {
+        let (a, b) =
+            (gallery::random::<f64>(60, 40, 300, 1).unwrap(), gallery::random::<f64>(60, 40, 500, 2).unwrap());
+        let c = gallery::random::<f64>(40, 50, 200, 3).unwrap();
+        let matrix = |m: &Csr<f64>| Matrix::with_transpose(device, m, Format::Auto).unwrap();
+        let weights: Vec<f64> = noise(60, 9);
+        let diagonal = Diagonal::new(Vector::from_slice(device, &weights).unwrap()).unwrap();
+        // D (A + 2 B) C, 60 x 50.
+        let inner = matrix(&a).plus(matrix(&b).scaled(2.0)).unwrap().times(matrix(&c)).unwrap();
+        let operator = diagonal.times(inner).unwrap();
+        assert_eq!((operator.rows(), operator.cols()), (60, 50));
+        let x: Vec<f64> = noise(50, 4);
+        let mut y = Vector::filled(device, 60, f64::NAN).unwrap();
+        operator.apply(&Vector::from_slice(device, &x).unwrap(), &mut y).unwrap();
+        let between = multiply(&c, &x);
+        let (ax, bx) = (multiply(&a, &between), multiply(&b, &between));
+        for (i, found) in y.to_vec().unwrap().into_iter().enumerate() {
+            let wanted = weights[i] * (ax[i] + 2.0 * bx[i]);
+            assert!((found - wanted).abs() <= 1e-12 * (1.0 + wanted.abs()), "{i}: {found} {wanted}");
+        }
+        assert!(adjoint_error(&operator, 5).unwrap() < 1e-14);
+        let norm = estimate_norm(&operator, 30).unwrap();
+        assert!(norm > 0.0 && norm <= operator.norm_bound().unwrap(), "{norm}");
+        // (the transposed of the transposed, and transposes of sums)
+        let transposed = operator.transposed();
+        assert_eq!((transposed.rows(), transposed.cols()), (50, 60));
+        assert!(adjoint_error(&transposed, 6).unwrap() < 1e-14);
+    });
+}
+
+#[test]
+fn damped_normal_equations_are_solved_through_operators() {
+    each_case::<f64>(|device| {
+        // (A'A + I) x = A'b by CG, and the same minimiser by CGNR with Tikhonov weight 1.
+        let a =
+            Matrix::with_transpose(device, &gallery::random::<f64>(120, 30, 400, 8).unwrap(), Format::Csr).unwrap();
+        let b = Vector::from_slice(device, &noise::<f64>(120, 2)).unwrap();
+        let normal =
+            (&a).transposed().times(&a).unwrap().plus(Identity::new(device, 30).scaled(exact(1.0))).unwrap();
+        let mut rhs = Vector::zeros(device, 30).unwrap();
+        a.multiply_transposed(&b, &mut rhs).unwrap();
+        let mut x = Vector::zeros(device, 30).unwrap();
+        let stopping = Stopping { rtol: 1e-12, ..Stopping::for_precision::<f64>() };
+        let report = Cg::new(&normal, stopping.clone()).unwrap().solve(&rhs, &mut x).unwrap();
+        assert!(report.converged(), "{report}");
+        let mut z = Vector::zeros(device, 30).unwrap();
+        let damped = Correction { tikhonov: 1.0, ..Correction::none() };
+        let stopping = Stopping { gradient_reduction: 1e-12, ..Stopping::after(200) };
+        let _ = Cgnr::new(&Hidden(&a), &[damped], stopping).unwrap().solve(&b, &mut z).unwrap().remove(0);
+        for (x, z) in x.to_vec().unwrap().iter().zip(z.to_vec().unwrap()) {
+            assert!((x - z).abs() < 1e-9, "{x} {z}");
+        }
+    });
+}
+
+/// A pair that is not adjoint: rows where columns should be weighted.
+struct Wrong<'a>(&'a Matrix<f64>);
+
+impl LinearOperator<f64> for Wrong<'_> {
+    fn device(&self) -> &Device {
+        self.0.device()
+    }
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+    fn cols(&self) -> usize {
+        self.0.cols()
+    }
+    fn apply(&self, x: &Vector<f64>, y: &mut Vector<f64>) -> Result<()> {
+        self.0.multiply(x, y)
+    }
+    fn apply_adjoint(&self, x: &Vector<f64>, y: &mut Vector<f64>) -> Result<()> {
+        self.0.multiply(x, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_in_words() {
+    let device = reference::<f64>(&Device::host());
+    let stencil = Stencil::new([12, 5, 1], &[([0, 0, 0], 1.0), ([1, 0, 0], -0.5)]).unwrap();
+    let a = stencil.operator::<f64>(&device).unwrap();
+    assert!(adjoint_error(&a, 1).unwrap() < 1e-14);
+    assert!(adjoint_error(&Wrong(&a), 1).unwrap() > 1e-3);
+    let plain = Matrix::new(&device, &gallery::random::<f64>(9, 7, 20, 1).unwrap(), Format::Csr).unwrap();
+    assert!((&plain).plus(&a).is_err());
+    assert!((&plain).times(&plain).is_err());
+    assert!(adjoint_error(&plain, 1).unwrap_err().to_string().contains("transpose"));
+    let none = Correction::none();
+    assert!(Cgnr::new(&plain, std::slice::from_ref(&none), Stopping::after(1)).is_err());
+    let two = [none.clone(), none.clone()];
+    assert!(Cgnr::new(&Hidden(&a), &two, Stopping::after(1)).unwrap_err().to_string().contains("one"));
+    let flat = Diagonal::new(Vector::filled(&device, 7, 2.0).unwrap()).unwrap();
+    let sum = (&plain).times(&flat).unwrap();
+    assert!(!sum.has_adjoint());
+    assert!(Cgnr::new(&sum, &[none], Stopping::after(1)).unwrap_err().to_string().contains("apply_adjoint"));
+}
