@@ -4,13 +4,18 @@
 //! `skew-symmetric`, the latter two expanded to the whole matrix. `complex` and `hermitian` are refused. Any of
 //! them may be compressed with gzip.
 //!
+//! Large files are parsed by all cores, and memory follows the entries: 16 bytes for each of them in `f64` while it is
+//! read, as much again while rows are put in order.
+//!
 //! Zeros that a coordinate file stores stay entries of the matrix; zeros of an array file do not become any.
 //! Entries of the same place are summed in the order of the file.
 
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-use super::{TRUSTED_ELEMENTS, open, read_error, short_name, write_atomically};
+use rayon::prelude::*;
+
+use super::{open, read_error, short_name, write_atomically};
 use crate::error::{Error, Result};
 use crate::real::Real;
 use crate::sparse::Csr;
@@ -33,7 +38,19 @@ const ROWS_PER_ENTRY: u64 = 64;
 /// # Errors
 /// [`Error::File`] when the file cannot be read, otherwise as [`read_matrix_from`].
 pub fn read_matrix<T: Real>(path: &Path) -> Result<Csr<T>> {
-    read_matrix_from(open(path)?, &short_name(path))
+    read_matrix_watched(path, &mut |_, _| {})
+}
+
+/// Called now and then while a file is read, with the number of entries read so far and of all.
+pub type Watch<'a> = dyn FnMut(u64, u64) + 'a;
+
+/// [`read_matrix`] for large files: `watch` sees the progress.
+///
+/// # Errors
+/// As [`read_matrix`].
+pub fn read_matrix_watched<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> {
+    let content = read_content(open(path)?, &short_name(path), Shape::Matrix, watch)?;
+    Csr::from_stretches(content.rows, content.cols, content.entries)
 }
 
 /// Reads a matrix from a stream; `name` is what error messages call it.
@@ -43,9 +60,9 @@ pub fn read_matrix<T: Real>(path: &Path) -> Result<Csr<T>> {
 /// banner, a kind of matrix that is not supported, indices outside the matrix (they count from 1), values that are
 /// not finite in `T`, fewer or more entries than announced, dimensions above `u32::MAX`, and more than 2²² rows
 /// with almost nothing in them. [`Error::File`] when reading itself fails.
-pub fn read_matrix_from<T: Real>(reader: impl BufRead, name: &str) -> Result<Csr<T>> {
-    let content = read_content(reader, name, Shape::Matrix)?;
-    Csr::from_triplets(content.rows, content.cols, &content.entries)
+pub fn read_matrix_from<T: Real>(reader: impl BufRead + Send, name: &str) -> Result<Csr<T>> {
+    let content = read_content(reader, name, Shape::Matrix, &mut |_, _| {})?;
+    Csr::from_stretches(content.rows, content.cols, content.entries)
 }
 
 /// Reads a vector: an array or a coordinate matrix of one column or one row.
@@ -62,15 +79,16 @@ pub fn read_vector<T: Real>(path: &Path) -> Result<Vec<T>> {
 ///
 /// # Errors
 /// [`Error::Format`] as in [`read_matrix_from`], and for a matrix with several rows and columns.
-pub fn read_vector_from<T: Real>(reader: impl BufRead, name: &str) -> Result<Vec<T>> {
-    let content = read_content(reader, name, Shape::Vector)?;
+pub fn read_vector_from<T: Real>(reader: impl BufRead + Send, name: &str) -> Result<Vec<T>> {
+    let content = read_content(reader, name, Shape::Vector, &mut |_, _| {})?;
     let mut vector = vec![T::default(); content.rows.max(content.cols)];
     if content.rows == 0 || content.cols == 0 {
         vector.clear();
     }
-    for (i, j, value) in content.entries {
+    for (i, j, value) in content.entries.into_iter().flatten() {
         // One of the two is always 0.
-        vector[i + j] = vector[i + j] + value;
+        let at = (i + j) as usize;
+        vector[at] = vector[at] + value;
     }
     Ok(vector)
 }
@@ -132,10 +150,87 @@ enum Symmetry {
 struct Content<T> {
     rows: usize,
     cols: usize,
-    entries: Vec<(usize, usize, T)>,
+    /// Stretches of `(row, column, value)`, in the order of the file.
+    entries: Vec<Vec<(u32, u32, T)>>,
 }
 
-/// Lines of a stream, in one reused buffer.
+/// One line of a file.
+#[derive(Clone, Copy)]
+struct Line<'a> {
+    name: &'a str,
+    /// From 1.
+    number: u64,
+    text: &'a [u8],
+}
+
+impl<'a> Line<'a> {
+    /// Whether there is something on it: neither blank nor a comment.
+    fn holds_data(&self) -> bool {
+        self.text.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|&b| b != b'%')
+    }
+
+    fn tokens(&self) -> impl Iterator<Item = &'a [u8]> {
+        self.text.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty())
+    }
+
+    /// The first `N` words of the line, which must have no more.
+    fn exactly<const N: usize>(&self, expected: &str) -> Result<[&'a [u8]; N]> {
+        let mut tokens = self.tokens();
+        let mut found = [&[][..]; N];
+        for slot in &mut found {
+            *slot = tokens
+                .next()
+                .ok_or_else(|| self.error(format!("expected {expected}, found '{}'", self.shown())))?;
+        }
+        match tokens.next() {
+            None => Ok(found),
+            Some(extra) => Err(self.error(format!("expected {expected}, found '{}' after them", printable(extra)))),
+        }
+    }
+
+    /// The line without surrounding space, for messages.
+    fn shown(&self) -> String {
+        printable(self.text.trim_ascii())
+    }
+
+    /// [`Error::Format`] at this line.
+    fn error(&self, reason: impl Into<String>) -> Error {
+        Error::Format { what: format!("{} line {}", self.name, self.number), reason: reason.into() }
+    }
+
+    /// A dimension or a count.
+    fn whole(&self, token: &[u8]) -> Result<u64> {
+        parse_whole(token).ok_or_else(|| self.error(format!("'{}' is no whole number", printable(token))))
+    }
+
+    /// An index in `1..=dimension`, as one in `0..dimension`.
+    fn index(&self, token: &[u8], dimension: usize, which: &str) -> Result<u32> {
+        let index = self.whole(token)?;
+        if index == 0 || index > dimension as u64 {
+            return Err(self.error(format!("{which} {index} lies outside 1..={dimension}")));
+        }
+        // Dimensions are at most u32::MAX.
+        Ok((index - 1) as u32)
+    }
+
+    /// A value of the kind the banner announced.
+    fn value<T: Real>(&self, token: &[u8], field: Field) -> Result<T> {
+        let value: Option<f64> = std::str::from_utf8(token).ok().and_then(|t| t.parse().ok());
+        let Some(value) = value else {
+            return Err(self.error(format!("'{}' is no number", printable(token))));
+        };
+        if field == Field::Integer && value.fract() != 0.0 {
+            return Err(self.error(format!("'{}' is no integer", printable(token))));
+        }
+        let rounded = T::from_f64(value);
+        if !rounded.is_finite() {
+            return Err(self.error(format!("'{}' is not finite in {}", printable(token), T::PRECISION)));
+        }
+        Ok(rounded)
+    }
+}
+
+/// The lines a file starts with, in one reused buffer.
 struct Lines<'a, R> {
     reader: R,
     name: &'a str,
@@ -157,7 +252,7 @@ impl<R: BufRead> Lines<'_, R> {
         }
         self.number += 1;
         if read as u64 == LONGEST_LINE && self.buffer.last() != Some(&b'\n') {
-            return Err(self.error(format!("the line is longer than {LONGEST_LINE} bytes")));
+            return Err(self.line().error(too_long()));
         }
         Ok(true)
     }
@@ -165,72 +260,21 @@ impl<R: BufRead> Lines<'_, R> {
     /// Reads on to the next line that is neither blank nor a comment; false at the end.
     fn advance_to_data(&mut self) -> Result<bool> {
         while self.advance()? {
-            let first = self.buffer.iter().find(|b| !b.is_ascii_whitespace());
-            if first.is_some_and(|&b| b != b'%') {
+            if self.line().holds_data() {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// The words of the line.
-    fn tokens(&self) -> impl Iterator<Item = &[u8]> {
-        self.buffer.split(u8::is_ascii_whitespace).filter(|token| !token.is_empty())
+    /// The line in the buffer.
+    fn line(&self) -> Line<'_> {
+        Line { name: self.name, number: self.number, text: &self.buffer }
     }
+}
 
-    /// The first `N` words of the line, which must have no more.
-    fn exactly<const N: usize>(&self, expected: &str) -> Result<[&[u8]; N]> {
-        let mut tokens = self.tokens();
-        let mut found = [&[][..]; N];
-        for slot in &mut found {
-            *slot =
-                tokens.next().ok_or_else(|| self.error(format!("expected {expected}, found '{}'", self.line())))?;
-        }
-        match tokens.next() {
-            None => Ok(found),
-            Some(extra) => Err(self.error(format!("expected {expected}, found '{}' after them", printable(extra)))),
-        }
-    }
-
-    /// The line without surrounding space, for messages.
-    fn line(&self) -> String {
-        printable(self.buffer.trim_ascii())
-    }
-
-    /// [`Error::Format`] at the line in the buffer.
-    fn error(&self, reason: impl Into<String>) -> Error {
-        Error::Format { what: format!("{} line {}", self.name, self.number), reason: reason.into() }
-    }
-
-    /// A dimension or a count.
-    fn whole(&self, token: &[u8]) -> Result<u64> {
-        parse_whole(token).ok_or_else(|| self.error(format!("'{}' is no whole number", printable(token))))
-    }
-
-    /// An index in `1..=dimension`, as one in `0..dimension`.
-    fn index(&self, token: &[u8], dimension: usize, which: &str) -> Result<usize> {
-        let index = self.whole(token)?;
-        if index == 0 || index > dimension as u64 {
-            return Err(self.error(format!("{which} {index} lies outside 1..={dimension}")));
-        }
-        Ok(index as usize - 1)
-    }
-
-    /// A value of the kind the banner announced.
-    fn value<T: Real>(&self, token: &[u8], field: Field) -> Result<T> {
-        let value: Option<f64> = std::str::from_utf8(token).ok().and_then(|t| t.parse().ok());
-        let Some(value) = value else {
-            return Err(self.error(format!("'{}' is no number", printable(token))));
-        };
-        if field == Field::Integer && value.fract() != 0.0 {
-            return Err(self.error(format!("'{}' is no integer", printable(token))));
-        }
-        let rounded = T::from_f64(value);
-        if !rounded.is_finite() {
-            return Err(self.error(format!("'{}' is not finite in {}", printable(token), T::PRECISION)));
-        }
-        Ok(rounded)
-    }
+fn too_long() -> String {
+    format!("the line is longer than {LONGEST_LINE} bytes")
 }
 
 /// Decimal digits and nothing else.
@@ -257,13 +301,14 @@ fn read_banner<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<(Layout, Field, S
     if !lines.advance()? {
         return Err(Error::Format { what: format!("{} line 1", lines.name), reason: "the file is empty".into() });
     }
-    let mut words: Vec<String> = lines.tokens().take(5).map(|t| printable(t).to_ascii_lowercase()).collect();
+    let line = lines.line();
+    let mut words: Vec<String> = line.tokens().take(5).map(|t| printable(t).to_ascii_lowercase()).collect();
     if words.first().is_none_or(|w| w != "%%matrixmarket") {
-        return Err(lines.error("a Matrix Market file starts with %%MatrixMarket"));
+        return Err(line.error("a Matrix Market file starts with %%MatrixMarket"));
     }
     words.resize(5, String::new());
     let refuse = |what: &str, word: &str, known: &str| {
-        Err(lines.error(format!("{what} '{word}' is not supported, only {known}")))
+        Err(line.error(format!("{what} '{word}' is not supported, only {known}")))
     };
     if words[1] != "matrix" {
         return refuse("object", &words[1], "matrix");
@@ -286,106 +331,250 @@ fn read_banner<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<(Layout, Field, S
         word => return refuse("symmetry", word, "general, symmetric and skew-symmetric"),
     };
     if field == Field::Pattern && layout == Layout::Array {
-        return Err(lines.error("a pattern has no array form"));
+        return Err(line.error("a pattern has no array form"));
     }
     if field == Field::Pattern && symmetry == Symmetry::Skew {
-        return Err(lines.error("a pattern has no signs, so it cannot be skew-symmetric"));
+        return Err(line.error("a pattern has no signs, so it cannot be skew-symmetric"));
     }
     Ok((layout, field, symmetry))
 }
 
 /// Reads banner, sizes and entries.
-fn read_content<T: Real>(reader: impl BufRead, name: &str, shape: Shape) -> Result<Content<T>> {
+fn read_content<T: Real>(
+    reader: impl BufRead + Send,
+    name: &str,
+    shape: Shape,
+    watch: &mut Watch<'_>,
+) -> Result<Content<T>> {
     let mut lines = Lines { reader, name, number: 0, buffer: Vec::new() };
     let (layout, field, symmetry) = read_banner(&mut lines)?;
     if !lines.advance_to_data()? {
-        return Err(lines.error("the file ends before the line with the sizes"));
+        return Err(lines.line().error("the file ends before the line with the sizes"));
     }
-    let (rows, cols, count) = read_sizes(&lines, layout, symmetry, shape)?;
-
-    let expanded = if symmetry == Symmetry::General { 1 } else { 2 };
-    let room = count.saturating_mul(expanded).min(TRUSTED_ELEMENTS as u64);
-    let mut entries = Vec::with_capacity(room as usize);
-    let mut add = |i: usize, j: usize, value: T| {
-        entries.push((i, j, value));
-        if i != j {
-            match symmetry {
-                Symmetry::General => {}
-                Symmetry::Symmetric => entries.push((j, i, value)),
-                Symmetry::Skew => entries.push((j, i, -value)),
+    let (rows, cols, count) = read_sizes(&lines.line(), layout, symmetry, shape)?;
+    let entries = match layout {
+        Layout::Coordinate => read_items(lines, count, watch, |line, found| {
+            let (row, col, value) = if field == Field::Pattern {
+                let [row, col] = line.exactly("row and column")?;
+                (row, col, T::from_f64(1.0))
+            } else {
+                let [row, col, token] = line.exactly("row, column and value")?;
+                (row, col, line.value(token, field)?)
+            };
+            let (i, j) = (line.index(row, rows, "row")?, line.index(col, cols, "column")?);
+            if i == j && symmetry == Symmetry::Skew {
+                return Err(line.error("a skew-symmetric matrix stores no diagonal"));
             }
+            expand(symmetry, i, j, value, found);
+            Ok(())
+        })?,
+        Layout::Array => {
+            let values = read_items(lines, count, watch, |line, found: &mut Vec<T>| {
+                let [token] = line.exactly("one value")?;
+                found.push(line.value(token, field)?);
+                Ok(())
+            })?;
+            vec![place(rows, symmetry, values.into_iter().flatten())]
         }
     };
-    // Arrays run down the columns; of symmetric ones only the lower triangle is there.
+    Ok(Content { rows, cols, entries })
+}
+
+/// An entry, and its mirror image where only one of the two is in the file.
+fn expand<T: Real>(symmetry: Symmetry, i: u32, j: u32, value: T, into: &mut Vec<(u32, u32, T)>) {
+    into.push((i, j, value));
+    match symmetry {
+        Symmetry::Symmetric if i != j => into.push((j, i, value)),
+        Symmetry::Skew => into.push((j, i, -value)),
+        _ => {}
+    }
+}
+
+/// The entries of an array: down the columns, only the lower triangle of symmetric ones. Zeros are left out: a vector
+/// does not care, and a sparse matrix is what is not zero.
+fn place<T: Real>(rows: usize, symmetry: Symmetry, values: impl Iterator<Item = T>) -> Vec<(u32, u32, T)> {
     let first_row = |j: usize| match symmetry {
         Symmetry::General => 0,
         Symmetry::Symmetric => j,
         Symmetry::Skew => j + 1,
     };
-    let (mut next_row, mut next_col) = (first_row(0), 0);
-    for entry in 0..count {
-        if !lines.advance_to_data()? {
-            return Err(lines.error(format!("the file ends after {entry} of {count} entries")));
+    let (mut i, mut j) = (first_row(0), 0);
+    let mut entries = Vec::new();
+    for value in values {
+        if value != T::default() {
+            expand(symmetry, i as u32, j as u32, value, &mut entries);
         }
-        if layout == Layout::Array {
-            let [token] = lines.exactly("one value")?;
-            let value: T = lines.value(token, field)?;
-            // A vector does not care, and a sparse matrix is what is not zero.
-            if value != T::default() {
-                add(next_row, next_col, value);
-            }
-            next_row += 1;
-            if next_row == rows {
-                next_col += 1;
-                next_row = first_row(next_col);
-            }
-            continue;
+        i += 1;
+        if i == rows {
+            j += 1;
+            i = first_row(j);
         }
-        let (row, col, value) = if field == Field::Pattern {
-            let [row, col] = lines.exactly("row and column")?;
-            (row, col, T::from_f64(1.0))
-        } else {
-            let [row, col, token] = lines.exactly("row, column and value")?;
-            (row, col, lines.value(token, field)?)
+    }
+    entries
+}
+
+/// Bytes read, and decompressed, before they are parsed.
+const BLOCK: usize = 1 << 22;
+/// Bytes that one thread parses at a time.
+const PIECE: usize = 1 << 18;
+
+/// What was found in a stretch of whole lines.
+struct Piece<E> {
+    items: Vec<E>,
+    /// Lines with data before the first that could not be read.
+    held: u64,
+    fault: Option<Error>,
+}
+
+/// Reads `count` lines of data: `parse` adds what a line holds to a vector. One thread reads and decompresses while the
+/// others parse; the order of what is found, and the fault that is reported, are those of the file.
+fn read_items<E: Send>(
+    lines: Lines<'_, impl BufRead + Send>,
+    count: u64,
+    watch: &mut Watch<'_>,
+    parse: impl Fn(&Line<'_>, &mut Vec<E>) -> Result<()> + Sync,
+) -> Result<Vec<Vec<E>>> {
+    let Lines { reader, name, mut number, .. } = lines;
+    let mut found = Vec::new();
+    let mut held = 0;
+    std::thread::scope(|scope| {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(2);
+        scope.spawn(move || send_blocks(reader, &sender));
+        for block in receiver {
+            let block: Vec<u8> = block.map_err(|e| read_error(name, format!("{name} line {}", number + 1), &e))?;
+            let texts = cut(&block);
+            let lines: Vec<u64> = texts.par_iter().map(|text| count_lines(text)).collect();
+            let mut starts = Vec::with_capacity(lines.len());
+            for lines in lines {
+                starts.push(number);
+                number += lines;
+            }
+            let pieces: Vec<Piece<E>> = texts
+                .par_iter()
+                .zip(&starts)
+                .map(|(text, start)| read_piece(lines_of(name, text, *start), &parse))
+                .collect();
+            for ((piece, text), start) in pieces.into_iter().zip(&texts).zip(&starts) {
+                if held + piece.held + u64::from(piece.fault.is_some()) > count {
+                    let first_extra = (count - held) as usize;
+                    if let Some(line) = lines_of(name, text, *start).filter(Line::holds_data).nth(first_extra) {
+                        let reason = format!("expected the end after {count} entries, found '{}'", line.shown());
+                        return Err(line.error(reason));
+                    }
+                }
+                if let Some(fault) = piece.fault {
+                    return Err(fault);
+                }
+                held += piece.held;
+                found.push(piece.items);
+            }
+            watch(held, count);
+        }
+        if held < count {
+            let last = Line { name, number, text: &[] };
+            return Err(last.error(format!("the file ends after {held} of {count} entries")));
+        }
+        Ok(found)
+    })
+}
+
+/// Sends a stream in blocks that end with a line, until it ends, fails, or nobody wants more.
+fn send_blocks(mut reader: impl Read, sender: &std::sync::mpsc::SyncSender<io::Result<Vec<u8>>>) {
+    let mut block = Vec::new();
+    loop {
+        let read = reader.by_ref().take((BLOCK - block.len()) as u64).read_to_end(&mut block);
+        let line_end = block.iter().rposition(|b| *b == b'\n').map(|at| at + 1);
+        // The last line may have no end. One longer than a block is refused by whoever gets it, in parts or not.
+        let whole = match read {
+            Ok(0) => block.len(),
+            Ok(_) => line_end.unwrap_or(block.len()),
+            Err(_) => line_end.unwrap_or(0),
         };
-        let i = lines.index(row, rows, "row")?;
-        let j = lines.index(col, cols, "column")?;
-        if i == j && symmetry == Symmetry::Skew {
-            return Err(lines.error("a skew-symmetric matrix stores no diagonal"));
+        let rest = block.split_off(whole);
+        if !block.is_empty() && sender.send(Ok(block)).is_err() {
+            return;
         }
-        add(i, j, value);
+        match read {
+            Ok(0) => return,
+            Ok(_) => block = rest,
+            Err(error) => {
+                // It does not matter whether anyone still listens.
+                let _ = sender.send(Err(error));
+                return;
+            }
+        }
     }
-    if lines.advance_to_data()? {
-        let found = lines.line();
-        return Err(lines.error(format!("expected the end after {count} entries, found '{found}'")));
+}
+
+/// Pieces of about [`PIECE`] bytes, each of whole lines.
+fn cut(mut block: &[u8]) -> Vec<&[u8]> {
+    let mut pieces = Vec::new();
+    while block.len() > PIECE {
+        let end = block[PIECE..].iter().position(|b| *b == b'\n').map_or(block.len(), |at| PIECE + at + 1);
+        let (piece, rest) = block.split_at(end);
+        pieces.push(piece);
+        block = rest;
     }
-    Ok(Content { rows, cols, entries })
+    if !block.is_empty() {
+        pieces.push(block);
+    }
+    pieces
+}
+
+/// Lines of a text, whether or not the last one is ended.
+fn count_lines(text: &[u8]) -> u64 {
+    let ends = text.iter().filter(|b| **b == b'\n').count() as u64;
+    ends + u64::from(text.last().is_some_and(|b| *b != b'\n'))
+}
+
+/// The lines of a text that follow line number `start`.
+fn lines_of<'a>(name: &'a str, text: &'a [u8], start: u64) -> impl Iterator<Item = Line<'a>> {
+    text.split_inclusive(|b| *b == b'\n').zip(start + 1..).map(move |(text, number)| Line { name, number, text })
+}
+
+fn read_piece<'a, E>(
+    lines: impl Iterator<Item = Line<'a>>,
+    parse: impl Fn(&Line<'_>, &mut Vec<E>) -> Result<()>,
+) -> Piece<E> {
+    let mut piece = Piece { items: Vec::new(), held: 0, fault: None };
+    for line in lines {
+        let read = if line.text.len() as u64 >= LONGEST_LINE {
+            Err(line.error(too_long()))
+        } else if line.holds_data() {
+            parse(&line, &mut piece.items).map(|()| 1)
+        } else {
+            Ok(0)
+        };
+        match read {
+            Ok(held) => piece.held += held,
+            Err(fault) => {
+                piece.fault = Some(fault);
+                break;
+            }
+        }
+    }
+    piece
 }
 
 /// Parses and checks the line with the sizes: rows, columns and the number of entries that follow.
-fn read_sizes<R: BufRead>(
-    lines: &Lines<'_, R>,
-    layout: Layout,
-    symmetry: Symmetry,
-    shape: Shape,
-) -> Result<(usize, usize, u64)> {
+fn read_sizes(line: &Line<'_>, layout: Layout, symmetry: Symmetry, shape: Shape) -> Result<(usize, usize, u64)> {
     let (rows, cols, count) = match layout {
         Layout::Coordinate => {
-            let [rows, cols, count] = lines.exactly("rows, columns and entries")?;
-            let count = lines.whole(count)?;
-            (lines.whole(rows)?, lines.whole(cols)?, Some(count))
+            let [rows, cols, count] = line.exactly("rows, columns and entries")?;
+            let count = line.whole(count)?;
+            (line.whole(rows)?, line.whole(cols)?, Some(count))
         }
         Layout::Array => {
-            let [rows, cols] = lines.exactly("rows and columns")?;
-            (lines.whole(rows)?, lines.whole(cols)?, None)
+            let [rows, cols] = line.exactly("rows and columns")?;
+            (line.whole(rows)?, line.whole(cols)?, None)
         }
     };
     let limit = u64::from(u32::MAX);
     if rows > limit || cols > limit {
-        return Err(lines.error(format!("{rows} x {cols} exceeds the limit of {limit}")));
+        return Err(line.error(format!("{rows} x {cols} exceeds the limit of {limit}")));
     }
     if symmetry != Symmetry::General && rows != cols {
-        return Err(lines.error(format!("{rows} x {cols} cannot be symmetric")));
+        return Err(line.error(format!("{rows} x {cols} cannot be symmetric")));
     }
     // Below 2^64, as both are below 2^32.
     let count = count.unwrap_or(match symmetry {
@@ -396,12 +585,12 @@ fn read_sizes<R: BufRead>(
     let length = match shape {
         Shape::Matrix => rows,
         Shape::Vector if rows > 1 && cols > 1 => {
-            return Err(lines.error(format!("{rows} x {cols} is no vector")));
+            return Err(line.error(format!("{rows} x {cols} is no vector")));
         }
         Shape::Vector => rows.max(cols),
     };
     if length > FREE_ROWS.saturating_add(count.saturating_mul(ROWS_PER_ENTRY)) {
-        return Err(lines.error(format!("{count} entries are too few for {rows} x {cols}")));
+        return Err(line.error(format!("{count} entries are too few for {rows} x {cols}")));
     }
     Ok((rows as usize, cols as usize, count))
 }
@@ -594,6 +783,51 @@ mod tests {
         let mut text = String::from("%%MatrixMarket matrix coordinate real general\n%");
         text.push_str(&"x".repeat(3 << 20));
         refused_at(&text, 2, "longer than");
+    }
+
+    /// Longer than the blocks that are read and the pieces that are parsed at once.
+    #[test]
+    fn long_files_are_the_same_in_pieces() {
+        let n = 400_000;
+        let mut text = format!("%%MatrixMarket matrix coordinate real general\n% a comment\n{n} {n} {}\n", 2 * n);
+        for i in 1..=n {
+            // Blank lines and comments in between, and entries out of order.
+            let gap = if i % 1000 == 0 { "\n  % in between\n" } else { "" };
+            text += &format!("{i} {i} {}.5\n{gap}{i} 1 -1\n", i % 7);
+        }
+        assert!(text.len() > 2 * BLOCK);
+        let mut seen = Vec::new();
+        let content =
+            read_content::<f64>(text.as_bytes(), "foo.mtx", Shape::Matrix, &mut |done, of| seen.push((done, of)));
+        let content = content.unwrap();
+        assert!(
+            seen.len() > 2 && seen.is_sorted() && seen.last() == Some(&(2 * n as u64, 2 * n as u64)),
+            "{seen:?}"
+        );
+        let a = Csr::from_stretches(content.rows, content.cols, content.entries).unwrap();
+        assert_eq!(a.nnz(), 2 * n - 1);
+        for i in [0, 1, 999, 123_456, n - 1] {
+            let diagonal = ((i + 1) % 7) as f64 + 0.5;
+            let wanted = if i == 0 { vec![(0, diagonal - 1.0)] } else { vec![(0, -1.0), (i as u32, diagonal)] };
+            let (columns, values) = a.row(i);
+            assert_eq!(columns.iter().copied().zip(values.iter().copied()).collect::<Vec<_>>(), wanted, "row {i}");
+        }
+        // Faults are found at their line, the first one first, wherever pieces begin.
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, second) in [(3, 4), (77_777, 500_000), (500_001, 500_002), (lines.len() - 1, lines.len() - 1)] {
+            let mut damaged = lines.clone();
+            damaged[at] = "1 x 1";
+            damaged[second] = if second == at { damaged[at] } else { "0 0 0" };
+            let error = matrix(&damaged.join("\n")).unwrap_err().to_string();
+            assert!(error.contains(&format!("line {}:", at + 1)) && error.contains("'x'"), "{error}");
+        }
+        let fewer = matrix(&lines[..lines.len() - 1].join("\n")).unwrap_err().to_string();
+        assert!(
+            fewer.contains(&format!("line {}", lines.len() - 1)) && fewer.contains("799999 of 800000"),
+            "{fewer}"
+        );
+        let more = matrix(&format!("{text}\n\n2 2 9\nnonsense")).unwrap_err().to_string();
+        assert!(more.contains(&format!("line {}", lines.len() + 3)) && more.contains("'2 2 9'"), "{more}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) const TRUSTED_ELEMENTS: usize = 1 << 20;
 ///
 /// # Errors
 /// [`Error::File`] when it cannot be opened or its first bytes cannot be read.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
     let file = File::open(path).map_err(|e| file_error(path, &e))?;
     let mut start = Vec::with_capacity(2);
     (&file).take(2).read_to_end(&mut start).map_err(|e| file_error(path, &e))?;

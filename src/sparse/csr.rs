@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::Format;
+use super::assembly::assemble;
 use super::profile::Profile;
 use crate::error::{Error, Result, same_length};
 use crate::real::Real;
@@ -27,14 +28,9 @@ impl<T: Real> Csr<T> {
     /// [`Error::Shape`] when lengths disagree, [`Error::Structure`] when offsets fall, when columns of a row are
     /// out of range, unsorted or repeated. Values may be anything here; solvers check that they are finite.
     pub fn new(rows: usize, cols: usize, offsets: Vec<usize>, indices: Vec<u32>, values: Vec<T>) -> Result<Self> {
+        Self::check_dimensions(rows, cols)?;
         same_length("row offsets", rows + 1, offsets.len())?;
         same_length("values against column indices", indices.len(), values.len())?;
-        if cols > u32::MAX as usize || rows > u32::MAX as usize {
-            return Err(Error::Structure {
-                what: format!("{rows} x {cols} exceeds 32-bit row and column indices"),
-                row: 0,
-            });
-        }
         if offsets[0] != 0 {
             return Err(Error::Structure { what: format!("first offset is {}, not 0", offsets[0]), row: 0 });
         }
@@ -104,37 +100,28 @@ impl<T: Real> Csr<T> {
     /// # Errors
     /// [`Error::Structure`] for an entry outside the matrix.
     pub fn from_triplets(rows: usize, cols: usize, entries: &[(usize, usize, T)]) -> Result<Self> {
-        let mut offsets = vec![0usize; rows + 1];
-        for &(i, j, _) in entries {
-            if i >= rows || j >= cols {
-                return Err(Error::Structure {
-                    what: format!("entry ({i}, {j}) lies outside {rows} x {cols}"),
-                    row: i,
-                });
-            }
-            offsets[i + 1] += 1;
-        }
-        for i in 0..rows {
-            offsets[i + 1] += offsets[i];
-        }
-        let mut next = offsets.clone();
-        let mut sorted = vec![(0u32, T::default()); entries.len()];
-        for &(i, j, value) in entries {
-            sorted[next[i]] = (j as u32, value);
-            next[i] += 1;
-        }
-        Self::from_rows(rows, cols, |i, row| {
-            row.extend_from_slice(&sorted[offsets[i]..offsets[i + 1]]);
-            // Stable, so repeated places keep the order in which they came.
-            row.sort_by_key(|e| e.0);
-            row.dedup_by(|later, kept| {
-                let same = later.0 == kept.0;
-                if same {
-                    kept.1 = kept.1 + later.1;
-                }
-                same
+        Self::check_dimensions(rows, cols)?;
+        if let Some((i, j, _)) = entries.iter().find(|(i, j, _)| *i >= rows || *j >= cols) {
+            return Err(Error::Structure {
+                what: format!("entry ({i}, {j}) lies outside {rows} x {cols}"),
+                row: *i,
             });
-        })
+        }
+        Self::from_stretches(rows, cols, vec![entries.iter().map(|e| (e.0 as u32, e.1 as u32, e.2)).collect()])
+    }
+
+    /// [`Csr::from_triplets`] for entries in several stretches, all of them within the matrix.
+    pub(crate) fn from_stretches(rows: usize, cols: usize, stretches: Vec<Vec<(u32, u32, T)>>) -> Result<Self> {
+        assemble(rows, cols, &stretches)
+    }
+
+    /// Fails unless 32-bit indices reach every row and column.
+    fn check_dimensions(rows: usize, cols: usize) -> Result<()> {
+        if cols > u32::MAX as usize || rows > u32::MAX as usize {
+            let what = format!("{rows} x {cols} exceeds 32-bit row and column indices");
+            return Err(Error::Structure { what, row: 0 });
+        }
+        Ok(())
     }
 
     /// Number of rows.

@@ -1,5 +1,6 @@
 //! Matrices on the host: what users bring, before anything is sent to a device.
 
+mod assembly;
 mod choice;
 mod csr;
 mod format;

@@ -1,0 +1,65 @@
+//! Compressed rows from entries in any order.
+
+use rayon::prelude::*;
+
+use super::Csr;
+use crate::error::Result;
+use crate::real::Real;
+
+/// Most parts that the rows are cut into. Each part's thread goes through all entries, so that more would not help.
+const MOST_PARTS: usize = 8;
+
+/// The matrix of entries `(row, column, value)` within `rows × cols`, in several stretches; entries of the same place
+/// are summed in the order given. Takes 4 bytes and a number for each entry beside the entries themselves.
+pub(super) fn assemble<T: Real>(rows: usize, cols: usize, stretches: &[Vec<(u32, u32, T)>]) -> Result<Csr<T>> {
+    let span = rows.div_ceil(rayon::current_num_threads().clamp(1, MOST_PARTS)).max(1);
+    // Of each part, how many entries its rows have.
+    let mut offsets = vec![0usize; rows + 1];
+    offsets[1..].par_chunks_mut(span).enumerate().for_each(|(part, lengths)| {
+        let first = part * span;
+        for (i, _, _) in stretches.iter().flatten() {
+            if let Some(length) = (*i as usize).checked_sub(first).and_then(|at| lengths.get_mut(at)) {
+                *length += 1;
+            }
+        }
+    });
+    for i in 0..rows {
+        offsets[i + 1] += offsets[i];
+    }
+    let (mut indices, mut values) = (vec![0u32; offsets[rows]], vec![T::default(); offsets[rows]]);
+    let mut parts = Vec::new();
+    let (mut indices_left, mut values_left) = (&mut indices[..], &mut values[..]);
+    for first in (0..rows).step_by(span) {
+        let last = (first + span).min(rows);
+        let (indices, indices_after) = indices_left.split_at_mut(offsets[last] - offsets[first]);
+        let (values, values_after) = values_left.split_at_mut(offsets[last] - offsets[first]);
+        (indices_left, values_left) = (indices_after, values_after);
+        parts.push((&offsets[first..=last], first, indices, values));
+    }
+    parts.into_par_iter().for_each(|(offsets, first, indices, values)| {
+        let mut next: Vec<usize> = offsets[..offsets.len() - 1].iter().map(|start| start - offsets[0]).collect();
+        for (i, j, value) in stretches.iter().flatten() {
+            if let Some(place) = (*i as usize).checked_sub(first).and_then(|at| next.get_mut(at)) {
+                indices[*place] = *j;
+                values[*place] = *value;
+                *place += 1;
+            }
+        }
+    });
+    let row = |i: usize| offsets[i]..offsets[i + 1];
+    if (0..rows).into_par_iter().all(|i| indices[row(i)].is_sorted_by(|a, b| a < b)) {
+        return Csr::new(rows, cols, offsets, indices, values);
+    }
+    Csr::from_rows(rows, cols, |i, entries| {
+        entries.extend(indices[row(i)].iter().copied().zip(values[row(i)].iter().copied()));
+        // Stable, so repeated places keep the order in which they came.
+        entries.sort_by_key(|e| e.0);
+        entries.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                kept.1 = kept.1 + later.1;
+            }
+            same
+        });
+    })
+}
