@@ -15,7 +15,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::{open, read_error, short_name, write_atomically};
+use super::{open, plausible_rows, read_error, short_name, write_atomically};
 use crate::error::{Error, Result};
 use crate::real::Real;
 use crate::sparse::Csr;
@@ -23,13 +23,6 @@ use crate::sparse::Csr;
 /// Longest line taken, in bytes. Files have at most a few hundred; a stream without line ends must not fill the
 /// memory.
 const LONGEST_LINE: u64 = 1 << 20;
-
-/// A matrix may have this many rows, and [`ROWS_PER_ENTRY`] more for every entry. Row offsets take memory even
-/// where nothing is stored, so a short file must not ask for a long matrix.
-const FREE_ROWS: u64 = 1 << 22;
-
-/// See [`FREE_ROWS`].
-const ROWS_PER_ENTRY: u64 = 64;
 
 /// Reads a matrix.
 ///
@@ -589,7 +582,7 @@ fn read_sizes(line: &Line<'_>, layout: Layout, symmetry: Symmetry, shape: Shape)
         }
         Shape::Vector => rows.max(cols),
     };
-    if length > FREE_ROWS.saturating_add(count.saturating_mul(ROWS_PER_ENTRY)) {
+    if !plausible_rows(length, count) {
         return Err(line.error(format!("{count} entries are too few for {rows} x {cols}")));
     }
     Ok((rows as usize, cols as usize, count))

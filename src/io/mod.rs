@@ -1,4 +1,4 @@
-//! Files: matrices and vectors in Matrix Market form, scans in MATLAB form, arrays in NumPy form.
+//! Files: matrices and vectors in Matrix Market form, scans in MATLAB form, arrays in NumPy form, matrices in SciPy's.
 //!
 //! Readers take any bytes: what does not hold what it should is an [`Error::Format`], never a panic, and memory
 //! follows what a file really holds, not what its header claims. A file that is compressed with gzip is read as
@@ -17,12 +17,19 @@ use crate::error::{Error, Result};
 pub mod mat5;
 pub mod matrix_market;
 pub mod npy;
+pub mod npz;
 
 /// Bytes held by readers and writers: large enough that system calls cost nothing beside the parsing.
 const BUFFER: usize = 1 << 18;
 
 /// Most elements to make room for on the word of a header; beyond it, vectors grow as data arrives.
 pub(crate) const TRUSTED_ELEMENTS: usize = 1 << 20;
+
+/// Whether a matrix of `entries` entries may have so many rows. Row offsets take memory even where nothing is stored,
+/// so a short file must not ask for a long matrix: 2²² rows are free, 64 more come with every entry.
+pub(crate) fn plausible_rows(rows: u64, entries: u64) -> bool {
+    rows <= (1u64 << 22).saturating_add(entries.saturating_mul(64))
+}
 
 /// Opens a file for reading; one that starts with the two bytes of gzip is decompressed on the way.
 ///

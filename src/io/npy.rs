@@ -4,7 +4,7 @@
 //! either byte order; rows first or columns first; any number of dimensions. Written: version 1.0, little-endian,
 //! rows first.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, Read, Write};
 use std::path::Path;
 
 use super::{TRUSTED_ELEMENTS, open, read_error, short_name, write_atomically};
@@ -48,6 +48,42 @@ pub fn read(path: &Path) -> Result<Array> {
 pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Array> {
     let refuse = |reason: String| Error::Format { what: name.into(), reason };
     let failed = |e: &std::io::Error| read_error(name, name.into(), e);
+    let header = read_header(&mut reader, name)?;
+    let element = Element::from_name(&header.descr).map_err(refuse)?;
+
+    let count = header
+        .shape
+        .iter()
+        .try_fold(1usize, |n, &d| n.checked_mul(d))
+        .filter(|n| n.checked_mul(element.bytes).is_some());
+    let Some(count) = count else {
+        return Err(refuse(format!("shape {:?} is too large", header.shape)));
+    };
+
+    let mut data = Vec::with_capacity(count.min(TRUSTED_ELEMENTS));
+    let mut chunk = Vec::with_capacity(CHUNK.min(count * element.bytes));
+    while data.len() < count {
+        chunk.clear();
+        let wanted = CHUNK.min((count - data.len()) * element.bytes);
+        reader.by_ref().take(wanted as u64).read_to_end(&mut chunk).map_err(|e| failed(&e))?;
+        element.decode(&chunk, &mut data);
+        if chunk.len() < wanted {
+            return Err(refuse(format!("the file ends after {} of {count} elements", data.len())));
+        }
+    }
+    if !reader.fill_buf().map_err(|e| failed(&e))?.is_empty() {
+        return Err(refuse(format!("more data follows the {count} elements")));
+    }
+    if header.fortran_order {
+        data = rows_first(&header.shape, &data);
+    }
+    Ok(Array { shape: header.shape, data })
+}
+
+/// Reads what stands before the elements.
+fn read_header(reader: &mut impl BufRead, name: &str) -> Result<Header> {
+    let refuse = |reason: String| Error::Format { what: name.into(), reason };
+    let failed = |e: &std::io::Error| read_error(name, name.into(), e);
     // Fixed lengths first: a short read is told from a failed one by the count.
     let mut take = |length: usize| -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -84,36 +120,31 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Array> {
         return Err(refuse(format!("a header of {length} bytes exceeds the limit of {LONGEST_HEADER}")));
     }
     let text = take(length)?;
-    let header = Parser { rest: &text }.header().map_err(|reason| refuse(format!("header: {reason}")))?;
-    let element = Element::from_name(&header.descr).map_err(refuse)?;
+    Parser { rest: &text }.header().map_err(|reason| refuse(format!("header: {reason}")))
+}
 
-    let count = header
-        .shape
-        .iter()
-        .try_fold(1usize, |n, &d| n.checked_mul(d))
-        .filter(|n| n.checked_mul(element.bytes).is_some());
-    let Some(count) = count else {
-        return Err(refuse(format!("shape {:?} is too large", header.shape)));
+/// Reads a single text, as `save_npz` of SciPy writes the name of a format.
+pub(super) fn read_text_from(mut reader: impl BufRead, name: &str) -> Result<String> {
+    let refuse = |reason: String| Error::Format { what: name.into(), reason };
+    let header = read_header(&mut reader, name)?;
+    let kind = header.descr.trim_start_matches(['<', '>', '|', '=']);
+    let (wide, length) = match kind.split_at_checked(1) {
+        Some(("S", length)) => (false, length.parse::<usize>().ok()),
+        Some(("U", length)) => (true, length.parse::<usize>().ok()),
+        _ => (false, None),
     };
-
-    let mut data = Vec::with_capacity(count.min(TRUSTED_ELEMENTS));
-    let mut chunk = Vec::with_capacity(CHUNK.min(count * element.bytes));
-    while data.len() < count {
-        chunk.clear();
-        let wanted = CHUNK.min((count - data.len()) * element.bytes);
-        reader.by_ref().take(wanted as u64).read_to_end(&mut chunk).map_err(|e| failed(&e))?;
-        element.decode(&chunk, &mut data);
-        if chunk.len() < wanted {
-            return Err(refuse(format!("the file ends after {} of {count} elements", data.len())));
-        }
+    let Some(length) = length.filter(|length| header.shape.is_empty() && *length <= LONGEST_HEADER) else {
+        return Err(refuse(format!("expected a text, found elements of type '{}'", header.descr)));
+    };
+    let mut bytes = Vec::new();
+    let wanted = if wide { 4 * length } else { length };
+    reader.take(wanted as u64).read_to_end(&mut bytes).map_err(|e| read_error(name, name.into(), &e))?;
+    if bytes.len() < wanted {
+        return Err(refuse("the file ends within the text".into()));
     }
-    if !reader.fill_buf().map_err(|e| failed(&e))?.is_empty() {
-        return Err(refuse(format!("more data follows the {count} elements")));
-    }
-    if header.fortran_order {
-        data = rows_first(&header.shape, &data);
-    }
-    Ok(Array { shape: header.shape, data })
+    // Four bytes a letter: of ASCII, three of them are 0. Padding is 0 as well.
+    bytes.retain(|byte| *byte != 0);
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Writes `data`, in C order, as an array of dimensions `shape`: version 1.0, `<f4` or `<f8` after `T`, header
@@ -129,6 +160,20 @@ pub fn write<T: Real>(path: &Path, shape: &[usize], data: &[T]) -> Result<()> {
         Precision::Single => "<f4",
         Precision::Double => "<f8",
     };
+    let Some(header) = header_bytes(descr, shape) else {
+        return Err(Error::Format {
+            what: short_name(path),
+            reason: format!("{} dimensions do not fit the header", shape.len()),
+        });
+    };
+    write_atomically(path, |out| {
+        out.write_all(&header)?;
+        write_numbers(out, data)
+    })
+}
+
+/// What stands before the elements in a file of version 1.0; nothing when it does not fit.
+pub(super) fn header_bytes(descr: &str, shape: &[usize]) -> Option<Vec<u8>> {
     let dimensions = match shape {
         // Python's way to tell a tuple of one from a number in brackets.
         [only] => format!("{only},"),
@@ -137,36 +182,33 @@ pub fn write<T: Real>(path: &Path, shape: &[usize], data: &[T]) -> Result<()> {
             numbers.join(", ")
         }
     };
-    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dimensions}), }}");
+    let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({dimensions}), }}");
     let before = MAGIC.len() + 4;
-    let padded = (before + header.len() + 1).next_multiple_of(64) - before;
-    let Ok(length) = u16::try_from(padded) else {
-        return Err(Error::Format {
-            what: short_name(path),
-            reason: format!("{} dimensions do not fit the header", shape.len()),
-        });
-    };
-    header.extend(std::iter::repeat_n(' ', padded - 1 - header.len()));
-    header.push('\n');
-    write_atomically(path, |out| {
-        out.write_all(&MAGIC)?;
-        out.write_all(&[1, 0])?;
-        out.write_all(&length.to_le_bytes())?;
-        out.write_all(header.as_bytes())?;
-        let mut bytes = Vec::with_capacity(CHUNK);
-        for part in data.chunks(CHUNK / 8) {
-            bytes.clear();
-            for value in part {
-                match T::PRECISION {
-                    // Exact: the value was an f32 before.
-                    Precision::Single => bytes.extend((value.to_f64() as f32).to_le_bytes()),
-                    Precision::Double => bytes.extend(value.to_f64().to_le_bytes()),
-                }
+    let padded = (before + text.len() + 1).next_multiple_of(64) - before;
+    let mut header = MAGIC.to_vec();
+    header.extend([1, 0]);
+    header.extend(u16::try_from(padded).ok()?.to_le_bytes());
+    header.extend(text.bytes());
+    header.extend(std::iter::repeat_n(b' ', padded - 1 - text.len()));
+    header.push(b'\n');
+    Some(header)
+}
+
+/// Writes numbers as the elements of an array.
+pub(super) fn write_numbers<T: Real>(out: &mut dyn Write, data: &[T]) -> std::io::Result<()> {
+    let mut bytes = Vec::with_capacity(CHUNK);
+    for part in data.chunks(CHUNK / 8) {
+        bytes.clear();
+        for value in part {
+            match T::PRECISION {
+                // Exact: the value was an f32 before.
+                Precision::Single => bytes.extend((value.to_f64() as f32).to_le_bytes()),
+                Precision::Double => bytes.extend(value.to_f64().to_le_bytes()),
             }
-            out.write_all(&bytes)?;
         }
-        Ok(())
-    })
+        out.write_all(&bytes)?;
+    }
+    Ok(())
 }
 
 /// Reorders elements stored columns first (the first index runs fastest) to rows first.
