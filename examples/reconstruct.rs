@@ -14,8 +14,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use residuum::imaging::{
     self, Beam, Grid, Noise, Phantom, Quality, Reconstruction, Regularizer, Scan, Scanner, Solution,
 };
-use residuum::io::{matrix_market, npy, write_atomically};
-use residuum::{Csr, Device, Error, Format, Progress, Real, Result, Stop, Stopping};
+use residuum::io::{self, npy, write_atomically};
+use residuum::{Csr, Device, Error, Format, Matrix, Progress, Real, Result, Stop, Stopping};
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -41,7 +41,7 @@ struct Options {
     /// x pixels for several images at once)
     #[arg(long, value_name = "FILE", conflicts_with = "matrix")]
     input: Option<PathBuf>,
-    /// System matrix, Matrix Market (.mtx or .mtx.gz)
+    /// System matrix, Matrix Market (.mtx or .mtx.gz) or SciPy's (.npz)
     #[arg(long, value_name = "FILE", requires = "rhs")]
     matrix: Option<PathBuf>,
     /// Right-hand side for --matrix: Matrix Market or .npy (rows, or images x rows)
@@ -92,7 +92,8 @@ struct Options {
     /// Work-items of a work-group: changes time, never the image
     #[arg(long, value_name = "SIZE")]
     work_group: Option<usize>,
-    /// Storage of the matrix: auto, csr, csr-scalar, ellpack-r
+    /// Storage of the matrix: auto, on-the-fly (scans: rays are traced as they are needed), or one of csr, csr-scalar,
+    /// csr-adaptive, ellpack, ellpack-r, sell, hyb, dia, bsr, dense, coo
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     format: Format,
 
@@ -127,9 +128,9 @@ struct Options {
 }
 
 /// What is to be solved: a matrix, readings, and what is known of the image.
-struct Problem<T> {
+struct Problem<T: Real> {
     what: String,
-    matrix: Csr<T>,
+    matrix: Matrix<T>,
     readings: Vec<Vec<T>>,
     /// Rows and columns of the picture, where the unknowns are one.
     picture: Option<(usize, usize)>,
@@ -137,6 +138,7 @@ struct Problem<T> {
     truth: Option<Vec<f64>>,
     read_seconds: f64,
     build_seconds: f64,
+    upload_seconds: f64,
 }
 
 fn main() -> ExitCode {
@@ -177,8 +179,8 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     }
     let how = how::<T>(options)?;
     let problem = match &options.matrix {
-        Some(path) => from_matrix::<T>(options, path)?,
-        None => from_scan::<T>(options)?,
+        Some(path) => from_matrix::<T>(options, &device, path)?,
+        None => from_scan::<T>(options, &device)?,
     };
     let how = Reconstruction {
         width: problem.picture.map_or(0, |p| p.1),
@@ -195,11 +197,12 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
             problem.readings.len(),
             T::PRECISION
         );
+        println!("            {}: {}", problem.matrix.format(), problem.matrix.why());
         println!("method      cgnr, {}", words(&how));
     }
     let bar = progress_bar(options);
     let readings: Vec<&[T]> = problem.readings.iter().map(|r| &r[..]).collect();
-    let solution = imaging::reconstruct(&device, &problem.matrix, &readings, &how, &mut |progress: &Progress| {
+    let solution = imaging::reconstruct(&problem.matrix, &readings, &how, &mut |progress: &Progress| {
         bar.set_position(progress.iteration as u64);
         bar.set_message(format!("|r| {:.3e}", progress.residual));
         ControlFlow::Continue(())
@@ -252,7 +255,7 @@ fn how<T: Real>(options: &Options) -> Result<Reconstruction> {
     if lower.partial_cmp(&upper).is_none_or(|o| o.is_gt()) {
         return Err(option("lower", format!("{lower} is not below upper = {upper}")));
     }
-    Ok(Reconstruction { regularizers: Vec::new(), lower, upper, width: 0, stopping, format: options.format })
+    Ok(Reconstruction { regularizers: Vec::new(), lower, upper, width: 0, stopping })
 }
 
 fn words(how: &Reconstruction) -> String {
@@ -280,7 +283,7 @@ fn simulated(side: usize) -> Result<(Scan, f64, Vec<f64>)> {
     Ok((scan, field, Phantom::plate().image(Grid { side, pixel: field / side as f64 })))
 }
 
-fn from_scan<T: Real>(options: &Options) -> Result<Problem<T>> {
+fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<Problem<T>> {
     let clock = Instant::now();
     let side = options.size.unwrap_or(if options.input.is_some() { 256 } else { 128 });
     let mut truth = None;
@@ -313,7 +316,10 @@ fn from_scan<T: Real>(options: &Options) -> Result<Problem<T>> {
     let clock = Instant::now();
     let grid = Grid { side, pixel: field / side as f64 };
     let scanner = &thinned[0].scanner;
-    let matrix = scanner.matrix::<T>(grid)?;
+    let matrix = scanner.system::<T>(device, grid, options.format)?;
+    let build_seconds = clock.elapsed().as_secs_f64();
+    let clock = Instant::now();
+    device.synchronize()?;
     Ok(Problem {
         what: format!("{what}: {} angles x {} pixels to {side} x {side}", scanner.angles.len(), scanner.pixels),
         matrix,
@@ -322,7 +328,8 @@ fn from_scan<T: Real>(options: &Options) -> Result<Problem<T>> {
         grid: Some(grid),
         truth,
         read_seconds,
-        build_seconds: clock.elapsed().as_secs_f64(),
+        build_seconds,
+        upload_seconds: clock.elapsed().as_secs_f64(),
     })
 }
 
@@ -370,23 +377,28 @@ fn sinograms(options: &Options, path: &Path) -> Result<Vec<Scan>> {
     array.data.chunks(angles.max(1) * pixels.max(1)).map(|data| Scan::new(scanner.clone(), data.to_vec())).collect()
 }
 
-fn from_matrix<T: Real>(options: &Options, path: &Path) -> Result<Problem<T>> {
+fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Path) -> Result<Problem<T>> {
     let clock = Instant::now();
-    let matrix: Csr<T> = matrix_market::read_matrix(path)?;
+    let bar = reading_bar(options);
+    let matrix: Csr<T> = io::read_matrix(path, &mut |done, of| {
+        bar.set_length(of);
+        bar.set_position(done);
+    })?;
+    bar.finish_and_clear();
     let rhs = options.rhs.as_ref().ok_or_else(|| option("rhs", "--matrix needs --rhs"))?;
-    let readings: Vec<Vec<T>> = if rhs.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
-        let array = npy::read(rhs)?;
-        let rows = *array.shape.last().unwrap_or(&0);
-        array.data.chunks(rows.max(1)).map(|c| c.iter().map(|v| T::from_f64(*v)).collect()).collect()
-    } else {
-        vec![matrix_market::read_vector(rhs)?]
-    };
+    let readings: Vec<Vec<T>> = io::read_vectors(rhs)?;
     if readings.is_empty() {
         return Err(option("rhs", "the file holds no numbers"));
     }
     if let Some(width) = options.width.filter(|w| *w == 0 || !matrix.cols().is_multiple_of(*w)) {
         return Err(option("width", format!("{width} does not divide {} unknowns", matrix.cols())));
     }
+    let read_seconds = clock.elapsed().as_secs_f64();
+    let clock = Instant::now();
+    let matrix = Matrix::with_transpose(device, &matrix, options.format)?;
+    let build_seconds = clock.elapsed().as_secs_f64();
+    let clock = Instant::now();
+    device.synchronize()?;
     Ok(Problem {
         what: format!("{} with {}", path.display(), rhs.display()),
         picture: options.width.map(|width| (matrix.cols() / width, width)),
@@ -394,9 +406,21 @@ fn from_matrix<T: Real>(options: &Options, path: &Path) -> Result<Problem<T>> {
         readings,
         grid: None,
         truth: None,
-        read_seconds: clock.elapsed().as_secs_f64(),
-        build_seconds: 0.0,
+        read_seconds,
+        build_seconds,
+        upload_seconds: clock.elapsed().as_secs_f64(),
     })
+}
+
+fn reading_bar(options: &Options) -> ProgressBar {
+    if options.json || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::no_length();
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} entries, {eta} left") {
+        bar.set_style(style);
+    }
+    bar
 }
 
 fn progress_bar(options: &Options) -> ProgressBar {
@@ -510,7 +534,11 @@ impl<T: Real> Finished<'_, T> {
         let phases = self.solution.phases;
         println!(
             "seconds     read {:.3}, build {:.3}, upload {:.3}, compile {:.3}, solve {:.3}, total {total:.3}",
-            self.problem.read_seconds, self.problem.build_seconds, phases.upload, phases.compile, phases.solve
+            self.problem.read_seconds,
+            self.problem.build_seconds,
+            self.problem.upload_seconds,
+            phases.compile,
+            phases.solve
         );
         for path in written {
             println!("wrote       {}", path.display());
@@ -547,7 +575,7 @@ impl<T: Real> Finished<'_, T> {
             "nnz": self.problem.matrix.nnz(),
             "images": self.solution.images.len(),
             "format": first.format.to_string(),
-            "why_format": self.solution.why_format,
+            "why_format": self.problem.matrix.why(),
             "precision": T::PRECISION.to_string(),
             "accumulation": first.accumulation.to_string(),
             "work_group": self.device.tuning().work_group,
@@ -568,7 +596,7 @@ impl<T: Real> Finished<'_, T> {
             "seconds": {
                 "read": self.problem.read_seconds,
                 "build": self.problem.build_seconds,
-                "upload": phases.upload,
+                "upload": self.problem.upload_seconds,
                 "compile": phases.compile,
                 "solve": phases.solve,
                 "total": total,

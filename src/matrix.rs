@@ -46,7 +46,7 @@ pub enum Transposed {
     /// A second copy of the matrix, by columns: twice the memory, the speed of `A x`, the same bits everywhere.
     Copy,
     /// The matrix itself, its rows spread over the result by atomic additions in `T` (stock-koch-2009, variant
-    /// Backprojection). **Not reproducible**: the last bits change from run to run. Needs a format of compressed rows,
+    /// Backprojection): in local memory where the result fits there, else in global memory. **Not reproducible**: the last bits change from run to run. Needs a format of compressed rows,
     /// and 64-bit atomics for `f64`. [`Cgnr`](crate::Cgnr) does not take it.
     Scatter,
 }
@@ -270,6 +270,12 @@ impl<T: Real> Matrix<T> {
                 Way::Scatter => backend.scatter(run, a, x, y),
             }
         })
+    }
+
+    /// Puts what was decided before the format in front of [`Matrix::why`].
+    pub(crate) fn because(mut self, reason: &str) -> Self {
+        self.why = format!("{reason}; {}", self.why);
+        self
     }
 
     /// Whether it is a scanner whose rays are traced as they are needed.

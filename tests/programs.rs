@@ -6,7 +6,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use residuum::io::{matrix_market, npy};
+use residuum::io::{matrix_market, npy, npz};
 use residuum::sparse::gallery;
 use serde_json::Value;
 
@@ -134,6 +134,31 @@ fn saved_numbers_are_the_same_on_every_device_and_work_group() {
 }
 
 #[test]
+fn traced_scans_give_the_same_numbers_everywhere_and_nearly_those_of_stored_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = |name: &str, args: &[&str]| {
+        let traced = ["--format", "on-the-fly", "--precision", "fp64", "--save", name, "--json"];
+        let output = reconstruct(folder.path(), &[&SMALL[..], &traced, args].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(json(&output)["format"], "on-the-fly");
+        npy::read(&folder.path().join(name)).unwrap().data
+    };
+    let wanted = save("host.npy", &["--device", "host"]);
+    for device in common::devices().iter().filter(|d| d.info().index.is_some()) {
+        let (p, d) = device.info().index.unwrap();
+        let place = format!("{p}:{d}");
+        assert!(wanted == save("device.npy", &["--device", &place]), "{}", device.info().name);
+    }
+    let stored = ["--format", "csr", "--precision", "fp64", "--device", "host", "--save", "stored.npy"];
+    assert!(reconstruct(folder.path(), &[&SMALL[..], &stored].concat()).status.success());
+    let stored = npy::read(&folder.path().join("stored.npy")).unwrap().data;
+    let brightest = stored.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+    for (traced, stored) in wanted.iter().zip(&stored) {
+        assert!((traced - stored).abs() <= 1e-3 * brightest, "{traced} {stored}");
+    }
+}
+
+#[test]
 fn a_matrix_and_a_right_hand_side_are_solved() {
     let folder = tempfile::tempdir().unwrap();
     let a = gallery::random::<f64>(60, 24, 60 * 6, 1).unwrap();
@@ -141,12 +166,17 @@ fn a_matrix_and_a_right_hand_side_are_solved() {
     let b: Vec<f64> =
         (0..60).map(|i| a.row(i).0.iter().zip(a.row(i).1).map(|(j, v)| v * truth[*j as usize]).sum()).collect();
     matrix_market::write_matrix(&folder.path().join("a.mtx"), &a).unwrap();
+    npz::write_matrix(&folder.path().join("a.npz"), &a).unwrap();
     npy::write(&folder.path().join("b.npy"), &[60], &b).unwrap();
     let args =
         ["--matrix", "a.mtx", "--rhs", "b.npy", "--precision", "fp64", "--rtol", "1e-9", "--iterations", "500"];
     let output = reconstruct(folder.path(), &[&args[..], &["--save", "x.npy", "--json"]].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(json(&output)["stop"], "Converged");
+    let first = std::fs::read(folder.path().join("x.npy")).unwrap();
+    let from_scipy = [&["--matrix", "a.npz"], &args[2..], &["--save", "x.npy"]].concat();
+    assert!(reconstruct(folder.path(), &from_scipy).status.success());
+    assert_eq!(std::fs::read(folder.path().join("x.npy")).unwrap(), first);
     for (found, wanted) in npy::read(&folder.path().join("x.npy")).unwrap().data.iter().zip(&truth) {
         approx::assert_abs_diff_eq!(*found, *wanted, epsilon = 1e-6);
     }

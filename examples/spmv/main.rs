@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use case::{Product, measure};
 use clap::{Parser, ValueEnum};
-use residuum::io::matrix_market;
+use residuum::io;
 use residuum::sparse::gallery;
 use residuum::{Csr, Device, Error, Format, Matrix, Real, Result, Storage, Transposed, measure::copy_bandwidth};
 
@@ -25,7 +25,7 @@ enum Precision {
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Options {
-    /// Matrix Market files (.mtx or .mtx.gz)
+    /// Matrix Market files (.mtx or .mtx.gz) or SciPy's (.npz)
     files: Vec<PathBuf>,
     /// Instead of files: poisson2d:G, poisson3d:G, blocks:G:SIZE, diagonals:N:COUNT:SPREAD, random:ROWS:COLS:NNZ, dense:ROWS:COLS,
     /// stock-koch (repeatable)
@@ -72,7 +72,7 @@ fn run(options: &Options) -> Result<()> {
         None => Device::best()?,
     };
     if options.files.is_empty() && options.gallery.is_empty() {
-        let reason = "name a Matrix Market file, or a --gallery matrix such as poisson2d:1024".into();
+        let reason = "name a Matrix Market or SciPy file, or a --gallery matrix such as poisson2d:1024".into();
         return Err(Error::Option { name: "matrix", reason });
     }
     let devices: Vec<Device> = match &options.work_group[..] {
@@ -90,7 +90,7 @@ fn run(options: &Options) -> Result<()> {
     };
     for path in &options.files {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-        let a = matrix_market::read_matrix::<f64>(path)?;
+        let a = io::read_matrix::<f64>(path, &mut |_, _| {})?;
         if wanted(Precision::Fp64) {
             every_format(&devices, &name, &a, options, copy)?;
         }

@@ -18,11 +18,13 @@ pub(crate) struct OpenCl {
     pub(crate) context: Arc<Context>,
     /// Chunk sums and result of the reductions that users ask for, made on first use.
     scratch: Mutex<Option<[Buffer<Sum>; 2]>>,
+    /// What each group adds to a transposed product, made on first use.
+    held: Mutex<Option<Buffer<Sum>>>,
 }
 
 impl OpenCl {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, scratch: Mutex::new(None) }
+        Self { context, scratch: Mutex::new(None), held: Mutex::new(None) }
     }
 
     /// The variant of a kernel that uses none of the optional constants.
@@ -54,6 +56,8 @@ impl OpenCl {
         columns: usize,
     ) -> Variant {
         let shared = match a.longer {
+            // Neighbouring items take neighbouring rows, 32 of them at once.
+            [0, 0] if a.arrangement.kind == Kind::Dense => 32 * a.arrangement.lanes,
             [0, 0] => a.arrangement.lanes,
             [_, 0] => MIDDLE_LANES,
             _ => LONG_LANES,
@@ -93,6 +97,53 @@ impl OpenCl {
         let work_group = run.tuning.work_group as u32;
         let variant = Variant { work_group, ..self.variant::<T>(run, run.tuning.work_group, 1) };
         (Launch { groups, variant }, (per_group * chunks.chunk) as u32)
+    }
+}
+
+impl OpenCl {
+    /// Groups that each hold a result of their own in local memory, and the rows of a group, where it fits there and
+    /// adding those of all groups is less work than the product.
+    fn holding<T: Real>(&self, run: Run<'_>, a: &Stored<Self, T>) -> Option<(Launch, u32)> {
+        let info = self.context.info();
+        let places = a.cols.next_multiple_of(1024);
+        // Half of it, so that two groups find room on a compute unit.
+        if (places * T::PRECISION.bytes()) as u64 > info.local_memory / 2 {
+            return None;
+        }
+        let groups = 2 * info.compute_units.max(1);
+        if groups * a.cols > a.values.len() {
+            return None;
+        }
+        let span = a.rows.div_ceil(groups).max(1);
+        let work_group =
+            if run.tuning.work_group == 1 { 1 } else { run.tuning.work_group.max(512).min(info.max_work_group) };
+        let work_group = if run.tuning.source == "user" { run.tuning.work_group } else { work_group };
+        let variant = Variant { block: places as u32, ..self.variant::<T>(run, work_group, 1) };
+        Some((Launch { groups: a.rows.div_ceil(span), variant }, span as u32))
+    }
+
+    fn scatter_held<T: Real>(
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        launch: Launch,
+        span: u32,
+        x: &Buffer<T>,
+        y: &mut Buffer<T>,
+    ) -> Result<()> {
+        let needed = launch.groups * a.cols;
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = match &mut *held {
+            Some(buffer) if buffer.len() >= needed => buffer,
+            small => small.insert(Buffer::new(&self.context, needed)?),
+        };
+        let (n, cols) = (a.rows as u32, a.cols as u32);
+        let (rows, indices, values) = (&a.pointers, &a.indices, &a.values);
+        scatter::scatter_held(&self.context, launch, n, cols, span, rows, indices, values, x, held)?;
+        let variant = Variant { block: 1, ..self.variant::<T>(run, run.tuning.work_group, 1) };
+        let at_once = if variant.work_group < 8 { variant.work_group } else { variant.work_group / 8 };
+        let folding = Launch { groups: a.cols.div_ceil(at_once as usize), variant };
+        scatter::fold_held::<T>(&self.context, folding, cols, launch.groups as u32, held, y)
     }
 }
 
@@ -248,6 +299,9 @@ impl Vocabulary for OpenCl {
     }
 
     fn scatter<T: Real>(&self, run: Run<'_>, a: &Stored<Self, T>, x: &Buffer<T>, y: &mut Buffer<T>) -> Result<()> {
+        if let Some((launch, span)) = self.holding::<T>(run, a) {
+            return self.scatter_held(run, a, launch, span, x, y);
+        }
         self.fill(run, a.cols, T::default(), y)?;
         let (launch, span) = self.elements::<T>(run, a.rows);
         scatter::scatter(&self.context, launch, a.rows as u32, span, &a.pointers, &a.indices, &a.values, x, y)

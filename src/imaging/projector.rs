@@ -65,7 +65,44 @@ impl Ray {
     }
 }
 
+/// Most bytes of a matrix and its transposed that [`Scanner::system`] stores unasked: making and sending more takes
+/// longer than tracing the rays of a few hundred iterations.
+const MOST_STORED: u64 = 1 << 30;
+
 impl Scanner {
+    /// The matrix of the scan with its transposed, stored or traced: [`Format::OnTheFly`] traces every ray as it is
+    /// needed, [`Format::Auto`] stores what takes up to 1 GiB and traces what takes more, any other format stores.
+    /// [`Matrix::why`] says what was done.
+    ///
+    /// # Errors
+    /// As [`Scanner::matrix`], [`Scanner::projector`] and [`Matrix::with_transpose`].
+    pub fn system<T: Real>(&self, device: &Device, grid: Grid, format: Format) -> Result<Matrix<T>> {
+        let stored = |format: Format| Matrix::with_transpose(device, &self.matrix::<T>(grid)?, format);
+        match format {
+            Format::OnTheFly => self.projector(device, grid),
+            Format::Auto => {
+                self.validate()?;
+                grid.validate()?;
+                // A ray has two entries in each of up to `side` lines.
+                let entry = 2 * (4 + T::PRECISION.bytes()) as u64;
+                let bytes = (2 * grid.side as u64).saturating_mul(self.rays() as u64).saturating_mul(entry);
+                let size = format!("stored it would take up to {:.1} GiB", bytes as f64 / f64::from(1 << 30));
+                if bytes <= MOST_STORED {
+                    return Ok(stored(Format::Auto)?.because(&size));
+                }
+                match self.projector(device, grid) {
+                    Ok(traced) => Ok(traced.because(&size)),
+                    // What cannot be traced says so, and is stored.
+                    Err(Error::Option { name, reason }) => {
+                        Ok(stored(Format::Auto)?.because(&format!("not traced: {name}: {reason}")))
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            format => stored(format),
+        }
+    }
+
     /// The matrix of the scan, not stored: products trace every ray anew, and products with the transposed find the
     /// rays through every pixel. Any solver takes it like a stored matrix.
     ///

@@ -2,12 +2,10 @@
 
 use std::time::Instant;
 
-use crate::device::Device;
 use crate::error::{Error, Result, same_length};
-use crate::matrix::Matrix;
+use crate::operator::{LinearOperator, frobenius_norm};
 use crate::real::Real;
 use crate::solver::{Cgnr, Correction, Observer, Report, Stop, Stopping};
-use crate::sparse::{Csr, Format};
 use crate::vector::Vector;
 
 /// What is wanted of the image beside fitting the readings. A weight suits scans of any size: it is multiplied by the
@@ -65,8 +63,6 @@ pub struct Reconstruction {
     pub width: usize,
     /// When to stop.
     pub stopping: Stopping,
-    /// How the matrix is stored.
-    pub format: Format,
 }
 
 /// Differences below this share of the mean brightness are noise to total variation, those above are edges.
@@ -83,15 +79,11 @@ pub struct Solution<T> {
     pub reports: Vec<Report>,
     /// Seconds by phase.
     pub phases: Phases,
-    /// Why the matrix is stored as it is.
-    pub why_format: String,
 }
 
 /// Seconds by phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Phases {
-    /// Laying out, transposing and uploading the matrix.
-    pub upload: f64,
     /// Building programs.
     pub compile: f64,
     /// Iterating and verifying.
@@ -122,36 +114,33 @@ impl Reconstruction {
     }
 }
 
-/// Reconstructs one image from each vector of readings, all at once, by regularised [`Cgnr`].
+/// Reconstructs one image from each vector of readings, all at once, by regularised [`Cgnr`]. `system` is the matrix of the
+/// scan ([`Scanner::system`](super::Scanner::system)), or any other operator with its adjoint.
 ///
 /// The mean diagonal of `A'A` is `|A|_F² / n`; the mean brightness is taken to be `|b| / |A 1|`, exact for a flat
 /// image. Bounds act as a penalty while iterating; the answer is projected onto them at the end, and its residual is
 /// computed after that.
 ///
 /// # Errors
-/// As [`Matrix::with_transpose`] and [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix.
+/// As [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix.
 pub fn reconstruct<T: Real>(
-    device: &Device,
-    matrix: &Csr<T>,
+    system: &dyn LinearOperator<T>,
     readings: &[&[T]],
     how: &Reconstruction,
     observer: &mut Observer<'_>,
 ) -> Result<Solution<T>> {
     for b in readings {
-        same_length("readings against rows of the matrix", matrix.rows(), b.len())?;
+        same_length("readings against rows of the matrix", system.rows(), b.len())?;
         if let Some(index) = b.iter().position(|v| !v.is_finite()) {
             return Err(Error::NotFinite { what: "the readings".into(), index });
         }
     }
+    let device = system.device();
     let built = device.build_seconds();
     let clock = Instant::now();
-    let a = Matrix::with_transpose(device, matrix, how.format)?;
-    device.synchronize()?;
-    let upload = clock.elapsed().as_secs_f64();
-    let clock = Instant::now();
     let columns = readings.len();
-    let scale = a.frobenius_norm().powi(2) / a.cols().max(1) as f64;
-    let flat = flat_norm(matrix);
+    let scale = frobenius_norm(system)?.powi(2) / system.cols().max(1) as f64;
+    let flat = flat_norm(system)?;
     let corrections: Vec<Correction> = readings
         .iter()
         .map(|b| {
@@ -159,9 +148,9 @@ pub fn reconstruct<T: Real>(
             how.correction(scale, if flat > 0.0 && norm > 0.0 { norm / flat } else { 1.0 })
         })
         .collect();
-    let mut solver = Cgnr::new(&a, &corrections, how.stopping.clone())?;
+    let mut solver = Cgnr::new(system, &corrections, how.stopping.clone())?;
     let b = Vector::interleaved(device, readings)?;
-    let mut x = Vector::zeros(device, a.cols() * columns)?;
+    let mut x = Vector::zeros(device, system.cols() * columns)?;
     let mut reports = solver.solve_observed(&b, &mut x, observer)?;
     if how.bounded() {
         x.clamp(T::from_f64(how.lower), T::from_f64(how.upper))?;
@@ -169,7 +158,7 @@ pub fn reconstruct<T: Real>(
     let images = x.to_columns(columns)?;
     if how.bounded() {
         for ((report, image), b) in reports.iter_mut().zip(&images).zip(readings) {
-            report.true_residual = residual(&a, image, b)?;
+            report.true_residual = residual(system, image, b)?;
             let limit = (how.stopping.rtol * report.rhs_norm).max(how.stopping.atol);
             if report.stop == Stop::Converged && report.true_residual > limit {
                 report.stop = Stop::Projected;
@@ -178,23 +167,25 @@ pub fn reconstruct<T: Real>(
     }
     let compile = device.build_seconds() - built;
     let solve = (clock.elapsed().as_secs_f64() - compile).max(0.0);
-    let phases = Phases { upload, compile, solve };
-    Ok(Solution { images, reports, phases, why_format: a.why().into() })
+    Ok(Solution { images, reports, phases: Phases { compile, solve } })
 }
 
 /// `|b - A x|` afresh.
-fn residual<T: Real>(a: &Matrix<T>, x: &[T], b: &[T]) -> Result<f64> {
+fn residual<T: Real>(a: &dyn LinearOperator<T>, x: &[T], b: &[T]) -> Result<f64> {
     let device = a.device();
     let x = Vector::from_slice(device, x)?;
     let mut r = Vector::zeros(device, a.rows())?;
-    a.multiply(&x, &mut r)?;
+    a.apply(&x, &mut r)?;
     r.axpby(T::from_f64(1.0), &Vector::from_slice(device, b)?, T::from_f64(-1.0))?;
     r.norm2()
 }
 
 /// `|A 1|`, the norm of what a flat image of brightness 1 would give.
-fn flat_norm<T: Real>(a: &Csr<T>) -> f64 {
-    (0..a.rows()).map(|i| a.row(i).1.iter().map(|v| v.to_f64()).sum::<f64>().powi(2)).sum::<f64>().sqrt()
+fn flat_norm<T: Real>(a: &dyn LinearOperator<T>) -> Result<f64> {
+    let ones = Vector::filled(a.device(), a.cols(), T::from_f64(1.0))?;
+    let mut readings = Vector::zeros(a.device(), a.rows())?;
+    a.apply(&ones, &mut readings)?;
+    readings.norm2()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::{open, plausible_rows, read_error, short_name, write_atomically};
+use super::{Watch, open, plausible_rows, read_error, short_name, write_atomically};
 use crate::error::{Error, Result};
 use crate::real::Real;
 use crate::sparse::Csr;
@@ -33,9 +33,6 @@ const LONGEST_LINE: u64 = 1 << 20;
 pub fn read_matrix<T: Real>(path: &Path) -> Result<Csr<T>> {
     read_matrix_watched(path, &mut |_, _| {})
 }
-
-/// Called now and then while a file is read, with the number of entries read so far and of all.
-pub type Watch<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// [`read_matrix`] for large files: `watch` sees the progress.
 ///

@@ -13,11 +13,42 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use flate2::bufread::MultiGzDecoder;
 
 use crate::error::{Error, Result};
+use crate::real::Real;
+use crate::sparse::Csr;
 
 pub mod mat5;
 pub mod matrix_market;
 pub mod npy;
 pub mod npz;
+
+/// Called now and then while a matrix is read, with the number of entries read so far and of all.
+pub type Watch<'a> = dyn FnMut(u64, u64) + 'a;
+
+/// Reads a matrix from a Matrix Market file (`.mtx`, `.mtx.gz`) or one of SciPy (`.npz`), told apart by the name's
+/// ending. `watch` sees the progress.
+///
+/// # Errors
+/// As [`matrix_market::read_matrix`] and [`npz::read_matrix`].
+pub fn read_matrix<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> {
+    if has_ending(path, "npz") { npz::read_matrix(path) } else { matrix_market::read_matrix_watched(path, watch) }
+}
+
+/// Reads vectors of equal length from a NumPy file (`.npy`: one, or one a row) or one from a Matrix Market file.
+///
+/// # Errors
+/// As [`npy::read`] and [`matrix_market::read_vector`].
+pub fn read_vectors<T: Real>(path: &Path) -> Result<Vec<Vec<T>>> {
+    if !has_ending(path, "npy") {
+        return Ok(vec![matrix_market::read_vector(path)?]);
+    }
+    let array = npy::read(path)?;
+    let length = array.shape.last().copied().unwrap_or(1);
+    Ok(array.data.chunks(length.max(1)).map(|part| part.iter().map(|v| T::from_f64(*v)).collect()).collect())
+}
+
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending))
+}
 
 /// Bytes held by readers and writers: large enough that system calls cost nothing beside the parsing.
 const BUFFER: usize = 1 << 18;

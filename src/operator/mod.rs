@@ -266,6 +266,29 @@ pub fn estimate_norm<T: Real>(operator: &dyn LinearOperator<T>, steps: usize) ->
     Ok(norm)
 }
 
+/// The Frobenius norm: exact for a [`Matrix`], otherwise estimated by products with eight seeded vectors of signs, whose
+/// mean square norm it is (Hutchinson 1990).
+///
+/// # Errors
+/// Those of the operator and of [`Vector`].
+pub fn frobenius_norm<T: Real>(operator: &dyn LinearOperator<T>) -> Result<f64> {
+    const PROBES: u64 = 8;
+    if let Some(matrix) = operator.as_matrix() {
+        return Ok(matrix.frobenius_norm());
+    }
+    let device = operator.device();
+    let mut product = Vector::zeros(device, operator.rows())?;
+    let mut square = 0.0;
+    for seed in 0..PROBES {
+        let mut random = Random::new(seed);
+        let sign = |bits: u64| T::from_f64(if bits & 1 == 0 { 1.0 } else { -1.0 });
+        let signs: Vec<T> = (0..operator.cols()).map(|_| sign(random.next() >> 40)).collect();
+        operator.apply(&Vector::from_slice(device, &signs)?, &mut product)?;
+        square += product.norm2()?.powi(2);
+    }
+    Ok((square / PROBES as f64).sqrt())
+}
+
 /// Fails unless `x` and `y` fit an operator of this shape.
 fn check_shape<T: Real>((rows, cols): (usize, usize), x: &Vector<T>, y: &Vector<T>) -> Result<()> {
     same_length("vector to multiply", cols, x.len())?;

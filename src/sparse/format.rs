@@ -96,7 +96,7 @@ impl std::str::FromStr for Format {
 
     fn from_str(text: &str) -> Result<Self> {
         let number = |rest: &str| rest.parse::<usize>().ok();
-        let found = std::iter::once(Self::Auto).chain(Self::ALL).find(|f| f.to_string() == text);
+        let found = [Self::Auto, Self::OnTheFly].into_iter().chain(Self::ALL).find(|f| f.to_string() == text);
         let found = found.or_else(|| text.strip_prefix("sell-").and_then(number).map(|sigma| Self::Sell { sigma }));
         let found = found.or_else(|| text.strip_prefix("bsr-").and_then(number).map(|block| Self::Bsr { block }));
         found.ok_or_else(|| {
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn formats_are_read_back_as_they_are_written() {
-        let pinned = [Format::Auto, Format::Sell { sigma: 64 }, Format::Bsr { block: 3 }];
+        let pinned = [Format::Auto, Format::OnTheFly, Format::Sell { sigma: 64 }, Format::Bsr { block: 3 }];
         for format in Format::ALL.into_iter().chain(pinned) {
             assert_eq!(format.to_string().parse::<Format>().expect("own text"), format);
         }

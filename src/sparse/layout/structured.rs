@@ -25,7 +25,7 @@ pub(super) fn diagonals<T: Real>(a: &Csr<T>, profile: &Profile) -> Layout<T> {
         });
     }
     // A handful of diagonals is a loop that compilers unroll.
-    layout.arrangement.block = if profile.diagonals.len() <= 9 { profile.diagonals.len().max(1) } else { 1 };
+    layout.arrangement.block = if profile.diagonals.len() <= 12 { profile.diagonals.len().max(1) } else { 1 };
     layout.pointers = vec![profile.diagonals.len() as u32, a.cols() as u32];
     layout.pointers.extend(profile.diagonals.iter().map(|offset| *offset as i32 as u32));
     layout
