@@ -2,7 +2,7 @@
 //
 // Required macros:
 //   FORMAT     how the matrix is stored, one of the names below; src/sparse/layout builds the arrays
-//   WIDE       1: row offsets take two words each
+//   WIDE       1: row offsets take two words each; the grid of STENCIL has three dimensions
 //   BLOCK      rows and columns of a block of BLOCKS; number of diagonals of DIAGONALS, of points of STENCIL, 1 where
 //              they are many
 //   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
@@ -25,12 +25,13 @@
 #define ADAPTIVE 10    // rows: where the offsets start, two lists of longer rows (see adaptive_product); stride: chunk
 #define PROJECT 11     // nothing: rows are the rays of a scanner, traced as they are needed (ray.cl)
 #define BACKPROJECT 12 // its transposed, pixel by pixel
-#define STENCIL 13     // rows: width, height, depth, points, then dx, dy, dz and distance of each; values: coefficients
+#define STENCIL 13     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point; values: coefficients
 #define OUTSIDE 14     // nothing: products are made by others, and the result already holds them
 #define SLICE 32
-#define AT_ONCE (WG == 1 ? 1 : FORMAT == PROJECT ? 2 : KNOWN_POINTS > 1 ? KNOWN_POINTS : 8) // loads under way together
+#define AT_ONCE (WG == 1 ? 1 : FORMAT == PROJECT ? 2 : 8) // entries of a row whose loads are under way together
 #define KNOWN_POINTS (FORMAT == STENCIL ? BLOCK : 1)
-#define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : 1)
+#define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : KNOWN_POINTS)
+#define STENCIL_HEADER 12
 #define UNROLL_DIAGONALS (BLOCK > 1 ? WG > 1 : 0)
 #define PIXELS_ALONE (FORMAT == BACKPROJECT ? ROW_LANES == 1 : 0)
 #define HAS_OFFSETS (FORMAT == CSR ? 1 : FORMAT == ADAPTIVE)
@@ -58,8 +59,9 @@ typedef struct {
     __global const uint* indices;
     __global const real_t* values;
     uint stride;
-    uint furthest;                // last column, and the diagonals where they are few
-    uint diagonal[KNOWN_DIAGONALS];
+    uint furthest;                // last column of DIAGONALS
+    uint diagonal[KNOWN_DIAGONALS];  // where they are few, and the points of a STENCIL with their coefficients
+    real_t coefficient[KNOWN_POINTS];
 } matrix_t;
 
 // Filled in place: Oclgrind 21 does not know what Clang makes of functions that return a struct.
@@ -75,6 +77,11 @@ void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uin
         if (BLOCK > 1)
             for (uint d = 0; d < KNOWN_DIAGONALS; ++d) matrix->diagonal[d] = rows[2 + d];
     }
+    if (KNOWN_POINTS > 1)
+        for (uint k = 0; k < KNOWN_POINTS; ++k) {
+            matrix->diagonal[k] = rows[STENCIL_HEADER + 4 * k + 3];
+            matrix->coefficient[k] = values[k];
+        }
 }
 
 typedef struct {
@@ -173,32 +180,40 @@ void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, 
     }
 }
 
-// Row i by the points of a stencil, those that lie on the grid.
+// Whether the neighbour at this offset is there. Coordinates below 0 are large numbers here.
+uint on_grid(__global const uint* grid, uint4 offset, uint x, uint y, uint z)
+{
+    return x + offset.x < grid[0] && y + offset.y < grid[1] && z + offset.z < grid[2];
+}
+
+// Row i by the points of a stencil, those that lie on the grid. The first words of the grid: width, height, depth, number
+// of points; then for each dimension the first coordinate that has all neighbours, and how many have.
 void walk_stencil(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
-    const uint width = matrix->rows[0];
-    const uint height = matrix->rows[1];
-    const uint depth = matrix->rows[2];
-    const uint count = KNOWN_POINTS > 1 ? KNOWN_POINTS : matrix->rows[3];
-    __global const uint4* points = (__global const uint4*)(matrix->rows + 4);
-    const uint line = (uint)i / width;
-    const uint x = (uint)i - line * width;
-    const uint z = depth > 1 ? line / height : 0;
-    const uint y = line - z * height;
-    for (uint k = 0; k < count; k += AT_ONCE) {
-        real_t value[AT_ONCE];
-        index_t column[AT_ONCE];
-        int there[AT_ONCE];
-        for (uint j = 0; j < AT_ONCE; ++j) {
-            const uint point = min(k + j, count - 1);
-            const uint4 offset = points[point];
-            // Coordinates below 0 are large numbers here.
-            there[j] = k + j < count && x + offset.x < width && y + offset.y < height && z + offset.z < depth;
-            column[j] = (uint)i + offset.w;
-            value[j] = matrix->values[point];
+    __global const uint* grid = matrix->rows;
+    const uint line = (uint)i / grid[0];
+    const uint x = (uint)i - line * grid[0];
+    const uint z = WIDE ? line / grid[1] : 0;
+    const uint y = line - z * grid[1];
+    const int deep = WIDE ? z - grid[8] < grid[9] : 1;
+    const int inside = deep && x - grid[4] < grid[5] && y - grid[6] < grid[7];
+    __global const uint4* points = (__global const uint4*)(grid + STENCIL_HEADER);
+    if (KNOWN_POINTS > 1) {
+        uint there = inside ? (1 << KNOWN_POINTS) - 1 : 0;
+        if (!inside)
+            for (uint k = 0; k < KNOWN_POINTS; ++k) there |= on_grid(grid, points[k], x, y, z) << k;
+        for (uint c = 0; c < COLUMNS; ++c) {
+            real_t neighbour[KNOWN_POINTS];
+            for (uint k = 0; k < KNOWN_POINTS; ++k)
+                neighbour[k] = vector_at(vector, there >> k & 1 ? (uint)i + matrix->diagonal[k] : (uint)i, c);
+            for (uint k = 0; k < KNOWN_POINTS; ++k)
+                if (there >> k & 1) sum[c] = acc_add(sum[c], acc_product(matrix->coefficient[k], neighbour[k]));
         }
-        add_terms(sum, value, column, there, vector, 0);
+        return;
     }
+    for (uint k = 0; k < grid[3]; ++k)
+        if (on_grid(grid, points[k], x, y, z))
+            add_term(sum, matrix->values[k], (uint)i + points[k].w, vector, 0);
 }
 
 // Row i of the dense blocks of its block row.

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use common::{bits, noise};
 use residuum::imaging::{Beam, Grid, Scanner};
+use residuum::operator::Stencil;
 use residuum::sparse::gallery;
 use residuum::{
     Accumulation, Cg, Cgnr, Correction, Csr, Device, Format, Matrix, Precision, Real, Stopping, Storage,
@@ -71,6 +72,19 @@ fn battery<T: Real>(device: &Device) -> Vec<Vec<u64>> {
     let matrix = Matrix::stored(device, &skewed, storage).unwrap();
     let mut w = Vector::zeros(device, 600).unwrap();
     matrix.multiply_transposed(&Vector::from_slice(device, &noise::<T>(40, 7)).unwrap(), &mut w).unwrap();
+    // The same in local memory: more entries than two groups hold places.
+    let narrow = gallery::random::<T>(90, 7, 300, 3).unwrap();
+    let matrix = Matrix::stored(device, &narrow, storage).unwrap();
+    let mut w = Vector::zeros(device, 7).unwrap();
+    matrix.multiply_transposed(&Vector::from_slice(device, &noise::<T>(90, 7)).unwrap(), &mut w).unwrap();
+    for stencil in [Stencil::laplacian_2d(9, 7), Stencil::laplacian_3d(5, 3, 4)] {
+        let a = stencil.operator::<T>(device).unwrap();
+        let b = Vector::from_slice(device, &noise::<T>(a.rows(), 5)).unwrap();
+        let mut x = Vector::zeros(device, a.cols()).unwrap();
+        let report = Cg::new(&a, Stopping::after(2)).unwrap().solve(&b, &mut x).unwrap();
+        x.scale(T::from_f64(0.5)).unwrap();
+        found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
+    }
     let scanner = Scanner {
         beam: Beam::Fan { source_origin: 40.0, source_detector: 60.0 },
         pixels: 9,

@@ -5,7 +5,7 @@ use super::{Stored, host_rays};
 use crate::accumulator::Accumulator;
 use crate::real::Real;
 use crate::reduction::fold;
-use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE};
+use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE, STENCIL_HEADER};
 
 /// Sums of one row, one for each column of the vectors.
 pub(super) type Sums<A> = [A; MOST_COLUMNS];
@@ -139,7 +139,7 @@ pub(super) fn row_sums<T: Real, A: Accumulator<T>>(
             let (x, line) = (i as u32 % width, i as u32 / width);
             let (y, z) = (line % height, line / height);
             add_row_in::<T, A>(lanes, pointers[3] as usize, columns, gather, |k| {
-                let point = &pointers[4 + 4 * k..][..4];
+                let point = &pointers[STENCIL_HEADER + 4 * k..][..4];
                 let on_grid = [(x, width), (y, height), (z, depth)]
                     .into_iter()
                     .zip(point)

@@ -4,9 +4,9 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::real::Real;
-use crate::sparse::{Arrangement, Csr, Format, Kind, Layout};
+use crate::sparse::{Arrangement, Csr, Format, Kind, Layout, STENCIL_HEADER};
 
-/// Most points whose loads are under way together: more of them fill the registers of a GPU.
+/// Most points that kernels know while they are built: more of them fill the registers of a GPU.
 const MOST_UNROLLED: usize = 9;
 
 /// A constant-coefficient stencil on a grid of two or three dimensions, with zeros beyond the boundary.
@@ -151,6 +151,13 @@ impl Stencil {
     fn layout<T: Real>(&self) -> Layout<T> {
         let [width, height, depth] = self.size.map(|n| n as u32);
         let mut pointers = vec![width, height, depth, self.points.len() as u32];
+        for d in 0..3 {
+            // The furthest points in either direction, and the coordinates that have both.
+            let reach = |sign: i64| self.points.iter().map(|p| (sign * p.0[d]).max(0) as usize).max().unwrap_or(0);
+            let (before, behind) = (reach(-1), reach(1));
+            pointers.extend([before as u32, self.size[d].saturating_sub(before + behind) as u32]);
+        }
+        pointers.resize(STENCIL_HEADER, 0);
         for (offset, _) in &self.points {
             pointers.extend(offset.map(|d| d as i32 as u32));
             pointers.push(place(self.size, *offset) as u32);
@@ -159,7 +166,7 @@ impl Stencil {
         let block = if (2..=MOST_UNROLLED).contains(&known) { known } else { 1 };
         Layout {
             format: Format::OnTheFly,
-            arrangement: Arrangement { kind: Kind::Stencil, lanes: 1, block, wide: false },
+            arrangement: Arrangement { kind: Kind::Stencil, lanes: 1, block, wide: depth > 1 },
             rows: self.len(),
             cols: self.len(),
             pointers,

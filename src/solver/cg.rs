@@ -262,10 +262,6 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
         true
     }
 
-    fn most_queued(&self) -> usize {
-        self.on.a.most_queued()
-    }
-
     fn build_seconds(&self) -> f64 {
         self.device.build_seconds()
     }

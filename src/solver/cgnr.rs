@@ -588,10 +588,6 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
         self.limits.iter().all(|l| l.correction == Correction::none())
     }
 
-    fn most_queued(&self) -> usize {
-        self.on.a.most_queued()
-    }
-
     fn build_seconds(&self) -> f64 {
         self.device.build_seconds()
     }

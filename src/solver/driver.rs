@@ -45,9 +45,6 @@ pub(super) trait Method {
     fn restore(&mut self, c: usize) -> Result<()>;
     /// Whether an answer with a larger residual than an earlier one is a worse one.
     fn residual_decides(&self) -> bool;
-    /// Most iterations to queue before a look. What is queued beyond the end is wasted, which matters where others make
-    /// the products: they do not know of it.
-    fn most_queued(&self) -> usize;
     /// Seconds spent so far building programs.
     fn build_seconds(&self) -> f64;
 }
@@ -93,6 +90,9 @@ struct Column {
 /// A restart must at least halve the norm it verifies, or the attainable accuracy is reached.
 const LEAST_GAIN: f64 = 0.25;
 
+/// Time after which the host looks again, where iterations are long.
+const LOOK_SECONDS: f64 = 0.02;
+
 /// Runs `method` until every column has stopped and its answer is verified.
 ///
 /// The recurrence's word is never taken for it: when it says converged, the method is started over from the answer at
@@ -120,7 +120,8 @@ pub(super) fn run(
         if columns.iter().all(|c| c.stop.is_some()) {
             break;
         }
-        iterate(method, stopping, &mut columns, observer)?;
+        let most = budget.into_iter().max().unwrap_or(0);
+        iterate(method, stopping, most, &mut columns, observer)?;
     }
     times.compile = method.build_seconds() - built;
     times.solve = begin.elapsed().as_secs_f64() - times.verify - times.compile;
@@ -199,24 +200,29 @@ fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl Me
     Ok(())
 }
 
-/// Iterates from a start until the device says that every column has stopped.
+/// Iterates from a start, up to `most` times, until the device says that every column has stopped.
 fn iterate(
     method: &mut impl Method,
     stopping: &Stopping,
+    most: usize,
     columns: &mut [Column],
     observer: &mut Observer<'_>,
 ) -> Result<()> {
     let mut queued = 0;
-    let mut batch = stopping.check_every.min(8).min(method.most_queued());
+    let mut batch = stopping.check_every.min(8);
     loop {
+        let begin = Instant::now();
+        batch = batch.min(most - queued).max(1);
         for index in queued..queued + batch {
             method.step(index)?;
         }
         queued += batch;
-        // Short solves are looked at soon, long ones rarely: a look costs a round trip to the device.
-        batch = (2 * batch).min(stopping.check_every).min(HISTORY / 2).min(method.most_queued());
         let statuses = method.status()?;
         record(method, columns, &statuses, false)?;
+        // Short solves are looked at soon, long ones rarely: a look costs a round trip to the device. Long iterations are
+        // looked at often: what is queued beyond the end is wasted, and an observer wants to be heard.
+        let in_time = (LOOK_SECONDS * batch as f64 / begin.elapsed().as_secs_f64()) as usize;
+        batch = (2 * batch).min(stopping.check_every).min(HISTORY / 2).min(in_time.max(8));
         let last = |c: &Column| c.history.last().copied().unwrap_or([f64::NAN; 2]);
         let progress = Progress {
             iteration: columns.iter().zip(&statuses).map(|(c, s)| c.base + s.iteration).max().unwrap_or(0),

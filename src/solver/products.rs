@@ -7,9 +7,6 @@ use crate::operator::LinearOperator;
 use crate::real::Real;
 use crate::vector::Vector;
 
-/// Most iterations to queue at once where products are made by an operator, which goes on after the solve has ended.
-const MOST_QUEUED: usize = 8;
-
 /// Products with one operator, or with its transposed.
 pub(super) enum Products<'a, B: Vocabulary, T: Real> {
     /// The words of the vocabulary multiply by themselves.
@@ -62,13 +59,6 @@ impl<'a, B: Vocabulary, T: Real> Products<'a, B, T> {
         match self {
             Self::Fused(_) => [None, Some(Part::All)],
             Self::MadeBy { .. } => [Some(first), Some(second)],
-        }
-    }
-
-    pub(super) fn most_queued(&self) -> usize {
-        match self {
-            Self::Fused(_) => usize::MAX,
-            Self::MadeBy { .. } => MOST_QUEUED,
         }
     }
 }

@@ -14,5 +14,5 @@ pub use format::Format;
 pub use layout::Offsets;
 pub(crate) use layout::{
     Arrangement, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, RAY_BITS, RAY_HEADER, RAY_LANES, SHORT_ROW,
-    SLICE, TILE_SIDE,
+    SLICE, STENCIL_HEADER, TILE_SIDE,
 };

@@ -48,10 +48,12 @@ pub(crate) struct Arrangement {
     /// Rows and columns of a block of [`Kind::Blocks`]; the number of diagonals of [`Kind::Diagonals`], or of points of
     /// [`Kind::Stencil`], where loops over them are better unrolled, else 1.
     pub(crate) block: usize,
-    /// Whether row offsets take 64 bits.
+    /// Whether row offsets take 64 bits; whether the grid of [`Kind::Stencil`] has three dimensions.
     pub(crate) wide: bool,
 }
 
+/// Words before the points of [`Kind::Stencil`], `STENCIL_HEADER` of `cl/format.cl`.
+pub(crate) const STENCIL_HEADER: usize = 12;
 /// Words before the rays of [`Kind::Project`] and [`Kind::Backproject`].
 pub(crate) const RAY_HEADER: usize = 4;
 /// Binary places of slopes and starts of rays, `RAY_BITS` of `cl/ray.cl`.
