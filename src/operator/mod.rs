@@ -63,14 +63,14 @@ pub trait LinearOperator<T: Real> {
     /// `y = A x`; `y` is overwritten whatever it held.
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) unless `x` has `cols` and `y` has `rows` elements,
-    /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch).
+    /// [`Error::Shape`] unless `x` has `cols` and `y` has `rows` elements,
+    /// [`Error::DeviceMismatch`].
     fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()>;
 
     /// `y = A'x`.
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) where there is none; as [`apply`](Self::apply) with the lengths exchanged.
+    /// [`Error::Option`] where there is none; as [`apply`](Self::apply) with the lengths exchanged.
     fn apply_adjoint(&self, _x: &Vector<T>, _y: &mut Vector<T>) -> Result<()> {
         Err(no_adjoint())
     }
@@ -120,7 +120,7 @@ pub trait LinearOperator<T: Real> {
     /// `A + B`.
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) unless both have the same shape; as [`Vector::zeros`].
+    /// [`Error::Shape`] unless both have the same shape; as [`Vector::zeros`].
     fn plus<B: LinearOperator<T>>(self, other: B) -> Result<Sum<Self, B, T>>
     where
         Self: Sized,
@@ -131,7 +131,7 @@ pub trait LinearOperator<T: Real> {
     /// `A B`: first `B`, then `A`.
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) unless `A` has as many columns as `B` has rows; as [`Vector::zeros`].
+    /// [`Error::Shape`] unless `A` has as many columns as `B` has rows; as [`Vector::zeros`].
     fn times<B: LinearOperator<T>>(self, other: B) -> Result<Product<Self, B, T>>
     where
         Self: Sized,
