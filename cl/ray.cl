@@ -76,8 +76,10 @@ void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* 
     const rough_t x = column, y = row;
     __global const uint2* rays = (__global const uint2*)(matrix->rows + RAY_HEADER);
     __global const real4_t* views = (__global const real4_t*)(matrix->values + ((size_t)angles * pixels + 3) / 4 * 4);
-    real4_t coming_along = views[2 * first];
-    real4_t coming_towards = views[2 * first + 1];
+    // What is known of the next angle is on its way while one is worked on.
+    const uint foremost = min(first, angles - 1);
+    real4_t coming_along = views[2 * foremost];
+    real4_t coming_towards = views[2 * foremost + 1];
     for (uint angle = first; angle < angles; angle += lanes) {
         const real4_t along = coming_along;
         const real4_t towards = coming_towards;
