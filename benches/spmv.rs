@@ -53,11 +53,11 @@ fn run(setting: &Setting) -> Result<()> {
     }
     if setting.wanted("stencil") {
         for side in [1024, 4096] {
-            stencil::<f64>(device, &Stencil::laplacian_2d(side, side), copy)?;
-            stencil::<f32>(device, &Stencil::laplacian_2d(side, side), copy)?;
+            stencil::<f64>(device, &Stencil::laplacian_2d(side, side)?, copy)?;
+            stencil::<f32>(device, &Stencil::laplacian_2d(side, side)?, copy)?;
         }
-        stencil::<f64>(device, &Stencil::laplacian_3d(256, 256, 256), copy)?;
-        stencil::<f32>(device, &Stencil::laplacian_3d(256, 256, 256), copy)?;
+        stencil::<f64>(device, &Stencil::laplacian_3d(256, 256, 256)?, copy)?;
+        stencil::<f32>(device, &Stencil::laplacian_3d(256, 256, 256)?, copy)?;
     }
     if setting.wanted("projector") {
         for (side, angles, pixels) in [(512, 721, 560), (64, 96, 96)] {

@@ -24,7 +24,12 @@ typedef WORD word_t; // an integer of the size of real_t
 typedef uint index_t;
 typedef float rough_t; // where only the order of magnitude matters, never in a result
 
-rough_t rough_reciprocal(rough_t x) { return native_recip(x); }
+// Half of the places at least on any device, all but the last after one step of Newton's.
+rough_t rough_reciprocal(rough_t x)
+{
+    const rough_t rough = native_recip(x); // a rough_t
+    return fma(rough, fma(-x, rough, (rough_t)1), rough);
+}
 
 #if PAIR
 typedef float2 acc_t;

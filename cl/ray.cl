@@ -15,7 +15,8 @@
 #define RAY_HEADER 4
 #define RAY_BITS 28
 #define RAY_ONE (1 << RAY_BITS)
-#define SLACK (rough_t)0.02 // detector pixels that the search is wider than it need be
+#define SLACK (rough_t)0.02      // detector pixels that the search is wider than it need be
+#define ROUNDING (rough_t)4.8e-7 // and for each detector pixel, because places are rounded
 
 int ray_slope(const matrix_t* matrix, size_t i) { return matrix->rows[RAY_HEADER + 2 * i]; }
 
@@ -93,7 +94,7 @@ void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* 
         const rough_t scale = nearness * (rough_t)towards.w;
         const rough_t right = fma(-seen, (rough_t)towards.y, (rough_t)along.y) * scale;
         const rough_t below = fma(-seen, (rough_t)towards.z, (rough_t)along.z) * scale;
-        const rough_t reach = SLACK +
+        const rough_t reach = SLACK + ROUNDING * limit +
             (along.w == 1 ? fabs(right) : along.w == 2 ? fabs(below) : fmax(fabs(right), fabs(below)));
         const rough_t last_right = right * (rough_t)(wide - 1), last_below = below * (rough_t)(high - 1);
         const rough_t before = fmin(last_right, (rough_t)0) + fmin(last_below, (rough_t)0) - reach;

@@ -364,7 +364,7 @@ fn sinograms(options: &Options, path: &Path) -> Result<Vec<Scan>> {
             return Err(option("geometry", "a fan needs --source-origin and --source-detector"));
         }
     };
-    if images == 0 {
+    if images == 0 || array.data.is_empty() {
         return Err(option("input", "the array holds no sinogram"));
     }
     let scanner = Scanner {

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use crate::backend::{AnyStored, Run, Stored, Vocabulary, on_backend, stray};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
+use crate::io::plausible_rows;
 use crate::real::{Precision, Real};
 use crate::sparse::{Csr, Format, Kind, Layout, Offsets};
 use crate::vector::{Vector, of, of_mut};
@@ -126,7 +127,14 @@ impl<T: Real> Matrix<T> {
         let forward = layout(a)?;
         let backward = match storage.transposed {
             Transposed::None | Transposed::Scatter => None,
-            Transposed::Copy => Some(layout(&a.transpose())?),
+            Transposed::Copy => {
+                // Offsets of empty columns take memory too.
+                if !plausible_rows(a.cols() as u64, a.nnz() as u64) {
+                    let what = format!("{} entries are too few to transpose {} columns", a.nnz(), a.cols());
+                    return Err(Error::Structure { what, row: 0 });
+                }
+                Some(layout(&a.transpose())?)
+            }
         };
         let scatter = storage.transposed == Transposed::Scatter;
         if scatter {

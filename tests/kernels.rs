@@ -265,6 +265,9 @@ fn scattered<T: Real>(device: &Device) {
         }
     }
     let a = gallery::random::<T>(30, 20, 100, 4).unwrap();
+    // Offsets of empty columns take memory too: few entries must not ask for much of it.
+    let wide = Csr::from_triplets(1, u32::MAX as usize, &[(0, 7, T::from_f64(1.0))]).unwrap();
+    assert!(matches!(Matrix::with_transpose(device, &wide, Format::Csr), Err(Error::Structure { .. })));
     let padded = Storage { format: Format::Ellpack, transposed: Transposed::Scatter, ..Storage::default() };
     assert!(matches!(Matrix::stored(device, &a, padded), Err(Error::Option { .. })));
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use common::{bits, noise};
 use residuum::imaging::{Beam, Grid, Scanner};
@@ -77,7 +77,7 @@ fn battery<T: Real>(device: &Device) -> Vec<Vec<u64>> {
     let matrix = Matrix::stored(device, &narrow, storage).unwrap();
     let mut w = Vector::zeros(device, 7).unwrap();
     matrix.multiply_transposed(&Vector::from_slice(device, &noise::<T>(90, 7)).unwrap(), &mut w).unwrap();
-    for stencil in [Stencil::laplacian_2d(9, 7), Stencil::laplacian_3d(5, 3, 4)] {
+    for stencil in [Stencil::laplacian_2d(9, 7).unwrap(), Stencil::laplacian_3d(5, 3, 4).unwrap()] {
         let a = stencil.operator::<T>(device).unwrap();
         let b = Vector::from_slice(device, &noise::<T>(a.rows(), 5)).unwrap();
         let mut x = Vector::zeros(device, a.cols()).unwrap();
@@ -162,19 +162,27 @@ fn oclgrind_finds_nothing() {
         println!("skipped: Oclgrind is not installed");
         return;
     };
-    // Races and uninitialised memory in runs of their own: reports of one kind can hide the other.
-    for check in ["OCLGRIND_DATA_RACES", "OCLGRIND_UNINITIALIZED"] {
+    // Races and uninitialised memory in runs of their own: reports of one kind can hide the other. One thread each: what
+    // Oclgrind 21 knows of memory is not kept safe between threads, and it reports what is not so.
+    let runs = ["OCLGRIND_DATA_RACES", "OCLGRIND_UNINITIALIZED"].map(|check| {
         let log = tempfile::NamedTempFile::new().unwrap();
-        let output = Command::new(std::env::current_exe().unwrap())
+        let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "every_kernel_in_small", "--test-threads=1", "--nocapture"])
             .env(check, "1")
+            .env("OCLGRIND_NUM_THREADS", "1")
             .env("OCLGRIND_LOG", log.path())
             .env("OCL_ICD_VENDORS", &icd)
             .env("RESIDUUM_SIMULATED", "1")
             .env("RESIDUUM_TEST_DEVICES", "oclgrind")
             .env("REQUIRE_DEVICES", "1")
-            .output()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
             .unwrap();
+        (check, log, child)
+    });
+    for (check, log, child) in runs {
+        let output = child.wait_with_output().unwrap();
         let words = String::from_utf8_lossy(&output.stdout);
         let found = std::fs::read_to_string(log.path()).unwrap();
         assert!(found.is_empty(), "{check}: {}", &found[..found.len().min(3000)]);

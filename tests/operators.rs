@@ -44,8 +44,8 @@ fn stencils() -> Vec<Stencil> {
         .map(|k| ([k % 3 - 1, k / 3 % 3 - 1, k / 9 - 1], if k == 13 { 26.0 } else { -1.0 - f64::from(k) / 32.0 }))
         .collect();
     vec![
-        Stencil::laplacian_2d(37, 23),
-        Stencil::laplacian_3d(9, 11, 7),
+        Stencil::laplacian_2d(37, 23).unwrap(),
+        Stencil::laplacian_3d(9, 11, 7).unwrap(),
         Stencil::new([41, 29, 1], &upwind).unwrap(),
         Stencil::new([7, 6, 8], &box_of_27).unwrap(),
         Stencil::new([1000, 1, 1], &[([0, 0, 0], 2.0), ([1, 0, 0], 1.0)]).unwrap(),
@@ -71,7 +71,7 @@ fn stencil_products<T: Real>(device: &Device) {
             assert_eq!(product(&made, transposed), product(&stored, transposed), "{stencil:?} {}", device.tuning());
         }
     }
-    let stencil = Stencil::laplacian_2d(50, 40);
+    let stencil = Stencil::laplacian_2d(50, 40).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(2000, 4)).unwrap();
     let solve = |a: &Matrix<T>| {
         let mut x = Vector::zeros(device, 2000).unwrap();
@@ -193,7 +193,10 @@ fn operators_of_operators_multiply_as_written() {
         }
         assert!(adjoint_error(&operator, 5).unwrap() < 1e-14);
         let norm = estimate_norm(&operator, 30).unwrap();
-        assert!(norm > 0.0 && norm <= operator.norm_bound().unwrap(), "{norm}");
+        let square = |m: &Csr<f64>| m.values().iter().map(|v| v * v).sum::<f64>();
+        let bound = (square(&a).sqrt() + 2.0 * square(&b).sqrt()) * square(&c).sqrt();
+        assert!(norm > 0.0 && norm <= bound, "{norm} {bound}");
+        assert_eq!(operator.norm_bound(), None);
         // (the transposed of the transposed, and transposes of sums)
         let transposed = operator.transposed();
         assert_eq!((transposed.rows(), transposed.cols()), (50, 60));
@@ -224,6 +227,52 @@ fn damped_normal_equations_are_solved_through_operators() {
             assert!((x - z).abs() < 1e-9, "{x} {z}");
         }
     });
+}
+
+/// An operator that says no more of its norm than is true.
+struct Unbounded<'a>(&'a Matrix<f32>);
+
+impl LinearOperator<f32> for Unbounded<'_> {
+    fn device(&self) -> &Device {
+        self.0.device()
+    }
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+    fn cols(&self) -> usize {
+        self.0.cols()
+    }
+    fn apply(&self, x: &Vector<f32>, y: &mut Vector<f32>) -> Result<()> {
+        self.0.multiply(x, y)
+    }
+    fn apply_adjoint(&self, x: &Vector<f32>, y: &mut Vector<f32>) -> Result<()> {
+        self.0.multiply_transposed(x, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        Some(f64::INFINITY)
+    }
+}
+
+#[test]
+fn a_loose_bound_of_the_norm_is_no_convergence() {
+    let device = Device::host();
+    let a = Stencil::laplacian_2d(200, 200).unwrap().operator::<f32>(&device).unwrap();
+    let b = Vector::filled(&device, 40_000, 1.0).unwrap();
+    let twice = (&a).times(&a).unwrap();
+    for operator in [&twice as &dyn LinearOperator<f32>, &Unbounded(&a)] {
+        for stopping in [Stopping::for_precision::<f32>(), Stopping::after(3)] {
+            let stopping = Stopping { max_iterations: 3, ..stopping };
+            let mut x = Vector::zeros(&device, 40_000).unwrap();
+            let report =
+                Cgnr::new(operator, &[Correction::none()], stopping).unwrap().solve(&b, &mut x).unwrap().remove(0);
+            assert!(!report.converged() && report.iterations == 3, "{report}");
+        }
+    }
+    // What two factors share is counted by its owner.
+    assert!(twice.bytes() < a.bytes() + 8 * 40_000);
 }
 
 /// A pair that is not adjoint: rows where columns should be weighted.

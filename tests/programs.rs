@@ -206,6 +206,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
     std::fs::write(path("foreign.mat"), b"this is no MATLAB file, whatever its name may say").unwrap();
     npy::write(&path("nan.npy"), &[4, 4], &[f64::NAN; 16]).unwrap();
     npy::write(&path("cube.npy"), &[2, 2, 2, 2], &[0.0f64; 16]).unwrap();
+    npy::write(&path("none.npy"), &[2, 0, 5], &[0.0f64; 0]).unwrap();
     npy::write(&path("b.npy"), &[7], &[1.0f64; 7]).unwrap();
     let good = std::fs::read(path("b.npy")).unwrap();
     std::fs::write(path("cut.npy"), &good[..good.len() - 5]).unwrap();
@@ -218,6 +219,8 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["--input", "foreign.mat"], "foreign.mat"),
         (&["--input", "nan.npy"], "not finite"),
         (&["--input", "cube.npy"], "dimensions"),
+        (&["--input", "none.npy"], "no sinogram"),
+        (&["--input", "none.npy", "--field", "2"], "no sinogram"),
         (&["--input", "cut.npy"], "cut.npy"),
         (&["--matrix", "a.mtx", "--rhs", "b.npy"], "line 3"),
         (&["--matrix", "good.mtx", "--rhs", "b.npy"], "expected 4, found 7"),

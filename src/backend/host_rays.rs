@@ -10,6 +10,8 @@ use crate::sparse::{RAY_BITS, RAY_HEADER, RAY_LANES};
 
 /// Detector pixels that the search for rays is wider than it need be, `SLACK` of `cl/ray.cl`.
 const SLACK: f32 = 0.02;
+/// And for each detector pixel, `ROUNDING` of `cl/ray.cl`.
+const ROUNDING: f32 = 4.8e-7;
 /// One pixel sideways.
 const ONE: i64 = 1 << RAY_BITS;
 
@@ -80,7 +82,7 @@ pub(super) fn pixel_sums<T: Real, A: Accumulator<T>>(
         } else {
             aside.max(under)
         };
-        let reach = wide * nearness * widen + SLACK;
+        let reach = wide * nearness * widen + SLACK + ROUNDING * pixels as f32;
         let from = (seen - reach).ceil().clamp(0.0, pixels as f32) as usize;
         let end = ((seen + reach).floor() + 1.0).clamp(0.0, pixels as f32) as usize;
         let mut parts = [T::default(); MOST_COLUMNS];

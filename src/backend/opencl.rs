@@ -105,7 +105,7 @@ impl OpenCl {
     /// adding those of all groups is less work than the product.
     fn holding<T: Real>(&self, run: Run<'_>, a: &Stored<Self, T>) -> Option<(Launch, u32)> {
         let info = self.context.info();
-        let places = a.cols.next_multiple_of(1024);
+        let places = a.cols.max(1).next_multiple_of(1024);
         // Half of it, so that two groups find room on a compute unit.
         if (places * T::PRECISION.bytes()) as u64 > info.local_memory / 2 {
             return None;

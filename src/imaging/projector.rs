@@ -87,13 +87,16 @@ impl Scanner {
                 let entry = 2 * (4 + T::PRECISION.bytes()) as u64;
                 let bytes = (2 * grid.side as u64).saturating_mul(self.rays() as u64).saturating_mul(entry);
                 let size = format!("stored it would take up to {:.1} GiB", bytes as f64 / f64::from(1 << 30));
-                if bytes <= MOST_STORED {
+                let fits = device.check_total(0, &[("matrix", bytes)]).is_ok();
+                if bytes <= MOST_STORED && fits {
                     return Ok(stored(Format::Auto)?.because(&size));
                 }
                 match self.projector(device, grid) {
                     Ok(traced) => Ok(traced.because(&size)),
                     // What cannot be traced says so, and is stored.
                     Err(Error::Option { name, reason }) => {
+                        // Before it is made on the host: half of what it may take it surely takes.
+                        device.check_total(0, &[("matrix", bytes / 2)])?;
                         Ok(stored(Format::Auto)?.because(&format!("not traced: {name}: {reason}")))
                     }
                     Err(error) => Err(error),

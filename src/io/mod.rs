@@ -2,7 +2,7 @@
 //!
 //! Readers take any bytes: what does not hold what it should is an [`Error::Format`], never a panic, and memory
 //! follows what a file really holds, not what its header claims. A file that is compressed with gzip is read as
-//! if it were not. Writers replace a file only by a complete one, see [`write_atomically`].
+//! if it were not; what is compressed may of course expand. Writers replace a file only by a complete one, see [`write_atomically`].
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};

@@ -110,7 +110,11 @@ impl<R: Read + Seek> Content<'_, R> {
     fn offsets(&mut self, rows: usize, count: usize) -> Result<Vec<usize>> {
         let array = self.array("indptr")?;
         let ends_meet = array.data.first() == Some(&0.0) && array.data.last() == Some(&(count as f64));
-        if array.data.len() != rows + 1 || !ends_meet || !array.data.is_sorted() {
+        if array.data.len() != rows + 1
+            || !ends_meet
+            || !array.data.is_sorted()
+            || array.data.iter().any(|v| v.fract() != 0.0)
+        {
             return Err(self.refuse(format!("indptr does not divide {count} entries into {rows} rows")));
         }
         Ok(array.data.into_iter().map(|v| v as usize).collect())
@@ -175,6 +179,9 @@ impl<R: Read + Seek> Content<'_, R> {
             return Err(self.refuse(format!("diagonals of shape {:?} have not two dimensions", data.shape)));
         };
         self.same_count("offsets", count, offsets.len())?;
+        if let Some(bad) = offsets.iter().find(|offset| offset.fract() != 0.0 || !offset.is_finite()) {
+            return Err(self.refuse(format!("offsets holds {bad}, which is no diagonal")));
+        }
         let mut entries = Entries::new();
         for (d, offset) in offsets.into_iter().enumerate() {
             for j in 0..length.min(cols) {
@@ -329,6 +336,7 @@ mod tests {
             (archive([2, 3], &[0, 1, 2], &[0], &[1.0, 2.0]), "2 elements"),
             (archive([2, 3], &[0, 2], &[0, 1], &[1.0, 2.0]), "2 rows"),
             (archive([2, 3], &[0, 3, 2], &[0, 1], &[1.0, 2.0]), "2 rows"),
+            (archive([1 << 31, 3], &[0, 1, 2], &[0, 1], &[1.0, 2.0]), "rows"),
             (archive([2, 3], &[0, 1, 2], &[0, 1], &[1.0, f64::NAN]), "not finite"),
             (archive([-2, 3], &[0, 1, 2], &[0, 1], &[1.0, 2.0]), "no shape"),
             (archive([2, i64::MAX], &[0, 1, 2], &[0, 1], &[1.0, 2.0]), "no shape"),

@@ -210,9 +210,7 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
     fn has_adjoint(&self) -> bool {
         self.left.has_adjoint() && self.right.has_adjoint()
     }
-    fn norm_bound(&self) -> Option<f64> {
-        Some(self.left.norm_bound()? * self.right.norm_bound()?)
-    }
+    // No bound: the product of two is often so far above the norm that a test against it passes at once.
     fn bytes(&self) -> u64 {
         self.left.bytes() + self.right.bytes() + self.scratch.bytes()
     }

@@ -17,7 +17,8 @@ use crate::vector::Vector;
 /// A linear map `A` of `cols` numbers to `rows` numbers, on one device.
 ///
 /// A user implements [`apply`](Self::apply) with operations of [`Vector`], [`Matrix`] and other operators, and
-/// [`apply_adjoint`](Self::apply_adjoint) where least squares are to be solved; [`adjoint_error`] tells whether the two
+/// [`apply_adjoint`](Self::apply_adjoint) with [`has_adjoint`](Self::has_adjoint) where least squares are to be solved;
+/// [`adjoint_error`] tells whether the two
 /// belong together. Products are queued: nothing in an operator needs to wait for the device.
 ///
 /// ```
@@ -44,7 +45,7 @@ use crate::vector::Vector;
 /// }
 ///
 /// let device = Device::best()?;
-/// let a = Shifted(Stencil::laplacian_2d(40, 30).operator::<f64>(&device)?, 0.5);
+/// let a = Shifted(Stencil::laplacian_2d(40, 30)?.operator::<f64>(&device)?, 0.5);
 /// let b = Vector::filled(&device, 1200, 1.0)?;
 /// let mut x = Vector::zeros(&device, 1200)?;
 /// assert!(Cg::new(&a, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?.converged());
@@ -75,17 +76,18 @@ pub trait LinearOperator<T: Real> {
         Err(no_adjoint())
     }
 
-    /// Whether [`apply_adjoint`](Self::apply_adjoint) works.
+    /// Whether [`apply_adjoint`](Self::apply_adjoint) works. Solvers ask before they start.
     fn has_adjoint(&self) -> bool {
         false
     }
 
-    /// An upper bound of the 2-norm where one is known, for stopping tests; solvers that need one estimate it otherwise.
+    /// An upper bound of the 2-norm where a close one is known (the Frobenius norm, for one), for stopping tests; solvers
+    /// that need one estimate it otherwise.
     fn norm_bound(&self) -> Option<f64> {
         None
     }
 
-    /// Bytes it holds on the device, for the plan of a solve.
+    /// Bytes it holds on the device by itself, for the plan of a solve.
     fn bytes(&self) -> u64 {
         0
     }
@@ -141,17 +143,14 @@ pub trait LinearOperator<T: Real> {
 }
 
 pub(crate) fn no_adjoint() -> Error {
-    Error::Option {
-        name: "operator",
-        reason:
-            "it has no product with its transposed: a matrix needs Matrix::with_transpose, an operator of your \
-                 own apply_adjoint"
-                .into(),
-    }
+    let reason = "it has no product with its transposed: a matrix needs Matrix::with_transpose, an operator of your own \
+                  apply_adjoint and has_adjoint";
+    Error::Option { name: "operator", reason: reason.into() }
 }
 
+/// Operators behind pointers. What is shared is counted by its owner alone, so that `A'A` takes the bytes of one `A`.
 macro_rules! forward_operator {
-    ($($type:ty),+) => {
+    ($($type:ty: $bytes:expr),+) => {
         $(impl<T: Real, A: LinearOperator<T> + ?Sized> LinearOperator<T> for $type {
             fn device(&self) -> &Device {
                 (**self).device()
@@ -175,7 +174,8 @@ macro_rules! forward_operator {
                 (**self).norm_bound()
             }
             fn bytes(&self) -> u64 {
-                (**self).bytes()
+                let bytes: fn(&Self) -> u64 = $bytes;
+                bytes(self)
             }
             fn launches(&self) -> usize {
                 (**self).launches()
@@ -186,7 +186,7 @@ macro_rules! forward_operator {
         })+
     };
 }
-forward_operator!(&A, Box<A>, std::sync::Arc<A>);
+forward_operator!(&A: |_| 0, std::sync::Arc<A>: |_| 0, Box<A>: |this| (**this).bytes());
 
 impl<T: Real> LinearOperator<T> for Matrix<T> {
     fn device(&self) -> &Device {

@@ -9,6 +9,9 @@ use crate::sparse::{Arrangement, Csr, Format, Kind, Layout, STENCIL_HEADER};
 /// Most points that kernels know while they are built: more of them fill the registers of a GPU.
 const MOST_UNROLLED: usize = 9;
 
+/// Points of an axis up to which coordinates beyond it, and below 0, are told apart from those on it.
+const LONGEST_AXIS: usize = 1 << 31;
+
 /// A constant-coefficient stencil on a grid of two or three dimensions, with zeros beyond the boundary.
 ///
 /// Row `i = x + width (y + height z)` of the matrix has the coefficient of point `(dx, dy, dz)` in column
@@ -19,7 +22,7 @@ const MOST_UNROLLED: usize = 9;
 /// use residuum::{Cg, Device, Stopping, Vector};
 ///
 /// let device = Device::best()?;
-/// let a = Stencil::laplacian_3d(20, 20, 20).operator::<f64>(&device)?;
+/// let a = Stencil::laplacian_3d(20, 20, 20)?.operator::<f64>(&device)?;
 /// let b = Vector::filled(&device, a.rows(), 1.0)?;
 /// let mut x = Vector::zeros(&device, a.cols())?;
 /// assert!(Cg::new(&a, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?.converged());
@@ -42,6 +45,9 @@ impl Stencil {
     pub fn new(size: [usize; 3], points: &[([i32; 3], f64)]) -> Result<Self> {
         let bad = |reason: String| Err(Error::Option { name: "stencil", reason });
         let cells = size.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
+        if let Some(axis) = size.iter().find(|n| **n > LONGEST_AXIS) {
+            return bad(format!("an axis of {axis} points exceeds {LONGEST_AXIS}"));
+        }
         if cells.is_none_or(|cells| cells == 0 || cells > u32::MAX as usize) {
             return bad(format!("a grid of {size:?} has not between 1 and {} points", u32::MAX));
         }
@@ -66,16 +72,22 @@ impl Stencil {
 
     /// The 5-point Laplacian with zero boundary: 4 in the middle, -1 for each neighbour. The matrix of
     /// [`poisson_2d`](crate::sparse::gallery::poisson_2d) where the grid is square.
-    pub fn laplacian_2d(width: usize, height: usize) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a grid that [`Stencil::new`] refuses.
+    pub fn laplacian_2d(width: usize, height: usize) -> Result<Self> {
         Self::laplacian([width, height, 1], 2)
     }
 
     /// The 7-point Laplacian with zero boundary: 6 in the middle, -1 for each neighbour.
-    pub fn laplacian_3d(width: usize, height: usize, depth: usize) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a grid that [`Stencil::new`] refuses.
+    pub fn laplacian_3d(width: usize, height: usize, depth: usize) -> Result<Self> {
         Self::laplacian([width, height, depth], 3)
     }
 
-    fn laplacian(size: [usize; 3], dimensions: usize) -> Self {
+    fn laplacian(size: [usize; 3], dimensions: usize) -> Result<Self> {
         let mut points = vec![([0; 3], 2.0 * dimensions as f64)];
         for d in 0..dimensions {
             for side in [-1, 1] {
@@ -84,10 +96,7 @@ impl Stencil {
                 points.push((offset, -1.0));
             }
         }
-        points
-            .retain(|(offset, _)| offset.iter().zip(size).all(|(d, n): (&i64, usize)| d.unsigned_abs() < n as u64));
-        points.sort_by_key(|point| place(size, point.0));
-        Self { size, points }
+        Self::new(size, &points)
     }
 
     /// Number of rows, and of columns.
@@ -191,8 +200,14 @@ mod tests {
 
     #[test]
     fn laplacians_are_those_of_the_gallery() {
-        assert_eq!(Stencil::laplacian_2d(7, 7).to_csr::<f64>().unwrap(), gallery::poisson_2d(7, 0.0).unwrap());
-        assert_eq!(Stencil::laplacian_3d(5, 5, 5).to_csr::<f32>().unwrap(), gallery::poisson_3d(5).unwrap());
+        assert_eq!(
+            Stencil::laplacian_2d(7, 7).unwrap().to_csr::<f64>().unwrap(),
+            gallery::poisson_2d(7, 0.0).unwrap()
+        );
+        assert_eq!(
+            Stencil::laplacian_3d(5, 5, 5).unwrap().to_csr::<f32>().unwrap(),
+            gallery::poisson_3d(5).unwrap()
+        );
     }
 
     #[test]
@@ -200,6 +215,8 @@ mod tests {
         for (size, points) in [
             ([0, 4, 1], vec![([0, 0, 0], 1.0)]),
             ([1 << 20, 1 << 20, 1], vec![([0, 0, 0], 1.0)]),
+            ([1 << 22, 1 << 21, 1 << 21], vec![([0, 0, 0], 1.0)]),
+            ([u32::MAX as usize, 1, 1], vec![([2, 0, 0], 1.0)]),
             ([4, 4, 1], vec![([0, 0, 0], f64::NAN)]),
             ([4, 4, 1], vec![([1, 0, 0], 1.0), ([1, 0, 0], 2.0)]),
         ] {

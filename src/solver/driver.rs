@@ -209,7 +209,7 @@ fn iterate(
     observer: &mut Observer<'_>,
 ) -> Result<()> {
     let mut queued = 0;
-    let mut batch = stopping.check_every.min(8);
+    let mut batch = stopping.check_every.min(2);
     loop {
         let begin = Instant::now();
         batch = batch.min(most - queued).max(1);
@@ -222,7 +222,7 @@ fn iterate(
         // Short solves are looked at soon, long ones rarely: a look costs a round trip to the device. Long iterations are
         // looked at often: what is queued beyond the end is wasted, and an observer wants to be heard.
         let in_time = (LOOK_SECONDS * batch as f64 / begin.elapsed().as_secs_f64()) as usize;
-        batch = (2 * batch).min(stopping.check_every).min(HISTORY / 2).min(in_time.max(8));
+        batch = (2 * batch).min(stopping.check_every).min(HISTORY / 2).min(in_time.max(1));
         let last = |c: &Column| c.history.last().copied().unwrap_or([f64::NAN; 2]);
         let progress = Progress {
             iteration: columns.iter().zip(&statuses).map(|(c, s)| c.base + s.iteration).max().unwrap_or(0),

@@ -18,7 +18,7 @@ pub struct Stopping {
     /// Most iterations.
     pub max_iterations: usize,
     /// Most iterations queued between two looks at the device. Changes no result: once the test on the device is
-    /// met, what is already queued does nothing.
+    /// met, what is already queued changes nothing (products of operators that are no matrix are still made).
     pub check_every: usize,
 }
 

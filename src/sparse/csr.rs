@@ -63,6 +63,7 @@ impl<T: Real> Csr<T> {
     {
         // Blocks of rows keep the number of separate vectors small and each one long.
         const BLOCK: usize = 256;
+        Self::check_dimensions(rows, cols)?;
         let blocks: Vec<(Vec<usize>, Vec<u32>, Vec<T>)> = (0..rows.div_ceil(BLOCK))
             .into_par_iter()
             .map(|block| {
