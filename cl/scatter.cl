@@ -72,8 +72,9 @@ void scatter_held(uint n, uint cols, uint span, __global const uint* restrict ro
         for (uint k = rows[i]; k < rows[i + 1]; ++k) add_held(result + indices[k], values[k] * factor);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    // Added to 0, or Clang stores half of a pair before the other, which Oclgrind 21 takes for an uninitialised value.
     for (uint j = get_local_id(0); j < cols; j += WG)
-        held[get_group_id(0) * (size_t)cols + j] = acc_real(JOINED(as_, REAL)(result[j]));
+        held[get_group_id(0) * (size_t)cols + j] = acc_add(acc_real(0), acc_real(JOINED(as_, REAL)(result[j])));
 }
 
 // y[j] = the sum of held[g * cols + j] over `count` groups g.

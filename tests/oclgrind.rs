@@ -162,14 +162,12 @@ fn oclgrind_finds_nothing() {
         println!("skipped: Oclgrind is not installed");
         return;
     };
-    // Races and uninitialised memory in runs of their own: reports of one kind can hide the other. One thread each: what
-    // Oclgrind 21 knows of memory is not kept safe between threads, and it reports what is not so.
+    // Races and uninitialised memory in runs of their own, side by side: reports of one kind can hide the other.
     let runs = ["OCLGRIND_DATA_RACES", "OCLGRIND_UNINITIALIZED"].map(|check| {
         let log = tempfile::NamedTempFile::new().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "every_kernel_in_small", "--test-threads=1", "--nocapture"])
             .env(check, "1")
-            .env("OCLGRIND_NUM_THREADS", "1")
             .env("OCLGRIND_LOG", log.path())
             .env("OCL_ICD_VENDORS", &icd)
             .env("RESIDUUM_SIMULATED", "1")

@@ -135,7 +135,9 @@ impl OpenCl {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let held = match &mut *held {
             Some(buffer) if buffer.len() >= needed => buffer,
-            small => small.insert(Buffer::new(&self.context, needed)?),
+            // Filled, although the kernel writes all of it: Oclgrind 21 forgets what kernels write to memory that was given
+            // back and lent again.
+            small => small.insert(self.filled(needed, Sum::default())?),
         };
         let (n, cols) = (a.rows as u32, a.cols as u32);
         let (rows, indices, values) = (&a.pointers, &a.indices, &a.values);
