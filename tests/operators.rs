@@ -10,26 +10,39 @@ use residuum::sparse::gallery;
 use residuum::{Cg, Cgnr, Correction, Csr, Device, Format, Matrix, Real, Result, Stopping, Vector};
 
 /// A matrix that does not say it is one: what a user's own operator looks like to a solver.
-struct Hidden<'a, T: Real>(&'a Matrix<T>);
+struct Disguised<'a, T: Real> {
+    matrix: &'a Matrix<T>,
+    /// What it says of its norm.
+    bound: Option<f64>,
+    /// Whether its adjoint is that of another operator.
+    wrong: bool,
+}
 
-impl<T: Real> LinearOperator<T> for Hidden<'_, T> {
+fn disguised<T: Real>(matrix: &Matrix<T>) -> Disguised<'_, T> {
+    Disguised { matrix, bound: None, wrong: false }
+}
+
+impl<T: Real> LinearOperator<T> for Disguised<'_, T> {
     fn device(&self) -> &Device {
-        self.0.device()
+        self.matrix.device()
     }
     fn rows(&self) -> usize {
-        self.0.rows()
+        self.matrix.rows()
     }
     fn cols(&self) -> usize {
-        self.0.cols()
+        self.matrix.cols()
     }
     fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.0.multiply(x, y)
+        self.matrix.multiply(x, y)
     }
     fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.0.multiply_transposed(x, y)
+        if self.wrong { self.matrix.multiply(x, y) } else { self.matrix.multiply_transposed(x, y) }
     }
     fn has_adjoint(&self) -> bool {
         true
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        self.bound
     }
 }
 
@@ -102,7 +115,7 @@ fn unfused<T: Real>(device: &Device) {
         let report = Cg::new(a, stopping).unwrap().solve(&b, &mut x).unwrap();
         (bits(&x.to_vec().unwrap()), bits(&report.history[..25]))
     };
-    assert!(solve(&a) == solve(&Hidden(&a)), "cg on {} {}", device.info().name, device.tuning());
+    assert!(solve(&a) == solve(&disguised(&a)), "cg on {} {}", device.info().name, device.tuning());
 
     let wide = gallery::random::<T>(700, 192, 4000, 5).unwrap();
     let a = Matrix::with_transpose(device, &wide, Format::Csr).unwrap();
@@ -124,7 +137,7 @@ fn unfused<T: Real>(device: &Device) {
             let report = solver.solve(&b, &mut x).unwrap().remove(0);
             (bits(&x.to_vec().unwrap()), bits(&report.history[..20]), bits(&report.gradient_history[..20]))
         };
-        assert!(solve(&a) == solve(&Hidden(&a)), "cgnr on {} {}", device.info().name, device.tuning());
+        assert!(solve(&a) == solve(&disguised(&a)), "cgnr on {} {}", device.info().name, device.tuning());
     }
 }
 
@@ -222,38 +235,11 @@ fn damped_normal_equations_are_solved_through_operators() {
         let mut z = Vector::zeros(device, 30).unwrap();
         let damped = Correction { tikhonov: 1.0, ..Correction::none() };
         let stopping = Stopping { gradient_reduction: 1e-12, ..Stopping::after(200) };
-        let _ = Cgnr::new(&Hidden(&a), &[damped], stopping).unwrap().solve(&b, &mut z).unwrap().remove(0);
+        let _ = Cgnr::new(&disguised(&a), &[damped], stopping).unwrap().solve(&b, &mut z).unwrap().remove(0);
         for (x, z) in x.to_vec().unwrap().iter().zip(z.to_vec().unwrap()) {
             assert!((x - z).abs() < 1e-9, "{x} {z}");
         }
     });
-}
-
-/// An operator that says no more of its norm than is true.
-struct Unbounded<'a>(&'a Matrix<f32>);
-
-impl LinearOperator<f32> for Unbounded<'_> {
-    fn device(&self) -> &Device {
-        self.0.device()
-    }
-    fn rows(&self) -> usize {
-        self.0.rows()
-    }
-    fn cols(&self) -> usize {
-        self.0.cols()
-    }
-    fn apply(&self, x: &Vector<f32>, y: &mut Vector<f32>) -> Result<()> {
-        self.0.multiply(x, y)
-    }
-    fn apply_adjoint(&self, x: &Vector<f32>, y: &mut Vector<f32>) -> Result<()> {
-        self.0.multiply_transposed(x, y)
-    }
-    fn has_adjoint(&self) -> bool {
-        true
-    }
-    fn norm_bound(&self) -> Option<f64> {
-        Some(f64::INFINITY)
-    }
 }
 
 #[test]
@@ -262,7 +248,8 @@ fn a_loose_bound_of_the_norm_is_no_convergence() {
     let a = Stencil::laplacian_2d(200, 200).unwrap().operator::<f32>(&device).unwrap();
     let b = Vector::filled(&device, 40_000, 1.0).unwrap();
     let twice = (&a).times(&a).unwrap();
-    for operator in [&twice as &dyn LinearOperator<f32>, &Unbounded(&a)] {
+    for operator in [&twice as &dyn LinearOperator<f32>, &Disguised { bound: Some(f64::INFINITY), ..disguised(&a) }]
+    {
         for stopping in [Stopping::for_precision::<f32>(), Stopping::after(3)] {
             let stopping = Stopping { max_iterations: 3, ..stopping };
             let mut x = Vector::zeros(&device, 40_000).unwrap();
@@ -275,37 +262,13 @@ fn a_loose_bound_of_the_norm_is_no_convergence() {
     assert!(twice.bytes() < a.bytes() + 8 * 40_000);
 }
 
-/// A pair that is not adjoint: rows where columns should be weighted.
-struct Wrong<'a>(&'a Matrix<f64>);
-
-impl LinearOperator<f64> for Wrong<'_> {
-    fn device(&self) -> &Device {
-        self.0.device()
-    }
-    fn rows(&self) -> usize {
-        self.0.rows()
-    }
-    fn cols(&self) -> usize {
-        self.0.cols()
-    }
-    fn apply(&self, x: &Vector<f64>, y: &mut Vector<f64>) -> Result<()> {
-        self.0.multiply(x, y)
-    }
-    fn apply_adjoint(&self, x: &Vector<f64>, y: &mut Vector<f64>) -> Result<()> {
-        self.0.multiply(x, y)
-    }
-    fn has_adjoint(&self) -> bool {
-        true
-    }
-}
-
 #[test]
 fn what_does_not_fit_is_refused_in_words() {
     let device = reference::<f64>(&Device::host());
     let stencil = Stencil::new([12, 5, 1], &[([0, 0, 0], 1.0), ([1, 0, 0], -0.5)]).unwrap();
     let a = stencil.operator::<f64>(&device).unwrap();
     assert!(adjoint_error(&a, 1).unwrap() < 1e-14);
-    assert!(adjoint_error(&Wrong(&a), 1).unwrap() > 1e-3);
+    assert!(adjoint_error(&Disguised { wrong: true, ..disguised(&a) }, 1).unwrap() > 1e-3);
     let plain = Matrix::new(&device, &gallery::random::<f64>(9, 7, 20, 1).unwrap(), Format::Csr).unwrap();
     assert!((&plain).plus(&a).is_err());
     assert!((&plain).times(&plain).is_err());
@@ -313,7 +276,7 @@ fn what_does_not_fit_is_refused_in_words() {
     let none = Correction::none();
     assert!(Cgnr::new(&plain, std::slice::from_ref(&none), Stopping::after(1)).is_err());
     let two = [none.clone(), none.clone()];
-    assert!(Cgnr::new(&Hidden(&a), &two, Stopping::after(1)).unwrap_err().to_string().contains("one"));
+    assert!(Cgnr::new(&disguised(&a), &two, Stopping::after(1)).unwrap_err().to_string().contains("one"));
     let flat = Diagonal::new(Vector::filled(&device, 7, 2.0).unwrap()).unwrap();
     let sum = (&plain).times(&flat).unwrap();
     assert!(!sum.has_adjoint());

@@ -75,10 +75,20 @@ fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
 }
 
 fn multiply<T: Real, A: Accumulator<T>>(a: &Stored<Host, T>, columns: usize, x: &[T], y: &mut [T]) {
+    multiply_gathered::<T, A>(a, columns, &|at| x[at], y);
+}
+
+/// `y = A x` for `columns` interleaved vectors whose elements `gather` makes.
+fn multiply_gathered<T: Real, A: Accumulator<T>>(
+    a: &Stored<Host, T>,
+    columns: usize,
+    gather: &(impl Fn(usize) -> T + Sync),
+    y: &mut [T],
+) {
     let chunks = Chunks::of(a.rows);
     y.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, y)| {
         for (row, i) in y.chunks_mut(columns).zip(chunks.range(g)) {
-            let sums = row_sums::<T, A>(a, i, columns, &|at| x[at]);
+            let sums = row_sums::<T, A>(a, i, columns, gather);
             for c in 0..columns {
                 row[c] = sums[c].to_real();
             }
@@ -436,14 +446,7 @@ fn cgnr_forward<T: Real, A: Accumulator<T>>(
     let s = &*s[turn];
     let direction = |at: usize| s[at] + betas[at % columns] * d_old[at];
     if a.arrangement.kind != Kind::Outside {
-        q.par_chunks_mut(rows.chunk * columns).enumerate().for_each(|(g, q)| {
-            for (row, i) in q.chunks_mut(columns).zip(rows.range(g)) {
-                let sums = row_sums::<T, A>(a, i, columns, &direction);
-                for c in 0..columns {
-                    row[c] = sums[c].to_real();
-                }
-            }
-        });
+        multiply_gathered::<T, A>(a, columns, &direction, q);
     }
     if shape.part != Part::Pixels {
         squares::<T, A>(rows, columns, q, &mut state.sums[runs.all_qq()]);
@@ -552,14 +555,7 @@ fn cgnr_backward<T: Real, A: Accumulator<T>>(
         return;
     }
     if at_matrix.arrangement.kind != Kind::Outside {
-        s_new.par_chunks_mut(cols.chunk * columns).enumerate().for_each(|(g, s_new)| {
-            for (row, i) in s_new.chunks_mut(columns).zip(cols.range(g)) {
-                let sums = row_sums::<T, A>(at_matrix, i, columns, &residual);
-                for c in 0..columns {
-                    row[c] = sums[c].to_real();
-                }
-            }
-        });
+        multiply_gathered::<T, A>(at_matrix, columns, &residual, s_new);
     }
     x_new.par_iter_mut().enumerate().for_each(|(at, new)| {
         *new = if stopped[at % columns] { x[at] } else { image(at) };
