@@ -13,10 +13,10 @@ use case::{Product, measure};
 use common::Setting;
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::measure::time;
-use residuum::operator::Stencil;
+use residuum::operator::{Stencil, adjoint_error};
 use residuum::sparse::gallery;
 use residuum::{
-    Cg, Cgnr, Correction, Csr, Device, Error, Format, Real, Result, Stopping, Storage, Transposed, Vector,
+    Cg, Cgnr, Correction, Csr, Device, Error, Format, Real, Report, Result, Stopping, Storage, Transposed, Vector,
 };
 use serde_json::json;
 
@@ -139,6 +139,18 @@ fn krueger_westermann(device: &Device, copy: f64) -> Result<()> {
     formats_of(device, "ten diagonals of 4096²", &banded, &[Format::Dia], copy)
 }
 
+/// Microseconds of an iteration, the least of three solves after the one that builds the programs.
+fn fastest_iteration(mut solve: impl FnMut() -> Result<Report>) -> Result<f64> {
+    let mut fastest = f64::INFINITY;
+    for run in 0..4 {
+        let report = solve()?;
+        if run > 0 {
+            fastest = fastest.min(1e6 * report.times.solve / report.iterations.max(1) as f64);
+        }
+    }
+    Ok(fastest)
+}
+
 /// A Laplacian that is not stored: its product, and an iteration of conjugate gradients.
 fn stencil<T: Real>(device: &Device, stencil: &Stencil, copy: f64) -> Result<()> {
     let a = stencil.operator::<T>(device)?;
@@ -146,15 +158,10 @@ fn stencil<T: Real>(device: &Device, stencil: &Stencil, copy: f64) -> Result<()>
     let mut y = Vector::zeros(device, a.rows())?;
     let product = time(device, || a.multiply(&x, &mut y))?;
     let mut solver = Cg::new(&a, Stopping::after(100))?;
-    let mut cg = f64::INFINITY;
-    for run in 0..4 {
+    let cg = fastest_iteration(|| {
         y.fill(T::default())?;
-        let report = solver.solve(&x, &mut y)?;
-        // The first solve builds the programs.
-        if run > 0 {
-            cg = cg.min(1e6 * report.times.solve / report.iterations.max(1) as f64);
-        }
-    }
+        solver.solve(&x, &mut y)
+    })?;
     let vector = a.rows() * T::PRECISION.bytes();
     let share = |vectors: usize, us: f64| (vectors * vector) as f64 / us / 1e3 / copy;
     println!(
@@ -180,21 +187,14 @@ fn projector<T: Real>(device: &Device, side: usize, angles: usize, pixels: usize
     let mut x = Vector::from_slice(device, &noise(a.cols()))?;
     let y = Vector::from_slice(device, &noise(a.rows()))?;
     let (mut ax, mut aty) = (Vector::zeros(device, a.rows())?, Vector::zeros(device, a.cols())?);
-    a.multiply(&x, &mut ax)?;
-    a.multiply_transposed(&y, &mut aty)?;
-    let adjoint = (ax.dot(&y)? - x.dot(&aty)?).abs() / (ax.norm2()? * y.norm2()?);
+    let adjoint = adjoint_error(&a, 3)?;
     let forward = time(device, || a.multiply(&x, &mut ax))?;
     let backward = time(device, || a.multiply_transposed(&y, &mut aty))?;
     let mut solver = Cgnr::new(&a, &[Correction::none()], Stopping::after(50))?;
-    let mut cgnr = f64::INFINITY;
-    for run in 0..4 {
+    let cgnr = fastest_iteration(|| {
         x.fill(T::default())?;
-        let report = &solver.solve(&y, &mut x)?[0];
-        // The first solve builds the programs.
-        if run > 0 {
-            cgnr = cgnr.min(1e6 * report.times.solve / report.iterations.max(1) as f64);
-        }
-    }
+        Ok(solver.solve(&y, &mut x)?.remove(0))
+    })?;
     println!(
         "{}",
         json!({
