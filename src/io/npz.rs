@@ -4,7 +4,7 @@
 //! Written: `csr`, uncompressed, which `scipy.sparse.load_npz` takes.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read, Seek, Write};
+use std::io::{BufReader, Read, Seek, Write};
 use std::path::Path;
 
 use zip::read::ZipArchive;
@@ -250,16 +250,16 @@ pub fn write_matrix<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
 
 /// Writes 32-bit words.
 fn write_words(out: &mut dyn Write, words: impl Iterator<Item = u32>) -> std::io::Result<()> {
-    let mut bytes = Cursor::new(Vec::with_capacity(1 << 16));
+    const CHUNK: usize = 1 << 16;
+    let mut bytes = Vec::with_capacity(CHUNK);
     for word in words {
-        bytes.write_all(&word.to_le_bytes())?;
-        if bytes.get_ref().len() >= 1 << 16 {
-            out.write_all(bytes.get_ref())?;
-            bytes = Cursor::new(bytes.into_inner());
-            bytes.get_mut().clear();
+        bytes.extend(word.to_le_bytes());
+        if bytes.len() >= CHUNK {
+            out.write_all(&bytes)?;
+            bytes.clear();
         }
     }
-    out.write_all(bytes.get_ref())
+    out.write_all(&bytes)
 }
 
 #[cfg(test)]
@@ -268,6 +268,7 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
+    use std::io::Cursor;
 
     /// Files that SciPy 1.17 wrote, of `[[1, 0, 0, 2.5, 0, 0], [0, -3, 0, 0, 0, 1e-3], [0; 6], [4, 0, 5, 0, 0, 7]]`; that of
     /// `coo` backwards, with 0.5 and 0.25 once more at the first and the last place.
