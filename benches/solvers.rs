@@ -10,7 +10,9 @@ use std::time::Instant;
 
 use common::Setting;
 use residuum::sparse::gallery;
-use residuum::{Cg, Cgnr, Correction, Csr, Device, Format, Matrix, Real, Report, Result, Stopping, Vector};
+use residuum::{
+    Cgnr, Correction, Csr, Device, Format, Matrix, Method, Real, Report, Result, Solver, Stopping, Vector,
+};
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
@@ -58,7 +60,7 @@ fn poisson<T: Real>(device: &Device, side: usize, format: Format, copy: f64) -> 
     let b: Vec<T> = (0..n).map(|_| T::from_f64(random.uniform())).collect();
     let b = Vector::from_slice(device, &b)?;
     let mut x = Vector::zeros(device, n)?;
-    let mut solver = Cg::new(&matrix, Stopping::after(if side >= 2048 { 100 } else { 300 }))?;
+    let mut solver = Solver::new(&matrix, Method::Cg, Stopping::after(if side >= 2048 { 100 } else { 300 }))?;
     let (us, spread, report) = measure(|| {
         x.fill(T::default())?;
         solver.solve(&b, &mut x)

@@ -16,7 +16,8 @@ use residuum::measure::time;
 use residuum::operator::{Stencil, adjoint_error};
 use residuum::sparse::gallery;
 use residuum::{
-    Cg, Cgnr, Correction, Csr, Device, Error, Format, Real, Report, Result, Stopping, Storage, Transposed, Vector,
+    Cgnr, Correction, Csr, Device, Error, Format, Method, Real, Report, Result, Solver, Stopping, Storage,
+    Transposed, Vector,
 };
 use serde_json::json;
 
@@ -157,7 +158,7 @@ fn stencil<T: Real>(device: &Device, stencil: &Stencil, copy: f64) -> Result<()>
     let x = Vector::filled(device, a.cols(), T::from_f64(1.0))?;
     let mut y = Vector::zeros(device, a.rows())?;
     let product = time(device, || a.multiply(&x, &mut y))?;
-    let mut solver = Cg::new(&a, Stopping::after(100))?;
+    let mut solver = Solver::new(&a, Method::Cg, Stopping::after(100))?;
     let cg = fastest_iteration(|| {
         y.fill(T::default())?;
         solver.solve(&x, &mut y)

@@ -67,7 +67,10 @@ void cg_product(uint n, uint chunk, uint stride, __global const uint* restrict r
     vector.u = p;
     const size_t first = group * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
-    if (ROWS_APART) chunk_product(q, 0, &matrix, &vector, first, last, scratch);
+    result_t result;
+    result.y = q;
+    result.b = 0;
+    if (ROWS_APART) chunk_product(&result, &matrix, &vector, first, last, scratch);
     // Where the item that adds a row also holds its lane of the dot products, all stays in registers.
     acc_t pq[ITEM_LANES], qq[ITEM_LANES];
     for (uint j = 0; j < ITEM_LANES; ++j) pq[j] = qq[j] = acc_real(0);

@@ -180,11 +180,14 @@ void forward_rows(const shape_t shape, uint group, const matrix_t* matrix, const
 {
     const size_t first = group * (size_t)shape.row_chunk;
     const size_t last = min(first + shape.row_chunk, (size_t)shape.rows);
-    chunk_product(q, 0, matrix, direction, first, last, scratch);
-    store_square(q, first, last, 0, sums + qq_run(shape, 0) + group, scratch);
-    if (COLUMNS > 1) store_square(q, first, last, 1, sums + qq_run(shape, 1) + group, scratch);
-    if (COLUMNS > 2) store_square(q, first, last, 2, sums + qq_run(shape, 2) + group, scratch);
-    if (COLUMNS > 3) store_square(q, first, last, 3, sums + qq_run(shape, 3) + group, scratch);
+    result_t result;
+    result.y = q;
+    result.b = 0;
+    chunk_product(&result, matrix, direction, first, last, scratch);
+    store_dot(q, q, first, last, 0, sums + qq_run(shape, 0) + group, scratch);
+    if (COLUMNS > 1) store_dot(q, q, first, last, 1, sums + qq_run(shape, 1) + group, scratch);
+    if (COLUMNS > 2) store_dot(q, q, first, last, 2, sums + qq_run(shape, 2) + group, scratch);
+    if (COLUMNS > 3) store_dot(q, q, first, last, 3, sums + qq_run(shape, 3) + group, scratch);
 }
 
 // d = s + beta d_old for the pixels of one chunk and column c, with the chunk sum of d.F(x, d).
@@ -421,7 +424,10 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
         const uint group = place;
         const size_t first = group * (size_t)shape.col_chunk;
         const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
-        chunk_product(s_new, 0, &transposed, &residual, first, last, scratch);
+        result_t result;
+        result.y = s_new;
+        result.b = 0;
+        chunk_product(&result, &transposed, &residual, first, last, scratch);
         backward_pixels(shape, group, 0, &image, stopped[0], d, s, x_new, s_new, phi, control, sums, scratch);
         if (COLUMNS > 1)
             backward_pixels(shape, group, 1, &image, stopped[1 % COLUMNS], d, s, x_new, s_new, phi, control, sums, scratch);

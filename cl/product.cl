@@ -13,11 +13,14 @@ void multiply(uint n, uint chunk, uint stride, __global const uint* restrict row
     open_matrix(&matrix, rows, indices, values, stride);
     vector_t vector;
     vector.u = x;
+    result_t result;
+    result.y = y;
+    result.b = 0;
     const size_t first = get_group_id(0) * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
-    if (FORMAT == ADAPTIVE) spread_product(y, &matrix, &vector, n, chunk, scratch);
-    else if (PIXELS_ALONE) square_product(y, &matrix, &vector, chunk);
-    else chunk_product(y, 0, &matrix, &vector, first, last, scratch);
+    if (FORMAT == ADAPTIVE) spread_product(&result, &matrix, &vector, n, chunk, scratch);
+    else if (PIXELS_ALONE) square_product(&result, &matrix, &vector, chunk);
+    else chunk_product(&result, &matrix, &vector, first, last, scratch);
 }
 
 // r = b - A x for COLUMNS vectors, with the chunk sums of r.r: sums[place + c * groups + g].
@@ -35,10 +38,13 @@ void residual(uint n, uint chunk, uint stride, uint place, __global const uint* 
     vector.u = x;
     const size_t first = get_group_id(0) * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
-    chunk_product(r, b, &matrix, &vector, first, last, scratch);
+    result_t result;
+    result.y = r;
+    result.b = b;
+    chunk_product(&result, &matrix, &vector, first, last, scratch);
     __global acc_t* mine = sums + place + get_group_id(0);
-    store_square(r, first, last, 0, mine, scratch);
-    if (COLUMNS > 1) store_square(r, first, last, 1, mine + get_num_groups(0), scratch);
-    if (COLUMNS > 2) store_square(r, first, last, 2, mine + 2 * get_num_groups(0), scratch);
-    if (COLUMNS > 3) store_square(r, first, last, 3, mine + 3 * get_num_groups(0), scratch);
+    store_dot(r, r, first, last, 0, mine, scratch);
+    if (COLUMNS > 1) store_dot(r, r, first, last, 1, mine + get_num_groups(0), scratch);
+    if (COLUMNS > 2) store_dot(r, r, first, last, 2, mine + 2 * get_num_groups(0), scratch);
+    if (COLUMNS > 3) store_dot(r, r, first, last, 3, mine + 3 * get_num_groups(0), scratch);
 }

@@ -59,17 +59,33 @@ void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
     }
 }
 
-// y = A x, or y = b - A x where there is a b (the difference is formed in the wide sum and rounded once), for row i.
-void store_row(__global real_t* y, __global const real_t* b, const acc_t* sum, size_t i)
+// Where a product goes, and what it is combined with.
+typedef struct {
+    __global real_t* y;
+    __global const real_t* b;
+    __local const acc_t* blend; // where BLEND is not 0: a factor for each column, then those of b
+} result_t;
+
+// y = A x, or y = b - A x where there is a b, or with BLEND y = s A x (1), y = A x + k b (2), y = s A x + k b (3), for
+// row i. All is formed in the wide sum and rounded once.
+void store_row(const result_t* result, const acc_t* sum, size_t i)
 {
+    __global const real_t* b = result->b;
     for (uint c = 0; c < COLUMNS; ++c) {
         const size_t at = i * COLUMNS + c;
-        y[at] = acc_to_real(b ? acc_sub(acc_real(b[at]), sum[c]) : sum[c]);
+        acc_t value = sum[c];
+        if (BLEND == 0) {
+            if (b) value = acc_sub(acc_real(b[at]), value);
+        } else {
+            if (BLEND & 1) value = acc_mul(result->blend[c], value);
+            if (BLEND & 2) value = acc_add(value, acc_mul(result->blend[COLUMNS + c], acc_real(b[at])));
+        }
+        result->y[at] = acc_to_real(value);
     }
 }
 
 // Rows first .. last, `lanes` lanes to each; `list`, where there is one, names the rows.
-void product_rows(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
                   size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
 {
     const uint at_once = WG > lanes ? WG / lanes : 1;
@@ -83,12 +99,12 @@ void product_rows(__global real_t* y, __global const real_t* b, const matrix_t* 
         const size_t named = valid && list ? list[at] : at;
         acc_t sum[COLUMNS];
         row_sum(sum, matrix, vector, FORMAT == SORTED ? at : named, valid, slot, place, lanes, scratch);
-        if (valid && place == 0) store_row(y, b, sum, named);
+        if (valid && place == 0) store_row(result, sum, named);
     }
 }
 
 // Rows first .. last of ADAPTIVE that have up to SHORT_ROW entries, one lane each.
-void short_rows(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
                 size_t first, size_t last)
 {
     const size_t base = matrix->rows[0];
@@ -97,27 +113,27 @@ void short_rows(__global real_t* y, __global const real_t* b, const matrix_t* ma
         acc_t sum[COLUMNS];
         for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(0);
         row_add(sum, matrix, vector, i, 0, 1);
-        store_row(y, b, sum, i);
+        store_row(result, sum, i);
     }
 }
 
 // One chunk of ADAPTIVE: short rows, then rows of up to MIDDLE_ROW entries by MIDDLE_LANES, then longer ones by
 // LONG_LANES. Two lists name the longer ones: rows[1] + chunk is where those of a chunk start in the first,
 // rows[2] + chunk in the second, as words of `rows`.
-void adaptive_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+void adaptive_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
                       size_t first, size_t last, __local acc_t* scratch)
 {
     __global const uint* rows = matrix->rows;
     __global const uint* middle = rows + rows[1] + first / matrix->stride;
     __global const uint* longest = rows + rows[2] + first / matrix->stride;
-    short_rows(y, b, matrix, vector, first, last);
-    product_rows(y, b, matrix, vector, middle[0], middle[1], MIDDLE_LANES, rows, scratch);
-    product_rows(y, b, matrix, vector, longest[0], longest[1], LONG_LANES, rows, scratch);
+    short_rows(result, matrix, vector, first, last);
+    product_rows(result, matrix, vector, middle[0], middle[1], MIDDLE_LANES, rows, scratch);
+    product_rows(result, matrix, vector, longest[0], longest[1], LONG_LANES, rows, scratch);
 }
 
 // All of ADAPTIVE, where no sums by chunk are wanted: groups 0 .. short_groups take short rows, the next ones a few
 // rows of the first list each, the others a row of the second each.
-void spread_product(__global real_t* y, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
+void spread_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
                     __local acc_t* scratch)
 {
     __global const uint* rows = matrix->rows;
@@ -129,22 +145,22 @@ void spread_product(__global real_t* y, const matrix_t* matrix, const vector_t* 
     const size_t middle_groups = (middle_last - middle + at_once - 1) / at_once;
     size_t group = get_group_id(0);
     if (group < short_groups) {
-        short_rows(y, 0, matrix, vector, group * chunk, min((group + 1) * chunk, (size_t)n));
+        short_rows(result, matrix, vector, group * chunk, min((group + 1) * chunk, (size_t)n));
         return;
     }
     group -= short_groups;
     if (group < middle_groups) {
         const size_t at = middle + group * at_once;
-        product_rows(y, 0, matrix, vector, at, min(at + at_once, middle_last), MIDDLE_LANES, rows, scratch);
+        product_rows(result, matrix, vector, at, min(at + at_once, middle_last), MIDDLE_LANES, rows, scratch);
         return;
     }
     group -= middle_groups;
-    product_rows(y, 0, matrix, vector, longest + group, longest + group + 1, LONG_LANES, rows, scratch);
+    product_rows(result, matrix, vector, longest + group, longest + group + 1, LONG_LANES, rows, scratch);
 }
 
 // Rows first .. last of PROJECT: steep rays by one lane each, whose neighbours read neighbouring pixels; flat ones, which
 // run along image rows, by RAY_LANES each.
-void ray_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+void ray_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
                  size_t first, size_t last, __local acc_t* scratch)
 {
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
@@ -152,7 +168,7 @@ void ray_product(__global real_t* y, __global const real_t* b, const matrix_t* m
         acc_t sum[COLUMNS];
         for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(0);
         row_add(sum, matrix, vector, i, 0, 1);
-        store_row(y, b, sum, i);
+        store_row(result, sum, i);
     }
     const uint at_once = WG > RAY_LANES ? WG / RAY_LANES : 1;
     const uint slot = get_local_id(0) / RAY_LANES;
@@ -165,12 +181,12 @@ void ray_product(__global real_t* y, __global const real_t* b, const matrix_t* m
         const int valid = i < last ? !is_steep(matrix, i) : 0;
         acc_t sum[COLUMNS];
         row_sum(sum, matrix, vector, i, valid, slot, place, RAY_LANES, scratch);
-        if (valid && place == 0) store_row(y, b, sum, i);
+        if (valid && place == 0) store_row(result, sum, i);
     }
 }
 
 // A tile of `high` by `wide` pixels of BACKPROJECT with one lane each, which share the search for rays and the rays found.
-void tile_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector, uint row,
+void tile_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint row,
                   uint column, uint high, uint wide)
 {
     acc_t sum[TILE][COLUMNS];
@@ -179,11 +195,11 @@ void tile_product(__global real_t* y, __global const real_t* b, const matrix_t* 
     walk_pixels(sum, matrix, vector, row, column, high, wide, 0, 1);
     for (uint p = 0; p < high; ++p)
         for (uint q = 0; q < wide; ++q)
-            store_row(y, b, sum[p * wide + q], (size_t)(row + p) * matrix->rows[0] + column + q);
+            store_row(result, sum[p * wide + q], (size_t)(row + p) * matrix->rows[0] + column + q);
 }
 
 // Rows first .. last of BACKPROJECT with one lane each, TILE of them to an item where they lie in one image row.
-void pixel_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+void pixel_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
                    size_t first, size_t last)
 {
     const uint side = matrix->rows[0];
@@ -191,19 +207,19 @@ void pixel_product(__global real_t* y, __global const real_t* b, const matrix_t*
         const uint row = i / side;
         const uint column = i - row * (size_t)side;
         if (i + TILE <= last && column + TILE <= side) {
-            tile_product(y, b, matrix, vector, row, column, 1, TILE);
+            tile_product(result, matrix, vector, row, column, 1, TILE);
             continue;
         }
         for (size_t alone = i; alone < min(i + TILE, last); ++alone) {
             const uint its_row = alone / side;
-            tile_product(y, b, matrix, vector, its_row, alone - its_row * (size_t)side, 1, 1);
+            tile_product(result, matrix, vector, its_row, alone - its_row * (size_t)side, 1, 1);
         }
     }
 }
 
 // All of BACKPROJECT with one lane each, where no sums by chunk are wanted: squares of TILE pixels, group g those from
 // g * count on. They meet fewer rays than TILE pixels of a row.
-void square_product(__global real_t* y, const matrix_t* matrix, const vector_t* vector, uint count)
+void square_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint count)
 {
     const uint side = matrix->rows[0];
     const uint across = (side + TILE_SIDE - 1) / TILE_SIDE;
@@ -214,41 +230,41 @@ void square_product(__global real_t* y, const matrix_t* matrix, const vector_t* 
         const uint row = square_row * TILE_SIDE;
         const uint column = (square - square_row * (size_t)across) * TILE_SIDE;
         if (row + TILE_SIDE <= side && column + TILE_SIDE <= side) {
-            tile_product(y, 0, matrix, vector, row, column, TILE_SIDE, TILE_SIDE);
+            tile_product(result, matrix, vector, row, column, TILE_SIDE, TILE_SIDE);
             continue;
         }
         for (uint p = row; p < min(row + TILE_SIDE, side); ++p)
             for (uint q = column; q < min(column + TILE_SIDE, side); ++q)
-                tile_product(y, 0, matrix, vector, p, q, 1, 1);
+                tile_product(result, matrix, vector, p, q, 1, 1);
     }
 }
 
 // Rows first .. last of a product that y holds already.
-void outside_product(__global real_t* y, __global const real_t* b, size_t first, size_t last)
+void outside_product(const result_t* result, size_t first, size_t last)
 {
-    if (!b) return;
+    if (BLEND == 0 ? !result->b : 0) return;
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
         acc_t sum[COLUMNS];
-        for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(y[i * COLUMNS + c]);
-        store_row(y, b, sum, i);
+        for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(result->y[i * COLUMNS + c]);
+        store_row(result, sum, i);
     }
 }
 
 // Rows first .. last, one chunk, of the product. Every item sees them when it returns.
-void chunk_product(__global real_t* y, __global const real_t* b, const matrix_t* matrix, const vector_t* vector,
+void chunk_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
                    size_t first, size_t last, __local acc_t* scratch)
 {
     if (FORMAT == ADAPTIVE)
-        adaptive_product(y, b, matrix, vector, first, last, scratch);
+        adaptive_product(result, matrix, vector, first, last, scratch);
     else if (FORMAT == PROJECT)
-        ray_product(y, b, matrix, vector, first, last, scratch);
+        ray_product(result, matrix, vector, first, last, scratch);
     else if (PIXELS_ALONE)
-        pixel_product(y, b, matrix, vector, first, last);
+        pixel_product(result, matrix, vector, first, last);
     else if (FORMAT == OUTSIDE)
-        outside_product(y, b, first, last);
+        outside_product(result, first, last);
     else {
         const size_t order = (matrix->stride + SLICE - 1) / SLICE + 1;
-        product_rows(y, b, matrix, vector, first, last, ROW_LANES, FORMAT == SORTED ? matrix->rows + order : 0, scratch);
+        product_rows(result, matrix, vector, first, last, ROW_LANES, FORMAT == SORTED ? matrix->rows + order : 0, scratch);
     }
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 }
@@ -272,10 +288,10 @@ acc_t chunk_dot(__global const real_t* x, __global const real_t* y, size_t first
     return group_fold(item_fold(lane, ITEM_LANES), LANES, scratch);
 }
 
-// sum[0] = the chunk sum of the squares of column c.
-void store_square(__global const real_t* x, size_t first, size_t last, uint c, __global acc_t* sum,
-                  __local acc_t* scratch)
+// sum[0] = the chunk sum of x y in column c.
+void store_dot(__global const real_t* x, __global const real_t* y, size_t first, size_t last, uint c,
+               __global acc_t* sum, __local acc_t* scratch)
 {
-    const acc_t square = chunk_dot(x, x, first, last, c, scratch);
-    if (get_local_id(0) == 0) sum[0] = square;
+    const acc_t dot = chunk_dot(x, y, first, last, c, scratch);
+    if (get_local_id(0) == 0) sum[0] = dot;
 }

@@ -1,13 +1,13 @@
 //! Sparse linear systems and ill-posed least squares on any OpenCL device, with the same bits everywhere.
 //!
 //! ```
-//! use residuum::{Cg, Device, Format, Matrix, Stopping, Vector, sparse::gallery};
+//! use residuum::{Device, Format, Matrix, Method, Solver, Stopping, Vector, sparse::gallery};
 //!
 //! let device = Device::best()?; // a GPU, else a CPU through OpenCL, else the host back end
 //! let a = Matrix::new(&device, &gallery::poisson_2d::<f64>(32, 0.0)?, Format::Auto)?;
 //! let b = Vector::filled(&device, a.rows(), 1.0)?;
 //! let mut x = Vector::zeros(&device, a.cols())?;
-//! let report = Cg::new(&a, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?;
+//! let report = Solver::new(&a, Method::Cg, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?;
 //! assert!(report.converged(), "{report}");
 //! # Ok::<(), residuum::Error>(())
 //! ```
@@ -25,6 +25,7 @@ pub mod measure;
 mod ocl;
 pub mod operator;
 mod real;
+mod recurrence;
 mod reduction;
 mod solver;
 pub mod sparse;
@@ -38,6 +39,6 @@ pub use kernels::Tuning;
 pub use matrix::{Matrix, Storage, Transposed};
 pub use ocl::{DeviceInfo, DeviceKind, allocations};
 pub use real::{Precision, Real};
-pub use solver::{Cg, Cgnr, Correction, Observer, Progress, Report, Stop, Stopping, Times};
+pub use solver::{Cgnr, Correction, Method, Observer, Progress, Report, Setup, Solver, Stop, Stopping, Times};
 pub use sparse::{Csr, Format, Offsets};
 pub use vector::Vector;

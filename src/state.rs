@@ -10,6 +10,7 @@ pub(crate) mod stop {
     pub(crate) const BREAKDOWN: i32 = 4;
     pub(crate) const NOT_FINITE: i32 = 5;
     pub(crate) const GRADIENT_CONVERGED: i32 = 6;
+    pub(crate) const INDEFINITE_PRECONDITIONER: i32 = 7;
 }
 
 /// Conjugate gradients: two slots of `control` and `status`, then the limits.

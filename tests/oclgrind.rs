@@ -9,11 +9,11 @@ use std::process::{Command, Stdio};
 
 use common::{bits, noise};
 use residuum::imaging::{Beam, Grid, Scanner};
-use residuum::operator::Stencil;
+use residuum::operator::{Diagonal, Stencil};
 use residuum::sparse::gallery;
 use residuum::{
-    Accumulation, Cg, Cgnr, Correction, Csr, Device, Format, Matrix, Precision, Real, Stopping, Storage,
-    Transposed, Vector,
+    Accumulation, Cgnr, Correction, Csr, Device, Format, Matrix, Method, Precision, Real, Setup, Solver, Stopping,
+    Storage, Transposed, Vector,
 };
 
 /// Oclgrind as an OpenCL driver, where it is installed.
@@ -64,7 +64,7 @@ fn battery<T: Real>(device: &Device) -> Vec<Vec<u64>> {
         let b = Vector::from_slice(device, &noise::<T>(49, 5)).unwrap();
         let mut x = Vector::zeros(device, 49).unwrap();
         let stopping = Stopping { check_every: 2, ..Stopping::after(2) };
-        let report = Cg::new(&matrix, stopping).unwrap().solve(&b, &mut x).unwrap();
+        let report = Solver::new(&matrix, Method::Cg, stopping).unwrap().solve(&b, &mut x).unwrap();
         found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
     }
     // Additions in no fixed order: for the log alone.
@@ -81,9 +81,32 @@ fn battery<T: Real>(device: &Device) -> Vec<Vec<u64>> {
         let a = stencil.operator::<T>(device).unwrap();
         let b = Vector::from_slice(device, &noise::<T>(a.rows(), 5)).unwrap();
         let mut x = Vector::zeros(device, a.cols()).unwrap();
-        let report = Cg::new(&a, Stopping::after(2)).unwrap().solve(&b, &mut x).unwrap();
+        let report = Solver::new(&a, Method::Cg, Stopping::after(2)).unwrap().solve(&b, &mut x).unwrap();
         x.scale(T::from_f64(0.5)).unwrap();
         found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
+    }
+    // One script of each kind of launch: blended products of both ways, passes with statements of every kind.
+    let square = Matrix::new(device, &poisson, Format::Csr).unwrap();
+    let tall = Matrix::with_transpose(device, &wide, Format::EllpackR).unwrap();
+    let diagonal = Diagonal::new(Vector::filled(device, 49, T::from_f64(0.2)).unwrap()).unwrap();
+    for (method, a, preconditioned, columns) in [
+        (Method::Cg, &square, true, 1),
+        (Method::Cg, &square, false, 3),
+        (Method::Minres, &square, false, 1),
+        (Method::BiCgStab, &square, true, 1),
+        (Method::Stationary { omega: 0.2 }, &square, false, 1),
+        (Method::Cgls { damp: 0.5 }, &tall, false, 1),
+        (Method::Lsmr { damp: 0.5 }, &tall, false, 1),
+    ] {
+        let stopping = Stopping { check_every: 2, ..Stopping::after(2) };
+        let mut setup = Setup { columns, ..Setup::new(method, stopping) };
+        if preconditioned {
+            setup.preconditioner = Some(&diagonal);
+        }
+        let b = Vector::from_slice(device, &noise::<T>(a.rows() * columns, 5)).unwrap();
+        let mut x = Vector::zeros(device, a.cols() * columns).unwrap();
+        let reports = Solver::with(a, setup).unwrap().solve_many(&b, &mut x).unwrap();
+        found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].history)]);
     }
     let scanner = Scanner {
         beam: Beam::Fan { source_origin: 40.0, source_detector: 60.0 },

@@ -7,7 +7,7 @@ use common::{bits, each_case, noise, reference};
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::{Diagonal, Identity, LinearOperator, Stencil, adjoint_error, estimate_norm};
 use residuum::sparse::gallery;
-use residuum::{Cg, Cgnr, Correction, Csr, Device, Format, Matrix, Real, Result, Stopping, Vector};
+use residuum::{Cgnr, Correction, Csr, Device, Format, Matrix, Method, Real, Result, Solver, Stopping, Vector};
 
 /// A matrix that does not say it is one: what a user's own operator looks like to a solver.
 struct Disguised<'a, T: Real> {
@@ -88,7 +88,7 @@ fn stencil_products<T: Real>(device: &Device) {
     let b = Vector::from_slice(device, &noise::<T>(2000, 4)).unwrap();
     let solve = |a: &Matrix<T>| {
         let mut x = Vector::zeros(device, 2000).unwrap();
-        let report = Cg::new(a, Stopping::after(30)).unwrap().solve(&b, &mut x).unwrap();
+        let report = Solver::new(a, Method::Cg, Stopping::after(30)).unwrap().solve(&b, &mut x).unwrap();
         (bits(&x.to_vec().unwrap()), bits(&report.history))
     };
     let stored = Matrix::new(device, &stencil.to_csr::<T>().unwrap(), Format::CsrScalar).unwrap();
@@ -112,7 +112,7 @@ fn unfused<T: Real>(device: &Device) {
     let solve = |a: &dyn LinearOperator<T>| {
         let mut x = Vector::zeros(device, b.len()).unwrap();
         let stopping = Stopping { check_every: 3, ..Stopping::after(25) };
-        let report = Cg::new(a, stopping).unwrap().solve(&b, &mut x).unwrap();
+        let report = Solver::new(a, Method::Cg, stopping).unwrap().solve(&b, &mut x).unwrap();
         (bits(&x.to_vec().unwrap()), bits(&report.history[..25]))
     };
     assert!(solve(&a) == solve(&disguised(&a)), "cg on {} {}", device.info().name, device.tuning());
@@ -230,7 +230,7 @@ fn damped_normal_equations_are_solved_through_operators() {
         a.multiply_transposed(&b, &mut rhs).unwrap();
         let mut x = Vector::zeros(device, 30).unwrap();
         let stopping = Stopping { rtol: 1e-12, ..Stopping::for_precision::<f64>() };
-        let report = Cg::new(&normal, stopping.clone()).unwrap().solve(&rhs, &mut x).unwrap();
+        let report = Solver::new(&normal, Method::Cg, stopping.clone()).unwrap().solve(&rhs, &mut x).unwrap();
         assert!(report.converged(), "{report}");
         let mut z = Vector::zeros(device, 30).unwrap();
         let damped = Correction { tikhonov: 1.0, ..Correction::none() };

@@ -7,7 +7,9 @@ use std::ops::ControlFlow;
 
 use common::{bits, each_case, noise, reference};
 use residuum::sparse::gallery;
-use residuum::{Cg, Cgnr, Correction, Csr, Device, Error, Format, Matrix, Real, Report, Stop, Stopping, Vector};
+use residuum::{
+    Cgnr, Correction, Csr, Device, Error, Format, Matrix, Method, Real, Report, Solver, Stop, Stopping, Vector,
+};
 
 /// What must not differ between devices, work-groups and look intervals.
 fn essence<T: Real>(x: &Vector<T>, report: &Report) -> (Vec<u64>, usize, Stop, Vec<u64>) {
@@ -21,7 +23,7 @@ fn cg<T: Real>(device: &Device, a: &Csr<T>, b: &[T], format: Format, stopping: &
     let matrix = Matrix::new(device, a, format).unwrap();
     let b = Vector::from_slice(device, b).unwrap();
     let mut x = Vector::zeros(device, a.cols()).unwrap();
-    let report = Cg::new(&matrix, stopping.clone()).unwrap().solve(&b, &mut x).unwrap();
+    let report = Solver::new(&matrix, Method::Cg, stopping.clone()).unwrap().solve(&b, &mut x).unwrap();
     (x, report)
 }
 
@@ -256,7 +258,7 @@ fn a_second_solve_allocates_nothing() {
         let matrix = Matrix::with_transpose(&device, &a, Format::Auto).unwrap();
         let b = Vector::from_slice(&device, &noise::<f32>(a.rows(), 1)).unwrap();
         let mut x = Vector::zeros(&device, a.cols()).unwrap();
-        let mut cg = Cg::new(&matrix, Stopping::for_precision::<f32>()).unwrap();
+        let mut cg = Solver::new(&matrix, Method::Cg, Stopping::for_precision::<f32>()).unwrap();
         let f = everything(side());
         let mut cgnr = Cgnr::new(&matrix, &[f], Stopping::after(20)).unwrap();
         let first = cg.solve(&b, &mut x).unwrap();
@@ -285,7 +287,8 @@ fn nothing_to_do_is_done_at_iteration_0() {
         let matrix = Matrix::with_transpose(device, &a, Format::Auto).unwrap();
         let b = Vector::from_slice(device, &ones).unwrap();
         let mut x = Vector::filled(device, 81, 1.0).unwrap();
-        let report = Cg::new(&matrix, Stopping::for_precision::<f64>()).unwrap().solve(&b, &mut x).unwrap();
+        let report =
+            Solver::new(&matrix, Method::Cg, Stopping::for_precision::<f64>()).unwrap().solve(&b, &mut x).unwrap();
         assert_eq!((report.stop, report.iterations), (Stop::Converged, 0));
         let mut cgnr = Cgnr::new(&matrix, &[Correction::none()], Stopping::for_precision::<f64>()).unwrap();
         let report = &cgnr.solve(&b, &mut x).unwrap()[0];
@@ -378,7 +381,7 @@ fn an_observer_can_cancel() {
         let mut x = Vector::zeros(&device, 900).unwrap();
         let mut seen = 0;
         let stopping = Stopping { check_every: 4, rtol: 0.0, ..Stopping::for_precision::<f32>() };
-        let report = Cg::new(&matrix, stopping)
+        let report = Solver::new(&matrix, Method::Cg, stopping)
             .unwrap()
             .solve_observed(&b, &mut x, &mut |progress| {
                 seen = progress.iteration;
@@ -401,7 +404,7 @@ fn bad_input_is_refused_before_work_starts() {
         let short = Vector::<f32>::zeros(&device, 15).unwrap();
         let mut x = Vector::<f32>::zeros(&device, 16).unwrap();
         let stopping = Stopping::for_precision::<f32>();
-        let mut cg = Cg::new(&matrix, stopping.clone()).unwrap();
+        let mut cg = Solver::new(&matrix, Method::Cg, stopping.clone()).unwrap();
         assert!(matches!(cg.solve(&short, &mut x), Err(Error::Shape { expected: 16, found: 15, .. })));
         let nan = Vector::from_slice(&device, &[f32::NAN; 16]).unwrap();
         assert!(matches!(cg.solve(&nan, &mut x), Err(Error::NotFinite { .. })));
@@ -412,7 +415,7 @@ fn bad_input_is_refused_before_work_starts() {
             Err(Error::Option { name: "transpose", .. })
         ));
         let wide = Matrix::with_transpose(&device, &gallery::random(4, 9, 12, 1).unwrap(), Format::Auto).unwrap();
-        assert!(matches!(Cg::<f32>::new(&wide, stopping.clone()), Err(Error::Shape { .. })));
+        assert!(matches!(Solver::<f32>::new(&wide, Method::Cg, stopping.clone()), Err(Error::Shape { .. })));
         for bad in [
             Correction { tikhonov: f64::NAN, ..Correction::none() },
             Correction { smooth: 1.0, width: 4, ..Correction::none() },

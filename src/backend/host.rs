@@ -7,8 +7,10 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::host_rows::row_sums;
+use super::host_step;
 use super::{
-    AnyStored, CgState, CgnrShape, CgnrState, CgnrVectors, Memory, Part, Reduction, Run, Stored, Vocabulary,
+    AnyStored, Blend, CgState, CgnrShape, CgnrState, CgnrVectors, Memory, PASS_VECTORS, Part, Pass, Reduction, Run,
+    StepCall, StepState, Stored, Vocabulary,
 };
 use crate::accumulator::{Accumulation, Accumulator};
 use crate::error::{Result, same_length};
@@ -50,9 +52,11 @@ macro_rules! with_lanes {
     };
 }
 
+pub(super) use with_lanes;
+
 /// Lane sums of one chunk folded, `K` of them at once: `terms(i)` yields what element `i` adds to each. `LANES` lanes
 /// instead of the chunk's fewer ones only add zeros.
-fn chunk_sums<T: Real, A: Accumulator<T>, const K: usize, const LANES: usize>(
+pub(super) fn chunk_sums<T: Real, A: Accumulator<T>, const K: usize, const LANES: usize>(
     range: Range<usize>,
     mut terms: impl FnMut(usize) -> [A; K],
 ) -> [Sum; K] {
@@ -69,7 +73,7 @@ fn chunk_sums<T: Real, A: Accumulator<T>, const K: usize, const LANES: usize>(
 }
 
 /// The second level of a reduction.
-fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
+pub(super) fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
     let sums: Vec<A> = sums.iter().map(|s| A::from_bits(s.0)).collect();
     fold_sums(&sums, A::default(), A::add)
 }
@@ -120,7 +124,7 @@ fn residual<T: Real, A: Accumulator<T>>(
 }
 
 /// A row of a product that was made by others.
-fn held<T: Real, A: Accumulator<T>>(row: &[T]) -> [A; MOST_COLUMNS] {
+pub(super) fn held<T: Real, A: Accumulator<T>>(row: &[T]) -> [A; MOST_COLUMNS] {
     std::array::from_fn(|c| row.get(c).map_or(A::default(), |v| A::from_real(*v)))
 }
 
@@ -820,6 +824,41 @@ impl Vocabulary for Host {
         state: &mut CgnrState<Self>,
     ) -> Result<()> {
         summing!(run, T, cgnr_backward(shape, at, turn, vectors, state));
+        Ok(())
+    }
+
+    fn step_scalars<T: Real>(&self, run: Run<'_>, call: StepCall, state: &mut StepState<Self>) -> Result<()> {
+        use host_step::scalars;
+        summing!(run, T, scalars(call, state));
+        Ok(())
+    }
+
+    fn step_product<T: Real>(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        a: &Stored<Self, T>,
+        blend: Blend,
+        [x, w, z]: [&Vec<T>; 3],
+        y: &mut Vec<T>,
+        state: &mut StepState<Self>,
+    ) -> Result<()> {
+        use host_step::product;
+        summing!(run, T, product(call, a, blend, [x, w, z], y, state));
+        Ok(())
+    }
+
+    fn step_vectors<T: Real>(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        n: usize,
+        pass: &Pass,
+        buffers: [&mut Vec<T>; PASS_VECTORS],
+        state: &mut StepState<Self>,
+    ) -> Result<()> {
+        use host_step::vectors;
+        summing!(run, T, vectors(call, n, pass, buffers.map(|b| &mut b[..]), state));
         Ok(())
     }
 }

@@ -7,6 +7,7 @@
 mod host;
 mod host_rays;
 mod host_rows;
+mod host_step;
 mod opencl;
 
 pub(crate) use host::{Host, MOST_COLUMNS};
@@ -150,6 +151,69 @@ pub(crate) struct CgnrState<B: Vocabulary> {
     pub(crate) control: B::Buffer<Sum>,
     pub(crate) status: B::Buffer<i32>,
     pub(crate) history: B::Buffer<Sum>,
+}
+
+/// Programs, scalars and sums of a solve whose steps are data; the layout is that of `cl/recurrence.cl`.
+#[derive(Debug)]
+pub(crate) struct StepState<B: Vocabulary> {
+    pub(crate) programs: B::Buffer<u32>,
+    pub(crate) sums: B::Buffer<Sum>,
+    pub(crate) registers: B::Buffer<Sum>,
+    pub(crate) status: B::Buffer<i32>,
+    pub(crate) history: B::Buffer<Sum>,
+}
+
+/// A launch of a step: which block of the programs it runs, from which slot, for how many columns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepCall {
+    pub(crate) block: u32,
+    pub(crate) slot: u32,
+    pub(crate) columns: usize,
+}
+
+/// How a product of a step is combined with another vector, and what is summed up: macros of `cl/step.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blend {
+    pub(crate) scaled: bool,
+    pub(crate) shifted: bool,
+    /// Whether `y.y` and `y.z` are wanted.
+    pub(crate) dots: [bool; 2],
+}
+
+/// Vectors that a pass can take.
+pub(crate) const PASS_VECTORS: usize = 8;
+
+/// One statement of a pass: `target = k a + l b + m d`, or `a b` element by element; numbers of vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Statement {
+    Combine { target: u8, terms: [Option<u8>; 3] },
+    Multiply { target: u8, factors: [u8; 2] },
+}
+
+/// What a pass over vectors does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pass {
+    /// Up to four, done in order for each element.
+    pub(crate) statements: Vec<Statement>,
+    /// Up to three dot products of what they leave behind.
+    pub(crate) dots: Vec<[u8; 2]>,
+}
+
+impl Pass {
+    /// Masks of the vectors that are read and that are written.
+    pub(crate) fn touched(&self) -> [u32; 2] {
+        let mut masks = [0; 2];
+        for statement in &self.statements {
+            let (target, read) = match statement {
+                Statement::Combine { target, terms } => (target, terms.iter().flatten().fold(0, |m, v| m | 1 << v)),
+                Statement::Multiply { target, factors } => (target, 1 << factors[0] | 1 << factors[1]),
+            };
+            // What was written before is at hand.
+            masks[0] |= read & !masks[1];
+            masks[1] |= 1 << target;
+        }
+        masks
+    }
 }
 
 /// What of a CGNR solve is fixed while it runs.
@@ -305,6 +369,30 @@ pub(crate) trait Vocabulary: Sized + 'static {
         turn: usize,
         vectors: CgnrVectors<'_, Self, T>,
         state: &mut CgnrState<Self>,
+    ) -> Result<()>;
+
+    /// The program of a block alone.
+    fn step_scalars<T: Real>(&self, run: Run<'_>, call: StepCall, state: &mut StepState<Self>) -> Result<()>;
+    /// The program, then `y = s A x + k w` with `y.y` and `y.z`.
+    fn step_product<T: Real>(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        a: &Stored<Self, T>,
+        blend: Blend,
+        vectors: [&Self::Buffer<T>; 3],
+        y: &mut Self::Buffer<T>,
+        state: &mut StepState<Self>,
+    ) -> Result<()>;
+    /// The program, then the statements of `pass` for vectors of `n` rows.
+    fn step_vectors<T: Real>(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        n: usize,
+        pass: &Pass,
+        vectors: [&mut Self::Buffer<T>; PASS_VECTORS],
+        state: &mut StepState<Self>,
     ) -> Result<()>;
 }
 

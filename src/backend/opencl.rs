@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
-    AnyStored, CgState, CgnrShape, CgnrState, CgnrVectors, Memory, Part, Reduction, Run, Stored, Vocabulary,
+    AnyStored, Blend, CgState, CgnrShape, CgnrState, CgnrVectors, Memory, PASS_VECTORS, Part, Pass, Reduction, Run,
+    Statement, StepCall, StepState, Stored, Vocabulary,
 };
-use crate::error::Result;
-use crate::kernels::{cg, cgnr, product, reduce, scatter, vector};
+use crate::error::{Result, same_length};
+use crate::kernels::{cg, cgnr, product, reduce, scatter, step, vector};
 use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
 use crate::real::Real;
 use crate::reduction::{Chunks, MOST_CHUNKS};
@@ -43,6 +44,10 @@ impl OpenCl {
             edges: 0,
             part: 0,
             operation: 0,
+            blend: 0,
+            statements: [NO_STATEMENT; 4],
+            touched: 0,
+            dots: 0,
         }
     }
 
@@ -477,6 +482,142 @@ impl Vocabulary for OpenCl {
             &mut state.control,
             &mut state.status,
         )
+    }
+
+    fn step_scalars<T: Real>(&self, run: Run<'_>, call: StepCall, state: &mut StepState<Self>) -> Result<()> {
+        let variant = Variant {
+            columns: call.columns as u32,
+            dots: NO_DOTS,
+            ..self.variant::<T>(run, run.tuning.work_group, 1)
+        };
+        let StepState { programs, sums, registers, status, history } = state;
+        let launch = Launch { groups: 1, variant };
+        step::step_scalars::<T>(
+            &self.context,
+            launch,
+            call.block,
+            call.slot,
+            programs,
+            sums,
+            registers,
+            status,
+            history,
+        )
+    }
+
+    fn step_product<T: Real>(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        a: &Stored<Self, T>,
+        blend: Blend,
+        [x, w, z]: [&Buffer<T>; 3],
+        y: &mut Buffer<T>,
+        state: &mut StepState<Self>,
+    ) -> Result<()> {
+        let chunks = Chunks::of(a.rows);
+        let [scaled, shifted, square, dot] =
+            [blend.scaled, blend.shifted, blend.dots[0], blend.dots[1]].map(u32::from);
+        let variant = Variant {
+            blend: scaled | shifted << 1,
+            dots: square | dot << 1,
+            ..self.row_variant(run, a, chunks.chunk, chunks.lanes, call.columns)
+        };
+        let shape = [chunks.len, chunks.chunk, a.stride, 0].map(|v| v as u32);
+        let shape = [shape[0], shape[1], shape[2], shape[3], call.block, call.slot, 0, 0];
+        // One group at least: a program runs even where there are no rows.
+        let launch = Launch { groups: chunks.count.max(1), variant };
+        let (rows, indices, values) = (&a.pointers, &a.indices, &a.values);
+        let StepState { programs, sums, registers, status, history } = state;
+        step::step_product(
+            &self.context,
+            launch,
+            &shape,
+            rows,
+            indices,
+            values,
+            x,
+            w,
+            y,
+            z,
+            programs,
+            sums,
+            registers,
+            status,
+            history,
+        )
+    }
+
+    fn step_vectors<T: Real>(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        n: usize,
+        pass: &Pass,
+        vectors: [&mut Buffer<T>; PASS_VECTORS],
+        state: &mut StepState<Self>,
+    ) -> Result<()> {
+        let chunks = Chunks::of(n);
+        let (groups, per_group) = self.share(run, chunks);
+        let [read, written] = pass.touched();
+        for (k, vector) in vectors.iter().enumerate() {
+            if (read | written) >> k & 1 == 1 {
+                same_length("a vector of a pass", n * call.columns, vector.len())?;
+            }
+        }
+        let mut statements = [NO_STATEMENT; 4];
+        for (word, statement) in statements.iter_mut().zip(&pass.statements) {
+            *word = encoded(statement);
+        }
+        let dots =
+            (0..3).map(|k| pass.dots.get(k).map_or(0xff, |d| u32::from(d[0]) | u32::from(d[1]) << 4) << (8 * k));
+        let variant = Variant {
+            columns: call.columns as u32,
+            statements,
+            touched: read | written << 8,
+            dots: dots.sum(),
+            ..self.variant::<T>(run, run.tuning.work_group, chunks.lanes)
+        };
+        let shape = [chunks.len, chunks.chunk, chunks.count, per_group].map(|v| v as u32);
+        let shape = [shape[0], shape[1], shape[2], shape[3], call.block, call.slot, 0, 0];
+        let launch = Launch { groups: groups.max(1), variant };
+        let [v0, v1, v2, v3, v4, v5, v6, v7] = vectors;
+        let StepState { programs, sums, registers, status, history } = state;
+        step::step_vectors(
+            &self.context,
+            launch,
+            &shape,
+            v0,
+            v1,
+            v2,
+            v3,
+            v4,
+            v5,
+            v6,
+            v7,
+            programs,
+            sums,
+            registers,
+            status,
+            history,
+        )
+    }
+}
+
+/// No statement, in `cl/step.cl`.
+const NO_STATEMENT: u32 = u32::MAX;
+const NO_DOTS: u32 = 0xff_ffff;
+
+/// A statement as `cl/step.cl` reads it.
+fn encoded(statement: &Statement) -> u32 {
+    match statement {
+        Statement::Combine { target, terms } => {
+            let [a, b, d] = terms.map(|v| u32::from(v.unwrap_or(15)));
+            u32::from(*target) | a << 4 | b << 8 | d << 12
+        }
+        Statement::Multiply { target, factors: [a, b] } => {
+            u32::from(*target) | u32::from(*a) << 4 | u32::from(*b) << 8 | 0xf000 | 1 << 16
+        }
     }
 }
 

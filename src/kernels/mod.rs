@@ -8,6 +8,7 @@ pub(crate) mod cgnr;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod scatter;
+pub(crate) mod step;
 mod tuning;
 pub(crate) mod vector;
 
@@ -139,6 +140,7 @@ mod tests {
             scatter::SIGNATURES,
             cg::SIGNATURES,
             cgnr::SIGNATURES,
+            step::SIGNATURES,
         ]
         .concat()
         {

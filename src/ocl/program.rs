@@ -22,6 +22,8 @@ pub(crate) const FILES: &[(&str, &[&str], &str)] = &[
     ("product", ROWS, include_str!("../../cl/product.cl")),
     ("cg", ROWS, include_str!("../../cl/cg.cl")),
     ("cgnr", ROWS, include_str!("../../cl/cgnr.cl")),
+    ("recurrence", ROWS, include_str!("../../cl/recurrence.cl")),
+    ("step", &["common", "format", "ray", "row", "recurrence"], include_str!("../../cl/step.cl")),
 ];
 
 /// The compile-time constants of a kernel: one value of each, the neutral one where a file does not use it.
@@ -40,6 +42,10 @@ pub(crate) struct Variant {
     pub(crate) edges: u32,
     pub(crate) part: u32,
     pub(crate) operation: u32,
+    pub(crate) blend: u32,
+    pub(crate) statements: [u32; 4],
+    pub(crate) touched: u32,
+    pub(crate) dots: u32,
 }
 
 impl Variant {
@@ -66,6 +72,13 @@ impl Variant {
             ("EDGES", self.edges.to_string()),
             ("PART", self.part.to_string()),
             ("OPERATION", self.operation.to_string()),
+            ("BLEND", self.blend.to_string()),
+            ("STATEMENT_0", self.statements[0].to_string()),
+            ("STATEMENT_1", self.statements[1].to_string()),
+            ("STATEMENT_2", self.statements[2].to_string()),
+            ("STATEMENT_3", self.statements[3].to_string()),
+            ("TOUCHED", self.touched.to_string()),
+            ("DOTS", self.dots.to_string()),
         ] {
             // Writing to a String cannot fail.
             let _ = write!(text, " -D {name}={value}");

@@ -299,6 +299,9 @@ impl<T: Real> LinearOperator<T> for Diagonal<T> {
     fn norm_bound(&self) -> Option<f64> {
         Some(self.largest)
     }
+    fn as_diagonal(&self) -> Option<&Vector<T>> {
+        Some(&self.entries)
+    }
     fn bytes(&self) -> u64 {
         (self.entries.len() * T::PRECISION.bytes()) as u64
     }

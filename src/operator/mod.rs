@@ -23,7 +23,7 @@ use crate::vector::Vector;
 ///
 /// ```
 /// use residuum::operator::{LinearOperator, Stencil};
-/// use residuum::{Cg, Device, Result, Stopping, Vector};
+/// use residuum::{Device, Result, Stopping, Vector, Method, Solver};
 ///
 /// /// `A + shift`, for any square `A`.
 /// struct Shifted<A>(A, f64);
@@ -48,7 +48,7 @@ use crate::vector::Vector;
 /// let a = Shifted(Stencil::laplacian_2d(40, 30)?.operator::<f64>(&device)?, 0.5);
 /// let b = Vector::filled(&device, 1200, 1.0)?;
 /// let mut x = Vector::zeros(&device, 1200)?;
-/// assert!(Cg::new(&a, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?.converged());
+/// assert!(Solver::new(&a, Method::Cg, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?.converged());
 /// # Ok::<(), residuum::Error>(())
 /// ```
 pub trait LinearOperator<T: Real> {
@@ -100,6 +100,12 @@ pub trait LinearOperator<T: Real> {
     /// The matrix it is, if its products can be fused with the rest of an iteration.
     #[doc(hidden)]
     fn as_matrix(&self) -> Option<&Matrix<T>> {
+        None
+    }
+
+    /// The diagonal it is, if it multiplies element by element.
+    #[doc(hidden)]
+    fn as_diagonal(&self) -> Option<&Vector<T>> {
         None
     }
 
@@ -182,6 +188,9 @@ macro_rules! forward_operator {
             }
             fn as_matrix(&self) -> Option<&Matrix<T>> {
                 (**self).as_matrix()
+            }
+            fn as_diagonal(&self) -> Option<&Vector<T>> {
+                (**self).as_diagonal()
             }
         })+
     };

@@ -19,13 +19,13 @@ const LONGEST_AXIS: usize = 1 << 31;
 ///
 /// ```
 /// use residuum::operator::Stencil;
-/// use residuum::{Cg, Device, Stopping, Vector};
+/// use residuum::{Device, Stopping, Vector, Method, Solver};
 ///
 /// let device = Device::best()?;
 /// let a = Stencil::laplacian_3d(20, 20, 20)?.operator::<f64>(&device)?;
 /// let b = Vector::filled(&device, a.rows(), 1.0)?;
 /// let mut x = Vector::zeros(&device, a.cols())?;
-/// assert!(Cg::new(&a, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?.converged());
+/// assert!(Solver::new(&a, Method::Cg, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?.converged());
 /// # Ok::<(), residuum::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]

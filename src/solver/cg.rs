@@ -17,109 +17,21 @@
 //! agonizing pain", 1994, B2; the fusion after Y. Saad, "Practical use of polynomial preconditionings for the
 //! conjugate gradient method", SIAM J. Sci. Stat. Comput. 6(4), 1985.
 
-use std::ops::ControlFlow;
-
-use super::driver::{self, Method, Observer, Outcome, Status};
+use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::products::Products;
-use super::report::{Report, Times};
-use super::stopping::{HISTORY, Stopping};
+use super::report::Times;
+use super::stopping::{HISTORY, Limits, Stopping};
+use super::workspace::Workspace;
 use crate::accumulator::Accumulation;
 use crate::backend::{CgState, Run, Vocabulary, on_backend};
 use crate::device::Device;
-use crate::error::{Error, Result, same_length};
+use crate::error::Result;
 use crate::ocl::Sum;
 use crate::operator::LinearOperator;
 use crate::real::Real;
 use crate::reduction::Chunks;
 use crate::state::cg::{CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, STATUS, STOP, TOLERANCE};
 use crate::vector::{Vector, of, of_mut};
-
-/// Conjugate gradients for `A x = b` with a symmetric positive definite `A`.
-///
-/// Set up once, solve often: a second solve allocates nothing.
-///
-/// # Cost
-/// Two launches per iteration; the matrix and nine vectors of `n` moved: `p` read and `q` written by the product,
-/// `x, r, p, q` read and `x, r, p` written by the update. Four vectors held beside `x` and `b`.
-pub struct Cg<'a, T: Real> {
-    operator: &'a dyn LinearOperator<T>,
-    stopping: Stopping,
-    workspace: Box<dyn Workspace<T> + 'a>,
-}
-
-impl<T: Real> std::fmt::Debug for Cg<'_, T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cg")
-            .field("rows", &self.operator.rows())
-            .field("stopping", &self.stopping)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<'a, T: Real> Cg<'a, T> {
-    /// Allocates the vectors of a solve with `operator`: a [`Matrix`](crate::Matrix), or any other
-    /// [`LinearOperator`].
-    ///
-    /// # Errors
-    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for stopping rules out of range,
-    /// [`Error::Memory`] when the vectors do not fit beside the matrix.
-    pub fn new(operator: &'a dyn LinearOperator<T>, stopping: Stopping) -> Result<Self> {
-        stopping.validate()?;
-        same_length("columns of a matrix for conjugate gradients", operator.rows(), operator.cols())?;
-        let device = operator.device();
-        let vector = (operator.rows() * T::PRECISION.bytes()) as u64;
-        device.check_memory(operator.bytes(), &["x", "b", "r", "p", "q", "best x"].map(|name| (name, vector)))?;
-        let workspace = on_backend!(device, backend => boxed(backend, operator)?);
-        Ok(Self { operator, stopping, workspace })
-    }
-
-    /// Solves from the start guess in `x`, and leaves the answer there.
-    ///
-    /// # Errors
-    /// [`Error::Shape`], [`Error::NotFinite`] for NaN or infinity in `b` or `x`, [`Error::DeviceMismatch`],
-    /// [`Error::Api`]. Not converging is no error: see [`Report::stop`].
-    pub fn solve(&mut self, b: &Vector<T>, x: &mut Vector<T>) -> Result<Report> {
-        self.solve_observed(b, x, &mut |_| ControlFlow::Continue(()))
-    }
-
-    /// [`Cg::solve`], with an observer that sees the progress and may end it.
-    ///
-    /// # Errors
-    /// As [`Cg::solve`].
-    pub fn solve_observed(
-        &mut self,
-        b: &Vector<T>,
-        x: &mut Vector<T>,
-        observer: &mut Observer<'_>,
-    ) -> Result<Report> {
-        same_length("right-hand side", self.operator.rows(), b.len())?;
-        same_length("start guess", self.operator.cols(), x.len())?;
-        let device = self.operator.device();
-        let norm_b = b.norm2()?;
-        for (what, norm) in [("the right-hand side", norm_b), ("the start guess", x.norm2()?)] {
-            if !norm.is_finite() {
-                return Err(Error::NotFinite { what: what.into(), index: 0 });
-            }
-        }
-        let limit = (self.stopping.rtol * norm_b).max(self.stopping.atol);
-        let (outcome, times) = self.workspace.solve(device, &self.stopping, limit, b, x, observer)?;
-        let launches = 2 + if self.operator.as_matrix().is_some() { 0 } else { self.operator.launches() };
-        Ok(Report::new("cg", self.operator, launches, &outcome, norm_b, times))
-    }
-}
-
-/// A [`Cg`] on one of the back ends.
-trait Workspace<T: Real> {
-    fn solve(
-        &mut self,
-        device: &Device,
-        stopping: &Stopping,
-        limit: f64,
-        b: &Vector<T>,
-        x: &mut Vector<T>,
-        observer: &mut Observer<'_>,
-    ) -> Result<(Outcome, Times)>;
-}
 
 struct On<'a, B: Vocabulary, T: Real> {
     backend: &'a B,
@@ -131,7 +43,12 @@ struct On<'a, B: Vocabulary, T: Real> {
     state: CgState<B>,
 }
 
-fn boxed<'a, B: Vocabulary, T: Real>(
+/// Conjugate gradients without a preconditioner, for one right-hand side.
+pub(super) fn boxed<'a, T: Real>(operator: &'a dyn LinearOperator<T>) -> Result<Box<dyn Workspace<T> + 'a>> {
+    on_backend!(operator.device(), backend => on(backend, operator))
+}
+
+fn on<'a, B: Vocabulary, T: Real>(
     backend: &'a B,
     operator: &'a dyn LinearOperator<T>,
 ) -> Result<Box<dyn Workspace<T> + 'a>> {
@@ -163,16 +80,22 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
         &mut self,
         device: &Device,
         stopping: &Stopping,
-        limit: f64,
+        limits: &[Limits],
         b: &Vector<T>,
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
-    ) -> Result<(Outcome, Times)> {
-        let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, x, limit };
-        let (outcomes, times) = driver::run(&mut solve, stopping, observer)?;
-        // One column in, one out.
-        let outcome = outcomes.into_iter().next();
-        outcome.map(|o| (o, times)).ok_or(Error::Shape { what: "outcomes of a solve", expected: 1, found: 0 })
+    ) -> Result<(Vec<Outcome>, Times)> {
+        let limits = limits.first().cloned().unwrap_or_default();
+        let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, x, limits };
+        driver::run(&mut solve, stopping, observer)
+    }
+
+    fn launches(&self) -> usize {
+        2 + self.a.launches()
+    }
+
+    fn least_squares(&self) -> bool {
+        false
     }
 }
 
@@ -183,7 +106,7 @@ struct Solve<'s, 'a, B: Vocabulary, T: Real> {
     device: &'s Device,
     b: &'s Vector<T>,
     x: &'s mut Vector<T>,
-    limit: f64,
+    limits: Limits,
 }
 
 impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
@@ -200,14 +123,14 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
     }
 }
 
-impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
+impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
     fn columns(&self) -> usize {
         1
     }
 
     fn start(&mut self, budget: &[usize]) -> Result<()> {
         let mut control = [Sum::default(); CONTROL];
-        control[TOLERANCE] = Sum::of(self.limit * self.limit, self.accumulation());
+        control[TOLERANCE] = Sum::of(self.limits.residual, self.accumulation());
         let mut status = [0; STATUS];
         status[MAX_ITERATIONS] = budget.first().map_or(0, |b| *b as i32);
         status[HISTORY_MASK] = HISTORY as i32 - 1;
@@ -247,7 +170,7 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
     }
 
     fn excess(&self, _: usize, norms: [f64; 2]) -> f64 {
-        if norms[0] == 0.0 { 0.0 } else { norms[0] / (self.limit * self.limit) }
+        self.limits.excess(norms, false)
     }
 
     fn keep(&mut self, _: usize) -> Result<()> {

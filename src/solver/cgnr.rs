@@ -46,10 +46,12 @@
 
 use std::ops::ControlFlow;
 
-use super::driver::{self, Method, Observer, Outcome, Status};
+use super::driver::{self, Iteration, Observer, Outcome, Status};
+use super::engine::exchange;
 use super::products::Products;
 use super::report::{Report, Times};
-use super::stopping::{HISTORY, Stopping};
+use super::stopping::{HISTORY, Limits, Stopping};
+use super::workspace::{Workspace, column_norms};
 use crate::backend::{CgnrShape, CgnrState, CgnrVectors, MOST_COLUMNS, Part, Run, Vocabulary, on_backend};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
@@ -156,7 +158,6 @@ pub struct Cgnr<'a, T: Real> {
     operator: &'a dyn LinearOperator<T>,
     /// `|A|`, or an upper bound of it.
     norm: f64,
-    launches: usize,
     stopping: Stopping,
     corrections: Vec<Correction>,
     workspace: Box<dyn Workspace<T> + 'a>,
@@ -218,9 +219,8 @@ impl<'a, T: Real> Cgnr<'a, T> {
             Some(norm) => norm,
             None => Some(estimate_norm(operator, 10)?).filter(|norm| norm.is_finite()).unwrap_or(0.0),
         };
-        let launches = if matrix.is_some() { 2 } else { 4 + 2 * operator.launches() };
-        let workspace = on_backend!(device, backend => boxed(backend, operator, matrix, shape)?);
-        Ok(Self { operator, norm, launches, stopping, corrections: corrections.to_vec(), workspace })
+        let workspace = on_backend!(device, backend => boxed(backend, operator, matrix, shape, corrections)?);
+        Ok(Self { operator, norm, stopping, corrections: corrections.to_vec(), workspace })
     }
 
     /// Solves from the start guess in `x`, and leaves the answer there. With several right-hand sides, `b` and `x`
@@ -254,25 +254,16 @@ impl<'a, T: Real> Cgnr<'a, T> {
         if !x.norm2()?.is_finite() {
             return Err(Error::NotFinite { what: "the start guess".into(), index: 0 });
         }
-        let limits: Vec<Limits> = norms
-            .iter()
-            .zip(&self.corrections)
-            .map(|(norm, correction)| Limits {
-                residual: (self.stopping.rtol * norm).max(self.stopping.atol).powi(2),
-                gradient: 0.0,
-                ratio: (self.stopping.gradient_rtol * self.norm).powi(2),
-                reduction: self.stopping.gradient_reduction,
-                correction: correction.clone(),
-            })
-            .collect();
-        let (outcomes, times) = self.workspace.solve(device, &self.stopping, limits, b, x, observer)?;
+        let limits: Vec<Limits> = norms.iter().map(|norm| Limits::new(&self.stopping, *norm, self.norm)).collect();
+        let (outcomes, times) = self.workspace.solve(device, &self.stopping, &limits, b, x, observer)?;
+        let launches = self.workspace.launches();
         Ok(outcomes
             .into_iter()
             .zip(norms)
             .map(|(outcome, rhs_norm)| Report {
                 gradient: Some(outcome.gradient),
                 gradient_history: outcome.history.iter().map(|h| h[1].sqrt()).collect(),
-                ..Report::new("cgnr", self.operator, self.launches, &outcome, rhs_norm, times)
+                ..Report::new("cgnr", self.operator, launches, &outcome, rhs_norm, times)
             })
             .collect())
     }
@@ -290,38 +281,6 @@ fn fused<T: Real>(operator: &dyn LinearOperator<T>, columns: usize) -> Result<Op
         _ if !operator.has_adjoint() => Err(no_adjoint()),
         _ => Ok(None),
     }
-}
-
-/// The norm of each interleaved column.
-fn column_norms<T: Real>(b: &Vector<T>, columns: usize) -> Result<Vec<f64>> {
-    if columns == 1 {
-        return Ok(vec![b.norm2()?]);
-    }
-    let device = Device::host().with_accumulation(b.device().accumulation(T::PRECISION))?;
-    b.to_columns(columns)?.iter().map(|column| Vector::from_slice(&device, column)?.norm2()).collect()
-}
-
-/// Squared limits of one column, and its correction.
-#[derive(Clone, Debug)]
-struct Limits {
-    residual: f64,
-    gradient: f64,
-    ratio: f64,
-    reduction: f64,
-    correction: Correction,
-}
-
-/// A [`Cgnr`] on one of the back ends.
-trait Workspace<T: Real> {
-    fn solve(
-        &mut self,
-        device: &Device,
-        stopping: &Stopping,
-        limits: Vec<Limits>,
-        b: &Vector<T>,
-        x: &mut Vector<T>,
-        observer: &mut Observer<'_>,
-    ) -> Result<(Vec<Outcome>, Times)>;
 }
 
 /// The vectors of a solve. Pairs change places every iteration.
@@ -357,6 +316,7 @@ struct On<'a, B: Vocabulary, T: Real> {
     a: Products<'a, B, T>,
     at: Products<'a, B, T>,
     shape: CgnrShape,
+    corrections: Vec<Correction>,
     best: Vector<T>,
     vectors: Vectors<B, T>,
     state: CgnrState<B>,
@@ -367,6 +327,7 @@ fn boxed<'a, B: Vocabulary, T: Real>(
     operator: &'a dyn LinearOperator<T>,
     matrix: Option<&'a Matrix<T>>,
     shape: CgnrShape,
+    corrections: &[Correction],
 ) -> Result<Box<dyn Workspace<T> + 'a>> {
     let device = operator.device();
     let (a, at) = match matrix {
@@ -385,6 +346,7 @@ fn boxed<'a, B: Vocabulary, T: Real>(
         a,
         at,
         shape,
+        corrections: corrections.to_vec(),
         best: of_cols()?,
         vectors: Vectors {
             x: [of_cols()?, of_cols()?],
@@ -442,17 +404,29 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
         &mut self,
         device: &Device,
         stopping: &Stopping,
-        limits: Vec<Limits>,
+        limits: &[Limits],
         b: &Vector<T>,
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<(Vec<Outcome>, Times)> {
+        let limits = limits.to_vec();
         self.vectors.x[0].copy_from(x)?;
         let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, limits, turn: 0 };
         let result = driver::run(&mut solve, stopping, observer)?;
         let turn = solve.turn;
         x.copy_from(&self.vectors.x[turn])?;
         Ok(result)
+    }
+
+    fn launches(&self) -> usize {
+        match &self.a {
+            Products::Fused(_) => 2,
+            Products::MadeBy { .. } => 4 + self.a.launches() + self.at.launches(),
+        }
+    }
+
+    fn least_squares(&self) -> bool {
+        true
     }
 }
 
@@ -470,8 +444,9 @@ struct Solve<'s, 'a, B: Vocabulary, T: Real> {
 impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
     fn write_control(&mut self) -> Result<()> {
         let mut control = vec![Sum::default(); CONTROL * self.limits.len()];
-        for (control, limits) in control.chunks_mut(CONTROL).zip(&self.limits) {
-            let correction = &limits.correction;
+        for ((control, limits), correction) in
+            control.chunks_mut(CONTROL).zip(&self.limits).zip(&self.on.corrections)
+        {
             for (field, value) in [
                 (RESIDUAL_LIMIT, limits.residual),
                 (GRADIENT_LIMIT, limits.gradient),
@@ -523,7 +498,7 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
     }
 }
 
-impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
+impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
     fn columns(&self) -> usize {
         self.limits.len()
     }
@@ -568,10 +543,7 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
     }
 
     fn excess(&self, c: usize, norms: [f64; 2]) -> f64 {
-        let limits = &self.limits[c];
-        let over = |value: f64, limit: f64| if value == 0.0 { 0.0 } else { value / limit };
-        let by_gradient = over(norms[1], limits.gradient.max(limits.ratio * norms[0]));
-        over(norms[0], limits.residual).min(by_gradient)
+        self.limits[c].excess(norms, true)
     }
 
     fn keep(&mut self, c: usize) -> Result<()> {
@@ -586,23 +558,10 @@ impl<B: Vocabulary, T: Real> Method for Solve<'_, '_, B, T> {
 
     fn residual_decides(&self) -> bool {
         // With a correction the answer is not the one of the least residual.
-        self.limits.iter().all(|l| l.correction == Correction::none())
+        self.on.corrections.iter().all(|c| *c == Correction::none())
     }
 
     fn build_seconds(&self) -> f64 {
         self.device.build_seconds()
     }
-}
-
-/// Copies column `c` of one interleaved vector into another.
-fn exchange<T: Real>(columns: usize, c: usize, source: &Vector<T>, target: &mut Vector<T>) -> Result<()> {
-    if columns == 1 {
-        return target.copy_from(source);
-    }
-    // Once per start at most: the host may do it.
-    let (from, mut to) = (source.to_vec()?, target.to_vec()?);
-    for i in (c..from.len()).step_by(columns) {
-        to[i] = from[i];
-    }
-    target.write(&to)
 }

@@ -25,7 +25,7 @@ pub struct Progress {
 pub type Observer<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
 
 /// A method in the middle of a solve: what the driver needs of it.
-pub(super) trait Method {
+pub(super) trait Iteration {
     /// Right-hand sides solved at once.
     fn columns(&self) -> usize;
     /// Queues a start from the present answer: the true residual, and the stopping test of iteration 0. Column `c`
@@ -99,7 +99,7 @@ const LOOK_SECONDS: f64 = 0.02;
 /// hand, which recomputes the true residual, and only a test passed by that ends the solve. So does every other end:
 /// the numbers reported are those of a fresh start with no iterations left.
 pub(super) fn run(
-    method: &mut impl Method,
+    method: &mut impl Iteration,
     stopping: &Stopping,
     observer: &mut Observer<'_>,
 ) -> Result<(Vec<Outcome>, Times)> {
@@ -147,7 +147,7 @@ fn outcome(column: Column) -> Outcome {
 
 /// Fetches the history up to the last test. A start's entry repeats, with the true norm, the last one of the
 /// recurrence before it, and takes its place.
-fn record(method: &mut impl Method, columns: &mut [Column], statuses: &[Status], fresh: bool) -> Result<()> {
+fn record(method: &mut impl Iteration, columns: &mut [Column], statuses: &[Status], fresh: bool) -> Result<()> {
     for (c, column) in columns.iter_mut().enumerate() {
         let tested = statuses[c].iteration;
         if fresh {
@@ -165,7 +165,7 @@ fn record(method: &mut impl Method, columns: &mut [Column], statuses: &[Status],
 }
 
 /// What a start tells: the true residual, and with it whether the last verdict of the recurrence stands.
-fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl Method) -> Result<()> {
+fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl Iteration) -> Result<()> {
     for (c, column) in columns.iter_mut().enumerate() {
         column.verified = column.history.last().copied().unwrap_or([f64::NAN; 2]);
         if column.restarts == 1 {
@@ -202,7 +202,7 @@ fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl Me
 
 /// Iterates from a start, up to `most` times, until the device says that every column has stopped.
 fn iterate(
-    method: &mut impl Method,
+    method: &mut impl Iteration,
     stopping: &Stopping,
     most: usize,
     columns: &mut [Column],
@@ -245,6 +245,7 @@ fn iterate(
                 stop::RUNNING => Some(Stop::Cancelled),
                 stop::INDEFINITE => Some(Stop::Indefinite),
                 stop::BREAKDOWN => Some(Stop::Breakdown),
+                stop::INDEFINITE_PRECONDITIONER => Some(Stop::IndefinitePreconditioner),
                 stop::NOT_FINITE => Some(Stop::NotFinite),
                 stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
                 // Converged, says the recurrence: the next start will tell.

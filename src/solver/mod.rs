@@ -1,14 +1,32 @@
-//! Iterative methods: each is state and step; [`driver`] alone loops, stops, verifies and reports.
+//! Iterative methods. [`driver`] alone loops, stops, verifies and reports; a method is a script of launches ([`plan`])
+//! that [`engine`] runs, or, where two launches suffice, words of the vocabulary of its own ([`cg`], [`cgnr`]).
 
+mod bicgstab;
+mod bidiagonal;
 mod cg;
+mod cgls;
+mod cgne;
 mod cgnr;
+mod chebyshev;
 mod driver;
+mod engine;
+mod lsmr;
+mod lsqr;
+mod method;
+mod minres;
+mod pcg;
+mod plan;
 mod products;
 mod report;
+mod solve;
+mod stationary;
+mod steepest_descent;
 mod stopping;
+mod workspace;
 
-pub use cg::Cg;
 pub use cgnr::{Cgnr, Correction};
 pub use driver::{Observer, Progress};
+pub use method::Method;
 pub use report::{Report, Stop, Times};
+pub use solve::{Setup, Solver};
 pub use stopping::Stopping;

@@ -54,6 +54,14 @@ impl<'a, B: Vocabulary, T: Real> Products<'a, B, T> {
         }
     }
 
+    /// Launches that a product takes beside the word that sums it up.
+    pub(super) fn launches(&self) -> usize {
+        match self {
+            Self::Fused(_) => 0,
+            Self::MadeBy { operator, .. } => operator.launches(),
+        }
+    }
+
     /// The parts in which an iteration is done around the product: one where it is fused.
     pub(super) fn parts(&self, first: Part, second: Part) -> [Option<Part>; 2] {
         match self {

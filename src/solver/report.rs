@@ -25,8 +25,13 @@ pub enum Stop {
     Stagnated,
     /// A direction of negative curvature: the matrix is not positive definite.
     Indefinite,
-    /// A direction of zero curvature although the residual is not zero: the matrix is singular.
+    /// A divisor vanished although the residual did not: the matrix is singular, or the method's recurrence cannot go on
+    /// from here.
     Breakdown,
+    /// The preconditioner is not positive definite, which this method needs.
+    IndefinitePreconditioner,
+    /// The time allowed is over.
+    TimeLimit,
     /// NaN or infinity appeared.
     NotFinite,
     /// The observer asked to stop.
@@ -43,7 +48,9 @@ impl Display for Stop {
             Self::MaxIterations => "all iterations done",
             Self::Stagnated => "stagnated at the attainable accuracy",
             Self::Indefinite => "the matrix is not positive definite",
-            Self::Breakdown => "breakdown: zero curvature, the matrix is singular",
+            Self::Breakdown => "breakdown: a divisor vanished although the residual did not",
+            Self::IndefinitePreconditioner => "the preconditioner is not positive definite",
+            Self::TimeLimit => "the time allowed is over",
             Self::NotFinite => "NaN or infinity appeared",
             Self::Cancelled => "cancelled",
             Self::Projected => "converged before the projection onto the bounds",

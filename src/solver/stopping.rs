@@ -78,6 +78,41 @@ impl Stopping {
     }
 }
 
+/// Squared limits of one right-hand side, as the device compares them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Limits {
+    /// Of `|r|²`.
+    pub(super) residual: f64,
+    /// Of `|s|²`.
+    pub(super) gradient: f64,
+    /// Of `|s|² / |r|²`.
+    pub(super) ratio: f64,
+    /// [`Stopping::gradient_reduction`], which sets `gradient` once the first gradient is known.
+    pub(super) reduction: f64,
+}
+
+impl Limits {
+    /// The limits of a right-hand side of norm `rhs`, for an operator of norm `norm`.
+    pub(super) fn new(stopping: &Stopping, rhs: f64, norm: f64) -> Self {
+        Self {
+            residual: (stopping.rtol * rhs).max(stopping.atol).powi(2),
+            gradient: 0.0,
+            ratio: (stopping.gradient_rtol * norm).powi(2),
+            reduction: stopping.gradient_reduction,
+        }
+    }
+
+    /// How far the squared norms of residual and gradient are above what they must reach; at most 1 is converged.
+    pub(super) fn excess(&self, norms: [f64; 2], least_squares: bool) -> f64 {
+        let over = |value: f64, limit: f64| if value == 0.0 { 0.0 } else { value / limit };
+        let by_residual = over(norms[0], self.residual);
+        if !least_squares {
+            return by_residual;
+        }
+        by_residual.min(over(norms[1], self.gradient.max(self.ratio * norms[0])))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,226 @@
+//! The steps of methods on the host: `cl/recurrence.cl` and `cl/step.cl`.
+
+use std::array;
+
+use rayon::prelude::*;
+
+use super::host::{Host, chunk_sums, held, total, with_lanes};
+use super::host_rows::row_sums;
+use super::{Blend, PASS_VECTORS, Pass, Statement, StepCall, StepState, Stored};
+use crate::accumulator::Accumulator;
+use crate::ocl::Sum;
+use crate::real::Real;
+use crate::recurrence::{COEFFICIENTS, DOT_PLACES, FOLDED, HEADER, INSTRUCTIONS, REGISTERS, STATES, interpret};
+use crate::reduction::Chunks;
+use crate::sparse::Kind;
+use crate::state::stop;
+
+/// Scalars and statuses after the program of a launch.
+struct Frame<A> {
+    file: Vec<A>,
+    state: Vec<i32>,
+    /// The header of the block.
+    head: [u32; HEADER],
+}
+
+impl<A: Copy> Frame<A> {
+    /// Coefficient `k` of the pass, for column `c`.
+    fn coefficient(&self, c: usize, k: usize) -> A {
+        self.file[c * REGISTERS + self.head[COEFFICIENTS + k] as usize]
+    }
+
+    fn running(&self, c: usize) -> bool {
+        self.state[STATES * c] == stop::RUNNING
+    }
+
+    /// Where the chunk sums of dot product `k` of column `c` start.
+    fn place(&self, k: usize, c: usize, count: usize) -> usize {
+        self.head[DOT_PLACES + k] as usize + c * count
+    }
+}
+
+/// `recur` of `cl/recurrence.cl`; nothing once every column has stopped.
+fn recur<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut StepState<Host>) -> Option<Frame<A>> {
+    let (slot, columns) = (call.slot as usize, call.columns);
+    let block = &state.programs[call.block as usize..];
+    let mut frame = Frame {
+        file: state.registers[slot * columns * REGISTERS..][..columns * REGISTERS]
+            .iter()
+            .map(|s| A::from_bits(s.0))
+            .collect(),
+        state: state.status[slot * columns * STATES..][..columns * STATES].to_vec(),
+        head: array::from_fn(|k| block[k]),
+    };
+    let code = &block[HEADER..][..4 * frame.head[INSTRUCTIONS] as usize];
+    let running = |frame: &Frame<A>| (0..columns).any(|c| frame.running(c));
+    if running(&frame) && !code.is_empty() {
+        let (limits, mask) = state.status[2 * columns * STATES..].split_at(columns);
+        for c in 0..columns {
+            let file = &mut frame.file[c * REGISTERS..][..REGISTERS];
+            for f in 0..frame.head[FOLDED] as usize {
+                let [place, count] = [1, 2].map(|k| frame.head[FOLDED + k + 2 * f] as usize);
+                file[f] = total::<T, A>(&state.sums[place + c * count..][..count]);
+            }
+            let history = &mut state.history;
+            interpret::<T, A>(code, file, &mut frame.state[c * STATES..][..STATES], limits[c], |k, a, b| {
+                let entry = 2 * ((k & mask[0]) as usize * columns + c);
+                history[entry] = Sum(a.to_bits());
+                history[entry + 1] = Sum(b.to_bits());
+            });
+        }
+    }
+    for (to, from) in state.registers[(1 - slot) * columns * REGISTERS..].iter_mut().zip(&frame.file) {
+        *to = Sum(from.to_bits());
+    }
+    state.status[(1 - slot) * columns * STATES..][..columns * STATES].copy_from_slice(&frame.state);
+    running(&frame).then_some(frame)
+}
+
+pub(super) fn scalars<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut StepState<Host>) {
+    let _: Option<Frame<A>> = recur::<T, A>(call, state);
+}
+
+/// Chunk sums of `x y`, column by column, at `place(c)`.
+fn dots<T: Real, A: Accumulator<T>>(
+    chunks: Chunks,
+    columns: usize,
+    x: &[T],
+    y: &[T],
+    place: impl Fn(usize) -> usize,
+    sums: &mut [Sum],
+) {
+    for c in 0..columns {
+        sums[place(c)..][..chunks.count].par_iter_mut().enumerate().for_each(|(g, sum)| {
+            let term = |i: usize| [A::product(x[i * columns + c], y[i * columns + c])];
+            [*sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(chunks.range(g), term));
+        });
+    }
+}
+
+pub(super) fn product<T: Real, A: Accumulator<T>>(
+    call: StepCall,
+    a: &Stored<Host, T>,
+    blend: Blend,
+    [x, w, z]: [&[T]; 3],
+    y: &mut [T],
+    state: &mut StepState<Host>,
+) {
+    let Some(frame) = recur::<T, A>(call, state) else { return };
+    let (chunks, columns) = (Chunks::of(a.rows), call.columns);
+    let factors: Vec<[A; 2]> = (0..columns).map(|c| [0, 1].map(|k| frame.coefficient(c, k))).collect();
+    y.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, y)| {
+        for (row, i) in y.chunks_mut(columns).zip(chunks.range(g)) {
+            let sums = match a.arrangement.kind {
+                Kind::Outside => held::<T, A>(row),
+                _ => row_sums::<T, A>(a, i, columns, &|at| x[at]),
+            };
+            for c in 0..columns {
+                let mut value = sums[c];
+                if blend.scaled {
+                    value = factors[c][0].mul(value);
+                }
+                if blend.shifted {
+                    value = value.add(factors[c][1].mul(A::from_real(w[i * columns + c])));
+                }
+                row[c] = value.to_real();
+            }
+        }
+    });
+    for (k, other) in [&*y, z].into_iter().enumerate() {
+        if blend.dots[k] {
+            dots::<T, A>(chunks, columns, y, other, |c| frame.place(k, c, chunks.count), &mut state.sums);
+        }
+    }
+}
+
+/// Elements of a chunk that are combined at once, so that a statement's loop has no dependences.
+const BLOCK: usize = 256;
+
+/// One statement for one chunk of all vectors.
+fn run_statement<T: Real>(
+    statement: &Statement,
+    pieces: &mut [&mut [T]; PASS_VECTORS],
+    columns: usize,
+    coefficients: &[[T; 3]],
+    running: &[bool],
+) {
+    let target = match statement {
+        Statement::Combine { target, .. } | Statement::Multiply { target, .. } => usize::from(*target),
+    };
+    let own = std::mem::take(&mut pieces[target]);
+    let mut at = 0;
+    while at < own.len() {
+        let len = BLOCK.min(own.len() - at);
+        let mut out = [T::default(); BLOCK];
+        let source = |v: u8| {
+            if usize::from(v) == target { &own[at..at + len] } else { &pieces[usize::from(v)][at..at + len] }
+        };
+        match statement {
+            Statement::Combine { terms, .. } => {
+                for (t, term) in terms.iter().enumerate() {
+                    let Some(term) = term else { continue };
+                    let source = source(*term);
+                    for (l, (out, value)) in out.iter_mut().zip(source).enumerate() {
+                        let c = if columns == 1 { 0 } else { (at + l) % columns };
+                        let product = coefficients[c][t] * *value;
+                        *out = if t == 0 { product } else { *out + product };
+                    }
+                }
+            }
+            Statement::Multiply { factors: [a, b], .. } => {
+                for (out, (a, b)) in out.iter_mut().zip(source(*a).iter().zip(source(*b))) {
+                    *out = *a * *b;
+                }
+            }
+        }
+        for (l, (own, out)) in own[at..at + len].iter_mut().zip(out).enumerate() {
+            if columns == 1 || running[(at + l) % columns] {
+                *own = out;
+            }
+        }
+        at += len;
+    }
+    pieces[target] = own;
+}
+
+pub(super) fn vectors<T: Real, A: Accumulator<T>>(
+    call: StepCall,
+    n: usize,
+    pass: &Pass,
+    vectors: [&mut [T]; PASS_VECTORS],
+    state: &mut StepState<Host>,
+) {
+    let Some(frame) = recur::<T, A>(call, state) else { return };
+    let (chunks, columns) = (Chunks::of(n), call.columns);
+    let running: Vec<bool> = (0..columns).map(|c| frame.running(c)).collect();
+    let coefficients: Vec<Vec<[T; 3]>> = (0..pass.statements.len())
+        .map(|s| (0..columns).map(|c| array::from_fn(|t| frame.coefficient(c, 3 * s + t).to_real())).collect())
+        .collect();
+    let mut all = vectors.map(|v| v.chunks_mut(chunks.chunk * columns));
+    let mut pieces: Vec<[&mut [T]; PASS_VECTORS]> =
+        (0..chunks.count).map(|_| all.each_mut().map(|v| v.next().unwrap_or_default())).collect();
+    let sums: Vec<Vec<Sum>> = pieces
+        .par_iter_mut()
+        .map(|pieces| {
+            for (statement, coefficients) in pass.statements.iter().zip(&coefficients) {
+                run_statement(statement, pieces, columns, coefficients, &running);
+            }
+            let mut sums = Vec::with_capacity(pass.dots.len() * columns);
+            for dot in &pass.dots {
+                let [x, y] = dot.map(|v| &*pieces[usize::from(v)]);
+                for c in 0..columns {
+                    let term = |i: usize| [A::product(x[i * columns + c], y[i * columns + c])];
+                    let rows = 0..x.len() / columns;
+                    let [sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(rows, term));
+                    sums.push(sum);
+                }
+            }
+            sums
+        })
+        .collect();
+    for (g, sums) in sums.into_iter().enumerate() {
+        for (at, sum) in sums.into_iter().enumerate() {
+            state.sums[frame.place(at / columns, at % columns, chunks.count) + g] = sum;
+        }
+    }
+}

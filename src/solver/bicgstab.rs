@@ -1,0 +1,89 @@
+//! BiCGSTAB, for square systems of any kind, preconditioned from the right.
+//!
+//! ```text
+//!   p = r + beta (p - omega v),  v = A M p
+//!   alpha = rho / r̂.v,           s = r - alpha v
+//!   t = A M s,                   omega = t.s / t.t
+//!   x += alpha M p + omega M s,  r = s - omega t
+//!   rho' = r̂.r,                  beta = (rho' / rho) (alpha / omega)
+//! ```
+//!
+//! Five launches, with a preconditioner that is not diagonal two more. `r̂` is the first residual of a start. Where a
+//! divisor vanishes although the residual does not, the driver starts over with another `r̂`.
+//!
+//! Source: H. A. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", SIAM J. Sci. Stat.
+//! Comput. 13(2), 1992.
+
+use super::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::recurrence::{MINUS_ONE, ONE, ZERO};
+use crate::state::stop;
+
+pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
+    // s is kept in r.
+    let [r, shadow, p, v, t] = plan.vectors(Rows);
+    let [rr, rho_sum, rv, tt, ts] = plan.sums(Rows);
+    let [rho, alpha, minus_alpha, omega, minus_omega, beta, minus_beta_omega] = plan.scalars();
+    let [mp, mr] = match preconditioning {
+        Preconditioning::None => [p, r],
+        _ => plan.vectors(Rows),
+    };
+    let diagonal = match preconditioning {
+        Preconditioning::Diagonal(d) => Some(d),
+        _ => None,
+    };
+    let also = |update: Update, target, of| match diagonal {
+        Some(d) => update.multiply(target, d, of),
+        None => update,
+    };
+    let residual = plan.residual(r, rr);
+    let begin = Update::of(Rows).set(shadow, &[(ONE, r)]).set(p, &[(ONE, r)]);
+    let begin = plan.call(also(begin, mp, p), |s| {
+        let rr = s.fold(rr);
+        s.test(rr);
+        s.set(rho, rr);
+    });
+    let apply_p = plan.call(Product::of(Of::Preconditioner, p, mp), |_| {});
+    let product_p = plan.call(Product::of(Of::A, mp, v).dot(rv, shadow), |_| {});
+    let half = Update::of(Rows).set(r, &[(ONE, r), (minus_alpha, v)]);
+    let half = plan.call(also(half, mr, r), |s| {
+        let rv = s.fold(rv);
+        s.require_finite(rv);
+        s.stop_unless_less(ZERO, rv * rv, stop::BREAKDOWN);
+        s.set(alpha, rho / rv);
+        s.set(minus_alpha, MINUS_ONE * alpha);
+    });
+    let apply_r = plan.call(Product::of(Of::Preconditioner, r, mr), |_| {});
+    let product_r = plan.call(Product::of(Of::A, mr, t).square(tt).dot(ts, r), |_| {});
+    let update = Update::of(Rows)
+        .set(X, &[(ONE, X), (alpha, mp), (omega, mr)])
+        .set(r, &[(ONE, r), (minus_omega, t)])
+        .dot(rr, r, r)
+        .dot(rho_sum, r, shadow);
+    let update = plan.call(update, |s| {
+        let (tt, ts) = (s.fold(tt), s.fold(ts));
+        s.require_finite(tt);
+        // t = 0 only where s = 0: the half step has solved the system.
+        s.set(omega, ZERO);
+        s.set_if_positive(tt, omega, ts / tt);
+        s.set(minus_omega, MINUS_ONE * omega);
+        s.count();
+    });
+    let direction = Update::of(Rows).set(p, &[(ONE, r), (beta, p), (minus_beta_omega, v)]);
+    let direction = plan.call(also(direction, mp, p), |s| {
+        let (rr, next_rho) = (s.fold(rr), s.fold(rho_sum));
+        s.test(rr);
+        s.stop_unless_less(ZERO, omega * omega, stop::BREAKDOWN);
+        s.stop_unless_less(ZERO, next_rho * next_rho, stop::BREAKDOWN);
+        s.set(beta, (next_rho / rho) * (alpha / omega));
+        s.set(minus_beta_omega, MINUS_ONE * (beta * omega));
+        s.set(rho, next_rho);
+    });
+    let (start, step) = match preconditioning {
+        Preconditioning::Operator => (
+            vec![residual, begin, apply_p.clone(), product_p.clone()],
+            vec![half, apply_r, product_r, update, direction, apply_p, product_p],
+        ),
+        _ => (vec![residual, begin, product_p.clone()], vec![half, product_r, update, direction, product_p]),
+    };
+    Script { start, steps: vec![step], ..Script::default() }
+}

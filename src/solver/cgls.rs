@@ -1,0 +1,77 @@
+//! CGLS: conjugate gradients for least squares, `min |A x - b|² + damp² |x - x_ref|²`.
+//!
+//! ```text
+//!   q = A p,   alpha = s.s / (q.q + damp² p.p),  r -= alpha q,  x += alpha p
+//!   s = A'r - damp² (x - x_ref)
+//!   beta = s'.s' / s.s,  p = s' + beta p
+//! ```
+//!
+//! `s` is half the negative gradient. Four launches, five with damping. The same minimiser as LSQR, from a recurrence
+//! that keeps `r` and `s` themselves; the regularised, fused sibling is [`Cgnr`](crate::Cgnr).
+//!
+//! Source: Å. Björck, "Numerical methods for least squares problems", SIAM 1996, algorithm 7.4.1.
+
+use super::plan::{Of, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
+use crate::recurrence::{MINUS_ONE, ONE, ZERO};
+use crate::state::stop;
+
+pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
+    let damped = damp > 0.0;
+    let [r, q] = plan.vectors(Rows);
+    let [s, p] = plan.vectors(Cols);
+    let [rr, qq] = plan.sums(Rows);
+    let [ss, pp] = plan.sums(Cols);
+    let [gamma, alpha, minus_alpha, beta] = plan.scalars();
+    let [damp2, minus_damp2] = [damp * damp, -damp * damp].map(|v| plan.constant(v));
+    let [reference, apart] = if damped { plan.vectors(Cols) } else { [X; 2] };
+
+    let residual = plan.residual(r, rr);
+    let from_reference = Update::of(Cols).set(apart, &[(ONE, X), (MINUS_ONE, reference)]);
+    let from_reference = damped.then(|| plan.call(from_reference, |_| {}));
+    let gradient = Product::of(Of::Adjoint, r, s).square(ss);
+    let gradient = if damped { gradient.plus(minus_damp2, apart) } else { gradient };
+    let gradient = plan.call(gradient, |_| {});
+    let with_norm = |update: Update| if damped { update.dot(pp, p, p) } else { update };
+    let first = plan.call(with_norm(Update::of(Cols).set(p, &[(ONE, s)])), |_| {});
+    let product = plan.call(Product::of(Of::A, p, q).square(qq), |t| {
+        let (rr, ss) = (t.fold(rr), t.fold(ss));
+        t.test_least_squares(rr, ss);
+        t.set(gamma, ss);
+    });
+    let update_r = plan.call(Update::of(Rows).set(r, &[(ONE, r), (minus_alpha, q)]).dot(rr, r, r), |t| {
+        let qq = t.fold(qq);
+        t.require_finite(qq);
+        let curvature = if damped {
+            let pp = t.fold(pp);
+            qq + damp2 * pp
+        } else {
+            qq + ZERO
+        };
+        t.set(alpha, curvature);
+        t.stop_unless_less(ZERO, alpha, stop::BREAKDOWN);
+        t.set(alpha, gamma / alpha);
+        t.set(minus_alpha, MINUS_ONE * alpha);
+        t.count();
+    });
+    let advance = Update::of(Cols).set(X, &[(ONE, X), (alpha, p)]);
+    let direction = |update: Update| with_norm(update.set(p, &[(ONE, s), (beta, p)]));
+    let (advance, direction) = if damped {
+        // x - x_ref enters the gradient, so it has to be there before.
+        let advance = advance.set(apart, &[(ONE, apart), (alpha, p)]);
+        (Some(plan.call(advance, |_| {})), direction(Update::of(Cols)))
+    } else {
+        (None, direction(advance))
+    };
+    let direction = plan.call(direction, |t| {
+        let ss = t.fold(ss);
+        t.set(beta, ss / gamma);
+    });
+    let start = [Some(residual), from_reference, Some(gradient.clone()), Some(first), Some(product.clone())];
+    let step = [Some(update_r), advance, Some(gradient), Some(direction), Some(product)];
+    Script {
+        start: start.into_iter().flatten().collect(),
+        steps: vec![step.into_iter().flatten().collect()],
+        least_squares: true,
+        reference: damped.then_some(reference),
+    }
+}

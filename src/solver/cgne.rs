@@ -1,0 +1,54 @@
+//! CGNE (Craig's method): the solution of least norm, or the one nearest to the start, of a system that has one.
+//!
+//! ```text
+//!   alpha = r.r / p.p,  r' = r - alpha A p,  x += alpha p
+//!   beta = r'.r' / r.r,  p' = A'r' + beta p
+//! ```
+//!
+//! Conjugate gradients for `A A'y = b`, `x = A'y`: the error, not the residual, falls in every step. Three launches.
+//! Without a solution it does not converge, and says so.
+//!
+//! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 8.5; E. J. Craig, "The N-step
+//! iteration procedures", J. Math. Phys. 34, 1955.
+
+use super::plan::{Of, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
+use crate::recurrence::{MINUS_ONE, ONE, ZERO};
+use crate::state::stop;
+
+pub(super) fn script(plan: &mut Plan) -> Script {
+    let r = plan.vectors::<2>(Rows);
+    let p = plan.vectors::<2>(Cols);
+    let rr = plan.sum(Rows);
+    let pp = plan.sum(Cols);
+    let [rho, alpha, minus_alpha, beta] = plan.scalars();
+    let residual = plan.residual(r[0], rr);
+    let first = plan.call(Product::of(Of::Adjoint, r[0], p[0]).square(pp), |s| {
+        let rr = s.fold(rr);
+        s.test(rr);
+        s.set(rho, rr);
+    });
+    let step = |plan: &mut Plan, now: usize| {
+        let new = 1 - now;
+        let product = Product::of(Of::A, p[now], r[new]).scaled(minus_alpha).plus(ONE, r[now]).square(rr);
+        let product = plan.call(product, |s| {
+            let pp = s.fold(pp);
+            s.require_finite(pp);
+            // A'r = 0 although r is not: the system has no solution.
+            s.stop_unless_less(ZERO, pp, stop::BREAKDOWN);
+            s.set(alpha, rho / pp);
+            s.set(minus_alpha, MINUS_ONE * alpha);
+            s.count();
+        });
+        let advance = plan.call(Update::of(Cols).set(X, &[(ONE, X), (alpha, p[now])]), |_| {});
+        let direction = Product::of(Of::Adjoint, r[new], p[new]).plus(beta, p[now]).square(pp);
+        let direction = plan.call(direction, |s| {
+            let rr = s.fold(rr);
+            s.test(rr);
+            s.set(beta, rr / rho);
+            s.set(rho, rr);
+        });
+        vec![product, advance, direction]
+    };
+    let steps = vec![step(plan, 0), step(plan, 1)];
+    Script { start: vec![residual, first], steps, ..Script::default() }
+}

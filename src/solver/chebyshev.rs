@@ -1,0 +1,56 @@
+//! Chebyshev iteration, for a symmetric positive definite `M A` with eigenvalues in `[smallest, largest]`.
+//!
+//! ```text
+//!   theta = (largest + smallest) / 2,  delta = (largest - smallest) / 2,  sigma = theta / delta
+//!   rho_0 = 1 / sigma,  d = M r / theta                                         start
+//!   x += d,  r -= A d
+//!   rho' = 1 / (2 sigma - rho),  d = rho' rho d + (2 rho' / delta) M r
+//! ```
+//!
+//! No dot product decides a step: two launches, three with a preconditioner that is not diagonal (which adds a product).
+//! Bounds that do not contain the spectrum make it diverge, which is seen and reported.
+//!
+//! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 12.1.
+
+use super::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::recurrence::{MINUS_ONE, ONE};
+
+pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, [smallest, largest]: [f64; 2]) -> Script {
+    let [r, d, q] = plan.vectors(Rows);
+    let z = if preconditioning == Preconditioning::None { r } else { plan.vector(Rows) };
+    let rr = plan.sum(Rows);
+    let [theta, delta] = [0.5 * (largest + smallest), 0.5 * (largest - smallest)];
+    let [inverse_theta, two_sigma, two_over_delta] =
+        [1.0 / theta, 2.0 * theta / delta, 2.0 / delta].map(|v| plan.constant(v));
+    let rho = plan.constant(delta / theta);
+    let [next_rho, keep, add] = plan.scalars();
+    let residual = plan.residual(r, rr);
+    let apply = plan.call(Product::of(Of::Preconditioner, r, z), |_| {});
+    let also = |update: Update| match preconditioning {
+        Preconditioning::Diagonal(m) => update.multiply(z, m, r),
+        _ => update,
+    };
+    let first = plan.call(also(Update::of(Rows)).set(d, &[(inverse_theta, z)]), |_| {});
+    let product = plan.call(Product::of(Of::A, d, q), |s| {
+        let rr = s.fold(rr);
+        s.test(rr);
+    });
+    let advance = Update::of(Rows).set(X, &[(ONE, X), (ONE, d)]).set(r, &[(ONE, r), (MINUS_ONE, q)]);
+    let turn = [(keep, d), (add, z)];
+    let coefficients = |s: &mut crate::recurrence::Program| {
+        s.set(next_rho, ONE / (two_sigma - rho));
+        s.set(keep, next_rho * rho);
+        s.set(add, two_over_delta * next_rho);
+        s.set(rho, next_rho);
+        s.count();
+    };
+    let (start, step) = if preconditioning == Preconditioning::Operator {
+        let advance = plan.call(advance.dot(rr, r, r), |_| {});
+        let direction = plan.call(Update::of(Rows).set(d, &turn), coefficients);
+        (vec![residual, apply.clone(), first, product.clone()], vec![advance, apply, direction, product])
+    } else {
+        let pass = plan.call(also(advance).set(d, &turn).dot(rr, r, r), coefficients);
+        (vec![residual, first, product.clone()], vec![pass, product])
+    };
+    Script { start, steps: vec![step], ..Script::default() }
+}

@@ -1,0 +1,365 @@
+//! Runs the script of a method on one device: the vectors, the scalars, the launches.
+
+use std::mem::{swap, take};
+
+use super::driver::{self, Iteration, Observer, Outcome, Status};
+use super::plan::{Act, B, Call, Of, Plan, Preconditioning, Script, Space, V, X};
+use super::products::Products;
+use super::report::Times;
+use super::stopping::{HISTORY, Limits, Stopping};
+use super::workspace::Workspace;
+use crate::backend::{Run, StepCall, StepState, Vocabulary, on_backend};
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::ocl::Sum;
+use crate::operator::LinearOperator;
+use crate::real::Real;
+use crate::recurrence::{GRADIENT_LIMIT, GRADIENT_RATIO, REGISTERS, RESIDUAL_LIMIT, STATES, Scalar};
+use crate::vector::{Vector, of, of_mut};
+
+/// What a script multiplies by, beside the operator itself.
+#[derive(Clone, Copy)]
+pub(super) struct Operators<'a, T: Real> {
+    pub(super) a: &'a dyn LinearOperator<T>,
+    pub(super) preconditioner: Option<&'a dyn LinearOperator<T>>,
+}
+
+struct Engine<'a, B: Vocabulary, T: Real> {
+    backend: &'a B,
+    script: Script,
+    columns: usize,
+    rows: usize,
+    cols: usize,
+    a: Products<'a, B, T>,
+    adjoint: Option<Products<'a, B, T>>,
+    preconditioner: Option<Products<'a, B, T>>,
+    vectors: Vec<Vector<T>>,
+    /// Takes the place of a vector that is being written.
+    spare: Vector<T>,
+    best: Vector<T>,
+    initial: Vec<(Scalar, f64)>,
+    state: StepState<B>,
+    /// The slot that the next launch reads.
+    slot: u32,
+}
+
+/// Allocates what `script` needs to solve for `columns` right-hand sides at once.
+pub(super) fn boxed<'a, T: Real>(
+    operators: Operators<'a, T>,
+    columns: usize,
+    plan: Plan,
+    script: Script,
+    preconditioning: Preconditioning,
+) -> Result<Box<dyn Workspace<T> + 'a>> {
+    let device = operators.a.device();
+    on_backend!(device, backend => {
+        let engine = Engine::new(backend, operators, columns, plan, script, preconditioning)?;
+        Ok(Box::new(engine))
+    })
+}
+
+/// The products of `operator`, fused where it is a matrix.
+fn products<'a, B: Vocabulary, T: Real>(
+    backend: &B,
+    operator: &'a dyn LinearOperator<T>,
+    columns: usize,
+) -> Result<Products<'a, B, T>> {
+    match operator.as_matrix() {
+        Some(matrix) if columns > 1 || !matrix.traces_rays() => {
+            Products::fused(backend, operator.device(), matrix.forward())
+        }
+        _ if columns > 1 => Err(Error::Option {
+            name: "columns",
+            reason: format!("{columns} right-hand sides at once need a matrix; other operators take one"),
+        }),
+        _ => Products::made_by(backend, operator),
+    }
+}
+
+impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
+    fn new(
+        backend: &'a B,
+        operators: Operators<'a, T>,
+        columns: usize,
+        plan: Plan,
+        script: Script,
+        preconditioning: Preconditioning,
+    ) -> Result<Self> {
+        let device = operators.a.device();
+        let (rows, cols) = (operators.a.rows(), operators.a.cols());
+        let calls = || script.start.iter().chain(script.steps.iter().flatten());
+        let multiplies_by =
+            |which: Of| calls().any(|call| matches!(call.act, Act::Product { of, .. } if of == which));
+        let a = products(backend, operators.a, columns)?;
+        let adjoint = match (&a, operators.a.as_matrix()) {
+            _ if !multiplies_by(Of::Adjoint) => None,
+            (Products::Fused(_), Some(matrix)) => Some(Products::fused(backend, device, matrix.transposed()?)?),
+            _ if !operators.a.has_adjoint() => return Err(crate::operator::no_adjoint()),
+            _ => Some(Products::made_by_transposed(backend, operators.a)?),
+        };
+        let preconditioner = match operators.preconditioner {
+            Some(operator) if multiplies_by(Of::Preconditioner) => Some(products(backend, operator, columns)?),
+            _ => None,
+        };
+        let mut vectors = Vec::with_capacity(plan.vectors.len());
+        for (k, space) in plan.vectors.iter().enumerate() {
+            let len = if Plan::FILLERS.contains(&k) { 1 } else { plan.len(*space) * columns };
+            vectors.push(Vector::zeros(device, len)?);
+        }
+        let entries = operators.preconditioner.and_then(LinearOperator::as_diagonal);
+        if let (Preconditioning::Diagonal(d), Some(entries)) = (preconditioning, entries) {
+            let held = &mut vectors[d.index()];
+            if columns == 1 {
+                held.copy_from(entries)?;
+            } else {
+                let entries = entries.to_vec()?;
+                *held = Vector::interleaved(device, &vec![&entries[..]; columns])?;
+            }
+        }
+        let state = StepState {
+            programs: backend.upload(plan.programs)?,
+            sums: backend.filled(plan.sums.max(1), Sum::default())?,
+            registers: backend.filled(2 * columns * REGISTERS, Sum::default())?,
+            status: backend.filled(2 * columns * STATES + columns + 1, 0)?,
+            history: backend.filled(2 * HISTORY * columns, Sum::default())?,
+        };
+        let best = Vector::zeros(device, cols * columns)?;
+        let spare = Vector::zeros(device, 1)?;
+        let initial = plan.registers.initial;
+        Ok(Self {
+            backend,
+            script,
+            columns,
+            rows,
+            cols,
+            a,
+            adjoint,
+            preconditioner,
+            vectors,
+            spare,
+            best,
+            initial,
+            state,
+            slot: 0,
+        })
+    }
+
+    /// Queues a part of the script.
+    fn queue(&mut self, device: &Device, b: &Vector<T>, part: impl Fn(&Script) -> &[Call]) -> Result<()> {
+        // Taken out, so that it can be read while the rest changes.
+        let script = take(&mut self.script);
+        let done = part(&script).iter().try_for_each(|call| self.call(device, b, call));
+        self.script = script;
+        done
+    }
+
+    /// Queues one launch.
+    fn call(&mut self, device: &Device, b: &Vector<T>, call: &Call) -> Result<()> {
+        let run = Run::of::<T>(device);
+        let step = StepCall { block: call.block, slot: self.slot, columns: self.columns };
+        self.slot = 1 - self.slot;
+        match &call.act {
+            Act::Scalars => self.backend.step_scalars::<T>(run, step, &mut self.state),
+            Act::Product { y, .. } => {
+                // What is written leaves its place, so that others may be read there.
+                swap(&mut self.vectors[y.index()], &mut self.spare);
+                let done = self.product(device, run, step, b, &call.act);
+                swap(&mut self.vectors[y.index()], &mut self.spare);
+                done
+            }
+            Act::Update { space, pass, vectors } => {
+                let n = match space {
+                    Space::Rows => self.rows,
+                    Space::Cols => self.cols,
+                };
+                let held = self.vectors.get_disjoint_mut(vectors.map(V::index)).map_err(|_| Error::Shape {
+                    what: "different vectors of a pass",
+                    expected: vectors.len(),
+                    found: 0,
+                })?;
+                let [v0, v1, v2, v3, v4, v5, v6, v7] = held.map(|v| of_mut(self.backend, device, v));
+                let buffers = [v0?, v1?, v2?, v3?, v4?, v5?, v6?, v7?];
+                self.backend.step_vectors(run, step, n, pass, buffers, &mut self.state)
+            }
+        }
+    }
+
+    fn product(&mut self, device: &Device, run: Run<'_>, step: StepCall, b: &Vector<T>, act: &Act) -> Result<()> {
+        let Act::Product { of: which, x, w, z, blend, .. } = act else { return Ok(()) };
+        let Self { backend, vectors, spare: y, state, .. } = self;
+        let products = match which {
+            Of::A => Some(&self.a),
+            Of::Adjoint => self.adjoint.as_ref(),
+            Of::Preconditioner => self.preconditioner.as_ref(),
+        };
+        let Some(products) = products else {
+            return same_length("operators of a script", 1, 0);
+        };
+        let vector = |v: &V| if *v == B { b } else { &vectors[v.index()] };
+        match which {
+            Of::Adjoint => products.apply_adjoint(vector(x), y)?,
+            _ => products.apply(vector(x), y)?,
+        }
+        let [x, w, z] = [x, w, z].map(|v| of(*backend, device, vector(v)));
+        let y = of_mut(*backend, device, y)?;
+        backend.step_product(run, step, products.stored(), *blend, [x?, w?, z?], y, state)
+    }
+}
+
+impl<B: Vocabulary, T: Real> Workspace<T> for Engine<'_, B, T> {
+    fn solve(
+        &mut self,
+        device: &Device,
+        stopping: &Stopping,
+        limits: &[Limits],
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<(Vec<Outcome>, Times)> {
+        // The answer is worked on where it lies.
+        swap(x, &mut self.vectors[X.index()]);
+        let limits = limits.to_vec();
+        let result = driver::run(&mut Solve { on: self, device, b, limits }, stopping, observer);
+        swap(x, &mut self.vectors[X.index()]);
+        result
+    }
+
+    fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
+        match self.script.reference {
+            Some(v) => self.vectors[v.index()].copy_from(reference),
+            None => Err(Error::Option { name: "reference", reason: "this method has no damping".into() }),
+        }
+    }
+
+    fn launches(&self) -> usize {
+        let steps = &self.script.steps;
+        let made = |products: Option<&Products<'_, B, T>>| products.map_or(0, Products::launches);
+        let each = |call: &Call| match call.act {
+            Act::Product { of: Of::A, .. } => 1 + made(Some(&self.a)),
+            Act::Product { of: Of::Adjoint, .. } => 1 + made(self.adjoint.as_ref()),
+            Act::Product { of: Of::Preconditioner, .. } => 1 + made(self.preconditioner.as_ref()),
+            _ => 1,
+        };
+        steps.iter().flatten().map(each).sum::<usize>() / steps.len().max(1)
+    }
+
+    fn least_squares(&self) -> bool {
+        self.script.least_squares
+    }
+}
+
+/// A solve under way.
+struct Solve<'s, 'a, B: Vocabulary, T: Real> {
+    on: &'s mut Engine<'a, B, T>,
+    device: &'s Device,
+    b: &'s Vector<T>,
+    limits: Vec<Limits>,
+}
+
+impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
+    fn begin(&mut self, budget: &[usize]) -> Result<()> {
+        let (columns, accumulation) = (self.limits.len(), Run::of::<T>(self.device).accumulation);
+        let mut registers = vec![Sum::default(); 2 * columns * REGISTERS];
+        for (at, file) in registers.chunks_mut(REGISTERS).enumerate() {
+            let limits = &self.limits[at % columns];
+            let limits = [
+                (RESIDUAL_LIMIT, limits.residual),
+                (GRADIENT_LIMIT, limits.gradient),
+                (GRADIENT_RATIO, limits.ratio),
+            ];
+            for (scalar, value) in self.on.initial.iter().chain(&limits) {
+                file[usize::from(scalar.0)] = Sum::of(*value, accumulation);
+            }
+        }
+        let mut status = vec![0; 2 * columns * STATES];
+        status.extend(budget.iter().map(|b| *b as i32));
+        status.push(HISTORY as i32 - 1);
+        let on = &mut *self.on;
+        on.backend.write(&mut on.state.registers, &registers)?;
+        on.backend.write(&mut on.state.status, &status)?;
+        on.slot = 0;
+        on.queue(self.device, self.b, |script| &script.start)
+    }
+}
+
+impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
+    fn columns(&self) -> usize {
+        self.limits.len()
+    }
+
+    fn start(&mut self, budget: &[usize]) -> Result<()> {
+        self.begin(budget)?;
+        if self.limits.iter().any(|l| l.reduction > 0.0 && l.gradient == 0.0) {
+            // The first gradient sets the limit that depends on it; the start is repeated with it in force.
+            for c in 0..self.limits.len() {
+                let first = self.history(c, 0, 0)?.first().map_or(0.0, |norms| norms[1]);
+                let limits = &mut self.limits[c];
+                limits.gradient = (limits.reduction * limits.reduction * first).max(f64::MIN_POSITIVE);
+            }
+            self.begin(budget)?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, index: usize) -> Result<()> {
+        self.on.queue(self.device, self.b, |script| &script.steps[index % script.steps.len()])
+    }
+
+    fn status(&mut self) -> Result<Vec<Status>> {
+        let columns = self.limits.len();
+        let mut status = vec![0; columns * STATES];
+        let slot = self.on.slot as usize * columns * STATES;
+        self.on.backend.read(&self.on.state.status, slot, &mut status)?;
+        Ok(status.chunks(STATES).map(|s| Status { code: s[0], iteration: s[1].max(0) as usize }).collect())
+    }
+
+    fn history(&mut self, c: usize, from: usize, to: usize) -> Result<Vec<[f64; 2]>> {
+        let columns = self.limits.len();
+        let mut ring = vec![Sum::default(); 2 * HISTORY * columns];
+        self.on.backend.read(&self.on.state.history, 0, &mut ring)?;
+        let accumulation = Run::of::<T>(self.device).accumulation;
+        let value = |k: usize, which: usize| ring[((k % HISTORY) * columns + c) * 2 + which].value(accumulation);
+        Ok((from..=to).map(|k| [value(k, 0), value(k, 1)]).collect())
+    }
+
+    fn excess(&self, c: usize, norms: [f64; 2]) -> f64 {
+        self.limits[c].excess(norms, self.on.script.least_squares)
+    }
+
+    fn keep(&mut self, c: usize) -> Result<()> {
+        let Engine { best, vectors, .. } = &mut *self.on;
+        exchange(self.limits.len(), c, &vectors[X.index()], best)
+    }
+
+    fn restore(&mut self, c: usize) -> Result<()> {
+        let Engine { best, vectors, .. } = &mut *self.on;
+        exchange(self.limits.len(), c, best, &mut vectors[X.index()])
+    }
+
+    fn residual_decides(&self) -> bool {
+        // With damping the answer is not the one of the least residual.
+        self.on.script.reference.is_none()
+    }
+
+    fn build_seconds(&self) -> f64 {
+        self.device.build_seconds()
+    }
+}
+
+/// Copies column `c` of one interleaved vector into another.
+pub(super) fn exchange<T: Real>(
+    columns: usize,
+    c: usize,
+    source: &Vector<T>,
+    target: &mut Vector<T>,
+) -> Result<()> {
+    if columns == 1 {
+        return target.copy_from(source);
+    }
+    // Once per start at most: the host may do it.
+    let (from, mut to) = (source.to_vec()?, target.to_vec()?);
+    for i in (c..from.len()).step_by(columns) {
+        to[i] = from[i];
+    }
+    target.write(&to)
+}

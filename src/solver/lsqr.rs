@@ -1,0 +1,49 @@
+//! LSQR: least squares by bidiagonalisation, `min |A x - b|² + damp² |x - x_ref|²`.
+//!
+//! ```text
+//!   rho = sqrt(rhobar² + beta²),  c = rhobar / rho,  s = beta / rho
+//!   theta = s alpha,  rhobar' = -c alpha,  phi = c phibar,  phibar' = s phibar
+//!   x += (phi / rho) w,  w = v - (theta / rho) w
+//! ```
+//!
+//! `phibar` is the norm of the residual (stacked with `damp (x - x_ref)` where there is damping), `phibar alpha |c|` that
+//! of the gradient. Three launches, five with damping. `|r|` falls in every iteration.
+//!
+//! Source: C. C. Paige and M. A. Saunders, "LSQR: an algorithm for sparse linear equations and sparse least squares", ACM
+//! TOMS 8(1), 1982.
+
+use super::bidiagonal::Bidiagonal;
+use super::plan::{Plan, Script, Space::Cols, Update, X};
+use crate::recurrence::{ONE, sqrt};
+
+pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
+    let it = Bidiagonal::new(plan, damp);
+    let w = plan.vector(Cols);
+    let [rhobar, phibar, rho, c, s, theta, phi] = plan.scalars();
+    let [to_x, back_w, root] = plan.scalars();
+    let begin = Update::of(Cols).set(w, &[(it.inverse_v, it.v[0])]);
+    let first = |p: &mut crate::recurrence::Program| {
+        p.set(rhobar, it.alpha);
+        p.set(phibar, it.beta);
+    };
+    it.script(plan, begin, first, |plan, t| {
+        let update =
+            Update::of(Cols).set(X, &[(ONE, X), (to_x, w)]).set(w, &[(it.inverse_v, it.v[t]), (back_w, w)]);
+        plan.call(update, |p| {
+            it.advance(p);
+            p.set(rho, sqrt(rhobar * rhobar + it.beta * it.beta));
+            p.set(c, rhobar / rho);
+            p.set(s, it.beta / rho);
+            p.set(theta, s * it.alpha);
+            p.set(rhobar, -(c * it.alpha));
+            p.set(phi, c * phibar);
+            p.set(phibar, s * phibar);
+            p.set(to_x, phi / rho);
+            p.set(back_w, -(theta / rho));
+            p.set(root, phibar * it.alpha * c);
+            p.set(it.residual2, phibar * phibar);
+            p.set(it.gradient2, root * root);
+            p.count();
+        })
+    })
+}

@@ -1,0 +1,109 @@
+//! MINRES, for symmetric systems that need not be definite.
+//!
+//! Lanczos vectors are kept unnormalised: `v̄_k = beta_k v_k`, so that their norms fold into the next launch.
+//!
+//! ```text
+//!   v̄' = A v̄ / beta - (beta / beta_old) v̄_old                       Lanczos
+//!   alpha = v̄'.v̄ / beta,  v̄' -= (alpha / beta) v̄,  beta' = |v̄'|
+//!   delta = c d + s alpha,  g = s d - c alpha,  d' = -c beta',  e' = s beta'   the last rotation
+//!   gamma = sqrt(g² + beta'²),  c' = g / gamma,  s' = beta' / gamma            the next one
+//!   w' = (v̄ / beta - e w_old - delta w) / gamma,  x += c' phi w',  phi' = s' phi
+//! ```
+//!
+//! `phi` is `|r|`. Three launches. For a singular system that has no solution it stops on the gradient `|A r|`, which is
+//! `phi sqrt(g² + d²)`.
+//!
+//! Source: C. C. Paige and M. A. Saunders, "Solution of sparse indefinite systems of linear equations", SIAM J. Numer.
+//! Anal. 12(4), 1975.
+
+use super::plan::{Of, Plan, Product, Script, Space::Rows, Update, X};
+use crate::recurrence::{MINUS_ONE, ONE, ZERO, sqrt};
+use crate::state::stop;
+
+pub(super) fn script(plan: &mut Plan) -> Script {
+    let v = plan.vectors::<3>(Rows);
+    let w = plan.vectors::<3>(Rows);
+    let [rr, gg, vv, alfa] = plan.sums(Rows);
+    let [beta, inverse, back, alpha, turn, phi, residual2, gradient2] = plan.scalars();
+    let [c, s, d, e, delta, g, gamma, last_phi] = plan.scalars();
+    let [next_beta, from_v, from_old, from_w, to_x, last_e] = plan.scalars();
+
+    let residual = plan.residual(v[0], rr);
+    // The gradient of the start: later ones follow from the rotations.
+    let gradient = plan.call(Product::of(Of::A, v[0], w[0]).square(gg), |_| {});
+    let clear = Update::of(Rows).set(w[1], &[(ZERO, w[0])]).set(w[2], &[(ZERO, w[0])]).set(v[2], &[(ZERO, w[0])]);
+    let clear = plan.call(clear, |p| {
+        let (rr, gg) = (p.fold(rr), p.fold(gg));
+        p.require_finite(rr);
+        p.require_finite(gg);
+        p.set(residual2, rr);
+        p.set(gradient2, gg);
+        p.set(beta, sqrt(rr));
+        p.set(phi, beta);
+        p.set(c, MINUS_ONE);
+        p.set(s, ZERO);
+        p.set(d, ZERO);
+        p.set(e, ZERO);
+        p.set(back, ZERO);
+    });
+    let mut start = vec![residual, gradient, clear];
+    let mut steps = Vec::new();
+    for k in 0..3 {
+        let (old, now, new) = (v[(k + 2) % 3], v[k], v[(k + 1) % 3]);
+        let lanczos = Product::of(Of::A, now, new).scaled(inverse).plus(back, old).dot(alfa, now);
+        let lanczos = plan.call(lanczos, |p| {
+            p.test_least_squares(residual2, gradient2);
+            p.set(inverse, ONE / beta);
+        });
+        let orthogonalise = Update::of(Rows).set(new, &[(ONE, new), (turn, now)]).dot(vv, new, new);
+        let orthogonalise = plan.call(orthogonalise, |p| {
+            let alfa = p.fold(alfa);
+            p.require_finite(alfa);
+            p.set(alpha, alfa / beta);
+            p.set(turn, MINUS_ONE * (alpha / beta));
+        });
+        let (w_older, w_old, w_new) = (w[(k + 1) % 3], w[(k + 2) % 3], w[k]);
+        let update = Update::of(Rows)
+            .set(w_new, &[(from_v, now), (from_old, w_older), (from_w, w_old)])
+            .set(X, &[(ONE, X), (to_x, w_new)]);
+        let update = plan.call(update, |p| {
+            let vv = p.fold(vv);
+            p.require_finite(vv);
+            p.set(next_beta, sqrt(vv));
+            p.set(last_e, e);
+            p.set(delta, c * d + s * alpha);
+            p.set(g, s * d - c * alpha);
+            p.set(e, s * next_beta);
+            p.set(d, -(c * next_beta));
+            p.set(gamma, sqrt(g * g + next_beta * next_beta));
+            p.set(last_phi, phi);
+            // Where no rotation is left, the system is singular.
+            p.stop_unless_less(ZERO, gamma, stop::BREAKDOWN);
+            p.set(c, g / gamma);
+            p.set(s, next_beta / gamma);
+            p.set(to_x, c * phi);
+            p.set(phi, s * phi);
+            p.set(residual2, phi * phi);
+            // That of the answer before: of the present one, g is not known yet.
+            p.set(gradient2, (last_phi * last_phi) * (g * g + d * d));
+            p.set(from_v, ONE / (gamma * beta));
+            p.set(from_old, -(last_e / gamma));
+            p.set(from_w, -(delta / gamma));
+            p.set(back, -(next_beta / beta));
+            p.set(beta, next_beta);
+            p.count();
+        });
+        if k == 0 {
+            start.push(lanczos.clone());
+        }
+        steps.push((orthogonalise, update, lanczos));
+    }
+    // Iteration k ends with the product of the next one.
+    let products: Vec<_> = steps.iter().map(|step| step.2.clone()).collect();
+    let steps = steps
+        .into_iter()
+        .enumerate()
+        .map(|(k, (orthogonalise, update, _))| vec![orthogonalise, update, products[(k + 1) % 3].clone()])
+        .collect();
+    Script { start, steps, least_squares: true, reference: None }
+}

@@ -1,0 +1,101 @@
+//! Preconditioned conjugate gradients, and conjugate gradients for several right-hand sides at once.
+//!
+//! ```text
+//!   r = b - A x,  z = M r,  p = z                            start
+//!   q = A p
+//!   alpha = r.z / p.q,  x += alpha p,  r -= alpha q,  z = M r
+//!   beta = r'.z' / r.z,  p = z' + beta p
+//! ```
+//!
+//! Without a preconditioner the two launches and the numbers are those of [`cg`](super::cg). With a diagonal one there
+//! are three, `z` made where `r` is; with any other a product more. The stopping test is of `r.r`, not of `r.z`.
+//!
+//! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; oses-2013.
+
+use super::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::recurrence::{MINUS_ONE, ONE, ZERO};
+use crate::state::stop;
+
+pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
+    match preconditioning {
+        Preconditioning::None => plain(plan),
+        _ => preconditioned(plan, preconditioning),
+    }
+}
+
+fn plain(plan: &mut Plan) -> Script {
+    let [r, p, q] = plan.vectors(Rows);
+    let [rr, pq, qq] = plan.sums(Rows);
+    let [rho, alpha, minus_alpha, beta, next] = plan.scalars();
+    let residual = plan.residual(r, rr);
+    let direction = plan.call(Update::of(Rows).set(p, &[(ONE, r)]), |_| {});
+    let product = plan.call(Product::of(Of::A, p, q).square(qq).dot(pq, p), |s| {
+        let rr = s.fold(rr);
+        s.test(rr);
+        s.set(rho, rr);
+    });
+    let update = Update::of(Rows)
+        .set(X, &[(ONE, X), (alpha, p)])
+        .set(r, &[(ONE, r), (minus_alpha, q)])
+        .set(p, &[(ONE, r), (beta, p)])
+        .dot(rr, r, r);
+    let update = plan.call(update, |s| {
+        let (pq, qq) = (s.fold(pq), s.fold(qq));
+        s.require_finite(qq);
+        s.require_positive_curvature(pq);
+        s.set(alpha, rho / pq);
+        s.set(next, alpha * (alpha * qq) - rho);
+        s.set(beta, ZERO);
+        s.set_if_positive(next, beta, next / rho);
+        s.set(minus_alpha, MINUS_ONE * alpha);
+        s.count();
+    });
+    Script {
+        start: vec![residual, direction, product.clone()],
+        steps: vec![vec![update, product]],
+        ..Script::default()
+    }
+}
+
+fn preconditioned(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
+    let [r, z, p, q] = plan.vectors(Rows);
+    let [rr, rz, pq] = plan.sums(Rows);
+    let [rho, alpha, minus_alpha, beta] = plan.scalars();
+    let residual = plan.residual(r, rr);
+    let apply = plan.call(Product::of(Of::Preconditioner, r, z).dot(rz, r), |_| {});
+    let product = plan.call(Product::of(Of::A, p, q).dot(pq, p), |s| {
+        let (rr, rz) = (s.fold(rr), s.fold(rz));
+        s.test(rr);
+        // r.Mr <= 0: the preconditioner is not definite.
+        s.require_finite(rz);
+        s.stop_unless_less(ZERO, rz, stop::INDEFINITE_PRECONDITIONER);
+        s.set(rho, rz);
+    });
+    let mut update = Update::of(Rows).set(X, &[(ONE, X), (alpha, p)]).set(r, &[(ONE, r), (minus_alpha, q)]);
+    let mut first = Update::of(Rows).set(p, &[(ONE, z)]);
+    if let Preconditioning::Diagonal(d) = preconditioning {
+        update = update.multiply(z, d, r).dot(rr, r, r).dot(rz, r, z);
+        first = Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, z)]).dot(rz, r, z);
+    } else {
+        update = update.dot(rr, r, r);
+    }
+    let first = plan.call(first, |_| {});
+    let update = plan.call(update, |s| {
+        let pq = s.fold(pq);
+        s.require_positive_curvature(pq);
+        s.set(alpha, rho / pq);
+        s.set(minus_alpha, MINUS_ONE * alpha);
+        s.count();
+    });
+    let direction = plan.call(Update::of(Rows).set(p, &[(ONE, z), (beta, p)]), |s| {
+        let rz = s.fold(rz);
+        s.set(beta, rz / rho);
+    });
+    let (start, step) = match preconditioning {
+        Preconditioning::Operator => {
+            (vec![residual, apply.clone(), first, product.clone()], vec![update, apply, direction, product])
+        }
+        _ => (vec![residual, first, product.clone()], vec![update, direction, product]),
+    };
+    Script { start, steps: vec![step], ..Script::default() }
+}

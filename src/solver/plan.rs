@@ -1,0 +1,297 @@
+//! A method as data: its vectors, scalars and sums, and the launches that make up a start and an iteration.
+//!
+//! A method file declares what it holds with a [`Plan`] and returns a [`Script`]. Each [`Call`] is one launch: a product
+//! ([`Product`]), a pass over vectors ([`Update`]) or scalars alone, and each begins with a program over the scalars
+//! (`crate::recurrence`). The [`Engine`](super::engine) runs scripts on any device.
+
+use crate::backend::{Blend, PASS_VECTORS, Pass, Statement};
+use crate::recurrence::{Program, Registers, Scalar, Sums};
+use crate::reduction::Chunks;
+
+/// Which of an operator's two spaces a vector belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    /// As long as `A` has rows.
+    Rows,
+    /// As long as `A` has columns.
+    Cols,
+}
+
+/// A vector of a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct V(u8);
+
+/// The answer.
+pub(super) const X: V = V(0);
+/// The right-hand side; a product may be added to it, nothing else takes it.
+pub(super) const B: V = V(u8::MAX);
+
+impl V {
+    pub(super) fn index(self) -> usize {
+        self.0.into()
+    }
+}
+
+/// What a product multiplies by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    A,
+    Adjoint,
+    Preconditioner,
+}
+
+/// How residuals are preconditioned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preconditioning {
+    None,
+    /// By a diagonal, held in this vector: done in the pass that makes the residual.
+    Diagonal(V),
+    /// By a product.
+    Operator,
+}
+
+/// `y = s A x + k w`, with the sums of `y.y` and `y.z`.
+#[derive(Clone, Debug)]
+pub(super) struct Product {
+    of: Of,
+    x: V,
+    y: V,
+    scale: Option<Scalar>,
+    shift: Option<(Scalar, V)>,
+    square: Option<Sums>,
+    dot: Option<(Sums, V)>,
+}
+
+impl Product {
+    pub(super) fn of(of: Of, x: V, y: V) -> Self {
+        Self { of, x, y, scale: None, shift: None, square: None, dot: None }
+    }
+    /// Multiplies the product by `s`.
+    pub(super) fn scaled(self, s: Scalar) -> Self {
+        Self { scale: Some(s), ..self }
+    }
+    /// Adds `k w`, which is not `y`.
+    pub(super) fn plus(self, k: Scalar, w: V) -> Self {
+        Self { shift: Some((k, w)), ..self }
+    }
+    /// Sums up `y.y`.
+    pub(super) fn square(self, sums: Sums) -> Self {
+        Self { square: Some(sums), ..self }
+    }
+    /// Sums up `y.z`.
+    pub(super) fn dot(self, sums: Sums, z: V) -> Self {
+        Self { dot: Some((sums, z)), ..self }
+    }
+}
+
+/// Statements over vectors of one space, done in order for each element, then dot products of what they leave.
+#[derive(Clone, Debug)]
+pub(super) struct Update {
+    space: Space,
+    vectors: Vec<V>,
+    pass: Pass,
+    coefficients: Vec<Scalar>,
+    sums: Vec<Sums>,
+}
+
+impl Update {
+    pub(super) fn of(space: Space) -> Self {
+        Self { space, vectors: Vec::new(), pass: Pass::default(), coefficients: Vec::new(), sums: Vec::new() }
+    }
+
+    /// The place of `v` among the vectors of the pass.
+    fn place(&mut self, v: V) -> u8 {
+        let place = self.vectors.iter().position(|held| *held == v).unwrap_or_else(|| {
+            self.vectors.push(v);
+            self.vectors.len() - 1
+        });
+        place as u8
+    }
+
+    /// `target = k v + ...`: one to three terms.
+    pub(super) fn set(mut self, target: V, terms: &[(Scalar, V)]) -> Self {
+        debug_assert!((1..=3).contains(&terms.len()) && self.pass.statements.len() < 4);
+        let mut places = [None; 3];
+        self.coefficients.resize(3 * self.pass.statements.len(), crate::recurrence::ZERO);
+        for (place, (scalar, v)) in places.iter_mut().zip(terms) {
+            *place = Some(self.place(*v));
+            self.coefficients.push(*scalar);
+        }
+        let target = self.place(target);
+        self.pass.statements.push(Statement::Combine { target, terms: places });
+        self
+    }
+
+    /// `target = a b`, element by element.
+    pub(super) fn multiply(mut self, target: V, a: V, b: V) -> Self {
+        let factors = [self.place(a), self.place(b)];
+        let target = self.place(target);
+        self.pass.statements.push(Statement::Multiply { target, factors });
+        self
+    }
+
+    /// Sums up `a.b`.
+    pub(super) fn dot(mut self, sums: Sums, a: V, b: V) -> Self {
+        let dot = [self.place(a), self.place(b)];
+        self.pass.dots.push(dot);
+        self.sums.push(sums);
+        self
+    }
+}
+
+/// A launch without its program.
+pub(super) enum Work {
+    Scalars,
+    Product(Product),
+    Update(Update),
+}
+
+impl From<Product> for Work {
+    fn from(product: Product) -> Self {
+        Self::Product(product)
+    }
+}
+
+impl From<Update> for Work {
+    fn from(update: Update) -> Self {
+        Self::Update(update)
+    }
+}
+
+/// A launch, ready to be queued.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    /// Where its program starts.
+    pub(super) block: u32,
+    pub(super) act: Act,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Scalars,
+    Product { of: Of, x: V, w: V, z: V, y: V, blend: Blend },
+    Update { space: Space, pass: Pass, vectors: [V; PASS_VECTORS] },
+}
+
+/// What a method holds, as it is declared.
+#[derive(Debug)]
+pub(super) struct Plan {
+    rows: usize,
+    cols: usize,
+    columns: usize,
+    /// Length class of each vector; the answer first, then those that stand where a pass takes none.
+    pub(super) vectors: Vec<Space>,
+    pub(super) registers: Registers,
+    /// Number of chunk sums.
+    pub(super) sums: usize,
+    pub(super) programs: Vec<u32>,
+}
+
+impl Plan {
+    /// A plan for a `rows × cols` operator and `columns` right-hand sides at once.
+    pub(super) fn new(rows: usize, cols: usize, columns: usize) -> Self {
+        let mut vectors = vec![Space::Cols];
+        vectors.resize(1 + PASS_VECTORS, Space::Cols);
+        Self { rows, cols, columns, vectors, registers: Registers::new(), sums: 0, programs: Vec::new() }
+    }
+
+    /// Vectors that only fill places of a pass that are not used.
+    pub(super) const FILLERS: std::ops::Range<usize> = 1..1 + PASS_VECTORS;
+
+    pub(super) fn vector(&mut self, space: Space) -> V {
+        self.vectors.push(space);
+        V(self.vectors.len() as u8 - 1)
+    }
+
+    pub(super) fn vectors<const N: usize>(&mut self, space: Space) -> [V; N] {
+        std::array::from_fn(|_| self.vector(space))
+    }
+
+    /// A scalar that is 0 when a start begins.
+    pub(super) fn scalar(&mut self) -> Scalar {
+        self.registers.scalar(0.0)
+    }
+
+    pub(super) fn scalars<const N: usize>(&mut self) -> [Scalar; N] {
+        std::array::from_fn(|_| self.scalar())
+    }
+
+    /// A scalar that is `value` when a start begins.
+    pub(super) fn constant(&mut self, value: f64) -> Scalar {
+        self.registers.scalar(value)
+    }
+
+    pub(super) fn sum(&mut self, space: Space) -> Sums {
+        let count = Chunks::of(self.len(space)).count;
+        let place = self.sums;
+        self.sums += count * self.columns;
+        Sums { place: place as u32, count: count as u32 }
+    }
+
+    pub(super) fn sums<const N: usize>(&mut self, space: Space) -> [Sums; N] {
+        std::array::from_fn(|_| self.sum(space))
+    }
+
+    pub(super) fn len(&self, space: Space) -> usize {
+        match space {
+            Space::Rows => self.rows,
+            Space::Cols => self.cols,
+        }
+    }
+
+    /// A launch of `work` after the program that `write` writes.
+    pub(super) fn call(&mut self, work: impl Into<Work>, write: impl FnOnce(&mut Program)) -> Call {
+        let mut program = Program::default();
+        write(&mut program);
+        let block = self.programs.len() as u32;
+        let (act, words) = match work.into() {
+            Work::Scalars => (Act::Scalars, program.words(&[], &[])),
+            Work::Product(product) => {
+                let Product { of, x, y, scale, shift, square, dot } = product;
+                let one = crate::recurrence::ONE;
+                let coefficients = [scale.unwrap_or(one), shift.map_or(one, |s| s.0)];
+                let nowhere = Sums { place: 0, count: 0 };
+                let places = [square.unwrap_or(nowhere), dot.map_or(nowhere, |d| d.0)];
+                let made: Vec<Sums> = square.into_iter().chain(dot.map(|d| d.0)).collect();
+                debug_assert!(!program.folds_any(&made), "a launch folds sums that it makes");
+                let blend = Blend {
+                    scaled: scale.is_some(),
+                    shifted: shift.is_some(),
+                    dots: [square.is_some(), dot.is_some()],
+                };
+                let act = Act::Product { of, x, w: shift.map_or(x, |s| s.1), z: dot.map_or(x, |d| d.1), y, blend };
+                (act, program.words(&coefficients, &places))
+            }
+            Work::Update(update) => {
+                debug_assert!(update.vectors.len() <= PASS_VECTORS, "too many vectors for one pass");
+                // One group may be done before another begins.
+                debug_assert!(!program.folds_any(&update.sums), "a launch folds sums that it makes");
+                let words = program.words(&update.coefficients, &update.sums);
+                let vectors = std::array::from_fn(|k| {
+                    update.vectors.get(k).copied().unwrap_or(V((Self::FILLERS.start + k) as u8))
+                });
+                (Act::Update { space: update.space, pass: update.pass, vectors }, words)
+            }
+        };
+        self.programs.extend(words);
+        Call { block, act }
+    }
+
+    /// `r = b - A x`, with the sum of `r.r`.
+    pub(super) fn residual(&mut self, r: V, rr: Sums) -> Call {
+        use crate::recurrence::{MINUS_ONE, ONE};
+        self.call(Product::of(Of::A, X, r).scaled(MINUS_ONE).plus(ONE, B).square(rr), |_| {})
+    }
+}
+
+/// A method: what is queued when it starts from `X`, and in each iteration.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    pub(super) start: Vec<Call>,
+    /// Iteration `k` queues `steps[k % steps.len()]`. The last call of each makes the stopping test.
+    pub(super) steps: Vec<Vec<Call>>,
+    /// Whether the second number of the history is the norm of a gradient.
+    pub(super) least_squares: bool,
+    /// The reference point of a damped problem, which the user may set.
+    pub(super) reference: Option<V>,
+}

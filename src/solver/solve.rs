@@ -1,0 +1,244 @@
+//! Setting a method up, and solving with it.
+
+use std::ops::ControlFlow;
+
+use super::driver::Observer;
+use super::engine::{self, Operators};
+use super::method::Method;
+use super::plan::{Plan, Preconditioning, Space};
+use super::report::Report;
+use super::stopping::{Limits, Stopping};
+use super::workspace::{Workspace, column_norms};
+use super::{bicgstab, cg, cgls, cgne, chebyshev, lsmr, lsqr, minres, pcg, stationary, steepest_descent};
+use crate::backend::MOST_COLUMNS;
+use crate::error::{Error, Result, same_length};
+use crate::operator::{LinearOperator, estimate_norm};
+use crate::real::Real;
+use crate::vector::Vector;
+
+/// What a [`Solver`] is to do.
+#[derive(Clone)]
+pub struct Setup<'a, T: Real> {
+    /// The method and its parameters.
+    pub method: Method,
+    /// When it is done.
+    pub stopping: Stopping,
+    /// An approximation of the inverse: any operator of the same shape. See
+    /// [`Method::takes_preconditioner`].
+    pub preconditioner: Option<&'a dyn LinearOperator<T>>,
+    /// Right-hand sides at once, which share each read of the matrix: 1 to 4 for a [`Matrix`](crate::Matrix), 1 for any
+    /// other operator.
+    pub columns: usize,
+}
+
+impl<T: Real> Setup<'_, T> {
+    /// One right-hand side, no preconditioner.
+    pub fn new(method: Method, stopping: Stopping) -> Self {
+        Self { method, stopping, preconditioner: None, columns: 1 }
+    }
+}
+
+impl<T: Real> std::fmt::Debug for Setup<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup")
+            .field("method", &self.method)
+            .field("stopping", &self.stopping)
+            .field("preconditioned", &self.preconditioner.is_some())
+            .field("columns", &self.columns)
+            .finish()
+    }
+}
+
+/// An iterative method, set up for one operator: solves as often as is wanted, and allocates nothing the second time.
+///
+/// # Cost
+/// Launches and vectors moved are stated by each method's file; [`Report::launches_per_iteration`] counts the launches.
+pub struct Solver<'a, T: Real> {
+    operator: &'a dyn LinearOperator<T>,
+    /// `|A|`, or an upper bound of it, for methods that look at a gradient.
+    norm: f64,
+    setup: Setup<'a, T>,
+    workspace: Box<dyn Workspace<T> + 'a>,
+}
+
+impl<T: Real> std::fmt::Debug for Solver<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Solver")
+            .field("rows", &self.operator.rows())
+            .field("cols", &self.operator.cols())
+            .field("setup", &self.setup)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, T: Real> Solver<'a, T> {
+    /// Sets `method` up for one right-hand side, without a preconditioner.
+    ///
+    /// # Errors
+    /// As [`Solver::with`].
+    pub fn new(operator: &'a dyn LinearOperator<T>, method: Method, stopping: Stopping) -> Result<Self> {
+        Self::with(operator, Setup::new(method, stopping))
+    }
+
+    /// Allocates what a solve with `operator` needs.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for an operator that is not square where the method asks for that, or a preconditioner of another
+    /// shape; [`Error::Option`] for parameters out of range, a preconditioner that the method cannot use, an operator
+    /// without an adjoint where one is needed; [`Error::Memory`] when the vectors do not fit beside the matrix.
+    pub fn with(operator: &'a dyn LinearOperator<T>, setup: Setup<'a, T>) -> Result<Self> {
+        setup.stopping.validate()?;
+        setup.method.validate()?;
+        let (rows, cols, columns) = (operator.rows(), operator.cols(), setup.columns);
+        if !setup.method.takes_rectangles() {
+            same_length("columns of a matrix for this method, which wants it square,", rows, cols)?;
+        }
+        if !(1..=MOST_COLUMNS).contains(&columns) {
+            let reason = format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible");
+            return Err(Error::Option { name: "columns", reason });
+        }
+        if let Some(preconditioner) = setup.preconditioner {
+            if !setup.method.takes_preconditioner() {
+                let reason = format!("{} takes none", setup.method);
+                return Err(Error::Option { name: "preconditioner", reason });
+            }
+            same_length("rows of the preconditioner", rows, preconditioner.rows())?;
+            same_length("columns of the preconditioner", cols, preconditioner.cols())?;
+        }
+        let workspace = workspace(operator, &setup)?;
+        // A norm that overflowed, or is not known, must not let a test pass: 0 lets none.
+        let norm = match operator.norm_bound().filter(|norm| norm.is_finite()) {
+            Some(norm) => norm,
+            None if workspace.least_squares() && operator.has_adjoint() => {
+                Some(estimate_norm(operator, 10)?).filter(|norm| norm.is_finite()).unwrap_or(0.0)
+            }
+            None => 0.0,
+        };
+        Ok(Self { operator, norm, setup, workspace })
+    }
+
+    /// Sets the point that damping pulls the answer to, which is 0 at first: `x_ref` in
+    /// `min |A x - b|² + damp² |x - x_ref|²`. It is not the start guess.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a method without damping (or with `damp = 0`), [`Error::Shape`],
+    /// [`Error::NotFinite`].
+    pub fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
+        if !reference.norm2()?.is_finite() {
+            return Err(Error::NotFinite { what: "the reference point".into(), index: 0 });
+        }
+        self.workspace.set_reference(reference)
+    }
+
+    /// Solves from the start guess in `x`, and leaves the answer there.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::NotFinite`] for NaN or infinity in `b` or `x`, [`Error::DeviceMismatch`],
+    /// [`Error::Api`]; [`Error::Option`] where the set-up is for several right-hand sides. Not converging is no error: see
+    /// [`Report::stop`].
+    pub fn solve(&mut self, b: &Vector<T>, x: &mut Vector<T>) -> Result<Report> {
+        self.solve_observed(b, x, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// [`Solver::solve`], with an observer that sees the progress and may end it.
+    ///
+    /// # Errors
+    /// As [`Solver::solve`].
+    pub fn solve_observed(
+        &mut self,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Report> {
+        if self.setup.columns > 1 {
+            let reason = format!("{}: solve_many gives a report for each", self.setup.columns);
+            return Err(Error::Option { name: "columns", reason });
+        }
+        let reports = self.solve_many_observed(b, x, observer)?;
+        reports.into_iter().next().ok_or(Error::Shape { what: "reports of a solve", expected: 1, found: 0 })
+    }
+
+    /// Solves for several right-hand sides, interleaved in `b` as in `x` (see [`Vector::interleaved`]): one report each.
+    ///
+    /// # Errors
+    /// As [`Solver::solve`].
+    pub fn solve_many(&mut self, b: &Vector<T>, x: &mut Vector<T>) -> Result<Vec<Report>> {
+        self.solve_many_observed(b, x, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// [`Solver::solve_many`], with an observer that sees the progress and may end it.
+    ///
+    /// # Errors
+    /// As [`Solver::solve`].
+    pub fn solve_many_observed(
+        &mut self,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Vec<Report>> {
+        let Self { operator, norm, setup, workspace } = self;
+        let (columns, stopping) = (setup.columns, &setup.stopping);
+        same_length("right-hand side", operator.rows() * columns, b.len())?;
+        same_length("start guess", operator.cols() * columns, x.len())?;
+        let norms = column_norms(b, columns)?;
+        let start = if norms.iter().all(|n| n.is_finite()) { x.norm2()? } else { 0.0 };
+        for (what, norm) in norms.iter().map(|n| ("the right-hand side", *n)).chain([("the start guess", start)]) {
+            if !norm.is_finite() {
+                return Err(Error::NotFinite { what: what.into(), index: 0 });
+            }
+        }
+        let limits: Vec<Limits> = norms.iter().map(|rhs| Limits::new(stopping, *rhs, *norm)).collect();
+        let (outcomes, times) = workspace.solve(operator.device(), stopping, &limits, b, x, observer)?;
+        let (launches, least_squares) = (workspace.launches(), workspace.least_squares());
+        let report = |(outcome, rhs_norm)| {
+            let mut report = Report::new(setup.method.name(), *operator, launches, &outcome, rhs_norm, times);
+            if least_squares {
+                report.gradient = Some(outcome.gradient);
+                report.gradient_history = outcome.history.iter().map(|h| h[1].sqrt()).collect();
+            }
+            report
+        };
+        Ok(outcomes.into_iter().zip(norms).map(report).collect())
+    }
+}
+
+/// The vectors and scalars that a set-up needs.
+fn workspace<'a, T: Real>(
+    operator: &'a dyn LinearOperator<T>,
+    setup: &Setup<'a, T>,
+) -> Result<Box<dyn Workspace<T> + 'a>> {
+    let (device, columns) = (operator.device(), setup.columns);
+    let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
+    if setup.method == Method::Cg && setup.preconditioner.is_none() && columns == 1 {
+        let plan = ["x", "b", "r", "p", "q", "best x"].map(|name| (name, bytes(operator.rows())));
+        device.check_memory(operator.bytes(), &plan)?;
+        return cg::boxed(operator);
+    }
+    let mut plan = Plan::new(operator.rows(), operator.cols(), columns);
+    let preconditioning = match setup.preconditioner {
+        None => Preconditioning::None,
+        Some(operator) if operator.as_diagonal().is_some() => Preconditioning::Diagonal(plan.vector(Space::Rows)),
+        Some(_) => Preconditioning::Operator,
+    };
+    let script = match setup.method {
+        Method::Cg => pcg::script(&mut plan, preconditioning),
+        Method::SteepestDescent => steepest_descent::script(&mut plan),
+        Method::Minres => minres::script(&mut plan),
+        Method::BiCgStab => bicgstab::script(&mut plan, preconditioning),
+        Method::Chebyshev { smallest, largest } => {
+            chebyshev::script(&mut plan, preconditioning, [smallest, largest])
+        }
+        Method::Stationary { omega } => stationary::script(&mut plan, preconditioning, omega),
+        Method::Cgls { damp } => cgls::script(&mut plan, damp),
+        Method::Cgne => cgne::script(&mut plan),
+        Method::Lsqr { damp } => lsqr::script(&mut plan, damp),
+        Method::Lsmr { damp } => lsmr::script(&mut plan, damp),
+    };
+    let mut held = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
+    let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
+    held.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
+    let matrices = operator.bytes() + setup.preconditioner.map_or(0, LinearOperator::bytes);
+    device.check_memory(matrices, &held)?;
+    let operators = Operators { a: operator, preconditioner: setup.preconditioner };
+    engine::boxed(operators, columns, plan, script, preconditioning)
+}

@@ -1,0 +1,36 @@
+//! Steepest descent.
+//!
+//! ```text
+//!   q = A r
+//!   alpha = r.r / r.q,  x += alpha r,  r -= alpha q
+//! ```
+//!
+//! Two launches. Converges as `((kappa - 1) / (kappa + 1))^k` for a symmetric positive definite `A` of condition
+//! `kappa`: there to be compared with, and for systems close to the identity.
+//!
+//! Source: J. R. Shewchuk, "An introduction to the conjugate gradient method without the agonizing pain", 1994, B1.
+
+use super::plan::{Of, Plan, Product, Script, Space::Rows, Update, X};
+use crate::recurrence::{MINUS_ONE, ONE};
+
+pub(super) fn script(plan: &mut Plan) -> Script {
+    let [r, q] = plan.vectors(Rows);
+    let [rr, rq] = plan.sums(Rows);
+    let [rho, alpha, minus_alpha] = plan.scalars();
+    let residual = plan.residual(r, rr);
+    let product = plan.call(Product::of(Of::A, r, q).dot(rq, r), |s| {
+        let rr = s.fold(rr);
+        s.test(rr);
+        s.set(rho, rr);
+    });
+    let update =
+        Update::of(Rows).set(X, &[(ONE, X), (alpha, r)]).set(r, &[(ONE, r), (minus_alpha, q)]).dot(rr, r, r);
+    let update = plan.call(update, |s| {
+        let rq = s.fold(rq);
+        s.require_positive_curvature(rq);
+        s.set(alpha, rho / rq);
+        s.set(minus_alpha, MINUS_ONE * alpha);
+        s.count();
+    });
+    Script { start: vec![residual, product.clone()], steps: vec![vec![update, product]], ..Script::default() }
+}

@@ -1,0 +1,43 @@
+//! What a set-up method can do, whatever its back end.
+
+use super::driver::{Observer, Outcome};
+use super::report::Times;
+use super::stopping::{Limits, Stopping};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::real::Real;
+use crate::vector::Vector;
+
+/// The vectors and scalars of a method on one of the back ends.
+pub(super) trait Workspace<T: Real> {
+    /// Solves from the start guess in `x`, one outcome for each of `limits`.
+    fn solve(
+        &mut self,
+        device: &Device,
+        stopping: &Stopping,
+        limits: &[Limits],
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<(Vec<Outcome>, Times)>;
+
+    /// The point that damping pulls the answer to.
+    fn set_reference(&mut self, _: &Vector<T>) -> Result<()> {
+        Err(Error::Option { name: "reference", reason: "this method has no damping".into() })
+    }
+
+    /// Launches of one iteration on a device, those of operators that are no matrix included.
+    fn launches(&self) -> usize;
+
+    /// Whether the second number of a history is the norm of a gradient.
+    fn least_squares(&self) -> bool;
+}
+
+/// The norm of each interleaved column.
+pub(super) fn column_norms<T: Real>(b: &Vector<T>, columns: usize) -> Result<Vec<f64>> {
+    if columns == 1 {
+        return Ok(vec![b.norm2()?]);
+    }
+    let device = Device::host().with_accumulation(b.device().accumulation(T::PRECISION))?;
+    b.to_columns(columns)?.iter().map(|column| Vector::from_slice(&device, column)?.norm2()).collect()
+}
