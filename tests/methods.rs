@@ -209,3 +209,126 @@ fn every_method_solves_its_problem() {
         approx::assert_abs_diff_eq!(norm(&s), report.gradient.unwrap(), epsilon = 1e-13);
     }
 }
+
+fn each_device(case: impl FnMut(&Device)) {
+    common::devices().iter().for_each(case);
+}
+
+#[test]
+fn nothing_to_do_is_converged_at_iteration_0() {
+    each_device(|device| {
+        for problem in problems::<f64>().into_iter().filter(|p| p.reference.is_none()) {
+            let zero = vec![0.0; problem.a.rows()];
+            let solved = problem.solve(device, &[&zero], &stopping::<f64>());
+            assert_eq!((solved[0].1.stop, solved[0].1.iterations), (Stop::Converged, 0), "{}", solved[0].1);
+            assert!(solved[0].0.iter().all(|x| *x == 0.0));
+            // A start guess that already solves.
+            let start = noise::<f64>(problem.a.cols(), 8);
+            let b = times(&problem.a, &start);
+            let solved = Problem { start, ..problem }.solve(device, &[&b], &stopping::<f64>());
+            assert_eq!((solved[0].1.stop, solved[0].1.iterations), (Stop::Converged, 0), "{}", solved[0].1);
+        }
+    });
+}
+
+#[test]
+fn reasons_for_stopping_are_their_own() {
+    each_device(|device| {
+        let turn = Csr::from_triplets(2, 2, &[(0, 1, 1.0), (1, 0, -1.0)]).unwrap();
+        let solved = Problem::new(Method::BiCgStab, &turn).solve(device, &[&[1.0, 2.0]], &stopping::<f64>());
+        assert_eq!(solved[0].1.stop, Stop::Breakdown, "{}", solved[0].1);
+        assert_eq!(solved[0].0, [0.0, 0.0]);
+
+        let definite = gallery::poisson_2d::<f64>(12, 0.5).unwrap();
+        let b = noise::<f64>(144, 30);
+        let negative = Some(vec![-1.0; 144]);
+        let solved = Problem { diagonal: negative, ..Problem::new(Method::Cg, &definite) }.solve(
+            device,
+            &[&b],
+            &stopping::<f64>(),
+        );
+        assert_eq!(solved[0].1.stop, Stop::IndefinitePreconditioner, "{}", solved[0].1);
+
+        let now = Stopping { time_limit: Some(std::time::Duration::ZERO), check_every: 2, ..stopping::<f64>() };
+        let solved = Problem::new(Method::SteepestDescent, &definite).solve(device, &[&b], &now);
+        assert_eq!((solved[0].1.stop, solved[0].1.iterations), (Stop::TimeLimit, 2), "{}", solved[0].1);
+        assert!(solved[0].1.true_residual < norm(&b));
+
+        // Bounds that do not contain the spectrum: it diverges, and the best iterate is the start.
+        let wrong = Method::Chebyshev { smallest: 0.1, largest: 1.0 };
+        let many = Stopping { max_iterations: 5000, ..stopping::<f64>() };
+        let solved = Problem::new(wrong, &definite).solve(device, &[&b], &many);
+        assert!(!solved[0].1.converged(), "{}", solved[0].1);
+        assert!(solved[0].1.true_residual <= norm(&b) * 1.000_001, "{}", solved[0].1);
+
+        // Tolerances below rounding end at the attainable accuracy.
+        let strict = Stopping { rtol: 1e-30, ..many };
+        let solved = Problem::new(Method::Cg, &definite).solve(device, &[&b], &strict);
+        assert_eq!(solved[0].1.stop, Stop::Stagnated, "{}", solved[0].1);
+        assert!(solved[0].1.true_residual < 1e-13 * norm(&b));
+    });
+}
+
+#[test]
+fn set_ups_that_cannot_work_are_refused() {
+    let device = Device::host();
+    let a = Matrix::new(&device, &gallery::poisson_2d::<f64>(4, 0.5).unwrap(), Format::Auto).unwrap();
+    let wide = Matrix::new(&device, &gallery::random::<f64>(16, 20, 60, 3).unwrap(), Format::Auto).unwrap();
+    let setup = |method| Setup::<f64>::new(method, stopping::<f64>());
+    let refused = |name: &str, setup: Setup<'_, f64>| match Solver::with(&a, setup) {
+        Err(residuum::Error::Option { name: found, .. }) => assert_eq!(found, name),
+        other => panic!("{name}: {other:?}"),
+    };
+    refused("damp", setup(Method::Lsqr { damp: f64::NAN }));
+    refused("omega", setup(Method::Stationary { omega: 0.0 }));
+    refused("smallest", setup(Method::Chebyshev { smallest: 2.0, largest: 1.0 }));
+    refused("columns", Setup { columns: 5, ..setup(Method::Cg) });
+    refused("preconditioner", Setup { preconditioner: Some(&a), ..setup(Method::Minres) });
+    refused("transpose", setup(Method::Lsmr { damp: 0.0 }));
+    assert!(matches!(Solver::with(&wide, setup(Method::BiCgStab)), Err(residuum::Error::Shape { .. })));
+    let wrong = Setup { preconditioner: Some(&wide), ..setup(Method::Cg) };
+    assert!(matches!(Solver::with(&a, wrong), Err(residuum::Error::Shape { .. })));
+    let reference = Vector::zeros(&device, 16).unwrap();
+    let mut plain = Solver::with(&a, setup(Method::Cg)).unwrap();
+    assert!(matches!(plain.set_reference(&reference), Err(residuum::Error::Option { name: "reference", .. })));
+    for method in Method::ALL {
+        assert_eq!(method.name().parse::<Method>().unwrap(), method);
+    }
+    assert!("newton".parse::<Method>().is_err());
+}
+
+#[test]
+fn several_threads_solve_on_one_device() {
+    each_device(|device| {
+        let wanted: Vec<Essence> = problems::<f64>()
+            .iter()
+            .map(|p| p.solve(&Device::host(), &[&noise::<f64>(p.a.rows(), 30)], &stopping::<f64>()))
+            .map(|solved| essence(&solved[0].0, &solved[0].1))
+            .collect();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|thread| {
+                    scope.spawn(move || {
+                        let solve = |(k, p): (usize, Problem<f64>)| {
+                            let b = noise::<f64>(p.a.rows(), 30);
+                            let solved = p.solve(device, &[&b], &stopping::<f64>());
+                            (k, essence(&solved[0].0, &solved[0].1))
+                        };
+                        problems::<f64>()
+                            .into_iter()
+                            .enumerate()
+                            .skip(thread)
+                            .step_by(4)
+                            .map(solve)
+                            .collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            for thread in threads {
+                for (k, found) in thread.join().unwrap() {
+                    assert!(found == wanted[k], "problem {k} on {}", device.info().name);
+                }
+            }
+        });
+    });
+}

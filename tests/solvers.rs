@@ -269,6 +269,14 @@ fn a_second_solve_allocates_nothing() {
         let second = cg.solve(&b, &mut x).unwrap();
         let _ = cgnr.solve(&b, &mut x).unwrap();
         assert_eq!(residuum::allocations(), before, "{}", device.info().name);
+        for method in Method::ALL {
+            let mut solver = Solver::new(&matrix, method, Stopping::after(3)).unwrap();
+            let _first = solver.solve(&b, &mut x).unwrap();
+            x.fill(0.0).unwrap();
+            let before = residuum::allocations();
+            let _second = solver.solve(&b, &mut x).unwrap();
+            assert_eq!(residuum::allocations(), before, "{method} on {}", device.info().name);
+        }
         assert_eq!(first.history, second.history);
     }
 }

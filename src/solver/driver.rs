@@ -83,8 +83,17 @@ struct Column {
     last_excess: f64,
     best: f64,
     stop: Option<Stop>,
+    /// What it is called if starting over does not help: the recurrence broke down.
+    broken: bool,
     recurrence: f64,
     restarts: usize,
+}
+
+impl Column {
+    /// Why it stopped, where starting over gained nothing.
+    fn no_gain(&self) -> Stop {
+        if self.broken { Stop::Breakdown } else { Stop::Stagnated }
+    }
 }
 
 /// A restart must at least halve the norm it verifies, or the attainable accuracy is reached.
@@ -121,7 +130,7 @@ pub(super) fn run(
             break;
         }
         let most = budget.into_iter().max().unwrap_or(0);
-        iterate(method, stopping, most, &mut columns, observer)?;
+        iterate(method, stopping, most, begin, &mut columns, observer)?;
     }
     times.compile = method.build_seconds() - built;
     times.solve = begin.elapsed().as_secs_f64() - times.verify - times.compile;
@@ -176,7 +185,7 @@ fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl It
         if worse && column.best.is_finite() {
             method.restore(c)?;
             column.verified[0] = column.best;
-            column.stop = column.stop.or(Some(Stop::Stagnated));
+            column.stop = column.stop.or(Some(column.no_gain()));
             continue;
         }
         if column.verified[0] < column.best {
@@ -192,7 +201,7 @@ fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl It
             stop::GRADIENT_CONVERGED => Some(Stop::LeastSquares),
             stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
             stop::NOT_FINITE => Some(Stop::NotFinite),
-            _ if excess > LEAST_GAIN * column.last_excess => Some(Stop::Stagnated),
+            _ if excess > LEAST_GAIN * column.last_excess => Some(column.no_gain()),
             _ => None,
         };
         column.last_excess = excess;
@@ -205,6 +214,7 @@ fn iterate(
     method: &mut impl Iteration,
     stopping: &Stopping,
     most: usize,
+    start: Instant,
     columns: &mut [Column],
     observer: &mut Observer<'_>,
 ) -> Result<()> {
@@ -232,7 +242,8 @@ fn iterate(
         };
         let cancelled = observer(&progress).is_break();
         let ended = statuses.iter().all(|s| s.code != stop::RUNNING);
-        if !ended && !cancelled {
+        let late = stopping.time_limit.is_some_and(|limit| start.elapsed() >= limit);
+        if !ended && !cancelled && !late {
             continue;
         }
         for (column, status) in columns.iter_mut().zip(&statuses) {
@@ -241,14 +252,15 @@ fn iterate(
             }
             column.base += status.iteration;
             column.recurrence = last(column)[0];
+            column.broken = status.code == stop::BREAKDOWN;
             column.stop = match status.code {
-                stop::RUNNING => Some(Stop::Cancelled),
+                stop::RUNNING if cancelled => Some(Stop::Cancelled),
+                stop::RUNNING => Some(Stop::TimeLimit),
                 stop::INDEFINITE => Some(Stop::Indefinite),
-                stop::BREAKDOWN => Some(Stop::Breakdown),
                 stop::INDEFINITE_PRECONDITIONER => Some(Stop::IndefinitePreconditioner),
                 stop::NOT_FINITE => Some(Stop::NotFinite),
                 stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
-                // Converged, says the recurrence: the next start will tell.
+                // Converged, says the recurrence, or broken down: the next start will tell what it came to.
                 _ => None,
             };
         }

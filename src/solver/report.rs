@@ -25,8 +25,8 @@ pub enum Stop {
     Stagnated,
     /// A direction of negative curvature: the matrix is not positive definite.
     Indefinite,
-    /// A divisor vanished although the residual did not: the matrix is singular, or the method's recurrence cannot go on
-    /// from here.
+    /// A divisor vanished although the residual did not, and starting over from there gained nothing: the matrix is
+    /// singular, or the method does not suit it.
     Breakdown,
     /// The preconditioner is not positive definite, which this method needs.
     IndefinitePreconditioner,

@@ -1,5 +1,7 @@
 //! When a solve is done.
 
+use std::time::Duration;
+
 use crate::error::{Error, Result};
 use crate::real::Real;
 
@@ -20,6 +22,8 @@ pub struct Stopping {
     /// Most iterations queued between two looks at the device. Changes no result: once the test on the device is
     /// met, what is already queued changes nothing (products of operators that are no matrix are still made).
     pub check_every: usize,
+    /// Longest time to iterate, seen at each look at the device; where it ends a solve depends on the machine.
+    pub time_limit: Option<Duration>,
 }
 
 /// Iterations whose residuals the device keeps until the host asks; a power of two.
@@ -35,6 +39,7 @@ impl Stopping {
             gradient_reduction: 0.0,
             max_iterations: 10_000,
             check_every: 64,
+            time_limit: None,
         }
     }
 
@@ -47,6 +52,7 @@ impl Stopping {
             gradient_reduction: 0.0,
             max_iterations: iterations,
             check_every: 64,
+            time_limit: None,
         }
     }
 
