@@ -45,7 +45,7 @@ impl<T: Real> std::fmt::Debug for Setup<'_, T> {
             .field("stopping", &self.stopping)
             .field("preconditioned", &self.preconditioner.is_some())
             .field("columns", &self.columns)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
