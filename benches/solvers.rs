@@ -1,6 +1,7 @@
 //! Time per iteration of the solvers, with the bytes each must move and the share of the copy bandwidth reached.
 //!
-//! `cargo bench --bench solvers -- [--device WORDS] [--work-group N] [--quick]`: one JSON line per case. Every answer
+//! `cargo bench --bench solvers -- [--device WORDS] [--work-group N] [--resident N] [--sides N,N]
+//! [--quick]`: one JSON line per case. Every answer
 //! is verified (its true residual is recomputed) before its time is printed.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used)]
 
@@ -27,9 +28,9 @@ fn run(setting: &Setting) -> Result<()> {
         }
     }
     if setting.wanted("cg") {
-        let sides: &[usize] = if quick { &[1024] } else { &[64, 256, 512, 1024, 2048, 4096] };
-        for &side in sides {
-            for format in [Format::Csr, Format::EllpackR] {
+        let all = if quick { vec![1024] } else { vec![64, 256, 512, 1024, 2048, 4096] };
+        for side in setting.numbers("--sides")?.unwrap_or(all) {
+            for format in [Format::Csr, Format::Dia] {
                 poisson::<f64>(device, side, format, copy)?;
                 if !quick {
                     poisson::<f32>(device, side, format, copy)?;
@@ -66,7 +67,7 @@ fn poisson<T: Real>(device: &Device, side: usize, format: Format, copy: f64) -> 
         solver.solve(&b, &mut x)
     })?;
     let size = T::PRECISION.bytes();
-    let bytes = (a.nnz() * (size + 4) + 4 * (n + 1) + 9 * n * size) as f64;
+    let bytes = a.stored_bytes(&[format])[0] as f64 + (9 * n * size) as f64;
     let gbps = bytes / us / 1e3;
     println!(
         "{}",

@@ -130,8 +130,7 @@ real_t acc_to_real(acc_t a) { return (real_t)a; }
 #define FOLD_LANES 1024
 #define FOLD_ITEM_LANES (FOLD_LANES > WG ? FOLD_LANES / WG : 1)
 
-// One step of scratch_fold: up to three halvings, which leave `width / 8` (at least 1) sums. A step, not a loop of
-// them: PoCL 3.1 turned some kernels with a loop around a barrier into endless ones.
+// One step of scratch_fold: up to three halvings, which leave `width / 8` (at least 1) sums.
 void scratch_step(__local acc_t* run, uint place, uint width)
 {
     const uint step = width >= 8 ? width / 8 : 1;
@@ -147,18 +146,27 @@ void scratch_step(__local acc_t* run, uint place, uint width)
             sum = acc_add(p[0], p[1]);
         run[place] = sum;
     }
+}
+
+// The same step for `runs` of them, WG places apart, and a barrier. Steps, not a loop of them: PoCL 3.1 turned some kernels
+// with a loop around a barrier into endless ones.
+void scratch_steps(__local acc_t* run, uint runs, uint place, uint width)
+{
+    for (uint k = 0; k < runs; ++k) scratch_step(run + k * WG, place, width);
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Folds the `width` sums of `run` by halving, s[l] += s[l + width / 2]; `place` is the item's place in the run. Widths
-// are constants where this is called.
-void scratch_fold(__local acc_t* run, uint place, uint width)
+// Folds the `width` sums of each of `runs` by halving, s[l] += s[l + width / 2]; `place` is the item's place in a run.
+// Widths and runs are constants where this is called.
+void scratch_folds(__local acc_t* run, uint runs, uint place, uint width)
 {
-    if (width > 1) scratch_step(run, place, width);
-    if (width > 8) scratch_step(run, place, width / 8);
-    if (width > 64) scratch_step(run, place, width / 64);
-    if (width > 512) scratch_step(run, place, width / 512);
+    if (width > 1) scratch_steps(run, runs, place, width);
+    if (width > 8) scratch_steps(run, runs, place, width / 8);
+    if (width > 64) scratch_steps(run, runs, place, width / 64);
+    if (width > 512) scratch_steps(run, runs, place, width / 512);
 }
+
+void scratch_fold(__local acc_t* run, uint place, uint width) { scratch_folds(run, 1, place, width); }
 
 // The lanes one item holds, folded: `lane[j]` is virtual lane get_local_id(0) + j * WG. Arrays are folded before the
 // first barrier that follows, because PoCL 3.1 loses track of private arrays that live across one.
@@ -167,6 +175,18 @@ acc_t item_fold(acc_t* lane, uint held)
     for (uint half_held = held / 2; half_held > 0; half_held /= 2)
         for (uint j = 0; j < half_held; ++j) lane[j] = acc_add(lane[j], lane[j + half_held]);
     return lane[0];
+}
+
+// What `width` items hold side by side, `runs` numbers each, folded for all of them: `run` is their stretch of scratch,
+// which has runs * WG places. All items of the group take part, each in its run.
+void run_folds(acc_t* held, uint runs, uint place, uint width, __local acc_t* run)
+{
+    if (WG == 1) return;
+    barrier(CLK_LOCAL_MEM_FENCE); // the last result may still be being read
+    for (uint k = 0; k < runs; ++k) run[k * WG + place] = held[k];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scratch_folds(run, runs, place, width);
+    for (uint k = 0; k < runs; ++k) held[k] = run[k * WG];
 }
 
 // The sum of what all items hold, out of `total` virtual lanes. Every item gets it. `scratch` has WG places.
@@ -180,8 +200,8 @@ acc_t group_fold(acc_t held, uint total, __local acc_t* scratch)
     return scratch[0];
 }
 
-// The second level of a reduction: the sum of `count` chunk sums, in FOLD_LANES lanes.
-acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* scratch)
+// What an item holds of `count` chunk sums, dealt out to FOLD_LANES lanes.
+acc_t held_sums(__global const acc_t* sums, uint count)
 {
     acc_t lane[FOLD_ITEM_LANES];
     for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
@@ -189,5 +209,11 @@ acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* scratch)
         const uint l = get_local_id(0) + j * WG;
         for (uint i = l; i < count && l < FOLD_LANES; i += FOLD_LANES) lane[j] = acc_add(lane[j], sums[i]);
     }
-    return group_fold(item_fold(lane, FOLD_ITEM_LANES), FOLD_LANES, scratch);
+    return item_fold(lane, FOLD_ITEM_LANES);
+}
+
+// The second level of a reduction: the sum of `count` chunk sums.
+acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* scratch)
+{
+    return group_fold(held_sums(sums, count), FOLD_LANES, scratch);
 }

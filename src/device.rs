@@ -105,6 +105,7 @@ fn host_info() -> DeviceInfo {
         largest_allocation: 0,
         local_memory: 0,
         max_work_group: 1024,
+        resident_groups: 0,
         single_items: None,
         last_resort: None,
     }
@@ -239,6 +240,13 @@ impl Device {
     /// [`Error::Option`] unless `size` is a power of two the device allows.
     pub fn with_work_group(&self, size: usize) -> Result<Self> {
         Ok(Self { tuning: Arc::new(self.tuning.with_work_group(size, self.info())?), ..self.clone() })
+    }
+
+    /// The same device, doing many iterations of a small solve in one launch of up to `groups` groups that wait for each
+    /// other, 0 for none: which changes time but never a result. A launch whose groups do not all run at once is
+    /// noticed, and its work done otherwise.
+    pub fn with_resident_groups(&self, groups: usize) -> Self {
+        Self { tuning: Arc::new(self.tuning.with_resident_groups(groups)), ..self.clone() }
     }
 
     /// The same device keeping sums of `f32` in another way: to reproduce on any device, or the host, the bits of

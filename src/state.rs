@@ -25,7 +25,10 @@ pub(crate) mod cg {
     pub(crate) const ITERATION: usize = 1;
     pub(crate) const MAX_ITERATIONS: usize = 4;
     pub(crate) const HISTORY_MASK: usize = 5;
-    pub(crate) const STATUS: usize = 6;
+    /// Where the groups of a resident launch meet (`cl/resident.cl`), and of that the word by which it was abandoned.
+    pub(crate) const MEETING: usize = 6;
+    pub(crate) const ABANDONED: usize = 3;
+    pub(crate) const STATUS: usize = MEETING + 4;
 }
 
 /// Regularised CGNR: one stretch of `control` and `status` per column.
@@ -132,8 +135,9 @@ mod tests {
             };
         }
         same!("cg": cg::RR, cg::ALPHA, cg::BETA, cg::SLOT, cg::STOP, cg::ITERATION, cg::MAX_ITERATIONS,
-            cg::HISTORY_MASK, stop::RUNNING, stop::CONVERGED, stop::ITERATIONS_DONE, stop::INDEFINITE,
+            cg::HISTORY_MASK, cg::MEETING, stop::RUNNING, stop::CONVERGED, stop::ITERATIONS_DONE, stop::INDEFINITE,
             stop::BREAKDOWN, stop::NOT_FINITE);
+        same!("resident": cg::ABANDONED);
         same!("cgnr": cgnr::RR, cgnr::SS, cgnr::GD, cgnr::BETA, cgnr::LAST_GD, cgnr::ALPHA, cgnr::RESIDUAL_LIMIT,
             cgnr::GRADIENT_LIMIT, cgnr::GRADIENT_RATIO, cgnr::TIKHONOV, cgnr::SMOOTH, cgnr::VARIATION,
             cgnr::EPSILON2, cgnr::BOX, cgnr::LOWER, cgnr::UPPER, cgnr::CONTROL, cgnr::STOP, cgnr::ITERATION,

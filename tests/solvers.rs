@@ -52,6 +52,50 @@ fn cg_everywhere<T: Real>(device: &Device) {
     assert!(sequential.windows(2).all(|pair| pair[0] == pair[1]), "the sequential formats must agree");
 }
 
+/// One launch for many iterations, by one group, by several, by more than can run at once (which is noticed), or none.
+fn cg_resident_or_not<T: Real>(device: &Device) {
+    let b = noise::<T>(45 * 45, 13);
+    let a = gallery::poisson_2d::<T>(45, 0.01).unwrap();
+    // One negative entry of the diagonal shows after some iterations.
+    let mut values = a.values().to_vec();
+    let diagonal = a.offsets()[1000] + a.row(1000).0.iter().position(|j| *j == 1000).unwrap();
+    values[diagonal] = T::from_f64(-0.5);
+    let indefinite = Csr::new(a.rows(), a.cols(), a.offsets().to_vec(), a.indices().to_vec(), values).unwrap();
+    for (a, stopping, stop) in [
+        (&a, Stopping::for_precision::<T>(), Stop::Converged),
+        (&a, Stopping::after(11), Stop::MaxIterations),
+        (&indefinite, Stopping::for_precision::<T>(), Stop::Indefinite),
+    ] {
+        let (x, report) = cg(&reference::<T>(device), a, &b, Format::Csr, &stopping);
+        assert_eq!(report.stop, stop, "{report}");
+        let wanted = essence(&x, &report);
+        for groups in [0, 1, 2, 5, 100_000] {
+            let device = device.with_resident_groups(groups);
+            let formats = if groups == 5 { &[Format::Csr, Format::CsrAdaptive][..] } else { &[Format::Csr] };
+            for &format in formats {
+                let wanted = match format {
+                    Format::Csr => wanted.clone(),
+                    _ => {
+                        let (x, report) = cg(&reference::<T>(&device), a, &b, format, &stopping);
+                        essence(&x, &report)
+                    }
+                };
+                for check_every in [7, 64] {
+                    let (x, report) = cg(&device, a, &b, format, &Stopping { check_every, ..stopping.clone() });
+                    let name = format!("{} {} {format}: {groups} groups", device.info().name, device.tuning());
+                    assert_eq!(essence(&x, &report), wanted, "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn cg_is_the_same_in_one_launch() {
+    each_case::<f64>(cg_resident_or_not::<f64>);
+    each_case::<f32>(cg_resident_or_not::<f32>);
+}
+
 /// Long enough for several lanes per item and several chunks per group.
 fn cg_on_a_long_vector<T: Real>(device: &Device) {
     let a = gallery::poisson_2d::<T>(1100, 0.01).unwrap();

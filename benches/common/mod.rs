@@ -17,16 +17,33 @@ impl Setting {
         args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).map(String::as_str)
     }
 
-    /// Reads `--device WORDS` and `--work-group N`, measures the copy bandwidth and prints both.
+    fn number(args: &[String], name: &'static str) -> Result<Option<usize>> {
+        let bad = |text| Error::Option { name, reason: format!("'{text}' is not a number") };
+        Self::value(args, name).map(|text| text.parse().map_err(|_| bad(text))).transpose()
+    }
+
+    /// The numbers of a list after option `name`, separated by commas.
+    #[allow(dead_code)] // not every benchmark has one
+    pub(crate) fn numbers(&self, name: &'static str) -> Result<Option<Vec<usize>>> {
+        let bad = |text: &str| Error::Option { name, reason: format!("'{text}' is not a list of numbers") };
+        let parse = |text: &str| {
+            text.split(',').map(|n| n.parse()).collect::<std::result::Result<_, _>>().map_err(|_| bad(text))
+        };
+        Self::value(&self.args, name).map(parse).transpose()
+    }
+
+    /// Reads `--device WORDS`, `--work-group N` and `--resident N`, measures the copy bandwidth and prints both.
     fn new() -> Result<Self> {
         let args: Vec<String> = std::env::args().collect();
         let mut device = match Self::value(&args, "--device") {
             Some(words) => Device::select(words)?,
             None => Device::best()?,
         };
-        if let Some(size) = Self::value(&args, "--work-group") {
-            let bad = |_| Error::Option { name: "work-group", reason: format!("'{size}' is not a number") };
-            device = device.with_work_group(size.parse().map_err(bad)?)?;
+        if let Some(size) = Self::number(&args, "--work-group")? {
+            device = device.with_work_group(size)?;
+        }
+        if let Some(groups) = Self::number(&args, "--resident")? {
+            device = device.with_resident_groups(groups);
         }
         let copy = measure::copy_bandwidth(&device)?;
         println!("{}", json!({"device": device.info().name, "driver": device.info().driver, "copy_gbps": copy}));

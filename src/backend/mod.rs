@@ -124,6 +124,15 @@ pub(crate) enum AnyStored<T: Real> {
     OpenCl(Stored<OpenCl, T>),
 }
 
+/// The vectors of a conjugate gradient solve.
+#[derive(Debug)]
+pub(crate) struct CgVectors<'v, B: Vocabulary, T: Real> {
+    pub(crate) x: &'v mut B::Buffer<T>,
+    pub(crate) r: &'v mut B::Buffer<T>,
+    pub(crate) p: &'v mut B::Buffer<T>,
+    pub(crate) q: &'v mut B::Buffer<T>,
+}
+
 /// Scalars of a conjugate gradient solve; the layout is that of `cl/cg.cl`.
 #[derive(Debug)]
 pub(crate) struct CgState<B: Vocabulary> {
@@ -245,6 +254,15 @@ pub(crate) trait Vocabulary: Sized + 'static {
     fn write<E: Element>(&self, buffer: &mut Self::Buffer<E>, data: &[E]) -> Result<()>;
     /// Waits for what was queued, then copies elements `offset ..` out.
     fn read<E: Element>(&self, buffer: &Self::Buffer<E>, offset: usize, data: &mut [E]) -> Result<()>;
+    /// [`Self::read`] of two whole buffers, waiting once.
+    fn read_both<E: Element, F: Element>(
+        &self,
+        one: (&Self::Buffer<E>, &mut [E]),
+        other: (&Self::Buffer<F>, &mut [F]),
+    ) -> Result<()> {
+        self.read(one.0, 0, one.1)?;
+        self.read(other.0, 0, other.1)
+    }
     fn copy<E: Element>(&self, source: &Self::Buffer<E>, target: &mut Self::Buffer<E>) -> Result<()>;
 
     /// `x = value`.
@@ -349,6 +367,28 @@ pub(crate) trait Vocabulary: Sized + 'static {
         p: &mut Self::Buffer<T>,
         state: &mut CgState<Self>,
     ) -> Result<()>;
+
+    /// Whether [`Self::cg_iterations`] takes one launch for many of them, and gains by it.
+    fn cg_stays_resident<T: Real>(&self, _: Run<'_>, _: &Stored<Self, T>) -> bool {
+        false
+    }
+    /// [`Self::cg_update`] and [`Self::cg_product`], `iterations` times; with `resident` in one launch, which may come to
+    /// have been abandoned before it did anything, of which `state.status` tells.
+    fn cg_iterations<T: Real>(
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        iterations: usize,
+        _resident: bool,
+        vectors: CgVectors<'_, Self, T>,
+        state: &mut CgState<Self>,
+    ) -> Result<()> {
+        let CgVectors { x, r, p, q } = vectors;
+        (0..iterations).try_for_each(|_| {
+            self.cg_update(run, a.rows, q, x, r, p, state)?;
+            self.cg_product(run, a, p, q, state)
+        })
+    }
 
     /// `beta`; `d' = s + beta d`, `q = A d'` with `q.q` and `d'.F(x, d')`, where `d = d[turn]`, `d' = d[1 - turn]`.
     fn cgnr_forward<T: Real>(

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
-    AnyStored, Blend, CgState, CgnrShape, CgnrState, CgnrVectors, Memory, PASS_VECTORS, Part, Pass, Reduction, Run,
-    Statement, StepCall, StepState, Stored, Vocabulary,
+    AnyStored, Blend, CgState, CgVectors, CgnrShape, CgnrState, CgnrVectors, Memory, PASS_VECTORS, Part, Pass,
+    Reduction, Run, Statement, StepCall, StepState, Stored, Vocabulary,
 };
 use crate::error::{Result, same_length};
 use crate::kernels::{cg, cgnr, product, reduce, scatter, step, vector};
@@ -48,6 +48,7 @@ impl OpenCl {
             statements: [NO_STATEMENT; 4],
             touched: 0,
             dots: 0,
+            ptx: u32::from(self.context.info().resident_groups > 1),
         }
     }
 
@@ -200,6 +201,14 @@ impl Vocabulary for OpenCl {
 
     fn read<E: Element>(&self, buffer: &Buffer<E>, offset: usize, data: &mut [E]) -> Result<()> {
         self.context.read(buffer, offset, data)
+    }
+
+    fn read_both<E: Element, F: Element>(
+        &self,
+        one: (&Buffer<E>, &mut [E]),
+        other: (&Buffer<F>, &mut [F]),
+    ) -> Result<()> {
+        self.context.read_both(one, other)
     }
 
     fn copy<E: Element>(&self, source: &Buffer<E>, target: &mut Buffer<E>) -> Result<()> {
@@ -389,6 +398,59 @@ impl Vocabulary for OpenCl {
             &mut state.sums,
             &mut state.control,
             &mut state.status,
+        )
+    }
+
+    fn cg_stays_resident<T: Real>(&self, run: Run<'_>, a: &Stored<Self, T>) -> bool {
+        run.tuning.stays_resident(a.rows, a.values.len())
+    }
+
+    fn cg_iterations<T: Real>(
+        &self,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        iterations: usize,
+        resident: bool,
+        vectors: CgVectors<'_, Self, T>,
+        state: &mut CgState<Self>,
+    ) -> Result<()> {
+        let CgVectors { x, r, p, q } = vectors;
+        let chunks = Chunks::of(a.rows);
+        if !resident {
+            return (0..iterations).try_for_each(|_| {
+                self.cg_update(run, a.rows, q, x, r, p, state)?;
+                self.cg_product(run, a, p, q, state)
+            });
+        }
+        let variant = self.row_variant(run, a, chunks.chunk, chunks.lanes, 1);
+        let variant = Variant {
+            work_group: self.context.synchronised(run.tuning.resident_items(a.rows, self.context.info())) as u32,
+            ..variant
+        };
+        // Every group has the same number of chunks, as many as it can work on side by side or a multiple.
+        let at_once = (variant.work_group as usize / chunks.lanes).max(1);
+        let per_group = chunks.count.div_ceil(run.tuning.resident_groups.max(1)).next_multiple_of(at_once);
+        let launch = Launch { groups: chunks.count.div_ceil(per_group), variant };
+        cg::cg_resident(
+            &self.context,
+            launch,
+            a.rows as u32,
+            chunks.chunk as u32,
+            a.stride as u32,
+            chunks.count as u32,
+            per_group as u32,
+            iterations as u32,
+            &a.pointers,
+            &a.indices,
+            &a.values,
+            p,
+            q,
+            x,
+            r,
+            &mut state.sums,
+            &mut state.control,
+            &mut state.status,
+            &mut state.history,
         )
     }
 

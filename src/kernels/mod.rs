@@ -174,7 +174,8 @@ mod tests {
     fn programs_are_joined_with_line_marks() {
         let text = source("cg").expect("embedded source");
         let marks: Vec<&str> = text.lines().filter(|l| l.starts_with("#line")).collect();
-        let files = ["common", "format", "ray", "row", "cg"].map(|file| format!("#line 1 \"cl/{file}.cl\""));
+        let files =
+            ["common", "format", "ray", "row", "resident", "cg"].map(|file| format!("#line 1 \"cl/{file}.cl\""));
         assert_eq!(marks, files);
     }
 }

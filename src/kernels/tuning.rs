@@ -10,6 +10,11 @@ pub struct Tuning {
     pub work_group: usize,
     /// Groups that share the chunks of a vector, for each compute unit.
     pub groups_per_unit: usize,
+    /// Groups that may rely on running all at once, for launches that do many iterations (1 where groups cannot tell
+    /// each other anything while they run, 0 for none).
+    pub resident_groups: usize,
+    /// Most numbers of a matrix and five vectors for which that is done.
+    pub resident_numbers: usize,
     /// Where the values come from: `default` or `user`.
     pub source: &'static str,
     /// Why kernels with barriers run with one item per group instead, on a driver that needs it.
@@ -38,6 +43,12 @@ impl Tuning {
         Self {
             work_group: largest_power_of_two(work_group.min(info.max_work_group)),
             groups_per_unit,
+            resident_groups: info.resident_groups,
+            resident_numbers: match info.kind {
+                _ if info.resident_groups > 1 => 20_000 * info.resident_groups,
+                DeviceKind::Cpu => 1 << 15,
+                _ => 1 << 13,
+            },
             source: "default",
             single_items: info.single_items,
         }
@@ -66,6 +77,26 @@ impl Tuning {
             });
         }
         Ok(Self { work_group: size, source: "user", ..self.clone() })
+    }
+
+    /// The same with launches of many iterations by up to `groups` groups, whatever the size of the matrix; 0 for none.
+    pub(crate) fn with_resident_groups(&self, groups: usize) -> Self {
+        Self { resident_groups: groups, resident_numbers: usize::MAX, source: "user", ..self.clone() }
+    }
+
+    /// Work-group size of one launch of many iterations over `n` elements: few meetings of large groups, but every
+    /// group with work for its items.
+    pub(crate) fn resident_items(&self, n: usize, info: &DeviceInfo) -> usize {
+        if self.source == "user" || self.work_group == 1 {
+            return self.work_group;
+        }
+        let wanted = (n / self.resident_groups.max(1)).next_power_of_two().clamp(256, 1024);
+        largest_power_of_two(wanted.min(info.max_work_group))
+    }
+
+    /// Whether a matrix of `rows` rows and `values` values is small enough for one launch of many iterations.
+    pub(crate) fn stays_resident(&self, rows: usize, values: usize) -> bool {
+        self.resident_groups > 0 && values.saturating_add(5 * rows) <= self.resident_numbers
     }
 }
 

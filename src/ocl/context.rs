@@ -11,7 +11,7 @@ use opencl3::device::Device as RawDevice;
 use opencl3::error_codes::{CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::kernel::Kernel;
 use opencl3::program::Program;
-use opencl3::types::{CL_BLOCKING, cl_mem};
+use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
 
 use super::api_error;
 use super::buffer::{Buffer, Element};
@@ -166,6 +166,27 @@ impl Context {
         unsafe { self.queue.enqueue_read_buffer(buffer.raw(), CL_BLOCKING, offset * size_of::<T>(), bytes, &[]) }
             .map_err(self.error("clEnqueueReadBuffer"))?;
         Ok(())
+    }
+
+    /// Copies the first elements of two buffers into `data` and `rest`, waiting for the device once.
+    pub(crate) fn read_both<T: Element, U: Element>(
+        &self,
+        (one, data): (&Buffer<T>, &mut [T]),
+        (other, rest): (&Buffer<U>, &mut [U]),
+    ) -> Result<()> {
+        Self::check_range(one, 0, data.len())?;
+        if data.is_empty() || rest.is_empty() {
+            self.read(one, 0, data)?;
+            return self.read(other, 0, rest);
+        }
+        let size = size_of_val(data);
+        // SAFETY: any bytes are a valid value of every element type, and the slice covers exactly `data`.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), size) };
+        // SAFETY: the range was checked against the buffer; `data` is borrowed until this function returns, and by then
+        // the queue, which keeps order, has been waited for: by the blocking read, or by `finish` where that failed.
+        unsafe { self.queue.enqueue_read_buffer(one.raw(), CL_NON_BLOCKING, 0, bytes, &[]) }
+            .map_err(self.error("clEnqueueReadBuffer"))?;
+        self.read(other, 0, rest).or_else(|error| self.finish().and(Err(error)))
     }
 
     /// Copies one buffer into another of the same length.

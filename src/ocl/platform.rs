@@ -67,6 +67,8 @@ pub struct DeviceInfo {
     pub local_memory: u64,
     /// Largest work-group.
     pub max_work_group: usize,
+    /// Groups of one launch that can be told to wait for each other; 1 where that is not known to be safe.
+    pub resident_groups: usize,
     /// Why kernels with barriers run with one work-item per group whatever size is asked for, if they do.
     pub single_items: Option<&'static str>,
     /// Why the device is used only when it is named, if so.
@@ -146,7 +148,14 @@ fn describe(id: cl_device_id, platform: &str, version: &str, index: (usize, usiz
     let read = || -> opencl3::Result<DeviceInfo> {
         let kind = device.dev_type()?;
         let name = text(device.name())?;
+        let compute_units = device.max_compute_units()? as usize;
         Ok(DeviceInfo {
+            resident_groups: quirks::resident_groups(
+                platform,
+                // Other vendors' devices do not know the question.
+                device.compute_capability_major_nv().unwrap_or(0),
+                compute_units,
+            ),
             last_resort: quirks::last_resort(platform, &name),
             single_items: quirks::single_items(platform),
             vendor: text(device.vendor())?,
@@ -166,7 +175,7 @@ fn describe(id: cl_device_id, platform: &str, version: &str, index: (usize, usiz
             // Some 1.1 drivers fail the query instead of answering 0: no fp64 then.
             fp64: device.double_fp_config().unwrap_or(0) != 0,
             int64_atomics: device.extensions().unwrap_or_default().contains("cl_khr_int64_base_atomics"),
-            compute_units: device.max_compute_units()? as usize,
+            compute_units,
             clock_mhz: device.max_clock_frequency().unwrap_or(0) as usize,
             memory: device.global_mem_size()?,
             largest_allocation: device.max_mem_alloc_size()?,

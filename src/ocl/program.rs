@@ -20,7 +20,8 @@ pub(crate) const FILES: &[(&str, &[&str], &str)] = &[
     ("reduce", &["common"], include_str!("../../cl/reduce.cl")),
     ("scatter", &["common"], include_str!("../../cl/scatter.cl")),
     ("product", ROWS, include_str!("../../cl/product.cl")),
-    ("cg", ROWS, include_str!("../../cl/cg.cl")),
+    ("resident", &["common"], include_str!("../../cl/resident.cl")),
+    ("cg", &["common", "format", "ray", "row", "resident"], include_str!("../../cl/cg.cl")),
     ("cgnr", ROWS, include_str!("../../cl/cgnr.cl")),
     ("recurrence", ROWS, include_str!("../../cl/recurrence.cl")),
     ("step", &["common", "format", "ray", "row", "recurrence"], include_str!("../../cl/step.cl")),
@@ -46,6 +47,7 @@ pub(crate) struct Variant {
     pub(crate) statements: [u32; 4],
     pub(crate) touched: u32,
     pub(crate) dots: u32,
+    pub(crate) ptx: u32,
 }
 
 impl Variant {
@@ -79,6 +81,7 @@ impl Variant {
             ("STATEMENT_3", self.statements[3].to_string()),
             ("TOUCHED", self.touched.to_string()),
             ("DOTS", self.dots.to_string()),
+            ("PTX", self.ptx.to_string()),
         ] {
             // Writing to a String cannot fail.
             let _ = write!(text, " -D {name}={value}");

@@ -14,6 +14,15 @@ pub(super) fn last_resort(platform: &str, device: &str) -> Option<&'static str> 
     None
 }
 
+/// Groups of one launch that can be told to wait for each other.
+///
+/// OpenCL C 1.2 promises nothing between groups. NVIDIA's devices from compute capability 7 on order memory between
+/// groups by release and acquire, which its compiler takes as PTX (`cl/resident.cl`), and run at least one group on every
+/// compute unit; kernels that rely on that check it as they begin. Elsewhere one group, which has nobody to wait for.
+pub(super) fn resident_groups(platform: &str, capability: u32, units: usize) -> usize {
+    if platform.contains("NVIDIA") && capability >= 7 { units.max(1) } else { 1 }
+}
+
 /// Why kernels that synchronise their work-items run with one item per group on a platform, if they do.
 ///
 /// PoCL 3.1 compiles such kernels wrongly where a barrier stands near a loop, a branch or a private array: the loop over

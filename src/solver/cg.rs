@@ -11,11 +11,17 @@
 //! pass can update all three vectors. `r.r` itself is summed from `r` in every iteration: the estimate enters `beta`
 //! alone, and its error, relative `eps alpha^2 q.q / r'.r'`, does not accumulate.
 //!
+//! Small systems take one launch for many iterations, in which all groups wait for each other twice in each, where the
+//! device is known to keep its promises about that (`cl/resident.cl`); a launch whose groups do not all run at once
+//! does nothing, and its iterations are done by the two.
+//!
 //! An operator that is no stored matrix makes `q = A p` by launches of its own, before `cg_product`.
 //!
 //! Source: michels-2011, algorithm 2; J. R. Shewchuk, "An introduction to the conjugate gradient method without the
 //! agonizing pain", 1994, B2; the fusion after Y. Saad, "Practical use of polynomial preconditionings for the
 //! conjugate gradient method", SIAM J. Sci. Stat. Comput. 6(4), 1985.
+
+use std::ops::Range;
 
 use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::products::Products;
@@ -23,14 +29,16 @@ use super::report::Times;
 use super::stopping::{HISTORY, Limits, Stopping};
 use super::workspace::Workspace;
 use crate::accumulator::Accumulation;
-use crate::backend::{CgState, Run, Vocabulary, on_backend};
+use crate::backend::{CgState, CgVectors, Run, Vocabulary, on_backend};
 use crate::device::Device;
 use crate::error::Result;
 use crate::ocl::Sum;
 use crate::operator::LinearOperator;
 use crate::real::Real;
 use crate::reduction::Chunks;
-use crate::state::cg::{CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, STATUS, STOP, TOLERANCE};
+use crate::state::cg::{
+    ABANDONED, CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, MEETING, STATUS, STOP, TOLERANCE,
+};
 use crate::vector::{Vector, of, of_mut};
 
 struct On<'a, B: Vocabulary, T: Real> {
@@ -41,6 +49,10 @@ struct On<'a, B: Vocabulary, T: Real> {
     q: Vector<T>,
     best: Vector<T>,
     state: CgState<B>,
+    /// `r.r` of the last iterations, as they were last looked at.
+    ring: Vec<Sum>,
+    /// Whether many iterations may be done in one launch.
+    resident: bool,
 }
 
 /// Conjugate gradients without a preconditioner, for one right-hand side.
@@ -67,11 +79,13 @@ fn on<'a, B: Vocabulary, T: Real>(
         q: vector()?,
         best: vector()?,
         state: CgState {
-            sums: backend.filled(3 * Chunks::of(n).count, Sum::default())?,
+            sums: backend.filled(4 * Chunks::of(n).count, Sum::default())?,
             control: backend.filled(CONTROL, Sum::default())?,
             status: backend.filled(STATUS, 0)?,
             history: backend.filled(HISTORY, Sum::default())?,
         },
+        ring: vec![Sum::default(); HISTORY],
+        resident: operator.as_matrix().is_some(),
     }))
 }
 
@@ -86,7 +100,7 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
         observer: &mut Observer<'_>,
     ) -> Result<(Vec<Outcome>, Times)> {
         let limits = limits.first().cloned().unwrap_or_default();
-        let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, x, limits };
+        let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, x, limits, pending: 0 };
         driver::run(&mut solve, stopping, observer)
     }
 
@@ -107,11 +121,42 @@ struct Solve<'s, 'a, B: Vocabulary, T: Real> {
     b: &'s Vector<T>,
     x: &'s mut Vector<T>,
     limits: Limits,
+    /// Iterations in resident launches that have not been looked at yet.
+    pending: usize,
 }
 
 impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
+    /// Queues `count` iterations.
+    fn iterations(&mut self, count: usize) -> Result<()> {
+        let device = self.device;
+        let On { backend, a, r, p, q, state, resident, .. } = &mut *self.on;
+        let (x, r) = (of_mut(*backend, device, self.x)?, of_mut(*backend, device, r)?);
+        let (p, q) = (of_mut(*backend, device, p)?, of_mut(*backend, device, q)?);
+        let vectors = CgVectors { x, r, p, q };
+        let resident = *resident && backend.cg_stays_resident(self.run, a.stored());
+        self.pending += if resident { count } else { 0 };
+        backend.cg_iterations(self.run, a.stored(), count, resident, vectors, state)
+    }
+
     fn accumulation(&self) -> Accumulation {
         self.run.accumulation
+    }
+
+    /// Waits, and reads status and history.
+    fn look(&mut self, status: &mut [i32]) -> Result<()> {
+        let On { backend, state, ring, .. } = &mut *self.on;
+        backend.read_both((&state.status, status), (&state.history, ring))
+    }
+
+    /// One iteration of an operator that makes its products by launches of its own.
+    fn step(&mut self) -> Result<()> {
+        let device = self.device;
+        let On { backend, r, p, q, state, .. } = &mut *self.on;
+        let n = self.x.len();
+        let (q, x) = (of(*backend, device, q)?, of_mut(*backend, device, self.x)?);
+        let (r, p) = (of_mut(*backend, device, r)?, of_mut(*backend, device, p)?);
+        backend.cg_update(self.run, n, q, x, r, p, state)?;
+        self.product()
     }
 
     /// `q = A p` with its sums, and the stopping test.
@@ -147,26 +192,35 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         self.product()
     }
 
-    fn step(&mut self, _: usize) -> Result<()> {
-        let device = self.device;
-        let On { backend, r, p, q, state, .. } = &mut *self.on;
-        let n = self.x.len();
-        let (q, x) = (of(*backend, device, q)?, of_mut(*backend, device, self.x)?);
-        let (r, p) = (of_mut(*backend, device, r)?, of_mut(*backend, device, p)?);
-        backend.cg_update(self.run, n, q, x, r, p, state)?;
-        self.product()
+    fn steps(&mut self, mut indices: Range<usize>) -> Result<()> {
+        if self.on.a.launches() == 0 {
+            return self.iterations(indices.len());
+        }
+        indices.try_for_each(|_| self.step())
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
         let mut status = [0; STATUS];
-        self.on.backend.read(&self.on.state.status, 0, &mut status)?;
+        self.look(&mut status)?;
+        let again = std::mem::take(&mut self.pending);
+        if status[MEETING + ABANDONED] != 0 {
+            // The groups do not all run at once here: two launches for each iteration, from now on.
+            log::info!("{}: groups cannot wait for each other; CG goes on without", self.device.info().name);
+            self.on.resident = false;
+            status[MEETING + ABANDONED] = 0;
+            self.on.backend.write(&mut self.on.state.status, &status)?;
+            self.iterations(again)?;
+            self.look(&mut status)?;
+        }
         Ok(vec![Status { code: status[STOP], iteration: status[ITERATION] as usize }])
     }
 
-    fn history(&mut self, _: usize, from: usize, to: usize) -> Result<Vec<[f64; 2]>> {
-        let mut ring = vec![Sum::default(); HISTORY];
-        self.on.backend.read(&self.on.state.history, 0, &mut ring)?;
-        Ok((from..=to).map(|k| [ring[k % HISTORY].value(self.accumulation()), 0.0]).collect())
+    fn stops_at_once(&self) -> bool {
+        self.on.resident && self.on.backend.cg_stays_resident(self.run, self.on.a.stored())
+    }
+
+    fn norms(&self, _: usize, k: usize) -> [f64; 2] {
+        [self.on.ring[k % HISTORY].value(self.accumulation()), 0.0]
     }
 
     fn excess(&self, _: usize, norms: [f64; 2]) -> f64 {

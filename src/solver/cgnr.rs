@@ -45,6 +45,7 @@
 //! methods for total variation denoising", SIAM J. Sci. Comput. 17(1), 1996 (lagged diffusivity).
 
 use std::ops::ControlFlow;
+use std::ops::Range;
 
 use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::engine::exchange;
@@ -320,6 +321,8 @@ struct On<'a, B: Vocabulary, T: Real> {
     best: Vector<T>,
     vectors: Vectors<B, T>,
     state: CgnrState<B>,
+    /// The norms of the last iterations, as they were last looked at.
+    ring: Vec<Sum>,
 }
 
 fn boxed<'a, B: Vocabulary, T: Real>(
@@ -362,6 +365,7 @@ fn boxed<'a, B: Vocabulary, T: Real>(
             status: backend.filled(STATUS * columns, 0)?,
             history: backend.filled(2 * HISTORY * columns, Sum::default())?,
         },
+        ring: vec![Sum::default(); 2 * HISTORY * columns],
     }))
 }
 
@@ -507,8 +511,9 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         self.begin(budget)?;
         if self.limits.iter().any(|l| l.reduction > 0.0 && l.gradient == 0.0) {
             // The first gradient sets the limit that depends on it; the start is repeated with it in force.
+            self.status()?;
             for c in 0..self.limits.len() {
-                let first = self.history(c, 0, 0)?.first().map_or(0.0, |norms| norms[1]);
+                let first = self.norms(c, 0)[1];
                 let limits = &mut self.limits[c];
                 limits.gradient = (limits.reduction * limits.reduction * first).max(f64::MIN_POSITIVE);
             }
@@ -517,14 +522,17 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         Ok(())
     }
 
-    fn step(&mut self, index: usize) -> Result<()> {
-        self.on.backward(self.run, self.device, index % 2)?;
-        self.on.forward(self.run, self.device, (index + 1) % 2)
+    fn steps(&mut self, mut indices: Range<usize>) -> Result<()> {
+        indices.try_for_each(|index| {
+            self.on.backward(self.run, self.device, index % 2)?;
+            self.on.forward(self.run, self.device, (index + 1) % 2)
+        })
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
         let mut status = vec![0; STATUS * self.limits.len()];
-        self.on.backend.read(&self.on.state.status, 0, &mut status)?;
+        let On { backend, state, ring, .. } = &mut *self.on;
+        backend.read_both((&state.status, &mut status), (&state.history, ring))?;
         let statuses: Vec<Status> = status
             .chunks(STATUS)
             .map(|s| Status { code: s[STOP], iteration: s[ITERATION].max(0) as usize })
@@ -533,13 +541,9 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         Ok(statuses)
     }
 
-    fn history(&mut self, c: usize, from: usize, to: usize) -> Result<Vec<[f64; 2]>> {
-        let columns = self.limits.len();
-        let mut ring = vec![Sum::default(); 2 * HISTORY * columns];
-        self.on.backend.read(&self.on.state.history, 0, &mut ring)?;
-        let value =
-            |k: usize, which: usize| ring[((k % HISTORY) * columns + c) * 2 + which].value(self.run.accumulation);
-        Ok((from..=to).map(|k| [value(k, 0), value(k, 1)]).collect())
+    fn norms(&self, c: usize, k: usize) -> [f64; 2] {
+        let at = 2 * ((k % HISTORY) * self.limits.len() + c);
+        [at, at + 1].map(|at| self.on.ring[at].value(self.run.accumulation))
     }
 
     fn excess(&self, c: usize, norms: [f64; 2]) -> f64 {

@@ -1,6 +1,6 @@
 //! The only iteration loop: queueing, looking, verifying, stopping, recording.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 use super::report::{Stop, Times};
@@ -31,12 +31,17 @@ pub(super) trait Iteration {
     /// Queues a start from the present answer: the true residual, and the stopping test of iteration 0. Column `c`
     /// may do at most `budget[c]` iterations.
     fn start(&mut self, budget: &[usize]) -> Result<()>;
-    /// Queues iteration `index` (counted from the last start) and the stopping test after it.
-    fn step(&mut self, index: usize) -> Result<()>;
+    /// Queues iterations (counted from the last start), each with the stopping test after it.
+    fn steps(&mut self, indices: Range<usize>) -> Result<()>;
     /// Waits; what each column has come to.
     fn status(&mut self) -> Result<Vec<Status>>;
-    /// Squared norms of residual and gradient of iterations `from ..= to` of column `c` since the last start.
-    fn history(&mut self, c: usize, from: usize, to: usize) -> Result<Vec<[f64; 2]>>;
+    /// Whether iterations queued beyond the end cost nothing.
+    fn stops_at_once(&self) -> bool {
+        false
+    }
+    /// Squared norms of residual and gradient of iteration `k` of column `c` since the last start, as they were when
+    /// [`Iteration::status`] was asked.
+    fn norms(&self, c: usize, k: usize) -> [f64; 2];
     /// How far the squared norms are above what column `c` must reach; at most 1 is converged.
     fn excess(&self, c: usize, norms: [f64; 2]) -> f64;
     /// Keeps the present answer of column `c` as the best one so far.
@@ -99,6 +104,9 @@ impl Column {
 /// A restart must at least halve the norm it verifies, or the attainable accuracy is reached.
 const LEAST_GAIN: f64 = 0.25;
 
+/// Iterations queued between two looks, where a quarter of those done is not more.
+const LOOK_AHEAD: usize = 64;
+
 /// Time after which the host looks again, where iterations are long.
 const LOOK_SECONDS: f64 = 0.02;
 
@@ -123,7 +131,7 @@ pub(super) fn run(
         let clock = Instant::now();
         method.start(&budget)?;
         let statuses = method.status()?;
-        record(method, &mut columns, &statuses, true)?;
+        record(method, &mut columns, &statuses, true);
         times.verify += clock.elapsed().as_secs_f64();
         judge_start(&mut columns, &statuses, method)?;
         if columns.iter().all(|c| c.stop.is_some()) {
@@ -154,9 +162,9 @@ fn outcome(column: Column) -> Outcome {
     }
 }
 
-/// Fetches the history up to the last test. A start's entry repeats, with the true norm, the last one of the
+/// Takes the history up to the last test. A start's entry repeats, with the true norm, the last one of the
 /// recurrence before it, and takes its place.
-fn record(method: &mut impl Iteration, columns: &mut [Column], statuses: &[Status], fresh: bool) -> Result<()> {
+fn record(method: &impl Iteration, columns: &mut [Column], statuses: &[Status], fresh: bool) {
     for (c, column) in columns.iter_mut().enumerate() {
         let tested = statuses[c].iteration;
         if fresh {
@@ -165,12 +173,10 @@ fn record(method: &mut impl Iteration, columns: &mut [Column], statuses: &[Statu
             column.restarts += 1;
         }
         if tested + 1 > column.seen {
-            let entries = method.history(c, column.seen, tested)?;
-            column.history.extend(entries);
+            column.history.extend((column.seen..=tested).map(|k| method.norms(c, k)));
             column.seen = tested + 1;
         }
     }
-    Ok(())
 }
 
 /// What a start tells: the true residual, and with it whether the last verdict of the recurrence stands.
@@ -219,20 +225,19 @@ fn iterate(
     observer: &mut Observer<'_>,
 ) -> Result<()> {
     let mut queued = 0;
-    let mut batch = stopping.check_every.min(2);
+    let mut batch = stopping.check_every.min(if method.stops_at_once() { HISTORY / 2 } else { 2 });
     loop {
         let begin = Instant::now();
         batch = batch.min(most - queued).max(1);
-        for index in queued..queued + batch {
-            method.step(index)?;
-        }
+        method.steps(queued..queued + batch)?;
         queued += batch;
         let statuses = method.status()?;
-        record(method, columns, &statuses, false)?;
+        record(method, columns, &statuses, false);
         // Short solves are looked at soon, long ones rarely: a look costs a round trip to the device. Long iterations are
         // looked at often: what is queued beyond the end is wasted, and an observer wants to be heard.
         let in_time = (LOOK_SECONDS * batch as f64 / begin.elapsed().as_secs_f64()) as usize;
-        batch = (2 * batch).min(stopping.check_every).min(HISTORY / 2).min(in_time.max(1));
+        let ahead = if method.stops_at_once() { HISTORY } else { LOOK_AHEAD.max(queued / 4) };
+        batch = (2 * batch).min(ahead).min(stopping.check_every).min(HISTORY / 2).min(in_time.max(1));
         let last = |c: &Column| c.history.last().copied().unwrap_or([f64::NAN; 2]);
         let progress = Progress {
             iteration: columns.iter().zip(&statuses).map(|(c, s)| c.base + s.iteration).max().unwrap_or(0),

@@ -1,6 +1,7 @@
 //! Runs the script of a method on one device: the vectors, the scalars, the launches.
 
 use std::mem::{swap, take};
+use std::ops::Range;
 
 use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::plan::{Act, B, Call, Of, Plan, Preconditioning, Script, Space, V, X};
@@ -41,6 +42,9 @@ struct Engine<'a, B: Vocabulary, T: Real> {
     state: StepState<B>,
     /// The slot that the next launch reads.
     slot: u32,
+    /// Status of both slots and norms of the last iterations, as they were last looked at.
+    seen: Vec<i32>,
+    ring: Vec<Sum>,
 }
 
 /// Allocates what `script` needs to solve for `columns` right-hand sides at once.
@@ -141,6 +145,8 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
             initial,
             state,
             slot: 0,
+            seen: vec![0; 2 * columns * STATES],
+            ring: vec![Sum::default(); 2 * HISTORY * columns],
         })
     }
 
@@ -291,8 +297,9 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         self.begin(budget)?;
         if self.limits.iter().any(|l| l.reduction > 0.0 && l.gradient == 0.0) {
             // The first gradient sets the limit that depends on it; the start is repeated with it in force.
+            self.status()?;
             for c in 0..self.limits.len() {
-                let first = self.history(c, 0, 0)?.first().map_or(0.0, |norms| norms[1]);
+                let first = self.norms(c, 0)[1];
                 let limits = &mut self.limits[c];
                 limits.gradient = (limits.reduction * limits.reduction * first).max(f64::MIN_POSITIVE);
             }
@@ -301,25 +308,24 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         Ok(())
     }
 
-    fn step(&mut self, index: usize) -> Result<()> {
-        self.on.queue(self.device, self.b, |script| &script.steps[index % script.steps.len()])
+    fn steps(&mut self, mut indices: Range<usize>) -> Result<()> {
+        indices.try_for_each(|index| {
+            self.on.queue(self.device, self.b, |script| &script.steps[index % script.steps.len()])
+        })
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
-        let columns = self.limits.len();
-        let mut status = vec![0; columns * STATES];
-        let slot = self.on.slot as usize * columns * STATES;
-        self.on.backend.read(&self.on.state.status, slot, &mut status)?;
+        let Engine { backend, state, seen, ring, slot, .. } = &mut *self.on;
+        backend.read_both((&state.status, seen), (&state.history, ring))?;
+        let count = self.limits.len() * STATES;
+        let status = &seen[*slot as usize * count..][..count];
         Ok(status.chunks(STATES).map(|s| Status { code: s[0], iteration: s[1].max(0) as usize }).collect())
     }
 
-    fn history(&mut self, c: usize, from: usize, to: usize) -> Result<Vec<[f64; 2]>> {
-        let columns = self.limits.len();
-        let mut ring = vec![Sum::default(); 2 * HISTORY * columns];
-        self.on.backend.read(&self.on.state.history, 0, &mut ring)?;
+    fn norms(&self, c: usize, k: usize) -> [f64; 2] {
+        let at = 2 * ((k % HISTORY) * self.limits.len() + c);
         let accumulation = Run::of::<T>(self.device).accumulation;
-        let value = |k: usize, which: usize| ring[((k % HISTORY) * columns + c) * 2 + which].value(accumulation);
-        Ok((from..=to).map(|k| [value(k, 0), value(k, 1)]).collect())
+        [at, at + 1].map(|at| self.on.ring[at].value(accumulation))
     }
 
     fn excess(&self, c: usize, norms: [f64; 2]) -> f64 {

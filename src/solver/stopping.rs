@@ -38,7 +38,7 @@ impl Stopping {
             gradient_rtol: T::EPSILON,
             gradient_reduction: 0.0,
             max_iterations: 10_000,
-            check_every: 64,
+            check_every: HISTORY / 2,
             time_limit: None,
         }
     }
@@ -51,7 +51,7 @@ impl Stopping {
             gradient_rtol: 0.0,
             gradient_reduction: 0.0,
             max_iterations: iterations,
-            check_every: 64,
+            check_every: HISTORY / 2,
             time_limit: None,
         }
     }
