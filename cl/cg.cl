@@ -31,6 +31,9 @@
 #define CHUNK_ITEMS (LANES < WG ? LANES : WG)
 #define SIDE_BY_SIDE (WG / CHUNK_ITEMS)
 
+// Lanes of one item whose elements are read before any of them is written.
+#define TOGETHER (WG == 1 ? 1 : ITEM_LANES < 4 ? ITEM_LANES : 4)
+
 // What the stopping test makes of r.r.
 int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
 {
@@ -78,9 +81,8 @@ void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real
         for (uint j = 0; j < ITEM_LANES; ++j) pq[j] = qq[j] = acc_real(0);
         for (size_t block = first; block < last; block += LANES)
             for (uint j = 0; j < ITEM_LANES; ++j) {
-                const uint l = place + j * WG;
-                const size_t i = block + l;
-                if (l >= LANES || i >= last) continue;
+                const size_t i = block + place + j * WG;
+                if (i >= last) continue;
                 acc_t sum[1] = {acc_real(0)};
                 if (!ROWS_APART) {
                     row_add(sum, matrix, &vector, i, 0, 1);
@@ -131,16 +133,22 @@ void cg_advance(real_t alpha, real_t beta, __global const real_t* q, __global re
         acc_t lane[ITEM_LANES];
         for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
         for (size_t block = first; block < last; block += LANES)
-            for (uint j = 0; j < ITEM_LANES; ++j) {
-                const uint l = place + j * WG;
-                const size_t i = block + l;
-                if (l >= LANES || i >= last) continue;
-                const element_t old = ahead && i == ahead_at ? *ahead : cg_element(q, x, r, p, i);
-                const real_t next = old.r - alpha * old.q;
-                x[i] = old.x + alpha * old.p;
-                r[i] = next;
-                p[i] = next + beta * old.p;
-                lane[j] = acc_add(lane[j], acc_product(next, next));
+            for (uint j = 0; j < ITEM_LANES; j += TOGETHER) {
+                // All are read before the first is written, so that many reads are under way.
+                element_t old[TOGETHER];
+                for (uint k = 0; k < TOGETHER; ++k) {
+                    const size_t i = block + place + (j + k) * WG;
+                    if (i < last) old[k] = ahead && i == ahead_at ? *ahead : cg_element(q, x, r, p, i);
+                }
+                for (uint k = 0; k < TOGETHER; ++k) {
+                    const size_t i = block + place + (j + k) * WG;
+                    if (i >= last) continue;
+                    const real_t next = old[k].r - alpha * old[k].q;
+                    x[i] = old[k].x + alpha * old[k].p;
+                    r[i] = next;
+                    p[i] = next + beta * old[k].p;
+                    lane[j + k] = acc_add(lane[j + k], acc_product(next, next));
+                }
             }
         acc_t held[1];
         held[0] = item_fold(lane, ITEM_LANES);
