@@ -39,6 +39,9 @@ pub use kernels::Tuning;
 pub use matrix::{Matrix, Storage, Transposed};
 pub use ocl::{DeviceInfo, DeviceKind, allocations};
 pub use real::{Precision, Real};
-pub use solver::{Cgnr, Correction, Method, Observer, Progress, Report, Setup, Solver, Stop, Stopping, Times};
+pub use solver::{
+    Advice, Cgnr, Correction, Definiteness, Examination, Method, Observer, Progress, Report, Setup, Solver, Stop,
+    Stopping, Times,
+};
 pub use sparse::{Csr, Format, Offsets};
 pub use vector::Vector;

@@ -4,8 +4,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{LinearOperator, check_shape};
 use crate::device::Device;
-use crate::error::{Result, same_length};
+use crate::error::{Error, Result, same_length};
 use crate::real::Real;
+use crate::sparse::Csr;
 use crate::vector::Vector;
 
 /// A vector in between, for one product at a time.
@@ -273,6 +274,21 @@ impl<T: Real> Diagonal<T> {
     pub fn new(entries: Vector<T>) -> Result<Self> {
         let largest = if entries.is_empty() { 0.0 } else { entries.max()?.abs().max(entries.min()?.abs()) };
         Ok(Self { entries, largest })
+    }
+
+    /// Jacobi's preconditioner: the inverse of the diagonal of `a`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a matrix that is not square, [`Error::Structure`] for one with a zero on its diagonal or an
+    /// entry whose inverse overflows.
+    pub fn inverse_of(device: &Device, a: &Csr<T>) -> Result<Self> {
+        same_length("columns of a square matrix", a.rows(), a.cols())?;
+        let entries: Vec<T> = a.diagonal().iter().map(|d| T::from_f64(1.0 / d)).collect();
+        if let Some(i) = entries.iter().position(|v| !v.is_finite()) {
+            let what = "a diagonal entry too small to divide by, or missing: no Jacobi preconditioner".into();
+            return Err(Error::Structure { what, row: i });
+        }
+        Self::new(Vector::from_slice(device, &entries)?)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Iterative methods. [`driver`] alone loops, stops, verifies and reports; a method is a script of launches ([`plan`])
 //! that [`engine`] runs, or, where two launches suffice, words of the vocabulary of its own ([`cg`], [`cgnr`]).
 
+mod advice;
 mod bicgstab;
 mod bidiagonal;
 mod cg;
@@ -24,6 +25,7 @@ mod steepest_descent;
 mod stopping;
 mod workspace;
 
+pub use advice::{Advice, Definiteness, Examination};
 pub use cgnr::{Cgnr, Correction};
 pub use driver::{Observer, Progress};
 pub use method::Method;

@@ -178,6 +178,55 @@ impl<T: Real> Csr<T> {
         self.values.par_iter().position_first(|v| !v.is_finite())
     }
 
+    /// The diagonal, `min(rows, cols)` numbers, 0 where nothing is stored.
+    pub fn diagonal(&self) -> Vec<f64> {
+        let entry = |i: usize| {
+            let (columns, values) = self.row(i);
+            columns.binary_search(&(i as u32)).map_or(0.0, |k| values[k].to_f64())
+        };
+        (0..self.rows.min(self.cols)).map(entry).collect()
+    }
+
+    /// The 2-norm of each column.
+    pub fn column_norms(&self) -> Vec<f64> {
+        let mut squares = vec![0.0; self.cols];
+        for (j, v) in self.indices.iter().zip(&self.values) {
+            squares[*j as usize] += v.to_f64() * v.to_f64();
+        }
+        squares.into_iter().map(f64::sqrt).collect()
+    }
+
+    /// `A x`, in double precision on the host: for right-hand sides and checks, not for iterating.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless there is a number for each column.
+    pub fn product(&self, x: &[f64]) -> Result<Vec<f64>> {
+        same_length("vector to multiply", self.cols, x.len())?;
+        let row = |i: usize| {
+            let (columns, values) = self.row(i);
+            columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize]).sum()
+        };
+        Ok((0..self.rows).into_par_iter().map(row).collect())
+    }
+
+    /// `diag(left) A diag(right)`, each entry rounded once from `a (left right)`: with `left = right`, symmetric where `A`
+    /// is.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless there is a factor for each row and each column.
+    pub fn scaled(&self, left: &[f64], right: &[f64]) -> Result<Self> {
+        same_length("factors of rows", self.rows, left.len())?;
+        same_length("factors of columns", self.cols, right.len())?;
+        let mut scaled = self.clone();
+        for i in 0..self.rows {
+            for k in self.offsets[i]..self.offsets[i + 1] {
+                let factor = left[i] * right[self.indices[k] as usize];
+                scaled.values[k] = T::from_f64(self.values[k].to_f64() * factor);
+            }
+        }
+        Ok(scaled)
+    }
+
     /// The same matrix in another precision, each value rounded to nearest.
     pub fn cast<U: Real>(&self) -> Csr<U> {
         Csr {

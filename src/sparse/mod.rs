@@ -3,11 +3,13 @@
 mod assembly;
 mod choice;
 mod csr;
+pub(crate) mod envelope;
 mod format;
 pub mod gallery;
 mod interop;
 mod layout;
 mod profile;
+pub(crate) mod rank;
 
 pub use csr::Csr;
 pub use format::Format;

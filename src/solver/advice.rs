@@ -1,0 +1,537 @@
+//! Looking at a matrix before it is solved with: what it is, which method suits it and why, what cannot work.
+
+use std::fmt::{Display, Formatter, Result as FmtResult};
+
+use super::method::Method;
+use super::report::{Report, Stop};
+use crate::real::{Precision, Real};
+use crate::sparse::envelope::{Envelope, Factored};
+use crate::sparse::gallery::Random;
+use crate::sparse::{Csr, rank};
+
+/// Whether `x'Ax > 0` for every `x`, as far as that can be told without factorising.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Definiteness {
+    /// It is, and how that is known.
+    Positive(&'static str),
+    /// Nothing found against it.
+    Likely,
+    /// Numerically singular: the smallest eigenvalue seen is lost beside the largest in double precision.
+    Semidefinite,
+    /// Disproven, and how.
+    Indefinite(String),
+    /// The matrix is not symmetric or not square.
+    NotAsked,
+}
+
+/// What a matrix looks like to an iterative method.
+///
+/// Cost: a few passes over the entries, a transposed copy, and up to `4e8` multiplications for the eigenvalues.
+#[derive(Clone, Debug)]
+pub struct Examination {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// Stored entries that are not 0.
+    pub nnz: usize,
+    /// Whether it equals its transpose, bit for bit.
+    pub symmetric: bool,
+    /// Rows and columns of a square matrix whose diagonal entry is 0 or missing.
+    pub zero_diagonal: usize,
+    /// Rows without entries.
+    pub empty_rows: usize,
+    /// Columns without entries.
+    pub empty_cols: usize,
+    /// Largest over smallest 2-norm of the columns that have one.
+    pub column_spread: f64,
+    /// The largest rank that any matrix with entries in these places can have.
+    pub structural_rank: usize,
+    /// Whether it is positive definite.
+    pub definiteness: Definiteness,
+    /// A lower bound of the condition number, rows and columns scaled (see [`Examination::of`]); infinity where a smallest
+    /// singular value is lost in rounding.
+    pub condition: f64,
+}
+
+/// Most multiplications for a Cholesky factorisation.
+const CHOLESKY_WORK: f64 = 1e9;
+
+/// Which method to use, and why.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    /// The method.
+    pub method: Method,
+    /// Whether to precondition with the inverse of the diagonal (Jacobi).
+    pub jacobi: bool,
+    /// Why, in words.
+    pub why: String,
+    /// What is wrong with the matrix, if anything, in words.
+    pub warnings: Vec<String>,
+}
+
+impl Display for Advice {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        write!(f, "{}{}: {}", self.method, if self.jacobi { " with jacobi" } else { "" }, self.why)
+    }
+}
+
+impl Examination {
+    /// Looks at `a`.
+    ///
+    /// Eigenvalues are those that a Lanczos process finds for `D^-1/2 A D^-1/2`, with the diagonal as `D`, where `A` is
+    /// symmetric, and for `B'B` elsewhere, where `B` is `A` with columns of norm 1: extreme ones first, so that the
+    /// condition is a lower bound, and a negative one is a proof. Where a Cholesky factorisation of the symmetric matrix
+    /// takes no more than `1e9` multiplications, it decides.
+    pub fn of<T: Real>(a: &Csr<T>) -> Self {
+        let (rows, cols) = (a.rows(), a.cols());
+        let transposed = a.transpose();
+        let symmetric = rows == cols && equal(a, &transposed);
+        let diagonal = a.diagonal();
+        let norms = a.column_norms();
+        let positive: Vec<f64> = norms.iter().copied().filter(|n| *n > 0.0).collect();
+        let column_spread = positive.iter().copied().fold(0.0, f64::max)
+            / positive.iter().copied().fold(f64::INFINITY, f64::min).max(f64::MIN_POSITIVE);
+        let square = rows == cols;
+        let mut found = Self {
+            rows,
+            cols,
+            nnz: a.values().iter().filter(|v| v.to_f64() != 0.0).count(),
+            symmetric,
+            zero_diagonal: if square { diagonal.iter().filter(|d| **d == 0.0).count() } else { 0 },
+            empty_rows: (0..rows).filter(|i| is_empty(a, *i)).count(),
+            empty_cols: norms.iter().filter(|n| **n == 0.0).count(),
+            column_spread: if positive.is_empty() { 1.0 } else { column_spread },
+            structural_rank: rank::structural(a),
+            definiteness: Definiteness::NotAsked,
+            condition: f64::INFINITY,
+        };
+        if symmetric {
+            found.look_for_definiteness(a, &diagonal);
+        } else {
+            let scale: Vec<f64> = norms.iter().map(|n| if *n > 0.0 { 1.0 / n } else { 0.0 }).collect();
+            let mut image = vec![0.0; rows];
+            let (low, high) = extreme_eigenvalues(cols, a.nnz(), usize::MAX, |x, y| {
+                let scaled: Vec<f64> = x.iter().zip(&scale).map(|(x, s)| x * s).collect();
+                multiply(a, &scaled, &mut image);
+                multiply(&transposed, &image, y);
+                for (y, s) in y.iter_mut().zip(&scale) {
+                    *y *= s;
+                }
+            });
+            // Where there are fewer rows than columns, B'B has zeros that say nothing of A.
+            let lost = low <= high * cols as f64 * f64::EPSILON;
+            let missing = cols.saturating_sub(rows) + found.empty_cols;
+            found.condition = if lost && missing == 0 { f64::INFINITY } else { (high / low.max(0.0)).sqrt() };
+            if lost && missing > 0 {
+                found.condition = f64::NAN;
+            }
+        }
+        found
+    }
+
+    fn look_for_definiteness<T: Real>(&mut self, a: &Csr<T>, diagonal: &[f64]) {
+        if let Some(i) = diagonal.iter().position(|d| *d <= 0.0) {
+            self.definiteness = Definiteness::Indefinite(format!("entry {i} of the diagonal is {}", diagonal[i]));
+        } else if let Some((i, j)) = outweighed_pair(a, diagonal) {
+            let found = format!("entry ({i}, {j}) outweighs the two of the diagonal beside it");
+            self.definiteness = Definiteness::Indefinite(found);
+        }
+        let scale: Vec<f64> =
+            diagonal.iter().map(|d| if *d != 0.0 { d.abs().sqrt().recip() } else { 1.0 }).collect();
+        let envelope = Envelope::of(a, &scale, CHOLESKY_WORK);
+        // With a factorisation at hand only the largest eigenvalue is missing, which comes soon.
+        let steps = if envelope.is_some() { 60 } else { usize::MAX };
+        let (mut low, high) = extreme_eigenvalues(a.rows(), a.nnz(), steps, |x, y| {
+            let scaled: Vec<f64> = x.iter().zip(&scale).map(|(x, s)| x * s).collect();
+            multiply(a, &scaled, y);
+            for (y, s) in y.iter_mut().zip(&scale) {
+                *y *= s;
+            }
+        });
+        let noise = high.abs().max(low.abs()) * a.rows() as f64 * f64::EPSILON;
+        if self.definiteness != Definiteness::NotAsked {
+            return;
+        }
+        let mut proof = dominant(a, diagonal).then_some("each diagonal entry outweighs its row");
+        if let Some(mut envelope) = envelope {
+            match envelope.factor(noise) {
+                Factored::Positive => {
+                    proof = proof.or(Some("a Cholesky factorisation of it ends well"));
+                    low = envelope.smallest_eigenvalue(noise_of(a.rows()), 12);
+                }
+                // What is left of a pivot in rounding says no more than that.
+                Factored::Pivot(pivot) => low = low.min(if pivot < -1e3 * noise { pivot } else { 0.0 }),
+            }
+        }
+        self.condition = if low <= noise { f64::INFINITY } else { high / low };
+        self.definiteness = if low < -noise {
+            Definiteness::Indefinite(format!(
+                "scaled to a diagonal of 1, it has an eigenvalue or pivot of {low:.1e}"
+            ))
+        } else if low <= noise {
+            Definiteness::Semidefinite
+        } else {
+            proof.map_or(Definiteness::Likely, Definiteness::Positive)
+        };
+    }
+
+    /// Whether it is square.
+    pub fn square(&self) -> bool {
+        self.rows == self.cols
+    }
+
+    /// What is wrong with the matrix, whatever the method.
+    fn warnings(&self, precision: Precision) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (count, what) in [(self.empty_rows, "rows"), (self.empty_cols, "columns")] {
+            if count > 0 {
+                warnings.push(format!("{count} {what} are empty: the matrix is singular there"));
+            }
+        }
+        let full = self.rows.min(self.cols);
+        if self.structural_rank < full {
+            warnings.push(format!(
+                "its rank is at most {} of {full}, whatever the values: singular",
+                self.structural_rank
+            ));
+        }
+        let (name, epsilon) = match precision {
+            Precision::Single => ("fp32", f64::from(f32::EPSILON)),
+            Precision::Double => ("fp64", f64::EPSILON),
+        };
+        if self.definiteness == Definiteness::Semidefinite || self.condition.is_infinite() {
+            warnings.push(
+                "numerically singular: an eigenvalue is lost in the rounding of the others; a small residual says \
+                 nothing of the error, and damping or another model is needed"
+                    .into(),
+            );
+        } else if self.condition * epsilon > 0.1 {
+            warnings.push(format!(
+                "a condition of at least {:.0e} after scaling: no digit of the answer is certain in {name}",
+                self.condition
+            ));
+        }
+        if self.column_spread > 1e6 {
+            warnings.push(format!(
+                "norms of columns differ by a factor of {:.0e}: scale the matrix, or precondition",
+                self.column_spread
+            ));
+        }
+        warnings
+    }
+
+    /// The method for this matrix in numbers of `precision`.
+    pub fn advise(&self, precision: Precision) -> Advice {
+        let lsmr = Method::Lsmr { damp: 0.0 };
+        let (method, jacobi, why) = if self.rows > self.cols {
+            (lsmr, false, "more rows than columns: the least-squares solution".to_string())
+        } else if self.rows < self.cols {
+            (lsmr, false, "fewer rows than columns: the solution of least norm".to_string())
+        } else if self.structural_rank < self.rows {
+            (lsmr, false, "square but singular by its structure: the least-squares solution".to_string())
+        } else if self.symmetric {
+            match &self.definiteness {
+                Definiteness::Indefinite(how) => {
+                    (Method::Minres, false, format!("symmetric, not definite ({how})"))
+                }
+                Definiteness::Semidefinite => (
+                    Method::Minres,
+                    false,
+                    "symmetric and numerically singular: MINRES needs no definiteness".into(),
+                ),
+                Definiteness::Positive(how) => (Method::Cg, true, format!("symmetric positive definite ({how})")),
+                _ => (Method::Cg, true, "symmetric, and nothing speaks against positive definite".into()),
+            }
+        } else if self.condition > 1e7 {
+            let why = format!(
+                "not symmetric, and a condition of at least {:.0e}: BiCGSTAB would wander, LSMR goes down steadily",
+                self.condition
+            );
+            (lsmr, false, why)
+        } else if self.zero_diagonal == 0 {
+            (Method::BiCgStab, true, "square, not symmetric".into())
+        } else {
+            (
+                Method::BiCgStab,
+                false,
+                format!("square, not symmetric, {} zeros on the diagonal", self.zero_diagonal),
+            )
+        };
+        Advice { method, jacobi, why, warnings: self.warnings(precision) }
+    }
+
+    /// Why `method` cannot work for this matrix, or is not to be trusted, if so.
+    pub fn objection(&self, method: &Method) -> Option<String> {
+        let (rows, cols) = (self.rows, self.cols);
+        if rows != cols && !method.takes_rectangles() {
+            return Some(format!("{method} wants a square matrix; this one is {rows} x {cols}"));
+        }
+        match method {
+            Method::Cg | Method::SteepestDescent | Method::Chebyshev { .. } => match &self.definiteness {
+                _ if !self.symmetric => Some(format!("{method} wants a symmetric matrix, and this one is not")),
+                Definiteness::Indefinite(how) => {
+                    Some(format!("{method} wants a positive definite matrix, and this one is not: {how}"))
+                }
+                _ => None,
+            },
+            Method::Minres if !self.symmetric => {
+                Some(format!("{method} wants a symmetric matrix, and this one is not"))
+            }
+            Method::Cgne if rows > cols => Some(format!(
+                "{method} wants a system that has a solution, and {rows} rows for {cols} columns rarely do"
+            )),
+            Method::BiCgStab if self.structural_rank < rows => {
+                Some(format!("{method} wants a regular matrix; the rank is at most {}", self.structural_rank))
+            }
+            _ => None,
+        }
+    }
+
+    /// What the end of a solve means for this matrix, and what to do, where it is not plain success.
+    pub fn explain(&self, report: &Report) -> Option<String> {
+        let again = "more iterations, a preconditioner, or a looser tolerance";
+        let said = match report.stop {
+            Stop::Converged if self.column_spread > 1e6 && report.iterations < 3 => {
+                "the largest rows fill |b|, and a residual relative to it says little of the others: scale the matrix".into()
+            }
+            Stop::Converged | Stop::Projected | Stop::Cancelled => return None,
+            Stop::LeastSquares if report.relative_residual() > 1e-3 && self.square() => format!(
+                "no x gives a residual below {:.1e} of |b|: the right-hand side is not in the range of the matrix",
+                report.relative_residual()
+            ),
+            Stop::LeastSquares => return None,
+            Stop::MaxIterations | Stop::TimeLimit => {
+                let (first, last) = (report.history.first().copied()?, report.residual);
+                let pace = (first / last).ln() / report.iterations.max(1) as f64;
+                if pace * report.iterations as f64 > 0.7 {
+                    format!("the residual fell by {:.1e}: {again}", first / last)
+                } else {
+                    format!("the residual did not fall: {}", self.cause(again))
+                }
+            }
+            Stop::Stagnated => format!(
+                "{:.1e} of |b| is what {} can reach here: {}",
+                report.relative_residual(),
+                report.precision,
+                self.cause(if report.precision == Precision::Single {
+                    "fp64 reaches further"
+                } else {
+                    "the data hold no more"
+                })
+            ),
+            Stop::Indefinite => format!("a direction with x'Ax < 0 was met: {}", self.cause("use minres")),
+            Stop::IndefinitePreconditioner => "precondition with something positive definite, or not at all".into(),
+            Stop::Breakdown => self.cause("use lsmr, which cannot break down"),
+            Stop::NotFinite => "numbers overflowed: scale the matrix".into(),
+        };
+        Some(said)
+    }
+
+    /// What is known to be wrong with the matrix, else `otherwise`.
+    fn cause(&self, otherwise: &str) -> String {
+        self.warnings(Precision::Double).into_iter().next().unwrap_or_else(|| otherwise.into())
+    }
+}
+
+fn is_empty<T: Real>(a: &Csr<T>, i: usize) -> bool {
+    a.row(i).1.iter().all(|v| v.to_f64() == 0.0)
+}
+
+/// Whether two matrices hold the same numbers, entries that are 0 left out.
+fn equal<T: Real>(a: &Csr<T>, b: &Csr<T>) -> bool {
+    let entries = |m: &Csr<T>, i: usize| -> Vec<(u32, u64)> {
+        let (columns, values) = m.row(i);
+        let pairs = columns.iter().zip(values).filter(|(_, v)| v.to_f64() != 0.0);
+        pairs.map(|(j, v)| (*j, v.to_f64().to_bits())).collect()
+    };
+    (0..a.rows()).all(|i| entries(a, i) == entries(b, i))
+}
+
+/// `y = A x`.
+fn multiply<T: Real>(a: &Csr<T>, x: &[f64], y: &mut [f64]) {
+    use rayon::prelude::*;
+    y.par_iter_mut().with_min_len(256).enumerate().for_each(|(i, y)| {
+        let (columns, values) = a.row(i);
+        *y = columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize]).sum();
+    });
+}
+
+/// An entry with `a_ij^2 > a_ii a_jj`, which no positive semidefinite matrix has.
+fn outweighed_pair<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<(usize, usize)> {
+    (0..a.rows()).find_map(|i| {
+        let (columns, values) = a.row(i);
+        let heavy = |(j, v): (&u32, &T)| {
+            let j = *j as usize;
+            let square = v.to_f64() * v.to_f64();
+            (i != j && square > diagonal[i] * diagonal[j] * (1.0 + 1e-6)).then_some((i, j))
+        };
+        columns.iter().zip(values).find_map(heavy)
+    })
+}
+
+/// Whether each diagonal entry is more than the others of its row together.
+fn dominant<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> bool {
+    (0..a.rows()).all(|i| {
+        let all: f64 = a.row(i).1.iter().map(|v| v.to_f64().abs()).sum();
+        2.0 * diagonal[i] > all
+    })
+}
+
+/// Seeded numbers to start from.
+fn noise_of(n: usize) -> Vec<f64> {
+    let mut random = Random::new(1950);
+    (0..n).map(|_| random.normal()).collect()
+}
+
+/// The smallest and largest eigenvalue that a Lanczos process of a symmetric operator finds from a seeded start; `nnz`
+/// limits its steps beside `most`. Without re-orthogonalisation: what is lost are copies of eigenvalues, not the extreme ones.
+///
+/// Source: C. C. Paige, "The computation of eigenvalues and eigenvectors of very large sparse matrices", 1971.
+fn extreme_eigenvalues(n: usize, nnz: usize, most: usize, mut apply: impl FnMut(&[f64], &mut [f64])) -> (f64, f64) {
+    const WORK: usize = 400_000_000;
+    let steps = (WORK / (2 * nnz + 8 * n).max(1)).clamp(20, 3000).min(2 * n).min(most);
+    let mut v = noise_of(n);
+    let norm = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let length = norm(&v);
+    v.iter_mut().for_each(|x| *x /= length);
+    let (mut before, mut w) = (vec![0.0; n], vec![0.0; n]);
+    let (mut alphas, mut betas) = (Vec::new(), Vec::new());
+    let mut beta = 0.0;
+    let mut largest = 0.0f64;
+    for _ in 0..steps {
+        apply(&v, &mut w);
+        let alpha: f64 = v.iter().zip(&w).map(|(v, w)| v * w).sum();
+        for ((w, v), before) in w.iter_mut().zip(&v).zip(&before) {
+            *w -= alpha * v + beta * before;
+        }
+        alphas.push(alpha);
+        beta = norm(&w);
+        largest = largest.max(alpha.abs() + beta);
+        if beta <= largest * f64::EPSILON || !beta.is_finite() {
+            break;
+        }
+        betas.push(beta);
+        std::mem::swap(&mut before, &mut v);
+        for (v, w) in v.iter_mut().zip(&w) {
+            *v = w / beta;
+        }
+    }
+    betas.truncate(alphas.len().saturating_sub(1));
+    (nth_eigenvalue(&alphas, &betas, 0), nth_eigenvalue(&alphas, &betas, alphas.len().saturating_sub(1)))
+}
+
+/// Eigenvalue `index`, counted from the smallest, of a symmetric tridiagonal matrix, by bisection with Sturm sequences.
+fn nth_eigenvalue(alphas: &[f64], betas: &[f64], index: usize) -> f64 {
+    let bound =
+        alphas.iter().fold(0.0f64, |m, a| m.max(a.abs())) + 2.0 * betas.iter().fold(0.0f64, |m, b| m.max(*b));
+    let below = |x: f64| {
+        let mut count = 0;
+        let mut pivot = 1.0;
+        for (k, alpha) in alphas.iter().enumerate() {
+            let beta = if k > 0 { betas[k - 1] } else { 0.0 };
+            pivot = alpha - x - beta * beta / pivot;
+            if pivot == 0.0 {
+                pivot = -f64::MIN_POSITIVE;
+            }
+            count += usize::from(pivot < 0.0);
+        }
+        count
+    };
+    let (mut low, mut high) = (-bound, bound);
+    for _ in 0..200 {
+        let middle = 0.5 * (low + high);
+        if middle <= low || middle >= high {
+            break;
+        }
+        if below(middle) > index {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    0.5 * (low + high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::gallery;
+
+    fn dense(rows: &[&[f64]]) -> Csr<f64> {
+        Csr::from_rows(rows.len(), rows[0].len(), |i, row| {
+            row.extend((0..).zip(rows[i]).filter(|(_, v)| **v != 0.0).map(|(j, v)| (j, *v)));
+        })
+        .expect("a matrix")
+    }
+
+    #[test]
+    fn eigenvalues_are_those_of_the_laplacian() {
+        // 2 - 2 cos(k pi / (n + 1)), over the diagonal 2.
+        let n = 50;
+        let a: Csr<f64> = Csr::from_rows(n, n, |i, row| {
+            for j in i.saturating_sub(1)..(i + 2).min(n) {
+                row.push((j as u32, if i == j { 2.0 } else { -1.0 }));
+            }
+        })
+        .expect("a matrix");
+        let found = Examination::of(&a);
+        let angle = std::f64::consts::PI / (n + 1) as f64;
+        let wanted = (1.0 + angle.cos()) / (1.0 - angle.cos());
+        approx::assert_relative_eq!(found.condition, wanted, max_relative = 1e-9);
+        assert!(matches!(found.definiteness, Definiteness::Positive(how) if how.contains("Cholesky")));
+        assert_eq!(found.advise(Precision::Double).method, Method::Cg);
+    }
+
+    #[test]
+    fn methods_follow_the_matrix() {
+        let cg = (Method::Cg, true);
+        let minres = (Method::Minres, false);
+        let lsmr = (Method::Lsmr { damp: 0.0 }, false);
+        for (rows, wanted) in [
+            (&[&[4.0, 1.0][..], &[1.0, 3.0]][..], cg),
+            (&[&[4.0, 1.0], &[1.0, -3.0]], minres),
+            (&[&[1.0, 2.0], &[2.0, 1.0]], minres),
+            (&[&[1.0, 1.0], &[1.0, 1.0]], minres),
+            (&[&[4.0, 1.0], &[0.5, 3.0]], (Method::BiCgStab, true)),
+            (&[&[0.0, 1.0], &[0.5, 3.0]], (Method::BiCgStab, false)),
+            (&[&[1.0, 2.0], &[0.0, 0.0]], lsmr),
+            (&[&[1.0, 2.0, 3.0]], lsmr),
+            (&[&[1.0], &[2.0]], lsmr),
+        ] {
+            let advice = Examination::of(&dense(rows)).advise(Precision::Double);
+            assert_eq!((advice.method, advice.jacobi), wanted, "{rows:?}: {advice}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let singular = Examination::of(&dense(&[&[1.0, 1.0], &[1.0, 1.0]]));
+        assert_eq!(singular.definiteness, Definiteness::Semidefinite);
+        assert!(singular.advise(Precision::Double).warnings.iter().any(|w| w.contains("numerically singular")));
+        let empty = Examination::of(&dense(&[&[1.0, 2.0], &[0.0, 0.0]]));
+        assert!(empty.advise(Precision::Double).warnings[0].contains("1 rows are empty"));
+        assert_eq!(empty.structural_rank, 1);
+        let hilbert: Vec<Vec<f64>> = (0..9).map(|i| (0..9).map(|j| 1.0 / f64::from(i + j + 1)).collect()).collect();
+        let hilbert = Examination::of(&dense(&hilbert.iter().map(|r| &r[..]).collect::<Vec<_>>()));
+        assert!(hilbert.condition > 1e9, "{}", hilbert.condition);
+        assert!(hilbert.advise(Precision::Single).warnings[0].contains("fp32"));
+        assert!(hilbert.advise(Precision::Double).warnings.is_empty());
+    }
+
+    #[test]
+    fn objections_name_the_reason() {
+        let indefinite = Examination::of(&dense(&[&[4.0, 1.0], &[1.0, -3.0]]));
+        assert!(indefinite.objection(&Method::Cg).is_some_and(|o| o.contains("entry 1 of the diagonal is -3")));
+        assert!(indefinite.objection(&Method::Minres).is_none());
+        let wide = Examination::of(&dense(&[&[1.0, 2.0, 3.0]]));
+        assert!(wide.objection(&Method::BiCgStab).is_some_and(|o| o.contains("1 x 3")));
+        assert!(wide.objection(&Method::Cgne).is_none());
+        let skew = Examination::of(&dense(&[&[4.0, 1.0], &[0.5, 3.0]]));
+        assert!(skew.objection(&Method::Minres).is_some() && skew.objection(&Method::Cg).is_some());
+        let poisson = Examination::of(&gallery::poisson_2d::<f32>(12, 0.01).expect("a matrix"));
+        assert!(matches!(poisson.definiteness, Definiteness::Positive(how) if how.contains("outweighs")));
+        assert!(poisson.objection(&Method::Cg).is_none());
+    }
+}
