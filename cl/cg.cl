@@ -106,15 +106,13 @@ void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real
 // The vectors at one element.
 typedef struct { real_t x, r, p, q; } element_t;
 
-element_t cg_element(__global const real_t* q, __global const real_t* x, __global const real_t* r,
-                     __global const real_t* p, size_t i)
+void cg_element(element_t* element, __global const real_t* q, __global const real_t* x, __global const real_t* r,
+                __global const real_t* p, size_t i)
 {
-    element_t element;
-    element.x = x[i];
-    element.r = r[i];
-    element.p = p[i];
-    element.q = q[i];
-    return element;
+    element->x = x[i];
+    element->r = r[i];
+    element->p = p[i];
+    element->q = q[i];
 }
 
 // x += alpha p, r -= alpha q, p = r + beta p for chunks first_chunk .. last_chunk, with their sums of r.r. `ahead`, where
@@ -138,7 +136,9 @@ void cg_advance(real_t alpha, real_t beta, __global const real_t* q, __global re
                 element_t old[TOGETHER];
                 for (uint k = 0; k < TOGETHER; ++k) {
                     const size_t i = block + place + (j + k) * WG;
-                    if (i < last) old[k] = ahead && i == ahead_at ? *ahead : cg_element(q, x, r, p, i);
+                    if (i >= last) continue;
+                    if (ahead && i == ahead_at) old[k] = *ahead;
+                    else cg_element(&old[k], q, x, r, p, i);
                 }
                 for (uint k = 0; k < TOGETHER; ++k) {
                     const size_t i = block + place + (j + k) * WG;
@@ -274,7 +274,8 @@ void cg_resident(uint n, uint chunk, uint stride, uint groups, uint per_group, u
     int done = 0;
     for (uint k = 0; !done; ++k) {
         // Under way while the sums are folded.
-        const element_t ahead = cg_element(q, x, r, p, own < n ? own : 0);
+        element_t ahead;
+        cg_element(&ahead, q, x, r, p, own < n ? own : 0);
         acc_t total[3]; // p.q, q.q and r.r of the last iteration
         total[0] = held_sums(sums, groups);
         total[1] = held_sums(sums + groups, groups);

@@ -23,9 +23,9 @@ void depart(__global int* meeting)
     const int groups = get_num_groups(0);
     if (groups == 1 || get_local_id(0) != 0) return;
     if (atomic_inc(meeting + DEPARTED) < groups - 1) return;
-    if (meeting[VERDICT] == ABANDON) meeting[ABANDONED] = 1;
-    meeting[ARRIVED] = meeting[DEPARTED] = 0;
-    meeting[VERDICT] = UNDECIDED;
+    if (atomic_xchg(meeting + VERDICT, UNDECIDED) == ABANDON) atomic_xchg(meeting + ABANDONED, 1);
+    atomic_xchg(meeting + ARRIVED, 0);
+    atomic_xchg(meeting + DEPARTED, 0);
 }
 
 // Whether all groups run at once. Each must ask, and leave where they do not. `verdict` has one place.

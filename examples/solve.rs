@@ -48,7 +48,7 @@ struct Options {
     /// Right-hand side: Matrix Market or .npy [default: A times ones, so that the answer is known]
     #[arg(long, value_name = "FILE")]
     rhs: Option<PathBuf>,
-    /// auto, or one of cg, steepest-descent, minres, bicgstab, chebyshev, stationary, cgls, cgne, lsqr, lsmr
+    /// auto, or one of cg, steepest-descent, minres, bicgstab, gmres, chebyshev, stationary, cgls, cgne, lsqr, lsmr
     #[arg(long, value_name = "NAME", default_value = "auto")]
     method: String,
     /// Damping of cgls, lsqr, lsmr: min |Ax - b|^2 + damp^2 |x|^2
@@ -57,6 +57,9 @@ struct Options {
     /// Factor of each correction, for stationary
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     omega: f64,
+    /// Directions that gmres keeps before it starts again [default: as advised, else 30]
+    #[arg(long, value_name = "COUNT")]
+    restart: Option<usize>,
     /// Bounds of the eigenvalues, for chebyshev (of the preconditioned matrix)
     #[arg(long, value_name = "LOW,HIGH", value_delimiter = ',', num_args = 1)]
     eigenvalues: Option<Vec<f64>>,
@@ -174,6 +177,7 @@ fn method(options: &Options, advice: &Advice) -> Result<Method> {
         Method::Lsqr { .. } => Method::Lsqr { damp: options.damp },
         Method::Lsmr { .. } => Method::Lsmr { damp: options.damp },
         Method::Stationary { .. } => Method::Stationary { omega: options.omega },
+        Method::Gmres { restart } => Method::Gmres { restart: options.restart.unwrap_or(restart) },
         Method::Chebyshev { .. } => match options.eigenvalues.as_deref() {
             Some(&[smallest, largest]) => Method::Chebyshev { smallest, largest },
             _ => return Err(option("eigenvalues", "chebyshev needs --eigenvalues LOW,HIGH")),
@@ -246,9 +250,16 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     let read_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
     let (left, right) = scales(options, &a);
+    let before = Examination::spread(&a.column_norms());
     let a = if options.scale { a.scaled(&left, &right)? } else { a };
     let found = Examination::of(&a);
-    let advice = found.advise(T::PRECISION);
+    let mut advice = found.advise(T::PRECISION);
+    if options.scale && before > 1e6 {
+        advice.warnings.push(format!(
+            "before it was scaled, norms of columns differed by a factor of {before:.0e}: a small residual says little of \
+             the unknowns of the small ones"
+        ));
+    }
     let examine_seconds = clock.elapsed().as_secs_f64();
     say(
         "matrix",

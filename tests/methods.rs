@@ -110,7 +110,10 @@ fn problems<T: Real>() -> Vec<Problem<T>> {
     }
     found.push(Problem::new(Method::Minres, &indefinite(12)));
     found.push(Problem::new(Method::BiCgStab, &convection));
+    found.push(Problem::new(Method::Gmres { restart: 9 }, &convection));
+    found.push(Problem::new(Method::Gmres { restart: 30 }, &indefinite(12)));
     for (method, a) in [
+        (Method::Gmres { restart: 5 }, &convection),
         (Method::Cg, &definite),
         (Method::BiCgStab, &convection),
         (Method::Chebyshev { smallest: 0.05, largest: 5.0 }, &definite),

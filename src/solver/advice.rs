@@ -51,7 +51,7 @@ pub struct Examination {
     /// Whether it is positive definite.
     pub definiteness: Definiteness,
     /// A lower bound of the condition number, rows and columns scaled (see [`Examination::of`]); infinity where a smallest
-    /// singular value is lost in rounding.
+    /// singular value is lost in rounding, NaN where it is not known.
     pub condition: f64,
 }
 
@@ -90,9 +90,6 @@ impl Examination {
         let symmetric = rows == cols && equal(a, &transposed);
         let diagonal = a.diagonal();
         let norms = a.column_norms();
-        let positive: Vec<f64> = norms.iter().copied().filter(|n| *n > 0.0).collect();
-        let column_spread = positive.iter().copied().fold(0.0, f64::max)
-            / positive.iter().copied().fold(f64::INFINITY, f64::min).max(f64::MIN_POSITIVE);
         let square = rows == cols;
         let mut found = Self {
             rows,
@@ -102,7 +99,7 @@ impl Examination {
             zero_diagonal: if square { diagonal.iter().filter(|d| **d == 0.0).count() } else { 0 },
             empty_rows: (0..rows).filter(|i| is_empty(a, *i)).count(),
             empty_cols: norms.iter().filter(|n| **n == 0.0).count(),
-            column_spread: if positive.is_empty() { 1.0 } else { column_spread },
+            column_spread: Self::spread(&norms),
             structural_rank: rank::structural(a),
             definiteness: Definiteness::NotAsked,
             condition: f64::INFINITY,
@@ -132,14 +129,21 @@ impl Examination {
     }
 
     fn look_for_definiteness<T: Real>(&mut self, a: &Csr<T>, diagonal: &[f64]) {
-        if let Some(i) = diagonal.iter().position(|d| *d <= 0.0) {
+        if a.rows() > 0 && diagonal.iter().all(|d| *d < 0.0) {
+            let found = "its diagonal is negative: if -A is definite, cg solves -A x = -b".to_string();
+            self.definiteness = Definiteness::Indefinite(found);
+        } else if let Some(i) = diagonal.iter().position(|d| *d <= 0.0) {
             self.definiteness = Definiteness::Indefinite(format!("entry {i} of the diagonal is {}", diagonal[i]));
         } else if let Some((i, j)) = outweighed_pair(a, diagonal) {
             let found = format!("entry ({i}, {j}) outweighs the two of the diagonal beside it");
             self.definiteness = Definiteness::Indefinite(found);
         }
-        let scale: Vec<f64> =
-            diagonal.iter().map(|d| if *d != 0.0 { d.abs().sqrt().recip() } else { 1.0 }).collect();
+        if self.definiteness != Definiteness::NotAsked {
+            // Eigenvalues of both signs: extreme ones say nothing of those next to 0.
+            self.condition = f64::NAN;
+            return;
+        }
+        let scale: Vec<f64> = diagonal.iter().map(|d| d.sqrt().recip()).collect();
         let envelope = Envelope::of(a, &scale, CHOLESKY_WORK);
         // With a factorisation at hand only the largest eigenvalue is missing, which comes soon.
         let steps = if envelope.is_some() { 60 } else { usize::MAX };
@@ -151,9 +155,6 @@ impl Examination {
             }
         });
         let noise = high.abs().max(low.abs()) * a.rows() as f64 * f64::EPSILON;
-        if self.definiteness != Definiteness::NotAsked {
-            return;
-        }
         let mut proof = dominant(a, diagonal).then_some("each diagonal entry outweighs its row");
         if let Some(mut envelope) = envelope {
             match envelope.factor(noise) {
@@ -175,6 +176,13 @@ impl Examination {
         } else {
             proof.map_or(Definiteness::Likely, Definiteness::Positive)
         };
+    }
+
+    /// Largest over smallest of those `norms` that are not 0; 1 where there is none.
+    pub fn spread(norms: &[f64]) -> f64 {
+        let positive = || norms.iter().copied().filter(|n| *n > 0.0);
+        let smallest = positive().fold(f64::INFINITY, f64::min);
+        if smallest.is_finite() { positive().fold(0.0, f64::max) / smallest } else { 1.0 }
     }
 
     /// Whether it is square.
@@ -244,20 +252,14 @@ impl Examination {
                 Definiteness::Positive(how) => (Method::Cg, true, format!("symmetric positive definite ({how})")),
                 _ => (Method::Cg, true, "symmetric, and nothing speaks against positive definite".into()),
             }
-        } else if self.condition > 1e7 {
-            let why = format!(
-                "not symmetric, and a condition of at least {:.0e}: BiCGSTAB would wander, LSMR goes down steadily",
-                self.condition
-            );
-            (lsmr, false, why)
-        } else if self.zero_diagonal == 0 {
-            (Method::BiCgStab, true, "square, not symmetric".into())
         } else {
-            (
-                Method::BiCgStab,
-                false,
-                format!("square, not symmetric, {} zeros on the diagonal", self.zero_diagonal),
-            )
+            // BiCGSTAB is cheaper, but nothing tells beforehand whether it breaks down; this cannot diverge.
+            let gmres = Method::Gmres { restart: if self.rows > 1_000_000 { 20 } else { 50 } };
+            let zeros = match self.zero_diagonal {
+                0 => String::new(),
+                count => format!(", {count} zeros on the diagonal"),
+            };
+            (gmres, self.zero_diagonal == 0, format!("square, not symmetric{zeros}"))
         };
         Advice { method, jacobi, why, warnings: self.warnings(precision) }
     }
@@ -291,7 +293,11 @@ impl Examination {
 
     /// What the end of a solve means for this matrix, and what to do, where it is not plain success.
     pub fn explain(&self, report: &Report) -> Option<String> {
-        let again = "more iterations, a preconditioner, or a looser tolerance";
+        let again = match report.method {
+            "gmres" => "more directions between restarts, bicgstab, or a better preconditioner",
+            "bicgstab" => "gmres, which cannot wander, or a better preconditioner",
+            _ => "more iterations, a preconditioner, or a looser tolerance",
+        };
         let said = match report.stop {
             Stop::Converged if self.column_spread > 1e6 && report.iterations < 3 => {
                 "the largest rows fill |b|, and a residual relative to it says little of the others: scale the matrix".into()
@@ -323,7 +329,7 @@ impl Examination {
             ),
             Stop::Indefinite => format!("a direction with x'Ax < 0 was met: {}", self.cause("use minres")),
             Stop::IndefinitePreconditioner => "precondition with something positive definite, or not at all".into(),
-            Stop::Breakdown => self.cause("use lsmr, which cannot break down"),
+            Stop::Breakdown => self.cause("use gmres or lsmr, or start from another x"),
             Stop::NotFinite => "numbers overflowed: scale the matrix".into(),
         };
         Some(said)
@@ -494,8 +500,8 @@ mod tests {
             (&[&[4.0, 1.0], &[1.0, -3.0]], minres),
             (&[&[1.0, 2.0], &[2.0, 1.0]], minres),
             (&[&[1.0, 1.0], &[1.0, 1.0]], minres),
-            (&[&[4.0, 1.0], &[0.5, 3.0]], (Method::BiCgStab, true)),
-            (&[&[0.0, 1.0], &[0.5, 3.0]], (Method::BiCgStab, false)),
+            (&[&[4.0, 1.0], &[0.5, 3.0]], (Method::Gmres { restart: 50 }, true)),
+            (&[&[0.0, 1.0], &[0.5, 3.0]], (Method::Gmres { restart: 50 }, false)),
             (&[&[1.0, 2.0], &[0.0, 0.0]], lsmr),
             (&[&[1.0, 2.0, 3.0]], lsmr),
             (&[&[1.0], &[2.0]], lsmr),

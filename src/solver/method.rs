@@ -17,6 +17,11 @@ pub enum Method {
     Minres,
     /// BiCGSTAB: square systems, short recurrences, no guarantee.
     BiCgStab,
+    /// GMRES: square systems; the residual never grows, and each direction is kept until a restart.
+    Gmres {
+        /// Directions kept before it starts again, 1 to 100; each takes two vectors.
+        restart: usize,
+    },
     /// Chebyshev iteration: symmetric positive definite systems with known bounds of the eigenvalues of `M A`.
     Chebyshev {
         /// At most the smallest eigenvalue, above 0.
@@ -49,12 +54,13 @@ pub enum Method {
 }
 
 impl Method {
-    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which have none).
-    pub const ALL: [Self; 10] = [
+    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which have none; 30 directions for GMRES).
+    pub const ALL: [Self; 11] = [
         Self::Cg,
         Self::SteepestDescent,
         Self::Minres,
         Self::BiCgStab,
+        Self::Gmres { restart: 30 },
         Self::Chebyshev { smallest: 1.0, largest: 2.0 },
         Self::Stationary { omega: 1.0 },
         Self::Cgls { damp: 0.0 },
@@ -70,6 +76,7 @@ impl Method {
             Self::SteepestDescent => "steepest-descent",
             Self::Minres => "minres",
             Self::BiCgStab => "bicgstab",
+            Self::Gmres { .. } => "gmres",
             Self::Chebyshev { .. } => "chebyshev",
             Self::Stationary { .. } => "stationary",
             Self::Cgls { .. } => "cgls",
@@ -86,7 +93,10 @@ impl Method {
 
     /// Whether a preconditioner can be used.
     pub fn takes_preconditioner(&self) -> bool {
-        matches!(self, Self::Cg | Self::BiCgStab | Self::Chebyshev { .. } | Self::Stationary { .. })
+        matches!(
+            self,
+            Self::Cg | Self::BiCgStab | Self::Gmres { .. } | Self::Chebyshev { .. } | Self::Stationary { .. }
+        )
     }
 
     /// Fails on a parameter that cannot be meant.
@@ -100,6 +110,9 @@ impl Method {
             }
             Self::Stationary { omega } if !(omega > 0.0 && omega.is_finite()) => {
                 refuse("omega", format!("{omega} is not a number above 0"))
+            }
+            Self::Gmres { restart } if !(1..=100).contains(&restart) => {
+                refuse("restart", format!("{restart} is not between 1 and 100"))
             }
             Self::Chebyshev { smallest, largest }
                 if !(smallest > 0.0 && smallest < largest && largest.is_finite()) =>

@@ -11,6 +11,7 @@ mod cgnr;
 mod chebyshev;
 mod driver;
 mod engine;
+mod gmres;
 mod lsmr;
 mod lsqr;
 mod method;

@@ -9,7 +9,7 @@ use super::plan::{Plan, Preconditioning, Space};
 use super::report::Report;
 use super::stopping::{Limits, Stopping};
 use super::workspace::{Workspace, column_norms};
-use super::{bicgstab, cg, cgls, cgne, chebyshev, lsmr, lsqr, minres, pcg, stationary, steepest_descent};
+use super::{bicgstab, cg, cgls, cgne, chebyshev, gmres, lsmr, lsqr, minres, pcg, stationary, steepest_descent};
 use crate::backend::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
 use crate::operator::{LinearOperator, estimate_norm};
@@ -225,6 +225,9 @@ fn workspace<'a, T: Real>(
         Method::SteepestDescent => steepest_descent::script(&mut plan),
         Method::Minres => minres::script(&mut plan),
         Method::BiCgStab => bicgstab::script(&mut plan, preconditioning),
+        Method::Gmres { restart } => {
+            gmres::script(&mut plan, preconditioning, restart.min(operator.rows().max(1)), T::EPSILON)
+        }
         Method::Chebyshev { smallest, largest } => {
             chebyshev::script(&mut plan, preconditioning, [smallest, largest])
         }

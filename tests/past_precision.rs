@@ -1,0 +1,72 @@
+//! Runs that go on past the precision of their numbers: they stop by themselves, say why, and keep their best answer.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use residuum::imaging::{Beam, Grid, Noise, Phantom, Scanner};
+use residuum::{Cgnr, Correction, Device, Format, Matrix, Method, Report, Solver, Stop, Stopping, Vector};
+
+/// A 64 x 64 image of 2 x 2 cm from 96 angles x 96 pixels, with noise: as ill-posed as scans are.
+fn scan(device: &Device) -> (Matrix<f32>, Vector<f32>) {
+    let scanner = Scanner {
+        beam: Beam::Parallel,
+        pixels: 96,
+        pitch: 2.0 / 64.0,
+        offset: 0.0,
+        angles: (0..96).map(|k| 180.0 * f64::from(k) / 96.0).collect(),
+    };
+    let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 2e5, gain: 0.003, seed: 64 }).unwrap();
+    let matrix = scanner.system::<f32>(device, Grid { side: 64, pixel: 2.0 / 64.0 }, Format::Auto).unwrap();
+    let b: Vec<f32> = scan.sinogram.iter().map(|v| *v as f32).collect();
+    let b = Vector::from_slice(device, &b).unwrap();
+    (matrix, b)
+}
+
+fn residual(matrix: &Matrix<f32>, b: &Vector<f32>, x: &Vector<f32>) -> f64 {
+    let device = matrix.device();
+    let mut r = Vector::zeros(device, matrix.rows()).unwrap();
+    matrix.multiply(x, &mut r).unwrap();
+    r.axpby(1.0, b, -1.0).unwrap();
+    r.norm2().unwrap()
+}
+
+#[test]
+fn ten_thousand_iterations_of_a_small_scan_end_by_themselves() {
+    let device = Device::best().unwrap();
+    let (matrix, b) = scan(&device);
+    let tikhonov = Correction { tikhonov: 1e-3 * matrix.frobenius_norm().powi(2) / 4096.0, ..Correction::none() };
+    for name in ["cgnr", "regularised cgnr", "cgls"] {
+        let solve = |stopping: &Stopping| -> (Vector<f32>, Report) {
+            let mut x = Vector::zeros(&device, 4096).unwrap();
+            let correction = if name == "cgnr" { Correction::none() } else { tikhonov.clone() };
+            let report = match name {
+                "cgls" => {
+                    Solver::new(&matrix, Method::Cgls { damp: 0.0 }, stopping.clone()).unwrap().solve(&b, &mut x)
+                }
+                _ => Cgnr::new(&matrix, &[correction], stopping.clone())
+                    .unwrap()
+                    .solve(&b, &mut x)
+                    .map(|mut r| r.remove(0)),
+            };
+            (x, report.unwrap())
+        };
+        let (x, report) = solve(&Stopping { max_iterations: 10_000, ..Stopping::for_precision::<f32>() });
+        let (_, earlier) = solve(&Stopping::after(100));
+        let gradient = report.gradient.unwrap();
+        println!(
+            "{name}: {report}; |gradient| {gradient:.2e}, after 100 iterations {:.2e}",
+            earlier.gradient.unwrap()
+        );
+        assert!(matches!(report.stop, Stop::Stagnated | Stop::LeastSquares), "{report}");
+        assert!(report.iterations < 10_000, "{report}");
+        // What is kept is what the report says, and the best there was: a rounding of |A| |r| is left of the gradient.
+        let reached = residual(&matrix, &b, &x);
+        assert!((reached - report.true_residual).abs() < 1e-5 * reached, "{reached}: {report}");
+        assert!(
+            gradient < 2.0 * f64::from(f32::EPSILON) * matrix.frobenius_norm() * reached,
+            "{gradient}: {report}"
+        );
+        assert!(gradient < 1e-2 * earlier.gradient.unwrap());
+        if name != "regularised cgnr" {
+            assert!(reached <= earlier.true_residual, "{report} after {earlier}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `examples/solve` as a user runs it: answers, advice, exit codes, plots.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use residuum::Csr;
+use residuum::io::{matrix_market, npy};
+use serde_json::Value;
+
+fn solve(folder: &Path, args: &[&str]) -> Output {
+    let deps = std::env::current_exe().unwrap();
+    let path = deps.parent().unwrap().parent().unwrap().join("examples/solve");
+    assert!(path.exists(), "{} is not built: run cargo build --examples", path.display());
+    Command::new(path).env_remove("RUST_LOG").current_dir(folder).args(args).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text)
+        .unwrap_or_else(|e| panic!("{e}: {text} {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Writes a dense matrix as a file.
+fn write(path: &Path, rows: &[&[f64]]) {
+    let a: Csr<f64> = Csr::from_rows(rows.len(), rows[0].len(), |i, row| {
+        row.extend((0..).zip(rows[i]).filter(|(_, v)| **v != 0.0).map(|(j, v)| (j, *v)));
+    })
+    .unwrap();
+    matrix_market::write_matrix(path, &a).unwrap();
+}
+
+#[test]
+fn a_gallery_matrix_is_solved_and_plotted() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["poisson2d:40", "--device", "host", "--plot", "c.png", "--save", "x.npy"];
+    let output = solve(folder.path(), &args);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text} {}", String::from_utf8_lossy(&output.stderr));
+    for word in ["device", "advice", "cg with jacobi", "converged after", "|x - 1|", "wrote       c.png"] {
+        assert!(text.contains(word), "no '{word}' in {text}");
+    }
+    let plot = std::fs::read(folder.path().join("c.png")).unwrap();
+    assert!(plot.starts_with(&[0x89, b'P', b'N', b'G']) && plot.len() > 5000);
+    let x = npy::read(&folder.path().join("x.npy")).unwrap();
+    assert_eq!(x.shape, [1600]);
+    assert!(x.data.iter().all(|v| (v - 1.0).abs() < 1e-5));
+    let output =
+        solve(folder.path(), &["poisson2d:20", "--device", "host", "--plot", "c.svg", "--method", "minres"]);
+    assert_eq!(output.status.code(), Some(0));
+    let plot = std::fs::read_to_string(folder.path().join("c.svg")).unwrap();
+    assert!(plot.contains("iteration") && plot.contains("<polyline"));
+}
+
+#[test]
+fn every_method_solves_what_suits_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let skew: &[&[f64]] = &[&[4.0, 1.0, 0.0], &[-1.0, 5.0, 2.0], &[0.5, -1.0, 6.0]];
+    write(&folder.path().join("skew.mtx"), skew);
+    for (matrix, extra) in [
+        ("poisson2d:12", &["--method", "cg", "--preconditioner", "none"][..]),
+        ("poisson2d:12", &["--method", "steepest-descent"]),
+        ("poisson2d:12", &["--method", "chebyshev", "--eigenvalues", "0.1,8", "--preconditioner", "none"]),
+        ("poisson2d:12", &["--method", "stationary", "--precision", "fp32"]),
+        ("poisson2d:12", &["--scale"]),
+        ("skew.mtx", &[]),
+        ("skew.mtx", &["--method", "bicgstab"]),
+        ("skew.mtx", &["--method", "gmres", "--restart", "2"]),
+        ("skew.mtx", &["--method", "lsqr"]),
+        ("random:60:20:400", &["--method", "cgls"]),
+        ("random:20:60:400", &["--method", "cgne"]),
+        ("random:60:20:400", &["--scale", "--precision", "fp32"]),
+    ] {
+        let output = solve(folder.path(), &[&[matrix, "--device", "host", "--json"], extra].concat());
+        assert_eq!(output.status.code(), Some(0), "{matrix} {extra:?}: {output:?}");
+        let value = json(&output);
+        let residual = value["true_relative_residual"].as_f64().unwrap();
+        assert!(residual < 2e-5, "{matrix} {extra:?}: {residual}");
+        assert!(value["relative_residual"].is_number() && value["objection"].is_null(), "{value}");
+        for key in ["device", "method", "preconditioner", "advice", "iterations", "stop", "why_format", "tuning"] {
+            assert!(!value[key].is_null(), "{key} is missing: {value}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_work_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let singular: &[&[f64]] = &[&[1.0, 1.0, 0.0], &[1.0, 1.0, 0.0], &[0.0, 0.0, 1.0]];
+    write(&folder.path().join("singular.mtx"), singular);
+    matrix_market::write_matrix(
+        &folder.path().join("b.mtx"),
+        &Csr::from_triplets(3, 1, &[(0, 0, 1.0), (1, 0, 2.0), (2, 0, 1.0)]).unwrap(),
+    )
+    .unwrap();
+    let run = |extra: &[&str]| {
+        let output = solve(folder.path(), &[&["singular.mtx", "--device", "host", "--json"], extra].concat());
+        (output.status.code(), json(&output))
+    };
+    // b is not in the range: no method may call that converged.
+    for method in ["auto", "cg", "minres", "gmres", "bicgstab"] {
+        let (code, value) = run(&["--rhs", "b.mtx", "--method", method, "--iterations", "50"]);
+        assert_eq!(code, Some(1), "{method}: {value}");
+        assert!(value["warnings"][0].as_str().unwrap().contains("numerically singular"), "{value}");
+        assert!(!value["explanation"].is_null(), "{value}");
+    }
+    let indefinite: &[&[f64]] = &[&[1.0, 3.0], &[3.0, 1.0]];
+    write(&folder.path().join("indefinite.mtx"), indefinite);
+    let output = solve(folder.path(), &["indefinite.mtx", "--device", "host", "--method", "cg"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("minres: symmetric, not definite") && text.contains("cg wants a positive definite"),
+        "{text}"
+    );
+    let output = solve(folder.path(), &["indefinite.mtx", "--device", "host"]);
+    assert_eq!(output.status.code(), Some(0), "minres solves it");
+}
+
+#[test]
+fn bad_input_is_one_line_and_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("zero.mtx"), &[&[0.0, 1.0], &[1.0, 1.0]]);
+    for (args, words) in [
+        (&["nowhere.mtx"][..], "no such file"),
+        (&["poisson2d:9", "--method", "magic"], "'magic' is none of"),
+        (&["poisson2d:9", "--rhs", "zero.mtx"], "zero.mtx"),
+        (&["poisson2d:9", "--method", "cg", "--damp", "1"], "cg has no damping"),
+        (&["poisson2d:9", "--method", "chebyshev"], "--eigenvalues"),
+        (&["poisson2d:9", "--method", "gmres", "--restart", "0"], "restart"),
+        (&["poisson2d:9", "--plot", "nowhere/c.png"], "its folder does not exist"),
+        (&["poisson2d:9", "--time-limit=-1"], "time-limit"),
+        (&["random:9:5:20", "--method", "cg"], "square"),
+        (&["zero.mtx", "--preconditioner", "jacobi"], "no Jacobi preconditioner"),
+        (&["poisson2d:9", "--device", "no such thing"], "no such thing"),
+    ] {
+        let device: &[&str] = if args.contains(&"--device") { &[] } else { &["--device", "host"] };
+        let output = solve(folder.path(), &[args, device].concat());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        assert!(text.contains(words) && text.trim().lines().count() == 1, "{args:?}: {text}");
+    }
+}
