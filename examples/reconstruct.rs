@@ -3,26 +3,21 @@
 //! Without arguments: a simulated scan, so that it works on a fresh machine. See `--help`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use std::io::IsTerminal;
+mod common;
+
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
+use common::{Precision, check_writable, option, reading_bar, show, solving_bar};
 use residuum::imaging::{
     self, Beam, Grid, Noise, Phantom, Quality, Reconstruction, Regularizer, Scan, Scanner, Solution,
 };
 use residuum::io::{self, npy, write_atomically};
 use residuum::{Csr, Device, Error, Format, Matrix, Progress, Real, Result, Stop, Stopping};
 use serde_json::{Value, json};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Precision {
-    Fp32,
-    Fp64,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Geometry {
@@ -148,14 +143,7 @@ fn main() -> ExitCode {
         Precision::Fp32 => run::<f32>(&options),
         Precision::Fp64 => run::<f64>(&options),
     };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("reconstruct: {error}");
-            ExitCode::from(2)
-        }
-    }
+    common::exit("reconstruct", outcome)
 }
 
 /// Reads, solves, reports, writes; `Ok(false)` when the solve did not do what was asked.
@@ -164,15 +152,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     for path in [Some(&options.output), options.save.as_ref()].into_iter().flatten() {
         check_writable(path)?;
     }
-    let device = match &options.device {
-        Some(words) => Device::select(words)?,
-        None => Device::best()?,
-    };
-    device.require(T::PRECISION)?;
-    let device = match options.work_group {
-        Some(size) => device.with_work_group(size)?,
-        None => device,
-    };
+    let device = common::device::<T>(options.device.as_deref(), options.work_group)?;
     if !options.json {
         println!("device      {} on {}", device.info().name, device.info().platform);
         println!("            {}", device.choice());
@@ -200,11 +180,10 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         println!("            {}: {}", problem.matrix.format(), problem.matrix.why());
         println!("method      cgnr, {}", words(&how));
     }
-    let bar = progress_bar(options);
+    let bar = solving_bar(options.json, options.iterations);
     let readings: Vec<&[T]> = problem.readings.iter().map(|r| &r[..]).collect();
     let solution = imaging::reconstruct(&problem.matrix, &readings, &how, &mut |progress: &Progress| {
-        bar.set_position(progress.iteration as u64);
-        bar.set_message(format!("|r| {:.3e}", progress.residual));
+        show(&bar, progress);
         ControlFlow::Continue(())
     })?;
     bar.finish_and_clear();
@@ -221,19 +200,6 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
             || (options.rtol.is_none()
                 && matches!(r.stop, Stop::LeastSquares | Stop::MaxIterations | Stop::Stagnated))
     }))
-}
-
-fn option(name: &'static str, reason: impl Into<String>) -> Error {
-    Error::Option { name, reason: reason.into() }
-}
-
-/// Fails before the work rather than after it when the folder of an output is not there.
-fn check_writable(path: &Path) -> Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        return Err(Error::File { path: path.into(), reason: "its folder does not exist".into() });
-    }
-    Ok(())
 }
 
 fn regularizers(options: &Options, picture: bool) -> Result<Vec<Regularizer>> {
@@ -379,7 +345,7 @@ fn sinograms(options: &Options, path: &Path) -> Result<Vec<Scan>> {
 
 fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Path) -> Result<Problem<T>> {
     let clock = Instant::now();
-    let bar = reading_bar(options);
+    let bar = reading_bar(options.json);
     let matrix: Csr<T> = io::read_matrix(path, &mut |done, of| {
         bar.set_length(of);
         bar.set_position(done);
@@ -410,28 +376,6 @@ fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Path) -> Resu
         build_seconds,
         upload_seconds: clock.elapsed().as_secs_f64(),
     })
-}
-
-fn reading_bar(options: &Options) -> ProgressBar {
-    if options.json || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::no_length();
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} entries, {eta} left") {
-        bar.set_style(style);
-    }
-    bar
-}
-
-fn progress_bar(options: &Options) -> ProgressBar {
-    if options.json || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(options.iterations as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} iterations, {eta} left, {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 fn in_double<T: Real>(image: &[T]) -> Vec<f64> {

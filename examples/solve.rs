@@ -2,16 +2,16 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 #![recursion_limit = "256"] // one JSON object of many fields
 
+mod common;
 mod plot;
 
-use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
+use common::{Precision, check_writable, option, reading_bar, show, solving_bar};
 use plot::Chart;
 use residuum::io::{self, npy};
 use residuum::operator::{Diagonal, LinearOperator};
@@ -21,12 +21,6 @@ use residuum::{
     Stopping, Vector,
 };
 use serde_json::{Value, json};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Precision {
-    Fp32,
-    Fp64,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Preconditioner {
@@ -112,31 +106,7 @@ fn main() -> ExitCode {
         Precision::Fp32 => run::<f32>(&options),
         Precision::Fp64 => run::<f64>(&options),
     };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("solve: {error}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn option(name: &'static str, reason: impl Into<String>) -> Error {
-    Error::Option { name, reason: reason.into() }
-}
-
-/// Fails before the work rather than after it when the folder of an output is not there.
-fn check_writable(path: &Path) -> Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        return Err(Error::File { path: path.into(), reason: "its folder does not exist".into() });
-    }
-    Ok(())
-}
-
-fn hidden(options: &Options) -> bool {
-    options.json || !std::io::stderr().is_terminal()
+    common::exit("solve", outcome)
 }
 
 /// A matrix by the name of a file or of the gallery.
@@ -148,10 +118,7 @@ fn read_matrix<T: Real>(options: &Options) -> Result<Csr<T>> {
             reason: "no such file, nor a name of the gallery (poisson2d:512 is one)".into(),
         });
     }
-    let bar = if hidden(options) { ProgressBar::hidden() } else { ProgressBar::no_length() };
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} entries, {eta} left") {
-        bar.set_style(style);
-    }
+    let bar = reading_bar(options.json);
     let matrix = io::read_matrix(path, &mut |done, of| {
         bar.set_length(of);
         bar.set_position(done);
@@ -225,15 +192,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     for path in [&options.plot, &options.save].into_iter().flatten() {
         check_writable(path)?;
     }
-    let device = match &options.device {
-        Some(words) => Device::select(words)?,
-        None => Device::best()?,
-    };
-    device.require(T::PRECISION)?;
-    let device = match options.work_group {
-        Some(size) => device.with_work_group(size)?,
-        None => device,
-    };
+    let device = common::device::<T>(options.device.as_deref(), options.work_group)?;
     let say = |key: &str, text: &str| {
         if !options.json {
             println!("{key:<11} {text}");
@@ -359,13 +318,9 @@ fn solve<T: Real>(
         ..default
     };
     let setup = Setup { preconditioner, ..Setup::new(method, stopping) };
-    let bar = if hidden(options) { ProgressBar::hidden() } else { ProgressBar::new(options.iterations as u64) };
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} iterations, {eta} left, {msg}") {
-        bar.set_style(style);
-    }
+    let bar = solving_bar(options.json, options.iterations);
     let report = Solver::with(matrix, setup)?.solve_observed(b, x, &mut |progress: &Progress| {
-        bar.set_position(progress.iteration as u64);
-        bar.set_message(format!("|r| {:.3e}", progress.residual));
+        show(&bar, progress);
         ControlFlow::Continue(())
     });
     bar.finish_and_clear();

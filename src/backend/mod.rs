@@ -368,18 +368,17 @@ pub(crate) trait Vocabulary: Sized + 'static {
         state: &mut CgState<Self>,
     ) -> Result<()>;
 
-    /// Whether [`Self::cg_iterations`] takes one launch for many of them, and gains by it.
+    /// Whether [`Self::cg_resident`] takes one launch for many iterations, and gains by it.
     fn cg_stays_resident<T: Real>(&self, _: Run<'_>, _: &Stored<Self, T>) -> bool {
         false
     }
-    /// [`Self::cg_update`] and [`Self::cg_product`], `iterations` times; with `resident` in one launch, which may come to
-    /// have been abandoned before it did anything, of which `state.status` tells.
-    fn cg_iterations<T: Real>(
+    /// [`Self::cg_update`] and [`Self::cg_product`], `iterations` times. Where that is one launch, it may come to have been
+    /// abandoned before it did anything, of which `state.status` tells.
+    fn cg_resident<T: Real>(
         &self,
         run: Run<'_>,
         a: &Stored<Self, T>,
         iterations: usize,
-        _resident: bool,
         vectors: CgVectors<'_, Self, T>,
         state: &mut CgState<Self>,
     ) -> Result<()> {

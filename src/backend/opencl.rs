@@ -405,23 +405,16 @@ impl Vocabulary for OpenCl {
         run.tuning.stays_resident(a.rows, a.values.len())
     }
 
-    fn cg_iterations<T: Real>(
+    fn cg_resident<T: Real>(
         &self,
         run: Run<'_>,
         a: &Stored<Self, T>,
         iterations: usize,
-        resident: bool,
         vectors: CgVectors<'_, Self, T>,
         state: &mut CgState<Self>,
     ) -> Result<()> {
         let CgVectors { x, r, p, q } = vectors;
         let chunks = Chunks::of(a.rows);
-        if !resident {
-            return (0..iterations).try_for_each(|_| {
-                self.cg_update(run, a.rows, q, x, r, p, state)?;
-                self.cg_product(run, a, p, q, state)
-            });
-        }
         let variant = self.row_variant(run, a, chunks.chunk, chunks.lanes, 1);
         let variant = Variant {
             work_group: self.context.synchronised(run.tuning.resident_items(a.rows, self.context.info())) as u32,

@@ -28,7 +28,6 @@ use super::products::Products;
 use super::report::Times;
 use super::stopping::{HISTORY, Limits, Stopping};
 use super::workspace::Workspace;
-use crate::accumulator::Accumulation;
 use crate::backend::{CgState, CgVectors, Run, Vocabulary, on_backend};
 use crate::device::Device;
 use crate::error::Result;
@@ -126,20 +125,23 @@ struct Solve<'s, 'a, B: Vocabulary, T: Real> {
 }
 
 impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
-    /// Queues `count` iterations.
-    fn iterations(&mut self, count: usize) -> Result<()> {
-        let device = self.device;
-        let On { backend, a, r, p, q, state, resident, .. } = &mut *self.on;
-        let (x, r) = (of_mut(*backend, device, self.x)?, of_mut(*backend, device, r)?);
-        let (p, q) = (of_mut(*backend, device, p)?, of_mut(*backend, device, q)?);
-        let vectors = CgVectors { x, r, p, q };
-        let resident = *resident && backend.cg_stays_resident(self.run, a.stored());
-        self.pending += if resident { count } else { 0 };
-        backend.cg_iterations(self.run, a.stored(), count, resident, vectors, state)
+    /// Whether many iterations are one launch.
+    fn stays_resident(&self) -> bool {
+        let On { backend, a, resident, .. } = &*self.on;
+        *resident && backend.cg_stays_resident(self.run, a.stored())
     }
 
-    fn accumulation(&self) -> Accumulation {
-        self.run.accumulation
+    /// Queues `count` iterations.
+    fn iterations(&mut self, count: usize) -> Result<()> {
+        if !self.stays_resident() {
+            return (0..count).try_for_each(|_| self.step());
+        }
+        let device = self.device;
+        let On { backend, a, r, p, q, state, .. } = &mut *self.on;
+        let (x, r) = (of_mut(*backend, device, self.x)?, of_mut(*backend, device, r)?);
+        let (p, q) = (of_mut(*backend, device, p)?, of_mut(*backend, device, q)?);
+        self.pending += count;
+        backend.cg_resident(self.run, a.stored(), count, CgVectors { x, r, p, q }, state)
     }
 
     /// Waits, and reads status and history.
@@ -148,7 +150,7 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
         backend.read_both((&state.status, status), (&state.history, ring))
     }
 
-    /// One iteration of an operator that makes its products by launches of its own.
+    /// One iteration.
     fn step(&mut self) -> Result<()> {
         let device = self.device;
         let On { backend, r, p, q, state, .. } = &mut *self.on;
@@ -175,7 +177,7 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
 
     fn start(&mut self, budget: &[usize]) -> Result<()> {
         let mut control = [Sum::default(); CONTROL];
-        control[TOLERANCE] = Sum::of(self.limits.residual, self.accumulation());
+        control[TOLERANCE] = Sum::of(self.limits.residual, self.run.accumulation);
         let mut status = [0; STATUS];
         status[MAX_ITERATIONS] = budget.first().map_or(0, |b| *b as i32);
         status[HISTORY_MASK] = HISTORY as i32 - 1;
@@ -192,11 +194,8 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         self.product()
     }
 
-    fn steps(&mut self, mut indices: Range<usize>) -> Result<()> {
-        if self.on.a.launches() == 0 {
-            return self.iterations(indices.len());
-        }
-        indices.try_for_each(|_| self.step())
+    fn steps(&mut self, indices: Range<usize>) -> Result<()> {
+        self.iterations(indices.len())
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
@@ -216,11 +215,11 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
     }
 
     fn stops_at_once(&self) -> bool {
-        self.on.resident && self.on.backend.cg_stays_resident(self.run, self.on.a.stored())
+        self.stays_resident()
     }
 
     fn norms(&self, _: usize, k: usize) -> [f64; 2] {
-        [self.on.ring[k % HISTORY].value(self.accumulation()), 0.0]
+        [self.on.ring[k % HISTORY].value(self.run.accumulation), 0.0]
     }
 
     fn excess(&self, _: usize, norms: [f64; 2]) -> f64 {
