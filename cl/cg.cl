@@ -260,8 +260,10 @@ void cg_resident(uint n, uint chunk, uint stride, uint groups, uint per_group, u
     const uint last_chunk = min(first_chunk + per_group, groups);
     matrix_t matrix;
     open_matrix(&matrix, rows, indices, values, stride);
-    // The first element of this item.
-    const size_t own = (first_chunk + get_local_id(0) / CHUNK_ITEMS) * (size_t)chunk + (get_local_id(0) & (CHUNK_ITEMS - 1));
+    // The first element of this item, if it has one: others may be writing those that are not its own.
+    const uint own_chunk = first_chunk + get_local_id(0) / CHUNK_ITEMS;
+    const size_t own = own_chunk * (size_t)chunk + (get_local_id(0) & (CHUNK_ITEMS - 1));
+    const int owns = own_chunk < last_chunk ? own < n : 0;
     // After a meeting everything comes from afar: what does not change is held here.
     const acc_t tolerance = control[TOLERANCE];
     const int most = status[MAX_ITERATIONS];
@@ -275,7 +277,7 @@ void cg_resident(uint n, uint chunk, uint stride, uint groups, uint per_group, u
     for (uint k = 0; !done; ++k) {
         // Under way while the sums are folded.
         element_t ahead;
-        cg_element(&ahead, q, x, r, p, own < n ? own : 0);
+        if (owns) cg_element(&ahead, q, x, r, p, own);
         acc_t total[3]; // p.q, q.q and r.r of the last iteration
         total[0] = held_sums(sums, groups);
         total[1] = held_sums(sums + groups, groups);

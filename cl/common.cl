@@ -5,6 +5,7 @@
 //   PAIR   0: sums are kept in double; 1: in an unevaluated pair of floats (devices without double)
 //   WG     work-items of a work-group, a power of two
 //   LANES  virtual lanes of a reduction chunk, a power of two up to 1024
+//   COLUMNS  vectors that lie interleaved
 // The twin of the wide sums is src/accumulator.rs: the two must agree operation for operation.
 
 #pragma OPENCL FP_CONTRACT OFF
@@ -216,4 +217,31 @@ acc_t held_sums(__global const acc_t* sums, uint count)
 acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* scratch)
 {
     return group_fold(held_sums(sums, count), FOLD_LANES, scratch);
+}
+
+// Columns are taken one by one in straight lines, not in a loop, wherever a barrier is involved: PoCL 3.1 gives wrong
+// values to what lives across a barrier in such a loop, at work-groups of 512 and more.
+
+// The sum of x y over rows first .. last of column c: one chunk of a reduction. Every item gets the result.
+acc_t chunk_dot(__global const real_t* x, __global const real_t* y, size_t first, size_t last, uint c,
+                __local acc_t* scratch)
+{
+    acc_t lane[ITEM_LANES];
+    for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
+    for (size_t block = first; block < last; block += LANES)
+        for (uint j = 0; j < ITEM_LANES; ++j) {
+            const uint l = get_local_id(0) + j * WG;
+            const size_t i = block + l;
+            if (l < LANES && i < last)
+                lane[j] = acc_add(lane[j], acc_product(x[i * COLUMNS + c], y[i * COLUMNS + c]));
+        }
+    return group_fold(item_fold(lane, ITEM_LANES), LANES, scratch);
+}
+
+// sum[0] = the chunk sum of x y in column c.
+void store_dot(__global const real_t* x, __global const real_t* y, size_t first, size_t last, uint c,
+               __global acc_t* sum, __local acc_t* scratch)
+{
+    const acc_t dot = chunk_dot(x, y, first, last, c, scratch);
+    if (get_local_id(0) == 0) sum[0] = dot;
 }

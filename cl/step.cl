@@ -1,52 +1,12 @@
-// The launches that methods are made of: a product with a blend, a pass over vectors, scalars alone. Each first runs the
-// program of its block (recurrence.cl), and does nothing more once every column has stopped.
+// The launch that a method multiplies with: a product with a blend. It first runs the program of its block (recurrence.cl),
+// and does nothing more once every column has stopped. Joined after the files of products.
 //
 // Required macros:
-//   BLEND        of step_product: 1 the product is scaled, 2 a vector is added to it (see store_row)
-//   STATEMENT_k  of step_vectors, for k from 0 to 3: target | a << 4 | b << 8 | d << 12, each the number of a vector or
-//                NONE; 1 << 16 for a product element by element; NO_STATEMENT where there is none
-//   TOUCHED      vectors that are read, as a mask, and those that are written << 8
-//   DOTS         dot products of what the pass leaves behind: a | b << 4, eight bits each, 255 for none; of step_product
-//                1: y.y, 2: y.z
+//   BLEND        1 the product is scaled, 2 a vector is added to it (see store_row)
+//   DOTS         1: y.y, 2: y.z are summed up
 
-#define NONE 15
-#define NO_STATEMENT 0xffffffff
-#define NO_DOT 255
-
-// What of this launch is a number: of step_product n, chunk, stride, -, block, slot; of step_vectors n, chunk, chunks,
-// chunks of a group, block, slot.
+// n, chunk, stride, -, block, slot.
 typedef struct { uint n, chunk, third, per_group, program, slot, spare, rest; } shape_t;
-
-// Element by element: v[target] = k a + l b + m d, from left to right, or a b. Numbers of vectors are constants where this
-// is called, so `v` lives in registers.
-void state_element(real_t* v, uint statement, const real_t* coefficient)
-{
-    if (statement == NO_STATEMENT) return;
-    const uint target = statement & 15, a = (statement >> 4) & 15, b = (statement >> 8) & 15, d = (statement >> 12) & 15;
-    if (statement >> 16) {
-        v[target] = v[a] * v[b];
-        return;
-    }
-    real_t value = coefficient[0] * v[a];
-    if (b != NONE) value = value + coefficient[1] * v[b];
-    if (d != NONE) value = value + coefficient[2] * v[d];
-    v[target] = value;
-}
-
-#define READ(k) ((TOUCHED >> (k)) & 1)
-#define WRITTEN(k) ((TOUCHED >> (8 + (k))) & 1)
-
-// Scalars alone: one group.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
-void step_scalars(uint program, uint slot, __global const uint* restrict programs, __global const acc_t* restrict sums,
-                  __global acc_t* registers, __global int* status, __global acc_t* history)
-{
-    __local acc_t scratch[WG];
-    __local acc_t file[COLUMNS * REGISTERS];
-    __local int state[COLUMNS * STATES];
-    __local uint code[4 * MOST_INSTRUCTIONS];
-    recur(program, slot, programs, sums, registers, status, history, code, file, state, scratch);
-}
 
 // y = s A x + k w for COLUMNS vectors (s and k where BLEND asks for them), with the chunk sums of y.y and y.z. Group g
 // owns the rows of chunk g. Bytes: those of multiply, w and z.
@@ -82,80 +42,5 @@ void step_product(shape_t shape, __global const uint* restrict rows, __global co
     for (uint c = 0; c < COLUMNS; ++c) {
         if (DOTS & 1) store_dot(y, y, first, last, c, sums + head[DOT_PLACES] + c * groups + group, scratch);
         if (DOTS & 2) store_dot(y, z, first, last, c, sums + head[DOT_PLACES + 1] + c * groups + group, scratch);
-    }
-}
-
-// Vector k of a pass; k is a constant where this is called.
-__global real_t* vector_of(uint k, __global real_t* v0, __global real_t* v1, __global real_t* v2, __global real_t* v3,
-                           __global real_t* v4, __global real_t* v5, __global real_t* v6, __global real_t* v7)
-{
-    return k == 0 ? v0 : k == 1 ? v1 : k == 2 ? v2 : k == 3 ? v3 : k == 4 ? v4 : k == 5 ? v5 : k == 6 ? v6 : v7;
-}
-
-// Up to four statements and three dot products in one pass. Group g owns chunks g * per_group .. of `chunks`.
-// Bytes: each vector that is read or written once.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
-void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* restrict v1,
-                  __global real_t* restrict v2, __global real_t* restrict v3, __global real_t* restrict v4,
-                  __global real_t* restrict v5, __global real_t* restrict v6, __global real_t* restrict v7,
-                  __global const uint* restrict programs, __global acc_t* sums, __global acc_t* registers,
-                  __global int* status, __global acc_t* history)
-{
-    __local acc_t scratch[WG];
-    __local acc_t file[COLUMNS * REGISTERS];
-    __local int state[COLUMNS * STATES];
-    __local uint code[4 * MOST_INSTRUCTIONS];
-    if (!recur(shape.program, shape.slot, programs, sums, registers, status, history, code, file, state, scratch)) return;
-    __global const uint* head = programs + shape.program;
-    const uint chunks = shape.third;
-    const uint first_chunk = get_group_id(0) * shape.per_group;
-    const uint last_chunk = min(first_chunk + shape.per_group, chunks);
-    for (uint g = first_chunk; g < last_chunk; ++g) {
-        const size_t first = g * (size_t)shape.chunk;
-        const size_t last = min(first + shape.chunk, (size_t)shape.n);
-        for (uint c = 0; c < COLUMNS; ++c) {
-            if (state[STATES * c] != RUNNING) continue;
-            real_t coefficient[12];
-            for (uint k = 0; k < 12; ++k) coefficient[k] = acc_to_real(file[c * REGISTERS + head[COEFFICIENTS + k]]);
-            for (size_t i = first + get_local_id(0); i < last; i += WG) {
-                const size_t at = i * COLUMNS + c;
-                real_t v[8];
-                if (READ(0)) v[0] = v0[at];
-                if (READ(1)) v[1] = v1[at];
-                if (READ(2)) v[2] = v2[at];
-                if (READ(3)) v[3] = v3[at];
-                if (READ(4)) v[4] = v4[at];
-                if (READ(5)) v[5] = v5[at];
-                if (READ(6)) v[6] = v6[at];
-                if (READ(7)) v[7] = v7[at];
-                state_element(v, STATEMENT_0, coefficient);
-                state_element(v, STATEMENT_1, coefficient + 3);
-                state_element(v, STATEMENT_2, coefficient + 6);
-                state_element(v, STATEMENT_3, coefficient + 9);
-                if (WRITTEN(0)) v0[at] = v[0];
-                if (WRITTEN(1)) v1[at] = v[1];
-                if (WRITTEN(2)) v2[at] = v[2];
-                if (WRITTEN(3)) v3[at] = v[3];
-                if (WRITTEN(4)) v4[at] = v[4];
-                if (WRITTEN(5)) v5[at] = v[5];
-                if (WRITTEN(6)) v6[at] = v[6];
-                if (WRITTEN(7)) v7[at] = v[7];
-            }
-        }
-        barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-        for (uint c = 0; c < COLUMNS; ++c) {
-            if ((DOTS & 255) != NO_DOT)
-                store_dot(vector_of(DOTS & 15, v0, v1, v2, v3, v4, v5, v6, v7),
-                          vector_of((DOTS >> 4) & 15, v0, v1, v2, v3, v4, v5, v6, v7), first, last, c,
-                          sums + head[DOT_PLACES] + c * chunks + g, scratch);
-            if (((DOTS >> 8) & 255) != NO_DOT)
-                store_dot(vector_of((DOTS >> 8) & 15, v0, v1, v2, v3, v4, v5, v6, v7),
-                          vector_of((DOTS >> 12) & 15, v0, v1, v2, v3, v4, v5, v6, v7), first, last, c,
-                          sums + head[DOT_PLACES + 1] + c * chunks + g, scratch);
-            if (((DOTS >> 16) & 255) != NO_DOT)
-                store_dot(vector_of((DOTS >> 16) & 15, v0, v1, v2, v3, v4, v5, v6, v7),
-                          vector_of((DOTS >> 20) & 15, v0, v1, v2, v3, v4, v5, v6, v7), first, last, c,
-                          sums + head[DOT_PLACES + 2] + c * chunks + g, scratch);
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! The steps of methods on the host: `cl/recurrence.cl` and `cl/step.cl`.
+//! The steps of methods on the host: `cl/recurrence.cl`, `cl/step.cl` and `cl/pass.cl`.
 
 use std::array;
 

@@ -7,7 +7,7 @@ use super::{
     Reduction, Run, Statement, StepCall, StepState, Stored, Vocabulary,
 };
 use crate::error::{Result, same_length};
-use crate::kernels::{cg, cgnr, product, reduce, scatter, step, vector};
+use crate::kernels::{cg, cgnr, pass, product, reduce, scatter, step, vector};
 use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
 use crate::real::Real;
 use crate::reduction::{Chunks, MOST_CHUNKS};
@@ -547,7 +547,7 @@ impl Vocabulary for OpenCl {
         };
         let StepState { programs, sums, registers, status, history } = state;
         let launch = Launch { groups: 1, variant };
-        step::step_scalars::<T>(
+        pass::step_scalars::<T>(
             &self.context,
             launch,
             call.block,
@@ -638,7 +638,7 @@ impl Vocabulary for OpenCl {
         let launch = Launch { groups: groups.max(1), variant };
         let [v0, v1, v2, v3, v4, v5, v6, v7] = vectors;
         let StepState { programs, sums, registers, status, history } = state;
-        step::step_vectors(
+        pass::step_vectors(
             &self.context,
             launch,
             &shape,
@@ -659,11 +659,11 @@ impl Vocabulary for OpenCl {
     }
 }
 
-/// No statement, in `cl/step.cl`.
+/// No statement, in `cl/pass.cl`.
 const NO_STATEMENT: u32 = u32::MAX;
 const NO_DOTS: u32 = 0xff_ffff;
 
-/// A statement as `cl/step.cl` reads it.
+/// A statement as `cl/pass.cl` reads it.
 fn encoded(statement: &Statement) -> u32 {
     match statement {
         Statement::Combine { target, terms } => {

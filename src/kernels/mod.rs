@@ -5,6 +5,7 @@
 
 pub(crate) mod cg;
 pub(crate) mod cgnr;
+pub(crate) mod pass;
 pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod scatter;
@@ -140,6 +141,7 @@ mod tests {
             scatter::SIGNATURES,
             cg::SIGNATURES,
             cgnr::SIGNATURES,
+            pass::SIGNATURES,
             step::SIGNATURES,
         ]
         .concat()

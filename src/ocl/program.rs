@@ -23,7 +23,8 @@ pub(crate) const FILES: &[(&str, &[&str], &str)] = &[
     ("resident", &["common"], include_str!("../../cl/resident.cl")),
     ("cg", &["common", "format", "ray", "row", "resident"], include_str!("../../cl/cg.cl")),
     ("cgnr", ROWS, include_str!("../../cl/cgnr.cl")),
-    ("recurrence", ROWS, include_str!("../../cl/recurrence.cl")),
+    ("recurrence", &["common"], include_str!("../../cl/recurrence.cl")),
+    ("pass", &["common", "recurrence"], include_str!("../../cl/pass.cl")),
     ("step", &["common", "format", "ray", "row", "recurrence"], include_str!("../../cl/step.cl")),
 ];
 
