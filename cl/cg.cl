@@ -27,10 +27,6 @@
 #define BREAKDOWN 4
 #define NOT_FINITE 5
 
-// A group works on SIDE_BY_SIDE chunks at once, CHUNK_ITEMS items on each.
-#define CHUNK_ITEMS (LANES < WG ? LANES : WG)
-#define SIDE_BY_SIDE (WG / CHUNK_ITEMS)
-
 // Lanes of one item whose elements are read before any of them is written.
 #define TOGETHER (WG == 1 ? 1 : ITEM_LANES < 4 ? ITEM_LANES : 4)
 
@@ -62,7 +58,7 @@ void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real
                  uint first_chunk, uint last_chunk, __global acc_t* sums, __local acc_t* scratch)
 {
     vector_t vector;
-    vector.u = p;
+    read_vector(&vector, p);
     result_t result;
     result.y = q;
     result.b = 0;

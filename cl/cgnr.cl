@@ -13,6 +13,9 @@
 // Where products are made by others (FORMAT OUTSIDE) each kernel is launched twice, once for each PART, with the product
 // in between: pixels, then q = A d, then rows; rows, then s = A'r, then pixels.
 //
+// cgnr_resident does many iterations in one launch, for groups that all run at once; between iterations it leaves the same
+// state as the two, and they may take turns.
+//
 // Required macros:
 //   EDGES   0 no neighbour terms, 1 smoothness, 2 smoothness and total variation
 //   PART    0 all of an iteration's work, 1 what belongs to rows of A, 2 what belongs to pixels
@@ -51,7 +54,7 @@ typedef struct {
 #define NEXT_ITERATION 3
 #define MAX_ITERATIONS 4
 #define HISTORY_MASK 5
-#define STATUS 6
+#define STATUS 6       // behind those of all columns lies the meeting of cgnr_resident (resident.cl)
 
 #define RUNNING 0
 #define CONVERGED 1
@@ -89,20 +92,43 @@ void hand_on(__global int* status, uint from, uint to)
     }
 }
 
-// beta of column c, with s.s and s.d of the new direction. Every item gets the results.
-void choose_direction(const shape_t shape, uint c, __global const acc_t* sums, __global const acc_t* control,
+// Runs that are folded at once: scratch has as many times WG places.
+#define RUNS (COLUMNS > 3 ? 4 : 3)
+
+// The sums of one quantity for every column, of `count` chunk sums each, one column after the other from `run` on.
+void fold_columns(acc_t* total, __global const acc_t* run, uint count, __local acc_t* scratch)
+{
+    for (uint c = 0; c < COLUMNS; ++c) total[c] = held_sums(run + c * count, count);
+    run_folds(total, COLUMNS, get_local_id(0), WG, scratch);
+}
+
+// beta for every column, with s.s and s.d of the new direction. Every item gets the results.
+void choose_direction(const shape_t shape, __global const acc_t* sums, __global const acc_t* control,
                       __global const int* status, acc_t* ss, acc_t* beta, acc_t* gd, __local acc_t* scratch)
 {
-    *ss = fold_sums(sums + ss_run(shape, c), shape.col_groups, scratch);
-    const acc_t so = fold_sums(sums + so_run(shape, c), shape.col_groups, scratch);
-    const acc_t sd = fold_sums(sums + sd_run(shape, c), shape.col_groups, scratch);
-    *beta = acc_real(0);
-    if (status[c * STATUS + NEXT_ITERATION] > 0) *beta = acc_div(acc_sub(*ss, so), control[c * CONTROL + LAST_GD]);
-    if (!acc_less(acc_real(0), *beta)) *beta = acc_real(0);
-    *gd = acc_add(*ss, acc_mul(*beta, sd));
-    if (!acc_less(acc_real(0), *gd)) {
-        *beta = acc_real(0);
-        *gd = *ss;
+    acc_t so[COLUMNS], sd[COLUMNS];
+    if (COLUMNS == 1) {
+        acc_t total[3];
+        for (uint k = 0; k < 3; ++k) total[k] = held_sums(sums + col_run(shape, 1 + k, 0), shape.col_groups);
+        run_folds(total, 3, get_local_id(0), WG, scratch);
+        ss[0] = total[0];
+        so[0] = total[1];
+        sd[0] = total[2];
+    } else {
+        fold_columns(ss, sums + ss_run(shape, 0), shape.col_groups, scratch);
+        fold_columns(so, sums + so_run(shape, 0), shape.col_groups, scratch);
+        fold_columns(sd, sums + sd_run(shape, 0), shape.col_groups, scratch);
+    }
+    for (uint c = 0; c < COLUMNS; ++c) {
+        beta[c] = acc_real(0);
+        if (status[c * STATUS + NEXT_ITERATION] > 0)
+            beta[c] = acc_div(acc_sub(ss[c], so[c]), control[c * CONTROL + LAST_GD]);
+        if (!acc_less(acc_real(0), beta[c])) beta[c] = acc_real(0);
+        gd[c] = acc_add(ss[c], acc_mul(beta[c], sd[c]));
+        if (!acc_less(acc_real(0), gd[c])) {
+            beta[c] = acc_real(0);
+            gd[c] = ss[c];
+        }
     }
 }
 
@@ -131,24 +157,14 @@ void record(uint c, acc_t rr, acc_t ss, acc_t gd, acc_t beta, __global acc_t* co
     status[c * STATUS + ITERATION] = iteration;
 }
 
-// beta of column c, as it is used. Every item gets it.
-real_t direction_scale(const shape_t shape, uint c, __global const acc_t* sums, __global const acc_t* control,
-                       __global const int* status, __local acc_t* scratch)
+// The stopping test of every column, which one group makes.
+void test(const shape_t shape, const acc_t* ss, const acc_t* gd, const acc_t* beta, __global const acc_t* sums,
+          __global acc_t* control, __global int* status, __global acc_t* history, __local acc_t* scratch)
 {
-    acc_t ss, beta, gd;
-    choose_direction(shape, c, sums, control, status, &ss, &beta, &gd, scratch);
-    return acc_to_real(beta);
-}
-
-// Column c of what group 0 of cgnr_forward does. A group of its own rather than a branch beside the folds of the
-// others, for the same reason for which columns are taken in straight lines.
-void test(const shape_t shape, uint c, __global const acc_t* sums, __global acc_t* control, __global int* status,
-          __global acc_t* history, __local acc_t* scratch)
-{
-    acc_t ss, beta, gd;
-    choose_direction(shape, c, sums, control, status, &ss, &beta, &gd, scratch);
-    const acc_t rr = fold_sums(sums + rr_run(shape, c), shape.row_groups, scratch);
-    if (get_local_id(0) == 0) record(c, rr, ss, gd, beta, control, status, history);
+    acc_t rr[COLUMNS];
+    fold_columns(rr, sums + rr_run(shape, 0), shape.row_groups, scratch);
+    if (get_local_id(0) == 0)
+        for (uint c = 0; c < COLUMNS; ++c) record(c, rr[c], ss[c], gd[c], beta[c], control, status, history);
 }
 
 real_t violated_bound(real_t x, __global const acc_t* weights, int* violated)
@@ -174,61 +190,65 @@ real_t diffusivity(real_t here, real_t right, real_t down, __global const acc_t*
     return acc_to_real(acc_div(acc_real(1), acc_sqrt(square)));
 }
 
-// q = A d for the rows of one chunk, with the chunk sums of q.q.
-void forward_rows(const shape_t shape, uint group, const matrix_t* matrix, const vector_t* direction,
-                  __global real_t* q, __global acc_t* sums, __local acc_t* scratch)
+// q = A d for the rows of chunks first_chunk .. last_chunk, with their sums of q.q.
+void forward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const matrix_t* matrix,
+                  const vector_t* direction, __global real_t* q, __global acc_t* sums, __local acc_t* scratch)
 {
-    const size_t first = group * (size_t)shape.row_chunk;
-    const size_t last = min(first + shape.row_chunk, (size_t)shape.rows);
+    const size_t first = first_chunk * (size_t)shape.row_chunk;
+    const size_t last = min(last_chunk * (size_t)shape.row_chunk, (size_t)shape.rows);
     result_t result;
     result.y = q;
     result.b = 0;
     chunk_product(&result, matrix, direction, first, last, scratch);
-    store_dot(q, q, first, last, 0, sums + qq_run(shape, 0) + group, scratch);
-    if (COLUMNS > 1) store_dot(q, q, first, last, 1, sums + qq_run(shape, 1) + group, scratch);
-    if (COLUMNS > 2) store_dot(q, q, first, last, 2, sums + qq_run(shape, 2) + group, scratch);
-    if (COLUMNS > 3) store_dot(q, q, first, last, 3, sums + qq_run(shape, 3) + group, scratch);
+    store_dots(q, q, shape.rows, shape.row_chunk, shape.row_groups, first_chunk, last_chunk, sums + qq_run(shape, 0),
+               scratch);
 }
 
-// d = s + beta d_old for the pixels of one chunk and column c, with the chunk sum of d.F(x, d).
-void forward_pixels(const shape_t shape, uint group, uint c, const vector_t* direction, __global const real_t* x,
-                    __global const real_t* phi, __global real_t* d_new, __global const acc_t* control,
-                    __global acc_t* sums, __local acc_t* scratch)
+// d = s + beta d_old for the pixels of chunks first_chunk .. last_chunk and column c, with their sums of d.F(x, d).
+void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, uint c, const vector_t* direction,
+                    __global const real_t* x, __global const real_t* phi, __global real_t* d_new,
+                    __global const acc_t* control, __global acc_t* sums, __local acc_t* scratch)
 {
-    const size_t first = group * (size_t)shape.col_chunk;
-    const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
     __global const acc_t* weights = control + c * CONTROL;
-    acc_t lane[ITEM_LANES];
-    for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
-    for (size_t block = first; block < last; block += LANES)
-        for (uint j = 0; j < ITEM_LANES; ++j) {
-            const uint l = get_local_id(0) + j * WG;
-            const size_t i = block + l;
-            if (l >= LANES || i >= last) continue;
-            const real_t here = vector_at(direction, i, c);
-            d_new[i * COLUMNS + c] = here;
-            acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
-            if (EDGES > 0) {
-                const uint column = i % shape.width;
-                const real_t mine = EDGES == 2 ? phi[i * COLUMNS + c] : 0;
-                if (column + 1 < shape.width)
-                    sum = acc_add(sum, edge(here, vector_at(direction, i + 1, c), mine, weights));
-                if (i + shape.width < shape.cols)
-                    sum = acc_add(sum, edge(here, vector_at(direction, i + shape.width, c), mine, weights));
-                if (column > 0)
-                    sum = acc_add(sum, edge(here, vector_at(direction, i - 1, c),
-                                            EDGES == 2 ? phi[(i - 1) * COLUMNS + c] : 0, weights));
-                if (i >= shape.width)
-                    sum = acc_add(sum, edge(here, vector_at(direction, i - shape.width, c),
-                                            EDGES == 2 ? phi[(i - shape.width) * COLUMNS + c] : 0, weights));
+    const uint slot = get_local_id(0) / CHUNK_ITEMS;
+    const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
+    for (uint base = first_chunk; base < last_chunk; base += SIDE_BY_SIDE) {
+        const uint mine = base + slot;
+        const size_t first = mine * (size_t)shape.col_chunk;
+        const size_t last = mine < last_chunk ? min(first + shape.col_chunk, (size_t)shape.cols) : first;
+        acc_t lane[ITEM_LANES];
+        for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
+        for (size_t block = first; block < last; block += LANES)
+            for (uint j = 0; j < ITEM_LANES; ++j) {
+                const size_t i = block + place + j * WG;
+                if (i >= last) continue;
+                const real_t here = vector_at(direction, i, c);
+                d_new[i * COLUMNS + c] = here;
+                acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
+                if (EDGES > 0) {
+                    const uint column = i % shape.width;
+                    const real_t own = EDGES == 2 ? phi[i * COLUMNS + c] : 0;
+                    if (column + 1 < shape.width)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i + 1, c), own, weights));
+                    if (i + shape.width < shape.cols)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i + shape.width, c), own, weights));
+                    if (column > 0)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i - 1, c),
+                                                EDGES == 2 ? phi[(i - 1) * COLUMNS + c] : 0, weights));
+                    if (i >= shape.width)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i - shape.width, c),
+                                                EDGES == 2 ? phi[(i - shape.width) * COLUMNS + c] : 0, weights));
+                }
+                int violated;
+                violated_bound(x[i * COLUMNS + c], weights, &violated);
+                if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here)));
+                lane[j] = acc_add(lane[j], acc_mul(acc_real(here), sum));
             }
-            int violated;
-            violated_bound(x[i * COLUMNS + c], weights, &violated);
-            if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here)));
-            lane[j] = acc_add(lane[j], acc_mul(acc_real(here), sum));
-        }
-    const acc_t sum = group_fold(item_fold(lane, ITEM_LANES), LANES, scratch);
-    if (get_local_id(0) == 0) sums[df_run(shape, c) + group] = sum;
+        acc_t held[1];
+        held[0] = item_fold(lane, ITEM_LANES);
+        run_folds(held, 1, place, CHUNK_ITEMS, scratch + slot * CHUNK_ITEMS);
+        if (place == 0 && mine < last_chunk) sums[df_run(shape, c) + mine] = held[0];
+    }
 }
 
 // Group 0 tests and records (not where PART is ROWS_ONLY); then come groups that own rows of A, then those that own pixels.
@@ -240,155 +260,189 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
                   __global const real_t* restrict phi, __global real_t* restrict d_new, __global real_t* q,
                   __global acc_t* sums, __global acc_t* control, __global int* status, __global acc_t* history)
 {
-    __local acc_t scratch[WG];
+    __local acc_t scratch[RUNS * WG];
     if (all_stopped(status, LAST_STOP)) {
         if (PART != ROWS_ONLY && get_group_id(0) == 0 && get_local_id(0) == 0) hand_on(status, LAST_STOP, STOP);
         return;
     }
-    if (PART != ROWS_ONLY && get_group_id(0) == 0) {
-        test(shape, 0, sums, control, status, history, scratch);
-        if (COLUMNS > 1) test(shape, 1, sums, control, status, history, scratch);
-        if (COLUMNS > 2) test(shape, 2, sums, control, status, history, scratch);
-        if (COLUMNS > 3) test(shape, 3, sums, control, status, history, scratch);
-        return;
-    }
     vector_t direction;
-    direction.u = s;
-    direction.v = d_old;
-    if (PART != ROWS_ONLY) direction.scale[0] = direction_scale(shape, 0, sums, control, status, scratch);
-    if (COLUMNS > 1) direction.scale[1 % COLUMNS] = direction_scale(shape, 1, sums, control, status, scratch);
-    if (COLUMNS > 2) direction.scale[2 % COLUMNS] = direction_scale(shape, 2, sums, control, status, scratch);
-    if (COLUMNS > 3) direction.scale[3 % COLUMNS] = direction_scale(shape, 3, sums, control, status, scratch);
+    if (PART == ROWS_ONLY)
+        read_vector(&direction, s); // the product is there already
+    else {
+        acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS];
+        choose_direction(shape, sums, control, status, ss, beta, gd, scratch);
+        if (get_group_id(0) == 0) {
+            test(shape, ss, gd, beta, sums, control, status, history, scratch);
+            return;
+        }
+        form_vector(&direction, s, d_old);
+        for (uint c = 0; c < COLUMNS; ++c) direction.scale[c] = acc_to_real(beta[c]);
+    }
     // Rows, then pixels, whichever of them this launch does.
     const uint group = get_group_id(0) + (PART == PIXELS_ONLY ? shape.row_groups : 0) - (PART == ROWS_ONLY ? 0 : 1);
     if (group < shape.row_groups) {
         matrix_t matrix;
         open_matrix(&matrix, rows, indices, values, shape.stride);
-        forward_rows(shape, group, &matrix, &direction, q, sums, scratch);
+        forward_rows(shape, group, group + 1, &matrix, &direction, q, sums, scratch);
     } else {
         const uint pixels = group - shape.row_groups;
-        forward_pixels(shape, pixels, 0, &direction, x, phi, d_new, control, sums, scratch);
-        if (COLUMNS > 1) forward_pixels(shape, pixels, 1, &direction, x, phi, d_new, control, sums, scratch);
-        if (COLUMNS > 2) forward_pixels(shape, pixels, 2, &direction, x, phi, d_new, control, sums, scratch);
-        if (COLUMNS > 3) forward_pixels(shape, pixels, 3, &direction, x, phi, d_new, control, sums, scratch);
+        for (uint c = 0; c < COLUMNS; ++c)
+            forward_pixels(shape, pixels, pixels + 1, c, &direction, x, phi, d_new, control, sums, scratch);
     }
 }
 
-// x_new = x + alpha d, phi of it, s_new less F(x_new, x_new) for the pixels of one chunk and column c, with its sums.
-void backward_pixels(const shape_t shape, uint group, uint c, const vector_t* image, int stopped,
+// x_new = x + alpha d, phi of it, s_new less F(x_new, x_new) for the pixels of chunks first_chunk .. last_chunk and column
+// c, with their sums.
+void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, uint c, const vector_t* image, int stopped,
                      __global const real_t* d, __global const real_t* s, __global real_t* x_new,
                      __global real_t* s_new, __global real_t* phi, __global const acc_t* control,
                      __global acc_t* sums, __local acc_t* scratch)
 {
-    const size_t first = group * (size_t)shape.col_chunk;
-    const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
     __global const acc_t* weights = control + c * CONTROL;
-    acc_t ss[ITEM_LANES], so[ITEM_LANES], sd[ITEM_LANES];
-    for (uint j = 0; j < ITEM_LANES; ++j) ss[j] = so[j] = sd[j] = acc_real(0);
-    for (size_t block = first; block < last; block += LANES)
-        for (uint j = 0; j < ITEM_LANES; ++j) {
-            const uint l = get_local_id(0) + j * WG;
-            const size_t i = block + l;
-            if (l >= LANES || i >= last) continue;
-            const size_t at = i * COLUMNS + c;
-            const real_t here = vector_at(image, i, c);
-            // x + 0 d would lose the sign of a zero: a stopped column keeps its bits.
-            x_new[at] = stopped ? image->u[at] : here;
-            acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
-            if (EDGES > 0) {
-                const uint column = i % shape.width;
-                const int has_right = column + 1 < shape.width;
-                const int has_down = i + shape.width < shape.cols;
-                const real_t right = has_right ? vector_at(image, i + 1, c) : here;
-                const real_t down = has_down ? vector_at(image, i + shape.width, c) : here;
-                const real_t mine = EDGES == 2 ? diffusivity(here, right, down, weights) : 0;
-                if (EDGES == 2) phi[at] = mine;
-                if (has_right) sum = acc_add(sum, edge(here, right, mine, weights));
-                if (has_down) sum = acc_add(sum, edge(here, down, mine, weights));
-                if (column > 0) {
-                    const real_t left = vector_at(image, i - 1, c);
-                    const real_t below = EDGES == 2 && has_down ? vector_at(image, i - 1 + shape.width, c) : left;
-                    const real_t theirs = EDGES == 2 ? diffusivity(left, here, below, weights) : 0;
-                    sum = acc_add(sum, edge(here, left, theirs, weights));
+    const uint slot = get_local_id(0) / CHUNK_ITEMS;
+    const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
+    for (uint base = first_chunk; base < last_chunk; base += SIDE_BY_SIDE) {
+        const uint mine = base + slot;
+        const size_t first = mine * (size_t)shape.col_chunk;
+        const size_t last = mine < last_chunk ? min(first + shape.col_chunk, (size_t)shape.cols) : first;
+        acc_t ss[ITEM_LANES], so[ITEM_LANES], sd[ITEM_LANES];
+        for (uint j = 0; j < ITEM_LANES; ++j) ss[j] = so[j] = sd[j] = acc_real(0);
+        for (size_t block = first; block < last; block += LANES)
+            for (uint j = 0; j < ITEM_LANES; ++j) {
+                const size_t i = block + place + j * WG;
+                if (i >= last) continue;
+                const size_t at = i * COLUMNS + c;
+                const real_t here = vector_at(image, i, c);
+                // x + 0 d would lose the sign of a zero: a stopped column keeps its bits.
+                x_new[at] = stopped ? image->u[at] : here;
+                acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
+                if (EDGES > 0) {
+                    const uint column = i % shape.width;
+                    const int has_right = column + 1 < shape.width;
+                    const int has_down = i + shape.width < shape.cols;
+                    const real_t right = has_right ? vector_at(image, i + 1, c) : here;
+                    const real_t down = has_down ? vector_at(image, i + shape.width, c) : here;
+                    const real_t own = EDGES == 2 ? diffusivity(here, right, down, weights) : 0;
+                    if (EDGES == 2) phi[at] = own;
+                    if (has_right) sum = acc_add(sum, edge(here, right, own, weights));
+                    if (has_down) sum = acc_add(sum, edge(here, down, own, weights));
+                    if (column > 0) {
+                        const real_t left = vector_at(image, i - 1, c);
+                        const real_t below = EDGES == 2 && has_down ? vector_at(image, i - 1 + shape.width, c) : left;
+                        const real_t theirs = EDGES == 2 ? diffusivity(left, here, below, weights) : 0;
+                        sum = acc_add(sum, edge(here, left, theirs, weights));
+                    }
+                    if (i >= shape.width) {
+                        const real_t up = vector_at(image, i - shape.width, c);
+                        const real_t beside = EDGES == 2 && has_right ? vector_at(image, i - shape.width + 1, c) : up;
+                        const real_t theirs = EDGES == 2 ? diffusivity(up, beside, here, weights) : 0;
+                        sum = acc_add(sum, edge(here, up, theirs, weights));
+                    }
                 }
-                if (i >= shape.width) {
-                    const real_t up = vector_at(image, i - shape.width, c);
-                    const real_t beside = EDGES == 2 && has_right ? vector_at(image, i - shape.width + 1, c) : up;
-                    const real_t theirs = EDGES == 2 ? diffusivity(up, beside, here, weights) : 0;
-                    sum = acc_add(sum, edge(here, up, theirs, weights));
-                }
+                int violated;
+                const real_t bound = violated_bound(here, weights, &violated);
+                if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here - bound)));
+                const real_t next = acc_to_real(acc_sub(acc_real(s_new[at]), sum));
+                s_new[at] = next;
+                ss[j] = acc_add(ss[j], acc_product(next, next));
+                so[j] = acc_add(so[j], acc_product(next, s[at]));
+                sd[j] = acc_add(sd[j], acc_product(next, d[at]));
             }
-            int violated;
-            const real_t bound = violated_bound(here, weights, &violated);
-            if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here - bound)));
-            const real_t next = acc_to_real(acc_sub(acc_real(s_new[at]), sum));
-            s_new[at] = next;
-            ss[j] = acc_add(ss[j], acc_product(next, next));
-            so[j] = acc_add(so[j], acc_product(next, s[at]));
-            sd[j] = acc_add(sd[j], acc_product(next, d[at]));
+        acc_t held[3];
+        held[0] = item_fold(ss, ITEM_LANES);
+        held[1] = item_fold(so, ITEM_LANES);
+        held[2] = item_fold(sd, ITEM_LANES);
+        run_folds(held, 3, place, CHUNK_ITEMS, scratch + slot * CHUNK_ITEMS);
+        if (place == 0 && mine < last_chunk) {
+            sums[ss_run(shape, c) + mine] = held[0];
+            sums[so_run(shape, c) + mine] = held[1];
+            sums[sd_run(shape, c) + mine] = held[2];
         }
-    const acc_t ss_held = item_fold(ss, ITEM_LANES);
-    const acc_t so_held = item_fold(so, ITEM_LANES);
-    const acc_t sd_held = item_fold(sd, ITEM_LANES);
-    const acc_t ss_sum = group_fold(ss_held, LANES, scratch);
-    const acc_t so_sum = group_fold(so_held, LANES, scratch);
-    const acc_t sd_sum = group_fold(sd_held, LANES, scratch);
-    if (get_local_id(0) == 0) {
-        sums[ss_run(shape, c) + group] = ss_sum;
-        sums[so_run(shape, c) + group] = so_sum;
-        sums[sd_run(shape, c) + group] = sd_sum;
     }
 }
 
-// r_new = r - alpha q for the rows of one chunk and column c, with the chunk sum of r.r.
-void backward_rows(const shape_t shape, uint group, uint c, const vector_t* residual, int stopped,
+// r_new = r - alpha q for the rows of chunks first_chunk .. last_chunk, with their sums of r.r.
+void backward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* residual, const int* stopped,
                    __global real_t* r_new, __global acc_t* sums, __local acc_t* scratch)
 {
-    const size_t first = group * (size_t)shape.row_chunk;
-    const size_t last = min(first + shape.row_chunk, (size_t)shape.rows);
-    acc_t lane[ITEM_LANES];
-    for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
-    for (size_t block = first; block < last; block += LANES)
-        for (uint j = 0; j < ITEM_LANES; ++j) {
-            const uint l = get_local_id(0) + j * WG;
-            const size_t i = block + l;
-            if (l >= LANES || i >= last) continue;
-            const size_t at = i * COLUMNS + c;
-            const real_t next = stopped ? residual->u[at] : vector_at(residual, i, c);
-            r_new[at] = next;
-            lane[j] = acc_add(lane[j], acc_product(next, next));
+    const uint slot = get_local_id(0) / CHUNK_ITEMS;
+    const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
+    for (uint base = first_chunk; base < last_chunk; base += SIDE_BY_SIDE) {
+        const uint mine = base + slot;
+        const size_t first = mine * (size_t)shape.row_chunk;
+        const size_t last = mine < last_chunk ? min(first + shape.row_chunk, (size_t)shape.rows) : first;
+        acc_t held[COLUMNS];
+        for (uint c = 0; c < COLUMNS; ++c) {
+            acc_t lane[ITEM_LANES];
+            for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
+            for (size_t block = first; block < last; block += LANES)
+                for (uint j = 0; j < ITEM_LANES; ++j) {
+                    const size_t i = block + place + j * WG;
+                    if (i >= last) continue;
+                    const size_t at = i * COLUMNS + c;
+                    const real_t next = stopped[c] ? residual->u[at] : vector_at(residual, i, c);
+                    r_new[at] = next;
+                    lane[j] = acc_add(lane[j], acc_product(next, next));
+                }
+            held[c] = item_fold(lane, ITEM_LANES);
         }
-    const acc_t sum = group_fold(item_fold(lane, ITEM_LANES), LANES, scratch);
-    if (get_local_id(0) == 0) sums[rr_run(shape, c) + group] = sum;
+        run_folds(held, COLUMNS, place, CHUNK_ITEMS, scratch + slot * CHUNK_ITEMS);
+        if (place == 0 && mine < last_chunk)
+            for (uint c = 0; c < COLUMNS; ++c) sums[rr_run(shape, c) + mine] = held[c];
+    }
 }
 
-// alpha of column c, its stop, and what the next launch needs of both.
-void step_length(const shape_t shape, uint c, __global const acc_t* sums, __global acc_t* control,
-                 __global int* status, int* stopped, vector_t* image, vector_t* residual, int writer,
-                 __local acc_t* scratch)
+// alpha of every column, its stop, and what the next launch needs of both.
+void step_length(const shape_t shape, __global const acc_t* sums, __global acc_t* control, __global int* status,
+                 int* stopped, vector_t* image, vector_t* residual, int writer, __local acc_t* scratch)
 {
-    const acc_t qq = fold_sums(sums + qq_run(shape, c), shape.row_groups, scratch);
-    const acc_t curvature = acc_add(qq, fold_sums(sums + df_run(shape, c), shape.col_groups, scratch));
-    __global acc_t* mine = control + c * CONTROL;
-    int stop = status[c * STATUS + STOP];
-    const int iteration = status[c * STATUS + ITERATION];
-    acc_t alpha = acc_real(0);
-    if (stop == RUNNING && iteration >= 0) {
-        if (!acc_finite(curvature)) stop = NOT_FINITE;
-        else if (acc_less(curvature, acc_real(0))) stop = INDEFINITE;
-        else if (!acc_less(acc_real(0), curvature)) stop = BREAKDOWN;
-        else alpha = acc_div(mine[GD], curvature);
-        if (stop == RUNNING && !acc_finite(alpha)) stop = NOT_FINITE;
+    acc_t qq[COLUMNS], df[COLUMNS];
+    if (COLUMNS == 1) {
+        acc_t total[2];
+        total[0] = held_sums(sums + qq_run(shape, 0), shape.row_groups);
+        total[1] = held_sums(sums + df_run(shape, 0), shape.col_groups);
+        run_folds(total, 2, get_local_id(0), WG, scratch);
+        qq[0] = total[0];
+        df[0] = total[1];
+    } else {
+        fold_columns(qq, sums + qq_run(shape, 0), shape.row_groups, scratch);
+        fold_columns(df, sums + df_run(shape, 0), shape.col_groups, scratch);
     }
-    stopped[c] = stop != RUNNING;
-    image->scale[c] = stopped[c] ? 0 : acc_to_real(alpha);
-    residual->scale[c] = -image->scale[c];
-    if (writer) {
-        mine[LAST_GD] = mine[GD];
-        mine[ALPHA] = alpha;
-        status[c * STATUS + LAST_STOP] = stop;
-        status[c * STATUS + NEXT_ITERATION] = stop == RUNNING ? iteration + 1 : iteration;
+    for (uint c = 0; c < COLUMNS; ++c) {
+        const acc_t curvature = acc_add(qq[c], df[c]);
+        __global acc_t* mine = control + c * CONTROL;
+        int stop = status[c * STATUS + STOP];
+        const int iteration = status[c * STATUS + ITERATION];
+        acc_t alpha = acc_real(0);
+        if (stop == RUNNING && iteration >= 0) {
+            if (!acc_finite(curvature)) stop = NOT_FINITE;
+            else if (acc_less(curvature, acc_real(0))) stop = INDEFINITE;
+            else if (!acc_less(acc_real(0), curvature)) stop = BREAKDOWN;
+            else alpha = acc_div(mine[GD], curvature);
+            if (stop == RUNNING && !acc_finite(alpha)) stop = NOT_FINITE;
+        }
+        stopped[c] = stop != RUNNING;
+        image->scale[c] = stopped[c] ? 0 : acc_to_real(alpha);
+        residual->scale[c] = -image->scale[c];
+        if (writer) {
+            mine[LAST_GD] = mine[GD];
+            mine[ALPHA] = alpha;
+            status[c * STATUS + LAST_STOP] = stop;
+            status[c * STATUS + NEXT_ITERATION] = stop == RUNNING ? iteration + 1 : iteration;
+        }
     }
+}
+
+// s_new = A'r for the pixels of chunks first_chunk .. last_chunk.
+void backward_product(const shape_t shape, uint first_chunk, uint last_chunk, const matrix_t* transposed,
+                      const vector_t* residual, __global real_t* s_new, __local acc_t* scratch)
+{
+    const size_t first = first_chunk * (size_t)shape.col_chunk;
+    const size_t last = min(last_chunk * (size_t)shape.col_chunk, (size_t)shape.cols);
+    result_t result;
+    result.y = s_new;
+    result.b = 0;
+    chunk_product(&result, transposed, residual, first, last, scratch);
 }
 
 // Groups that own pixels come first, then those that own rows of A. An iteration of -1 starts a solve: alpha is 0.
@@ -401,7 +455,7 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
                    __global real_t* restrict r_new, __global real_t* restrict x_new, __global real_t* s_new,
                    __global real_t* restrict phi, __global acc_t* sums, __global acc_t* control, __global int* status)
 {
-    __local acc_t scratch[WG];
+    __local acc_t scratch[RUNS * WG];
     const int writer = PART != ROWS_ONLY && get_group_id(0) == 0 && get_local_id(0) == 0;
     if (all_stopped(status, STOP)) {
         if (writer) hand_on(status, STOP, LAST_STOP);
@@ -409,40 +463,94 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
     }
     int stopped[COLUMNS];
     vector_t residual, image;
-    residual.u = r;
-    residual.v = q;
-    image.u = x;
-    image.v = d;
-    step_length(shape, 0, sums, control, status, stopped, &image, &residual, writer, scratch);
-    if (COLUMNS > 1) step_length(shape, 1 % COLUMNS, sums, control, status, stopped, &image, &residual, writer, scratch);
-    if (COLUMNS > 2) step_length(shape, 2 % COLUMNS, sums, control, status, stopped, &image, &residual, writer, scratch);
-    if (COLUMNS > 3) step_length(shape, 3 % COLUMNS, sums, control, status, stopped, &image, &residual, writer, scratch);
-    const uint place = get_group_id(0) + (PART == ROWS_ONLY ? shape.col_groups : 0);
-    if (place < shape.col_groups) {
+    form_vector(&residual, r, q);
+    form_vector(&image, x, d);
+    step_length(shape, sums, control, status, stopped, &image, &residual, writer, scratch);
+    const uint group = get_group_id(0) + (PART == ROWS_ONLY ? shape.col_groups : 0);
+    if (group < shape.col_groups) {
         matrix_t transposed;
         open_matrix(&transposed, rows, indices, values, shape.stride);
-        const uint group = place;
-        const size_t first = group * (size_t)shape.col_chunk;
-        const size_t last = min(first + shape.col_chunk, (size_t)shape.cols);
-        result_t result;
-        result.y = s_new;
-        result.b = 0;
-        chunk_product(&result, &transposed, &residual, first, last, scratch);
-        backward_pixels(shape, group, 0, &image, stopped[0], d, s, x_new, s_new, phi, control, sums, scratch);
-        if (COLUMNS > 1)
-            backward_pixels(shape, group, 1, &image, stopped[1 % COLUMNS], d, s, x_new, s_new, phi, control, sums, scratch);
-        if (COLUMNS > 2)
-            backward_pixels(shape, group, 2, &image, stopped[2 % COLUMNS], d, s, x_new, s_new, phi, control, sums, scratch);
-        if (COLUMNS > 3)
-            backward_pixels(shape, group, 3, &image, stopped[3 % COLUMNS], d, s, x_new, s_new, phi, control, sums, scratch);
+        backward_product(shape, group, group + 1, &transposed, &residual, s_new, scratch);
+        for (uint c = 0; c < COLUMNS; ++c)
+            backward_pixels(shape, group, group + 1, c, &image, stopped[c], d, s, x_new, s_new, phi, control, sums,
+                            scratch);
     } else {
-        const uint group = place - shape.col_groups;
-        backward_rows(shape, group, 0, &residual, stopped[0], r_new, sums, scratch);
-        if (COLUMNS > 1)
-            backward_rows(shape, group, 1, &residual, stopped[1 % COLUMNS], r_new, sums, scratch);
-        if (COLUMNS > 2)
-            backward_rows(shape, group, 2, &residual, stopped[2 % COLUMNS], r_new, sums, scratch);
-        if (COLUMNS > 3)
-            backward_rows(shape, group, 3, &residual, stopped[3 % COLUMNS], r_new, sums, scratch);
+        const uint own = group - shape.col_groups;
+        backward_rows(shape, own, own + 1, &residual, stopped, r_new, sums, scratch);
     }
+}
+
+// Buffers that change places: the one of turn `turn`.
+#define OF_TURN(buffer, turn) ((turn) ? buffer##1 : buffer##0)
+
+// `iterations` times cgnr_backward and cgnr_forward in one launch, the first with `turn`, for groups that all run at once
+// and meet three times in each: r is formed before it is gathered, which costs a meeting and saves reading q as often as
+// r. Each group owns chunks of rows and of pixels, the last one tests; what a group reads of others was written before a
+// meeting. `stride` is that of A transposed.
+// Bytes: those of the two kernels less one gathered vector, from a cache where they fit.
+__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, uint iterations, uint turn,
+                   __global const uint* restrict rows, __global const uint* restrict indices,
+                   __global const real_t* restrict values, __global const uint* restrict t_rows,
+                   __global const uint* restrict t_indices, __global const real_t* restrict t_values,
+                   __global real_t* x0, __global real_t* x1, __global real_t* r0, __global real_t* r1,
+                   __global real_t* s0, __global real_t* s1, __global real_t* d0, __global real_t* d1,
+                   __global real_t* q, __global real_t* phi, __global acc_t* sums, __global acc_t* control,
+                   __global int* status, __global acc_t* history)
+{
+    __local acc_t scratch[RUNS * WG];
+    __local real_t staged[STAGED > 0 ? STAGED : 1];
+    __local int verdict[1];
+    __global int* meeting = status + COLUMNS * STATUS;
+    if (!all_arrive(meeting, verdict)) return;
+    const uint group = get_group_id(0);
+    const int tests = group == get_num_groups(0) - 1;
+    const int writer = tests ? get_local_id(0) == 0 : 0;
+    const uint first_row = min(group * rows_each, shape.row_groups);
+    const uint last_row = min(first_row + rows_each, shape.row_groups);
+    const uint first_pixel = min(group * cols_each, shape.col_groups);
+    const uint last_pixel = min(first_pixel + cols_each, shape.col_groups);
+    matrix_t matrix, transposed;
+    open_matrix(&matrix, rows, indices, values, shape.stride);
+    open_other(&transposed, t_rows, t_indices, t_values, stride);
+    int done = iterations == 0;
+    for (uint k = 0; !done; ++k) {
+        const uint now = (turn + k) & 1;
+        const uint next = 1 - now;
+        done = all_stopped(status, STOP);
+        if (done && writer) hand_on(status, STOP, LAST_STOP);
+        if (!done) {
+            int stopped[COLUMNS];
+            vector_t residual, image;
+            form_vector(&residual, OF_TURN(r, now), q);
+            form_vector(&image, OF_TURN(x, now), OF_TURN(d, next));
+            step_length(shape, sums, control, status, stopped, &image, &residual, writer, scratch);
+            backward_rows(shape, first_row, last_row, &residual, stopped, OF_TURN(r, next), sums, scratch);
+            meet(meeting, 3 * k + 1);
+            read_vector(&residual, OF_TURN(r, next));
+            backward_product(shape, first_pixel, last_pixel, &transposed, &residual, OF_TURN(s, next), scratch);
+            for (uint c = 0; c < COLUMNS; ++c)
+                backward_pixels(shape, first_pixel, last_pixel, c, &image, stopped[c], OF_TURN(d, next), OF_TURN(s, now),
+                                OF_TURN(x, next), OF_TURN(s, next), phi, control, sums, scratch);
+            meet(meeting, 3 * k + 2);
+            done = all_stopped(status, LAST_STOP);
+            if (done && writer) hand_on(status, LAST_STOP, STOP);
+        }
+        if (!done) {
+            acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS];
+            choose_direction(shape, sums, control, status, ss, beta, gd, scratch);
+            if (tests) test(shape, ss, gd, beta, sums, control, status, history, scratch);
+            vector_t direction;
+            form_vector(&direction, OF_TURN(s, next), OF_TURN(d, next));
+            for (uint c = 0; c < COLUMNS; ++c) direction.scale[c] = acc_to_real(beta[c]);
+            if (STAGED > 0) stage(&direction, shape.cols, staged);
+            for (uint c = 0; c < COLUMNS; ++c)
+                forward_pixels(shape, first_pixel, last_pixel, c, &direction, OF_TURN(x, next), phi, OF_TURN(d, now),
+                               control, sums, scratch);
+            forward_rows(shape, first_row, last_row, &matrix, &direction, q, sums, scratch);
+            meet(meeting, 3 * k + 3);
+            done = k + 1 == iterations;
+        }
+    }
+    depart(meeting);
 }

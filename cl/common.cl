@@ -219,29 +219,34 @@ acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* scratch)
     return group_fold(held_sums(sums, count), FOLD_LANES, scratch);
 }
 
-// Columns are taken one by one in straight lines, not in a loop, wherever a barrier is involved: PoCL 3.1 gives wrong
-// values to what lives across a barrier in such a loop, at work-groups of 512 and more.
+// A group works on SIDE_BY_SIDE chunks at once, CHUNK_ITEMS items on each.
+#define CHUNK_ITEMS (LANES < WG ? LANES : WG)
+#define SIDE_BY_SIDE (WG / CHUNK_ITEMS)
 
-// The sum of x y over rows first .. last of column c: one chunk of a reduction. Every item gets the result.
-acc_t chunk_dot(__global const real_t* x, __global const real_t* y, size_t first, size_t last, uint c,
-                __local acc_t* scratch)
+// sums[c * chunks + g] = the sum of x y over chunk g in column c, for chunks first_chunk .. last_chunk of `chunks`, for
+// every column. `scratch` has COLUMNS * WG places.
+void store_dots(__global const real_t* x, __global const real_t* y, uint n, uint chunk, uint chunks, uint first_chunk,
+                uint last_chunk, __global acc_t* sums, __local acc_t* scratch)
 {
-    acc_t lane[ITEM_LANES];
-    for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
-    for (size_t block = first; block < last; block += LANES)
-        for (uint j = 0; j < ITEM_LANES; ++j) {
-            const uint l = get_local_id(0) + j * WG;
-            const size_t i = block + l;
-            if (l < LANES && i < last)
-                lane[j] = acc_add(lane[j], acc_product(x[i * COLUMNS + c], y[i * COLUMNS + c]));
+    const uint slot = get_local_id(0) / CHUNK_ITEMS;
+    const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
+    for (uint base = first_chunk; base < last_chunk; base += SIDE_BY_SIDE) {
+        const uint mine = base + slot;
+        const size_t first = mine * (size_t)chunk;
+        const size_t last = mine < last_chunk ? min(first + chunk, (size_t)n) : first;
+        acc_t held[COLUMNS];
+        for (uint c = 0; c < COLUMNS; ++c) {
+            acc_t lane[ITEM_LANES];
+            for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
+            for (size_t block = first; block < last; block += LANES)
+                for (uint j = 0; j < ITEM_LANES; ++j) {
+                    const size_t i = block + place + j * WG;
+                    if (i < last) lane[j] = acc_add(lane[j], acc_product(x[i * COLUMNS + c], y[i * COLUMNS + c]));
+                }
+            held[c] = item_fold(lane, ITEM_LANES);
         }
-    return group_fold(item_fold(lane, ITEM_LANES), LANES, scratch);
-}
-
-// sum[0] = the chunk sum of x y in column c.
-void store_dot(__global const real_t* x, __global const real_t* y, size_t first, size_t last, uint c,
-               __global acc_t* sum, __local acc_t* scratch)
-{
-    const acc_t dot = chunk_dot(x, y, first, last, c, scratch);
-    if (get_local_id(0) == 0) sum[0] = dot;
+        run_folds(held, COLUMNS, place, CHUNK_ITEMS, scratch + slot * CHUNK_ITEMS);
+        if (place == 0 && mine < last_chunk)
+            for (uint c = 0; c < COLUMNS; ++c) sums[c * (size_t)chunks + mine] = held[c];
+    }
 }

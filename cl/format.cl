@@ -7,7 +7,10 @@
 //              they are many
 //   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
 //   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
-//   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read
+//   OTHER_FORMAT, OTHER_LANES  those of a second matrix that the same program multiplies by; FORMAT and ROW_LANES where
+//              there is none
+//   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read, where there is a v
+//   STAGED     places of local memory for a vector that many rows of a group read, 0 for none
 //
 // Entries add in ascending column order, so all formats with one lane a row agree bit for bit. Places without an entry
 // hold NaN, which no matrix holds, and are left out.
@@ -34,9 +37,12 @@
 #define STENCIL_HEADER 12
 #define UNROLL_DIAGONALS (BLOCK > 1 ? WG > 1 : 0)
 #define PIXELS_ALONE (FORMAT == BACKPROJECT ? ROW_LANES == 1 : 0)
-#define HAS_OFFSETS (FORMAT == CSR ? 1 : FORMAT == ADAPTIVE)
-#define HAS_WIDTH (FORMAT == ELLPACK ? 1 : FORMAT == DENSE)
-#define HAS_SLICES (FORMAT == SLICED ? 1 : FORMAT == SORTED)
+// How a matrix is stored, and the lanes that share a row of it: constants where a program knows one kind alone.
+#define KIND(matrix) (OTHER_FORMAT == FORMAT ? FORMAT : (matrix)->kind)
+#define LANES_OF(matrix) (OTHER_LANES == ROW_LANES ? ROW_LANES : (matrix)->lanes)
+#define HAS_OFFSETS(kind) (kind == CSR ? 1 : kind == ADAPTIVE)
+#define HAS_WIDTH(kind) (kind == ELLPACK ? 1 : kind == DENSE)
+#define HAS_SLICES(kind) (kind == SLICED ? 1 : kind == SORTED)
 #define TILE_SIDE 2
 #define TILE (TILE_SIDE * TILE_SIDE) // pixels of BACKPROJECT that an item does together
 #define SHORT_ROW 16   // longest row of ADAPTIVE that one lane adds, and longest that MIDDLE_LANES add
@@ -45,13 +51,14 @@
 #define LONG_LANES 512
 #define RAY_LANES 32   // lanes of a ray that runs along image rows, so that they read neighbouring pixels
 
-#define PACKED (FORMAT == ELLPACK || FORMAT == SLICED || FORMAT == SORTED || FORMAT == HYBRID) // padding ends a row
-#define PADDED (PACKED || FORMAT == DENSE)
+#define PACKED(kind) (kind == ELLPACK || kind == SLICED || kind == SORTED || kind == HYBRID) // padding ends a row
+#define PADDED(kind) (PACKED(kind) || kind == DENSE)
 // Neighbouring items take neighbouring rows rather than neighbouring entries of a row.
-#define BY_COLUMNS (FORMAT == DENSE || FORMAT == ELLPACK_R || FORMAT == ELLPACK)
+#define BY_COLUMNS(kind) (kind == DENSE || kind == ELLPACK_R || kind == ELLPACK)
 // The item that holds a row's lane of a reduction is not the one that adds the row.
 #define ROWS_APART (ROW_LANES > 1 || FORMAT == SORTED || FORMAT == ADAPTIVE || FORMAT == PROJECT || FORMAT == OUTSIDE)
-#define MOST_ROW_LANES (FORMAT == ADAPTIVE ? LONG_LANES : FORMAT == PROJECT ? RAY_LANES : ROW_LANES)
+#define SHARING_LANES (OTHER_LANES > ROW_LANES ? OTHER_LANES : ROW_LANES)
+#define MOST_ROW_LANES (FORMAT == ADAPTIVE ? LONG_LANES : FORMAT == PROJECT ? RAY_LANES : SHARING_LANES)
 #define ITEM_ROW_LANES (MOST_ROW_LANES > WG ? MOST_ROW_LANES / WG : 1)
 
 typedef struct {
@@ -59,6 +66,7 @@ typedef struct {
     __global const uint* indices;
     __global const real_t* values;
     uint stride;
+    uint kind, lanes;
     uint furthest;                // last column of DIAGONALS
     uint diagonal[KNOWN_DIAGONALS];  // where they are few, and the points of a STENCIL with their coefficients
     real_t coefficient[KNOWN_POINTS];
@@ -72,6 +80,8 @@ void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uin
     matrix->indices = indices;
     matrix->values = values;
     matrix->stride = stride;
+    matrix->kind = FORMAT;
+    matrix->lanes = ROW_LANES;
     if (FORMAT == DIAGONALS) {
         matrix->furthest = rows[1] - 1;
         if (BLOCK > 1)
@@ -84,16 +94,56 @@ void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uin
         }
 }
 
+// The other matrix, of a kind that needs nothing more.
+void open_other(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
+                __global const real_t* values, uint stride)
+{
+    matrix->rows = rows;
+    matrix->indices = indices;
+    matrix->values = values;
+    matrix->stride = stride;
+    matrix->kind = OTHER_FORMAT;
+    matrix->lanes = OTHER_LANES;
+}
+
 typedef struct {
     __global const real_t* u;
     __global const real_t* v;
+    __local const real_t* staged; // all of it, where it was formed beforehand
     real_t scale[COLUMNS];
 } vector_t;
+
+// The vector is u alone.
+void read_vector(vector_t* vector, __global const real_t* u)
+{
+    vector->u = u;
+    vector->v = 0;
+    vector->staged = 0;
+}
+
+// The vector is u + scale v.
+void form_vector(vector_t* vector, __global const real_t* u, __global const real_t* v)
+{
+    vector->u = u;
+    vector->v = v;
+    vector->staged = 0;
+}
 
 real_t vector_at(const vector_t* vector, size_t i, uint c)
 {
     const size_t at = i * COLUMNS + c;
-    return GATHER == 1 ? vector->u[at] : vector->u[at] + vector->scale[c] * vector->v[at];
+    if (STAGED > 0 ? vector->staged != 0 : 0) return vector->staged[at];
+    if (GATHER == 1 ? 1 : vector->v == 0) return vector->u[at];
+    return vector->u[at] + vector->scale[c] * vector->v[at];
+}
+
+// Forms all `count` elements of a vector in `places`, for rows that read more than that.
+void stage(vector_t* vector, uint count, __local real_t* places)
+{
+    for (uint i = get_local_id(0); i < count; i += WG)
+        for (uint c = 0; c < COLUMNS; ++c) places[i * COLUMNS + c] = vector_at(vector, i, c);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    vector->staged = places;
 }
 
 // Offset i of those that start at word `base` of the row pointers.
@@ -128,9 +178,10 @@ void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t sta
 {
     __global const uint* indices = matrix->indices + start;
     __global const real_t* values = matrix->values + start;
+    const uint kind = KIND(matrix);
     if (WG == 1) {
         for (uint k = first; k < length; k += lanes)
-            add_term(sum, values[k * step], FORMAT == DENSE ? k : indices[k * step], vector, PADDED);
+            add_term(sum, values[k * step], kind == DENSE ? k : indices[k * step], vector, PADDED(kind));
         return;
     }
     for (uint k = first; k < length; k += AT_ONCE * lanes) {
@@ -140,11 +191,11 @@ void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t sta
         for (uint j = 0; j < AT_ONCE; ++j) {
             const uint entry = k + j * lanes;
             there[j] = entry < length;
-            column[j] = FORMAT == DENSE ? entry : there[j] ? indices[entry * step] : 0;
+            column[j] = kind == DENSE ? entry : there[j] ? indices[entry * step] : 0;
             value[j] = there[j] ? values[entry * step] : 0;
         }
-        add_terms(sum, value, column, there, vector, PADDED);
-        if (PACKED && isnan(value[AT_ONCE - 1])) return;
+        add_terms(sum, value, column, there, vector, PADDED(kind));
+        if (PACKED(kind) && isnan(value[AT_ONCE - 1])) return;
     }
 }
 

@@ -61,7 +61,7 @@ void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* 
                   __global const uint* restrict programs, __global acc_t* sums, __global acc_t* registers,
                   __global int* status, __global acc_t* history)
 {
-    __local acc_t scratch[WG];
+    __local acc_t scratch[COLUMNS * WG];
     __local acc_t file[COLUMNS * REGISTERS];
     __local int state[COLUMNS * STATES];
     __local uint code[4 * MOST_INSTRUCTIONS];
@@ -103,19 +103,17 @@ void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* 
             }
         }
         barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-        for (uint c = 0; c < COLUMNS; ++c) {
-            if ((DOTS & 255) != NO_DOT)
-                store_dot(vector_of(DOTS & 15, v0, v1, v2, v3, v4, v5, v6, v7),
-                          vector_of((DOTS >> 4) & 15, v0, v1, v2, v3, v4, v5, v6, v7), first, last, c,
-                          sums + head[DOT_PLACES] + c * chunks + g, scratch);
-            if (((DOTS >> 8) & 255) != NO_DOT)
-                store_dot(vector_of((DOTS >> 8) & 15, v0, v1, v2, v3, v4, v5, v6, v7),
-                          vector_of((DOTS >> 12) & 15, v0, v1, v2, v3, v4, v5, v6, v7), first, last, c,
-                          sums + head[DOT_PLACES + 1] + c * chunks + g, scratch);
-            if (((DOTS >> 16) & 255) != NO_DOT)
-                store_dot(vector_of((DOTS >> 16) & 15, v0, v1, v2, v3, v4, v5, v6, v7),
-                          vector_of((DOTS >> 20) & 15, v0, v1, v2, v3, v4, v5, v6, v7), first, last, c,
-                          sums + head[DOT_PLACES + 2] + c * chunks + g, scratch);
-        }
+        if ((DOTS & 255) != NO_DOT)
+            store_dots(vector_of(DOTS & 15, v0, v1, v2, v3, v4, v5, v6, v7),
+                       vector_of((DOTS >> 4) & 15, v0, v1, v2, v3, v4, v5, v6, v7), shape.n, shape.chunk, chunks, g,
+                       g + 1, sums + head[DOT_PLACES], scratch);
+        if (((DOTS >> 8) & 255) != NO_DOT)
+            store_dots(vector_of((DOTS >> 8) & 15, v0, v1, v2, v3, v4, v5, v6, v7),
+                       vector_of((DOTS >> 12) & 15, v0, v1, v2, v3, v4, v5, v6, v7), shape.n, shape.chunk, chunks, g,
+                       g + 1, sums + head[DOT_PLACES + 1], scratch);
+        if (((DOTS >> 16) & 255) != NO_DOT)
+            store_dots(vector_of((DOTS >> 16) & 15, v0, v1, v2, v3, v4, v5, v6, v7),
+                       vector_of((DOTS >> 20) & 15, v0, v1, v2, v3, v4, v5, v6, v7), shape.n, shape.chunk, chunks, g,
+                       g + 1, sums + head[DOT_PLACES + 2], scratch);
     }
 }

@@ -12,7 +12,7 @@ void multiply(uint n, uint chunk, uint stride, __global const uint* restrict row
     matrix_t matrix;
     open_matrix(&matrix, rows, indices, values, stride);
     vector_t vector;
-    vector.u = x;
+    read_vector(&vector, x);
     result_t result;
     result.y = y;
     result.b = 0;
@@ -31,20 +31,17 @@ void residual(uint n, uint chunk, uint stride, uint place, __global const uint* 
               __global const real_t* restrict x, __global const real_t* restrict b, __global real_t* r,
               __global acc_t* restrict sums)
 {
-    __local acc_t scratch[WG];
+    __local acc_t scratch[COLUMNS * WG];
     matrix_t matrix;
     open_matrix(&matrix, rows, indices, values, stride);
     vector_t vector;
-    vector.u = x;
+    read_vector(&vector, x);
     const size_t first = get_group_id(0) * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
     result_t result;
     result.y = r;
     result.b = b;
     chunk_product(&result, &matrix, &vector, first, last, scratch);
-    __global acc_t* mine = sums + place + get_group_id(0);
-    store_dot(r, r, first, last, 0, mine, scratch);
-    if (COLUMNS > 1) store_dot(r, r, first, last, 1, mine + get_num_groups(0), scratch);
-    if (COLUMNS > 2) store_dot(r, r, first, last, 2, mine + 2 * get_num_groups(0), scratch);
-    if (COLUMNS > 3) store_dot(r, r, first, last, 3, mine + 3 * get_num_groups(0), scratch);
+    const uint group = get_group_id(0);
+    store_dots(r, r, n, chunk, get_num_groups(0), group, group + 1, sums + place, scratch);
 }

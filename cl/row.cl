@@ -4,14 +4,15 @@
 void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
 {
     __global const uint* rows = matrix->rows;
-    if (HAS_OFFSETS) {
-        const size_t base = FORMAT == ADAPTIVE ? rows[0] : 0;
+    const uint kind = KIND(matrix);
+    if (HAS_OFFSETS(kind)) {
+        const size_t base = kind == ADAPTIVE ? rows[0] : 0;
         const size_t start = offset_at(matrix, base, i);
         walk(sum, matrix, vector, start, 1, offset_at(matrix, base, i + 1) - start, first, lanes);
     }
-    if (FORMAT == ELLPACK_R) walk(sum, matrix, vector, i, matrix->stride, rows[i], first, lanes);
-    if (HAS_WIDTH) walk(sum, matrix, vector, i, matrix->stride, rows[0], first, lanes);
-    if (HAS_SLICES) {
+    if (kind == ELLPACK_R) walk(sum, matrix, vector, i, matrix->stride, rows[i], first, lanes);
+    if (HAS_WIDTH(kind)) walk(sum, matrix, vector, i, matrix->stride, rows[0], first, lanes);
+    if (HAS_SLICES(kind)) {
         const size_t start = rows[i / SLICE];
         walk(sum, matrix, vector, start * SLICE + i % SLICE, SLICE, rows[i / SLICE + 1] - start, first, lanes);
     }
@@ -90,15 +91,16 @@ void product_rows(const result_t* result, const matrix_t* matrix, const vector_t
 {
     const uint at_once = WG > lanes ? WG / lanes : 1;
     const uint item = get_local_id(0);
+    const int by_columns = BY_COLUMNS(KIND(matrix));
     // Both are powers of two: remainders by masks (Oclgrind 21 does not know what Clang makes of / beside %).
-    const uint slot = BY_COLUMNS ? item & (at_once - 1) : item / lanes;
-    const uint place = BY_COLUMNS ? item / at_once : item & (lanes - 1);
+    const uint slot = by_columns ? item & (at_once - 1) : item / lanes;
+    const uint place = by_columns ? item / at_once : item & (lanes - 1);
     for (size_t base = first; base < last; base += at_once) {
         const size_t at = base + slot;
         const int valid = at < last;
         const size_t named = valid && list ? list[at] : at;
         acc_t sum[COLUMNS];
-        row_sum(sum, matrix, vector, FORMAT == SORTED ? at : named, valid, slot, place, lanes, scratch);
+        row_sum(sum, matrix, vector, KIND(matrix) == SORTED ? at : named, valid, slot, place, lanes, scratch);
         if (valid && place == 0) store_row(result, sum, named);
     }
 }
@@ -264,7 +266,8 @@ void chunk_product(const result_t* result, const matrix_t* matrix, const vector_
         outside_product(result, first, last);
     else {
         const size_t order = (matrix->stride + SLICE - 1) / SLICE + 1;
-        product_rows(result, matrix, vector, first, last, ROW_LANES, FORMAT == SORTED ? matrix->rows + order : 0, scratch);
+        const int sorted = KIND(matrix) == SORTED;
+        product_rows(result, matrix, vector, first, last, LANES_OF(matrix), sorted ? matrix->rows + order : 0, scratch);
     }
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 }

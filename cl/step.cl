@@ -16,7 +16,7 @@ void step_product(shape_t shape, __global const uint* restrict rows, __global co
                   __global real_t* y, __global const real_t* z, __global const uint* restrict programs,
                   __global acc_t* sums, __global acc_t* registers, __global int* status, __global acc_t* history)
 {
-    __local acc_t scratch[WG];
+    __local acc_t scratch[COLUMNS * WG];
     __local acc_t file[COLUMNS * REGISTERS];
     __local int state[COLUMNS * STATES];
     __local uint code[4 * MOST_INSTRUCTIONS];
@@ -29,7 +29,7 @@ void step_product(shape_t shape, __global const uint* restrict rows, __global co
     matrix_t matrix;
     open_matrix(&matrix, rows, indices, values, shape.third);
     vector_t vector;
-    vector.u = x;
+    read_vector(&vector, x);
     result_t result;
     result.y = y;
     result.b = BLEND > 1 ? w : 0;
@@ -39,8 +39,8 @@ void step_product(shape_t shape, __global const uint* restrict rows, __global co
     const size_t first = group * (size_t)shape.chunk;
     const size_t last = min(first + shape.chunk, (size_t)shape.n);
     chunk_product(&result, &matrix, &vector, first, last, scratch);
-    for (uint c = 0; c < COLUMNS; ++c) {
-        if (DOTS & 1) store_dot(y, y, first, last, c, sums + head[DOT_PLACES] + c * groups + group, scratch);
-        if (DOTS & 2) store_dot(y, z, first, last, c, sums + head[DOT_PLACES + 1] + c * groups + group, scratch);
-    }
+    if (DOTS & 1)
+        store_dots(y, y, shape.n, shape.chunk, groups, group, group + 1, sums + head[DOT_PLACES], scratch);
+    if (DOTS & 2)
+        store_dots(y, z, shape.n, shape.chunk, groups, group, group + 1, sums + head[DOT_PLACES + 1], scratch);
 }

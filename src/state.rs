@@ -25,13 +25,19 @@ pub(crate) mod cg {
     pub(crate) const ITERATION: usize = 1;
     pub(crate) const MAX_ITERATIONS: usize = 4;
     pub(crate) const HISTORY_MASK: usize = 5;
-    /// Where the groups of a resident launch meet (`cl/resident.cl`), and of that the word by which it was abandoned.
+    /// The words of [`super::meeting`].
     pub(crate) const MEETING: usize = 6;
-    pub(crate) const ABANDONED: usize = 3;
-    pub(crate) const STATUS: usize = MEETING + 4;
+    pub(crate) const STATUS: usize = MEETING + super::meeting::WORDS;
 }
 
-/// Regularised CGNR: one stretch of `control` and `status` per column.
+/// Where the groups of a resident launch meet (`cl/resident.cl`).
+pub(crate) mod meeting {
+    /// Set by a launch whose groups did not all run at once.
+    pub(crate) const ABANDONED: usize = 3;
+    pub(crate) const WORDS: usize = 4;
+}
+
+/// Regularised CGNR: one stretch of `control` and `status` per column; the words of [`meeting`] follow those of `status`.
 pub(crate) mod cgnr {
     use std::ops::Range;
 
@@ -114,7 +120,7 @@ pub(crate) mod cgnr {
 
 #[cfg(test)]
 mod tests {
-    use super::{cg, cgnr, stop};
+    use super::{cg, cgnr, meeting, stop};
     use crate::ocl::FILES;
 
     /// The value of `#define NAME number` in a kernel file.
@@ -137,7 +143,7 @@ mod tests {
         same!("cg": cg::RR, cg::ALPHA, cg::BETA, cg::SLOT, cg::STOP, cg::ITERATION, cg::MAX_ITERATIONS,
             cg::HISTORY_MASK, cg::MEETING, stop::RUNNING, stop::CONVERGED, stop::ITERATIONS_DONE, stop::INDEFINITE,
             stop::BREAKDOWN, stop::NOT_FINITE);
-        same!("resident": cg::ABANDONED);
+        same!("resident": meeting::ABANDONED);
         same!("cgnr": cgnr::RR, cgnr::SS, cgnr::GD, cgnr::BETA, cgnr::LAST_GD, cgnr::ALPHA, cgnr::RESIDUAL_LIMIT,
             cgnr::GRADIENT_LIMIT, cgnr::GRADIENT_RATIO, cgnr::TIKHONOV, cgnr::SMOOTH, cgnr::VARIATION,
             cgnr::EPSILON2, cgnr::BOX, cgnr::LOWER, cgnr::UPPER, cgnr::CONTROL, cgnr::STOP, cgnr::ITERATION,

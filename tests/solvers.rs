@@ -199,6 +199,49 @@ fn cgnr_everywhere<T: Real>(device: &Device) {
     }
 }
 
+/// One launch for many iterations, by one group, by several, by more than can run at once (which is noticed), or none.
+fn cgnr_resident_or_not<T: Real>(device: &Device) {
+    let (m, width, height) = (700, 13, 17);
+    let a = gallery::random::<T>(m, width * height, 9 * m, 3).unwrap();
+    let b: Vec<Vec<T>> = (0..4).map(|c| noise::<T>(m, 20 + c)).collect();
+    let b: Vec<&[T]> = b.iter().map(|v| &v[..]).collect();
+    let stopping = Stopping { max_iterations: 30, ..Stopping::for_precision::<T>() };
+    // The third column stops before the others, the fourth is done at the start.
+    let mut early = vec![everything(width); 4];
+    early[2] = Correction { tikhonov: 1e3, ..Correction::none() };
+    let zeros = vec![T::default(); m];
+    let with_zeros = [b[0], b[1], b[2], &zeros[..]];
+    let plain = vec![Correction::none()];
+    for (corrections, b, format) in [
+        (&plain, &b[..1], Format::Auto),
+        (&vec![everything(width)], &b[..1], Format::Csr),
+        (&early, &with_zeros[..], Format::EllpackR),
+        (&vec![everything(width); 2], &b[..2], Format::Ellpack),
+    ] {
+        let (x, reports) = cgnr(&reference::<T>(device), &a, b, corrections, format, &stopping);
+        let wanted: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
+        for groups in [0, 1, 2, 5, 100_000] {
+            let device = device.with_resident_groups(groups);
+            for check_every in [7, 64] {
+                let stopping = Stopping { check_every, ..stopping.clone() };
+                let (x, reports) = cgnr(&device, &a, b, corrections, format, &stopping);
+                let found: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
+                let name = format!("{} {} {format}: {groups} groups", device.info().name, device.tuning());
+                for (c, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+                    let same = [found.0 == wanted.0, found.1 == wanted.1, found.2 == wanted.2, found.3 == wanted.3];
+                    assert_eq!(same, [true; 4], "{name} every {check_every}, column {c}: {}", reports[c]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn cgnr_is_the_same_in_one_launch() {
+    each_case::<f64>(cgnr_resident_or_not::<f64>);
+    each_case::<f32>(cgnr_resident_or_not::<f32>);
+}
+
 #[test]
 fn cgnr_is_the_same_everywhere_f32() {
     each_case::<f32>(cgnr_everywhere::<f32>);

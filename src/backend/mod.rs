@@ -13,6 +13,8 @@ mod opencl;
 pub(crate) use host::{Host, MOST_COLUMNS};
 pub(crate) use opencl::OpenCl;
 
+use std::ops::Range;
+
 use crate::accumulator::Accumulation;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -151,6 +153,14 @@ pub(crate) struct CgnrVectors<'v, B: Vocabulary, T: Real> {
     pub(crate) d: [&'v mut B::Buffer<T>; 2],
     pub(crate) q: &'v mut B::Buffer<T>,
     pub(crate) phi: &'v mut B::Buffer<T>,
+}
+
+impl<B: Vocabulary, T: Real> CgnrVectors<'_, B, T> {
+    /// The same, for one word of several.
+    fn again(&mut self) -> CgnrVectors<'_, B, T> {
+        let Self { x: [x0, x1], r: [r0, r1], s: [s0, s1], d: [d0, d1], q, phi } = self;
+        CgnrVectors { x: [x0, x1], r: [r0, r1], s: [s0, s1], d: [d0, d1], q, phi }
+    }
 }
 
 /// Scalars of a CGNR solve; the layout is that of `cl/cgnr.cl`.
@@ -409,6 +419,28 @@ pub(crate) trait Vocabulary: Sized + 'static {
         vectors: CgnrVectors<'_, Self, T>,
         state: &mut CgnrState<Self>,
     ) -> Result<()>;
+
+    /// Whether [`Self::cgnr_resident`] takes one launch for many iterations, and gains by it.
+    fn cgnr_stays_resident<T: Real>(&self, _: Run<'_>, _: &Stored<Self, T>, _: &Stored<Self, T>) -> bool {
+        false
+    }
+    /// [`Self::cgnr_backward`] and [`Self::cgnr_forward`] for the iterations `turns`, whose numbers tell the turns of the
+    /// vectors. As with [`Self::cg_resident`], one launch may come to have been abandoned.
+    fn cgnr_resident<T: Real>(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        a: &Stored<Self, T>,
+        at: &Stored<Self, T>,
+        turns: Range<usize>,
+        mut vectors: CgnrVectors<'_, Self, T>,
+        state: &mut CgnrState<Self>,
+    ) -> Result<()> {
+        turns.into_iter().try_for_each(|turn| {
+            self.cgnr_backward(run, shape, at, turn % 2, vectors.again(), state)?;
+            self.cgnr_forward(run, shape, a, (turn + 1) % 2, vectors.again(), state)
+        })
+    }
 
     /// The program of a block alone.
     fn step_scalars<T: Real>(&self, run: Run<'_>, call: StepCall, state: &mut StepState<Self>) -> Result<()>;

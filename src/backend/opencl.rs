@@ -1,5 +1,6 @@
 //! The vocabulary on an OpenCL device: each word becomes launches of the kernels of the same name.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
@@ -39,6 +40,9 @@ impl OpenCl {
             wide: 0,
             block: 1,
             row_lanes: 1,
+            other_format: 0,
+            other_lanes: 1,
+            staged: 0,
             columns: 1,
             gather: 1,
             edges: 0,
@@ -73,6 +77,8 @@ impl OpenCl {
             wide: u32::from(a.arrangement.wide),
             block: a.arrangement.block as u32,
             row_lanes: a.arrangement.lanes as u32,
+            other_format: a.arrangement.kind as u32,
+            other_lanes: a.arrangement.lanes as u32,
             columns: columns as u32,
             ..self.variant::<T>(run, run.tuning.for_rows(chunk, shared, self.context.info()), lanes)
         }
@@ -536,6 +542,81 @@ impl Vocabulary for OpenCl {
             &mut state.sums,
             &mut state.control,
             &mut state.status,
+        )
+    }
+
+    fn cgnr_stays_resident<T: Real>(&self, run: Run<'_>, a: &Stored<Self, T>, at: &Stored<Self, T>) -> bool {
+        // Both formats are in one program: those that need nothing but where a row starts.
+        let simple = |stored: &Stored<Self, T>| {
+            use Kind::{Csr, Dense, Ellpack, EllpackR, Sliced, Sorted};
+            matches!(stored.arrangement.kind, Csr | EllpackR | Ellpack | Sliced | Sorted | Dense)
+                && !stored.arrangement.wide
+        };
+        simple(a) && simple(at) && run.tuning.stays_resident(a.rows + a.cols, a.values.len() + at.values.len())
+    }
+
+    fn cgnr_resident<T: Real>(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        a: &Stored<Self, T>,
+        at: &Stored<Self, T>,
+        turns: Range<usize>,
+        vectors: CgnrVectors<'_, Self, T>,
+        state: &mut CgnrState<Self>,
+    ) -> Result<()> {
+        let info = self.context.info();
+        let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
+        let most = run.tuning.resident_groups.max(1);
+        let (rows_each, cols_each) = (rows.count.div_ceil(most).max(1), cols.count.div_ceil(most).max(1));
+        let groups = rows.count.div_ceil(rows_each).max(cols.count.div_ceil(cols_each)).max(1);
+        let row_variant = self.row_variant(run, a, rows.chunk, rows.lanes.max(cols.lanes), shape.columns);
+        let items = run.tuning.resident_items(a.rows + a.cols, info) / if shape.columns > 1 { 2 } else { 1 };
+        let work_group = self.context.synchronised(items.max(1)) as u32;
+        // The direction is formed in local memory where it fits beside the sums and a group reads more than all of it.
+        let places = (a.cols * shape.columns).next_multiple_of(1024);
+        let fits = (places * T::PRECISION.bytes()) as u64 <= info.local_memory / 3;
+        let gain = fits && work_group > 1 && a.values.len() / groups > a.cols;
+        let variant = Variant {
+            work_group,
+            gather: 2,
+            edges: shape.edges,
+            other_format: at.arrangement.kind as u32,
+            other_lanes: at.arrangement.lanes as u32,
+            staged: if gain { places as u32 } else { 0 },
+            ..row_variant
+        };
+        let words = words(rows, cols, shape.width, a.stride);
+        let CgnrVectors { x: [x0, x1], r: [r0, r1], s: [s0, s1], d: [d0, d1], q, phi } = vectors;
+        cgnr::cgnr_resident(
+            &self.context,
+            Launch { groups, variant },
+            &words,
+            at.stride as u32,
+            rows_each as u32,
+            cols_each as u32,
+            turns.len() as u32,
+            (turns.start % 2) as u32,
+            &a.pointers,
+            &a.indices,
+            &a.values,
+            &at.pointers,
+            &at.indices,
+            &at.values,
+            x0,
+            x1,
+            r0,
+            r1,
+            s0,
+            s1,
+            d0,
+            d1,
+            q,
+            phi,
+            &mut state.sums,
+            &mut state.control,
+            &mut state.status,
+            &mut state.history,
         )
     }
 

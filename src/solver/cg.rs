@@ -35,9 +35,8 @@ use crate::ocl::Sum;
 use crate::operator::LinearOperator;
 use crate::real::Real;
 use crate::reduction::Chunks;
-use crate::state::cg::{
-    ABANDONED, CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, MEETING, STATUS, STOP, TOLERANCE,
-};
+use crate::state::cg::{CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, MEETING, STATUS, STOP, TOLERANCE};
+use crate::state::meeting::ABANDONED;
 use crate::vector::{Vector, of, of_mut};
 
 struct On<'a, B: Vocabulary, T: Real> {

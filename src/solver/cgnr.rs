@@ -40,6 +40,9 @@
 //!                   s's, s's_old, s'd, |r|²
 //! ```
 //!
+//! Small systems take one launch for many iterations, in which all groups wait for each other three times in each
+//! (`cgnr_resident`), under the conditions and with the same way out as in [`cg`](super::cg).
+//!
 //! An operator that is no stored matrix multiplies by launches of its own, between two halves of each of these.
 //! The paper fused 14 launches into 6. Source: stock-koch-2009, table 1; C. R. Vogel and M. E. Oman, "Iterative
 //! methods for total variation denoising", SIAM J. Sci. Comput. 17(1), 1996 (lagged diffusivity).
@@ -65,6 +68,7 @@ use crate::state::cgnr::{
     BOX, CONTROL, EPSILON2, GRADIENT_LIMIT, GRADIENT_RATIO, HISTORY_MASK, ITERATION, LOWER, MAX_ITERATIONS,
     RESIDUAL_LIMIT, Runs, SMOOTH, STATUS, STOP, TIKHONOV, UPPER, VARIATION,
 };
+use crate::state::meeting;
 use crate::vector::{Vector, of, of_mut};
 
 /// The correction term `F` of one right-hand side: all parts can be combined, and 0 switches a part off.
@@ -323,6 +327,8 @@ struct On<'a, B: Vocabulary, T: Real> {
     state: CgnrState<B>,
     /// The norms of the last iterations, as they were last looked at.
     ring: Vec<Sum>,
+    /// Whether many iterations may be done in one launch.
+    resident: bool,
 }
 
 fn boxed<'a, B: Vocabulary, T: Real>(
@@ -362,10 +368,11 @@ fn boxed<'a, B: Vocabulary, T: Real>(
         state: CgnrState {
             sums: backend.filled(runs.len(), Sum::default())?,
             control: backend.filled(CONTROL * columns, Sum::default())?,
-            status: backend.filled(STATUS * columns, 0)?,
+            status: backend.filled(STATUS * columns + meeting::WORDS, 0)?,
             history: backend.filled(2 * HISTORY * columns, Sum::default())?,
         },
         ring: vec![Sum::default(); 2 * HISTORY * columns],
+        resident: matrix.is_some(),
     }))
 }
 
@@ -415,7 +422,7 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
     ) -> Result<(Vec<Outcome>, Times)> {
         let limits = limits.to_vec();
         self.vectors.x[0].copy_from(x)?;
-        let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, limits, turn: 0 };
+        let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, limits, turn: 0, pending: 0..0 };
         let result = driver::run(&mut solve, stopping, observer)?;
         let turn = solve.turn;
         x.copy_from(&self.vectors.x[turn])?;
@@ -443,6 +450,8 @@ struct Solve<'s, 'a, B: Vocabulary, T: Real> {
     limits: Vec<Limits>,
     /// Which of the two images is the present one.
     turn: usize,
+    /// Iterations in resident launches that have not been looked at yet.
+    pending: Range<usize>,
 }
 
 impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
@@ -451,6 +460,8 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
         for ((control, limits), correction) in
             control.chunks_mut(CONTROL).zip(&self.limits).zip(&self.on.corrections)
         {
+            // A column without total variation beside one that has it: 0 times phi must be 0.
+            let epsilon = if correction.variation > 0.0 { correction.epsilon } else { 1.0 };
             for (field, value) in [
                 (RESIDUAL_LIMIT, limits.residual),
                 (GRADIENT_LIMIT, limits.gradient),
@@ -458,7 +469,7 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
                 (TIKHONOV, correction.tikhonov),
                 (SMOOTH, correction.smooth),
                 (VARIATION, correction.variation),
-                (EPSILON2, correction.epsilon * correction.epsilon),
+                (EPSILON2, epsilon * epsilon),
                 (BOX, correction.bound_weight),
                 (LOWER, correction.lower),
                 (UPPER, correction.upper),
@@ -470,13 +481,40 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
     }
 
     fn write_status(&mut self, budget: &[usize], iteration: i32) -> Result<()> {
-        let mut status = vec![0; STATUS * budget.len()];
-        for (status, budget) in status.chunks_mut(STATUS).zip(budget) {
+        let mut status = vec![0; STATUS * budget.len() + meeting::WORDS];
+        for (status, budget) in status.chunks_exact_mut(STATUS).zip(budget) {
             status[ITERATION] = iteration;
             status[MAX_ITERATIONS] = *budget as i32;
             status[HISTORY_MASK] = HISTORY as i32 - 1;
         }
         self.on.backend.write(&mut self.on.state.status, &status)
+    }
+
+    /// Whether many iterations are one launch.
+    fn stays_resident(&self) -> bool {
+        let On { backend, a, at, resident, .. } = &*self.on;
+        *resident && backend.cgnr_stays_resident(self.run, a.stored(), at.stored())
+    }
+
+    /// Queues the iterations `indices`.
+    fn iterations(&mut self, mut indices: Range<usize>) -> Result<()> {
+        if !self.stays_resident() {
+            return indices.try_for_each(|index| {
+                self.on.backward(self.run, self.device, index % 2)?;
+                self.on.forward(self.run, self.device, (index + 1) % 2)
+            });
+        }
+        let start = if self.pending.is_empty() { indices.start } else { self.pending.start };
+        self.pending = start..indices.end;
+        let On { backend, a, at, shape, vectors, state, .. } = &mut *self.on;
+        let vectors = vectors.view(*backend, self.device)?;
+        backend.cgnr_resident(self.run, *shape, a.stored(), at.stored(), indices, vectors, state)
+    }
+
+    /// Waits, and reads status and history.
+    fn look(&mut self, status: &mut [i32]) -> Result<()> {
+        let On { backend, state, ring, .. } = &mut *self.on;
+        backend.read_both((&state.status, status), (&state.history, ring))
     }
 
     fn begin(&mut self, budget: &[usize]) -> Result<()> {
@@ -522,23 +560,35 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         Ok(())
     }
 
-    fn steps(&mut self, mut indices: Range<usize>) -> Result<()> {
-        indices.try_for_each(|index| {
-            self.on.backward(self.run, self.device, index % 2)?;
-            self.on.forward(self.run, self.device, (index + 1) % 2)
-        })
+    fn steps(&mut self, indices: Range<usize>) -> Result<()> {
+        self.iterations(indices)
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
-        let mut status = vec![0; STATUS * self.limits.len()];
-        let On { backend, state, ring, .. } = &mut *self.on;
-        backend.read_both((&state.status, &mut status), (&state.history, ring))?;
+        let met = STATUS * self.limits.len();
+        let mut status = vec![0; met + meeting::WORDS];
+        self.look(&mut status)?;
+        let again = std::mem::take(&mut self.pending);
+        if status[met + meeting::ABANDONED] != 0 {
+            // The groups do not all run at once here: two launches for each iteration, from now on.
+            log::info!("{}: groups cannot wait for each other; CGNR goes on without", self.device.info().name);
+            self.on.resident = false;
+            status[met + meeting::ABANDONED] = 0;
+            self.on.backend.write(&mut self.on.state.status, &status)?;
+            self.iterations(again)?;
+            self.look(&mut status)?;
+        }
         let statuses: Vec<Status> = status
-            .chunks(STATUS)
+            .chunks_exact(STATUS)
+            .take(self.limits.len())
             .map(|s| Status { code: s[STOP], iteration: s[ITERATION].max(0) as usize })
             .collect();
         self.turn = statuses.iter().map(|s| s.iteration).max().unwrap_or(0) % 2;
         Ok(statuses)
+    }
+
+    fn stops_at_once(&self) -> bool {
+        self.stays_resident()
     }
 
     fn norms(&self, c: usize, k: usize) -> [f64; 2] {
