@@ -18,6 +18,7 @@
 //
 // Required macros:
 //   EDGES   0 no neighbour terms, 1 smoothness, 2 smoothness and total variation
+//   PIXEL_LANES  virtual lanes of a chunk of pixels; LANES are those of a chunk of rows
 //   PART    0 all of an iteration's work, 1 what belongs to rows of A, 2 what belongs to pixels
 
 #define ALL 0
@@ -92,44 +93,48 @@ void hand_on(__global int* status, uint from, uint to)
     }
 }
 
+// As CHUNK_ITEMS and ITEM_LANES, for pixels.
+#define PIXEL_ITEMS (PIXEL_LANES < WG ? PIXEL_LANES : WG)
+#define PIXEL_ITEM_LANES (PIXEL_LANES > WG ? PIXEL_LANES / WG : 1)
+
 // Runs that are folded at once: scratch has as many times WG places.
 #define RUNS (COLUMNS > 3 ? 4 : 3)
 
-// The sums of one quantity for every column, of `count` chunk sums each, one column after the other from `run` on.
-void fold_columns(acc_t* total, __global const acc_t* run, uint count, __local acc_t* scratch)
+// Folds `count` numbers that every item holds, RUNS at a time.
+void fold_held(acc_t* held, uint count, __local acc_t* scratch)
 {
-    for (uint c = 0; c < COLUMNS; ++c) total[c] = held_sums(run + c * count, count);
-    run_folds(total, COLUMNS, get_local_id(0), WG, scratch);
+    for (uint k = 0; k < count; k += RUNS)
+        run_folds(held + k, count - k < RUNS ? count - k : RUNS, get_local_id(0), WG, scratch);
 }
 
-// beta for every column, with s.s and s.d of the new direction. Every item gets the results.
-void choose_direction(const shape_t shape, __global const acc_t* sums, __global const acc_t* control,
-                      __global const int* status, acc_t* ss, acc_t* beta, acc_t* gd, __local acc_t* scratch)
+// beta for every column, with s.s and s.d of the new direction. Every item gets the results. False where all have stopped.
+int choose_direction(const shape_t shape, __global const acc_t* sums, __global const acc_t* control,
+                     __global const int* status, acc_t* ss, acc_t* beta, acc_t* gd, __local acc_t* scratch)
 {
-    acc_t so[COLUMNS], sd[COLUMNS];
-    if (COLUMNS == 1) {
-        acc_t total[3];
-        for (uint k = 0; k < 3; ++k) total[k] = held_sums(sums + col_run(shape, 1 + k, 0), shape.col_groups);
-        run_folds(total, 3, get_local_id(0), WG, scratch);
-        ss[0] = total[0];
-        so[0] = total[1];
-        sd[0] = total[2];
-    } else {
-        fold_columns(ss, sums + ss_run(shape, 0), shape.col_groups, scratch);
-        fold_columns(so, sums + so_run(shape, 0), shape.col_groups, scratch);
-        fold_columns(sd, sums + sd_run(shape, 0), shape.col_groups, scratch);
-    }
+    // Read together with the sums: the wait is for all at once.
+    acc_t last_gd[COLUMNS], total[3 * COLUMNS];
+    int iteration[COLUMNS], running = 0;
     for (uint c = 0; c < COLUMNS; ++c) {
+        last_gd[c] = control[c * CONTROL + LAST_GD];
+        iteration[c] = status[c * STATUS + NEXT_ITERATION];
+        running |= status[c * STATUS + LAST_STOP] == RUNNING;
+    }
+    hold_sums(total, 3 * COLUMNS, sums + ss_run(shape, 0), shape.col_groups);
+    if (!running) return 0;
+    fold_held(total, 3 * COLUMNS, scratch);
+    for (uint c = 0; c < COLUMNS; ++c) {
+        // s.s, s.s_old and s.d_old.
+        ss[c] = total[c];
         beta[c] = acc_real(0);
-        if (status[c * STATUS + NEXT_ITERATION] > 0)
-            beta[c] = acc_div(acc_sub(ss[c], so[c]), control[c * CONTROL + LAST_GD]);
+        if (iteration[c] > 0) beta[c] = acc_div(acc_sub(ss[c], total[COLUMNS + c]), last_gd[c]);
         if (!acc_less(acc_real(0), beta[c])) beta[c] = acc_real(0);
-        gd[c] = acc_add(ss[c], acc_mul(beta[c], sd[c]));
+        gd[c] = acc_add(ss[c], acc_mul(beta[c], total[2 * COLUMNS + c]));
         if (!acc_less(acc_real(0), gd[c])) {
             beta[c] = acc_real(0);
             gd[c] = ss[c];
         }
     }
+    return 1;
 }
 
 // The stopping test of column c, and its norms into the history. For one item.
@@ -162,7 +167,8 @@ void test(const shape_t shape, const acc_t* ss, const acc_t* gd, const acc_t* be
           __global acc_t* control, __global int* status, __global acc_t* history, __local acc_t* scratch)
 {
     acc_t rr[COLUMNS];
-    fold_columns(rr, sums + rr_run(shape, 0), shape.row_groups, scratch);
+    hold_sums(rr, COLUMNS, sums + rr_run(shape, 0), shape.row_groups);
+    fold_held(rr, COLUMNS, scratch);
     if (get_local_id(0) == 0)
         for (uint c = 0; c < COLUMNS; ++c) record(c, rr[c], ss[c], gd[c], beta[c], control, status, history);
 }
@@ -210,16 +216,16 @@ void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, uint
                     __global const acc_t* control, __global acc_t* sums, __local acc_t* scratch)
 {
     __global const acc_t* weights = control + c * CONTROL;
-    const uint slot = get_local_id(0) / CHUNK_ITEMS;
-    const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
-    for (uint base = first_chunk; base < last_chunk; base += SIDE_BY_SIDE) {
+    const uint slot = get_local_id(0) / PIXEL_ITEMS;
+    const uint place = get_local_id(0) & (PIXEL_ITEMS - 1);
+    for (uint base = first_chunk; base < last_chunk; base += (WG / PIXEL_ITEMS)) {
         const uint mine = base + slot;
         const size_t first = mine * (size_t)shape.col_chunk;
         const size_t last = mine < last_chunk ? min(first + shape.col_chunk, (size_t)shape.cols) : first;
-        acc_t lane[ITEM_LANES];
-        for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
-        for (size_t block = first; block < last; block += LANES)
-            for (uint j = 0; j < ITEM_LANES; ++j) {
+        acc_t lane[PIXEL_ITEM_LANES];
+        for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) lane[j] = acc_real(0);
+        for (size_t block = first; block < last; block += PIXEL_LANES)
+            for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) {
                 const size_t i = block + place + j * WG;
                 if (i >= last) continue;
                 const real_t here = vector_at(direction, i, c);
@@ -245,8 +251,8 @@ void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, uint
                 lane[j] = acc_add(lane[j], acc_mul(acc_real(here), sum));
             }
         acc_t held[1];
-        held[0] = item_fold(lane, ITEM_LANES);
-        run_folds(held, 1, place, CHUNK_ITEMS, scratch + slot * CHUNK_ITEMS);
+        held[0] = item_fold(lane, PIXEL_ITEM_LANES);
+        run_folds(held, 1, place, PIXEL_ITEMS, scratch + slot * PIXEL_ITEMS);
         if (place == 0 && mine < last_chunk) sums[df_run(shape, c) + mine] = held[0];
     }
 }
@@ -261,16 +267,16 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
                   __global acc_t* sums, __global acc_t* control, __global int* status, __global acc_t* history)
 {
     __local acc_t scratch[RUNS * WG];
-    if (all_stopped(status, LAST_STOP)) {
-        if (PART != ROWS_ONLY && get_group_id(0) == 0 && get_local_id(0) == 0) hand_on(status, LAST_STOP, STOP);
-        return;
-    }
     vector_t direction;
-    if (PART == ROWS_ONLY)
+    if (PART == ROWS_ONLY) {
+        if (all_stopped(status, LAST_STOP)) return;
         read_vector(&direction, s); // the product is there already
-    else {
+    } else {
         acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS];
-        choose_direction(shape, sums, control, status, ss, beta, gd, scratch);
+        if (!choose_direction(shape, sums, control, status, ss, beta, gd, scratch)) {
+            if (get_group_id(0) == 0 && get_local_id(0) == 0) hand_on(status, LAST_STOP, STOP);
+            return;
+        }
         if (get_group_id(0) == 0) {
             test(shape, ss, gd, beta, sums, control, status, history, scratch);
             return;
@@ -299,16 +305,16 @@ void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, uin
                      __global acc_t* sums, __local acc_t* scratch)
 {
     __global const acc_t* weights = control + c * CONTROL;
-    const uint slot = get_local_id(0) / CHUNK_ITEMS;
-    const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
-    for (uint base = first_chunk; base < last_chunk; base += SIDE_BY_SIDE) {
+    const uint slot = get_local_id(0) / PIXEL_ITEMS;
+    const uint place = get_local_id(0) & (PIXEL_ITEMS - 1);
+    for (uint base = first_chunk; base < last_chunk; base += (WG / PIXEL_ITEMS)) {
         const uint mine = base + slot;
         const size_t first = mine * (size_t)shape.col_chunk;
         const size_t last = mine < last_chunk ? min(first + shape.col_chunk, (size_t)shape.cols) : first;
-        acc_t ss[ITEM_LANES], so[ITEM_LANES], sd[ITEM_LANES];
-        for (uint j = 0; j < ITEM_LANES; ++j) ss[j] = so[j] = sd[j] = acc_real(0);
-        for (size_t block = first; block < last; block += LANES)
-            for (uint j = 0; j < ITEM_LANES; ++j) {
+        acc_t ss[PIXEL_ITEM_LANES], so[PIXEL_ITEM_LANES], sd[PIXEL_ITEM_LANES];
+        for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) ss[j] = so[j] = sd[j] = acc_real(0);
+        for (size_t block = first; block < last; block += PIXEL_LANES)
+            for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) {
                 const size_t i = block + place + j * WG;
                 if (i >= last) continue;
                 const size_t at = i * COLUMNS + c;
@@ -349,10 +355,10 @@ void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, uin
                 sd[j] = acc_add(sd[j], acc_product(next, d[at]));
             }
         acc_t held[3];
-        held[0] = item_fold(ss, ITEM_LANES);
-        held[1] = item_fold(so, ITEM_LANES);
-        held[2] = item_fold(sd, ITEM_LANES);
-        run_folds(held, 3, place, CHUNK_ITEMS, scratch + slot * CHUNK_ITEMS);
+        held[0] = item_fold(ss, PIXEL_ITEM_LANES);
+        held[1] = item_fold(so, PIXEL_ITEM_LANES);
+        held[2] = item_fold(sd, PIXEL_ITEM_LANES);
+        run_folds(held, 3, place, PIXEL_ITEMS, scratch + slot * PIXEL_ITEMS);
         if (place == 0 && mine < last_chunk) {
             sums[ss_run(shape, c) + mine] = held[0];
             sums[so_run(shape, c) + mine] = held[1];
@@ -392,45 +398,47 @@ void backward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const
     }
 }
 
-// alpha of every column, its stop, and what the next launch needs of both.
-void step_length(const shape_t shape, __global const acc_t* sums, __global acc_t* control, __global int* status,
-                 int* stopped, vector_t* image, vector_t* residual, int writer, __local acc_t* scratch)
+// alpha of every column, its stop, and what the next launch needs of both. False where all have stopped.
+int step_length(const shape_t shape, __global const acc_t* sums, __global acc_t* control, __global int* status,
+                int* stopped, vector_t* image, vector_t* residual, int writer, __local acc_t* scratch)
 {
-    acc_t qq[COLUMNS], df[COLUMNS];
-    if (COLUMNS == 1) {
-        acc_t total[2];
-        total[0] = held_sums(sums + qq_run(shape, 0), shape.row_groups);
-        total[1] = held_sums(sums + df_run(shape, 0), shape.col_groups);
-        run_folds(total, 2, get_local_id(0), WG, scratch);
-        qq[0] = total[0];
-        df[0] = total[1];
-    } else {
-        fold_columns(qq, sums + qq_run(shape, 0), shape.row_groups, scratch);
-        fold_columns(df, sums + df_run(shape, 0), shape.col_groups, scratch);
-    }
+    // Read together with the sums: the wait is for all at once.
+    acc_t gd[COLUMNS], total[2 * COLUMNS];
+    int stop[COLUMNS], iteration[COLUMNS], running = 0;
     for (uint c = 0; c < COLUMNS; ++c) {
-        const acc_t curvature = acc_add(qq[c], df[c]);
-        __global acc_t* mine = control + c * CONTROL;
-        int stop = status[c * STATUS + STOP];
-        const int iteration = status[c * STATUS + ITERATION];
+        gd[c] = control[c * CONTROL + GD];
+        stop[c] = status[c * STATUS + STOP];
+        iteration[c] = status[c * STATUS + ITERATION];
+        running |= stop[c] == RUNNING;
+    }
+    hold_sums(total, COLUMNS, sums + qq_run(shape, 0), shape.row_groups);
+    hold_sums(total + COLUMNS, COLUMNS, sums + df_run(shape, 0), shape.col_groups);
+    if (!running) {
+        if (writer) hand_on(status, STOP, LAST_STOP);
+        return 0;
+    }
+    fold_held(total, 2 * COLUMNS, scratch);
+    for (uint c = 0; c < COLUMNS; ++c) {
+        const acc_t curvature = acc_add(total[c], total[COLUMNS + c]);
         acc_t alpha = acc_real(0);
-        if (stop == RUNNING && iteration >= 0) {
-            if (!acc_finite(curvature)) stop = NOT_FINITE;
-            else if (acc_less(curvature, acc_real(0))) stop = INDEFINITE;
-            else if (!acc_less(acc_real(0), curvature)) stop = BREAKDOWN;
-            else alpha = acc_div(mine[GD], curvature);
-            if (stop == RUNNING && !acc_finite(alpha)) stop = NOT_FINITE;
+        if (stop[c] == RUNNING && iteration[c] >= 0) {
+            if (!acc_finite(curvature)) stop[c] = NOT_FINITE;
+            else if (acc_less(curvature, acc_real(0))) stop[c] = INDEFINITE;
+            else if (!acc_less(acc_real(0), curvature)) stop[c] = BREAKDOWN;
+            else alpha = acc_div(gd[c], curvature);
+            if (stop[c] == RUNNING && !acc_finite(alpha)) stop[c] = NOT_FINITE;
         }
-        stopped[c] = stop != RUNNING;
+        stopped[c] = stop[c] != RUNNING;
         image->scale[c] = stopped[c] ? 0 : acc_to_real(alpha);
         residual->scale[c] = -image->scale[c];
         if (writer) {
-            mine[LAST_GD] = mine[GD];
-            mine[ALPHA] = alpha;
-            status[c * STATUS + LAST_STOP] = stop;
-            status[c * STATUS + NEXT_ITERATION] = stop == RUNNING ? iteration + 1 : iteration;
+            control[c * CONTROL + LAST_GD] = gd[c];
+            control[c * CONTROL + ALPHA] = alpha;
+            status[c * STATUS + LAST_STOP] = stop[c];
+            status[c * STATUS + NEXT_ITERATION] = stop[c] == RUNNING ? iteration[c] + 1 : iteration[c];
         }
     }
+    return 1;
 }
 
 // s_new = A'r for the pixels of chunks first_chunk .. last_chunk.
@@ -457,15 +465,11 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
 {
     __local acc_t scratch[RUNS * WG];
     const int writer = PART != ROWS_ONLY && get_group_id(0) == 0 && get_local_id(0) == 0;
-    if (all_stopped(status, STOP)) {
-        if (writer) hand_on(status, STOP, LAST_STOP);
-        return;
-    }
     int stopped[COLUMNS];
     vector_t residual, image;
     form_vector(&residual, r, q);
     form_vector(&image, x, d);
-    step_length(shape, sums, control, status, stopped, &image, &residual, writer, scratch);
+    if (!step_length(shape, sums, control, status, stopped, &image, &residual, writer, scratch)) return;
     const uint group = get_group_id(0) + (PART == ROWS_ONLY ? shape.col_groups : 0);
     if (group < shape.col_groups) {
         matrix_t transposed;
@@ -480,12 +484,15 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
     }
 }
 
+// Meetings of an iteration: where the direction finds no room in local memory, it is formed before rows read it.
+#define MEETINGS (STAGED > 0 ? 3 : 4)
+
 // Buffers that change places: the one of turn `turn`.
 #define OF_TURN(buffer, turn) ((turn) ? buffer##1 : buffer##0)
 
 // `iterations` times cgnr_backward and cgnr_forward in one launch, the first with `turn`, for groups that all run at once
-// and meet three times in each: r is formed before it is gathered, which costs a meeting and saves reading q as often as
-// r. Each group owns chunks of rows and of pixels, the last one tests; what a group reads of others was written before a
+// and meet three or four times in each: r is formed before it is gathered, which costs a meeting and saves reading q as
+// often as r, and so is d. Each group owns chunks of rows and of pixels, the last one tests; what a group reads of others was written before a
 // meeting. `stride` is that of A transposed.
 // Bytes: those of the two kernels less one gathered vector, from a cache where they fit.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
@@ -510,6 +517,12 @@ void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, u
     const uint last_row = min(first_row + rows_each, shape.row_groups);
     const uint first_pixel = min(group * cols_each, shape.col_groups);
     const uint last_pixel = min(first_pixel + cols_each, shape.col_groups);
+    // Going forward, groups without rows take the pixels while others multiply, if there are any such groups.
+    const uint with_rows = (shape.row_groups + rows_each - 1) / rows_each;
+    const uint idle = STAGED > 0 ? get_num_groups(0) - with_rows : 0;
+    const uint share = idle > 0 ? (shape.col_groups + idle - 1) / idle : cols_each;
+    const uint forward_first = idle == 0 ? first_pixel : group < with_rows ? 0 : min((group - with_rows) * share, shape.col_groups);
+    const uint forward_last = idle > 0 && group < with_rows ? 0 : min(forward_first + share, shape.col_groups);
     matrix_t matrix, transposed;
     open_matrix(&matrix, rows, indices, values, shape.stride);
     open_other(&transposed, t_rows, t_indices, t_values, stride);
@@ -517,38 +530,38 @@ void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, u
     for (uint k = 0; !done; ++k) {
         const uint now = (turn + k) & 1;
         const uint next = 1 - now;
-        done = all_stopped(status, STOP);
-        if (done && writer) hand_on(status, STOP, LAST_STOP);
+        int stopped[COLUMNS];
+        vector_t residual, image, direction;
+        form_vector(&residual, OF_TURN(r, now), q);
+        form_vector(&image, OF_TURN(x, now), OF_TURN(d, next));
+        done = !step_length(shape, sums, control, status, stopped, &image, &residual, writer, scratch);
         if (!done) {
-            int stopped[COLUMNS];
-            vector_t residual, image;
-            form_vector(&residual, OF_TURN(r, now), q);
-            form_vector(&image, OF_TURN(x, now), OF_TURN(d, next));
-            step_length(shape, sums, control, status, stopped, &image, &residual, writer, scratch);
             backward_rows(shape, first_row, last_row, &residual, stopped, OF_TURN(r, next), sums, scratch);
-            meet(meeting, 3 * k + 1);
+            meet(meeting, MEETINGS * k + 1);
             read_vector(&residual, OF_TURN(r, next));
             backward_product(shape, first_pixel, last_pixel, &transposed, &residual, OF_TURN(s, next), scratch);
             for (uint c = 0; c < COLUMNS; ++c)
                 backward_pixels(shape, first_pixel, last_pixel, c, &image, stopped[c], OF_TURN(d, next), OF_TURN(s, now),
                                 OF_TURN(x, next), OF_TURN(s, next), phi, control, sums, scratch);
-            meet(meeting, 3 * k + 2);
-            done = all_stopped(status, LAST_STOP);
+            meet(meeting, MEETINGS * k + 2);
+            acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS];
+            done = !choose_direction(shape, sums, control, status, ss, beta, gd, scratch);
             if (done && writer) hand_on(status, LAST_STOP, STOP);
+            for (uint c = 0; c < COLUMNS; ++c) direction.scale[c] = done ? 0 : acc_to_real(beta[c]);
+            if (tests && !done) test(shape, ss, gd, beta, sums, control, status, history, scratch);
         }
         if (!done) {
-            acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS];
-            choose_direction(shape, sums, control, status, ss, beta, gd, scratch);
-            if (tests) test(shape, ss, gd, beta, sums, control, status, history, scratch);
-            vector_t direction;
             form_vector(&direction, OF_TURN(s, next), OF_TURN(d, next));
-            for (uint c = 0; c < COLUMNS; ++c) direction.scale[c] = acc_to_real(beta[c]);
             if (STAGED > 0) stage(&direction, shape.cols, staged);
             for (uint c = 0; c < COLUMNS; ++c)
-                forward_pixels(shape, first_pixel, last_pixel, c, &direction, OF_TURN(x, next), phi, OF_TURN(d, now),
+                forward_pixels(shape, forward_first, forward_last, c, &direction, OF_TURN(x, next), phi, OF_TURN(d, now),
                                control, sums, scratch);
+            if (STAGED == 0) {
+                meet(meeting, MEETINGS * k + 3);
+                read_vector(&direction, OF_TURN(d, now));
+            }
             forward_rows(shape, first_row, last_row, &matrix, &direction, q, sums, scratch);
-            meet(meeting, 3 * k + 3);
+            meet(meeting, MEETINGS * k + MEETINGS);
             done = k + 1 == iterations;
         }
     }

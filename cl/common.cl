@@ -6,6 +6,7 @@
 //   WG     work-items of a work-group, a power of two
 //   LANES  virtual lanes of a reduction chunk, a power of two up to 1024
 //   COLUMNS  vectors that lie interleaved
+//   PTX    1 for NVIDIA's devices that order memory by release and acquire and let the items of a warp read each other
 // The twin of the wide sums is src/accumulator.rs: the two must agree operation for operation.
 
 #pragma OPENCL FP_CONTRACT OFF
@@ -20,6 +21,7 @@
 #define JOINED(a, b) JOIN(a, b) // after both are expanded
 
 typedef REAL real_t;
+typedef JOINED(REAL, 2) real2_t;
 typedef JOINED(REAL, 4) real4_t;
 typedef WORD word_t; // an integer of the size of real_t
 typedef uint index_t;
@@ -72,6 +74,7 @@ acc_t acc_mul(acc_t a, acc_t b)
     return quick_two_sum(product.x, product.y + (a.x * b.y + a.y * b.x));
 }
 
+acc_t as_acc(ulong bits) { return as_float2(bits); }
 int acc_less(acc_t a, acc_t b) { return a.x < b.x || (a.x == b.x && a.y < b.y); }
 int acc_nan(acc_t a) { return isnan(a.x); }
 int acc_finite(acc_t a) { return isfinite(a.x) && isfinite(a.y); }
@@ -121,6 +124,7 @@ acc_t acc_sub(acc_t a, acc_t b) { return a - b; }
 acc_t acc_mul(acc_t a, acc_t b) { return a * b; }
 acc_t acc_div(acc_t a, acc_t b) { return b == 0.0 || !isfinite(b) ? (double)NAN : a / b; }
 acc_t acc_sqrt(acc_t a) { return isfinite(a) ? sqrt(a) : (double)NAN; }
+acc_t as_acc(ulong bits) { return as_double(bits); }
 int acc_less(acc_t a, acc_t b) { return a < b; }
 int acc_nan(acc_t a) { return isnan(a); }
 int acc_finite(acc_t a) { return isfinite(a); }
@@ -178,15 +182,72 @@ acc_t item_fold(acc_t* lane, uint held)
     return lane[0];
 }
 
+#if PTX
+#define WARP 32
+// What the item `distance` further on in the warp holds, and what item `lane` of the warp does. All items of a warp ask.
+acc_t from_further(acc_t held, uint distance)
+{
+    ulong theirs;
+    __asm__ volatile("{ .reg .b32 a, b; mov.b64 {a, b}, %1; shfl.sync.down.b32 a, a, %2, 31, -1; "
+                     "shfl.sync.down.b32 b, b, %2, 31, -1; mov.b64 %0, {a, b}; }"
+                     : "=l"(theirs) : "l"(as_ulong(held)), "r"(distance));
+    return as_acc(theirs);
+}
+acc_t from_lane(acc_t held, uint lane)
+{
+    ulong theirs;
+    __asm__ volatile("{ .reg .b32 a, b; mov.b64 {a, b}, %1; shfl.sync.idx.b32 a, a, %2, 31, -1; "
+                     "shfl.sync.idx.b32 b, b, %2, 31, -1; mov.b64 %0, {a, b}; }"
+                     : "=l"(theirs) : "l"(as_ulong(held)), "r"(lane));
+    return as_acc(theirs);
+}
+#else
+#define WARP (2 * WG) // none
+acc_t from_further(acc_t held, uint distance) { return held; }
+acc_t from_lane(acc_t held, uint lane) { return held; }
+#endif
+
+// The first of `width` items of a warp gets the sum of what they hold.
+acc_t warp_fold(acc_t held, uint width)
+{
+    for (uint half_width = width / 2; half_width > 0; half_width /= 2)
+        held = acc_add(held, from_further(held, half_width));
+    return held;
+}
+
+// Run k of those of run_folds, in the hands of one warp: the upper halvings between registers, the lower ones between items.
+acc_t warp_folds(__local const acc_t* run, uint width)
+{
+    acc_t part[1024 / 32];
+    const uint parts = width / WARP;
+    for (uint m = 0; m < parts; ++m) part[m] = run[m * WARP + get_local_id(0) % WARP];
+    return warp_fold(item_fold(part, parts), WARP);
+}
+
 // What `width` items hold side by side, `runs` numbers each, folded for all of them: `run` is their stretch of scratch,
-// which has runs * WG places. All items of the group take part, each in its run.
+// which has runs * WG places. All items of the group take part, each in its run. Widths and runs are constants where this
+// is called.
 void run_folds(acc_t* held, uint runs, uint place, uint width, __local acc_t* run)
 {
     if (WG == 1) return;
+    if (WG >= WARP && width <= WARP) {
+        for (uint k = 0; k < runs; ++k)
+            held[k] = from_lane(warp_fold(held[k], width), get_local_id(0) % WARP - place);
+        return;
+    }
     barrier(CLK_LOCAL_MEM_FENCE); // the last result may still be being read
     for (uint k = 0; k < runs; ++k) run[k * WG + place] = held[k];
     barrier(CLK_LOCAL_MEM_FENCE);
-    scratch_folds(run, runs, place, width);
+    if (WG >= WARP) {
+        // One warp folds a run, several of them at once.
+        for (uint k = place / WARP; k < runs; k += width / WARP) {
+            const acc_t sum = warp_folds(run + k * WG, width);
+            if (place % WARP == 0) run[k * WG] = sum;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    } else {
+        scratch_folds(run, runs, place, width);
+    }
     for (uint k = 0; k < runs; ++k) held[k] = run[k * WG];
 }
 
@@ -194,10 +255,14 @@ void run_folds(acc_t* held, uint runs, uint place, uint width, __local acc_t* ru
 acc_t group_fold(acc_t held, uint total, __local acc_t* scratch)
 {
     if (WG == 1) return held;
+    if (total >= WG) {
+        run_folds(&held, 1, get_local_id(0), WG, scratch);
+        return held;
+    }
     barrier(CLK_LOCAL_MEM_FENCE); // the last result may still be being read
     scratch[get_local_id(0)] = held;
     barrier(CLK_LOCAL_MEM_FENCE);
-    scratch_fold(scratch, get_local_id(0), total < WG ? total : WG);
+    scratch_fold(scratch, get_local_id(0), total);
     return scratch[0];
 }
 
@@ -211,6 +276,27 @@ acc_t held_sums(__global const acc_t* sums, uint count)
         for (uint i = l; i < count && l < FOLD_LANES; i += FOLD_LANES) lane[j] = acc_add(lane[j], sums[i]);
     }
     return item_fold(lane, FOLD_ITEM_LANES);
+}
+
+// The same for `runs` quantities with `count` chunk sums each, one behind the other: all reads are under way together.
+void hold_sums(acc_t* held, uint runs, __global const acc_t* sums, uint count)
+{
+    if (FOLD_ITEM_LANES > 4) {
+        for (uint k = 0; k < runs; ++k) held[k] = held_sums(sums + k * count, count);
+        return;
+    }
+    acc_t lane[12][FOLD_ITEM_LANES]; // quantities of the neediest caller
+    for (uint k = 0; k < runs; ++k)
+        for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
+            const uint l = get_local_id(0) + j * WG;
+            lane[k][j] = l < count ? sums[k * count + l] : acc_real(0);
+        }
+    for (uint k = 0; k < runs; ++k) {
+        for (uint j = 0; j < FOLD_ITEM_LANES; ++j)
+            for (uint i = get_local_id(0) + j * WG + FOLD_LANES; i < count; i += FOLD_LANES)
+                lane[k][j] = acc_add(lane[k][j], sums[k * count + i]);
+        held[k] = item_fold(lane[k], FOLD_ITEM_LANES);
+    }
 }
 
 // The second level of a reduction: the sum of `count` chunk sums.

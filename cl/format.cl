@@ -137,6 +137,28 @@ real_t vector_at(const vector_t* vector, size_t i, uint c)
     return vector->u[at] + vector->scale[c] * vector->v[at];
 }
 
+// Element i of all columns. They lie side by side: two or four are read at once.
+void columns_read(__global const real_t* u, size_t i, real_t* x)
+{
+    if (COLUMNS == 2) vstore2(((__global const real2_t*)u)[i], 0, x);
+    else if (COLUMNS == 4) vstore4(((__global const real4_t*)u)[i], 0, x);
+    else
+        for (uint c = 0; c < COLUMNS; ++c) x[c] = u[i * COLUMNS + c];
+}
+
+void columns_at(const vector_t* vector, size_t i, real_t* x)
+{
+    if (STAGED > 0 ? vector->staged != 0 : 0) {
+        for (uint c = 0; c < COLUMNS; ++c) x[c] = vector->staged[i * COLUMNS + c];
+        return;
+    }
+    columns_read(vector->u, i, x);
+    if (GATHER == 1 ? 1 : vector->v == 0) return;
+    real_t v[COLUMNS];
+    columns_read(vector->v, i, v);
+    for (uint c = 0; c < COLUMNS; ++c) x[c] = x[c] + vector->scale[c] * v[c];
+}
+
 // Forms all `count` elements of a vector in `places`, for rows that read more than that.
 void stage(vector_t* vector, uint count, __local real_t* places)
 {
@@ -157,12 +179,12 @@ size_t offset_at(const matrix_t* matrix, size_t base, size_t i)
 void add_terms(acc_t* sum, const real_t* value, const index_t* column, const int* there, const vector_t* vector,
                int padded)
 {
-    for (uint c = 0; c < COLUMNS; ++c) {
-        real_t x[AT_ONCE];
-        for (uint j = 0; j < AT_ONCE; ++j) x[j] = there[j] ? vector_at(vector, column[j], c) : 0;
+    real_t x[AT_ONCE][COLUMNS];
+    for (uint j = 0; j < AT_ONCE; ++j)
+        if (there[j]) columns_at(vector, column[j], x[j]);
+    for (uint c = 0; c < COLUMNS; ++c)
         for (uint j = 0; j < AT_ONCE; ++j)
-            if (there[j] && !(padded && isnan(value[j]))) sum[c] = acc_add(sum[c], acc_product(value[j], x[j]));
-    }
+            if (there[j] && !(padded && isnan(value[j]))) sum[c] = acc_add(sum[c], acc_product(value[j], x[j][c]));
 }
 
 // The same for one product that is there, if it is not padding.

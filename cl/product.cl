@@ -8,7 +8,7 @@ void multiply(uint n, uint chunk, uint stride, __global const uint* restrict row
               __global const uint* restrict indices, __global const real_t* restrict values,
               __global const real_t* restrict x, __global real_t* restrict y)
 {
-    __local acc_t scratch[WG];
+    __local acc_t scratch[COLUMNS * WG];
     matrix_t matrix;
     open_matrix(&matrix, rows, indices, values, stride);
     vector_t vector;

@@ -4,8 +4,6 @@
 // not all have come in a while, the launch is abandoned before anything was changed, and the host goes on without.
 // OpenCL C 1.2 has no order between groups (mem_fence is one of the work-group alone, in NVIDIA's compiler too), so only
 // devices whose own is known get more than one group (src/ocl/quirks.rs); one group meets nobody and is right anywhere.
-//
-// Required macro: PTX, 1 for NVIDIA's devices that order memory by release and acquire.
 
 #define ARRIVED 0   // groups that came, all meetings together
 #define VERDICT 1   // of the gathering

@@ -25,7 +25,8 @@ void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
     if (FORMAT == BACKPROJECT) walk_pixel(sum, matrix, vector, i, first, lanes);
 }
 
-// One column of row_sum: the lanes that share a row, folded for all of them; `run` is the row's stretch of scratch.
+// One column of row_sum where the lanes that share a row are no neighbours, folded for all of them; `run` is the row's
+// stretch of scratch.
 acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -53,10 +54,10 @@ void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
     if (WG > 1 ? lanes > 1 : 0) {
         const uint width = lanes < WG ? lanes : WG;
         __local acc_t* run = scratch + slot * width;
-        sum[0] = row_fold(sum[0], place, width, run);
-        if (COLUMNS > 1) sum[1 % COLUMNS] = row_fold(sum[1 % COLUMNS], place, width, run);
-        if (COLUMNS > 2) sum[2 % COLUMNS] = row_fold(sum[2 % COLUMNS], place, width, run);
-        if (COLUMNS > 3) sum[3 % COLUMNS] = row_fold(sum[3 % COLUMNS], place, width, run);
+        if (BY_COLUMNS(KIND(matrix)))
+            for (uint c = 0; c < COLUMNS; ++c) sum[c] = row_fold(sum[c], place, width, run);
+        else
+            run_folds(sum, COLUMNS, place, width, run);
     }
 }
 

@@ -50,7 +50,6 @@ fn add_row_in<T: Real, A: Accumulator<T>>(
         8 => add_row::<T, A, 8>(length, columns, gather, entry),
         16 => add_row::<T, A, 16>(length, columns, gather, entry),
         32 => add_row::<T, A, 32>(length, columns, gather, entry),
-        64 => add_row::<T, A, 64>(length, columns, gather, entry),
         _ => add_row::<T, A, LONG_LANES>(length, columns, gather, entry),
     }
 }

@@ -36,6 +36,7 @@ impl OpenCl {
             accumulation: run.accumulation,
             work_group: self.context.synchronised(work_group) as u32,
             lanes: lanes as u32,
+            pixel_lanes: 1,
             format: 0,
             wide: 0,
             block: 1,
@@ -467,7 +468,8 @@ impl Vocabulary for OpenCl {
             gather: 2,
             edges: shape.edges,
             part: shape.part as u32,
-            ..self.row_variant(run, a, rows.chunk, rows.lanes.max(cols.lanes), shape.columns)
+            pixel_lanes: cols.lanes as u32,
+            ..self.row_variant(run, a, rows.chunk, rows.lanes, shape.columns)
         };
         let groups = match shape.part {
             Part::All => 1 + rows.count + cols.count,
@@ -511,7 +513,8 @@ impl Vocabulary for OpenCl {
             gather: 2,
             edges: shape.edges,
             part: shape.part as u32,
-            ..self.row_variant(run, at, cols.chunk, rows.lanes.max(cols.lanes), shape.columns)
+            pixel_lanes: cols.lanes as u32,
+            ..self.row_variant(run, at, cols.chunk, rows.lanes, shape.columns)
         };
         let groups = match shape.part {
             Part::All => rows.count + cols.count,
@@ -569,8 +572,10 @@ impl Vocabulary for OpenCl {
         let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
         let most = run.tuning.resident_groups.max(1);
         let (rows_each, cols_each) = (rows.count.div_ceil(most).max(1), cols.count.div_ceil(most).max(1));
-        let groups = rows.count.div_ceil(rows_each).max(cols.count.div_ceil(cols_each)).max(1);
-        let row_variant = self.row_variant(run, a, rows.chunk, rows.lanes.max(cols.lanes), shape.columns);
+        // Groups without rows take the pixels where those have less to do.
+        let (with_rows, with_cols) = (rows.count.div_ceil(rows_each), cols.count.div_ceil(cols_each));
+        let groups = with_rows.max(with_cols).max(most.min(with_rows + cols.count)).max(1);
+        let row_variant = self.row_variant(run, a, rows.chunk, rows.lanes, shape.columns);
         let items = run.tuning.resident_items(a.rows + a.cols, info) / if shape.columns > 1 { 2 } else { 1 };
         let work_group = self.context.synchronised(items.max(1)) as u32;
         // The direction is formed in local memory where it fits beside the sums and a group reads more than all of it.
@@ -581,6 +586,7 @@ impl Vocabulary for OpenCl {
             work_group,
             gather: 2,
             edges: shape.edges,
+            pixel_lanes: cols.lanes as u32,
             other_format: at.arrangement.kind as u32,
             other_lanes: at.arrangement.lanes as u32,
             staged: if gain { places as u32 } else { 0 },

@@ -35,6 +35,8 @@ pub(crate) struct Variant {
     pub(crate) accumulation: Accumulation,
     pub(crate) work_group: u32,
     pub(crate) lanes: u32,
+    /// Those of a second length.
+    pub(crate) pixel_lanes: u32,
     pub(crate) format: u32,
     pub(crate) wide: u32,
     pub(crate) block: u32,
@@ -71,6 +73,7 @@ impl Variant {
             ("PAIR", pair.to_string()),
             ("WG", self.work_group.to_string()),
             ("LANES", self.lanes.to_string()),
+            ("PIXEL_LANES", self.pixel_lanes.to_string()),
             ("FORMAT", self.format.to_string()),
             ("WIDE", self.wide.to_string()),
             ("BLOCK", self.block.to_string()),

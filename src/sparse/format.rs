@@ -15,7 +15,7 @@ pub enum Format {
     Auto,
     /// Row, column and value of each entry, sorted by row (dedecek-2013, 4.1).
     Coo,
-    /// Compressed sparse rows; as many lanes share a row as its mean length makes worth while (1 to 64).
+    /// Compressed sparse rows; as many lanes share a row as its mean length makes worth while (1 to 32).
     Csr,
     /// Compressed sparse rows, one lane per row.
     CsrScalar,

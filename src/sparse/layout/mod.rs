@@ -92,12 +92,13 @@ pub(crate) struct Layout<T> {
     pub(crate) why: String,
 }
 
-/// Lanes that share a row of `mean` entries: a whole row in about four steps, one lane where rows are short.
+/// Lanes that share a row of `mean` entries: a row in few steps, by no more lanes than a warp has,
+/// whose sums need no barrier; one lane where rows are short.
 pub(super) fn lanes_for(mean: f64) -> usize {
-    [(8.0, 1), (16.0, 4), (32.0, 8), (64.0, 16), (128.0, 32)]
+    [(8.0, 1), (16.0, 4), (32.0, 8), (64.0, 16)]
         .into_iter()
         .find(|(below, _)| mean < *below)
-        .map_or(64, |(_, lanes)| lanes)
+        .map_or(32, |(_, lanes)| lanes)
 }
 
 impl<T: Real> Layout<T> {
@@ -268,7 +269,7 @@ mod tests {
     fn lanes_come_from_the_mean_row_length_alone() {
         let lanes: Vec<usize> =
             [0.0, 5.0, 7.9, 8.0, 16.0, 40.0, 64.0, 128.0, 1e9].iter().map(|m| lanes_for(*m)).collect();
-        assert_eq!(lanes, [1, 1, 1, 4, 8, 16, 32, 64, 64]);
+        assert_eq!(lanes, [1, 1, 1, 4, 8, 16, 32, 32, 32]);
     }
 
     #[test]
