@@ -15,6 +15,7 @@ use common::{Precision, check_writable, option, reading_bar, show, solving_bar};
 use plot::Chart;
 use residuum::io::{self, npy};
 use residuum::operator::{Diagonal, LinearOperator};
+use residuum::precond::{Ordering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
     Advice, Csr, Device, Error, Examination, Format, Matrix, Method, Progress, Real, Report, Result, Setup, Solver,
@@ -29,6 +30,32 @@ enum Preconditioner {
     None,
     /// The inverse of the diagonal
     Jacobi,
+    /// One sweep over the rows; with stationary the method of that name
+    GaussSeidel,
+    /// The same with --relaxation
+    Sor,
+    /// A sweep forwards and one back: symmetric, for cg
+    Ssor,
+}
+
+impl Preconditioner {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Auto | Self::None => "none",
+            Self::Jacobi => "jacobi",
+            Self::GaussSeidel => "gauss-seidel",
+            Self::Sor => "sor",
+            Self::Ssor => "ssor",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RowOrder {
+    /// By colours: all rows of one at once
+    Colours,
+    /// As they are: those that need none of each other at once
+    Rows,
 }
 
 /// Solve A x = b, or min |A x - b|, with the method that suits the matrix.
@@ -59,6 +86,12 @@ struct Options {
     eigenvalues: Option<Vec<f64>>,
     #[arg(long, value_enum, default_value_t = Preconditioner::Auto)]
     preconditioner: Preconditioner,
+    /// Relaxation factor of sor and ssor, between 0 and 2
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    relaxation: f64,
+    /// In which order gauss-seidel, sor and ssor take the rows
+    #[arg(long, value_enum, default_value_t = RowOrder::Colours)]
+    ordering: RowOrder,
     /// Scale by the column norms D before solving: D^-1/2 A D^-1/2, or A D^-1 where A is not square
     #[arg(long)]
     scale: bool,
@@ -156,16 +189,39 @@ fn method(options: &Options, advice: &Advice) -> Result<Method> {
     })
 }
 
-/// Whether to precondition with the inverse diagonal.
-fn wants_jacobi(options: &Options, method: &Method, advice: &Advice) -> bool {
+/// The preconditioner that is meant by auto.
+fn preconditioner(options: &Options, method: &Method, advice: &Advice) -> Preconditioner {
+    // A stationary iteration without one would be Richardson's, which few matrices bear.
+    let wanted = advice.jacobi || matches!(method, Method::Stationary { .. });
     match options.preconditioner {
-        Preconditioner::None => false,
-        Preconditioner::Jacobi => true,
-        // A stationary iteration without one would be Richardson's, which few matrices bear.
-        Preconditioner::Auto => {
-            method.takes_preconditioner() && (advice.jacobi || matches!(method, Method::Stationary { .. }))
-        }
+        Preconditioner::Auto if method.takes_preconditioner() && wanted => Preconditioner::Jacobi,
+        Preconditioner::Auto => Preconditioner::None,
+        named => named,
     }
+}
+
+/// It, made for a matrix.
+fn prepare<T: Real>(
+    options: &Options,
+    which: Preconditioner,
+    device: &Device,
+    a: &Csr<T>,
+) -> Result<Option<Box<dyn LinearOperator<T>>>> {
+    let ordering = match options.ordering {
+        RowOrder::Colours => Ordering::Colours,
+        RowOrder::Rows => Ordering::Rows,
+    };
+    let sweeps = matches!(which, Preconditioner::Sor | Preconditioner::Ssor);
+    if options.relaxation != 1.0 && !sweeps {
+        return Err(option("relaxation", format!("{} has none; sor and ssor have", which.name())));
+    }
+    Ok(match which {
+        Preconditioner::Auto | Preconditioner::None => None,
+        Preconditioner::Jacobi => Some(Box::new(Diagonal::inverse_of(device, a)?)),
+        Preconditioner::GaussSeidel => Some(Box::new(Sweep::gauss_seidel(device, a, ordering)?)),
+        Preconditioner::Sor => Some(Box::new(Sweep::sor(device, a, options.relaxation, ordering)?)),
+        Preconditioner::Ssor => Some(Box::new(Sweep::ssor(device, a, options.relaxation, ordering)?)),
+    })
 }
 
 /// What was solved, and with what.
@@ -238,18 +294,16 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         true => Matrix::with_transpose(&device, &a, options.format)?,
         false => Matrix::new(&device, &a, options.format)?,
     };
-    let jacobi = match wants_jacobi(options, &method, &advice) {
-        true => Some(Diagonal::inverse_of(&device, &a)?),
-        false => None,
-    };
+    let which = preconditioner(options, &method, &advice);
+    let prepared = prepare(options, which, &device, &a)?;
     let scaled: Vec<T> = b.iter().zip(&left).map(|(b, l)| T::from_f64(b * l)).collect();
     let b = Vector::from_slice(&device, &scaled)?;
     device.synchronize()?;
     let upload_seconds = clock.elapsed().as_secs_f64();
-    let preconditioner = if jacobi.is_some() { "jacobi" } else { "none" };
+    let preconditioner = which.name();
     say("method", &format!("{method}, preconditioner {preconditioner}, {} ({})", matrix.format(), matrix.why()));
     let mut x = Vector::zeros(&device, a.cols())?;
-    let report = solve(options, &matrix, method, jacobi.as_ref().map(|j| j as &dyn LinearOperator<T>), &b, &mut x)?;
+    let report = solve(options, &matrix, method, prepared.as_deref(), &b, &mut x)?;
     let answer: Vec<T> = x.to_vec()?.iter().zip(&right).map(|(x, r)| T::from_f64(x.to_f64() * r)).collect();
     let square = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>();
     let error = options

@@ -24,6 +24,7 @@ mod matrix;
 pub mod measure;
 mod ocl;
 pub mod operator;
+pub mod precond;
 mod real;
 mod recurrence;
 mod reduction;

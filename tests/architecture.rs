@@ -62,6 +62,7 @@ fn layers_point_down() {
         ("src/io", &["crate::backend", "crate::solver", "crate::imaging", "crate::ocl", "crate::device"]),
         ("src/backend", &["crate::solver", "crate::imaging", "crate::matrix", "crate::vector"]),
         ("src/operator", &["crate::solver", "crate::imaging", "crate::ocl", "crate::kernels"]),
+        ("src/precond", &["crate::solver", "crate::imaging", "crate::ocl", "crate::kernels"]),
         ("src/solver", &["crate::imaging", "crate::ocl::Context", "crate::kernels"]),
     ];
     for (folder, words) in forbidden {

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 
 use common::{bits, noise};
 use residuum::imaging::{Beam, Grid, Scanner};
-use residuum::operator::{Diagonal, Stencil};
+use residuum::operator::{Diagonal, LinearOperator, Stencil};
+use residuum::precond::{Ordering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
     Accumulation, Cgnr, Correction, Csr, Device, Format, Matrix, Method, Precision, Real, Setup, Solver, Stopping,
@@ -117,6 +118,12 @@ fn battery<T: Real>(device: &Device) -> Vec<Vec<u64>> {
         let mut x = Vector::zeros(device, a.cols() * columns).unwrap();
         let reports = Solver::with(a, setup).unwrap().solve_many(&b, &mut x).unwrap();
         found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].history)]);
+    }
+    for ordering in [Ordering::Colours, Ordering::Rows] {
+        let ssor = Sweep::ssor(device, &poisson, 1.2, ordering).unwrap();
+        let mut z = Vector::zeros(device, 49).unwrap();
+        ssor.apply(&Vector::from_slice(device, &noise::<T>(49, 5)).unwrap(), &mut z).unwrap();
+        found.push(bits(&z.to_vec().unwrap()));
     }
     let scanner = Scanner {
         beam: Beam::Fan { source_origin: 40.0, source_detector: 60.0 },

@@ -62,6 +62,9 @@ fn every_method_solves_what_suits_it() {
         ("poisson2d:12", &["--method", "steepest-descent"]),
         ("poisson2d:12", &["--method", "chebyshev", "--eigenvalues", "0.1,8", "--preconditioner", "none"]),
         ("poisson2d:12", &["--method", "stationary", "--precision", "fp32"]),
+        ("poisson2d:12", &["--method", "stationary", "--preconditioner", "gauss-seidel"]),
+        ("poisson2d:12", &["--method", "stationary", "--preconditioner", "sor", "--relaxation", "1.5"]),
+        ("poisson2d:12", &["--method", "cg", "--preconditioner", "ssor", "--ordering", "rows"]),
         ("poisson2d:12", &["--scale"]),
         ("skew.mtx", &[]),
         ("skew.mtx", &["--method", "bicgstab"]),
@@ -131,6 +134,9 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["poisson2d:9", "--time-limit=-1"], "time-limit"),
         (&["random:9:5:20", "--method", "cg"], "square"),
         (&["zero.mtx", "--preconditioner", "jacobi"], "no Jacobi preconditioner"),
+        (&["poisson2d:9", "--preconditioner", "sor", "--relaxation", "2"], "is not between 0 and 2"),
+        (&["poisson2d:9", "--preconditioner", "jacobi", "--relaxation", "1.5"], "jacobi has none"),
+        (&["zero.mtx", "--preconditioner", "ssor"], "nothing to sweep with"),
         (&["poisson2d:9", "--device", "no such thing"], "no such thing"),
     ] {
         let device: &[&str] = if args.contains(&"--device") { &[] } else { &["--device", "host"] };

@@ -10,7 +10,7 @@ use super::host_rows::row_sums;
 use super::host_step;
 use super::{
     AnyStored, Blend, CgState, CgnrShape, CgnrState, CgnrVectors, Memory, PASS_VECTORS, Part, Pass, Reduction, Run,
-    StepCall, StepState, Stored, Vocabulary,
+    StepCall, StepState, Stored, Triangle, Vocabulary,
 };
 use crate::accumulator::{Accumulation, Accumulator};
 use crate::error::{Result, same_length};
@@ -80,6 +80,42 @@ pub(super) fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
 
 fn multiply<T: Real, A: Accumulator<T>>(a: &Stored<Host, T>, columns: usize, x: &[T], y: &mut [T]) {
     multiply_gathered::<T, A>(a, columns, &|at| x[at], y);
+}
+
+/// `sweep` of `cl/sweep.cl`.
+fn sweep<T: Real, A: Accumulator<T>>(
+    levels: Range<usize>,
+    keep: Option<T>,
+    triangle: &Triangle<'_, Host, T>,
+    x: &[T],
+    z: &mut [T],
+) {
+    let Triangle { bounds, list, offsets, indices, values, scale } = *triangle;
+    let row = |at: usize, z: &[T]| {
+        let mut sum = A::default();
+        for k in offsets[at] as usize..offsets[at + 1] as usize {
+            sum = sum.add(A::product(values[k], z[indices[k] as usize]));
+        }
+        let (i, own) = (list[at] as usize, A::from_real(scale[at]));
+        match keep {
+            None => A::from_real(x[i]).sub(sum).mul(own).to_real(),
+            Some(keep) => A::product(keep, z[i]).sub(own.mul(sum)).to_real(),
+        }
+    };
+    for level in levels {
+        let rows = bounds[level] as usize..bounds[level + 1] as usize;
+        if rows.len() < 4096 {
+            for at in rows {
+                z[list[at] as usize] = row(at, z);
+            }
+            continue;
+        }
+        let before = &*z;
+        let after: Vec<T> = rows.clone().into_par_iter().with_min_len(1024).map(|at| row(at, before)).collect();
+        for (at, value) in rows.zip(after) {
+            z[list[at] as usize] = value;
+        }
+    }
 }
 
 /// `y = A x` for `columns` interleaved vectors whose elements `gather` makes.
@@ -746,6 +782,20 @@ impl Vocabulary for Host {
         y: &mut Vec<T>,
     ) -> Result<()> {
         summing!(run, T, multiply(a, columns, x, y));
+        Ok(())
+    }
+
+    fn sweep<T: Real>(
+        &self,
+        run: Run<'_>,
+        levels: Range<usize>,
+        _: usize,
+        keep: Option<T>,
+        triangle: &Triangle<'_, Self, T>,
+        x: &Vec<T>,
+        z: &mut Vec<T>,
+    ) -> Result<()> {
+        summing!(run, T, sweep(levels, keep, triangle, x, z));
         Ok(())
     }
 

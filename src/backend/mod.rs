@@ -182,6 +182,17 @@ pub(crate) struct StepState<B: Vocabulary> {
     pub(crate) history: B::Buffer<Sum>,
 }
 
+/// A triangle of a matrix, its rows by levels (`cl/sweep.cl`).
+#[derive(Debug)]
+pub(crate) struct Triangle<'v, B: Vocabulary, T: Real> {
+    pub(crate) bounds: &'v B::Buffer<u32>,
+    pub(crate) list: &'v B::Buffer<u32>,
+    pub(crate) offsets: &'v B::Buffer<u32>,
+    pub(crate) indices: &'v B::Buffer<u32>,
+    pub(crate) values: &'v B::Buffer<T>,
+    pub(crate) scale: &'v B::Buffer<T>,
+}
+
 /// A launch of a step: which block of the programs it runs, from which slot, for how many columns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepCall {
@@ -355,6 +366,19 @@ pub(crate) trait Vocabulary: Sized + 'static {
         r: &mut Self::Buffer<T>,
         sums: &mut Self::Buffer<Sum>,
         place: usize,
+    ) -> Result<()>;
+
+    /// Levels of a sweep over a triangle, of which the widest has `widest` rows: forwards from `x`, or back, in place, with
+    /// the share `keep` of what is there.
+    fn sweep<T: Real>(
+        &self,
+        run: Run<'_>,
+        levels: Range<usize>,
+        widest: usize,
+        keep: Option<T>,
+        triangle: &Triangle<'_, Self, T>,
+        x: &Self::Buffer<T>,
+        z: &mut Self::Buffer<T>,
     ) -> Result<()>;
 
     /// `q = A p` with `p.q` and `q.q`; the stopping test of this iteration.

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
     AnyStored, Blend, CgState, CgVectors, CgnrShape, CgnrState, CgnrVectors, Memory, PASS_VECTORS, Part, Pass,
-    Reduction, Run, Statement, StepCall, StepState, Stored, Vocabulary,
+    Reduction, Run, Statement, StepCall, StepState, Stored, Triangle, Vocabulary,
 };
 use crate::error::{Result, same_length};
-use crate::kernels::{cg, cgnr, pass, product, reduce, scatter, step, vector};
+use crate::kernels::{cg, cgnr, pass, product, reduce, scatter, step, sweep, vector};
 use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
 use crate::real::Real;
 use crate::reduction::{Chunks, MOST_CHUNKS};
@@ -349,6 +349,26 @@ impl Vocabulary for OpenCl {
         product::residual(&self.context, launch, n, chunk, stride, place, rows, indices, values, x, b, r, sums)
     }
 
+    fn sweep<T: Real>(
+        &self,
+        run: Run<'_>,
+        levels: Range<usize>,
+        widest: usize,
+        keep: Option<T>,
+        triangle: &Triangle<'_, Self, T>,
+        x: &Buffer<T>,
+        z: &mut Buffer<T>,
+    ) -> Result<()> {
+        let variant = self.variant::<T>(run, run.tuning.work_group, 1);
+        let variant = Variant { operation: u32::from(keep.is_some()), ..variant };
+        let most = run.tuning.groups_per_unit * self.context.info().compute_units.max(1);
+        let groups = if levels.len() > 1 { 1 } else { widest.div_ceil(variant.work_group as usize).clamp(1, most) };
+        let Triangle { bounds, list, offsets, indices, values, scale } = *triangle;
+        let (first, last, keep) = (levels.start as u32, levels.end as u32, keep.unwrap_or_default());
+        let launch = Launch { groups, variant };
+        sweep::sweep(&self.context, launch, first, last, keep, bounds, list, offsets, indices, values, scale, x, z)
+    }
+
     fn cg_product<T: Real>(
         &self,
         run: Run<'_>,
@@ -358,8 +378,10 @@ impl Vocabulary for OpenCl {
         state: &mut CgState<Self>,
     ) -> Result<()> {
         let chunks = Chunks::of(a.rows);
-        let launch =
-            Launch { groups: chunks.count + 1, variant: self.row_variant(run, a, chunks.chunk, chunks.lanes, 1) };
+        let variant = self.row_variant(run, a, chunks.chunk, chunks.lanes, 1);
+        let items = run.tuning.for_chunks(chunks.chunk, variant.work_group as usize, self.context.info());
+        let variant = Variant { work_group: self.context.synchronised(items) as u32, ..variant };
+        let launch = Launch { groups: chunks.count + 1, variant };
         cg::cg_product(
             &self.context,
             launch,
@@ -390,7 +412,8 @@ impl Vocabulary for OpenCl {
     ) -> Result<()> {
         let chunks = Chunks::of(n);
         let (groups, per_group) = self.share(run, chunks);
-        let launch = Launch { groups, variant: self.variant::<T>(run, run.tuning.work_group, chunks.lanes) };
+        let items = run.tuning.for_chunks(chunks.chunk, run.tuning.work_group, self.context.info());
+        let launch = Launch { groups, variant: self.variant::<T>(run, items, chunks.lanes) };
         cg::cg_update(
             &self.context,
             launch,

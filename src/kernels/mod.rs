@@ -10,6 +10,7 @@ pub(crate) mod product;
 pub(crate) mod reduce;
 pub(crate) mod scatter;
 pub(crate) mod step;
+pub(crate) mod sweep;
 mod tuning;
 pub(crate) mod vector;
 
@@ -143,6 +144,7 @@ mod tests {
             cgnr::SIGNATURES,
             pass::SIGNATURES,
             step::SIGNATURES,
+            sweep::SIGNATURES,
         ]
         .concat()
         {

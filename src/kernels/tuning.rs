@@ -64,6 +64,15 @@ impl Tuning {
         (chunk * lanes).clamp(64.min(most), most)
     }
 
+    /// Work-group size of the launches of CG over chunks of `chunk`, where `items` would do: full chunks keep more items
+    /// busy, which hide each other's waits (measured on an H200: 3 to 17 % at 2048², a loss below).
+    pub(crate) fn for_chunks(&self, chunk: usize, items: usize, info: &DeviceInfo) -> usize {
+        if self.source == "user" || items == 1 || chunk < 4096 {
+            return items;
+        }
+        items.max(512.min(largest_power_of_two(info.max_work_group)))
+    }
+
     /// The same with another work-group size.
     ///
     /// # Errors

@@ -23,6 +23,7 @@ pub(crate) const FILES: &[(&str, &[&str], &str)] = &[
     ("resident", &["common"], include_str!("../../cl/resident.cl")),
     ("cg", &["common", "format", "ray", "row", "resident"], include_str!("../../cl/cg.cl")),
     ("cgnr", &["common", "format", "ray", "row", "resident"], include_str!("../../cl/cgnr.cl")),
+    ("sweep", ROWS, include_str!("../../cl/sweep.cl")),
     ("recurrence", &["common"], include_str!("../../cl/recurrence.cl")),
     ("pass", &["common", "recurrence"], include_str!("../../cl/pass.cl")),
     ("step", &["common", "format", "ray", "row", "recurrence"], include_str!("../../cl/step.cl")),

@@ -299,7 +299,7 @@ pub fn frobenius_norm<T: Real>(operator: &dyn LinearOperator<T>) -> Result<f64> 
 }
 
 /// Fails unless `x` and `y` fit an operator of this shape.
-fn check_shape<T: Real>((rows, cols): (usize, usize), x: &Vector<T>, y: &Vector<T>) -> Result<()> {
+pub(crate) fn check_shape<T: Real>((rows, cols): (usize, usize), x: &Vector<T>, y: &Vector<T>) -> Result<()> {
     same_length("vector to multiply", cols, x.len())?;
     same_length("result of a product", rows, y.len())
 }

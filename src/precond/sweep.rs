@@ -1,0 +1,294 @@
+//! Gauss-Seidel, SOR and SSOR: sweeps over the rows, those that do not need each other at the same time.
+//!
+//! With `A = D + L + U`, diagonal and what lies before and behind it in the ordering,
+//!
+//! ```text
+//!   SOR    M = (D / omega + L)^-1                                           Gauss-Seidel: omega = 1
+//!   SSOR   M = omega (2 - omega) (D + omega U)^-1 D (D + omega L)^-1        symmetric where A is
+//! ```
+//!
+//! A [`Method::Stationary`](crate::Method::Stationary) iteration with `M` is the method of that name; SSOR preconditions
+//! conjugate gradients.
+//!
+//! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, sections 4.1 and 10.2 (the operators),
+//! 11.6.3 (levels), 12.4 (colours); michels-2011, whose open problem it was to do this in parallel; oses-2013.
+
+use std::ops::Range;
+
+use super::levels::{colours, levels};
+use crate::backend::{Memory, Run, Triangle, Vocabulary, on_backend, stray};
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::operator::{LinearOperator, check_shape};
+use crate::real::Real;
+use crate::sparse::Csr;
+use crate::vector::{Vector, of, of_mut};
+
+/// In which order a sweep takes the rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ordering {
+    /// By colours, such that no two rows of one colour are joined by an entry: few launches (2 for the matrix of a grid),
+    /// at the price of more iterations of SSOR than in the order of the rows; with two colours 1 is its best `omega`.
+    #[default]
+    Colours,
+    /// The order of the rows, exactly: rows that need none of each other are taken together, level by level. As many levels
+    /// as the longest chain of rows that need each other (about `2 g` on a `g x g` grid).
+    Rows,
+}
+
+/// Rows of a level up to which several levels are one launch, by one group.
+const NARROW: usize = 1024;
+
+/// One triangle, its rows in the order of their levels.
+#[derive(Debug)]
+struct Half<T: Real> {
+    /// Where each level begins in the list of rows, and the end of the last.
+    bounds: Memory<u32>,
+    list: Memory<u32>,
+    offsets: Memory<u32>,
+    indices: Memory<u32>,
+    values: Memory<T>,
+    scale: Memory<T>,
+    /// Levels of each launch, and rows of its widest.
+    launches: Vec<(Range<usize>, usize)>,
+}
+
+/// Gauss-Seidel, SOR or SSOR as an operator: one or two sweeps over the rows of a matrix, the same bits everywhere.
+///
+/// ```
+/// use residuum::precond::{Ordering, Sweep};
+/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector, sparse::gallery};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(32, 0.0)?;
+/// let (matrix, ssor) = (Matrix::new(&device, &a, Format::Auto)?, Sweep::ssor(&device, &a, 1.5, Ordering::Colours)?);
+/// let setup = Setup { preconditioner: Some(&ssor), ..Setup::new(Method::Cg, Stopping::for_precision::<f64>()) };
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.rows())?;
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
+///
+/// # Cost
+/// Held: the entries off the diagonal once (SSOR) or those of one triangle, and 12 to 16 bytes for each row of each sweep.
+/// A sweep reads its entries, gathers from its result, reads and writes a vector; one launch for each wide level, one for
+/// a run of narrow ones.
+#[derive(Debug)]
+pub struct Sweep<T: Real> {
+    device: Device,
+    rows: usize,
+    omega: f64,
+    bytes: u64,
+    forward: Half<T>,
+    /// The sweep back, of SSOR.
+    backward: Option<Half<T>>,
+}
+
+impl<T: Real> Sweep<T> {
+    /// A Gauss-Seidel sweep: `z = (D + L)^-1 x`.
+    ///
+    /// # Errors
+    /// As [`Sweep::sor`].
+    pub fn gauss_seidel(device: &Device, a: &Csr<T>, ordering: Ordering) -> Result<Self> {
+        Self::new(device, a, 1.0, ordering, false)
+    }
+
+    /// A sweep of successive over-relaxation: `z = (D / omega + L)^-1 x`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for `omega` outside (0, 2),
+    /// [`Error::Structure`] for an entry of the diagonal that is missing or too small to divide by, [`Error::Memory`].
+    pub fn sor(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering) -> Result<Self> {
+        Self::new(device, a, omega, ordering, false)
+    }
+
+    /// A sweep of symmetric successive over-relaxation, forwards and back:
+    /// `z = omega (2 - omega) (D + omega U)^-1 D (D + omega L)^-1 x`. Symmetric positive definite where `a` is.
+    ///
+    /// # Errors
+    /// As [`Sweep::sor`].
+    pub fn ssor(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering) -> Result<Self> {
+        Self::new(device, a, omega, ordering, true)
+    }
+
+    fn new(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering, symmetric: bool) -> Result<Self> {
+        same_length("columns of a square matrix", a.rows(), a.cols())?;
+        if !(omega > 0.0 && omega < 2.0) {
+            return Err(Error::Option { name: "omega", reason: format!("{omega} is not between 0 and 2") });
+        }
+        let scale: Vec<T> = a.diagonal().iter().map(|d| T::from_f64(omega / d)).collect();
+        if let Some(i) = scale.iter().position(|v| !v.is_finite()) {
+            let what = "a diagonal entry too small to divide by, or missing: nothing to sweep with".into();
+            return Err(Error::Structure { what, row: i });
+        }
+        let place = match ordering {
+            Ordering::Colours => colours(a),
+            Ordering::Rows => (0..a.rows() as u32).collect(),
+        };
+        let size = T::PRECISION.bytes() as u64;
+        let (entries, rows) = (a.nnz() as u64, a.rows() as u64);
+        // Either triangle may hold nearly all entries: the plan is for the worst.
+        device.check_memory(0, &[("indices of a sweep", 4 * entries), ("values of a sweep", size * entries)])?;
+        let forward = Half::new(device, a, &scale, ordering, &place, |mine, other| other < mine, 0..a.rows())?;
+        let backward = match symmetric {
+            false => None,
+            true => {
+                let order = (0..a.rows()).rev();
+                Some(Half::new(device, a, &scale, ordering, &place, |mine, other| other > mine, order)?)
+            }
+        };
+        let sweeps = 1 + u64::from(symmetric);
+        let bytes = (4 + size) * entries * sweeps / 2 + sweeps * rows * (8 + size);
+        Ok(Self { device: device.clone(), rows: a.rows(), omega, bytes, forward, backward })
+    }
+}
+
+impl<T: Real> Half<T> {
+    /// The entries of `a` that `before` says come before their row, by the places of both.
+    fn new(
+        device: &Device,
+        a: &Csr<T>,
+        scale: &[T],
+        ordering: Ordering,
+        place: &[u32],
+        before: impl Fn(u32, u32) -> bool,
+        order: impl Iterator<Item = usize>,
+    ) -> Result<Self> {
+        let needs = |i: usize, j: usize| before(place[i], place[j]);
+        let level = match ordering {
+            Ordering::Rows => levels(a, order, needs),
+            // Colours are levels, in this order or the other.
+            Ordering::Colours if before(1, 0) => place.to_vec(),
+            Ordering::Colours => {
+                let last = place.iter().copied().max().unwrap_or(0);
+                place.iter().map(|colour| last - colour).collect()
+            }
+        };
+        let count = level.iter().map(|l| *l as usize + 1).max().unwrap_or(0);
+        let mut bounds = vec![0u32; count + 1];
+        for l in &level {
+            bounds[*l as usize + 1] += 1;
+        }
+        for l in 0..count {
+            bounds[l + 1] += bounds[l];
+        }
+        let mut next = bounds.clone();
+        let mut list = vec![0u32; a.rows()];
+        for (i, l) in level.iter().enumerate() {
+            list[next[*l as usize] as usize] = i as u32;
+            next[*l as usize] += 1;
+        }
+        let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
+        for i in list.iter().map(|i| *i as usize) {
+            let (columns, entries) = a.row(i);
+            let needed = columns.iter().zip(entries).filter(|(j, _)| needs(i, **j as usize));
+            for (j, value) in needed {
+                indices.push(*j);
+                values.push(*value);
+            }
+            offsets.push(indices.len() as u32);
+        }
+        let launches = launches(&bounds);
+        let scale = list.iter().map(|i| scale[*i as usize]).collect();
+        // No buffer is empty: a triangle may be.
+        if indices.is_empty() {
+            indices.push(0);
+            values.push(T::default());
+        }
+        on_backend!(device, backend => upload(backend, [bounds, list, offsets, indices], [values, scale], launches))
+    }
+
+    /// Queues the sweep; `keep` is 2 - omega going back.
+    fn apply(&self, device: &Device, keep: Option<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        on_backend!(device, backend => {
+            let here = |memory| backend.buffer(memory).ok_or_else(|| stray("a sweep", device));
+            let numbers = |memory| backend.buffer(memory).ok_or_else(|| stray("a sweep", device));
+            let triangle = Triangle {
+                bounds: here(&self.bounds)?,
+                list: here(&self.list)?,
+                offsets: here(&self.offsets)?,
+                indices: here(&self.indices)?,
+                values: numbers(&self.values)?,
+                scale: numbers(&self.scale)?,
+            };
+            let (x, z) = (of(backend, device, x)?, of_mut(backend, device, z)?);
+            self.launches.iter().try_for_each(|(levels, widest)| {
+                backend.sweep(Run::of::<T>(device), levels.clone(), *widest, keep, &triangle, x, z)
+            })
+        })
+    }
+}
+
+fn upload<B: Vocabulary, T: Real>(
+    backend: &B,
+    words: [Vec<u32>; 4],
+    numbers: [Vec<T>; 2],
+    launches: Vec<(Range<usize>, usize)>,
+) -> Result<Half<T>> {
+    let [bounds, list, offsets, indices] = words;
+    let [values, scale] = numbers;
+    let words = |data| backend.upload::<u32>(data).map(B::memory);
+    let numbers = |data| backend.upload::<T>(data).map(B::memory);
+    Ok(Half {
+        bounds: words(bounds)?,
+        list: words(list)?,
+        offsets: words(offsets)?,
+        indices: words(indices)?,
+        values: numbers(values)?,
+        scale: numbers(scale)?,
+        launches,
+    })
+}
+
+/// The launches of a sweep: a wide level alone, neighbouring narrow ones together.
+fn launches(bounds: &[u32]) -> Vec<(Range<usize>, usize)> {
+    let mut found: Vec<(Range<usize>, usize)> = Vec::new();
+    for (level, pair) in bounds.windows(2).enumerate() {
+        let rows = (pair[1] - pair[0]) as usize;
+        match found.last_mut() {
+            Some((levels, widest)) if rows <= NARROW && *widest <= NARROW => {
+                levels.end = level + 1;
+                *widest = rows.max(*widest);
+            }
+            _ => found.push((level..level + 1, rows)),
+        }
+    }
+    found
+}
+
+impl<T: Real> LinearOperator<T> for Sweep<T> {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+    fn rows(&self) -> usize {
+        self.rows
+    }
+    fn cols(&self) -> usize {
+        self.rows
+    }
+    fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        check_shape((self.rows, self.rows), x, z)?;
+        self.forward.apply(&self.device, None, x, z)?;
+        match &self.backward {
+            None => Ok(()),
+            Some(backward) => backward.apply(&self.device, Some(T::from_f64(2.0 - self.omega)), x, z),
+        }
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    fn launches(&self) -> usize {
+        self.forward.launches.len() + self.backward.as_ref().map_or(0, |b| b.launches.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_levels_share_a_launch() {
+        assert_eq!(launches(&[0, 10, 20, 3000, 3010, 6000]), [(0..2, 10), (2..3, 2980), (3..4, 10), (4..5, 2990)]);
+        assert_eq!(launches(&[0]), []);
+    }
+}

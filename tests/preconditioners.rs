@@ -1,0 +1,206 @@
+//! Preconditioners: the operators they claim to be, the same bits everywhere, fewer iterations.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use common::{bits, each_case, noise, reference};
+use residuum::operator::LinearOperator;
+use residuum::precond::{Ordering, Sweep};
+use residuum::sparse::gallery;
+use residuum::{Csr, Device, Error, Format, Matrix, Method, Real, Report, Setup, Solver, Stop, Stopping, Vector};
+
+const ORDERINGS: [Ordering; 2] = [Ordering::Rows, Ordering::Colours];
+
+/// A random matrix, not symmetric, that its diagonal dominates.
+fn dominant<T: Real>(n: usize, seed: u64) -> Csr<T> {
+    let a = gallery::random::<T>(n, n, 6 * n, seed).unwrap();
+    let mut entries: Vec<(usize, usize, T)> = Vec::new();
+    for i in 0..n {
+        let (columns, values) = a.row(i);
+        let others = columns.iter().zip(values).filter(|(j, _)| **j as usize != i);
+        entries.extend(others.map(|(j, v)| (i, *j as usize, T::from_f64(v.to_f64() - 0.4))));
+        entries.push((i, i, T::from_f64(3.0 + 0.01 * i as f64)));
+    }
+    Csr::from_triplets(n, n, &entries).unwrap()
+}
+
+/// One sweep as the textbook has it, in the order of the rows: `x_i = (1 - omega) x_i + omega (b_i - sum a_ij x_j) / a_ii`.
+fn textbook(a: &Csr<f64>, omega: f64, b: &[f64], x: &mut [f64], rows: impl Iterator<Item = usize>) {
+    for i in rows {
+        let (columns, values) = a.row(i);
+        let (mut sum, mut diagonal) = (b[i], 0.0);
+        for (j, v) in columns.iter().zip(values) {
+            if *j as usize == i {
+                diagonal = *v;
+            } else {
+                sum -= v * x[*j as usize];
+            }
+        }
+        x[i] = (1.0 - omega) * x[i] + omega * sum / diagonal;
+    }
+}
+
+#[test]
+fn sweeps_are_those_of_the_textbook() {
+    // Started from 0, a sweep gives M b; so does one forwards and one back, of SSOR.
+    let a = dominant::<f64>(150, 3);
+    let b = noise::<f64>(150, 4);
+    each_case::<f64>(|device| {
+        for omega in [1.0, 0.7, 1.6] {
+            let mut wanted = vec![0.0; 150];
+            textbook(&a, omega, &b, &mut wanted, 0..150);
+            let sweep = Sweep::sor(device, &a, omega, Ordering::Rows).unwrap();
+            let ssor = Sweep::ssor(device, &a, omega, Ordering::Rows).unwrap();
+            let b = Vector::from_slice(device, &b).unwrap();
+            let mut z = Vector::filled(device, 150, f64::NAN).unwrap();
+            sweep.apply(&b, &mut z).unwrap();
+            let close = |found: &[f64], wanted: &[f64]| {
+                for (found, wanted) in found.iter().zip(wanted) {
+                    approx::assert_relative_eq!(*found, *wanted, max_relative = 1e-10, epsilon = 1e-12);
+                }
+            };
+            close(&z.to_vec().unwrap(), &wanted);
+            textbook(&a, omega, &b.to_vec().unwrap(), &mut wanted, (0..150).rev());
+            ssor.apply(&b, &mut z).unwrap();
+            close(&z.to_vec().unwrap(), &wanted);
+        }
+    });
+}
+
+fn solve<T: Real>(
+    device: &Device,
+    a: &Csr<T>,
+    method: Method,
+    m: Option<&Sweep<T>>,
+    most: usize,
+) -> (Vector<T>, Report) {
+    let matrix = Matrix::new(device, a, Format::Csr).unwrap();
+    let stopping = Stopping { max_iterations: most, ..Stopping::for_precision::<T>() };
+    let preconditioner = m.map(|m| m as &dyn LinearOperator<T>);
+    let mut solver = Solver::with(&matrix, Setup { preconditioner, ..Setup::new(method, stopping) }).unwrap();
+    let b = Vector::from_slice(device, &noise::<T>(a.rows(), 9)).unwrap();
+    let mut x = Vector::zeros(device, a.rows()).unwrap();
+    let report = solver.solve(&b, &mut x).unwrap();
+    (x, report)
+}
+
+/// Levels narrower and wider than a launch of several takes, triangles with and without entries.
+fn the_same_everywhere<T: Real>(device: &Device) {
+    let host = reference::<T>(device);
+    let diagonal: Vec<(usize, usize, T)> = (0..50).map(|i| (i, i, T::from_f64(1.0 + i as f64))).collect();
+    for a in [
+        dominant::<T>(300, 5),
+        gallery::poisson_2d::<T>(60, 0.1).unwrap(),
+        Csr::from_triplets(50, 50, &diagonal).unwrap(),
+    ] {
+        let x = noise::<T>(a.rows(), 6);
+        for ordering in ORDERINGS {
+            let on = |device: &Device| {
+                let ssor = Sweep::ssor(device, &a, 1.3, ordering).unwrap();
+                let x = Vector::from_slice(device, &x).unwrap();
+                let mut z = Vector::zeros(device, a.rows()).unwrap();
+                ssor.apply(&x, &mut z).unwrap();
+                bits(&z.to_vec().unwrap())
+            };
+            assert!(on(device) == on(&host), "{} {} {ordering:?}", device.info().name, device.tuning());
+        }
+    }
+}
+
+#[test]
+fn sweeps_are_the_same_everywhere() {
+    each_case::<f64>(the_same_everywhere::<f64>);
+    each_case::<f32>(the_same_everywhere::<f32>);
+}
+
+#[test]
+fn sweeps_of_wide_levels_are_the_same_everywhere() {
+    // Two colours of 5000 rows: more than one group, more than a batch of the host.
+    let a = gallery::poisson_2d::<f32>(100, 0.1).unwrap();
+    each_case::<f32>(|device| {
+        let on = |device: &Device| {
+            let sweep = Sweep::gauss_seidel(device, &a, Ordering::Colours).unwrap();
+            assert_eq!(sweep.launches(), 2);
+            let (x, report) = solve(device, &a, Method::Stationary { omega: 1.0 }, Some(&sweep), 5);
+            (bits(&x.to_vec().unwrap()), bits(&report.history))
+        };
+        assert!(on(device) == on(&reference::<f32>(device)), "{} {}", device.info().name, device.tuning());
+    });
+}
+
+#[test]
+fn relaxation_pays() {
+    let device = Device::host();
+    let a = gallery::poisson_2d::<f64>(30, 0.0).unwrap();
+    // The best factor for this grid, of Young's theory.
+    let best = 2.0 / (1.0 + (std::f64::consts::PI / 31.0).sin());
+    let stationary = Method::Stationary { omega: 1.0 };
+    let count = |method, sweep: Option<&Sweep<f64>>| {
+        let (_, report) = solve(&device, &a, method, sweep, 10_000);
+        assert_eq!(report.stop, Stop::Converged, "{report}");
+        report.iterations
+    };
+    for ordering in ORDERINGS {
+        let gauss_seidel = count(stationary, Some(&Sweep::gauss_seidel(&device, &a, ordering).unwrap()));
+        let sor = count(stationary, Some(&Sweep::sor(&device, &a, best, ordering).unwrap()));
+        // With two colours, SSOR gains nothing from a factor, and with 1 it is Gauss-Seidel: what it does twice changes nothing.
+        let omega = if ordering == Ordering::Rows { best } else { 1.0 };
+        let ssor = count(stationary, Some(&Sweep::ssor(&device, &a, omega, ordering).unwrap()));
+        println!("{ordering:?}: gauss-seidel {gauss_seidel}, sor {sor}, ssor {ssor}");
+        assert!(10 * sor < gauss_seidel && sor < 130, "{ordering:?}: {sor} against {gauss_seidel}");
+        match ordering {
+            Ordering::Rows => assert!(10 * ssor < gauss_seidel, "{ssor} against {gauss_seidel}"),
+            Ordering::Colours => assert_eq!(ssor, gauss_seidel),
+        }
+    }
+    let plain = count(Method::Cg, None);
+    for ordering in ORDERINGS {
+        let omega = if ordering == Ordering::Rows { 1.7 } else { 1.0 };
+        let preconditioned = count(Method::Cg, Some(&Sweep::ssor(&device, &a, omega, ordering).unwrap()));
+        println!("cg {plain}, with ssor by {ordering:?} {preconditioned}");
+        let (ten, most) = if ordering == Ordering::Rows { (10, 6) } else { (10, 8) };
+        assert!(ten * preconditioned < most * plain, "{ordering:?}: {preconditioned} against {plain}");
+    }
+}
+
+#[test]
+fn what_cannot_be_swept_is_refused() {
+    let device = Device::host();
+    let a = gallery::poisson_2d::<f64>(3, 0.0).unwrap();
+    for omega in [0.0, 2.0, -1.0, f64::NAN] {
+        let refused = Sweep::sor(&device, &a, omega, Ordering::Colours);
+        assert!(matches!(refused, Err(Error::Option { name: "omega", .. })), "{omega}");
+    }
+    let hollow = Csr::<f64>::from_triplets(2, 2, &[(0, 1, 1.0), (1, 0, 1.0), (0, 0, 1.0)]).unwrap();
+    assert!(matches!(Sweep::gauss_seidel(&device, &hollow, Ordering::Rows), Err(Error::Structure { row: 1, .. })));
+    let wide = gallery::random::<f64>(3, 4, 6, 1).unwrap();
+    assert!(matches!(Sweep::gauss_seidel(&device, &wide, Ordering::Rows), Err(Error::Shape { .. })));
+}
+
+#[test]
+fn a_second_sweep_allocates_nothing() {
+    // Other tests of this process allocate too: the count is taken in a process of its own.
+    if std::env::var_os("RESIDUUM_ALLOCATION_TEST").is_none() {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_second_sweep_allocates_nothing", "--test-threads=1"])
+            .env("RESIDUUM_ALLOCATION_TEST", "1")
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    for device in common::devices() {
+        let a = gallery::poisson_2d::<f32>(20, 0.0).unwrap();
+        let matrix = Matrix::new(&device, &a, Format::Auto).unwrap();
+        let ssor = Sweep::ssor(&device, &a, 1.2, Ordering::Colours).unwrap();
+        let setup = Setup { preconditioner: Some(&ssor), ..Setup::new(Method::Cg, Stopping::after(5)) };
+        let mut solver = Solver::with(&matrix, setup).unwrap();
+        let b = Vector::filled(&device, a.rows(), 1.0).unwrap();
+        let mut x = Vector::zeros(&device, a.rows()).unwrap();
+        let _first = solver.solve(&b, &mut x).unwrap();
+        let before = residuum::allocations();
+        let _second = solver.solve(&b, &mut x).unwrap();
+        assert!(before > 0);
+        assert_eq!(residuum::allocations(), before, "{}", device.info().name);
+    }
+}
