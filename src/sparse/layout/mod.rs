@@ -146,7 +146,7 @@ impl<T: Real> Layout<T> {
                 let block = if block == 0 { super::profile::smallest_block(a).0 } else { block };
                 structured::blocks(a, block)?
             }
-            Format::Dense => structured::dense(a, lanes_for(a.cols() as f64).min(32)),
+            Format::Dense => structured::dense(a, lanes_for(a.cols() as f64)),
         };
         layout.why = why;
         if layout.arrangement.lanes > 1 {
