@@ -73,15 +73,21 @@ typedef struct {
 } matrix_t;
 
 // Filled in place: Oclgrind 21 does not know what Clang makes of functions that return a struct.
-void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
+void hold_matrix(matrix_t* matrix, uint kind, uint lanes, __global const uint* rows, __global const uint* indices,
                  __global const real_t* values, uint stride)
 {
     matrix->rows = rows;
     matrix->indices = indices;
     matrix->values = values;
     matrix->stride = stride;
-    matrix->kind = FORMAT;
-    matrix->lanes = ROW_LANES;
+    matrix->kind = kind;
+    matrix->lanes = lanes;
+}
+
+void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
+                 __global const real_t* values, uint stride)
+{
+    hold_matrix(matrix, FORMAT, ROW_LANES, rows, indices, values, stride);
     if (FORMAT == DIAGONALS) {
         matrix->furthest = rows[1] - 1;
         if (BLOCK > 1)
@@ -98,12 +104,7 @@ void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uin
 void open_other(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
                 __global const real_t* values, uint stride)
 {
-    matrix->rows = rows;
-    matrix->indices = indices;
-    matrix->values = values;
-    matrix->stride = stride;
-    matrix->kind = OTHER_FORMAT;
-    matrix->lanes = OTHER_LANES;
+    hold_matrix(matrix, OTHER_FORMAT, OTHER_LANES, rows, indices, values, stride);
 }
 
 typedef struct {

@@ -179,14 +179,7 @@ fn what_cannot_be_swept_is_refused() {
 
 #[test]
 fn a_second_sweep_allocates_nothing() {
-    // Other tests of this process allocate too: the count is taken in a process of its own.
-    if std::env::var_os("RESIDUUM_ALLOCATION_TEST").is_none() {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_second_sweep_allocates_nothing", "--test-threads=1"])
-            .env("RESIDUUM_ALLOCATION_TEST", "1")
-            .status()
-            .unwrap();
-        assert!(status.success());
+    if common::ran_alone("a_second_sweep_allocates_nothing") {
         return;
     }
     for device in common::devices() {

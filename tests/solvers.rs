@@ -330,14 +330,7 @@ fn many_right_hand_sides_give_the_bits_of_one() {
 
 #[test]
 fn a_second_solve_allocates_nothing() {
-    // Other tests of this process allocate too: the count is taken in a process of its own.
-    if std::env::var_os("RESIDUUM_ALLOCATION_TEST").is_none() {
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "a_second_solve_allocates_nothing", "--test-threads=1"])
-            .env("RESIDUUM_ALLOCATION_TEST", "1")
-            .status()
-            .unwrap();
-        assert!(status.success());
+    if common::ran_alone("a_second_solve_allocates_nothing") {
         return;
     }
     for device in common::devices() {

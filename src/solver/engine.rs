@@ -295,13 +295,12 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
 
     fn start(&mut self, budget: &[usize]) -> Result<()> {
         self.begin(budget)?;
-        if self.limits.iter().any(|l| l.reduction > 0.0 && l.gradient == 0.0) {
+        if self.limits.iter().any(Limits::waits) {
             // The first gradient sets the limit that depends on it; the start is repeated with it in force.
             self.status()?;
             for c in 0..self.limits.len() {
                 let first = self.norms(c, 0)[1];
-                let limits = &mut self.limits[c];
-                limits.gradient = (limits.reduction * limits.reduction * first).max(f64::MIN_POSITIVE);
+                self.limits[c].set_gradient(first);
             }
             self.begin(budget)?;
         }

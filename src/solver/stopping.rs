@@ -108,6 +108,16 @@ impl Limits {
         }
     }
 
+    /// Whether a limit waits for the first gradient.
+    pub(super) fn waits(&self) -> bool {
+        self.reduction > 0.0 && self.gradient == 0.0
+    }
+
+    /// Sets the limit that depends on the first gradient, of squared norm `first`.
+    pub(super) fn set_gradient(&mut self, first: f64) {
+        self.gradient = (self.reduction * self.reduction * first).max(f64::MIN_POSITIVE);
+    }
+
     /// How far the squared norms of residual and gradient are above what they must reach; at most 1 is converged.
     pub(super) fn excess(&self, norms: [f64; 2], least_squares: bool) -> f64 {
         let over = |value: f64, limit: f64| if value == 0.0 { 0.0 } else { value / limit };

@@ -82,3 +82,16 @@ pub(crate) fn noise<T: Real>(n: usize, seed: u64) -> Vec<T> {
     let mut random = residuum::sparse::gallery::Random::new(seed);
     (0..n).map(|_| T::from_f64(2.0 * random.uniform() - 1.0)).collect()
 }
+
+/// Runs `test` in a process of its own, where other tests do not count among its allocations, unless this is that process.
+pub(crate) fn ran_alone(test: &str) -> bool {
+    const ALONE: &str = "RESIDUUM_ALLOCATION_TEST";
+    if std::env::var_os(ALONE).is_some() {
+        return false;
+    }
+    let program = std::env::current_exe().expect("a test has a path");
+    let status =
+        std::process::Command::new(program).args(["--exact", test, "--test-threads=1"]).env(ALONE, "1").status();
+    assert!(status.expect("a test runs").success(), "{test}");
+    true
+}
