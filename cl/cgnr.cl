@@ -492,8 +492,8 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
 
 // `iterations` times cgnr_backward and cgnr_forward in one launch, the first with `turn`, for groups that all run at once
 // and meet three or four times in each: r is formed before it is gathered, which costs a meeting and saves reading q as
-// often as r, and so is d. Each group owns chunks of rows and of pixels, the last one tests; what a group reads of others was written before a
-// meeting. `stride` is that of A transposed.
+// often as r, and so is d where it finds no room in local memory. Each group owns chunks of rows and of pixels, the last
+// one tests; what a group reads of others was written before a meeting. `stride` is that of A transposed.
 // Bytes: those of the two kernels less one gathered vector, from a cache where they fit.
 __kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
 void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, uint iterations, uint turn,

@@ -40,8 +40,8 @@
 //!                   s's, s's_old, s'd, |r|²
 //! ```
 //!
-//! Small systems take one launch for many iterations, in which all groups wait for each other three times in each
-//! (`cgnr_resident`), under the conditions and with the same way out as in [`cg`](super::cg).
+//! Small systems take one launch for many iterations, in which all groups wait for each other three or four times in
+//! each (`cgnr_resident`), under the conditions and with the same way out as in [`cg`](super::cg).
 //!
 //! An operator that is no stored matrix multiplies by launches of its own, between two halves of each of these.
 //! The paper fused 14 launches into 6. Source: stock-koch-2009, table 1; C. R. Vogel and M. E. Oman, "Iterative
@@ -496,21 +496,6 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
         *resident && backend.cgnr_stays_resident(self.run, a.stored(), at.stored())
     }
 
-    /// Queues the iterations `indices`.
-    fn iterations(&mut self, mut indices: Range<usize>) -> Result<()> {
-        if !self.stays_resident() {
-            return indices.try_for_each(|index| {
-                self.on.backward(self.run, self.device, index % 2)?;
-                self.on.forward(self.run, self.device, (index + 1) % 2)
-            });
-        }
-        let start = if self.pending.is_empty() { indices.start } else { self.pending.start };
-        self.pending = start..indices.end;
-        let On { backend, a, at, shape, vectors, state, .. } = &mut *self.on;
-        let vectors = vectors.view(*backend, self.device)?;
-        backend.cgnr_resident(self.run, *shape, a.stored(), at.stored(), indices, vectors, state)
-    }
-
     /// Waits, and reads status and history.
     fn look(&mut self, status: &mut [i32]) -> Result<()> {
         let On { backend, state, ring, .. } = &mut *self.on;
@@ -559,8 +544,18 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         Ok(())
     }
 
-    fn steps(&mut self, indices: Range<usize>) -> Result<()> {
-        self.iterations(indices)
+    fn steps(&mut self, mut indices: Range<usize>) -> Result<()> {
+        if !self.stays_resident() {
+            return indices.try_for_each(|index| {
+                self.on.backward(self.run, self.device, index % 2)?;
+                self.on.forward(self.run, self.device, (index + 1) % 2)
+            });
+        }
+        let start = if self.pending.is_empty() { indices.start } else { self.pending.start };
+        self.pending = start..indices.end;
+        let On { backend, a, at, shape, vectors, state, .. } = &mut *self.on;
+        let vectors = vectors.view(*backend, self.device)?;
+        backend.cgnr_resident(self.run, *shape, a.stored(), at.stored(), indices, vectors, state)
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
@@ -574,7 +569,7 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
             self.on.resident = false;
             status[met + meeting::ABANDONED] = 0;
             self.on.backend.write(&mut self.on.state.status, &status)?;
-            self.iterations(again)?;
+            self.steps(again)?;
             self.look(&mut status)?;
         }
         let statuses: Vec<Status> = status

@@ -43,7 +43,7 @@ pub(crate) enum Kind {
 pub(crate) struct Arrangement {
     pub(crate) kind: Kind,
     /// Lanes that share a row: lane `l` adds entries `l, l + lanes, ...`; lanes fold by halving. A power of two up to
-    /// 64. What of the format reaches the bits.
+    /// 32. What of the format reaches the bits.
     pub(crate) lanes: usize,
     /// Rows and columns of a block of [`Kind::Blocks`]; the number of diagonals of [`Kind::Diagonals`], or of points of
     /// [`Kind::Stencil`], where loops over them are better unrolled, else 1.
