@@ -210,16 +210,18 @@ void forward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const 
                scratch);
 }
 
-// d = s + beta d_old for the pixels of chunks first_chunk .. last_chunk and column c, with their sums of d.F(x, d).
-void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, uint c, const vector_t* direction,
+// d = s + beta d_old for the pixels of chunks first_chunk .. last_chunk, with their sums of d.F(x, d). Columns of a chunk lie
+// side by side in the group, like chunks: a chunk alone keeps few items busy.
+void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* direction,
                     __global const real_t* x, __global const real_t* phi, __global real_t* d_new,
                     __global const acc_t* control, __global acc_t* sums, __local acc_t* scratch)
 {
-    __global const acc_t* weights = control + c * CONTROL;
     const uint slot = get_local_id(0) / PIXEL_ITEMS;
     const uint place = get_local_id(0) & (PIXEL_ITEMS - 1);
-    for (uint base = first_chunk; base < last_chunk; base += (WG / PIXEL_ITEMS)) {
-        const uint mine = base + slot;
+    for (uint base = first_chunk * COLUMNS; base < last_chunk * COLUMNS; base += WG / PIXEL_ITEMS) {
+        const uint mine = (base + slot) / COLUMNS;
+        const uint c = base + slot - mine * COLUMNS;
+        __global const acc_t* weights = control + c * CONTROL;
         const size_t first = mine * (size_t)shape.col_chunk;
         const size_t last = mine < last_chunk ? min(first + shape.col_chunk, (size_t)shape.cols) : first;
         acc_t lane[PIXEL_ITEM_LANES];
@@ -292,23 +294,23 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
         forward_rows(shape, group, group + 1, &matrix, &direction, q, sums, scratch);
     } else {
         const uint pixels = group - shape.row_groups;
-        for (uint c = 0; c < COLUMNS; ++c)
-            forward_pixels(shape, pixels, pixels + 1, c, &direction, x, phi, d_new, control, sums, scratch);
+        forward_pixels(shape, pixels, pixels + 1, &direction, x, phi, d_new, control, sums, scratch);
     }
 }
 
-// x_new = x + alpha d, phi of it, s_new less F(x_new, x_new) for the pixels of chunks first_chunk .. last_chunk and column
-// c, with their sums.
-void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, uint c, const vector_t* image, int stopped,
+// x_new = x + alpha d, phi of it, s_new less F(x_new, x_new) for the pixels of chunks first_chunk .. last_chunk, with their
+// sums. Column c stays as it is where bit c of `stopped` is set.
+void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* image, uint stopped,
                      __global const real_t* d, __global const real_t* s, __global real_t* x_new,
                      __global real_t* s_new, __global real_t* phi, __global const acc_t* control,
                      __global acc_t* sums, __local acc_t* scratch)
 {
-    __global const acc_t* weights = control + c * CONTROL;
     const uint slot = get_local_id(0) / PIXEL_ITEMS;
     const uint place = get_local_id(0) & (PIXEL_ITEMS - 1);
-    for (uint base = first_chunk; base < last_chunk; base += (WG / PIXEL_ITEMS)) {
-        const uint mine = base + slot;
+    for (uint base = first_chunk * COLUMNS; base < last_chunk * COLUMNS; base += WG / PIXEL_ITEMS) {
+        const uint mine = (base + slot) / COLUMNS;
+        const uint c = base + slot - mine * COLUMNS;
+        __global const acc_t* weights = control + c * CONTROL;
         const size_t first = mine * (size_t)shape.col_chunk;
         const size_t last = mine < last_chunk ? min(first + shape.col_chunk, (size_t)shape.cols) : first;
         acc_t ss[PIXEL_ITEM_LANES], so[PIXEL_ITEM_LANES], sd[PIXEL_ITEM_LANES];
@@ -320,7 +322,7 @@ void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, uin
                 const size_t at = i * COLUMNS + c;
                 const real_t here = vector_at(image, i, c);
                 // x + 0 d would lose the sign of a zero: a stopped column keeps its bits.
-                x_new[at] = stopped ? image->u[at] : here;
+                x_new[at] = stopped >> c & 1 ? image->u[at] : here;
                 acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
                 if (EDGES > 0) {
                     const uint column = i % shape.width;
@@ -368,7 +370,7 @@ void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, uin
 }
 
 // r_new = r - alpha q for the rows of chunks first_chunk .. last_chunk, with their sums of r.r.
-void backward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* residual, const int* stopped,
+void backward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* residual, uint stopped,
                    __global real_t* r_new, __global acc_t* sums, __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / CHUNK_ITEMS;
@@ -386,7 +388,7 @@ void backward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const
                     const size_t i = block + place + j * WG;
                     if (i >= last) continue;
                     const size_t at = i * COLUMNS + c;
-                    const real_t next = stopped[c] ? residual->u[at] : vector_at(residual, i, c);
+                    const real_t next = stopped >> c & 1 ? residual->u[at] : vector_at(residual, i, c);
                     r_new[at] = next;
                     lane[j] = acc_add(lane[j], acc_product(next, next));
                 }
@@ -400,7 +402,7 @@ void backward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const
 
 // alpha of every column, its stop, and what the next launch needs of both. False where all have stopped.
 int step_length(const shape_t shape, __global const acc_t* sums, __global acc_t* control, __global int* status,
-                int* stopped, vector_t* image, vector_t* residual, int writer, __local acc_t* scratch)
+                uint* stopped, vector_t* image, vector_t* residual, int writer, __local acc_t* scratch)
 {
     // Read together with the sums: the wait is for all at once.
     acc_t gd[COLUMNS], total[2 * COLUMNS];
@@ -428,8 +430,8 @@ int step_length(const shape_t shape, __global const acc_t* sums, __global acc_t*
             else alpha = acc_div(gd[c], curvature);
             if (stop[c] == RUNNING && !acc_finite(alpha)) stop[c] = NOT_FINITE;
         }
-        stopped[c] = stop[c] != RUNNING;
-        image->scale[c] = stopped[c] ? 0 : acc_to_real(alpha);
+        *stopped |= (uint)(stop[c] != RUNNING) << c;
+        image->scale[c] = stop[c] == RUNNING ? acc_to_real(alpha) : 0;
         residual->scale[c] = -image->scale[c];
         if (writer) {
             control[c * CONTROL + LAST_GD] = gd[c];
@@ -465,19 +467,17 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
 {
     __local acc_t scratch[RUNS * WG];
     const int writer = PART != ROWS_ONLY && get_group_id(0) == 0 && get_local_id(0) == 0;
-    int stopped[COLUMNS];
+    uint stopped = 0; // a bit for each column
     vector_t residual, image;
     form_vector(&residual, r, q);
     form_vector(&image, x, d);
-    if (!step_length(shape, sums, control, status, stopped, &image, &residual, writer, scratch)) return;
+    if (!step_length(shape, sums, control, status, &stopped, &image, &residual, writer, scratch)) return;
     const uint group = get_group_id(0) + (PART == ROWS_ONLY ? shape.col_groups : 0);
     if (group < shape.col_groups) {
         matrix_t transposed;
         open_matrix(&transposed, rows, indices, values, shape.stride);
         backward_product(shape, group, group + 1, &transposed, &residual, s_new, scratch);
-        for (uint c = 0; c < COLUMNS; ++c)
-            backward_pixels(shape, group, group + 1, c, &image, stopped[c], d, s, x_new, s_new, phi, control, sums,
-                            scratch);
+        backward_pixels(shape, group, group + 1, &image, stopped, d, s, x_new, s_new, phi, control, sums, scratch);
     } else {
         const uint own = group - shape.col_groups;
         backward_rows(shape, own, own + 1, &residual, stopped, r_new, sums, scratch);
@@ -530,19 +530,18 @@ void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, u
     for (uint k = 0; !done; ++k) {
         const uint now = (turn + k) & 1;
         const uint next = 1 - now;
-        int stopped[COLUMNS];
+        uint stopped = 0; // a bit for each column
         vector_t residual, image, direction;
         form_vector(&residual, OF_TURN(r, now), q);
         form_vector(&image, OF_TURN(x, now), OF_TURN(d, next));
-        done = !step_length(shape, sums, control, status, stopped, &image, &residual, writer, scratch);
+        done = !step_length(shape, sums, control, status, &stopped, &image, &residual, writer, scratch);
         if (!done) {
             backward_rows(shape, first_row, last_row, &residual, stopped, OF_TURN(r, next), sums, scratch);
             meet(meeting, MEETINGS * k + 1);
             read_vector(&residual, OF_TURN(r, next));
             backward_product(shape, first_pixel, last_pixel, &transposed, &residual, OF_TURN(s, next), scratch);
-            for (uint c = 0; c < COLUMNS; ++c)
-                backward_pixels(shape, first_pixel, last_pixel, c, &image, stopped[c], OF_TURN(d, next), OF_TURN(s, now),
-                                OF_TURN(x, next), OF_TURN(s, next), phi, control, sums, scratch);
+            backward_pixels(shape, first_pixel, last_pixel, &image, stopped, OF_TURN(d, next), OF_TURN(s, now),
+                            OF_TURN(x, next), OF_TURN(s, next), phi, control, sums, scratch);
             meet(meeting, MEETINGS * k + 2);
             acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS];
             done = !choose_direction(shape, sums, control, status, ss, beta, gd, scratch);
@@ -553,9 +552,8 @@ void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, u
         if (!done) {
             form_vector(&direction, OF_TURN(s, next), OF_TURN(d, next));
             if (STAGED > 0) stage(&direction, shape.cols, staged);
-            for (uint c = 0; c < COLUMNS; ++c)
-                forward_pixels(shape, forward_first, forward_last, c, &direction, OF_TURN(x, next), phi, OF_TURN(d, now),
-                               control, sums, scratch);
+            forward_pixels(shape, forward_first, forward_last, &direction, OF_TURN(x, next), phi, OF_TURN(d, now),
+                           control, sums, scratch);
             if (STAGED == 0) {
                 meet(meeting, MEETINGS * k + 3);
                 read_vector(&direction, OF_TURN(d, now));

@@ -31,7 +31,9 @@
 #define STENCIL 13     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point; values: coefficients
 #define OUTSIDE 14     // nothing: products are made by others, and the result already holds them
 #define SLICE 32
-#define AT_ONCE (WG == 1 ? 1 : FORMAT == PROJECT ? 2 : 8) // entries of a row whose loads are under way together
+// Entries of a row whose loads are under way together. A program of two formats has a multiprocessor to itself, and room.
+#define ROOM (OTHER_FORMAT == FORMAT ? 8 : COLUMNS > 1 ? 12 : 16)
+#define AT_ONCE (WG == 1 ? 1 : FORMAT == PROJECT ? 2 : ROOM)
 #define KNOWN_POINTS (FORMAT == STENCIL ? BLOCK : 1)
 #define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : KNOWN_POINTS)
 #define STENCIL_HEADER 12
@@ -130,12 +132,20 @@ void form_vector(vector_t* vector, __global const real_t* u, __global const real
     vector->staged = 0;
 }
 
+// What column c scales v by. Chosen, so that an array whose column only an item knows stays in registers.
+real_t scale_of(const vector_t* vector, uint c)
+{
+    real_t scale = vector->scale[0];
+    for (uint k = 1; k < COLUMNS; ++k) scale = c == k ? vector->scale[k] : scale;
+    return scale;
+}
+
 real_t vector_at(const vector_t* vector, size_t i, uint c)
 {
     const size_t at = i * COLUMNS + c;
     if (STAGED > 0 ? vector->staged != 0 : 0) return vector->staged[at];
     if (GATHER == 1 ? 1 : vector->v == 0) return vector->u[at];
-    return vector->u[at] + vector->scale[c] * vector->v[at];
+    return vector->u[at] + scale_of(vector, c) * vector->v[at];
 }
 
 // Whether all columns of an element are one load.

@@ -104,6 +104,10 @@ struct Options {
     /// Most iterations
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     iterations: usize,
+
+    /// Compute the residual afresh every so many iterations; 0 for never (the end is verified in any case)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    exact_every: usize,
     /// Longest time to iterate
     #[arg(long, value_name = "SECONDS")]
     time_limit: Option<f64>,
@@ -368,6 +372,7 @@ fn solve<T: Real>(
         rtol: options.rtol.unwrap_or(default.rtol),
         atol: options.atol,
         max_iterations: options.iterations,
+        exact_every: options.exact_every,
         time_limit: limit.map_err(|e| option("time-limit", e.to_string()))?,
         ..default
     };

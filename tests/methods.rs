@@ -272,6 +272,58 @@ fn reasons_for_stopping_are_their_own() {
     });
 }
 
+/// With exact residuals the recurrence says what is true, beyond the precision too, and looks change nothing.
+#[test]
+fn exact_residuals_hold_the_recurrence_to_the_truth() {
+    let run = |device: &Device, problem: &Problem<f32>, columns: usize, exact_every: usize, check_every: usize| {
+        let b: Vec<Vec<f32>> = (0..2).map(|c| noise(problem.a.rows(), 30 + c)).collect();
+        let b: Vec<&[f32]> = b.iter().take(columns).map(|v| &v[..]).collect();
+        problem.solve(device, &b, &Stopping { exact_every, check_every, ..Stopping::after(61) })
+    };
+    let gap = |report: &Report| report.true_residual / report.residual;
+    each_device(|device| {
+        let host = reference::<f32>(device);
+        let mut drifted = 0;
+        for problem in problems::<f32>().iter().filter(|p| p.method.carries_residual()) {
+            let wanted = run(&host, problem, 2, 10, 512);
+            for (columns, check_every) in [(1, 3), (2, 7)] {
+                for ((x, report), wanted) in run(device, problem, columns, 10, check_every).iter().zip(&wanted) {
+                    assert!((0.1..10.0).contains(&gap(report)), "{report}, not {:e}", report.residual);
+                    assert!(essence(x, report) == essence(&wanted.0, &wanted.1), "{report} on {}", device.tuning());
+                }
+            }
+            drifted += usize::from(gap(&run(device, problem, 1, 0, 512)[0].1) > 100.0);
+        }
+        // Without them it drifts away, or this test tests nothing.
+        assert!(drifted >= 3, "{drifted}");
+    });
+}
+
+/// A solve that fails gives back the iterate with the least residual, beside columns that do not fail.
+#[test]
+fn failures_keep_their_best_iterate() {
+    each_device(|device| {
+        // One eigenvalue is negative.
+        let problem = Problem::new(Method::Cg, &gallery::poisson_2d::<f64>(12, -0.15).unwrap());
+        let fails = noise::<f64>(144, 30);
+        let zero = vec![0.0; 144];
+        let alone = problem.solve(device, &[&fails], &stopping::<f64>());
+        let beside = problem.solve(device, &[&zero, &fails], &stopping::<f64>());
+        assert_eq!(beside[0].1.stop, Stop::Converged);
+        for (x, report) in [&alone[0], &beside[1]] {
+            assert_eq!(report.stop, Stop::Indefinite, "{report}");
+            let least = report.history.iter().copied().fold(f64::INFINITY, f64::min);
+            let last = report.history[report.history.len() - 1];
+            assert!(least < 0.5 * last && least < 0.5 * report.history[0], "{report}");
+            approx::assert_relative_eq!(report.true_residual, least, max_relative = 1e-10);
+            let ax = times(&problem.a, x);
+            let r: Vec<f64> = fails.iter().zip(&ax).map(|(b, ax)| b - ax).collect();
+            approx::assert_relative_eq!(norm(&r), least, max_relative = 1e-10);
+        }
+        assert_eq!(alone[0].0, beside[1].0);
+    });
+}
+
 #[test]
 fn set_ups_that_cannot_work_are_refused() {
     let device = Device::host();
@@ -288,6 +340,10 @@ fn set_ups_that_cannot_work_are_refused() {
     refused("columns", Setup { columns: 5, ..setup(Method::Cg) });
     refused("preconditioner", Setup { preconditioner: Some(&a), ..setup(Method::Minres) });
     refused("transpose", setup(Method::Lsmr { damp: 0.0 }));
+    for method in Method::ALL.into_iter().filter(|m| !m.takes_rectangles() && !m.carries_residual()) {
+        let stopping = Stopping { exact_every: 10, ..stopping::<f64>() };
+        refused("exact_every", Setup { stopping, ..setup(method) });
+    }
     assert!(matches!(Solver::with(&wide, setup(Method::BiCgStab)), Err(residuum::Error::Shape { .. })));
     let wrong = Setup { preconditioner: Some(&wide), ..setup(Method::Cg) };
     assert!(matches!(Solver::with(&a, wrong), Err(residuum::Error::Shape { .. })));

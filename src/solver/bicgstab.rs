@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Five launches, with a preconditioner that is not diagonal two more. `r̂` is the first residual of a start. Where a
-//! divisor vanishes although the residual does not, the driver starts over with another `r̂`.
+//! divisor vanishes although the residual does not, the driver starts over from there, with another `r̂` unless this
+//! happened in the first step.
 //!
 //! Source: H. A. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", SIAM J. Sci. Stat.
 //! Comput. 13(2), 1992.
@@ -78,12 +79,26 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
         s.set(minus_beta_omega, MINUS_ONE * (beta * omega));
         s.set(rho, next_rho);
     });
-    let (start, step) = match preconditioning {
+    let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, r)]), |_| {});
+    let with = Update::of(Rows).set(p, &[(ONE, p), (ONE, r)]).dot(rho_sum, r, shadow);
+    let with = plan.call(also(with, mp, p), |_| {});
+    let product_exact = plan.call(Product::of(Of::A, mp, v).dot(rv, shadow), |s| {
+        let (rr, next_rho) = (s.fold(rr), s.fold(rho_sum));
+        s.test(rr);
+        s.stop_unless_less(ZERO, next_rho * next_rho, stop::BREAKDOWN);
+        s.set(rho, next_rho);
+    });
+    let (start, step, exact) = match preconditioning {
         Preconditioning::Operator => (
-            vec![residual, begin, apply_p.clone(), product_p.clone()],
-            vec![half, apply_r, product_r, update, direction, apply_p, product_p],
+            vec![residual.clone(), begin, apply_p.clone(), product_p.clone()],
+            vec![half, apply_r, product_r, update, direction, apply_p.clone(), product_p],
+            vec![without, residual, with, apply_p, product_exact],
         ),
-        _ => (vec![residual, begin, product_p.clone()], vec![half, product_r, update, direction, product_p]),
+        _ => (
+            vec![residual.clone(), begin, product_p.clone()],
+            vec![half, product_r, update, direction, product_p],
+            vec![without, residual, with, product_exact],
+        ),
     };
-    Script { start, steps: vec![step], ..Script::default() }
+    Script { start, steps: vec![step], exact: vec![exact], ..Script::default() }
 }

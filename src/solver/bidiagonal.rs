@@ -174,6 +174,6 @@ impl Bidiagonal {
         let forwards = [steps[1].1.clone(), steps[0].1.clone()];
         let steps = steps.into_iter().zip(forwards).map(|((calls, _), next)| [calls, next].concat()).collect();
         let reference = self.lower.map(|lower| lower[1]);
-        Script { start, steps, least_squares: true, reference }
+        Script { start, steps, least_squares: true, reference, ..Script::default() }
     }
 }

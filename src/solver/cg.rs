@@ -24,6 +24,7 @@
 use std::ops::Range;
 
 use super::driver::{self, Iteration, Observer, Outcome, Status};
+use super::engine::copy_columns;
 use super::products::Products;
 use super::report::Times;
 use super::stopping::{HISTORY, Limits, Stopping};
@@ -225,12 +226,12 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         self.limits.excess(norms, false)
     }
 
-    fn keep(&mut self, _: usize) -> Result<()> {
-        self.on.best.copy_from(self.x)
+    fn keep(&mut self, columns: &[usize]) -> Result<()> {
+        copy_columns(1, columns, self.x, &mut self.on.best)
     }
 
-    fn restore(&mut self, _: usize) -> Result<()> {
-        self.x.copy_from(&self.on.best)
+    fn restore(&mut self, columns: &[usize]) -> Result<()> {
+        copy_columns(1, columns, &self.on.best, self.x)
     }
 
     fn residual_decides(&self) -> bool {

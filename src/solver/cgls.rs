@@ -66,11 +66,16 @@ pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
         let ss = t.fold(ss);
         t.set(beta, ss / gamma);
     });
-    let start = [Some(residual), from_reference, Some(gradient.clone()), Some(first), Some(product.clone())];
-    let step = [Some(update_r), advance, Some(gradient), Some(direction), Some(product)];
+    let without = plan.call(Update::of(Cols).set(p, &[(ONE, p), (MINUS_ONE, s)]), |_| {});
+    let with = plan.call(with_norm(Update::of(Cols).set(p, &[(ONE, p), (ONE, s)])), |_| {});
+    let begin = [Some(residual), from_reference, Some(gradient.clone())];
+    let start = begin.clone().into_iter().chain([Some(first), Some(product.clone())]);
+    let step = [Some(update_r), advance, Some(gradient), Some(direction), Some(product.clone())];
+    let exact = [Some(without)].into_iter().chain(begin).chain([Some(with), Some(product)]);
     Script {
-        start: start.into_iter().flatten().collect(),
+        start: start.flatten().collect(),
         steps: vec![step.into_iter().flatten().collect()],
+        exact: vec![exact.flatten().collect()],
         least_squares: true,
         reference: damped.then_some(reference),
     }

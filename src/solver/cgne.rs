@@ -41,14 +41,27 @@ pub(super) fn script(plan: &mut Plan) -> Script {
         });
         let advance = plan.call(Update::of(Cols).set(X, &[(ONE, X), (alpha, p[now])]), |_| {});
         let direction = Product::of(Of::Adjoint, r[new], p[new]).plus(beta, p[now]).square(pp);
+        let again = direction.clone();
         let direction = plan.call(direction, |s| {
             let rr = s.fold(rr);
             s.test(rr);
             s.set(beta, rr / rho);
             s.set(rho, rr);
         });
-        vec![product, advance, direction]
+        let residual = plan.residual(r[new], rr);
+        let again = plan.call(again, |s| {
+            let rr = s.fold(rr);
+            s.test(rr);
+            s.set(rho, rr);
+        });
+        [vec![product, advance, direction], vec![residual, again]]
     };
-    let steps = vec![step(plan, 0), step(plan, 1)];
-    Script { start: vec![residual, first], steps, ..Script::default() }
+    let [[even, even_exact], [odd, odd_exact]] = [step(plan, 0), step(plan, 1)];
+    // After iteration k, counted from 1, lies in place k % 2 what step k - 1 wrote.
+    Script {
+        start: vec![residual, first],
+        steps: vec![even, odd],
+        exact: vec![odd_exact, even_exact],
+        ..Script::default()
+    }
 }

@@ -51,7 +51,7 @@ use std::ops::ControlFlow;
 use std::ops::Range;
 
 use super::driver::{self, Iteration, Observer, Outcome, Status};
-use super::engine::exchange;
+use super::engine::copy_columns;
 use super::products::Products;
 use super::report::{Report, Times};
 use super::stopping::{HISTORY, Limits, Stopping};
@@ -192,6 +192,10 @@ impl<'a, T: Real> Cgnr<'a, T> {
         stopping: Stopping,
     ) -> Result<Self> {
         stopping.validate()?;
+        if stopping.exact_every > 0 {
+            let reason = "regularised CGNR has none; Method::Cgls does".into();
+            return Err(Error::Option { name: "exact_every", reason });
+        }
         let columns = corrections.len();
         if !(1..=MOST_COLUMNS).contains(&columns) {
             return Err(Error::Option {
@@ -594,14 +598,14 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         self.limits[c].excess(norms, true)
     }
 
-    fn keep(&mut self, c: usize) -> Result<()> {
+    fn keep(&mut self, columns: &[usize]) -> Result<()> {
         let On { best, vectors, .. } = &mut *self.on;
-        exchange(self.limits.len(), c, &vectors.x[self.turn], best)
+        copy_columns(self.limits.len(), columns, &vectors.x[self.turn], best)
     }
 
-    fn restore(&mut self, c: usize) -> Result<()> {
+    fn restore(&mut self, columns: &[usize]) -> Result<()> {
         let On { best, vectors, .. } = &mut *self.on;
-        exchange(self.limits.len(), c, best, &mut vectors.x[self.turn])
+        copy_columns(self.limits.len(), columns, best, &mut vectors.x[self.turn])
     }
 
     fn residual_decides(&self) -> bool {

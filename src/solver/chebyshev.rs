@@ -23,7 +23,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, [smalles
     let [inverse_theta, two_sigma, two_over_delta] =
         [1.0 / theta, 2.0 * theta / delta, 2.0 / delta].map(|v| plan.constant(v));
     let rho = plan.constant(delta / theta);
-    let [next_rho, keep, add] = plan.scalars();
+    let [next_rho, keep, add, minus_add] = plan.scalars();
     let residual = plan.residual(r, rr);
     let apply = plan.call(Product::of(Of::Preconditioner, r, z), |_| {});
     let also = |update: Update| match preconditioning {
@@ -44,13 +44,25 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, [smalles
         s.set(rho, next_rho);
         s.count();
     };
-    let (start, step) = if preconditioning == Preconditioning::Operator {
+    let without = plan.call(Update::of(Rows).set(d, &[(ONE, d), (minus_add, z)]), |s| {
+        s.set(minus_add, MINUS_ONE * add);
+    });
+    let with = plan.call(also(Update::of(Rows)).set(d, &[(ONE, d), (add, z)]), |_| {});
+    let (start, step, exact) = if preconditioning == Preconditioning::Operator {
         let advance = plan.call(advance.dot(rr, r, r), |_| {});
         let direction = plan.call(Update::of(Rows).set(d, &turn), coefficients);
-        (vec![residual, apply.clone(), first, product.clone()], vec![advance, apply, direction, product])
+        (
+            vec![residual.clone(), apply.clone(), first, product.clone()],
+            vec![advance, apply.clone(), direction, product.clone()],
+            vec![without, residual, apply, with, product],
+        )
     } else {
         let pass = plan.call(also(advance).set(d, &turn).dot(rr, r, r), coefficients);
-        (vec![residual, first, product.clone()], vec![pass, product])
+        (
+            vec![residual.clone(), first, product.clone()],
+            vec![pass, product.clone()],
+            vec![without, residual, with, product],
+        )
     };
-    Script { start, steps: vec![step], ..Script::default() }
+    Script { start, steps: vec![step], exact: vec![exact], ..Script::default() }
 }

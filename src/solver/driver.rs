@@ -33,6 +33,11 @@ pub(super) trait Iteration {
     fn start(&mut self, budget: &[usize]) -> Result<()>;
     /// Queues iterations (counted from the last start), each with the stopping test after it.
     fn steps(&mut self, indices: Range<usize>) -> Result<()>;
+    /// Queues a computation of the residual afresh after `done` iterations, and another stopping test. Asked for only
+    /// where the method carries a residual ([`Stopping::exact_every`]).
+    fn exact(&mut self, _done: usize) -> Result<()> {
+        Ok(())
+    }
     /// Waits; what each column has come to.
     fn status(&mut self) -> Result<Vec<Status>>;
     /// Whether iterations queued beyond the end cost nothing.
@@ -44,10 +49,10 @@ pub(super) trait Iteration {
     fn norms(&self, c: usize, k: usize) -> [f64; 2];
     /// How far the squared norms are above what column `c` must reach; at most 1 is converged.
     fn excess(&self, c: usize, norms: [f64; 2]) -> f64;
-    /// Keeps the present answer of column `c` as the best one so far.
-    fn keep(&mut self, c: usize) -> Result<()>;
-    /// Brings the answer kept for column `c` back.
-    fn restore(&mut self, c: usize) -> Result<()>;
+    /// Keeps the present answers of these columns as the best ones so far.
+    fn keep(&mut self, columns: &[usize]) -> Result<()>;
+    /// Brings the answers kept for these columns back.
+    fn restore(&mut self, columns: &[usize]) -> Result<()>;
     /// Whether an answer with a larger residual than an earlier one is a worse one.
     fn residual_decides(&self) -> bool;
     /// Seconds spent so far building programs.
@@ -92,12 +97,44 @@ struct Column {
     broken: bool,
     recurrence: f64,
     restarts: usize,
+    /// The iteration since the last start whose residual was the least, and that, squared, by the recurrence.
+    lowest: (usize, f64),
+    /// Iterations since the last start.
+    stretch: usize,
+    /// Why it stopped is known, and verified.
+    settled: bool,
+    /// Where the answer would be a better one: how many iterations after the last start.
+    better: Option<usize>,
 }
 
 impl Column {
     /// Why it stopped, where starting over gained nothing.
     fn no_gain(&self) -> Stop {
         if self.broken { Stop::Breakdown } else { Stop::Stagnated }
+    }
+
+    /// Takes over what the recurrence came to since the last start.
+    fn end(&mut self, status: &Status) {
+        self.base += status.iteration;
+        self.stretch = status.iteration;
+        let since = &self.history[self.history.len().saturating_sub(self.seen)..];
+        let squares = since.iter().map(|norms| norms[0]).enumerate().filter(|(_, square)| square.is_finite());
+        self.lowest = squares.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, f64::INFINITY));
+        self.recurrence = self.history.last().map_or(f64::NAN, |norms| norms[0]);
+        self.broken = status.code == stop::BREAKDOWN;
+    }
+
+    /// The iteration to go back to from a failed end, if one halves the residual: what the recurrence says of it is
+    /// believed as far as what it says of the end is true.
+    fn better_iteration(&self, end: f64) -> Option<usize> {
+        let failed = match self.stop {
+            None | Some(Stop::Converged | Stop::LeastSquares | Stop::TimeLimit | Stop::Cancelled) => false,
+            Some(_) => true,
+        };
+        let drift = if end.is_finite() { (end.sqrt() - self.recurrence.sqrt()).abs() } else { 0.0 };
+        let (iteration, square) = self.lowest;
+        let least = if end.is_finite() { end.min(self.best) } else { self.best };
+        (failed && iteration > 0 && square.sqrt() + drift < (LEAST_GAIN * least).sqrt()).then_some(iteration)
     }
 }
 
@@ -140,6 +177,7 @@ pub(super) fn run(
         let most = budget.into_iter().max().unwrap_or(0);
         iterate(method, stopping, most, begin, &mut columns, observer)?;
     }
+    go_back(method, stopping, &mut columns)?;
     times.compile = method.build_seconds() - built;
     times.solve = begin.elapsed().as_secs_f64() - times.verify - times.compile;
     if times.solve < 0.0 {
@@ -165,7 +203,7 @@ fn outcome(column: Column) -> Outcome {
 /// Takes the history up to the last test. A start's entry repeats, with the true norm, the last one of the
 /// recurrence before it, and takes its place.
 fn record(method: &impl Iteration, columns: &mut [Column], statuses: &[Status], fresh: bool) {
-    for (c, column) in columns.iter_mut().enumerate() {
+    for (c, column) in columns.iter_mut().enumerate().filter(|(_, column)| !column.settled) {
         let tested = statuses[c].iteration;
         if fresh {
             column.history.pop();
@@ -181,36 +219,94 @@ fn record(method: &impl Iteration, columns: &mut [Column], statuses: &[Status], 
 
 /// What a start tells: the true residual, and with it whether the last verdict of the recurrence stands.
 fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl Iteration) -> Result<()> {
-    for (c, column) in columns.iter_mut().enumerate() {
+    let (mut kept, mut restored) = (Vec::new(), Vec::new());
+    for (c, column) in columns.iter_mut().enumerate().filter(|(_, column)| !column.settled) {
         column.verified = column.history.last().copied().unwrap_or([f64::NAN; 2]);
         if column.restarts == 1 {
             column.recurrence = column.verified[0];
         }
         let worse =
             !column.verified[0].is_finite() || (method.residual_decides() && column.verified[0] > column.best);
-        if worse && column.best.is_finite() {
-            method.restore(c)?;
-            column.verified[0] = column.best;
+        let fails = worse && column.best.is_finite();
+        if fails {
             column.stop = column.stop.or(Some(column.no_gain()));
+        } else if column.stop.is_none() {
+            let excess = method.excess(c, column.verified);
+            column.stop = match statuses[c].code {
+                stop::CONVERGED => Some(Stop::Converged),
+                stop::GRADIENT_CONVERGED => Some(Stop::LeastSquares),
+                stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
+                stop::NOT_FINITE => Some(Stop::NotFinite),
+                _ if excess > LEAST_GAIN * column.last_excess => Some(column.no_gain()),
+                _ => None,
+            };
+            column.last_excess = excess;
+        }
+        column.settled = column.stop.is_some();
+        // The answer of the last start is still the one kept: it can be gone on from once more.
+        column.better = column.better_iteration(column.verified[0]).filter(|_| method.residual_decides());
+        if column.better.is_some() {
             continue;
         }
-        if column.verified[0] < column.best {
+        if fails {
+            column.verified[0] = column.best;
+            restored.push(c);
+        } else if column.verified[0] < column.best {
             column.best = column.verified[0];
-            method.keep(c)?;
+            kept.push(c);
         }
-        if column.stop.is_some() {
-            continue;
+    }
+    method.restore(&restored)?;
+    method.keep(&kept)
+}
+
+/// Brings columns that failed back to the best iterate since their last start: by going there again, since the same
+/// start gives the same bits. That costs a failed solve up to its time once more, and the others neither time nor memory.
+fn go_back(method: &mut impl Iteration, stopping: &Stopping, columns: &mut [Column]) -> Result<()> {
+    let ends: Vec<f64> = columns.iter().map(|c| c.verified[0]).collect();
+    let mut goals: Vec<Option<usize>> = columns.iter().map(|c| c.better).collect();
+    // Should the recurrence have lied, the better one of start and end is gone to instead.
+    for last in [false, true] {
+        let wanted: Vec<usize> = (0..columns.len()).filter(|c| goals[*c].is_some()).collect();
+        if wanted.is_empty() {
+            break;
         }
-        let excess = method.excess(c, column.verified);
-        column.stop = match statuses[c].code {
-            stop::CONVERGED => Some(Stop::Converged),
-            stop::GRADIENT_CONVERGED => Some(Stop::LeastSquares),
-            stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
-            stop::NOT_FINITE => Some(Stop::NotFinite),
-            _ if excess > LEAST_GAIN * column.last_excess => Some(column.no_gain()),
-            _ => None,
-        };
-        column.last_excess = excess;
+        method.restore(&wanted)?;
+        let budget: Vec<usize> = goals.iter().map(|goal| goal.unwrap_or(0)).collect();
+        method.start(&budget)?;
+        method.status()?;
+        let most = budget.into_iter().max().unwrap_or(0);
+        for first in (0..most).step_by(LOOK_AHEAD) {
+            queue(method, stopping, first..most.min(first + LOOK_AHEAD))?;
+            method.status()?;
+        }
+        method.start(&vec![0; columns.len()])?;
+        method.status()?;
+        for c in wanted {
+            let column = &mut columns[c];
+            column.verified = method.norms(c, 0);
+            let least = if ends[c].is_finite() { ends[c].min(column.best) } else { column.best };
+            let lied = !(last || column.verified[0] <= least);
+            goals[c] = lied.then_some(if ends[c] <= column.best { column.stretch } else { 0 });
+        }
+    }
+    Ok(())
+}
+
+/// Queues iterations, with exact residuals where they are wanted.
+fn queue(method: &mut impl Iteration, stopping: &Stopping, indices: Range<usize>) -> Result<()> {
+    let every = stopping.exact_every;
+    if every == 0 {
+        return method.steps(indices);
+    }
+    let mut from = indices.start;
+    while from < indices.end {
+        let to = indices.end.min((from / every + 1) * every);
+        method.steps(from..to)?;
+        if to % every == 0 {
+            method.exact(to)?;
+        }
+        from = to;
     }
     Ok(())
 }
@@ -229,7 +325,7 @@ fn iterate(
     loop {
         let begin = Instant::now();
         batch = batch.min(most - queued).max(1);
-        method.steps(queued..queued + batch)?;
+        queue(method, stopping, queued..queued + batch)?;
         queued += batch;
         let statuses = method.status()?;
         record(method, columns, &statuses, false);
@@ -255,9 +351,7 @@ fn iterate(
             if column.stop.is_some() {
                 continue;
             }
-            column.base += status.iteration;
-            column.recurrence = last(column)[0];
-            column.broken = status.code == stop::BREAKDOWN;
+            column.end(status);
             column.stop = match status.code {
                 stop::RUNNING if cancelled => Some(Stop::Cancelled),
                 stop::RUNNING => Some(Stop::TimeLimit),

@@ -313,6 +313,10 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         })
     }
 
+    fn exact(&mut self, done: usize) -> Result<()> {
+        self.on.queue(self.device, self.b, |script| &script.exact[done % script.exact.len()])
+    }
+
     fn status(&mut self) -> Result<Vec<Status>> {
         let Engine { backend, state, seen, ring, slot, .. } = &mut *self.on;
         backend.read_both((&state.status, seen), (&state.history, ring))?;
@@ -331,14 +335,14 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         self.limits[c].excess(norms, self.on.script.least_squares)
     }
 
-    fn keep(&mut self, c: usize) -> Result<()> {
+    fn keep(&mut self, columns: &[usize]) -> Result<()> {
         let Engine { best, vectors, .. } = &mut *self.on;
-        exchange(self.limits.len(), c, &vectors[X.index()], best)
+        copy_columns(self.limits.len(), columns, &vectors[X.index()], best)
     }
 
-    fn restore(&mut self, c: usize) -> Result<()> {
+    fn restore(&mut self, columns: &[usize]) -> Result<()> {
         let Engine { best, vectors, .. } = &mut *self.on;
-        exchange(self.limits.len(), c, best, &mut vectors[X.index()])
+        copy_columns(self.limits.len(), columns, best, &mut vectors[X.index()])
     }
 
     fn residual_decides(&self) -> bool {
@@ -351,20 +355,25 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
     }
 }
 
-/// Copies column `c` of one interleaved vector into another.
-pub(super) fn exchange<T: Real>(
-    columns: usize,
-    c: usize,
+/// Copies some of the `count` columns of one interleaved vector into another.
+pub(super) fn copy_columns<T: Real>(
+    count: usize,
+    columns: &[usize],
     source: &Vector<T>,
     target: &mut Vector<T>,
 ) -> Result<()> {
-    if columns == 1 {
+    if columns.len() == count {
         return target.copy_from(source);
     }
-    // Once per start at most: the host may do it.
+    if columns.is_empty() {
+        return Ok(());
+    }
+    // Not all of them, and once per start at most: the host may do it.
     let (from, mut to) = (source.to_vec()?, target.to_vec()?);
-    for i in (c..from.len()).step_by(columns) {
-        to[i] = from[i];
+    for (from, to) in from.chunks_exact(count).zip(to.chunks_exact_mut(count)) {
+        for c in columns {
+            to[*c] = from[*c];
+        }
     }
     target.write(&to)
 }

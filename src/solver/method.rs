@@ -91,6 +91,20 @@ impl Method {
         matches!(self, Self::Cgls { .. } | Self::Cgne | Self::Lsqr { .. } | Self::Lsmr { .. })
     }
 
+    /// Whether its recurrence carries the residual, which can then be computed afresh now and then
+    /// ([`Stopping::exact_every`](crate::Stopping::exact_every)). The others have none, or an exact one already.
+    pub fn carries_residual(&self) -> bool {
+        matches!(
+            self,
+            Self::Cg
+                | Self::SteepestDescent
+                | Self::BiCgStab
+                | Self::Chebyshev { .. }
+                | Self::Cgls { .. }
+                | Self::Cgne
+        )
+    }
+
     /// Whether a preconditioner can be used.
     pub fn takes_preconditioner(&self) -> bool {
         matches!(

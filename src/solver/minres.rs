@@ -105,5 +105,5 @@ pub(super) fn script(plan: &mut Plan) -> Script {
         .enumerate()
         .map(|(k, (orthogonalise, update, _))| vec![orthogonalise, update, products[(k + 1) % 3].clone()])
         .collect();
-    Script { start, steps, least_squares: true, reference: None }
+    Script { start, steps, least_squares: true, ..Script::default() }
 }

@@ -50,9 +50,12 @@ fn plain(plan: &mut Plan) -> Script {
         s.set(minus_alpha, MINUS_ONE * alpha);
         s.count();
     });
+    let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, r)]), |_| {});
+    let with = plan.call(Update::of(Rows).set(p, &[(ONE, p), (ONE, r)]), |_| {});
     Script {
-        start: vec![residual, direction, product.clone()],
-        steps: vec![vec![update, product]],
+        start: vec![residual.clone(), direction, product.clone()],
+        steps: vec![vec![update, product.clone()]],
+        exact: vec![vec![without, residual, with, product]],
         ..Script::default()
     }
 }
@@ -73,9 +76,11 @@ fn preconditioned(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
     });
     let mut update = Update::of(Rows).set(X, &[(ONE, X), (alpha, p)]).set(r, &[(ONE, r), (minus_alpha, q)]);
     let mut first = Update::of(Rows).set(p, &[(ONE, z)]);
+    let mut with = Update::of(Rows).set(p, &[(ONE, p), (ONE, z)]);
     if let Preconditioning::Diagonal(d) = preconditioning {
         update = update.multiply(z, d, r).dot(rr, r, r).dot(rz, r, z);
         first = Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, z)]).dot(rz, r, z);
+        with = Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, p), (ONE, z)]).dot(rz, r, z);
     } else {
         update = update.dot(rr, r, r);
     }
@@ -91,11 +96,19 @@ fn preconditioned(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
         let rz = s.fold(rz);
         s.set(beta, rz / rho);
     });
-    let (start, step) = match preconditioning {
-        Preconditioning::Operator => {
-            (vec![residual, apply.clone(), first, product.clone()], vec![update, apply, direction, product])
-        }
-        _ => (vec![residual, first, product.clone()], vec![update, direction, product]),
+    let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
+    let with = plan.call(with, |_| {});
+    let (start, step, exact) = match preconditioning {
+        Preconditioning::Operator => (
+            vec![residual.clone(), apply.clone(), first, product.clone()],
+            vec![update, apply.clone(), direction, product.clone()],
+            vec![without, residual, apply, with, product],
+        ),
+        _ => (
+            vec![residual.clone(), first, product.clone()],
+            vec![update, direction, product.clone()],
+            vec![without, residual, with, product],
+        ),
     };
-    Script { start, steps: vec![step], ..Script::default() }
+    Script { start, steps: vec![step], exact: vec![exact], ..Script::default() }
 }

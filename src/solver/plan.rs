@@ -290,6 +290,9 @@ pub(super) struct Script {
     pub(super) start: Vec<Call>,
     /// Iteration `k` queues `steps[k % steps.len()]`. The last call of each makes the stopping test.
     pub(super) steps: Vec<Vec<Call>>,
+    /// After iteration `k`, `exact[k % exact.len()]` computes the residual afresh and turns the direction after it; it ends
+    /// with the stopping test like an iteration. Empty for methods that carry no residual.
+    pub(super) exact: Vec<Vec<Call>>,
     /// Whether the second number of the history is the norm of a gradient.
     pub(super) least_squares: bool,
     /// The reference point of a damped problem, which the user may set.

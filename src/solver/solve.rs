@@ -85,10 +85,14 @@ impl<'a, T: Real> Solver<'a, T> {
     /// # Errors
     /// [`Error::Shape`] for an operator that is not square where the method asks for that, or a preconditioner of another
     /// shape; [`Error::Option`] for parameters out of range, a preconditioner that the method cannot use, an operator
-    /// without an adjoint where one is needed; [`Error::Memory`] when the vectors do not fit beside the matrix.
+    /// without an adjoint where one is needed, exact residuals for a method that carries none; [`Error::Memory`] when the vectors do not fit beside the matrix.
     pub fn with(operator: &'a dyn LinearOperator<T>, setup: Setup<'a, T>) -> Result<Self> {
         setup.stopping.validate()?;
         setup.method.validate()?;
+        if setup.stopping.exact_every > 0 && !setup.method.carries_residual() {
+            let reason = format!("{} carries no residual that could be computed afresh", setup.method);
+            return Err(Error::Option { name: "exact_every", reason });
+        }
         let (rows, cols, columns) = (operator.rows(), operator.cols(), setup.columns);
         if !setup.method.takes_rectangles() {
             same_length("columns of a matrix for this method, which wants it square,", rows, cols)?;
@@ -209,7 +213,8 @@ fn workspace<'a, T: Real>(
 ) -> Result<Box<dyn Workspace<T> + 'a>> {
     let (device, columns) = (operator.device(), setup.columns);
     let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
-    if setup.method == Method::Cg && setup.preconditioner.is_none() && columns == 1 {
+    let exact = setup.stopping.exact_every > 0;
+    if setup.method == Method::Cg && setup.preconditioner.is_none() && columns == 1 && !exact {
         let plan = ["x", "b", "r", "p", "q", "best x"].map(|name| (name, bytes(operator.rows())));
         device.check_memory(operator.bytes(), &plan)?;
         return cg::boxed(operator);

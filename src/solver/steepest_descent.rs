@@ -32,5 +32,6 @@ pub(super) fn script(plan: &mut Plan) -> Script {
         s.set(minus_alpha, MINUS_ONE * alpha);
         s.count();
     });
-    Script { start: vec![residual, product.clone()], steps: vec![vec![update, product]], ..Script::default() }
+    let start = vec![residual, product.clone()];
+    Script { start: start.clone(), steps: vec![vec![update, product]], exact: vec![start], ..Script::default() }
 }

@@ -19,6 +19,11 @@ pub struct Stopping {
     pub gradient_reduction: f64,
     /// Most iterations.
     pub max_iterations: usize,
+    /// Every so many iterations the residual is computed afresh from `b - A x`, instead of by the recurrence, and the
+    /// direction follows: what rounding has added up is gone, at the cost of two products (oses-2013, section on conjugate
+    /// gradients; J. R. Shewchuk 1994, B2, takes 50). 0 for never: the end is verified in any case. For methods whose
+    /// recurrence carries the residual: see [`Method::carries_residual`](crate::Method::carries_residual).
+    pub exact_every: usize,
     /// Most iterations queued between two looks at the device. Changes no result: once the test on the device is
     /// met, what is already queued changes nothing (products of operators that are no matrix are still made).
     pub check_every: usize,
@@ -38,6 +43,7 @@ impl Stopping {
             gradient_rtol: T::EPSILON,
             gradient_reduction: 0.0,
             max_iterations: 10_000,
+            exact_every: 0,
             check_every: HISTORY / 2,
             time_limit: None,
         }
@@ -51,6 +57,7 @@ impl Stopping {
             gradient_rtol: 0.0,
             gradient_reduction: 0.0,
             max_iterations: iterations,
+            exact_every: 0,
             check_every: HISTORY / 2,
             time_limit: None,
         }
