@@ -175,7 +175,7 @@ void cg_test(uint groups, __global const acc_t* sums, __global acc_t* control, _
 
 // q = A p with the chunk sums of p.q and q.q. Group 0 tests, group g + 1 owns the rows of chunk g.
 // Bytes: the matrix, p read and q written.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void cg_product(uint n, uint chunk, uint stride, __global const uint* restrict rows,
                 __global const uint* restrict indices, __global const real_t* restrict values,
                 __global const real_t* restrict p, __global real_t* q, __global acc_t* sums, __global acc_t* control,
@@ -197,7 +197,7 @@ void cg_product(uint n, uint chunk, uint stride, __global const uint* restrict r
 // alpha = r.r / p.q, beta from the estimate above; x += alpha p, r -= alpha q, p = r + beta p, chunk sums of r.r.
 // Group g owns chunks g * per_group .. (g + 1) * per_group of `groups`.
 // Bytes: x, r, p, q read and x, r, p written, n real_t each.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void cg_update(uint n, uint chunk, uint groups, uint per_group, __global const real_t* restrict q,
                __global real_t* restrict x, __global real_t* restrict r, __global real_t* restrict p,
                __global acc_t* sums, __global acc_t* control, __global int* status)
@@ -240,7 +240,7 @@ void cg_update(uint n, uint chunk, uint groups, uint per_group, __global const r
 // Every group folds every sum and so comes to the same verdict; what it reads of others was written before a meeting.
 // Sums of r.r go to two places in turn, because a group may write the next ones while another still reads.
 // Bytes: those of the two kernels, from a cache where they fit.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void cg_resident(uint n, uint chunk, uint stride, uint groups, uint per_group, uint iterations,
                  __global const uint* restrict rows, __global const uint* restrict indices,
                  __global const real_t* restrict values, __global real_t* p, __global real_t* q, __global real_t* x,

@@ -261,7 +261,7 @@ void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, cons
 
 // Group 0 tests and records (not where PART is ROWS_ONLY); then come groups that own rows of A, then those that own pixels.
 // Bytes: A once; s and d_old read, d_new and q written; phi and x read where F uses them.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,
                   __global const real_t* restrict values, __global const real_t* restrict s,
                   __global const real_t* restrict d_old, __global const real_t* restrict x,
@@ -457,7 +457,7 @@ void backward_product(const shape_t shape, uint first_chunk, uint last_chunk, co
 
 // Groups that own pixels come first, then those that own rows of A. An iteration of -1 starts a solve: alpha is 0.
 // Bytes: A' once; r, q, x, d, s read; r_new, x_new, s_new written; phi written where F uses it.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,
                    __global const real_t* restrict values, __global const real_t* restrict r,
                    __global const real_t* restrict q, __global const real_t* restrict x,
@@ -495,7 +495,7 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
 // often as r, and so is d where it finds no room in local memory. Each group owns chunks of rows and of pixels, the last
 // one tests; what a group reads of others was written before a meeting. `stride` is that of A transposed.
 // Bytes: those of the two kernels less one gathered vector, from a cache where they fit.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, uint iterations, uint turn,
                    __global const uint* restrict rows, __global const uint* restrict indices,
                    __global const real_t* restrict values, __global const uint* restrict t_rows,

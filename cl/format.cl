@@ -9,6 +9,7 @@
 //   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
 //   OTHER_FORMAT, OTHER_LANES  those of a second matrix that the same program multiplies by; FORMAT and ROW_LANES where
 //              there is none
+//   LOADS      entries of a row whose loads are under way together, where a group has several items
 //   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read, where there is a v
 //   STAGED     places of local memory for a vector that many rows of a group read, 0 for none
 //
@@ -31,9 +32,7 @@
 #define STENCIL 13     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point; values: coefficients
 #define OUTSIDE 14     // nothing: products are made by others, and the result already holds them
 #define SLICE 32
-// Entries of a row whose loads are under way together. A program of two formats has a multiprocessor to itself, and room.
-#define ROOM (OTHER_FORMAT == FORMAT ? 8 : COLUMNS > 1 ? 12 : 16)
-#define AT_ONCE (WG == 1 ? 1 : FORMAT == PROJECT ? 2 : ROOM)
+#define AT_ONCE (WG == 1 ? 1 : FORMAT == PROJECT ? 2 : LOADS)
 #define KNOWN_POINTS (FORMAT == STENCIL ? BLOCK : 1)
 #define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : KNOWN_POINTS)
 #define STENCIL_HEADER 12

@@ -34,7 +34,7 @@ void state_element(real_t* v, uint statement, const real_t* coefficient)
 #define WRITTEN(k) ((TOUCHED >> (8 + (k))) & 1)
 
 // Scalars alone: one group.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void step_scalars(uint program, uint slot, __global const uint* restrict programs, __global const acc_t* restrict sums,
                   __global acc_t* registers, __global int* status, __global acc_t* history)
 {
@@ -54,7 +54,7 @@ __global real_t* vector_of(uint k, __global real_t* v0, __global real_t* v1, __g
 
 // Up to four statements and three dot products in one pass. Group g owns chunks g * per_group .. of `chunks`.
 // Bytes: each vector that is read or written once.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* restrict v1,
                   __global real_t* restrict v2, __global real_t* restrict v3, __global real_t* restrict v4,
                   __global real_t* restrict v5, __global real_t* restrict v6, __global real_t* restrict v7,

@@ -3,7 +3,7 @@
 // y = A x for COLUMNS vectors. Group g owns rows g * chunk .. (g + 1) * chunk, or what spread_product
 // and square_product say.
 // Bytes: (sizeof(real_t) + 4) nnz + 4 rows for the matrix, COLUMNS (cols + rows) real_t.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void multiply(uint n, uint chunk, uint stride, __global const uint* restrict rows,
               __global const uint* restrict indices, __global const real_t* restrict values,
               __global const real_t* restrict x, __global real_t* restrict y)
@@ -25,7 +25,7 @@ void multiply(uint n, uint chunk, uint stride, __global const uint* restrict row
 
 // r = b - A x for COLUMNS vectors, with the chunk sums of r.r: sums[place + c * groups + g].
 // Bytes: those of multiply and b once.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void residual(uint n, uint chunk, uint stride, uint place, __global const uint* restrict rows,
               __global const uint* restrict indices, __global const real_t* restrict values,
               __global const real_t* restrict x, __global const real_t* restrict b, __global real_t* r,

@@ -44,7 +44,7 @@ acc_t fold(acc_t* lane, uint held, uint total, __local acc_t* scratch)
 
 // sums[g] = reduction of chunk g of x, or of x y for DOT (other operations are given x twice).
 // Bytes: n real_t read, 2 n for DOT.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void reduce_chunks(uint n, uint chunk, __global const real_t* x, __global const real_t* y, __global acc_t* restrict sums)
 {
     __local acc_t scratch[WG];
@@ -66,7 +66,7 @@ void reduce_chunks(uint n, uint chunk, __global const real_t* x, __global const 
 }
 
 // result[0] = reduction of `count` chunk sums. One group.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void reduce_sums(uint count, __global const acc_t* restrict sums, __global acc_t* restrict result)
 {
     __local acc_t scratch[WG];

@@ -32,7 +32,7 @@ void add_atomically(volatile __global real_t* at, real_t value)
 
 // y += A'x for A of n compressed rows. Group g owns rows g * span .. (g + 1) * span, an item a row.
 // Bytes: the matrix and x once; y read and written once for each entry.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void scatter(uint n, uint span, __global const uint* restrict rows, __global const uint* restrict indices,
              __global const real_t* restrict values, __global const real_t* restrict x, __global real_t* y)
 {
@@ -58,7 +58,7 @@ void add_held(volatile __local word_t* word, real_t value)
 
 // held[g * cols + j] = what rows g * span .. (g + 1) * span of A add to element j of A'x.
 // Bytes: the matrix and x once, groups * cols acc_t written.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void scatter_held(uint n, uint cols, uint span, __global const uint* restrict rows, __global const uint* restrict indices,
                   __global const real_t* restrict values, __global const real_t* restrict x, __global acc_t* restrict held)
 {
@@ -79,7 +79,7 @@ void scatter_held(uint n, uint cols, uint span, __global const uint* restrict ro
 
 // y[j] = the sum of held[g * cols + j] over `count` groups g.
 // Bytes: count * cols acc_t read, cols real_t written.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void fold_held(uint cols, uint count, __global const acc_t* restrict held, __global real_t* restrict y)
 {
     __local acc_t scratch[WG];

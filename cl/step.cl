@@ -10,7 +10,7 @@ typedef struct { uint n, chunk, third, per_group, program, slot, spare, rest; } 
 
 // y = s A x + k w for COLUMNS vectors (s and k where BLEND asks for them), with the chunk sums of y.y and y.z. Group g
 // owns the rows of chunk g. Bytes: those of multiply, w and z.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void step_product(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,
                   __global const real_t* restrict values, __global const real_t* x, __global const real_t* w,
                   __global real_t* y, __global const real_t* z, __global const uint* restrict programs,

@@ -12,7 +12,7 @@
 // Levels first_level .. last_level, each from bounds[level] to bounds[level + 1] of the list: one by many groups, or
 // several by one group. `keep` is 2 - omega.
 // Bytes: the entries of these rows, and what they gather; x (forward) or z read, z written.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void sweep(uint first_level, uint last_level, real_t keep, __global const uint* restrict bounds,
            __global const uint* restrict list, __global const uint* restrict offsets,
            __global const uint* restrict indices, __global const real_t* restrict values,

@@ -1,7 +1,7 @@
 // Operations element by element. Group g owns elements g * span .. (g + 1) * span; its items interleave.
 
 // x = value. Bytes: n real_t written. A kernel, because Oclgrind takes what clEnqueueFillBuffer wrote for uninitialised.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void fill(uint n, uint span, real_t value, __global real_t* restrict x)
 {
     const size_t first = get_group_id(0) * (size_t)span;
@@ -10,7 +10,7 @@ void fill(uint n, uint span, real_t value, __global real_t* restrict x)
 }
 
 // y = alpha x. Bytes: n real_t read, n written.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void scale(uint n, uint span, real_t alpha, __global const real_t* restrict x, __global real_t* restrict y)
 {
     const size_t first = get_group_id(0) * (size_t)span;
@@ -19,7 +19,7 @@ void scale(uint n, uint span, real_t alpha, __global const real_t* restrict x, _
 }
 
 // x = alpha x. Bytes: n real_t read, n written.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void rescale(uint n, uint span, real_t alpha, __global real_t* restrict x)
 {
     const size_t first = get_group_id(0) * (size_t)span;
@@ -28,7 +28,7 @@ void rescale(uint n, uint span, real_t alpha, __global real_t* restrict x)
 }
 
 // y = alpha x + beta y. Bytes: 2 n real_t read, n written.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void axpby(uint n, uint span, real_t alpha, real_t beta, __global const real_t* restrict x, __global real_t* restrict y)
 {
     const size_t first = get_group_id(0) * (size_t)span;
@@ -37,7 +37,7 @@ void axpby(uint n, uint span, real_t alpha, real_t beta, __global const real_t* 
 }
 
 // z = x y, element by element. Bytes: 2 n real_t read, n written.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void multiply_elements(uint n, uint span, __global const real_t* restrict x, __global const real_t* restrict y,
                        __global real_t* restrict z)
 {
@@ -47,7 +47,7 @@ void multiply_elements(uint n, uint span, __global const real_t* restrict x, __g
 }
 
 // x = min(max(x, lower), upper), element by element; NaN stays NaN. Bytes: n real_t read, n written.
-__kernel __attribute__((reqd_work_group_size(WG, 1, 1)))
+__kernel GROUP
 void clamp_elements(uint n, uint span, real_t lower, real_t upper, __global real_t* restrict x)
 {
     const size_t first = get_group_id(0) * (size_t)span;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use residuum::operator::{Diagonal, LinearOperator};
+use residuum::precond::{Ordering, Sweep};
 use residuum::{
     Advice, Csr, Device, Examination, Format, Matrix, Method, Real, Report, Setup, Solver, Stop, Stopping, Vector,
     io,
@@ -37,16 +38,27 @@ struct Solved {
     error: f64,
 }
 
+#[derive(Clone, Copy)]
+enum Preconditioner {
+    None,
+    Jacobi,
+    /// By rows.
+    GaussSeidel,
+}
+
 /// Solves for the right-hand side A times ones, and holds the report to its word.
-fn solve<T: Real>(name: &str, a: &Csr<T>, method: Method, jacobi: bool, stopping: &Stopping) -> Solved {
+fn solve<T: Real>(name: &str, a: &Csr<T>, method: Method, with: Preconditioner, stopping: &Stopping) -> Solved {
     let device = device();
     let ones = vec![1.0; a.cols()];
     let rhs: Vec<T> = a.product(&ones).unwrap().iter().map(|v| T::from_f64(*v)).collect();
     let b = Vector::from_slice(&device, &rhs).unwrap();
     let matrix = Matrix::with_transpose(&device, a, Format::Auto).unwrap();
-    let jacobi = jacobi.then(|| Diagonal::inverse_of(&device, a).unwrap());
-    let preconditioner = jacobi.as_ref().map(|j| j as &dyn LinearOperator<T>);
-    let setup = Setup { preconditioner, ..Setup::new(method, stopping.clone()) };
+    let preconditioner: Option<Box<dyn LinearOperator<T>>> = match with {
+        Preconditioner::None => None,
+        Preconditioner::Jacobi => Some(Box::new(Diagonal::inverse_of(&device, a).unwrap())),
+        Preconditioner::GaussSeidel => Some(Box::new(Sweep::gauss_seidel(&device, a, Ordering::Rows).unwrap())),
+    };
+    let setup = Setup { preconditioner: preconditioner.as_deref(), ..Setup::new(method, stopping.clone()) };
     let mut x = Vector::zeros(&device, a.cols()).unwrap();
     let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
     let x: Vec<f64> = x.to_vec().unwrap().iter().map(|v| v.to_f64()).collect();
@@ -101,10 +113,10 @@ fn definite_matrices() {
         }
         let a = scaled(&a);
         let found = Examination::of(&a);
-        let double = solve(&name, &a, Method::Cg, false, &stopping::<f64>(10_000));
+        let double = solve(&name, &a, Method::Cg, Preconditioner::None, &stopping::<f64>(10_000));
         let single = a.cast::<f32>();
-        let half = solve(&name, &single, Method::Cg, false, &stopping::<f32>(10_000));
-        let theirs = solve(&name, &single, Method::Cg, false, &stopping::<f32>(1000));
+        let half = solve(&name, &single, Method::Cg, Preconditioner::None, &stopping::<f32>(10_000));
+        let theirs = solve(&name, &single, Method::Cg, Preconditioner::None, &stopping::<f32>(1000));
         println!(
             "{name:<12} {:>6} {:>8} | {} | {} | {} | condition {:.1e}, {:?}",
             a.rows(),
@@ -124,7 +136,8 @@ fn definite_matrices() {
 }
 
 fn advised<T: Real>(name: &str, a: &Csr<f64>, advice: &Advice) -> Solved {
-    solve(name, &a.cast::<T>(), advice.method, advice.jacobi, &stopping::<T>(10_000))
+    let with = if advice.jacobi { Preconditioner::Jacobi } else { Preconditioner::None };
+    solve(name, &a.cast::<T>(), advice.method, with, &stopping::<T>(10_000))
 }
 
 #[test]
@@ -147,6 +160,10 @@ fn other_matrices_with_the_method_that_is_advised() {
             row(&double),
             row(&single)
         );
+        if advice.jacobi {
+            let sweep = solve(&name, &a, advice.method, Preconditioner::GaussSeidel, &stopping::<f64>(10_000));
+            println!("{:>26} | {} with gauss-seidel, by rows", "", row(&sweep));
+        }
         for warning in &advice.warnings {
             println!("{:>12}   {warning}", "");
         }

@@ -190,6 +190,7 @@ impl Scanner {
             values,
             stride: rows,
             longer: [0; 2],
+            longest: 0,
             why: format!("rays traced in the kernel, {lanes} lane(s) to a row"),
         }
     }

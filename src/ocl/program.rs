@@ -47,6 +47,8 @@ pub(crate) struct Variant {
     pub(crate) other_lanes: u32,
     /// Places of local memory for a vector.
     pub(crate) staged: u32,
+    /// Entries of a row whose loads are under way together.
+    pub(crate) loads: u32,
     pub(crate) columns: u32,
     pub(crate) gather: u32,
     pub(crate) edges: u32,
@@ -57,6 +59,8 @@ pub(crate) struct Variant {
     pub(crate) touched: u32,
     pub(crate) dots: u32,
     pub(crate) ptx: u32,
+    /// Registers an item may take, for NVIDIA's compiler; 0 where it decides.
+    pub(crate) registers: u32,
 }
 
 impl Variant {
@@ -82,6 +86,7 @@ impl Variant {
             ("OTHER_FORMAT", self.other_format.to_string()),
             ("OTHER_LANES", self.other_lanes.to_string()),
             ("STAGED", self.staged.to_string()),
+            ("LOADS", self.loads.to_string()),
             ("COLUMNS", self.columns.to_string()),
             ("GATHER", self.gather.to_string()),
             ("EDGES", self.edges.to_string()),
@@ -95,9 +100,13 @@ impl Variant {
             ("TOUCHED", self.touched.to_string()),
             ("DOTS", self.dots.to_string()),
             ("PTX", self.ptx.to_string()),
+            ("REGISTERS", self.registers.to_string()),
         ] {
             // Writing to a String cannot fail.
             let _ = write!(text, " -D {name}={value}");
+        }
+        if self.registers > 0 {
+            let _ = write!(text, " -cl-nv-maxrregcount={}", self.registers);
         }
         text
     }

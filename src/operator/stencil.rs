@@ -183,6 +183,7 @@ impl Stencil {
             values: self.points.iter().map(|point| T::from_f64(point.1)).chain([T::default()]).collect(),
             stride: self.len(),
             longer: [0; 2],
+            longest: 0,
             why: format!("{known} constant coefficients, neighbours found in the kernel"),
         }
     }

@@ -303,7 +303,7 @@ fn queue(method: &mut impl Iteration, stopping: &Stopping, indices: Range<usize>
     while from < indices.end {
         let to = indices.end.min((from / every + 1) * every);
         method.steps(from..to)?;
-        if to % every == 0 {
+        if to.is_multiple_of(every) {
             method.exact(to)?;
         }
         from = to;

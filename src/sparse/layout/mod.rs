@@ -88,6 +88,8 @@ pub(crate) struct Layout<T> {
     pub(crate) stride: usize,
     /// Rows of more than [`SHORT_ROW`], and of more than [`MIDDLE_ROW`] entries in [`Kind::Adaptive`].
     pub(crate) longer: [usize; 2],
+    /// Entries of the longest row; 0 where nobody counted.
+    pub(crate) longest: usize,
     /// Why this format, in words and numbers.
     pub(crate) why: String,
 }
@@ -170,6 +172,7 @@ impl<T: Real> Layout<T> {
             values: Vec::new(),
             stride: a.rows(),
             longer: [0; 2],
+            longest: (0..a.rows()).map(|i| a.row(i).0.len()).max().unwrap_or(0),
             why: String::new(),
         }
     }
