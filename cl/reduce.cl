@@ -42,10 +42,12 @@ acc_t fold(acc_t* lane, uint held, uint total, __local acc_t* scratch)
     return scratch[0];
 }
 
-// sums[g] = reduction of chunk g of x, or of x y for DOT (other operations are given x twice).
+// sums[g] = reduction of chunk g of x, or of x y for DOT (other operations are given x twice). Element i is that of column
+// `column` of `columns` interleaved ones.
 // Bytes: n real_t read, 2 n for DOT.
 __kernel GROUP
-void reduce_chunks(uint n, uint chunk, __global const real_t* x, __global const real_t* y, __global acc_t* restrict sums)
+void reduce_chunks(uint n, uint chunk, uint columns, uint column, __global const real_t* x, __global const real_t* y,
+                   __global acc_t* restrict sums)
 {
     __local acc_t scratch[WG];
     const size_t first = get_group_id(0) * (size_t)chunk;
@@ -57,8 +59,9 @@ void reduce_chunks(uint n, uint chunk, __global const real_t* x, __global const 
             const uint l = get_local_id(0) + j * WG;
             const size_t i = block + l;
             if (l >= LANES || i >= last) continue;
-            const real_t value = x[i];
-            lane[j] = combine(lane[j], OPERATION == DOT ? acc_product(value, y[i])
+            const size_t at = i * columns + column;
+            const real_t value = x[at];
+            lane[j] = combine(lane[j], OPERATION == DOT ? acc_product(value, y[at])
                                        : acc_real(OPERATION == ABSOLUTE_SUM ? fabs(value) : value));
         }
     const acc_t sum = fold(lane, ITEM_LANES, LANES, scratch);

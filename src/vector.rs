@@ -201,10 +201,23 @@ impl<T: Real> Vector<T> {
 
     fn reduce(&self, reduction: Reduction, other: &Self) -> Result<f64> {
         same_length("vectors of a reduction", self.len, other.len)?;
+        self.reduce_column([1, 0], reduction, other)
+    }
+
+    fn reduce_column(&self, column: [usize; 2], reduction: Reduction, other: &Self) -> Result<f64> {
         on_backend!(self.device, backend => {
             let (x, y) = (of(backend, &self.device, self)?, of(backend, &self.device, other)?);
-            backend.reduce(Run::of::<T>(&self.device), self.len, reduction, x, y)
+            backend.reduce(Run::of::<T>(&self.device), self.len / column[0], column, reduction, x, y)
         })
+    }
+
+    /// The 2-norm of each of `columns` interleaved vectors.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub(crate) fn column_norms(&self, columns: usize) -> Result<Vec<f64>> {
+        let dot = |c| self.reduce_column([columns, c], Reduction::Dot, self);
+        (0..columns).map(|c| Ok(dot(c)?.sqrt())).collect()
     }
 
     /// The sum of all elements, 0 for none.

@@ -173,7 +173,13 @@ fn squares<T: Real, A: Accumulator<T>>(chunks: Chunks, columns: usize, v: &[T], 
     });
 }
 
-fn reduce<T: Real, A: Accumulator<T>>(n: usize, reduction: Reduction, x: &[T], y: &[T]) -> f64 {
+fn reduce<T: Real, A: Accumulator<T>>(
+    n: usize,
+    [columns, column]: [usize; 2],
+    reduction: Reduction,
+    x: &[T],
+    y: &[T],
+) -> f64 {
     let chunks = Chunks::of(n);
     let combine = |a: A, b: A| match reduction {
         Reduction::Product => a.mul(b),
@@ -199,10 +205,10 @@ fn reduce<T: Real, A: Accumulator<T>>(n: usize, reduction: Reduction, x: &[T], y
         Reduction::Maximum => A::from_f64(f64::NEG_INFINITY),
         _ => A::default(),
     };
-    let term = |i: usize| match reduction {
-        Reduction::Dot => A::product(x[i], y[i]),
-        Reduction::AbsoluteSum => A::from_real(x[i].abs()),
-        _ => A::from_real(x[i]),
+    let term = |i: usize| match (reduction, i * columns + column) {
+        (Reduction::Dot, at) => A::product(x[at], y[at]),
+        (Reduction::AbsoluteSum, at) => A::from_real(x[at].abs()),
+        (_, at) => A::from_real(x[at]),
     };
     let sums: Vec<A> = (0..chunks.count)
         .into_par_iter()
@@ -769,8 +775,16 @@ impl Vocabulary for Host {
         Ok(())
     }
 
-    fn reduce<T: Real>(&self, run: Run<'_>, n: usize, reduction: Reduction, x: &Vec<T>, y: &Vec<T>) -> Result<f64> {
-        Ok(summing!(run, T, reduce(n, reduction, x, y)))
+    fn reduce<T: Real>(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        column: [usize; 2],
+        reduction: Reduction,
+        x: &Vec<T>,
+        y: &Vec<T>,
+    ) -> Result<f64> {
+        Ok(summing!(run, T, reduce(n, column, reduction, x, y)))
     }
 
     fn multiply<T: Real>(

@@ -330,11 +330,13 @@ pub(crate) trait Vocabulary: Sized + 'static {
         upper: T,
         x: &mut Self::Buffer<T>,
     ) -> Result<()>;
-    /// A reduction of `x` (and `y` for [`Reduction::Dot`]). Waits for the device.
+    /// A reduction of column `column[1]`, of `n` elements, of the `column[0]` interleaved ones of `x` (and `y` for
+    /// [`Reduction::Dot`]). Waits for the device.
     fn reduce<T: Real>(
         &self,
         run: Run<'_>,
         n: usize,
+        column: [usize; 2],
         reduction: Reduction,
         x: &Self::Buffer<T>,
         y: &Self::Buffer<T>,

@@ -273,11 +273,13 @@ impl Vocabulary for OpenCl {
         &self,
         run: Run<'_>,
         n: usize,
+        [columns, column]: [usize; 2],
         reduction: Reduction,
         x: &Buffer<T>,
         y: &Buffer<T>,
     ) -> Result<f64> {
         let chunks = Chunks::of(n);
+        let place = [columns as u32, column as u32];
         let variant =
             Variant { operation: reduction as u32, ..self.variant::<T>(run, run.tuning.work_group, chunks.lanes) };
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -286,7 +288,17 @@ impl Vocabulary for OpenCl {
             empty => empty.insert([Buffer::new(&self.context, MOST_CHUNKS)?, Buffer::new(&self.context, 1)?]),
         };
         let launch = Launch { groups: chunks.count, variant };
-        reduce::reduce_chunks::<T>(&self.context, launch, n as u32, chunks.chunk as u32, x, y, sums)?;
+        reduce::reduce_chunks::<T>(
+            &self.context,
+            launch,
+            n as u32,
+            chunks.chunk as u32,
+            place[0],
+            place[1],
+            x,
+            y,
+            sums,
+        )?;
         // The second level is the same for every length: one variant serves all.
         let launch = Launch { groups: 1, variant: Variant { lanes: 1, ..variant } };
         reduce::reduce_sums::<T>(&self.context, launch, chunks.count as u32, sums, result)?;

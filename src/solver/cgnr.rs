@@ -55,7 +55,7 @@ use super::engine::copy_columns;
 use super::products::Products;
 use super::report::{Report, Times};
 use super::stopping::{HISTORY, Limits, Stopping};
-use super::workspace::{Workspace, column_norms};
+use super::workspace::Workspace;
 use crate::backend::{CgnrShape, CgnrState, CgnrVectors, MOST_COLUMNS, Part, Run, Vocabulary, on_backend};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
@@ -256,7 +256,7 @@ impl<'a, T: Real> Cgnr<'a, T> {
         same_length("right-hand side", self.operator.rows() * columns, b.len())?;
         same_length("start guess", self.operator.cols() * columns, x.len())?;
         let device = self.operator.device();
-        let norms = column_norms(b, columns)?;
+        let norms = b.column_norms(columns)?;
         if !norms.iter().all(|n| n.is_finite()) {
             return Err(Error::NotFinite { what: "the right-hand side".into(), index: 0 });
         }

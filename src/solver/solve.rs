@@ -8,7 +8,7 @@ use super::method::Method;
 use super::plan::{Plan, Preconditioning, Space};
 use super::report::Report;
 use super::stopping::{Limits, Stopping};
-use super::workspace::{Workspace, column_norms};
+use super::workspace::Workspace;
 use super::{bicgstab, cg, cgls, cgne, chebyshev, gmres, lsmr, lsqr, minres, pcg, stationary, steepest_descent};
 use crate::backend::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
@@ -184,7 +184,7 @@ impl<'a, T: Real> Solver<'a, T> {
         let (columns, stopping) = (setup.columns, &setup.stopping);
         same_length("right-hand side", operator.rows() * columns, b.len())?;
         same_length("start guess", operator.cols() * columns, x.len())?;
-        let norms = column_norms(b, columns)?;
+        let norms = b.column_norms(columns)?;
         let start = if norms.iter().all(|n| n.is_finite()) { x.norm2()? } else { 0.0 };
         for (what, norm) in norms.iter().map(|n| ("the right-hand side", *n)).chain([("the start guess", start)]) {
             if !norm.is_finite() {

@@ -32,12 +32,3 @@ pub(super) trait Workspace<T: Real> {
     /// Whether the second number of a history is the norm of a gradient.
     fn least_squares(&self) -> bool;
 }
-
-/// The norm of each interleaved column.
-pub(super) fn column_norms<T: Real>(b: &Vector<T>, columns: usize) -> Result<Vec<f64>> {
-    if columns == 1 {
-        return Ok(vec![b.norm2()?]);
-    }
-    let device = Device::host().with_accumulation(b.device().accumulation(T::PRECISION))?;
-    b.to_columns(columns)?.iter().map(|column| Vector::from_slice(&device, column)?.norm2()).collect()
-}
