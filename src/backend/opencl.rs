@@ -10,7 +10,7 @@ use super::{
 use crate::error::{Result, same_length};
 use crate::kernels::{cg, cgnr, pass, product, reduce, scatter, step, sweep, vector};
 use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
-use crate::real::{Precision, Real};
+use crate::real::Real;
 use crate::reduction::{Chunks, MOST_CHUNKS};
 use crate::sparse::{Arrangement, Kind, LONG_LANES, MIDDLE_LANES, TILE_SIDE};
 
@@ -394,13 +394,12 @@ impl Vocabulary for OpenCl {
         let chunks = Chunks::of(a.rows);
         let variant = self.row_variant(run, a, chunks.chunk, chunks.lanes, 1);
         let (items, info) = (variant.work_group as usize, self.context.info());
+        let items = run.tuning.for_chunks(chunks.chunk, items, info);
         // Measured on an H200, from 1024² to 4096²: told nothing but the size of a group, the compiler saves registers for
-        // more groups at a time, and reads fewer numbers together (up to a quarter slower). Rows whose entries have to be
-        // found before they are read gain from items, those of f64 more from groups.
+        // more groups at a time, and reads fewer numbers together (up to a quarter slower). Where the entries of a row have
+        // to be found before they are read, large groups gain from a third group at a time.
         let by_place = matches!(a.arrangement.kind, Kind::Diagonals | Kind::Stencil);
-        let single = T::PRECISION == Precision::Single;
-        let items = if by_place || single { run.tuning.for_chunks(chunks.chunk, items, info) } else { items };
-        let registers = if single && !by_place && items >= 512 { 40 } else { 64 };
+        let registers = if items >= 512 && !by_place { 40 } else { 64 };
         let variant = Variant {
             work_group: self.context.synchronised(items) as u32,
             registers: if variant.ptx == 1 { registers } else { 0 },
@@ -438,7 +437,12 @@ impl Vocabulary for OpenCl {
         state: &mut CgState<Self>,
     ) -> Result<()> {
         let chunks = Chunks::of(n);
-        let (groups, per_group) = self.share(run, chunks);
+        let (mut groups, mut per_group) = self.share(run, chunks);
+        if run.tuning.work_group > 1 {
+            // Every group folds all sums before it begins: up to four chunks to each, as long as all units have two groups.
+            per_group = chunks.count.div_ceil(2 * self.context.info().compute_units.max(1)).clamp(1, 4);
+            groups = chunks.count.div_ceil(per_group);
+        }
         let items = run.tuning.for_chunks(chunks.chunk, run.tuning.work_group, self.context.info());
         let launch = Launch { groups, variant: self.variant::<T>(run, items, chunks.lanes) };
         cg::cg_update(

@@ -65,7 +65,7 @@ impl Tuning {
     }
 
     /// Work-group size of the launches of CG over chunks of `chunk`, where `items` would do: full chunks keep more items
-    /// busy, which hide each other's waits (measured on an H200: 2 to 17 % from 2048² on, a loss below).
+    /// busy, which hide each other's waits (measured on an H200 from 2048² on; a loss below).
     pub(crate) fn for_chunks(&self, chunk: usize, items: usize, info: &DeviceInfo) -> usize {
         if self.source == "user" || items == 1 || chunk < 4096 {
             return items;
