@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::host_rows::row_sums;
+use super::host_rows::{each_row, row_sums};
 use super::host_step;
 use super::{
     AnyStored, Blend, CgState, CgnrShape, CgnrState, CgnrVectors, Memory, PASS_VECTORS, Part, Pass, Reduction, Run,
@@ -79,7 +79,15 @@ pub(super) fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
 }
 
 fn multiply<T: Real, A: Accumulator<T>>(a: &Stored<Host, T>, columns: usize, x: &[T], y: &mut [T]) {
-    multiply_gathered::<T, A>(a, columns, &|at| x[at], y);
+    if columns > 1 {
+        return multiply_gathered::<T, A>(a, columns, &|at| x[at], y);
+    }
+    let chunks = Chunks::of(a.rows);
+    y.par_chunks_mut(chunks.chunk).enumerate().for_each(|(g, y)| {
+        let range = chunks.range(g);
+        let first = range.start;
+        each_row::<T, A>(a, range, x, |i, sum| y[i - first] = sum.to_real());
+    });
 }
 
 /// `sweep` of `cl/sweep.cl`.
@@ -146,7 +154,13 @@ fn residual<T: Real, A: Accumulator<T>>(
 ) {
     let chunks = Chunks::of(a.rows);
     r.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, r)| {
-        for (row, i) in r.chunks_mut(columns).zip(chunks.range(g)) {
+        let range = chunks.range(g);
+        if columns == 1 && a.arrangement.kind != Kind::Outside {
+            let first = range.start;
+            each_row::<T, A>(a, range, x, |i, sum| r[i - first] = A::from_real(b[i]).sub(sum).to_real());
+            return;
+        }
+        for (row, i) in r.chunks_mut(columns).zip(range) {
             let product = match a.arrangement.kind {
                 Kind::Outside => held::<T, A>(row),
                 _ => row_sums::<T, A>(a, i, columns, &|at| x[at]),
@@ -259,12 +273,11 @@ fn cg_product<T: Real, A: Accumulator<T>>(a: &Stored<Host, T>, p: &[T], q: &mut 
         |(g, (q, (pq, qq)))| {
             let range = chunks.range(g);
             let first = range.start;
+            if a.arrangement.kind != Kind::Outside {
+                each_row::<T, A>(a, range.clone(), p, |i, sum| q[i - first] = sum.to_real());
+            }
             let terms = |i: usize| {
-                let value = match a.arrangement.kind {
-                    Kind::Outside => q[i - first],
-                    _ => row_sums::<T, A>(a, i, 1, &|at| p[at])[0].to_real(),
-                };
-                q[i - first] = value;
+                let value = q[i - first];
                 [A::product(p[i], value), A::product(value, value)]
             };
             [*pq, *qq] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 2>(range, terms));

@@ -5,7 +5,7 @@ use std::array;
 use rayon::prelude::*;
 
 use super::host::{Host, chunk_sums, held, total, with_lanes};
-use super::host_rows::row_sums;
+use super::host_rows::{each_row, row_sums};
 use super::{Blend, PASS_VECTORS, Pass, Statement, StepCall, StepState, Stored};
 use crate::accumulator::Accumulator;
 use crate::ocl::Sum;
@@ -109,20 +109,29 @@ pub(super) fn product<T: Real, A: Accumulator<T>>(
     let (chunks, columns) = (Chunks::of(a.rows), call.columns);
     let factors: Vec<[A; 2]> = (0..columns).map(|c| [0, 1].map(|k| frame.coefficient(c, k))).collect();
     y.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, y)| {
-        for (row, i) in y.chunks_mut(columns).zip(chunks.range(g)) {
+        let blended = |i: usize, c: usize, sum: A| {
+            let mut value = sum;
+            if blend.scaled {
+                value = factors[c][0].mul(value);
+            }
+            if blend.shifted {
+                value = value.add(factors[c][1].mul(A::from_real(w[i * columns + c])));
+            }
+            value.to_real()
+        };
+        let range = chunks.range(g);
+        if columns == 1 && a.arrangement.kind != Kind::Outside {
+            let first = range.start;
+            each_row::<T, A>(a, range, x, |i, sum| y[i - first] = blended(i, 0, sum));
+            return;
+        }
+        for (row, i) in y.chunks_mut(columns).zip(range) {
             let sums = match a.arrangement.kind {
                 Kind::Outside => held::<T, A>(row),
                 _ => row_sums::<T, A>(a, i, columns, &|at| x[at]),
             };
             for c in 0..columns {
-                let mut value = sums[c];
-                if blend.scaled {
-                    value = factors[c][0].mul(value);
-                }
-                if blend.shifted {
-                    value = value.add(factors[c][1].mul(A::from_real(w[i * columns + c])));
-                }
-                row[c] = value.to_real();
+                row[c] = blended(i, c, sums[c]);
             }
         }
     });

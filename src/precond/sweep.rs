@@ -96,8 +96,9 @@ impl<T: Real> Sweep<T> {
     /// A sweep of successive over-relaxation: `z = (D / omega + L)^-1 x`.
     ///
     /// # Errors
-    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for `omega` outside (0, 2),
-    /// [`Error::Structure`] for an entry of the diagonal that is missing or too small to divide by, [`Error::Memory`].
+    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for `omega` outside (0, 2)
+    /// or a matrix of 2³² entries and more, [`Error::Structure`] for an entry of the diagonal that is missing or too small
+    /// to divide by, [`Error::Memory`].
     pub fn sor(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering) -> Result<Self> {
         Self::new(device, a, omega, ordering, false)
     }
@@ -125,6 +126,10 @@ impl<T: Real> Sweep<T> {
             Ordering::Colours => colours(a),
             Ordering::Rows => (0..a.rows() as u32).collect(),
         };
+        if u32::try_from(a.nnz()).is_err() {
+            let reason = format!("{} entries; a sweep counts them in 32 bits", a.nnz());
+            return Err(Error::Option { name: "preconditioner", reason });
+        }
         let size = T::PRECISION.bytes() as u64;
         let (entries, rows) = (a.nnz() as u64, a.rows() as u64);
         // Either triangle may hold nearly all entries: the plan is for the worst.
