@@ -77,7 +77,7 @@ pub struct Report {
     pub method: &'static str,
     /// Why it stopped.
     pub stop: Stop,
-    /// Iterations done.
+    /// Iterations done. Where the solve failed, the answer may be that of an earlier one, with a smaller residual.
     pub iterations: usize,
     /// `|r|` of the recurrence when it stopped.
     pub residual: f64,
