@@ -11,7 +11,8 @@ use serde_json::json;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Options {
-    /// Only devices that match all these words (gpu, cpu, host, fp64, 0:1, or part of a name, vendor or platform)
+    /// Only devices that match all these words (gpu, cpu, host, fp64, 0:1, memory=8G, name=, vendor=,
+    /// platform=, driver=, part of any of these; ! before a word for what it does not match)
     #[arg(long, value_name = "WORDS", default_value = "")]
     device: String,
     /// Print one JSON object on stdout instead of text

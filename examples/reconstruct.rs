@@ -81,7 +81,7 @@ struct Options {
     /// Precision of vectors and matrix
     #[arg(long, value_enum, default_value_t = Precision::Fp32)]
     precision: Precision,
-    /// Device: words that must all match, such as gpu, pocl, nvidia, 0:1, host [default: RESIDUUM_DEVICE, else the best]
+    /// Device: words that must all match, such as gpu, nvidia, !pocl, memory=8G, 0:1, host [default: RESIDUUM_DEVICE, else the best]
     #[arg(long, value_name = "WORDS")]
     device: Option<String>,
     /// Work-items of a work-group: changes time, never the image

@@ -1,11 +1,11 @@
 //! Choosing a device, and what is known of it.
 
-use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::accumulator::Accumulation;
 use crate::backend::{Host, OpenCl};
 use crate::error::{Error, Result};
+use crate::filter::DeviceFilter;
 use crate::kernels::Tuning;
 use crate::ocl::{Context, DeviceInfo, DeviceKind, Found, found};
 use crate::real::Precision;
@@ -41,53 +41,10 @@ pub struct Candidate {
     pub standing: String,
 }
 
-/// Words that pick devices: all must match. `host`, `gpu`, `cpu`, `accelerator`, `fp64`, a position `1:0`
-/// (platform:device), or part of a device's name, vendor, platform name or platform version.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeviceFilter {
-    words: Vec<String>,
-}
-
-impl FromStr for DeviceFilter {
-    type Err = Error;
-
-    /// Words are separated by blanks or commas; no words match every device.
-    fn from_str(text: &str) -> Result<Self> {
-        Ok(Self { words: text.split([' ', ',', '\t']).filter(|w| !w.is_empty()).map(str::to_lowercase).collect() })
-    }
-}
-
-impl std::fmt::Display for DeviceFilter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.words.join(" "))
-    }
-}
-
-impl DeviceFilter {
-    /// Whether a device matches every word.
-    pub fn matches(&self, info: &DeviceInfo) -> bool {
-        self.words.iter().all(|word| match word.as_str() {
-            "host" | "gpu" | "cpu" | "accelerator" => info.kind.to_string() == *word,
-            "fp64" => info.fp64,
-            word => match position(word) {
-                Some(index) => info.index == Some(index),
-                None => [&info.name, &info.vendor, &info.platform, &info.platform_version]
-                    .iter()
-                    .any(|text| text.to_lowercase().contains(word)),
-            },
-        })
-    }
-}
-
-fn position(word: &str) -> Option<(usize, usize)> {
-    let (platform, device) = word.split_once(':')?;
-    Some((platform.parse().ok()?, device.parse().ok()?))
-}
-
 /// The environment variable that picks the device, in the words of [`DeviceFilter`].
 pub const DEVICE_VARIABLE: &str = "RESIDUUM_DEVICE";
 
-fn host_info() -> DeviceInfo {
+pub(crate) fn host_info() -> DeviceInfo {
     let threads = rayon::current_num_threads();
     DeviceInfo {
         name: format!("host ({threads} threads)"),
@@ -164,7 +121,8 @@ impl Device {
     /// host back end. [`Device::choice`] says what was chosen and why.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] when the variable names a device that is not there: it is never silently replaced.
+    /// [`Error::NoDevice`] when the variable names a device that is not there: it is never silently replaced;
+    /// [`Error::Option`] for words that cannot be meant.
     pub fn best() -> Result<Self> {
         match std::env::var(DEVICE_VARIABLE) {
             Ok(words) if !words.trim().is_empty() => Self::select_as(&words, &format!("{DEVICE_VARIABLE}={words}")),
@@ -175,9 +133,25 @@ impl Device {
     /// The best device that matches `words` (see [`DeviceFilter`]).
     ///
     /// # Errors
-    /// [`Error::NoDevice`] when none matches; the error lists what was seen.
+    /// [`Error::NoDevice`] when none matches; the error lists what was seen. [`Error::Option`] for words that cannot be
+    /// meant.
     pub fn select(words: &str) -> Result<Self> {
         Self::select_as(words, &format!("'{words}'"))
+    }
+
+    /// Every device that matches `words`, best first: for several threads, each with a device of its own. One device may
+    /// also serve several threads.
+    ///
+    /// # Errors
+    /// As [`Device::select`].
+    pub fn select_all(words: &str) -> Result<Vec<Self>> {
+        let filter: DeviceFilter = words.parse()?;
+        let matching: Vec<_> = ranked().into_iter().filter(|(info, _)| filter.matches(info)).collect();
+        if matching.is_empty() {
+            return Err(Error::NoDevice { wanted: words.into(), seen: seen() });
+        }
+        let reason = format!("one of {} that match '{words}'", matching.len());
+        matching.into_iter().map(|(info, handle)| Self::open(info, handle, reason.clone())).collect()
     }
 
     fn select_as(words: &str, asked: &str) -> Result<Self> {
@@ -203,11 +177,15 @@ impl Device {
         } else {
             format!("best of {} that match {asked} ({})", others + 1, standing(&info))
         };
+        Self::open(info, handle, reason)
+    }
+
+    fn open(info: DeviceInfo, handle: Option<&'static Found>, choice: String) -> Result<Self> {
         let backend = match handle {
             None => Backend::Host(Host),
             Some(handle) => Backend::OpenCl(OpenCl::new(Context::open(handle)?)),
         };
-        Ok(Self::wrap(info, backend, reason))
+        Ok(Self::wrap(info, backend, choice))
     }
 
     fn wrap(info: DeviceInfo, backend: Backend, choice: String) -> Self {
@@ -373,10 +351,10 @@ fn seen() -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn gpu() -> DeviceInfo {
+    pub(crate) fn gpu() -> DeviceInfo {
         DeviceInfo {
             name: "NVIDIA H200".into(),
             vendor: "NVIDIA Corporation".into(),
@@ -390,21 +368,6 @@ mod tests {
             largest_allocation: 250,
             ..host_info()
         }
-    }
-
-    fn matches(words: &str, info: &DeviceInfo) -> bool {
-        words.parse::<DeviceFilter>().is_ok_and(|f| f.matches(info))
-    }
-
-    #[test]
-    fn filters_do_what_they_say() {
-        for words in ["", "h200", "nvidia", "gpu", "GPU fp64", "1:0", "cuda 13", "nvidia,h200"] {
-            assert!(matches(words, &gpu()), "{words}");
-        }
-        for words in ["host", "cpu", "pocl", "0:0", "nvidia cpu", "h100"] {
-            assert!(!matches(words, &gpu()), "{words}");
-        }
-        assert!(matches("host", &host_info()) && !matches("gpu", &host_info()));
     }
 
     #[test]
@@ -441,6 +404,18 @@ mod tests {
         let error = Device::select("no-such-device").expect_err("nothing is called that");
         let text = error.to_string();
         assert!(text.contains("no-such-device") && text.contains("host"), "{text}");
+        assert_eq!(Device::select_all("no-such-device").expect_err("nor any of these").to_string(), text);
         assert_eq!(Device::host().backend_name(), "host");
+    }
+
+    #[test]
+    fn all_that_match_are_opened_best_first() {
+        let all = Device::select_all("").expect("the host at least");
+        let infos = Device::candidates();
+        assert_eq!(all.len(), infos.len());
+        assert!(all.iter().zip(&infos).all(|(device, candidate)| device.info().name == candidate.info.name));
+        let host = Device::select_all("host").expect("the host");
+        assert_eq!((host.len(), host[0].backend_name()), (1, "host"));
+        assert_eq!(host[0].choice(), "one of 1 that match 'host'");
     }
 }

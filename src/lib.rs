@@ -17,6 +17,7 @@ mod accumulator;
 mod backend;
 mod device;
 mod error;
+mod filter;
 pub mod imaging;
 pub mod io;
 mod kernels;
@@ -34,8 +35,9 @@ mod state;
 mod vector;
 
 pub use accumulator::Accumulation;
-pub use device::{Candidate, DEVICE_VARIABLE, Device, DeviceFilter};
+pub use device::{Candidate, DEVICE_VARIABLE, Device};
 pub use error::{Error, Result};
+pub use filter::DeviceFilter;
 pub use kernels::Tuning;
 pub use matrix::{Matrix, Storage, Transposed};
 pub use ocl::{DeviceInfo, DeviceKind, allocations};

@@ -261,6 +261,9 @@ fn devices_lists_the_host_and_what_is_chosen() {
     let output = program("devices").env("RESIDUUM_DEVICE", "no-such-device").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("no-such-device"));
+    let output = program("devices").args(["--device", "colour=blue"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no property to ask for"));
 }
 
 #[test]
