@@ -16,6 +16,7 @@
 mod accumulator;
 mod backend;
 mod device;
+pub mod doctor;
 mod error;
 mod filter;
 pub mod imaging;

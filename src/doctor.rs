@@ -1,0 +1,313 @@
+//! Whether a device computes what it should: its answers beside the host's, bit for bit; and how fast it copies and answers.
+//!
+//! The host back end needs no driver and no kernels, and every result is defined to the last bit (ARCHITECTURE.md,
+//! numerics): one wrong bit is a fault of the device, of its driver, or of a kernel that was changed.
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::matrix::{Matrix, Storage, Transposed};
+use crate::measure;
+use crate::ocl::DeviceKind;
+use crate::real::{Precision, Real};
+use crate::solver::{Cgnr, Correction, Method, Solver, Stopping};
+use crate::sparse::gallery::{self, Random};
+use crate::sparse::{Format, Offsets};
+use crate::vector::Vector;
+
+/// One thing that was asked of a device.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Check {
+    /// What it was.
+    pub name: &'static str,
+    /// In which numbers.
+    pub precision: Precision,
+    /// Items of a work-group.
+    pub work_group: usize,
+    /// What was wrong with the answer, if anything.
+    pub fault: Option<String>,
+    /// What it means when this goes wrong.
+    pub means: &'static str,
+}
+
+const SOLVES: &str = "what solves are made of is wrong (see above), or launches do not follow each other in order, or groups of \
+                      one launch do not see each other's results";
+
+/// How fast a device copies and answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// GB/s of a copy between two large vectors, read and written.
+    pub copy: f64,
+    /// Microseconds of a small launch, queued behind others.
+    pub launch: f64,
+    /// Microseconds until one number is back from the device.
+    pub read: f64,
+}
+
+/// What is asked: a name, what a fault means, and how. The answers are `f64` that hold the device's numbers exactly.
+struct Question<T: Real> {
+    name: &'static str,
+    means: &'static str,
+    /// Whether the size of a work-group is likely to matter: then it is asked for several.
+    sizes: bool,
+    ask: fn(&Device) -> Result<Vec<T>>,
+}
+
+/// Asks `device` everything, in each precision it has, where work-items wait for each other at several work-group sizes;
+/// `seen` gets each check when it is done. The host's answers are the right ones.
+///
+/// Cost: mostly building some sixty variants of kernels; memory as the largest single allocation, at most an eighth of
+/// all, and 4 GiB on a GPU, 256 MiB elsewhere.
+pub fn examine(device: &Device, seen: &mut dyn FnMut(&Check)) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut keep = |check: Check| {
+        seen(&check);
+        checks.push(check);
+    };
+    examine_in::<f32>(device, &mut keep);
+    if device.info().fp64 {
+        examine_in::<f64>(device, &mut keep);
+    }
+    checks
+}
+
+fn examine_in<T: Real>(device: &Device, keep: &mut dyn FnMut(Check)) {
+    let host = Device::host().with_accumulation(device.accumulation(T::PRECISION));
+    for Question { name, means, sizes, ask } in questions::<T>() {
+        let wanted =
+            host.as_ref().map_err(ToString::to_string).and_then(|host| ask(host).map_err(|e| e.to_string()));
+        let several = if sizes { work_groups(device) } else { vec![device.clone()] };
+        for device in &several {
+            let found = ask(device).map_err(|e| e.to_string());
+            let fault = match (&found, &wanted) {
+                (Ok(found), Ok(wanted)) => difference(found, wanted),
+                (Err(error), _) | (_, Err(error)) => Some(error.clone()),
+            };
+            keep(Check { name, precision: T::PRECISION, work_group: device.tuning().work_group, fault, means });
+        }
+    }
+    let fault = largest_allocation::<T>(device).unwrap_or_else(|error| Some(error.to_string()));
+    keep(Check {
+        name: "the largest allocation",
+        precision: T::PRECISION,
+        work_group: device.tuning().work_group,
+        fault,
+        means: "it promises more memory than it gives: use smaller problems than it says it can hold",
+    });
+}
+
+/// The device with the work-group size it has, without company, and as large as it goes.
+fn work_groups(device: &Device) -> Vec<Device> {
+    let own = device.tuning().work_group;
+    let largest = device.info().max_work_group.clamp(1, 1024);
+    let largest = if largest.is_power_of_two() { largest } else { largest.next_power_of_two() / 2 };
+    let mut sizes = vec![own, 1, largest];
+    sizes.dedup();
+    if own == largest {
+        sizes.truncate(2);
+    }
+    sizes.iter().filter_map(|size| device.with_work_group(*size).ok()).collect()
+}
+
+/// How two answers differ, if they do.
+fn difference<T: Real>(found: &[T], wanted: &[T]) -> Option<String> {
+    if found.len() != wanted.len() {
+        return Some(format!("{} numbers where {} belong", found.len(), wanted.len()));
+    }
+    let bits = |v: &T| v.to_f64().to_bits();
+    let wrong = found.iter().zip(wanted).filter(|(f, w)| bits(f) != bits(w)).count();
+    let first = found.iter().zip(wanted).position(|(f, w)| bits(f) != bits(w))?;
+    Some(format!(
+        "{wrong} of {} numbers are wrong; number {first} is {:e}, not {:e}",
+        found.len(),
+        found[first].to_f64(),
+        wanted[first].to_f64()
+    ))
+}
+
+fn noise<T: Real>(n: usize, seed: u64) -> Vec<T> {
+    let mut random = Random::new(seed);
+    (0..n).map(|_| T::from_f64(random.normal())).collect()
+}
+
+fn questions<T: Real>() -> Vec<Question<T>> {
+    let mut questions = vec![
+        Question {
+            name: "arithmetic",
+            means: "it rounds or contracts where it must not: no result of it can be reproduced elsewhere",
+            sizes: false,
+            ask: arithmetic,
+        },
+        Question {
+            name: "reductions and barriers",
+            means: "items of a work-group do not wait for each other, or local memory is lost: no norm and no solver of it is to \
+                    be trusted",
+            sizes: true,
+            ask: reductions,
+        },
+        Question {
+            name: "products in every format",
+            means: "gathers or the loops over a row are compiled wrongly: no product of it is to be trusted",
+            sizes: false,
+            ask: products,
+        },
+        Question {
+            name: "additions by atomics",
+            means: "atomic additions get lost: A'x needs a transposed copy there",
+            sizes: false,
+            ask: scattered,
+        },
+        Question { name: "conjugate gradients", means: SOLVES, sizes: true, ask: conjugate_gradients },
+        Question { name: "regularised CGNR", means: SOLVES, sizes: true, ask: regularised },
+    ];
+    if T::PRECISION == Precision::Double {
+        // 64-bit atomics are an extension of their own; without them the library refuses.
+        questions.retain(|question| question.name != "additions by atomics");
+    }
+    questions
+}
+
+fn arithmetic<T: Real>(device: &Device) -> Result<Vec<T>> {
+    let n = 5000;
+    let (x, y) = (Vector::from_slice(device, &noise(n, 1))?, Vector::from_slice(device, &noise(n, 2))?);
+    let mut sum = Vector::zeros(device, n)?;
+    sum.copy_from(&y)?;
+    sum.axpby(T::from_f64(0.3), &x, T::from_f64(-1.7))?;
+    let mut product = Vector::filled(device, n, T::from_f64(7.0))?;
+    product.product_of(&x, &y)?;
+    product.clamp(T::from_f64(-0.5), T::from_f64(0.5))?;
+    Ok([sum.to_vec()?, product.to_vec()?].concat())
+}
+
+fn reductions<T: Real>(device: &Device) -> Result<Vec<T>> {
+    let mut answers = Vec::new();
+    for n in [1, 31, 1025, 40_001, 300_000] {
+        let (x, y) = (Vector::<T>::from_slice(device, &noise(n, 3))?, Vector::from_slice(device, &noise(n, 4))?);
+        let all = [x.sum()?, x.min()?, x.max()?, x.asum()?, x.dot(&y)?, x.norm2()?];
+        answers.extend(all.map(T::from_f64));
+    }
+    Ok(answers)
+}
+
+fn products<T: Real>(device: &Device) -> Result<Vec<T>> {
+    let mut answers = Vec::new();
+    for (a, formats) in [
+        (gallery::random::<T>(700, 500, 9000, 5)?, &Format::ALL[..]),
+        (gallery::poisson_2d::<T>(23, 0.1)?, &[Format::Dia, Format::CsrScalar, Format::Sell { sigma: 0 }][..]),
+    ] {
+        let x = Vector::from_slice(device, &noise(a.cols(), 6))?;
+        for format in formats {
+            let matrix = Matrix::new(device, &a, *format)?;
+            let mut y = Vector::filled(device, a.rows(), T::from_f64(f64::NAN))?;
+            matrix.multiply(&x, &mut y)?;
+            answers.extend(y.to_vec()?);
+        }
+    }
+    Ok(answers)
+}
+
+/// Whole numbers, so that the order of additions does not matter.
+fn scattered<T: Real>(device: &Device) -> Result<Vec<T>> {
+    let a = gallery::random::<T>(3000, 90, 20_000, 7)?;
+    let ones: Vec<(usize, usize, T)> = (0..a.rows())
+        .flat_map(|i| a.row(i).0.iter().map(move |j| (i, *j as usize, T::from_f64(1.0 + f64::from(*j % 3)))))
+        .collect();
+    let a = crate::sparse::Csr::from_triplets(a.rows(), a.cols(), &ones)?;
+    let storage = Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, offsets: Offsets::Auto };
+    let matrix = Matrix::stored(device, &a, storage)?;
+    let x: Vec<T> = (0..a.rows()).map(|i| T::from_f64((i % 5) as f64 - 2.0)).collect();
+    let mut y = Vector::zeros(device, a.cols())?;
+    matrix.multiply_transposed(&Vector::from_slice(device, &x)?, &mut y)?;
+    y.to_vec()
+}
+
+fn conjugate_gradients<T: Real>(device: &Device) -> Result<Vec<T>> {
+    let a = Matrix::new(device, &gallery::poisson_2d::<T>(48, 0.02)?, Format::Auto)?;
+    let b = Vector::from_slice(device, &noise(a.rows(), 8))?;
+    let mut x = Vector::zeros(device, a.cols())?;
+    let report = Solver::new(&a, Method::Cg, Stopping::after(60))?.solve(&b, &mut x)?;
+    let mut answers = x.to_vec()?;
+    answers.extend(report.history.iter().map(|norm| T::from_f64(*norm)));
+    Ok(answers)
+}
+
+fn regularised<T: Real>(device: &Device) -> Result<Vec<T>> {
+    let a = Matrix::with_transpose(device, &gallery::random::<T>(900, 400, 6000, 9)?, Format::Auto)?;
+    let b = Vector::from_slice(device, &noise(a.rows(), 10))?;
+    let mut x = Vector::zeros(device, a.cols())?;
+    let correction = Correction {
+        tikhonov: 0.01,
+        variation: 0.05,
+        epsilon: 0.01,
+        upper: 0.0,
+        bound_weight: 0.5,
+        width: 20,
+        ..Correction::none()
+    };
+    let reports = Cgnr::new(&a, &[correction], Stopping::after(40))?.solve(&b, &mut x)?;
+    let mut answers = x.to_vec()?;
+    answers.extend(reports.iter().flat_map(|r| r.gradient_history.iter()).map(|norm| T::from_f64(*norm)));
+    Ok(answers)
+}
+
+/// Fills one allocation, as large as it may be, and counts what arrived.
+fn largest_allocation<T: Real>(device: &Device) -> Result<Option<String>> {
+    let info = device.info();
+    // A CPU's memory is everyone's.
+    let most = if info.kind == DeviceKind::Gpu { 4u64 << 30 } else { 1 << 28 };
+    let bytes = match (info.largest_allocation, info.memory) {
+        (0, _) | (_, 0) => 1 << 24,
+        (largest, memory) => largest.min(memory / 8).min(most),
+    };
+    let n = bytes as usize / T::PRECISION.bytes();
+    let ones = Vector::filled(device, n, T::from_f64(1.0))?;
+    let (least, greatest) = (ones.min()?, ones.max()?);
+    Ok((least != 1.0 || greatest != 1.0)
+        .then(|| format!("{n} ones were written, and numbers from {least} to {greatest} are there")))
+}
+
+/// Measures a device.
+///
+/// # Errors
+/// [`Error::Memory`](crate::Error::Memory) when two vectors of some size do not fit; what the device reports.
+pub fn measure(device: &Device) -> Result<Speed> {
+    let mut small = Vector::<f32>::zeros(device, 1)?;
+    let launch = measure::time(device, || small.fill(1.0))?.microseconds;
+    let read = measure::time(device, || small.to_vec().map(|_| ()))?.microseconds;
+    Ok(Speed { copy: measure::copy_bandwidth(device)?, launch, read })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_well() {
+        let mut seen = 0;
+        let checks = examine(&Device::host(), &mut |_| seen += 1);
+        assert_eq!(checks.len(), seen);
+        assert!(checks.len() > 20, "{}", checks.len());
+        for check in &checks {
+            assert_eq!(check.fault, None, "{}", check.name);
+        }
+        for precision in [Precision::Single, Precision::Double] {
+            assert!(checks.iter().any(|check| check.precision == precision && check.work_group == 1));
+        }
+    }
+
+    #[test]
+    fn one_wrong_bit_is_a_difference() {
+        let right = [1.0, -0.0, f64::NAN];
+        assert_eq!(difference(&right, &right), None);
+        assert!(difference(&[1.0, 0.0, f64::NAN], &right).is_some_and(|d| d.contains("number 1 is 0e0, not -0e0")));
+        let off = difference(&[1.0 + f64::EPSILON, -0.0, 1.0], &right);
+        assert!(off.is_some_and(|d| d.starts_with("2 of 3 numbers are wrong; number 0")));
+        assert!(difference(&right[..2], &right).is_some_and(|d| d.contains("2 numbers where 3 belong")));
+    }
+
+    #[test]
+    fn speeds_are_numbers() {
+        let speed = measure(&Device::host()).expect("the host copies");
+        assert!(speed.copy > 0.01 && speed.launch > 0.0 && speed.read > 0.0, "{speed:?}");
+    }
+}
