@@ -5,13 +5,14 @@
 
 use crate::device::Device;
 use crate::error::Result;
+use crate::kernels::largest_power_of_two;
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::measure;
 use crate::ocl::DeviceKind;
 use crate::real::{Precision, Real};
 use crate::solver::{Cgnr, Correction, Method, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
-use crate::sparse::{Format, Offsets};
+use crate::sparse::{Csr, Format, Offsets};
 use crate::vector::Vector;
 
 /// One thing that was asked of a device.
@@ -30,9 +31,6 @@ pub struct Check {
     pub means: &'static str,
 }
 
-const SOLVES: &str = "what solves are made of is wrong (see above), or launches do not follow each other in order, or groups of \
-                      one launch do not see each other's results";
-
 /// How fast a device copies and answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
@@ -44,13 +42,14 @@ pub struct Speed {
     pub read: f64,
 }
 
-/// What is asked: a name, what a fault means, and how. The answers are `f64` that hold the device's numbers exactly.
-struct Question<T: Real> {
+/// What is asked: a name, what a fault means, and how. Answers are `f64`, which hold numbers and sums of either precision
+/// exactly.
+struct Question {
     name: &'static str,
     means: &'static str,
     /// Whether the size of a work-group is likely to matter: then it is asked for several.
     sizes: bool,
-    ask: fn(&Device) -> Result<Vec<T>>,
+    ask: fn(&Device) -> Result<Vec<f64>>,
 }
 
 /// Asks `device` everything, in each precision it has, where work-items wait for each other at several work-group sizes;
@@ -99,30 +98,32 @@ fn examine_in<T: Real>(device: &Device, keep: &mut dyn FnMut(Check)) {
 /// The device with the work-group size it has, without company, and as large as it goes.
 fn work_groups(device: &Device) -> Vec<Device> {
     let own = device.tuning().work_group;
-    let largest = device.info().max_work_group.clamp(1, 1024);
-    let largest = if largest.is_power_of_two() { largest } else { largest.next_power_of_two() / 2 };
-    let mut sizes = vec![own, 1, largest];
+    let mut sizes = vec![own, 1, largest_power_of_two(device.info().max_work_group.min(1024))];
+    sizes.sort_unstable();
     sizes.dedup();
-    if own == largest {
-        sizes.truncate(2);
-    }
     sizes.iter().filter_map(|size| device.with_work_group(*size).ok()).collect()
 }
 
 /// How two answers differ, if they do.
-fn difference<T: Real>(found: &[T], wanted: &[T]) -> Option<String> {
+fn difference(found: &[f64], wanted: &[f64]) -> Option<String> {
     if found.len() != wanted.len() {
         return Some(format!("{} numbers where {} belong", found.len(), wanted.len()));
     }
-    let bits = |v: &T| v.to_f64().to_bits();
-    let wrong = found.iter().zip(wanted).filter(|(f, w)| bits(f) != bits(w)).count();
-    let first = found.iter().zip(wanted).position(|(f, w)| bits(f) != bits(w))?;
+    let differs = |at: &usize| found[*at].to_bits() != wanted[*at].to_bits();
+    let wrong: Vec<usize> = (0..found.len()).filter(differs).collect();
+    let first = *wrong.first()?;
     Some(format!(
-        "{wrong} of {} numbers are wrong; number {first} is {:e}, not {:e}",
+        "{} of {} numbers are wrong; number {first} is {:e}, not {:e}",
+        wrong.len(),
         found.len(),
-        found[first].to_f64(),
-        wanted[first].to_f64()
+        found[first],
+        wanted[first]
     ))
+}
+
+/// The elements of a vector of either precision.
+fn numbers<T: Real>(vector: &Vector<T>) -> Result<Vec<f64>> {
+    Ok(vector.to_vec()?.iter().map(|v| v.to_f64()).collect())
 }
 
 fn noise<T: Real>(n: usize, seed: u64) -> Vec<T> {
@@ -130,35 +131,38 @@ fn noise<T: Real>(n: usize, seed: u64) -> Vec<T> {
     (0..n).map(|_| T::from_f64(random.normal())).collect()
 }
 
-fn questions<T: Real>() -> Vec<Question<T>> {
+const SOLVES: &str = "what solves are made of is wrong (see above), or launches do not follow each other in order, or groups of \
+                      one launch do not see each other's results";
+
+fn questions<T: Real>() -> Vec<Question> {
     let mut questions = vec![
         Question {
             name: "arithmetic",
             means: "it rounds or contracts where it must not: no result of it can be reproduced elsewhere",
             sizes: false,
-            ask: arithmetic,
+            ask: arithmetic::<T>,
         },
         Question {
             name: "reductions and barriers",
             means: "items of a work-group do not wait for each other, or local memory is lost: no norm and no solver of it is to \
                     be trusted",
             sizes: true,
-            ask: reductions,
+            ask: reductions::<T>,
         },
         Question {
             name: "products in every format",
             means: "gathers or the loops over a row are compiled wrongly: no product of it is to be trusted",
             sizes: false,
-            ask: products,
+            ask: products::<T>,
         },
         Question {
             name: "additions by atomics",
             means: "atomic additions get lost: A'x needs a transposed copy there",
             sizes: false,
-            ask: scattered,
+            ask: scattered::<T>,
         },
-        Question { name: "conjugate gradients", means: SOLVES, sizes: true, ask: conjugate_gradients },
-        Question { name: "regularised CGNR", means: SOLVES, sizes: true, ask: regularised },
+        Question { name: "conjugate gradients", means: SOLVES, sizes: true, ask: conjugate_gradients::<T> },
+        Question { name: "regularised CGNR", means: SOLVES, sizes: true, ask: regularised::<T> },
     ];
     if T::PRECISION == Precision::Double {
         // 64-bit atomics are an extension of their own; without them the library refuses.
@@ -167,7 +171,7 @@ fn questions<T: Real>() -> Vec<Question<T>> {
     questions
 }
 
-fn arithmetic<T: Real>(device: &Device) -> Result<Vec<T>> {
+fn arithmetic<T: Real>(device: &Device) -> Result<Vec<f64>> {
     let n = 5000;
     let (x, y) = (Vector::from_slice(device, &noise(n, 1))?, Vector::from_slice(device, &noise(n, 2))?);
     let mut sum = Vector::zeros(device, n)?;
@@ -176,20 +180,19 @@ fn arithmetic<T: Real>(device: &Device) -> Result<Vec<T>> {
     let mut product = Vector::filled(device, n, T::from_f64(7.0))?;
     product.product_of(&x, &y)?;
     product.clamp(T::from_f64(-0.5), T::from_f64(0.5))?;
-    Ok([sum.to_vec()?, product.to_vec()?].concat())
+    Ok([numbers(&sum)?, numbers(&product)?].concat())
 }
 
-fn reductions<T: Real>(device: &Device) -> Result<Vec<T>> {
+fn reductions<T: Real>(device: &Device) -> Result<Vec<f64>> {
     let mut answers = Vec::new();
     for n in [1, 31, 1025, 40_001, 300_000] {
         let (x, y) = (Vector::<T>::from_slice(device, &noise(n, 3))?, Vector::from_slice(device, &noise(n, 4))?);
-        let all = [x.sum()?, x.min()?, x.max()?, x.asum()?, x.dot(&y)?, x.norm2()?];
-        answers.extend(all.map(T::from_f64));
+        answers.extend([x.sum()?, x.min()?, x.max()?, x.asum()?, x.dot(&y)?, x.norm2()?]);
     }
     Ok(answers)
 }
 
-fn products<T: Real>(device: &Device) -> Result<Vec<T>> {
+fn products<T: Real>(device: &Device) -> Result<Vec<f64>> {
     let mut answers = Vec::new();
     for (a, formats) in [
         (gallery::random::<T>(700, 500, 9000, 5)?, &Format::ALL[..]),
@@ -200,38 +203,38 @@ fn products<T: Real>(device: &Device) -> Result<Vec<T>> {
             let matrix = Matrix::new(device, &a, *format)?;
             let mut y = Vector::filled(device, a.rows(), T::from_f64(f64::NAN))?;
             matrix.multiply(&x, &mut y)?;
-            answers.extend(y.to_vec()?);
+            answers.extend(numbers(&y)?);
         }
     }
     Ok(answers)
 }
 
 /// Whole numbers, so that the order of additions does not matter.
-fn scattered<T: Real>(device: &Device) -> Result<Vec<T>> {
+fn scattered<T: Real>(device: &Device) -> Result<Vec<f64>> {
     let a = gallery::random::<T>(3000, 90, 20_000, 7)?;
     let ones: Vec<(usize, usize, T)> = (0..a.rows())
         .flat_map(|i| a.row(i).0.iter().map(move |j| (i, *j as usize, T::from_f64(1.0 + f64::from(*j % 3)))))
         .collect();
-    let a = crate::sparse::Csr::from_triplets(a.rows(), a.cols(), &ones)?;
+    let a = Csr::from_triplets(a.rows(), a.cols(), &ones)?;
     let storage = Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, offsets: Offsets::Auto };
     let matrix = Matrix::stored(device, &a, storage)?;
     let x: Vec<T> = (0..a.rows()).map(|i| T::from_f64((i % 5) as f64 - 2.0)).collect();
     let mut y = Vector::zeros(device, a.cols())?;
     matrix.multiply_transposed(&Vector::from_slice(device, &x)?, &mut y)?;
-    y.to_vec()
+    numbers(&y)
 }
 
-fn conjugate_gradients<T: Real>(device: &Device) -> Result<Vec<T>> {
+fn conjugate_gradients<T: Real>(device: &Device) -> Result<Vec<f64>> {
     let a = Matrix::new(device, &gallery::poisson_2d::<T>(48, 0.02)?, Format::Auto)?;
     let b = Vector::from_slice(device, &noise(a.rows(), 8))?;
     let mut x = Vector::zeros(device, a.cols())?;
     let report = Solver::new(&a, Method::Cg, Stopping::after(60))?.solve(&b, &mut x)?;
-    let mut answers = x.to_vec()?;
-    answers.extend(report.history.iter().map(|norm| T::from_f64(*norm)));
+    let mut answers = numbers(&x)?;
+    answers.extend(&report.history);
     Ok(answers)
 }
 
-fn regularised<T: Real>(device: &Device) -> Result<Vec<T>> {
+fn regularised<T: Real>(device: &Device) -> Result<Vec<f64>> {
     let a = Matrix::with_transpose(device, &gallery::random::<T>(900, 400, 6000, 9)?, Format::Auto)?;
     let b = Vector::from_slice(device, &noise(a.rows(), 10))?;
     let mut x = Vector::zeros(device, a.cols())?;
@@ -245,12 +248,12 @@ fn regularised<T: Real>(device: &Device) -> Result<Vec<T>> {
         ..Correction::none()
     };
     let reports = Cgnr::new(&a, &[correction], Stopping::after(40))?.solve(&b, &mut x)?;
-    let mut answers = x.to_vec()?;
-    answers.extend(reports.iter().flat_map(|r| r.gradient_history.iter()).map(|norm| T::from_f64(*norm)));
+    let mut answers = numbers(&x)?;
+    answers.extend(reports.iter().flat_map(|report| &report.gradient_history));
     Ok(answers)
 }
 
-/// Fills one allocation, as large as it may be, and counts what arrived.
+/// Fills one allocation, as large as it may be, and looks at what arrived.
 fn largest_allocation<T: Real>(device: &Device) -> Result<Option<String>> {
     let info = device.info();
     // A CPU's memory is everyone's.

@@ -279,7 +279,6 @@ impl Vocabulary for OpenCl {
         y: &Buffer<T>,
     ) -> Result<f64> {
         let chunks = Chunks::of(n);
-        let place = [columns as u32, column as u32];
         let variant =
             Variant { operation: reduction as u32, ..self.variant::<T>(run, run.tuning.work_group, chunks.lanes) };
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -293,8 +292,8 @@ impl Vocabulary for OpenCl {
             launch,
             n as u32,
             chunks.chunk as u32,
-            place[0],
-            place[1],
+            columns as u32,
+            column as u32,
             x,
             y,
             sums,
@@ -393,8 +392,7 @@ impl Vocabulary for OpenCl {
     ) -> Result<()> {
         let chunks = Chunks::of(a.rows);
         let variant = self.row_variant(run, a, chunks.chunk, chunks.lanes, 1);
-        let (items, info) = (variant.work_group as usize, self.context.info());
-        let items = run.tuning.for_chunks(chunks.chunk, items, info);
+        let items = run.tuning.for_chunks(chunks.chunk, variant.work_group as usize, self.context.info());
         // Measured on an H200, from 1024² to 4096²: told nothing but the size of a group, the compiler saves registers for
         // more groups at a time, and reads fewer numbers together (up to a quarter slower). Where the entries of a row have
         // to be found before they are read, large groups gain from a third group at a time.

@@ -15,6 +15,7 @@ mod tuning;
 pub(crate) mod vector;
 
 pub use tuning::Tuning;
+pub(crate) use tuning::largest_power_of_two;
 
 /// What a kernel is called, where it stands, and what it takes: `(argument, OpenCL C type)`.
 #[derive(Debug)]

@@ -109,7 +109,7 @@ impl Tuning {
     }
 }
 
-fn largest_power_of_two(limit: usize) -> usize {
+pub(crate) fn largest_power_of_two(limit: usize) -> usize {
     let up = limit.max(1).next_power_of_two();
     if up > limit { (up / 2).max(1) } else { up }
 }

@@ -117,6 +117,10 @@ impl<T: Real> Sweep<T> {
         if !(omega > 0.0 && omega < 2.0) {
             return Err(Error::Option { name: "omega", reason: format!("{omega} is not between 0 and 2") });
         }
+        if u32::try_from(a.nnz()).is_err() {
+            let reason = format!("{} entries; a sweep counts them in 32 bits", a.nnz());
+            return Err(Error::Option { name: "preconditioner", reason });
+        }
         let scale: Vec<T> = a.diagonal().iter().map(|d| T::from_f64(omega / d)).collect();
         if let Some(i) = scale.iter().position(|v| !v.is_finite()) {
             let what = "a diagonal entry too small to divide by, or missing: nothing to sweep with".into();
@@ -126,10 +130,6 @@ impl<T: Real> Sweep<T> {
             Ordering::Colours => colours(a),
             Ordering::Rows => (0..a.rows() as u32).collect(),
         };
-        if u32::try_from(a.nnz()).is_err() {
-            let reason = format!("{} entries; a sweep counts them in 32 bits", a.nnz());
-            return Err(Error::Option { name: "preconditioner", reason });
-        }
         let size = T::PRECISION.bytes() as u64;
         let (entries, rows) = (a.nnz() as u64, a.rows() as u64);
         // Either triangle may hold nearly all entries: the plan is for the worst.

@@ -133,7 +133,8 @@ impl Column {
         };
         let drift = if end.is_finite() { (end.sqrt() - self.recurrence.sqrt()).abs() } else { 0.0 };
         let (iteration, square) = self.lowest;
-        let least = if end.is_finite() { end.min(self.best) } else { self.best };
+        // A NaN is never the smaller one.
+        let least = end.min(self.best);
         (failed && iteration > 0 && square.sqrt() + drift < (LEAST_GAIN * least).sqrt()).then_some(iteration)
     }
 }
@@ -285,8 +286,7 @@ fn go_back(method: &mut impl Iteration, stopping: &Stopping, columns: &mut [Colu
         for c in wanted {
             let column = &mut columns[c];
             column.verified = method.norms(c, 0);
-            let least = if ends[c].is_finite() { ends[c].min(column.best) } else { column.best };
-            let lied = !(last || column.verified[0] <= least);
+            let lied = !(last || column.verified[0] <= ends[c].min(column.best));
             goals[c] = lied.then_some(if ends[c] <= column.best { column.stretch } else { 0 });
         }
     }

@@ -151,6 +151,7 @@ impl<T: Real> Layout<T> {
             Format::Dense => structured::dense(a, lanes_for(a.cols() as f64)),
         };
         layout.why = why;
+        layout.longest = profile.longest;
         if layout.arrangement.lanes > 1 {
             layout.why += &format!("; {} lanes share a row", layout.arrangement.lanes);
         }
@@ -172,7 +173,7 @@ impl<T: Real> Layout<T> {
             values: Vec::new(),
             stride: a.rows(),
             longer: [0; 2],
-            longest: (0..a.rows()).map(|i| a.row(i).0.len()).max().unwrap_or(0),
+            longest: 0,
             why: String::new(),
         }
     }
