@@ -6,7 +6,7 @@
 //   WG     work-items of a work-group, a power of two
 //   LANES  virtual lanes of a reduction chunk, a power of two up to 1024
 //   COLUMNS  vectors that lie interleaved
-//   REGISTERS  those that an item may take, where the build is told so; 0 where the compiler decides
+//   ITEM_REGISTERS  those that an item may take, where the build is told so; 0 where the compiler decides
 //   PTX    1 for NVIDIA's devices that order memory by release and acquire and let the items of a warp read each other
 // The twin of the wide sums is src/accumulator.rs: the two must agree operation for operation.
 
@@ -19,7 +19,7 @@
 #endif
 
 // What heads a kernel. NVIDIA's compiler heeds either a group's size or a number of registers.
-#if REGISTERS
+#if ITEM_REGISTERS
 #define GROUP
 #else
 #define GROUP __attribute__((reqd_work_group_size(WG, 1, 1)))

@@ -402,6 +402,7 @@ fn draw(options: &Options, report: &Report) -> Chart<'static> {
         up: "norm, relative to the first",
         lines,
         goal: options.rtol.map(|rtol| ("rtol", rtol)),
+        ..Chart::default()
     }
 }
 

@@ -6,9 +6,9 @@ use crate::accumulator::Accumulation;
 use crate::backend::{Host, OpenCl};
 use crate::error::{Error, Result};
 use crate::filter::DeviceFilter;
-use crate::kernels::Tuning;
-use crate::ocl::{Context, DeviceInfo, DeviceKind, Found, found};
+use crate::ocl::{Context, DeviceInfo, DeviceKind, Found, Programs, found};
 use crate::real::Precision;
+use crate::tuning::{Case, Settings, Tuning};
 
 /// Where work is done: an OpenCL device, or the host back end. Cloning is cheap and shares the device.
 #[derive(Clone, Debug)]
@@ -64,6 +64,7 @@ pub(crate) fn host_info() -> DeviceInfo {
         max_work_group: 1024,
         resident_groups: 0,
         single_items: None,
+        keeps_programs: false,
         last_resort: None,
     }
 }
@@ -191,7 +192,7 @@ impl Device {
     fn wrap(info: DeviceInfo, backend: Backend, choice: String) -> Self {
         log::info!("device {}: {choice}", info.name);
         Self {
-            tuning: Arc::new(Tuning::for_device(&info)),
+            tuning: Arc::new(Tuning::of(&info)),
             accumulation: if info.fp64 { Accumulation::Double } else { Accumulation::Pair },
             inner: Arc::new(Inner { info, backend, choice }),
         }
@@ -218,6 +219,26 @@ impl Device {
     /// [`Error::Option`] unless `size` is a power of two the device allows.
     pub fn with_work_group(&self, size: usize) -> Result<Self> {
         Ok(Self { tuning: Arc::new(self.tuning.with_work_group(size, self.info())?), ..self.clone() })
+    }
+
+    /// The same device with launch parameters set for one kind of launches, which changes time but never a result: what the
+    /// tuner tries. `place` says in reports where they come from.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for values that the device or the kernels cannot take.
+    pub fn with_settings(&self, case: Case, settings: Settings, place: &'static str) -> Result<Self> {
+        let tuning = Tuning::clone(&self.tuning).with_settings(case, settings, place, self.info())?;
+        Ok(Self { tuning: Arc::new(tuning), ..self.clone() })
+    }
+
+    /// The same device by the rules of the crate, without anything that was measured or set.
+    pub fn with_rules(&self) -> Self {
+        Self { tuning: Arc::new(Tuning::for_device(self.info())), ..self.clone() }
+    }
+
+    /// Whether both are handles of one opened device.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// The same device, doing many iterations of a small solve in one launch of up to `groups` groups that wait for each
@@ -255,11 +276,11 @@ impl Device {
         }
     }
 
-    /// Seconds spent so far building programs for this device.
-    pub fn build_seconds(&self) -> f64 {
+    /// How many programs were built or found on disk for this device so far, and how long that took.
+    pub fn programs(&self) -> Programs {
         match &self.inner.backend {
-            Backend::Host(_) => 0.0,
-            Backend::OpenCl(opencl) => opencl.context.build_seconds(),
+            Backend::Host(_) => Programs::default(),
+            Backend::OpenCl(opencl) => opencl.context.programs(),
         }
     }
 

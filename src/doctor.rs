@@ -5,7 +5,6 @@
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::kernels::largest_power_of_two;
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::measure;
 use crate::ocl::DeviceKind;
@@ -13,6 +12,7 @@ use crate::real::{Precision, Real};
 use crate::solver::{Cgnr, Correction, Method, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
 use crate::sparse::{Csr, Format, Offsets};
+use crate::tuning::largest_power_of_two;
 use crate::vector::Vector;
 
 /// One thing that was asked of a device.

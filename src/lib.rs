@@ -33,19 +33,21 @@ mod reduction;
 mod solver;
 pub mod sparse;
 mod state;
+pub mod tuner;
+pub mod tuning;
 mod vector;
 
 pub use accumulator::Accumulation;
 pub use device::{Candidate, DEVICE_VARIABLE, Device};
 pub use error::{Error, Result};
 pub use filter::DeviceFilter;
-pub use kernels::Tuning;
 pub use matrix::{Matrix, Storage, Transposed};
-pub use ocl::{DeviceInfo, DeviceKind, allocations};
+pub use ocl::{CACHE_VARIABLE, DeviceInfo, DeviceKind, Programs, allocations, program_cache};
 pub use real::{Precision, Real};
 pub use solver::{
     Advice, Cgnr, Correction, Definiteness, Examination, Method, Observer, Progress, Report, Setup, Solver, Stop,
     Stopping, Times,
 };
 pub use sparse::{Csr, Format, Offsets};
+pub use tuning::Tuning;
 pub use vector::Vector;

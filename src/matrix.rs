@@ -1,5 +1,7 @@
 //! Sparse matrices in device memory.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use crate::backend::{AnyStored, Run, Stored, Vocabulary, on_backend, stray};
@@ -10,8 +12,9 @@ use crate::real::{Precision, Real};
 use crate::sparse::{Csr, Format, Kind, Layout, Offsets};
 use crate::vector::{Vector, of, of_mut};
 
-/// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy.
-#[derive(Debug)]
+/// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy. Cloning is
+/// cheap and shares the memory.
+#[derive(Clone, Debug)]
 pub struct Matrix<T: Real> {
     device: Device,
     rows: usize,
@@ -23,7 +26,7 @@ pub struct Matrix<T: Real> {
     bytes: u64,
     read_bytes: [u64; 2],
     frobenius: f64,
-    forward: AnyStored<T>,
+    forward: Arc<AnyStored<T>>,
     transposed: Backward<T>,
 }
 
@@ -53,10 +56,10 @@ pub enum Transposed {
 }
 
 /// What products with the transposed matrix are made from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Backward<T: Real> {
     None,
-    Copy(AnyStored<T>),
+    Copy(Arc<AnyStored<T>>),
     Scatter,
 }
 
@@ -69,8 +72,8 @@ enum Way {
     Scatter,
 }
 
-fn store<B: Vocabulary, T: Real>(backend: &B, layout: Layout<T>) -> Result<AnyStored<T>> {
-    Ok(B::any(Stored::new(backend, layout)?))
+fn store<B: Vocabulary, T: Real>(backend: &B, layout: Layout<T>) -> Result<Arc<AnyStored<T>>> {
+    Ok(Arc::new(B::any(Stored::new(backend, layout)?)))
 }
 
 /// Fails unless rows of `layout` can be spread by atomic additions.
@@ -182,6 +185,18 @@ impl<T: Real> Matrix<T> {
                 None => Backward::None,
             },
         })
+    }
+
+    /// The same matrix, in the same memory, used with the launch parameters of `device`: another handle of the device it
+    /// lives on.
+    ///
+    /// # Errors
+    /// [`Error::DeviceMismatch`].
+    pub fn on(&self, device: &Device) -> Result<Self> {
+        if !self.device.is_same(device) {
+            return Err(stray("the matrix", device));
+        }
+        Ok(Self { device: device.clone(), ..self.clone() })
     }
 
     /// Number of rows.

@@ -24,6 +24,19 @@ const BATCHES: usize = 9;
 /// Seconds of work before anything is measured.
 const WARM_UP: f64 = 0.02;
 
+/// Microseconds of one of `calls` calls of `queue`, which queues work and does not wait for it.
+///
+/// # Errors
+/// Those of `queue`, and of the device.
+pub fn batch(device: &Device, calls: usize, queue: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+    let clock = Instant::now();
+    for _ in 0..calls {
+        queue()?;
+    }
+    device.synchronize()?;
+    Ok(clock.elapsed().as_secs_f64() * 1e6 / calls.max(1) as f64)
+}
+
 /// Times `queue`, which queues work and does not wait for it.
 ///
 /// It is called for some time to warm up (an idle device runs at a low clock), then in batches of as many calls as take
@@ -34,17 +47,9 @@ const WARM_UP: f64 = 0.02;
 pub fn time(device: &Device, mut queue: impl FnMut() -> Result<()>) -> Result<Timing> {
     queue()?;
     device.synchronize()?;
-    let mut batch = |calls: usize| -> Result<f64> {
-        let clock = Instant::now();
-        for _ in 0..calls {
-            queue()?;
-        }
-        device.synchronize()?;
-        Ok(clock.elapsed().as_secs_f64())
-    };
     let mut calls = 1;
     loop {
-        let seconds = batch(calls)?;
+        let seconds = batch(device, calls, &mut queue)? * calls as f64 * 1e-6;
         if seconds >= BATCH || calls >= 4096 {
             break;
         }
@@ -52,11 +57,11 @@ pub fn time(device: &Device, mut queue: impl FnMut() -> Result<()>) -> Result<Ti
     }
     let clock = Instant::now();
     while clock.elapsed().as_secs_f64() < WARM_UP {
-        batch(calls)?;
+        batch(device, calls, &mut queue)?;
     }
     let mut times = Vec::with_capacity(BATCHES);
     for _ in 0..BATCHES {
-        times.push(batch(calls)? / calls as f64 * 1e6);
+        times.push(batch(device, calls, &mut queue)?);
     }
     times.sort_by(f64::total_cmp);
     Ok(Timing { microseconds: times[0], spread: times[BATCHES - 1] - times[0], calls })

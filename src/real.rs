@@ -3,6 +3,8 @@
 use std::fmt::{Debug, Display};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+use serde::{Deserialize, Serialize};
+
 /// `f32` or `f64`: the numbers vectors and matrices are stored in.
 ///
 /// Sealed: the kernels exist for these two.
@@ -75,11 +77,13 @@ pub(crate) mod sealed {
 }
 
 /// Name of a [`Real`] type at run time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Precision {
     /// 32-bit, `f32`.
+    #[serde(rename = "fp32")]
     Single,
     /// 64-bit, `f64`.
+    #[serde(rename = "fp64")]
     Double,
 }
 

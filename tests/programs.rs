@@ -4,22 +4,13 @@
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
+use common::program;
 use residuum::Device;
 use residuum::io::{matrix_market, npy, npz};
 use residuum::sparse::gallery;
 use serde_json::Value;
-
-/// A program built beside this test.
-fn program(name: &str) -> Command {
-    let deps = std::env::current_exe().unwrap();
-    let path = deps.parent().unwrap().parent().unwrap().join("examples").join(name);
-    assert!(path.exists(), "{} is not built: run cargo build --examples", path.display());
-    let mut command = Command::new(path);
-    command.env_remove("RUST_LOG");
-    command
-}
 
 fn reconstruct(folder: &Path, args: &[&str]) -> Output {
     program("reconstruct").current_dir(folder).args(args).output().unwrap()

@@ -1,18 +1,18 @@
 //! `examples/solve` as a user runs it: answers, advice, exit codes, plots.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-use std::path::Path;
-use std::process::{Command, Output};
+mod common;
 
+use std::path::Path;
+use std::process::Output;
+
+use common::program;
 use residuum::Csr;
 use residuum::io::{matrix_market, npy};
 use serde_json::Value;
 
 fn solve(folder: &Path, args: &[&str]) -> Output {
-    let deps = std::env::current_exe().unwrap();
-    let path = deps.parent().unwrap().parent().unwrap().join("examples/solve");
-    assert!(path.exists(), "{} is not built: run cargo build --examples", path.display());
-    Command::new(path).env_remove("RUST_LOG").current_dir(folder).args(args).output().unwrap()
+    program("solve").current_dir(folder).args(args).output().unwrap()
 }
 
 fn json(output: &Output) -> Value {

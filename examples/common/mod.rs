@@ -69,6 +69,11 @@ pub(crate) fn reading_bar(quiet: bool) -> ProgressBar {
     bar(quiet, None, "{bar:40} {pos}/{len} entries, {eta} left")
 }
 
+/// While `count` things are done one after the other.
+pub(crate) fn counting_bar(quiet: bool, count: usize) -> ProgressBar {
+    bar(quiet, Some(count as u64), "{bar:30} {pos}/{len}, {msg}")
+}
+
 /// While a solve runs, of at most `iterations`.
 pub(crate) fn solving_bar(quiet: bool, iterations: usize) -> ProgressBar {
     bar(quiet, Some(iterations as u64), "{bar:40} {pos}/{len} iterations, {eta} left, {msg}")

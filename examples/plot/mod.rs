@@ -9,20 +9,29 @@ use residuum::io::write_atomically;
 use residuum::{Error, Result};
 
 const SIZE: (u32, u32) = (960, 600);
-const COLOURS: [RGBColor; 6] = [
+/// Height of a title over several charts.
+const HEADING: u32 = 40;
+const COLOURS: [RGBColor; 10] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 39, 40),
     RGBColor(44, 160, 44),
     RGBColor(148, 103, 189),
     RGBColor(255, 127, 14),
     RGBColor(23, 190, 207),
+    RGBColor(140, 86, 75),
+    RGBColor(227, 119, 194),
+    RGBColor(127, 127, 127),
+    RGBColor(188, 189, 34),
 ];
 
 /// A chart with a logarithmic vertical axis.
+#[derive(Default)]
 pub(crate) struct Chart<'a> {
     pub(crate) title: String,
     pub(crate) across: &'a str,
     pub(crate) up: &'a str,
+    /// Whether the horizontal axis is logarithmic too, to base 2.
+    pub(crate) doubling: bool,
     /// Name and points of each line; points that a logarithm does not take are left out.
     pub(crate) lines: Vec<(String, Vec<(f64, f64)>)>,
     /// A level to reach, drawn across.
@@ -32,23 +41,7 @@ pub(crate) struct Chart<'a> {
 impl Chart<'_> {
     /// Draws to `path`: SVG where it ends so, PNG otherwise.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        let failed = |reason: String| Error::File { path: path.into(), reason };
-        register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular())
-            .map_err(|_| failed("the font of the program cannot be read".into()))?;
-        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg")) {
-            let mut text = String::new();
-            self.draw(&SVGBackend::with_string(&mut text, SIZE).into_drawing_area()).map_err(failed)?;
-            return write_atomically(path, |file| file.write_all(text.as_bytes()));
-        }
-        let mut pixels = vec![0; (SIZE.0 * SIZE.1 * 3) as usize];
-        self.draw(&BitMapBackend::with_buffer(&mut pixels, SIZE).into_drawing_area()).map_err(failed)?;
-        write_atomically(path, |file| {
-            let mut encoder = png::Encoder::new(file, SIZE.0, SIZE.1);
-            encoder.set_color(png::ColorType::Rgb);
-            encoder.set_depth(png::BitDepth::Eight);
-            let mut writer = encoder.write_header().map_err(std::io::Error::other)?;
-            writer.write_image_data(&pixels).map_err(std::io::Error::other)
-        })
+        write_panels(path, "", std::slice::from_ref(self), 1)
     }
 
     fn draw<B: DrawingBackend>(
@@ -64,29 +57,39 @@ impl Chart<'_> {
         let high = levels().fold(f64::MIN_POSITIVE, f64::max);
         let low = levels().fold(high, f64::min);
         let (high, low) = if high > low { (high, low) } else { (2.0 * high, 0.5 * high) };
-        area.fill(&WHITE).map_err(told)?;
         let mut chart = ChartBuilder::on(area)
             .caption(&self.title, ("sans-serif", 20))
             .margin(16)
             .x_label_area_size(44)
             .y_label_area_size(80)
-            .build_cartesian_2d(left..right, (low * 0.5..high * 2.0).log_scale())
+            .build_cartesian_2d(
+                self.placed(left)..self.placed(right).max(self.placed(left) + 1.0),
+                (low * 0.5..high * if self.doubling { 6.0 } else { 2.0 }).log_scale(),
+            )
             .map_err(told)?;
+        let label = |v: &f64| format!("{:.0}", if self.doubling { v.exp2() } else { *v });
+        let doublings = (self.placed(right) - self.placed(left)).round() as usize;
+        let marks = if self.doubling { doublings + 1 } else { 10 };
         chart
             .configure_mesh()
             .x_desc(self.across)
             .y_desc(self.up)
             .axis_desc_style(("sans-serif", 16))
             .label_style(("sans-serif", 13))
-            .x_label_formatter(&|v| format!("{v:.0}"))
+            .x_labels(marks)
+            .x_label_formatter(&label)
             .y_label_formatter(&|v| format!("{v:.0e}"))
             .light_line_style(RGBColor(240, 240, 240))
             .draw()
             .map_err(told)?;
         for ((name, line), colour) in self.lines.iter().zip(COLOURS.into_iter().cycle()) {
-            let drawn = LineSeries::new(line.iter().filter(usable).copied(), colour.stroke_width(2));
+            let points = || line.iter().filter(usable).map(|(x, y)| (self.placed(*x), *y));
+            if self.doubling {
+                let dots = points().map(|point| Circle::new(point, 3, colour.filled()));
+                chart.draw_series(dots).map_err(told)?;
+            }
             chart
-                .draw_series(drawn)
+                .draw_series(LineSeries::new(points(), colour.stroke_width(2)))
                 .map_err(told)?
                 .label(name)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(2)));
@@ -94,18 +97,69 @@ impl Chart<'_> {
         if let Some((name, level)) = self.goal.filter(|g| g.1 > 0.0) {
             let style = BLACK.mix(0.6).stroke_width(1);
             chart
-                .draw_series(LineSeries::new([(left, level), (right, level)], style))
+                .draw_series(LineSeries::new([(self.placed(left), level), (self.placed(right), level)], style))
                 .map_err(told)?
                 .label(name)
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
         }
         chart
             .configure_series_labels()
+            .position(if self.doubling {
+                SeriesLabelPosition::UpperRight
+            } else {
+                SeriesLabelPosition::MiddleRight
+            })
             .label_font(("sans-serif", 14))
             .background_style(WHITE.mix(0.85))
             .border_style(RGBColor(200, 200, 200))
             .draw()
-            .map_err(told)?;
-        area.present().map_err(told)
+            .map_err(told)
     }
+
+    /// Where `x` stands on the horizontal axis.
+    fn placed(&self, x: f64) -> f64 {
+        if self.doubling { x.max(f64::MIN_POSITIVE).log2() } else { x }
+    }
+}
+
+/// Draws charts beside and below each other, `across` in a row, under a title: SVG where `path` ends so, PNG otherwise.
+pub(crate) fn write_panels(path: &Path, title: &str, charts: &[Chart<'_>], across: usize) -> Result<()> {
+    let failed = |reason: String| Error::File { path: path.into(), reason };
+    register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular())
+        .map_err(|_| failed("the font of the program cannot be read".into()))?;
+    let down = charts.len().div_ceil(across).max(1);
+    let heading = if title.is_empty() { 0 } else { HEADING };
+    let size = (SIZE.0 * across as u32, SIZE.1 * down as u32 + heading);
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg")) {
+        let mut text = String::new();
+        draw_panels(&SVGBackend::with_string(&mut text, size).into_drawing_area(), title, charts, (down, across))
+            .map_err(failed)?;
+        return write_atomically(path, |file| file.write_all(text.as_bytes()));
+    }
+    let mut pixels = vec![0; (size.0 * size.1 * 3) as usize];
+    draw_panels(&BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area(), title, charts, (down, across))
+        .map_err(failed)?;
+    write_atomically(path, |file| {
+        let mut encoder = png::Encoder::new(file, size.0, size.1);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        let mut writer = encoder.write_header().map_err(std::io::Error::other)?;
+        writer.write_image_data(&pixels).map_err(std::io::Error::other)
+    })
+}
+
+fn draw_panels<B: DrawingBackend>(
+    area: &DrawingArea<B, plotters::coord::Shift>,
+    title: &str,
+    charts: &[Chart<'_>],
+    shape: (usize, usize),
+) -> std::result::Result<(), String> {
+    let told = |error: DrawingAreaErrorKind<B::ErrorType>| error.to_string();
+    area.fill(&WHITE).map_err(told)?;
+    let body =
+        if title.is_empty() { area.clone() } else { area.titled(title, ("sans-serif", 24)).map_err(told)? };
+    for (chart, panel) in charts.iter().zip(body.split_evenly(shape)) {
+        chart.draw(&panel)?;
+    }
+    area.present().map_err(told)
 }

@@ -18,10 +18,10 @@ use std::ops::Range;
 use crate::accumulator::Accumulation;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::kernels::Tuning;
 use crate::ocl::{Buffer, Element, Sum};
 use crate::real::Real;
 use crate::sparse::{Arrangement, Kind, Layout};
+use crate::tuning::Tuning;
 
 /// Memory of either back end, as [`Vector`](crate::Vector) and [`Matrix`](crate::Matrix) hold it.
 #[derive(Debug)]

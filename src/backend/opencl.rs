@@ -13,6 +13,7 @@ use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
 use crate::real::Real;
 use crate::reduction::{Chunks, MOST_CHUNKS};
 use crate::sparse::{Arrangement, Kind, LONG_LANES, MIDDLE_LANES, TILE_SIDE};
+use crate::tuning::{Asked, Case, Family, Parameters, Reading, SizeClass};
 
 /// An opened OpenCL device.
 #[derive(Debug)]
@@ -59,15 +60,28 @@ impl OpenCl {
         }
     }
 
-    /// The variant of a kernel that multiplies, and reduces in `lanes` lanes.
+    fn parameters(&self, run: Run<'_>, asked: &Asked) -> Parameters {
+        run.tuning.parameters(asked, self.context.info())
+    }
+
+    /// How a kernel that multiplies nothing is launched over `chunks`.
+    fn plain<T: Real>(&self, run: Run<'_>, family: Family, chunks: Chunks) -> Parameters {
+        let case = Case { family, reading: None, precision: T::PRECISION, size: SizeClass::of(chunks.len) };
+        let asked = Asked { case, n: chunks.len, chunk: chunks.chunk, shared: 0, longest: 0, columns: 1 };
+        self.parameters(run, &asked)
+    }
+
+    /// The variant of a kernel that multiplies by `a` in chunks of `chunk` rows and reduces in `lanes` lanes, and how it is
+    /// launched; for work on `n` rows in all.
     fn row_variant<T: Real>(
         &self,
         run: Run<'_>,
+        family: Family,
         a: &Stored<Self, T>,
-        chunk: usize,
-        lanes: usize,
+        n: usize,
+        [chunk, lanes]: [usize; 2],
         columns: usize,
-    ) -> Variant {
+    ) -> (Variant, Parameters) {
         let shared = match a.longer {
             // Neighbouring items take neighbouring rows, 32 of them at once.
             [0, 0] if a.arrangement.kind == Kind::Dense => 32 * a.arrangement.lanes,
@@ -75,7 +89,11 @@ impl OpenCl {
             [_, 0] => MIDDLE_LANES,
             _ => LONG_LANES,
         };
-        Variant {
+        let reading = Some(Reading::of(a.arrangement.kind, a.arrangement.lanes));
+        let case = Case { family, reading, precision: T::PRECISION, size: SizeClass::of(n) };
+        let found = self.parameters(run, &Asked { case, n, chunk, shared, longest: a.longest, columns });
+        let plain = self.variant::<T>(run, found.work_group, lanes);
+        let variant = Variant {
             format: a.arrangement.kind as u32,
             wide: u32::from(a.arrangement.wide),
             block: a.arrangement.block as u32,
@@ -83,34 +101,25 @@ impl OpenCl {
             other_format: a.arrangement.kind as u32,
             other_lanes: a.arrangement.lanes as u32,
             columns: columns as u32,
-            ..self.variant::<T>(run, run.tuning.for_rows(chunk, shared, self.context.info()), lanes)
-        }
+            loads: found.loads as u32,
+            registers: if plain.ptx == 1 { found.registers as u32 } else { 0 },
+            ..plain
+        };
+        (variant, found.in_groups_of(variant.work_group as usize))
     }
 
-    /// Rows of a group of `items` where no reduction ties groups to chunks: enough groups to balance the device, and
-    /// no fewer rows than keep a group's items busy. On CPUs, whole chunks.
-    fn rows_of_group(&self, chunk: usize, rows: usize, items: usize, at_once: usize) -> usize {
-        if items == 1 {
-            return chunk;
-        }
-        let wanted = rows / (32 * self.context.info().compute_units.max(1));
-        wanted.next_power_of_two().clamp(at_once, 4 * at_once)
-    }
-
-    /// Groups that share the chunks of a vector, and how many chunks each takes.
-    fn share(&self, run: Run<'_>, chunks: Chunks) -> (usize, usize) {
-        let wanted = run.tuning.groups_per_unit * self.context.info().compute_units.max(1);
-        let per_group = chunks.count.div_ceil(wanted).max(1);
-        (chunks.count.div_ceil(per_group), per_group)
+    fn units(&self) -> usize {
+        self.context.info().compute_units
     }
 
     /// Launch of an element-by-element kernel, and the elements of a group.
     fn elements<T: Real>(&self, run: Run<'_>, n: usize) -> (Launch, u32) {
         let chunks = Chunks::of(n);
-        let (groups, per_group) = self.share(run, chunks);
+        let found = self.plain::<T>(run, Family::Vector, chunks);
+        let (groups, per_group) = found.share(chunks, self.units());
         // No barriers: any size will do, on any driver.
-        let work_group = run.tuning.work_group as u32;
-        let variant = Variant { work_group, ..self.variant::<T>(run, run.tuning.work_group, 1) };
+        let work_group = found.work_group as u32;
+        let variant = Variant { work_group, ..self.variant::<T>(run, found.work_group, 1) };
         (Launch { groups, variant }, (per_group * chunks.chunk) as u32)
     }
 }
@@ -130,9 +139,7 @@ impl OpenCl {
             return None;
         }
         let span = a.rows.div_ceil(groups).max(1);
-        let work_group =
-            if run.tuning.work_group == 1 { 1 } else { run.tuning.work_group.max(512).min(info.max_work_group) };
-        let work_group = if run.tuning.source == "user" { run.tuning.work_group } else { work_group };
+        let work_group = self.plain::<T>(run, Family::Scatter, Chunks::of(a.rows)).work_group;
         let variant = Variant { block: places as u32, ..self.variant::<T>(run, work_group, 1) };
         Some((Launch { groups: a.rows.div_ceil(span), variant }, span as u32))
     }
@@ -279,8 +286,8 @@ impl Vocabulary for OpenCl {
         y: &Buffer<T>,
     ) -> Result<f64> {
         let chunks = Chunks::of(n);
-        let variant =
-            Variant { operation: reduction as u32, ..self.variant::<T>(run, run.tuning.work_group, chunks.lanes) };
+        let work_group = self.plain::<T>(run, Family::Reduce, chunks).work_group;
+        let variant = Variant { operation: reduction as u32, ..self.variant::<T>(run, work_group, chunks.lanes) };
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let [sums, result] = match &mut *scratch {
             Some(buffers) => buffers,
@@ -314,15 +321,15 @@ impl Vocabulary for OpenCl {
         x: &Buffer<T>,
         y: &mut Buffer<T>,
     ) -> Result<()> {
-        let chunk = Chunks::of(a.rows).chunk;
+        let chunks = Chunks::of(a.rows);
         // Without a reduction the lanes do not matter: one variant serves all lengths.
-        let variant = self.row_variant(run, a, chunk, 1, columns);
-        let items = variant.work_group as usize;
+        let (variant, found) = self.row_variant(run, Family::Product, a, a.rows, [chunks.chunk, 1], columns);
+        let items = found.work_group;
         let (groups, rows) = if let Arrangement { kind: Kind::Backproject, lanes: 1, .. } = a.arrangement {
             let squares = a.rows.isqrt().div_ceil(TILE_SIDE).pow(2);
             (squares.div_ceil(items), items)
         } else {
-            let rows = self.rows_of_group(chunk, a.rows, items, (items / a.arrangement.lanes).max(1));
+            let rows = found.rows_of_group(chunks, (items / a.arrangement.lanes).max(1), self.units());
             (a.rows.div_ceil(rows), rows)
         };
         let longer_groups = match a.arrangement.kind {
@@ -355,8 +362,9 @@ impl Vocabulary for OpenCl {
         place: usize,
     ) -> Result<()> {
         let chunks = Chunks::of(a.rows);
-        let launch =
-            Launch { groups: chunks.count, variant: self.row_variant(run, a, chunks.chunk, chunks.lanes, columns) };
+        let cut = [chunks.chunk, chunks.lanes];
+        let (variant, _) = self.row_variant(run, Family::StepProduct, a, a.rows, cut, columns);
+        let launch = Launch { groups: chunks.count, variant };
         let (n, chunk, stride, place) = (a.rows as u32, chunks.chunk as u32, a.stride as u32, place as u32);
         let (rows, indices, values) = (&a.pointers, &a.indices, &a.values);
         product::residual(&self.context, launch, n, chunk, stride, place, rows, indices, values, x, b, r, sums)
@@ -372,9 +380,10 @@ impl Vocabulary for OpenCl {
         x: &Buffer<T>,
         z: &mut Buffer<T>,
     ) -> Result<()> {
-        let variant = self.variant::<T>(run, run.tuning.work_group, 1);
+        let found = self.plain::<T>(run, Family::Sweep, Chunks::of(triangle.scale.len()));
+        let variant = self.variant::<T>(run, found.work_group, 1);
         let variant = Variant { operation: u32::from(keep.is_some()), ..variant };
-        let most = run.tuning.groups_per_unit * self.context.info().compute_units.max(1);
+        let most = found.most_groups(self.units());
         let groups = if levels.len() > 1 { 1 } else { widest.div_ceil(variant.work_group as usize).clamp(1, most) };
         let Triangle { bounds, list, offsets, indices, values, scale } = *triangle;
         let (first, last, keep) = (levels.start as u32, levels.end as u32, keep.unwrap_or_default());
@@ -391,20 +400,8 @@ impl Vocabulary for OpenCl {
         state: &mut CgState<Self>,
     ) -> Result<()> {
         let chunks = Chunks::of(a.rows);
-        let variant = self.row_variant(run, a, chunks.chunk, chunks.lanes, 1);
-        let items = run.tuning.for_chunks(chunks.chunk, variant.work_group as usize, self.context.info());
-        // Measured on an H200, from 1024² to 4096²: told nothing but the size of a group, the compiler saves registers for
-        // more groups at a time, and reads fewer numbers together (up to a quarter slower). Where the entries of a row have
-        // to be found before they are read, large groups gain from a third group at a time.
-        let by_place = matches!(a.arrangement.kind, Kind::Diagonals | Kind::Stencil);
-        let registers = if items >= 512 && !by_place { 40 } else { 64 };
-        let variant = Variant {
-            work_group: self.context.synchronised(items) as u32,
-            registers: if variant.ptx == 1 { registers } else { 0 },
-            // No more than there are: 6 instead of 8 gains 5 to 20 % for rows of 5.
-            loads: if (1..=6).contains(&a.longest) { 6 } else { variant.loads },
-            ..variant
-        };
+        let cut = [chunks.chunk, chunks.lanes];
+        let (variant, _) = self.row_variant(run, Family::CgProduct, a, a.rows, cut, 1);
         let launch = Launch { groups: chunks.count + 1, variant };
         cg::cg_product(
             &self.context,
@@ -435,14 +432,9 @@ impl Vocabulary for OpenCl {
         state: &mut CgState<Self>,
     ) -> Result<()> {
         let chunks = Chunks::of(n);
-        let (mut groups, mut per_group) = self.share(run, chunks);
-        if run.tuning.work_group > 1 {
-            // Every group folds all sums before it begins: up to four chunks to each, as long as all units have two groups.
-            per_group = chunks.count.div_ceil(2 * self.context.info().compute_units.max(1)).clamp(1, 4);
-            groups = chunks.count.div_ceil(per_group);
-        }
-        let items = run.tuning.for_chunks(chunks.chunk, run.tuning.work_group, self.context.info());
-        let launch = Launch { groups, variant: self.variant::<T>(run, items, chunks.lanes) };
+        let found = self.plain::<T>(run, Family::CgUpdate, chunks);
+        let (groups, per_group) = found.share(chunks, self.units());
+        let launch = Launch { groups, variant: self.variant::<T>(run, found.work_group, chunks.lanes) };
         cg::cg_update(
             &self.context,
             launch,
@@ -474,13 +466,10 @@ impl Vocabulary for OpenCl {
     ) -> Result<()> {
         let CgVectors { x, r, p, q } = vectors;
         let chunks = Chunks::of(a.rows);
-        let variant = self.row_variant(run, a, chunks.chunk, chunks.lanes, 1);
-        let variant = Variant {
-            work_group: self.context.synchronised(run.tuning.resident_items(a.rows, self.context.info())) as u32,
-            ..variant
-        };
+        let cut = [chunks.chunk, chunks.lanes];
+        let (variant, found) = self.row_variant(run, Family::CgResident, a, a.rows, cut, 1);
         // Every group has the same number of chunks, as many as it can work on side by side or a multiple.
-        let at_once = (variant.work_group as usize / chunks.lanes).max(1);
+        let at_once = (found.work_group / chunks.lanes).max(1);
         let per_group = chunks.count.div_ceil(run.tuning.resident_groups.max(1)).next_multiple_of(at_once);
         let launch = Launch { groups: chunks.count.div_ceil(per_group), variant };
         cg::cg_resident(
@@ -516,12 +505,14 @@ impl Vocabulary for OpenCl {
         state: &mut CgnrState<Self>,
     ) -> Result<()> {
         let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
+        let cut = [rows.chunk, rows.lanes];
+        let (variant, _) = self.row_variant(run, Family::CgnrForward, a, a.rows, cut, shape.columns);
         let variant = Variant {
             gather: 2,
             edges: shape.edges,
             part: shape.part as u32,
             pixel_lanes: cols.lanes as u32,
-            ..self.row_variant(run, a, rows.chunk, rows.lanes, shape.columns)
+            ..variant
         };
         let groups = match shape.part {
             Part::All => 1 + rows.count + cols.count,
@@ -561,12 +552,14 @@ impl Vocabulary for OpenCl {
         state: &mut CgnrState<Self>,
     ) -> Result<()> {
         let (rows, cols) = (Chunks::of(at.cols), Chunks::of(at.rows));
+        let cut = [cols.chunk, rows.lanes];
+        let (variant, _) = self.row_variant(run, Family::CgnrBackward, at, at.rows, cut, shape.columns);
         let variant = Variant {
             gather: 2,
             edges: shape.edges,
             part: shape.part as u32,
             pixel_lanes: cols.lanes as u32,
-            ..self.row_variant(run, at, cols.chunk, rows.lanes, shape.columns)
+            ..variant
         };
         let groups = match shape.part {
             Part::All => rows.count + cols.count,
@@ -627,23 +620,19 @@ impl Vocabulary for OpenCl {
         // Groups without rows take the pixels where those have less to do.
         let (with_rows, with_cols) = (rows.count.div_ceil(rows_each), cols.count.div_ceil(cols_each));
         let groups = with_rows.max(with_cols).max(most.min(with_rows + cols.count)).max(1);
-        let row_variant = self.row_variant(run, a, rows.chunk, rows.lanes, shape.columns);
-        let items = run.tuning.resident_items(a.rows + a.cols, info) / if shape.columns > 1 { 2 } else { 1 };
-        let work_group = self.context.synchronised(items.max(1)) as u32;
+        let (n, cut) = (a.rows + a.cols, [rows.chunk, rows.lanes]);
+        let (row_variant, found) = self.row_variant(run, Family::CgnrResident, a, n, cut, shape.columns);
         // The direction is formed in local memory where it fits beside the sums and a group reads more than all of it.
         let places = (a.cols * shape.columns).next_multiple_of(1024);
         let fits = (places * T::PRECISION.bytes()) as u64 <= info.local_memory / 3;
-        let gain = fits && work_group > 1 && a.values.len() / groups > a.cols;
+        let gain = fits && found.work_group > 1 && a.values.len() / groups > a.cols;
         let variant = Variant {
-            work_group,
             gather: 2,
             edges: shape.edges,
             pixel_lanes: cols.lanes as u32,
             other_format: at.arrangement.kind as u32,
             other_lanes: at.arrangement.lanes as u32,
             staged: if gain { places as u32 } else { 0 },
-            // One group has a multiprocessor to itself, and room.
-            loads: if shape.columns > 1 { 12 } else { 16 },
             ..row_variant
         };
         let words = words(rows, cols, shape.width, a.stride);
@@ -714,11 +703,9 @@ impl Vocabulary for OpenCl {
         let chunks = Chunks::of(a.rows);
         let [scaled, shifted, square, dot] =
             [blend.scaled, blend.shifted, blend.dots[0], blend.dots[1]].map(u32::from);
-        let variant = Variant {
-            blend: scaled | shifted << 1,
-            dots: square | dot << 1,
-            ..self.row_variant(run, a, chunks.chunk, chunks.lanes, call.columns)
-        };
+        let cut = [chunks.chunk, chunks.lanes];
+        let (variant, _) = self.row_variant(run, Family::StepProduct, a, a.rows, cut, call.columns);
+        let variant = Variant { blend: scaled | shifted << 1, dots: square | dot << 1, ..variant };
         let shape = [chunks.len, chunks.chunk, a.stride, 0].map(|v| v as u32);
         let shape = [shape[0], shape[1], shape[2], shape[3], call.block, call.slot, 0, 0];
         // One group at least: a program runs even where there are no rows.
@@ -754,7 +741,8 @@ impl Vocabulary for OpenCl {
         state: &mut StepState<Self>,
     ) -> Result<()> {
         let chunks = Chunks::of(n);
-        let (groups, per_group) = self.share(run, chunks);
+        let found = self.plain::<T>(run, Family::StepVectors, chunks);
+        let (groups, per_group) = found.share(chunks, self.units());
         let [read, written] = pass.touched();
         for (k, vector) in vectors.iter().enumerate() {
             if (read | written) >> k & 1 == 1 {
@@ -772,7 +760,7 @@ impl Vocabulary for OpenCl {
             statements,
             touched: read | written << 8,
             dots: dots.sum(),
-            ..self.variant::<T>(run, run.tuning.work_group, chunks.lanes)
+            ..self.variant::<T>(run, found.work_group, chunks.lanes)
         };
         let shape = [chunks.len, chunks.chunk, chunks.count, per_group].map(|v| v as u32);
         let shape = [shape[0], shape[1], shape[2], shape[3], call.block, call.slot, 0, 0];

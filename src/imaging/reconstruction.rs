@@ -136,7 +136,7 @@ pub fn reconstruct<T: Real>(
         }
     }
     let device = system.device();
-    let built = device.build_seconds();
+    let built = device.programs().seconds;
     let clock = Instant::now();
     let columns = readings.len();
     let scale = frobenius_norm(system)?.powi(2) / system.cols().max(1) as f64;
@@ -165,7 +165,7 @@ pub fn reconstruct<T: Real>(
             }
         }
     }
-    let compile = device.build_seconds() - built;
+    let compile = device.programs().seconds - built;
     let solve = (clock.elapsed().as_secs_f64() - compile).max(0.0);
     Ok(Solution { images, reports, phases: Phases { compile, solve } })
 }

@@ -11,11 +11,7 @@ pub(crate) mod reduce;
 pub(crate) mod scatter;
 pub(crate) mod step;
 pub(crate) mod sweep;
-mod tuning;
 pub(crate) mod vector;
-
-pub use tuning::Tuning;
-pub(crate) use tuning::largest_power_of_two;
 
 /// What a kernel is called, where it stands, and what it takes: `(argument, OpenCL C type)`.
 #[derive(Debug)]

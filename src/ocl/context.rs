@@ -15,6 +15,7 @@ use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
 
 use super::api_error;
 use super::buffer::{Buffer, Element};
+use super::cache;
 use super::platform::{DeviceInfo, Found};
 use super::program::{Variant, source};
 use crate::error::{Error, Result, same_length};
@@ -72,7 +73,18 @@ pub(crate) struct Context {
     queue: CommandQueue,
     kernels: Mutex<Kernels>,
     programs: Mutex<HashMap<(&'static str, Variant), Arc<Program>>>,
-    build_seconds: Mutex<f64>,
+    counts: Mutex<Programs>,
+}
+
+/// Programs that were needed so far on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Programs {
+    /// Compiled from source.
+    pub built: usize,
+    /// Found on disk, see [`program_cache`](crate::program_cache).
+    pub loaded: usize,
+    /// Seconds that both took.
+    pub seconds: f64,
 }
 
 impl std::fmt::Debug for Context {
@@ -103,7 +115,7 @@ impl Context {
             queue,
             kernels: Mutex::default(),
             programs: Mutex::default(),
-            build_seconds: Mutex::new(0.0),
+            counts: Mutex::default(),
         }))
     }
 
@@ -120,9 +132,9 @@ impl Context {
         if self.info.single_items.is_some() { 1 } else { wanted }
     }
 
-    /// Seconds spent so far building programs for this device.
-    pub(crate) fn build_seconds(&self) -> f64 {
-        *lock(&self.build_seconds)
+    /// What was built and loaded so far.
+    pub(crate) fn programs(&self) -> Programs {
+        *lock(&self.counts)
     }
 
     fn error(&self, call: impl Into<String>) -> impl FnOnce(opencl3::error_codes::ClError) -> Error {
@@ -297,16 +309,55 @@ impl Context {
         let start = Instant::now();
         let text = source(file)?;
         let options = variant.options();
+        let info = &self.info;
+        let identity = [&info.name, &info.vendor, &info.platform, &info.platform_version, &info.driver];
+        // Some compile for the processor they find: names of processors tell them apart, numbers of cores do not matter.
+        let made_from = [identity.map(String::as_str).join("\0"), options.clone(), text.clone()];
+        let made_from = made_from.each_ref().map(String::as_str);
+        let kept = if info.keeps_programs { cache::load(&made_from) } else { None };
+        let loaded = kept.and_then(|binary| self.load(file, &binary, &options));
+        let found = loaded.is_some();
+        let program = match loaded {
+            Some(program) => program,
+            None => self.build(file, &text, &options)?,
+        };
+        if info.keeps_programs && !found {
+            match program.get_binaries().as_deref() {
+                Ok([binary]) if !binary.is_empty() => cache::store(&made_from, binary),
+                _ => log::debug!("{} does not give its programs away", info.name),
+            }
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let mut counts = lock(&self.counts);
+        counts.seconds += seconds;
+        *if found { &mut counts.loaded } else { &mut counts.built } += 1;
+        let verb = if found { "loaded" } else { "built" };
+        log::debug!("{verb} cl/{file}.cl for {} in {:.0} ms: {options}", info.name, seconds * 1e3);
+        let program = Arc::new(program);
+        programs.insert((file, variant), program.clone());
+        Ok(program)
+    }
+
+    /// The program of a binary, if the driver still takes it.
+    fn load(&self, file: &str, binary: &[u8], options: &str) -> Option<Program> {
+        // SAFETY: the device is the one the context was made for, and the binary came from this driver for this device:
+        // both were compared, and its checksum.
+        let made = unsafe { Program::create_from_binary(&self.context, &[self.device.id()], &[binary]) };
+        let built = made.and_then(|mut program| program.build(&[self.device.id()], options).map(|()| program));
+        built.map_err(|error| log::warn!("{} no longer takes cl/{file}.cl as kept: {error}", self.info.name)).ok()
+    }
+
+    fn build(&self, file: &str, text: &str, options: &str) -> Result<Program> {
         let mut program =
-            Program::create_from_source(&self.context, &text).map_err(self.error("clCreateProgramWithSource"))?;
-        let outcome = program.build(&[self.device.id()], &options);
+            Program::create_from_source(&self.context, text).map_err(self.error("clCreateProgramWithSource"))?;
+        let outcome = program.build(&[self.device.id()], options);
         let log = program.get_build_log(self.device.id()).unwrap_or_default();
         let log = log.trim_end_matches(['\0', '\n', ' ']);
         if let Err(error) = outcome {
             return Err(Error::Build {
                 device: self.info.name.clone(),
                 file: format!("cl/{file}.cl"),
-                options,
+                options: options.into(),
                 log: if log.is_empty() {
                     format!("no log; {}", opencl3::error_codes::error_text(error.0))
                 } else {
@@ -314,14 +365,9 @@ impl Context {
                 },
             });
         }
-        let seconds = start.elapsed().as_secs_f64();
-        *lock(&self.build_seconds) += seconds;
-        log::debug!("built cl/{file}.cl for {} in {:.0} ms: {options}", self.info.name, seconds * 1e3);
         if !log.is_empty() {
             log::warn!("cl/{file}.cl on {}: {log}", self.info.name);
         }
-        let program = Arc::new(program);
-        programs.insert((file, variant), program.clone());
         Ok(program)
     }
 }

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 mod buffer;
+mod cache;
 mod context;
 mod platform;
 mod program;
@@ -12,12 +13,14 @@ mod quirks;
 
 pub use buffer::allocations;
 pub(crate) use buffer::{Buffer, Element, Sum, count_allocation};
+pub use cache::{CACHE_VARIABLE, program_cache};
+pub use context::Programs;
 pub(crate) use context::{Arg, Context, Launch};
 pub use platform::{DeviceInfo, DeviceKind};
 pub(crate) use platform::{Found, found};
-pub(crate) use program::Variant;
 #[cfg(test)]
 pub(crate) use program::{FILES, source};
+pub(crate) use program::{Variant, kernels_checksum};
 
 use opencl3::error_codes::{ClError, error_text};
 

@@ -71,6 +71,8 @@ pub struct DeviceInfo {
     pub resident_groups: usize,
     /// Why kernels with barriers run with one work-item per group whatever size is asked for, if they do.
     pub single_items: Option<&'static str>,
+    /// Whether its programs are kept on disk, see [`program_cache`](crate::program_cache).
+    pub keeps_programs: bool,
     /// Why the device is used only when it is named, if so.
     pub last_resort: Option<&'static str>,
 }
@@ -176,6 +178,7 @@ fn describe(id: cl_device_id, platform: &str, version: &str, index: (usize, usiz
             fp64: device.double_fp_config().unwrap_or(0) != 0,
             int64_atomics: device.extensions().unwrap_or_default().contains("cl_khr_int64_base_atomics"),
             compute_units,
+            keeps_programs: quirks::keeps_programs(platform),
             clock_mhz: device.max_clock_frequency().unwrap_or(0) as usize,
             memory: device.global_mem_size()?,
             largest_allocation: device.max_mem_alloc_size()?,

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use flate2::Crc;
+
 use crate::accumulator::Accumulation;
 use crate::error::{Error, Result};
 use crate::real::Precision;
@@ -100,7 +102,7 @@ impl Variant {
             ("TOUCHED", self.touched.to_string()),
             ("DOTS", self.dots.to_string()),
             ("PTX", self.ptx.to_string()),
-            ("REGISTERS", self.registers.to_string()),
+            ("ITEM_REGISTERS", self.registers.to_string()),
         ] {
             // Writing to a String cannot fail.
             let _ = write!(text, " -D {name}={value}");
@@ -135,4 +137,16 @@ pub(crate) fn source(file: &str) -> Result<String> {
         let _ = write!(text, "#line 1 \"cl/{name}.cl\"\n{body}\n");
     }
     Ok(text)
+}
+
+/// Checksum of all kernels as they would be built, for what was measured with them.
+///
+/// # Errors
+/// As [`source`].
+pub(crate) fn kernels_checksum() -> Result<String> {
+    let mut crc = Crc::new();
+    for (file, _, _) in FILES {
+        crc.update(source(file)?.as_bytes());
+    }
+    Ok(format!("{:08x}", crc.sum()))
 }

@@ -239,6 +239,6 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
     }
 
     fn build_seconds(&self) -> f64 {
-        self.device.build_seconds()
+        self.device.programs().seconds
     }
 }

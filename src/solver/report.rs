@@ -107,7 +107,7 @@ pub struct Report {
     pub accumulation: Accumulation,
     /// The matrix format; [`Format::OnTheFly`] for other operators.
     pub format: Format,
-    /// Work-group size, and where it comes from (`default`, `user`).
+    /// Work-group size, where it comes from (`default`, `user`), and what measured values are in force.
     pub tuning: String,
 }
 
@@ -140,7 +140,7 @@ impl Report {
             precision: T::PRECISION,
             accumulation: device.accumulation(T::PRECISION),
             format: operator.as_matrix().map_or(Format::OnTheFly, Matrix::format),
-            tuning: device.tuning().to_string(),
+            tuning: device.tuning().in_force(T::PRECISION, operator.rows()),
         }
     }
 

@@ -95,3 +95,13 @@ pub(crate) fn ran_alone(test: &str) -> bool {
     assert!(status.expect("a test runs").success(), "{test}");
     true
 }
+
+/// A program of `examples/`, built beside this test.
+pub(crate) fn program(name: &str) -> std::process::Command {
+    let deps = std::env::current_exe().expect("a test has a path");
+    let path = deps.ancestors().nth(2).expect("two folders up").join("examples").join(name);
+    assert!(path.exists(), "{} is not built: run cargo build --examples", path.display());
+    let mut command = std::process::Command::new(path);
+    command.env_remove("RUST_LOG");
+    command
+}

@@ -1,0 +1,410 @@
+//! Finds launch parameters: races of the same work with different ones, in which every answer must have the same bits.
+//!
+//! A race is held in rounds, each contestant once in each, so that what else the machine does meets all alike; what counts is
+//! the median over the rounds of a contestant's time relative to that of the default in the same round. Nothing takes the
+//! default's place but what beats it by more than a band of 2 %, or of what the rounds differ by if that is more. Those within
+//! the band of the fastest are ties, among which the group size nearest to 256 is taken, so that a second run finds the same.
+
+mod problem;
+
+use std::time::Instant;
+
+use problem::{Contestant, Problem};
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::ocl::{DeviceKind, kernels_checksum};
+use crate::real::{Precision, Real};
+use crate::tuning::{Case, Entry, Family, Measured, Reading, Settings, SizeClass, largest_power_of_two};
+
+/// Microseconds of a run: long against clocks and launches.
+const RUN: f64 = 6000.0;
+const ROUNDS: usize = 7;
+/// Rounds after which the slow are left out, and which are held whatever the deadline.
+const FIRST_ROUNDS: usize = 3;
+/// Times of the fastest beyond which one is slow.
+const SLOW: f64 = 1.3;
+/// Least relative difference that counts.
+const BAND: f64 = 0.02;
+
+/// What was found for one case.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The best settings and what they rest on.
+    pub entry: Entry,
+    /// Settings whose answers had other bits than the default's, and how: a fault of the driver.
+    pub wrong: Vec<(Settings, String)>,
+    /// Settings that the driver refused.
+    pub refused: Vec<(Settings, String)>,
+}
+
+/// What can be tuned on a device, the most used first.
+pub fn cases(device: &Device) -> Vec<Case> {
+    use Family::{
+        CgProduct, CgResident, CgUpdate, CgnrBackward, CgnrForward, CgnrResident, Product, Reduce, Scatter,
+        StepProduct, StepVectors, Sweep, Vector,
+    };
+    use Reading::{LongRows, Places, Rays, Rows};
+    use SizeClass::{Large, Middle, Small};
+    let plan: &[(Family, Option<Reading>, &[SizeClass])] = &[
+        (CgProduct, Some(Rows), &[Large, Middle]),
+        (CgUpdate, None, &[Large, Middle]),
+        (CgResident, Some(Rows), &[Small]),
+        (CgnrResident, Some(LongRows), &[Middle]),
+        (CgnrForward, Some(LongRows), &[Middle]),
+        (CgnrBackward, Some(LongRows), &[Small]),
+        (Product, Some(Rows), &[Large, Middle, Small]),
+        (StepProduct, Some(Rows), &[Large, Middle]),
+        (StepVectors, None, &[Large, Middle, Small]),
+        (CgProduct, Some(Places), &[Large, Middle]),
+        (Vector, None, &[Large, Middle, Small]),
+        (Reduce, None, &[Large, Middle, Small]),
+        (Product, Some(LongRows), &[Middle, Small]),
+        (Product, Some(Places), &[Large, Middle]),
+        (Product, Some(Rays), &[Middle]),
+        (Scatter, None, &[Middle]),
+        (Sweep, None, &[Middle]),
+        (CgProduct, Some(Rows), &[Small]),
+        (CgUpdate, None, &[Small]),
+    ];
+    let info = device.info();
+    let mut cases = Vec::new();
+    for (family, reading, sizes) in plan {
+        for size in *sizes {
+            for precision in [Precision::Double, Precision::Single] {
+                let able = (precision == Precision::Single || info.fp64)
+                    && (*family != Scatter || precision == Precision::Single || info.int64_atomics)
+                    // One group that does all is for systems smaller than these.
+                    && (!matches!(family, CgResident | CgnrResident) || info.resident_groups > 1);
+                let case = Case { family: *family, reading: *reading, precision, size: *size };
+                let varied =
+                    || KNOBS.iter().any(|knob| !knob.values(device, *family, Settings::default()).is_empty());
+                if able && varied() {
+                    cases.push(case);
+                }
+            }
+        }
+    }
+    cases
+}
+
+/// What is varied, one after the other, the others left at their best.
+#[derive(Clone, Copy, Debug)]
+enum Knob {
+    WorkGroup,
+    Groups,
+    Loads,
+    Registers,
+}
+
+const KNOBS: [Knob; 4] = [Knob::WorkGroup, Knob::Groups, Knob::Loads, Knob::Registers];
+
+impl Knob {
+    fn name(self) -> &'static str {
+        match self {
+            Self::WorkGroup => "work-group sizes",
+            Self::Groups => "groups for each compute unit",
+            Self::Loads => "loads under way",
+            Self::Registers => "registers",
+        }
+    }
+
+    /// What is worth trying beside `best`; nothing where it cannot matter.
+    fn values(self, device: &Device, family: Family, best: Settings) -> Vec<Settings> {
+        let info = device.info();
+        // Where a driver cannot be trusted with barriers, kernels that have some run with one item whatever is set; and one
+        // item alone runs the plain loop, without loads side by side.
+        let many = info.kind != DeviceKind::Host && (info.single_items.is_none() || family == Family::Vector);
+        let largest = largest_power_of_two(info.max_work_group.min(1024));
+        let smallest = if info.kind == DeviceKind::Gpu { 32 } else { 1 };
+        match self {
+            Self::WorkGroup if many => (0..=10)
+                .map(|power| 1 << power)
+                .filter(|size| (smallest..=largest).contains(size))
+                .map(|size| Settings { work_group: Some(size), ..best })
+                .collect(),
+            Self::Groups if family.shares() && info.kind != DeviceKind::Host => {
+                [1, 2, 4, 8, 16, 32, 64].map(|n| Settings { groups_per_unit: Some(n), ..best }).into()
+            }
+            Self::Loads if many && family.multiplies() => {
+                [4, 6, 8, 12, 16].map(|n| Settings { loads: Some(n), ..best }).into()
+            }
+            Self::Registers if many && family.multiplies() && info.resident_groups > 1 => {
+                [0, 40, 64, 128].map(|n| Settings { registers: Some(n), ..best }).into()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Finds the best settings for a case. After `deadline` it ends with what it has; `watch` hears what is being tried.
+///
+/// Cost: builds some ten to twenty variants of a kernel file, and runs each for some tenths of a second.
+///
+/// # Errors
+/// What the device reports for the default settings; other settings may fail.
+pub fn tune(device: &Device, case: Case, deadline: Instant, watch: &mut dyn FnMut(&str)) -> Result<Trial> {
+    match case.precision {
+        Precision::Single => tune_in::<f32>(device, case, deadline, watch),
+        Precision::Double => tune_in::<f64>(device, case, deadline, watch),
+    }
+}
+
+fn tune_in<T: Real>(device: &Device, case: Case, deadline: Instant, watch: &mut dyn FnMut(&str)) -> Result<Trial> {
+    let device = device.with_rules();
+    let (problem, words) = Problem::<T>::new(&case, &device)?;
+    let mut search =
+        Search { device: &device, case, problem, calls: 0, deadline, wrong: Vec::new(), refused: Vec::new() };
+    search.calibrate()?;
+    let mut best = Settings::default();
+    let (mut ties, mut band) = (Vec::new(), BAND);
+    let mut curve: Vec<(usize, f64)> = Vec::new();
+    for knob in KNOBS {
+        let stage = knob.values(&device, case.family, best);
+        if stage.is_empty() || !ties.is_empty() && Instant::now() >= deadline {
+            continue;
+        }
+        watch(knob.name());
+        let found = search.race(&[&[best][..], &stage].concat(), ROUNDS)?;
+        if let Knob::WorkGroup = knob {
+            curve = found.iter().filter_map(|one| Some((one.settings.work_group?, one.microseconds))).collect();
+        }
+        let (winner, more, wider) = choose(&found, best);
+        best = winner.settings;
+        band = band.max(wider);
+        ties.extend(more);
+    }
+    // What wins of many wins by luck in part: once more, alone against the default.
+    watch("once more");
+    let last = search.race(&[best], 2 * ROUNDS)?;
+    let (winner, more, wider) = choose(&last, Settings::default());
+    ties.extend(more);
+    ties.push(best);
+    best = winner.settings;
+    let (default_us, tuned_us) = (last[0].microseconds, winner.microseconds);
+    band = band.max(wider);
+    ties.retain(|tie| *tie != best);
+    ties.sort_by_key(ToString::to_string);
+    ties.dedup();
+    let info = device.info();
+    Ok(Trial {
+        entry: Entry {
+            device: info.name.clone(),
+            platform: info.platform.clone(),
+            driver: info.driver.clone(),
+            case,
+            set: best,
+            measured: Some(Measured {
+                problem: words,
+                default_us: rounded(default_us),
+                tuned_us: rounded(tuned_us),
+                band: rounded(band),
+                ties: ties.iter().map(ToString::to_string).collect(),
+                curve: curve.into_iter().map(|(items, us)| (items, rounded(us))).collect(),
+                kernels: kernels_checksum()?,
+            }),
+        },
+        wrong: search.wrong,
+        refused: search.refused,
+    })
+}
+
+/// How one of a race did.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    settings: Settings,
+    microseconds: f64,
+    /// Time relative to the default's, the median over the rounds.
+    ratio: f64,
+    /// By how much that may be off.
+    noise: f64,
+}
+
+struct Search<'d, T: Real> {
+    device: &'d Device,
+    case: Case,
+    problem: Problem<T>,
+    /// Calls or iterations of a run.
+    calls: usize,
+    deadline: Instant,
+    wrong: Vec<(Settings, String)>,
+    refused: Vec<(Settings, String)>,
+}
+
+impl<T: Real> Search<'_, T> {
+    /// Finds out how many calls take long enough.
+    fn calibrate(&mut self) -> Result<()> {
+        let few = 3;
+        let devices = [self.device.clone()];
+        let us = self.problem.race(&devices, few, &mut |contestants| {
+            contestants[0].time(few)?;
+            contestants[0].time(few)
+        })?;
+        self.calls = ((RUN / us.max(0.1)) as usize).clamp(few, 300);
+        Ok(())
+    }
+
+    /// Races `settings` against the default, which comes first in what is returned. Wrong and refused ones are left out.
+    fn race(&mut self, settings: &[Settings], rounds: usize) -> Result<Vec<Standing>> {
+        let mut all = vec![Settings::default()];
+        for one in settings.iter().filter(|one| **one != Settings::default()) {
+            let known = self.wrong.iter().chain(&self.refused).any(|(other, _)| other == one);
+            if !known && !all.contains(one) {
+                all.push(*one);
+            }
+        }
+        let devices: Vec<Device> =
+            all.iter().map(|one| self.device.with_settings(self.case, *one, "trial")).collect::<Result<_>>()?;
+        let (calls, deadline) = (self.calls, self.deadline);
+        let (wrong, refused) = (&mut self.wrong, &mut self.refused);
+        self.problem.race(&devices, calls, &mut |contestants| {
+            let mut runs: Vec<Runs> = Vec::new();
+            let mut wanted = Vec::new();
+            for (k, contestant) in contestants.iter_mut().enumerate() {
+                match contestant.time(calls).and_then(|_| contestant.answer()) {
+                    Ok(answer) if k == 0 => wanted = answer,
+                    Ok(answer) if answer == wanted => {}
+                    Ok(answer) => {
+                        let off = answer.iter().zip(&wanted).filter(|(a, b)| a != b).count();
+                        wrong.push((all[k], format!("{off} of {} numbers differ", wanted.len())));
+                        continue;
+                    }
+                    Err(error) if k == 0 => return Err(error),
+                    Err(error) => {
+                        refused.push((all[k], error.to_string()));
+                        continue;
+                    }
+                }
+                runs.push(Runs { contestant: k, times: Vec::new() });
+            }
+            hold(contestants, &mut runs, calls, rounds, deadline)?;
+            Ok(standings(&all, &runs))
+        })
+    }
+}
+
+/// Times of one contestant, round by round.
+struct Runs {
+    contestant: usize,
+    times: Vec<f64>,
+}
+
+/// The rounds of a race. After the first few the slow are left out, whose times are known well enough.
+fn hold(
+    contestants: &mut [Box<dyn Contestant + '_>],
+    runs: &mut [Runs],
+    calls: usize,
+    rounds: usize,
+    deadline: Instant,
+) -> Result<()> {
+    for round in 0..rounds {
+        if round >= FIRST_ROUNDS && Instant::now() >= deadline {
+            break;
+        }
+        let fastest = runs.iter().map(|run| median(&run.times)).fold(f64::INFINITY, f64::min);
+        let count = runs.len();
+        for turn in 0..count {
+            // Another begins each time.
+            let at = (round + turn) % count;
+            let slow = round >= FIRST_ROUNDS && median(&runs[at].times) > SLOW * fastest;
+            if at > 0 && slow {
+                continue;
+            }
+            let time = contestants[runs[at].contestant].time(calls)?;
+            runs[at].times.push(time);
+        }
+    }
+    Ok(())
+}
+
+fn standings(all: &[Settings], runs: &[Runs]) -> Vec<Standing> {
+    let default = &runs[0].times;
+    runs.iter()
+        .map(|run| {
+            let ratios: Vec<f64> = run.times.iter().zip(default).map(|(time, default)| time / default).collect();
+            let ratio = median(&ratios);
+            let off: Vec<f64> = ratios.iter().map(|one| (one - ratio).abs()).collect();
+            // Three standard errors of a median of normal numbers, from their median deviation.
+            let noise = 3.0 * 1.4826 * 1.2533 * median(&off) / (ratios.len().max(1) as f64).sqrt();
+            Standing { settings: all[run.contestant], microseconds: ratio * median(default), ratio, noise }
+        })
+        .collect()
+}
+
+/// As people want to read it.
+fn rounded(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::INFINITY)
+}
+
+/// The winner of a race, those as good, and the band within which that was said; `holder` keeps its place where it is as good.
+fn choose(race: &[Standing], holder: Settings) -> (Standing, Vec<Settings>, f64) {
+    let away = |one: &&&Standing| {
+        let size = one.settings.work_group.unwrap_or(256).max(1);
+        ((size.ilog2() as i32 - 8).abs(), size)
+    };
+    let fastest = race.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio)).unwrap_or(&race[0]);
+    let band = fastest.noise.max(BAND);
+    let good: Vec<&Standing> = race.iter().filter(|one| one.ratio <= fastest.ratio + band).collect();
+    let held = good.iter().find(|one| one.settings == holder);
+    let winner = **held.or(good.iter().min_by_key(away)).unwrap_or(&fastest);
+    let ties = good.iter().map(|one| one.settings).filter(|settings| *settings != winner.settings);
+    (winner, ties.collect(), band)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(work_group: Option<usize>, ratio: f64, noise: f64) -> Standing {
+        let settings = Settings { work_group, ..Settings::default() };
+        Standing { settings, microseconds: 10.0 * ratio, ratio, noise }
+    }
+
+    #[test]
+    fn the_default_stays_unless_it_is_clearly_beaten() {
+        let none = Settings::default();
+        let race = [standing(None, 1.0, 0.0), standing(Some(64), 0.985, 0.001), standing(Some(512), 1.4, 0.001)];
+        let (winner, ties, band) = choose(&race, none);
+        assert_eq!((winner.settings.work_group, band), (None, BAND));
+        assert_eq!(ties, [Settings { work_group: Some(64), ..Settings::default() }]);
+        // Noise widens the band.
+        let (winner, _, band) = choose(&[standing(None, 1.0, 0.0), standing(Some(64), 0.9, 0.11)], none);
+        assert_eq!((winner.settings.work_group, band), (None, 0.11));
+        let (winner, ties, _) = choose(&[standing(None, 1.0, 0.0), standing(Some(64), 0.9, 0.01)], none);
+        assert_eq!((winner.settings.work_group, ties.len()), (Some(64), 0));
+    }
+
+    #[test]
+    fn among_ties_the_choice_is_the_same_every_time() {
+        let race = |fast: usize| -> Vec<Standing> {
+            let ratio = |size: usize| if size == fast { 0.80 } else { 0.81 };
+            let mut all = vec![standing(None, 1.0, 0.0)];
+            all.extend([64, 128, 512, 1024].map(|size| standing(Some(size), ratio(size), 0.001)));
+            all
+        };
+        for fast in [64, 128, 512, 1024] {
+            let (winner, ties, _) = choose(&race(fast), Settings::default());
+            assert_eq!((winner.settings.work_group, ties.len()), (Some(128), 3), "{fast} was fastest");
+        }
+    }
+
+    #[test]
+    fn rounds_are_compared_with_the_default_of_the_same_round() {
+        // The machine slows down by a factor of 4 while the race is held; one is 10 % faster all the time.
+        let slower = [1.0, 1.5, 2.0, 3.0, 4.0];
+        let runs = [
+            Runs { contestant: 0, times: slower.map(|s| 10.0 * s).to_vec() },
+            Runs { contestant: 1, times: slower.map(|s| 9.0 * s).to_vec() },
+        ];
+        let one = Settings { work_group: Some(32), ..Settings::default() };
+        let found = standings(&[Settings::default(), one], &runs);
+        assert!((found[1].ratio - 0.9).abs() < 1e-12 && found[1].noise < 1e-12, "{found:?}");
+        assert!((found[1].microseconds - 18.0).abs() < 1e-12);
+    }
+}

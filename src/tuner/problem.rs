@@ -1,0 +1,294 @@
+//! What the tuner times: for each kind of launches, work in which they decide the time.
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::imaging::{Beam, Grid, Scanner};
+use crate::matrix::{Matrix, Storage, Transposed};
+use crate::measure;
+use crate::ocl::DeviceKind;
+use crate::operator::LinearOperator;
+use crate::precond::{Ordering, Sweep};
+use crate::real::Real;
+use crate::solver::{Cgnr, Correction, Method, Report, Solver, Stopping};
+use crate::sparse::gallery::{self, Random};
+use crate::sparse::{Csr, Format, Offsets};
+use crate::tuning::{Case, Family, Reading, SizeClass};
+use crate::vector::Vector;
+
+/// The same work, done with the launch parameters of one device handle.
+pub(super) trait Contestant {
+    /// Microseconds of one of `calls` calls or iterations.
+    fn time(&mut self, calls: usize) -> Result<f64>;
+    /// The bits of the answer that the last run gave.
+    fn answer(&self) -> Result<Vec<u64>>;
+}
+
+/// Who holds a race between contestants.
+pub(super) type Referee<'r, R> = dyn FnMut(&mut [Box<dyn Contestant + '_>]) -> Result<R> + 'r;
+
+/// Work that can be done with any launch parameters.
+pub(super) enum Problem<T: Real> {
+    /// `y = alpha x + beta y`.
+    Elements(usize),
+    /// `x.y`, and the number back on the host.
+    Dot(usize),
+    /// `y = A x`.
+    Product(Matrix<T>),
+    /// `y = A'x` by atomic additions, of whole numbers.
+    Scatter(Matrix<T>),
+    /// One sweep of Gauss-Seidel by colours.
+    Sweep(Csr<T>),
+    /// Iterations of conjugate gradients, in one launch or in two each.
+    Cg(Matrix<T>, Resident),
+    /// Iterations of CGNR, likewise.
+    Cgnr(Matrix<T>, Resident),
+    /// Iterations of MINRES, which is made of the launches that most methods share.
+    Steps(Matrix<T>),
+}
+
+/// Whether many iterations are one launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resident {
+    Never,
+    Always,
+}
+
+fn side(size: SizeClass, device: &Device) -> usize {
+    match size {
+        SizeClass::Small => 128,
+        SizeClass::Middle => 1024,
+        // The least that fills chunks on CPUs, whose speed no longer depends on size there.
+        SizeClass::Large if device.info().kind == DeviceKind::Cpu => 1536,
+        SizeClass::Large => 2048,
+    }
+}
+
+impl<T: Real> Problem<T> {
+    /// The work for a case, and what it is in words.
+    pub(super) fn new(case: &Case, device: &Device) -> Result<(Self, String)> {
+        let side = side(case.size, device);
+        let n = side * side;
+        let grid = |format: Format| -> Result<(Matrix<T>, String)> {
+            let a = gallery::poisson_2d::<T>(side, 0.01)?;
+            Ok((Matrix::new(device, &a, format)?, format!("poisson {side} x {side}, {format}")))
+        };
+        let stock_koch = || -> Result<(Matrix<T>, String)> {
+            let a = gallery::random::<T>(81_545, 3072, 854_129, 2009)?;
+            Ok((
+                Matrix::with_transpose(device, &a, Format::Csr)?,
+                "random 81545 x 3072, 854129 entries, csr".into(),
+            ))
+        };
+        Ok(match case.family {
+            Family::Vector => (Self::Elements(n), format!("{n} elements")),
+            Family::Reduce => (Self::Dot(n), format!("{n} elements")),
+            Family::Product => {
+                let (matrix, words) = match case.reading {
+                    Some(Reading::Places) => grid(Format::Dia)?,
+                    Some(Reading::Rays) => {
+                        let pixels = side / 2;
+                        let angles = (0..pixels).map(|k| k as f64 * 180.0 / pixels as f64).collect();
+                        let scanner = Scanner { beam: Beam::Parallel, pixels, pitch: 1.5, offset: 0.0, angles };
+                        let words = format!("{pixels} x {pixels} parallel rays through {pixels} x {pixels} pixels");
+                        (scanner.projector(device, Grid { side: pixels, pixel: 1.0 })?, words)
+                    }
+                    Some(Reading::LongRows) => {
+                        let n = n / 4;
+                        let a = gallery::random::<T>(n, n, 24 * n, 24)?;
+                        (Matrix::new(device, &a, Format::Csr)?, format!("random {n} x {n}, 24 entries a row, csr"))
+                    }
+                    _ => grid(Format::Csr)?,
+                };
+                (Self::Product(matrix), words)
+            }
+            Family::Scatter => {
+                let n = n / 4;
+                let a = gallery::random::<T>(n, 2048, 8 * n, 8)?;
+                let ones: Vec<(usize, usize, T)> = (0..n)
+                    .flat_map(|i| a.row(i).0.iter().map(move |j| (i, *j as usize, T::from_f64(f64::from(*j % 3)))))
+                    .collect();
+                let a = Csr::from_triplets(n, a.cols(), &ones)?;
+                let storage =
+                    Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, offsets: Offsets::Auto };
+                (Self::Scatter(Matrix::stored(device, &a, storage)?), format!("random {n} x 2048, 8 entries a row"))
+            }
+            Family::Sweep => (
+                Self::Sweep(gallery::poisson_2d::<T>(side, 0.01)?),
+                format!("Gauss-Seidel by colours, poisson {side} x {side}"),
+            ),
+            Family::CgProduct | Family::CgUpdate | Family::CgResident => {
+                let format = if case.reading == Some(Reading::Places) { Format::Dia } else { Format::Csr };
+                let (matrix, words) = grid(format)?;
+                let resident = if case.family == Family::CgResident { Resident::Always } else { Resident::Never };
+                (Self::Cg(matrix, resident), format!("iteration of cg, {words}"))
+            }
+            Family::CgnrForward | Family::CgnrBackward | Family::CgnrResident => {
+                let (matrix, words) = stock_koch()?;
+                let resident = if case.family == Family::CgnrResident { Resident::Always } else { Resident::Never };
+                (Self::Cgnr(matrix, resident), format!("iteration of cgnr, {words}"))
+            }
+            Family::StepProduct | Family::StepVectors => {
+                let (matrix, words) = grid(Format::Csr)?;
+                (Self::Steps(matrix), format!("iteration of minres, {words}"))
+            }
+        })
+    }
+
+    /// One contestant for each of `devices`, in a race that `referee` holds. Solves do `iterations` in a run.
+    pub(super) fn race<R>(&self, devices: &[Device], iterations: usize, referee: &mut Referee<'_, R>) -> Result<R> {
+        match self {
+            Self::Elements(n) => {
+                Self::queued(devices, *n, *n, referee, |_, x, y| y.axpby(T::from_f64(0.5), x, T::from_f64(0.25)))
+            }
+            Self::Dot(n) => Self::queued(devices, *n, 1, referee, |_, x, y| {
+                let dot = x.dot(x)?;
+                y.write(&[T::from_f64(dot)])
+            }),
+            Self::Product(a) => {
+                let matrices = shared(a, devices)?;
+                Self::queued(devices, a.cols(), a.rows(), referee, |k, x, y| matrices[k].multiply(x, y))
+            }
+            Self::Scatter(a) => {
+                let matrices = shared(a, devices)?;
+                Self::queued(devices, a.rows(), a.cols(), referee, |k, x, y| matrices[k].multiply_transposed(x, y))
+            }
+            Self::Sweep(a) => {
+                let sweeps = devices
+                    .iter()
+                    .map(|device| Sweep::gauss_seidel(device, a, Ordering::Colours))
+                    .collect::<Result<Vec<_>>>()?;
+                Self::queued(devices, a.rows(), a.rows(), referee, |k, x, y| sweeps[k].apply(x, y))
+            }
+            Self::Cg(a, resident) => Self::solved(devices, a, Some(*resident), Method::Cg, iterations, referee),
+            Self::Steps(a) => Self::solved(devices, a, None, Method::Minres, iterations, referee),
+            Self::Cgnr(a, resident) => {
+                let matrices = with_residency(a, devices, *resident)?;
+                let scale = a.frobenius_norm().powi(2) / a.cols() as f64;
+                let sign = Correction { upper: 0.0, bound_weight: scale, ..Correction::none() };
+                let mut contestants: Vec<Box<dyn Contestant + '_>> = Vec::new();
+                for matrix in &matrices {
+                    let mut solver = Cgnr::new(matrix, std::slice::from_ref(&sign), Stopping::after(iterations))?;
+                    contestants.push(Box::new(Solve::new(matrix.device(), matrix, move |b, x| {
+                        Ok(solver.solve(b, x)?.remove(0))
+                    })?));
+                }
+                referee(&mut contestants)
+            }
+        }
+    }
+
+    fn solved<R>(
+        devices: &[Device],
+        a: &Matrix<T>,
+        resident: Option<Resident>,
+        method: Method,
+        iterations: usize,
+        referee: &mut Referee<'_, R>,
+    ) -> Result<R> {
+        let matrices = match resident {
+            Some(resident) => with_residency(a, devices, resident)?,
+            None => shared(a, devices)?,
+        };
+        let mut contestants: Vec<Box<dyn Contestant + '_>> = Vec::new();
+        for matrix in &matrices {
+            let mut solver = Solver::new(matrix, method, Stopping::after(iterations))?;
+            contestants.push(Box::new(Solve::new(matrix.device(), matrix, move |b, x| solver.solve(b, x))?));
+        }
+        referee(&mut contestants)
+    }
+
+    /// Contestants that queue calls of `call`, with the number of the contestant.
+    fn queued<R>(
+        devices: &[Device],
+        from: usize,
+        to: usize,
+        referee: &mut Referee<'_, R>,
+        call: impl Fn(usize, &Vector<T>, &mut Vector<T>) -> Result<()>,
+    ) -> Result<R> {
+        let call = &call;
+        // Whole numbers, so that a transposed product by atomic additions has one answer.
+        let data: Vec<T> = (0..from).map(|i| T::from_f64((i % 5) as f64 - 2.0)).collect();
+        let mut contestants: Vec<Box<dyn Contestant + '_>> = Vec::new();
+        for (k, device) in devices.iter().enumerate() {
+            let x = Vector::from_slice(device, &data)?;
+            let y = Vector::filled(device, to, T::from_f64(1.0))?;
+            let run = move |x: &Vector<T>, y: &mut Vector<T>| call(k, x, y);
+            contestants.push(Box::new(Calls { device: device.clone(), x, y, run }));
+        }
+        referee(&mut contestants)
+    }
+}
+
+fn shared<T: Real>(a: &Matrix<T>, devices: &[Device]) -> Result<Vec<Matrix<T>>> {
+    devices.iter().map(|device| a.on(device)).collect()
+}
+
+fn with_residency<T: Real>(a: &Matrix<T>, devices: &[Device], resident: Resident) -> Result<Vec<Matrix<T>>> {
+    let handle = |device: &Device| match resident {
+        Resident::Never => device.with_resident_groups(0),
+        Resident::Always => device.with_resident_groups(device.tuning().resident_groups),
+    };
+    devices.iter().map(|device| a.on(&handle(device))).collect()
+}
+
+fn bits<T: Real>(vector: &Vector<T>) -> Result<Vec<u64>> {
+    Ok(vector.to_vec()?.iter().map(|v| v.to_f64().to_bits()).collect())
+}
+
+/// Calls that are queued behind each other.
+struct Calls<T: Real, F> {
+    device: Device,
+    x: Vector<T>,
+    y: Vector<T>,
+    run: F,
+}
+
+impl<T: Real, F: FnMut(&Vector<T>, &mut Vector<T>) -> Result<()>> Contestant for Calls<T, F> {
+    fn time(&mut self, calls: usize) -> Result<f64> {
+        // Every run starts from the same numbers, so that all give the same answer.
+        self.y.fill(T::from_f64(1.0))?;
+        let Self { device, x, y, run } = self;
+        measure::batch(device, calls, &mut || run(x, y))
+    }
+
+    fn answer(&self) -> Result<Vec<u64>> {
+        bits(&self.y)
+    }
+}
+
+/// Iterations of a solve.
+struct Solve<T: Real, F> {
+    b: Vector<T>,
+    x: Vector<T>,
+    history: Vec<f64>,
+    run: F,
+}
+
+impl<T: Real, F: FnMut(&Vector<T>, &mut Vector<T>) -> Result<Report>> Solve<T, F> {
+    fn new(device: &Device, a: &Matrix<T>, run: F) -> Result<Self> {
+        let mut random = Random::new(7);
+        let b: Vec<T> = (0..a.rows()).map(|_| T::from_f64(random.uniform())).collect();
+        Ok(Self {
+            b: Vector::from_slice(device, &b)?,
+            x: Vector::zeros(device, a.cols())?,
+            history: Vec::new(),
+            run,
+        })
+    }
+}
+
+impl<T: Real, F: FnMut(&Vector<T>, &mut Vector<T>) -> Result<Report>> Contestant for Solve<T, F> {
+    /// A run is a solve, whose number of iterations is fixed.
+    fn time(&mut self, _: usize) -> Result<f64> {
+        self.x.fill(T::default())?;
+        let report = (self.run)(&self.b, &mut self.x)?;
+        self.history = report.history;
+        Ok(report.times.solve * 1e6 / report.iterations.max(1) as f64)
+    }
+
+    fn answer(&self) -> Result<Vec<u64>> {
+        let mut bits = bits(&self.x)?;
+        bits.extend(self.history.iter().map(|h| h.to_bits()));
+        Ok(bits)
+    }
+}

@@ -1,0 +1,378 @@
+//! The file of tuned launch parameters.
+//!
+//! TOML, one `[[entry]]` for each device, driver and case, with the measurements it rests on; made by `examples/tune`, and
+//! meant to be read and edited by people:
+//!
+//! ```toml
+//! version = 1
+//!
+//! [[entry]]
+//! device = "NVIDIA H200"
+//! platform = "NVIDIA CUDA"
+//! driver = "580.159.04"
+//! family = "cg-product"
+//! reading = "rows"
+//! precision = "fp64"
+//! size = "large"
+//! set = { work_group = 512, registers = 40 } # empty where the rules of the crate are best
+//! measured = { problem = "poisson 2048 x 2048, csr", default_us = 176.1, tuned_us = 171.9, band = 0.02, ties = [], kernels = "1f0c5e77" }
+//! ```
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use directories::ProjectDirs;
+use serde::{Deserialize, Serialize};
+
+use super::{Case, Settings, Tuning};
+use crate::error::{Error, Result};
+use crate::io::write_atomically;
+use crate::ocl::{DeviceInfo, kernels_checksum};
+
+/// The environment variable that names the file of tuned values, or is `off`.
+pub const TUNE_VARIABLE: &str = "RESIDUUM_TUNE_FILE";
+
+const VERSION: i64 = 1;
+/// Measured on the devices we have.
+const SHIPPED: &str = include_str!("shipped.toml");
+
+/// What an entry rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// What was timed.
+    pub problem: String,
+    /// Microseconds by the rules of the crate, of a call or an iteration.
+    pub default_us: f64,
+    /// With what was set.
+    pub tuned_us: f64,
+    /// Relative difference below which two times were called a tie.
+    pub band: f64,
+    /// Other settings as good, within that.
+    pub ties: Vec<String>,
+    /// Work-group sizes, and microseconds with each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<(usize, f64)>,
+    /// Checksum of the kernels that were measured.
+    pub kernels: String,
+}
+
+/// What was measured to be best for one case on one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The device's name.
+    pub device: String,
+    /// Its platform.
+    pub platform: String,
+    /// Its driver's version.
+    pub driver: String,
+    /// What was tuned.
+    #[serde(flatten)]
+    pub case: Case,
+    /// What is set; nothing where the rules are best.
+    #[serde(default)]
+    pub set: Settings,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+}
+
+impl Entry {
+    /// Whether it was measured on this device with this driver.
+    pub fn is_for(&self, info: &DeviceInfo) -> bool {
+        self.fits(info) && self.driver == info.driver
+    }
+
+    /// Whether it was measured with the kernels there are now: others may want other settings.
+    pub fn is_of_these_kernels(&self) -> bool {
+        let now = kernels_checksum();
+        self.measured.as_ref().is_some_and(|measured| now.is_ok_and(|now| measured.kernels == now))
+    }
+
+    fn fits(&self, info: &DeviceInfo) -> bool {
+        self.device == info.name && self.platform == info.platform
+    }
+
+    /// Whether two entries say something of the same case on the same device.
+    pub fn same_subject(&self, other: &Self) -> bool {
+        let names = |e: &Self| [e.device.clone(), e.platform.clone(), e.driver.clone()];
+        self.case == other.case && names(self) == names(other)
+    }
+}
+
+/// A file of tuned values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TuneFile {
+    /// Its entries, in order.
+    pub entries: Vec<Entry>,
+    /// What in it could not be understood, in words; it is ignored.
+    pub remarks: Vec<String>,
+}
+
+/// Where tuned values stand: the file that `RESIDUUM_TUNE_FILE` names, else `tuning.toml` in the user's configuration folder;
+/// `None` where the variable is `off` or there is no such folder.
+pub fn tune_path() -> Option<PathBuf> {
+    match std::env::var_os(TUNE_VARIABLE) {
+        Some(words) if words == "off" => None,
+        Some(path) if !path.is_empty() => Some(PathBuf::from(path)),
+        _ => Some(ProjectDirs::from("", "", "residuum")?.config_dir().join("tuning.toml")),
+    }
+}
+
+impl TuneFile {
+    /// Understands what it can of `text`; the rest becomes [`remarks`](Self::remarks).
+    pub fn parse(text: &str) -> Self {
+        let mut file = Self::default();
+        let table: toml::Table = match text.parse() {
+            Ok(table) => table,
+            Err(error) => {
+                let line = error.span().map_or(0, |span| text[..span.start].lines().count());
+                file.remarks.push(format!("no TOML, near line {line}: {}; all of it is ignored", error.message()));
+                return file;
+            }
+        };
+        match table.get("version").map(toml::Value::as_integer) {
+            Some(Some(VERSION)) => {}
+            other => {
+                let found = other.flatten().map_or("none".into(), |v| v.to_string());
+                file.remarks.push(format!("version {found}, not {VERSION}: all of it is ignored"));
+                return file;
+            }
+        }
+        for (key, value) in table {
+            match (key.as_str(), value) {
+                ("version", _) => {}
+                ("entry", toml::Value::Array(entries)) => {
+                    for (number, value) in entries.into_iter().enumerate() {
+                        file.take(number + 1, value);
+                    }
+                }
+                (key, _) => file.remarks.push(format!("'{key}' means nothing here: ignored")),
+            }
+        }
+        file
+    }
+
+    fn take(&mut self, number: usize, value: toml::Value) {
+        match value.try_into::<Entry>() {
+            Ok(entry) if self.entries.iter().any(|other| other.same_subject(&entry)) => {
+                self.remarks.push(format!("entry {number} says again what stands above ({}): ignored", entry.case));
+            }
+            Ok(entry) => self.entries.push(entry),
+            Err(error) => {
+                self.remarks.push(format!("entry {number}: {}: ignored", error.message().replace('\n', " ")));
+            }
+        }
+    }
+
+    /// Reads a file; one that is not there holds nothing.
+    ///
+    /// # Errors
+    /// [`Error::File`] when it is there and cannot be read.
+    pub fn read(path: &Path) -> Result<Self> {
+        match std::fs::read(path) {
+            Ok(bytes) => Ok(Self::parse(&String::from_utf8_lossy(&bytes))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(Error::File { path: path.into(), reason: error.to_string() }),
+        }
+    }
+
+    /// The entries that come with the crate.
+    pub fn shipped() -> Self {
+        Self::parse(SHIPPED)
+    }
+
+    /// Puts an entry in, in place of one on the same subject.
+    pub fn put(&mut self, entry: Entry) {
+        match self.entries.iter_mut().find(|other| other.same_subject(&entry)) {
+            Some(place) => *place = entry,
+            None => self.entries.push(entry),
+        }
+    }
+
+    /// The text of the file, without what was not understood.
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "# Launch parameters of residuum: they change time, never results. Made by the program tune; an entry without\n\
+             # anything set says that the rules of the crate were best.\nversion = {VERSION}\n"
+        );
+        for entry in &self.entries {
+            let Ok(toml::Value::Table(fields)) = toml::Value::try_from(entry) else { continue };
+            text.push_str("\n[[entry]]\n");
+            for key in ["device", "platform", "driver", "family", "reading", "precision", "size", "set", "measured"]
+            {
+                if let Some(value) = fields.get(key) {
+                    // Writing to a String cannot fail.
+                    let _ = writeln!(text, "{key} = {value}");
+                }
+            }
+        }
+        text
+    }
+
+    /// Writes the file whole, with its folder.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    pub fn write(&self, path: &Path) -> Result<()> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| Error::File { path: folder.into(), reason: error.to_string() })?;
+        }
+        let text = self.text();
+        write_atomically(path, |out| out.write_all(text.as_bytes()))
+    }
+}
+
+impl Tuning {
+    /// The rules for a device, under what was measured on it: what comes with the crate for this device, whatever its
+    /// driver, and the user's file for this device and driver.
+    ///
+    /// What in the file is damaged, meant for another driver or cannot be taken is left out and said in `log`.
+    pub(crate) fn of(info: &DeviceInfo) -> Self {
+        let mut tuning = Self::for_device(info);
+        if info.index.is_none() {
+            return tuning;
+        }
+        for entry in TuneFile::shipped().entries.iter().filter(|entry| entry.fits(info)) {
+            tuning.put(entry, "shipped", info);
+        }
+        let Some(path) = tune_path() else { return Self::for_device(info) };
+        let file = match TuneFile::read(&path) {
+            Ok(file) => file,
+            Err(error) => {
+                log::warn!("tuned values are ignored: {error}");
+                return tuning;
+            }
+        };
+        for remark in &file.remarks {
+            log::warn!("{}: {remark}", path.display());
+        }
+        let mut others = 0;
+        for entry in file.entries.iter().filter(|entry| entry.fits(info)) {
+            if entry.is_for(info) {
+                tuning.put(entry, "file", info);
+            } else {
+                others += 1;
+            }
+        }
+        if others > 0 {
+            let driver = &info.driver;
+            log::warn!(
+                "{}: {others} entries of other drivers than {driver} of {} are ignored",
+                path.display(),
+                info.name
+            );
+        }
+        tuning
+    }
+
+    fn put(&mut self, entry: &Entry, place: &'static str, info: &DeviceInfo) {
+        match self.clone().with_settings(entry.case, entry.set, place, info) {
+            Ok(tuning) => *self = tuning,
+            Err(error) => log::warn!("tuned values ({place}): {error}: ignored"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::tests::gpu;
+    use crate::real::Precision;
+    use crate::tuning::{Family, Reading, SizeClass};
+
+    fn entry(work_group: usize) -> Entry {
+        let info = gpu();
+        Entry {
+            device: info.name,
+            platform: info.platform,
+            driver: info.driver,
+            case: Case {
+                family: Family::CgProduct,
+                reading: Some(Reading::LongRows),
+                precision: Precision::Double,
+                size: SizeClass::Large,
+            },
+            set: Settings { work_group: Some(work_group), loads: Some(6), ..Settings::default() },
+            measured: Some(Measured {
+                problem: "a \"grid\"".into(),
+                default_us: 12.5,
+                tuned_us: 11.0,
+                band: 0.02,
+                ties: vec!["work-group 64".into()],
+                curve: vec![(32, 13.0), (64, 11.1)],
+                kernels: "0".into(),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_file_says_again_what_was_put_in() {
+        let mut file = TuneFile::default();
+        file.put(entry(256));
+        file.put(Entry {
+            case: Case { precision: Precision::Single, ..entry(1).case },
+            measured: None,
+            ..entry(512)
+        });
+        file.put(entry(128));
+        assert_eq!((file.entries.len(), file.entries[0].set.work_group), (2, Some(128)));
+        assert_eq!(TuneFile::parse(&file.text()), file, "{}", file.text());
+        let shipped = TuneFile::shipped();
+        assert!(shipped.remarks.is_empty(), "{:?}", shipped.remarks);
+    }
+
+    #[test]
+    fn what_is_damaged_is_named_and_the_rest_is_kept() {
+        let mut file = TuneFile::default();
+        file.put(entry(256));
+        let good = file.text();
+        for (from, to, why) in [
+            ("version = 1", "version = 2", "version 2, not 1"),
+            ("version = 1", "", "version none"),
+            ("[[entry]]", "[[entry", "no TOML, near line 5"),
+            ("cg-product", "cg-produce", "entry 1: unknown variant `cg-produce`"),
+            ("work_group = 256", "work_groop = 256", "entry 1: unknown field `work_groop`"),
+            ("work_group = 256", "work_group = -1", "entry 1:"),
+            ("precision = ", "precisely = ", "missing field `precision`"),
+            ("version = 1", "version = 1\nunits = 3", "'units' means nothing here"),
+        ] {
+            let text = good.replacen(from, to, 1);
+            assert_ne!(text, good);
+            let found = TuneFile::parse(&text);
+            assert!(found.remarks.len() == 1 && found.remarks[0].contains(why), "{to}: {:?}", found.remarks);
+            assert_eq!(found.entries.len(), usize::from(to.contains("units")), "{to}");
+        }
+        // A bad entry does not take the good one with it; the second of two on one subject does not count.
+        let other = good.replacen("version = 1", "", 1).replacen("cg-product", "nonsense", 1);
+        let both = TuneFile::parse(&format!("{good}{other}"));
+        assert_eq!((both.entries.len(), both.remarks.len()), (1, 1));
+        let twice = TuneFile::parse(&format!("{good}{}", good.replacen("version = 1", "", 1)));
+        assert!(twice.entries.len() == 1 && twice.remarks[0].contains("says again"), "{:?}", twice.remarks);
+    }
+
+    #[test]
+    fn only_what_the_device_can_take_is_in_force() {
+        let info = gpu();
+        let mut tuning = Tuning::for_device(&info);
+        tuning.put(&entry(512), "file", &info);
+        let case = entry(1).case;
+        assert_eq!(tuning.settings(&case), Some((entry(512).set, "file")));
+        for set in [
+            Settings { work_group: Some(300), ..Settings::default() },
+            Settings { work_group: Some(4096), ..Settings::default() },
+            Settings { loads: Some(0), ..Settings::default() },
+            Settings { registers: Some(3), ..Settings::default() },
+            Settings { groups_per_unit: Some(4), ..Settings::default() },
+        ] {
+            tuning.put(&Entry { set, ..entry(1) }, "file", &info);
+            assert_eq!(tuning.settings(&case), Some((entry(512).set, "file")), "{set} was taken");
+        }
+        assert!(
+            tuning.in_force(Precision::Double, 1 << 22).contains("tuned values for 1 kinds of launches (file)")
+        );
+        assert_eq!(tuning.in_force(Precision::Double, 1 << 12), tuning.to_string());
+        assert!(entry(1).is_for(&info) && !entry(1).is_for(&DeviceInfo { driver: "another".into(), ..info }));
+    }
+}

@@ -1,0 +1,291 @@
+//! Launch parameters: they change time, never results.
+
+mod file;
+mod settings;
+
+use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter, Result as FmtResult};
+
+pub use file::{Entry, Measured, TUNE_VARIABLE, TuneFile, tune_path};
+pub use settings::{Case, Family, Reading, Settings, SizeClass};
+
+use crate::error::{Error, Result};
+use crate::ocl::{DeviceInfo, DeviceKind};
+use crate::real::Precision;
+use crate::reduction::Chunks;
+
+/// Launch parameters of a device: rules that know only what a device says of itself, and over them what was measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Work-items of a work-group where rows and elements are plentiful.
+    pub work_group: usize,
+    /// Groups that share the chunks of a vector, for each compute unit.
+    pub groups_per_unit: usize,
+    /// Groups that may rely on running all at once, for launches that do many iterations (1 where groups cannot tell
+    /// each other anything while they run, 0 for none).
+    pub resident_groups: usize,
+    /// Most numbers of a matrix and five vectors for which that is done.
+    pub resident_numbers: usize,
+    /// Where the values come from: `default` or `user`.
+    pub source: &'static str,
+    /// Why kernels with barriers run with one item per group instead, on a driver that needs it.
+    pub single_items: Option<&'static str>,
+    /// What was measured to be better, and where that stands.
+    tuned: BTreeMap<Case, (Settings, &'static str)>,
+}
+
+/// A launch, as far as its parameters depend on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) case: Case,
+    /// Rows or elements.
+    pub(crate) n: usize,
+    /// Those of a chunk.
+    pub(crate) chunk: usize,
+    /// Items that share a row; 0 where nothing is multiplied.
+    pub(crate) shared: usize,
+    /// Entries of the longest row, 0 where nobody counted.
+    pub(crate) longest: usize,
+    /// Vectors that lie interleaved.
+    pub(crate) columns: usize,
+}
+
+/// How a kernel is launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Parameters {
+    /// Items of a group.
+    pub(crate) work_group: usize,
+    /// Groups for each compute unit, where the work may be shared out,
+    groups_per_unit: usize,
+    /// as long as a group takes no more than so many chunks, or rows for each item.
+    most: usize,
+    /// `LOADS` of `cl/format.cl`.
+    pub(crate) loads: usize,
+    /// `-cl-nv-maxrregcount`, 0 where the compiler decides.
+    pub(crate) registers: usize,
+}
+
+impl Display for Tuning {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        write!(f, "work-group {} ({}", self.work_group, self.source)?;
+        if let Some(why) = self.single_items.filter(|_| self.work_group > 1) {
+            write!(f, "; 1 in kernels with barriers: {why}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl Tuning {
+    /// Good values for a device nobody has tuned: a function of its queried properties only.
+    ///
+    /// GPUs interleave the 256 items of a group over memory; on CPUs one item runs the lanes of a chunk as a loop.
+    pub fn for_device(info: &DeviceInfo) -> Self {
+        let (work_group, groups_per_unit) = match info.kind {
+            DeviceKind::Cpu | DeviceKind::Host => (1, 4),
+            DeviceKind::Gpu | DeviceKind::Accelerator => (256, 16),
+        };
+        Self {
+            work_group: largest_power_of_two(work_group.min(info.max_work_group)),
+            groups_per_unit,
+            resident_groups: info.resident_groups,
+            resident_numbers: match info.kind {
+                _ if info.resident_groups > 1 => 20_000 * info.resident_groups,
+                DeviceKind::Cpu => 1 << 15,
+                _ => 1 << 13,
+            },
+            source: "default",
+            single_items: info.single_items,
+            tuned: BTreeMap::new(),
+        }
+    }
+
+    /// The same with what was measured for `case` and stands in `place` (`shipped`, `file`, `trial`); later calls win.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for values the device or the kernels cannot take.
+    pub fn with_settings(
+        mut self,
+        case: Case,
+        settings: Settings,
+        place: &'static str,
+        info: &DeviceInfo,
+    ) -> Result<Self> {
+        let refuse =
+            |name: &'static str, reason: String| Err(Error::Option { name, reason: format!("{case}: {reason}") });
+        if let Some(size) = settings.work_group {
+            check_work_group(size, info)?;
+        }
+        if settings.groups_per_unit.is_some_and(|n| n == 0 || n > 1024)
+            || settings.groups_per_unit.is_some() && !case.family.shares()
+        {
+            return refuse("groups_per_unit", "1 to 1024, in kernels that share out their work".into());
+        }
+        if settings.loads.is_some_and(|n| n == 0 || n > 32) || settings.loads.is_some() && !case.family.multiplies()
+        {
+            return refuse("loads", "1 to 32, in kernels that multiply".into());
+        }
+        if settings.registers.is_some_and(|n| n != 0 && !(16..=255).contains(&n))
+            || settings.registers.is_some() && !case.family.multiplies()
+        {
+            return refuse("registers", "0, or 16 to 255, in kernels that multiply".into());
+        }
+        self.tuned.insert(case, (settings, place));
+        Ok(self)
+    }
+
+    /// What was set for a case, and where that stands.
+    pub fn settings(&self, case: &Case) -> Option<(Settings, &'static str)> {
+        self.tuned.get(case).copied()
+    }
+
+    /// In words, what of it is in force for work on `n` rows in `precision`.
+    pub fn in_force(&self, precision: Precision, n: usize) -> String {
+        let size = SizeClass::of(n);
+        let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, (settings, place)) in
+            self.tuned.iter().filter(|(case, _)| case.precision == precision && case.size == size)
+        {
+            if *settings != Settings::default() {
+                *places.entry(place).or_default() += 1;
+            }
+        }
+        let parts: Vec<String> = places
+            .iter()
+            .map(|(place, count)| format!("tuned values for {count} kinds of launches ({place})"))
+            .collect();
+        if parts.is_empty() { self.to_string() } else { format!("{self}, {}", parts.join(", ")) }
+    }
+
+    /// The parameters of a launch: the user's, else what was measured, else a rule.
+    pub(crate) fn parameters(&self, asked: &Asked, info: &DeviceInfo) -> Parameters {
+        let tuned = self.tuned.get(&asked.case).map_or(Settings::default(), |tuned| tuned.0);
+        let family = asked.case.family;
+        let user = self.source == "user";
+        let work_group = match tuned.work_group {
+            _ if user => self.work_group,
+            Some(size) => size,
+            None => self.items(asked, info),
+        };
+        // What an item holds of several columns leaves room for half as many.
+        let crowded = family == Family::CgnrResident && asked.columns > 1;
+        let work_group = if crowded { (work_group / 2).max(1) } else { work_group };
+        // Every group of CG's update folds all sums before it begins: up to four chunks to each, as long as all units have two
+        // groups. A product alone is cut finer, to balance a device, but leaves the items of a group enough rows.
+        let (groups_per_unit, most) = match family {
+            Family::CgUpdate if self.work_group > 1 => (2, 4),
+            Family::Product => (32, 4),
+            _ => (self.groups_per_unit, usize::MAX),
+        };
+        Parameters {
+            work_group,
+            groups_per_unit: tuned.groups_per_unit.unwrap_or(groups_per_unit),
+            most: if tuned.groups_per_unit.is_some() { usize::MAX } else { most },
+            loads: tuned.loads.unwrap_or(match family {
+                // No more than there are: 6 instead of 8 gains 5 to 20 % for rows of 5.
+                Family::CgProduct if (1..=6).contains(&asked.longest) => 6,
+                // One group has a multiprocessor to itself, and room.
+                Family::CgnrResident if asked.columns > 1 => 12,
+                Family::CgnrResident => 16,
+                _ => 8,
+            }),
+            registers: tuned.registers.unwrap_or(match family {
+                // Measured on an H200, from 1024² to 4096²: told nothing but the size of a group, the compiler saves registers
+                // for more groups at a time, and reads fewer numbers together (up to a quarter slower). Where the entries of
+                // a row have to be found before they are read, large groups gain from a third group at a time.
+                Family::CgProduct if work_group >= 512 && asked.case.reading != Some(Reading::Places) => 40,
+                Family::CgProduct => 64,
+                _ => 0,
+            }),
+        }
+    }
+
+    /// Work-group size by rule.
+    fn items(&self, asked: &Asked, info: &DeviceInfo) -> usize {
+        let largest = largest_power_of_two(info.max_work_group);
+        if self.work_group == 1 {
+            return 1;
+        }
+        // No more items than the rows of a chunk keep busy, no fewer than a row does.
+        let rows = || {
+            let most = self.work_group.max(asked.shared).min(largest);
+            (asked.chunk * asked.shared).clamp(64.min(most), most)
+        };
+        // Full chunks keep more items busy, which hide each other's waits (measured on an H200 from 2048² on; a loss below).
+        let full = |items: usize| if asked.chunk < 4096 { items } else { items.max(512.min(largest)) };
+        match asked.case.family {
+            Family::Vector | Family::Reduce | Family::Sweep | Family::StepVectors => self.work_group,
+            Family::Scatter => self.work_group.max(512).min(largest),
+            Family::Product | Family::CgnrForward | Family::CgnrBackward | Family::StepProduct => rows(),
+            Family::CgProduct => full(rows()),
+            Family::CgUpdate => full(self.work_group),
+            // Few meetings of large groups, but every group with work for its items.
+            Family::CgResident | Family::CgnrResident => {
+                let wanted = (asked.n / self.resident_groups.max(1)).next_power_of_two().clamp(256, 1024);
+                largest_power_of_two(wanted.min(info.max_work_group))
+            }
+        }
+    }
+
+    /// The same with another work-group size, for all launches, and nothing that was measured.
+    ///
+    /// # Errors
+    /// [`Error::Option`] unless `size` is a power of two from 1 to the device's largest work-group (at most 1024).
+    pub fn with_work_group(&self, size: usize, info: &DeviceInfo) -> Result<Self> {
+        check_work_group(size, info)?;
+        Ok(Self { work_group: size, source: "user", tuned: BTreeMap::new(), ..self.clone() })
+    }
+
+    /// The same with launches of many iterations by up to `groups` groups, whatever the size of the matrix; 0 for none.
+    pub(crate) fn with_resident_groups(&self, groups: usize) -> Self {
+        Self { resident_groups: groups, resident_numbers: usize::MAX, ..self.clone() }
+    }
+
+    /// Whether a matrix of `rows` rows and `values` values is small enough for one launch of many iterations.
+    pub(crate) fn stays_resident(&self, rows: usize, values: usize) -> bool {
+        self.resident_groups > 0 && values.saturating_add(5 * rows) <= self.resident_numbers
+    }
+}
+
+impl Parameters {
+    /// The same where the driver wants groups of `work_group` items.
+    pub(crate) fn in_groups_of(self, work_group: usize) -> Self {
+        Self { work_group, ..self }
+    }
+
+    /// Groups that share chunks among `units` compute units, and how many chunks each takes.
+    pub(crate) fn share(&self, chunks: Chunks, units: usize) -> (usize, usize) {
+        let per_group = chunks.count.div_ceil(self.most_groups(units)).clamp(1, self.most);
+        (chunks.count.div_ceil(per_group), per_group)
+    }
+
+    /// Most groups worth having on `units` compute units.
+    pub(crate) fn most_groups(&self, units: usize) -> usize {
+        self.groups_per_unit * units.max(1)
+    }
+
+    /// Rows of a group where no reduction ties groups to chunks and a group works on `at_once` of them together. On CPUs,
+    /// whole chunks.
+    pub(crate) fn rows_of_group(&self, rows: Chunks, at_once: usize, units: usize) -> usize {
+        if self.work_group == 1 {
+            return rows.chunk;
+        }
+        let wanted = rows.len / self.most_groups(units);
+        wanted.next_power_of_two().clamp(at_once, at_once.saturating_mul(self.most))
+    }
+}
+
+fn check_work_group(size: usize, info: &DeviceInfo) -> Result<()> {
+    let largest = largest_power_of_two(info.max_work_group.min(1024));
+    if !size.is_power_of_two() || size > largest {
+        return Err(Error::Option {
+            name: "work_group",
+            reason: format!("{size} is not a power of two from 1 to {largest} ({})", info.name),
+        });
+    }
+    Ok(())
+}
+
+pub(crate) fn largest_power_of_two(limit: usize) -> usize {
+    let up = limit.max(1).next_power_of_two();
+    if up > limit { (up / 2).max(1) } else { up }
+}
