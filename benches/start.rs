@@ -102,9 +102,12 @@ fn compare(words: &str, processes: usize) {
     ] {
         let runs = if case.starts_with("cold") { 1 } else { 3 };
         let mut best: Option<(f64, Value)> = None;
-        for _ in 0..runs {
+        for run in 0..runs {
+            // The driver's own cache stays cold where it is not what is measured.
+            let cold = theirs.join(run.to_string());
+            let theirs = if case == "kept programs" { &cold } else { &theirs };
             let clock = Instant::now();
-            let found = result(start(words, ours, &theirs).output().expect("a process"));
+            let found = result(start(words, ours, theirs).output().expect("a process"));
             let wall = clock.elapsed().as_secs_f64();
             assert_eq!(*bits.get_or_insert(found["bits"].clone()), found["bits"], "another answer");
             if best.as_ref().is_none_or(|(fastest, _)| wall < *fastest) {
@@ -129,7 +132,7 @@ fn compare(words: &str, processes: usize) {
         "{}",
         json!({
             "case": "at once on an empty cache", "processes": processes, "seconds": wall, "built": count("built"),
-            "loaded": count("loaded"), "entries": std::fs::read_dir(&shared).expect("a folder").count(), "after": after,
+            "loaded": count("loaded"), "entries": std::fs::read_dir(shared.join("programs")).expect("a folder").count(), "after": after,
         })
     );
 }

@@ -84,7 +84,7 @@ fn list(options: &Options) -> residuum::Result<()> {
             info.local_memory >> 10,
             info.max_work_group,
         );
-        if let Some(why) = info.last_resort {
+        if let Some(why) = &info.last_resort {
             println!("       used only when named: {why}");
         }
     }

@@ -4,8 +4,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use residuum::doctor::{Check, Speed, examine, measure};
-use residuum::{Device, Result};
+use residuum::doctor::{Check, Speed, examine, measure, remember};
+use residuum::{Device, DeviceFilter, Result};
 use serde_json::{Value, json};
 
 /// Ask every device for answers that are known to the last bit, and say what passed, what failed and what that means.
@@ -35,15 +35,32 @@ fn main() -> ExitCode {
 
 /// Whether all is well.
 fn run(options: &Options) -> Result<bool> {
-    let mut devices = Device::select_all(&options.device)?;
-    if options.device.is_empty() {
-        // Simulators take hours, and some drivers abort: only when they are named.
-        devices.retain(|device| device.info().last_resort.is_none());
+    let filter: DeviceFilter = options.device.parse()?;
+    let mut candidates = Device::candidates();
+    // Simulators take hours, and some drivers abort: only when they are named. One that was found wanting is looked at again.
+    let named = !options.device.is_empty();
+    candidates.retain(|c| filter.matches(&c.info) && (named || c.info.last_resort.is_none() || c.found_wanting));
+    if candidates.is_empty() {
+        // For the words that say what there is.
+        Device::select(&options.device)?;
     }
     let mut well = true;
     let mut found = Vec::new();
-    for device in &devices {
-        let info = device.info();
+    for candidate in &candidates {
+        let info = &candidate.info;
+        let device = match candidate.open() {
+            Ok(device) => device,
+            Err(error) => {
+                well = false;
+                if options.json {
+                    found.push(json!({ "name": info.name, "platform": info.platform, "fault": error.to_string() }));
+                } else {
+                    println!("{} ({})\n  cannot be opened: {error}\n", info.name, info.platform);
+                }
+                continue;
+            }
+        };
+        let device = &device;
         if !options.json {
             println!("{} ({}, driver {})", info.name, info.platform, info.driver);
         }
@@ -54,6 +71,7 @@ fn run(options: &Options) -> Result<bool> {
         });
         let faults = checks.iter().filter(|check| check.fault.is_some()).count();
         well &= faults == 0;
+        remember(device, &checks);
         let speed = measure(device);
         if options.json {
             found.push(object(device, &checks, &speed));

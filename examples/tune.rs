@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Parser, Subcommand};
 use plot::{Chart, write_panels};
 use residuum::tuner::{Trial, cases, tune};
-use residuum::tuning::{Case, Entry, Settings, SizeClass, TuneFile, tune_path};
+use residuum::tuning::{Agreement, Case, Entry, Settings, SizeClass, TuneFile, tune_path};
 use residuum::{Device, DeviceFilter, Precision, Result};
 use serde_json::{Value, json};
 
@@ -328,12 +328,14 @@ fn merge(others: &[PathBuf], file: Option<&Path>) -> Result<bool> {
         for entry in read(other)?.entries {
             match file.entries.iter().find(|mine| mine.same_subject(&entry)) {
                 None => fresh += 1,
-                Some(mine) if mine.set == entry.set => same += 1,
-                Some(mine) if ties_with(mine, &entry) || ties_with(&entry, mine) => tied += 1,
-                Some(mine) => {
-                    differ += 1;
-                    println!("{}: {} here, {} in {}", entry.case, mine.set, entry.set, other.display());
-                }
+                Some(mine) => match mine.agrees_with(&entry) {
+                    Agreement::Same => same += 1,
+                    Agreement::Tie => tied += 1,
+                    Agreement::Differ => {
+                        differ += 1;
+                        println!("{}: {} here, {} in {}", entry.case, mine.set, entry.set, other.display());
+                    }
+                },
             }
             file.put(entry);
         }
@@ -345,11 +347,6 @@ fn merge(others: &[PathBuf], file: Option<&Path>) -> Result<bool> {
     }
     file.write(&path)?;
     Ok(true)
-}
-
-/// Whether `one` calls the winner of `other` as good as its own.
-fn ties_with(one: &Entry, other: &Entry) -> bool {
-    one.measured.as_ref().is_some_and(|measured| measured.ties.contains(&other.set.to_string()))
 }
 
 fn forget(device: &str, file: Option<&Path>) -> Result<bool> {

@@ -6,7 +6,7 @@ use crate::accumulator::Accumulation;
 use crate::backend::{Host, OpenCl};
 use crate::error::{Error, Result};
 use crate::filter::DeviceFilter;
-use crate::ocl::{Context, DeviceInfo, DeviceKind, Found, Programs, found};
+use crate::ocl::{Context, DeviceInfo, DeviceKind, Found, Programs, found, verdict};
 use crate::real::Precision;
 use crate::tuning::{Case, Settings, Tuning};
 
@@ -39,6 +39,19 @@ pub struct Candidate {
     pub info: DeviceInfo,
     /// Its place in the ranking in words: what counts for it and against it.
     pub standing: String,
+    /// Whether the doctor, or a solve, found that it computes wrongly.
+    pub found_wanting: bool,
+    handle: Option<&'static Found>,
+}
+
+impl Candidate {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`Error::Api`] for what its driver says.
+    pub fn open(&self) -> Result<Device> {
+        Device::open(self.info.clone(), self.handle, format!("chosen from the list ({})", self.standing))
+    }
 }
 
 /// The environment variable that picks the device, in the words of [`DeviceFilter`].
@@ -87,7 +100,7 @@ fn standing(info: &DeviceInfo) -> String {
         info.compute_units,
         if info.fp64 { "fp64" } else { "no fp64" }
     );
-    if let Some(why) = info.last_resort {
+    if let Some(why) = &info.last_resort {
         text = format!("{text}; only when named: {why}");
     }
     text
@@ -96,6 +109,12 @@ fn standing(info: &DeviceInfo) -> String {
 /// Every device with its handle, best first; the host is always among them.
 fn ranked() -> Vec<(DeviceInfo, Option<&'static Found>)> {
     let mut all: Vec<_> = found().0.iter().map(|f| (f.info.clone(), Some(f))).collect();
+    for (info, _) in &mut all {
+        if let Some(fault) = verdict(info) {
+            info.last_resort =
+                Some(format!("it was found to compute wrongly ({fault}); the program doctor says more").into());
+        }
+    }
     all.push((host_info(), None));
     // Stable: equal devices keep the order of enumeration.
     all.sort_by_key(|(info, _)| std::cmp::Reverse(rank(info)));
@@ -110,7 +129,15 @@ impl Device {
 
     /// All devices of this machine in order of preference; the first is what [`Device::best`] opens.
     pub fn candidates() -> Vec<Candidate> {
-        ranked().into_iter().map(|(info, _)| Candidate { standing: standing(&info), info }).collect()
+        ranked()
+            .into_iter()
+            .map(|(info, handle)| Candidate {
+                standing: standing(&info),
+                found_wanting: handle.is_some() && verdict(&info).is_some(),
+                info,
+                handle,
+            })
+            .collect()
     }
 
     /// Why no OpenCL device was found, if none was.
@@ -394,7 +421,7 @@ pub(crate) mod tests {
     #[test]
     fn a_gpu_outranks_a_cpu_and_a_simulator_comes_last() {
         let cpu = DeviceInfo { kind: DeviceKind::Cpu, ..gpu() };
-        let simulator = DeviceInfo { last_resort: Some("slow"), ..gpu() };
+        let simulator = DeviceInfo { last_resort: Some("slow".into()), ..gpu() };
         assert!(rank(&gpu()) > rank(&cpu) && rank(&cpu) > rank(&host_info()));
         assert!(rank(&host_info()) > rank(&simulator));
         let weak = DeviceInfo { fp64: false, ..gpu() };

@@ -57,6 +57,16 @@ pub enum Error {
         /// What is missing and what would help.
         needs: String,
     },
+    /// A device gave another answer than the host, which has the same bits where all is well.
+    #[error(
+        "{device} cannot be trusted: {what}; run the program doctor, or name another device in RESIDUUM_DEVICE"
+    )]
+    Untrustworthy {
+        /// The device's name.
+        device: String,
+        /// What was wrong.
+        what: String,
+    },
     /// The buffers of a problem do not fit the device.
     #[error("{device}: {what} needs {needed} bytes, the limit is {available} bytes; {help}")]
     Memory {

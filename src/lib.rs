@@ -42,7 +42,7 @@ pub use device::{Candidate, DEVICE_VARIABLE, Device};
 pub use error::{Error, Result};
 pub use filter::DeviceFilter;
 pub use matrix::{Matrix, Storage, Transposed};
-pub use ocl::{CACHE_VARIABLE, DeviceInfo, DeviceKind, Programs, allocations, program_cache};
+pub use ocl::{CACHE_VARIABLE, DeviceInfo, DeviceKind, Programs, allocations, cache_folder};
 pub use real::{Precision, Real};
 pub use solver::{
     Advice, Cgnr, Correction, Definiteness, Examination, Method, Observer, Progress, Report, Setup, Solver, Stop,

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use common::program;
-use residuum::Device;
 use residuum::io::{matrix_market, npy, npz};
 use residuum::sparse::gallery;
 use serde_json::Value;
@@ -259,47 +258,10 @@ fn devices_lists_the_host_and_what_is_chosen() {
 }
 
 #[test]
-fn the_doctor_finds_devices_well_and_a_planted_fault() {
-    let examine = |device: &Device, cl: Option<&Path>| {
-        let name = device.info().index.map_or("host".into(), |(p, d)| format!("{p}:{d}"));
-        let mut doctor = program("doctor");
-        doctor.args(["--json", "--device", &name]);
-        if let Some(cl) = cl {
-            doctor.env("RESIDUUM_CL_DIR", cl);
-        }
-        let output = doctor.output().unwrap();
-        let value = json(&output);
-        assert_eq!(output.status.code(), Some(i32::from(value["well"] == false)), "{value}");
-        value
-    };
-    let faults = |value: &Value| -> Vec<String> {
-        let checks = value["devices"][0]["checks"].as_array().unwrap();
-        assert!(checks.len() > 8, "{value}");
-        checks.iter().filter(|c| !c["fault"].is_null()).map(|c| c["name"].as_str().unwrap().to_string()).collect()
-    };
-    // Kernels with a reduction that forgets the last step.
-    let wrong = tempfile::tempdir().unwrap();
-    for file in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("cl")).unwrap() {
-        let file = file.unwrap();
-        let text = std::fs::read_to_string(file.path()).unwrap();
-        let fault = ("half_held > 0; half_held /= 2", "half_held > 1; half_held /= 2");
-        std::fs::write(wrong.path().join(file.file_name()), text.replace(fault.0, fault.1)).unwrap();
-    }
-    for device in common::devices() {
-        let healthy = examine(&device, None);
-        assert_eq!(faults(&healthy), [""; 0], "{healthy}");
-        assert!(healthy["devices"][0]["copy_gbps"].as_f64().unwrap() > 0.0);
-        if device.backend_name() == "host" {
-            continue;
-        }
-        let found = faults(&examine(&device, Some(wrong.path())));
-        for name in ["reductions and barriers", "conjugate gradients", "regularised CGNR"] {
-            assert!(found.iter().any(|f| f == name), "{name} on {}: {found:?}", device.info().name);
-        }
-        assert!(!found.iter().any(|f| f == "arithmetic"), "{found:?}");
-    }
+fn the_doctor_refuses_what_is_not_there() {
     let output = program("doctor").args(["--device", "no-such-device"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no-such-device"));
 }
 
 #[test]

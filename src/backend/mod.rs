@@ -9,6 +9,7 @@ mod host_rays;
 mod host_rows;
 mod host_step;
 mod opencl;
+mod witness;
 
 pub(crate) use host::{Host, MOST_COLUMNS};
 pub(crate) use opencl::OpenCl;

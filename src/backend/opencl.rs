@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::witness::Seen;
 use super::{
     AnyStored, Blend, CgState, CgVectors, CgnrShape, CgnrState, CgnrVectors, Memory, PASS_VECTORS, Part, Pass,
     Reduction, Run, Statement, StepCall, StepState, Stored, Triangle, Vocabulary,
@@ -23,11 +24,13 @@ pub(crate) struct OpenCl {
     scratch: Mutex<Option<[Buffer<Sum>; 2]>>,
     /// What each group adds to a transposed product, made on first use.
     held: Mutex<Option<Buffer<Sum>>>,
+    /// What was compared with the host.
+    pub(super) seen: Seen,
 }
 
 impl OpenCl {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, scratch: Mutex::new(None), held: Mutex::new(None) }
+        Self { context, scratch: Mutex::new(None), held: Mutex::new(None), seen: Seen::default() }
     }
 
     /// The variant of a kernel that uses none of the optional constants.
@@ -365,9 +368,28 @@ impl Vocabulary for OpenCl {
         let cut = [chunks.chunk, chunks.lanes];
         let (variant, _) = self.row_variant(run, Family::StepProduct, a, a.rows, cut, columns);
         let launch = Launch { groups: chunks.count, variant };
-        let (n, chunk, stride, place) = (a.rows as u32, chunks.chunk as u32, a.stride as u32, place as u32);
+        let (n, chunk, stride) = (a.rows as u32, chunks.chunk as u32, a.stride as u32);
         let (rows, indices, values) = (&a.pointers, &a.indices, &a.values);
-        product::residual(&self.context, launch, n, chunk, stride, place, rows, indices, values, x, b, r, sums)
+        let pending = self.pending("residual", run, a, columns, r, None)?;
+        product::residual(
+            &self.context,
+            launch,
+            n,
+            chunk,
+            stride,
+            place as u32,
+            rows,
+            indices,
+            values,
+            x,
+            b,
+            r,
+            sums,
+        )?;
+        match pending {
+            Some(pending) => self.compare_residual(pending, run, a, columns, [x, b, r], sums, place),
+            None => Ok(()),
+        }
     }
 
     fn sweep<T: Real>(
@@ -711,6 +733,7 @@ impl Vocabulary for OpenCl {
         // One group at least: a program runs even where there are no rows.
         let launch = Launch { groups: chunks.count.max(1), variant };
         let (rows, indices, values) = (&a.pointers, &a.indices, &a.values);
+        let pending = self.pending("step_product", run, a, call.columns, y, Some(state))?;
         let StepState { programs, sums, registers, status, history } = state;
         step::step_product(
             &self.context,
@@ -728,7 +751,11 @@ impl Vocabulary for OpenCl {
             registers,
             status,
             history,
-        )
+        )?;
+        match pending {
+            Some(pending) => self.compare_step(pending, run, call, a, blend, [x, w, z, y], sums),
+            None => Ok(()),
+        }
     }
 
     fn step_vectors<T: Real>(

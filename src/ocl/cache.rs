@@ -16,7 +16,7 @@ use lazy_static::lazy_static;
 
 use crate::io::write_atomically;
 
-/// The environment variable that names the folder of built programs, or is `off`.
+/// The environment variable that names the folder of what is kept between starts, or is `off`.
 pub const CACHE_VARIABLE: &str = "RESIDUUM_CACHE";
 
 const MAGIC: &[u8] = b"residuum program 1\n";
@@ -32,25 +32,29 @@ fn folder() -> Option<PathBuf> {
     match std::env::var_os(CACHE_VARIABLE) {
         Some(words) if words == "off" => None,
         Some(path) if !path.is_empty() => Some(PathBuf::from(path)),
-        _ => Some(ProjectDirs::from("", "", "residuum")?.cache_dir().join("programs")),
+        _ => Some(ProjectDirs::from("", "", "residuum")?.cache_dir().to_path_buf()),
     }
 }
 
-/// Where built programs are kept: the folder that `RESIDUUM_CACHE` names, else one in the user's cache folder; `None` where
-/// the variable is `off` or there is no such folder.
-pub fn program_cache() -> Option<&'static Path> {
+/// Where built programs are kept, in `programs`, and what the doctor found wrong with devices: the folder that
+/// `RESIDUUM_CACHE` names, else one in the user's cache folder; `None` where the variable is `off` or there is no such folder.
+pub fn cache_folder() -> Option<&'static Path> {
     FOLDER.as_deref()
+}
+
+fn programs() -> Option<PathBuf> {
+    Some(cache_folder()?.join("programs"))
 }
 
 /// The binary that was built from what `parts` say, if there is one.
 pub(super) fn load(parts: &[&str]) -> Option<Vec<u8>> {
-    load_from(program_cache()?, parts)
+    load_from(&programs()?, parts)
 }
 
 /// Keeps a binary. Where that fails the next start builds again: said, and no error.
 pub(super) fn store(parts: &[&str], binary: &[u8]) {
-    let Some(folder) = program_cache() else { return };
-    if let Err(why) = store_in(folder, parts, binary) {
+    let Some(folder) = programs() else { return };
+    if let Err(why) = store_in(&folder, parts, binary) {
         log::warn!("built programs are not kept: {why}");
     }
 }

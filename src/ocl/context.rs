@@ -81,7 +81,7 @@ pub(crate) struct Context {
 pub struct Programs {
     /// Compiled from source.
     pub built: usize,
-    /// Found on disk, see [`program_cache`](crate::program_cache).
+    /// Found on disk, see [`cache_folder`](crate::cache_folder).
     pub loaded: usize,
     /// Seconds that both took.
     pub seconds: f64,

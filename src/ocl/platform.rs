@@ -1,5 +1,7 @@
 //! What OpenCL offers on this machine, looked up once per process.
 
+use std::borrow::Cow;
+
 use lazy_static::lazy_static;
 use opencl3::device::{
     CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device,
@@ -71,10 +73,10 @@ pub struct DeviceInfo {
     pub resident_groups: usize,
     /// Why kernels with barriers run with one work-item per group whatever size is asked for, if they do.
     pub single_items: Option<&'static str>,
-    /// Whether its programs are kept on disk, see [`program_cache`](crate::program_cache).
+    /// Whether its programs are kept on disk, see [`cache_folder`](crate::cache_folder).
     pub keeps_programs: bool,
     /// Why the device is used only when it is named, if so.
-    pub last_resort: Option<&'static str>,
+    pub last_resort: Option<Cow<'static, str>>,
 }
 
 /// A device together with the handle it is opened by.
@@ -158,7 +160,7 @@ fn describe(id: cl_device_id, platform: &str, version: &str, index: (usize, usiz
                 device.compute_capability_major_nv().unwrap_or(0),
                 compute_units,
             ),
-            last_resort: quirks::last_resort(platform, &name),
+            last_resort: quirks::last_resort(platform, &name).map(Cow::Borrowed),
             single_items: quirks::single_items(platform),
             vendor: text(device.vendor())?,
             platform: platform.trim().into(),

@@ -36,7 +36,12 @@ pub(super) fn single_items(platform: &str) -> Option<&'static str> {
 
 /// Whether built programs of a platform are worth keeping on disk.
 ///
-/// Not those of Oclgrind, which names the lines of the source in its reports.
+/// Not those of Oclgrind, which names the lines of the source in its reports. Not those of PoCL either: asked for a binary, it
+/// compiles every kernel of the program, used or not (a second or two instead of some tenths), for a group size that is not
+/// known, and at some of ours its compiler never ends (seen in 3.1 with `cl/cgnr.cl`). It keeps what it built itself.
+/// `RESIDUUM_CACHE_ALL`, set to anything, keeps programs there all the same.
 pub(super) fn keeps_programs(platform: &str) -> bool {
-    !platform.contains("Oclgrind")
+    let trusted =
+        !platform.contains("Portable Computing Language") || std::env::var_os("RESIDUUM_CACHE_ALL").is_some();
+    trusted && !platform.contains("Oclgrind")
 }

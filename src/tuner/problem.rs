@@ -74,10 +74,9 @@ impl<T: Real> Problem<T> {
         };
         let stock_koch = || -> Result<(Matrix<T>, String)> {
             let a = gallery::random::<T>(81_545, 3072, 854_129, 2009)?;
-            Ok((
-                Matrix::with_transpose(device, &a, Format::Csr)?,
-                "random 81545 x 3072, 854129 entries, csr".into(),
-            ))
+            let matrix = Matrix::with_transpose(device, &a, Format::Auto)?;
+            let words = format!("random 81545 x 3072, 854129 entries, {}", matrix.format());
+            Ok((matrix, words))
         };
         Ok(match case.family {
             Family::Vector => (Self::Elements(n), format!("{n} elements")),
@@ -132,6 +131,11 @@ impl<T: Real> Problem<T> {
                 (Self::Steps(matrix), format!("iteration of minres, {words}"))
             }
         })
+    }
+
+    /// Whether a run is a solve.
+    pub(super) fn iterates(&self) -> bool {
+        matches!(self, Self::Cg(..) | Self::Cgnr(..) | Self::Steps(_))
     }
 
     /// One contestant for each of `devices`, in a race that `referee` holds. Solves do `iterations` in a run.

@@ -93,11 +93,35 @@ impl Entry {
         self.device == info.name && self.platform == info.platform
     }
 
+    /// Whether two runs of the tuner on one subject came to the same: the same settings, or such as are called ties because one
+    /// names the other, or because what they gain over the default differs by no more than what the runs could not tell apart.
+    pub fn agrees_with(&self, other: &Self) -> Agreement {
+        if self.set == other.set {
+            return Agreement::Same;
+        }
+        let (Some(mine), Some(theirs)) = (&self.measured, &other.measured) else { return Agreement::Differ };
+        let named = mine.ties.contains(&other.set.to_string()) || theirs.ties.contains(&self.set.to_string());
+        let ratio = |m: &Measured| m.tuned_us / m.default_us;
+        let near = (ratio(mine) - ratio(theirs)).abs() <= mine.band + theirs.band;
+        if named || near { Agreement::Tie } else { Agreement::Differ }
+    }
+
     /// Whether two entries say something of the same case on the same device.
     pub fn same_subject(&self, other: &Self) -> bool {
         let names = |e: &Self| [e.device.clone(), e.platform.clone(), e.driver.clone()];
         self.case == other.case && names(self) == names(other)
     }
+}
+
+/// How two runs of the tuner compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// The same settings.
+    Same,
+    /// Others, as good.
+    Tie,
+    /// Others, and one is better.
+    Differ,
 }
 
 /// A file of tuned values.
@@ -373,6 +397,17 @@ mod tests {
             tuning.in_force(Precision::Double, 1 << 22).contains("tuned values for 1 kinds of launches (file)")
         );
         assert_eq!(tuning.in_force(Precision::Double, 1 << 12), tuning.to_string());
+        let with = |set: Settings, tuned_us: f64| Entry {
+            set,
+            measured: entry(1).measured.map(|m| Measured { tuned_us, ..m }),
+            ..entry(1)
+        };
+        let [a, b] = [8, 16].map(|n| Settings { loads: Some(n), ..Settings::default() });
+        assert_eq!(with(a, 11.0).agrees_with(&with(a, 9.0)), Agreement::Same);
+        assert_eq!(with(a, 11.0).agrees_with(&with(b, 11.4)), Agreement::Tie);
+        assert_eq!(with(a, 11.0).agrees_with(&with(b, 12.0)), Agreement::Differ);
+        let size = Settings { work_group: Some(64), ..Settings::default() };
+        assert_eq!(with(a, 11.0).agrees_with(&with(size, 12.0)), Agreement::Tie, "named among the ties");
         assert!(entry(1).is_for(&info) && !entry(1).is_for(&DeviceInfo { driver: "another".into(), ..info }));
     }
 }

@@ -6,7 +6,7 @@ mod settings;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
-pub use file::{Entry, Measured, TUNE_VARIABLE, TuneFile, tune_path};
+pub use file::{Agreement, Entry, Measured, TUNE_VARIABLE, TuneFile, tune_path};
 pub use settings::{Case, Family, Reading, Settings, SizeClass};
 
 use crate::error::{Error, Result};

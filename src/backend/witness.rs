@@ -1,0 +1,157 @@
+//! The first residual of each kind that a device computes, computed again by the host from the same buffers.
+//!
+//! What a solve says of its answer rests on the residual that the device computed last. So the first time that a device
+//! computes one in some precision from some kind of matrix, every bit of it and of its sums is compared with what the host
+//! makes of the same numbers: a driver that compiles the kernels wrongly, or a kernel that was changed, is found before it is
+//! believed.
+//!
+//! Cost: once for each kind, what the matrix and the vectors take to come back from the device, and a product on the host.
+//! Where that is more than [`MOST`] entries the comparison waits for a smaller matrix.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use super::host::Host;
+use super::opencl::OpenCl;
+use super::{Blend, Run, StepCall, StepState, Stored, Vocabulary};
+use crate::accumulator::Accumulation;
+use crate::error::{Error, Result};
+use crate::ocl::{Buffer, Element, Sum, remember};
+use crate::real::{Precision, Real};
+use crate::sparse::Kind;
+
+/// Entries, or steps of rays, that are done again: some tens of milliseconds.
+const MOST: usize = 1 << 23;
+
+/// What of a device was seen to be right.
+#[derive(Debug, Default)]
+pub(super) struct Seen(Mutex<HashSet<(&'static str, Precision, Accumulation, Kind)>>);
+
+/// A launch that will be compared: its place in [`Seen`], and what it will overwrite.
+pub(super) struct Pending<T> {
+    word: &'static str,
+    held: Vec<T>,
+    state: Option<StepState<Host>>,
+}
+
+impl OpenCl {
+    fn copied<E: Element>(&self, buffer: &Buffer<E>) -> Result<Vec<E>> {
+        let mut data = vec![E::default(); buffer.len()];
+        self.context.read(buffer, 0, &mut data)?;
+        Ok(data)
+    }
+
+    fn copied_matrix<T: Real>(&self, a: &Stored<Self, T>) -> Result<Stored<Host, T>> {
+        Ok(Stored {
+            arrangement: a.arrangement,
+            rows: a.rows,
+            cols: a.cols,
+            stride: a.stride,
+            longer: a.longer,
+            longest: a.longest,
+            pointers: self.copied(&a.pointers)?,
+            indices: self.copied(&a.indices)?,
+            values: self.copied(&a.values)?,
+        })
+    }
+
+    /// To be called before `word` is launched: `None` where it need not be compared. `y` is what it overwrites.
+    pub(super) fn pending<T: Real>(
+        &self,
+        word: &'static str,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        columns: usize,
+        y: &Buffer<T>,
+        state: Option<&StepState<Self>>,
+    ) -> Result<Option<Pending<T>>> {
+        let entries = match a.arrangement.kind {
+            Kind::Project | Kind::Backproject => a.rows.max(a.cols).saturating_mul(2 * a.rows.min(a.cols).isqrt()),
+            Kind::Stencil => a.rows * a.arrangement.block.max(32),
+            _ => a.values.len().max(a.rows),
+        };
+        if entries.saturating_mul(columns) > MOST {
+            return Ok(None);
+        }
+        let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !seen.insert((word, T::PRECISION, run.accumulation, a.arrangement.kind)) {
+            return Ok(None);
+        }
+        let state = match state {
+            None => None,
+            Some(state) => Some(StepState {
+                programs: self.copied(&state.programs)?,
+                sums: self.copied(&state.sums)?,
+                registers: self.copied(&state.registers)?,
+                status: self.copied(&state.status)?,
+                history: self.copied(&state.history)?,
+            }),
+        };
+        Ok(Some(Pending { word, held: self.copied(y)?, state }))
+    }
+
+    /// Compares `r` and `sums`, where `pending` was launched, with the host's `r = b - A x`.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn compare_residual<T: Real>(
+        &self,
+        pending: Pending<T>,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        columns: usize,
+        [x, b, r]: [&Buffer<T>; 3],
+        sums: &Buffer<Sum>,
+        place: usize,
+    ) -> Result<()> {
+        let mut wanted = pending.held;
+        let found = self.copied(sums)?;
+        let mut wanted_sums = found.clone();
+        let (matrix, x, b) = (self.copied_matrix(a)?, self.copied(x)?, self.copied(b)?);
+        Host.residual(run, &matrix, columns, &x, &b, &mut wanted, &mut wanted_sums, place)?;
+        self.judge(pending.word, run, a, (&self.copied(r)?, &wanted), (&found, &wanted_sums))
+    }
+
+    /// Compares `y` and the sums of `state`, where `pending` was launched, with the host's.
+    pub(super) fn compare_step<T: Real>(
+        &self,
+        pending: Pending<T>,
+        run: Run<'_>,
+        call: StepCall,
+        a: &Stored<Self, T>,
+        blend: Blend,
+        [x, w, z, y]: [&Buffer<T>; 4],
+        sums: &Buffer<Sum>,
+    ) -> Result<()> {
+        let Pending { word, held: mut wanted, state: Some(mut state) } = pending else { return Ok(()) };
+        let (matrix, x, w, z) = (self.copied_matrix(a)?, self.copied(x)?, self.copied(w)?, self.copied(z)?);
+        Host.step_product(run, call, &matrix, blend, [&x, &w, &z], &mut wanted, &mut state)?;
+        self.judge(word, run, a, (&self.copied(y)?, &wanted), (&self.copied(sums)?, &state.sums))
+    }
+
+    fn judge<T: Real>(
+        &self,
+        word: &'static str,
+        run: Run<'_>,
+        a: &Stored<Self, T>,
+        (found, wanted): (&[T], &[T]),
+        (sums, wanted_sums): (&[Sum], &[Sum]),
+    ) -> Result<()> {
+        let differ = |a: f64, b: f64| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
+        let numbers = found.iter().zip(wanted).filter(|(a, b)| differ(a.to_f64(), b.to_f64())).count();
+        let value = |sum: &Sum| sum.value(run.accumulation);
+        let folded = sums.iter().zip(wanted_sums).filter(|(a, b)| differ(value(a), value(b))).count();
+        if numbers == 0 && folded == 0 {
+            return Ok(());
+        }
+        // It is compared again by the next solve.
+        let kind = a.arrangement.kind;
+        let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.remove(&(word, T::PRECISION, run.accumulation, kind));
+        let what = format!(
+            "{numbers} of {} numbers and {folded} sums of a product in {} ({kind:?}) are not what the host makes of the same data",
+            found.len(),
+            T::PRECISION
+        );
+        remember(self.context.info(), Some(&what));
+        Err(Error::Untrustworthy { device: self.context.info().name.clone(), what })
+    }
+}

@@ -1,0 +1,74 @@
+//! What was found wrong with devices, kept beside the built programs: such a device is used only when it is named.
+//!
+//! A verdict holds for one device and driver with one text of the kernels, and until the doctor finds nothing wrong any more.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::cache::cache_folder;
+use super::platform::DeviceInfo;
+use super::program::kernels_checksum;
+use crate::io::write_atomically;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Verdict {
+    device: String,
+    platform: String,
+    driver: String,
+    kernels: String,
+    fault: String,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Verdicts {
+    #[serde(default)]
+    verdict: Vec<Verdict>,
+}
+
+fn path() -> Option<PathBuf> {
+    Some(cache_folder()?.join("verdicts.toml"))
+}
+
+/// What cannot be read is as if it were not there: the next verdict writes it anew.
+fn read() -> Verdicts {
+    let text = path().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+    toml::from_str(&text).unwrap_or_default()
+}
+
+impl Verdict {
+    fn is_of(&self, info: &DeviceInfo) -> bool {
+        self.device == info.name && self.platform == info.platform && self.driver == info.driver
+    }
+}
+
+/// What was found wrong with a device, with the kernels there are now.
+pub(crate) fn verdict(info: &DeviceInfo) -> Option<String> {
+    let found = read().verdict.into_iter().find(|verdict| verdict.is_of(info))?;
+    (kernels_checksum().ok()? == found.kernels).then_some(found.fault)
+}
+
+/// Keeps what is wrong with a device, or that nothing is.
+pub(crate) fn remember(info: &DeviceInfo, fault: Option<&str>) {
+    let (Some(path), Ok(kernels)) = (path(), kernels_checksum()) else { return };
+    let mut all = read();
+    let before = all.verdict.len();
+    all.verdict.retain(|verdict| !verdict.is_of(info));
+    match fault {
+        Some(fault) => all.verdict.push(Verdict {
+            device: info.name.clone(),
+            platform: info.platform.clone(),
+            driver: info.driver.clone(),
+            kernels,
+            fault: fault.into(),
+        }),
+        None if all.verdict.len() == before => return,
+        None => {}
+    }
+    let Ok(text) = toml::to_string(&all) else { return };
+    let kept = path.parent().map_or(Ok(()), std::fs::create_dir_all).is_ok()
+        && write_atomically(&path, |out| out.write_all(text.as_bytes())).is_ok();
+    if !kept {
+        log::warn!("what was found of {} cannot be kept in {}", info.name, path.display());
+    }
+}
