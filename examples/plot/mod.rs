@@ -11,7 +11,7 @@ use residuum::{Error, Result};
 const SIZE: (u32, u32) = (960, 600);
 /// Height of a title over several charts.
 const HEADING: u32 = 40;
-const COLOURS: [RGBColor; 10] = [
+const COLOURS: [RGBColor; 16] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 39, 40),
     RGBColor(44, 160, 44),
@@ -22,6 +22,12 @@ const COLOURS: [RGBColor; 10] = [
     RGBColor(227, 119, 194),
     RGBColor(127, 127, 127),
     RGBColor(188, 189, 34),
+    RGBColor(0, 0, 0),
+    RGBColor(0, 100, 0),
+    RGBColor(0, 0, 139),
+    RGBColor(255, 187, 120),
+    RGBColor(128, 0, 0),
+    RGBColor(152, 223, 138),
 ];
 
 /// A chart with a logarithmic vertical axis.
@@ -57,19 +63,22 @@ impl Chart<'_> {
         let high = levels().fold(f64::MIN_POSITIVE, f64::max);
         let low = levels().fold(high, f64::min);
         let (high, low) = if high > low { (high, low) } else { (2.0 * high, 0.5 * high) };
+        let (from, to) = (self.placed(left), self.placed(right).max(self.placed(left) + 1.0));
+        // Names of many lines stand beside them.
+        let room = if self.doubling { 0.5 * (to - from) } else { 0.0 };
         let mut chart = ChartBuilder::on(area)
             .caption(&self.title, ("sans-serif", 20))
             .margin(16)
             .x_label_area_size(44)
             .y_label_area_size(80)
-            .build_cartesian_2d(
-                self.placed(left)..self.placed(right).max(self.placed(left) + 1.0),
-                (low * 0.5..high * if self.doubling { 6.0 } else { 2.0 }).log_scale(),
-            )
+            .build_cartesian_2d(from..to + room, (low * 0.5..high * 2.0).log_scale())
             .map_err(told)?;
-        let label = |v: &f64| format!("{:.0}", if self.doubling { v.exp2() } else { *v });
-        let doublings = (self.placed(right) - self.placed(left)).round() as usize;
-        let marks = if self.doubling { doublings + 1 } else { 10 };
+        let label = |v: &f64| match self.doubling {
+            true if *v > to => String::new(),
+            true => format!("{:.0}", v.exp2()),
+            false => format!("{v:.0}"),
+        };
+        let marks = if self.doubling { (to + room - from).round() as usize + 1 } else { 10 };
         chart
             .configure_mesh()
             .x_desc(self.across)

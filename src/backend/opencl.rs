@@ -733,7 +733,9 @@ impl Vocabulary for OpenCl {
         // One group at least: a program runs even where there are no rows.
         let launch = Launch { groups: chunks.count.max(1), variant };
         let (rows, indices, values) = (&a.pointers, &a.indices, &a.values);
-        let pending = self.pending("step_product", run, a, call.columns, y, Some(state))?;
+        // The residuals of starts are told from the products of iterations: they come twice in a solve.
+        let word = if blend.shifted { "residual of a step" } else { "product of a step" };
+        let pending = self.pending(word, run, a, call.columns, y, Some(state))?;
         let StepState { programs, sums, registers, status, history } = state;
         step::step_product(
             &self.context,

@@ -1,0 +1,118 @@
+//! `examples/tune` as a user runs it: it goes on where it ended, its file is in force, what is damaged is named.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use std::path::Path;
+use std::process::Output;
+
+use common::{devices, program};
+use serde_json::Value;
+
+fn tune(file: &Path, args: &[&str]) -> Output {
+    program("tune").args(args).env("RESIDUUM_TUNE_FILE", file).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text)
+        .unwrap_or_else(|e| panic!("{e}: {text} {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[test]
+fn what_is_found_is_kept_and_used() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, device) in devices().iter().enumerate().filter(|(_, device)| device.backend_name() == "opencl") {
+        let file = folder.path().join(format!("{number}.toml"));
+        let (platform, index) = device.info().index.unwrap();
+        let name = format!("{platform}:{index}");
+        let run = |budget: &str, more: &[&str]| {
+            let args = ["--device", &name, "--budget", budget, "--only", "vector", "--json"];
+            tune(&file, &[&args[..], more].concat())
+        };
+        // A budget of nothing measures nothing, and says what is left.
+        let none = run("0s", &[]);
+        let all = json(&none)["left"].as_u64().unwrap();
+        assert!(none.status.code() == Some(1) && all >= 3, "{}", json(&none));
+        let picture = folder.path().join("sizes.svg");
+        let first = json(&run("3s", &["--plot", picture.to_str().unwrap()]));
+        let measured = first["measured"].as_u64().unwrap();
+        assert!(measured >= 1 && measured + first["left"].as_u64().unwrap() == all, "{first}");
+        assert_eq!(first["wrong"], Value::Array(Vec::new()), "{first}");
+        let drawn = std::fs::read_to_string(&picture).unwrap();
+        assert!(drawn.contains("work-items of a group") && drawn.contains(&device.info().driver), "{drawn}");
+        // It goes on where it ended.
+        let second = json(&run("1s", &[]));
+        assert_eq!(
+            second["measured"].as_u64().unwrap() + second["left"].as_u64().unwrap(),
+            all - measured,
+            "{second}"
+        );
+
+        // What stands in the file is in force, and changes no bit.
+        let text = std::fs::read_to_string(&file).unwrap();
+        let at = text.find("set = ").unwrap();
+        let end = at + text[at..].find('\n').unwrap();
+        std::fs::write(&file, format!("{}set = {{ work_group = 4 }}{}", &text[..at], &text[end..])).unwrap();
+        let solve = |file: &Path, size: &str, answer: &Path| {
+            let mut command = program("solve");
+            command.args([size, "--method", "cg", "--json", "--device", &name, "--save", answer.to_str().unwrap()]);
+            if !device.info().fp64 {
+                command.args(["--precision", "fp32"]);
+            }
+            let value = json(&command.env("RESIDUUM_TUNE_FILE", file).output().unwrap());
+            (value["tuning"].as_str().unwrap().to_string(), std::fs::read(answer).unwrap())
+        };
+        let entry = &json(&tune(&file, &["show", "--json"]))["entries"][0];
+        // More rows than a small system has where the first entry is of large ones.
+        let size = if entry["size"] == "small" { "poisson2d:32" } else { "poisson2d:300" };
+        if entry["size"] != "large" {
+            let (tuning, tuned) = solve(&file, size, &folder.path().join("a.npy"));
+            let (rules, plain) = solve(Path::new("off"), size, &folder.path().join("b.npy"));
+            let mine = if entry["precision"] == "fp64" || !device.info().fp64 { "(file)" } else { "default" };
+            assert!(tuning.contains(mine) && !rules.contains("(file)"), "{tuning}; {rules}");
+            assert!(tuned == plain, "another answer");
+        }
+
+        // Merged with itself it agrees; what is damaged is named and left out.
+        let copy = folder.path().join("copy.toml");
+        std::fs::copy(&file, &copy).unwrap();
+        let merged = tune(&file, &["merge", copy.to_str().unwrap()]);
+        let words = String::from_utf8_lossy(&merged.stdout).to_string();
+        assert!(
+            merged.status.success() && words.contains("0 new entries") && words.contains("0 that differ"),
+            "{words}"
+        );
+        std::fs::write(&copy, text.replacen("vector", "victor", 1)).unwrap();
+        let shown = json(&tune(&copy, &["show", "--json"]));
+        assert!(shown["ignored"][0].as_str().unwrap().contains("victor"), "{shown}");
+        // The library says so too when it opens the device, and works.
+        let mut solve = program("solve");
+        solve.args(["poisson2d:8", "--method", "cg", "--precision", "fp32", "--device", &name]);
+        let output = solve.env("RESIDUUM_TUNE_FILE", &copy).env("RUST_LOG", "warn").output().unwrap();
+        let words = String::from_utf8_lossy(&output.stderr).to_string();
+        assert!(output.status.success() && words.contains("victor"), "{words}");
+        let forgotten = tune(&file, &["forget", &name]);
+        assert!(forgotten.status.success(), "{}", String::from_utf8_lossy(&forgotten.stderr));
+        assert_eq!(json(&tune(&file, &["show", "--json"]))["entries"], Value::Array(Vec::new()));
+        assert_eq!(tune(&file, &["forget", &name]).status.code(), Some(2), "there is nothing left to forget");
+    }
+}
+
+#[test]
+fn bad_input_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("none.toml");
+    for args in [
+        &["--device", "no-such-device"][..],
+        &["--device", "host"],
+        &["--budget", "soon"],
+        &["--only", "nothing", "--device", "host"],
+        &["merge", "nowhere.toml"],
+        &["forget", "no-such-device"],
+    ] {
+        let output = tune(&file, args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(!file.exists(), "{args:?}");
+    }
+}
