@@ -38,7 +38,7 @@ struct Run {
     /// Device: words that name it, as in the program devices
     #[arg(long, value_name = "WORDS")]
     device: Option<String>,
-    /// How long to measure: 90s, 10m
+    /// How long to measure, 90s or 10m; what has begun by then is finished
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     budget: Duration,
     /// Only these kinds of launches, such as cg-product (repeatable) [default: all]
@@ -170,7 +170,7 @@ fn run(options: &Run) -> Result<bool> {
         if Instant::now() >= deadline {
             break;
         }
-        let trial = tune(&device, *case, deadline, &mut |what| bar.set_message(format!("{case}: {what}")))?;
+        let trial = tune(&device, *case, &mut |what| bar.set_message(format!("{case}: {what}")))?;
         let Trial { entry, wrong, refused } = trial;
         for (settings, why) in &refused {
             log::info!("{case} with {settings}: {why}");

@@ -7,8 +7,6 @@
 
 mod problem;
 
-use std::time::Instant;
-
 use problem::{Contestant, Problem};
 
 use crate::device::Device;
@@ -20,7 +18,7 @@ use crate::tuning::{Case, Entry, Family, Measured, Reading, Settings, SizeClass,
 /// Microseconds of a run: long against clocks and launches.
 const RUN: f64 = 6000.0;
 const ROUNDS: usize = 9;
-/// Rounds after which the slow are left out, and which are held whatever the deadline.
+/// Rounds after which the slow are left out.
 const FIRST_ROUNDS: usize = 3;
 /// Times of the fastest beyond which one is slow.
 const SLOW: f64 = 1.3;
@@ -137,31 +135,30 @@ impl Knob {
     }
 }
 
-/// Finds the best settings for a case. After `deadline` it ends with what it has; `watch` hears what is being tried.
+/// Finds the best settings for a case; `watch` hears what is being tried.
 ///
 /// Cost: builds some ten to twenty variants of a kernel file, and runs each for some tenths of a second.
 ///
 /// # Errors
 /// What the device reports for the default settings; other settings may fail.
-pub fn tune(device: &Device, case: Case, deadline: Instant, watch: &mut dyn FnMut(&str)) -> Result<Trial> {
+pub fn tune(device: &Device, case: Case, watch: &mut dyn FnMut(&str)) -> Result<Trial> {
     match case.precision {
-        Precision::Single => tune_in::<f32>(device, case, deadline, watch),
-        Precision::Double => tune_in::<f64>(device, case, deadline, watch),
+        Precision::Single => tune_in::<f32>(device, case, watch),
+        Precision::Double => tune_in::<f64>(device, case, watch),
     }
 }
 
-fn tune_in<T: Real>(device: &Device, case: Case, deadline: Instant, watch: &mut dyn FnMut(&str)) -> Result<Trial> {
+fn tune_in<T: Real>(device: &Device, case: Case, watch: &mut dyn FnMut(&str)) -> Result<Trial> {
     let device = device.with_rules();
     let (problem, words) = Problem::<T>::new(&case, &device)?;
-    let mut search =
-        Search { device: &device, case, problem, calls: 0, deadline, wrong: Vec::new(), refused: Vec::new() };
+    let mut search = Search { device: &device, case, problem, calls: 0, wrong: Vec::new(), refused: Vec::new() };
     search.calibrate()?;
     let mut best = Settings::default();
     let (mut ties, mut band) = (Vec::new(), BAND);
     let mut curve: Vec<(usize, f64)> = Vec::new();
     for knob in KNOBS {
         let stage = knob.values(&device, case.family, best);
-        if stage.is_empty() || !ties.is_empty() && Instant::now() >= deadline {
+        if stage.is_empty() {
             continue;
         }
         watch(knob.name());
@@ -229,7 +226,6 @@ struct Search<'d, T: Real> {
     problem: Problem<T>,
     /// Calls or iterations of a run.
     calls: usize,
-    deadline: Instant,
     wrong: Vec<(Settings, String)>,
     refused: Vec<(Settings, String)>,
 }
@@ -259,7 +255,7 @@ impl<T: Real> Search<'_, T> {
         }
         let devices: Vec<Device> =
             all.iter().map(|one| self.device.with_settings(self.case, *one, "trial")).collect::<Result<_>>()?;
-        let (calls, deadline) = (self.calls, self.deadline);
+        let calls = self.calls;
         let (wrong, refused) = (&mut self.wrong, &mut self.refused);
         self.problem.race(&devices, calls, &mut |contestants| {
             let mut runs: Vec<Runs> = Vec::new();
@@ -281,7 +277,7 @@ impl<T: Real> Search<'_, T> {
                 }
                 runs.push(Runs { contestant: k, times: Vec::new() });
             }
-            hold(contestants, &mut runs, calls, rounds, deadline)?;
+            hold(contestants, &mut runs, calls, rounds)?;
             Ok(standings(&all, &runs))
         })
     }
@@ -299,12 +295,8 @@ fn hold(
     runs: &mut [Runs],
     calls: usize,
     rounds: usize,
-    deadline: Instant,
 ) -> Result<()> {
     for round in 0..rounds {
-        if round >= FIRST_ROUNDS && Instant::now() >= deadline {
-            break;
-        }
         let fastest = runs.iter().map(|run| median(&run.times)).fold(f64::INFINITY, f64::min);
         let count = runs.len();
         for turn in 0..count {
