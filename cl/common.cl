@@ -8,6 +8,8 @@
 //   COLUMNS  vectors that lie interleaved
 //   ITEM_REGISTERS  those that an item may take, where the build is told so; 0 where the compiler decides
 //   PTX    1 for NVIDIA's devices that order memory by release and acquire and let the items of a warp read each other
+// Optional macro:
+//   LOOPS_IN_ORDER  defined where the compiler adds the terms of a loop in another order when it vectorises it
 // The twin of the wide sums is src/accumulator.rs: the two must agree operation for operation.
 
 #pragma OPENCL FP_CONTRACT OFF
@@ -16,6 +18,11 @@
 #endif
 #ifdef cl_khr_int64_base_atomics
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#endif
+
+// Every loop, so that none is forgotten.
+#ifdef LOOPS_IN_ORDER
+#define for _Pragma("clang loop vectorize(disable)") for
 #endif
 
 // What heads a kernel. NVIDIA's compiler heeds either a group's size or a number of registers.

@@ -18,6 +18,7 @@ use super::buffer::{Buffer, Element};
 use super::cache;
 use super::platform::{DeviceInfo, Found};
 use super::program::{Variant, source};
+use super::quirks;
 use crate::error::{Error, Result, same_length};
 use crate::kernels::Signature;
 
@@ -308,8 +309,8 @@ impl Context {
         }
         let start = Instant::now();
         let text = source(file)?;
-        let options = variant.options();
         let info = &self.info;
+        let options = variant.options() + quirks::build_options(&info.platform, info.kind);
         let identity = [&info.name, &info.vendor, &info.platform, &info.platform_version, &info.driver];
         // Some compile for the processor they find: names of processors tell them apart, numbers of cores do not matter.
         let made_from = [identity.map(String::as_str).join("\0"), options.clone(), text.clone()];

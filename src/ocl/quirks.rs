@@ -1,5 +1,7 @@
 //! Known faults of drivers: who, what is done about it, and why. The only place that looks at names.
 
+use super::platform::DeviceKind;
+
 /// Why a device should be used only when it is asked for by name.
 pub(super) fn last_resort(platform: &str, device: &str) -> Option<&'static str> {
     if platform.contains("Oclgrind") || device.contains("Oclgrind") {
@@ -32,6 +34,16 @@ pub(super) fn resident_groups(platform: &str, capability: u32, units: usize) -> 
 /// CPU that is the fastest size anyway. Results do not depend on it.
 pub(super) fn single_items(platform: &str) -> Option<&'static str> {
     platform.contains("Portable Computing Language").then_some("PoCL miscompiles barriers")
+}
+
+/// What builds for a device need beside the constants of a kernel.
+///
+/// Intel's runtime for CPUs (seen in 2026.2) vectorises loops that add products and adds the terms in another order: of
+/// 64 sums of 37 products of `float` kept in `double`, as plain a loop as can be, 29 come out different, and no option,
+/// pragma or attribute about arithmetic prevents it but the one that forbids vectors loop by loop (`cl/common.cl`).
+/// Work-items are still put into vectors. With `double` it happens here and there (products in COO at one item a group).
+pub(super) fn build_options(platform: &str, kind: DeviceKind) -> &'static str {
+    if platform.contains("Intel") && kind == DeviceKind::Cpu { " -D LOOPS_IN_ORDER" } else { "" }
 }
 
 /// Whether built programs of a platform are worth keeping on disk.
