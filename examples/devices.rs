@@ -47,7 +47,8 @@ fn list(options: &Options) -> residuum::Result<()> {
                     "index": info.index.map(|(p, d)| format!("{p}:{d}")), "kind": info.kind.to_string(),
                     "fp64": info.fp64, "int64_atomics": info.int64_atomics, "compute_units": info.compute_units, "clock_mhz": info.clock_mhz,
                     "memory": info.memory, "largest_allocation": info.largest_allocation,
-                    "local_memory": info.local_memory, "max_work_group": info.max_work_group,
+                    "local_memory": info.local_memory, "max_work_group": info.max_work_group, "least_work_group": info.least_work_group,
+                    "most_parts": info.most_parts,
                     "last_resort": info.last_resort, "standing": c.standing,
                 })
             })

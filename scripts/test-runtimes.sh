@@ -51,7 +51,7 @@ get_intel() {
 }
 
 # Programs that tests run, and all that is compiled before the clock starts.
-cargo build --examples --quiet && cargo test --no-run --quiet || exit 1
+cargo build --examples --all-features --quiet && cargo test --all-features --no-run --quiet || exit 1
 
 rows=()
 failures=0
@@ -72,7 +72,7 @@ for runtime in "${runtimes[@]}"; do
         oclgrind) settings+=(REQUIRE_DEVICES=0 REQUIRE_OCLGRIND=1); arguments=(--test oclgrind); told=(--show-output) ;;
     esac
     start=$SECONDS
-    env "${settings[@]}" cargo test --no-fail-fast "${arguments[@]}" -- "${told[@]}" >"$log" 2>&1
+    env "${settings[@]}" cargo test --all-features --no-fail-fast "${arguments[@]}" -- "${told[@]}" >"$log" 2>&1
     status=$?
     count() { awk -v at="$1" '/^test result: / { n += $at } END { print n + 0 }' "$log"; }
     reasons=$(sed -n 's/^skipped: //p' "$log" | sort | uniq -c | sort -rn | awk '{ n = $1; $1 = ""; printf "%s%d x%s", (NR > 1 ? "; " : ""), n, $0 }')

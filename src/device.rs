@@ -66,6 +66,8 @@ pub(crate) fn host_info() -> DeviceInfo {
         platform_version: env!("CARGO_PKG_VERSION").into(),
         driver: env!("CARGO_PKG_VERSION").into(),
         index: None,
+        part: false,
+        most_parts: 1,
         kind: DeviceKind::Host,
         fp64: true,
         int64_atomics: true,
@@ -75,6 +77,7 @@ pub(crate) fn host_info() -> DeviceInfo {
         largest_allocation: 0,
         local_memory: 0,
         max_work_group: 1024,
+        least_work_group: 1,
         resident_groups: 0,
         single_items: None,
         keeps_programs: false,
@@ -179,7 +182,8 @@ impl Device {
             return Err(Error::NoDevice { wanted: words.into(), seen: seen() });
         }
         let reason = format!("one of {} that match '{words}'", matching.len());
-        matching.into_iter().map(|(info, handle)| Self::open(info, handle, reason.clone())).collect()
+        let open = |(info, handle)| Self::open(info, handle, reason.clone())?.limited_to(filter.units());
+        matching.into_iter().map(open).collect()
     }
 
     fn select_as(words: &str, asked: &str) -> Result<Self> {
@@ -205,7 +209,51 @@ impl Device {
         } else {
             format!("best of {} that match {asked} ({})", others + 1, standing(&info))
         };
-        Self::open(info, handle, reason)
+        Self::open(info, handle, reason)?.limited_to(filter.units())
+    }
+
+    /// A part of it, if so much is wanted and it has more.
+    fn limited_to(self, units: Option<usize>) -> Result<Self> {
+        match units {
+            Some(units) if units < self.info().compute_units => {
+                let part = self.split(&[units])?;
+                part.into_iter()
+                    .next()
+                    .ok_or_else(|| Error::NoDevice { wanted: format!("units={units}"), seen: seen() })
+            }
+            _ => Ok(self),
+        }
+    }
+
+    /// Parts of a device, such as the sockets or some cores of a CPU, as devices of their own: one for each entry of
+    /// `units`, with so many compute units. What is not named stays free for others. Parts share nothing: a vector of one is
+    /// of no use to another.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where there are fewer units or the driver makes no parts (those of GPUs do not), and
+    /// for the host back end, whose threads `RAYON_NUM_THREADS` sets.
+    pub fn split(&self, units: &[usize]) -> Result<Vec<Self>> {
+        let whole = self.info().compute_units;
+        let wrap = |part: Arc<Context>| {
+            let choice = format!("{}; {} of {whole} compute units", self.choice(), part.info().compute_units);
+            Self::on_context(part, choice)
+        };
+        Ok(self.context()?.split(units)?.into_iter().map(wrap).collect())
+    }
+
+    pub(crate) fn on_context(context: Arc<Context>, choice: String) -> Self {
+        Self::wrap(context.info().clone(), Backend::OpenCl(OpenCl::new(context)), choice)
+    }
+
+    /// Its context, where it has one.
+    pub(crate) fn context(&self) -> Result<&Arc<Context>> {
+        match self.backend() {
+            Backend::OpenCl(opencl) => Ok(&opencl.context),
+            Backend::Host(_) => Err(Error::Unsupported {
+                device: self.info().name.clone(),
+                needs: "an OpenCL device, which the host back end is not".into(),
+            }),
+        }
     }
 
     fn open(info: DeviceInfo, handle: Option<&'static Found>, choice: String) -> Result<Self> {
@@ -416,6 +464,16 @@ pub(crate) mod tests {
             largest_allocation: 250,
             ..host_info()
         }
+    }
+
+    #[test]
+    fn a_driver_that_ends_loops_gets_groups_large_enough() {
+        let info = DeviceInfo { kind: DeviceKind::Cpu, least_work_group: 32, ..gpu() };
+        let tuning = Tuning::for_device(&info);
+        assert_eq!(tuning.work_group, 32);
+        let words = tuning.with_work_group(16, &info).expect_err("too few").to_string();
+        assert!(words.contains("from 32 to 1024"), "{words}");
+        assert_eq!(Tuning::for_device(&DeviceInfo { least_work_group: 1, ..info }).work_group, 1);
     }
 
     #[test]

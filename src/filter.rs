@@ -15,6 +15,7 @@ use crate::ocl::{DeviceInfo, DeviceKind};
 /// | `1:0` | platform 1, device 0, in the order of `examples/devices` |
 /// | `memory=8G` | at least so much memory (bytes, or `K`, `M`, `G`, `T` of 1024); not the host, whose memory is not asked |
 /// | `name=`, `vendor=`, `platform=`, `driver=` | these letters somewhere in that property |
+/// | `units=4` | OpenCL devices that can be split, and have so many compute units: a part with 4 is opened |
 /// | any other, such as `nvidia` | these letters in name, vendor, platform or platform version |
 /// | `!` before a word | what the word does not match |
 ///
@@ -38,6 +39,7 @@ enum Test {
     Fp64,
     Index((usize, usize)),
     Memory(u64),
+    Units(usize),
     Name(String),
     Vendor(String),
     Platform(String),
@@ -67,6 +69,14 @@ impl DeviceFilter {
     pub fn matches(&self, info: &DeviceInfo) -> bool {
         self.words.iter().all(|word| word.test.holds(info) != word.negated)
     }
+
+    /// Compute units to use of a device, where not all.
+    pub fn units(&self) -> Option<usize> {
+        self.words.iter().find_map(|word| match word.test {
+            Test::Units(units) if !word.negated => Some(units),
+            _ => None,
+        })
+    }
 }
 
 impl Word {
@@ -93,8 +103,12 @@ impl Test {
                     Some(bytes) => Ok(Self::Memory(bytes)),
                     None => refuse(format!("'{value}' is no amount of memory, such as 8G")),
                 },
+                "units" => match value.parse() {
+                    Ok(units) if units > 0 => Ok(Self::Units(units)),
+                    _ => refuse(format!("'{value}' is no number of compute units")),
+                },
                 _ => refuse(format!(
-                    "'{property}' is no property to ask for: name, vendor, platform, driver, memory are"
+                    "'{property}' is no property to ask for: name, vendor, platform, driver, memory, units are"
                 )),
             };
         }
@@ -116,6 +130,7 @@ impl Test {
             Self::Fp64 => info.fp64,
             Self::Index(index) => info.index == Some(*index),
             Self::Memory(bytes) => info.memory >= *bytes,
+            Self::Units(units) => info.most_parts > 1 && info.compute_units >= *units,
             Self::Name(part) => within(&info.name, part),
             Self::Vendor(part) => within(&info.vendor, part),
             Self::Platform(part) => within(&info.platform, part) || within(&info.platform_version, part),
@@ -202,6 +217,11 @@ mod tests {
         }
         assert!(matches("host", &host_info()) && !matches("gpu", &host_info()));
         assert!(!matches("memory=1", &host_info()), "what is not asked is not promised");
+        let parted = DeviceInfo { most_parts: 132, ..gpu };
+        assert!(matches("units=4", &parted) && matches("units=132", &parted) && !matches("units=133", &parted));
+        assert!(!matches("units=4", &host_info()), "what cannot be split has no parts");
+        let units = |words: &str| words.parse::<DeviceFilter>().expect("words").units();
+        assert_eq!([units("cpu units=4"), units("cpu"), units("!units=4")], [Some(4), None, None]);
     }
 
     #[test]
@@ -211,6 +231,8 @@ mod tests {
             ("memory=8gg", "no amount of memory"),
             ("memory=-1g", "no amount of memory"),
             ("colour=blue", "no property to ask for"),
+            ("units=0", "no number of compute units"),
+            ("units=all", "no number of compute units"),
             ("name=", "names no name"),
             ("gpu !", "no word behind it"),
         ] {

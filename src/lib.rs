@@ -20,6 +20,7 @@ pub mod doctor;
 mod error;
 mod filter;
 pub mod imaging;
+pub mod interop;
 pub mod io;
 mod kernels;
 mod matrix;

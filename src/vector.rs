@@ -3,6 +3,7 @@
 use crate::backend::{Memory, Reduction, Run, Vocabulary, on_backend, stray};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
+use crate::ocl::Buffer;
 use crate::real::Real;
 
 /// A vector of `len` numbers in the memory of one device.
@@ -50,6 +51,21 @@ impl<T: Real> Vector<T> {
         }
         let memory = on_backend!(device, backend => backend_name(backend, backend.filled(len, value)?));
         Ok(Self { device: device.clone(), len, memory })
+    }
+
+    /// A vector in memory that is there.
+    pub(crate) fn on_buffer(device: &Device, buffer: Buffer<T>) -> Result<Self> {
+        device.require(T::PRECISION)?;
+        Ok(Self { device: device.clone(), len: buffer.len(), memory: Memory::OpenCl(buffer) })
+    }
+
+    /// Its memory on an OpenCL device.
+    pub(crate) fn buffer(&self) -> Result<&Buffer<T>> {
+        match &self.memory {
+            Memory::OpenCl(buffer) => Ok(buffer),
+            // The device says that it is the host back end.
+            Memory::Host(_) => Err(self.device.context().err().unwrap_or_else(|| stray("a vector", &self.device))),
+        }
     }
 
     /// Interleaves several vectors of equal length for a solve with many right-hand sides: element `i` of vector

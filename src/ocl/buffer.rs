@@ -17,6 +17,8 @@ use crate::real::Real;
 lazy_static! {
     /// Buffers allocated by this process so far, host back end included: a second solve must not move it.
     static ref ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+    /// Numbers given to buffers so far, those included that others allocated.
+    static ref NUMBERS: AtomicU64 = AtomicU64::new(0);
 }
 
 /// Number of device buffers (and host vectors that stand for them) this process has allocated so far.
@@ -26,9 +28,9 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
 }
 
-/// Counts an allocation; its number is never given twice.
-pub(crate) fn count_allocation() -> u64 {
-    ALLOCATIONS.fetch_add(1, Ordering::Relaxed)
+/// Counts an allocation.
+pub(crate) fn count_allocation() {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A type that device buffers can hold; its layout is that of the OpenCL C type of the same width.
@@ -90,7 +92,14 @@ impl<T: Element> Buffer<T> {
         // SAFETY: no host pointer is passed, so the driver owns all the memory involved.
         let raw = unsafe { RawBuffer::create(context.raw(), CL_MEM_READ_WRITE, bytes, ptr::null_mut()) }
             .map_err(|e| api_error(&info.name, "clCreateBuffer", e))?;
-        Ok(Self { raw, number: count_allocation(), len, context: context.clone(), element: PhantomData })
+        count_allocation();
+        Ok(Self::wrap(context, raw, len))
+    }
+
+    /// A buffer of `len` elements that is there.
+    pub(super) fn wrap(context: &Arc<Context>, raw: RawBuffer<u8>, len: usize) -> Self {
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        Self { raw, number, len, context: context.clone(), element: PhantomData }
     }
 
     /// Allocates and copies `data` to the device.

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context as RawContext;
-use opencl3::device::Device as RawDevice;
+use opencl3::device::{Device as RawDevice, SubDevice};
 use opencl3::error_codes::{CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::kernel::Kernel;
 use opencl3::program::Program;
@@ -16,7 +16,7 @@ use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
 use super::api_error;
 use super::buffer::{Buffer, Element};
 use super::cache;
-use super::platform::{DeviceInfo, Found};
+use super::platform::{DeviceInfo, Found, identify};
 use super::program::{Variant, source};
 use super::quirks;
 use crate::error::{Error, Result, same_length};
@@ -75,6 +75,8 @@ pub(crate) struct Context {
     kernels: Mutex<Kernels>,
     programs: Mutex<HashMap<(&'static str, Variant), Arc<Program>>>,
     counts: Mutex<Programs>,
+    /// Released last: what was made on a part of a device refers to it.
+    _part: Option<SubDevice>,
 }
 
 /// Programs that were needed so far on a device.
@@ -102,14 +104,33 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Context {
     /// Opens a device.
     pub(crate) fn open(found: &Found) -> Result<Arc<Self>> {
-        let info = found.info.clone();
-        let device = RawDevice::new(found.handle());
+        Self::open_as(found.info.clone(), RawDevice::new(found.handle()), None)
+    }
+
+    /// Opens a part of a device.
+    pub(super) fn open_part(part: SubDevice) -> Result<Arc<Self>> {
+        let device = RawDevice::new(part.id());
+        let info = identify(part.id()).map_err(|code| api_error("OpenCL", "clGetDeviceInfo", ClError(code)))?;
+        Self::open_as(info, device, Some(part))
+    }
+
+    fn open_as(info: DeviceInfo, device: RawDevice, part: Option<SubDevice>) -> Result<Arc<Self>> {
         let context = RawContext::from_device(&device).map_err(|e| api_error(&info.name, "clCreateContext", e))?;
         // SAFETY: the device is the one the context was made for; no properties: an in-order queue.
         #[allow(deprecated)] // the successor does not exist on OpenCL 1.2 drivers
         let queue = unsafe { CommandQueue::create(&context, device.id(), 0) }
             .map_err(|e| api_error(&info.name, "clCreateCommandQueue", e))?;
-        Ok(Arc::new(Self {
+        Ok(Self::assemble(info, device, context, queue, part))
+    }
+
+    pub(super) fn assemble(
+        info: DeviceInfo,
+        device: RawDevice,
+        context: RawContext,
+        queue: CommandQueue,
+        part: Option<SubDevice>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
             info,
             device,
             context,
@@ -117,7 +138,8 @@ impl Context {
             kernels: Mutex::default(),
             programs: Mutex::default(),
             counts: Mutex::default(),
-        }))
+            _part: part,
+        })
     }
 
     pub(crate) fn info(&self) -> &DeviceInfo {
@@ -126,6 +148,14 @@ impl Context {
 
     pub(super) fn raw(&self) -> &RawContext {
         &self.context
+    }
+
+    pub(super) fn queue(&self) -> &CommandQueue {
+        &self.queue
+    }
+
+    pub(super) fn device(&self) -> &RawDevice {
+        &self.device
     }
 
     /// Work-items of a group in a kernel that synchronises them, where `wanted` were asked for.

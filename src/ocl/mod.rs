@@ -7,6 +7,7 @@
 mod buffer;
 mod cache;
 mod context;
+mod foreign;
 mod platform;
 mod program;
 mod quirks;

@@ -7,7 +7,7 @@ use opencl3::device::{
     CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device,
 };
 use opencl3::error_codes::error_text;
-use opencl3::platform::get_platforms;
+use opencl3::platform::{Platform, get_platforms};
 use opencl3::types::cl_device_id;
 
 use super::quirks;
@@ -49,8 +49,12 @@ pub struct DeviceInfo {
     pub platform_version: String,
     /// The driver's version.
     pub driver: String,
-    /// `platform:device` position in the enumeration, `None` for the host.
+    /// `platform:device` position in the enumeration; of a part, that of the whole; `None` for the host.
     pub index: Option<(usize, usize)>,
+    /// Whether it is a part of a device, see [`Device::split`](crate::Device::split).
+    pub part: bool,
+    /// Parts it can be split into; 1 where it cannot.
+    pub most_parts: usize,
     /// What kind of hardware it is.
     pub kind: DeviceKind,
     /// 64-bit floating point.
@@ -69,6 +73,8 @@ pub struct DeviceInfo {
     pub local_memory: u64,
     /// Largest work-group.
     pub max_work_group: usize,
+    /// Smallest that gives right answers; 1 but for drivers that end long loops.
+    pub least_work_group: usize,
     /// Groups of one launch that can be told to wait for each other; 1 where that is not known to be safe.
     pub resident_groups: usize,
     /// Why kernels with barriers run with one work-item per group whatever size is asked for, if they do.
@@ -118,7 +124,7 @@ fn enumerate() -> (Vec<Found>, Option<String>) {
             silent.push(name.clone());
         }
         for (d, id) in ids.into_iter().enumerate() {
-            match describe(id, &name, &version, (p, d)) {
+            match describe(id, &name, &version, Some((p, d))) {
                 Ok(info) => devices.push(Found { info, id: id as usize }),
                 Err(code) => log::warn!("device {p}:{d} of {name} left out: {}", error_text(code)),
             }
@@ -134,6 +140,23 @@ fn enumerate() -> (Vec<Found>, Option<String>) {
     (devices, why)
 }
 
+/// What a device says of itself that a program named by its handle: one of those found, or a part of one.
+pub(super) fn identify(id: cl_device_id) -> Result<DeviceInfo, i32> {
+    let index_of = |id: cl_device_id| found().0.iter().find(|f| f.handle() == id).and_then(|f| f.info.index);
+    let device = Device::new(id);
+    // Null, or no answer from drivers of OpenCL 1.1, where the device is no part.
+    let parent = device.parent_device().unwrap_or(std::ptr::null_mut());
+    let platform = Platform::new(device.platform().map_err(|error| error.0)?);
+    let mut info = describe(
+        id,
+        &platform.name().unwrap_or_default(),
+        &platform.version().unwrap_or_default(),
+        index_of(id).or_else(|| index_of(parent)),
+    )?;
+    info.part = !parent.is_null();
+    Ok(info)
+}
+
 fn reason(code: i32) -> String {
     match code {
         -2000 => "no OpenCL library could be loaded (libOpenCL.so.1); install an OpenCL loader and a driver, \
@@ -146,7 +169,12 @@ fn reason(code: i32) -> String {
     }
 }
 
-fn describe(id: cl_device_id, platform: &str, version: &str, index: (usize, usize)) -> Result<DeviceInfo, i32> {
+fn describe(
+    id: cl_device_id,
+    platform: &str,
+    version: &str,
+    index: Option<(usize, usize)>,
+) -> Result<DeviceInfo, i32> {
     let device = Device::new(id);
     let text = |value: opencl3::Result<String>| value.map(|s| s.trim().to_string());
     let read = || -> opencl3::Result<DeviceInfo> {
@@ -166,7 +194,7 @@ fn describe(id: cl_device_id, platform: &str, version: &str, index: (usize, usiz
             platform: platform.trim().into(),
             platform_version: version.trim().into(),
             driver: text(device.driver_version())?,
-            index: Some(index),
+            index,
             kind: if kind & CL_DEVICE_TYPE_GPU != 0 {
                 DeviceKind::Gpu
             } else if kind & CL_DEVICE_TYPE_ACCELERATOR != 0 {
@@ -180,12 +208,15 @@ fn describe(id: cl_device_id, platform: &str, version: &str, index: (usize, usiz
             fp64: device.double_fp_config().unwrap_or(0) != 0,
             int64_atomics: device.extensions().unwrap_or_default().contains("cl_khr_int64_base_atomics"),
             compute_units,
+            part: false,
+            most_parts: device.partition_max_sub_devices().map_or(1, |parts| parts.max(1) as usize),
             keeps_programs: quirks::keeps_programs(platform),
             clock_mhz: device.max_clock_frequency().unwrap_or(0) as usize,
             memory: device.global_mem_size()?,
             largest_allocation: device.max_mem_alloc_size()?,
             local_memory: device.local_mem_size()?,
             max_work_group: device.max_work_group_size()?,
+            least_work_group: quirks::least_work_group(&name),
             name,
         })
     };

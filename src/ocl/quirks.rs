@@ -11,7 +11,9 @@ pub(super) fn last_resort(platform: &str, device: &str) -> Option<&'static str> 
         return Some("Mesa's Clover aborts inside its compiler on some kernels; use rusticl");
     }
     if device.contains("llvmpipe") {
-        return Some("a software rasteriser without 64-bit floating point; PoCL or the host is faster");
+        return Some(
+            "a rasteriser without fp64 that ends the loops of an item after 65535 turns; take PoCL or the host",
+        );
     }
     None
 }
@@ -34,6 +36,16 @@ pub(super) fn resident_groups(platform: &str, capability: u32, units: usize) -> 
 /// CPU that is the fastest size anyway. Results do not depend on it.
 pub(super) fn single_items(platform: &str) -> Option<&'static str> {
     platform.contains("Portable Computing Language").then_some("PoCL miscompiles barriers")
+}
+
+/// The fewest items of a group that give right answers on a device.
+///
+/// llvmpipe ends the loops of a work-item after 65535 turns in all, without a word (Mesa 22.3, by rusticl: a nest of loops
+/// of 1000 by 66 turns does 65405). One item a group runs through a whole chunk of rows: a product by ELLPACK of 32 rows
+/// by 2900 places ends in row 22, and CG is wrong from a few thousand rows on. The items of larger groups share the rows.
+/// Longer rows than that end early at any size, which the first products of each kind are compared with the host for.
+pub(super) fn least_work_group(device: &str) -> usize {
+    if device.contains("llvmpipe") { 32 } else { 1 }
 }
 
 /// What builds for a device need beside the constants of a kernel.

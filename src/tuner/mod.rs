@@ -114,7 +114,7 @@ impl Knob {
         // item alone runs the plain loop, without loads side by side.
         let many = info.kind != DeviceKind::Host && (info.single_items.is_none() || family == Family::Vector);
         let largest = largest_power_of_two(info.max_work_group.min(1024));
-        let smallest = if info.kind == DeviceKind::Gpu { 32 } else { 1 };
+        let smallest = if info.kind == DeviceKind::Gpu { 32 } else { info.least_work_group };
         match self {
             Self::WorkGroup if many => (0..=10)
                 .map(|power| 1 << power)

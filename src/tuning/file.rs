@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::{Case, Settings, Tuning};
 use crate::error::{Error, Result};
 use crate::io::write_atomically;
-use crate::ocl::{DeviceInfo, kernels_checksum};
+use crate::ocl::{DeviceInfo, DeviceKind, kernels_checksum};
 
 /// The environment variable that names the file of tuned values, or is `off`.
 pub const TUNE_VARIABLE: &str = "RESIDUUM_TUNE_FILE";
@@ -255,7 +255,7 @@ impl Tuning {
     /// What in the file is damaged, meant for another driver or cannot be taken is left out and said in `log`.
     pub(crate) fn of(info: &DeviceInfo) -> Self {
         let mut tuning = Self::for_device(info);
-        if info.index.is_none() {
+        if info.kind == DeviceKind::Host {
             return tuning;
         }
         for entry in TuneFile::shipped().entries.iter().filter(|entry| entry.fits(info)) {

@@ -85,7 +85,7 @@ impl Tuning {
             DeviceKind::Gpu | DeviceKind::Accelerator => (256, 16),
         };
         Self {
-            work_group: largest_power_of_two(work_group.min(info.max_work_group)),
+            work_group: largest_power_of_two(work_group.min(info.max_work_group)).max(info.least_work_group),
             groups_per_unit,
             resident_groups: info.resident_groups,
             resident_numbers: match info.kind {
@@ -110,24 +110,20 @@ impl Tuning {
         place: &'static str,
         info: &DeviceInfo,
     ) -> Result<Self> {
-        let refuse =
-            |name: &'static str, reason: String| Err(Error::Option { name, reason: format!("{case}: {reason}") });
         if let Some(size) = settings.work_group {
             check_work_group(size, info)?;
         }
-        if settings.groups_per_unit.is_some_and(|n| n == 0 || n > 1024)
-            || settings.groups_per_unit.is_some() && !case.family.shares()
-        {
-            return refuse("groups_per_unit", "1 to 1024, in kernels that share out their work".into());
-        }
-        if settings.loads.is_some_and(|n| n == 0 || n > 32) || settings.loads.is_some() && !case.family.multiplies()
-        {
-            return refuse("loads", "1 to 32, in kernels that multiply".into());
-        }
-        if settings.registers.is_some_and(|n| n != 0 && !(16..=255).contains(&n))
-            || settings.registers.is_some() && !case.family.multiplies()
-        {
-            return refuse("registers", "0, or 16 to 255, in kernels that multiply".into());
+        let family = case.family;
+        for (name, value, right, whose, allowed) in [
+            ("groups_per_unit", settings.groups_per_unit, 1..=1024, "share out their work", family.shares()),
+            ("loads", settings.loads, 1..=32, "multiply", family.multiplies()),
+            ("registers", settings.registers.filter(|n| *n != 0), 16..=255, "multiply", family.multiplies()),
+        ] {
+            if value.is_some_and(|value| !allowed || !right.contains(&value)) {
+                let zero = if name == "registers" { "0 or " } else { "" };
+                let reason = format!("{case}: {zero}{} to {}, in kernels that {whose}", right.start(), right.end());
+                return Err(Error::Option { name, reason });
+            }
         }
         self.tuned.insert(case, (settings, place));
         Ok(self)
@@ -229,7 +225,7 @@ impl Tuning {
     /// The same with another work-group size, for all launches, and nothing that was measured.
     ///
     /// # Errors
-    /// [`Error::Option`] unless `size` is a power of two from 1 to the device's largest work-group (at most 1024).
+    /// [`Error::Option`] unless `size` is a power of two from the device's least work-group to its largest (at most 1024).
     pub fn with_work_group(&self, size: usize, info: &DeviceInfo) -> Result<Self> {
         check_work_group(size, info)?;
         Ok(Self { work_group: size, source: "user", tuned: BTreeMap::new(), ..self.clone() })
@@ -275,11 +271,11 @@ impl Parameters {
 }
 
 fn check_work_group(size: usize, info: &DeviceInfo) -> Result<()> {
-    let largest = largest_power_of_two(info.max_work_group.min(1024));
-    if !size.is_power_of_two() || size > largest {
+    let (least, largest) = (info.least_work_group, largest_power_of_two(info.max_work_group.min(1024)));
+    if !size.is_power_of_two() || !(least..=largest).contains(&size) {
         return Err(Error::Option {
             name: "work_group",
-            reason: format!("{size} is not a power of two from 1 to {largest} ({})", info.name),
+            reason: format!("{size} is not a power of two from {least} to {largest} ({})", info.name),
         });
     }
     Ok(())

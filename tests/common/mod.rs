@@ -32,6 +32,18 @@ pub(crate) fn devices() -> Vec<Device> {
     devices
 }
 
+/// Those of them that compute in `precision`.
+pub(crate) fn devices_in(precision: Precision) -> Vec<Device> {
+    let able = |device: &Device| match device.require(precision) {
+        Ok(()) => true,
+        Err(error) => {
+            println!("skipped: {error}");
+            false
+        }
+    };
+    devices().into_iter().filter(able).collect()
+}
+
 /// Work-group sizes to try on a device: its default and those that a user might ask for, or only those that
 /// `RESIDUUM_TEST_WORK_GROUPS` lists (where a driver takes seconds to build a program, sizes can be shared out).
 pub(crate) fn work_groups(device: &Device) -> Vec<Device> {
@@ -39,17 +51,18 @@ pub(crate) fn work_groups(device: &Device) -> Vec<Device> {
         Ok(list) => (Vec::new(), list.split(',').map(|n| n.trim().parse().expect("a size")).collect()),
         Err(_) => (vec![device.clone()], vec![1, 32, 512, 1024]),
     };
-    all.extend(sizes.iter().filter_map(|size| device.with_work_group(*size).ok()));
+    for size in sizes {
+        match device.with_work_group(size) {
+            Ok(device) => all.push(device),
+            Err(error) => println!("skipped: {error}"),
+        }
+    }
     all
 }
 
 /// Every device at every work-group size, in every way of keeping sums that `T` has.
 pub(crate) fn each_case<T: Real>(mut case: impl FnMut(&Device)) {
-    for device in devices() {
-        if device.require(T::PRECISION).is_err() {
-            println!("skipped: {} has no {}", device.info().name, T::PRECISION);
-            continue;
-        }
+    for device in devices_in(T::PRECISION) {
         for device in work_groups(&device) {
             for accumulation in [Accumulation::Double, Accumulation::Pair] {
                 if T::PRECISION == Precision::Double && accumulation == Accumulation::Pair {
