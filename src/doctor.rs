@@ -87,7 +87,7 @@ pub fn remember(device: &Device, checks: &[Check]) {
 
 fn examine_in<T: Real>(device: &Device, keep: &mut dyn FnMut(Check)) {
     let host = Device::host().with_accumulation(device.accumulation(T::PRECISION));
-    for Question { name, means, sizes, ask } in questions::<T>() {
+    for Question { name, means, sizes, ask } in questions::<T>(device) {
         let wanted =
             host.as_ref().map_err(ToString::to_string).and_then(|host| ask(host).map_err(|e| e.to_string()));
         let several = if sizes { work_groups(device) } else { vec![device.clone()] };
@@ -149,7 +149,7 @@ fn noise<T: Real>(n: usize, seed: u64) -> Vec<T> {
 const SOLVES: &str = "what solves are made of is wrong (see above), or launches do not follow each other in order, or groups of \
                       one launch do not see each other's results";
 
-fn questions<T: Real>() -> Vec<Question> {
+fn questions<T: Real>(device: &Device) -> Vec<Question> {
     let mut questions = vec![
         Question {
             name: "arithmetic",
@@ -179,7 +179,7 @@ fn questions<T: Real>() -> Vec<Question> {
         Question { name: "conjugate gradients", means: SOLVES, sizes: true, ask: conjugate_gradients::<T> },
         Question { name: "regularised CGNR", means: SOLVES, sizes: true, ask: regularised::<T> },
     ];
-    if T::PRECISION == Precision::Double {
+    if T::PRECISION == Precision::Double && !device.info().int64_atomics {
         // 64-bit atomics are an extension of their own; without them the library refuses.
         questions.retain(|question| question.name != "additions by atomics");
     }

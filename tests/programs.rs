@@ -101,6 +101,32 @@ fn without_opencl_the_host_does_it_and_says_why() {
 }
 
 #[test]
+fn what_is_missing_is_said_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("libOpenCL.so.1"), "no library").unwrap();
+    let nothing = tempfile::tempdir().unwrap();
+    let list = |name: &str, value: &Path, device: &str| {
+        let mut command = program("devices");
+        command.env(name, value).env_remove("OPENCL_DYLIB_PATH").env("RESIDUUM_DEVICE", device).output().unwrap()
+    };
+    let cases = [
+        ("LD_LIBRARY_PATH", folder.path(), "no OpenCL library could be loaded", "ocl-icd-libopencl1"),
+        ("OCL_ICD_VENDORS", nothing.path(), "the OpenCL loader found no driver", "pocl-opencl-icd"),
+    ];
+    for (name, value, what, help) in cases {
+        let output = list(name, value, "");
+        let text = String::from_utf8_lossy(&output.stdout).to_string();
+        assert!(output.status.success() && text.contains(what) && text.contains(help), "{text}");
+        assert!(text.contains("chosen: host"), "{text}");
+        // One that is asked for is never replaced.
+        let output = list(name, value, "gpu");
+        let text = String::from_utf8_lossy(&output.stderr).to_string();
+        assert_eq!((output.status.code(), text.lines().count()), (Some(2), 1), "{text}");
+        assert!(text.contains("RESIDUUM_DEVICE=gpu") && text.contains(what), "{text}");
+    }
+}
+
+#[test]
 fn saved_numbers_are_the_same_on_every_device_and_work_group() {
     let folder = tempfile::tempdir().unwrap();
     let save = |name: &str, args: &[&str]| {

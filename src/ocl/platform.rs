@@ -121,7 +121,7 @@ fn enumerate() -> (Vec<Found>, Option<String>) {
         // A platform without a device answers CL_DEVICE_NOT_FOUND: nothing to report but its name.
         let ids = platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default();
         if ids.is_empty() {
-            silent.push(name.clone());
+            silent.push(format!("{name}{}", quirks::reveal(&name)));
         }
         for (d, id) in ids.into_iter().enumerate() {
             match describe(id, &name, &version, Some((p, d))) {

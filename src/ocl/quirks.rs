@@ -18,6 +18,15 @@ pub(super) fn last_resort(platform: &str, device: &str) -> Option<&'static str> 
     None
 }
 
+/// What makes a platform that shows no device show one.
+pub(super) fn reveal(platform: &str) -> &'static str {
+    match platform {
+        "rusticl" => " (RUSTICL_ENABLE names the drivers whose devices it shows, such as radeonsi, iris or llvmpipe)",
+        "Clover" => " (rusticl is its successor)",
+        _ => "",
+    }
+}
+
 /// Groups of one launch that can be told to wait for each other.
 ///
 /// OpenCL C 1.2 promises nothing between groups. NVIDIA's devices from compute capability 7 on order memory between
