@@ -139,8 +139,8 @@ mod of_ocl {
             // SAFETY: `queue` holds the handle alive; retained, so that the wrapper may release it when it is dropped.
             unsafe { cl3::command_queue::retain_command_queue(handle) }
                 .map_err(|code| refused("clRetainCommandQueue")(ClError(code)))?;
-            // A launch of more than one dimension is not made through this wrapper.
-            Self::on_queue(&CommandQueue::new(handle, 1))
+            // Three dimensions: what every device has.
+            Self::on_queue(&CommandQueue::new(handle, 3))
         }
 
         /// [`Context::shared_queue`] for `ocl`.
