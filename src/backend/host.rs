@@ -238,6 +238,24 @@ fn reduce<T: Real, A: Accumulator<T>>(
     fold_sums(&sums, identity, combine).to_f64()
 }
 
+impl Host {
+    /// The part of [`Vocabulary::cg_product`] that makes the stopping test and writes the norm of `count` chunks.
+    pub(super) fn cg_norms<T: Real>(run: Run<'_>, count: usize, state: &mut CgState<Self>) {
+        summing!(run, T, cg_test(count, state));
+    }
+
+    /// The part of [`Vocabulary::cgnr_forward`] that does so for a matrix of `rows` by `cols`.
+    pub(super) fn cgnr_norms<T: Real>(
+        run: Run<'_>,
+        columns: usize,
+        [rows, cols]: [usize; 2],
+        state: &mut CgnrState<Self>,
+    ) {
+        let runs = cgnr::Runs { columns, rows: Chunks::of(rows).count, cols: Chunks::of(cols).count };
+        let _betas = summing!(run, T, cgnr_test(columns, runs, state));
+    }
+}
+
 /// `cg_test` of `cl/cg.cl`.
 fn cg_test<T: Real, A: Accumulator<T>>(count: usize, state: &mut CgState<Host>) {
     let mut code = state.status[2 + cg::STOP];

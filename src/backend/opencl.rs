@@ -425,6 +425,7 @@ impl Vocabulary for OpenCl {
         let cut = [chunks.chunk, chunks.lanes];
         let (variant, _) = self.row_variant(run, Family::CgProduct, a, a.rows, cut, 1);
         let launch = Launch { groups: chunks.count + 1, variant };
+        let norms = self.cg_norms::<T>(run, chunks.count, state)?;
         cg::cg_product(
             &self.context,
             launch,
@@ -440,7 +441,8 @@ impl Vocabulary for OpenCl {
             &mut state.control,
             &mut state.status,
             &mut state.history,
-        )
+        )?;
+        self.compare_norms::<T>("CG", run, norms, &state.history)
     }
 
     fn cg_update<T: Real>(
@@ -543,6 +545,10 @@ impl Vocabulary for OpenCl {
         };
         let launch = Launch { groups, variant };
         let words = words(rows, cols, shape.width, a.stride);
+        let norms = match shape.part {
+            Part::Rows => None, // the other part tests
+            _ => self.cgnr_norms::<T>(run, shape.columns, [a.rows, a.cols], state)?,
+        };
         let (d_old, d_new) = turned(&mut vectors.d, turn);
         cgnr::cgnr_forward(
             &self.context,
@@ -561,7 +567,8 @@ impl Vocabulary for OpenCl {
             &mut state.control,
             &mut state.status,
             &mut state.history,
-        )
+        )?;
+        self.compare_norms::<T>("CGNR", run, norms, &state.history)
     }
 
     fn cgnr_backward<T: Real>(
@@ -697,6 +704,7 @@ impl Vocabulary for OpenCl {
             dots: NO_DOTS,
             ..self.variant::<T>(run, run.tuning.work_group, 1)
         };
+        let norms = self.step_norms::<T>("scalars of a step", run, call, state)?;
         let StepState { programs, sums, registers, status, history } = state;
         let launch = Launch { groups: 1, variant };
         pass::step_scalars::<T>(
@@ -709,7 +717,8 @@ impl Vocabulary for OpenCl {
             registers,
             status,
             history,
-        )
+        )?;
+        self.compare_norms::<T>("scalars of a step", run, norms, history)
     }
 
     fn step_product<T: Real>(
@@ -736,6 +745,7 @@ impl Vocabulary for OpenCl {
         // The residuals of starts are told from the products of iterations: they come twice in a solve.
         let word = if blend.shifted { "residual of a step" } else { "product of a step" };
         let pending = self.pending(word, run, a, call.columns, y, Some(state))?;
+        let norms = self.step_norms::<T>(word, run, call, state)?;
         let StepState { programs, sums, registers, status, history } = state;
         step::step_product(
             &self.context,
@@ -754,6 +764,7 @@ impl Vocabulary for OpenCl {
             status,
             history,
         )?;
+        self.compare_norms::<T>(word, run, norms, history)?;
         match pending {
             Some(pending) => self.compare_step(pending, run, call, a, blend, [x, w, z, y], sums),
             None => Ok(()),
@@ -795,6 +806,7 @@ impl Vocabulary for OpenCl {
         let shape = [shape[0], shape[1], shape[2], shape[3], call.block, call.slot, 0, 0];
         let launch = Launch { groups: groups.max(1), variant };
         let [v0, v1, v2, v3, v4, v5, v6, v7] = vectors;
+        let norms = self.step_norms::<T>("pass of a step", run, call, state)?;
         let StepState { programs, sums, registers, status, history } = state;
         pass::step_vectors(
             &self.context,
@@ -813,7 +825,8 @@ impl Vocabulary for OpenCl {
             registers,
             status,
             history,
-        )
+        )?;
+        self.compare_norms::<T>("pass of a step", run, norms, history)
     }
 }
 

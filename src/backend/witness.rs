@@ -4,7 +4,7 @@
 //! computes one in some precision from some kind of matrix, which are those of the start and the end of a solve (the start
 //! alone may have numbers too simple to go wrong), every bit of it and of its sums is compared with what the host makes of the
 //! same numbers: a driver that compiles the kernels wrongly, or a kernel that was changed, is found before it is
-//! believed.
+//! believed. So are the first norms that each kind of launch folds from such sums and writes into the history of a solve.
 //!
 //! Cost: each time what the matrix and the vectors take to come back from the device, and a product on the host.
 //! Where that is more than [`MOST`] entries the comparison waits for a smaller matrix.
@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::host::Host;
 use super::opencl::OpenCl;
-use super::{Blend, Run, StepCall, StepState, Stored, Vocabulary};
+use super::{Blend, CgState, CgnrState, Run, StepCall, StepState, Stored, Vocabulary};
 use crate::accumulator::Accumulation;
 use crate::error::{Error, Result};
 use crate::ocl::{Buffer, Element, Sum, remember};
@@ -30,7 +30,20 @@ type Subject = (&'static str, Precision, Accumulation, Kind);
 
 /// How often what of a device was seen to be right.
 #[derive(Debug, Default)]
-pub(super) struct Seen(Mutex<HashMap<Subject, usize>>);
+pub(super) struct Seen {
+    products: Mutex<HashMap<Subject, usize>>,
+    norms: Mutex<HashMap<(&'static str, Precision, Accumulation), Asked>>,
+}
+
+/// How often launches were looked at for norms, and how often there were some.
+#[derive(Debug, Default)]
+struct Asked {
+    launches: usize,
+    norms: usize,
+}
+
+/// Launches of a kind that are looked at for norms: some kinds never write any.
+const LAUNCHES: usize = 12;
 
 /// A launch that will be compared: its place in [`Seen`], and what it will overwrite.
 pub(super) struct Pending<T> {
@@ -78,23 +91,131 @@ impl OpenCl {
         if entries.saturating_mul(columns) > MOST {
             return Ok(None);
         }
-        let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.products.lock().unwrap_or_else(PoisonError::into_inner);
         let times = seen.entry((word, T::PRECISION, run.accumulation, a.arrangement.kind)).or_default();
         if *times >= TIMES {
             return Ok(None);
         }
         *times += 1;
-        let state = match state {
-            None => None,
-            Some(state) => Some(StepState {
-                programs: self.copied(&state.programs)?,
+        let state = state.map(|state| self.copied_steps(state)).transpose()?;
+        Ok(Some(Pending { word, held: self.copied(y)?, state }))
+    }
+
+    fn copied_steps(&self, state: &StepState<Self>) -> Result<StepState<Host>> {
+        Ok(StepState {
+            programs: self.copied(&state.programs)?,
+            sums: self.copied(&state.sums)?,
+            registers: self.copied(&state.registers)?,
+            status: self.copied(&state.status)?,
+            history: self.copied(&state.history)?,
+        })
+    }
+
+    /// The history as it should be after `word`, where that has to be compared: what `fold` makes of a host's copy of the
+    /// state, given with the history before.
+    fn wanted_norms<T: Real>(
+        &self,
+        word: &'static str,
+        run: Run<'_>,
+        fold: impl FnOnce() -> Result<[Vec<Sum>; 2]>,
+    ) -> Result<Option<Vec<Sum>>> {
+        let mut seen = self.seen.norms.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = seen.entry((word, T::PRECISION, run.accumulation)).or_default();
+        if asked.norms >= TIMES || asked.launches >= LAUNCHES {
+            return Ok(None);
+        }
+        asked.launches += 1;
+        let [before, after] = fold()?;
+        if before == after {
+            return Ok(None);
+        }
+        asked.norms += 1;
+        Ok(Some(after))
+    }
+
+    /// To be called before a launch of CG that tests.
+    pub(super) fn cg_norms<T: Real>(
+        &self,
+        run: Run<'_>,
+        count: usize,
+        state: &CgState<Self>,
+    ) -> Result<Option<Vec<Sum>>> {
+        self.wanted_norms::<T>("CG", run, || {
+            let mut held = CgState::<Host> {
                 sums: self.copied(&state.sums)?,
-                registers: self.copied(&state.registers)?,
+                control: self.copied(&state.control)?,
                 status: self.copied(&state.status)?,
                 history: self.copied(&state.history)?,
-            }),
-        };
-        Ok(Some(Pending { word, held: self.copied(y)?, state }))
+            };
+            let before = held.history.clone();
+            Host::cg_norms::<T>(run, count, &mut held);
+            Ok([before, held.history])
+        })
+    }
+
+    /// The same of CGNR, with a matrix of `rows` by `cols`.
+    pub(super) fn cgnr_norms<T: Real>(
+        &self,
+        run: Run<'_>,
+        columns: usize,
+        shape: [usize; 2],
+        state: &CgnrState<Self>,
+    ) -> Result<Option<Vec<Sum>>> {
+        self.wanted_norms::<T>("CGNR", run, || {
+            let mut held = CgnrState::<Host> {
+                sums: self.copied(&state.sums)?,
+                control: self.copied(&state.control)?,
+                status: self.copied(&state.status)?,
+                history: self.copied(&state.history)?,
+            };
+            let before = held.history.clone();
+            Host::cgnr_norms::<T>(run, columns, shape, &mut held);
+            Ok([before, held.history])
+        })
+    }
+
+    /// The same of a launch whose program is data.
+    pub(super) fn step_norms<T: Real>(
+        &self,
+        word: &'static str,
+        run: Run<'_>,
+        call: StepCall,
+        state: &StepState<Self>,
+    ) -> Result<Option<Vec<Sum>>> {
+        self.wanted_norms::<T>(word, run, || {
+            let mut held = self.copied_steps(state)?;
+            let before = held.history.clone();
+            Host.step_scalars::<T>(run, call, &mut held)?;
+            Ok([before, held.history])
+        })
+    }
+
+    /// Compares the history after a launch with what it should be, if that is to be known.
+    pub(super) fn compare_norms<T: Real>(
+        &self,
+        word: &'static str,
+        run: Run<'_>,
+        wanted: Option<Vec<Sum>>,
+        history: &Buffer<Sum>,
+    ) -> Result<()> {
+        let Some(wanted) = wanted else { return Ok(()) };
+        let found = self.copied(history)?;
+        let wrong = differing(run, &found, &wanted);
+        if wrong == 0 {
+            return Ok(());
+        }
+        let mut seen = self.seen.norms.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.remove(&(word, T::PRECISION, run.accumulation));
+        let precision = T::PRECISION;
+        self.distrusted(format!(
+            "{wrong} norms of a solve in {precision} are not what the host makes of the same sums"
+        ))
+    }
+
+    /// Holds it against the device.
+    fn distrusted<R>(&self, what: String) -> Result<R> {
+        remember(self.context.info(), Some(&what));
+        Err(Error::Untrustworthy { device: self.context.info().name.clone(), what })
     }
 
     /// Compares `r` and `sums`, where `pending` was launched, with the host's `r = b - A x`.
@@ -142,23 +263,30 @@ impl OpenCl {
         (found, wanted): (&[T], &[T]),
         (sums, wanted_sums): (&[Sum], &[Sum]),
     ) -> Result<()> {
-        let differ = |a: f64, b: f64| a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan());
         let numbers = found.iter().zip(wanted).filter(|(a, b)| differ(a.to_f64(), b.to_f64())).count();
-        let value = |sum: &Sum| sum.value(run.accumulation);
-        let folded = sums.iter().zip(wanted_sums).filter(|(a, b)| differ(value(a), value(b))).count();
+        let folded = differing(run, sums, wanted_sums);
         if numbers == 0 && folded == 0 {
             return Ok(());
         }
         // It is compared again by the next solve.
         let kind = a.arrangement.kind;
-        let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.products.lock().unwrap_or_else(PoisonError::into_inner);
         seen.remove(&(word, T::PRECISION, run.accumulation, kind));
         let what = format!(
             "{numbers} of {} numbers and {folded} sums of a product in {} ({kind:?}) are not what the host makes of the same data",
             found.len(),
             T::PRECISION
         );
-        remember(self.context.info(), Some(&what));
-        Err(Error::Untrustworthy { device: self.context.info().name.clone(), what })
+        self.distrusted(what)
     }
+}
+
+fn differ(a: f64, b: f64) -> bool {
+    a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan())
+}
+
+/// How many sums differ.
+fn differing(run: Run<'_>, found: &[Sum], wanted: &[Sum]) -> usize {
+    let value = |sum: &Sum| sum.value(run.accumulation);
+    found.iter().zip(wanted).filter(|(a, b)| differ(value(a), value(b))).count()
 }

@@ -21,7 +21,9 @@ pub(super) fn last_resort(platform: &str, device: &str) -> Option<&'static str> 
 /// What makes a platform that shows no device show one.
 pub(super) fn reveal(platform: &str) -> &'static str {
     match platform {
-        "rusticl" => " (RUSTICL_ENABLE names the drivers whose devices it shows, such as radeonsi, iris or llvmpipe)",
+        "rusticl" => {
+            " (RUSTICL_ENABLE names the drivers whose devices it shows, such as radeonsi, iris or llvmpipe)"
+        }
         "Clover" => " (rusticl is its successor)",
         _ => "",
     }
