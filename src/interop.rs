@@ -12,7 +12,7 @@
 //! - What the program writes while it has nothing to do with a solve is its own affair; what it writes while a solve is
 //!   queued changes the solve.
 //!
-//! [`opencl3`](self::opencl3) takes that crate's wrappers (`CommandQueue::new` and `Buffer::new` make one of any raw
+//! [`opencl3`] takes that crate's wrappers (`CommandQueue::new` and `Buffer::new` make one of any raw
 //! handle); `ocl`, with the feature `ocl-interop`, those of the crate `ocl`. That feature links the OpenCL loader, as the
 //! crate `ocl` does; without it nothing is linked.
 
