@@ -1,4 +1,4 @@
-//! Working inside a program that has OpenCL objects of its own: its queue becomes a [`Device`], its buffers become vectors
+//! Working inside a program that has OpenCL objects of its own: its queue becomes a [`Device`](crate::Device), its buffers become vectors
 //! without a copy, and ours are handed out to its kernels.
 //!
 //! Two programs' worth of commands on one queue run in the order in which they were queued, so a kernel of the program
@@ -7,7 +7,7 @@
 //!
 //! - The queue keeps order; one that does not is refused. Commands of the program on *other* queues have to be waited for, as
 //!   between any two queues.
-//! - Take a queue over once and clone the [`Device`]: two takeovers are two devices, whose vectors do not mix.
+//! - Take a queue over once and clone the [`Device`](crate::Device): two takeovers are two devices, whose vectors do not mix.
 //! - A buffer is taken over whole, with `CL_MEM_READ_WRITE`. Two vectors on one buffer must not be given to one operation.
 //! - What the program writes while it has nothing to do with a solve is its own affair; what it writes while a solve is
 //!   queued changes the solve.

@@ -25,12 +25,13 @@ pub(crate) struct OpenCl {
     /// What each group adds to a transposed product, made on first use.
     held: Mutex<Option<Buffer<Sum>>>,
     /// What was compared with the host.
-    pub(super) seen: Seen,
+    /// Boxed, because the host back end beside it is small.
+    pub(super) seen: Box<Seen>,
 }
 
 impl OpenCl {
     pub(crate) fn new(context: Arc<Context>) -> Self {
-        Self { context, scratch: Mutex::new(None), held: Mutex::new(None), seen: Seen::default() }
+        Self { context, scratch: Mutex::new(None), held: Mutex::new(None), seen: Box::default() }
     }
 
     /// The variant of a kernel that uses none of the optional constants.
