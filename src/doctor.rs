@@ -304,7 +304,7 @@ mod tests {
         let mut seen = 0;
         let checks = examine(&Device::host(), &mut |_| seen += 1);
         assert_eq!(checks.len(), seen);
-        assert_eq!(checks.len(), 19);
+        assert_eq!(checks.len(), 20);
         for check in &checks {
             assert_eq!(check.fault, None, "{}", check.name);
         }
