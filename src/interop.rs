@@ -1,5 +1,5 @@
-//! Working inside a program that has OpenCL objects of its own: its queue becomes a [`Device`](crate::Device), its buffers become vectors
-//! without a copy, and ours are handed out to its kernels.
+//! Working inside a program that has OpenCL objects of its own: its queue becomes a [`Device`](crate::Device), its
+//! buffers become vectors without a copy, and ours are handed out to its kernels.
 //!
 //! Two programs' worth of commands on one queue run in the order in which they were queued, so a kernel of the program
 //! that fills `b`, a solve, and a kernel that reads `x` need no waiting in between. Objects are counted by OpenCL: each side
