@@ -11,6 +11,7 @@
 # Logs stay in target/runtimes, and built programs too: a second run starts with them.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+. scripts/packages.sh
 
 work=$PWD/target/runtimes
 mkdir -p "$work"
@@ -25,20 +26,13 @@ for runtime in "${runtimes[@]}"; do
     esac
 done
 
-root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
-packages() {
-    root apt-get -o DPkg::Lock::Timeout=300 update -qq &&
-        root env DEBIAN_FRONTEND=noninteractive \
-            apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@"
-}
-
 # Each gets a runtime and prints what OCL_ICD_VENDORS must name, so that no other driver is found.
 get_host() { mkdir -p "$work/none" && echo "$work/none"; }
 get_pocl() { from_debian /etc/OpenCL/vendors/pocl.icd pocl-opencl-icd; }
 get_rusticl() { from_debian /etc/OpenCL/vendors/rusticl.icd mesa-opencl-icd; }
 get_oclgrind() { from_debian /usr/lib/oclgrind/liboclgrind-rt-icd.so oclgrind; }
 from_debian() {
-    [ -e "$1" ] || packages ocl-icd-libopencl1 "$2" >&2 || return 1
+    [ -e "$1" ] || get_packages ocl-icd-libopencl1 "$2" || return 1
     echo "$1"
 }
 get_intel() {
@@ -51,7 +45,7 @@ get_intel() {
 }
 
 # Programs that tests run, and all that is compiled before the clock starts.
-cargo build --examples --all-features --quiet && cargo test --all-features --no-run --quiet || exit 1
+get_build_tools && cargo build --examples --all-features --quiet && cargo test --all-features --no-run --quiet || exit 1
 
 rows=()
 failures=0

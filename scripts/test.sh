@@ -4,31 +4,13 @@
 # Debian or Ubuntu with Rust.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/packages.sh
 
 say() { printf '\n== %s\n' "$*"; }
 failed() { printf 'test.sh: %s\n' "$*" >&2; exit 1; }
 
-root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else
-        failed "installing packages needs root: run as root once, or install pocl-opencl-icd yourself"; fi
-}
-
-# A package manager may be busy with something else (unattended upgrades): wait for it rather than fail.
-install() {
-    command -v apt-get >/dev/null || failed "no OpenCL platform and no apt-get: install an OpenCL driver, such as PoCL"
-    local log
-    log=$(mktemp)
-    root apt-get -o DPkg::Lock::Timeout=300 update -qq >"$log" 2>&1 &&
-        root env DEBIAN_FRONTEND=noninteractive \
-            apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@" >>"$log" 2>&1 ||
-        { cat "$log"; failed "could not install: $*"; }
-    rm -f "$log"
-}
-
 say "build"
-command -v cc >/dev/null || install gcc libc6-dev
-# The crate `ocl` links the loader; nothing else does.
-echo 'int main(void) { return 0; }' | cc -x c - -lOpenCL -o /dev/null 2>/dev/null || install ocl-icd-opencl-dev
+get_build_tools
 rustup component add rustfmt clippy >/dev/null 2>&1 || true
 cargo build --examples --all-features --quiet
 
@@ -36,7 +18,7 @@ say "OpenCL"
 opencl_devices() { cargo run --quiet --all-features --example devices -- --json | grep -o '"index":"[0-9]*:[0-9]*"' | wc -l; }
 if [ "$(opencl_devices)" = 0 ]; then
     echo "no OpenCL device: installing PoCL"
-    install ocl-icd-libopencl1 pocl-opencl-icd
+    get_packages ocl-icd-libopencl1 pocl-opencl-icd
 fi
 cargo run --quiet --all-features --example devices
 devices=$(opencl_devices)
@@ -50,7 +32,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features --quiet
 
 say "Oclgrind, which looks for races in the kernels"
 if ! ls /usr/lib/oclgrind/liboclgrind-rt-icd.so >/dev/null 2>&1; then
-    install oclgrind
+    get_packages oclgrind
 fi
 
 say "tests on the host and on $devices OpenCL device(s)"

@@ -109,19 +109,14 @@ fn standing(info: &DeviceInfo) -> String {
     text
 }
 
-/// Every device with its handle, best first; the host is always among them.
-fn ranked() -> Vec<(DeviceInfo, Option<&'static Found>)> {
-    let mut all: Vec<_> = found().0.iter().map(|f| (f.info.clone(), Some(f))).collect();
-    for (info, _) in &mut all {
-        if let Some(fault) = verdict(info) {
-            info.last_resort =
-                Some(format!("it was found to compute wrongly ({fault}); the program doctor says more").into());
-        }
+fn candidate(found: &'static Found) -> Candidate {
+    let mut info = found.info.clone();
+    let fault = verdict(&info);
+    if let Some(fault) = &fault {
+        info.last_resort =
+            Some(format!("it was found to compute wrongly ({fault}); the program doctor says more").into());
     }
-    all.push((host_info(), None));
-    // Stable: equal devices keep the order of enumeration.
-    all.sort_by_key(|(info, _)| std::cmp::Reverse(rank(info)));
-    all
+    Candidate { standing: standing(&info), found_wanting: fault.is_some(), info, handle: Some(found) }
 }
 
 impl Device {
@@ -132,15 +127,12 @@ impl Device {
 
     /// All devices of this machine in order of preference; the first is what [`Device::best`] opens.
     pub fn candidates() -> Vec<Candidate> {
-        ranked()
-            .into_iter()
-            .map(|(info, handle)| Candidate {
-                standing: standing(&info),
-                found_wanting: handle.is_some() && verdict(&info).is_some(),
-                info,
-                handle,
-            })
-            .collect()
+        let mut all: Vec<_> = found().0.iter().map(candidate).collect();
+        let info = host_info();
+        all.push(Candidate { standing: standing(&info), found_wanting: false, info, handle: None });
+        // Stable: equal devices keep the order of enumeration.
+        all.sort_by_key(|candidate| std::cmp::Reverse(rank(&candidate.info)));
+        all
     }
 
     /// Why no OpenCL device was found, if none was.
@@ -177,12 +169,12 @@ impl Device {
     /// As [`Device::select`].
     pub fn select_all(words: &str) -> Result<Vec<Self>> {
         let filter: DeviceFilter = words.parse()?;
-        let matching: Vec<_> = ranked().into_iter().filter(|(info, _)| filter.matches(info)).collect();
+        let matching: Vec<_> = Self::candidates().into_iter().filter(|one| filter.matches(&one.info)).collect();
         if matching.is_empty() {
             return Err(Error::NoDevice { wanted: words.into(), seen: seen() });
         }
         let reason = format!("one of {} that match '{words}'", matching.len());
-        let open = |(info, handle)| Self::open(info, handle, reason.clone())?.limited_to(filter.units());
+        let open = |one: Candidate| Self::open(one.info, one.handle, reason.clone())?.limited_to(filter.units());
         matching.into_iter().map(open).collect()
     }
 
@@ -191,10 +183,10 @@ impl Device {
     }
 
     fn first(filter: &DeviceFilter, asked: &str) -> Result<Self> {
-        let all = ranked();
+        let all = Self::candidates();
         let total = all.len();
-        let mut matching = all.into_iter().filter(|(info, _)| filter.matches(info));
-        let Some((info, handle)) = matching.next() else {
+        let mut matching = all.into_iter().filter(|one| filter.matches(&one.info));
+        let Some(Candidate { info, handle, standing, .. }) = matching.next() else {
             return Err(Error::NoDevice { wanted: asked.trim_matches('\'').into(), seen: seen() });
         };
         let others = matching.count();
@@ -202,12 +194,12 @@ impl Device {
             match (found().1, info.kind) {
                 (Some(why), DeviceKind::Host) => format!("host back end, because {why}"),
                 (None, DeviceKind::Host) => "host back end: every OpenCL device is a last resort".into(),
-                _ => format!("best of {total} ({}), host included", standing(&info)),
+                _ => format!("best of {total} ({standing}), host included"),
             }
         } else if others == 0 {
             format!("the only one that matches {asked}")
         } else {
-            format!("best of {} that match {asked} ({})", others + 1, standing(&info))
+            format!("best of {} that match {asked} ({standing})", others + 1)
         };
         Self::open(info, handle, reason)?.limited_to(filter.units())
     }
@@ -318,9 +310,12 @@ impl Device {
 
     /// The same device, doing many iterations of a small solve in one launch of up to `groups` groups that wait for each
     /// other, 0 for none: which changes time but never a result. A launch whose groups do not all run at once is
-    /// noticed, and its work done otherwise.
+    /// noticed, and its work done otherwise. Nothing changes on devices that cannot do it ([`DeviceInfo::resident_groups`]).
     pub fn with_resident_groups(&self, groups: usize) -> Self {
-        Self { tuning: Arc::new(self.tuning.with_resident_groups(groups)), ..self.clone() }
+        match self.info().resident_groups {
+            0 => self.clone(),
+            _ => Self { tuning: Arc::new(self.tuning.with_resident_groups(groups)), ..self.clone() },
+        }
     }
 
     /// The same device keeping sums of `f32` in another way: to reproduce on any device, or the host, the bits of
@@ -474,6 +469,8 @@ pub(crate) mod tests {
         let words = tuning.with_work_group(16, &info).expect_err("too few").to_string();
         assert!(words.contains("from 32 to 1024"), "{words}");
         assert_eq!(Tuning::for_device(&DeviceInfo { least_work_group: 1, ..info }).work_group, 1);
+        // Nor many iterations in one launch, whoever asks.
+        assert_eq!(Device::host().with_resident_groups(4).tuning().resident_groups, 0);
     }
 
     #[test]

@@ -61,10 +61,10 @@ impl<T: Real> Vector<T> {
 
     /// Its memory on an OpenCL device.
     pub(crate) fn buffer(&self) -> Result<&Buffer<T>> {
+        self.device.context()?;
         match &self.memory {
             Memory::OpenCl(buffer) => Ok(buffer),
-            // The device says that it is the host back end.
-            Memory::Host(_) => Err(self.device.context().err().unwrap_or_else(|| stray("a vector", &self.device))),
+            Memory::Host(_) => Err(stray("a vector", &self.device)),
         }
     }
 

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::host_rows::{each_row, row_sums};
 use super::host_step;
 use super::{
-    AnyStored, Blend, CgState, CgnrShape, CgnrState, CgnrVectors, Memory, PASS_VECTORS, Part, Pass, Reduction, Run,
+    AnyStored, Blend, CgnrShape, CgnrVectors, Memory, PASS_VECTORS, Part, Pass, Reduction, Run, SolveState,
     StepCall, StepState, Stored, Triangle, Vocabulary,
 };
 use crate::accumulator::{Accumulation, Accumulator};
@@ -240,7 +240,7 @@ fn reduce<T: Real, A: Accumulator<T>>(
 
 impl Host {
     /// The part of [`Vocabulary::cg_product`] that makes the stopping test and writes the norm of `count` chunks.
-    pub(super) fn cg_norms<T: Real>(run: Run<'_>, count: usize, state: &mut CgState<Self>) {
+    pub(super) fn cg_norms<T: Real>(run: Run<'_>, count: usize, state: &mut SolveState<Self>) {
         summing!(run, T, cg_test(count, state));
     }
 
@@ -249,7 +249,7 @@ impl Host {
         run: Run<'_>,
         columns: usize,
         [rows, cols]: [usize; 2],
-        state: &mut CgnrState<Self>,
+        state: &mut SolveState<Self>,
     ) {
         let runs = cgnr::Runs { columns, rows: Chunks::of(rows).count, cols: Chunks::of(cols).count };
         let _betas = summing!(run, T, cgnr_test(columns, runs, state));
@@ -257,7 +257,7 @@ impl Host {
 }
 
 /// `cg_test` of `cl/cg.cl`.
-fn cg_test<T: Real, A: Accumulator<T>>(count: usize, state: &mut CgState<Host>) {
+fn cg_test<T: Real, A: Accumulator<T>>(count: usize, state: &mut SolveState<Host>) {
     let mut code = state.status[2 + cg::STOP];
     let iteration = state.status[2 + cg::ITERATION];
     let mut rr = state.control[cg::SLOT + cg::RR];
@@ -279,7 +279,7 @@ fn cg_test<T: Real, A: Accumulator<T>>(count: usize, state: &mut CgState<Host>) 
     state.status[cg::ITERATION] = iteration;
 }
 
-fn cg_product<T: Real, A: Accumulator<T>>(a: &Stored<Host, T>, p: &[T], q: &mut [T], state: &mut CgState<Host>) {
+fn cg_product<T: Real, A: Accumulator<T>>(a: &Stored<Host, T>, p: &[T], q: &mut [T], state: &mut SolveState<Host>) {
     let chunks = Chunks::of(a.rows);
     let running = state.status[2 + cg::STOP] == stop::RUNNING;
     cg_test::<T, A>(chunks.count, state);
@@ -309,7 +309,7 @@ fn cg_update<T: Real, A: Accumulator<T>>(
     x: &mut [T],
     r: &mut [T],
     p: &mut [T],
-    state: &mut CgState<Host>,
+    state: &mut SolveState<Host>,
 ) {
     let chunks = Chunks::of(n);
     let mut code = state.status[cg::STOP];
@@ -448,7 +448,7 @@ fn all_stopped(status: &[i32], columns: usize, which: usize) -> bool {
 fn cgnr_test<T: Real, A: Accumulator<T>>(
     columns: usize,
     runs: cgnr::Runs,
-    state: &mut CgnrState<Host>,
+    state: &mut SolveState<Host>,
 ) -> Option<[T; MOST_COLUMNS]> {
     let done = all_stopped(&state.status, columns, cgnr::LAST_STOP);
     let mut betas = [T::default(); MOST_COLUMNS];
@@ -505,7 +505,7 @@ fn cgnr_forward<T: Real, A: Accumulator<T>>(
     a: &Stored<Host, T>,
     turn: usize,
     vectors: CgnrVectors<'_, Host, T>,
-    state: &mut CgnrState<Host>,
+    state: &mut SolveState<Host>,
 ) {
     let columns = shape.columns;
     let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
@@ -572,7 +572,7 @@ fn cgnr_backward<T: Real, A: Accumulator<T>>(
     at_matrix: &Stored<Host, T>,
     turn: usize,
     vectors: CgnrVectors<'_, Host, T>,
-    state: &mut CgnrState<Host>,
+    state: &mut SolveState<Host>,
 ) {
     let columns = shape.columns;
     let (rows, cols) = (Chunks::of(at_matrix.cols), Chunks::of(at_matrix.rows));
@@ -876,7 +876,7 @@ impl Vocabulary for Host {
         a: &Stored<Self, T>,
         p: &Vec<T>,
         q: &mut Vec<T>,
-        state: &mut CgState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         summing!(run, T, cg_product(a, p, q, state));
         Ok(())
@@ -890,7 +890,7 @@ impl Vocabulary for Host {
         x: &mut Vec<T>,
         r: &mut Vec<T>,
         p: &mut Vec<T>,
-        state: &mut CgState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         summing!(run, T, cg_update(n, q, x, r, p, state));
         Ok(())
@@ -903,7 +903,7 @@ impl Vocabulary for Host {
         a: &Stored<Self, T>,
         turn: usize,
         vectors: CgnrVectors<'_, Self, T>,
-        state: &mut CgnrState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         summing!(run, T, cgnr_forward(shape, a, turn, vectors, state));
         Ok(())
@@ -916,7 +916,7 @@ impl Vocabulary for Host {
         at: &Stored<Self, T>,
         turn: usize,
         vectors: CgnrVectors<'_, Self, T>,
-        state: &mut CgnrState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         summing!(run, T, cgnr_backward(shape, at, turn, vectors, state));
         Ok(())

@@ -139,15 +139,6 @@ pub(crate) struct CgVectors<'v, B: Vocabulary, T: Real> {
     pub(crate) q: &'v mut B::Buffer<T>,
 }
 
-/// Scalars of a conjugate gradient solve; the layout is that of `cl/cg.cl`.
-#[derive(Debug)]
-pub(crate) struct CgState<B: Vocabulary> {
-    pub(crate) sums: B::Buffer<Sum>,
-    pub(crate) control: B::Buffer<Sum>,
-    pub(crate) status: B::Buffer<i32>,
-    pub(crate) history: B::Buffer<Sum>,
-}
-
 /// The vectors of a CGNR solve. Pairs change places every iteration.
 #[derive(Debug)]
 pub(crate) struct CgnrVectors<'v, B: Vocabulary, T: Real> {
@@ -167,13 +158,25 @@ impl<B: Vocabulary, T: Real> CgnrVectors<'_, B, T> {
     }
 }
 
-/// Scalars of a CGNR solve; the layout is that of `cl/cgnr.cl`.
+/// Scalars and sums of a solve by CG or CGNR; the layouts are those of `cl/cg.cl` and `cl/cgnr.cl` (see `state.rs`).
 #[derive(Debug)]
-pub(crate) struct CgnrState<B: Vocabulary> {
+pub(crate) struct SolveState<B: Vocabulary> {
     pub(crate) sums: B::Buffer<Sum>,
     pub(crate) control: B::Buffer<Sum>,
     pub(crate) status: B::Buffer<i32>,
     pub(crate) history: B::Buffer<Sum>,
+}
+
+impl<B: Vocabulary> SolveState<B> {
+    /// With so many places, all zero.
+    pub(crate) fn zeros(backend: &B, [sums, control, status, history]: [usize; 4]) -> Result<Self> {
+        Ok(Self {
+            sums: backend.filled(sums, Sum::default())?,
+            control: backend.filled(control, Sum::default())?,
+            status: backend.filled(status, 0)?,
+            history: backend.filled(history, Sum::default())?,
+        })
+    }
 }
 
 /// Programs, scalars and sums of a solve whose steps are data; the layout is that of `cl/recurrence.cl`.
@@ -394,7 +397,7 @@ pub(crate) trait Vocabulary: Sized + 'static {
         a: &Stored<Self, T>,
         p: &Self::Buffer<T>,
         q: &mut Self::Buffer<T>,
-        state: &mut CgState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()>;
     /// `alpha`, `beta`; `x += alpha p`, `r -= alpha q`, `p = r + beta p` with `r.r`.
     fn cg_update<T: Real>(
@@ -405,7 +408,7 @@ pub(crate) trait Vocabulary: Sized + 'static {
         x: &mut Self::Buffer<T>,
         r: &mut Self::Buffer<T>,
         p: &mut Self::Buffer<T>,
-        state: &mut CgState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()>;
 
     /// Whether [`Self::cg_resident`] takes one launch for many iterations, and gains by it.
@@ -420,7 +423,7 @@ pub(crate) trait Vocabulary: Sized + 'static {
         a: &Stored<Self, T>,
         iterations: usize,
         vectors: CgVectors<'_, Self, T>,
-        state: &mut CgState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         let CgVectors { x, r, p, q } = vectors;
         (0..iterations).try_for_each(|_| {
@@ -437,7 +440,7 @@ pub(crate) trait Vocabulary: Sized + 'static {
         a: &Stored<Self, T>,
         turn: usize,
         vectors: CgnrVectors<'_, Self, T>,
-        state: &mut CgnrState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()>;
     /// `alpha`; `x' = x + alpha d'`, `r' = r - alpha q`, `s' = A'r' - F(x', x')` with their sums; `at` is A transposed.
     fn cgnr_backward<T: Real>(
@@ -447,7 +450,7 @@ pub(crate) trait Vocabulary: Sized + 'static {
         at: &Stored<Self, T>,
         turn: usize,
         vectors: CgnrVectors<'_, Self, T>,
-        state: &mut CgnrState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()>;
 
     /// Whether [`Self::cgnr_resident`] takes one launch for many iterations, and gains by it.
@@ -464,7 +467,7 @@ pub(crate) trait Vocabulary: Sized + 'static {
         at: &Stored<Self, T>,
         turns: Range<usize>,
         mut vectors: CgnrVectors<'_, Self, T>,
-        state: &mut CgnrState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         turns.into_iter().try_for_each(|turn| {
             self.cgnr_backward(run, shape, at, turn % 2, vectors.again(), state)?;

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::witness::Seen;
 use super::{
-    AnyStored, Blend, CgState, CgVectors, CgnrShape, CgnrState, CgnrVectors, Memory, PASS_VECTORS, Part, Pass,
-    Reduction, Run, Statement, StepCall, StepState, Stored, Triangle, Vocabulary,
+    AnyStored, Blend, CgVectors, CgnrShape, CgnrVectors, Memory, PASS_VECTORS, Part, Pass, Reduction, Run,
+    SolveState, Statement, StepCall, StepState, Stored, Triangle, Vocabulary,
 };
 use crate::error::{Result, same_length};
 use crate::kernels::{cg, cgnr, pass, product, reduce, scatter, step, sweep, vector};
@@ -420,7 +420,7 @@ impl Vocabulary for OpenCl {
         a: &Stored<Self, T>,
         p: &Buffer<T>,
         q: &mut Buffer<T>,
-        state: &mut CgState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         let chunks = Chunks::of(a.rows);
         let cut = [chunks.chunk, chunks.lanes];
@@ -454,7 +454,7 @@ impl Vocabulary for OpenCl {
         x: &mut Buffer<T>,
         r: &mut Buffer<T>,
         p: &mut Buffer<T>,
-        state: &mut CgState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         let chunks = Chunks::of(n);
         let found = self.plain::<T>(run, Family::CgUpdate, chunks);
@@ -487,7 +487,7 @@ impl Vocabulary for OpenCl {
         a: &Stored<Self, T>,
         iterations: usize,
         vectors: CgVectors<'_, Self, T>,
-        state: &mut CgState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         let CgVectors { x, r, p, q } = vectors;
         let chunks = Chunks::of(a.rows);
@@ -527,7 +527,7 @@ impl Vocabulary for OpenCl {
         a: &Stored<Self, T>,
         turn: usize,
         mut vectors: CgnrVectors<'_, Self, T>,
-        state: &mut CgnrState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
         let cut = [rows.chunk, rows.lanes];
@@ -579,7 +579,7 @@ impl Vocabulary for OpenCl {
         at: &Stored<Self, T>,
         turn: usize,
         mut vectors: CgnrVectors<'_, Self, T>,
-        state: &mut CgnrState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         let (rows, cols) = (Chunks::of(at.cols), Chunks::of(at.rows));
         let cut = [cols.chunk, rows.lanes];
@@ -641,7 +641,7 @@ impl Vocabulary for OpenCl {
         at: &Stored<Self, T>,
         turns: Range<usize>,
         vectors: CgnrVectors<'_, Self, T>,
-        state: &mut CgnrState<Self>,
+        state: &mut SolveState<Self>,
     ) -> Result<()> {
         let info = self.context.info();
         let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));

@@ -10,11 +10,11 @@
 //! Where that is more than [`MOST`] entries the comparison waits for a smaller matrix.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::host::Host;
 use super::opencl::OpenCl;
-use super::{Blend, CgState, CgnrState, Run, StepCall, StepState, Stored, Vocabulary};
+use super::{Blend, Run, SolveState, StepCall, StepState, Stored, Vocabulary};
 use crate::accumulator::Accumulation;
 use crate::error::{Error, Result};
 use crate::ocl::{Buffer, Element, Sum, remember};
@@ -28,11 +28,14 @@ const TIMES: usize = 2;
 /// What was launched, in which numbers, and from what kind of matrix.
 type Subject = (&'static str, Precision, Accumulation, Kind);
 
+/// What was launched, in which numbers.
+type Launched = (&'static str, Precision, Accumulation);
+
 /// How often what of a device was seen to be right.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     products: Mutex<HashMap<Subject, usize>>,
-    norms: Mutex<HashMap<(&'static str, Precision, Accumulation), Asked>>,
+    norms: Mutex<HashMap<Launched, Asked>>,
 }
 
 /// How often launches were looked at for norms, and how often there were some.
@@ -111,6 +114,10 @@ impl OpenCl {
         })
     }
 
+    fn norms_seen(&self) -> MutexGuard<'_, HashMap<Launched, Asked>> {
+        self.seen.norms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The history as it should be after `word`, where that has to be compared: what `fold` makes of a host's copy of the
     /// state, given with the history before.
     fn wanted_norms<T: Real>(
@@ -119,17 +126,19 @@ impl OpenCl {
         run: Run<'_>,
         fold: impl FnOnce() -> Result<[Vec<Sum>; 2]>,
     ) -> Result<Option<Vec<Sum>>> {
-        let mut seen = self.seen.norms.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = seen.entry((word, T::PRECISION, run.accumulation)).or_default();
+        let subject = (word, T::PRECISION, run.accumulation);
+        let mut seen = self.norms_seen();
+        let asked = seen.entry(subject).or_default();
         if asked.norms >= TIMES || asked.launches >= LAUNCHES {
             return Ok(None);
         }
         asked.launches += 1;
+        drop(seen);
         let [before, after] = fold()?;
         if before == after {
             return Ok(None);
         }
-        asked.norms += 1;
+        self.norms_seen().entry(subject).or_default().norms += 1;
         Ok(Some(after))
     }
 
@@ -138,19 +147,9 @@ impl OpenCl {
         &self,
         run: Run<'_>,
         count: usize,
-        state: &CgState<Self>,
+        state: &SolveState<Self>,
     ) -> Result<Option<Vec<Sum>>> {
-        self.wanted_norms::<T>("CG", run, || {
-            let mut held = CgState::<Host> {
-                sums: self.copied(&state.sums)?,
-                control: self.copied(&state.control)?,
-                status: self.copied(&state.status)?,
-                history: self.copied(&state.history)?,
-            };
-            let before = held.history.clone();
-            Host::cg_norms::<T>(run, count, &mut held);
-            Ok([before, held.history])
-        })
+        self.solve_norms::<T>("CG", run, state, |held| Host::cg_norms::<T>(run, count, held))
     }
 
     /// The same of CGNR, with a matrix of `rows` by `cols`.
@@ -159,17 +158,28 @@ impl OpenCl {
         run: Run<'_>,
         columns: usize,
         shape: [usize; 2],
-        state: &CgnrState<Self>,
+        state: &SolveState<Self>,
     ) -> Result<Option<Vec<Sum>>> {
-        self.wanted_norms::<T>("CGNR", run, || {
-            let mut held = CgnrState::<Host> {
+        self.solve_norms::<T>("CGNR", run, state, |held| Host::cgnr_norms::<T>(run, columns, shape, held))
+    }
+
+    /// What `test` makes of a host's copy of `state`.
+    fn solve_norms<T: Real>(
+        &self,
+        word: &'static str,
+        run: Run<'_>,
+        state: &SolveState<Self>,
+        test: impl FnOnce(&mut SolveState<Host>),
+    ) -> Result<Option<Vec<Sum>>> {
+        self.wanted_norms::<T>(word, run, || {
+            let mut held = SolveState::<Host> {
                 sums: self.copied(&state.sums)?,
                 control: self.copied(&state.control)?,
                 status: self.copied(&state.status)?,
                 history: self.copied(&state.history)?,
             };
             let before = held.history.clone();
-            Host::cgnr_norms::<T>(run, columns, shape, &mut held);
+            test(&mut held);
             Ok([before, held.history])
         })
     }
@@ -204,8 +214,7 @@ impl OpenCl {
         if wrong == 0 {
             return Ok(());
         }
-        let mut seen = self.seen.norms.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.remove(&(word, T::PRECISION, run.accumulation));
+        self.norms_seen().remove(&(word, T::PRECISION, run.accumulation));
         let precision = T::PRECISION;
         self.distrusted(format!(
             "{wrong} norms of a solve in {precision} are not what the host makes of the same sums"

@@ -75,7 +75,8 @@ pub struct DeviceInfo {
     pub max_work_group: usize,
     /// Smallest that gives right answers; 1 but for drivers that end long loops.
     pub least_work_group: usize,
-    /// Groups of one launch that can be told to wait for each other; 1 where that is not known to be safe.
+    /// Groups of one launch that can be told to wait for each other; 1 where that is not known to be safe, 0 where a launch
+    /// cannot do many iterations at all.
     pub resident_groups: usize,
     /// Why kernels with barriers run with one work-item per group whatever size is asked for, if they do.
     pub single_items: Option<&'static str>,
@@ -184,6 +185,7 @@ fn describe(
         Ok(DeviceInfo {
             resident_groups: quirks::resident_groups(
                 platform,
+                &name,
                 // Other vendors' devices do not know the question.
                 device.compute_capability_major_nv().unwrap_or(0),
                 compute_units,

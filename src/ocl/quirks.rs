@@ -33,9 +33,15 @@ pub(super) fn reveal(platform: &str) -> &'static str {
 ///
 /// OpenCL C 1.2 promises nothing between groups. NVIDIA's devices from compute capability 7 on order memory between
 /// groups by release and acquire, which its compiler takes as PTX (`cl/resident.cl`), and run at least one group on every
-/// compute unit; kernels that rely on that check it as they begin. Elsewhere one group, which has nobody to wait for.
-pub(super) fn resident_groups(platform: &str, capability: u32, units: usize) -> usize {
-    if platform.contains("NVIDIA") && capability >= 7 { units.max(1) } else { 1 }
+/// compute unit; kernels that rely on that check it as they begin. Elsewhere one group, which has nobody to wait for. None on
+/// llvmpipe, where the loops of many iterations are too long ([`least_work_group`]): of CG with 2025 rows, launches of 32
+/// iterations were right and of 64 were not.
+pub(super) fn resident_groups(platform: &str, device: &str, capability: u32, units: usize) -> usize {
+    match () {
+        () if device.contains("llvmpipe") => 0,
+        () if platform.contains("NVIDIA") && capability >= 7 => units.max(1),
+        () => 1,
+    }
 }
 
 /// Why kernels that synchronise their work-items run with one item per group on a platform, if they do.

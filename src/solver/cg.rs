@@ -29,7 +29,7 @@ use super::products::Products;
 use super::report::Times;
 use super::stopping::{HISTORY, Limits, Stopping};
 use super::workspace::Workspace;
-use crate::backend::{CgState, CgVectors, Run, Vocabulary, on_backend};
+use crate::backend::{CgVectors, Run, SolveState, Vocabulary, on_backend};
 use crate::device::Device;
 use crate::error::Result;
 use crate::ocl::Sum;
@@ -47,7 +47,7 @@ struct On<'a, B: Vocabulary, T: Real> {
     p: Vector<T>,
     q: Vector<T>,
     best: Vector<T>,
-    state: CgState<B>,
+    state: SolveState<B>,
     /// `r.r` of the last iterations, as they were last looked at.
     ring: Vec<Sum>,
     /// Whether many iterations may be done in one launch.
@@ -77,12 +77,7 @@ fn on<'a, B: Vocabulary, T: Real>(
         p: vector()?,
         q: vector()?,
         best: vector()?,
-        state: CgState {
-            sums: backend.filled(4 * Chunks::of(n).count, Sum::default())?,
-            control: backend.filled(CONTROL, Sum::default())?,
-            status: backend.filled(STATUS, 0)?,
-            history: backend.filled(HISTORY, Sum::default())?,
-        },
+        state: SolveState::zeros(backend, [4 * Chunks::of(n).count, CONTROL, STATUS, HISTORY])?,
         ring: vec![Sum::default(); HISTORY],
         resident: operator.as_matrix().is_some(),
     }))

@@ -56,7 +56,7 @@ use super::products::Products;
 use super::report::{Report, Times};
 use super::stopping::{HISTORY, Limits, Stopping};
 use super::workspace::Workspace;
-use crate::backend::{CgnrShape, CgnrState, CgnrVectors, MOST_COLUMNS, Part, Run, Vocabulary, on_backend};
+use crate::backend::{CgnrShape, CgnrVectors, MOST_COLUMNS, Part, Run, SolveState, Vocabulary, on_backend};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
@@ -328,7 +328,7 @@ struct On<'a, B: Vocabulary, T: Real> {
     corrections: Vec<Correction>,
     best: Vector<T>,
     vectors: Vectors<B, T>,
-    state: CgnrState<B>,
+    state: SolveState<B>,
     /// The norms of the last iterations, as they were last looked at.
     ring: Vec<Sum>,
     /// Whether many iterations may be done in one launch.
@@ -369,12 +369,10 @@ fn boxed<'a, B: Vocabulary, T: Real>(
             q: of_rows()?,
             phi: backend.filled(if shape.edges == 2 { cols * columns } else { 1 }, T::default())?,
         },
-        state: CgnrState {
-            sums: backend.filled(runs.len(), Sum::default())?,
-            control: backend.filled(CONTROL * columns, Sum::default())?,
-            status: backend.filled(STATUS * columns + meeting::WORDS, 0)?,
-            history: backend.filled(2 * HISTORY * columns, Sum::default())?,
-        },
+        state: SolveState::zeros(
+            backend,
+            [runs.len(), CONTROL * columns, STATUS * columns + meeting::WORDS, 2 * HISTORY * columns],
+        )?,
         ring: vec![Sum::default(); 2 * HISTORY * columns],
         resident: matrix.is_some(),
     }))
