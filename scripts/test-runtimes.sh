@@ -74,7 +74,7 @@ for runtime in "${runtimes[@]}"; do
     rows+=("$runtime|$(count 4)|$(count 6)|$((SECONDS - start)) s|${reasons:-nothing}")
     if [ "$status" != 0 ] || [ "$(count 4)" = 0 ]; then
         failures=$((failures + 1))
-        grep -E '^(test .* FAILED|    [a-z_:]+$)' "$log" | sort -u | head -n 20
+        sed -n 's/^test \(.*\) \.\.\. FAILED$/  failed: \1/p' "$log" | sort -u | head -n 20
     fi
 done
 

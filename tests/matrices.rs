@@ -14,7 +14,7 @@ use residuum::{
 
 /// The matrices of the folder: no right-hand sides.
 fn files() -> Vec<PathBuf> {
-    let Some(folder) = std::env::var_os("RESIDUUM_DATA") else {
+    let Some(folder) = std::env::var_os("RESIDUUM_DATA").filter(|folder| !folder.is_empty()) else {
         println!("skipped: RESIDUUM_DATA names no folder of matrices");
         return Vec::new();
     };

@@ -82,7 +82,7 @@ impl Context {
         let info = self.info();
         let unsupported = |needs: String| Err(Error::Unsupported { device: info.name.clone(), needs });
         let ways = self.device().partition_properties().unwrap_or_default();
-        if !ways.contains(&CL_DEVICE_PARTITION_BY_COUNTS) {
+        if info.most_parts < 2 || !ways.contains(&CL_DEVICE_PARTITION_BY_COUNTS) {
             return unsupported("parts of a device, which its driver does not make".into());
         }
         let wanted: usize = units.iter().sum();
