@@ -45,10 +45,12 @@ fn list(options: &Options) -> residuum::Result<()> {
                     "name": info.name, "vendor": info.vendor, "platform": info.platform,
                     "platform_version": info.platform_version, "driver": info.driver,
                     "index": info.index.map(|(p, d)| format!("{p}:{d}")), "kind": info.kind.to_string(),
-                    "fp64": info.fp64, "int64_atomics": info.int64_atomics, "compute_units": info.compute_units, "clock_mhz": info.clock_mhz,
+                    "fp64": info.fp64, "denormals": info.denormals, "int64_atomics": info.int64_atomics,
+                    "compute_units": info.compute_units, "most_parts": info.most_parts, "clock_mhz": info.clock_mhz,
                     "memory": info.memory, "largest_allocation": info.largest_allocation,
-                    "local_memory": info.local_memory, "max_work_group": info.max_work_group, "least_work_group": info.least_work_group,
-                    "most_parts": info.most_parts,
+                    "local_memory": info.local_memory, "max_work_group": info.max_work_group,
+                    "least_work_group": info.least_work_group, "single_items": info.single_items,
+                    "resident_groups": info.resident_groups, "keeps_programs": info.keeps_programs,
                     "last_resort": info.last_resort, "standing": c.standing,
                 })
             })
@@ -85,6 +87,11 @@ fn list(options: &Options) -> residuum::Result<()> {
             info.local_memory >> 10,
             info.max_work_group,
         );
+        if !info.denormals {
+            println!(
+                "       may take numbers of fp32 below 1.2e-38 for zero, and so give other bits than the host"
+            );
+        }
         if let Some(why) = &info.last_resort {
             println!("       used only when named: {why}");
         }

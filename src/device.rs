@@ -70,6 +70,7 @@ pub(crate) fn host_info() -> DeviceInfo {
         most_parts: 1,
         kind: DeviceKind::Host,
         fp64: true,
+        denormals: true,
         int64_atomics: true,
         compute_units: threads,
         clock_mhz: 0,

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use lazy_static::lazy_static;
 use opencl3::device::{
-    CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device,
+    CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, CL_FP_DENORM, Device,
 };
 use opencl3::error_codes::error_text;
 use opencl3::platform::{Platform, get_platforms};
-use opencl3::types::cl_device_id;
+use opencl3::types::{cl_device_id, cl_device_type};
 
 use super::quirks;
 
@@ -59,6 +59,8 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// 64-bit floating point.
     pub fp64: bool,
+    /// Whether numbers of `f32` below 1.2e-38 keep their digits; where not, results that small may be 0.
+    pub denormals: bool,
     /// 64-bit atomics: what additions of `f64` by many work-items at once are made of.
     pub int64_atomics: bool,
     /// Number of compute units (cores of a CPU, multiprocessors of a GPU).
@@ -170,6 +172,15 @@ fn reason(code: i32) -> String {
     }
 }
 
+/// Anything unheard of is an accelerator.
+fn kind_of(bits: cl_device_type) -> DeviceKind {
+    match () {
+        () if bits & CL_DEVICE_TYPE_GPU != 0 => DeviceKind::Gpu,
+        () if bits & (CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CPU) == CL_DEVICE_TYPE_CPU => DeviceKind::Cpu,
+        () => DeviceKind::Accelerator,
+    }
+}
+
 fn describe(
     id: cl_device_id,
     platform: &str,
@@ -179,7 +190,7 @@ fn describe(
     let device = Device::new(id);
     let text = |value: opencl3::Result<String>| value.map(|s| s.trim().to_string());
     let read = || -> opencl3::Result<DeviceInfo> {
-        let kind = device.dev_type()?;
+        let kind = kind_of(device.dev_type()?);
         let name = text(device.name())?;
         let compute_units = device.max_compute_units()? as usize;
         Ok(DeviceInfo {
@@ -191,23 +202,16 @@ fn describe(
                 compute_units,
             ),
             last_resort: quirks::last_resort(platform, &name).map(Cow::Borrowed),
-            single_items: quirks::single_items(platform),
+            single_items: quirks::single_items(platform, kind),
             vendor: text(device.vendor())?,
             platform: platform.trim().into(),
             platform_version: version.trim().into(),
             driver: text(device.driver_version())?,
             index,
-            kind: if kind & CL_DEVICE_TYPE_GPU != 0 {
-                DeviceKind::Gpu
-            } else if kind & CL_DEVICE_TYPE_ACCELERATOR != 0 {
-                DeviceKind::Accelerator
-            } else if kind & CL_DEVICE_TYPE_CPU != 0 {
-                DeviceKind::Cpu
-            } else {
-                DeviceKind::Accelerator
-            },
+            kind,
             // Some 1.1 drivers fail the query instead of answering 0: no fp64 then.
             fp64: device.double_fp_config().unwrap_or(0) != 0,
+            denormals: device.single_fp_config().unwrap_or(0) & CL_FP_DENORM != 0,
             int64_atomics: device.extensions().unwrap_or_default().contains("cl_khr_int64_base_atomics"),
             compute_units,
             part: false,
