@@ -88,9 +88,7 @@ fn list(options: &Options) -> residuum::Result<()> {
             info.max_work_group,
         );
         if !info.denormals {
-            println!(
-                "       may take numbers of fp32 below 1.2e-38 for zero, and so give other bits than the host"
-            );
+            println!("       has no denormal numbers in fp32: what is below 3e-24 may differ from the host");
         }
         if let Some(why) = &info.last_resort {
             println!("       used only when named: {why}");

@@ -1,7 +1,7 @@
 # Read by the other scripts: gets packages of Debian and Ubuntu. What cannot be had is false, with the reason on stderr.
 
 root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else
+    if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo $([ -t 0 ] || printf %s -n) "$@"; else
         echo "installing packages needs root: run as root once, or install them yourself" >&2
         return 1
     fi
@@ -18,7 +18,7 @@ get_packages() {
     { root apt-get -o DPkg::Lock::Timeout=300 update -qq &&
         root env DEBIAN_FRONTEND=noninteractive \
             apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "$@"; } >"$log" 2>&1 || status=1
-    [ $status = 0 ] || { cat "$log"; echo "could not install: $*"; } >&2
+    [ $status = 0 ] || { echo "could not install: $*"; cat "$log"; } >&2
     rm -f "$log"
     return $status
 }

@@ -74,7 +74,9 @@ for runtime in "${runtimes[@]}"; do
     rows+=("$runtime|$(count 4)|$(count 6)|$((SECONDS - start)) s|${reasons:-nothing}")
     if [ "$status" != 0 ] || [ "$(count 4)" = 0 ]; then
         failures=$((failures + 1))
-        sed -n 's/^test \(.*\) \.\.\. FAILED$/  failed: \1/p' "$log" | sort -u | head -n 20
+        # A test that takes its process with it has no line of its own.
+        sed -n 's/^test \(.*\) \.\.\. FAILED$/  failed: \1/p; s/^ *process didn.t exit successfully: \(.*signal.*\)/  died: \1/p' \
+            "$log" | sort -u | head -n 20
     fi
 done
 

@@ -15,7 +15,9 @@ rustup component add rustfmt clippy >/dev/null 2>&1 || true
 cargo build --examples --all-features --quiet
 
 say "OpenCL"
-opencl_devices() { cargo run --quiet --all-features --example devices -- --json | grep -o '"index":"[0-9]*:[0-9]*"' | wc -l; }
+opencl_devices() {
+    cargo run --quiet --all-features --example devices -- --json | { grep -o '"index":"[0-9]*:[0-9]*"' || true; } | wc -l
+}
 if [ "$(opencl_devices)" = 0 ]; then
     echo "no OpenCL device: installing PoCL"
     get_packages ocl-icd-libopencl1 pocl-opencl-icd

@@ -38,7 +38,7 @@ fn battery<T: Real>(device: &Device) -> Vec<Vec<u64>> {
     z.product_of(&x, &y).unwrap();
     z.clamp(T::from_f64(-0.5), T::from_f64(0.5)).unwrap();
     found.push(bits(&z.to_vec().unwrap()));
-    // Of numbers near 1: one of smaller ones ends below what devices without denormals hold.
+    // Of numbers near 1: the low words of a smaller one end below what devices without denormals hold.
     let near: Vec<T> = a.iter().map(|v| T::from_f64(1.0 + v.to_f64() / 8.0)).collect();
     found.push(bits(&[
         x.sum().unwrap(),

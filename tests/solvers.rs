@@ -5,7 +5,7 @@ mod common;
 
 use std::ops::ControlFlow;
 
-use common::{bits, each_case, noise, reference};
+use common::{bits, each_case, noise, reference, residencies};
 use residuum::sparse::gallery;
 use residuum::{
     Cgnr, Correction, Csr, Device, Error, Format, Matrix, Method, Real, Report, Solver, Stop, Stopping, Vector,
@@ -69,7 +69,7 @@ fn cg_resident_or_not<T: Real>(device: &Device) {
         let (x, report) = cg(&reference::<T>(device), a, &b, Format::Csr, &stopping);
         assert_eq!(report.stop, stop, "{report}");
         let wanted = essence(&x, &report);
-        for groups in [0, 1, 2, 5, 100_000] {
+        for &groups in residencies(device, &[0, 1, 2, 5, 100_000]) {
             let device = device.with_resident_groups(groups);
             let formats = if groups == 5 { &[Format::Csr, Format::CsrAdaptive][..] } else { &[Format::Csr] };
             for &format in formats {
@@ -220,7 +220,7 @@ fn cgnr_resident_or_not<T: Real>(device: &Device) {
     ] {
         let (x, reports) = cgnr(&reference::<T>(device), &a, b, corrections, format, &stopping);
         let wanted: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
-        for groups in [0, 1, 2, 5, 100_000] {
+        for &groups in residencies(device, &[0, 1, 2, 5, 100_000]) {
             let device = device.with_resident_groups(groups);
             for check_every in [7, 64] {
                 let stopping = Stopping { check_every, ..stopping.clone() };

@@ -25,6 +25,10 @@ use crate::sparse::Kind;
 const MOST: usize = 1 << 23;
 const TIMES: usize = 2;
 
+/// Magnitudes of `f32`, and of sums kept in pairs of it, that may lose digits where there are no denormal numbers: the last of
+/// the 48 bits of such a sum is then below 1.2e-38.
+const FAINT: f64 = 3.4e-24;
+
 /// What was launched, in which numbers, and from what kind of matrix.
 type Subject = (&'static str, Precision, Accumulation, Kind);
 
@@ -94,12 +98,13 @@ impl OpenCl {
         if entries.saturating_mul(columns) > MOST {
             return Ok(None);
         }
-        let mut seen = self.seen.products.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.products_seen();
         let times = seen.entry((word, T::PRECISION, run.accumulation, a.arrangement.kind)).or_default();
         if *times >= TIMES {
             return Ok(None);
         }
         *times += 1;
+        drop(seen);
         let state = state.map(|state| self.copied_steps(state)).transpose()?;
         Ok(Some(Pending { word, held: self.copied(y)?, state }))
     }
@@ -114,6 +119,10 @@ impl OpenCl {
         })
     }
 
+    fn products_seen(&self) -> MutexGuard<'_, HashMap<Subject, usize>> {
+        self.seen.products.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn norms_seen(&self) -> MutexGuard<'_, HashMap<Launched, Asked>> {
         self.seen.norms.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,9 +135,9 @@ impl OpenCl {
         run: Run<'_>,
         fold: impl FnOnce() -> Result<[Vec<Sum>; 2]>,
     ) -> Result<Option<Vec<Sum>>> {
-        let subject = (word, T::PRECISION, run.accumulation);
+        let launched = (word, T::PRECISION, run.accumulation);
         let mut seen = self.norms_seen();
-        let asked = seen.entry(subject).or_default();
+        let asked = seen.entry(launched).or_default();
         if asked.norms >= TIMES || asked.launches >= LAUNCHES {
             return Ok(None);
         }
@@ -138,7 +147,7 @@ impl OpenCl {
         if before == after {
             return Ok(None);
         }
-        self.norms_seen().entry(subject).or_default().norms += 1;
+        self.norms_seen().entry(launched).or_default().norms += 1;
         Ok(Some(after))
     }
 
@@ -210,7 +219,7 @@ impl OpenCl {
     ) -> Result<()> {
         let Some(wanted) = wanted else { return Ok(()) };
         let found = self.copied(history)?;
-        let wrong = differing(run, &found, &wanted);
+        let wrong = differing(&found, &wanted, self.faint::<T>(), |sum| sum.value(run.accumulation));
         if wrong == 0 {
             return Ok(());
         }
@@ -219,6 +228,12 @@ impl OpenCl {
         self.distrusted(format!(
             "{wrong} norms of a solve in {precision} are not what the host makes of the same sums"
         ))
+    }
+
+    /// Magnitudes of no account.
+    fn faint<T: Real>(&self) -> f64 {
+        let all = self.context.info().denormals || T::PRECISION == Precision::Double;
+        if all { 0.0 } else { FAINT }
     }
 
     /// Holds it against the device.
@@ -272,15 +287,15 @@ impl OpenCl {
         (found, wanted): (&[T], &[T]),
         (sums, wanted_sums): (&[Sum], &[Sum]),
     ) -> Result<()> {
-        let numbers = found.iter().zip(wanted).filter(|(a, b)| differ(a.to_f64(), b.to_f64())).count();
-        let folded = differing(run, sums, wanted_sums);
+        let faint = self.faint::<T>();
+        let numbers = differing(found, wanted, faint, |number| number.to_f64());
+        let folded = differing(sums, wanted_sums, faint, |sum| sum.value(run.accumulation));
         if numbers == 0 && folded == 0 {
             return Ok(());
         }
         // It is compared again by the next solve.
         let kind = a.arrangement.kind;
-        let mut seen = self.seen.products.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.remove(&(word, T::PRECISION, run.accumulation, kind));
+        self.products_seen().remove(&(word, T::PRECISION, run.accumulation, kind));
         let what = format!(
             "{numbers} of {} numbers and {folded} sums of a product in {} ({kind:?}) are not what the host makes of the same data",
             found.len(),
@@ -290,12 +305,26 @@ impl OpenCl {
     }
 }
 
-fn differ(a: f64, b: f64) -> bool {
-    a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan())
+/// How many of `found` differ from `wanted`, where what is below `faint` in both may.
+fn differing<N>(found: &[N], wanted: &[N], faint: f64, value: impl Fn(&N) -> f64) -> usize {
+    let differ = |a: f64, b: f64| {
+        a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan()) && !(a.abs() < faint && b.abs() < faint)
+    };
+    found.iter().zip(wanted).filter(|(a, b)| differ(value(a), value(b))).count()
 }
 
-/// How many sums differ.
-fn differing(run: Run<'_>, found: &[Sum], wanted: &[Sum]) -> usize {
-    let value = |sum: &Sum| sum.value(run.accumulation);
-    found.iter().zip(wanted).filter(|(a, b)| differ(value(a), value(b))).count()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_faint_for_a_device_is_not_held_against_it() {
+        let differ = |a: f64, b: f64, faint: f64| differing(&[a, 1.0], &[b, 1.0], faint, |v| *v);
+        assert_eq!(differ(1e-30, 1.5e-30, 0.0), 1);
+        assert_eq!(differ(1e-30, 1.5e-30, FAINT), 0);
+        assert_eq!(differ(1e-30, 1e-3, FAINT), 1);
+        assert_eq!(differ(0.5, 0.5 + f64::EPSILON, FAINT), 1);
+        assert_eq!(differ(f64::NAN, -f64::NAN, FAINT), 0);
+        assert_eq!(differ(f64::NAN, 1e-30, FAINT), 1);
+    }
 }

@@ -59,7 +59,8 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// 64-bit floating point.
     pub fp64: bool,
-    /// Whether numbers of `f32` below 1.2e-38 keep their digits; where not, results that small may be 0.
+    /// Whether numbers of `f32` below 1.2e-38 keep their digits; where not, results that small may be 0, and sums kept in pairs
+    /// of `f32` lose digits below 3e-24.
     pub denormals: bool,
     /// 64-bit atomics: what additions of `f64` by many work-items at once are made of.
     pub int64_atomics: bool,

@@ -99,3 +99,26 @@ pub(super) fn keeps_programs(platform: &str) -> bool {
         !platform.contains("Portable Computing Language") || std::env::var_os("RESIDUUM_CACHE_ALL").is_some();
     trusted && !platform.contains("Oclgrind")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_drivers_is_heeded() {
+        let groups = |platform, device, capability| resident_groups(platform, device, capability, 132);
+        assert_eq!(groups("NVIDIA CUDA", "NVIDIA H200", 9), 132);
+        assert_eq!(groups("NVIDIA CUDA", "GeForce GTX 1080", 6), 1);
+        assert_eq!(groups("Portable Computing Language", "cpu-haswell", 0), 1);
+        assert_eq!(groups("rusticl", "llvmpipe (LLVM 15.0.6, 256 bits)", 0), 0);
+        assert_eq!((least_work_group("llvmpipe (LLVM 15.0.6)"), least_work_group("AMD Radeon")), (32, 1));
+        let single = |platform, kind| single_items(platform, kind).is_some();
+        assert!(
+            single("Portable Computing Language", DeviceKind::Cpu) && single("Intel(R) OpenCL", DeviceKind::Cpu)
+        );
+        assert!(!single("Intel(R) OpenCL Graphics", DeviceKind::Gpu) && !single("NVIDIA CUDA", DeviceKind::Gpu));
+        assert!(build_options("Intel(R) OpenCL", DeviceKind::Cpu).contains("LOOPS_IN_ORDER"));
+        assert_eq!(build_options("Intel(R) OpenCL Graphics", DeviceKind::Gpu), "");
+        assert!(last_resort("Clover", "AMD").is_some() && last_resort("NVIDIA CUDA", "NVIDIA H200").is_none());
+    }
+}

@@ -3,7 +3,7 @@
 //! A race is held in rounds, each contestant once in each, so that what else the machine does meets all alike; what counts is
 //! the median over the rounds of a contestant's time relative to that of the default in the same round. Nothing takes the
 //! default's place but what beats it by more than a band of 3 %, or of what the rounds differ by if that is more, or of what a
-//! twin of the default, which runs last, differs from it. Those within the band of the fastest are ties, among which the group
+//! twin of the default, raced like the others, differs from it. Those within the band of the fastest are ties, among which the group
 //! size nearest to 256 is taken, so that a second run finds the same.
 
 mod problem;
@@ -31,7 +31,8 @@ const BAND: f64 = 0.03;
 pub struct Trial {
     /// The best settings and what they rest on.
     pub entry: Entry,
-    /// Settings whose answers had other bits than the default's, and how: a fault of the driver.
+    /// Settings whose answers had other bits than the default's, and how: a fault of the driver. The default itself is among
+    /// them where it did not give the same bits twice.
     pub wrong: Vec<(Settings, String)>,
     /// Settings that the driver refused.
     pub refused: Vec<(Settings, String)>,
@@ -269,16 +270,23 @@ impl<T: Real> Search<'_, T> {
                     Ok(answer) if answer == wanted => {}
                     Ok(answer) => {
                         let off = answer.iter().zip(&wanted).filter(|(a, b)| a != b).count();
-                        wrong.push((all[k], format!("{off} of {} numbers differ", wanted.len())));
+                        let how = format!("{off} of {} numbers differ", wanted.len());
+                        match k + 1 == all.len() {
+                            true if wrong.iter().any(|(other, _)| *other == all[k]) => {}
+                            true => wrong.push((all[k], format!("the same launches give two answers: {how}"))),
+                            false => wrong.push((all[k], how)),
+                        }
                         continue;
                     }
-                    Err(error) if k == 0 => return Err(error),
+                    // Without a twin there is no telling what a difference is worth.
+                    Err(error) if k == 0 || k + 1 == all.len() => return Err(error),
                     Err(error) => {
                         refused.push((all[k], error.to_string()));
                         continue;
                     }
                 }
-                runs.push(Runs { contestant: k, times: Vec::new() });
+                // The first and the last, the default and its twin, are what the others are measured by.
+                runs.push(Runs { contestant: k, times: Vec::new(), stays: k == 0 || k + 1 == all.len() });
             }
             hold(contestants, &mut runs, calls, rounds)?;
             Ok(standings(&all, &runs))
@@ -290,6 +298,8 @@ impl<T: Real> Search<'_, T> {
 struct Runs {
     contestant: usize,
     times: Vec<f64>,
+    /// Whether it runs in every round, however slow.
+    stays: bool,
 }
 
 /// The rounds of a race. After the first few the slow are left out, whose times are known well enough.
@@ -305,8 +315,10 @@ fn hold(
         for turn in 0..count {
             // Another begins each time.
             let at = (round + turn) % count;
+            // Who has left stays away: rounds are compared with the default's in order.
+            let left = runs[at].times.len() < round;
             let slow = round >= FIRST_ROUNDS && median(&runs[at].times) > SLOW * fastest;
-            if at > 0 && slow {
+            if !runs[at].stays && (left || slow) {
                 continue;
             }
             let time = contestants[runs[at].contestant].time(calls)?;
@@ -409,10 +421,11 @@ mod tests {
         // The machine slows down by a factor of 4 while the race is held; one is 10 % faster all the time.
         let slower = [1.0, 1.5, 2.0, 3.0, 4.0];
         let runs = [
-            Runs { contestant: 0, times: slower.map(|s| 10.0 * s).to_vec() },
-            Runs { contestant: 1, times: slower.map(|s| 9.0 * s).to_vec() },
-            Runs { contestant: 2, times: slower.map(|s| 10.0 * s).to_vec() },
-        ];
+            (0, slower.map(|s| 10.0 * s).to_vec()),
+            (1, slower.map(|s| 9.0 * s).to_vec()),
+            (2, slower.map(|s| 10.0 * s).to_vec()),
+        ]
+        .map(|(contestant, times)| Runs { contestant, times, stays: true });
         let one = Settings { work_group: Some(32), ..Settings::default() };
         let all = [Settings::default(), one, Settings::default()];
         let found = standings(&all, &runs);
@@ -422,9 +435,34 @@ mod tests {
         assert_eq!(found.len(), 2);
     }
 
+    /// Takes so long as it is told.
+    struct Steady(f64, usize);
+
+    impl Contestant for Steady {
+        fn time(&mut self, _: usize) -> Result<f64> {
+            self.1 += 1;
+            Ok(self.0)
+        }
+        fn answer(&self) -> Result<Vec<u64>> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn the_slow_leave_but_not_the_default_or_its_twin() {
+        let times = [20.0, 10.0, 12.0, 14.0, 20.0];
+        let mut contestants: Vec<Box<dyn Contestant>> =
+            times.iter().map(|time| Box::new(Steady(*time, 0)) as Box<dyn Contestant>).collect();
+        let mut runs: Vec<Runs> =
+            (0..5).map(|k| Runs { contestant: k, times: Vec::new(), stays: k == 0 || k == 4 }).collect();
+        hold(&mut contestants, &mut runs, 1, ROUNDS).expect("no errors");
+        let rounds: Vec<usize> = runs.iter().map(|run| run.times.len()).collect();
+        assert_eq!(rounds, [ROUNDS, ROUNDS, ROUNDS, FIRST_ROUNDS, ROUNDS]);
+    }
+
     #[test]
     fn what_the_default_differs_from_its_twin_is_no_gain() {
-        let run = |contestant, time| Runs { contestant, times: vec![time; 9] };
+        let run = |contestant, time| Runs { contestant, times: vec![time; 9], stays: true };
         let one = Settings { work_group: Some(32), ..Settings::default() };
         let all = [Settings::default(), one, Settings::default()];
         let winner = |twin| {

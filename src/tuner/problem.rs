@@ -144,7 +144,7 @@ impl<T: Real> Problem<T> {
             Self::Elements(n) => {
                 Self::queued(devices, *n, *n, referee, |_, x, y| y.axpby(T::from_f64(0.5), x, T::from_f64(0.25)))
             }
-            // Which is the only part that waits.
+            // Only the dot product waits; the number goes back by a fill that is queued.
             Self::Dot(n) => Self::queued(devices, *n, 1, referee, |_, x, y| y.fill(T::from_f64(x.dot(x)?))),
             Self::Product(a) => {
                 let matrices = shared(a, devices)?;

@@ -60,6 +60,15 @@ pub(crate) fn work_groups(device: &Device) -> Vec<Device> {
     all
 }
 
+/// The numbers of resident groups worth trying on `device`, of which the first is 0.
+pub(crate) fn residencies<'a>(device: &Device, groups: &'a [usize]) -> &'a [usize] {
+    if device.info().resident_groups > 0 {
+        return groups;
+    }
+    println!("skipped: many iterations in one launch, which {} does not do", device.info().name);
+    &groups[..1]
+}
+
 /// Every device at every work-group size, in every way of keeping sums that `T` has.
 pub(crate) fn each_case<T: Real>(mut case: impl FnMut(&Device)) {
     for device in devices_in(T::PRECISION) {
