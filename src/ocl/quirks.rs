@@ -52,8 +52,8 @@ pub(super) fn resident_groups(platform: &str, device: &str, capability: u32, uni
 /// size). PoCL 5 still gives wrong products of traced rays at 64 and 256 items.
 ///
 /// Intel's compiler for CPUs (2026.2) gives right answers at every size, but goes on using an entry of a map after the map
-/// has grown, where values live across a barrier (its pass ReduceCrossBarrierValues; valgrind counts hundreds of writes to
-/// freed memory while one of our files is built): now and then it takes the process with it ("double free or corruption").
+/// has grown, where values live across a barrier (its pass ReduceCrossBarrierValues; valgrind sees it read and write freed
+/// memory while our files are built): now and then it takes the process with it ("double free or corruption").
 ///
 /// With one item there is no barrier, and on a CPU that is the fastest size anyway. Results do not depend on it.
 pub(super) fn single_items(platform: &str, kind: DeviceKind) -> Option<&'static str> {
