@@ -88,7 +88,9 @@ fn list(options: &Options) -> residuum::Result<()> {
             info.max_work_group,
         );
         if !info.denormals {
-            println!("       has no denormal numbers in fp32: what is below 3e-24 may differ from the host");
+            println!(
+                "       has no denormal numbers in fp32: what is very small (below 3e-24) may differ from the host"
+            );
         }
         if let Some(why) = &info.last_resort {
             println!("       used only when named: {why}");

@@ -1,7 +1,12 @@
 # Read by the other scripts: gets packages of Debian and Ubuntu. What cannot be had is false, with the reason on stderr.
 
 root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo $([ -t 0 ] || printf %s -n) "$@"; else
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        # Nobody answers a question where nobody looks.
+        if [ -t 0 ]; then sudo "$@"; else sudo -n "$@"; fi
+    else
         echo "installing packages needs root: run as root once, or install them yourself" >&2
         return 1
     fi

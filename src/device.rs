@@ -110,6 +110,7 @@ fn standing(info: &DeviceInfo) -> String {
     text
 }
 
+/// What was found, with what is held against it.
 fn candidate(found: &'static Found) -> Candidate {
     let mut info = found.info.clone();
     let fault = verdict(&info);

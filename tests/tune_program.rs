@@ -65,17 +65,26 @@ fn what_is_found_is_kept_and_used() {
         let mut kept: Vec<&str> = text.split("[[entry]]").collect();
         kept.retain(|entry| !entry.contains("size = \"small\""));
         std::fs::write(&file, format!("{}[[entry]]{small}", kept.join("[[entry]]"))).unwrap();
-        let solve = |file: &Path, size: &str, answer: &Path| {
+        let solve = |file: &Path, answer: &Path| {
             let mut command = program("solve");
-            command.args([size, "--method", "cg", "--json", "--device", &name, "--save", answer.to_str().unwrap()]);
+            command.args([
+                "poisson2d:32",
+                "--method",
+                "cg",
+                "--json",
+                "--device",
+                &name,
+                "--save",
+                answer.to_str().unwrap(),
+            ]);
             if !device.info().fp64 {
                 command.args(["--precision", "fp32"]);
             }
             let value = json(&command.env("RESIDUUM_TUNE_FILE", file).output().unwrap());
             (value["tuning"].as_str().unwrap().to_string(), std::fs::read(answer).unwrap())
         };
-        let (tuning, tuned) = solve(&file, "poisson2d:32", &folder.path().join("a.npy"));
-        let (rules, plain) = solve(Path::new("off"), "poisson2d:32", &folder.path().join("b.npy"));
+        let (tuning, tuned) = solve(&file, &folder.path().join("a.npy"));
+        let (rules, plain) = solve(Path::new("off"), &folder.path().join("b.npy"));
         assert!(tuning.contains("(file)") && !rules.contains("(file)"), "{tuning}; {rules}");
         assert!(tuned == plain, "another answer");
 

@@ -25,8 +25,8 @@ use crate::sparse::Kind;
 const MOST: usize = 1 << 23;
 const TIMES: usize = 2;
 
-/// Magnitudes of `f32`, and of sums kept in pairs of it, that may lose digits where there are no denormal numbers: the last of
-/// the 48 bits of such a sum is then below 1.2e-38.
+/// Sums kept in pairs of `f32` below this may lose digits where there are no denormal numbers: the last of their 48 bits is
+/// then below 1.2e-38.
 const FAINT: f64 = 3.4e-24;
 
 /// What was launched, in which numbers, and from what kind of matrix.
@@ -219,7 +219,7 @@ impl OpenCl {
     ) -> Result<()> {
         let Some(wanted) = wanted else { return Ok(()) };
         let found = self.copied(history)?;
-        let wrong = differing(&found, &wanted, self.faint::<T>(), |sum| sum.value(run.accumulation));
+        let wrong = differing(&found, &wanted, self.faint::<T>(run), |sum| sum.value(run.accumulation));
         if wrong == 0 {
             return Ok(());
         }
@@ -230,10 +230,13 @@ impl OpenCl {
         ))
     }
 
-    /// Magnitudes of no account.
-    fn faint<T: Real>(&self) -> f64 {
-        let all = self.context.info().denormals || T::PRECISION == Precision::Double;
-        if all { 0.0 } else { FAINT }
+    /// Below what the device need not give the host's bits.
+    fn faint<T: Real>(&self, run: Run<'_>) -> f64 {
+        match run.accumulation {
+            _ if self.context.info().denormals || T::PRECISION == Precision::Double => 0.0,
+            Accumulation::Double => f64::from(f32::MIN_POSITIVE),
+            Accumulation::Pair => FAINT,
+        }
     }
 
     /// Holds it against the device.
@@ -287,7 +290,7 @@ impl OpenCl {
         (found, wanted): (&[T], &[T]),
         (sums, wanted_sums): (&[Sum], &[Sum]),
     ) -> Result<()> {
-        let faint = self.faint::<T>();
+        let faint = self.faint::<T>(run);
         let numbers = differing(found, wanted, faint, |number| number.to_f64());
         let folded = differing(sums, wanted_sums, faint, |sum| sum.value(run.accumulation));
         if numbers == 0 && folded == 0 {

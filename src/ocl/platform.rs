@@ -175,10 +175,12 @@ fn reason(code: i32) -> String {
 
 /// Anything unheard of is an accelerator.
 fn kind_of(bits: cl_device_type) -> DeviceKind {
-    match () {
-        () if bits & CL_DEVICE_TYPE_GPU != 0 => DeviceKind::Gpu,
-        () if bits & (CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CPU) == CL_DEVICE_TYPE_CPU => DeviceKind::Cpu,
-        () => DeviceKind::Accelerator,
+    if bits & CL_DEVICE_TYPE_GPU != 0 {
+        DeviceKind::Gpu
+    } else if bits & (CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CPU) == CL_DEVICE_TYPE_CPU {
+        DeviceKind::Cpu
+    } else {
+        DeviceKind::Accelerator
     }
 }
 

@@ -10,7 +10,7 @@ pub(super) fn last_resort(platform: &str, device: &str) -> Option<&'static str> 
     if platform.contains("Clover") {
         return Some("Mesa's Clover aborts inside its compiler on some kernels; use rusticl");
     }
-    if device.contains("llvmpipe") {
+    if is_llvmpipe(device) {
         return Some(
             "a rasteriser without fp64 that ends the loops of an item after 65535 turns; take PoCL or the host",
         );
@@ -37,10 +37,12 @@ pub(super) fn reveal(platform: &str) -> &'static str {
 /// llvmpipe, where the loops of many iterations are too long ([`least_work_group`]): of CG with 2025 rows, launches of 32
 /// iterations were right and of 64 were not.
 pub(super) fn resident_groups(platform: &str, device: &str, capability: u32, units: usize) -> usize {
-    match () {
-        () if device.contains("llvmpipe") => 0,
-        () if platform.contains("NVIDIA") && capability >= 7 => units.max(1),
-        () => 1,
+    if is_llvmpipe(device) {
+        0
+    } else if platform.contains("NVIDIA") && capability >= 7 {
+        units.max(1)
+    } else {
+        1
     }
 }
 
@@ -57,11 +59,10 @@ pub(super) fn resident_groups(platform: &str, device: &str, capability: u32, uni
 ///
 /// With one item there is no barrier, and on a CPU that is the fastest size anyway. Results do not depend on it.
 pub(super) fn single_items(platform: &str, kind: DeviceKind) -> Option<&'static str> {
-    match () {
-        () if platform.contains("Portable Computing Language") => Some("PoCL miscompiles barriers"),
-        () if is_intel_cpu(platform, kind) => Some("Intel's compiler writes to freed memory at barriers"),
-        () => None,
+    if platform.contains("Portable Computing Language") {
+        return Some("PoCL miscompiles barriers");
     }
+    is_intel_cpu(platform, kind).then_some("Intel's compiler writes to freed memory at barriers")
 }
 
 /// The fewest items of a group that give right answers on a device.
@@ -71,7 +72,7 @@ pub(super) fn single_items(platform: &str, kind: DeviceKind) -> Option<&'static 
 /// by 2900 places ends in row 22, and CG is wrong from a few thousand rows on. The items of larger groups share the rows.
 /// Longer rows than that end early at any size, which the first products of each kind are compared with the host for.
 pub(super) fn least_work_group(device: &str) -> usize {
-    if device.contains("llvmpipe") { 32 } else { 1 }
+    if is_llvmpipe(device) { 32 } else { 1 }
 }
 
 /// What builds for a device need beside the constants of a kernel.
@@ -82,6 +83,10 @@ pub(super) fn least_work_group(device: &str) -> usize {
 /// Work-items are still put into vectors. With `double` it happens here and there (products in COO at one item a group).
 pub(super) fn build_options(platform: &str, kind: DeviceKind) -> &'static str {
     if is_intel_cpu(platform, kind) { " -D LOOPS_IN_ORDER" } else { "" }
+}
+
+fn is_llvmpipe(device: &str) -> bool {
+    device.contains("llvmpipe")
 }
 
 fn is_intel_cpu(platform: &str, kind: DeviceKind) -> bool {
