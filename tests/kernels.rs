@@ -3,10 +3,10 @@
 
 mod common;
 
+use common::battery::{matrices, scanners, storages};
 use common::{bits, each_case, noise, reference};
-use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Error, Format, Matrix, Offsets, Real, Storage, Transposed, Vector};
+use residuum::{Csr, Device, Error, Format, Matrix, Real, Storage, Transposed, Vector};
 
 /// Lengths around lanes, chunks and levels of the reduction tree.
 fn lengths() -> Vec<usize> {
@@ -102,43 +102,6 @@ fn a_nan_is_not_lost_in_a_reduction() {
     });
 }
 
-/// Matrices with empty rows, one long row, no rows, rows of every length class.
-fn matrices<T: Real>() -> Vec<(&'static str, Csr<T>)> {
-    let uneven = Csr::from_rows(70, 3000, |i, row| {
-        let length = match i {
-            5 => 2900,
-            i if i % 7 == 0 => 0,
-            i => i % 20,
-        };
-        row.extend((0..length as u32).map(|j| (j, T::from_f64((f64::from(j) + i as f64).sin()))));
-    });
-    let long = 9000;
-    vec![
-        ("poisson", gallery::poisson_2d::<T>(61, 0.0).unwrap()),
-        ("uneven", uneven.unwrap()),
-        ("mean 12", gallery::random::<T>(500, 90, 6000, 1).unwrap()),
-        ("mean 20", gallery::random::<T>(300, 90, 6000, 2).unwrap()),
-        ("mean 40", gallery::random::<T>(100, 90, 4000, 3).unwrap()),
-        ("mean 90", gallery::random::<T>(100, long, 9000, 4).unwrap()),
-        ("one entry", Csr::from_triplets(1, 1, &[(0, 0, T::from_f64(2.5))]).unwrap()),
-        ("no rows", Csr::from_triplets(0, 5, &[]).unwrap()),
-        ("no entries", Csr::from_triplets(4, 5, &[]).unwrap()),
-    ]
-}
-
-/// Every format with its parameters, and those with offsets once more with 64-bit ones.
-fn storages<T: Real>(a: &Csr<T>) -> Vec<Storage> {
-    let chunk = 32; // the least rows of a reduction chunk: a window that every matrix has
-    let pinned =
-        (2..=8).map(|block| Format::Bsr { block }).chain([1, 8, chunk].map(|sigma| Format::Sell { sigma }));
-    let formats: Vec<Format> = Format::ALL.into_iter().chain(pinned).chain([Format::Auto]).collect();
-    let plain = formats.iter().map(|format| Storage { format: *format, ..Storage::default() });
-    let wide = [Format::Coo, Format::Csr, Format::CsrScalar, Format::CsrAdaptive];
-    let wide = wide.map(|format| Storage { format, offsets: Offsets::Wide, ..Storage::default() });
-    let stored = |s: &Storage| s.format != Format::Dense || a.rows() * a.cols() < 1_000_000;
-    plain.chain(wide).filter(stored).map(|s| Storage { transposed: Transposed::Copy, ..s }).collect()
-}
-
 fn products<T: Real>(device: &Device) {
     for (name, a) in matrices::<T>() {
         let (x, z) = (noise::<T>(a.cols(), 6), noise::<T>(a.rows(), 7));
@@ -183,19 +146,6 @@ fn products_f32() {
 #[test]
 fn products_f64() {
     each_case::<f64>(products::<f64>);
-}
-
-/// Scanners with steep and flat rays, rays beside the image, and images with one and with several lanes to a pixel.
-fn scanners() -> Vec<(Scanner, Grid)> {
-    let angles: Vec<f64> = (0..11).map(|k| f64::from(k) * 33.3 - 20.0).collect();
-    let fan = Beam::Fan { source_origin: 70.0, source_detector: 95.0 };
-    [(Beam::Parallel, 21), (fan, 40), (Beam::Parallel, 600)]
-        .map(|(beam, side)| {
-            let angles = if side > 100 { angles[..3].to_vec() } else { angles.clone() };
-            let scanner = Scanner { beam, pixels: 45, pitch: 1.3, offset: 0.7, angles };
-            (scanner, Grid { side, pixel: 40.0 / side as f64 })
-        })
-        .to_vec()
 }
 
 fn projectors<T: Real>(device: &Device) {

@@ -5,6 +5,7 @@ mod common;
 
 use std::ops::ControlFlow;
 
+use common::battery::everything;
 use common::{bits, each_case, noise, reference, residencies};
 use residuum::sparse::gallery;
 use residuum::{
@@ -160,20 +161,6 @@ fn cgnr<T: Real>(
     let mut x = Vector::zeros(device, a.cols() * corrections.len()).unwrap();
     let reports = Cgnr::new(&matrix, corrections, stopping.clone()).unwrap().solve(&b, &mut x).unwrap();
     (x, reports)
-}
-
-/// A correction with everything in it, for an image of `width`.
-fn everything(width: usize) -> Correction {
-    Correction {
-        tikhonov: 0.01,
-        smooth: 0.05,
-        variation: 0.2,
-        epsilon: 0.05,
-        lower: -0.2,
-        upper: 0.4,
-        bound_weight: 3.0,
-        width,
-    }
 }
 
 fn cgnr_everywhere<T: Real>(device: &Device) {

@@ -1,6 +1,8 @@
 //! What every suite over devices shares.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+pub(crate) mod battery;
+
 use residuum::{Accumulation, Device, Precision, Real};
 
 /// Every device under test: the host, and every OpenCL device of the machine but those that are a last resort and not

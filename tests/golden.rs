@@ -1,0 +1,355 @@
+//! The golden file: hashes of results that a change of structure must not change, on the host and on every device.
+//!
+//! The host is always compared. `RESIDUUM_GOLDEN=devices` compares the devices too; without it they are left to the other
+//! suites, which compare them with the host. `RESIDUUM_GOLDEN=write` makes `tests/golden.txt` anew from the host. A line that
+//! changes needs an entry under "Numerics" in CHANGELOG.md.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use common::battery::{Essence, Problem, essence, everything, matrices, problems, scanners, storages};
+use common::{bits, noise, reference, residencies};
+use residuum::imaging::{self, Beam, Grid, Noise, Phantom, Reconstruction, Regularizer, Scanner};
+use residuum::operator::{LinearOperator, Stencil};
+use residuum::precond::{Ordering, Sweep};
+use residuum::sparse::gallery;
+use residuum::{
+    Accumulation, Cgnr, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report,
+    Result, Setup, Solver, Stopping, Vector,
+};
+
+/// FNV-1a of 64 bits, over words.
+fn hash(words: impl IntoIterator<Item = u64>) -> u64 {
+    words
+        .into_iter()
+        .flat_map(u64::to_le_bytes)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// Hashes by name.
+#[derive(Default)]
+struct Golden(BTreeMap<String, u64>);
+
+impl Golden {
+    fn put(&mut self, name: String, words: impl IntoIterator<Item = u64>) {
+        assert!(self.0.insert(name.clone(), hash(words)).is_none(), "{name} twice");
+    }
+}
+
+/// Words of what a solve came to.
+fn words((x, iterations, stop, numbers): Essence) -> Vec<u64> {
+    let stop = format!("{stop:?}").bytes().map(u64::from).collect::<Vec<_>>();
+    [x, vec![iterations as u64], stop, numbers].concat()
+}
+
+/// Limits that do not follow the defaults of the crate.
+fn stopping<T: Real>(max_iterations: usize) -> Stopping {
+    let rtol = if T::EPSILON > 1e-10 { 1e-5 } else { 1e-8 };
+    Stopping { rtol, gradient_rtol: T::EPSILON, max_iterations, ..Stopping::after(max_iterations) }
+}
+
+fn vectors<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    for n in [0, 1, 31, 33, 1023, 1025, 40_001, 1_100_003] {
+        let (a, b) = (noise::<T>(n, 1), noise::<T>(n, 2));
+        let x = Vector::from_slice(device, &a).unwrap();
+        let mut y = Vector::from_slice(device, &b).unwrap();
+        let sums = [x.sum(), x.min(), x.max(), x.asum(), x.dot(&y), x.norm2()].map(|v| v.unwrap().to_bits());
+        y.axpby(T::from_f64(0.3), &x, T::from_f64(-1.7)).unwrap();
+        y.clamp(T::from_f64(-0.9), T::from_f64(0.9)).unwrap();
+        golden.put(format!("vector {kind} {n}"), sums.into_iter().chain(bits(&y.to_vec().unwrap())));
+    }
+}
+
+fn products<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    let product = |a: &Matrix<T>| {
+        let (x, z) = (noise::<T>(a.cols(), 6), noise::<T>(a.rows(), 7));
+        let (x, z) = (Vector::from_slice(device, &x).unwrap(), Vector::from_slice(device, &z).unwrap());
+        let (mut y, mut w) = (Vector::zeros(device, a.rows()).unwrap(), Vector::zeros(device, a.cols()).unwrap());
+        a.multiply(&x, &mut y).unwrap();
+        a.multiply_transposed(&z, &mut w).unwrap();
+        [bits(&y.to_vec().unwrap()), bits(&w.to_vec().unwrap()), vec![a.frobenius_norm().to_bits()]].concat()
+    };
+    for (name, a) in matrices::<T>() {
+        for storage in storages(&a) {
+            let matrix = Matrix::stored(device, &a, storage).unwrap();
+            golden
+                .put(format!("product {kind} {name} {:?} {:?}", storage.format, storage.offsets), product(&matrix));
+        }
+    }
+    for (k, (scanner, grid)) in scanners().into_iter().enumerate() {
+        golden.put(format!("projector {kind} {k}"), product(&scanner.projector::<T>(device, grid).unwrap()));
+    }
+    let upwind = [([0, 0, 0], 3.0), ([-1, 0, 0], -2.0), ([1, 0, 0], -0.5), ([0, 2, 0], 0.25)];
+    for (k, stencil) in [
+        Stencil::laplacian_2d(37, 23).unwrap(),
+        Stencil::laplacian_3d(9, 11, 7).unwrap(),
+        Stencil::new([41, 29, 1], &upwind).unwrap(),
+    ]
+    .iter()
+    .enumerate()
+    {
+        golden.put(format!("stencil {kind} {k}"), product(&stencil.operator::<T>(device).unwrap()));
+    }
+}
+
+/// A matrix that does not say it is one.
+struct Disguised<'a, T: Real>(&'a Matrix<T>);
+
+impl<T: Real> LinearOperator<T> for Disguised<'_, T> {
+    fn device(&self) -> &Device {
+        self.0.device()
+    }
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+    fn cols(&self) -> usize {
+        self.0.cols()
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.multiply(x, y)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.multiply_transposed(x, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        Some(self.0.frobenius_norm())
+    }
+}
+
+fn methods<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    for (k, problem) in problems::<T>().into_iter().enumerate() {
+        let b: Vec<Vec<T>> = (0..3).map(|c| noise(problem.a.rows(), 30 + c)).collect();
+        let b: Vec<&[T]> = b.iter().map(|v| &v[..]).collect();
+        for columns in [1, 3] {
+            let solved = problem.solve(device, &b[..columns], &stopping::<T>(400));
+            let all = solved.iter().flat_map(|(x, report)| words(essence(x, report)));
+            golden.put(format!("solve {kind} {k} {} of {columns}", problem.method), all);
+        }
+        if problem.method.carries_residual() {
+            let exact = Stopping { exact_every: 10, ..stopping::<T>(61) };
+            let (x, report) = &problem.solve(device, &b[..1], &exact)[0];
+            golden.put(format!("exact {kind} {k} {}", problem.method), words(essence(x, report)));
+        }
+        if problem.diagonal.is_none() && problem.reference.is_none() {
+            let storage = if problem.method.takes_rectangles() { Matrix::with_transpose } else { Matrix::new };
+            let a = storage(device, &problem.a, Format::Auto).unwrap();
+            let disguised = Disguised(&a);
+            let b = Vector::from_slice(device, b[0]).unwrap();
+            let mut x = Vector::zeros(device, a.cols()).unwrap();
+            let report =
+                Solver::new(&disguised, problem.method, stopping::<T>(400)).unwrap().solve(&b, &mut x).unwrap();
+            golden.put(
+                format!("operator {kind} {k} {}", problem.method),
+                words(essence(&x.to_vec().unwrap(), &report)),
+            );
+        }
+    }
+    // One that fails and goes back, one that stagnates.
+    let fails = Problem::new(Method::Cg, &gallery::poisson_2d::<T>(12, -0.15).unwrap());
+    let (x, report) = &fails.solve(device, &[&noise(144, 30)], &stopping::<T>(400))[0];
+    golden.put(format!("goes back {kind}"), words(essence(x, report)));
+    let stagnates = Problem::new(Method::Cg, &gallery::poisson_2d::<T>(12, 0.5).unwrap());
+    let strict = Stopping { rtol: 1e-30, ..stopping::<T>(4000) };
+    let (x, report) = &stagnates.solve(device, &[&noise(144, 30)], &strict)[0];
+    golden.put(format!("stagnates {kind}"), words(essence(x, report)));
+}
+
+fn fused<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    let a = gallery::poisson_2d::<T>(45, 0.01).unwrap();
+    let b = Vector::from_slice(device, &noise::<T>(a.rows(), 13)).unwrap();
+    for format in [Format::Csr, Format::CsrAdaptive, Format::Dia, Format::Sell { sigma: 1 }] {
+        for &groups in residencies(device, &[0, 1, 2, 5]) {
+            let device = device.with_resident_groups(groups);
+            let matrix = Matrix::new(&device, &a, format).unwrap();
+            let mut x = Vector::zeros(&device, a.cols()).unwrap();
+            let report = Solver::new(&matrix, Method::Cg, stopping::<T>(500)).unwrap().solve(&b, &mut x).unwrap();
+            let found = words(essence(&x.to_vec().unwrap(), &report));
+            same(golden, format!("cg {kind} {format}"), found);
+        }
+    }
+    let (m, width, height) = (700, 13, 17);
+    let a = gallery::random::<T>(m, width * height, 9 * m, 3).unwrap();
+    let b: Vec<Vec<T>> = (0..4).map(|c| noise::<T>(m, 20 + c)).collect();
+    let none = Correction::none();
+    let mut early = vec![everything(width); 4];
+    early[2] = Correction { tikhonov: 1e3, ..none.clone() };
+    for (name, corrections) in [
+        ("plain", vec![none.clone()]),
+        ("smooth", vec![Correction { smooth: 0.5, width, ..none.clone() }]),
+        ("sign", vec![Correction { upper: 0.0, bound_weight: 2.0, ..none.clone() }]),
+        ("everything", vec![everything(width)]),
+        ("two", vec![everything(width); 2]),
+        ("early", early),
+    ] {
+        let b: Vec<&[T]> = b[..corrections.len()].iter().map(|v| &v[..]).collect();
+        for format in [Format::Csr, Format::EllpackR] {
+            for &groups in residencies(device, &[0, 1, 2, 5]) {
+                let device = device.with_resident_groups(groups);
+                let matrix = Matrix::with_transpose(&device, &a, format).unwrap();
+                let solve = |operator: &dyn LinearOperator<T>| -> Vec<u64> {
+                    let b = Vector::interleaved(&device, &b).unwrap();
+                    let mut x = Vector::zeros(&device, a.cols() * corrections.len()).unwrap();
+                    let mut cgnr = Cgnr::new(operator, &corrections, stopping::<T>(30)).unwrap();
+                    let reports: Vec<Report> = cgnr.solve(&b, &mut x).unwrap();
+                    let columns = x.to_columns(corrections.len()).unwrap();
+                    columns.iter().zip(&reports).flat_map(|(x, report)| words(essence(x, report))).collect()
+                };
+                same(golden, format!("cgnr {kind} {name} {format}"), solve(&matrix));
+                if corrections.len() == 1 && groups == 0 {
+                    same(golden, format!("cgnr of an operator {kind} {name} {format}"), solve(&Disguised(&matrix)));
+                }
+            }
+        }
+    }
+}
+
+/// Puts what several ways must give alike.
+fn same(golden: &mut Golden, name: String, words: Vec<u64>) {
+    let hash = hash(words);
+    let held = *golden.0.entry(name.clone()).or_insert(hash);
+    assert_eq!(held, hash, "{name}");
+}
+
+fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    let a = gallery::poisson_2d::<T>(30, 0.1).unwrap();
+    let matrix = Matrix::new(device, &a, Format::Csr).unwrap();
+    let b = Vector::from_slice(device, &noise::<T>(a.rows(), 9)).unwrap();
+    for ordering in [Ordering::Rows, Ordering::Colours] {
+        for (name, sweep, method) in [
+            ("sor", Sweep::sor(device, &a, 1.3, ordering).unwrap(), Method::Stationary { omega: 1.0 }),
+            ("ssor", Sweep::ssor(device, &a, 1.3, ordering).unwrap(), Method::Cg),
+        ] {
+            let mut z = Vector::zeros(device, a.rows()).unwrap();
+            sweep.apply(&b, &mut z).unwrap();
+            let setup = Setup { preconditioner: Some(&sweep), ..Setup::new(method, stopping::<T>(60)) };
+            let mut x = Vector::zeros(device, a.rows()).unwrap();
+            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+            let all = [bits(&z.to_vec().unwrap()), words(essence(&x.to_vec().unwrap(), &report))].concat();
+            golden.put(format!("{name} {kind} {ordering:?}"), all);
+        }
+    }
+}
+
+fn images<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    let scanner = Scanner {
+        beam: Beam::Fan { source_origin: 5.0, source_detector: 8.0 },
+        pixels: 96,
+        pitch: 0.032,
+        offset: 0.0,
+        angles: (0..50).map(|k| 7.2 * f64::from(k)).collect(),
+    };
+    let grid = Grid { side: 40, pixel: 0.05 };
+    let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 2e5, gain: 0.003, seed: 2009 }).unwrap();
+    let readings: Vec<T> = scan.sinogram.iter().map(|v| T::from_f64(*v)).collect();
+    let how = Reconstruction {
+        regularizers: vec![Regularizer::TotalVariation(0.05)],
+        lower: 0.0,
+        upper: f64::INFINITY,
+        width: 40,
+        stopping: Stopping { gradient_rtol: T::EPSILON, ..Stopping::after(40) },
+    };
+    for format in [Format::Csr, Format::OnTheFly] {
+        let system = scanner.system::<T>(device, grid, format).unwrap();
+        let go_on = &mut |_: &residuum::Progress| ControlFlow::Continue(());
+        let solution = imaging::reconstruct(&system, &[&readings], &how, go_on).unwrap();
+        golden.put(format!("image {kind} {format}"), words(essence(&solution.images[0], &solution.reports[0])));
+    }
+}
+
+fn words_of_advice(golden: &mut Golden) {
+    for (name, a) in matrices::<f64>().into_iter().chain([
+        ("indefinite", gallery::poisson_2d::<f64>(12, -1.7).unwrap()),
+        ("singular", Csr::from_triplets(2, 2, &[(0, 0, 1.0)]).unwrap()),
+    ]) {
+        let found = Examination::of(&a);
+        let advice = found.advise(Precision::Double);
+        let text = format!("{found:?} {advice} {:?}", advice.warnings);
+        golden.put(format!("advice {name}"), text.bytes().map(u64::from));
+    }
+}
+
+fn all<T: Real>(golden: &mut Golden, device: &Device) {
+    let kind = format!("{} {}", T::PRECISION, device.accumulation(T::PRECISION));
+    vectors::<T>(golden, &kind, device);
+    products::<T>(golden, &kind, device);
+    methods::<T>(golden, &kind, device);
+    fused::<T>(golden, &kind, device);
+    preconditioners::<T>(golden, &kind, device);
+    images::<T>(golden, &kind, device);
+}
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");
+
+fn asked_to(word: &str) -> bool {
+    std::env::var("RESIDUUM_GOLDEN").is_ok_and(|asked| asked == word)
+}
+
+fn lines(golden: &Golden) -> String {
+    golden.0.iter().map(|(name, hash)| format!("{name} = {hash:016x}\n")).collect()
+}
+
+/// Fails on each line that `found` says otherwise than the file.
+fn compare(found: &Golden, whole: bool, who: &str) {
+    let text = std::fs::read_to_string(FILE).unwrap_or_default();
+    let held: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.rsplit_once(" = ")).collect();
+    let wrong: Vec<&String> = found
+        .0
+        .iter()
+        .filter(|(name, hash)| held.get(name.as_str()) != Some(&format!("{hash:016x}").as_str()))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(wrong.is_empty(), "{who}: {} lines differ from tests/golden.txt: {wrong:#?}", wrong.len());
+    assert!(
+        !whole || held.len() == found.0.len(),
+        "tests/golden.txt has {} lines, not {}",
+        held.len(),
+        found.0.len()
+    );
+}
+
+#[test]
+fn results_are_those_of_the_golden_file() {
+    let mut golden = Golden::default();
+    words_of_advice(&mut golden);
+    let host = Device::host();
+    all::<f64>(&mut golden, &host);
+    for accumulation in [Accumulation::Double, Accumulation::Pair] {
+        all::<f32>(&mut golden, &host.with_accumulation(accumulation).unwrap());
+    }
+    if asked_to("write") {
+        std::fs::write(FILE, lines(&golden)).unwrap();
+        return;
+    }
+    compare(&golden, true, "host");
+}
+
+#[test]
+fn devices_give_what_the_golden_file_says() {
+    if !asked_to("devices") {
+        println!("skipped: devices are compared with the golden file where RESIDUUM_GOLDEN=devices");
+        return;
+    }
+    for device in common::devices() {
+        if device.backend_name() == "host" {
+            continue;
+        }
+        let mut golden = Golden::default();
+        for accumulation in [Accumulation::Double, Accumulation::Pair] {
+            if let Ok(device) = device.with_accumulation(accumulation) {
+                assert_eq!(reference::<f32>(&device).accumulation(Precision::Single), accumulation);
+                all::<f32>(&mut golden, &device);
+            }
+        }
+        if device.require(Precision::Double).is_ok() {
+            all::<f64>(&mut golden, &device);
+        }
+        println!("{}: {} hashes", device.info().name, golden.0.len());
+        compare(&golden, false, &device.info().name);
+    }
+}
