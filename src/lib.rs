@@ -23,6 +23,7 @@ pub mod imaging;
 pub mod interop;
 pub mod io;
 mod kernels;
+mod magnitude;
 mod matrix;
 pub mod measure;
 mod ocl;

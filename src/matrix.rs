@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use crate::backend::{AnyStored, Run, Stored, Vocabulary, on_backend, stray};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::io::plausible_rows;
+use crate::magnitude::Magnitude;
 use crate::real::{Precision, Real};
 use crate::sparse::{Csr, Format, Kind, Layout, Offsets};
 use crate::vector::{Vector, of, of_mut};
@@ -25,7 +24,7 @@ pub struct Matrix<T: Real> {
     why: String,
     bytes: u64,
     read_bytes: [u64; 2],
-    frobenius: f64,
+    frobenius: Magnitude,
     forward: Arc<AnyStored<T>>,
     transposed: Backward<T>,
 }
@@ -91,13 +90,6 @@ fn can_scatter<T: Real>(device: &Device, layout: &Layout<T>) -> Result<()> {
     Ok(())
 }
 
-/// `sqrt` of the sum of squares, the same for any number of threads.
-fn frobenius<T: Real>(values: &[T]) -> f64 {
-    let blocks: Vec<f64> =
-        values.par_chunks(4096).map(|b| b.iter().map(|v| v.to_f64() * v.to_f64()).sum()).collect();
-    blocks.iter().sum::<f64>().sqrt()
-}
-
 impl<T: Real> Matrix<T> {
     /// Lays `a` out in `format` and copies it to the device, for products `A x`.
     ///
@@ -143,7 +135,7 @@ impl<T: Real> Matrix<T> {
         if scatter {
             can_scatter::<T>(device, &forward)?;
         }
-        let mut matrix = Self::of_layouts(device, forward, backward, a.nnz(), frobenius(a.values()))?;
+        let mut matrix = Self::of_layouts(device, forward, backward, a.nnz(), a.frobenius())?;
         if scatter {
             matrix.transposed = Backward::Scatter;
         }
@@ -156,7 +148,7 @@ impl<T: Real> Matrix<T> {
         forward: Layout<T>,
         backward: Option<Layout<T>>,
         nnz: usize,
-        frobenius: f64,
+        frobenius: Magnitude,
     ) -> Result<Self> {
         device.require(T::PRECISION)?;
         let plan: Vec<(&str, u64)> =
@@ -242,6 +234,11 @@ impl<T: Real> Matrix<T> {
 
     /// The Frobenius norm, an upper bound of the 2-norm.
     pub fn frobenius_norm(&self) -> f64 {
+        self.frobenius.to_f64()
+    }
+
+    /// The same where it is out of the range of `f64`.
+    pub(crate) fn frobenius(&self) -> Magnitude {
         self.frobenius
     }
 
@@ -258,7 +255,22 @@ impl<T: Real> Matrix<T> {
     /// # Cost
     /// One launch; `(size + 4) nnz + 4 rows` bytes of matrix, `size (cols + rows)` bytes of vectors.
     pub fn multiply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.product(&self.forward, Way::Gather, (self.cols, self.rows), x, y)
+        self.multiply_columns(1, x, y)
+    }
+
+    /// [`Matrix::multiply`] for `columns` interleaved vectors.
+    pub(crate) fn multiply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.product(&self.forward, Way::Gather, (self.cols, self.rows), columns, x, y)
+    }
+
+    /// [`Matrix::multiply_transposed`] for `columns` interleaved vectors, from the transposed copy.
+    pub(crate) fn multiply_columns_transposed(
+        &self,
+        columns: usize,
+        x: &Vector<T>,
+        y: &mut Vector<T>,
+    ) -> Result<()> {
+        self.product(self.transposed()?, Way::Gather, (self.rows, self.cols), columns, x, y)
     }
 
     /// `y = A'x`, as [`Storage::transposed`] said.
@@ -269,8 +281,8 @@ impl<T: Real> Matrix<T> {
     pub fn multiply_transposed(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         let shape = (self.rows, self.cols);
         match &self.transposed {
-            Backward::Scatter => self.product(&self.forward, Way::Scatter, shape, x, y),
-            _ => self.product(self.transposed()?, Way::Gather, shape, x, y),
+            Backward::Scatter => self.product(&self.forward, Way::Scatter, shape, 1, x, y),
+            _ => self.multiply_columns_transposed(1, x, y),
         }
     }
 
@@ -279,17 +291,18 @@ impl<T: Real> Matrix<T> {
         stored: &AnyStored<T>,
         way: Way,
         (from, to): (usize, usize),
+        columns: usize,
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
-        same_length("vector to multiply", from, x.len())?;
-        same_length("result of a product", to, y.len())?;
+        same_length("vector to multiply", from * columns, x.len())?;
+        same_length("result of a product", to * columns, y.len())?;
         on_backend!(self.device, backend => {
             let a = backend.stored(stored).ok_or_else(|| stray("the matrix", &self.device))?;
             let (run, x) = (Run::of::<T>(&self.device), of(backend, &self.device, x)?);
             let y = of_mut(backend, &self.device, y)?;
             match way {
-                Way::Gather => backend.multiply(run, a, 1, x, y),
+                Way::Gather => backend.multiply(run, a, columns, x, y),
                 Way::Scatter => backend.scatter(run, a, x, y),
             }
         })

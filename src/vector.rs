@@ -1,10 +1,12 @@
 //! Vectors in device memory: the building blocks of krueger-westermann-2003, section 4.
 
+use crate::accumulator::Accumulation;
 use crate::backend::{Memory, Reduction, Run, Vocabulary, on_backend, stray};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
+use crate::magnitude::{self, LEAST_SQUARE, Magnitude};
 use crate::ocl::Buffer;
-use crate::real::Real;
+use crate::real::{Precision, Real};
 
 /// A vector of `len` numbers in the memory of one device.
 ///
@@ -15,6 +17,19 @@ pub struct Vector<T: Real> {
     device: Device,
     len: usize,
     memory: Memory<T>,
+}
+
+/// [`LEAST_SQUARE`] of sums in pairs of `f32`, whose low words lie 2^-48 below: 2^-78.
+const LEAST_SQUARE_OF_PAIRS: f64 = f64::from_bits((1023 - 78) << 52);
+
+/// Sums of squares below this may have lost digits to underflow; 0 where they never do.
+pub(crate) fn least_square<T: Real>(accumulation: Accumulation) -> f64 {
+    match (T::PRECISION, accumulation) {
+        // Squares of `f32` neither vanish nor overflow in `f64`.
+        (Precision::Single, Accumulation::Double) => 0.0,
+        (Precision::Double, _) => LEAST_SQUARE,
+        (_, Accumulation::Pair) => LEAST_SQUARE_OF_PAIRS,
+    }
 }
 
 fn backend_name<B: Vocabulary, E: crate::ocl::Element>(_: &B, buffer: B::Buffer<E>) -> Memory<E> {
@@ -231,9 +246,41 @@ impl<T: Real> Vector<T> {
     ///
     /// # Errors
     /// [`Error::Api`].
-    pub(crate) fn column_norms(&self, columns: usize) -> Result<Vec<f64>> {
-        let dot = |c| self.reduce_column([columns, c], Reduction::Dot, self);
-        (0..columns).map(|c| Ok(dot(c)?.sqrt())).collect()
+    pub(crate) fn column_norms(&self, columns: usize) -> Result<Vec<Magnitude>> {
+        (0..columns).map(|c| self.column_norm([columns, c])).collect()
+    }
+
+    /// The 2-norm of column `column[1]` of `column[0]`. Where its square overflows or loses digits, the elements are scaled by a
+    /// power of two first, on the host.
+    fn column_norm(&self, column: [usize; 2]) -> Result<Magnitude> {
+        let square = self.reduce_column(column, Reduction::Dot, self)?;
+        let accumulation = self.device.accumulation(T::PRECISION);
+        let least = least_square::<T>(accumulation);
+        if square > least && square.is_finite() || square == 0.0 && least == 0.0 {
+            return Ok(Magnitude::of(square.sqrt()));
+        }
+        if square == 0.0 && self.reduce_column(column, Reduction::AbsoluteSum, self)? == 0.0 {
+            return Ok(Magnitude::of(0.0));
+        }
+        let [lowest, highest] =
+            [Reduction::Minimum, Reduction::Maximum].map(|which| self.reduce_column(column, which, self));
+        let largest = Magnitude::of(magnitude::largest([lowest?, highest?].into_iter()));
+        let Some(exponent) = largest.exponent() else { return Ok(largest) };
+        let scaled = |v: &T| T::from_f64(magnitude::scale(v.to_f64(), -exponent));
+        let data: Vec<T> = self.to_vec()?.iter().skip(column[1]).step_by(column[0]).map(scaled).collect();
+        let host = Device::host().with_accumulation(accumulation)?;
+        let square =
+            Vector::from_slice(&host, &data)?.reduce(Reduction::Dot, &Vector::from_slice(&host, &data)?)?;
+        Ok(Magnitude { value: square.sqrt(), exponent })
+    }
+
+    /// Multiplies each column by a power of two, on the host: rounds only what leaves the range of `T`.
+    pub(crate) fn scale_columns(&mut self, exponents: &[i32]) -> Result<()> {
+        let mut data = self.to_vec()?;
+        for (v, exponent) in data.iter_mut().zip(exponents.iter().cycle()) {
+            *v = T::from_f64(magnitude::scale(v.to_f64(), *exponent));
+        }
+        self.write(&data)
     }
 
     /// The sum of all elements, 0 for none.
@@ -284,12 +331,13 @@ impl<T: Real> Vector<T> {
         self.reduce(Reduction::Dot, other)
     }
 
-    /// The 2-norm.
+    /// The 2-norm. Elements may be as large or small as `T` has them: where their squares do not fit, they are scaled by a power of
+    /// two first (which reads the vector back).
     ///
     /// # Errors
     /// [`Error::Api`].
     pub fn norm2(&self) -> Result<f64> {
-        Ok(self.dot(self)?.sqrt())
+        Ok(self.column_norm([1, 0])?.to_f64())
     }
 }
 

@@ -68,7 +68,8 @@ fn every_method_solves_its_problem() {
     let device = Device::host();
     for problem in problems::<f64>() {
         let b = noise::<f64>(problem.a.rows(), 30);
-        let solved = problem.solve(&device, &[&b], &Stopping { max_iterations: 4000, ..stopping::<f64>() });
+        let strict = Stopping { max_iterations: 4000, gradient_rtol: f64::EPSILON, ..stopping::<f64>() };
+        let solved = problem.solve(&device, &[&b], &strict);
         let (x, report) = &solved[0];
         println!("{report}");
         assert!(report.converged(), "{report}");

@@ -48,7 +48,12 @@ fn ten_thousand_iterations_of_a_small_scan_end_by_themselves() {
             };
             (x, report.unwrap())
         };
-        let (x, report) = solve(&Stopping { max_iterations: 10_000, ..Stopping::for_precision::<f32>() });
+        let beyond = Stopping {
+            max_iterations: 10_000,
+            gradient_rtol: f32::EPSILON.into(),
+            ..Stopping::for_precision::<f32>()
+        };
+        let (x, report) = solve(&beyond);
         let (_, earlier) = solve(&Stopping::after(100));
         let gradient = report.gradient.unwrap();
         println!(

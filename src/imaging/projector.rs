@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use super::scanner::{Beam, Grid, Line, Scanner};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
 use crate::real::Real;
 use crate::sparse::{Arrangement, Format, Kind, Layout, RAY_BITS, RAY_LANES};
@@ -48,7 +49,7 @@ impl Ray {
         Self { start, slope, lines: (first as u16, last as u16), weight: line.weight }
     }
 
-    /// Number of entries, and the sum of their squares.
+    /// Number of entries, and the sum of the squares of their shares of the weight.
     fn entries(&self, side: i64) -> (usize, f64) {
         let (mut count, mut square) = (0, 0.0);
         for k in self.lines.0..self.lines.1 {
@@ -61,7 +62,7 @@ impl Ray {
                 }
             }
         }
-        (count, square * self.weight * self.weight)
+        (count, square)
     }
 }
 
@@ -150,11 +151,18 @@ impl Scanner {
             .collect();
         let entries: Vec<(usize, f64)> = rays.par_iter().map(|ray| ray.entries(grid.side as i64)).collect();
         let nnz = entries.iter().map(|e| e.0).sum();
-        let square: f64 = entries.iter().map(|e| e.1).sum();
+        let squares = |exponent| {
+            let square = |(ray, entries): (&Ray, &(usize, f64))| {
+                let weight = magnitude::scale(ray.weight, exponent);
+                entries.1 * weight * weight
+            };
+            rays.iter().zip(&entries).map(square).sum()
+        };
+        let frobenius = Magnitude::of_squares(|| magnitude::largest(rays.iter().map(|ray| ray.weight)), squares);
         let forward = self.layout(grid, &rays, Kind::Project, 1);
         let lanes = (MANY_PIXELS / grid.pixels().max(1)).next_power_of_two().clamp(1, RAY_LANES);
         let backward = self.layout(grid, &rays, Kind::Backproject, lanes);
-        Matrix::of_layouts(device, forward, Some(backward), nnz, square.sqrt())
+        Matrix::of_layouts(device, forward, Some(backward), nnz, frobenius)
     }
 
     /// The arrays of `cl/ray.cl`.

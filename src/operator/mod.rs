@@ -9,8 +9,9 @@ pub use stencil::Stencil;
 
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
+use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
-use crate::real::Real;
+use crate::real::{Precision, Real};
 use crate::sparse::gallery::Random;
 use crate::vector::Vector;
 
@@ -267,12 +268,51 @@ pub fn estimate_norm<T: Real>(operator: &dyn LinearOperator<T>, steps: usize) ->
         if length == 0.0 || !length.is_finite() {
             break;
         }
-        x.scale(T::from_f64(1.0 / length))?;
+        let inverse = T::from_f64(1.0 / length);
+        if inverse.is_finite() && inverse != T::default() {
+            x.scale(inverse)?;
+        } else {
+            // Its inverse is out of range in `T`: a power of two first, which brings it near 1.
+            x.scale_columns(&[-libm::ilogb(length)])?;
+        }
         operator.apply(&x, &mut ax)?;
         norm = ax.norm2()?;
         operator.apply_adjoint(&ax, &mut x)?;
     }
     Ok(norm)
+}
+
+/// The order of magnitude of the 2-norm, for scaling: a norm where one is known, else `|A v| / |v|` for one seeded `v`, which
+/// is larger or smaller where the result vanishes or overflows.
+///
+/// Cost: nothing, or a product and two vectors.
+pub(crate) fn magnitude<T: Real>(operator: &dyn LinearOperator<T>) -> Result<Magnitude> {
+    if let Some(matrix) = operator.as_matrix() {
+        return Ok(matrix.frobenius());
+    }
+    if let Some(bound) = operator.norm_bound().filter(|bound| *bound > 0.0 && bound.is_finite()) {
+        return Ok(Magnitude::of(bound));
+    }
+    // Half of what the exponents of `T` span.
+    let far = match T::PRECISION {
+        Precision::Single => 60,
+        Precision::Double => 500,
+    };
+    let device = operator.device();
+    let mut product = Vector::zeros(device, operator.rows())?;
+    for exponent in [0, -far, far] {
+        let mut v = noise::<T>(device, operator.cols(), 1)?;
+        if exponent != 0 {
+            v.scale_columns(&[exponent])?;
+        }
+        let length = v.norm2()?;
+        operator.apply(&v, &mut product)?;
+        let found = product.norm2()?;
+        if found > 0.0 && found.is_finite() && length > 0.0 {
+            return Ok(Magnitude { value: magnitude::scale(found, -libm::ilogb(length)), exponent: 0 });
+        }
+    }
+    Ok(Magnitude::of(0.0))
 }
 
 /// The Frobenius norm: exact for a [`Matrix`], otherwise estimated by products with eight seeded vectors of signs, whose

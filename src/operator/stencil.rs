@@ -2,6 +2,7 @@
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
 use crate::real::Real;
 use crate::sparse::{Arrangement, Csr, Format, Kind, Layout, STENCIL_HEADER};
@@ -134,9 +135,13 @@ impl Stencil {
         let mirrored: Vec<_> = checked.iter().map(|(offset, c)| (offset.map(|d| -d), *c)).collect();
         let backward = Self::new(self.size, &mirrored)?;
         let nnz = self.points.iter().map(|(offset, _)| self.count(*offset)).sum();
-        let square: f64 =
-            self.points.iter().map(|(offset, c)| self.count(*offset) as f64 * rounded(*c).powi(2)).sum();
-        Matrix::of_layouts(device, forward.layout(), Some(backward.layout()), nnz, square.sqrt())
+        let largest = || magnitude::largest(self.points.iter().map(|(_, c)| rounded(*c)));
+        let squares = |exponent| {
+            let square = |c: f64| magnitude::scale(rounded(c), exponent).powi(2);
+            self.points.iter().map(|(offset, c)| self.count(*offset) as f64 * square(*c)).sum()
+        };
+        let frobenius = Magnitude::of_squares(largest, squares);
+        Matrix::of_layouts(device, forward.layout(), Some(backward.layout()), nnz, frobenius)
     }
 
     /// The same matrix with every entry stored: for formats, preconditioners and comparisons.

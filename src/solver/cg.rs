@@ -21,6 +21,7 @@
 //! agonizing pain", 1994, B2; the fusion after Y. Saad, "Practical use of polynomial preconditionings for the
 //! conjugate gradient method", SIAM J. Sci. Stat. Comput. 6(4), 1985.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::driver::{self, Iteration, Observer, Outcome, Status};
@@ -64,13 +65,11 @@ fn on<'a, B: Vocabulary, T: Real>(
     operator: &'a dyn LinearOperator<T>,
 ) -> Result<Box<dyn Workspace<T> + 'a>> {
     let device = operator.device();
-    let a = match operator.as_matrix() {
-        Some(matrix) => Products::fused(backend, device, matrix.forward())?,
-        None => Products::made_by(backend, operator)?,
-    };
+    let a = Products::of(backend, operator, 0, 1)?;
     let n = operator.rows();
     let vector = || Vector::zeros(device, n);
     Ok(Box::new(On {
+        resident: matches!(a, Products::Fused(_)),
         backend,
         a,
         r: vector()?,
@@ -79,7 +78,6 @@ fn on<'a, B: Vocabulary, T: Real>(
         best: vector()?,
         state: SolveState::zeros(backend, [4 * Chunks::of(n).count, CONTROL, STATUS, HISTORY])?,
         ring: vec![Sum::default(); HISTORY],
-        resident: operator.as_matrix().is_some(),
     }))
 }
 
@@ -96,6 +94,10 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
         let limits = limits.first().cloned().unwrap_or_default();
         let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, x, limits, pending: 0 };
         driver::run(&mut solve, stopping, observer)
+    }
+
+    fn residual(&self) -> &Vector<T> {
+        &self.r
     }
 
     fn launches(&self) -> usize {
@@ -231,6 +233,18 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
 
     fn residual_decides(&self) -> bool {
         true
+    }
+
+    fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering {
+        Limits::compare::<T>(norms, others, false)
+    }
+
+    fn is_rounding(&mut self, _: usize, _: f64) -> Result<bool> {
+        Ok(false) // there is no gradient
+    }
+
+    fn in_given_units(&self, _: usize, norms: [f64; 2]) -> [f64; 2] {
+        self.limits.in_given_units(norms)
     }
 
     fn build_seconds(&self) -> f64 {

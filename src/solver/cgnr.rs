@@ -47,6 +47,7 @@
 //! The paper fused 14 launches into 6. Source: stock-koch-2009, table 1; C. R. Vogel and M. E. Oman, "Iterative
 //! methods for total variation denoising", SIAM J. Sci. Comput. 17(1), 1996 (lagged diffusivity).
 
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::ops::Range;
 
@@ -54,14 +55,16 @@ use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::engine::copy_columns;
 use super::products::Products;
 use super::report::{Report, Times};
+use super::scaling::one_column;
 use super::stopping::{HISTORY, Limits, Stopping};
+use super::system::System;
 use super::workspace::Workspace;
 use crate::backend::{CgnrShape, CgnrVectors, MOST_COLUMNS, Part, Run, SolveState, Vocabulary, on_backend};
 use crate::device::Device;
-use crate::error::{Error, Result, same_length};
-use crate::matrix::Matrix;
+use crate::error::{Error, Result};
+use crate::magnitude::scale;
 use crate::ocl::Sum;
-use crate::operator::{LinearOperator, estimate_norm, no_adjoint};
+use crate::operator::LinearOperator;
 use crate::real::Real;
 use crate::reduction::Chunks;
 use crate::state::cgnr::{
@@ -120,6 +123,27 @@ impl Correction {
         if self.variation > 0.0 { 2 } else { u32::from(self.smooth > 0.0) }
     }
 
+    /// The weights as those of a term that is added to `|A|²`: for scaling, and for what rounding leaves of a gradient.
+    fn weight(&self) -> f64 {
+        // D'D has a norm of at most 8, and the diffusivities of total variation are at most 1 / epsilon.
+        let edges = self.smooth + if self.variation > 0.0 { self.variation / self.epsilon } else { 0.0 };
+        self.tikhonov + 8.0 * edges + self.bound_weight
+    }
+
+    /// The correction of the system multiplied by `2^m`, its right-hand side by `2^k`: the same one, in other units.
+    fn scaled(&self, [k, m]: [i32; 2]) -> Self {
+        Self {
+            tikhonov: scale(self.tikhonov, 2 * m),
+            smooth: scale(self.smooth, 2 * m),
+            variation: scale(self.variation, k + m),
+            epsilon: scale(self.epsilon, k - m),
+            lower: scale(self.lower, k - m),
+            upper: scale(self.upper, k - m),
+            bound_weight: scale(self.bound_weight, 2 * m),
+            width: self.width,
+        }
+    }
+
     fn validate(&self, cols: usize) -> Result<()> {
         for (name, value) in [
             ("tikhonov", self.tikhonov),
@@ -160,9 +184,7 @@ impl Correction {
 /// of `m` rows: 1 written, 3 read as `q` and `r` are updated and gathered; of `n` unknowns: 3 written, 6 read. Held
 /// for each column: 4 vectors of `m` with `b`, 10 of `n` with the answer.
 pub struct Cgnr<'a, T: Real> {
-    operator: &'a dyn LinearOperator<T>,
-    /// `|A|`, or an upper bound of it.
-    norm: f64,
+    system: System<'a, T>,
     stopping: Stopping,
     corrections: Vec<Correction>,
     workspace: Box<dyn Workspace<T> + 'a>,
@@ -171,8 +193,8 @@ pub struct Cgnr<'a, T: Real> {
 impl<T: Real> std::fmt::Debug for Cgnr<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cgnr")
-            .field("rows", &self.operator.rows())
-            .field("cols", &self.operator.cols())
+            .field("rows", &self.system.operator().rows())
+            .field("cols", &self.system.operator().cols())
             .field("stopping", &self.stopping)
             .field("corrections", &self.corrections)
             .finish_non_exhaustive()
@@ -215,7 +237,9 @@ impl<'a, T: Real> Cgnr<'a, T> {
         }
         let edges = corrections.iter().map(Correction::edges).max().unwrap_or(0);
         let shape = CgnrShape { columns, width, edges, part: Part::All };
-        let matrix = fused(operator, columns)?;
+        if columns > 1 && operator.as_matrix().is_none() {
+            return Err(one_column(columns));
+        }
         let device = operator.device();
         let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
         let (m, n) = (bytes(operator.rows()), bytes(operator.cols()));
@@ -223,13 +247,10 @@ impl<'a, T: Real> Cgnr<'a, T> {
         let rest = ["gradients", "gradients", "directions", "directions", "diffusivities", "best image", "x"];
         let plan: Vec<(&str, u64)> = plan.into_iter().chain(rest.map(|name| (name, n))).collect();
         device.check_memory(operator.bytes(), &plan)?;
-        // A norm that overflowed, or is not known, must not let a test pass: 0 lets none.
-        let norm = match operator.norm_bound().filter(|norm| norm.is_finite()) {
-            Some(norm) => norm,
-            None => Some(estimate_norm(operator, 10)?).filter(|norm| norm.is_finite()).unwrap_or(0.0),
-        };
-        let workspace = on_backend!(device, backend => boxed(backend, operator, matrix, shape, corrections)?);
-        Ok(Self { operator, norm, stopping, corrections: corrections.to_vec(), workspace })
+        let heaviest = corrections.iter().map(Correction::weight).fold(0.0, f64::max).sqrt();
+        let system = System::of_least_squares(operator, columns, heaviest)?;
+        let workspace = on_backend!(device, backend => boxed(backend, &system, shape, corrections)?);
+        Ok(Self { system, stopping, corrections: corrections.to_vec(), workspace })
     }
 
     /// Solves from the start guess in `x`, and leaves the answer there. With several right-hand sides, `b` and `x`
@@ -252,43 +273,14 @@ impl<'a, T: Real> Cgnr<'a, T> {
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<Vec<Report>> {
-        let columns = self.corrections.len();
-        same_length("right-hand side", self.operator.rows() * columns, b.len())?;
-        same_length("start guess", self.operator.cols() * columns, x.len())?;
-        let device = self.operator.device();
-        let norms = b.column_norms(columns)?;
-        if !norms.iter().all(|n| n.is_finite()) {
-            return Err(Error::NotFinite { what: "the right-hand side".into(), index: 0 });
-        }
-        if !x.norm2()?.is_finite() {
-            return Err(Error::NotFinite { what: "the start guess".into(), index: 0 });
-        }
-        let limits: Vec<Limits> = norms.iter().map(|norm| Limits::new(&self.stopping, *norm, self.norm)).collect();
-        let (outcomes, times) = self.workspace.solve(device, &self.stopping, &limits, b, x, observer)?;
+        let (solved, times) = self.system.solve(&mut *self.workspace, &self.stopping, b, x, observer)?;
         let launches = self.workspace.launches();
-        Ok(outcomes
+        Ok(solved
             .into_iter()
-            .zip(norms)
-            .map(|(outcome, rhs_norm)| Report {
-                gradient: Some(outcome.gradient),
-                gradient_history: outcome.history.iter().map(|h| h[1].sqrt()).collect(),
-                ..Report::new("cgnr", self.operator, launches, &outcome, rhs_norm, times)
+            .map(|(outcome, rhs_norm)| {
+                Report::new("cgnr", self.system.operator(), launches, outcome, rhs_norm, times, true)
             })
             .collect())
-    }
-}
-
-/// The matrix whose products are to be fused with the rest of an iteration, if it is one. Rays are traced apart: their
-/// products take so long that a launch more does not matter, and go faster with the direction formed beforehand.
-fn fused<T: Real>(operator: &dyn LinearOperator<T>, columns: usize) -> Result<Option<&Matrix<T>>> {
-    match operator.as_matrix() {
-        Some(matrix) if columns > 1 || !matrix.traces_rays() => matrix.transposed().map(|_| Some(matrix)),
-        _ if columns > 1 => {
-            let reason = format!("{columns} right-hand sides at once need a matrix; other operators take one");
-            Err(Error::Option { name: "corrections", reason })
-        }
-        _ if !operator.has_adjoint() => Err(no_adjoint()),
-        _ => Ok(None),
     }
 }
 
@@ -337,24 +329,20 @@ struct On<'a, B: Vocabulary, T: Real> {
 
 fn boxed<'a, B: Vocabulary, T: Real>(
     backend: &'a B,
-    operator: &'a dyn LinearOperator<T>,
-    matrix: Option<&'a Matrix<T>>,
+    system: &System<'a, T>,
     shape: CgnrShape,
     corrections: &[Correction],
 ) -> Result<Box<dyn Workspace<T> + 'a>> {
-    let device = operator.device();
-    let (a, at) = match matrix {
-        Some(matrix) => (
-            Products::fused(backend, device, matrix.forward())?,
-            Products::fused(backend, device, matrix.transposed()?)?,
-        ),
-        None => (Products::made_by(backend, operator)?, Products::made_by_transposed(backend, operator)?),
-    };
+    let operator = system.operator();
+    let (device, exponent) = (operator.device(), system.exponent());
+    let a = Products::of(backend, operator, exponent, shape.columns)?;
+    let at = Products::of_transposed(backend, operator, exponent, shape.columns)?;
     let (columns, rows, cols) = (shape.columns, operator.rows(), operator.cols());
     let of_rows = || Vector::zeros(device, rows * columns);
     let of_cols = || Vector::zeros(device, cols * columns);
     let runs = Runs { columns, rows: Chunks::of(rows).count, cols: Chunks::of(cols).count };
     Ok(Box::new(On {
+        resident: matches!(a, Products::Fused(_)),
         backend,
         a,
         at,
@@ -374,7 +362,6 @@ fn boxed<'a, B: Vocabulary, T: Real>(
             [runs.len(), CONTROL * columns, STATUS * columns + meeting::WORDS, 2 * HISTORY * columns],
         )?,
         ring: vec![Sum::default(); 2 * HISTORY * columns],
-        resident: matrix.is_some(),
     }))
 }
 
@@ -431,6 +418,11 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
         Ok(result)
     }
 
+    fn residual(&self) -> &Vector<T> {
+        // A start writes it there.
+        &self.vectors.r[0]
+    }
+
     fn launches(&self) -> usize {
         match &self.a {
             Products::Fused(_) => 2,
@@ -462,6 +454,7 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
         for ((control, limits), correction) in
             control.chunks_mut(CONTROL).zip(&self.limits).zip(&self.on.corrections)
         {
+            let correction = correction.scaled(limits.exponents);
             // A column without total variation beside one that has it: 0 times phi must be 0.
             let epsilon = if correction.variation > 0.0 { correction.epsilon } else { 1.0 };
             for (field, value) in [
@@ -535,11 +528,11 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
     fn start(&mut self, budget: &[usize]) -> Result<()> {
         self.begin(budget)?;
         if self.limits.iter().any(Limits::waits) {
-            // The first gradient sets the limit that depends on it; the start is repeated with it in force.
+            // The first norms set the limits that depend on them; the start is repeated with those in force.
             self.status()?;
             for c in 0..self.limits.len() {
-                let first = self.norms(c, 0)[1];
-                self.limits[c].set_gradient(first);
+                let first = self.norms(c, 0);
+                self.limits[c].set_first(first);
             }
             self.begin(budget)?;
         }
@@ -609,6 +602,19 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
     fn residual_decides(&self) -> bool {
         // With a correction the answer is not the one of the least residual.
         self.on.corrections.iter().all(|c| *c == Correction::none())
+    }
+
+    fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering {
+        Limits::compare::<T>(norms, others, true)
+    }
+
+    fn is_rounding(&mut self, c: usize, gradient: f64) -> Result<bool> {
+        let norms = self.on.vectors.x[self.turn].column_norms(self.limits.len())?;
+        Ok(self.limits[c].is_rounding(gradient, norms[c].to_f64()))
+    }
+
+    fn in_given_units(&self, c: usize, norms: [f64; 2]) -> [f64; 2] {
+        self.limits[c].in_given_units(norms)
     }
 
     fn build_seconds(&self) -> f64 {

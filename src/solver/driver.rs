@@ -1,5 +1,6 @@
 //! The only iteration loop: queueing, looking, verifying, stopping, recording.
 
+use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
@@ -55,6 +56,12 @@ pub(super) trait Iteration {
     fn restore(&mut self, columns: &[usize]) -> Result<()>;
     /// Whether an answer with a larger residual than an earlier one is a worse one.
     fn residual_decides(&self) -> bool;
+    /// Which of two answers is the better one, by the squared norms of their residuals and gradients.
+    fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering;
+    /// Whether the gradient of column `c`, given squared, is as small as rounding lets it be. Waits.
+    fn is_rounding(&mut self, c: usize, gradient: f64) -> Result<bool>;
+    /// Norms of residual and gradient of column `c` in units of the system that was given, from their squares.
+    fn in_given_units(&self, c: usize, norms: [f64; 2]) -> [f64; 2];
     /// Seconds spent so far building programs.
     fn build_seconds(&self) -> f64;
 }
@@ -68,7 +75,7 @@ pub(super) struct Status {
     pub(super) iteration: usize,
 }
 
-/// What became of one column.
+/// What became of one column; norms in units of the system that was given.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub(super) stop: Stop,
@@ -90,8 +97,11 @@ struct Column {
     history: Vec<[f64; 2]>,
     /// Squared norms at the last start: the true ones.
     verified: [f64; 2],
+    /// Squared norms at the start before, and their excess.
+    last: [f64; 2],
     last_excess: f64,
-    best: f64,
+    /// Squared norms of the answer that is kept.
+    best: [f64; 2],
     stop: Option<Stop>,
     /// What it is called if starting over does not help: the recurrence broke down.
     broken: bool,
@@ -111,6 +121,15 @@ impl Column {
     /// Why it stopped, where starting over gained nothing.
     fn no_gain(&self) -> Stop {
         if self.broken { Stop::Breakdown } else { Stop::Stagnated }
+    }
+
+    /// Whether norms verified by a start gained enough over those of the start before to go on.
+    fn gained(&self, norms: [f64; 2], excess: f64) -> bool {
+        if excess.is_finite() {
+            return excess <= LEAST_GAIN * self.last_excess;
+        }
+        // Limits of 0 are beyond reach: the norms themselves count. One that stays 0 is no gain.
+        (0..2).any(|which| norms[which] < LEAST_GAIN * self.last[which])
     }
 
     /// Takes over what the recurrence came to since the last start.
@@ -134,10 +153,13 @@ impl Column {
         let drift = if end.is_finite() { (end.sqrt() - self.recurrence.sqrt()).abs() } else { 0.0 };
         let (iteration, square) = self.lowest;
         // A NaN is never the smaller one.
-        let least = end.min(self.best);
+        let least = end.min(self.best[0]);
         (failed && iteration > 0 && square.sqrt() + drift < (LEAST_GAIN * least).sqrt()).then_some(iteration)
     }
 }
+
+/// Norms before anything was computed.
+const BEYOND: [f64; 2] = [f64::INFINITY; 2];
 
 /// A restart must at least halve the norm it verifies, or the attainable accuracy is reached.
 const LEAST_GAIN: f64 = 0.25;
@@ -148,55 +170,87 @@ const LOOK_AHEAD: usize = 64;
 /// Time after which the host looks again, where iterations are long.
 const LOOK_SECONDS: f64 = 0.02;
 
+/// Time that a solve takes, without what goes into building programs on first use.
+struct Clock {
+    begin: Instant,
+    built: f64,
+    limit: Option<f64>,
+}
+
+impl Clock {
+    fn start(method: &impl Iteration, stopping: &Stopping) -> Self {
+        let limit = stopping.time_limit.map(|limit| limit.as_secs_f64());
+        Self { begin: Instant::now(), built: method.build_seconds(), limit }
+    }
+
+    fn building(&self, method: &impl Iteration) -> f64 {
+        method.build_seconds() - self.built
+    }
+
+    fn working(&self, method: &impl Iteration) -> f64 {
+        (self.begin.elapsed().as_secs_f64() - self.building(method)).max(0.0)
+    }
+
+    fn is_over(&self, method: &impl Iteration) -> bool {
+        self.limit.is_some_and(|limit| self.working(method) >= limit)
+    }
+
+    /// Whether all that was done can be done again in the time that is left.
+    fn leaves_as_much_again(&self, method: &impl Iteration) -> bool {
+        self.limit.is_none_or(|limit| 2.0 * self.working(method) < limit)
+    }
+}
+
 /// Runs `method` until every column has stopped and its answer is verified.
 ///
 /// The recurrence's word is never taken for it: when it says converged, the method is started over from the answer at
 /// hand, which recomputes the true residual, and only a test passed by that ends the solve. So does every other end:
 /// the numbers reported are those of a fresh start with no iterations left.
+///
+/// Every loop ends: a start that gains nothing over the one before it is the last, each start may use up what is left of the
+/// iterations, and the time is looked at after each batch of iterations and each start but the first.
 pub(super) fn run(
     method: &mut impl Iteration,
     stopping: &Stopping,
     observer: &mut Observer<'_>,
 ) -> Result<(Vec<Outcome>, Times)> {
-    let mut columns =
-        vec![Column { last_excess: f64::INFINITY, best: f64::INFINITY, ..Column::default() }; method.columns()];
+    let fresh = Column { last: BEYOND, last_excess: f64::INFINITY, best: BEYOND, ..Column::default() };
+    let mut columns = vec![fresh; method.columns()];
     let mut times = Times::default();
-    let built = method.build_seconds();
-    let begin = Instant::now();
-    loop {
+    let clock = Clock::start(method, stopping);
+    for restarts in 0usize.. {
         let budget: Vec<usize> =
             columns.iter().map(|c| if c.stop.is_some() { 0 } else { stopping.max_iterations - c.base }).collect();
-        let clock = Instant::now();
+        let before = clock.working(method);
         method.start(&budget)?;
         let statuses = method.status()?;
         record(method, &mut columns, &statuses, true);
-        times.verify += clock.elapsed().as_secs_f64();
-        judge_start(&mut columns, &statuses, method)?;
+        times.verify += clock.working(method) - before;
+        let late = restarts > 0 && clock.is_over(method);
+        judge_start(&mut columns, &statuses, late, clock.leaves_as_much_again(method), method)?;
         if columns.iter().all(|c| c.stop.is_some()) {
             break;
         }
         let most = budget.into_iter().max().unwrap_or(0);
-        iterate(method, stopping, most, begin, &mut columns, observer)?;
+        iterate(method, stopping, most, &clock, &mut columns, observer)?;
     }
-    go_back(method, stopping, &mut columns)?;
-    times.compile = method.build_seconds() - built;
-    times.solve = begin.elapsed().as_secs_f64() - times.verify - times.compile;
-    if times.solve < 0.0 {
-        // Programs are built on first use, which may fall into the first verification.
-        times.verify += times.solve;
-        times.solve = 0.0;
-    }
-    Ok((columns.into_iter().map(outcome).collect(), times))
+    go_back(method, stopping, &clock, &mut columns)?;
+    times.compile = clock.building(method);
+    times.solve = (clock.working(method) - times.verify).max(0.0);
+    let outcomes = columns.into_iter().enumerate().map(|(c, column)| outcome(method, c, column)).collect();
+    Ok((outcomes, times))
 }
 
-fn outcome(column: Column) -> Outcome {
+fn outcome(method: &impl Iteration, c: usize, column: Column) -> Outcome {
+    let given = |norms| method.in_given_units(c, norms);
+    let [true_residual, gradient] = given(column.verified);
     Outcome {
         stop: column.stop.unwrap_or(Stop::MaxIterations),
         iterations: column.base,
-        residual: column.recurrence.sqrt(),
-        true_residual: column.verified[0].sqrt(),
-        gradient: column.verified[1].sqrt(),
-        history: column.history,
+        residual: given([column.recurrence, 0.0])[0],
+        true_residual,
+        gradient,
+        history: column.history.into_iter().map(given).collect(),
         restarts: column.restarts.saturating_sub(1),
     }
 }
@@ -218,19 +272,29 @@ fn record(method: &impl Iteration, columns: &mut [Column], statuses: &[Status], 
     }
 }
 
-/// What a start tells: the true residual, and with it whether the last verdict of the recurrence stands.
-fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl Iteration) -> Result<()> {
+/// What a start tells: the true residual, and with it whether the last verdict of the recurrence stands. `late` is after the time
+/// allowed; `again` is whether there is time to do again what was done.
+fn judge_start(
+    columns: &mut [Column],
+    statuses: &[Status],
+    late: bool,
+    again: bool,
+    method: &mut impl Iteration,
+) -> Result<()> {
     let (mut kept, mut restored) = (Vec::new(), Vec::new());
     for (c, column) in columns.iter_mut().enumerate().filter(|(_, column)| !column.settled) {
         column.verified = column.history.last().copied().unwrap_or([f64::NAN; 2]);
         if column.restarts == 1 {
             column.recurrence = column.verified[0];
         }
-        let worse =
-            !column.verified[0].is_finite() || (method.residual_decides() && column.verified[0] > column.best);
-        let fails = worse && column.best.is_finite();
+        let order = method.compare(column.verified, column.best);
+        let worse = !column.verified[0].is_finite() || (method.residual_decides() && order.is_gt());
+        let fails = worse && column.best[0].is_finite();
         if fails {
-            column.stop = column.stop.or(Some(column.no_gain()));
+            // No start gains on the answer that is kept.
+            let rounding = method.is_rounding(c, column.best[1])?;
+            let no_gain = if rounding { Stop::LeastSquares } else { column.no_gain() };
+            column.stop = column.stop.or(Some(no_gain));
         } else if column.stop.is_none() {
             let excess = method.excess(c, column.verified);
             column.stop = match statuses[c].code {
@@ -238,22 +302,23 @@ fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl It
                 stop::GRADIENT_CONVERGED => Some(Stop::LeastSquares),
                 stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
                 stop::NOT_FINITE => Some(Stop::NotFinite),
-                _ if excess > LEAST_GAIN * column.last_excess => Some(column.no_gain()),
-                _ => None,
+                _ if column.gained(column.verified, excess) => late.then_some(Stop::TimeLimit),
+                _ if method.is_rounding(c, column.verified[1])? => Some(Stop::LeastSquares),
+                _ => Some(column.no_gain()),
             };
-            column.last_excess = excess;
+            (column.last, column.last_excess) = (column.verified, excess);
         }
         column.settled = column.stop.is_some();
         // The answer of the last start is still the one kept: it can be gone on from once more.
-        column.better = column.better_iteration(column.verified[0]).filter(|_| method.residual_decides());
+        column.better = column.better_iteration(column.verified[0]).filter(|_| again && method.residual_decides());
         if column.better.is_some() {
             continue;
         }
         if fails {
-            column.verified[0] = column.best;
+            column.verified = column.best;
             restored.push(c);
-        } else if column.verified[0] < column.best {
-            column.best = column.verified[0];
+        } else if order.is_lt() {
+            column.best = column.verified;
             kept.push(c);
         }
     }
@@ -263,7 +328,7 @@ fn judge_start(columns: &mut [Column], statuses: &[Status], method: &mut impl It
 
 /// Brings columns that failed back to the best iterate since their last start: by going there again, since the same
 /// start gives the same bits. That costs a failed solve up to its time once more, and the others neither time nor memory.
-fn go_back(method: &mut impl Iteration, stopping: &Stopping, columns: &mut [Column]) -> Result<()> {
+fn go_back(method: &mut impl Iteration, stopping: &Stopping, clock: &Clock, columns: &mut [Column]) -> Result<()> {
     let ends: Vec<f64> = columns.iter().map(|c| c.verified[0]).collect();
     let mut goals: Vec<Option<usize>> = columns.iter().map(|c| c.better).collect();
     // Should the recurrence have lied, the better one of start and end is gone to instead.
@@ -280,14 +345,19 @@ fn go_back(method: &mut impl Iteration, stopping: &Stopping, columns: &mut [Colu
         for first in (0..most).step_by(LOOK_AHEAD) {
             queue(method, stopping, first..most.min(first + LOOK_AHEAD))?;
             method.status()?;
+            if clock.is_over(method) {
+                // It took longer than before: the answer of the last start is the one that is left.
+                method.restore(&wanted)?;
+                break;
+            }
         }
         method.start(&vec![0; columns.len()])?;
         method.status()?;
         for c in wanted {
             let column = &mut columns[c];
             column.verified = method.norms(c, 0);
-            let lied = !(last || column.verified[0] <= ends[c].min(column.best));
-            goals[c] = lied.then_some(if ends[c] <= column.best { column.stretch } else { 0 });
+            let lied = !(last || clock.is_over(method) || column.verified[0] <= ends[c].min(column.best[0]));
+            goals[c] = lied.then_some(if ends[c] <= column.best[0] { column.stretch } else { 0 });
         }
     }
     Ok(())
@@ -316,14 +386,14 @@ fn iterate(
     method: &mut impl Iteration,
     stopping: &Stopping,
     most: usize,
-    start: Instant,
+    clock: &Clock,
     columns: &mut [Column],
     observer: &mut Observer<'_>,
 ) -> Result<()> {
     let mut queued = 0;
     let mut batch = stopping.check_every.min(if method.stops_at_once() { HISTORY / 2 } else { 2 });
     loop {
-        let begin = Instant::now();
+        let begin = clock.working(method);
         batch = batch.min(most - queued).max(1);
         queue(method, stopping, queued..queued + batch)?;
         queued += batch;
@@ -331,19 +401,24 @@ fn iterate(
         record(method, columns, &statuses, false);
         // Short solves are looked at soon, long ones rarely: a look costs a round trip to the device. Long iterations are
         // looked at often: what is queued beyond the end is wasted, and an observer wants to be heard.
-        let in_time = (LOOK_SECONDS * batch as f64 / begin.elapsed().as_secs_f64()) as usize;
+        let in_time = (LOOK_SECONDS * batch as f64 / (clock.working(method) - begin)) as usize;
         let ahead = if method.stops_at_once() { HISTORY } else { LOOK_AHEAD.max(queued / 4) };
         batch = (2 * batch).min(ahead).min(stopping.check_every).min(HISTORY / 2).min(in_time.max(1));
-        let last = |c: &Column| c.history.last().copied().unwrap_or([f64::NAN; 2]);
+        let norms: Vec<[f64; 2]> = columns
+            .iter()
+            .enumerate()
+            .map(|(c, column)| method.in_given_units(c, column.history.last().copied().unwrap_or([f64::NAN; 2])))
+            .collect();
+        let largest = |which: usize| norms.iter().map(|norms| norms[which]).fold(0.0, f64::max);
         let progress = Progress {
             iteration: columns.iter().zip(&statuses).map(|(c, s)| c.base + s.iteration).max().unwrap_or(0),
             max_iterations: stopping.max_iterations,
-            residual: columns.iter().map(|c| last(c)[0].sqrt()).fold(0.0, f64::max),
-            gradient: Some(columns.iter().map(|c| last(c)[1].sqrt()).fold(0.0, f64::max)).filter(|g| *g > 0.0),
+            residual: largest(0),
+            gradient: Some(largest(1)).filter(|g| *g > 0.0),
         };
         let cancelled = observer(&progress).is_break();
         let ended = statuses.iter().all(|s| s.code != stop::RUNNING);
-        let late = stopping.time_limit.is_some_and(|limit| start.elapsed() >= limit);
+        let late = clock.is_over(method);
         if !ended && !cancelled && !late {
             continue;
         }

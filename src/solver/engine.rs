@@ -1,5 +1,6 @@
 //! Runs the script of a method on one device: the vectors, the scalars, the launches.
 
+use std::cmp::Ordering;
 use std::mem::{swap, take};
 use std::ops::Range;
 
@@ -18,11 +19,12 @@ use crate::real::Real;
 use crate::recurrence::{GRADIENT_LIMIT, GRADIENT_RATIO, REGISTERS, RESIDUAL_LIMIT, STATES, Scalar};
 use crate::vector::{Vector, of, of_mut};
 
-/// What a script multiplies by, beside the operator itself.
+/// What a script multiplies by, and the exponents of the powers of two by which both are multiplied (`scaling.rs`).
 #[derive(Clone, Copy)]
 pub(super) struct Operators<'a, T: Real> {
     pub(super) a: &'a dyn LinearOperator<T>,
     pub(super) preconditioner: Option<&'a dyn LinearOperator<T>>,
+    pub(super) exponents: [i32; 2],
 }
 
 struct Engine<'a, B: Vocabulary, T: Real> {
@@ -62,24 +64,6 @@ pub(super) fn boxed<'a, T: Real>(
     })
 }
 
-/// The products of `operator`, fused where it is a matrix.
-fn products<'a, B: Vocabulary, T: Real>(
-    backend: &B,
-    operator: &'a dyn LinearOperator<T>,
-    columns: usize,
-) -> Result<Products<'a, B, T>> {
-    match operator.as_matrix() {
-        Some(matrix) if columns > 1 || !matrix.traces_rays() => {
-            Products::fused(backend, operator.device(), matrix.forward())
-        }
-        _ if columns > 1 => Err(Error::Option {
-            name: "columns",
-            reason: format!("{columns} right-hand sides at once need a matrix; other operators take one"),
-        }),
-        _ => Products::made_by(backend, operator),
-    }
-}
-
 impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
     fn new(
         backend: &'a B,
@@ -94,15 +78,16 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
         let calls = || script.start.iter().chain(script.steps.iter().flatten());
         let multiplies_by =
             |which: Of| calls().any(|call| matches!(call.act, Act::Product { of, .. } if of == which));
-        let a = products(backend, operators.a, columns)?;
-        let adjoint = match (&a, operators.a.as_matrix()) {
-            _ if !multiplies_by(Of::Adjoint) => None,
-            (Products::Fused(_), Some(matrix)) => Some(Products::fused(backend, device, matrix.transposed()?)?),
-            _ if !operators.a.has_adjoint() => return Err(crate::operator::no_adjoint()),
-            _ => Some(Products::made_by_transposed(backend, operators.a)?),
+        let [of_operator, of_preconditioner] = operators.exponents;
+        let a = Products::of(backend, operators.a, of_operator, columns)?;
+        let adjoint = match multiplies_by(Of::Adjoint) {
+            true => Some(Products::of_transposed(backend, operators.a, of_operator, columns)?),
+            false => None,
         };
         let preconditioner = match operators.preconditioner {
-            Some(operator) if multiplies_by(Of::Preconditioner) => Some(products(backend, operator, columns)?),
+            Some(operator) if multiplies_by(Of::Preconditioner) => {
+                Some(Products::of(backend, operator, of_preconditioner, columns)?)
+            }
             _ => None,
         };
         let mut vectors = Vec::with_capacity(plan.vectors.len());
@@ -118,6 +103,9 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
             } else {
                 let entries = entries.to_vec()?;
                 *held = Vector::interleaved(device, &vec![&entries[..]; columns])?;
+            }
+            if of_preconditioner != 0 {
+                held.scale_columns(&[of_preconditioner])?;
             }
         }
         let state = StepState {
@@ -237,6 +225,15 @@ impl<B: Vocabulary, T: Real> Workspace<T> for Engine<'_, B, T> {
         }
     }
 
+    fn residual(&self) -> &Vector<T> {
+        // The first call of every script computes it, and nothing overwrites it before the first iteration.
+        let place = match self.script.start.first().map(|call| &call.act) {
+            Some(Act::Product { y, .. }) => y.index(),
+            _ => X.index(),
+        };
+        &self.vectors[place]
+    }
+
     fn launches(&self) -> usize {
         let steps = &self.script.steps;
         let made = |products: Option<&Products<'_, B, T>>| products.map_or(0, Products::launches);
@@ -296,11 +293,11 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
     fn start(&mut self, budget: &[usize]) -> Result<()> {
         self.begin(budget)?;
         if self.limits.iter().any(Limits::waits) {
-            // The first gradient sets the limit that depends on it; the start is repeated with it in force.
+            // The first norms set the limits that depend on them; the start is repeated with those in force.
             self.status()?;
             for c in 0..self.limits.len() {
-                let first = self.norms(c, 0)[1];
-                self.limits[c].set_gradient(first);
+                let first = self.norms(c, 0);
+                self.limits[c].set_first(first);
             }
             self.begin(budget)?;
         }
@@ -348,6 +345,22 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
     fn residual_decides(&self) -> bool {
         // With damping the answer is not the one of the least residual.
         self.on.script.reference.is_none()
+    }
+
+    fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering {
+        Limits::compare::<T>(norms, others, self.on.script.least_squares)
+    }
+
+    fn is_rounding(&mut self, c: usize, gradient: f64) -> Result<bool> {
+        if !self.on.script.least_squares {
+            return Ok(false);
+        }
+        let norms = self.on.vectors[X.index()].column_norms(self.limits.len())?;
+        Ok(self.limits[c].is_rounding(gradient, norms[c].to_f64()))
+    }
+
+    fn in_given_units(&self, c: usize, norms: [f64; 2]) -> [f64; 2] {
+        self.limits[c].in_given_units(norms)
     }
 
     fn build_seconds(&self) -> f64 {

@@ -20,10 +20,12 @@ mod pcg;
 mod plan;
 mod products;
 mod report;
+mod scaling;
 mod solve;
 mod stationary;
 mod steepest_descent;
 mod stopping;
+mod system;
 mod workspace;
 
 pub use advice::{Advice, Definiteness, Examination};

@@ -1,34 +1,83 @@
 //! Where a solver's products come from: fused with the rest of an iteration, or made by an operator.
 
+use super::scaling::rescaled;
 use crate::backend::{AnyStored, Part, Stored, Vocabulary, stray};
 use crate::device::Device;
 use crate::error::Result;
-use crate::operator::LinearOperator;
+use crate::matrix::Matrix;
+use crate::operator::{LinearOperator, no_adjoint};
 use crate::real::Real;
 use crate::vector::Vector;
+
+/// The matrix whose products are fused with the rest of an iteration, if `2^exponent operator` is one.
+pub(super) fn fused<T: Real>(
+    operator: &dyn LinearOperator<T>,
+    exponent: i32,
+    columns: usize,
+) -> Option<&Matrix<T>> {
+    operator.as_matrix().filter(|matrix| exponent == 0 && (columns > 1 || !matrix.traces_rays()))
+}
 
 /// Products with one operator, or with its transposed.
 pub(super) enum Products<'a, B: Vocabulary, T: Real> {
     /// The words of the vocabulary multiply by themselves.
     Fused(&'a Stored<B, T>),
     /// The operator multiplies; `stored` tells the words to find the product in their result.
-    MadeBy { operator: &'a dyn LinearOperator<T>, stored: Stored<B, T> },
+    MadeBy { operator: Box<dyn LinearOperator<T> + 'a>, stored: Stored<B, T> },
 }
 
 impl<'a, B: Vocabulary, T: Real> Products<'a, B, T> {
-    pub(super) fn fused(backend: &B, device: &Device, matrix: &'a AnyStored<T>) -> Result<Self> {
+    fn fused(backend: &B, device: &Device, matrix: &'a AnyStored<T>) -> Result<Self> {
         backend.stored(matrix).map(Self::Fused).ok_or_else(|| stray("the matrix", device))
     }
 
-    pub(super) fn made_by(backend: &B, operator: &'a dyn LinearOperator<T>) -> Result<Self> {
-        let stored = Stored::outside(backend, operator.rows(), operator.cols())?;
-        Ok(Self::MadeBy { operator, stored })
+    /// Products with `2^exponent operator`, or with its transposed, for `columns` vectors.
+    fn made_by(
+        backend: &B,
+        operator: &'a dyn LinearOperator<T>,
+        exponent: i32,
+        columns: usize,
+        shape: (usize, usize),
+    ) -> Result<Self> {
+        let stored = Stored::outside(backend, shape.0, shape.1)?;
+        Ok(Self::MadeBy { operator: rescaled(operator, exponent, columns)?, stored })
     }
 
-    /// Products with the transposed of `operator`.
-    pub(super) fn made_by_transposed(backend: &B, operator: &'a dyn LinearOperator<T>) -> Result<Self> {
-        let stored = Stored::outside(backend, operator.cols(), operator.rows())?;
-        Ok(Self::MadeBy { operator, stored })
+    /// Products with `2^exponent operator` for `columns` vectors: fused where that is a matrix as it is. One whose rays are traced is
+    /// asked for its products where there is one column: they take so long that a launch more does not matter.
+    pub(super) fn of(
+        backend: &B,
+        operator: &'a dyn LinearOperator<T>,
+        exponent: i32,
+        columns: usize,
+    ) -> Result<Self> {
+        match fused(operator, exponent, columns) {
+            Some(matrix) => Self::fused(backend, operator.device(), matrix.forward()),
+            None => Self::made_by(backend, operator, exponent, columns, (operator.rows(), operator.cols())),
+        }
+    }
+
+    /// The same with the transposed of `operator`.
+    ///
+    /// # Errors
+    /// [`Error::Option`](crate::Error::Option) where there is none.
+    pub(super) fn of_transposed(
+        backend: &B,
+        operator: &'a dyn LinearOperator<T>,
+        exponent: i32,
+        columns: usize,
+    ) -> Result<Self> {
+        if let Some(matrix) = operator.as_matrix() {
+            // Asked of every matrix: one that scatters has no transposed copy.
+            let transposed = matrix.transposed()?;
+            if fused(operator, exponent, columns).is_some() {
+                return Self::fused(backend, operator.device(), transposed);
+            }
+        }
+        if !operator.has_adjoint() {
+            return Err(no_adjoint());
+        }
+        Self::made_by(backend, operator, exponent, columns, (operator.cols(), operator.rows()))
     }
 
     pub(super) fn stored(&self) -> &Stored<B, T> {

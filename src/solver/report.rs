@@ -112,16 +112,18 @@ pub struct Report {
 }
 
 impl Report {
-    /// What the driver found of one right-hand side, without the gradient of least squares.
+    /// What the driver found of one right-hand side.
     pub(super) fn new<T: Real>(
         method: &'static str,
         operator: &dyn LinearOperator<T>,
         launches: usize,
-        outcome: &Outcome,
+        outcome: Outcome,
         rhs_norm: f64,
         times: Times,
+        least_squares: bool,
     ) -> Self {
         let device = operator.device();
+        let of_gradient = |h: &[f64; 2]| h[1];
         Self {
             method,
             stop: outcome.stop,
@@ -129,9 +131,9 @@ impl Report {
             residual: outcome.residual,
             true_residual: outcome.true_residual,
             rhs_norm,
-            gradient: None,
-            history: outcome.history.iter().map(|h| h[0].sqrt()).collect(),
-            gradient_history: Vec::new(),
+            gradient: least_squares.then_some(outcome.gradient),
+            history: outcome.history.iter().map(|h| h[0]).collect(),
+            gradient_history: outcome.history.iter().filter(|_| least_squares).map(of_gradient).collect(),
             restarts: outcome.restarts,
             launches_per_iteration: if device.backend_name() == "opencl" { launches } else { 0 },
             times,

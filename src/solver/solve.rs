@@ -7,12 +7,14 @@ use super::engine::{self, Operators};
 use super::method::Method;
 use super::plan::{Plan, Preconditioning, Space};
 use super::report::Report;
-use super::stopping::{Limits, Stopping};
+use super::stopping::Stopping;
+use super::system::System;
 use super::workspace::Workspace;
 use super::{bicgstab, cg, cgls, cgne, chebyshev, gmres, lsmr, lsqr, minres, pcg, stationary, steepest_descent};
 use crate::backend::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
-use crate::operator::{LinearOperator, estimate_norm};
+use crate::magnitude::scale;
+use crate::operator::LinearOperator;
 use crate::real::Real;
 use crate::vector::Vector;
 
@@ -54,9 +56,7 @@ impl<T: Real> std::fmt::Debug for Setup<'_, T> {
 /// # Cost
 /// Launches and vectors moved are stated by each method's file; [`Report::launches_per_iteration`] counts the launches.
 pub struct Solver<'a, T: Real> {
-    operator: &'a dyn LinearOperator<T>,
-    /// `|A|`, or an upper bound of it, for methods that look at a gradient.
-    norm: f64,
+    system: System<'a, T>,
     setup: Setup<'a, T>,
     workspace: Box<dyn Workspace<T> + 'a>,
 }
@@ -64,8 +64,8 @@ pub struct Solver<'a, T: Real> {
 impl<T: Real> std::fmt::Debug for Solver<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Solver")
-            .field("rows", &self.operator.rows())
-            .field("cols", &self.operator.cols())
+            .field("rows", &self.system.operator().rows())
+            .field("cols", &self.system.operator().cols())
             .field("setup", &self.setup)
             .finish_non_exhaustive()
     }
@@ -109,16 +109,17 @@ impl<'a, T: Real> Solver<'a, T> {
             same_length("rows of the preconditioner", rows, preconditioner.rows())?;
             same_length("columns of the preconditioner", cols, preconditioner.cols())?;
         }
-        let workspace = workspace(operator, &setup)?;
-        // A norm that overflowed, or is not known, must not let a test pass: 0 lets none.
-        let norm = match operator.norm_bound().filter(|norm| norm.is_finite()) {
-            Some(norm) => norm,
-            None if workspace.least_squares() && operator.has_adjoint() => {
-                Some(estimate_norm(operator, 10)?).filter(|norm| norm.is_finite()).unwrap_or(0.0)
+        let system = match setup.method {
+            Method::Cgls { damp } | Method::Lsqr { damp } | Method::Lsmr { damp } => {
+                System::of_least_squares(operator, columns, damp)?
             }
-            None => 0.0,
+            Method::Cgne => System::of_rectangle(operator, columns)?,
+            // Its gradient tells a system without a solution.
+            Method::Minres => System::of_square(operator, columns)?.with_norm_bound(),
+            _ => System::of_square(operator, columns)?,
         };
-        Ok(Self { operator, norm, setup, workspace })
+        let workspace = workspace(&system, &setup)?;
+        Ok(Self { system, setup, workspace })
     }
 
     /// Sets the point that damping pulls the answer to, which is 0 at first: `x_ref` in
@@ -131,7 +132,8 @@ impl<'a, T: Real> Solver<'a, T> {
         if !reference.norm2()?.is_finite() {
             return Err(Error::NotFinite { what: "the reference point".into(), index: 0 });
         }
-        self.workspace.set_reference(reference)
+        self.workspace.set_reference(reference)?;
+        self.system.set_reference(reference)
     }
 
     /// Solves from the start guess in `x`, and leaves the answer there.
@@ -180,41 +182,24 @@ impl<'a, T: Real> Solver<'a, T> {
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<Vec<Report>> {
-        let Self { operator, norm, setup, workspace } = self;
-        let (columns, stopping) = (setup.columns, &setup.stopping);
-        same_length("right-hand side", operator.rows() * columns, b.len())?;
-        same_length("start guess", operator.cols() * columns, x.len())?;
-        let norms = b.column_norms(columns)?;
-        let start = if norms.iter().all(|n| n.is_finite()) { x.norm2()? } else { 0.0 };
-        for (what, norm) in norms.iter().map(|n| ("the right-hand side", *n)).chain([("the start guess", start)]) {
-            if !norm.is_finite() {
-                return Err(Error::NotFinite { what: what.into(), index: 0 });
-            }
-        }
-        let limits: Vec<Limits> = norms.iter().map(|rhs| Limits::new(stopping, *rhs, *norm)).collect();
-        let (outcomes, times) = workspace.solve(operator.device(), stopping, &limits, b, x, observer)?;
-        let (launches, least_squares) = (workspace.launches(), workspace.least_squares());
+        let Self { system, setup, workspace } = self;
+        let (solved, times) = system.solve(&mut **workspace, &setup.stopping, b, x, observer)?;
+        let (launches, least_squares, name) =
+            (workspace.launches(), workspace.least_squares(), setup.method.name());
         let report = |(outcome, rhs_norm)| {
-            let mut report = Report::new(setup.method.name(), *operator, launches, &outcome, rhs_norm, times);
-            if least_squares {
-                report.gradient = Some(outcome.gradient);
-                report.gradient_history = outcome.history.iter().map(|h| h[1].sqrt()).collect();
-            }
-            report
+            Report::new(name, system.operator(), launches, outcome, rhs_norm, times, least_squares)
         };
-        Ok(outcomes.into_iter().zip(norms).map(report).collect())
+        Ok(solved.into_iter().map(report).collect())
     }
 }
 
 /// The vectors and scalars that a set-up needs.
-fn workspace<'a, T: Real>(
-    operator: &'a dyn LinearOperator<T>,
-    setup: &Setup<'a, T>,
-) -> Result<Box<dyn Workspace<T> + 'a>> {
+fn workspace<'a, T: Real>(system: &System<'a, T>, setup: &Setup<'a, T>) -> Result<Box<dyn Workspace<T> + 'a>> {
+    let (operator, exponent) = (system.operator(), system.exponent());
     let (device, columns) = (operator.device(), setup.columns);
     let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
     let exact = setup.stopping.exact_every > 0;
-    if setup.method == Method::Cg && setup.preconditioner.is_none() && columns == 1 && !exact {
+    if setup.method == Method::Cg && setup.preconditioner.is_none() && columns == 1 && !exact && exponent == 0 {
         let plan = ["x", "b", "r", "p", "q", "best x"].map(|name| (name, bytes(operator.rows())));
         device.check_memory(operator.bytes(), &plan)?;
         return cg::boxed(operator);
@@ -225,6 +210,13 @@ fn workspace<'a, T: Real>(
         Some(operator) if operator.as_diagonal().is_some() => Preconditioning::Diagonal(plan.vector(Space::Rows)),
         Some(_) => Preconditioning::Operator,
     };
+    // Scaled like the operator, whatever its own scale: no method but these two cares how large it is.
+    let of_preconditioner = match setup.preconditioner {
+        Some(preconditioner) => system.needed_by(preconditioner)?,
+        None => 0,
+    };
+    let both = exponent + of_preconditioner;
+    let damped = |damp| scale(damp, exponent);
     let script = match setup.method {
         Method::Cg => pcg::script(&mut plan, preconditioning),
         Method::SteepestDescent => steepest_descent::script(&mut plan),
@@ -234,19 +226,20 @@ fn workspace<'a, T: Real>(
             gmres::script(&mut plan, preconditioning, restart.min(operator.rows().max(1)), T::EPSILON)
         }
         Method::Chebyshev { smallest, largest } => {
-            chebyshev::script(&mut plan, preconditioning, [smallest, largest])
+            chebyshev::script(&mut plan, preconditioning, [scale(smallest, both), scale(largest, both)])
         }
-        Method::Stationary { omega } => stationary::script(&mut plan, preconditioning, omega),
-        Method::Cgls { damp } => cgls::script(&mut plan, damp),
+        Method::Stationary { omega } => stationary::script(&mut plan, preconditioning, scale(omega, -both)),
+        Method::Cgls { damp } => cgls::script(&mut plan, damped(damp)),
         Method::Cgne => cgne::script(&mut plan),
-        Method::Lsqr { damp } => lsqr::script(&mut plan, damp),
-        Method::Lsmr { damp } => lsmr::script(&mut plan, damp),
+        Method::Lsqr { damp } => lsqr::script(&mut plan, damped(damp)),
+        Method::Lsmr { damp } => lsmr::script(&mut plan, damped(damp)),
     };
     let mut held = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
     let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
     held.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
     let matrices = operator.bytes() + setup.preconditioner.map_or(0, LinearOperator::bytes);
     device.check_memory(matrices, &held)?;
-    let operators = Operators { a: operator, preconditioner: setup.preconditioner };
+    let exponents = [exponent, of_preconditioner];
+    let operators = Operators { a: operator, preconditioner: setup.preconditioner, exponents };
     engine::boxed(operators, columns, plan, script, preconditioning)
 }

@@ -1,9 +1,11 @@
 //! When a solve is done.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::real::Real;
+use crate::magnitude;
+use crate::real::{Precision, Real};
 
 /// Stopping rules, shared by every method.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,7 +15,9 @@ pub struct Stopping {
     /// See [`Stopping::rtol`].
     pub atol: f64,
     /// Least squares are also done when the gradient is small: `|s| <= gradient_rtol |A|_F |r|`, where `s` is
-    /// `A'r` less the correction's gradient and `r = b - A x`.
+    /// `A'r` less the correction's gradient and `r = b - A x`: the `atol` of SciPy's `lsqr` and `lsmr`. A gradient at the
+    /// level of rounding, `4 eps |A|_F (|A|_F |x| + |b|)`, is small enough too, where starting over no longer halves it. MINRES
+    /// takes no more than the machine epsilon, since its systems usually have a solution.
     pub gradient_rtol: f64,
     /// ... or when it has fallen by this much: `|s| <= gradient_reduction |s_0|`. 0 switches this off.
     pub gradient_reduction: f64,
@@ -35,12 +39,16 @@ pub struct Stopping {
 pub(crate) const HISTORY: usize = 1024;
 
 impl Stopping {
-    /// Defaults that suit the precision: `rtol` 1e-5 for `f32` and 1e-8 for `f64`; a gradient at rounding level.
+    /// Defaults that suit the precision: `rtol` 1e-5 and `gradient_rtol` 1e-6 for `f32`, 1e-8 and 1e-11 for `f64`.
     pub fn for_precision<T: Real>() -> Self {
+        let (rtol, gradient_rtol) = match T::PRECISION {
+            Precision::Single => (1e-5, 1e-6),
+            Precision::Double => (1e-8, 1e-11),
+        };
         Self {
-            rtol: if T::EPSILON > 1e-10 { 1e-5 } else { 1e-8 },
+            rtol,
             atol: 0.0,
-            gradient_rtol: T::EPSILON,
+            gradient_rtol,
             gradient_reduction: 0.0,
             max_iterations: 10_000,
             exact_every: 0,
@@ -91,38 +99,84 @@ impl Stopping {
     }
 }
 
+/// What the limits of one right-hand side are made from, in the units of the scaled system (see `scaling.rs`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scales {
+    /// `|b|`.
+    pub(super) rhs: f64,
+    /// `|A|`, 0 where it is not known.
+    pub(super) norm: f64,
+    /// The same with the damping or the weights of the corrections.
+    pub(super) stacked: f64,
+    /// Whether the start is 0.
+    pub(super) from_zero: bool,
+    /// Rounding error of the vectors.
+    pub(super) epsilon: f64,
+    /// Sums of squares below this have lost digits; 0 where they never do.
+    pub(super) least_square: f64,
+    /// Exponents of the powers of two by which `b` and `A` were multiplied.
+    pub(super) exponents: [i32; 2],
+}
+
 /// Squared limits of one right-hand side, as the device compares them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
     /// Of `|r|²`.
     pub(super) residual: f64,
+    /// Of `|r|`, which may be a number where its square is not.
+    residual_norm: f64,
     /// Of `|s|²`.
     pub(super) gradient: f64,
     /// Of `|s|² / |r|²`.
     pub(super) ratio: f64,
     /// [`Stopping::gradient_reduction`], which sets `gradient` once the first gradient is known.
-    pub(super) reduction: f64,
+    reduction: f64,
+    /// [`Stopping::rtol`] where `b` is 0: then it is taken of the first residual, once that is known.
+    of_first: f64,
+    /// `4 eps |A|`, by which the norms of `A x` and `b` are multiplied for what rounding leaves of a gradient; 0 where no gradient
+    /// is asked for.
+    floor: f64,
+    stacked: f64,
+    rhs: f64,
+    least_square: f64,
+    /// See [`Scales::exponents`].
+    pub(super) exponents: [i32; 2],
 }
 
 impl Limits {
-    /// The limits of a right-hand side of norm `rhs`, for an operator of norm `norm`.
-    pub(super) fn new(stopping: &Stopping, rhs: f64, norm: f64) -> Self {
+    /// The limits of a right-hand side.
+    pub(super) fn new(stopping: &Stopping, scales: Scales) -> Self {
+        let Scales { rhs, norm, stacked, from_zero, epsilon, least_square, exponents } = scales;
+        let atol = magnitude::scale(stopping.atol, exponents[0]);
+        let residual_norm = (stopping.rtol * rhs).max(atol);
+        let known = stopping.gradient_rtol > 0.0 && norm > 0.0;
         Self {
-            residual: (stopping.rtol * rhs).max(stopping.atol).powi(2),
+            residual_norm,
+            residual: residual_norm.powi(2),
             gradient: 0.0,
             ratio: (stopping.gradient_rtol * norm).powi(2),
             reduction: stopping.gradient_reduction,
+            of_first: if rhs == 0.0 && !from_zero { stopping.rtol } else { 0.0 },
+            floor: if known { 4.0 * epsilon * stacked } else { 0.0 },
+            stacked,
+            rhs,
+            least_square,
+            exponents,
         }
     }
 
-    /// Whether a limit waits for the first gradient.
+    /// Whether a limit waits for the first residual or gradient.
     pub(super) fn waits(&self) -> bool {
-        self.reduction > 0.0 && self.gradient == 0.0
+        (self.reduction > 0.0 && self.gradient == 0.0) || self.of_first > 0.0
     }
 
-    /// Sets the limit that depends on the first gradient, of squared norm `first`.
-    pub(super) fn set_gradient(&mut self, first: f64) {
-        self.gradient = (self.reduction * self.reduction * first).max(f64::MIN_POSITIVE);
+    /// Sets the limits that depend on the first norms of residual and gradient, given squared.
+    pub(super) fn set_first(&mut self, [residual, gradient]: [f64; 2]) {
+        if self.reduction > 0.0 && self.gradient == 0.0 {
+            self.gradient = (self.reduction * self.reduction * gradient).max(f64::MIN_POSITIVE);
+        }
+        let of_first = std::mem::take(&mut self.of_first);
+        self.residual = self.residual.max(of_first * of_first * residual);
     }
 
     /// How far the squared norms of residual and gradient are above what they must reach; at most 1 is converged.
@@ -133,6 +187,35 @@ impl Limits {
             return by_residual;
         }
         by_residual.min(over(norms[1], self.gradient.max(self.ratio * norms[0])))
+    }
+
+    /// The limit of `|r|`, where a solve began with the residual `first`.
+    pub(super) fn residual_norm(&self, first: f64) -> f64 {
+        self.residual_norm.max(self.of_first * first)
+    }
+
+    /// Whether squares of residuals at their limit cannot have vanished.
+    pub(super) fn is_certain(&self) -> bool {
+        self.least_square == 0.0 || self.residual > self.least_square
+    }
+
+    /// Compares answers by their squared norms: by residuals, or by gradients where residuals of least squares differ by rounding.
+    pub(super) fn compare<T: Real>(norms: [f64; 2], others: [f64; 2], least_squares: bool) -> Ordering {
+        let near = (norms[0] - others[0]).abs() <= 8.0 * T::EPSILON * others[0];
+        let which = usize::from(least_squares && near);
+        norms[which].partial_cmp(&others[which]).unwrap_or(Ordering::Equal)
+    }
+
+    /// Whether a gradient, given squared, is no more than what rounding leaves of it at an `x` of this norm: then `x` solves
+    /// the problem for an `A` that differs by rounding (Å. Björck, "Numerical methods for least squares problems", 1996, 2.4).
+    pub(super) fn is_rounding(&self, gradient: f64, x: f64) -> bool {
+        gradient.sqrt() <= self.floor * (self.stacked * x + self.rhs)
+    }
+
+    /// Norms of residual and gradient in units of the system that was given, from their squares here.
+    pub(super) fn in_given_units(&self, [residual, gradient]: [f64; 2]) -> [f64; 2] {
+        let [rhs, operator] = self.exponents;
+        [magnitude::scale(residual.sqrt(), -rhs), magnitude::scale(gradient.sqrt(), -rhs - operator)]
     }
 }
 

@@ -10,7 +10,7 @@ use crate::vector::Vector;
 
 /// The vectors and scalars of a method on one of the back ends.
 pub(super) trait Workspace<T: Real> {
-    /// Solves from the start guess in `x`, one outcome for each of `limits`.
+    /// Solves from the start guess in `x`, one outcome for each of `limits`: `A'`, `b'` and `x'` of `scaling.rs`.
     fn solve(
         &mut self,
         device: &Device,
@@ -25,6 +25,9 @@ pub(super) trait Workspace<T: Real> {
     fn set_reference(&mut self, _: &Vector<T>) -> Result<()> {
         Err(Error::Option { name: "reference", reason: "this method has no damping".into() })
     }
+
+    /// `b - A x` of the last start.
+    fn residual(&self) -> &Vector<T>;
 
     /// Launches of one iteration on a device, those of operators that are no matrix included.
     fn launches(&self) -> usize;

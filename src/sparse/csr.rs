@@ -6,6 +6,7 @@ use super::Format;
 use super::assembly::assemble;
 use super::profile::Profile;
 use crate::error::{Error, Result, same_length};
+use crate::magnitude::{self, Magnitude};
 use crate::real::Real;
 
 /// A sparse `rows × cols` matrix in compressed sparse row form.
@@ -190,10 +191,50 @@ impl<T: Real> Csr<T> {
     /// The 2-norm of each column.
     pub fn column_norms(&self) -> Vec<f64> {
         let mut squares = vec![0.0; self.cols];
+        let mut largest = vec![0.0f64; self.cols];
         for (j, v) in self.indices.iter().zip(&self.values) {
-            squares[*j as usize] += v.to_f64() * v.to_f64();
+            let v = v.to_f64();
+            squares[*j as usize] += v * v;
+            largest[*j as usize] = magnitude::largest([largest[*j as usize], v].into_iter());
         }
-        squares.into_iter().map(f64::sqrt).collect()
+        // Columns whose squares overflowed or vanished are summed up again, each scaled by its own largest entry.
+        let exponents: Vec<i32> = squares
+            .iter()
+            .zip(&largest)
+            .map(|(square, largest)| match Magnitude::of(*largest).exponent() {
+                Some(exponent) if !magnitude::has_all_digits(*square) => -exponent,
+                _ => 0,
+            })
+            .collect();
+        if exponents.iter().any(|exponent| *exponent != 0) {
+            for (square, _) in squares.iter_mut().zip(&exponents).filter(|(_, exponent)| **exponent != 0) {
+                *square = 0.0;
+            }
+            for (j, v) in self.indices.iter().zip(&self.values) {
+                let (j, v) = (*j as usize, v.to_f64());
+                if exponents[j] != 0 {
+                    squares[j] += magnitude::scale(v, exponents[j]).powi(2);
+                }
+            }
+        }
+        squares.iter().zip(exponents).map(|(square, exponent)| magnitude::scale(square.sqrt(), -exponent)).collect()
+    }
+
+    /// The largest magnitude among the entries, 0 for none.
+    pub(crate) fn largest(&self) -> f64 {
+        let of = |values: &[T]| magnitude::largest(values.iter().map(|v| v.to_f64()));
+        self.values.par_chunks(1 << 16).map(of).reduce(|| 0.0, |a, b| magnitude::largest([a, b].into_iter()))
+    }
+
+    /// The Frobenius norm, the same for any number of threads.
+    pub(crate) fn frobenius(&self) -> Magnitude {
+        let squares = |exponent| {
+            let square = |v: &T| magnitude::scale(v.to_f64(), exponent).powi(2);
+            let blocks: Vec<f64> =
+                self.values.par_chunks(4096).map(|block| block.iter().map(square).sum()).collect();
+            blocks.iter().sum()
+        };
+        Magnitude::of_squares(|| self.largest(), squares)
     }
 
     /// `A x`, in double precision on the host: for right-hand sides and checks, not for iterating.

@@ -1,0 +1,179 @@
+//! Systems whose numbers are far from 1, solved as systems of numbers near 1.
+//!
+//! The squares that a solve sums up, and the products of such sums, reach further than the numbers they are made of: with
+//! entries near 1e-200 in `f64` they vanish, and a residual that vanishes would pass for a solution. So where the
+//! norm of `A` or of `b` lies beyond what the precision bears ([`Reach`]),
+//!
+//! ```text
+//!   A' = 2^m A,   b' = 2^k b,   A' x' = b',   x' = 2^(k - m) x
+//! ```
+//!
+//! is solved instead. Multiplying by a power of two rounds nothing, so that every number of the solve is the one it would have
+//! been, times a power of two: the bits of the answer are the same wherever the solve would have gone well without. `k` differs
+//! from column to column. Norms are reported in units of the system that was given.
+//!
+//! `A'` is an operator that multiplies `x'` by half of the factor, then by `A`, then by the other half, so that no number in
+//! between is far from 1 either: three launches more to a product, and the products of a matrix are not fused. A scaled `b` is a
+//! vector more. In the usual range nothing is done at all.
+
+use crate::accumulator::Accumulation;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::magnitude::{self, Magnitude};
+use crate::matrix::Matrix;
+use crate::operator::{Identity, LinearOperator};
+use crate::real::{Precision, Real};
+use crate::vector::Vector;
+
+/// How far the binary exponents of `|A|` and `|b|` may be from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reach {
+    pub(super) operator: i32,
+    pub(super) rhs: i32,
+}
+
+impl Reach {
+    /// That of vectors of `T` and sums kept in `accumulation`. The largest power that appears is `|A|² |b|²` in methods that
+    /// multiply by `A` alone, `|A|⁴ |b|²` in those that also multiply by its adjoint; what is left of the exponents is for the
+    /// fall of the residual (1e-16, squared), the condition, and the digits of the smallest numbers.
+    pub(super) fn of<T: Real>(accumulation: Accumulation, with_adjoint: bool) -> Self {
+        let (operator, rhs) = match (T::PRECISION, accumulation) {
+            (Precision::Double, _) => (200, 120),
+            // Vectors are the narrower part: `|A|² |b|` stands in one.
+            (Precision::Single, Accumulation::Double) => (50, 50),
+            (Precision::Single, Accumulation::Pair) => (24, 16),
+        };
+        Self { operator: if with_adjoint { operator / 2 } else { operator }, rhs }
+    }
+}
+
+/// The exponent to scale by, for numbers of about `2^exponent`.
+pub(super) fn needed(exponent: Option<i32>, most: i32) -> i32 {
+    exponent.filter(|exponent| exponent.abs() > most).map_or(0, |exponent| -exponent)
+}
+
+/// `2^exponent`, where that is a number of `T`.
+fn power<T: Real>(exponent: i32) -> T {
+    T::from_f64(magnitude::scale(1.0, exponent))
+}
+
+/// `2^exponent A` for `columns` interleaved vectors.
+///
+/// # Errors
+/// [`Error::Option`] for several columns of an operator that is no matrix.
+pub(super) fn rescaled<'a, T: Real>(
+    operator: &'a dyn LinearOperator<T>,
+    exponent: i32,
+    columns: usize,
+) -> Result<Box<dyn LinearOperator<T> + 'a>> {
+    let whole: Box<dyn LinearOperator<T> + 'a> = match operator.as_matrix() {
+        Some(matrix) if columns > 1 => Box::new(Interleaved { matrix, columns }),
+        _ if columns > 1 => return Err(one_column(columns)),
+        _ => Box::new(operator),
+    };
+    if exponent == 0 {
+        return Ok(whole);
+    }
+    let before = exponent / 2;
+    let first = Identity::new(whole.device(), whole.cols()).scaled(power::<T>(before));
+    Ok(Box::new(whole.times(first)?.scaled(power(exponent - before))))
+}
+
+/// The error of several right-hand sides for an operator that is no matrix.
+pub(super) fn one_column(columns: usize) -> Error {
+    let reason = format!("{columns} right-hand sides at once need a matrix; other operators take one");
+    Error::Option { name: "columns", reason }
+}
+
+/// A matrix for interleaved vectors.
+#[derive(Debug)]
+struct Interleaved<'a, T: Real> {
+    matrix: &'a Matrix<T>,
+    columns: usize,
+}
+
+impl<T: Real> LinearOperator<T> for Interleaved<'_, T> {
+    fn device(&self) -> &Device {
+        self.matrix.device()
+    }
+    fn rows(&self) -> usize {
+        self.matrix.rows() * self.columns
+    }
+    fn cols(&self) -> usize {
+        self.matrix.cols() * self.columns
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.matrix.multiply_columns(self.columns, x, y)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.matrix.multiply_columns_transposed(self.columns, x, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        self.matrix.has_transposed()
+    }
+}
+
+/// How a system is scaled, and the right-hand side that is.
+#[derive(Debug)]
+pub(super) struct Scaling<T: Real> {
+    /// `m`.
+    pub(super) operator: i32,
+    most: i32,
+    /// Of the operator, before it is scaled.
+    magnitude: Magnitude,
+    rhs: Option<Vector<T>>,
+}
+
+impl<T: Real> Scaling<T> {
+    /// For an operator of about `magnitude` (with its damping), within `reach`.
+    pub(super) fn new(magnitude: Magnitude, reach: Reach) -> Self {
+        Self { operator: needed(magnitude.exponent(), reach.operator), most: reach.rhs, magnitude, rhs: None }
+    }
+
+    /// `k` of a column, from the norms of its right-hand side and of its start.
+    pub(super) fn column(&self, rhs: Magnitude, start: Magnitude) -> i32 {
+        let image = start.exponent().zip(self.magnitude.exponent()).map(|(x, a)| x + a);
+        // `None` is the least.
+        needed(rhs.exponent().max(image), self.most)
+    }
+
+    /// `2^k b`, column by column: `b` itself where nothing is scaled.
+    pub(super) fn scaled<'b>(&'b mut self, b: &'b Vector<T>, exponents: &[i32]) -> Result<&'b Vector<T>> {
+        if exponents.iter().all(|exponent| *exponent == 0) {
+            return Ok(b);
+        }
+        let held = match self.rhs.take() {
+            Some(mut held) => {
+                held.copy_from(b)?;
+                held
+            }
+            None => {
+                let mut held = Vector::zeros(b.device(), b.len())?;
+                held.copy_from(b)?;
+                held
+            }
+        };
+        let held = self.rhs.insert(held);
+        held.scale_columns(exponents)?;
+        Ok(held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_within_reach_are_left_alone() {
+        let reach = Reach::of::<f64>(Accumulation::Double, false);
+        assert_eq!([needed(Some(3), reach.operator), needed(None, reach.operator)], [0, 0]);
+        assert_eq!([needed(Some(-664), reach.operator), needed(Some(664), reach.operator)], [664, -664]);
+        let narrow = Reach::of::<f32>(Accumulation::Pair, true);
+        assert!(narrow.operator < reach.operator && narrow.rhs < reach.rhs);
+        // What is scaled at most is a number of `T`, in halves.
+        for exponent in [149, -127, 75, -64] {
+            assert!(power::<f32>(exponent / 2).is_finite() && power::<f32>(exponent - exponent / 2) > 0.0);
+        }
+        assert!(power::<f64>(537) > 0.0 && power::<f64>(-512) > 0.0);
+    }
+}

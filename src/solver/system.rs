@@ -1,0 +1,294 @@
+//! What every solver does around the iterations: norms, scaling, limits before; the answer in the units of the caller after.
+
+use super::driver::{Observer, Outcome};
+use super::report::{Stop, Times};
+use super::scaling::{Reach, Scaling, needed, rescaled};
+use super::stopping::{Limits, Scales, Stopping};
+use super::workspace::Workspace;
+use crate::error::{Error, Result, same_length};
+use crate::magnitude::{Magnitude, scale};
+use crate::operator::{LinearOperator, estimate_norm, magnitude};
+use crate::real::Real;
+use crate::vector::{Vector, least_square};
+
+/// An operator, how its systems are scaled, and what their tests are measured by.
+pub(super) struct System<'a, T: Real> {
+    operator: &'a dyn LinearOperator<T>,
+    columns: usize,
+    reach: Reach,
+    scaling: Scaling<T>,
+    /// Whether 0 is the answer for `b = 0`, wherever it starts.
+    square: bool,
+    /// The norm of the scaled operator, or an upper bound of it; 0 where it is not known or not asked for.
+    norm: f64,
+    /// The same with damping or weights.
+    stacked: f64,
+    /// The reference point, as it was given, and the exponents it was last scaled by.
+    reference: Option<(Vec<T>, Vec<i32>)>,
+}
+
+/// What a solve came to, and `|b|`.
+type Solved = (Outcome, f64);
+
+/// What a solve is told.
+struct Given<'s> {
+    stopping: &'s Stopping,
+    limits: Vec<Limits>,
+    /// By which powers of two `x` was multiplied.
+    shifts: Vec<i32>,
+}
+
+impl<'a, T: Real> System<'a, T> {
+    fn new(operator: &'a dyn LinearOperator<T>, columns: usize, with_adjoint: bool, damp: f64) -> Result<Self> {
+        let reach = Reach::of::<T>(operator.device().accumulation(T::PRECISION), with_adjoint);
+        let scaling = Scaling::new(magnitude(operator)?.hypot(Magnitude::of(damp)), reach);
+        Ok(Self {
+            operator,
+            columns,
+            reach,
+            scaling,
+            square: !with_adjoint,
+            norm: 0.0,
+            stacked: 0.0,
+            reference: None,
+        })
+    }
+
+    /// For methods that multiply by `A` alone.
+    pub(super) fn of_square(operator: &'a dyn LinearOperator<T>, columns: usize) -> Result<Self> {
+        Self::new(operator, columns, false, 0.0)
+    }
+
+    /// For methods that multiply by the adjoint as well, and look at the residual alone.
+    pub(super) fn of_rectangle(operator: &'a dyn LinearOperator<T>, columns: usize) -> Result<Self> {
+        Self::new(operator, columns, true, 0.0)
+    }
+
+    /// For least squares; `damp` is that of the method, or the root of all weights of a correction.
+    pub(super) fn of_least_squares(operator: &'a dyn LinearOperator<T>, columns: usize, damp: f64) -> Result<Self> {
+        let mut system = Self::new(operator, columns, true, damp)?.with_norm_bound();
+        if system.norm == 0.0 && operator.has_adjoint() {
+            let scaled = rescaled(operator, system.exponent(), 1)?;
+            let norm = estimate_norm(&*scaled, 10)?;
+            system.norm = if norm.is_finite() { norm } else { 0.0 };
+        }
+        system.stacked = system.norm.hypot(scale(damp, system.exponent()));
+        Ok(system)
+    }
+
+    /// With the norm that the operator knows. One that overflowed, or is not known, is 0: no test of a gradient passes by it.
+    pub(super) fn with_norm_bound(mut self) -> Self {
+        let known = match self.operator.as_matrix() {
+            Some(matrix) => Some(matrix.frobenius()),
+            None => self.operator.norm_bound().map(Magnitude::of),
+        };
+        let scaled = known.map_or(0.0, |norm| norm.scaled(self.exponent()).to_f64());
+        self.norm = if scaled.is_finite() { scaled } else { 0.0 };
+        self.stacked = self.norm;
+        self
+    }
+
+    pub(super) fn operator(&self) -> &'a dyn LinearOperator<T> {
+        self.operator
+    }
+
+    /// The operator is multiplied by 2 to this power.
+    pub(super) fn exponent(&self) -> i32 {
+        self.scaling.operator
+    }
+
+    /// The exponent that a preconditioner needs by its own magnitude: no method cares how large one is.
+    pub(super) fn needed_by(&self, preconditioner: &dyn LinearOperator<T>) -> Result<i32> {
+        Ok(needed(magnitude(preconditioner)?.exponent(), self.reach.operator))
+    }
+
+    /// Keeps a reference point that the workspace was given, to scale it with the right-hand side.
+    pub(super) fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
+        self.reference = Some((reference.to_vec()?, vec![0; self.columns]));
+        Ok(())
+    }
+
+    /// Solves from the start guess in `x`, and leaves the answer there: an outcome and the norm of the right-hand side for each
+    /// column.
+    pub(super) fn solve(
+        &mut self,
+        workspace: &mut dyn Workspace<T>,
+        stopping: &Stopping,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<(Vec<Solved>, Times)> {
+        let (operator, columns) = (self.operator, self.columns);
+        same_length("right-hand side", operator.rows() * columns, b.len())?;
+        same_length("start guess", operator.cols() * columns, x.len())?;
+        let norms = finite(b.column_norms(columns)?, "the right-hand side")?;
+        let starts = self.start(&norms, x)?;
+        let exponents: Vec<i32> =
+            norms.iter().zip(&starts).map(|(rhs, start)| self.scaling.column(*rhs, *start)).collect();
+        let shifts: Vec<i32> = exponents.iter().map(|k| k - self.exponent()).collect();
+        let scaled = shifts.iter().any(|shift| *shift != 0);
+        // The start, to come back to where the answer is out of range.
+        let original = if scaled { Some(x.to_vec()?) } else { None };
+        if scaled {
+            x.scale_columns(&shifts)?;
+        }
+        self.scale_reference(workspace, &shifts)?;
+        // MINRES stops by its gradient where there is no solution, not before it has found one.
+        let gradient_rtol =
+            if self.square { stopping.gradient_rtol.min(T::EPSILON) } else { stopping.gradient_rtol };
+        let stopping = &Stopping { gradient_rtol, ..stopping.clone() };
+        let limits = norms.iter().zip(&starts).zip(&exponents).map(|((rhs, start), k)| {
+            let scales = Scales {
+                rhs: rhs.scaled(*k).to_f64(),
+                norm: self.norm,
+                stacked: self.stacked,
+                from_zero: start.value == 0.0,
+                epsilon: T::EPSILON,
+                least_square: least_square::<T>(operator.device().accumulation(T::PRECISION)),
+                exponents: [*k, self.exponent()],
+            };
+            Limits::new(stopping, scales)
+        });
+        let given = Given { stopping, limits: limits.collect(), shifts };
+        let device = operator.device();
+        let b = self.scaling.scaled(b, &exponents)?;
+        let (mut outcomes, mut times) = workspace.solve(device, stopping, &given.limits, b, x, observer)?;
+        look_again(workspace, &given, &mut outcomes)?;
+        if let Some(original) = original {
+            let more = in_given_units(workspace, &given, b, (x, &original), &mut outcomes)?;
+            times.verify += more.verify + more.solve;
+            times.compile += more.compile;
+        }
+        Ok((outcomes.into_iter().zip(norms.iter().map(|norm| norm.to_f64())).collect(), times))
+    }
+
+    /// Norms of the columns of the start guess. Where 0 is the answer, it is put there: the limit of a residual is 0 then, which
+    /// no iteration would reach from elsewhere.
+    fn start(&self, norms: &[Magnitude], x: &mut Vector<T>) -> Result<Vec<Magnitude>> {
+        let columns = self.columns;
+        let whole = x.column_norms(1)?[0];
+        if whole.value == 0.0 {
+            return Ok(vec![whole; columns]);
+        }
+        let mut starts = if columns == 1 { vec![whole] } else { x.column_norms(columns)? };
+        starts = finite(starts, "the start guess")?;
+        let solved: Vec<bool> = norms.iter().map(|rhs| self.square && rhs.value == 0.0).collect();
+        if solved.iter().all(|solved| *solved) {
+            x.fill(T::default())?;
+        } else if solved.contains(&true) {
+            let mut data = x.to_vec()?;
+            for (v, solved) in data.iter_mut().zip(solved.iter().cycle()) {
+                if *solved {
+                    *v = T::default();
+                }
+            }
+            x.write(&data)?;
+        }
+        for (start, solved) in starts.iter_mut().zip(solved) {
+            if solved {
+                *start = Magnitude::of(0.0);
+            }
+        }
+        Ok(starts)
+    }
+
+    /// Gives the workspace the reference point in the units of this solve.
+    fn scale_reference(&mut self, workspace: &mut dyn Workspace<T>, shifts: &[i32]) -> Result<()> {
+        let Some((data, held)) = &mut self.reference else { return Ok(()) };
+        if held == shifts {
+            return Ok(());
+        }
+        let mut reference = Vector::from_slice(self.operator.device(), data)?;
+        reference.scale_columns(shifts)?;
+        held.copy_from_slice(shifts);
+        workspace.set_reference(&reference)
+    }
+}
+
+fn finite(norms: Vec<Magnitude>, what: &str) -> Result<Vec<Magnitude>> {
+    if norms.iter().all(|norm| norm.to_f64().is_finite()) {
+        return Ok(norms);
+    }
+    Err(Error::NotFinite { what: what.into(), index: 0 })
+}
+
+/// Squares of residuals below a limit that is next to nothing may have vanished although the residuals did not: their norms
+/// are then computed with an exponent of their own.
+fn look_again<T: Real>(
+    workspace: &mut dyn Workspace<T>,
+    given: &Given<'_>,
+    outcomes: &mut [Outcome],
+) -> Result<()> {
+    let doubtful = |(outcome, limits): (&Outcome, &Limits)| outcome.stop == Stop::Converged && !limits.is_certain();
+    if !outcomes.iter().zip(&given.limits).any(doubtful) {
+        return Ok(());
+    }
+    let norms = workspace.residual().column_norms(outcomes.len())?;
+    for ((outcome, limits), norm) in outcomes.iter_mut().zip(&given.limits).zip(norms) {
+        if !doubtful((outcome, limits)) {
+            continue;
+        }
+        let norm = norm.to_f64();
+        outcome.true_residual = scale(norm, -limits.exponents[0]);
+        let first = outcome.history.first().map_or(0.0, |norms| scale(norms[0], limits.exponents[0]));
+        if norm > limits.residual_norm(first) {
+            outcome.stop = Stop::Stagnated;
+        }
+    }
+    Ok(())
+}
+
+/// Brings the answers in `x` back to the units of the caller. Where that rounds, because `T` does not reach so far, what the
+/// rounded answer leaves of the residual decides; where it overflows, the start is returned.
+fn in_given_units<T: Real>(
+    workspace: &mut dyn Workspace<T>,
+    given: &Given<'_>,
+    b: &Vector<T>,
+    (x, original): (&mut Vector<T>, &[T]),
+    outcomes: &mut [Outcome],
+) -> Result<Times> {
+    let columns = outcomes.len();
+    let back: Vec<i32> = given.shifts.iter().map(|shift| -shift).collect();
+    let before = x.to_vec()?;
+    x.scale_columns(&back)?;
+    let mut answer = x.to_vec()?;
+    let mut again = answer.clone();
+    let (mut rounded, mut lost) = (vec![false; columns], vec![false; columns]);
+    for (i, (here, there)) in again.iter_mut().zip(&before).enumerate() {
+        let c = i % columns;
+        *here = T::from_f64(scale(here.to_f64(), given.shifts[c]));
+        rounded[c] |= *here != *there;
+        lost[c] |= !answer[i].is_finite() && there.is_finite();
+    }
+    let mut times = Times::default();
+    if rounded.iter().zip(&lost).any(|(rounded, lost)| *rounded && !lost) {
+        // One more verified start, from what was rounded.
+        for (i, here) in again.iter_mut().enumerate().filter(|(i, _)| !rounded[i % columns] || lost[i % columns]) {
+            *here = before[i];
+        }
+        x.write(&again)?;
+        let only = Stopping { max_iterations: 0, time_limit: None, ..given.stopping.clone() };
+        let go_on = &mut |_: &super::driver::Progress| std::ops::ControlFlow::Continue(());
+        let device = x.device().clone();
+        let (verified, more) = workspace.solve(&device, &only, &given.limits, b, x, go_on)?;
+        times = more;
+        for (c, verified) in verified.into_iter().enumerate().filter(|(c, _)| rounded[*c] && !lost[*c]) {
+            let outcome = &mut outcomes[c];
+            (outcome.true_residual, outcome.gradient) = (verified.true_residual, verified.gradient);
+            let claimed = matches!(outcome.stop, Stop::Converged | Stop::LeastSquares);
+            if claimed && !matches!(verified.stop, Stop::Converged | Stop::LeastSquares) {
+                outcome.stop = Stop::Stagnated;
+            }
+        }
+    }
+    for c in (0..columns).filter(|c| lost[*c]) {
+        for i in (c..answer.len()).step_by(columns) {
+            answer[i] = original[i];
+        }
+        let outcome = &mut outcomes[c];
+        outcome.stop = Stop::NotFinite;
+        [outcome.true_residual, outcome.gradient] = outcome.history.first().copied().unwrap_or([f64::NAN; 2]);
+    }
+    x.write(&answer)?;
+    Ok(times)
+}
