@@ -29,7 +29,7 @@ typedef struct {
     uint rows, row_chunk, row_groups; // of A
     uint cols, col_chunk, col_groups;
     uint width;                       // of the image, 0 if there are no neighbour terms
-    uint stride;                      // of ELLPACK-R
+    uint stride;                      // of the matrix that is multiplied by, in the formats that have one
 } shape_t;
 
 #define RR 0           // written by cgnr_forward: r.r, s.s, s.d, beta

@@ -18,12 +18,12 @@ pub enum Error {
         found: usize,
     },
     /// A sparse matrix whose arrays contradict each other.
-    #[error("matrix structure: {what} (row {row})")]
+    #[error("matrix structure: {what}{}", row.map_or(String::new(), |row| format!(" (row {row})")))]
     Structure {
         /// What is wrong.
         what: String,
-        /// The row in which it was seen.
-        row: usize,
+        /// The row in which it was seen, where it is one of a row.
+        row: Option<usize>,
     },
     /// NaN or infinity in input data.
     #[error("{what} holds a value that is not finite at index {index}")]
@@ -137,4 +137,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Fails unless two lengths agree.
 pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
     if expected == found { Ok(()) } else { Err(Error::Shape { what, expected, found }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_a_row_only_where_there_is_one() {
+        let words = |row| Error::Structure { what: "it is wrong".into(), row }.to_string();
+        assert_eq!(words(None), "matrix structure: it is wrong");
+        assert_eq!(words(Some(7)), "matrix structure: it is wrong (row 7)");
+    }
 }

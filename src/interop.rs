@@ -8,7 +8,8 @@
 //! - The queue keeps order; one that does not is refused. Commands of the program on *other* queues have to be waited for, as
 //!   between any two queues.
 //! - Take a queue over once and clone the [`Device`](crate::Device): two takeovers are two devices, whose vectors do not mix.
-//! - A buffer is taken over whole, with `CL_MEM_READ_WRITE`. Two vectors on one buffer must not be given to one operation.
+//! - A buffer is taken over whole, with `CL_MEM_READ_WRITE`, by one vector at a time: a second takeover is refused while the first
+//!   vector lives, that of a buffer which was handed out too, and that of a part of a buffer.
 //! - What the program writes while it has nothing to do with a solve is its own affair; what it writes while a solve is
 //!   queued changes the solve.
 //!
@@ -66,8 +67,8 @@ pub mod opencl3 {
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`](crate::Error::DeviceMismatch) for a buffer of another context;
-    /// [`Error::Option`](crate::Error::Option) for one that kernels may not both read and write;
-    /// [`Error::Unsupported`](crate::Error::Unsupported) for `f64` on a device without it, and on the host back end.
+    /// [`Error::Option`](crate::Error::Option) for one that kernels may not both read and write, that a vector lives in already, or
+    /// that is a part of another; [`Error::Unsupported`](crate::Error::Unsupported) for `f64` on a device without it, and on the host back end.
     pub fn vector<T: Real>(device: &Device, buffer: &Buffer<T>) -> Result<Vector<T>> {
         Vector::on_buffer(device, ocl::Buffer::adopt(device.context()?, buffer)?)
     }

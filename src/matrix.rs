@@ -126,7 +126,7 @@ impl<T: Real> Matrix<T> {
                 // Offsets of empty columns take memory too.
                 if !plausible_rows(a.cols() as u64, a.nnz() as u64) {
                     let what = format!("{} entries are too few to transpose {} columns", a.nnz(), a.cols());
-                    return Err(Error::Structure { what, row: 0 });
+                    return Err(Error::Structure { what, row: None });
                 }
                 Some(layout(&a.transpose())?)
             }

@@ -12,7 +12,7 @@ use crate::state::stop;
 
 /// Scalars of one column.
 pub(crate) const REGISTERS: usize = 64;
-/// Words before the instructions of a block: see [`Block`].
+/// Words before the instructions of a block, laid out in `cl/recurrence.cl`.
 pub(crate) const HEADER: usize = 32;
 pub(crate) const MOST_INSTRUCTIONS: usize = 128;
 /// Sums that a block can fold; they land in the first registers.
@@ -45,18 +45,27 @@ const TEMPORARIES: u8 = 52;
 pub(crate) struct Registers {
     next: u8,
     pub(crate) initial: Vec<(Scalar, f64)>,
+    /// Set where more were asked for than there are.
+    pub(crate) fault: Option<Fault>,
 }
+
+/// The first limit of scripts that a method exceeds. Kept instead of returned, so that method files read like the formulas they
+/// are; the engine refuses a plan that has one.
+pub(crate) type Fault = &'static str;
 
 impl Registers {
     pub(crate) fn new() -> Self {
-        Self { next: FIRST, initial: vec![(ONE, 1.0), (MINUS_ONE, -1.0)] }
+        Self { next: FIRST, initial: vec![(ONE, 1.0), (MINUS_ONE, -1.0)], fault: None }
     }
 
     /// A scalar that holds `value` when a start begins.
     pub(crate) fn scalar(&mut self, value: f64) -> Scalar {
-        debug_assert!(self.next < TEMPORARIES, "too many scalars");
-        let scalar = Scalar(self.next);
-        self.next += 1;
+        let scalar = Scalar(self.next.min(TEMPORARIES - 1));
+        if self.next < TEMPORARIES {
+            self.next += 1;
+        } else {
+            self.fault = self.fault.or(Some("too many scalars"));
+        }
         self.initial.push((scalar, value));
         scalar
     }
@@ -176,14 +185,23 @@ pub(crate) struct Sums {
 pub(crate) struct Program {
     folds: Vec<Sums>,
     code: Vec<[u32; 4]>,
+    fault: Option<Fault>,
 }
 
 impl Program {
     /// The value of `sums`, all chunks added up.
     pub(crate) fn fold(&mut self, sums: Sums) -> Scalar {
-        debug_assert!(self.folds.len() < FOLDS, "too many sums for one program");
-        self.folds.push(sums);
+        if self.folds.len() < FOLDS {
+            self.folds.push(sums);
+        } else {
+            self.fault = self.fault.or(Some("too many sums for one program"));
+        }
         Scalar(self.folds.len() as u8 - 1)
+    }
+
+    /// The first limit that it exceeds.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        self.fault.or((self.code.len() > MOST_INSTRUCTIONS).then_some("a program too long"))
     }
 
     /// Whether it folds any of `sums`.
@@ -206,7 +224,10 @@ impl Program {
                 None => *scalar,
             },
             Expr::Of(op, a, b) => {
-                debug_assert!((free as usize) < REGISTERS, "an expression too deep");
+                if free as usize >= REGISTERS {
+                    self.fault = self.fault.or(Some("an expression too deep"));
+                    return ZERO;
+                }
                 let left = self.compile(a, None, free);
                 let right = self.compile(b, None, free + u8::from(left == Scalar(free)));
                 let target = target.unwrap_or(Scalar(free));
@@ -292,7 +313,6 @@ impl Program {
     /// The program as words, behind a header that also names the coefficients of the pass that follows and where its dot
     /// products go.
     pub(crate) fn words(&self, coefficients: &[Scalar], dots: &[Sums]) -> Vec<u32> {
-        debug_assert!(self.code.len() <= MOST_INSTRUCTIONS, "a program too long");
         let mut words = vec![0; HEADER];
         words[FOLDED] = self.folds.len() as u32;
         for (k, fold) in self.folds.iter().enumerate() {

@@ -1,6 +1,9 @@
 //! Where the scalars of a solve lie in device memory: the constants of `cl/cg.cl` and `cl/cgnr.cl` (a test compares
 //! the two).
 
+/// Iterations whose norms a device keeps until the host asks; a power of two.
+pub(crate) const HISTORY: usize = 1024;
+
 /// Why an iteration stopped, as the device says it.
 pub(crate) mod stop {
     pub(crate) const RUNNING: i32 = 0;

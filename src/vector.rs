@@ -19,6 +19,16 @@ pub struct Vector<T: Real> {
     memory: Memory<T>,
 }
 
+/// The length of a vector, which kernels count in 32 bits.
+fn checked_len(len: usize) -> Result<usize> {
+    match u32::try_from(len) {
+        Ok(_) => Ok(len),
+        Err(_) => {
+            Err(Error::Shape { what: "length of a vector, at most", expected: u32::MAX as usize, found: len })
+        }
+    }
+}
+
 /// [`LEAST_SQUARE`] of sums in pairs of `f32`, whose low words lie 2^-48 below: 2^-78.
 const LEAST_SQUARE_OF_PAIRS: f64 = f64::from_bits((1023 - 78) << 52);
 
@@ -43,8 +53,9 @@ impl<T: Real> Vector<T> {
     /// [`Error::Unsupported`] for `f64` on a device without it, [`Error::Memory`], [`Error::Api`].
     pub fn from_slice(device: &Device, data: &[T]) -> Result<Self> {
         device.require(T::PRECISION)?;
-        let memory = on_backend!(device, backend => backend_name(backend, backend.upload(data.to_vec())?));
-        Ok(Self { device: device.clone(), len: data.len(), memory })
+        let len = checked_len(data.len())?;
+        let memory = on_backend!(device, backend => backend_name(backend, backend.upload(data)?));
+        Ok(Self { device: device.clone(), len, memory })
     }
 
     /// A vector of `len` zeros.
@@ -61,9 +72,7 @@ impl<T: Real> Vector<T> {
     /// As [`Vector::from_slice`].
     pub fn filled(device: &Device, len: usize, value: T) -> Result<Self> {
         device.require(T::PRECISION)?;
-        if len > u32::MAX as usize {
-            return Err(Error::Shape { what: "length of a vector", expected: u32::MAX as usize, found: len });
-        }
+        let len = checked_len(len)?;
         let memory = on_backend!(device, backend => backend_name(backend, backend.filled(len, value)?));
         Ok(Self { device: device.clone(), len, memory })
     }
@@ -71,7 +80,8 @@ impl<T: Real> Vector<T> {
     /// A vector in memory that is there.
     pub(crate) fn on_buffer(device: &Device, buffer: Buffer<T>) -> Result<Self> {
         device.require(T::PRECISION)?;
-        Ok(Self { device: device.clone(), len: buffer.len(), memory: Memory::OpenCl(buffer) })
+        let len = checked_len(buffer.len())?;
+        Ok(Self { device: device.clone(), len, memory: Memory::OpenCl(buffer) })
     }
 
     /// Its memory on an OpenCL device.
@@ -357,4 +367,21 @@ pub(crate) fn of_mut<'a, B: Vocabulary, T: Real>(
     vector: &'a mut Vector<T>,
 ) -> Result<&'a mut B::Buffer<T>> {
     backend.buffer_mut(&mut vector.memory).ok_or_else(|| stray("a vector", device))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_are_as_long_as_kernels_can_count() {
+        for (len, right) in
+            [(0, true), (u32::MAX as usize, true), (u32::MAX as usize + 1, false), (usize::MAX, false)]
+        {
+            assert_eq!(checked_len(len).is_ok(), right, "{len}");
+        }
+        // Before anything is allocated, on every way to a vector.
+        let device = Device::host();
+        assert!(matches!(Vector::<f32>::zeros(&device, 1 << 33), Err(Error::Shape { .. })));
+    }
 }

@@ -178,6 +178,27 @@ fn what_cannot_be_shared_is_refused() {
         let odd = Buffer::<f32>::new(bytes.get());
         refused(interop::opencl3::vector(&device, &odd), "6 bytes are no whole number of elements");
         std::mem::forget(odd); // `bytes` releases it
+
+        // Two vectors never share memory: what lives in one is refused until that is gone, by whatever way it came out.
+        let load = buffer(&context, CL_MEM_READ_WRITE);
+        let first: Vector<f32> = interop::opencl3::vector(&device, &load).unwrap();
+        refused(interop::opencl3::vector(&device, &load), "a vector lives in it already");
+        let handed = interop::opencl3::buffer(&first).unwrap();
+        refused(interop::opencl3::vector(&device, &handed), "a vector lives in it already");
+        drop(first);
+        let again: Vector<f32> = interop::opencl3::vector(&device, &load).unwrap();
+        drop(again);
+        let ours = Vector::<f32>::zeros(&device, 64).unwrap();
+        let handed = interop::opencl3::buffer(&ours).unwrap();
+        refused(interop::opencl3::vector(&device, &handed), "a vector lives in it already");
+        drop(ours);
+        let adopted: Vector<f32> = interop::opencl3::vector(&device, &handed).unwrap();
+        assert_eq!(adopted.len(), 64);
+        let part = unsafe { load.create_sub_buffer(CL_MEM_READ_WRITE, 0, 64) };
+        match part {
+            Ok(part) => refused(interop::opencl3::vector(&device, &part), "a part of another buffer"),
+            Err(code) => println!("skipped: {} makes no parts of buffers ({code})", own.info().name),
+        }
         refused(interop::opencl3::vector(&Device::host(), &buffer(&context, CL_MEM_READ_WRITE)), "host back end");
     }
     let on_host = Vector::<f32>::zeros(&Device::host(), 3).unwrap();

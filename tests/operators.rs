@@ -211,7 +211,7 @@ fn operators_of_operators_multiply_as_written() {
         assert!(norm > 0.0 && norm <= bound, "{norm} {bound}");
         assert_eq!(operator.norm_bound(), None);
         // (the transposed of the transposed, and transposes of sums)
-        let transposed = operator.transposed();
+        let transposed = operator.adjoint().unwrap();
         assert_eq!((transposed.rows(), transposed.cols()), (50, 60));
         assert!(adjoint_error(&transposed, 6).unwrap() < 1e-14);
     });
@@ -225,7 +225,7 @@ fn damped_normal_equations_are_solved_through_operators() {
             Matrix::with_transpose(device, &gallery::random::<f64>(120, 30, 400, 8).unwrap(), Format::Csr).unwrap();
         let b = Vector::from_slice(device, &noise::<f64>(120, 2)).unwrap();
         let normal =
-            (&a).transposed().times(&a).unwrap().plus(Identity::new(device, 30).scaled(exact(1.0))).unwrap();
+            (&a).adjoint().unwrap().times(&a).unwrap().plus(Identity::new(device, 30).scaled(exact(1.0))).unwrap();
         let mut rhs = Vector::zeros(device, 30).unwrap();
         a.multiply_transposed(&b, &mut rhs).unwrap();
         let mut x = Vector::zeros(device, 30).unwrap();

@@ -736,7 +736,11 @@ impl Vocabulary for Host {
         AnyStored::Host(stored)
     }
 
-    fn upload<E: Element>(&self, data: Vec<E>) -> Result<Vec<E>> {
+    fn upload<E: Element>(&self, data: &[E]) -> Result<Vec<E>> {
+        self.take(data.to_vec())
+    }
+
+    fn take<E: Element>(&self, data: Vec<E>) -> Result<Vec<E>> {
         count_allocation();
         Ok(data)
     }

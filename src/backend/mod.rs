@@ -89,9 +89,9 @@ impl<B: Vocabulary, T: Real> Stored<B, T> {
             stride: layout.stride,
             longer: layout.longer,
             longest: layout.longest,
-            pointers: backend.upload(layout.pointers)?,
-            indices: backend.upload(layout.indices)?,
-            values: backend.upload(layout.values)?,
+            pointers: backend.take(layout.pointers)?,
+            indices: backend.take(layout.indices)?,
+            values: backend.take(layout.values)?,
         })
     }
 }
@@ -200,12 +200,14 @@ pub(crate) struct Triangle<'v, B: Vocabulary, T: Real> {
     pub(crate) scale: &'v B::Buffer<T>,
 }
 
-/// A launch of a step: which block of the programs it runs, from which slot, for how many columns.
+/// A launch of a step: which block of the programs it runs, from which slot, for how many columns; and how many chunk sums the
+/// plan has in all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepCall {
     pub(crate) block: u32,
     pub(crate) slot: u32,
     pub(crate) columns: usize,
+    pub(crate) sums: usize,
 }
 
 /// How a product of a step is combined with another vector, and what is summed up: macros of `cl/step.cl`.
@@ -277,7 +279,9 @@ pub(crate) trait Vocabulary: Sized + 'static {
     fn stored<'a, T: Real>(&self, any: &'a AnyStored<T>) -> Option<&'a Stored<Self, T>>;
     fn any<T: Real>(stored: Stored<Self, T>) -> AnyStored<T>;
 
-    fn upload<E: Element>(&self, data: Vec<E>) -> Result<Self::Buffer<E>>;
+    fn upload<E: Element>(&self, data: &[E]) -> Result<Self::Buffer<E>>;
+    /// [`Self::upload`] of data that nobody else needs: the host keeps the vector itself.
+    fn take<E: Element>(&self, data: Vec<E>) -> Result<Self::Buffer<E>>;
     fn filled<E: Element>(&self, len: usize, value: E) -> Result<Self::Buffer<E>>;
     fn write<E: Element>(&self, buffer: &mut Self::Buffer<E>, data: &[E]) -> Result<()>;
     /// Waits for what was queued, then copies elements `offset ..` out.

@@ -207,12 +207,16 @@ impl Vocabulary for OpenCl {
         AnyStored::OpenCl(stored)
     }
 
-    fn upload<E: Element>(&self, data: Vec<E>) -> Result<Buffer<E>> {
-        Buffer::from_slice(&self.context, &data)
+    fn upload<E: Element>(&self, data: &[E]) -> Result<Buffer<E>> {
+        Buffer::from_slice(&self.context, data)
+    }
+
+    fn take<E: Element>(&self, data: Vec<E>) -> Result<Buffer<E>> {
+        self.upload(&data)
     }
 
     fn filled<E: Element>(&self, len: usize, value: E) -> Result<Buffer<E>> {
-        Buffer::from_slice(&self.context, &vec![value; len])
+        Buffer::filled(&self.context, len, value)
     }
 
     fn write<E: Element>(&self, buffer: &mut Buffer<E>, data: &[E]) -> Result<()> {
@@ -342,7 +346,8 @@ impl Vocabulary for OpenCl {
         };
         let launch = Launch { groups: groups + longer_groups, variant };
         let (n, chunk, stride) = (a.rows as u32, rows as u32, a.stride as u32);
-        product::multiply(&self.context, launch, n, chunk, stride, &a.pointers, &a.indices, &a.values, x, y)
+        let (rows, indices, values) = (&a.pointers, &a.indices, &a.values);
+        product::multiply(&self.context, launch, a.cols, columns, n, chunk, stride, rows, indices, values, x, y)
     }
 
     fn scatter<T: Real>(&self, run: Run<'_>, a: &Stored<Self, T>, x: &Buffer<T>, y: &mut Buffer<T>) -> Result<()> {
@@ -351,7 +356,8 @@ impl Vocabulary for OpenCl {
         }
         self.fill(run, a.cols, T::default(), y)?;
         let (launch, span) = self.elements::<T>(run, a.rows);
-        scatter::scatter(&self.context, launch, a.rows as u32, span, &a.pointers, &a.indices, &a.values, x, y)
+        let (rows, indices, values) = (&a.pointers, &a.indices, &a.values);
+        scatter::scatter(&self.context, launch, a.cols, a.rows as u32, span, rows, indices, values, x, y)
     }
 
     fn residual<T: Real>(
@@ -375,6 +381,8 @@ impl Vocabulary for OpenCl {
         product::residual(
             &self.context,
             launch,
+            a.cols,
+            columns,
             n,
             chunk,
             stride,
@@ -554,6 +562,8 @@ impl Vocabulary for OpenCl {
         cgnr::cgnr_forward(
             &self.context,
             launch,
+            shape.columns,
+            shape.edges,
             &words,
             &a.pointers,
             &a.indices,
@@ -604,6 +614,8 @@ impl Vocabulary for OpenCl {
         cgnr::cgnr_backward(
             &self.context,
             launch,
+            shape.columns,
+            shape.edges,
             &words,
             &at.pointers,
             &at.indices,
@@ -670,6 +682,8 @@ impl Vocabulary for OpenCl {
         cgnr::cgnr_resident(
             &self.context,
             Launch { groups, variant },
+            shape.columns,
+            shape.edges,
             &words,
             at.stride as u32,
             rows_each as u32,
@@ -711,6 +725,8 @@ impl Vocabulary for OpenCl {
         pass::step_scalars::<T>(
             &self.context,
             launch,
+            call.columns,
+            call.sums,
             call.block,
             call.slot,
             programs,
@@ -751,6 +767,11 @@ impl Vocabulary for OpenCl {
         step::step_product(
             &self.context,
             launch,
+            a.cols,
+            call.columns,
+            blend.shifted,
+            blend.dots[1],
+            call.sums,
             &shape,
             rows,
             indices,
@@ -812,6 +833,8 @@ impl Vocabulary for OpenCl {
         pass::step_vectors(
             &self.context,
             launch,
+            call.columns,
+            call.sums,
             &shape,
             v0,
             v1,

@@ -17,7 +17,7 @@ use crate::sparse::Csr;
 pub enum Beam {
     /// Parallel rays, one per detector pixel.
     Parallel,
-    /// Rays from a point to a flat detector; lengths in the unit of the pixel pitch.
+    /// Rays from a point to a flat detector; lengths in the same unit as [`Scanner::pitch`] (mm, for example).
     Fan {
         /// Distance from source to rotation centre.
         source_origin: f64,

@@ -214,7 +214,7 @@ pub fn write_matrix<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
     if a.nnz().max(a.cols()) > i32::MAX as usize {
         return Err(Error::Structure {
             what: format!("{} entries exceed SciPy's 32-bit indices", a.nnz()),
-            row: 0,
+            row: None,
         });
     }
     write_atomically(path, |out| {

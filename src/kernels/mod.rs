@@ -19,14 +19,19 @@ pub(crate) struct Signature {
     pub(crate) name: &'static str,
     pub(crate) file: &'static str,
     pub(crate) args: &'static [(&'static str, &'static str)],
+    /// Buffers whose least length is declared.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub(crate) checked: &'static [&'static str],
 }
 
-/// Declares the kernels of one file: `name<T>(argument: kind, buffer: kind[least length], ...)`.
+/// Declares the kernels of one file: `name<T>(argument: kind, buffer: kind[least length], ...)`. Numbers that lengths depend on and
+/// kernels do not take stand before the arguments: `name<T> given(cols: usize) (...)`.
 ///
 /// Kinds: `uint`, `real`, `shape` by value; `in_real`, `in_uint`, `in_sum` read-only buffers; `out_real`, `out_sum`,
 /// `out_int` buffers that are written (and perhaps read).
 macro_rules! kernels {
-    ($file:literal: $($(#[$doc:meta])* $name:ident<$t:ident>($($arg:ident: $kind:ident $([$len:expr])?),+ $(,)?);)+) => {
+    ($file:literal: $($(#[$doc:meta])* $name:ident<$t:ident> $(given($($given:ident: $what:ty),+))?
+        ($($arg:ident: $kind:ident $([$len:expr])?),+ $(,)?);)+) => {
         /// The kernels of this file.
         #[cfg(test)]
         pub(crate) static SIGNATURES: &[&$crate::kernels::Signature] = &[$(&signatures::$name),+];
@@ -38,6 +43,7 @@ macro_rules! kernels {
                 name: stringify!($name),
                 file: $file,
                 args: &[$((stringify!($arg), $crate::kernels::kernels!(@c $kind))),+],
+                checked: &[$($($crate::kernels::kernels!(@checked $arg $len),)?)+],
             };)+
         }
 
@@ -46,6 +52,7 @@ macro_rules! kernels {
         pub(crate) fn $name<$t: $crate::real::Real>(
             context: &$crate::ocl::Context,
             launch: $crate::ocl::Launch,
+            $($($given: $what,)+)?
             $($arg: $crate::kernels::kernels!(@rust $kind $t)),+
         ) -> $crate::error::Result<()> {
             $($(
@@ -54,6 +61,7 @@ macro_rules! kernels {
             context.launch(&signatures::$name, launch, &[$($crate::kernels::kernels!(@arg $kind $arg)),+])
         })+
     };
+    (@checked $arg:ident $len:expr) => { stringify!($arg) };
     (@c uint) => { "uint" };
     (@c real) => { "real_t" };
     (@c shape) => { "shape_t" };
@@ -129,10 +137,8 @@ mod tests {
         found
     }
 
-    #[test]
-    fn every_kernel_has_the_signature_it_is_declared_with() {
-        let mut declared: BTreeMap<String, &Signature> = BTreeMap::new();
-        for signature in [
+    fn all() -> Vec<&'static Signature> {
+        [
             vector::SIGNATURES,
             reduce::SIGNATURES,
             product::SIGNATURES,
@@ -144,7 +150,12 @@ mod tests {
             sweep::SIGNATURES,
         ]
         .concat()
-        {
+    }
+
+    #[test]
+    fn every_kernel_has_the_signature_it_is_declared_with() {
+        let mut declared: BTreeMap<String, &Signature> = BTreeMap::new();
+        for signature in all() {
             assert!(declared.insert(signature.name.into(), signature).is_none(), "{} twice", signature.name);
         }
         let mut kernels = 0;
@@ -159,6 +170,22 @@ mod tests {
             }
         }
         assert_eq!(kernels, declared.len(), "a declared kernel is missing from cl/");
+    }
+
+    /// A launch that is given too short a buffer is refused: so each buffer of numbers says how long it must be.
+    #[test]
+    fn every_buffer_of_numbers_has_a_least_length() {
+        for signature in all() {
+            for (name, kind) in signature.args {
+                // The words of a matrix are laid out by its format, which knows how many there are; the vectors of a pass are
+                // checked where it is known which of them it takes.
+                let by_format = kind.ends_with("const uint*");
+                let of_a_pass = signature.name == "step_vectors" && name.starts_with('v') && name.len() == 2;
+                if kind.ends_with('*') && !by_format && !of_a_pass {
+                    assert!(signature.checked.contains(name), "{}: {name} may have any length", signature.name);
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,12 +1,15 @@
-//! Products with stored matrices.
+//! Products with stored matrices, for `columns` interleaved vectors.
 
 use super::kernels;
 
 kernels! { "product":
     /// `y = A x`.
-    multiply<T>(n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
-        x: in_real, y: out_real[n]);
+    multiply<T> given(cols: usize, columns: usize)
+        (n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
+        x: in_real[cols * columns], y: out_real[n as usize * columns]);
     /// `r = b - A x` with the chunk sums of `r.r`.
-    residual<T>(n: uint, chunk: uint, stride: uint, place: uint, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
-        x: in_real, b: in_real[n], r: out_real[n], sums: out_sum[place + n.div_ceil(chunk)]);
+    residual<T> given(cols: usize, columns: usize)
+        (n: uint, chunk: uint, stride: uint, place: uint, rows: in_uint, indices: in_uint,
+        values: in_real[indices.len()], x: in_real[cols * columns], b: in_real[n as usize * columns],
+        r: out_real[n as usize * columns], sums: out_sum[place as usize + columns * n.div_ceil(chunk) as usize]);
 }

@@ -4,8 +4,9 @@ use super::kernels;
 
 kernels! { "scatter":
     /// `y += A'x` for compressed rows.
-    scatter<T>(n: uint, span: uint, rows: in_uint[n + 1], indices: in_uint, values: in_real[indices.len()],
-        x: in_real[n], y: out_real);
+    scatter<T> given(cols: usize)
+        (n: uint, span: uint, rows: in_uint[n + 1], indices: in_uint, values: in_real[indices.len()],
+        x: in_real[n], y: out_real[cols]);
     /// What each group adds to `A'x`, in local memory.
     scatter_held<T>(n: uint, cols: uint, span: uint, rows: in_uint[n + 1], indices: in_uint,
         values: in_real[indices.len()], x: in_real[n], held: out_sum[n.div_ceil(span) as usize * cols as usize]);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lazy_static::lazy_static;
+use opencl3::error_codes::CL_INVALID_MEM_OBJECT;
 use opencl3::memory::{Buffer as RawBuffer, CL_MEM_READ_WRITE, ClMem};
 
 use super::api_error;
@@ -32,6 +33,9 @@ pub fn allocations() -> u64 {
 pub(crate) fn count_allocation() {
     ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
 }
+
+/// Elements of a block that goes to the device to be copied there.
+const FILL_BLOCK: usize = 1 << 16;
 
 /// A type that device buffers can hold; its layout is that of the OpenCL C type of the same width.
 pub(crate) trait Element: Copy + Send + Sync + Default + std::fmt::Debug + 'static {}
@@ -63,7 +67,8 @@ impl Sum {
     }
 }
 
-/// `len` elements in the memory of one device.
+/// `len` elements in the memory of one device, which no other buffer of its context shares: kernels take their arguments for
+/// distinct.
 #[derive(Debug)]
 pub(crate) struct Buffer<T> {
     raw: RawBuffer<u8>,
@@ -93,19 +98,42 @@ impl<T: Element> Buffer<T> {
         let raw = unsafe { RawBuffer::create(context.raw(), CL_MEM_READ_WRITE, bytes, ptr::null_mut()) }
             .map_err(|e| api_error(&info.name, "clCreateBuffer", e))?;
         count_allocation();
-        Ok(Self::wrap(context, raw, len))
+        Self::wrap(context, raw, len).ok_or_else(|| Error::Api {
+            device: info.name.clone(),
+            call: "clCreateBuffer, which gave a handle that is in use,".into(),
+            name: "CL_INVALID_MEM_OBJECT",
+            code: CL_INVALID_MEM_OBJECT,
+        })
     }
 
-    /// A buffer of `len` elements that is there.
-    pub(super) fn wrap(context: &Arc<Context>, raw: RawBuffer<u8>, len: usize) -> Self {
+    /// A buffer of `len` elements that is there; `None` where it lives here already.
+    pub(super) fn wrap(context: &Arc<Context>, raw: RawBuffer<u8>, len: usize) -> Option<Self> {
+        if !context.admit(raw.get()) {
+            return None;
+        }
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Self { raw, number, len, context: context.clone(), element: PhantomData }
+        Some(Self { raw, number, len, context: context.clone(), element: PhantomData })
     }
 
     /// Allocates and copies `data` to the device.
     pub(crate) fn from_slice(context: &Arc<Context>, data: &[T]) -> Result<Self> {
         let mut buffer = Self::new(context, data.len())?;
         context.write(&mut buffer, 0, data)?;
+        Ok(buffer)
+    }
+
+    /// Allocates, with `value` everywhere: a block goes to the device and is copied there, each time as much as there is already.
+    /// Neither `clEnqueueFillBuffer`, which NVIDIA's driver does not finish from 2 GiB on and Apple's fills with zeros, nor a kernel,
+    /// which would have to be built first.
+    pub(crate) fn filled(context: &Arc<Context>, len: usize, value: T) -> Result<Self> {
+        let mut buffer = Self::new(context, len)?;
+        let mut done = len.min(FILL_BLOCK);
+        context.write(&mut buffer, 0, &vec![value; done])?;
+        while done < len {
+            let more = done.min(len - done);
+            context.repeat(&mut buffer, done, more)?;
+            done += more;
+        }
         Ok(buffer)
     }
 
@@ -128,5 +156,35 @@ impl<T: Element> Buffer<T> {
     /// The buffer as a kernel argument.
     pub(crate) fn argument(&self) -> Arg {
         Arg::Memory { handle: self.raw.get(), number: self.number }
+    }
+}
+
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        // Before the handle is released, after which the driver may give it to another.
+        self.context.dismiss(self.raw.get());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ocl::found;
+
+    /// A buffer full of one value takes a block of it to the device, not all.
+    #[test]
+    fn what_is_filled_is_not_uploaded() {
+        for device in found().0.iter().filter(|device| device.info.last_resort.is_none()) {
+            let context = Context::open(device).expect("an enumerated device opens");
+            for len in [0, 1, FILL_BLOCK - 1, FILL_BLOCK, FILL_BLOCK + 1, 5 * FILL_BLOCK + 7] {
+                let before = context.uploaded();
+                let buffer = Buffer::filled(&context, len, 7u32).expect("room for it");
+                let bytes = context.uploaded() - before;
+                assert!(bytes <= 4 * FILL_BLOCK as u64, "{len}: {bytes} bytes");
+                let mut found = vec![0u32; len];
+                context.read(&buffer, 0, &mut found).expect("read");
+                assert!(found.iter().all(|v| *v == 7), "{len}");
+            }
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! An opened device: context, in-order queue, built programs, transfers and launches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -9,7 +10,9 @@ use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context as RawContext;
 use opencl3::device::{Device as RawDevice, SubDevice};
 use opencl3::error_codes::{CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
+use opencl3::event::Event;
 use opencl3::kernel::Kernel;
+use opencl3::memory::ClMem;
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
 
@@ -75,6 +78,10 @@ pub(crate) struct Context {
     kernels: Mutex<Kernels>,
     programs: Mutex<HashMap<(&'static str, Variant), Arc<Program>>>,
     counts: Mutex<Programs>,
+    /// Bytes that went to the device.
+    uploaded: AtomicU64,
+    /// Handles of the buffers that live here: no two of them may be the same.
+    handles: Mutex<HashSet<usize>>,
     /// Released last: what was made on a part of a device refers to it.
     _part: Option<SubDevice>,
 }
@@ -138,6 +145,8 @@ impl Context {
             kernels: Mutex::default(),
             programs: Mutex::default(),
             counts: Mutex::default(),
+            uploaded: AtomicU64::new(0),
+            handles: Mutex::default(),
             _part: part,
         })
     }
@@ -193,7 +202,49 @@ impl Context {
             self.queue.enqueue_write_buffer(buffer.raw_mut(), CL_BLOCKING, offset * size_of::<T>(), bytes, &[])
         }
         .map_err(self.error("clEnqueueWriteBuffer"))?;
+        self.uploaded.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Bytes written to the device so far.
+    #[cfg(test)]
+    pub(super) fn uploaded(&self) -> u64 {
+        self.uploaded.load(Ordering::Relaxed)
+    }
+
+    /// Takes a handle into the list of those that live here; false where it is there already.
+    pub(super) fn admit(&self, handle: cl_mem) -> bool {
+        lock(&self.handles).insert(handle as usize)
+    }
+
+    /// Takes it out again.
+    pub(super) fn dismiss(&self, handle: cl_mem) {
+        lock(&self.handles).remove(&(handle as usize));
+    }
+
+    /// Copies the first `len` elements of `buffer` to its elements from `place` on, which lie behind them.
+    pub(super) fn repeat<T: Element>(&self, buffer: &mut Buffer<T>, place: usize, len: usize) -> Result<()> {
+        Self::check_range(buffer, place, len)?;
+        if len > place {
+            return same_length("elements to repeat before their place", place, len);
+        }
+        let (handle, size) = (buffer.raw_mut().get_mut(), size_of::<T>());
+        // SAFETY: the handle is alive, `buffer` holds it; both ranges were checked and do not overlap: the first ends where the
+        // second begins, or before.
+        let event = unsafe {
+            cl3::command_queue::enqueue_copy_buffer(
+                self.queue.get(),
+                handle,
+                handle,
+                0,
+                place * size,
+                len * size,
+                0,
+                ptr::null(),
+            )
+        };
+        // Dropped, which releases it.
+        event.map(Event::new).map(drop).map_err(|code| self.error("clEnqueueCopyBuffer")(ClError(code)))
     }
 
     /// Waits for all work queued so far and copies elements `offset ..` of `buffer` into `data`.

@@ -119,7 +119,17 @@ impl<T: Element> Buffer<T> {
         if bytes % size_of::<T>() != 0 {
             return refuse(format!("its {bytes} bytes are no whole number of elements of {}", size_of::<T>()));
         }
-        Ok(Self::wrap(context, share_buffer(buffer)?, bytes / size_of::<T>()))
+        // Its parent may be, or become, another vector.
+        if !buffer.associated_memobject().map_err(asked)?.is_null() {
+            return refuse("it is a part of another buffer: take that over whole".into());
+        }
+        match Self::wrap(context, share_buffer(buffer)?, bytes / size_of::<T>()) {
+            Some(adopted) => Ok(adopted),
+            None => refuse(
+                "a vector lives in it already, and two vectors must not share memory: use that one, or drop it first"
+                    .into(),
+            ),
+        }
     }
 
     /// The buffer for a program's own use.

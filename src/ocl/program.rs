@@ -119,13 +119,18 @@ impl Variant {
 /// With `RESIDUUM_CL_DIR` set, files are read from that folder instead, so that a kernel is edited without a rebuild.
 ///
 /// # Errors
-/// [`Error::File`] when the folder is named but a file in it cannot be read.
+/// [`Error::File`] when the folder is named but a file in it cannot be read, or for a file that is not in [`FILES`].
 pub(crate) fn source(file: &str) -> Result<String> {
     let folder = std::env::var_os("RESIDUUM_CL_DIR").map(PathBuf::from);
     let mut text = String::new();
-    let needs = FILES.iter().find(|f| f.0 == file).map_or(&[][..], |f| f.1);
-    for name in needs.iter().chain([&file]) {
-        let embedded = FILES.iter().find(|f| f.0 == *name).map_or("", |f| f.2);
+    let known = |name: &str| {
+        FILES.iter().find(|f| f.0 == name).ok_or_else(|| Error::File {
+            path: format!("cl/{name}.cl").into(),
+            reason: "it is none of the kernel files of the library".into(),
+        })
+    };
+    for name in known(file)?.1.iter().chain([&file]) {
+        let embedded = known(name)?.2;
         let body = match &folder {
             None => embedded.to_string(),
             Some(folder) => {
@@ -149,4 +154,19 @@ pub(crate) fn kernels_checksum() -> Result<String> {
         crc.update(source(file)?.as_bytes());
     }
     Ok(format!("{:08x}", crc.sum()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_is_no_empty_program() {
+        assert!(matches!(source("cgg"), Err(Error::File { .. })));
+        for (file, needs, text) in FILES {
+            let whole = source(file).expect("embedded");
+            assert!(!text.is_empty() && whole.ends_with(&format!("{text}\n")));
+            assert_eq!(whole.matches("#line 1 ").count(), needs.len() + 1, "{file}");
+        }
+    }
 }

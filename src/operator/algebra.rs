@@ -28,17 +28,20 @@ impl<T: Real> Scratch<T> {
     }
 }
 
-/// `A'`, see [`LinearOperator::transposed`].
+/// `A'`, see [`LinearOperator::adjoint`].
 #[derive(Clone, Copy, Debug)]
-pub struct Transpose<A>(A);
+pub struct Adjoint<A>(A);
 
-impl<A> Transpose<A> {
-    pub(super) fn new(operator: A) -> Self {
-        Self(operator)
+impl<A> Adjoint<A> {
+    pub(super) fn new<T: Real>(operator: A) -> Result<Self>
+    where
+        A: LinearOperator<T>,
+    {
+        if operator.has_adjoint() { Ok(Self(operator)) } else { Err(super::no_adjoint()) }
     }
 }
 
-impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Transpose<A> {
+impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Adjoint<A> {
     fn device(&self) -> &Device {
         self.0.device()
     }
@@ -286,7 +289,7 @@ impl<T: Real> Diagonal<T> {
         let entries: Vec<T> = a.diagonal().iter().map(|d| T::from_f64(1.0 / d)).collect();
         if let Some(i) = entries.iter().position(|v| !v.is_finite()) {
             let what = "a diagonal entry too small to divide by, or missing: no Jacobi preconditioner".into();
-            return Err(Error::Structure { what, row: i });
+            return Err(Error::Structure { what, row: Some(i) });
         }
         Self::new(Vector::from_slice(device, &entries)?)
     }

@@ -4,7 +4,7 @@
 mod algebra;
 mod stencil;
 
-pub use algebra::{Diagonal, Identity, Product, Scale, Sum, Transpose};
+pub use algebra::{Adjoint, Diagonal, Identity, Product, Scale, Sum};
 pub use stencil::Stencil;
 
 use crate::device::Device;
@@ -111,11 +111,14 @@ pub trait LinearOperator<T: Real> {
     }
 
     /// `A'`.
-    fn transposed(self) -> Transpose<Self>
+    ///
+    /// # Errors
+    /// [`Error::Option`] where it has no adjoint.
+    fn adjoint(self) -> Result<Adjoint<Self>>
     where
         Self: Sized,
     {
-        Transpose::new(self)
+        Adjoint::new(self)
     }
 
     /// `alpha A`.

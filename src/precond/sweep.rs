@@ -124,7 +124,7 @@ impl<T: Real> Sweep<T> {
         let scale: Vec<T> = a.diagonal().iter().map(|d| T::from_f64(omega / d)).collect();
         if let Some(i) = scale.iter().position(|v| !v.is_finite()) {
             let what = "a diagonal entry too small to divide by, or missing: nothing to sweep with".into();
-            return Err(Error::Structure { what, row: i });
+            return Err(Error::Structure { what, row: Some(i) });
         }
         let place = match ordering {
             Ordering::Colours => colours(a),
@@ -232,8 +232,8 @@ fn upload<B: Vocabulary, T: Real>(
 ) -> Result<Half<T>> {
     let [bounds, list, offsets, indices] = words;
     let [values, scale] = numbers;
-    let words = |data| backend.upload::<u32>(data).map(B::memory);
-    let numbers = |data| backend.upload::<T>(data).map(B::memory);
+    let words = |data| backend.take::<u32>(data).map(B::memory);
+    let numbers = |data| backend.take::<T>(data).map(B::memory);
     Ok(Half {
         bounds: words(bounds)?,
         list: words(list)?,

@@ -56,7 +56,7 @@ use super::engine::copy_columns;
 use super::products::Products;
 use super::report::{Report, Times};
 use super::scaling::one_column;
-use super::stopping::{HISTORY, Limits, Stopping};
+use super::stopping::{Limits, Stopping};
 use super::system::System;
 use super::workspace::Workspace;
 use crate::backend::{CgnrShape, CgnrVectors, MOST_COLUMNS, Part, Run, SolveState, Vocabulary, on_backend};
@@ -67,6 +67,7 @@ use crate::ocl::Sum;
 use crate::operator::LinearOperator;
 use crate::real::Real;
 use crate::reduction::Chunks;
+use crate::state::HISTORY;
 use crate::state::cgnr::{
     BOX, CONTROL, EPSILON2, GRADIENT_LIMIT, GRADIENT_RATIO, HISTORY_MASK, ITERATION, LOWER, MAX_ITERATIONS,
     RESIDUAL_LIMIT, Runs, SMOOTH, STATUS, STOP, TIKHONOV, UPPER, VARIATION,

@@ -5,9 +5,9 @@ use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 use super::report::{Stop, Times};
-use super::stopping::{HISTORY, Stopping};
+use super::stopping::Stopping;
 use crate::error::Result;
-use crate::state::stop;
+use crate::state::{HISTORY, stop};
 
 /// How far a solve has come, for progress bars and early ends.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::plan::{Act, B, Call, Of, Plan, Preconditioning, Script, Space, V, X};
 use super::products::Products;
 use super::report::Times;
-use super::stopping::{HISTORY, Limits, Stopping};
+use super::stopping::{Limits, Stopping};
 use super::workspace::Workspace;
 use crate::backend::{Run, StepCall, StepState, Vocabulary, on_backend};
 use crate::device::Device;
@@ -17,6 +17,7 @@ use crate::ocl::Sum;
 use crate::operator::LinearOperator;
 use crate::real::Real;
 use crate::recurrence::{GRADIENT_LIMIT, GRADIENT_RATIO, REGISTERS, RESIDUAL_LIMIT, STATES, Scalar};
+use crate::state::HISTORY;
 use crate::vector::{Vector, of, of_mut};
 
 /// What a script multiplies by, and the exponents of the powers of two by which both are multiplied (`scaling.rs`).
@@ -41,6 +42,8 @@ struct Engine<'a, B: Vocabulary, T: Real> {
     spare: Vector<T>,
     best: Vector<T>,
     initial: Vec<(Scalar, f64)>,
+    /// Chunk sums that the calls of the script name.
+    sums: usize,
     state: StepState<B>,
     /// The slot that the next launch reads.
     slot: u32,
@@ -73,6 +76,7 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
         script: Script,
         preconditioning: Preconditioning,
     ) -> Result<Self> {
+        plan.check()?;
         let device = operators.a.device();
         let (rows, cols) = (operators.a.rows(), operators.a.cols());
         let calls = || script.start.iter().chain(script.steps.iter().flatten());
@@ -109,7 +113,7 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
             }
         }
         let state = StepState {
-            programs: backend.upload(plan.programs)?,
+            programs: backend.take(plan.programs)?,
             sums: backend.filled(plan.sums.max(1), Sum::default())?,
             registers: backend.filled(2 * columns * REGISTERS, Sum::default())?,
             status: backend.filled(2 * columns * STATES + columns + 1, 0)?,
@@ -131,6 +135,7 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
             spare,
             best,
             initial,
+            sums: plan.sums,
             state,
             slot: 0,
             seen: vec![0; 2 * columns * STATES],
@@ -150,7 +155,7 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
     /// Queues one launch.
     fn call(&mut self, device: &Device, b: &Vector<T>, call: &Call) -> Result<()> {
         let run = Run::of::<T>(device);
-        let step = StepCall { block: call.block, slot: self.slot, columns: self.columns };
+        let step = StepCall { block: call.block, slot: self.slot, columns: self.columns, sums: self.sums };
         self.slot = 1 - self.slot;
         match &call.act {
             Act::Scalars => self.backend.step_scalars::<T>(run, step, &mut self.state),

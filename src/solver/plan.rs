@@ -5,7 +5,8 @@
 //! (`crate::recurrence`). The [`Engine`](super::engine) runs scripts on any device.
 
 use crate::backend::{Blend, PASS_VECTORS, Pass, Statement};
-use crate::recurrence::{Program, Registers, Scalar, Sums};
+use crate::error::{Error, Result};
+use crate::recurrence::{Fault, Program, Registers, Scalar, Sums};
 use crate::reduction::Chunks;
 
 /// Which of an operator's two spaces a vector belongs to.
@@ -92,11 +93,22 @@ pub(super) struct Update {
     pass: Pass,
     coefficients: Vec<Scalar>,
     sums: Vec<Sums>,
+    fault: Option<Fault>,
 }
 
 impl Update {
     pub(super) fn of(space: Space) -> Self {
-        Self { space, vectors: Vec::new(), pass: Pass::default(), coefficients: Vec::new(), sums: Vec::new() }
+        let (vectors, coefficients, sums) = (Vec::new(), Vec::new(), Vec::new());
+        Self { space, vectors, pass: Pass::default(), coefficients, sums, fault: None }
+    }
+
+    /// The first limit that it exceeds.
+    fn fault(&self) -> Option<Fault> {
+        let exceeds = |is: bool, what: Fault| is.then_some(what);
+        self.fault
+            .or(exceeds(self.vectors.len() > PASS_VECTORS, "too many vectors for one pass"))
+            .or(exceeds(self.pass.statements.len() > 4, "too many statements for one pass"))
+            .or(exceeds(self.pass.dots.len() > 3, "too many dot products for one pass"))
     }
 
     /// The place of `v` among the vectors of the pass.
@@ -110,7 +122,9 @@ impl Update {
 
     /// `target = k v + ...`: one to three terms.
     pub(super) fn set(mut self, target: V, terms: &[(Scalar, V)]) -> Self {
-        debug_assert!((1..=3).contains(&terms.len()) && self.pass.statements.len() < 4);
+        if !(1..=3).contains(&terms.len()) {
+            self.fault = self.fault.or(Some("a statement has one to three terms"));
+        }
         let mut places = [None; 3];
         self.coefficients.resize(3 * self.pass.statements.len(), crate::recurrence::ZERO);
         for (place, (scalar, v)) in places.iter_mut().zip(terms) {
@@ -173,6 +187,9 @@ pub(super) enum Act {
     Update { space: Space, pass: Pass, vectors: [V; PASS_VECTORS] },
 }
 
+/// One group may be done before another begins.
+const FOLDS_ITS_OWN: Fault = "a launch folds sums that it makes";
+
 /// What a method holds, as it is declared.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -185,6 +202,7 @@ pub(super) struct Plan {
     /// Number of chunk sums.
     pub(super) sums: usize,
     pub(super) programs: Vec<u32>,
+    fault: Option<Fault>,
 }
 
 impl Plan {
@@ -192,13 +210,38 @@ impl Plan {
     pub(super) fn new(rows: usize, cols: usize, columns: usize) -> Self {
         let mut vectors = vec![Space::Cols];
         vectors.resize(1 + PASS_VECTORS, Space::Cols);
-        Self { rows, cols, columns, vectors, registers: Registers::new(), sums: 0, programs: Vec::new() }
+        Self {
+            rows,
+            cols,
+            columns,
+            vectors,
+            registers: Registers::new(),
+            sums: 0,
+            programs: Vec::new(),
+            fault: None,
+        }
+    }
+
+    /// Fails on a method that exceeds a limit of scripts: in a release build too it must not run.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.fault.or(self.registers.fault) {
+            None => Ok(()),
+            Some(fault) => Err(Error::Option { name: "method", reason: format!("its script cannot run: {fault}") }),
+        }
+    }
+
+    fn note(&mut self, fault: Option<Fault>) {
+        self.fault = self.fault.or(fault);
     }
 
     /// Vectors that only fill places of a pass that are not used.
     pub(super) const FILLERS: std::ops::Range<usize> = 1..1 + PASS_VECTORS;
 
     pub(super) fn vector(&mut self, space: Space) -> V {
+        if self.vectors.len() + 1 >= usize::from(B.0) {
+            self.note(Some("too many vectors"));
+            return X;
+        }
         self.vectors.push(space);
         V(self.vectors.len() as u8 - 1)
     }
@@ -253,7 +296,7 @@ impl Plan {
                 let nowhere = Sums { place: 0, count: 0 };
                 let places = [square.unwrap_or(nowhere), dot.map_or(nowhere, |d| d.0)];
                 let made: Vec<Sums> = square.into_iter().chain(dot.map(|d| d.0)).collect();
-                debug_assert!(!program.folds_any(&made), "a launch folds sums that it makes");
+                self.note(program.folds_any(&made).then_some(FOLDS_ITS_OWN));
                 let blend = Blend {
                     scaled: scale.is_some(),
                     shifted: shift.is_some(),
@@ -263,9 +306,8 @@ impl Plan {
                 (act, program.words(&coefficients, &places))
             }
             Work::Update(update) => {
-                debug_assert!(update.vectors.len() <= PASS_VECTORS, "too many vectors for one pass");
-                // One group may be done before another begins.
-                debug_assert!(!program.folds_any(&update.sums), "a launch folds sums that it makes");
+                self.note(update.fault());
+                self.note(program.folds_any(&update.sums).then_some(FOLDS_ITS_OWN));
                 let words = program.words(&update.coefficients, &update.sums);
                 let vectors = std::array::from_fn(|k| {
                     update.vectors.get(k).copied().unwrap_or(V((Self::FILLERS.start + k) as u8))
@@ -273,6 +315,7 @@ impl Plan {
                 (Act::Update { space: update.space, pass: update.pass, vectors }, words)
             }
         };
+        self.note(program.fault());
         self.programs.extend(words);
         Call { block, act }
     }
@@ -297,4 +340,91 @@ pub(super) struct Script {
     pub(super) least_squares: bool,
     /// The reference point of a damped problem, which the user may set.
     pub(super) reference: Option<V>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recurrence::{Expr, MINUS_ONE, ONE};
+
+    /// Each limit of scripts, exceeded: refused in words in every build.
+    #[test]
+    fn scripts_beyond_their_limits_are_refused() {
+        let fault = |write: &dyn Fn(&mut Plan)| {
+            let mut plan = Plan::new(10, 10, 1);
+            write(&mut plan);
+            plan.check().err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert_eq!(fault(&|_| {}), "");
+        let rows = Space::Rows;
+        let terms = |n: usize, v: V| vec![(ONE, v); n];
+        for (words, write) in [
+            (
+                "too many scalars",
+                &(|plan: &mut Plan| {
+                    (0..60).for_each(|_| {
+                        plan.scalar();
+                    })
+                }) as &dyn Fn(&mut Plan),
+            ),
+            ("too many vectors", &|plan| {
+                (0..300).for_each(|_| {
+                    plan.vector(rows);
+                })
+            }),
+            ("too many sums for one program", &|plan| {
+                let sums: [Sums; 5] = plan.sums(rows);
+                plan.call(Work::Scalars, |s| {
+                    sums.iter().for_each(|sum| {
+                        s.fold(*sum);
+                    })
+                });
+            }),
+            ("a program too long", &|plan| {
+                let a = plan.scalar();
+                plan.call(Work::Scalars, |s| (0..200).for_each(|_| s.set(a, a + ONE)));
+            }),
+            ("an expression too deep", &|plan| {
+                let a = plan.scalar();
+                let deep = (0..20).fold(Expr::from(a), |expr, _| a * ONE + expr);
+                plan.call(Work::Scalars, |s| s.set(a, deep));
+            }),
+            ("too many vectors for one pass", &|plan| {
+                let v: [V; 9] = plan.vectors(rows);
+                let pass = v.iter().skip(1).step_by(2).zip(v.iter().skip(2).step_by(2));
+                let pass =
+                    pass.fold(Update::of(rows), |pass, (a, b)| pass.set(v[0], &[(ONE, *a), (MINUS_ONE, *b)]));
+                plan.call(pass, |_| {});
+            }),
+            ("too many statements for one pass", &|plan| {
+                let v = plan.vector(rows);
+                let pass = (0..5).fold(Update::of(rows), |pass, _| pass.set(v, &terms(1, v)));
+                plan.call(pass, |_| {});
+            }),
+            ("too many dot products", &|plan| {
+                let (v, sum) = (plan.vector(rows), plan.sum(rows));
+                let pass = (0..4).fold(Update::of(rows), |pass, _| pass.dot(sum, v, v));
+                plan.call(pass, |_| {});
+            }),
+            ("one to three terms", &|plan| {
+                let v = plan.vector(rows);
+                plan.call(Update::of(rows).set(v, &terms(4, v)), |_| {});
+            }),
+            ("folds sums that it makes", &|plan| {
+                let (v, sum) = (plan.vector(rows), plan.sum(rows));
+                plan.call(Update::of(rows).dot(sum, v, v), |s| {
+                    s.fold(sum);
+                });
+            }),
+            ("folds sums that it makes", &|plan| {
+                let (v, w, sum) = (plan.vector(rows), plan.vector(rows), plan.sum(rows));
+                plan.call(Product::of(Of::A, v, w).square(sum), |s| {
+                    s.fold(sum);
+                });
+            }),
+        ] {
+            let found = fault(write);
+            assert!(found.contains(words), "{words}: '{found}'");
+        }
+    }
 }

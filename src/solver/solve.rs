@@ -95,7 +95,7 @@ impl<'a, T: Real> Solver<'a, T> {
         }
         let (rows, cols, columns) = (operator.rows(), operator.cols(), setup.columns);
         if !setup.method.takes_rectangles() {
-            same_length("columns of a matrix for this method, which wants it square,", rows, cols)?;
+            same_length("columns of the operator (the method needs a square one)", rows, cols)?;
         }
         if !(1..=MOST_COLUMNS).contains(&columns) {
             let reason = format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible");

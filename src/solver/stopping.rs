@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::magnitude;
 use crate::real::{Precision, Real};
+use crate::state::HISTORY;
 
 /// Stopping rules, shared by every method.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,9 +35,6 @@ pub struct Stopping {
     /// Longest time to iterate, seen at each look at the device; where it ends a solve depends on the machine.
     pub time_limit: Option<Duration>,
 }
-
-/// Iterations whose residuals the device keeps until the host asks; a power of two.
-pub(crate) const HISTORY: usize = 1024;
 
 impl Stopping {
     /// Defaults that suit the precision: `rtol` 1e-5 and `gradient_rtol` 1e-6 for `f32`, 1e-8 and 1e-11 for `f64`.

@@ -33,12 +33,12 @@ impl<T: Real> Csr<T> {
         same_length("row offsets", rows + 1, offsets.len())?;
         same_length("values against column indices", indices.len(), values.len())?;
         if offsets[0] != 0 {
-            return Err(Error::Structure { what: format!("first offset is {}, not 0", offsets[0]), row: 0 });
+            return Err(Error::Structure { what: format!("first offset is {}, not 0", offsets[0]), row: None });
         }
         same_length("last row offset", indices.len(), offsets[rows])?;
         // Offsets first: slicing rows is safe only once they ascend.
         if let Some(row) = (0..rows).find(|&i| offsets[i] > offsets[i + 1]) {
-            return Err(Error::Structure { what: "row offsets fall".into(), row });
+            return Err(Error::Structure { what: "row offsets fall".into(), row: Some(row) });
         }
         let bad = (0..rows).into_par_iter().find_first(|&i| {
             let row = &indices[offsets[i]..offsets[i + 1]];
@@ -47,7 +47,7 @@ impl<T: Real> Csr<T> {
         if let Some(row) = bad {
             return Err(Error::Structure {
                 what: format!("columns must ascend without repeats and lie below {cols}"),
-                row,
+                row: Some(row),
             });
         }
         Ok(Self { rows, cols, offsets, indices, values })
@@ -106,7 +106,7 @@ impl<T: Real> Csr<T> {
         if let Some((i, j, _)) = entries.iter().find(|(i, j, _)| *i >= rows || *j >= cols) {
             return Err(Error::Structure {
                 what: format!("entry ({i}, {j}) lies outside {rows} x {cols}"),
-                row: *i,
+                row: Some(*i),
             });
         }
         Self::from_stretches(rows, cols, vec![entries.iter().map(|e| (e.0 as u32, e.1 as u32, e.2)).collect()])
@@ -121,7 +121,7 @@ impl<T: Real> Csr<T> {
     fn check_dimensions(rows: usize, cols: usize) -> Result<()> {
         if cols > u32::MAX as usize || rows > u32::MAX as usize {
             let what = format!("{rows} x {cols} exceeds 32-bit row and column indices");
-            return Err(Error::Structure { what, row: 0 });
+            return Err(Error::Structure { what, row: None });
         }
         Ok(())
     }

@@ -254,6 +254,11 @@ impl Tuning {
     ///
     /// What in the file is damaged, meant for another driver or cannot be taken is left out and said in `log`.
     pub(crate) fn of(info: &DeviceInfo) -> Self {
+        Self::with_file(info, tune_path().as_deref())
+    }
+
+    /// The same with the user's file at `path`, if there is one.
+    fn with_file(info: &DeviceInfo, path: Option<&Path>) -> Self {
         let mut tuning = Self::for_device(info);
         if info.kind == DeviceKind::Host {
             return tuning;
@@ -261,8 +266,8 @@ impl Tuning {
         for entry in TuneFile::shipped().entries.iter().filter(|entry| entry.fits(info)) {
             tuning.put(entry, "shipped", info);
         }
-        let Some(path) = tune_path() else { return Self::for_device(info) };
-        let file = match TuneFile::read(&path) {
+        let Some(path) = path else { return tuning };
+        let file = match TuneFile::read(path) {
             Ok(file) => file,
             Err(error) => {
                 log::warn!("tuned values are ignored: {error}");
@@ -374,6 +379,18 @@ mod tests {
         assert_eq!((both.entries.len(), both.remarks.len()), (1, 1));
         let twice = TuneFile::parse(&format!("{good}{}", good.replacen("version = 1", "", 1)));
         assert!(twice.entries.len() == 1 && twice.remarks[0].contains("says again"), "{:?}", twice.remarks);
+    }
+
+    /// In a container there is often no home, and so no configuration folder.
+    #[test]
+    fn shipped_values_need_no_folder() {
+        let shipped = TuneFile::shipped().entries;
+        let entry = shipped.iter().find(|entry| entry.set != Settings::default()).expect("something is shipped");
+        let info = DeviceInfo { name: entry.device.clone(), platform: entry.platform.clone(), ..gpu() };
+        for path in [None, Some(Path::new("/no such folder/tuning.toml"))] {
+            let tuning = Tuning::with_file(&info, path);
+            assert_eq!(tuning.settings(&entry.case), Some((entry.set, "shipped")), "{path:?}");
+        }
     }
 
     #[test]

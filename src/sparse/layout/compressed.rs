@@ -52,7 +52,7 @@ pub(super) fn adaptive<T: Real>(a: &Csr<T>, wide: bool) -> Result<Layout<T>> {
     }
     pointers[0] = u32::try_from(pointers.len()).map_err(|_| Error::Structure {
         what: "the lists of longer rows exceed 32-bit positions; use csr".into(),
-        row: a.rows(),
+        row: None,
     })?;
     let mut layout = csr(a, Format::CsrAdaptive, 1, wide);
     words(a.offsets().iter().copied(), wide, &mut pointers);

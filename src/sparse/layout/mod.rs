@@ -124,7 +124,7 @@ impl<T: Real> Layout<T> {
         };
         let too_long = |what: &str| Error::Structure {
             what: format!("{} entries exceed the 32-bit positions of {what}; use csr", a.nnz()),
-            row: a.rows(),
+            row: None,
         };
         if a.nnz() > u32::MAX as usize && matches!(format, Format::Hyb | Format::Bsr { .. }) {
             return Err(too_long(&format.to_string()));

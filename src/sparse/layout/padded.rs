@@ -99,7 +99,7 @@ pub(super) fn sell<T: Real>(a: &Csr<T>, window: usize) -> Result<Layout<T>> {
         end += width;
         starts.push(u32::try_from(end).map_err(|_| Error::Structure {
             what: format!("slices of {SLICE} rows hold more than 2^37 places; use csr"),
-            row: rows,
+            row: None,
         })?);
     }
     layout.indices = vec![0; end * SLICE];
