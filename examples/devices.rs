@@ -1,6 +1,9 @@
 //! What devices there are, what each can do, which one would be chosen, and why.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+#[macro_use]
+mod common;
+
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -22,14 +25,7 @@ struct Options {
 
 fn main() -> ExitCode {
     env_logger::init();
-    let options = Options::parse();
-    match list(&options) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("devices: {error}");
-            ExitCode::from(2)
-        }
-    }
+    common::exit::<Options>("devices", list(&Options::parse()).map(|()| true))
 }
 
 fn list(options: &Options) -> residuum::Result<()> {
@@ -55,7 +51,7 @@ fn list(options: &Options) -> residuum::Result<()> {
                 })
             })
             .collect();
-        println!(
+        say!(
             "{}",
             json!({
                 "devices": devices,
@@ -68,13 +64,22 @@ fn list(options: &Options) -> residuum::Result<()> {
         return Ok(());
     }
     let mib = |bytes: u64| if bytes == 0 { "-".to_string() } else { (bytes >> 20).to_string() };
-    println!(
+    say!(
         "{:<6} {:<12} {:<36} {:<28} {:>5} {:>5} {:>9} {:>9} {:>7} {:>6}",
-        "index", "kind", "device", "platform", "fp64", "units", "MiB", "MiB/alloc", "KiB loc", "max wg"
+        "index",
+        "kind",
+        "device",
+        "platform",
+        "fp64",
+        "units",
+        "MiB",
+        "MiB/alloc",
+        "KiB loc",
+        "max wg"
     );
     for candidate in &candidates {
         let info = &candidate.info;
-        println!(
+        say!(
             "{:<6} {:<12} {:<36} {:<28} {:>5} {:>5} {:>9} {:>9} {:>7} {:>6}",
             info.index.map_or("host".into(), |(p, d)| format!("{p}:{d}")),
             info.kind.to_string(),
@@ -88,18 +93,18 @@ fn list(options: &Options) -> residuum::Result<()> {
             info.max_work_group,
         );
         if !info.denormals {
-            println!(
+            say!(
                 "       has no denormal numbers in fp32: what is very small (below 3e-24) may differ from the host"
             );
         }
         if let Some(why) = &info.last_resort {
-            println!("       used only when named: {why}");
+            say!("       used only when named: {why}");
         }
     }
     if let Some(why) = Device::opencl_missing() {
-        println!("no OpenCL device: {why}");
+        say!("no OpenCL device: {why}");
     }
-    println!("chosen: {}: {}", chosen.info().name, chosen.choice());
-    println!("choose another with --device WORDS or {DEVICE_VARIABLE}=WORDS");
+    say!("chosen: {}: {}", chosen.info().name, chosen.choice());
+    say!("choose another with --device WORDS or {DEVICE_VARIABLE}=WORDS");
     Ok(())
 }

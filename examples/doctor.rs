@@ -1,6 +1,9 @@
 //! Whether the devices of this machine compute what they should, and how fast they copy and answer.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+#[macro_use]
+mod common;
+
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -22,15 +25,7 @@ struct Options {
 
 fn main() -> ExitCode {
     env_logger::init();
-    let options = Options::parse();
-    match run(&options) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("doctor: {error}");
-            ExitCode::from(2)
-        }
-    }
+    common::exit::<Options>("doctor", run(&Options::parse()))
 }
 
 /// Whether all is well.
@@ -55,18 +50,18 @@ fn run(options: &Options) -> Result<bool> {
                 if options.json {
                     found.push(json!({ "name": info.name, "platform": info.platform, "fault": error.to_string() }));
                 } else {
-                    println!("{} ({})\n  cannot be opened: {error}\n", info.name, info.platform);
+                    say!("{} ({})\n  cannot be opened: {error}\n", info.name, info.platform);
                 }
                 continue;
             }
         };
         let device = &device;
         if !options.json {
-            println!("{} ({}, driver {})", info.name, info.platform, info.driver);
+            say!("{} ({}, driver {})", info.name, info.platform, info.driver);
         }
         let checks = examine(device, &mut |check| {
             if !options.json {
-                println!("  {}", line(check));
+                say!("  {}", line(check));
             }
         });
         let faults = checks.iter().filter(|check| check.fault.is_some()).count();
@@ -79,20 +74,20 @@ fn run(options: &Options) -> Result<bool> {
         }
         match speed {
             Ok(Speed { copy, launch, read }) => {
-                println!("  copies {copy:.0} GB/s; a queued launch takes {launch:.1} us, an answer {read:.1} us");
+                say!("  copies {copy:.0} GB/s; a queued launch takes {launch:.1} us, an answer {read:.1} us");
             }
-            Err(error) => println!("  not measured: {error}"),
+            Err(error) => say!("  not measured: {error}"),
         }
         let verdict = match faults {
             0 => format!("all {} answers are right to the last bit", checks.len()),
             _ => format!("{faults} of {} answers are wrong: do not trust it", checks.len()),
         };
-        println!("  {verdict}\n");
+        say!("  {verdict}\n");
     }
     if options.json {
-        println!("{}", json!({ "devices": found, "well": well }));
+        say!("{}", json!({ "devices": found, "well": well }));
     } else if let Some(why) = Device::opencl_missing() {
-        println!("no OpenCL device: {why}");
+        say!("no OpenCL device: {why}");
     }
     Ok(well)
 }

@@ -1,6 +1,9 @@
 //! A program of the crate `ocl`, with kernels of its own, that has its equation solved on its own queue without a copy.
 #![allow(clippy::print_stdout, clippy::print_stderr, unsafe_code)]
 
+#[macro_use]
+mod common;
+
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -54,7 +57,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("interop: {}", error.to_string().lines().next().unwrap_or("failed"));
+            tell!("interop: {}", error.to_string().lines().next().unwrap_or("failed"));
             ExitCode::from(2)
         }
     }
@@ -119,15 +122,15 @@ fn run(options: &Options) -> Result<bool, Failure> {
     let same = copied.to_vec()? == x.to_vec()?;
 
     if options.json {
-        println!(
+        say!(
             "{}",
             json!({ "device": device.info().name, "size": size, "iterations": report.iterations,
                 "converged": report.converged(), "highest": hottest, "same_bits_with_copies": same })
         );
     } else {
-        println!("{}: {report}", device.info().name);
-        println!("the highest temperature of {points} points is {hottest:.6}");
-        println!("the same solve with copies gives {}", if same { "the same bits" } else { "OTHER BITS" });
+        say!("{}: {report}", device.info().name);
+        say!("the highest temperature of {points} points is {hottest:.6}");
+        say!("the same solve with copies gives {}", if same { "the same bits" } else { "OTHER BITS" });
     }
     Ok(same && report.converged())
 }

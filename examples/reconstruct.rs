@@ -3,6 +3,7 @@
 //! Without arguments: a simulated scan, so that it works on a fresh machine. See `--help`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+#[macro_use]
 mod common;
 
 use std::ops::ControlFlow;
@@ -11,11 +12,13 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
-use common::{Precision, check_writable, option, reading_bar, show, solving_bar};
+use common::{
+    Precision, Written, check_ending, check_outputs, option, reading_bar, refuse_unused, show, solving_bar,
+};
 use residuum::imaging::{
     self, Beam, Grid, Noise, Phantom, Quality, Reconstruction, Regularizer, Scan, Scanner, Solution,
 };
-use residuum::io::{self, npy, write_atomically};
+use residuum::io::{self, FileKind, npy, write_atomically};
 use residuum::{Csr, Device, Error, Format, Matrix, Progress, Real, Result, Stop, Stopping};
 use serde_json::{Value, json};
 
@@ -29,11 +32,16 @@ enum Geometry {
 ///
 /// Without input: a simulated fan-beam scan with noise and gain errors. Exit status: 0 done, 1 not converged (a
 /// tolerance was asked for and not met, or the iteration broke down), 2 bad input.
+///
+/// Coordinates: x runs to the right of the picture and y upwards; row 0 of the picture is the uppermost. At angle t,
+/// anticlockwise, the detector runs along (cos t, sin t) with its pixels in that order, and rays along (-sin t, cos t):
+/// at angle 0 the source is below the picture, rays run upwards, and pixel 0 sees the left edge. An array that comes out
+/// mirrored was taken with the other sense of rotation: give a negative --arc.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Options {
-    /// Scan: a Helsinki Tomography Challenge 2022 .mat file, or a .npy sinogram (angles x pixels, or images x angles
-    /// x pixels for several images at once)
+    /// Scan: a Helsinki Tomography Challenge 2022 .mat file, or a .npy sinogram of line integrals, -log(I / I0) (angles x
+    /// pixels, or images x angles x pixels for several images at once)
     #[arg(long, value_name = "FILE", conflicts_with = "matrix")]
     input: Option<PathBuf>,
     /// System matrix, Matrix Market (.mtx or .mtx.gz) or SciPy's (.npz)
@@ -52,22 +60,22 @@ struct Options {
     /// Use this many of the angles, evenly spaced [default: all]
     #[arg(long, value_name = "COUNT")]
     angles: Option<usize>,
-    /// Average this many neighbouring detector pixels into one
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
-    bin: usize,
+    /// Average this many neighbouring detector pixels into one [default: 1]
+    #[arg(long, value_name = "COUNT")]
+    bin: Option<usize>,
 
-    /// Beam of a .npy sinogram
-    #[arg(long, value_enum, default_value_t = Geometry::Parallel)]
-    geometry: Geometry,
-    /// Angles of a .npy sinogram: this many degrees, evenly divided
-    #[arg(long, value_name = "DEGREES", default_value_t = 180.0, allow_hyphen_values = true)]
-    arc: f64,
-    /// Distance between detector pixels of a .npy sinogram
-    #[arg(long, value_name = "LENGTH", default_value_t = 1.0)]
-    pitch: f64,
-    /// Shift of the detector's middle in pixels
-    #[arg(long, value_name = "PIXELS", default_value_t = 0.0, allow_hyphen_values = true)]
-    detector_offset: f64,
+    /// Beam of a .npy sinogram [default: parallel]
+    #[arg(long, value_enum)]
+    geometry: Option<Geometry>,
+    /// Angles of a .npy sinogram: this many degrees, evenly divided, anticlockwise from 0; negative for clockwise [default: 180]
+    #[arg(long, value_name = "DEGREES", allow_hyphen_values = true)]
+    arc: Option<f64>,
+    /// Distance between detector pixels of a .npy sinogram [default: 1]
+    #[arg(long, value_name = "LENGTH")]
+    pitch: Option<f64>,
+    /// Shift of the detector's middle in pixels, for a .npy sinogram [default: 0]
+    #[arg(long, value_name = "PIXELS", allow_hyphen_values = true)]
+    detector_offset: Option<f64>,
     /// Distance from source to rotation centre, for --geometry fan
     #[arg(long, value_name = "LENGTH", required_if_eq("geometry", "fan"))]
     source_origin: Option<f64>,
@@ -107,13 +115,19 @@ struct Options {
     /// Stop when |b - Ax| <= RTOL |b|; exit status 1 if that is not reached
     #[arg(long)]
     rtol: Option<f64>,
+    /// Stop when the gradient is at most GRADIENT_RTOL |A| |r|: a minimum [default: 1e-6 in fp32, 1e-11 in fp64; 0 for never]
+    #[arg(long)]
+    gradient_rtol: Option<f64>,
+    /// ... or when it has fallen to this part of its first value
+    #[arg(long, default_value_t = 0.0)]
+    gradient_reduction: f64,
 
     /// Reference picture of the same field (a challenge .mat file or a square .npy): prints correlation and PSNR
     #[arg(long, value_name = "FILE")]
     reference: Option<PathBuf>,
-    /// Picture to write
-    #[arg(long, value_name = "FILE", default_value = "reconstruction.png")]
-    output: PathBuf,
+    /// Picture to write, as PNG [default: reconstruction.png]
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Also save the image as numbers (.npy)
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -129,8 +143,8 @@ struct Problem<T: Real> {
     readings: Vec<Vec<T>>,
     /// Rows and columns of the picture, where the unknowns are one.
     picture: Option<(usize, usize)>,
-    grid: Option<Grid>,
-    truth: Option<Vec<f64>>,
+    /// What the picture is compared with.
+    reference: Option<Vec<f64>>,
     read_seconds: f64,
     build_seconds: f64,
     upload_seconds: f64,
@@ -143,19 +157,17 @@ fn main() -> ExitCode {
         Precision::Fp32 => run::<f32>(&options),
         Precision::Fp64 => run::<f64>(&options),
     };
-    common::exit("reconstruct", outcome)
+    common::exit::<Options>("reconstruct", outcome)
 }
 
 /// Reads, solves, reports, writes; `Ok(false)` when the solve did not do what was asked.
 fn run<T: Real>(options: &Options) -> Result<bool> {
     let start = Instant::now();
-    for path in [Some(&options.output), options.save.as_ref()].into_iter().flatten() {
-        check_writable(path)?;
-    }
+    check_options(options)?;
     let device = common::device::<T>(options.device.as_deref(), options.work_group)?;
     if !options.json {
-        println!("device      {} on {}", device.info().name, device.info().platform);
-        println!("            {}", device.choice());
+        say!("device      {} on {}", device.info().name, device.info().platform);
+        say!("            {}", device.choice());
     }
     let how = how::<T>(options)?;
     let problem = match &options.matrix {
@@ -168,8 +180,8 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         ..how
     };
     if !options.json {
-        println!("problem     {}", problem.what);
-        println!(
+        say!("problem     {}", problem.what);
+        say!(
             "system      {} x {}, {} entries, {} right-hand side(s), {}",
             problem.matrix.rows(),
             problem.matrix.cols(),
@@ -177,9 +189,11 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
             problem.readings.len(),
             T::PRECISION
         );
-        println!("            {}: {}", problem.matrix.format(), problem.matrix.why());
-        println!("method      cgnr, {}", words(&how));
+        say!("            {}: {}", problem.matrix.format(), problem.matrix.why());
+        say!("method      cgnr, {}", words(&how));
     }
+    // Now that the number of pictures is known.
+    check_files(options, &pictures(options, &problem))?;
     let bar = solving_bar(options.json, options.iterations);
     let readings: Vec<&[T]> = problem.readings.iter().map(|r| &r[..]).collect();
     let solution = imaging::reconstruct(&problem.matrix, &readings, &how, &mut |progress: &Progress| {
@@ -187,14 +201,15 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         ControlFlow::Continue(())
     })?;
     bar.finish_and_clear();
-    let qualities = qualities(options, &problem, &solution)?;
-    let written = write(options, &problem, &solution)?;
+    let written = write(options, &problem, &solution);
+    let qualities = qualities(&problem, &solution)?;
     let report = Finished { options, device: &device, problem: &problem, how: &how, solution: &solution };
     if options.json {
-        println!("{}", report.json(&qualities, &written, start.elapsed().as_secs_f64()));
+        say!("{}", report.json(&qualities, &written.paths, start.elapsed().as_secs_f64()));
     } else {
-        report.print(&qualities, &written, start.elapsed().as_secs_f64());
+        report.print(&qualities, &written.paths, start.elapsed().as_secs_f64());
     }
+    written.finish()?;
     Ok(solution.reports.iter().all(|r| {
         matches!(r.stop, Stop::Converged)
             || (options.rtol.is_none()
@@ -213,6 +228,8 @@ fn how<T: Real>(options: &Options) -> Result<Reconstruction> {
     let stopping = Stopping {
         rtol: options.rtol.unwrap_or(0.0),
         max_iterations: options.iterations,
+        gradient_rtol: options.gradient_rtol.unwrap_or(Stopping::for_precision::<T>().gradient_rtol),
+        gradient_reduction: options.gradient_reduction,
         ..Stopping::for_precision::<T>()
     };
     regularizers(options, true)?;
@@ -253,18 +270,25 @@ fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<Problem<T>> 
     let clock = Instant::now();
     let side = options.size.unwrap_or(if options.input.is_some() { 256 } else { 128 });
     let mut truth = None;
+    let kind = match &options.input {
+        Some(path) => FileKind::of(path)?,
+        None => None,
+    };
     let (scans, field, what) = match &options.input {
         None => {
             let (scan, field, image) = simulated(side)?;
             truth = Some(image);
             (vec![scan], field, "simulated scan (no --input): fan beam, noise, gain errors".to_string())
         }
-        Some(path) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) => {
+        Some(path) if kind == Some(FileKind::Npy) => {
             let scans = sinograms(options, path)?;
             let field = options.field.unwrap_or_else(|| seen(&scans[0].scanner));
             (scans, field, path.display().to_string())
         }
         Some(path) => {
+            if let Some(other) = kind.filter(|kind| *kind != FileKind::Mat5) {
+                return Err(other.refused(path, "a scan (.mat) or a sinogram (.npy)"));
+            }
             let (scan, field) = imaging::read_scan(path)?;
             (vec![scan], field, path.display().to_string())
         }
@@ -276,11 +300,15 @@ fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<Problem<T>> 
             Some(count) => scan.with_angles(count)?,
             None => scan,
         };
-        thinned.push(scan.binned(options.bin)?);
+        thinned.push(scan.binned(options.bin.unwrap_or(1))?);
     }
     let read_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
     let grid = Grid { side, pixel: field / side as f64 };
+    let reference = match &options.reference {
+        Some(path) => Some(read_reference(path, grid)?),
+        None => truth,
+    };
     let scanner = &thinned[0].scanner;
     let matrix = scanner.system::<T>(device, grid, options.format)?;
     let build_seconds = clock.elapsed().as_secs_f64();
@@ -291,8 +319,7 @@ fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<Problem<T>> 
         matrix,
         readings: thinned.iter().map(|s| s.sinogram.iter().map(|v| T::from_f64(*v)).collect()).collect(),
         picture: Some((side, side)),
-        grid: Some(grid),
-        truth,
+        reference,
         read_seconds,
         build_seconds,
         upload_seconds: clock.elapsed().as_secs_f64(),
@@ -323,7 +350,8 @@ fn sinograms(options: &Options, path: &Path) -> Result<Vec<Scan>> {
             });
         }
     };
-    let beam = match (options.geometry, options.source_origin, options.source_detector) {
+    let geometry = options.geometry.unwrap_or(Geometry::Parallel);
+    let beam = match (geometry, options.source_origin, options.source_detector) {
         (Geometry::Parallel, _, _) => Beam::Parallel,
         (Geometry::Fan, Some(source_origin), Some(source_detector)) => Beam::Fan { source_origin, source_detector },
         (Geometry::Fan, _, _) => {
@@ -336,9 +364,9 @@ fn sinograms(options: &Options, path: &Path) -> Result<Vec<Scan>> {
     let scanner = Scanner {
         beam,
         pixels,
-        pitch: options.pitch,
-        offset: options.detector_offset,
-        angles: (0..angles).map(|k| options.arc * k as f64 / angles as f64).collect(),
+        pitch: options.pitch.unwrap_or(1.0),
+        offset: options.detector_offset.unwrap_or(0.0),
+        angles: (0..angles).map(|k| options.arc.unwrap_or(180.0) * k as f64 / angles as f64).collect(),
     };
     array.data.chunks(angles.max(1) * pixels.max(1)).map(|data| Scan::new(scanner.clone(), data.to_vec())).collect()
 }
@@ -351,6 +379,7 @@ fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Path) -> Resu
         bar.set_position(done);
     })?;
     bar.finish_and_clear();
+    matrix.check_host_memory()?;
     let rhs = options.rhs.as_ref().ok_or_else(|| option("rhs", "--matrix needs --rhs"))?;
     let readings: Vec<Vec<T>> = io::read_vectors(rhs)?;
     if readings.is_empty() {
@@ -370,8 +399,7 @@ fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Path) -> Resu
         picture: options.width.map(|width| (matrix.cols() / width, width)),
         matrix,
         readings,
-        grid: None,
-        truth: None,
+        reference: None,
         read_seconds,
         build_seconds,
         upload_seconds: clock.elapsed().as_secs_f64(),
@@ -382,25 +410,89 @@ fn in_double<T: Real>(image: &[T]) -> Vec<f64> {
     image.iter().map(|v| v.to_f64()).collect()
 }
 
-fn qualities<T: Real>(
-    options: &Options,
-    problem: &Problem<T>,
-    solution: &Solution<T>,
-) -> Result<Vec<Option<Quality>>> {
-    let reference = match (&options.reference, problem.grid) {
-        (Some(path), Some(grid)) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) => {
+/// A reference picture at the side of `grid`.
+fn read_reference(path: &Path, grid: Grid) -> Result<Vec<f64>> {
+    match FileKind::of(path)? {
+        Some(FileKind::Npy) => {
             let array = npy::read(path)?;
+            if let Some(index) = array.data.iter().position(|v| !v.is_finite()) {
+                return Err(Error::NotFinite { what: path.display().to_string(), index });
+            }
             match array.shape[..] {
-                [rows, cols] if rows == cols => Some(imaging::resample(&array.data, rows, grid.side)?),
-                _ => return Err(option("reference", "a .npy reference is a square array")),
+                [rows, cols] if rows == cols => imaging::resample(&array.data, rows, grid.side),
+                _ => Err(option("reference", "a .npy reference is a square array")),
             }
         }
-        (Some(path), Some(grid)) => Some(imaging::read_reference(path, grid)?),
-        (Some(_), None) => return Err(option("reference", "only scans have a field to compare in")),
-        (None, _) => problem.truth.clone(),
-    };
+        Some(FileKind::Mat5) | None => imaging::read_reference(path, grid),
+        Some(other) => Err(other.refused(path, "a reference picture (.mat or .npy)")),
+    }
+}
+
+fn qualities<T: Real>(problem: &Problem<T>, solution: &Solution<T>) -> Result<Vec<Option<Quality>>> {
     let images = solution.images.iter();
-    images.map(|image| reference.as_ref().map(|r| Quality::of(&in_double(image), r)).transpose()).collect()
+    images.map(|image| problem.reference.as_ref().map(|r| Quality::of(&in_double(image), r)).transpose()).collect()
+}
+
+/// Fails on options that would change nothing, and on outputs that could not be written.
+fn check_options(options: &Options) -> Result<()> {
+    let of_scans = [
+        ("size", options.size.is_some()),
+        ("angles", options.angles.is_some()),
+        ("bin", options.bin.is_some()),
+        ("field", options.field.is_some()),
+        ("reference", options.reference.is_some()),
+    ];
+    let of_sinograms = [
+        ("geometry", options.geometry.is_some()),
+        ("arc", options.arc.is_some()),
+        ("pitch", options.pitch.is_some()),
+        ("detector-offset", options.detector_offset.is_some()),
+        ("source-origin", options.source_origin.is_some()),
+        ("source-detector", options.source_detector.is_some()),
+    ];
+    if options.matrix.is_some() {
+        refuse_unused("with --matrix: there is no scan", &[&of_scans[..], &of_sinograms].concat())?;
+        let picture = ("output", options.output.is_some() && options.width.is_none());
+        refuse_unused("with --matrix unless --width says that the unknowns are a picture", &[picture])?;
+    }
+    match &options.input {
+        None => refuse_unused("for the simulated scan, which knows its scanner", &of_sinograms)?,
+        Some(path) if FileKind::of(path)? != Some(FileKind::Npy) => {
+            refuse_unused(
+                "for this scan, whose file says how it was taken; it is for .npy sinograms",
+                &of_sinograms,
+            )?;
+        }
+        Some(_) if options.geometry.unwrap_or(Geometry::Parallel) == Geometry::Parallel => {
+            refuse_unused("for a parallel beam", &of_sinograms[4..])?;
+        }
+        Some(_) => {}
+    }
+    check_ending("output", &output(options), &["png"])?;
+    check_files(options, &[output(options)])
+}
+
+/// Where the picture goes.
+fn output(options: &Options) -> PathBuf {
+    options.output.clone().unwrap_or_else(|| "reconstruction.png".into())
+}
+
+/// The pictures of a problem.
+fn pictures<T: Real>(options: &Options, problem: &Problem<T>) -> Vec<PathBuf> {
+    let count = problem.readings.len();
+    match problem.picture {
+        Some(_) => (0..count).map(|c| numbered(&output(options), c, count)).collect(),
+        None => Vec::new(),
+    }
+}
+
+fn check_files(options: &Options, pictures: &[PathBuf]) -> Result<()> {
+    let inputs = [&options.input, &options.matrix, &options.rhs, &options.reference];
+    let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| &**path).collect();
+    let pictures = pictures.iter().map(|path| ("output", &**path));
+    let outputs: Vec<(&'static str, &Path)> =
+        pictures.chain(options.save.as_deref().map(|path| ("save", path))).collect();
+    check_outputs(&inputs, &outputs)
 }
 
 /// `name.png` for one image, `name-1.png`, `name-2.png`, ... for several.
@@ -413,26 +505,24 @@ fn numbered(path: &Path, c: usize, count: usize) -> PathBuf {
     path.with_file_name(format!("{stem}-{}{ending}", c + 1))
 }
 
-fn write<T: Real>(options: &Options, problem: &Problem<T>, solution: &Solution<T>) -> Result<Vec<PathBuf>> {
+/// Writes numbers first, which nothing else holds; what fails keeps nothing else from being written.
+fn write<T: Real>(options: &Options, problem: &Problem<T>, solution: &Solution<T>) -> Written {
     let count = solution.images.len();
-    let mut written = Vec::new();
-    if let Some((rows, cols)) = problem.picture {
-        for (c, image) in solution.images.iter().enumerate() {
-            let path = numbered(&options.output, c, count);
-            write_picture(&path, rows, cols, &in_double(image))?;
-            written.push(path);
-        }
-    }
+    let mut written = Written::default();
     if let Some(path) = &options.save {
         let (rows, cols) = problem.picture.unwrap_or((problem.matrix.cols(), 1));
         let mut shape = if problem.picture.is_some() { vec![rows, cols] } else { vec![rows] };
         if count > 1 {
             shape.insert(0, count);
         }
-        npy::write(path, &shape, &solution.images.concat())?;
-        written.push(path.clone());
+        written.add(path, npy::write(path, &shape, &solution.images.concat()));
     }
-    Ok(written)
+    if let Some((rows, cols)) = problem.picture {
+        for (path, image) in pictures(options, problem).iter().zip(&solution.images) {
+            written.add(path, write_picture(path, rows, cols, &in_double(image)));
+        }
+    }
+    written
 }
 
 /// An 8-bit grey picture from the 0.5th to the 99.5th percentile.
@@ -464,7 +554,7 @@ struct Finished<'a, T: Real> {
 impl<T: Real> Finished<'_, T> {
     fn print(&self, qualities: &[Option<Quality>], written: &[PathBuf], total: f64) {
         for (report, quality) in self.solution.reports.iter().zip(qualities) {
-            println!(
+            say!(
                 "result      {} after {} iterations, |b - Ax| / |b| = {:.4e}, {} launches per iteration",
                 report.stop,
                 report.iterations,
@@ -472,11 +562,14 @@ impl<T: Real> Finished<'_, T> {
                 report.launches_per_iteration
             );
             if let Some(quality) = quality {
-                println!("            correlation {:.4}, PSNR {:.2} dB", quality.correlation, quality.psnr);
+                say!("            correlation {:.4}, PSNR {:.2} dB", quality.correlation, quality.psnr);
             }
         }
+        for warning in &self.solution.warnings {
+            say!("warning     {warning}");
+        }
         let phases = self.solution.phases;
-        println!(
+        say!(
             "seconds     read {:.3}, build {:.3}, upload {:.3}, compile {:.3}, solve {:.3}, total {total:.3}",
             self.problem.read_seconds,
             self.problem.build_seconds,
@@ -485,7 +578,7 @@ impl<T: Real> Finished<'_, T> {
             phases.solve
         );
         for path in written {
-            println!("wrote       {}", path.display());
+            say!("wrote       {}", path.display());
         }
     }
 
@@ -535,6 +628,7 @@ impl<T: Real> Finished<'_, T> {
             "correlation": quality(&|q| q.correlation),
             "psnr": quality(&|q| q.psnr),
             "relative_error": quality(&|q| q.relative_error),
+            "warnings": self.solution.warnings,
             "launches_per_iteration": first.launches_per_iteration,
             "written": written.iter().map(|p| p.display().to_string()).collect::<Vec<_>>(),
             "seconds": {

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 #![recursion_limit = "256"] // one JSON object of many fields
 
+#[macro_use]
 mod common;
 mod plot;
 
@@ -11,7 +12,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use common::{Precision, check_writable, option, reading_bar, show, solving_bar};
+use common::{
+    Precision, Written, check_ending, check_outputs, option, reading_bar, refuse_unused, show, solving_bar,
+};
 use plot::Chart;
 use residuum::io::{self, npy};
 use residuum::operator::{Diagonal, LinearOperator};
@@ -65,8 +68,8 @@ enum RowOrder {
 #[command(version)]
 struct Options {
     /// Matrix Market (.mtx, .mtx.gz) or SciPy (.npz) file, or a gallery name such as poisson2d:512
-    matrix: String,
-    /// Right-hand side: Matrix Market or .npy [default: A times ones, so that the answer is known]
+    matrix: PathBuf,
+    /// Right-hand side: Matrix Market or .npy, n numbers or one column of them [default: A times ones, so that the answer is known]
     #[arg(long, value_name = "FILE")]
     rhs: Option<PathBuf>,
     /// auto, or one of cg, steepest-descent, minres, bicgstab, gmres, chebyshev, stationary, cgls, cgne, lsqr, lsmr
@@ -75,9 +78,9 @@ struct Options {
     /// Damping of cgls, lsqr, lsmr: min |Ax - b|^2 + damp^2 |x|^2
     #[arg(long, value_name = "WEIGHT", default_value_t = 0.0)]
     damp: f64,
-    /// Factor of each correction, for stationary
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
-    omega: f64,
+    /// Factor of each correction, for stationary [default: 1]
+    #[arg(long, value_name = "FACTOR")]
+    omega: Option<f64>,
     /// Directions that gmres keeps before it starts again [default: as advised, else 30]
     #[arg(long, value_name = "COUNT")]
     restart: Option<usize>,
@@ -89,9 +92,9 @@ struct Options {
     /// Relaxation factor of sor and ssor, between 0 and 2
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     relaxation: f64,
-    /// In which order gauss-seidel, sor and ssor take the rows
-    #[arg(long, value_enum, default_value_t = RowOrder::Colours)]
-    ordering: RowOrder,
+    /// In which order gauss-seidel, sor and ssor take the rows [default: colours]
+    #[arg(long, value_enum)]
+    ordering: Option<RowOrder>,
     /// Scale by the column norms D before solving: D^-1/2 A D^-1/2, or A D^-1 where A is not square
     #[arg(long)]
     scale: bool,
@@ -101,6 +104,13 @@ struct Options {
     /// ... or when |b - Ax| <= ATOL
     #[arg(long, default_value_t = 0.0)]
     atol: f64,
+    /// Least squares also stop when |A'r| <= GRADIENT_RTOL |A| |r|, the atol of SciPy's lsqr and lsmr [default: 1e-11 in fp64, 1e-6
+    /// in fp32; 0 for never]
+    #[arg(long)]
+    gradient_rtol: Option<f64>,
+    /// ... or when |A'r| has fallen to this part of its first value
+    #[arg(long, default_value_t = 0.0)]
+    gradient_reduction: f64,
     /// Most iterations
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     iterations: usize,
@@ -143,17 +153,22 @@ fn main() -> ExitCode {
         Precision::Fp32 => run::<f32>(&options),
         Precision::Fp64 => run::<f64>(&options),
     };
-    common::exit("solve", outcome)
+    common::exit::<Options>("solve", outcome)
 }
 
 /// A matrix by the name of a file or of the gallery.
 fn read_matrix<T: Real>(options: &Options) -> Result<Csr<T>> {
-    let path = Path::new(&options.matrix);
+    let path = &options.matrix;
     if !path.exists() {
-        return gallery::by_name(&options.matrix).map_err(|_| Error::File {
-            path: path.into(),
+        let missing = || Error::File {
+            path: path.clone(),
             reason: "no such file, nor a name of the gallery (poisson2d:512 is one)".into(),
-        });
+        };
+        // A name of the gallery that is too large says so.
+        return match path.to_str().map(gallery::by_name) {
+            Some(Err(Error::Option { .. })) | None => Err(missing()),
+            Some(found) => found,
+        };
     }
     let bar = reading_bar(options.json);
     let matrix = io::read_matrix(path, &mut |done, of| {
@@ -176,11 +191,19 @@ fn read_rhs<T: Real>(path: &Path, rows: usize) -> Result<Vec<f64>> {
 /// The method that is asked for, with its parameters.
 fn method(options: &Options, advice: &Advice) -> Result<Method> {
     let named = if options.method == "auto" { advice.method } else { options.method.parse()? };
+    refuse_unused(
+        &format!("for {named}"),
+        &[
+            ("omega", options.omega.is_some() && !matches!(named, Method::Stationary { .. })),
+            ("restart", options.restart.is_some() && !matches!(named, Method::Gmres { .. })),
+            ("eigenvalues", options.eigenvalues.is_some() && !matches!(named, Method::Chebyshev { .. })),
+        ],
+    )?;
     Ok(match named {
         Method::Cgls { .. } => Method::Cgls { damp: options.damp },
         Method::Lsqr { .. } => Method::Lsqr { damp: options.damp },
         Method::Lsmr { .. } => Method::Lsmr { damp: options.damp },
-        Method::Stationary { .. } => Method::Stationary { omega: options.omega },
+        Method::Stationary { .. } => Method::Stationary { omega: options.omega.unwrap_or(1.0) },
         Method::Gmres { restart } => Method::Gmres { restart: options.restart.unwrap_or(restart) },
         Method::Chebyshev { .. } => match options.eigenvalues.as_deref() {
             Some(&[smallest, largest]) => Method::Chebyshev { smallest, largest },
@@ -212,9 +235,12 @@ fn prepare<T: Real>(
     a: &Csr<T>,
 ) -> Result<Option<Box<dyn LinearOperator<T>>>> {
     let ordering = match options.ordering {
-        RowOrder::Colours => Ordering::Colours,
-        RowOrder::Rows => Ordering::Rows,
+        Some(RowOrder::Rows) => Ordering::Rows,
+        _ => Ordering::Colours,
     };
+    let by_rows = matches!(which, Preconditioner::GaussSeidel | Preconditioner::Sor | Preconditioner::Ssor);
+    let ordered = options.ordering.is_some() && !by_rows;
+    refuse_unused(&format!("for the preconditioner {}", which.name()), &[("ordering", ordered)])?;
     let sweeps = matches!(which, Preconditioner::Sor | Preconditioner::Ssor);
     if options.relaxation != 1.0 && !sweeps {
         return Err(option("relaxation", format!("{} has none; sor and ssor have", which.name())));
@@ -241,6 +267,7 @@ struct Finished<'a> {
     /// `|x - ones| / |ones|`, where the right-hand side was A times ones.
     error: Option<f64>,
     report: Report,
+    written: Vec<PathBuf>,
     read_seconds: f64,
     examine_seconds: f64,
     upload_seconds: f64,
@@ -249,19 +276,26 @@ struct Finished<'a> {
 
 fn run<T: Real>(options: &Options) -> Result<bool> {
     let start = Instant::now();
-    for path in [&options.plot, &options.save].into_iter().flatten() {
-        check_writable(path)?;
+    let inputs: Vec<&Path> =
+        [Some(&options.matrix), options.rhs.as_ref()].into_iter().flatten().map(|p| &**p).collect();
+    let outputs = [("plot", options.plot.as_deref()), ("save", options.save.as_deref())];
+    let outputs: Vec<(&'static str, &Path)> =
+        outputs.into_iter().filter_map(|(name, path)| Some((name, path?))).collect();
+    check_outputs(&inputs, &outputs)?;
+    if let Some(path) = &options.plot {
+        check_ending("plot", path, &["png", "svg"])?;
     }
     let device = common::device::<T>(options.device.as_deref(), options.work_group)?;
     let say = |key: &str, text: &str| {
         if !options.json {
-            println!("{key:<11} {text}");
+            say!("{key:<11} {text}");
         }
     };
     say("device", &format!("{} on {}", device.info().name, device.info().platform));
     say("", device.choice());
     let clock = Instant::now();
     let a: Csr<T> = read_matrix(options)?;
+    a.check_host_memory()?;
     let b = match &options.rhs {
         Some(path) => read_rhs::<T>(path, a.rows())?,
         None => a.product(&vec![1.0; a.cols()])?,
@@ -279,10 +313,21 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
              the unknowns of the small ones"
         ));
     }
+    if options.rhs.is_none() && a.nnz() > 0 && b.iter().all(|v| *v == 0.0) {
+        let words = "A times ones is 0, and so is the answer: name a right-hand side by --rhs";
+        advice.warnings.push(words.into());
+    }
     let examine_seconds = clock.elapsed().as_secs_f64();
     say(
         "matrix",
-        &format!("{}: {} x {}, {} entries, {}", options.matrix, a.rows(), a.cols(), a.nnz(), T::PRECISION),
+        &format!(
+            "{}: {} x {}, {} entries, {}",
+            options.matrix.display(),
+            a.rows(),
+            a.cols(),
+            a.nnz(),
+            T::PRECISION
+        ),
     );
     say("advice", &advice.to_string());
     for warning in &advice.warnings {
@@ -310,15 +355,19 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     let report = solve(options, &matrix, method, prepared.as_deref(), &b, &mut x)?;
     let answer: Vec<T> = x.to_vec()?.iter().zip(&right).map(|(x, r)| T::from_f64(x.to_f64() * r)).collect();
     let square = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>();
+    let nothing = b.norm2()? == 0.0;
     let error = options
         .rhs
         .is_none()
-        .then(|| (square(&mut answer.iter().map(|x| x.to_f64() - 1.0)) / answer.len().max(1) as f64).sqrt());
+        .then_some(())
+        .filter(|()| !nothing)
+        .map(|()| (square(&mut answer.iter().map(|x| x.to_f64() - 1.0)) / answer.len().max(1) as f64).sqrt());
+    let mut written = Written::default();
     if let Some(path) = &options.save {
-        npy::write(path, &[answer.len()], &answer)?;
+        written.add(path, npy::write(path, &[answer.len()], &answer));
     }
     if let Some(path) = &options.plot {
-        draw(options, &report).write(path)?;
+        written.add(path, draw(options, &report).write(path));
     }
     let finished = Finished {
         options,
@@ -331,16 +380,18 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         why_format: matrix.why().to_string(),
         error,
         report,
+        written: written.paths.clone(),
         read_seconds,
         examine_seconds,
         upload_seconds,
         total_seconds: start.elapsed().as_secs_f64(),
     };
     if options.json {
-        println!("{}", finished.json());
+        say!("{}", finished.json());
     } else {
         finished.print();
     }
+    written.finish()?;
     Ok(finished.report.converged())
 }
 
@@ -371,6 +422,8 @@ fn solve<T: Real>(
     let stopping = Stopping {
         rtol: options.rtol.unwrap_or(default.rtol),
         atol: options.atol,
+        gradient_rtol: options.gradient_rtol.unwrap_or(default.gradient_rtol),
+        gradient_reduction: options.gradient_reduction,
         max_iterations: options.iterations,
         exact_every: options.exact_every,
         time_limit: limit.map_err(|e| option("time-limit", e.to_string()))?,
@@ -397,7 +450,13 @@ fn draw(options: &Options, report: &Report) -> Chart<'static> {
         lines.push(("|A'r| / |A'b|".to_string(), relative(&report.gradient_history, *first)));
     }
     Chart {
-        title: format!("{}: {}, {}, on {}", options.matrix, report.method, report.precision, report.device),
+        title: format!(
+            "{}: {}, {}, on {}",
+            options.matrix.display(),
+            report.method,
+            report.precision,
+            report.device
+        ),
         across: "iteration",
         up: "norm, relative to the first",
         lines,
@@ -413,22 +472,22 @@ impl Finished<'_> {
 
     fn print(&self) {
         let report = &self.report;
-        println!(
+        say!(
             "result      {} after {} iterations, |b - Ax| / |b| = {:.3e}",
             report.stop,
             report.iterations,
             self.true_relative_residual()
         );
         if let Some(gradient) = report.gradient {
-            println!("            |A'r| = {gradient:.3e}");
+            say!("            |A'r| = {gradient:.3e}");
         }
         if let Some(error) = self.error {
-            println!("            |x - 1| / |1| = {error:.3e}");
+            say!("            |x - 1| / |1| = {error:.3e}");
         }
         if let Some(explanation) = &self.explanation {
-            println!("            {explanation}");
+            say!("            {explanation}");
         }
-        println!(
+        say!(
             "seconds     read {:.3}, examine {:.3}, upload {:.3}, compile {:.3}, solve {:.3}, verify {:.3}, total {:.3}",
             self.read_seconds,
             self.examine_seconds,
@@ -438,16 +497,15 @@ impl Finished<'_> {
             report.times.verify,
             self.total_seconds
         );
-        for path in [&self.options.plot, &self.options.save].into_iter().flatten() {
-            println!("wrote       {}", path.display());
+        for path in &self.written {
+            say!("wrote       {}", path.display());
         }
     }
 
     fn json(&self) -> Value {
         let (report, info, found) = (&self.report, self.device.info(), self.found);
         let relative = if report.rhs_norm > 0.0 { report.residual / report.rhs_norm } else { report.residual };
-        let paths = [&self.options.plot, &self.options.save].into_iter().flatten();
-        let written: Vec<String> = paths.map(|p| p.display().to_string()).collect();
+        let written: Vec<String> = self.written.iter().map(|p| p.display().to_string()).collect();
         let finite = |v: f64| if v.is_finite() { json!(v) } else { Value::Null };
         json!({
             "device": info.name,
@@ -455,7 +513,7 @@ impl Finished<'_> {
             "platform": info.platform,
             "driver": info.driver,
             "choice": self.device.choice(),
-            "problem": self.options.matrix,
+            "problem": self.options.matrix.display().to_string(),
             "rows": found.rows,
             "cols": found.cols,
             "nnz": found.nnz,

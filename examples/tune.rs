@@ -1,6 +1,7 @@
 //! Finds launch parameters for a device, keeps them in the file that the library reads, and draws what it measured.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+#[macro_use]
 mod common;
 #[allow(dead_code)] // one chart alone is for other programs
 mod plot;
@@ -103,7 +104,7 @@ fn duration(text: &str) -> std::result::Result<Duration, String> {
 fn main() -> ExitCode {
     env_logger::init();
     let options = Options::parse();
-    common::exit(
+    common::exit::<Options>(
         "tune",
         match &options.command {
             None => run(&options.run),
@@ -124,7 +125,7 @@ fn place(file: Option<&Path>) -> Result<PathBuf> {
 fn read(path: &Path) -> Result<TuneFile> {
     let file = TuneFile::read(path)?;
     for remark in &file.remarks {
-        eprintln!("{}: {remark}", path.display());
+        tell!("{}: {remark}", path.display());
     }
     Ok(file)
 }
@@ -132,8 +133,10 @@ fn read(path: &Path) -> Result<TuneFile> {
 fn run(options: &Run) -> Result<bool> {
     let deadline = Instant::now() + options.budget;
     let path = place(options.file.as_deref())?;
+    let plots: Vec<(&'static str, &Path)> = options.plot.iter().map(|plot| ("plot", &**plot)).collect();
+    common::check_outputs(&[&path], &plots)?;
     for plot in &options.plot {
-        common::check_writable(plot)?;
+        common::check_ending("plot", plot, &["png", "svg"])?;
     }
     let device = match &options.device {
         Some(words) => Device::select(words)?,
@@ -158,7 +161,7 @@ fn run(options: &Run) -> Result<bool> {
         ));
     }
     if !options.json {
-        println!("{} ({}, driver {}), into {}", info.name, info.platform, info.driver, path.display());
+        say!("{} ({}, driver {}), into {}", info.name, info.platform, info.driver, path.display());
     }
     let known = |file: &TuneFile, case: &Case| {
         file.entries.iter().any(|e| e.is_for(info) && e.case == *case && e.is_of_these_kernels())
@@ -176,9 +179,9 @@ fn run(options: &Run) -> Result<bool> {
             log::info!("{case} with {settings}: {why}");
         }
         faults.extend(wrong.iter().map(|(settings, how)| format!("{case} with {settings}: {how}")));
-        file.put(entry);
-        // After each, so that a run that is broken off has not measured in vain.
-        file.write(&path)?;
+        file.put(entry.clone());
+        // After each, so that a run that is broken off has not measured in vain; beside what other runs found meanwhile.
+        TuneFile::update(&path, |file| file.put(entry))?;
         done += 1;
         bar.set_position(done as u64);
     }
@@ -186,7 +189,7 @@ fn run(options: &Run) -> Result<bool> {
     let mine: Vec<&Entry> = file.entries.iter().filter(|e| e.is_for(info) && wanted.contains(&e.case)).collect();
     let left = open.len() - done;
     if options.json {
-        println!(
+        say!(
             "{}",
             json!({
                 "device": info.name, "driver": info.driver, "file": path.display().to_string(), "measured": done, "left": left,
@@ -196,17 +199,20 @@ fn run(options: &Run) -> Result<bool> {
     } else {
         table(&mine);
         for fault in &faults {
-            println!("WRONG  {fault}: a fault of the driver; run the program doctor");
+            say!("WRONG  {fault}: a fault of the driver; run the program doctor");
         }
         if left > 0 {
-            println!(
-                "{left} of {} are still to be measured: run it again, or with a larger --budget",
-                wanted.len()
-            );
+            say!("{left} of {} are still to be measured: run it again, or with a larger --budget", wanted.len());
         }
     }
     for plot in &options.plot {
-        draw(plot, &device, &mine)?;
+        if !draw(plot, &device, &mine)? {
+            tell!(
+                "tune: {} is not written: no sizes of groups were measured yet on {} (run it again, or with a larger --budget)",
+                plot.display(),
+                info.name
+            );
+        }
     }
     Ok(faults.is_empty() && left == 0)
 }
@@ -218,15 +224,15 @@ fn distinct(mut names: Vec<String>) -> String {
 }
 
 fn table(entries: &[&Entry]) {
-    println!("{:<42} {:>11} {:>11} {:>7}  settings", "launches", "default us", "tuned us", "gain");
+    say!("{:<42} {:>11} {:>11} {:>7}  settings", "launches", "default us", "tuned us", "gain");
     for entry in entries {
         let Some(measured) = &entry.measured else {
-            println!("{:<42} {:>11} {:>11} {:>7}  {}", entry.case.to_string(), "-", "-", "-", entry.set);
+            say!("{:<42} {:>11} {:>11} {:>7}  {}", entry.case.to_string(), "-", "-", "-", entry.set);
             continue;
         };
         let gain = 100.0 * (1.0 - measured.tuned_us / measured.default_us);
         let tie = if entry.set == Settings::default() && !measured.ties.is_empty() { ", a tie" } else { "" };
-        println!(
+        say!(
             "{:<42} {:>11.2} {:>11.2} {:>6.1}%  {}{tie}",
             entry.case.to_string(),
             measured.default_us,
@@ -242,8 +248,8 @@ fn object(entry: &Entry) -> Value {
 }
 
 /// Figure 4 of michels-2011: time over work-group size, one chart for each precision and size, one line for each kind of
-/// launches.
-fn draw(path: &Path, device: &Device, entries: &[&Entry]) -> Result<()> {
+/// launches. False where there is nothing to draw.
+fn draw(path: &Path, device: &Device, entries: &[&Entry]) -> Result<bool> {
     let mut charts = Vec::new();
     for size in SizeClass::ALL {
         for precision in [Precision::Single, Precision::Double] {
@@ -273,14 +279,13 @@ fn draw(path: &Path, device: &Device, entries: &[&Entry]) -> Result<()> {
         }
     }
     if charts.is_empty() {
-        let reason =
-            format!("there is nothing to draw: no sizes of groups were measured on {} yet", device.info().name);
-        return Err(option("plot", reason));
+        return Ok(false);
     }
     let info = device.info();
     let title = format!("{} ({}, driver {})", info.name, info.platform, info.driver);
     let across = charts.len().min(2);
-    write_panels(path, &title, &charts, across)
+    write_panels(path, &title, &charts, across)?;
+    Ok(true)
 }
 
 fn show(file: Option<&Path>, json: bool) -> Result<bool> {
@@ -288,19 +293,19 @@ fn show(file: Option<&Path>, json: bool) -> Result<bool> {
     let file = TuneFile::read(&path)?;
     if json {
         let entries: Vec<Value> = file.entries.iter().map(object).collect();
-        println!("{}", json!({ "file": path.display().to_string(), "entries": entries, "ignored": file.remarks }));
+        say!("{}", json!({ "file": path.display().to_string(), "entries": entries, "ignored": file.remarks }));
         return Ok(true);
     }
-    println!("{}: {} entries", path.display(), file.entries.len());
+    say!("{}: {} entries", path.display(), file.entries.len());
     for remark in &file.remarks {
-        println!("  {remark}");
+        say!("  {remark}");
     }
     let mut devices: Vec<[&str; 3]> =
         file.entries.iter().map(|e| [e.device.as_str(), e.platform.as_str(), e.driver.as_str()]).collect();
     devices.sort_unstable();
     devices.dedup();
     for device in devices {
-        println!("\n{} ({}, driver {})", device[0], device[1], device[2]);
+        say!("\n{} ({}, driver {})", device[0], device[1], device[2]);
         let mine: Vec<&Entry> = file
             .entries
             .iter()
@@ -309,9 +314,7 @@ fn show(file: Option<&Path>, json: bool) -> Result<bool> {
         table(&mine);
         let old = mine.iter().filter(|e| !e.is_of_these_kernels()).count();
         if old > 0 {
-            println!(
-                "{old} of them were measured with other kernels than this program has: tune measures them again"
-            );
+            say!("{old} of them were measured with other kernels than this program has: tune measures them again");
         }
     }
     Ok(true)
@@ -320,6 +323,7 @@ fn show(file: Option<&Path>, json: bool) -> Result<bool> {
 fn merge(others: &[PathBuf], file: Option<&Path>) -> Result<bool> {
     let path = place(file)?;
     let mut file = read(&path)?;
+    let mut taken = Vec::new();
     for other in others {
         if !other.is_file() {
             return Err(option("others", format!("{} is not there", other.display())));
@@ -333,42 +337,49 @@ fn merge(others: &[PathBuf], file: Option<&Path>) -> Result<bool> {
                     Agreement::Tie => tied += 1,
                     Agreement::Differ => {
                         differ += 1;
-                        println!("{}: {} here, {} in {}", entry.case, mine.set, entry.set, other.display());
+                        say!("{}: {} here, {} in {}", entry.case, mine.set, entry.set, other.display());
                     }
                 },
             }
-            file.put(entry);
+            file.put(entry.clone());
+            taken.push(entry);
         }
-        println!(
+        say!(
             "{}: {fresh} new entries, {same} that agree, {tied} that call it a tie, {differ} that differ (the later ones are \
              taken)",
             other.display()
         );
     }
-    file.write(&path)?;
+    TuneFile::update(&path, |file| taken.into_iter().for_each(|entry| file.put(entry)))?;
     Ok(true)
 }
 
 fn forget(device: &str, file: Option<&Path>) -> Result<bool> {
     let path = place(file)?;
-    let mut file = read(&path)?;
-    let before = file.entries.len();
-    if device == "all" {
-        file.entries.clear();
-    } else {
-        let filter: DeviceFilter = device.parse()?;
-        let here: Vec<_> = Device::candidates().into_iter().filter(|c| filter.matches(&c.info)).collect();
-        let part = device.to_lowercase();
-        file.entries.retain(|entry| {
-            let named = entry.device.to_lowercase().contains(&part);
-            !named && !here.iter().any(|c| c.info.name == entry.device && c.info.platform == entry.platform)
-        });
+    read(&path)?;
+    let filter: Option<DeviceFilter> = if device == "all" { None } else { Some(device.parse()?) };
+    let here: Vec<_> = Device::candidates();
+    let part = device.to_lowercase();
+    let is_meant = |entry: &Entry| match &filter {
+        None => true,
+        Some(filter) => {
+            let of_entry =
+                |c: &&residuum::Candidate| c.info.name == entry.device && c.info.platform == entry.platform;
+            entry.device.to_lowercase().contains(&part)
+                || here.iter().filter(of_entry).any(|c| filter.matches(&c.info))
+        }
+    };
+    if !path.exists() {
+        return Err(option("file", format!("{} is not there", path.display())));
     }
-    let gone = before - file.entries.len();
-    if gone == 0 {
+    let [before, after] = TuneFile::update(&path, |file| {
+        let before = file.entries.len();
+        file.entries.retain(|entry| !is_meant(entry));
+        [before, file.entries.len()]
+    })?;
+    if before == after {
         return Err(option("device", format!("no entry of {} is of '{device}'", path.display())));
     }
-    file.write(&path)?;
-    println!("{gone} of {before} entries removed from {}", path.display());
+    say!("{} of {before} entries removed from {}", before - after, path.display());
     Ok(true)
 }

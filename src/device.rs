@@ -6,6 +6,7 @@ use crate::accumulator::Accumulation;
 use crate::backend::{Host, OpenCl};
 use crate::error::{Error, Result};
 use crate::filter::DeviceFilter;
+use crate::machine;
 use crate::ocl::{Context, DeviceInfo, DeviceKind, Found, Programs, found, verdict};
 use crate::real::Precision;
 use crate::tuning::{Case, Settings, Tuning};
@@ -74,7 +75,7 @@ pub(crate) fn host_info() -> DeviceInfo {
         int64_atomics: true,
         compute_units: threads,
         clock_mhz: 0,
-        memory: 0,
+        memory: machine::memory(),
         largest_allocation: 0,
         local_memory: 0,
         max_work_group: 1024,
@@ -407,7 +408,7 @@ impl Device {
     /// The part of [`Device::check_memory`] that needs sums only.
     pub(crate) fn check_total(&self, held: u64, plan: &[(&str, u64)]) -> Result<()> {
         let info = self.info();
-        let total = held + plan.iter().map(|p| p.1).sum::<u64>();
+        let total = plan.iter().fold(held, |sum, part| sum.saturating_add(part.1));
         if info.memory != 0 && total > info.memory {
             let parts: Vec<String> = plan.iter().map(|(what, bytes)| format!("{what} {bytes}")).collect();
             return Err(Error::Memory {

@@ -23,6 +23,7 @@ pub mod imaging;
 pub mod interop;
 pub mod io;
 mod kernels;
+mod machine;
 mod magnitude;
 mod matrix;
 pub mod measure;

@@ -73,6 +73,7 @@ impl<T: Real> Vector<T> {
     pub fn filled(device: &Device, len: usize, value: T) -> Result<Self> {
         device.require(T::PRECISION)?;
         let len = checked_len(len)?;
+        device.check_memory(0, &[("a vector", (len * T::PRECISION.bytes()) as u64)])?;
         let memory = on_backend!(device, backend => backend_name(backend, backend.filled(len, value)?));
         Ok(Self { device: device.clone(), len, memory })
     }

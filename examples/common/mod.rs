@@ -1,13 +1,14 @@
 //! What the programs share: their exit status, devices, checks before the work, progress bars.
-#![allow(dead_code)] // not every program needs all of it
+#![allow(dead_code, unused_macros)] // not every program needs all of it
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::ValueEnum;
+use clap::{CommandFactory, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use residuum::{Device, Error, Progress, Real, Result};
+use residuum::tuning::{TuneFile, tune_path};
+use residuum::{Device, Error, Progress, Real, Result, io};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Precision {
@@ -15,20 +16,70 @@ pub(crate) enum Precision {
     Fp64,
 }
 
+/// Prints a line on stdout. A reader that has gone (`| head -1`) ends no work: what is to be saved is.
+macro_rules! say {
+    ($($arg:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($arg)*);
+    }};
+}
+
+/// Prints a line on stderr, likewise.
+macro_rules! tell {
+    ($($arg:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($arg)*);
+    }};
+}
+
 /// Exit status 0 where all was done, 1 where not, 2 with one line for an error.
-pub(crate) fn exit(program: &str, outcome: Result<bool>) -> ExitCode {
+pub(crate) fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            eprintln!("{program}: {error}");
+            tell!("{program}: {}", in_words_of_the_program(&error, &P::command()));
             ExitCode::from(2)
         }
     }
 }
 
+/// An error with the name of the option that a user knows, where the library names a field of its own.
+fn in_words_of_the_program(error: &Error, command: &clap::Command) -> String {
+    let Error::Option { name, reason } = error else { return error.to_string() };
+    let known = match *name {
+        "max_iterations" => "iterations",
+        "smallest" | "largest" => "eigenvalues",
+        "sigma" | "block" | "transposed" => "format",
+        "corrections" | "columns" => "rhs",
+        "pixel" => "field",
+        "scanner" => "input",
+        "gallery" => "matrix",
+        other => other,
+    };
+    let hyphened = known.replace('_', "-");
+    let named = |a: &clap::Arg| a.get_long() == Some(&hyphened) || (a.is_positional() && a.get_id() == known);
+    let found = command
+        .get_arguments()
+        .chain(command.get_subcommands().flat_map(|sub| sub.get_arguments()))
+        .find(|a| named(a));
+    match found {
+        Some(argument) if argument.is_positional() => format!("{}: {reason}", argument.get_id()),
+        Some(_) => format!("--{hyphened}: {reason}"),
+        None => format!("{hyphened}: {reason}"),
+    }
+}
+
 pub(crate) fn option(name: &'static str, reason: impl Into<String>) -> Error {
     Error::Option { name, reason: reason.into() }
+}
+
+/// Fails where an option was given that changes nothing: `given` names those that may be, with whether they are there.
+pub(crate) fn refuse_unused(why: &str, given: &[(&'static str, bool)]) -> Result<()> {
+    match given.iter().find(|(_, there)| *there) {
+        Some((name, _)) => Err(option(name, format!("it changes nothing {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// The device that `words` name, else the best one, for numbers of type `T`.
@@ -37,6 +88,7 @@ pub(crate) fn device<T: Real>(words: Option<&str>, work_group: Option<usize>) ->
         Some(words) => Device::select(words)?,
         None => Device::best()?,
     };
+    tell_of_tuned_values(&device);
     device.require(T::PRECISION)?;
     match work_group {
         Some(size) => device.with_work_group(size),
@@ -44,13 +96,61 @@ pub(crate) fn device<T: Real>(words: Option<&str>, work_group: Option<usize>) ->
     }
 }
 
-/// Fails before the work rather than after it when the folder of an output is not there.
-pub(crate) fn check_writable(path: &Path) -> Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        return Err(Error::File { path: path.into(), reason: "its folder does not exist".into() });
+/// Says what of the file of tuned values is ignored.
+fn tell_of_tuned_values(device: &Device) {
+    let (Some(path), "opencl") = (tune_path(), device.backend_name()) else { return };
+    match TuneFile::read(&path) {
+        Ok(file) => file.remarks.iter().for_each(|remark| tell!("tuned values: {}: {remark}", path.display())),
+        Err(error) => tell!("tuned values are ignored: {error}"),
+    }
+}
+
+/// Fails before the work rather than after it where an output cannot be written, is one of the inputs, or where two are one file.
+pub(crate) fn check_outputs(inputs: &[&Path], outputs: &[(&'static str, &Path)]) -> Result<()> {
+    for (k, (name, path)) in outputs.iter().enumerate() {
+        io::check_writable(path)?;
+        // Pipes and devices hold nothing that could be lost.
+        if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+            continue;
+        }
+        if let Some(input) = inputs.iter().find(|input| io::same_file(input, path)) {
+            return Err(option(name, format!("{} is an input ({})", path.display(), input.display())));
+        }
+        if let Some((other, _)) = outputs[..k].iter().find(|(_, other)| io::same_file(other, path)) {
+            return Err(option(name, format!("{} is that of --{other} too", path.display())));
+        }
     }
     Ok(())
+}
+
+/// Fails where a picture would be written under the name of another format.
+pub(crate) fn check_ending(name: &'static str, path: &Path, endings: &[&str]) -> Result<()> {
+    let Some(ending) = path.extension() else { return Ok(()) };
+    if endings.iter().any(|known| ending.eq_ignore_ascii_case(known)) || path.starts_with("/dev") {
+        return Ok(());
+    }
+    let known = endings.join(" and .");
+    Err(option(name, format!("'{}': pictures are written as .{known}", path.display())))
+}
+
+/// Writes all that can be written; the first failure is returned when all were tried.
+#[derive(Default)]
+pub(crate) struct Written {
+    pub(crate) paths: Vec<PathBuf>,
+    failure: Option<Error>,
+}
+
+impl Written {
+    pub(crate) fn add(&mut self, path: &Path, outcome: Result<()>) {
+        match outcome {
+            Ok(()) => self.paths.push(path.into()),
+            Err(error) => self.failure = self.failure.take().or(Some(error)),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<()> {
+        self.failure.map_or(Ok(()), Err)
+    }
 }
 
 fn bar(quiet: bool, length: Option<u64>, template: &str) -> ProgressBar {

@@ -1,6 +1,9 @@
 //! Products of a sparse matrix in every format: what each costs on a device, and which one would be chosen.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+#[path = "../common/mod.rs"]
+#[macro_use]
+mod common;
 mod case;
 
 use std::path::PathBuf;
@@ -57,13 +60,14 @@ struct Options {
 
 fn main() -> ExitCode {
     env_logger::init();
-    match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("spmv: {error}");
-            ExitCode::from(if matches!(error, Error::Option { name: "verification", .. }) { 1 } else { 2 })
+    let outcome = match run(&Options::parse()) {
+        Err(Error::Option { name: "verification", reason }) => {
+            tell!("spmv: {reason}");
+            Ok(false)
         }
-    }
+        other => other.map(|()| true),
+    };
+    common::exit::<Options>("spmv", outcome)
 }
 
 fn run(options: &Options) -> Result<()> {
@@ -81,8 +85,8 @@ fn run(options: &Options) -> Result<()> {
     };
     let copy = copy_bandwidth(&device)?;
     if !options.json {
-        println!("{}: {}", device.info().name, device.choice());
-        println!("copy {copy:.0} GB/s; * marks the format that would be chosen");
+        say!("{}: {}", device.info().name, device.choice());
+        say!("copy {copy:.0} GB/s; * marks the format that would be chosen");
     }
     let wanted = |precision| match &options.precision[..] {
         [] => precision == Precision::Fp32 || device.info().fp64,
@@ -91,6 +95,7 @@ fn run(options: &Options) -> Result<()> {
     for path in &options.files {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
         let a = io::read_matrix::<f64>(path, &mut |_, _| {})?;
+        a.check_host_memory()?;
         if wanted(Precision::Fp64) {
             every_format(&devices, &name, &a, options, copy)?;
         }
@@ -118,7 +123,7 @@ fn every_format<T: Real>(devices: &[Device], name: &str, a: &Csr<T>, options: &O
     for (format, bytes) in formats.iter().zip(a.stored_bytes(formats)) {
         let factor = bytes as f64 / csr.max(1.0);
         if options.format.is_empty() && factor > options.most_padding {
-            eprintln!("skipped: {name} as {format} takes {factor:.0} times the bytes of csr");
+            tell!("skipped: {name} as {format} takes {factor:.0} times the bytes of csr");
             continue;
         }
         for device in devices {
@@ -126,7 +131,7 @@ fn every_format<T: Real>(devices: &[Device], name: &str, a: &Csr<T>, options: &O
                 let storage = Storage { format: *format, transposed: Transposed::Copy, ..Storage::default() };
                 let mut row = measure(device, name, a, storage, *product, copy)?;
                 row.chosen = row.format == chosen.to_string();
-                if options.json { println!("{}", row.json()) } else { println!("{row}") }
+                if options.json { say!("{}", row.json()) } else { say!("{row}") }
             }
         }
     }

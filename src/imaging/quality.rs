@@ -1,6 +1,6 @@
 //! How close a picture is to another.
 
-use crate::error::{Result, same_length};
+use crate::error::{Error, Result, same_length};
 
 /// Agreement of an image with a reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,9 +17,13 @@ impl Quality {
     /// Compares `image` with `reference`.
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) when they differ in length.
+    /// [`Error::Shape`](crate::Error::Shape) when they differ in length, [`Error::NotFinite`](crate::Error::NotFinite) for a reference
+    /// with NaN or infinity in it.
     pub fn of(image: &[f64], reference: &[f64]) -> Result<Self> {
         same_length("image against its reference", reference.len(), image.len())?;
+        if let Some(index) = reference.iter().position(|v| !v.is_finite()) {
+            return Err(Error::NotFinite { what: "the reference".into(), index });
+        }
         let n = image.len().max(1) as f64;
         let mean = |v: &[f64]| v.iter().sum::<f64>() / n;
         let (mean_image, mean_reference) = (mean(image), mean(reference));
@@ -45,9 +49,15 @@ impl Quality {
 /// A square image of side `from` at side `to`: each new pixel is the mean of what it covers.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) unless `image` has `from²` pixels.
+/// [`Error::Shape`](crate::Error::Shape) unless `image` has `from²` pixels, and for a side of 0.
 pub fn resample(image: &[f64], from: usize, to: usize) -> Result<Vec<f64>> {
-    same_length("square image", from * from, image.len())?;
+    let expected = from.saturating_mul(from);
+    same_length("square image", expected, image.len())?;
+    for (what, side) in [("side of a picture, at least", from), ("side to resample to, at least", to)] {
+        if side == 0 {
+            return Err(Error::Shape { what, expected: 1, found: 0 });
+        }
+    }
     let rows = resample_rows(image, from, to);
     // Transposing twice makes columns of rows and back.
     let turned = transposed(&rows, from, to);
@@ -103,5 +113,7 @@ mod tests {
         let odd = resample(&[1.0; 25], 5, 3).expect("square");
         assert!(odd.iter().all(|v| (v - 1.0).abs() < 1e-12));
         assert!(resample(&image, 3, 1).is_err());
+        assert!(resample(&[], 0, 4).is_err() && resample(&image, 2, 0).is_err());
+        assert!(Quality::of(&[1.0, 2.0], &[1.0, f64::NAN]).is_err());
     }
 }

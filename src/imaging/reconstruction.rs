@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use crate::error::{Error, Result, same_length};
+use crate::magnitude;
 use crate::operator::{LinearOperator, frobenius_norm};
 use crate::real::Real;
 use crate::solver::{Cgnr, Correction, Observer, Report, Stop, Stopping};
@@ -77,6 +78,8 @@ pub struct Solution<T> {
     pub images: Vec<Vec<T>>,
     /// One report per image.
     pub reports: Vec<Report>,
+    /// What speaks against the readings, in words: for each vector of them, those that look like no line integrals.
+    pub warnings: Vec<String>,
     /// Seconds by phase.
     pub phases: Phases,
 }
@@ -122,7 +125,8 @@ impl Reconstruction {
 /// computed after that.
 ///
 /// # Errors
-/// As [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix.
+/// As [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix; [`Error::Option`] for a system without entries (no
+/// ray meets the image), and for a weight that vanishes in `f64` when it is scaled to the system.
 pub fn reconstruct<T: Real>(
     system: &dyn LinearOperator<T>,
     readings: &[&[T]],
@@ -139,15 +143,34 @@ pub fn reconstruct<T: Real>(
     let built = device.programs().seconds;
     let clock = Instant::now();
     let columns = readings.len();
-    let scale = frobenius_norm(system)?.powi(2) / system.cols().max(1) as f64;
-    let flat = flat_norm(system)?;
+    let frobenius = frobenius_norm(system)?;
+    if frobenius == 0.0 {
+        let reason = "all of it is 0: no ray meets the image (too small a field, or a detector shifted too far?)";
+        return Err(Error::Option { name: "system", reason: reason.into() });
+    }
+    let scale = frobenius * frobenius / system.cols().max(1) as f64;
+    let scales = scale > 0.0 && scale.is_finite();
+    if !(how.regularizers.is_empty() || scales) {
+        let reason =
+            format!("weights are taken of |A|² = ({frobenius:e})², which is out of range: scale the system");
+        return Err(Error::Option { name: "regularizer", reason });
+    }
+    let lengths = flat_readings(system)?;
+    let flat = lengths.norm2()?;
     let corrections: Vec<Correction> = readings
         .iter()
         .map(|b| {
-            let norm = b.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>().sqrt();
+            let norm = magnitude::norm(b.iter().map(|v| v.to_f64()));
             how.correction(scale, if flat > 0.0 && norm > 0.0 { norm / flat } else { 1.0 })
         })
         .collect();
+    let lengths = lengths.to_vec()?;
+    let doubts = readings.iter().map(|b| doubts(b, &lengths)).collect::<Vec<_>>();
+    let many = readings.len() > 1;
+    let named = |(c, words): (usize, Option<&'static str>)| {
+        words.map(|words| if many { format!("image {}: {words}", c + 1) } else { words.into() })
+    };
+    let warnings = doubts.into_iter().enumerate().filter_map(named).collect();
     let mut solver = Cgnr::new(system, &corrections, how.stopping.clone())?;
     let b = Vector::interleaved(device, readings)?;
     let mut x = Vector::zeros(device, system.cols() * columns)?;
@@ -167,7 +190,38 @@ pub fn reconstruct<T: Real>(
     }
     let compile = device.programs().seconds - built;
     let solve = (clock.elapsed().as_secs_f64() - compile).max(0.0);
-    Ok(Solution { images, reports, phases: Phases { compile, solve } })
+    Ok(Solution { images, reports, warnings, phases: Phases { compile, solve } })
+}
+
+/// What speaks against taking `readings` for line integrals of an image of numbers above 0, where `lengths` are those of the rays
+/// within it.
+fn doubts<T: Real>(readings: &[T], lengths: &[T]) -> Option<&'static str> {
+    // Scaled, so that no square overflows.
+    let scaled = |values: &[T]| -> Vec<f64> {
+        let largest = magnitude::largest(values.iter().map(|v| v.to_f64()));
+        values.iter().map(|v| v.to_f64() / if largest > 0.0 { largest } else { 1.0 }).collect()
+    };
+    let (b, l) = (scaled(readings), scaled(lengths));
+    if b.iter().all(|v| *v == 0.0) {
+        return Some("all readings are 0, and so is the image");
+    }
+    // Where no ray is longer than another, nothing can be told from their lengths.
+    let n = b.len() as f64;
+    let (mean_b, mean_l) = (b.iter().sum::<f64>() / n, l.iter().sum::<f64>() / n);
+    let moment =
+        |f: &dyn Fn(f64, f64) -> f64| b.iter().zip(&l).map(|(b, l)| f(b - mean_b, l - mean_l)).sum::<f64>();
+    let (both, of_b, of_l) = (moment(&|b, l| b * l), moment(&|b, _| b * b), moment(&|_, l| l * l));
+    let correlation = both / (of_b * of_l).sqrt();
+    let negative = b.iter().filter(|v| **v < 0.0).map(|v| -v).sum::<f64>();
+    if negative > 0.5 * b.iter().map(|v| v.abs()).sum::<f64>() {
+        return Some(
+            "readings are mostly negative: line integrals of an image above 0 are not (is it log(I / I0) without the minus?)",
+        );
+    }
+    // Rays that pass more of the image lose more: their integrals are larger, their intensities smaller.
+    (correlation < -0.2 && mean_b > 0.0).then_some(
+        "readings are smaller where rays are longer within the image: these look like intensities; take -log(I / I0) first",
+    )
 }
 
 /// `|b - A x|` afresh.
@@ -180,17 +234,34 @@ fn residual<T: Real>(a: &dyn LinearOperator<T>, x: &[T], b: &[T]) -> Result<f64>
     r.norm2()
 }
 
-/// `|A 1|`, the norm of what a flat image of brightness 1 would give.
-fn flat_norm<T: Real>(a: &dyn LinearOperator<T>) -> Result<f64> {
+/// `A 1`, what a flat image of brightness 1 would give: of a scan, the lengths of its rays within the image.
+fn flat_readings<T: Real>(a: &dyn LinearOperator<T>) -> Result<Vector<T>> {
     let ones = Vector::filled(a.device(), a.cols(), T::from_f64(1.0))?;
     let mut readings = Vector::zeros(a.device(), a.rows())?;
     a.apply(&ones, &mut readings)?;
-    readings.norm2()
+    Ok(readings)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readings_that_are_no_line_integrals_are_told() {
+        // A disc in the middle of a square, seen along parallel rays: lengths fall towards the sides as those through a turned square
+        // do, integrals faster.
+        let lengths: Vec<f64> = (0..64).map(|k| 1.0 - (f64::from(k) - 31.5).abs() / 40.0).collect();
+        let integrals: Vec<f64> = lengths.iter().map(|l| (3.0 * (l - 0.7)).max(0.0)).collect();
+        assert_eq!(doubts(&integrals, &lengths), None);
+        let words = |f: &dyn Fn(f64) -> f64| {
+            doubts(&integrals.iter().map(|v| f(*v)).collect::<Vec<f64>>(), &lengths).unwrap_or("")
+        };
+        assert!(words(&|v| -v).contains("negative"));
+        assert!(words(&|v| 1e5 * (-v).exp()).contains("intensities"));
+        assert!(words(&|_| 0.0).contains("all readings are 0"));
+        assert_eq!(words(&|v| 1e200 * v), "");
+        assert_eq!(doubts(&[1.0, 1.0], &[0.5, 0.5]), None);
+    }
 
     #[test]
     fn regularizers_are_read_back_as_they_are_written() {

@@ -24,30 +24,165 @@ pub mod npz;
 /// Called now and then while a matrix is read, with the number of entries read so far and of all.
 pub type Watch<'a> = dyn FnMut(u64, u64) + 'a;
 
-/// Reads a matrix from a Matrix Market file (`.mtx`, `.mtx.gz`) or one of SciPy (`.npz`), told apart by the name's
-/// ending. `watch` sees the progress.
+/// Reads a matrix from a Matrix Market file (plain or compressed) or one of SciPy (`save_npz`), told apart by what it holds.
+/// `watch` sees the progress.
 ///
 /// # Errors
-/// As [`matrix_market::read_matrix`] and [`npz::read_matrix`].
+/// As [`matrix_market::read_matrix`] and [`npz::read_matrix`]; [`Error::Format`] for a file of another kind, which it names.
 pub fn read_matrix<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> {
-    if has_ending(path, "npz") { npz::read_matrix(path) } else { matrix_market::read_matrix_watched(path, watch) }
+    match FileKind::of(path)? {
+        Some(FileKind::Zip) => npz::read_matrix(path),
+        Some(FileKind::MatrixMarket) | None => matrix_market::read_matrix_watched(path, watch),
+        Some(other) => Err(other.refused(path, "a Matrix Market file or one of scipy.sparse.save_npz")),
+    }
 }
 
-/// Reads vectors of equal length from a NumPy file (`.npy`: one, or one a row) or one from a Matrix Market file.
+/// Reads vectors of equal length from a NumPy file (`.npy`: one, or one a row; a single column is one) or one from a Matrix Market
+/// file, told apart by what they hold.
 ///
 /// # Errors
-/// As [`npy::read`] and [`matrix_market::read_vector`].
+/// As [`npy::read`] and [`matrix_market::read_vector`]; [`Error::Format`] for a file of another kind, which it names.
 pub fn read_vectors<T: Real>(path: &Path) -> Result<Vec<Vec<T>>> {
-    if !has_ending(path, "npy") {
-        return Ok(vec![matrix_market::read_vector(path)?]);
-    }
-    let array = npy::read(path)?;
-    let length = array.shape.last().copied().unwrap_or(1);
+    let array = match FileKind::of(path)? {
+        Some(FileKind::Npy) => npy::read(path)?,
+        Some(FileKind::MatrixMarket) | None => return Ok(vec![matrix_market::read_vector(path)?]),
+        Some(other) => return Err(other.refused(path, "a NumPy array or a Matrix Market file")),
+    };
+    // As SciPy writes a column: (n, 1).
+    let single = array.shape.iter().filter(|n| **n != 1).count() <= 1;
+    let length = if single { array.data.len() } else { array.shape.last().copied().unwrap_or(1) };
     Ok(array.data.chunks(length.max(1)).map(|part| part.iter().map(|v| T::from_f64(*v)).collect()).collect())
 }
 
-fn has_ending(path: &Path, ending: &str) -> bool {
-    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending))
+/// What a file holds, by its first bytes; names decide nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileKind {
+    /// A Matrix Market file.
+    MatrixMarket,
+    /// A NumPy array (`.npy`).
+    Npy,
+    /// A zip archive, as SciPy's matrices are (`.npz`).
+    Zip,
+    /// A MATLAB file of level 5.
+    Mat5,
+    /// An HDF5 file, which MATLAB 7.3 files are too.
+    Hdf5,
+    /// A TIFF picture.
+    Tiff,
+    /// A PNG picture.
+    Png,
+}
+
+impl FileKind {
+    /// The kind of the file at `path`; `None` for one that is not known, and for what is no regular file, whose first bytes could be
+    /// read only once. Of a file that gzip compressed, what it holds counts.
+    ///
+    /// # Errors
+    /// [`Error::File`] when it cannot be opened or read.
+    pub fn of(path: &Path) -> Result<Option<Self>> {
+        let about = fs::metadata(path).map_err(|e| file_error(path, &e))?;
+        if !about.is_file() {
+            return Ok(None);
+        }
+        let mut start = Vec::with_capacity(512);
+        // A damaged archive is a matter of whoever reads on.
+        let _ = open(path)?.take(512).read_to_end(&mut start);
+        let starts = |magic: &[u8]| start.starts_with(magic);
+        Ok(if starts(b"\x93NUMPY") {
+            Some(Self::Npy)
+        } else if starts(b"PK\x03\x04") || starts(b"PK\x05\x06") {
+            Some(Self::Zip)
+        } else if starts(b"\x89HDF\r\n\x1a\n") || starts(b"MATLAB 7.3") {
+            Some(Self::Hdf5)
+        } else if starts(b"II*\0") || starts(b"MM\0*") || starts(b"II+\0") || starts(b"MM\0+") {
+            Some(Self::Tiff)
+        } else if starts(b"\x89PNG") {
+            Some(Self::Png)
+        } else if start.get(126..128).is_some_and(|mark| mark == b"IM" || mark == b"MI") {
+            Some(Self::Mat5)
+        } else if start.get(..14).is_some_and(|banner| banner.eq_ignore_ascii_case(b"%%MatrixMarket")) {
+            Some(Self::MatrixMarket)
+        } else {
+            None
+        })
+    }
+
+    /// The error of a file of this kind where `wanted` was expected.
+    pub fn refused(self, path: &Path, wanted: &str) -> Error {
+        Error::Format { what: path.display().to_string(), reason: format!("this is {self}; expected {wanted}") }
+    }
+}
+
+impl std::fmt::Display for FileKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::MatrixMarket => "a Matrix Market file",
+            Self::Npy => "a NumPy array",
+            Self::Zip => "a zip archive, as SciPy's matrices are (.npz)",
+            Self::Mat5 => "a MATLAB file",
+            Self::Hdf5 => "an HDF5 file (MATLAB 7.3 writes such too: save with -v7)",
+            Self::Tiff => "a TIFF picture",
+            Self::Png => "a PNG picture",
+        })
+    }
+}
+
+/// Bytes of a small file: one that is not a regular file, or has more than `most` bytes, is refused, so that neither a pipe nor a
+/// device is waited for.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn read_small(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let about = fs::metadata(path)?;
+    if !about.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("it has more than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Fails where a file could not be written to `path`: before the work whose result goes there. Nothing is changed.
+///
+/// # Errors
+/// [`Error::File`] for a folder, a path whose folder is missing, and where files cannot be made.
+pub fn check_writable(path: &Path) -> Result<()> {
+    let failed = |reason: String| Err(Error::File { path: path.into(), reason });
+    let about = fs::metadata(path);
+    match &about {
+        Ok(about) if about.is_dir() => return failed("it is a folder".into()),
+        // A pipe or a device: opening it may wait for a reader.
+        Ok(about) if !about.is_file() => return Ok(()),
+        _ => {}
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return failed("its folder does not exist".into());
+    }
+    let target = if about.is_ok() { fs::canonicalize(path) } else { Ok(path.to_path_buf()) };
+    target.and_then(|target| Temporary::beside(&target)).map(drop).map_err(|e| file_error(path, &e))
+}
+
+/// Whether two paths name one file: through links, or by two names of a file. One that does not exist yet is told by its folder.
+pub fn same_file(one: &Path, other: &Path) -> bool {
+    let resolved = |path: &Path| {
+        fs::canonicalize(path).ok().or_else(|| {
+            let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
+        })
+    };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        if let (Ok(a), Ok(b)) = (fs::metadata(one), fs::metadata(other)) {
+            return (a.dev(), a.ino()) == (b.dev(), b.ino());
+        }
+    }
+    resolved(one).zip(resolved(other)).is_some_and(|(a, b)| a == b)
 }
 
 /// Bytes held by readers and writers: large enough that system calls cost nothing beside the parsing.
@@ -142,6 +277,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
         Some(_) => fs::canonicalize(path)?,
         None => path.to_path_buf(),
     };
+    remove_stale(&target);
     let (temporary, file) = Temporary::beside(&target)?;
     let mut out = BufWriter::with_capacity(BUFFER, file);
     write(&mut out)?;
@@ -153,6 +289,32 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     file.sync_all()?;
     drop(file);
     temporary.rename(&target)
+}
+
+const TEMPORARY: &str = ".tmp";
+
+/// Age from which a temporary file that nobody has written to is taken for one that a killed process left behind.
+const STALE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Removes temporary files that killed processes left behind beside `target`. Whoever writes one keeps it young, or lives.
+fn remove_stale(target: &Path) {
+    let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else { return };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let start = format!(".{}.", name.to_string_lossy());
+    let Ok(files) = fs::read_dir(folder) else { return };
+    for file in files.flatten() {
+        let name = file.file_name().to_string_lossy().into_owned();
+        let numbers = name.strip_prefix(&start).and_then(|rest| rest.strip_suffix(TEMPORARY));
+        let Some((process, _)) = numbers.and_then(|numbers| numbers.split_once('-')) else { continue };
+        let Ok(process) = process.parse::<u32>() else { continue };
+        let age = file.metadata().and_then(|about| about.modified()).ok().and_then(|then| then.elapsed().ok());
+        // Where processes are listed: one of another machine, on a shared folder, is not.
+        let lives = process == std::process::id() || Path::new(&format!("/proc/{process}")).exists();
+        if age.is_some_and(|age| age > STALE) && !lives {
+            // Another process may have removed it already.
+            let _ = fs::remove_file(file.path());
+        }
+    }
 }
 
 /// A file that is removed when dropped, also when the code that fills it panics.
@@ -172,7 +334,7 @@ impl Temporary {
             let mut hidden = OsString::from(".");
             hidden.push(name);
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            hidden.push(format!(".{}-{number}.tmp", std::process::id()));
+            hidden.push(format!(".{}-{number}{TEMPORARY}", std::process::id()));
             let path = target.with_file_name(hidden);
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => {
@@ -281,6 +443,91 @@ mod tests {
         write_atomically(&path, |out| out.write_all(b"new")).expect("writable");
         assert_eq!(fs::read(&path).expect("kept"), b"new");
         assert_eq!(names(folder.path()), ["kept"]);
+    }
+
+    #[test]
+    fn what_killed_processes_left_behind_is_removed() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("kept");
+        // No process has this number.
+        let old = [".kept.4294967295-0.tmp", ".kept.4294967295-7.tmp"];
+        let others = [".kept.4294967295-x", ".other.4294967295-0.tmp", "kept.tmp", ".kept.old-0.tmp"];
+        let young = ".kept.4294967295-9.tmp";
+        let living = format!(".kept.{}-99.tmp", std::process::id());
+        for name in old.iter().chain(&others).copied().chain([young, &living]) {
+            let file = File::create(folder.path().join(name)).expect("made");
+            if name != young {
+                file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("a time");
+            }
+        }
+        write_atomically(&path, |out| out.write_all(b"new")).expect("writable");
+        let mut left: Vec<String> =
+            others.iter().map(ToString::to_string).chain([young.into(), living, "kept".into()]).collect();
+        left.sort();
+        assert_eq!(names(folder.path()), left);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("file");
+        assert!(check_writable(&path).is_ok());
+        assert!(check_writable(Path::new("/dev/null")).is_ok());
+        assert_eq!(names(folder.path()), Vec::<String>::new());
+        for bad in [folder.path().to_path_buf(), folder.path().join("absent/file")] {
+            assert!(matches!(check_writable(&bad), Err(Error::File { .. })), "{bad:?}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_file_has_many_names() {
+        let folder = tempfile::tempdir().expect("folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("a"), b"a").expect("write");
+        fs::write(at("b"), b"a").expect("write");
+        std::os::unix::fs::symlink(at("a"), at("link")).expect("link");
+        fs::hard_link(at("a"), at("hard")).expect("link");
+        fs::create_dir(at("d")).expect("folder");
+        for (other, same) in
+            [("a", true), ("link", true), ("hard", true), ("d/../a", true), ("b", false), ("c", false)]
+        {
+            assert_eq!(same_file(&at("a"), &at(other)), same, "{other}");
+        }
+        assert!(same_file(&at("new"), &at("d/../new")) && !same_file(&at("new"), &at("d/new")));
+    }
+
+    #[test]
+    fn kinds_of_files_are_told_by_what_they_hold() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("anything.dat");
+        for (start, kind) in [
+            (&b"%%MatrixMarket matrix coordinate real general\n"[..], Some(FileKind::MatrixMarket)),
+            (b"\x93NUMPY\x01\0", Some(FileKind::Npy)),
+            (b"PK\x03\x04....", Some(FileKind::Zip)),
+            (b"\x89HDF\r\n\x1a\n", Some(FileKind::Hdf5)),
+            (b"II*\0", Some(FileKind::Tiff)),
+            (b"\x89PNG\r\n", Some(FileKind::Png)),
+            (b"", None),
+            (b"1 2 3\n", None),
+        ] {
+            for content in [start.to_vec(), gzip(start)] {
+                fs::write(&path, content).expect("write");
+                assert_eq!(FileKind::of(&path).expect("readable"), kind, "{start:?}");
+            }
+        }
+        fs::write(&path, b"\x89HDF\r\n\x1a\n").expect("write");
+        let words = read_vectors::<f64>(&path).expect_err("no vector").to_string();
+        assert!(words.contains("HDF5") && words.contains("NumPy"), "{words}");
+        assert!(read_matrix::<f64>(&path, &mut |_, _| {}).is_err());
+        // A column, as SciPy writes it, is one vector; rows are many.
+        for (shape, count) in [(&[3, 1][..], 1), (&[1, 3], 1), (&[3], 1), (&[], 1), (&[3, 2], 3), (&[1, 1], 1)] {
+            let data = vec![1.0; shape.iter().product()];
+            npy::write(&path, shape, &data).expect("write");
+            assert_eq!(read_vectors::<f64>(&path).expect("vectors").len(), count, "{shape:?}");
+        }
+        assert!(read_small(Path::new("/dev/zero"), 100).is_err());
+        assert!(read_small(&path, 10).is_err() && read_small(&path, 1 << 20).is_ok());
     }
 
     #[test]

@@ -80,6 +80,13 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Array> {
     Ok(Array { shape: header.shape, data })
 }
 
+/// The shape that an array says it has, and how many elements that is; `None` where nobody can count so far.
+pub(super) fn read_shape_from(mut reader: impl BufRead, name: &str) -> Result<(Vec<usize>, Option<usize>)> {
+    let header = read_header(&mut reader, name)?;
+    let count = header.shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
+    Ok((header.shape, count))
+}
+
 /// Reads what stands before the elements.
 fn read_header(reader: &mut impl BufRead, name: &str) -> Result<Header> {
     let refuse = |reason: String| Error::Format { what: name.into(), reason };

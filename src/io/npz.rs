@@ -38,6 +38,9 @@ pub fn read_matrix_from<T: Real>(reader: impl Read + Seek, name: &str) -> Result
     let archive = ZipArchive::new(reader).map_err(|e| zip_error(name, &e))?;
     let mut content = Content { archive, name };
     let format = content.text("format")?;
+    if content.shape("shape")?.1 != 2 {
+        return Err(content.refuse("shape has not two numbers".into()));
+    }
     let shape = content.array("shape")?;
     let [rows, cols] = shape.data[..] else {
         return Err(content.refuse(format!("shape has {} numbers, not 2", shape.data.len())));
@@ -90,6 +93,36 @@ impl<R: Read + Seek> Content<'_, R> {
         npy::read_from(BufReader::new(file), &name)
     }
 
+    /// The shape of an array and its number of elements, without reading them: what an archive of a few bytes unpacks to may be
+    /// large, so arrays are compared before they are read.
+    fn shape(&mut self, which: &str) -> Result<(Vec<usize>, usize)> {
+        let name = format!("{} {which}.npy", self.name);
+        let file = self.archive.by_name(&format!("{which}.npy")).map_err(|e| zip_error(&name, &e))?;
+        let (shape, count) = npy::read_shape_from(BufReader::new(file), &name)?;
+        match count {
+            Some(count) => Ok((shape, count)),
+            None => Err(self.refuse(format!("shape {shape:?} of {which} is too large"))),
+        }
+    }
+
+    /// The number of elements that each of `names` has.
+    fn count(&mut self, names: &[&str]) -> Result<usize> {
+        let expected = self.shape(names[0])?.1;
+        for which in &names[1..] {
+            let found = self.shape(which)?.1;
+            self.same_count(which, expected, found)?;
+        }
+        Ok(expected)
+    }
+
+    /// Fails where so few entries cannot have so many rows.
+    fn plausible(&self, rows: usize, cols: usize, entries: usize) -> Result<()> {
+        if plausible_rows(rows as u64, entries as u64) {
+            return Ok(());
+        }
+        Err(self.refuse(format!("{entries} entries are too few for {rows} x {cols}")))
+    }
+
     fn text(&mut self, which: &str) -> Result<String> {
         let name = format!("{} {which}.npy", self.name);
         let file = self.archive.by_name(&format!("{which}.npy")).map_err(|e| zip_error(&name, &e))?;
@@ -108,13 +141,13 @@ impl<R: Read + Seek> Content<'_, R> {
 
     /// Offsets of `rows` rows of `count` entries.
     fn offsets(&mut self, rows: usize, count: usize) -> Result<Vec<usize>> {
+        let there = self.shape("indptr")?.1;
+        if there != rows + 1 {
+            return Err(self.refuse(format!("indptr does not divide {count} entries into {rows} rows")));
+        }
         let array = self.array("indptr")?;
         let ends_meet = array.data.first() == Some(&0.0) && array.data.last() == Some(&(count as f64));
-        if array.data.len() != rows + 1
-            || !ends_meet
-            || !array.data.is_sorted()
-            || array.data.iter().any(|v| v.fract() != 0.0)
-        {
+        if !ends_meet || !array.data.is_sorted() || array.data.iter().any(|v| v.fract() != 0.0) {
             return Err(self.refuse(format!("indptr does not divide {count} entries into {rows} rows")));
         }
         Ok(array.data.into_iter().map(|v| v as usize).collect())
@@ -129,35 +162,37 @@ impl<R: Read + Seek> Content<'_, R> {
 
     /// Rows of entries; of `csc` they are columns.
     fn compressed(&mut self, rows: usize, cols: usize) -> Result<Entries> {
-        let data = self.array("data")?.data;
-        let indices = self.indices("indices", cols)?;
-        self.same_count("data", indices.len(), data.len())?;
-        let offsets = self.offsets(rows, data.len())?;
+        let count = self.count(&["indices", "data"])?;
+        self.plausible(rows, cols, count)?;
+        let offsets = self.offsets(rows, count)?;
+        let (indices, data) = (self.indices("indices", cols)?, self.array("data")?.data);
         let row_of =
             offsets.windows(2).enumerate().flat_map(|(i, ends)| std::iter::repeat_n(i as u32, ends[1] - ends[0]));
         Ok(row_of.zip(indices).zip(data).map(|((i, j), v)| (i, j, v)).collect())
     }
 
     fn coordinates(&mut self, rows: usize, cols: usize) -> Result<Entries> {
-        let data = self.array("data")?.data;
+        let count = self.count(&["data", "row", "col"])?;
+        self.plausible(rows, cols, count)?;
         let (row, col) = (self.indices("row", rows)?, self.indices("col", cols)?);
-        self.same_count("row", data.len(), row.len())?;
-        self.same_count("col", data.len(), col.len())?;
+        let data = self.array("data")?.data;
         Ok(row.into_iter().zip(col).zip(data).map(|((i, j), v)| (i, j, v)).collect())
     }
 
     /// Dense blocks; the zeros in them are no entries.
     fn blocks(&mut self, rows: usize, cols: usize) -> Result<Entries> {
-        let data = self.array("data")?;
-        let [count, high, wide] = data.shape[..] else {
-            return Err(self.refuse(format!("blocks of shape {:?} have not three dimensions", data.shape)));
+        let (shape, elements) = self.shape("data")?;
+        let [count, high, wide] = shape[..] else {
+            return Err(self.refuse(format!("blocks of shape {shape:?} have not three dimensions")));
         };
         if high == 0 || wide == 0 || !rows.is_multiple_of(high) || !cols.is_multiple_of(wide) {
             return Err(self.refuse(format!("blocks of {high} x {wide} do not divide {rows} x {cols}")));
         }
-        let indices = self.indices("indices", cols / wide)?;
-        self.same_count("indices", count, indices.len())?;
+        let found = self.count(&["indices"])?;
+        self.same_count("indices", count, found)?;
+        self.plausible(rows, cols, elements)?;
         let offsets = self.offsets(rows / high, count)?;
+        let (indices, data) = (self.indices("indices", cols / wide)?, self.array("data")?);
         let mut entries = Entries::new();
         for (block_row, ends) in offsets.windows(2).enumerate() {
             for block in ends[0]..ends[1] {
@@ -174,11 +209,20 @@ impl<R: Read + Seek> Content<'_, R> {
 
     /// Diagonals: element `j` of each belongs to column `j`; the zeros in them are no entries.
     fn diagonals(&mut self, rows: usize, cols: usize) -> Result<Entries> {
-        let (data, offsets) = (self.array("data")?, self.array("offsets")?.data);
-        let [count, length] = data.shape[..] else {
-            return Err(self.refuse(format!("diagonals of shape {:?} have not two dimensions", data.shape)));
+        let (shape, elements) = self.shape("data")?;
+        let [count, length] = shape[..] else {
+            return Err(self.refuse(format!("diagonals of shape {shape:?} have not two dimensions")));
         };
-        self.same_count("offsets", count, offsets.len())?;
+        let found = self.count(&["offsets"])?;
+        self.same_count("offsets", count, found)?;
+        // Longer ones than the matrix is wide hold nothing of it.
+        if length > rows.max(cols) && length > 1 {
+            return Err(
+                self.refuse(format!("diagonals of {length} numbers are longer than a {rows} x {cols} matrix"))
+            );
+        }
+        self.plausible(rows, cols, elements)?;
+        let (offsets, data) = (self.array("offsets")?.data, self.array("data")?);
         if let Some(bad) = offsets.iter().find(|offset| offset.fract() != 0.0 || !offset.is_finite()) {
             return Err(self.refuse(format!("offsets holds {bad}, which is no diagonal")));
         }
@@ -337,7 +381,7 @@ mod tests {
             (archive([2, 3], &[0, 1, 2], &[0], &[1.0, 2.0]), "2 elements"),
             (archive([2, 3], &[0, 2], &[0, 1], &[1.0, 2.0]), "2 rows"),
             (archive([2, 3], &[0, 3, 2], &[0, 1], &[1.0, 2.0]), "2 rows"),
-            (archive([1 << 31, 3], &[0, 1, 2], &[0, 1], &[1.0, 2.0]), "rows"),
+            (archive([1 << 31, 3], &[0, 1, 2], &[0, 1], &[1.0, 2.0]), "too few"),
             (archive([2, 3], &[0, 1, 2], &[0, 1], &[1.0, f64::NAN]), "not finite"),
             (archive([-2, 3], &[0, 1, 2], &[0, 1], &[1.0, 2.0]), "no shape"),
             (archive([2, i64::MAX], &[0, 1, 2], &[0, 1], &[1.0, 2.0]), "no shape"),

@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::cache::cache_folder;
 use super::platform::DeviceInfo;
 use super::program::kernels_checksum;
-use crate::io::write_atomically;
+use crate::io::{read_small, write_atomically};
+
+/// Far more than verdicts on all devices there are.
+const MOST_BYTES: u64 = 16 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Verdict {
@@ -32,8 +35,8 @@ fn path() -> Option<PathBuf> {
 
 /// What cannot be read is as if it were not there: the next verdict writes it anew.
 fn read() -> Verdicts {
-    let text = path().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
-    toml::from_str(&text).unwrap_or_default()
+    let bytes = path().and_then(|path| read_small(&path, MOST_BYTES).ok()).unwrap_or_default();
+    toml::from_str(&String::from_utf8_lossy(&bytes)).unwrap_or_default()
 }
 
 impl Verdict {

@@ -4,6 +4,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use super::method::Method;
 use super::report::{Report, Stop};
+use crate::magnitude::Magnitude;
 use crate::real::{Precision, Real};
 use crate::sparse::envelope::{Envelope, Factored};
 use crate::sparse::gallery::Random;
@@ -85,6 +86,11 @@ impl Examination {
     /// condition is a lower bound, and a negative one is a proof. Where a Cholesky factorisation of the symmetric matrix
     /// takes no more than `1e9` multiplications, it decides.
     pub fn of<T: Real>(a: &Csr<T>) -> Self {
+        // Numbers whose squares would vanish or overflow are looked at in other units.
+        const FAR: i32 = 300;
+        if let Some(exponent) = Magnitude::of(a.largest()).exponent().filter(|exponent| exponent.abs() > FAR) {
+            return Self::of(&a.times_power_of_two(-exponent));
+        }
         let (rows, cols) = (a.rows(), a.cols());
         let transposed = a.transpose();
         let symmetric = rows == cols && equal(a, &transposed);
@@ -318,6 +324,12 @@ impl Examination {
                 report.relative_residual()
             ),
             Stop::LeastSquares => return None,
+            Stop::MaxIterations | Stop::TimeLimit
+                if matches!(report.method, "stationary" | "chebyshev")
+                    && report.residual > 10.0 * report.history.first().copied()? =>
+            {
+                "the iteration diverges: a smaller omega, or bounds that hold all eigenvalues".into()
+            }
             Stop::MaxIterations | Stop::TimeLimit => {
                 let (first, last) = (report.history.first().copied()?, report.residual);
                 let pace = (first / last).ln() / report.iterations.max(1) as f64;
@@ -340,7 +352,11 @@ impl Examination {
             Stop::Indefinite => format!("a direction with x'Ax < 0 was met: {}", self.cause("use minres")),
             Stop::IndefinitePreconditioner => "precondition with something positive definite, or not at all".into(),
             Stop::Breakdown => self.cause("use gmres or lsmr, or start from another x"),
-            Stop::NotFinite => "numbers overflowed: scale the matrix".into(),
+            Stop::NotFinite => match report.method {
+                "stationary" => "the iteration diverges: a smaller omega, another preconditioner, or gmres".into(),
+                "chebyshev" => "the iteration diverges: the bounds do not hold all eigenvalues".into(),
+                _ => "the answer, or what leads to it, is out of the range of the precision: scale the system".into(),
+            },
         };
         Some(said)
     }
@@ -519,6 +535,25 @@ mod tests {
             let advice = Examination::of(&dense(rows)).advise(Precision::Double);
             assert_eq!((advice.method, advice.jacobi), wanted, "{rows:?}: {advice}");
         }
+    }
+
+    #[test]
+    fn sizes_of_numbers_change_no_advice() {
+        let rows: [&[&[f64]]; 3] =
+            [&[&[4.0, 1.0], &[1.0, 3.0]], &[&[4.0, 1.0], &[0.5, 3.0]], &[&[1.0, 2.0, 3.0], &[0.0, 1.0, 2.0]]];
+        for rows in rows {
+            let a = dense(rows);
+            let wanted = Examination::of(&a).advise(Precision::Double);
+            for exponent in [-1020, -700, 700, 1020] {
+                let found = Examination::of(&a.times_power_of_two(exponent));
+                let advice = found.advise(Precision::Double);
+                assert_eq!(format!("{advice} {:?}", advice.warnings), format!("{wanted} {:?}", wanted.warnings));
+                assert_eq!(found.empty_cols, 0);
+            }
+        }
+        let tiny = Examination::of(&dense(&[&[1e-200, 0.0], &[0.0, 2e-200]]));
+        assert_eq!((tiny.empty_cols, tiny.empty_rows), (0, 0));
+        assert!(tiny.advise(Precision::Double).warnings.is_empty());
     }
 
     #[test]

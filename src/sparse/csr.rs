@@ -6,6 +6,7 @@ use super::Format;
 use super::assembly::assemble;
 use super::profile::Profile;
 use crate::error::{Error, Result, same_length};
+use crate::machine;
 use crate::magnitude::{self, Magnitude};
 use crate::real::Real;
 
@@ -117,13 +118,28 @@ impl<T: Real> Csr<T> {
         assemble(rows, cols, &stretches)
     }
 
-    /// Fails unless 32-bit indices reach every row and column.
+    /// Fails unless 32-bit indices reach every row and column, and the machine holds an offset for each row.
     fn check_dimensions(rows: usize, cols: usize) -> Result<()> {
         if cols > u32::MAX as usize || rows > u32::MAX as usize {
             let what = format!("{rows} x {cols} exceeds 32-bit row and column indices");
             return Err(Error::Structure { what, row: None });
         }
-        Ok(())
+        machine::check_memory(format!("a matrix of {rows} rows"), 8 * rows as u64)
+    }
+
+    /// Bytes on the host that grow with the dimensions alone, whatever is stored, when a matrix is examined, transposed, multiplied
+    /// or scaled there: some twelve numbers for each row and each column.
+    pub(crate) fn host_bytes(&self) -> u64 {
+        12 * 8 * (self.rows as u64 + self.cols as u64)
+    }
+
+    /// Fails where what a program does with the matrix on the host (norms of columns, a transposed copy, right-hand sides) is more than
+    /// the machine's memory because of its dimensions alone. To be asked of a matrix from a file before anything else.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn check_host_memory(&self) -> Result<()> {
+        machine::check_memory(format!("{} x {} numbers on the host", self.rows, self.cols), self.host_bytes())
     }
 
     /// Number of rows.
@@ -218,6 +234,12 @@ impl<T: Real> Csr<T> {
             }
         }
         squares.iter().zip(exponents).map(|(square, exponent)| magnitude::scale(square.sqrt(), -exponent)).collect()
+    }
+
+    /// `2^exponent A`, each entry rounded once.
+    pub(crate) fn times_power_of_two(&self, exponent: i32) -> Self {
+        let scaled = |v: &T| T::from_f64(magnitude::scale(v.to_f64(), exponent));
+        Self { values: self.values.par_iter().map(scaled).collect(), ..self.clone() }
     }
 
     /// The largest magnitude among the entries, 0 for none.

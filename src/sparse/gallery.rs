@@ -2,7 +2,17 @@
 
 use super::Csr;
 use crate::error::{Error, Result};
+use crate::machine;
 use crate::real::Real;
+
+/// The product of `sides`, where 32-bit indices reach so far.
+fn cells(sides: &[usize]) -> Result<usize> {
+    let product = sides.iter().try_fold(1usize, |product, side| product.checked_mul(*side));
+    product.filter(|n| *n <= u32::MAX as usize).ok_or_else(|| Error::Structure {
+        what: format!("a grid of {sides:?} exceeds 32-bit row and column indices"),
+        row: None,
+    })
+}
 
 /// The 5-point Laplacian on a `side × side` grid with zero boundary: 4 on the diagonal plus `shift`, -1 for each
 /// neighbour. Symmetric positive definite for `shift >= 0`; `side²` rows, `5 side² - 4 side` entries.
@@ -11,7 +21,8 @@ use crate::real::Real;
 /// [`Error::Structure`] when the grid exceeds 32-bit indices.
 pub fn poisson_2d<T: Real>(side: usize, shift: f64) -> Result<Csr<T>> {
     let (one, diagonal) = (T::from_f64(-1.0), T::from_f64(4.0 + shift));
-    Csr::from_rows(side * side, side * side, |i, row| {
+    let n = cells(&[side, side])?;
+    Csr::from_rows(n, n, |i, row| {
         let (y, x) = (i / side, i % side);
         let mut add = |present: bool, j: usize, value: T| {
             if present {
@@ -53,8 +64,8 @@ pub fn random<T: Real>(rows: usize, cols: usize, nnz: usize, seed: u64) -> Resul
 /// [`Error::Structure`] when the grid exceeds 32-bit indices.
 pub fn poisson_3d<T: Real>(side: usize) -> Result<Csr<T>> {
     let (one, diagonal) = (T::from_f64(-1.0), T::from_f64(6.0));
-    let plane = side * side;
-    Csr::from_rows(plane * side, plane * side, |i, row| {
+    let (n, plane) = (cells(&[side; 3])?, cells(&[side; 2])?);
+    Csr::from_rows(n, n, |i, row| {
         let (z, y, x) = (i / plane, i / side % side, i % side);
         let lower = [(z > 0, plane), (y > 0, side), (x > 0, 1)];
         row.extend(lower.iter().filter(|n| n.0).map(|n| ((i - n.1) as u32, one)));
@@ -70,7 +81,15 @@ pub fn poisson_3d<T: Real>(side: usize) -> Result<Csr<T>> {
 /// # Errors
 /// [`Error::Structure`] when `n` exceeds 32-bit indices.
 pub fn diagonals<T: Real>(n: usize, count: usize, spread: usize, seed: u64) -> Result<Csr<T>> {
-    let offset = |d: usize| (2 * spread * d / count.max(2).saturating_sub(1)) as i64 - spread as i64;
+    for (name, value) in [("count", count), ("spread", spread)] {
+        // Diagonals further out lie beyond the matrix.
+        if value > u32::MAX as usize {
+            let what = format!("{value} exceeds 32-bit columns ({name})");
+            return Err(Error::Structure { what, row: None });
+        }
+    }
+    let last = count.max(2) as u128 - 1;
+    let offset = |d: usize| (2 * spread as u128 * d as u128 / last) as i64 - spread as i64;
     Csr::from_rows(n, n, |i, row| {
         let mut random = Random::new(seed ^ (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for d in 0..count {
@@ -90,8 +109,8 @@ pub fn diagonals<T: Real>(n: usize, count: usize, spread: usize, seed: u64) -> R
 /// # Errors
 /// [`Error::Structure`] when the grid exceeds 32-bit indices.
 pub fn block_poisson<T: Real>(side: usize, block: usize) -> Result<Csr<T>> {
+    let n = cells(&[side, side, block])?;
     let nodes = poisson_2d::<T>(side, 0.0)?;
-    let n = nodes.rows() * block;
     Csr::from_rows(n, n, |i, row| {
         let (columns, values) = nodes.row(i / block);
         for (column, value) in columns.iter().zip(values) {
@@ -112,6 +131,22 @@ pub fn by_name<T: Real>(name: &str) -> Result<Csr<T>> {
     let (kind, rest) = name.split_once(':').unwrap_or((name, ""));
     let numbers: Option<Vec<usize>> =
         if rest.is_empty() { Some(Vec::new()) } else { rest.split(':').map(|n| n.parse().ok()).collect() };
+    let entries = match (kind, numbers.as_deref()) {
+        ("poisson2d" | "poisson3d", Some(&[side])) => {
+            let dimensions = if kind == "poisson2d" { 2 } else { 3 };
+            (side as u128).saturating_pow(dimensions).saturating_mul(2 * u128::from(dimensions) + 1)
+        }
+        ("blocks", Some(&[side, block])) => {
+            (side as u128).saturating_mul(block as u128).saturating_pow(2).saturating_mul(5)
+        }
+        ("diagonals", Some(&[n, count, _])) => (n as u128).saturating_mul(count as u128),
+        ("random", Some(&[rows, _, nnz])) => rows.max(nnz) as u128,
+        ("dense", Some(&[rows, cols])) => (rows as u128).saturating_mul(cols as u128),
+        _ => 0,
+    };
+    // Its arrays, and the parts they are joined from.
+    let bytes = entries.saturating_mul(2 * (4 + T::PRECISION.bytes() as u128));
+    machine::check_memory(format!("the matrix {name}"), u64::try_from(bytes).unwrap_or(u64::MAX))?;
     match (kind, numbers.as_deref()) {
         ("poisson2d", Some(&[side])) => poisson_2d(side, 0.0),
         ("blocks", Some(&[side, block])) => block_poisson(side, block),
@@ -191,6 +226,27 @@ mod tests {
         }
         let a = poisson_3d::<f64>(5).expect("small");
         assert_eq!(a.transpose(), a);
+    }
+
+    #[test]
+    fn sizes_that_wrap_are_refused() {
+        for name in [
+            "poisson2d:4294967296",
+            "poisson2d:65536",
+            "poisson3d:2642246",
+            "poisson3d:18446744073709551615",
+            "blocks:4294967296:4",
+            "blocks:3:18446744073709551615",
+            "diagonals:5:18446744073709551615:3",
+            "diagonals:5:3:18446744073709551615",
+            "dense:4294967295:4294967295",
+            "dense:18446744073709551615:2",
+            "random:18446744073709551615:5:0",
+        ] {
+            assert!(by_name::<f64>(name).is_err(), "{name}");
+        }
+        // The largest grid with 32-bit indices is one, whatever memory it takes.
+        assert_eq!(cells(&[65535, 65535]).expect("in reach"), 65535 * 65535);
     }
 
     #[test]

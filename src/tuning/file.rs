@@ -26,13 +26,15 @@ use serde::{Deserialize, Serialize};
 
 use super::{Case, Settings, Tuning};
 use crate::error::{Error, Result};
-use crate::io::write_atomically;
+use crate::io::{read_small, write_atomically};
 use crate::ocl::{DeviceInfo, DeviceKind, kernels_checksum};
 
 /// The environment variable that names the file of tuned values, or is `off`.
 pub const TUNE_VARIABLE: &str = "RESIDUUM_TUNE_FILE";
 
 const VERSION: i64 = 1;
+/// More than all devices of a lifetime need.
+const MOST_BYTES: u64 = 16 << 20;
 /// Measured on the devices we have.
 const SHIPPED: &str = include_str!("shipped.toml");
 
@@ -131,6 +133,10 @@ pub struct TuneFile {
     pub entries: Vec<Entry>,
     /// What in it could not be understood, in words; it is ignored.
     pub remarks: Vec<String>,
+    /// Whether nothing of it was: it is of another version, or no file of tuned values at all. Such a file is not written over.
+    pub foreign: bool,
+    /// Entries that were not understood: they are kept when the file is written.
+    unknown: Vec<toml::Value>,
 }
 
 /// Where tuned values stand: the file that `RESIDUUM_TUNE_FILE` names, else `tuning.toml` in the user's configuration folder;
@@ -152,6 +158,7 @@ impl TuneFile {
             Err(error) => {
                 let line = error.span().map_or(0, |span| text[..span.start].lines().count());
                 file.remarks.push(format!("no TOML, near line {line}: {}; all of it is ignored", error.message()));
+                file.foreign = true;
                 return file;
             }
         };
@@ -160,6 +167,8 @@ impl TuneFile {
             other => {
                 let found = other.flatten().map_or("none".into(), |v| v.to_string());
                 file.remarks.push(format!("version {found}, not {VERSION}: all of it is ignored"));
+                // An empty file is one that nobody has written yet.
+                file.foreign = !table.is_empty() || !text.trim().is_empty();
                 return file;
             }
         }
@@ -178,13 +187,14 @@ impl TuneFile {
     }
 
     fn take(&mut self, number: usize, value: toml::Value) {
-        match value.try_into::<Entry>() {
+        match value.clone().try_into::<Entry>() {
             Ok(entry) if self.entries.iter().any(|other| other.same_subject(&entry)) => {
                 self.remarks.push(format!("entry {number} says again what stands above ({}): ignored", entry.case));
             }
             Ok(entry) => self.entries.push(entry),
             Err(error) => {
                 self.remarks.push(format!("entry {number}: {}: ignored", error.message().replace('\n', " ")));
+                self.unknown.push(value);
             }
         }
     }
@@ -194,7 +204,7 @@ impl TuneFile {
     /// # Errors
     /// [`Error::File`] when it is there and cannot be read.
     pub fn read(path: &Path) -> Result<Self> {
-        match std::fs::read(path) {
+        match read_small(path, MOST_BYTES) {
             Ok(bytes) => Ok(Self::parse(&String::from_utf8_lossy(&bytes))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(Error::File { path: path.into(), reason: error.to_string() }),
@@ -214,7 +224,7 @@ impl TuneFile {
         }
     }
 
-    /// The text of the file, without what was not understood.
+    /// The text of the file, with entries that were not understood as they were.
     pub fn text(&self) -> String {
         let mut text = format!(
             "# Launch parameters of residuum: they change time, never results. Made by the program tune; an entry without\n\
@@ -231,18 +241,52 @@ impl TuneFile {
                 }
             }
         }
+        for entry in &self.unknown {
+            let toml::Value::Table(fields) = entry else { continue };
+            text.push_str("\n[[entry]]\n");
+            for (key, value) in fields {
+                let _ = writeln!(text, "{} = {value}", toml::Value::String(key.clone()));
+            }
+        }
         text
     }
 
-    /// Writes the file whole, with its folder.
+    /// Changes the file at `path`: reads it, lets `change` do its work, and writes it whole, with its folder. Processes take turns, so
+    /// that each finds what the others wrote.
     ///
     /// # Errors
-    /// [`Error::File`].
-    pub fn write(&self, path: &Path) -> Result<()> {
+    /// [`Error::File`]; also for a file that is [`foreign`](Self::foreign), which stays as it is.
+    pub fn update<R>(path: &Path, change: impl FnOnce(&mut Self) -> R) -> Result<R> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder)
                 .map_err(|error| Error::File { path: folder.into(), reason: error.to_string() })?;
         }
+        // Released when it is dropped, or when the process ends.
+        let _turn = Self::lock(path);
+        let mut file = Self::read(path)?;
+        if file.foreign {
+            let reason =
+                format!("{}; it is not written over: name another file, or move it away", file.remarks.join("; "));
+            return Err(Error::File { path: path.into(), reason });
+        }
+        let done = change(&mut file);
+        file.write(path)?;
+        Ok(done)
+    }
+
+    /// Waits for a lock beside `path`, where the file system has locks: the file itself is replaced, and with it a lock on it.
+    fn lock(path: &Path) -> Option<std::fs::File> {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(path.file_name()?);
+        name.push(".lock");
+        let path = path.with_file_name(name);
+        let locked = std::fs::File::options().create(true).truncate(false).write(true).open(&path);
+        let locked = locked.and_then(|file| file.lock().map(|()| file));
+        locked.map_err(|error| log::warn!("{}: {error}; going on without a lock", path.display())).ok()
+    }
+
+    /// Writes the file whole.
+    fn write(&self, path: &Path) -> Result<()> {
         let text = self.text();
         write_atomically(path, |out| out.write_all(text.as_bytes()))
     }
@@ -350,6 +394,52 @@ mod tests {
         assert_eq!(TuneFile::parse(&file.text()), file, "{}", file.text());
         let shipped = TuneFile::shipped();
         assert!(shipped.remarks.is_empty(), "{:?}", shipped.remarks);
+    }
+
+    /// Tuners at work on one file at once: every entry is kept.
+    #[test]
+    fn all_that_is_put_in_at_once_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("new/tuning.toml");
+        std::thread::scope(|scope| {
+            for tuner in 0..5 {
+                let path = &path;
+                scope.spawn(move || {
+                    for k in 0..4 {
+                        let entry = Entry { device: format!("device {tuner} {k}"), ..entry(256) };
+                        TuneFile::update(path, |file| file.put(entry)).expect("a file to write");
+                    }
+                });
+            }
+        });
+        assert_eq!(TuneFile::read(&path).expect("a file").entries.len(), 20);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_written_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tuning.toml");
+        for text in
+            ["version = 2\n[[entry]]\nx = 1\n", "precious notes", "[package]\nname = \"x\"\n", "# a comment\n"]
+        {
+            std::fs::write(&path, text).expect("written");
+            let error =
+                TuneFile::update(&path, |file| file.put(entry(256))).expect_err("it is of others").to_string();
+            assert!(error.contains("not written over"), "{error}");
+            assert_eq!(std::fs::read_to_string(&path).expect("still there"), text);
+        }
+        // An empty file is a new one; an entry of another version of the crate stays.
+        std::fs::write(&path, " \n").expect("written");
+        TuneFile::update(&path, |file| file.put(entry(256))).expect("written");
+        let strange = "\n[[entry]]\ndevice = \"x\"\nfamily = \"later\"\nset = { colour = \"blue\" }\n";
+        let text = std::fs::read_to_string(&path).expect("written") + strange;
+        std::fs::write(&path, text).expect("written");
+        TuneFile::update(&path, |file| file.put(entry(512))).expect("written");
+        let text = std::fs::read_to_string(&path).expect("written");
+        assert!(text.contains("later") && text.contains("blue") && text.contains("512"), "{text}");
+        assert_eq!(TuneFile::read(&path).expect("a file").remarks.len(), 1);
+        // What is no file is not waited for.
+        assert!(TuneFile::read(Path::new("/dev/zero")).is_err());
     }
 
     #[test]
