@@ -269,6 +269,9 @@ fn simulated(side: usize) -> Result<(Scan, f64, Vec<f64>)> {
 fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<Problem<T>> {
     let clock = Instant::now();
     let side = options.size.unwrap_or(if options.input.is_some() { 256 } else { 128 });
+    Grid { side, pixel: 1.0 }.validate()?;
+    // Numbers of the picture and of what it is compared with.
+    Device::host().check_memory(0, &[("pictures on the host", 32 * (side as u64).pow(2))])?;
     let mut truth = None;
     let kind = match &options.input {
         Some(path) => FileKind::of(path)?,

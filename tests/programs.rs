@@ -263,7 +263,11 @@ fn bad_input_is_one_line_and_exit_code_2() {
         if args.contains(&"--size") {
             all.clear();
         }
-        if !args.contains(&"--output") {
+        if args.contains(&"--matrix") {
+            // No scan, and no picture.
+            all.drain(..2);
+        }
+        if !args.contains(&"--output") && !args.contains(&"--matrix") {
             all.extend(["--output", "kept.png"]);
         }
         let output = reconstruct(folder.path(), &[&all[..], args].concat());

@@ -497,3 +497,15 @@ fn what_is_not_finite_is_refused() {
         }
     }
 }
+
+/// A singular system without a solution is none in the least-squares sense either while its gradient is large.
+#[test]
+fn answers_that_ran_away_are_not_called_rounding() {
+    let a = Csr::from_triplets(3, 3, &[(0, 0, 1.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)]).unwrap();
+    for method in Method::ALL.into_iter().filter(|m| !matches!(m, Method::Chebyshev { .. })) {
+        let (x, report) = solve(&a, &[1.0, 2.0, 1.0], method, &Stopping::for_precision::<f64>());
+        let left = left(&a, &[1.0, 2.0, 1.0], &x, 0.0, None);
+        assert!(report.stop != Stop::Converged, "{report}");
+        assert!(report.stop != Stop::LeastSquares || left.gradient < 1e-10, "{:e} {report}", left.gradient);
+    }
+}

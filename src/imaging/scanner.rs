@@ -147,7 +147,11 @@ impl Grid {
         0.5 * self.side as f64 * self.pixel * std::f64::consts::SQRT_2
     }
 
-    pub(super) fn validate(&self) -> Result<()> {
+    /// Fails on a grid that cannot be: sides from 1 to 32768 pixels, of a length above 0.
+    ///
+    /// # Errors
+    /// [`Error::Option`].
+    pub fn validate(&self) -> Result<()> {
         if self.side == 0 || self.side > 1 << 15 {
             return Err(Error::Option {
                 name: "size",

@@ -291,10 +291,7 @@ fn judge_start(
         let worse = !column.verified[0].is_finite() || (method.residual_decides() && order.is_gt());
         let fails = worse && column.best[0].is_finite();
         if fails {
-            // No start gains on the answer that is kept.
-            let rounding = method.is_rounding(c, column.best[1])?;
-            let no_gain = if rounding { Stop::LeastSquares } else { column.no_gain() };
-            column.stop = column.stop.or(Some(no_gain));
+            column.stop = column.stop.or(Some(column.no_gain()));
         } else if column.stop.is_none() {
             let excess = method.excess(c, column.verified);
             column.stop = match statuses[c].code {
@@ -323,6 +320,13 @@ fn judge_start(
         }
     }
     method.restore(&restored)?;
+    for c in restored {
+        let column = &mut columns[c];
+        let gave_up = matches!(column.stop, Some(Stop::Stagnated | Stop::Breakdown));
+        if gave_up && method.is_rounding(c, column.verified[1])? {
+            column.stop = Some(Stop::LeastSquares);
+        }
+    }
     method.keep(&kept)
 }
 

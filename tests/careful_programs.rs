@@ -1,0 +1,330 @@
+//! The programs lose nothing: outputs are checked before the work, inputs and files of others are never written over, what changes
+//! nothing is refused, and what looks wrong is said.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use common::program;
+use residuum::Precision;
+use residuum::imaging::{Beam, Noise, Phantom, Scanner};
+use residuum::io::{matrix_market, npy, npz};
+use residuum::sparse::{Csr, gallery};
+use serde_json::Value;
+
+fn run(name: &str, folder: &Path, args: &[&str]) -> Output {
+    program(name).current_dir(folder).args(args).output().unwrap()
+}
+
+fn words(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Exit status 2 and one line that says `part`.
+fn refused(name: &str, folder: &Path, args: &[&str], part: &str) {
+    let output = run(name, folder, args);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{name} {args:?}: {}", words(&output));
+    let lines: Vec<&str> = error.lines().filter(|l| !l.ends_with("generated.")).collect();
+    assert!(lines.len() == 1 && lines[0].contains(part), "{name} {args:?}: {error}");
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", words(output)))
+}
+
+/// `a.mtx`, `b.npy` (4 numbers), a scan of 20 x 16 and `notes.txt`.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    matrix_market::write_matrix(&at("a.mtx"), &gallery::poisson_2d::<f64>(2, 0.0).unwrap()).unwrap();
+    npz::write_matrix(&at("a.npz"), &gallery::poisson_2d::<f64>(2, 0.0).unwrap()).unwrap();
+    npy::write(&at("b.npy"), &[4], &[1.0, 2.0, 3.0, 4.0f64]).unwrap();
+    npy::write(&at("column.npy"), &[4, 1], &[1.0, 2.0, 3.0, 4.0f64]).unwrap();
+    let scan = scan();
+    npy::write(&at("s.npy"), &[20, 16], &scan).unwrap();
+    std::fs::write(at("notes.txt"), "precious").unwrap();
+    folder
+}
+
+fn scanner() -> Scanner {
+    let angles = (0..20).map(|k| 9.0 * f64::from(k)).collect();
+    Scanner { beam: Beam::Parallel, pixels: 16, pitch: 0.125, offset: 0.0, angles }
+}
+
+/// Line integrals of the plate, in the unit of the detector's pitch.
+fn scan() -> Vec<f64> {
+    Phantom::plate().scan(&scanner(), 2.0, Noise { photons: f64::INFINITY, gain: 0.0, seed: 1 }).unwrap().sinogram
+}
+
+const HOST: [&str; 2] = ["--device", "host"];
+
+#[test]
+fn inputs_are_never_written_over() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(at("a.mtx"), at("link.npy")).unwrap();
+    std::fs::hard_link(at("b.npy"), at("hard.npy")).unwrap();
+    let before: Vec<Vec<u8>> = ["a.mtx", "b.npy", "s.npy"].map(|name| std::fs::read(at(name)).unwrap()).into();
+    let solve =
+        |args: &[&str], part: &str| refused("solve", folder.path(), &[&["a.mtx"], args, &HOST].concat(), part);
+    solve(&["--save", "a.mtx"], "--save: a.mtx is an input");
+    solve(&["--rhs", "b.npy", "--save", "b.npy"], "is an input");
+    solve(&["--rhs", "b.npy", "--save", "hard.npy"], "is an input");
+    solve(&["--rhs", "b.npy", "--save", "./b.npy"], "is an input");
+    #[cfg(unix)]
+    solve(&["--save", "link.npy"], "is an input");
+    solve(&["--plot", "x.png", "--save", "x.png"], "--save: x.png is that of --plot too");
+    solve(&["--plot", "a.mtx"], "is an input");
+    let reconstruct = |args: &[&str], part: &str| {
+        let all = [args, &["--input", "s.npy", "--size", "8", "--iterations", "2"], &HOST].concat();
+        refused("reconstruct", folder.path(), &all, part);
+    };
+    reconstruct(&["--save", "s.npy"], "is an input");
+    reconstruct(&["--output", "x.png", "--save", "x.png"], "is that of --output too");
+    reconstruct(&["--save", "reconstruction.png"], "is that of --output too");
+    reconstruct(&["--output", "x.jpg"], "pictures are written as .png");
+    let after: Vec<Vec<u8>> = ["a.mtx", "b.npy", "s.npy"].map(|name| std::fs::read(at(name)).unwrap()).into();
+    assert!(before == after && !at("x.png").exists() && !at("reconstruction.png").exists());
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before_the_work() {
+    let folder = folder();
+    std::fs::create_dir(folder.path().join("d")).unwrap();
+    let small = ["--size", "16", "--iterations", "2", "--device", "host"];
+    for (args, part) in [
+        (&["--output", "d"][..], "it is a folder"),
+        (&["--save", "d"], "it is a folder"),
+        (&["--reference", "absent.npy", "--save", "x.npy"], "absent.npy"),
+        (&["--reference", "notes.txt", "--save", "x.npy"], "notes.txt"),
+        (&["--reference", "b.npy", "--save", "x.npy"], "square"),
+    ] {
+        refused("reconstruct", folder.path(), &[&small[..], args].concat(), part);
+        assert!(!folder.path().join("reconstruction.png").exists(), "{args:?}");
+    }
+    npy::write(&folder.path().join("nan.npy"), &[2, 2], &[1.0, f64::NAN, 0.0, 1.0]).unwrap();
+    npy::write::<f64>(&folder.path().join("none.npy"), &[0, 0], &[]).unwrap();
+    refused("reconstruct", folder.path(), &[&small[..], &["--reference", "nan.npy"]].concat(), "not finite");
+    refused("reconstruct", folder.path(), &[&small[..], &["--reference", "none.npy"]].concat(), "at least");
+    refused("solve", folder.path(), &["a.mtx", "--save", "d", "--device", "host"], "it is a folder");
+    refused("tune", folder.path(), &["--plot", "d", "--budget", "0s"], "it is a folder");
+}
+
+/// A reader that has gone ends no work.
+#[test]
+fn a_closed_pipe_keeps_nothing_from_being_saved() {
+    let folder = folder();
+    for (name, args) in [
+        ("solve", &["a.mtx", "--save", "x.npy", "--device", "host"][..]),
+        ("solve", &["a.mtx", "--save", "x.npy", "--device", "host", "--json"]),
+        ("reconstruct", &["--size", "16", "--iterations", "2", "--save", "x.npy", "--device", "host"]),
+        ("devices", &[]),
+    ] {
+        let mut command = program(name);
+        command.current_dir(folder.path()).args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop((child.stdout.take(), child.stderr.take()));
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{name} {args:?}");
+        let saved = folder.path().join("x.npy");
+        assert!(name == "devices" || saved.exists(), "{name} {args:?}");
+        let _ = std::fs::remove_file(saved);
+    }
+}
+
+#[test]
+fn options_that_change_nothing_are_refused() {
+    let folder = folder();
+    let matrix = ["--matrix", "a.mtx", "--rhs", "b.npy", "--device", "host"];
+    for (args, part) in [
+        (&["--output", "x.png"][..], "--output: it changes nothing"),
+        (&["--arc", "90"], "--arc: it changes nothing"),
+        (&["--angles", "3"], "--angles"),
+        (&["--size", "3"], "--size"),
+        (&["--reference", "b.npy"], "--reference"),
+    ] {
+        refused("reconstruct", folder.path(), &[&matrix[..], args].concat(), part);
+    }
+    for (args, part) in [
+        (&["--arc", "90"][..], "--arc: it changes nothing for the simulated scan"),
+        (&["--pitch", "2"], "--pitch"),
+        (&["--input", "a.npz", "--geometry", "parallel"], "--geometry: it changes nothing for this scan"),
+        (&["--input", "s.npy", "--source-origin", "3", "--source-detector", "5"], "for a parallel beam"),
+    ] {
+        refused("reconstruct", folder.path(), &[args, &HOST].concat(), part);
+    }
+    for (args, part) in [
+        (&["--omega", "0.5"][..], "--omega: it changes nothing for cg"),
+        (&["--restart", "5"], "--restart"),
+        (&["--eigenvalues", "1,2"], "--eigenvalues"),
+        (&["--ordering", "rows"], "--ordering"),
+        (&["--damp", "1"], "--damp"),
+        // The name that a user knows.
+        (&["--iterations", "4294967296"], "--iterations: 4294967296 exceeds"),
+        (&["--work-group", "3"], "--work-group"),
+        (&["--gradient-rtol=-1"], "--gradient-rtol"),
+    ] {
+        refused("solve", folder.path(), &[&["a.mtx", "--method", "cg"], args, &HOST].concat(), part);
+    }
+}
+
+#[test]
+fn files_are_what_they_hold() {
+    let folder = folder();
+    std::fs::write(folder.path().join("scan.h5"), b"\x89HDF\r\n\x1a\n and more").unwrap();
+    std::fs::write(folder.path().join("scan.tif"), b"II*\0 and more").unwrap();
+    std::fs::copy(folder.path().join("a.npz"), folder.path().join("a.dat")).unwrap();
+    std::fs::copy(folder.path().join("s.npy"), folder.path().join("sinogram")).unwrap();
+    for (file, part) in
+        [("a.npz", "zip archive"), ("scan.h5", "HDF5"), ("scan.tif", "TIFF"), ("a.mtx", "Matrix Market")]
+    {
+        refused("reconstruct", folder.path(), &["--input", file, "--device", "host"], part);
+    }
+    refused("solve", folder.path(), &["scan.h5", "--device", "host"], "HDF5");
+    assert!(run("solve", folder.path(), &["a.dat", "--device", "host"]).status.success());
+    let args = ["--input", "sinogram", "--size", "8", "--iterations", "2", "--device", "host"];
+    assert!(run("reconstruct", folder.path(), &args).status.success());
+}
+
+#[test]
+fn right_hand_sides_as_scipy_writes_them_and_any_name_are_taken() {
+    let folder = folder();
+    let solve = |name: &str| {
+        let output = run("solve", folder.path(), &["a.mtx", "--rhs", name, "--save", "x.npy", "--device", "host"]);
+        assert!(output.status.success(), "{}", words(&output));
+        std::fs::read(folder.path().join("x.npy")).unwrap()
+    };
+    assert_eq!(solve("b.npy"), solve("column.npy"));
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        let name = std::ffi::OsStr::from_bytes(b"matrix-\xff.mtx");
+        if std::fs::copy(folder.path().join("a.mtx"), folder.path().join(name)).is_err() {
+            println!("skipped: this file system takes no names but UTF-8");
+            return;
+        }
+        let output = program("solve").current_dir(folder.path()).arg(name).args(HOST).output().unwrap();
+        assert!(output.status.success(), "{}", words(&output));
+    }
+}
+
+#[test]
+fn what_looks_wrong_is_said() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    let args = |input: &'static str| {
+        ["--input", input, "--pitch", "0.125", "--size", "16", "--iterations", "5", "--device", "host"]
+    };
+    let output = run("reconstruct", folder.path(), &args("s.npy"));
+    assert!(output.status.success() && !words(&output).contains("warning"), "{}", words(&output));
+    npy::write(&at("negative.npy"), &[20, 16], &scan().iter().map(|v| -v).collect::<Vec<f64>>()).unwrap();
+    npy::write(&at("counts.npy"), &[20, 16], &scan().iter().map(|v| 1e4 * (-v).exp()).collect::<Vec<f64>>())
+        .unwrap();
+    npy::write(&at("zero.npy"), &[20, 16], &[0.0; 320]).unwrap();
+    for (input, part) in
+        [("negative.npy", "negative"), ("counts.npy", "intensities"), ("zero.npy", "all readings are 0")]
+    {
+        let output = run("reconstruct", folder.path(), &args(input));
+        assert!(words(&output).contains("warning") && words(&output).contains(part), "{}", words(&output));
+        let output = run("reconstruct", folder.path(), &[&args(input)[..], &["--json"]].concat());
+        assert!(json(&output)["warnings"][0].as_str().unwrap().contains(part));
+    }
+    let beside = ["--detector-offset", "100000"];
+    refused("reconstruct", folder.path(), &[&args("s.npy")[..], &beside].concat(), "no ray meets the image");
+    // A ones is 0.
+    let difference = Csr::from_triplets(2, 2, &[(0, 0, 1.0), (0, 1, -1.0), (1, 0, -1.0), (1, 1, 1.0)]).unwrap();
+    matrix_market::write_matrix(&at("difference.mtx"), &difference).unwrap();
+    let output = run("solve", folder.path(), &["difference.mtx", "--device", "host"]);
+    assert!(words(&output).contains("A times ones is 0"), "{}", words(&output));
+    // Small, not empty.
+    let tiny = Csr::from_triplets(2, 2, &[(0, 0, 1e-200), (1, 1, 2e-200)]).unwrap();
+    matrix_market::write_matrix(&at("tiny.mtx"), &tiny).unwrap();
+    let output = run("solve", folder.path(), &["tiny.mtx", "--device", "host"]);
+    assert!(output.status.success() && !words(&output).contains("empty"), "{}", words(&output));
+    // A stationary iteration that diverges is not told to scale the matrix.
+    let args = ["poisson2d:8", "--method", "stationary", "--omega", "9", "--device", "host"];
+    let output = run("solve", folder.path(), &args);
+    assert!(output.status.code() == Some(1) && words(&output).contains("diverges"), "{}", words(&output));
+}
+
+#[test]
+fn memory_is_planned_before_it_is_taken() {
+    let folder = folder();
+    std::fs::write(
+        folder.path().join("wide.mtx"),
+        "%%MatrixMarket matrix coordinate real general\n3 4294967295 1\n1 7 1.0\n",
+    )
+    .unwrap();
+    refused("solve", folder.path(), &["wide.mtx", "--device", "host"], "bytes, the limit is");
+    let wide = ["--matrix", "wide.mtx", "--rhs", "b.npy", "--device", "host"];
+    refused("reconstruct", folder.path(), &wide, "bytes, the limit is");
+    for name in ["poisson2d:4294967296", "dense:4000000:4000000", "poisson3d:3000000"] {
+        refused("solve", folder.path(), &[name, "--device", "host"], "");
+        refused("spmv", folder.path(), &["--gallery", name, "--device", "host"], "");
+    }
+}
+
+#[test]
+fn files_of_others_are_not_tuning_files() {
+    let folder = folder();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("later.toml"), "version = 9\n[[entry]]\ndevice = \"x\"\n").unwrap();
+    npy::write(&at("plain.toml"), &[1], &[1.0f64]).unwrap();
+    std::fs::write(at("mine.toml"), "version = 1\n").unwrap();
+    for file in ["later.toml", "notes.txt", "plain.toml"] {
+        let before = std::fs::read(at(file)).unwrap();
+        let output = run("tune", folder.path(), &["merge", "mine.toml", "--file", file]);
+        assert_eq!(output.status.code(), Some(2), "{}", words(&output));
+        assert!(words(&output).contains("not written over"), "{}", words(&output));
+        assert_eq!(std::fs::read(at(file)).unwrap(), before);
+    }
+    // A plot of nothing is no fault.
+    let args = ["--budget", "0s", "--file", "new.toml", "--plot", "sizes.png"];
+    let output = run("tune", folder.path(), &args);
+    match words(&output) {
+        words if words.contains("has nothing to tune") => println!("skipped: {words}"),
+        words => assert!(output.status.code() == Some(1) && words.contains("is not written"), "{words}"),
+    }
+    // What of it is ignored is said by the programs that use it.
+    let Some(device) = common::devices_in(Precision::Single).into_iter().find(|d| d.backend_name() == "opencl")
+    else {
+        println!("skipped: no OpenCL device");
+        return;
+    };
+    let (p, d) = device.info().index.unwrap();
+    let output = program("solve")
+        .current_dir(folder.path())
+        .args(["poisson2d:8", "--precision", "fp32", "--device", &format!("{p}:{d}")])
+        .env("RESIDUUM_TUNE_FILE", at("later.toml"))
+        .output()
+        .unwrap();
+    assert!(output.status.success() && words(&output).contains("version 9"), "{}", words(&output));
+}
+
+/// Building programs is no part of solving, nor of the time allowed for it.
+#[test]
+fn building_is_counted_once_and_apart() {
+    for device in common::devices_in(Precision::Double) {
+        let Some((p, d)) = device.info().index else { continue };
+        let cache = tempfile::tempdir().unwrap();
+        let place = format!("{p}:{d}");
+        let args = ["poisson2d:40", "--device", &place, "--time-limit", "1", "--json", "--preconditioner", "none"];
+        let output = program("solve")
+            .args(args)
+            .env("RESIDUUM_CACHE", cache.path())
+            .env("POCL_CACHE_DIR", cache.path())
+            .env("CUDA_CACHE_DISABLE", "1")
+            .output()
+            .unwrap();
+        let value = json(&output);
+        let seconds = |name: &str| value["seconds"][name].as_f64().unwrap();
+        assert_eq!(value["stop"], "Converged", "{value}");
+        assert!(seconds("solve") > 0.0, "{value}");
+        assert!(seconds("compile") > seconds("verify"), "{value}");
+        let sum = seconds("compile") + seconds("solve") + seconds("verify");
+        assert!(sum <= seconds("total"), "{value}");
+    }
+}
