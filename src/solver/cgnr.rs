@@ -204,7 +204,7 @@ impl<T: Real> std::fmt::Debug for Cgnr<'_, T> {
 
 impl<'a, T: Real> Cgnr<'a, T> {
     /// Allocates the vectors of a solve with `operator`, for as many right-hand sides at once as there are corrections:
-    /// 1 to 4 for a [`Matrix`], 1 for any other [`LinearOperator`].
+    /// 1 to 4 for a [`Matrix`](crate::Matrix), 1 for any other [`LinearOperator`].
     ///
     /// # Errors
     /// [`Error::Option`] when the operator has no adjoint, the matrix no transposed copy, for a weight or a rule out of range, for a `width`
