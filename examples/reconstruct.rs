@@ -472,7 +472,9 @@ fn check_options(options: &Options) -> Result<()> {
         Some(_) => {}
     }
     check_ending("output", &output(options), &["png"])?;
-    check_files(options, &[output(options)])
+    // Pictures of several images have names of their own, known once the input is read.
+    let picture = options.output.is_some() || options.matrix.is_none();
+    check_files(options, &if picture { vec![output(options)] } else { Vec::new() })
 }
 
 /// Where the picture goes.

@@ -109,8 +109,8 @@ struct Options {
     #[arg(long)]
     gradient_rtol: Option<f64>,
     /// ... or when |A'r| has fallen to this part of its first value
-    #[arg(long, default_value_t = 0.0)]
-    gradient_reduction: f64,
+    #[arg(long)]
+    gradient_reduction: Option<f64>,
     /// Most iterations
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     iterations: usize,
@@ -197,6 +197,8 @@ fn method(options: &Options, advice: &Advice) -> Result<Method> {
             ("omega", options.omega.is_some() && !matches!(named, Method::Stationary { .. })),
             ("restart", options.restart.is_some() && !matches!(named, Method::Gmres { .. })),
             ("eigenvalues", options.eigenvalues.is_some() && !matches!(named, Method::Chebyshev { .. })),
+            ("gradient-rtol", options.gradient_rtol.is_some() && !named.has_gradient()),
+            ("gradient-reduction", options.gradient_reduction.is_some() && !named.has_gradient()),
         ],
     )?;
     Ok(match named {
@@ -423,7 +425,7 @@ fn solve<T: Real>(
         rtol: options.rtol.unwrap_or(default.rtol),
         atol: options.atol,
         gradient_rtol: options.gradient_rtol.unwrap_or(default.gradient_rtol),
-        gradient_reduction: options.gradient_reduction,
+        gradient_reduction: options.gradient_reduction.unwrap_or(default.gradient_reduction),
         max_iterations: options.iterations,
         exact_every: options.exact_every,
         time_limit: limit.map_err(|e| option("time-limit", e.to_string()))?,

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand};
 use plot::{Chart, write_panels};
+use residuum::io::check_writable;
 use residuum::tuner::{Trial, cases, tune};
 use residuum::tuning::{Agreement, Case, Entry, Settings, SizeClass, TuneFile, tune_path};
 use residuum::{Device, DeviceFilter, Precision, Result};
@@ -143,6 +144,9 @@ fn run(options: &Run) -> Result<bool> {
         None => Device::best()?,
     };
     let info = device.info();
+    // Nothing is measured for a file that cannot be written.
+    TuneFile::update(&path, |_| ())?;
+    check_writable(&path)?;
     let mut file = read(&path)?;
     let wanted: Vec<Case> = cases(&device)
         .into_iter()

@@ -291,6 +291,14 @@ impl Program {
         self.push(Op::StopAtBudget, 0, ZERO, ZERO);
     }
 
+    /// What a start records before its first test, of the squared norms of residual and gradient: it goes no further unless both
+    /// are finite.
+    pub(crate) fn require_finite_start(&mut self, residual2: Scalar, gradient2: Scalar) {
+        self.push(Op::Record, 0, residual2, gradient2);
+        self.require_finite(residual2);
+        self.require_finite(gradient2);
+    }
+
     /// The stopping test of least squares, of the squared norms of residual and gradient.
     pub(crate) fn test_least_squares(&mut self, residual2: impl Into<Expr>, gradient2: impl Into<Expr>) {
         let [residual2, gradient2] = self.values(residual2, gradient2);

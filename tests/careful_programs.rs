@@ -106,6 +106,12 @@ fn what_cannot_be_written_is_said_before_the_work() {
         refused("reconstruct", folder.path(), &[&small[..], args].concat(), part);
         assert!(!folder.path().join("reconstruction.png").exists(), "{args:?}");
     }
+    // A picture that is not written does not matter.
+    std::fs::create_dir(folder.path().join("reconstruction.png")).unwrap();
+    let plain = ["--matrix", "a.mtx", "--rhs", "b.npy", "--save", "x.npy", "--device", "host", "--iterations", "3"];
+    let output = run("reconstruct", folder.path(), &plain);
+    assert!(output.status.code() != Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::remove_dir(folder.path().join("reconstruction.png")).unwrap();
     npy::write(&folder.path().join("nan.npy"), &[2, 2], &[1.0, f64::NAN, 0.0, 1.0]).unwrap();
     npy::write::<f64>(&folder.path().join("none.npy"), &[0, 0], &[]).unwrap();
     refused("reconstruct", folder.path(), &[&small[..], &["--reference", "nan.npy"]].concat(), "not finite");
@@ -165,7 +171,8 @@ fn options_that_change_nothing_are_refused() {
         // The name that a user knows.
         (&["--iterations", "4294967296"], "--iterations: 4294967296 exceeds"),
         (&["--work-group", "3"], "--work-group"),
-        (&["--gradient-rtol=-1"], "--gradient-rtol"),
+        (&["--gradient-rtol", "1e-3"], "--gradient-rtol: it changes nothing for cg"),
+        (&["--gradient-reduction", "0.5"], "--gradient-reduction: it changes nothing for cg"),
     ] {
         refused("solve", folder.path(), &[&["a.mtx", "--method", "cg"], args, &HOST].concat(), part);
     }
@@ -184,6 +191,23 @@ fn files_are_what_they_hold() {
         refused("reconstruct", folder.path(), &["--input", file, "--device", "host"], part);
     }
     refused("solve", folder.path(), &["scan.h5", "--device", "host"], "HDF5");
+    // The letters that mark a MATLAB file, in a comment.
+    let text = std::fs::read_to_string(folder.path().join("a.mtx")).unwrap();
+    let (banner, rest) = text.split_once('\n').unwrap();
+    let comment = format!("%{}MINIMOS", "-".repeat(126 - banner.len() - 2));
+    std::fs::write(folder.path().join("marked.mtx"), format!("{banner}\n{comment}\n{rest}")).unwrap();
+    assert_eq!(&std::fs::read(folder.path().join("marked.mtx")).unwrap()[126..128], b"MI");
+    assert!(run("solve", folder.path(), &["marked.mtx", "--device", "host"]).status.success());
+    // A pipe can be read only once: its name says what it is.
+    #[cfg(unix)]
+    {
+        let pipe = folder.path().join("pipe.npy");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let bytes = std::fs::read(folder.path().join("b.npy")).unwrap();
+        let writer = std::thread::spawn(move || std::fs::write(pipe, bytes));
+        assert!(run("solve", folder.path(), &["a.mtx", "--rhs", "pipe.npy", "--device", "host"]).status.success());
+        writer.join().unwrap().unwrap();
+    }
     assert!(run("solve", folder.path(), &["a.dat", "--device", "host"]).status.success());
     let args = ["--input", "sinogram", "--size", "8", "--iterations", "2", "--device", "host"];
     assert!(run("reconstruct", folder.path(), &args).status.success());

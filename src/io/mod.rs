@@ -54,7 +54,7 @@ pub fn read_vectors<T: Real>(path: &Path) -> Result<Vec<Vec<T>>> {
     Ok(array.data.chunks(length.max(1)).map(|part| part.iter().map(|v| T::from_f64(*v)).collect()).collect())
 }
 
-/// What a file holds, by its first bytes; names decide nothing.
+/// What a file holds, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
@@ -75,21 +75,28 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The kind of the file at `path`; `None` for one that is not known, and for what is no regular file, whose first bytes could be
-    /// read only once. Of a file that gzip compressed, what it holds counts.
+    /// The kind of the file at `path`; `None` for one that is not known. Of a file that gzip compressed, what it holds counts. What is no
+    /// regular file (a pipe) can be read only once: there the ending of its name decides between `.npy`, `.mat` and the rest.
     ///
     /// # Errors
     /// [`Error::File`] when it cannot be opened or read.
     pub fn of(path: &Path) -> Result<Option<Self>> {
         let about = fs::metadata(path).map_err(|e| file_error(path, &e))?;
         if !about.is_file() {
-            return Ok(None);
+            return Ok(match path.extension().and_then(|ending| ending.to_str()) {
+                Some("npy") => Some(Self::Npy),
+                Some("mat") => Some(Self::Mat5),
+                _ => None,
+            });
         }
         let mut start = Vec::with_capacity(512);
         // A damaged archive is a matter of whoever reads on.
         let _ = open(path)?.take(512).read_to_end(&mut start);
         let starts = |magic: &[u8]| start.starts_with(magic);
-        Ok(if starts(b"\x93NUMPY") {
+        let has = |at: usize, mark: &[u8]| start.get(at..at + mark.len()) == Some(mark);
+        Ok(if start.get(..14).is_some_and(|banner| banner.eq_ignore_ascii_case(b"%%MatrixMarket")) {
+            Some(Self::MatrixMarket)
+        } else if starts(b"\x93NUMPY") {
             Some(Self::Npy)
         } else if starts(b"PK\x03\x04") || starts(b"PK\x05\x06") {
             Some(Self::Zip)
@@ -99,10 +106,8 @@ impl FileKind {
             Some(Self::Tiff)
         } else if starts(b"\x89PNG") {
             Some(Self::Png)
-        } else if start.get(126..128).is_some_and(|mark| mark == b"IM" || mark == b"MI") {
+        } else if has(124, b"\0\x01IM") || has(124, b"\x01\0MI") {
             Some(Self::Mat5)
-        } else if start.get(..14).is_some_and(|banner| banner.eq_ignore_ascii_case(b"%%MatrixMarket")) {
-            Some(Self::MatrixMarket)
         } else {
             None
         })

@@ -393,6 +393,25 @@ mod tests {
         assert!(large.contains("fp32"), "{large}");
     }
 
+    /// What an array says of itself is compared before it is read: a short archive may hold a long one.
+    #[test]
+    fn long_arrays_are_refused_unread() {
+        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+        let mut add = |name: &str, descr: &str, shape: &[usize], bytes: &[u8]| {
+            archive.start_file(format!("{name}.npy"), SimpleFileOptions::default()).unwrap();
+            archive.write_all(&npy::header_bytes(descr, shape).unwrap()).unwrap();
+            archive.write_all(bytes).unwrap();
+        };
+        add("format", "|S3", &[], b"csr");
+        add("shape", "<i8", &[2], &[7u64.to_le_bytes(), 7u64.to_le_bytes()].concat());
+        add("indptr", "<i4", &[8], &(0..8i32).flat_map(i32::to_le_bytes).collect::<Vec<u8>>());
+        add("indices", "<i4", &[7], &(0..7i32).flat_map(i32::to_le_bytes).collect::<Vec<u8>>());
+        // Its elements are not even there.
+        add("data", "<f8", &[500_000_000], &[]);
+        let error = read::<f64>(&archive.finish().unwrap().into_inner()).unwrap_err().to_string();
+        assert!(error.contains("data has 500000000 elements where the others ask for 7"), "{error}");
+    }
+
     proptest! {
         #[test]
         fn matrices_survive_a_file(entries in prop::collection::vec((0usize..40, 0usize..30, -1e9f64..1e9), 0..200)) {

@@ -145,8 +145,7 @@ impl Bidiagonal {
         }
         start.push(plan.call(begin, |s| {
             let (uu, vv) = (s.fold(self.uu), s.fold(self.vv));
-            s.require_finite(uu);
-            s.require_finite(vv);
+            s.require_finite_start(uu, vv);
             s.set(self.residual2, uu);
             s.set(self.gradient2, vv);
             if self.lower.is_some() {

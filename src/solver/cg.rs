@@ -27,7 +27,6 @@ use std::ops::Range;
 use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::engine::copy_columns;
 use super::products::Products;
-use super::report::Times;
 use super::stopping::{Limits, Stopping};
 use super::workspace::Workspace;
 use crate::backend::{CgVectors, Run, SolveState, Vocabulary, on_backend};
@@ -91,7 +90,7 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
         b: &Vector<T>,
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
-    ) -> Result<(Vec<Outcome>, Times)> {
+    ) -> Result<(Vec<Outcome>, f64)> {
         let limits = limits.first().cloned().unwrap_or_default();
         let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, x, limits, pending: 0 };
         driver::run(&mut solve, stopping, observer)
@@ -240,7 +239,7 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         Limits::compare::<T>(norms, others, false)
     }
 
-    fn is_rounding(&mut self, _: usize, _: f64) -> Result<bool> {
+    fn is_rounding(&mut self, _: usize, _: [f64; 2]) -> Result<bool> {
         Ok(false) // there is no gradient
     }
 

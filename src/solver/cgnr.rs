@@ -54,7 +54,7 @@ use std::ops::Range;
 use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::engine::copy_columns;
 use super::products::Products;
-use super::report::{Report, Times};
+use super::report::Report;
 use super::scaling::one_column;
 use super::stopping::{Limits, Stopping};
 use super::system::System;
@@ -409,7 +409,7 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
         b: &Vector<T>,
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
-    ) -> Result<(Vec<Outcome>, Times)> {
+    ) -> Result<(Vec<Outcome>, f64)> {
         let limits = limits.to_vec();
         self.vectors.x[0].copy_from(x)?;
         let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, limits, turn: 0, pending: 0..0 };
@@ -609,9 +609,9 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         Limits::compare::<T>(norms, others, true)
     }
 
-    fn is_rounding(&mut self, c: usize, gradient: f64) -> Result<bool> {
-        let norms = self.on.vectors.x[self.turn].column_norms(self.limits.len())?;
-        Ok(self.limits[c].is_rounding(gradient, norms[c].to_f64()))
+    fn is_rounding(&mut self, c: usize, norms: [f64; 2]) -> Result<bool> {
+        let x = self.on.vectors.x[self.turn].column_norms(self.limits.len())?;
+        Ok(self.limits[c].is_rounding(norms, x[c].to_f64()))
     }
 
     fn in_given_units(&self, c: usize, norms: [f64; 2]) -> [f64; 2] {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
-use super::report::{Stop, Times};
+use super::report::Stop;
 use super::stopping::Stopping;
 use crate::error::Result;
 use crate::state::{HISTORY, stop};
@@ -58,8 +58,8 @@ pub(super) trait Iteration {
     fn residual_decides(&self) -> bool;
     /// Which of two answers is the better one, by the squared norms of their residuals and gradients.
     fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering;
-    /// Whether the gradient of column `c`, given squared, is as small as rounding lets it be. Waits.
-    fn is_rounding(&mut self, c: usize, gradient: f64) -> Result<bool>;
+    /// Whether the gradient of column `c`, of the squared norms, is as small as rounding lets it be. Waits.
+    fn is_rounding(&mut self, c: usize, norms: [f64; 2]) -> Result<bool>;
     /// Norms of residual and gradient of column `c` in units of the system that was given, from their squares.
     fn in_given_units(&self, c: usize, norms: [f64; 2]) -> [f64; 2];
     /// Seconds spent so far building programs.
@@ -207,16 +207,18 @@ impl Clock {
 /// hand, which recomputes the true residual, and only a test passed by that ends the solve. So does every other end:
 /// the numbers reported are those of a fresh start with no iterations left.
 ///
+/// The seconds returned are those of the iterations, without building and verifying.
+///
 /// Every loop ends: a start that gains nothing over the one before it is the last, each start may use up what is left of the
 /// iterations, and the time is looked at after each batch of iterations and each start but the first.
 pub(super) fn run(
     method: &mut impl Iteration,
     stopping: &Stopping,
     observer: &mut Observer<'_>,
-) -> Result<(Vec<Outcome>, Times)> {
+) -> Result<(Vec<Outcome>, f64)> {
     let fresh = Column { last: BEYOND, last_excess: f64::INFINITY, best: BEYOND, ..Column::default() };
     let mut columns = vec![fresh; method.columns()];
-    let mut times = Times::default();
+    let mut verifying = 0.0;
     let clock = Clock::start(method, stopping);
     for restarts in 0usize.. {
         let budget: Vec<usize> =
@@ -225,7 +227,7 @@ pub(super) fn run(
         method.start(&budget)?;
         let statuses = method.status()?;
         record(method, &mut columns, &statuses, true);
-        times.verify += clock.working(method) - before;
+        verifying += clock.working(method) - before;
         let late = restarts > 0 && clock.is_over(method);
         judge_start(&mut columns, &statuses, late, clock.leaves_as_much_again(method), method)?;
         if columns.iter().all(|c| c.stop.is_some()) {
@@ -235,10 +237,9 @@ pub(super) fn run(
         iterate(method, stopping, most, &clock, &mut columns, observer)?;
     }
     go_back(method, stopping, &clock, &mut columns)?;
-    times.compile = clock.building(method);
-    times.solve = (clock.working(method) - times.verify).max(0.0);
+    let iterating = (clock.working(method) - verifying).max(0.0);
     let outcomes = columns.into_iter().enumerate().map(|(c, column)| outcome(method, c, column)).collect();
-    Ok((outcomes, times))
+    Ok((outcomes, iterating))
 }
 
 fn outcome(method: &impl Iteration, c: usize, column: Column) -> Outcome {
@@ -300,7 +301,7 @@ fn judge_start(
                 stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
                 stop::NOT_FINITE => Some(Stop::NotFinite),
                 _ if column.gained(column.verified, excess) => late.then_some(Stop::TimeLimit),
-                _ if method.is_rounding(c, column.verified[1])? => Some(Stop::LeastSquares),
+                _ if method.is_rounding(c, column.verified)? => Some(Stop::LeastSquares),
                 _ => Some(column.no_gain()),
             };
             (column.last, column.last_excess) = (column.verified, excess);
@@ -323,7 +324,7 @@ fn judge_start(
     for c in restored {
         let column = &mut columns[c];
         let gave_up = matches!(column.stop, Some(Stop::Stagnated | Stop::Breakdown));
-        if gave_up && method.is_rounding(c, column.verified[1])? {
+        if gave_up && method.is_rounding(c, column.verified)? {
             column.stop = Some(Stop::LeastSquares);
         }
     }

@@ -7,7 +7,6 @@ use std::ops::Range;
 use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::plan::{Act, B, Call, Of, Plan, Preconditioning, Script, Space, V, X};
 use super::products::Products;
-use super::report::Times;
 use super::stopping::{Limits, Stopping};
 use super::workspace::Workspace;
 use crate::backend::{Run, StepCall, StepState, Vocabulary, on_backend};
@@ -214,7 +213,7 @@ impl<B: Vocabulary, T: Real> Workspace<T> for Engine<'_, B, T> {
         b: &Vector<T>,
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
-    ) -> Result<(Vec<Outcome>, Times)> {
+    ) -> Result<(Vec<Outcome>, f64)> {
         // The answer is worked on where it lies.
         swap(x, &mut self.vectors[X.index()]);
         let limits = limits.to_vec();
@@ -356,12 +355,12 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         Limits::compare::<T>(norms, others, self.on.script.least_squares)
     }
 
-    fn is_rounding(&mut self, c: usize, gradient: f64) -> Result<bool> {
+    fn is_rounding(&mut self, c: usize, norms: [f64; 2]) -> Result<bool> {
         if !self.on.script.least_squares {
             return Ok(false);
         }
-        let norms = self.on.vectors[X.index()].column_norms(self.limits.len())?;
-        Ok(self.limits[c].is_rounding(gradient, norms[c].to_f64()))
+        let x = self.on.vectors[X.index()].column_norms(self.limits.len())?;
+        Ok(self.limits[c].is_rounding(norms, x[c].to_f64()))
     }
 
     fn in_given_units(&self, c: usize, norms: [f64; 2]) -> [f64; 2] {

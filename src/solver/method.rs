@@ -105,6 +105,11 @@ impl Method {
         )
     }
 
+    /// Whether it may also stop by the gradient ([`Stopping::gradient_rtol`](crate::Stopping::gradient_rtol)).
+    pub fn has_gradient(&self) -> bool {
+        matches!(self, Self::Cgls { .. } | Self::Lsqr { .. } | Self::Lsmr { .. } | Self::Minres)
+    }
+
     /// Whether a preconditioner can be used.
     pub fn takes_preconditioner(&self) -> bool {
         matches!(

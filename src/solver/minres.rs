@@ -34,8 +34,7 @@ pub(super) fn script(plan: &mut Plan) -> Script {
     let clear = Update::of(Rows).set(w[1], &[(ZERO, w[0])]).set(w[2], &[(ZERO, w[0])]).set(v[2], &[(ZERO, w[0])]);
     let clear = plan.call(clear, |p| {
         let (rr, gg) = (p.fold(rr), p.fold(gg));
-        p.require_finite(rr);
-        p.require_finite(gg);
+        p.require_finite_start(rr, gg);
         p.set(residual2, rr);
         p.set(gradient2, gg);
         p.set(beta, sqrt(rr));

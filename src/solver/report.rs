@@ -65,7 +65,7 @@ pub struct Times {
     pub compile: f64,
     /// Iterating.
     pub solve: f64,
-    /// Computing true residuals.
+    /// Norms and scaling before the iterations, true residuals, units of the answer: the rest of the call.
     pub verify: f64,
 }
 

@@ -12,9 +12,11 @@
 //! been, times a power of two: the bits of the answer are the same wherever the solve would have gone well without. `k` differs
 //! from column to column. Norms are reported in units of the system that was given.
 //!
-//! `A'` is an operator that multiplies `x'` by half of the factor, then by `A`, then by the other half, so that no number in
-//! between is far from 1 either: three launches more to a product, and the products of a matrix are not fused. A scaled `b` is a
-//! vector more. In the usual range nothing is done at all.
+//! `A'` is an operator that multiplies by half of the factor, then by `A`, then by the other half, and its adjoint does so too, so
+//! that no number in between is far from 1 either: four launches and two vectors more to a product, and the products of a
+//! matrix are not fused. A scaled `b` is a vector more. Within the reach nothing is done at all.
+
+use std::ops::RangeInclusive;
 
 use crate::accumulator::Accumulation;
 use crate::device::Device;
@@ -25,11 +27,11 @@ use crate::operator::{Identity, LinearOperator};
 use crate::real::{Precision, Real};
 use crate::vector::Vector;
 
-/// How far the binary exponents of `|A|` and `|b|` may be from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The binary exponents of `|A|` and `|b|` that need no scaling.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reach {
-    pub(super) operator: i32,
-    pub(super) rhs: i32,
+    pub(super) operator: RangeInclusive<i32>,
+    pub(super) rhs: RangeInclusive<i32>,
 }
 
 impl Reach {
@@ -38,18 +40,20 @@ impl Reach {
     /// fall of the residual (1e-16, squared), the condition, and the digits of the smallest numbers.
     pub(super) fn of<T: Real>(accumulation: Accumulation, with_adjoint: bool) -> Self {
         let (operator, rhs) = match (T::PRECISION, accumulation) {
-            (Precision::Double, _) => (200, 120),
+            (Precision::Double, _) => (-200..=200, -120..=120),
             // Vectors are the narrower part: `|A|² |b|` stands in one.
-            (Precision::Single, Accumulation::Double) => (50, 50),
-            (Precision::Single, Accumulation::Pair) => (24, 16),
+            (Precision::Single, Accumulation::Double) => (-50..=50, -50..=50),
+            // The fall of the residual needs room below, not above: |A|_F grows with the number of entries.
+            (Precision::Single, Accumulation::Pair) => (-24..=36, -16..=20),
         };
-        Self { operator: if with_adjoint { operator / 2 } else { operator }, rhs }
+        let half = if with_adjoint { 2 } else { 1 };
+        Self { operator: operator.start() / half..=operator.end() / half, rhs }
     }
 }
 
 /// The exponent to scale by, for numbers of about `2^exponent`.
-pub(super) fn needed(exponent: Option<i32>, most: i32) -> i32 {
-    exponent.filter(|exponent| exponent.abs() > most).map_or(0, |exponent| -exponent)
+pub(super) fn needed(exponent: Option<i32>, reach: &RangeInclusive<i32>) -> i32 {
+    exponent.filter(|exponent| !reach.contains(exponent)).map_or(0, |exponent| -exponent)
 }
 
 /// `2^exponent`, where that is a number of `T`.
@@ -75,8 +79,9 @@ pub(super) fn rescaled<'a, T: Real>(
         return Ok(whole);
     }
     let before = exponent / 2;
-    let first = Identity::new(whole.device(), whole.cols()).scaled(power::<T>(before));
-    Ok(Box::new(whole.times(first)?.scaled(power(exponent - before))))
+    let half = |n: usize, exponent: i32| Identity::new(whole.device(), n).scaled(power::<T>(exponent));
+    let [first, last] = [half(whole.cols(), before), half(whole.rows(), exponent - before)];
+    Ok(Box::new(last.times(whole.times(first)?)?))
 }
 
 /// The error of several right-hand sides for an operator that is no matrix.
@@ -118,23 +123,26 @@ impl<T: Real> LinearOperator<T> for Interleaved<'_, T> {
 pub(super) struct Scaling<T: Real> {
     /// `m`.
     pub(super) operator: i32,
-    most: i32,
+    /// Exponents of `b` that need no scaling.
+    reach: RangeInclusive<i32>,
     /// Of the operator, before it is scaled.
     magnitude: Magnitude,
     rhs: Option<Vector<T>>,
 }
 
 impl<T: Real> Scaling<T> {
-    /// For an operator of about `magnitude` (with its damping), within `reach`.
-    pub(super) fn new(magnitude: Magnitude, reach: Reach) -> Self {
-        Self { operator: needed(magnitude.exponent(), reach.operator), most: reach.rhs, magnitude, rhs: None }
+    /// For an operator of about `magnitude` (with its damping), within `reach`. Where it is scaled, `b` is too.
+    pub(super) fn new(magnitude: Magnitude, reach: &Reach) -> Self {
+        let operator = needed(magnitude.exponent(), &reach.operator);
+        let reach = if operator == 0 { reach.rhs.clone() } else { 0..=0 };
+        Self { operator, reach, magnitude, rhs: None }
     }
 
     /// `k` of a column, from the norms of its right-hand side and of its start.
     pub(super) fn column(&self, rhs: Magnitude, start: Magnitude) -> i32 {
         let image = start.exponent().zip(self.magnitude.exponent()).map(|(x, a)| x + a);
         // `None` is the least.
-        needed(rhs.exponent().max(image), self.most)
+        needed(rhs.exponent().max(image), &self.reach)
     }
 
     /// `2^k b`, column by column: `b` itself where nothing is scaled.
@@ -166,10 +174,10 @@ mod tests {
     #[test]
     fn numbers_within_reach_are_left_alone() {
         let reach = Reach::of::<f64>(Accumulation::Double, false);
-        assert_eq!([needed(Some(3), reach.operator), needed(None, reach.operator)], [0, 0]);
-        assert_eq!([needed(Some(-664), reach.operator), needed(Some(664), reach.operator)], [664, -664]);
+        assert_eq!([needed(Some(3), &reach.operator), needed(None, &reach.operator)], [0, 0]);
+        assert_eq!([needed(Some(-664), &reach.operator), needed(Some(664), &reach.operator)], [664, -664]);
         let narrow = Reach::of::<f32>(Accumulation::Pair, true);
-        assert!(narrow.operator < reach.operator && narrow.rhs < reach.rhs);
+        assert!(narrow.operator.end() < reach.operator.end() && narrow.rhs.end() < reach.rhs.end());
         // What is scaled at most is a number of `T`, in halves.
         for exponent in [149, -127, 75, -64] {
             assert!(power::<f32>(exponent / 2).is_finite() && power::<f32>(exponent - exponent / 2) > 0.0);

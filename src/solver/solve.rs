@@ -115,7 +115,7 @@ impl<'a, T: Real> Solver<'a, T> {
             }
             Method::Cgne => System::of_rectangle(operator, columns)?,
             // Its gradient tells a system without a solution.
-            Method::Minres => System::of_square(operator, columns)?.with_norm_bound(),
+            Method::Minres => System::of_square(operator, columns)?.with_norm()?,
             _ => System::of_square(operator, columns)?,
         };
         let workspace = workspace(&system, &setup)?;

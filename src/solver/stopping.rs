@@ -17,8 +17,9 @@ pub struct Stopping {
     pub atol: f64,
     /// Least squares are also done when the gradient is small: `|s| <= gradient_rtol |A|_F |r|`, where `s` is
     /// `A'r` less the correction's gradient and `r = b - A x`: the `atol` of SciPy's `lsqr` and `lsmr`. A gradient at the
-    /// level of rounding, `4 eps |A|_F (|A|_F |x| + |b|)`, is small enough too, where starting over no longer halves it. MINRES
-    /// takes no more than the machine epsilon, since its systems usually have a solution.
+    /// level of rounding, `4 eps |A|_F (|A|_F |x| + |b|)`, is small enough too, where starting over no longer halves it and
+    /// `|s| <= sqrt(eps) |A|_F |r|` tells that the residual is not rounding itself. MINRES takes no more than the machine
+    /// epsilon in place of both, since its systems usually have a solution.
     pub gradient_rtol: f64,
     /// ... or when it has fallen by this much: `|s| <= gradient_reduction |s_0|`. 0 switches this off.
     pub gradient_reduction: f64,
@@ -110,6 +111,8 @@ pub(super) struct Scales {
     pub(super) from_zero: bool,
     /// Rounding error of the vectors.
     pub(super) epsilon: f64,
+    /// Whether the system has as many unknowns as rows, and likely a solution.
+    pub(super) square: bool,
     /// Sums of squares below this have lost digits; 0 where they never do.
     pub(super) least_square: f64,
     /// Exponents of the powers of two by which `b` and `A` were multiplied.
@@ -134,6 +137,8 @@ pub(super) struct Limits {
     /// `4 eps |A|`, by which the norms of `A x` and `b` are multiplied for what rounding leaves of a gradient; 0 where no gradient
     /// is asked for.
     floor: f64,
+    /// Most that such a gradient may be of `|r|`: of an `r` that is no more than rounding, nothing can be told.
+    steepest: f64,
     stacked: f64,
     rhs: f64,
     least_square: f64,
@@ -144,7 +149,7 @@ pub(super) struct Limits {
 impl Limits {
     /// The limits of a right-hand side.
     pub(super) fn new(stopping: &Stopping, scales: Scales) -> Self {
-        let Scales { rhs, norm, stacked, from_zero, epsilon, least_square, exponents } = scales;
+        let Scales { rhs, norm, stacked, from_zero, epsilon, square, least_square, exponents } = scales;
         let atol = magnitude::scale(stopping.atol, exponents[0]);
         let residual_norm = (stopping.rtol * rhs).max(atol);
         let known = stopping.gradient_rtol > 0.0 && norm > 0.0;
@@ -156,6 +161,7 @@ impl Limits {
             reduction: stopping.gradient_reduction,
             of_first: if rhs == 0.0 && !from_zero { stopping.rtol } else { 0.0 },
             floor: if known { 4.0 * epsilon * stacked } else { 0.0 },
+            steepest: if square { 4.0 * epsilon } else { epsilon.sqrt() } * stacked,
             stacked,
             rhs,
             least_square,
@@ -204,10 +210,12 @@ impl Limits {
         norms[which].partial_cmp(&others[which]).unwrap_or(Ordering::Equal)
     }
 
-    /// Whether a gradient, given squared, is no more than what rounding leaves of it at an `x` of this norm: then `x` solves
-    /// the problem for an `A` that differs by rounding (Å. Björck, "Numerical methods for least squares problems", 1996, 2.4).
-    pub(super) fn is_rounding(&self, gradient: f64, x: f64) -> bool {
-        gradient.sqrt() <= self.floor * (self.stacked * x + self.rhs)
+    /// Whether the gradient, of the squared norms of residual and gradient, is no more than what rounding leaves of it at an `x`
+    /// of this norm (Å. Björck, "Numerical methods for least squares problems", 1996, 2.4), while the residual is more than
+    /// that. Where the residual is rounding too, the gradient is small whatever the residual was asked to be.
+    pub(super) fn is_rounding(&self, [residual, gradient]: [f64; 2], x: f64) -> bool {
+        let gradient = gradient.sqrt();
+        gradient <= self.floor * (self.stacked * x + self.rhs) && gradient <= self.steepest * residual.sqrt()
     }
 
     /// Norms of residual and gradient in units of the system that was given, from their squares here.

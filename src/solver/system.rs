@@ -1,5 +1,7 @@
 //! What every solver does around the iterations: norms, scaling, limits before; the answer in the units of the caller after.
 
+use std::time::Instant;
+
 use super::driver::{Observer, Outcome};
 use super::report::{Stop, Times};
 use super::scaling::{Reach, Scaling, needed, rescaled};
@@ -41,7 +43,7 @@ struct Given<'s> {
 impl<'a, T: Real> System<'a, T> {
     fn new(operator: &'a dyn LinearOperator<T>, columns: usize, with_adjoint: bool, damp: f64) -> Result<Self> {
         let reach = Reach::of::<T>(operator.device().accumulation(T::PRECISION), with_adjoint);
-        let scaling = Scaling::new(magnitude(operator)?.hypot(Magnitude::of(damp)), reach);
+        let scaling = Scaling::new(magnitude(operator)?.hypot(Magnitude::of(damp)), &reach);
         Ok(Self {
             operator,
             columns,
@@ -66,18 +68,25 @@ impl<'a, T: Real> System<'a, T> {
 
     /// For least squares; `damp` is that of the method, or the root of all weights of a correction.
     pub(super) fn of_least_squares(operator: &'a dyn LinearOperator<T>, columns: usize, damp: f64) -> Result<Self> {
-        let mut system = Self::new(operator, columns, true, damp)?.with_norm_bound();
-        if system.norm == 0.0 && operator.has_adjoint() {
-            let scaled = rescaled(operator, system.exponent(), 1)?;
-            let norm = estimate_norm(&*scaled, 10)?;
-            system.norm = if norm.is_finite() { norm } else { 0.0 };
-        }
+        let mut system = Self::new(operator, columns, true, damp)?.with_norm()?;
         system.stacked = system.norm.hypot(scale(damp, system.exponent()));
         Ok(system)
     }
 
+    /// With the norm of the operator, estimated where it knows none and has an adjoint.
+    pub(super) fn with_norm(self) -> Result<Self> {
+        let mut system = self.with_norm_bound();
+        if system.norm == 0.0 && system.operator.has_adjoint() {
+            let scaled = rescaled(system.operator, system.exponent(), 1)?;
+            let norm = estimate_norm(&*scaled, 10)?;
+            system.norm = if norm.is_finite() { norm } else { 0.0 };
+            system.stacked = system.norm;
+        }
+        Ok(system)
+    }
+
     /// With the norm that the operator knows. One that overflowed, or is not known, is 0: no test of a gradient passes by it.
-    pub(super) fn with_norm_bound(mut self) -> Self {
+    fn with_norm_bound(mut self) -> Self {
         let known = match self.operator.as_matrix() {
             Some(matrix) => Some(matrix.frobenius()),
             None => self.operator.norm_bound().map(Magnitude::of),
@@ -99,7 +108,7 @@ impl<'a, T: Real> System<'a, T> {
 
     /// The exponent that a preconditioner needs by its own magnitude: no method cares how large one is.
     pub(super) fn needed_by(&self, preconditioner: &dyn LinearOperator<T>) -> Result<i32> {
-        Ok(needed(magnitude(preconditioner)?.exponent(), self.reach.operator))
+        Ok(needed(magnitude(preconditioner)?.exponent(), &self.reach.operator))
     }
 
     /// Keeps a reference point that the workspace was given, to scale it with the right-hand side.
@@ -119,8 +128,10 @@ impl<'a, T: Real> System<'a, T> {
         observer: &mut Observer<'_>,
     ) -> Result<(Vec<Solved>, Times)> {
         let (operator, columns) = (self.operator, self.columns);
+        let device = operator.device();
         same_length("right-hand side", operator.rows() * columns, b.len())?;
         same_length("start guess", operator.cols() * columns, x.len())?;
+        let (begin, built) = (Instant::now(), device.programs().seconds);
         let norms = finite(b.column_norms(columns)?, "the right-hand side")?;
         let starts = self.start(&norms, x)?;
         let exponents: Vec<i32> =
@@ -144,21 +155,22 @@ impl<'a, T: Real> System<'a, T> {
                 stacked: self.stacked,
                 from_zero: start.value == 0.0,
                 epsilon: T::EPSILON,
+                square: self.square,
                 least_square: least_square::<T>(operator.device().accumulation(T::PRECISION)),
                 exponents: [*k, self.exponent()],
             };
             Limits::new(stopping, scales)
         });
         let given = Given { stopping, limits: limits.collect(), shifts };
-        let device = operator.device();
         let b = self.scaling.scaled(b, &exponents)?;
-        let (mut outcomes, mut times) = workspace.solve(device, stopping, &given.limits, b, x, observer)?;
+        let (mut outcomes, solve) = workspace.solve(device, stopping, &given.limits, b, x, observer)?;
         look_again(workspace, &given, &mut outcomes)?;
         if let Some(original) = original {
-            let more = in_given_units(workspace, &given, b, (x, &original), &mut outcomes)?;
-            times.verify += more.verify + more.solve;
-            times.compile += more.compile;
+            in_given_units(workspace, &given, b, (x, &original), &mut outcomes)?;
         }
+        let compile = device.programs().seconds - built;
+        let verify = (begin.elapsed().as_secs_f64() - compile - solve).max(0.0);
+        let times = Times { compile, solve, verify };
         Ok((outcomes.into_iter().zip(norms.iter().map(|norm| norm.to_f64())).collect(), times))
     }
 
@@ -166,13 +178,17 @@ impl<'a, T: Real> System<'a, T> {
     /// no iteration would reach from elsewhere.
     fn start(&self, norms: &[Magnitude], x: &mut Vector<T>) -> Result<Vec<Magnitude>> {
         let columns = self.columns;
-        let whole = x.column_norms(1)?[0];
-        if whole.value == 0.0 {
-            return Ok(vec![whole; columns]);
-        }
-        let mut starts = if columns == 1 { vec![whole] } else { x.column_norms(columns)? };
-        starts = finite(starts, "the start guess")?;
         let solved: Vec<bool> = norms.iter().map(|rhs| self.square && rhs.value == 0.0).collect();
+        let zero = Magnitude::of(0.0);
+        let unscaled = |rhs: &Magnitude| rhs.value != 0.0 && self.scaling.column(*rhs, zero) == 0;
+        // Most starts are 0. One whose squares vanish is as good as that where nothing is scaled, unless 0 is the answer.
+        if self.exponent() == 0 && norms.iter().all(unscaled) {
+            let square = x.dot(x)?;
+            if square == 0.0 {
+                return Ok(vec![zero; columns]);
+            }
+        }
+        let mut starts = finite(x.column_norms(columns)?, "the start guess")?;
         if solved.iter().all(|solved| *solved) {
             x.fill(T::default())?;
         } else if solved.contains(&true) {
@@ -186,7 +202,7 @@ impl<'a, T: Real> System<'a, T> {
         }
         for (start, solved) in starts.iter_mut().zip(solved) {
             if solved {
-                *start = Magnitude::of(0.0);
+                *start = zero;
             }
         }
         Ok(starts)
@@ -246,7 +262,7 @@ fn in_given_units<T: Real>(
     b: &Vector<T>,
     (x, original): (&mut Vector<T>, &[T]),
     outcomes: &mut [Outcome],
-) -> Result<Times> {
+) -> Result<()> {
     let columns = outcomes.len();
     let back: Vec<i32> = given.shifts.iter().map(|shift| -shift).collect();
     let before = x.to_vec()?;
@@ -260,7 +276,6 @@ fn in_given_units<T: Real>(
         rounded[c] |= *here != *there;
         lost[c] |= !answer[i].is_finite() && there.is_finite();
     }
-    let mut times = Times::default();
     if rounded.iter().zip(&lost).any(|(rounded, lost)| *rounded && !lost) {
         // One more verified start, from what was rounded.
         for (i, here) in again.iter_mut().enumerate().filter(|(i, _)| !rounded[i % columns] || lost[i % columns]) {
@@ -270,8 +285,7 @@ fn in_given_units<T: Real>(
         let only = Stopping { max_iterations: 0, time_limit: None, ..given.stopping.clone() };
         let go_on = &mut |_: &super::driver::Progress| std::ops::ControlFlow::Continue(());
         let device = x.device().clone();
-        let (verified, more) = workspace.solve(&device, &only, &given.limits, b, x, go_on)?;
-        times = more;
+        let (verified, _) = workspace.solve(&device, &only, &given.limits, b, x, go_on)?;
         for (c, verified) in verified.into_iter().enumerate().filter(|(c, _)| rounded[*c] && !lost[*c]) {
             let outcome = &mut outcomes[c];
             (outcome.true_residual, outcome.gradient) = (verified.true_residual, verified.gradient);
@@ -289,6 +303,5 @@ fn in_given_units<T: Real>(
         outcome.stop = Stop::NotFinite;
         [outcome.true_residual, outcome.gradient] = outcome.history.first().copied().unwrap_or([f64::NAN; 2]);
     }
-    x.write(&answer)?;
-    Ok(times)
+    x.write(&answer)
 }

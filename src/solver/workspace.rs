@@ -1,7 +1,6 @@
 //! What a set-up method can do, whatever its back end.
 
 use super::driver::{Observer, Outcome};
-use super::report::Times;
 use super::stopping::{Limits, Stopping};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -10,7 +9,8 @@ use crate::vector::Vector;
 
 /// The vectors and scalars of a method on one of the back ends.
 pub(super) trait Workspace<T: Real> {
-    /// Solves from the start guess in `x`, one outcome for each of `limits`: `A'`, `b'` and `x'` of `scaling.rs`.
+    /// Solves from the start guess in `x`, one outcome for each of `limits`, and the seconds that the
+    /// iterations took: `A'`, `b'` and `x'` of `scaling.rs`.
     fn solve(
         &mut self,
         device: &Device,
@@ -19,7 +19,7 @@ pub(super) trait Workspace<T: Real> {
         b: &Vector<T>,
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
-    ) -> Result<(Vec<Outcome>, Times)>;
+    ) -> Result<(Vec<Outcome>, f64)>;
 
     /// The point that damping pulls the answer to.
     fn set_reference(&mut self, _: &Vector<T>) -> Result<()> {

@@ -205,6 +205,7 @@ fn tune_in<T: Real>(device: &Device, case: Case, watch: &mut dyn FnMut(&str)) ->
                 curve: curve.into_iter().map(|(items, us)| (items, rounded(us))).collect(),
                 kernels: kernels_checksum()?,
             }),
+            others: toml::Table::new(),
         },
         wrong: search.wrong,
         refused: search.refused,

@@ -77,6 +77,9 @@ pub struct Entry {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
+    /// Keys that mean nothing here: they are kept when the file is written.
+    #[serde(flatten)]
+    pub(crate) others: toml::Table,
 }
 
 impl Entry {
@@ -135,8 +138,10 @@ pub struct TuneFile {
     pub remarks: Vec<String>,
     /// Whether nothing of it was: it is of another version, or no file of tuned values at all. Such a file is not written over.
     pub foreign: bool,
-    /// Entries that were not understood: they are kept when the file is written.
-    unknown: Vec<toml::Value>,
+    /// Entries that were not understood, or say again what another says: they are kept when the file is written.
+    unknown: Vec<toml::Table>,
+    /// Keys of the file that mean nothing here: kept too.
+    others: toml::Table,
 }
 
 /// Where tuned values stand: the file that `RESIDUUM_TUNE_FILE` names, else `tuning.toml` in the user's configuration folder;
@@ -175,26 +180,42 @@ impl TuneFile {
         for (key, value) in table {
             match (key.as_str(), value) {
                 ("version", _) => {}
-                ("entry", toml::Value::Array(entries)) => {
+                ("entry", toml::Value::Array(entries)) if entries.iter().all(toml::Value::is_table) => {
                     for (number, value) in entries.into_iter().enumerate() {
-                        file.take(number + 1, value);
+                        if let toml::Value::Table(fields) = value {
+                            file.take(number + 1, fields);
+                        }
                     }
                 }
-                (key, _) => file.remarks.push(format!("'{key}' means nothing here: ignored")),
+                ("entry", _) => {
+                    file.remarks
+                        .push("entries are written [[entry]], with two brackets: all of it is ignored".into());
+                    file.foreign = true;
+                }
+                (_, value) => {
+                    file.remarks.push(format!("'{key}' means nothing here: ignored"));
+                    file.others.insert(key, value);
+                }
             }
         }
         file
     }
 
-    fn take(&mut self, number: usize, value: toml::Value) {
-        match value.clone().try_into::<Entry>() {
+    fn take(&mut self, number: usize, fields: toml::Table) {
+        match fields.clone().try_into::<Entry>() {
             Ok(entry) if self.entries.iter().any(|other| other.same_subject(&entry)) => {
                 self.remarks.push(format!("entry {number} says again what stands above ({}): ignored", entry.case));
+                self.unknown.push(fields);
             }
-            Ok(entry) => self.entries.push(entry),
+            Ok(entry) => {
+                for key in entry.others.keys() {
+                    self.remarks.push(format!("entry {number}: '{key}' means nothing here: ignored"));
+                }
+                self.entries.push(entry);
+            }
             Err(error) => {
                 self.remarks.push(format!("entry {number}: {}: ignored", error.message().replace('\n', " ")));
-                self.unknown.push(value);
+                self.unknown.push(fields);
             }
         }
     }
@@ -216,20 +237,24 @@ impl TuneFile {
         Self::parse(SHIPPED)
     }
 
-    /// Puts an entry in, in place of one on the same subject.
-    pub fn put(&mut self, entry: Entry) {
+    /// Puts an entry in, in place of one on the same subject, whose keys without a meaning stay.
+    pub fn put(&mut self, mut entry: Entry) {
         match self.entries.iter_mut().find(|other| other.same_subject(&entry)) {
-            Some(place) => *place = entry,
+            Some(place) => {
+                entry.others.extend(std::mem::take(&mut place.others));
+                *place = entry;
+            }
             None => self.entries.push(entry),
         }
     }
 
-    /// The text of the file, with entries that were not understood as they were.
+    /// The text of the file, with what was not understood as it was; comments are not kept.
     pub fn text(&self) -> String {
         let mut text = format!(
             "# Launch parameters of residuum: they change time, never results. Made by the program tune; an entry without\n\
              # anything set says that the rules of the crate were best.\nversion = {VERSION}\n"
         );
+        write_fields(&mut text, &self.others);
         for entry in &self.entries {
             let Ok(toml::Value::Table(fields)) = toml::Value::try_from(entry) else { continue };
             text.push_str("\n[[entry]]\n");
@@ -240,19 +265,17 @@ impl TuneFile {
                     let _ = writeln!(text, "{key} = {value}");
                 }
             }
+            write_fields(&mut text, &entry.others);
         }
-        for entry in &self.unknown {
-            let toml::Value::Table(fields) = entry else { continue };
+        for fields in &self.unknown {
             text.push_str("\n[[entry]]\n");
-            for (key, value) in fields {
-                let _ = writeln!(text, "{} = {value}", toml::Value::String(key.clone()));
-            }
+            write_fields(&mut text, fields);
         }
         text
     }
 
-    /// Changes the file at `path`: reads it, lets `change` do its work, and writes it whole, with its folder. Processes take turns, so
-    /// that each finds what the others wrote.
+    /// Changes the file at `path`: reads it, lets `change` do its work, and writes it whole, with its folder, if that changed anything.
+    /// Processes take turns, so that each finds what the others wrote.
     ///
     /// # Errors
     /// [`Error::File`]; also for a file that is [`foreign`](Self::foreign), which stays as it is.
@@ -269,8 +292,11 @@ impl TuneFile {
                 format!("{}; it is not written over: name another file, or move it away", file.remarks.join("; "));
             return Err(Error::File { path: path.into(), reason });
         }
+        let before = file.entries.clone();
         let done = change(&mut file);
-        file.write(path)?;
+        if file.entries != before {
+            file.write(path)?;
+        }
         Ok(done)
     }
 
@@ -289,6 +315,16 @@ impl TuneFile {
     fn write(&self, path: &Path) -> Result<()> {
         let text = self.text();
         write_atomically(path, |out| out.write_all(text.as_bytes()))
+    }
+}
+
+/// One line for each field, whatever it holds.
+fn write_fields(text: &mut String, fields: &toml::Table) {
+    for (key, value) in fields {
+        let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+        let key = if bare { key.clone() } else { toml::Value::String(key.clone()).to_string() };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{key} = {value}");
     }
 }
 
@@ -377,6 +413,7 @@ mod tests {
                 curve: vec![(32, 13.0), (64, 11.1)],
                 kernels: "0".into(),
             }),
+            others: toml::Table::new(),
         }
     }
 
@@ -419,9 +456,14 @@ mod tests {
     fn what_is_not_understood_is_not_written_over() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("tuning.toml");
-        for text in
-            ["version = 2\n[[entry]]\nx = 1\n", "precious notes", "[package]\nname = \"x\"\n", "# a comment\n"]
-        {
+        for text in [
+            "version = 2\n[[entry]]\nx = 1\n",
+            "precious notes",
+            "[package]\nname = \"x\"\n",
+            "# a comment\n",
+            "version = 1\n[entry]\ndevice = \"x\"\n",
+            "version = 1\nentry = [1, 2]\n",
+        ] {
             std::fs::write(&path, text).expect("written");
             let error =
                 TuneFile::update(&path, |file| file.put(entry(256))).expect_err("it is of others").to_string();
@@ -438,6 +480,26 @@ mod tests {
         let text = std::fs::read_to_string(&path).expect("written");
         assert!(text.contains("later") && text.contains("blue") && text.contains("512"), "{text}");
         assert_eq!(TuneFile::read(&path).expect("a file").remarks.len(), 1);
+        // So do keys without a meaning, an entry that repeats another, and all that is there where nothing changes.
+        let twice = text.split("[[entry]]").nth(1).expect("an entry");
+        let strange = text
+            .replace("version = 1", "# mine\nversion = 1\nnote = \"keep\"")
+            .replace("[[entry]]\ndevice = \"x\"", "[[entry]]\nfirst = true\ndevice = \"x\"")
+            .replacen("[[entry]]", "[[entry]]\nsaid = \"by me\"", 1)
+            + "\n[[entry]]"
+            + twice
+            + "\n[defaults]\nrow = { a = 1 }\n";
+        std::fs::write(&path, &strange).expect("written");
+        TuneFile::update(&path, |file| file.entries.retain(|entry| entry.device != "another")).expect("unchanged");
+        assert_eq!(std::fs::read_to_string(&path).expect("there"), strange);
+        TuneFile::update(&path, |file| file.put(entry(64))).expect("written");
+        let text = std::fs::read_to_string(&path).expect("there");
+        for kept in
+            ["note = \"keep\"", "first = true", "said = \"by me\"", "work_group = 512", "work_group = 64", "row"]
+        {
+            assert!(text.contains(kept), "{kept}: {text}");
+        }
+        assert_eq!(TuneFile::parse(&text).text(), text, "written again, it is the same");
         // What is no file is not waited for.
         assert!(TuneFile::read(Path::new("/dev/zero")).is_err());
     }
