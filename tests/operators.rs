@@ -273,6 +273,7 @@ fn what_does_not_fit_is_refused_in_words() {
     assert!((&plain).plus(&a).is_err());
     assert!((&plain).times(&plain).is_err());
     assert!(adjoint_error(&plain, 1).unwrap_err().to_string().contains("transpose"));
+    assert!((&plain).adjoint().unwrap_err().to_string().contains("apply_adjoint"));
     let none = Correction::none();
     assert!(Cgnr::new(&plain, std::slice::from_ref(&none), Stopping::after(1)).is_err());
     let two = [none.clone(), none.clone()];

@@ -245,6 +245,10 @@ mod tests {
         ] {
             assert!(by_name::<f64>(name).is_err(), "{name}");
         }
+        for side in [1 << 16, 1 << 32] {
+            assert!(poisson_2d::<f64>(side, 0.0).is_err(), "{side}");
+        }
+        assert!(poisson_3d::<f64>(1 << 22).is_err());
         // The largest grid with 32-bit indices is one, whatever memory it takes.
         assert_eq!(cells(&[65535, 65535]).expect("in reach"), 65535 * 65535);
     }
