@@ -1,4 +1,4 @@
-//! Where the scalars of a solve lie in device memory: the constants of `cl/cg.cl` and `cl/cgnr.cl` (a test compares
+//! Where the scalars of a solve lie in device memory: the constants of `cl/cg.cl` and `cl/cgnr.cl` (a test of `kernels/` compares
 //! the two).
 
 /// Iterations whose norms a device keeps until the host asks; a power of two.
@@ -118,39 +118,5 @@ pub(crate) mod cgnr {
         pub(crate) fn len(&self) -> usize {
             self.sd(self.columns - 1).end
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{cg, cgnr, meeting, stop};
-    use crate::ocl::FILES;
-
-    /// The value of `#define NAME number` in a kernel file.
-    fn defined(file: &str, name: &str) -> i64 {
-        let text = FILES.iter().find(|f| f.0 == file).expect("a kernel file").2;
-        let line = text
-            .lines()
-            .find(|l| l.starts_with("#define ") && l.split_whitespace().nth(1) == Some(name))
-            .unwrap_or_else(|| panic!("{file}.cl does not define {name}"));
-        line.split_whitespace().nth(2).and_then(|v| v.parse().ok()).expect("a number")
-    }
-
-    #[test]
-    fn kernels_and_host_agree_on_the_layout() {
-        macro_rules! same {
-            ($file:literal: $($module:ident::$name:ident),+) => {
-                $(assert_eq!(defined($file, stringify!($name)), $module::$name as i64, stringify!($name));)+
-            };
-        }
-        same!("cg": cg::RR, cg::ALPHA, cg::BETA, cg::SLOT, cg::STOP, cg::ITERATION, cg::MAX_ITERATIONS,
-            cg::HISTORY_MASK, cg::MEETING, stop::RUNNING, stop::CONVERGED, stop::ITERATIONS_DONE, stop::INDEFINITE,
-            stop::BREAKDOWN, stop::NOT_FINITE);
-        same!("resident": meeting::ABANDONED);
-        same!("cgnr": cgnr::RR, cgnr::SS, cgnr::GD, cgnr::BETA, cgnr::LAST_GD, cgnr::ALPHA, cgnr::RESIDUAL_LIMIT,
-            cgnr::GRADIENT_LIMIT, cgnr::GRADIENT_RATIO, cgnr::TIKHONOV, cgnr::SMOOTH, cgnr::VARIATION,
-            cgnr::EPSILON2, cgnr::BOX, cgnr::LOWER, cgnr::UPPER, cgnr::CONTROL, cgnr::STOP, cgnr::ITERATION,
-            cgnr::LAST_STOP, cgnr::NEXT_ITERATION, cgnr::MAX_ITERATIONS, cgnr::HISTORY_MASK, cgnr::STATUS, stop::RUNNING, stop::CONVERGED,
-            stop::ITERATIONS_DONE, stop::INDEFINITE, stop::BREAKDOWN, stop::NOT_FINITE, stop::GRADIENT_CONVERGED);
     }
 }

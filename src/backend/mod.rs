@@ -13,6 +13,8 @@ mod witness;
 
 pub(crate) use host::{Host, MOST_COLUMNS};
 pub(crate) use opencl::OpenCl;
+#[cfg(test)]
+pub(crate) use opencl::{NO_DOT, NO_STATEMENT, NONE};
 
 use std::ops::Range;
 

@@ -816,7 +816,7 @@ impl Vocabulary for OpenCl {
             *word = encoded(statement);
         }
         let dots =
-            (0..3).map(|k| pass.dots.get(k).map_or(0xff, |d| u32::from(d[0]) | u32::from(d[1]) << 4) << (8 * k));
+            (0..3).map(|k| pass.dots.get(k).map_or(NO_DOT, |d| u32::from(d[0]) | u32::from(d[1]) << 4) << (8 * k));
         let variant = Variant {
             columns: call.columns as u32,
             statements,
@@ -854,19 +854,21 @@ impl Vocabulary for OpenCl {
     }
 }
 
-/// No statement, in `cl/pass.cl`.
-const NO_STATEMENT: u32 = u32::MAX;
-const NO_DOTS: u32 = 0xff_ffff;
+/// No vector, statement or dot product, in `cl/pass.cl`.
+pub(crate) const NONE: u32 = 15;
+pub(crate) const NO_STATEMENT: u32 = u32::MAX;
+pub(crate) const NO_DOT: u32 = 0xff;
+const NO_DOTS: u32 = NO_DOT | NO_DOT << 8 | NO_DOT << 16;
 
 /// A statement as `cl/pass.cl` reads it.
 fn encoded(statement: &Statement) -> u32 {
     match statement {
         Statement::Combine { target, terms } => {
-            let [a, b, d] = terms.map(|v| u32::from(v.unwrap_or(15)));
+            let [a, b, d] = terms.map(|v| v.map_or(NONE, u32::from));
             u32::from(*target) | a << 4 | b << 8 | d << 12
         }
         Statement::Multiply { target, factors: [a, b] } => {
-            u32::from(*target) | u32::from(*a) << 4 | u32::from(*b) << 8 | 0xf000 | 1 << 16
+            u32::from(*target) | u32::from(*a) << 4 | u32::from(*b) << 8 | NONE << 12 | 1 << 16
         }
     }
 }

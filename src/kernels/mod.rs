@@ -188,6 +188,95 @@ mod tests {
         }
     }
 
+    /// The constants of a kernel file that the host has too, and what they are there.
+    fn twins() -> BTreeMap<(&'static str, &'static str), i64> {
+        use crate::backend::Part;
+        use crate::backend::Reduction::{AbsoluteSum, Dot, Maximum, Minimum, Product, Sum};
+        use crate::backend::{NO_DOT, NO_STATEMENT, NONE};
+        use crate::recurrence::{self as program, Op};
+        use crate::reduction::LANES;
+        use crate::sparse::{self, Kind};
+        use crate::state::{cg, cgnr, meeting, stop};
+
+        let mut found = BTreeMap::new();
+        macro_rules! twins {
+            // Modules that name their constants as the kernels do.
+            ($file:literal: $($module:ident::{$($name:ident),+}),+) => {
+                $($(assert!(found.insert(($file, stringify!($name)), $module::$name as i64).is_none());)+)+
+            };
+            ($file:literal: $($name:ident = $value:expr),+) => {
+                $(assert!(found.insert(($file, stringify!($name)), $value as i64).is_none());)+
+            };
+        }
+        twins!("common": FOLD_LANES = LANES);
+        twins!("reduce": SUM = Sum, PRODUCT = Product, MINIMUM = Minimum, MAXIMUM = Maximum, ABSOLUTE_SUM = AbsoluteSum,
+            DOT = Dot);
+        twins!("format": CSR = Kind::Csr, ELLPACK_R = Kind::EllpackR, ELLPACK = Kind::Ellpack, SLICED = Kind::Sliced,
+            SORTED = Kind::Sorted, DIAGONALS = Kind::Diagonals, BLOCKS = Kind::Blocks, DENSE = Kind::Dense,
+            HYBRID = Kind::Hybrid, COORDINATES = Kind::Coordinates, ADAPTIVE = Kind::Adaptive, PROJECT = Kind::Project,
+            BACKPROJECT = Kind::Backproject, STENCIL = Kind::Stencil, OUTSIDE = Kind::Outside);
+        twins!("format": sparse::{SLICE, STENCIL_HEADER, TILE_SIDE, SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES, RAY_LANES});
+        twins!("ray": sparse::{RAY_HEADER, RAY_BITS});
+        twins!("recurrence": program::{REGISTERS, HEADER, MOST_INSTRUCTIONS, FOLDED, INSTRUCTIONS, COEFFICIENTS, DOT_PLACES, STATES},
+            stop::{RUNNING, ITERATIONS_DONE});
+        twins!("recurrence": ADD = Op::Add, SUB = Op::Sub, MUL = Op::Mul, DIV = Op::Div, SQRT = Op::Sqrt, SET = Op::Set,
+            SET_IF_POSITIVE = Op::SetIfPositive, STOP_IF_LESS = Op::StopIfLess, STOP_UNLESS_LESS = Op::StopUnlessLess,
+            STOP_UNLESS_FINITE = Op::StopUnlessFinite, STOP_AT_BUDGET = Op::StopAtBudget, RECORD = Op::Record,
+            COUNT = Op::Count);
+        twins!("pass": NONE = NONE, NO_STATEMENT = NO_STATEMENT, NO_DOT = NO_DOT);
+        twins!("cg": cg::{RR, ALPHA, BETA, SLOT, STOP, ITERATION, MAX_ITERATIONS, HISTORY_MASK, MEETING},
+            stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE});
+        twins!("cgnr": ALL = Part::All, ROWS_ONLY = Part::Rows, PIXELS_ONLY = Part::Pixels);
+        twins!("cgnr": cgnr::{RR, SS, GD, BETA, LAST_GD, ALPHA, RESIDUAL_LIMIT, GRADIENT_LIMIT, GRADIENT_RATIO, TIKHONOV, SMOOTH,
+            VARIATION, EPSILON2, BOX, LOWER, UPPER, CONTROL, STOP, ITERATION, LAST_STOP, NEXT_ITERATION, MAX_ITERATIONS,
+            HISTORY_MASK, STATUS}, stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE,
+            GRADIENT_CONVERGED});
+        twins!("resident": meeting::{ABANDONED});
+        found
+    }
+
+    /// Constants that the host has no use for.
+    const OF_THE_DEVICE_ALONE: [(&str, &str); 8] = [
+        ("common", "WARP"),
+        ("resident", "ARRIVED"),
+        ("resident", "VERDICT"),
+        ("resident", "DEPARTED"),
+        ("resident", "UNDECIDED"),
+        ("resident", "GO"),
+        ("resident", "ABANDON"),
+        ("resident", "PATIENCE"),
+    ];
+
+    /// Every `#define NAME number` of a text.
+    fn numbers(text: &str) -> Vec<(&str, i64)> {
+        let number = |word: &str| match word.strip_prefix("0x") {
+            Some(digits) => i64::from_str_radix(digits, 16).ok(),
+            None => word.parse().ok(),
+        };
+        text.lines()
+            .filter_map(|line| {
+                let mut words = line.strip_prefix("#define ")?.split_whitespace();
+                Some((words.next()?, number(words.next()?)?))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_constant_of_the_kernels_is_that_of_the_host() {
+        let mut twins = twins();
+        for (file, _, text) in FILES {
+            for (name, value) in numbers(text) {
+                match twins.remove(&(*file, name)) {
+                    Some(twin) => assert_eq!(value, twin, "{name} of {file}.cl"),
+                    None => {
+                        assert!(OF_THE_DEVICE_ALONE.contains(&(*file, name)), "{name} of {file}.cl has no twin")
+                    }
+                }
+            }
+        }
+        assert!(twins.is_empty(), "not in cl/: {twins:?}");
+    }
+
     #[test]
     fn only_the_common_file_names_types_and_pragmas() {
         for (file, _, text) in FILES.iter().filter(|f| f.0 != "common") {
