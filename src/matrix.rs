@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::io::plausible_rows;
 use crate::magnitude::Magnitude;
-use crate::real::{Precision, Real};
+use crate::real::{Precision, Real, per_number};
 use crate::sparse::{Csr, Format, Kind, Layout, Offsets};
 use crate::vector::{Vector, of, of_mut};
 
@@ -90,6 +90,19 @@ fn can_scatter<T: Real>(device: &Device, layout: &Layout<T>) -> Result<()> {
     Ok(())
 }
 
+per_number! {
+    fn stored<T>(device: &Device, a: &Csr<T>, storage: Storage) -> Result<Matrix<T>> = Matrix::stored_here;
+    fn product<T>(
+        this: &Matrix<T>,
+        stored: &AnyStored<T>,
+        way: Way,
+        shape: (usize, usize),
+        columns: usize,
+        x: &Vector<T>,
+        y: &mut Vector<T>,
+    ) -> Result<()> = Matrix::product_here;
+}
+
 impl<T: Real> Matrix<T> {
     /// Lays `a` out in `format` and copies it to the device, for products `A x`.
     ///
@@ -114,6 +127,10 @@ impl<T: Real> Matrix<T> {
     /// # Errors
     /// As [`Matrix::new`]; [`Error::Option`] for a parameter of a format that is out of range.
     pub fn stored(device: &Device, a: &Csr<T>, storage: Storage) -> Result<Self> {
+        stored(device, a, storage)
+    }
+
+    fn stored_here(device: &Device, a: &Csr<T>, storage: Storage) -> Result<Self> {
         if let Some(index) = a.first_not_finite() {
             return Err(Error::NotFinite { what: "the matrix".into(), index });
         }
@@ -260,7 +277,7 @@ impl<T: Real> Matrix<T> {
 
     /// [`Matrix::multiply`] for `columns` interleaved vectors.
     pub(crate) fn multiply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.product(&self.forward, Way::Gather, (self.cols, self.rows), columns, x, y)
+        product(self, &self.forward, Way::Gather, (self.cols, self.rows), columns, x, y)
     }
 
     /// [`Matrix::multiply_transposed`] for `columns` interleaved vectors, from the transposed copy.
@@ -270,7 +287,7 @@ impl<T: Real> Matrix<T> {
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
-        self.product(self.transposed()?, Way::Gather, (self.rows, self.cols), columns, x, y)
+        product(self, self.transposed()?, Way::Gather, (self.rows, self.cols), columns, x, y)
     }
 
     /// `y = A'x`, as [`Storage::transposed`] said.
@@ -281,20 +298,21 @@ impl<T: Real> Matrix<T> {
     pub fn multiply_transposed(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         let shape = (self.rows, self.cols);
         match &self.transposed {
-            Backward::Scatter => self.product(&self.forward, Way::Scatter, shape, 1, x, y),
+            Backward::Scatter => product(self, &self.forward, Way::Scatter, shape, 1, x, y),
             _ => self.multiply_columns_transposed(1, x, y),
         }
     }
 
-    fn product(
+    fn product_here(
         &self,
         stored: &AnyStored<T>,
         way: Way,
-        (from, to): (usize, usize),
+        shape: (usize, usize),
         columns: usize,
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
+        let (from, to) = shape;
         same_length("vector to multiply", from * columns, x.len())?;
         same_length("result of a product", to * columns, y.len())?;
         on_backend!(self.device, backend => {

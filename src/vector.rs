@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{self, LEAST_SQUARE, Magnitude};
 use crate::ocl::Buffer;
-use crate::real::{Precision, Real};
+use crate::real::{Precision, Real, per_number};
 
 /// A vector of `len` numbers in the memory of one device.
 ///
@@ -46,12 +46,85 @@ fn backend_name<B: Vocabulary, E: crate::ocl::Element>(_: &B, buffer: B::Buffer<
     B::memory(buffer)
 }
 
+/// An operation on each element.
+enum Update<'v, T: Real> {
+    Fill(T),
+    Copy(&'v Vector<T>),
+    ScaledFrom(T, &'v Vector<T>),
+    Scale(T),
+    Sum(T, &'v Vector<T>, T),
+    Product(&'v Vector<T>, &'v Vector<T>),
+    Clamp(T, T),
+}
+
+per_number! {
+    fn update<'v, T>(x: &mut Vector<T>, update: Update<'v, T>) -> Result<()> = update_here;
+}
+
+fn update_here<T: Real>(x: &mut Vector<T>, update: Update<'_, T>) -> Result<()> {
+    let (device, n) = (x.device.clone(), x.len);
+    on_backend!(device, backend => {
+        let run = Run::of::<T>(&device);
+        let x = of_mut(backend, &device, x)?;
+        let other = |y| of(backend, &device, y);
+        match update {
+            Update::Fill(value) => backend.fill(run, n, value, x),
+            Update::Copy(y) => backend.copy(other(y)?, x),
+            Update::ScaledFrom(alpha, y) => backend.scale(run, n, alpha, other(y)?, x),
+            Update::Scale(alpha) => backend.rescale(run, n, alpha, x),
+            Update::Sum(alpha, y, beta) => backend.axpby(run, n, alpha, beta, other(y)?, x),
+            Update::Product(y, z) => backend.multiply_elements(run, n, other(y)?, other(z)?, x),
+            Update::Clamp(lower, upper) => backend.clamp_elements(run, n, lower, upper, x),
+        }
+    })
+}
+
+per_number! {
+    fn from_slice<T>(device: &Device, data: &[T]) -> Result<Vector<T>> = Vector::from_slice_here;
+}
+
+per_number! {
+    fn filled<T>(device: &Device, len: usize, value: T) -> Result<Vector<T>> = Vector::filled_here;
+}
+
+per_number! {
+    fn to_vec<T>(this: &Vector<T>) -> Result<Vec<T>> = Vector::to_vec_here;
+}
+
+per_number! {
+    fn write<T>(this: &mut Vector<T>, data: &[T]) -> Result<()> = Vector::write_here;
+}
+
+per_number! {
+    fn interleaved<T>(device: &Device, columns: &[&[T]]) -> Result<Vector<T>> = Vector::interleaved_here;
+}
+
+per_number! {
+    fn to_columns<T>(this: &Vector<T>, columns: usize) -> Result<Vec<Vec<T>>> = Vector::to_columns_here;
+}
+
+per_number! {
+    fn reduce_column<T>(this: &Vector<T>, column: [usize; 2], reduction: Reduction, other: &Vector<T>) -> Result<f64> = Vector::reduce_column_here;
+}
+
+per_number! {
+    fn column_norm<T>(this: &Vector<T>, column: [usize; 2]) -> Result<Magnitude> = Vector::column_norm_here;
+}
+
+per_number! {
+    fn scale_columns<T>(this: &mut Vector<T>, exponents: &[i32]) -> Result<()> = Vector::scale_columns_here;
+}
+
 impl<T: Real> Vector<T> {
     /// Copies `data` to the device.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for `f64` on a device without it, [`Error::Memory`], [`Error::Api`].
     pub fn from_slice(device: &Device, data: &[T]) -> Result<Self> {
+        from_slice(device, data)
+    }
+
+    fn from_slice_here(device: &Device, data: &[T]) -> Result<Self> {
         device.require(T::PRECISION)?;
         let len = checked_len(data.len())?;
         let memory = on_backend!(device, backend => backend_name(backend, backend.upload(data)?));
@@ -71,6 +144,10 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// As [`Vector::from_slice`].
     pub fn filled(device: &Device, len: usize, value: T) -> Result<Self> {
+        filled(device, len, value)
+    }
+
+    fn filled_here(device: &Device, len: usize, value: T) -> Result<Self> {
         device.require(T::PRECISION)?;
         let len = checked_len(len)?;
         device.check_memory(0, &[("a vector", (len * T::PRECISION.bytes()) as u64)])?;
@@ -100,6 +177,10 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Shape`] when the lengths differ; as [`Vector::from_slice`].
     pub fn interleaved(device: &Device, columns: &[&[T]]) -> Result<Self> {
+        interleaved(device, columns)
+    }
+
+    fn interleaved_here(device: &Device, columns: &[&[T]]) -> Result<Self> {
         let len = columns.first().map_or(0, |c| c.len());
         for column in columns {
             same_length("vectors to interleave", len, column.len())?;
@@ -128,6 +209,10 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`] when the transfer or earlier work failed.
     pub fn to_vec(&self) -> Result<Vec<T>> {
+        to_vec(self)
+    }
+
+    fn to_vec_here(&self) -> Result<Vec<T>> {
         let mut data = vec![T::default(); self.len];
         on_backend!(self.device, backend => backend.read(of(backend, &self.device, self)?, 0, &mut data)?);
         Ok(data)
@@ -138,6 +223,10 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// As [`Vector::to_vec`].
     pub fn to_columns(&self, columns: usize) -> Result<Vec<Vec<T>>> {
+        to_columns(self, columns)
+    }
+
+    fn to_columns_here(&self, columns: usize) -> Result<Vec<Vec<T>>> {
         let data = self.to_vec()?;
         Ok((0..columns).map(|c| data.iter().skip(c).step_by(columns.max(1)).copied().collect()).collect())
     }
@@ -147,6 +236,10 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Shape`] unless `data` has the vector's length.
     pub fn write(&mut self, data: &[T]) -> Result<()> {
+        write(self, data)
+    }
+
+    fn write_here(&mut self, data: &[T]) -> Result<()> {
         same_length("data for a vector", self.len, data.len())?;
         let device = self.device.clone();
         on_backend!(device, backend => backend.write(of_mut(backend, &device, self)?, data))
@@ -158,11 +251,7 @@ impl<T: Real> Vector<T> {
     /// [`Error::Shape`], [`Error::DeviceMismatch`].
     pub fn copy_from(&mut self, y: &Self) -> Result<()> {
         same_length("vectors of a copy", self.len, y.len)?;
-        let device = self.device.clone();
-        on_backend!(device, backend => {
-            let source = of(backend, &device, y)?;
-            backend.copy(source, of_mut(backend, &device, self)?)
-        })
+        update(self, Update::Copy(y))
     }
 
     /// `x = value` everywhere.
@@ -170,10 +259,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub fn fill(&mut self, value: T) -> Result<()> {
-        let (device, n) = (self.device.clone(), self.len);
-        on_backend!(device, backend => {
-            backend.fill(Run::of::<T>(&device), n, value, of_mut(backend, &device, self)?)
-        })
+        update(self, Update::Fill(value))
     }
 
     /// `x = alpha y`. Cost: `n` read, `n` written.
@@ -182,11 +268,7 @@ impl<T: Real> Vector<T> {
     /// [`Error::Shape`], [`Error::DeviceMismatch`].
     pub fn scaled_from(&mut self, alpha: T, y: &Self) -> Result<()> {
         same_length("vectors of a scaling", self.len, y.len)?;
-        let (device, n) = (self.device.clone(), self.len);
-        on_backend!(device, backend => {
-            let source = of(backend, &device, y)?;
-            backend.scale(Run::of::<T>(&device), n, alpha, source, of_mut(backend, &device, self)?)
-        })
+        update(self, Update::ScaledFrom(alpha, y))
     }
 
     /// `x = alpha x`. Cost: `n` read, `n` written.
@@ -194,10 +276,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub fn scale(&mut self, alpha: T) -> Result<()> {
-        let (device, n) = (self.device.clone(), self.len);
-        on_backend!(device, backend => {
-            backend.rescale(Run::of::<T>(&device), n, alpha, of_mut(backend, &device, self)?)
-        })
+        update(self, Update::Scale(alpha))
     }
 
     /// `x = alpha y + beta x`. Cost: `2 n` read, `n` written.
@@ -206,11 +285,7 @@ impl<T: Real> Vector<T> {
     /// [`Error::Shape`], [`Error::DeviceMismatch`].
     pub fn axpby(&mut self, alpha: T, y: &Self, beta: T) -> Result<()> {
         same_length("vectors of a sum", self.len, y.len)?;
-        let (device, n) = (self.device.clone(), self.len);
-        on_backend!(device, backend => {
-            let source = of(backend, &device, y)?;
-            backend.axpby(Run::of::<T>(&device), n, alpha, beta, source, of_mut(backend, &device, self)?)
-        })
+        update(self, Update::Sum(alpha, y, beta))
     }
 
     /// `x_i = y_i z_i`. Cost: `2 n` read, `n` written.
@@ -220,11 +295,7 @@ impl<T: Real> Vector<T> {
     pub fn product_of(&mut self, y: &Self, z: &Self) -> Result<()> {
         same_length("vectors of a pointwise product", self.len, y.len)?;
         same_length("vectors of a pointwise product", self.len, z.len)?;
-        let (device, n) = (self.device.clone(), self.len);
-        on_backend!(device, backend => {
-            let (y, z) = (of(backend, &device, y)?, of(backend, &device, z)?);
-            backend.multiply_elements(Run::of::<T>(&device), n, y, z, of_mut(backend, &device, self)?)
-        })
+        update(self, Update::Product(y, z))
     }
 
     /// `x_i = min(max(x_i, lower), upper)`. Cost: `n` read, `n` written.
@@ -235,18 +306,15 @@ impl<T: Real> Vector<T> {
         if lower.partial_cmp(&upper).is_none_or(|order| order.is_gt()) {
             return Err(Error::Option { name: "bounds", reason: format!("{lower} is not below {upper}") });
         }
-        let (device, n) = (self.device.clone(), self.len);
-        on_backend!(device, backend => {
-            backend.clamp_elements(Run::of::<T>(&device), n, lower, upper, of_mut(backend, &device, self)?)
-        })
+        update(self, Update::Clamp(lower, upper))
     }
 
     fn reduce(&self, reduction: Reduction, other: &Self) -> Result<f64> {
         same_length("vectors of a reduction", self.len, other.len)?;
-        self.reduce_column([1, 0], reduction, other)
+        reduce_column(self, [1, 0], reduction, other)
     }
 
-    fn reduce_column(&self, column: [usize; 2], reduction: Reduction, other: &Self) -> Result<f64> {
+    fn reduce_column_here(&self, column: [usize; 2], reduction: Reduction, other: &Self) -> Result<f64> {
         on_backend!(self.device, backend => {
             let (x, y) = (of(backend, &self.device, self)?, of(backend, &self.device, other)?);
             backend.reduce(Run::of::<T>(&self.device), self.len / column[0], column, reduction, x, y)
@@ -258,23 +326,23 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub(crate) fn column_norms(&self, columns: usize) -> Result<Vec<Magnitude>> {
-        (0..columns).map(|c| self.column_norm([columns, c])).collect()
+        (0..columns).map(|c| column_norm(self, [columns, c])).collect()
     }
 
     /// The 2-norm of column `column[1]` of `column[0]`. Where its square overflows or loses digits, the elements are scaled by a
     /// power of two first, on the host.
-    fn column_norm(&self, column: [usize; 2]) -> Result<Magnitude> {
-        let square = self.reduce_column(column, Reduction::Dot, self)?;
+    fn column_norm_here(&self, column: [usize; 2]) -> Result<Magnitude> {
+        let square = reduce_column(self, column, Reduction::Dot, self)?;
         let accumulation = self.device.accumulation(T::PRECISION);
         let least = least_square::<T>(accumulation);
         if square > least && square.is_finite() || square == 0.0 && least == 0.0 {
             return Ok(Magnitude::of(square.sqrt()));
         }
-        if square == 0.0 && self.reduce_column(column, Reduction::AbsoluteSum, self)? == 0.0 {
+        if square == 0.0 && reduce_column(self, column, Reduction::AbsoluteSum, self)? == 0.0 {
             return Ok(Magnitude::of(0.0));
         }
         let [lowest, highest] =
-            [Reduction::Minimum, Reduction::Maximum].map(|which| self.reduce_column(column, which, self));
+            [Reduction::Minimum, Reduction::Maximum].map(|which| reduce_column(self, column, which, self));
         let largest = Magnitude::of(magnitude::largest([lowest?, highest?].into_iter()));
         let Some(exponent) = largest.exponent() else { return Ok(largest) };
         let scaled = |v: &T| T::from_f64(magnitude::scale(v.to_f64(), -exponent));
@@ -287,6 +355,10 @@ impl<T: Real> Vector<T> {
 
     /// Multiplies each column by a power of two, on the host: rounds only what leaves the range of `T`.
     pub(crate) fn scale_columns(&mut self, exponents: &[i32]) -> Result<()> {
+        scale_columns(self, exponents)
+    }
+
+    fn scale_columns_here(&mut self, exponents: &[i32]) -> Result<()> {
         let mut data = self.to_vec()?;
         for (v, exponent) in data.iter_mut().zip(exponents.iter().cycle()) {
             *v = T::from_f64(magnitude::scale(v.to_f64(), *exponent));
@@ -348,7 +420,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub fn norm2(&self) -> Result<f64> {
-        Ok(self.column_norm([1, 0])?.to_f64())
+        Ok(column_norm(self, [1, 0])?.to_f64())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
-use crate::real::Real;
+use crate::real::{Real, per_number};
 use crate::sparse::{Arrangement, Format, Kind, Layout, RAY_BITS, RAY_LANES};
 
 /// Pixels in flight that keep a large device busy; below it, several lanes share a pixel of the transposed product.
@@ -70,6 +70,11 @@ impl Ray {
 /// longer than tracing the rays of a few hundred iterations.
 const MOST_STORED: u64 = 1 << 30;
 
+per_number! {
+    fn system<T>(scanner: &Scanner, device: &Device, grid: Grid, format: Format) -> Result<Matrix<T>> = Scanner::system_here;
+    fn projector<T>(scanner: &Scanner, device: &Device, grid: Grid) -> Result<Matrix<T>> = Scanner::projector_here;
+}
+
 impl Scanner {
     /// The matrix of the scan with its transposed, stored or traced: [`Format::OnTheFly`] traces every ray as it is
     /// needed, [`Format::Auto`] stores what takes up to 1 GiB and traces what takes more, any other format stores.
@@ -78,6 +83,10 @@ impl Scanner {
     /// # Errors
     /// As [`Scanner::matrix`], [`Scanner::projector`] and [`Matrix::with_transpose`].
     pub fn system<T: Real>(&self, device: &Device, grid: Grid, format: Format) -> Result<Matrix<T>> {
+        system(self, device, grid, format)
+    }
+
+    fn system_here<T: Real>(&self, device: &Device, grid: Grid, format: Format) -> Result<Matrix<T>> {
         let stored = |format: Format| Matrix::with_transpose(device, &self.matrix::<T>(grid)?, format);
         match format {
             Format::OnTheFly => self.projector(device, grid),
@@ -117,6 +126,10 @@ impl Scanner {
     /// # Cost
     /// 24 to 28 bytes per ray on the device instead of `2 side (4 + size)`, twice: once for either product.
     pub fn projector<T: Real>(&self, device: &Device, grid: Grid) -> Result<Matrix<T>> {
+        projector(self, device, grid)
+    }
+
+    fn projector_here<T: Real>(&self, device: &Device, grid: Grid) -> Result<Matrix<T>> {
         self.validate()?;
         grid.validate()?;
         if let Beam::Fan { source_origin, .. } = self.beam {

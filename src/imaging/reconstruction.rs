@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude;
 use crate::operator::{LinearOperator, frobenius_norm};
-use crate::real::Real;
+use crate::real::{Real, per_number};
 use crate::solver::{Cgnr, Correction, Observer, Report, Stop, Stopping};
 use crate::vector::Vector;
 
@@ -117,17 +117,21 @@ impl Reconstruction {
     }
 }
 
-/// Reconstructs one image from each vector of readings, all at once, by regularised [`Cgnr`]. `system` is the matrix of the
-/// scan ([`Scanner::system`](super::Scanner::system)), or any other operator with its adjoint.
-///
-/// The mean diagonal of `A'A` is `|A|_F² / n`; the mean brightness is taken to be `|b| / |A 1|`, exact for a flat
-/// image. Bounds act as a penalty while iterating; the answer is projected onto them at the end, and its residual is
-/// computed after that.
-///
-/// # Errors
-/// As [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix; [`Error::Option`] for a system without entries (no
-/// ray meets the image), and for a weight that vanishes in `f64` when it is scaled to the system.
-pub fn reconstruct<T: Real>(
+per_number! {
+    /// Reconstructs one image from each vector of readings, all at once, by regularised [`Cgnr`]. `system` is the matrix of the
+    /// scan ([`Scanner::system`](super::Scanner::system)), or any other operator with its adjoint.
+    ///
+    /// The mean diagonal of `A'A` is `|A|_F² / n`; the mean brightness is taken to be `|b| / |A 1|`, exact for a flat
+    /// image. Bounds act as a penalty while iterating; the answer is projected onto them at the end, and its residual is
+    /// computed after that.
+    ///
+    /// # Errors
+    /// As [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix; [`Error::Option`] for a system without entries (no
+    /// ray meets the image), and for a weight that vanishes in `f64` when it is scaled to the system.
+    pub fn reconstruct<T>(system: &dyn LinearOperator<T>, readings: &[&[T]], how: &Reconstruction, observer: &mut Observer<'_>) -> Result<Solution<T>> = reconstruct_here;
+}
+
+fn reconstruct_here<T: Real>(
     system: &dyn LinearOperator<T>,
     readings: &[&[T]],
     how: &Reconstruction,

@@ -9,7 +9,7 @@
 //! linear interpolation between the two nearest pixels. The adjoint is the transposed matrix, exactly.
 
 use crate::error::{Error, Result, same_length};
-use crate::real::Real;
+use crate::real::{Real, per_number};
 use crate::sparse::Csr;
 
 /// How rays run.
@@ -64,6 +64,10 @@ fn not_positive(name: &'static str, value: f64) -> Result<()> {
         return Ok(());
     }
     Err(Error::Option { name, reason: format!("{value} is not a length above 0") })
+}
+
+per_number! {
+    fn matrix<T>(scanner: &Scanner, grid: Grid) -> Result<Csr<T>> = Scanner::matrix_here;
 }
 
 impl Scanner {
@@ -126,6 +130,10 @@ impl Scanner {
     /// # Cost
     /// Up to `2 side` entries per ray.
     pub fn matrix<T: Real>(&self, grid: Grid) -> Result<Csr<T>> {
+        matrix(self, grid)
+    }
+
+    fn matrix_here<T: Real>(&self, grid: Grid) -> Result<Csr<T>> {
         self.validate()?;
         grid.validate()?;
         Csr::from_rows(self.rays(), grid.side * grid.side, |row, entries| {

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use super::{Watch, open, plausible_rows, read_error, short_name, write_atomically};
 use crate::error::{Error, Result};
-use crate::real::Real;
+use crate::real::{Real, per_number};
 use crate::sparse::Csr;
 
 /// Longest line taken, in bytes. Files have at most a few hundred; a stream without line ends must not fill the
@@ -34,11 +34,15 @@ pub fn read_matrix<T: Real>(path: &Path) -> Result<Csr<T>> {
     read_matrix_watched(path, &mut |_, _| {})
 }
 
-/// [`read_matrix`] for large files: `watch` sees the progress.
-///
-/// # Errors
-/// As [`read_matrix`].
-pub fn read_matrix_watched<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> {
+per_number! {
+    /// [`read_matrix`] for large files: `watch` sees the progress.
+    ///
+    /// # Errors
+    /// As [`read_matrix`].
+    pub fn read_matrix_watched<T>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> = read_matrix_watched_here;
+}
+
+fn read_matrix_watched_here<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> {
     let content = read_content(open(path)?, &short_name(path), Shape::Matrix, watch)?;
     Csr::from_stretches(content.rows, content.cols, content.entries)
 }
@@ -55,13 +59,17 @@ pub fn read_matrix_from<T: Real>(reader: impl BufRead + Send, name: &str) -> Res
     Csr::from_stretches(content.rows, content.cols, content.entries)
 }
 
-/// Reads a vector: an array or a coordinate matrix of one column or one row.
-///
-/// Places that a coordinate file leaves out are 0, places it repeats are summed.
-///
-/// # Errors
-/// [`Error::File`] when the file cannot be read, otherwise as [`read_vector_from`].
-pub fn read_vector<T: Real>(path: &Path) -> Result<Vec<T>> {
+per_number! {
+    /// Reads a vector: an array or a coordinate matrix of one column or one row.
+    ///
+    /// Places that a coordinate file leaves out are 0, places it repeats are summed.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the file cannot be read, otherwise as [`read_vector_from`].
+    pub fn read_vector<T>(path: &Path) -> Result<Vec<T>> = read_vector_here;
+}
+
+fn read_vector_here<T: Real>(path: &Path) -> Result<Vec<T>> {
     read_vector_from(open(path)?, &short_name(path))
 }
 
@@ -83,12 +91,16 @@ pub fn read_vector_from<T: Real>(reader: impl BufRead + Send, name: &str) -> Res
     Ok(vector)
 }
 
-/// Writes `a` as `coordinate real general`, rows in order, every value with the fewest decimal digits that read
-/// back as the same number. The file appears complete or not at all.
-///
-/// # Errors
-/// [`Error::NotFinite`] for a value the format has no word for, [`Error::File`] when the file cannot be written.
-pub fn write_matrix<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
+per_number! {
+    /// Writes `a` as `coordinate real general`, rows in order, every value with the fewest decimal digits that read
+    /// back as the same number. The file appears complete or not at all.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`] for a value the format has no word for, [`Error::File`] when the file cannot be written.
+    pub fn write_matrix<T>(path: &Path, a: &Csr<T>) -> Result<()> = write_matrix_here;
+}
+
+fn write_matrix_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
     if let Some(index) = a.first_not_finite() {
         return Err(Error::NotFinite { what: "the matrix to be written".into(), index });
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use flate2::bufread::MultiGzDecoder;
 
 use crate::error::{Error, Result};
-use crate::real::Real;
+use crate::real::{Real, per_number};
 use crate::sparse::Csr;
 
 pub mod mat5;
@@ -24,12 +24,16 @@ pub mod npz;
 /// Called now and then while a matrix is read, with the number of entries read so far and of all.
 pub type Watch<'a> = dyn FnMut(u64, u64) + 'a;
 
-/// Reads a matrix from a Matrix Market file (plain or compressed) or one of SciPy (`save_npz`), told apart by what it holds.
-/// `watch` sees the progress.
-///
-/// # Errors
-/// As [`matrix_market::read_matrix`] and [`npz::read_matrix`]; [`Error::Format`] for a file of another kind, which it names.
-pub fn read_matrix<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> {
+per_number! {
+    /// Reads a matrix from a Matrix Market file (plain or compressed) or one of SciPy (`save_npz`), told apart by what it holds.
+    /// `watch` sees the progress.
+    ///
+    /// # Errors
+    /// As [`matrix_market::read_matrix`] and [`npz::read_matrix`]; [`Error::Format`] for a file of another kind, which it names.
+    pub fn read_matrix<T>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> = read_matrix_here;
+}
+
+fn read_matrix_here<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> {
     match FileKind::of(path)? {
         Some(FileKind::Zip) => npz::read_matrix(path),
         Some(FileKind::MatrixMarket) | None => matrix_market::read_matrix_watched(path, watch),
@@ -37,12 +41,16 @@ pub fn read_matrix<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>
     }
 }
 
-/// Reads vectors of equal length from a NumPy file (`.npy`: one, or one a row; a single column is one) or one from a Matrix Market
-/// file, told apart by what they hold.
-///
-/// # Errors
-/// As [`npy::read`] and [`matrix_market::read_vector`]; [`Error::Format`] for a file of another kind, which it names.
-pub fn read_vectors<T: Real>(path: &Path) -> Result<Vec<Vec<T>>> {
+per_number! {
+    /// Reads vectors of equal length from a NumPy file (`.npy`: one, or one a row; a single column is one) or one from a Matrix Market
+    /// file, told apart by what they hold.
+    ///
+    /// # Errors
+    /// As [`npy::read`] and [`matrix_market::read_vector`]; [`Error::Format`] for a file of another kind, which it names.
+    pub fn read_vectors<T>(path: &Path) -> Result<Vec<Vec<T>>> = read_vectors_here;
+}
+
+fn read_vectors_here<T: Real>(path: &Path) -> Result<Vec<Vec<T>>> {
     let array = match FileKind::of(path)? {
         Some(FileKind::Npy) => npy::read(path)?,
         Some(FileKind::MatrixMarket) | None => return Ok(vec![matrix_market::read_vector(path)?]),

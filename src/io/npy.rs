@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::{TRUSTED_ELEMENTS, open, read_error, short_name, write_atomically};
 use crate::error::{Error, Result, same_length};
-use crate::real::{Precision, Real};
+use crate::real::{Precision, Real, per_number};
 
 /// First bytes of every file.
 const MAGIC: [u8; 6] = *b"\x93NUMPY";
@@ -154,13 +154,17 @@ pub(super) fn read_text_from(mut reader: impl BufRead, name: &str) -> Result<Str
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Writes `data`, in C order, as an array of dimensions `shape`: version 1.0, `<f4` or `<f8` after `T`, header
-/// padded to a multiple of 64 bytes. The same data give the same bytes; the file appears complete or not at all.
-///
-/// # Errors
-/// [`Error::Shape`] unless `data` has as many elements as the product of `shape`, [`Error::Format`] when `shape`
-/// has too many dimensions for a header of version 1.0, [`Error::File`] when the file cannot be written.
-pub fn write<T: Real>(path: &Path, shape: &[usize], data: &[T]) -> Result<()> {
+per_number! {
+    /// Writes `data`, in C order, as an array of dimensions `shape`: version 1.0, `<f4` or `<f8` after `T`, header
+    /// padded to a multiple of 64 bytes. The same data give the same bytes; the file appears complete or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless `data` has as many elements as the product of `shape`, [`Error::Format`] when `shape`
+    /// has too many dimensions for a header of version 1.0, [`Error::File`] when the file cannot be written.
+    pub fn write<T>(path: &Path, shape: &[usize], data: &[T]) -> Result<()> = write_here;
+}
+
+fn write_here<T: Real>(path: &Path, shape: &[usize], data: &[T]) -> Result<()> {
     let count = shape.iter().fold(1usize, |n, &d| n.saturating_mul(d));
     same_length("elements against the shape", count, data.len())?;
     let descr = match T::PRECISION {

@@ -14,18 +14,22 @@ use zip::{CompressionMethod, result::ZipError};
 use super::npy::{self, Array};
 use super::{file_error, plausible_rows, short_name, write_atomically};
 use crate::error::{Error, Result};
-use crate::real::{Precision, Real};
+use crate::real::{Precision, Real, per_number};
 use crate::sparse::Csr;
 
-/// Reads a matrix.
-///
-/// Values become `T`; integers and truth values are taken as numbers.
-///
-/// # Errors
-/// [`Error::File`] when the file cannot be read. [`Error::Format`] when it is no archive of `save_npz`, when an array is
-/// missing or of another length than the others ask for, when an index lies outside the matrix, when a value is not
-/// finite in `T`, for complex values and for formats SciPy does not save either.
-pub fn read_matrix<T: Real>(path: &Path) -> Result<Csr<T>> {
+per_number! {
+    /// Reads a matrix.
+    ///
+    /// Values become `T`; integers and truth values are taken as numbers.
+    ///
+    /// # Errors
+    /// [`Error::File`] when the file cannot be read. [`Error::Format`] when it is no archive of `save_npz`, when an array is
+    /// missing or of another length than the others ask for, when an index lies outside the matrix, when a value is not
+    /// finite in `T`, for complex values and for formats SciPy does not save either.
+    pub fn read_matrix<T>(path: &Path) -> Result<Csr<T>> = read_matrix_here;
+}
+
+fn read_matrix_here<T: Real>(path: &Path) -> Result<Csr<T>> {
     let file = File::open(path).map_err(|e| file_error(path, &e))?;
     read_matrix_from(BufReader::new(file), &short_name(path))
 }
@@ -248,13 +252,17 @@ fn zip_error(name: &str, error: &ZipError) -> Error {
     Error::Format { what: name.into(), reason }
 }
 
-/// Writes `a` as `scipy.sparse.save_npz(path, a, compressed=False)` does: format `csr`, indices of 32 bits. The same
-/// matrix gives the same bytes; the file appears complete or not at all.
-///
-/// # Errors
-/// [`Error::Structure`] for more than 2³¹ columns or entries, which SciPy's 32-bit indices do not reach, [`Error::File`]
-/// when the file cannot be written.
-pub fn write_matrix<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
+per_number! {
+    /// Writes `a` as `scipy.sparse.save_npz(path, a, compressed=False)` does: format `csr`, indices of 32 bits. The same
+    /// matrix gives the same bytes; the file appears complete or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] for more than 2³¹ columns or entries, which SciPy's 32-bit indices do not reach, [`Error::File`]
+    /// when the file cannot be written.
+    pub fn write_matrix<T>(path: &Path, a: &Csr<T>) -> Result<()> = write_matrix_here;
+}
+
+fn write_matrix_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
     if a.nnz().max(a.cols()) > i32::MAX as usize {
         return Err(Error::Structure {
             what: format!("{} entries exceed SciPy's 32-bit indices", a.nnz()),

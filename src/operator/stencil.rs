@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
-use crate::real::Real;
+use crate::real::{Real, per_number};
 use crate::sparse::{Arrangement, Csr, Format, Kind, Layout, STENCIL_HEADER};
 
 /// Most points that kernels know while they are built: more of them fill the registers of a GPU.
@@ -34,6 +34,10 @@ pub struct Stencil {
     size: [usize; 3],
     /// In ascending order of the column they stand for.
     points: Vec<([i64; 3], f64)>,
+}
+
+per_number! {
+    fn operator<T>(stencil: &Stencil, device: &Device) -> Result<Matrix<T>> = Stencil::operator_here;
 }
 
 impl Stencil {
@@ -125,6 +129,10 @@ impl Stencil {
     /// A product moves the two vectors and nothing else: for five points of `f64` 16 bytes per row, where compressed
     /// rows move 80.
     pub fn operator<T: Real>(&self, device: &Device) -> Result<Matrix<T>> {
+        operator(self, device)
+    }
+
+    fn operator_here<T: Real>(&self, device: &Device) -> Result<Matrix<T>> {
         let rounded = |c: f64| T::from_f64(c).to_f64();
         if let Some((offset, c)) = self.points.iter().find(|(_, c)| !rounded(*c).is_finite()) {
             let reason = format!("the coefficient {c} of {offset:?} is out of range in {}", T::PRECISION);

@@ -20,7 +20,7 @@ use crate::backend::{Memory, Run, Triangle, Vocabulary, on_backend, stray};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::operator::{LinearOperator, check_shape};
-use crate::real::Real;
+use crate::real::{Real, per_number};
 use crate::sparse::Csr;
 use crate::vector::{Vector, of, of_mut};
 
@@ -84,13 +84,17 @@ pub struct Sweep<T: Real> {
     backward: Option<Half<T>>,
 }
 
+per_number! {
+    fn new<T>(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering, symmetric: bool) -> Result<Sweep<T>> = Sweep::new_here;
+}
+
 impl<T: Real> Sweep<T> {
     /// A Gauss-Seidel sweep: `z = (D + L)^-1 x`.
     ///
     /// # Errors
     /// As [`Sweep::sor`].
     pub fn gauss_seidel(device: &Device, a: &Csr<T>, ordering: Ordering) -> Result<Self> {
-        Self::new(device, a, 1.0, ordering, false)
+        new(device, a, 1.0, ordering, false)
     }
 
     /// A sweep of successive over-relaxation: `z = (D / omega + L)^-1 x`.
@@ -100,7 +104,7 @@ impl<T: Real> Sweep<T> {
     /// or a matrix of 2³² entries and more, [`Error::Structure`] for an entry of the diagonal that is missing or too small
     /// to divide by, [`Error::Memory`].
     pub fn sor(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering) -> Result<Self> {
-        Self::new(device, a, omega, ordering, false)
+        new(device, a, omega, ordering, false)
     }
 
     /// A sweep of symmetric successive over-relaxation, forwards and back:
@@ -109,10 +113,10 @@ impl<T: Real> Sweep<T> {
     /// # Errors
     /// As [`Sweep::sor`].
     pub fn ssor(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering) -> Result<Self> {
-        Self::new(device, a, omega, ordering, true)
+        new(device, a, omega, ordering, true)
     }
 
-    fn new(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering, symmetric: bool) -> Result<Self> {
+    fn new_here(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering, symmetric: bool) -> Result<Self> {
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         if !(omega > 0.0 && omega < 2.0) {
             return Err(Error::Option { name: "omega", reason: format!("{omega} is not between 0 and 2") });
@@ -146,6 +150,10 @@ impl<T: Real> Sweep<T> {
         let bytes = (4 + size) * entries * sweeps / 2 + sweeps * rows * (8 + size);
         Ok(Self { device: device.clone(), rows: a.rows(), omega, bytes, forward, backward })
     }
+}
+
+per_number! {
+    fn apply<T>(this: &Half<T>, device: &Device, keep: Option<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> = Half::apply_here;
 }
 
 impl<T: Real> Half<T> {
@@ -204,7 +212,7 @@ impl<T: Real> Half<T> {
     }
 
     /// Queues the sweep; `keep` is 2 - omega going back.
-    fn apply(&self, device: &Device, keep: Option<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+    fn apply_here(&self, device: &Device, keep: Option<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
         on_backend!(device, backend => {
             let here = |memory| backend.buffer(memory).ok_or_else(|| stray("a sweep", device));
             let numbers = |memory| backend.buffer(memory).ok_or_else(|| stray("a sweep", device));
@@ -273,10 +281,10 @@ impl<T: Real> LinearOperator<T> for Sweep<T> {
     }
     fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
         check_shape((self.rows, self.rows), x, z)?;
-        self.forward.apply(&self.device, None, x, z)?;
+        apply(&self.forward, &self.device, None, x, z)?;
         match &self.backward {
             None => Ok(()),
-            Some(backward) => backward.apply(&self.device, Some(T::from_f64(2.0 - self.omega)), x, z),
+            Some(backward) => apply(backward, &self.device, Some(T::from_f64(2.0 - self.omega)), x, z),
         }
     }
     fn bytes(&self) -> u64 {

@@ -5,7 +5,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 use super::method::Method;
 use super::report::{Report, Stop};
 use crate::magnitude::Magnitude;
-use crate::real::{Precision, Real};
+use crate::real::{Precision, Real, per_number};
 use crate::sparse::envelope::{Envelope, Factored};
 use crate::sparse::gallery::Random;
 use crate::sparse::{Csr, rank};
@@ -78,6 +78,10 @@ impl Display for Advice {
     }
 }
 
+per_number! {
+    fn examination<T>(a: &Csr<T>) -> Examination = Examination::of_here;
+}
+
 impl Examination {
     /// Looks at `a`.
     ///
@@ -86,6 +90,10 @@ impl Examination {
     /// condition is a lower bound, and a negative one is a proof. Where a Cholesky factorisation of the symmetric matrix
     /// takes no more than `1e9` multiplications, it decides.
     pub fn of<T: Real>(a: &Csr<T>) -> Self {
+        examination(a)
+    }
+
+    fn of_here<T: Real>(a: &Csr<T>) -> Self {
         // Numbers whose squares would vanish or overflow are looked at in other units.
         const FAR: i32 = 300;
         if let Some(exponent) = Magnitude::of(a.largest()).exponent().filter(|exponent| exponent.abs() > FAR) {

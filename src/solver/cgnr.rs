@@ -65,7 +65,7 @@ use crate::error::{Error, Result};
 use crate::magnitude::scale;
 use crate::ocl::Sum;
 use crate::operator::LinearOperator;
-use crate::real::Real;
+use crate::real::{Real, per_number};
 use crate::reduction::Chunks;
 use crate::state::HISTORY;
 use crate::state::cgnr::{
@@ -214,44 +214,7 @@ impl<'a, T: Real> Cgnr<'a, T> {
         corrections: &[Correction],
         stopping: Stopping,
     ) -> Result<Self> {
-        stopping.validate()?;
-        if stopping.exact_every > 0 {
-            let reason = "regularised CGNR has none; Method::Cgls does".into();
-            return Err(Error::Option { name: "exact_every", reason });
-        }
-        let columns = corrections.len();
-        if !(1..=MOST_COLUMNS).contains(&columns) {
-            return Err(Error::Option {
-                name: "corrections",
-                reason: format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible"),
-            });
-        }
-        for correction in corrections {
-            correction.validate(operator.cols())?;
-        }
-        let width = corrections.iter().map(|c| c.width).max().unwrap_or(0);
-        if let Some(other) = corrections.iter().find(|c| c.edges() > 0 && c.width != width) {
-            return Err(Error::Option {
-                name: "width",
-                reason: format!("{} and {width} differ between right-hand sides", other.width),
-            });
-        }
-        let edges = corrections.iter().map(Correction::edges).max().unwrap_or(0);
-        let shape = CgnrShape { columns, width, edges, part: Part::All };
-        if columns > 1 && operator.as_matrix().is_none() {
-            return Err(one_column(columns));
-        }
-        let device = operator.device();
-        let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
-        let (m, n) = (bytes(operator.rows()), bytes(operator.cols()));
-        let plan = [("b", m), ("residuals", m), ("residuals", m), ("q", m), ("images", n), ("images", n)];
-        let rest = ["gradients", "gradients", "directions", "directions", "diffusivities", "best image", "x"];
-        let plan: Vec<(&str, u64)> = plan.into_iter().chain(rest.map(|name| (name, n))).collect();
-        device.check_memory(operator.bytes(), &plan)?;
-        let heaviest = corrections.iter().map(Correction::weight).fold(0.0, f64::max).sqrt();
-        let system = System::of_least_squares(operator, columns, heaviest)?;
-        let workspace = on_backend!(device, backend => boxed(backend, &system, shape, corrections)?);
-        Ok(Self { system, stopping, corrections: corrections.to_vec(), workspace })
+        set_up(operator, corrections, stopping)
     }
 
     /// Solves from the start guess in `x`, and leaves the answer there. With several right-hand sides, `b` and `x`
@@ -274,15 +237,84 @@ impl<'a, T: Real> Cgnr<'a, T> {
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<Vec<Report>> {
-        let (solved, times) = self.system.solve(&mut *self.workspace, &self.stopping, b, x, observer)?;
-        let launches = self.workspace.launches();
-        Ok(solved
-            .into_iter()
-            .map(|(outcome, rhs_norm)| {
-                Report::new("cgnr", self.system.operator(), launches, outcome, rhs_norm, times, true)
-            })
-            .collect())
+        solve_all(self, b, x, observer)
     }
+}
+
+per_number! {
+    fn set_up<'a, T>(
+        operator: &'a dyn LinearOperator<T>,
+        corrections: &[Correction],
+        stopping: Stopping,
+    ) -> Result<Cgnr<'a, T>> = allocated;
+}
+
+fn allocated<'a, T: Real>(
+    operator: &'a dyn LinearOperator<T>,
+    corrections: &[Correction],
+    stopping: Stopping,
+) -> Result<Cgnr<'a, T>> {
+    stopping.validate()?;
+    if stopping.exact_every > 0 {
+        let reason = "regularised CGNR has none; Method::Cgls does".into();
+        return Err(Error::Option { name: "exact_every", reason });
+    }
+    let columns = corrections.len();
+    if !(1..=MOST_COLUMNS).contains(&columns) {
+        return Err(Error::Option {
+            name: "corrections",
+            reason: format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible"),
+        });
+    }
+    for correction in corrections {
+        correction.validate(operator.cols())?;
+    }
+    let width = corrections.iter().map(|c| c.width).max().unwrap_or(0);
+    if let Some(other) = corrections.iter().find(|c| c.edges() > 0 && c.width != width) {
+        return Err(Error::Option {
+            name: "width",
+            reason: format!("{} and {width} differ between right-hand sides", other.width),
+        });
+    }
+    let edges = corrections.iter().map(Correction::edges).max().unwrap_or(0);
+    let shape = CgnrShape { columns, width, edges, part: Part::All };
+    if columns > 1 && operator.as_matrix().is_none() {
+        return Err(one_column(columns));
+    }
+    let device = operator.device();
+    let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
+    let (m, n) = (bytes(operator.rows()), bytes(operator.cols()));
+    let plan = [("b", m), ("residuals", m), ("residuals", m), ("q", m), ("images", n), ("images", n)];
+    let rest = ["gradients", "gradients", "directions", "directions", "diffusivities", "best image", "x"];
+    let plan: Vec<(&str, u64)> = plan.into_iter().chain(rest.map(|name| (name, n))).collect();
+    device.check_memory(operator.bytes(), &plan)?;
+    let heaviest = corrections.iter().map(Correction::weight).fold(0.0, f64::max).sqrt();
+    let system = System::of_least_squares(operator, columns, heaviest)?;
+    let workspace = on_backend!(device, backend => boxed(backend, &system, shape, corrections)?);
+    Ok(Cgnr { system, stopping, corrections: corrections.to_vec(), workspace })
+}
+
+per_number! {
+    fn solve_all<'a, T>(
+        solver: &mut Cgnr<'a, T>,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Vec<Report>> = reports;
+}
+
+fn reports<T: Real>(
+    solver: &mut Cgnr<'_, T>,
+    b: &Vector<T>,
+    x: &mut Vector<T>,
+    observer: &mut Observer<'_>,
+) -> Result<Vec<Report>> {
+    let Cgnr { system, stopping, workspace, .. } = solver;
+    let (solved, times) = system.solve(&mut **workspace, stopping, b, x, observer)?;
+    let launches = workspace.launches();
+    let report =
+        |(outcome, rhs_norm)| Report::new("cgnr", system.operator(), launches, outcome, rhs_norm, times, true);
+    Ok(solved.into_iter().map(report).collect())
 }
 
 /// The vectors of a solve. Pairs change places every iteration.

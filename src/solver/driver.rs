@@ -178,25 +178,25 @@ struct Clock {
 }
 
 impl Clock {
-    fn start(method: &impl Iteration, stopping: &Stopping) -> Self {
+    fn start(method: &dyn Iteration, stopping: &Stopping) -> Self {
         let limit = stopping.time_limit.map(|limit| limit.as_secs_f64());
         Self { begin: Instant::now(), built: method.build_seconds(), limit }
     }
 
-    fn building(&self, method: &impl Iteration) -> f64 {
+    fn building(&self, method: &dyn Iteration) -> f64 {
         method.build_seconds() - self.built
     }
 
-    fn working(&self, method: &impl Iteration) -> f64 {
+    fn working(&self, method: &dyn Iteration) -> f64 {
         (self.begin.elapsed().as_secs_f64() - self.building(method)).max(0.0)
     }
 
-    fn is_over(&self, method: &impl Iteration) -> bool {
+    fn is_over(&self, method: &dyn Iteration) -> bool {
         self.limit.is_some_and(|limit| self.working(method) >= limit)
     }
 
     /// Whether all that was done can be done again in the time that is left.
-    fn leaves_as_much_again(&self, method: &impl Iteration) -> bool {
+    fn leaves_as_much_again(&self, method: &dyn Iteration) -> bool {
         self.limit.is_none_or(|limit| 2.0 * self.working(method) < limit)
     }
 }
@@ -212,7 +212,7 @@ impl Clock {
 /// Every loop ends: a start that gains nothing over the one before it is the last, each start may use up what is left of the
 /// iterations, and the time is looked at after each batch of iterations and each start but the first.
 pub(super) fn run(
-    method: &mut impl Iteration,
+    method: &mut dyn Iteration,
     stopping: &Stopping,
     observer: &mut Observer<'_>,
 ) -> Result<(Vec<Outcome>, f64)> {
@@ -242,7 +242,7 @@ pub(super) fn run(
     Ok((outcomes, iterating))
 }
 
-fn outcome(method: &impl Iteration, c: usize, column: Column) -> Outcome {
+fn outcome(method: &dyn Iteration, c: usize, column: Column) -> Outcome {
     let given = |norms| method.in_given_units(c, norms);
     let [true_residual, gradient] = given(column.verified);
     Outcome {
@@ -258,7 +258,7 @@ fn outcome(method: &impl Iteration, c: usize, column: Column) -> Outcome {
 
 /// Takes the history up to the last test. A start's entry repeats, with the true norm, the last one of the
 /// recurrence before it, and takes its place.
-fn record(method: &impl Iteration, columns: &mut [Column], statuses: &[Status], fresh: bool) {
+fn record(method: &dyn Iteration, columns: &mut [Column], statuses: &[Status], fresh: bool) {
     for (c, column) in columns.iter_mut().enumerate().filter(|(_, column)| !column.settled) {
         let tested = statuses[c].iteration;
         if fresh {
@@ -280,7 +280,7 @@ fn judge_start(
     statuses: &[Status],
     late: bool,
     again: bool,
-    method: &mut impl Iteration,
+    method: &mut dyn Iteration,
 ) -> Result<()> {
     let (mut kept, mut restored) = (Vec::new(), Vec::new());
     for (c, column) in columns.iter_mut().enumerate().filter(|(_, column)| !column.settled) {
@@ -333,7 +333,7 @@ fn judge_start(
 
 /// Brings columns that failed back to the best iterate since their last start: by going there again, since the same
 /// start gives the same bits. That costs a failed solve up to its time once more, and the others neither time nor memory.
-fn go_back(method: &mut impl Iteration, stopping: &Stopping, clock: &Clock, columns: &mut [Column]) -> Result<()> {
+fn go_back(method: &mut dyn Iteration, stopping: &Stopping, clock: &Clock, columns: &mut [Column]) -> Result<()> {
     let ends: Vec<f64> = columns.iter().map(|c| c.verified[0]).collect();
     let mut goals: Vec<Option<usize>> = columns.iter().map(|c| c.better).collect();
     // Should the recurrence have lied, the better one of start and end is gone to instead.
@@ -369,7 +369,7 @@ fn go_back(method: &mut impl Iteration, stopping: &Stopping, clock: &Clock, colu
 }
 
 /// Queues iterations, with exact residuals where they are wanted.
-fn queue(method: &mut impl Iteration, stopping: &Stopping, indices: Range<usize>) -> Result<()> {
+fn queue(method: &mut dyn Iteration, stopping: &Stopping, indices: Range<usize>) -> Result<()> {
     let every = stopping.exact_every;
     if every == 0 {
         return method.steps(indices);
@@ -388,7 +388,7 @@ fn queue(method: &mut impl Iteration, stopping: &Stopping, indices: Range<usize>
 
 /// Iterates from a start, up to `most` times, until the device says that every column has stopped.
 fn iterate(
-    method: &mut impl Iteration,
+    method: &mut dyn Iteration,
     stopping: &Stopping,
     most: usize,
     clock: &Clock,

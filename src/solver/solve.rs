@@ -15,7 +15,7 @@ use crate::backend::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::scale;
 use crate::operator::LinearOperator;
-use crate::real::Real;
+use crate::real::{Real, per_number};
 use crate::vector::Vector;
 
 /// What a [`Solver`] is to do.
@@ -87,39 +87,7 @@ impl<'a, T: Real> Solver<'a, T> {
     /// shape; [`Error::Option`] for parameters out of range, a preconditioner that the method cannot use, an operator
     /// without an adjoint where one is needed, exact residuals for a method that carries none; [`Error::Memory`] when the vectors do not fit beside the matrix.
     pub fn with(operator: &'a dyn LinearOperator<T>, setup: Setup<'a, T>) -> Result<Self> {
-        setup.stopping.validate()?;
-        setup.method.validate()?;
-        if setup.stopping.exact_every > 0 && !setup.method.carries_residual() {
-            let reason = format!("{} carries no residual that could be computed afresh", setup.method);
-            return Err(Error::Option { name: "exact_every", reason });
-        }
-        let (rows, cols, columns) = (operator.rows(), operator.cols(), setup.columns);
-        if !setup.method.takes_rectangles() {
-            same_length("columns of the operator (the method needs a square one)", rows, cols)?;
-        }
-        if !(1..=MOST_COLUMNS).contains(&columns) {
-            let reason = format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible");
-            return Err(Error::Option { name: "columns", reason });
-        }
-        if let Some(preconditioner) = setup.preconditioner {
-            if !setup.method.takes_preconditioner() {
-                let reason = format!("{} takes none", setup.method);
-                return Err(Error::Option { name: "preconditioner", reason });
-            }
-            same_length("rows of the preconditioner", rows, preconditioner.rows())?;
-            same_length("columns of the preconditioner", cols, preconditioner.cols())?;
-        }
-        let system = match setup.method {
-            Method::Cgls { damp } | Method::Lsqr { damp } | Method::Lsmr { damp } => {
-                System::of_least_squares(operator, columns, damp)?
-            }
-            Method::Cgne => System::of_rectangle(operator, columns)?,
-            // Its gradient tells a system without a solution.
-            Method::Minres => System::of_square(operator, columns)?.with_norm()?,
-            _ => System::of_square(operator, columns)?,
-        };
-        let workspace = workspace(&system, &setup)?;
-        Ok(Self { system, setup, workspace })
+        set_up(operator, setup)
     }
 
     /// Sets the point that damping pulls the answer to, which is 0 at first: `x_ref` in
@@ -182,15 +150,72 @@ impl<'a, T: Real> Solver<'a, T> {
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<Vec<Report>> {
-        let Self { system, setup, workspace } = self;
-        let (solved, times) = system.solve(&mut **workspace, &setup.stopping, b, x, observer)?;
-        let (launches, least_squares, name) =
-            (workspace.launches(), workspace.least_squares(), setup.method.name());
-        let report = |(outcome, rhs_norm)| {
-            Report::new(name, system.operator(), launches, outcome, rhs_norm, times, least_squares)
-        };
-        Ok(solved.into_iter().map(report).collect())
+        solve_all(self, b, x, observer)
     }
+}
+
+per_number! {
+    fn set_up<'a, T>(operator: &'a dyn LinearOperator<T>, setup: Setup<'a, T>) -> Result<Solver<'a, T>> = allocated;
+}
+
+fn allocated<'a, T: Real>(operator: &'a dyn LinearOperator<T>, setup: Setup<'a, T>) -> Result<Solver<'a, T>> {
+    setup.stopping.validate()?;
+    setup.method.validate()?;
+    if setup.stopping.exact_every > 0 && !setup.method.carries_residual() {
+        let reason = format!("{} carries no residual that could be computed afresh", setup.method);
+        return Err(Error::Option { name: "exact_every", reason });
+    }
+    let (rows, cols, columns) = (operator.rows(), operator.cols(), setup.columns);
+    if !setup.method.takes_rectangles() {
+        same_length("columns of the operator (the method needs a square one)", rows, cols)?;
+    }
+    if !(1..=MOST_COLUMNS).contains(&columns) {
+        let reason = format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible");
+        return Err(Error::Option { name: "columns", reason });
+    }
+    if let Some(preconditioner) = setup.preconditioner {
+        if !setup.method.takes_preconditioner() {
+            let reason = format!("{} takes none", setup.method);
+            return Err(Error::Option { name: "preconditioner", reason });
+        }
+        same_length("rows of the preconditioner", rows, preconditioner.rows())?;
+        same_length("columns of the preconditioner", cols, preconditioner.cols())?;
+    }
+    let system = match setup.method {
+        Method::Cgls { damp } | Method::Lsqr { damp } | Method::Lsmr { damp } => {
+            System::of_least_squares(operator, columns, damp)?
+        }
+        Method::Cgne => System::of_rectangle(operator, columns)?,
+        // Its gradient tells a system without a solution.
+        Method::Minres => System::of_square(operator, columns)?.with_norm()?,
+        _ => System::of_square(operator, columns)?,
+    };
+    let workspace = workspace(&system, &setup)?;
+    Ok(Solver { system, setup, workspace })
+}
+
+per_number! {
+    fn solve_all<'a, T>(
+        solver: &mut Solver<'a, T>,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Vec<Report>> = reports;
+}
+
+fn reports<T: Real>(
+    solver: &mut Solver<'_, T>,
+    b: &Vector<T>,
+    x: &mut Vector<T>,
+    observer: &mut Observer<'_>,
+) -> Result<Vec<Report>> {
+    let Solver { system, setup, workspace } = solver;
+    let (solved, times) = system.solve(&mut **workspace, &setup.stopping, b, x, observer)?;
+    let (launches, least_squares, name) = (workspace.launches(), workspace.least_squares(), setup.method.name());
+    let report = |(outcome, rhs_norm)| {
+        Report::new(name, system.operator(), launches, outcome, rhs_norm, times, least_squares)
+    };
+    Ok(solved.into_iter().map(report).collect())
 }
 
 /// The vectors and scalars that a set-up needs.

@@ -8,7 +8,7 @@ use super::profile::Profile;
 use crate::error::{Error, Result, same_length};
 use crate::machine;
 use crate::magnitude::{self, Magnitude};
-use crate::real::Real;
+use crate::real::{Real, per_number};
 
 /// A sparse `rows × cols` matrix in compressed sparse row form.
 ///
@@ -23,6 +23,22 @@ pub struct Csr<T> {
     values: Vec<T>,
 }
 
+/// Yields the entries of a row, columns ascending.
+type RowMaker<'f, T> = dyn Fn(usize, &mut Vec<(u32, T)>) + Sync + 'f;
+
+per_number! {
+    fn from_rows<'f, T>(rows: usize, cols: usize, row: &RowMaker<'f, T>) -> Result<Csr<T>> = Csr::from_rows_here;
+    fn new<T>(rows: usize, cols: usize, offsets: Vec<usize>, indices: Vec<u32>, values: Vec<T>) -> Result<Csr<T>> = Csr::new_here;
+    fn from_triplets<T>(rows: usize, cols: usize, entries: &[(usize, usize, T)]) -> Result<Csr<T>> = Csr::from_triplets_here;
+    fn first_not_finite<T>(this: &Csr<T>) -> Option<usize> = Csr::first_not_finite_here;
+    fn stored_bytes<T>(this: &Csr<T>, formats: &[Format]) -> Vec<u64> = Csr::stored_bytes_here;
+    fn diagonal<T>(this: &Csr<T>) -> Vec<f64> = Csr::diagonal_here;
+    fn column_norms<T>(this: &Csr<T>) -> Vec<f64> = Csr::column_norms_here;
+    fn product<T>(this: &Csr<T>, x: &[f64]) -> Result<Vec<f64>> = Csr::product_here;
+    fn scaled<T>(this: &Csr<T>, left: &[f64], right: &[f64]) -> Result<Csr<T>> = Csr::scaled_here;
+    fn transpose<T>(this: &Csr<T>) -> Csr<T> = Csr::transpose_here;
+}
+
 impl<T: Real> Csr<T> {
     /// Takes over the three arrays after checking them.
     ///
@@ -30,6 +46,10 @@ impl<T: Real> Csr<T> {
     /// [`Error::Shape`] when lengths disagree, [`Error::Structure`] when offsets fall, when columns of a row are
     /// out of range, unsorted or repeated. Values may be anything here; solvers check that they are finite.
     pub fn new(rows: usize, cols: usize, offsets: Vec<usize>, indices: Vec<u32>, values: Vec<T>) -> Result<Self> {
+        new(rows, cols, offsets, indices, values)
+    }
+
+    fn new_here(rows: usize, cols: usize, offsets: Vec<usize>, indices: Vec<u32>, values: Vec<T>) -> Result<Self> {
         Self::check_dimensions(rows, cols)?;
         same_length("row offsets", rows + 1, offsets.len())?;
         same_length("values against column indices", indices.len(), values.len())?;
@@ -63,6 +83,10 @@ impl<T: Real> Csr<T> {
     where
         F: Fn(usize, &mut Vec<(u32, T)>) + Sync,
     {
+        from_rows(rows, cols, &row)
+    }
+
+    fn from_rows_here(rows: usize, cols: usize, row: &RowMaker<'_, T>) -> Result<Self> {
         // Blocks of rows keep the number of separate vectors small and each one long.
         const BLOCK: usize = 256;
         Self::check_dimensions(rows, cols)?;
@@ -103,6 +127,10 @@ impl<T: Real> Csr<T> {
     /// # Errors
     /// [`Error::Structure`] for an entry outside the matrix.
     pub fn from_triplets(rows: usize, cols: usize, entries: &[(usize, usize, T)]) -> Result<Self> {
+        from_triplets(rows, cols, entries)
+    }
+
+    fn from_triplets_here(rows: usize, cols: usize, entries: &[(usize, usize, T)]) -> Result<Self> {
         Self::check_dimensions(rows, cols)?;
         if let Some((i, j, _)) = entries.iter().find(|(i, j, _)| *i >= rows || *j >= cols) {
             return Err(Error::Structure {
@@ -186,17 +214,29 @@ impl<T: Real> Csr<T> {
     /// Bytes this matrix takes in each of `formats`, which a product must read; blocks of BSR counted as if they were
     /// full. Cost: one pass over the row lengths and one over the columns, however many formats.
     pub fn stored_bytes(&self, formats: &[Format]) -> Vec<u64> {
+        stored_bytes(self, formats)
+    }
+
+    fn stored_bytes_here(&self, formats: &[Format]) -> Vec<u64> {
         let profile = Profile::of(self);
         formats.iter().map(|format| profile.stored_bytes(*format, T::PRECISION)).collect()
     }
 
     /// Index of the first value that is not finite.
     pub fn first_not_finite(&self) -> Option<usize> {
+        first_not_finite(self)
+    }
+
+    fn first_not_finite_here(&self) -> Option<usize> {
         self.values.par_iter().position_first(|v| !v.is_finite())
     }
 
     /// The diagonal, `min(rows, cols)` numbers, 0 where nothing is stored.
     pub fn diagonal(&self) -> Vec<f64> {
+        diagonal(self)
+    }
+
+    fn diagonal_here(&self) -> Vec<f64> {
         let entry = |i: usize| {
             let (columns, values) = self.row(i);
             columns.binary_search(&(i as u32)).map_or(0.0, |k| values[k].to_f64())
@@ -206,6 +246,10 @@ impl<T: Real> Csr<T> {
 
     /// The 2-norm of each column.
     pub fn column_norms(&self) -> Vec<f64> {
+        column_norms(self)
+    }
+
+    fn column_norms_here(&self) -> Vec<f64> {
         let mut squares = vec![0.0; self.cols];
         let mut largest = vec![0.0f64; self.cols];
         for (j, v) in self.indices.iter().zip(&self.values) {
@@ -264,6 +308,10 @@ impl<T: Real> Csr<T> {
     /// # Errors
     /// [`Error::Shape`] unless there is a number for each column.
     pub fn product(&self, x: &[f64]) -> Result<Vec<f64>> {
+        product(self, x)
+    }
+
+    fn product_here(&self, x: &[f64]) -> Result<Vec<f64>> {
         same_length("vector to multiply", self.cols, x.len())?;
         let row = |i: usize| {
             let (columns, values) = self.row(i);
@@ -278,6 +326,10 @@ impl<T: Real> Csr<T> {
     /// # Errors
     /// [`Error::Shape`] unless there is a factor for each row and each column.
     pub fn scaled(&self, left: &[f64], right: &[f64]) -> Result<Self> {
+        scaled(self, left, right)
+    }
+
+    fn scaled_here(&self, left: &[f64], right: &[f64]) -> Result<Self> {
         same_length("factors of rows", self.rows, left.len())?;
         same_length("factors of columns", self.cols, right.len())?;
         let mut scaled = self.clone();
@@ -306,6 +358,10 @@ impl<T: Real> Csr<T> {
     /// Every thread owns a range of columns and visits the rows in order, so the result is the same for any number
     /// of threads. Cost: the matrix read twice, written once.
     pub fn transpose(&self) -> Self {
+        transpose(self)
+    }
+
+    fn transpose_here(&self) -> Self {
         let parts = rayon::current_num_threads().clamp(1, self.cols.max(1));
         let bound = |part: usize| self.cols * part / parts;
         let within = |i: usize, from: usize, to: usize| {

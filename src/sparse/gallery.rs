@@ -3,7 +3,7 @@
 use super::Csr;
 use crate::error::{Error, Result};
 use crate::machine;
-use crate::real::Real;
+use crate::real::{Real, per_number};
 
 /// The product of `sides`, where 32-bit indices reach so far.
 fn cells(sides: &[usize]) -> Result<usize> {
@@ -14,12 +14,16 @@ fn cells(sides: &[usize]) -> Result<usize> {
     })
 }
 
-/// The 5-point Laplacian on a `side × side` grid with zero boundary: 4 on the diagonal plus `shift`, -1 for each
-/// neighbour. Symmetric positive definite for `shift >= 0`; `side²` rows, `5 side² - 4 side` entries.
-///
-/// # Errors
-/// [`Error::Structure`] when the grid exceeds 32-bit indices.
-pub fn poisson_2d<T: Real>(side: usize, shift: f64) -> Result<Csr<T>> {
+per_number! {
+    /// The 5-point Laplacian on a `side × side` grid with zero boundary: 4 on the diagonal plus `shift`, -1 for each
+    /// neighbour. Symmetric positive definite for `shift >= 0`; `side²` rows, `5 side² - 4 side` entries.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] when the grid exceeds 32-bit indices.
+    pub fn poisson_2d<T>(side: usize, shift: f64) -> Result<Csr<T>> = poisson_2d_here;
+}
+
+fn poisson_2d_here<T: Real>(side: usize, shift: f64) -> Result<Csr<T>> {
     let (one, diagonal) = (T::from_f64(-1.0), T::from_f64(4.0 + shift));
     let n = cells(&[side, side])?;
     Csr::from_rows(n, n, |i, row| {
@@ -37,12 +41,16 @@ pub fn poisson_2d<T: Real>(side: usize, shift: f64) -> Result<Csr<T>> {
     })
 }
 
-/// A seeded random `rows × cols` matrix with exactly `nnz` entries spread evenly over the rows, at random columns, with
-/// values in `(0, 1)`: the shape of stock-koch-2009 (81 545 × 3 072 with 854 129 entries).
-///
-/// # Errors
-/// [`Error::Structure`] when a dimension exceeds 32-bit indices.
-pub fn random<T: Real>(rows: usize, cols: usize, nnz: usize, seed: u64) -> Result<Csr<T>> {
+per_number! {
+    /// A seeded random `rows × cols` matrix with exactly `nnz` entries spread evenly over the rows, at random columns, with
+    /// values in `(0, 1)`: the shape of stock-koch-2009 (81 545 × 3 072 with 854 129 entries).
+    ///
+    /// # Errors
+    /// [`Error::Structure`] when a dimension exceeds 32-bit indices.
+    pub fn random<T>(rows: usize, cols: usize, nnz: usize, seed: u64) -> Result<Csr<T>> = random_here;
+}
+
+fn random_here<T: Real>(rows: usize, cols: usize, nnz: usize, seed: u64) -> Result<Csr<T>> {
     let before = |i: usize| (nnz as u128 * i as u128 / rows.max(1) as u128) as usize;
     Csr::from_rows(rows, cols, |i, row| {
         let mut random = Random::new(seed ^ (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -57,12 +65,16 @@ pub fn random<T: Real>(rows: usize, cols: usize, nnz: usize, seed: u64) -> Resul
     })
 }
 
-/// The 7-point Laplacian on a `side × side × side` grid with zero boundary: 6 on the diagonal, -1 for each neighbour.
-/// `side³` rows, `7 side³ - 6 side²` entries.
-///
-/// # Errors
-/// [`Error::Structure`] when the grid exceeds 32-bit indices.
-pub fn poisson_3d<T: Real>(side: usize) -> Result<Csr<T>> {
+per_number! {
+    /// The 7-point Laplacian on a `side × side × side` grid with zero boundary: 6 on the diagonal, -1 for each neighbour.
+    /// `side³` rows, `7 side³ - 6 side²` entries.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] when the grid exceeds 32-bit indices.
+    pub fn poisson_3d<T>(side: usize) -> Result<Csr<T>> = poisson_3d_here;
+}
+
+fn poisson_3d_here<T: Real>(side: usize) -> Result<Csr<T>> {
     let (one, diagonal) = (T::from_f64(-1.0), T::from_f64(6.0));
     let (n, plane) = (cells(&[side; 3])?, cells(&[side; 2])?);
     Csr::from_rows(n, n, |i, row| {
@@ -75,12 +87,16 @@ pub fn poisson_3d<T: Real>(side: usize) -> Result<Csr<T>> {
     })
 }
 
-/// A square matrix of `count` full diagonals spread evenly over `spread` places either side of the main one, with
-/// seeded values in `(0, 1)`: the banded matrices of krueger-westermann-2003, section 6.
-///
-/// # Errors
-/// [`Error::Structure`] when `n` exceeds 32-bit indices.
-pub fn diagonals<T: Real>(n: usize, count: usize, spread: usize, seed: u64) -> Result<Csr<T>> {
+per_number! {
+    /// A square matrix of `count` full diagonals spread evenly over `spread` places either side of the main one, with
+    /// seeded values in `(0, 1)`: the banded matrices of krueger-westermann-2003, section 6.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] when `n` exceeds 32-bit indices.
+    pub fn diagonals<T>(n: usize, count: usize, spread: usize, seed: u64) -> Result<Csr<T>> = diagonals_here;
+}
+
+fn diagonals_here<T: Real>(n: usize, count: usize, spread: usize, seed: u64) -> Result<Csr<T>> {
     for (name, value) in [("count", count), ("spread", spread)] {
         // Diagonals further out lie beyond the matrix.
         if value > u32::MAX as usize {
@@ -103,12 +119,16 @@ pub fn diagonals<T: Real>(n: usize, count: usize, spread: usize, seed: u64) -> R
     })
 }
 
-/// The 5-point Laplacian with every entry a full `block × block` block, as in elasticity or flow with several unknowns
-/// a node: `block side²` rows.
-///
-/// # Errors
-/// [`Error::Structure`] when the grid exceeds 32-bit indices.
-pub fn block_poisson<T: Real>(side: usize, block: usize) -> Result<Csr<T>> {
+per_number! {
+    /// The 5-point Laplacian with every entry a full `block × block` block, as in elasticity or flow with several unknowns
+    /// a node: `block side²` rows.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] when the grid exceeds 32-bit indices.
+    pub fn block_poisson<T>(side: usize, block: usize) -> Result<Csr<T>> = block_poisson_here;
+}
+
+fn block_poisson_here<T: Real>(side: usize, block: usize) -> Result<Csr<T>> {
     let n = cells(&[side, side, block])?;
     let nodes = poisson_2d::<T>(side, 0.0)?;
     Csr::from_rows(n, n, |i, row| {
@@ -122,12 +142,16 @@ pub fn block_poisson<T: Real>(side: usize, block: usize) -> Result<Csr<T>> {
     })
 }
 
-/// A matrix by name: `poisson2d:G`, `poisson3d:G`, `blocks:G:SIZE`, `diagonals:N:COUNT:SPREAD`, `random:ROWS:COLS:NNZ`,
-/// `dense:ROWS:COLS` or `stock-koch` (81 545 × 3 072 with 854 129 entries).
-///
-/// # Errors
-/// [`Error::Option`] for a name that is none of these.
-pub fn by_name<T: Real>(name: &str) -> Result<Csr<T>> {
+per_number! {
+    /// A matrix by name: `poisson2d:G`, `poisson3d:G`, `blocks:G:SIZE`, `diagonals:N:COUNT:SPREAD`, `random:ROWS:COLS:NNZ`,
+    /// `dense:ROWS:COLS` or `stock-koch` (81 545 × 3 072 with 854 129 entries).
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a name that is none of these.
+    pub fn by_name<T>(name: &str) -> Result<Csr<T>> = by_name_here;
+}
+
+fn by_name_here<T: Real>(name: &str) -> Result<Csr<T>> {
     let (kind, rest) = name.split_once(':').unwrap_or((name, ""));
     let numbers: Option<Vec<usize>> =
         if rest.is_empty() { Some(Vec::new()) } else { rest.split(':').map(|n| n.parse().ok()).collect() };
