@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::accumulator::Accumulation;
 use crate::backend::{Host, OpenCl};
+use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
 use crate::filter::DeviceFilter;
 use crate::machine;
-use crate::ocl::{Context, DeviceInfo, DeviceKind, Found, Programs, found, verdict};
-use crate::real::Precision;
+use crate::number::{Accumulation, Precision};
+use crate::ocl::{Context, Found, Programs, found};
 use crate::tuning::{Case, Settings, Tuning};
+use crate::verdict::verdict;
 
 /// Where work is done: an OpenCL device, or the host back end. Cloning is cheap and shares the device.
 #[derive(Clone, Debug)]

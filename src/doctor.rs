@@ -4,11 +4,11 @@
 //! numerics): one wrong bit is a fault of the device, of its driver, or of a kernel that was changed.
 
 use crate::device::Device;
+use crate::device_info::DeviceKind;
 use crate::error::Result;
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::measure;
-use crate::ocl::DeviceKind;
-use crate::real::{Precision, Real};
+use crate::number::{Precision, Real};
 use crate::solver::{Cgnr, Correction, Method, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
 use crate::sparse::{Csr, Format, Offsets};
@@ -82,7 +82,7 @@ pub fn remember(device: &Device, checks: &[Check]) {
             checks.len()
         )
     });
-    crate::ocl::remember(device.info(), words.as_deref());
+    crate::verdict::remember(device.info(), words.as_deref());
 }
 
 fn examine_in<T: Real>(device: &Device, keep: &mut dyn FnMut(Check)) {

@@ -3,8 +3,8 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 
+use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
-use crate::ocl::{DeviceInfo, DeviceKind};
 
 /// Words that pick devices, separated by blanks or commas: all must match, and no words match every device.
 ///

@@ -50,8 +50,8 @@ pub mod opencl3 {
 
     use crate::device::Device;
     use crate::error::Result;
+    use crate::number::Real;
     use crate::ocl;
-    use crate::real::Real;
     use crate::vector::Vector;
 
     /// The device of `queue`, used through that queue, in its context.
@@ -106,8 +106,8 @@ pub mod ocl {
 
     use crate::device::Device;
     use crate::error::Result;
+    use crate::number::Real;
     use crate::ocl as opencl;
-    use crate::real::Real;
     use crate::vector::Vector;
 
     /// The device of `queue`, used through that queue, in its context.

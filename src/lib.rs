@@ -13,11 +13,14 @@
 //! ```
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout))]
 
-mod accumulator;
+mod allocations;
 mod backend;
 mod device;
+mod device_info;
 pub mod doctor;
 mod error;
+mod examine;
+mod files;
 mod filter;
 pub mod imaging;
 pub mod interop;
@@ -27,10 +30,10 @@ mod machine;
 mod magnitude;
 mod matrix;
 pub mod measure;
+mod number;
 mod ocl;
 pub mod operator;
 pub mod precond;
-mod real;
 mod recurrence;
 mod reduction;
 mod solver;
@@ -39,18 +42,19 @@ mod state;
 pub mod tuner;
 pub mod tuning;
 mod vector;
+mod verdict;
 
-pub use accumulator::Accumulation;
+pub use allocations::allocations;
 pub use device::{Candidate, DEVICE_VARIABLE, Device};
+pub use device_info::{DeviceInfo, DeviceKind};
 pub use error::{Error, Result};
+pub use examine::{Advice, Definiteness, Examination};
+pub use files::{CACHE_VARIABLE, cache_folder};
 pub use filter::DeviceFilter;
 pub use matrix::{Matrix, Storage, Transposed};
-pub use ocl::{CACHE_VARIABLE, DeviceInfo, DeviceKind, Programs, allocations, cache_folder};
-pub use real::{Precision, Real};
-pub use solver::{
-    Advice, Cgnr, Correction, Definiteness, Examination, Method, Observer, Progress, Report, Setup, Solver, Stop,
-    Stopping, Times,
-};
+pub use number::{Accumulation, Precision, Real};
+pub use ocl::Programs;
+pub use solver::{Cgnr, Correction, Method, Observer, Progress, Report, Setup, Solver, Stop, Stopping, Times};
 pub use sparse::{Csr, Format, Offsets};
 pub use tuning::Tuning;
 pub use vector::Vector;

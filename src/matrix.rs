@@ -5,10 +5,9 @@ use std::sync::Arc;
 use crate::backend::{AnyStored, Run, Stored, Vocabulary, on_backend, stray};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
-use crate::io::plausible_rows;
 use crate::magnitude::Magnitude;
-use crate::real::{Precision, Real, per_number};
-use crate::sparse::{Csr, Format, Kind, Layout, Offsets};
+use crate::number::{Precision, Real, per_number};
+use crate::sparse::{Csr, Format, Kind, Layout, Offsets, plausible_rows};
 use crate::vector::{Vector, of, of_mut};
 
 /// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy. Cloning is

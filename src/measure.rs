@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use crate::device::Device;
+use crate::device_info::DeviceKind;
 use crate::error::Result;
-use crate::ocl::DeviceKind;
 use crate::vector::Vector;
 
 /// Time of one launch (or one call) among many queued behind each other.

@@ -7,7 +7,7 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use crate::accumulator::Accumulator;
+use crate::number::Accumulator;
 use crate::state::stop;
 
 /// Scalars of one column.

@@ -1,12 +1,11 @@
 //! Vectors in device memory: the building blocks of krueger-westermann-2003, section 4.
 
-use crate::accumulator::Accumulation;
 use crate::backend::{Memory, Reduction, Run, Vocabulary, on_backend, stray};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{self, LEAST_SQUARE, Magnitude};
+use crate::number::{Accumulation, Precision, Real, per_number};
 use crate::ocl::Buffer;
-use crate::real::{Precision, Real, per_number};
 
 /// A vector of `len` numbers in the memory of one device.
 ///
@@ -42,7 +41,7 @@ pub(crate) fn least_square<T: Real>(accumulation: Accumulation) -> f64 {
     }
 }
 
-fn backend_name<B: Vocabulary, E: crate::ocl::Element>(_: &B, buffer: B::Buffer<E>) -> Memory<E> {
+fn backend_name<B: Vocabulary, E: crate::number::Element>(_: &B, buffer: B::Buffer<E>) -> Memory<E> {
     B::memory(buffer)
 }
 

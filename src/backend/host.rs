@@ -12,11 +12,10 @@ use super::{
     AnyStored, Blend, CgnrShape, CgnrVectors, Memory, PASS_VECTORS, Part, Pass, Reduction, Run, SolveState,
     StepCall, StepState, Stored, Triangle, Vocabulary,
 };
-use crate::accumulator::{Accumulation, Accumulator};
+use crate::allocations::count_allocation;
 use crate::error::{Result, same_length};
-use crate::ocl::{Element, Sum, count_allocation};
-use crate::real::Real;
-use crate::real::sealed::Sealed;
+use crate::number::sealed::Sealed;
+use crate::number::{Accumulation, Accumulator, Element, Real, Sum};
 use crate::reduction::{Chunks, fold, fold_sums};
 use crate::sparse::Kind;
 use crate::state::{cg, cgnr, stop};

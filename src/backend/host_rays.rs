@@ -3,8 +3,7 @@
 use super::Stored;
 use super::host::{Host, MOST_COLUMNS};
 use super::host_rows::Sums;
-use crate::accumulator::Accumulator;
-use crate::real::Real;
+use crate::number::{Accumulator, Real};
 use crate::reduction::fold;
 use crate::sparse::{RAY_BITS, RAY_HEADER, RAY_LANES};
 

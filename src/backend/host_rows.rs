@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use super::host::{Host, MOST_COLUMNS};
 use super::{Stored, host_rays};
-use crate::accumulator::Accumulator;
-use crate::real::Real;
+use crate::number::{Accumulator, Real};
 use crate::reduction::fold;
 use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE, STENCIL_HEADER};
 

@@ -18,11 +18,10 @@ pub(crate) use opencl::{NO_DOT, NO_STATEMENT, NONE};
 
 use std::ops::Range;
 
-use crate::accumulator::Accumulation;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::ocl::{Buffer, Element, Sum};
-use crate::real::Real;
+use crate::number::{Accumulation, Element, Real, Sum};
+use crate::ocl::Buffer;
 use crate::sparse::{Arrangement, Kind, Layout};
 use crate::tuning::Tuning;
 
@@ -160,7 +159,7 @@ impl<B: Vocabulary, T: Real> CgnrVectors<'_, B, T> {
     }
 }
 
-/// Scalars and sums of a solve by CG or CGNR; the layouts are those of `cl/cg.cl` and `cl/cgnr.cl` (see `state.rs`).
+/// Scalars and sums of a solve by CG or CGNR; the layouts are those of `cl/cg.cl` and `cl/cgnr.cl` (see `state/`).
 #[derive(Debug)]
 pub(crate) struct SolveState<B: Vocabulary> {
     pub(crate) sums: B::Buffer<Sum>,

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::error::{Result, same_length};
 use crate::kernels::{cg, cgnr, pass, product, reduce, scatter, step, sweep, vector};
-use crate::ocl::{Buffer, Context, Element, Launch, Sum, Variant};
-use crate::real::Real;
+use crate::number::{Element, Real, Sum};
+use crate::ocl::{Buffer, Context, Launch, Variant};
 use crate::reduction::{Chunks, MOST_CHUNKS};
 use crate::sparse::{Arrangement, Kind, LONG_LANES, MIDDLE_LANES, TILE_SIDE};
 use crate::tuning::{Asked, Case, Family, Parameters, Reading, SizeClass};

@@ -15,11 +15,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::host::Host;
 use super::opencl::OpenCl;
 use super::{Blend, Run, SolveState, StepCall, StepState, Stored, Vocabulary};
-use crate::accumulator::Accumulation;
 use crate::error::{Error, Result};
-use crate::ocl::{Buffer, Element, Sum, remember};
-use crate::real::{Precision, Real};
+use crate::number::{Accumulation, Element, Precision, Real, Sum};
+use crate::ocl::Buffer;
 use crate::sparse::Kind;
+use crate::verdict::remember;
 
 /// Entries, or steps of rays, that are done again: some tens of milliseconds.
 const MOST: usize = 1 << 23;

@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
-use crate::real::{Real, per_number};
+use crate::number::{Real, per_number};
 use crate::sparse::{Arrangement, Format, Kind, Layout, RAY_BITS, RAY_LANES};
 
 /// Pixels in flight that keep a large device busy; below it, several lanes share a pixel of the transposed product.

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use crate::error::{Error, Result, same_length};
 use crate::magnitude;
+use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, frobenius_norm};
-use crate::real::{Real, per_number};
 use crate::solver::{Cgnr, Correction, Observer, Report, Stop, Stopping};
 use crate::vector::Vector;
 

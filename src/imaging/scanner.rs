@@ -9,7 +9,7 @@
 //! linear interpolation between the two nearest pixels. The adjoint is the transposed matrix, exactly.
 
 use crate::error::{Error, Result, same_length};
-use crate::real::{Real, per_number};
+use crate::number::{Real, per_number};
 use crate::sparse::Csr;
 
 /// How rays run.

@@ -15,10 +15,10 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::{Watch, open, plausible_rows, read_error, short_name, write_atomically};
+use super::{Watch, open, read_error, short_name, write_atomically};
 use crate::error::{Error, Result};
-use crate::real::{Real, per_number};
-use crate::sparse::Csr;
+use crate::number::{Real, per_number};
+use crate::sparse::{Csr, plausible_rows};
 
 /// Longest line taken, in bytes. Files have at most a few hundred; a stream without line ends must not fill the
 /// memory.

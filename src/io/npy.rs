@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::{TRUSTED_ELEMENTS, open, read_error, short_name, write_atomically};
 use crate::error::{Error, Result, same_length};
-use crate::real::{Precision, Real, per_number};
+use crate::number::{Precision, Real, per_number};
 
 /// First bytes of every file.
 const MAGIC: [u8; 6] = *b"\x93NUMPY";

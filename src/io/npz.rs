@@ -12,10 +12,11 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 use zip::{CompressionMethod, result::ZipError};
 
 use super::npy::{self, Array};
-use super::{file_error, plausible_rows, short_name, write_atomically};
+use super::{short_name, write_atomically};
 use crate::error::{Error, Result};
-use crate::real::{Precision, Real, per_number};
-use crate::sparse::Csr;
+use crate::files::file_error;
+use crate::number::{Precision, Real, per_number};
+use crate::sparse::{Csr, plausible_rows};
 
 per_number! {
     /// Reads a matrix.

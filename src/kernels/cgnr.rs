@@ -5,8 +5,8 @@
 
 use super::kernels;
 use crate::state::HISTORY;
+use crate::state::barrier;
 use crate::state::cgnr::{CONTROL, STATUS};
-use crate::state::meeting;
 
 /// Numbers of a vector of the rows of `A`, for all columns.
 fn by_rows(shape: &[u32; 8], columns: usize) -> usize {
@@ -56,6 +56,6 @@ kernels! { "cgnr":
         s1: out_real[by_cols(shape, columns)], d0: out_real[by_cols(shape, columns)],
         d1: out_real[by_cols(shape, columns)], q: out_real[by_rows(shape, columns)],
         phi: out_real[of_edges(shape, columns, edges)], sums: out_sum[of_sums(shape, columns)],
-        control: out_sum[CONTROL * columns], status: out_int[STATUS * columns + meeting::WORDS],
+        control: out_sum[CONTROL * columns], status: out_int[STATUS * columns + barrier::WORDS],
         history: out_sum[2 * HISTORY * columns]);
 }

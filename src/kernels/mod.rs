@@ -49,7 +49,7 @@ macro_rules! kernels {
 
         $($(#[$doc])*
         #[allow(clippy::extra_unused_type_parameters)] // a kernel without numbers still has a precision
-        pub(crate) fn $name<$t: $crate::real::Real>(
+        pub(crate) fn $name<$t: $crate::number::Real>(
             context: &$crate::ocl::Context,
             launch: $crate::ocl::Launch,
             $($($given: $what,)+)?
@@ -76,9 +76,9 @@ macro_rules! kernels {
     (@rust shape $t:ident) => { &[u32; 8] };
     (@rust in_uint $t:ident) => { &$crate::ocl::Buffer<u32> };
     (@rust in_real $t:ident) => { &$crate::ocl::Buffer<$t> };
-    (@rust in_sum $t:ident) => { &$crate::ocl::Buffer<$crate::ocl::Sum> };
+    (@rust in_sum $t:ident) => { &$crate::ocl::Buffer<$crate::number::Sum> };
     (@rust out_real $t:ident) => { &mut $crate::ocl::Buffer<$t> };
-    (@rust out_sum $t:ident) => { &mut $crate::ocl::Buffer<$crate::ocl::Sum> };
+    (@rust out_sum $t:ident) => { &mut $crate::ocl::Buffer<$crate::number::Sum> };
     (@rust out_int $t:ident) => { &mut $crate::ocl::Buffer<i32> };
     (@arg uint $arg:ident) => { $crate::ocl::Arg::Uint($arg) };
     (@arg real $arg:ident) => { $crate::kernels::real_argument($arg) };
@@ -88,9 +88,9 @@ macro_rules! kernels {
 pub(crate) use kernels;
 
 use crate::error::{Error, Result};
+use crate::number::Real;
+use crate::number::sealed::Number;
 use crate::ocl::Arg;
-use crate::real::Real;
-use crate::real::sealed::Number;
 
 /// A number as a kernel argument.
 pub(crate) fn real_argument<T: Real>(value: T) -> Arg {
@@ -196,7 +196,7 @@ mod tests {
         use crate::recurrence::{self as program, Op};
         use crate::reduction::LANES;
         use crate::sparse::{self, Kind};
-        use crate::state::{cg, cgnr, meeting, stop};
+        use crate::state::{barrier, cg, cgnr, stop};
 
         let mut found = BTreeMap::new();
         macro_rules! twins {
@@ -231,7 +231,7 @@ mod tests {
             VARIATION, EPSILON2, BOX, LOWER, UPPER, CONTROL, STOP, ITERATION, LAST_STOP, NEXT_ITERATION, MAX_ITERATIONS,
             HISTORY_MASK, STATUS}, stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE,
             GRADIENT_CONVERGED});
-        twins!("resident": meeting::{ABANDONED});
+        twins!("resident": barrier::{ABANDONED});
         found
     }
 

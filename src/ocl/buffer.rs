@@ -11,61 +11,17 @@ use opencl3::memory::{Buffer as RawBuffer, CL_MEM_READ_WRITE, ClMem};
 
 use super::api_error;
 use super::context::{Arg, Context};
-use crate::accumulator::{Accumulation, Accumulator, Pair};
+use crate::allocations::count_allocation;
 use crate::error::{Error, Result};
-use crate::real::Real;
+use crate::number::Element;
 
 lazy_static! {
-    /// Buffers allocated by this process so far, host back end included: a second solve must not move it.
-    static ref ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
     /// Numbers given to buffers so far, those included that others allocated.
     static ref NUMBERS: AtomicU64 = AtomicU64::new(0);
 }
 
-/// Number of device buffers (and host vectors that stand for them) this process has allocated so far.
-///
-/// A second solve with the same solver allocates nothing; this count is how that is tested.
-pub fn allocations() -> u64 {
-    ALLOCATIONS.load(Ordering::Relaxed)
-}
-
-/// Counts an allocation.
-pub(crate) fn count_allocation() {
-    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-}
-
 /// Elements of a block that goes to the device to be copied there.
 const FILL_BLOCK: usize = 1 << 16;
-
-/// A type that device buffers can hold; its layout is that of the OpenCL C type of the same width.
-pub(crate) trait Element: Copy + Send + Sync + Default + std::fmt::Debug + 'static {}
-impl<T: Real> Element for T {}
-impl Element for u32 {}
-impl Element for i32 {}
-impl Element for Sum {}
-
-/// A wide sum as the device keeps it: eight bytes, a `double` or a `float2` (see `accumulator`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(transparent)]
-pub(crate) struct Sum(pub(crate) u64);
-
-impl Sum {
-    /// Its value, given how sums are kept.
-    pub(crate) fn value(self, accumulation: Accumulation) -> f64 {
-        match accumulation {
-            Accumulation::Double => f64::from_bits(self.0),
-            Accumulation::Pair => Accumulator::<f32>::to_f64(<Pair as Accumulator<f32>>::from_bits(self.0)),
-        }
-    }
-
-    /// The sum nearest to `value`.
-    pub(crate) fn of(value: f64, accumulation: Accumulation) -> Self {
-        Self(match accumulation {
-            Accumulation::Double => value.to_bits(),
-            Accumulation::Pair => Accumulator::<f32>::to_bits(<Pair as Accumulator<f32>>::from_f64(value)),
-        })
-    }
-}
 
 /// `len` elements in the memory of one device, which no other buffer of its context shares: kernels take their arguments for
 /// distinct.

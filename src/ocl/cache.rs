@@ -10,37 +10,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use directories::ProjectDirs;
 use flate2::Crc;
-use lazy_static::lazy_static;
 
-use crate::io::write_atomically;
-
-/// The environment variable that names the folder of what is kept between starts, or is `off`.
-pub const CACHE_VARIABLE: &str = "RESIDUUM_CACHE";
+use crate::files::{cache_folder, write_atomically};
 
 const MAGIC: &[u8] = b"residuum program 1\n";
 /// Bytes all entries may take together; beyond, those that were used longest ago are removed, to half of it.
 const MOST_BYTES: u64 = 512 << 20;
 const ENDING: &str = "program";
-
-lazy_static! {
-    static ref FOLDER: Option<PathBuf> = folder();
-}
-
-fn folder() -> Option<PathBuf> {
-    match std::env::var_os(CACHE_VARIABLE) {
-        Some(words) if words == "off" => None,
-        Some(path) if !path.is_empty() => Some(PathBuf::from(path)),
-        _ => Some(ProjectDirs::from("", "", "residuum")?.cache_dir().to_path_buf()),
-    }
-}
-
-/// Where built programs are kept, in `programs`, and what the doctor found wrong with devices: the folder that
-/// `RESIDUUM_CACHE` names, else one in the user's cache folder; `None` where the variable is `off` or there is no such folder.
-pub fn cache_folder() -> Option<&'static Path> {
-    FOLDER.as_deref()
-}
 
 fn programs() -> Option<PathBuf> {
     Some(cache_folder()?.join("programs"))

@@ -17,13 +17,15 @@ use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
 
 use super::api_error;
-use super::buffer::{Buffer, Element};
+use super::buffer::Buffer;
 use super::cache;
-use super::platform::{DeviceInfo, Found, identify};
+use super::platform::{Found, identify};
 use super::program::{Variant, source};
 use super::quirks;
+use crate::device_info::DeviceInfo;
 use crate::error::{Error, Result, same_length};
 use crate::kernels::Signature;
+use crate::number::Element;
 
 /// One argument of a kernel, as `clSetKernelArg` wants it.
 #[derive(Clone, Copy, Debug)]

@@ -14,10 +14,11 @@ use opencl3::memory::{Buffer as RawBuffer, CL_MEM_OBJECT_BUFFER, CL_MEM_READ_ONL
 use opencl3::types::{cl_command_queue, cl_mem};
 
 use super::api_error;
-use super::buffer::{Buffer, Element};
+use super::buffer::Buffer;
 use super::context::Context;
 use super::platform::identify;
 use crate::error::{Error, Result};
+use crate::number::Element;
 
 /// Who an error about an object of the program names, before its device is known.
 const PROGRAM: &str = "OpenCL";

@@ -11,19 +11,14 @@ mod foreign;
 mod platform;
 mod program;
 mod quirks;
-mod verdict;
 
-pub use buffer::allocations;
-pub(crate) use buffer::{Buffer, Element, Sum, count_allocation};
-pub use cache::{CACHE_VARIABLE, cache_folder};
+pub(crate) use buffer::Buffer;
 pub use context::Programs;
 pub(crate) use context::{Arg, Context, Launch};
-pub use platform::{DeviceInfo, DeviceKind};
 pub(crate) use platform::{Found, found};
 #[cfg(test)]
 pub(crate) use program::{FILES, source};
 pub(crate) use program::{Variant, kernels_checksum};
-pub(crate) use verdict::{remember, verdict};
 
 use opencl3::error_codes::{ClError, error_text};
 

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use flate2::Crc;
 
-use crate::accumulator::Accumulation;
 use crate::error::{Error, Result};
-use crate::real::Precision;
+use crate::number::{Accumulation, Precision};
 
 /// What kernels that multiply are joined to.
 const ROWS: &[&str] = &["common", "format", "ray", "row"];

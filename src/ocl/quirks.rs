@@ -1,6 +1,6 @@
 //! Known faults of drivers: who, what is done about it, and why. The only place that looks at names.
 
-use super::platform::DeviceKind;
+use crate::device_info::DeviceKind;
 
 /// Why a device should be used only when it is asked for by name.
 pub(super) fn last_resort(platform: &str, device: &str) -> Option<&'static str> {

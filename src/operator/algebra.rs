@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{LinearOperator, check_shape};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
-use crate::real::Real;
+use crate::number::Real;
 use crate::sparse::Csr;
 use crate::vector::Vector;
 

@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
-use crate::real::{Precision, Real};
+use crate::number::{Precision, Real};
 use crate::sparse::gallery::Random;
 use crate::vector::Vector;
 

@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
-use crate::real::{Real, per_number};
+use crate::number::{Real, per_number};
 use crate::sparse::{Arrangement, Csr, Format, Kind, Layout, STENCIL_HEADER};
 
 /// Most points that kernels know while they are built: more of them fill the registers of a GPU.

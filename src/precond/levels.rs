@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::real::Real;
+use crate::number::Real;
 use crate::sparse::Csr;
 
 /// A colour for each row, such that rows joined by an entry, either way, differ: the least one free, in the order of

@@ -19,8 +19,8 @@ use super::levels::{colours, levels};
 use crate::backend::{Memory, Run, Triangle, Vocabulary, on_backend, stray};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
+use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, check_shape};
-use crate::real::{Real, per_number};
 use crate::sparse::Csr;
 use crate::vector::{Vector, of, of_mut};
 

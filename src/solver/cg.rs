@@ -32,13 +32,12 @@ use super::workspace::Workspace;
 use crate::backend::{CgVectors, Run, SolveState, Vocabulary, on_backend};
 use crate::device::Device;
 use crate::error::Result;
-use crate::ocl::Sum;
+use crate::number::{Real, Sum};
 use crate::operator::LinearOperator;
-use crate::real::Real;
 use crate::reduction::Chunks;
 use crate::state::HISTORY;
+use crate::state::barrier::ABANDONED;
 use crate::state::cg::{CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, MEETING, STATUS, STOP, TOLERANCE};
-use crate::state::meeting::ABANDONED;
 use crate::vector::{Vector, of, of_mut};
 
 struct On<'a, B: Vocabulary, T: Real> {

@@ -63,16 +63,15 @@ use crate::backend::{CgnrShape, CgnrVectors, MOST_COLUMNS, Part, Run, SolveState
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::scale;
-use crate::ocl::Sum;
+use crate::number::{Real, Sum, per_number};
 use crate::operator::LinearOperator;
-use crate::real::{Real, per_number};
 use crate::reduction::Chunks;
 use crate::state::HISTORY;
+use crate::state::barrier;
 use crate::state::cgnr::{
     BOX, CONTROL, EPSILON2, GRADIENT_LIMIT, GRADIENT_RATIO, HISTORY_MASK, ITERATION, LOWER, MAX_ITERATIONS,
     RESIDUAL_LIMIT, Runs, SMOOTH, STATUS, STOP, TIKHONOV, UPPER, VARIATION,
 };
-use crate::state::meeting;
 use crate::vector::{Vector, of, of_mut};
 
 /// The correction term `F` of one right-hand side: all parts can be combined, and 0 switches a part off.
@@ -392,7 +391,7 @@ fn boxed<'a, B: Vocabulary, T: Real>(
         },
         state: SolveState::zeros(
             backend,
-            [runs.len(), CONTROL * columns, STATUS * columns + meeting::WORDS, 2 * HISTORY * columns],
+            [runs.len(), CONTROL * columns, STATUS * columns + barrier::WORDS, 2 * HISTORY * columns],
         )?,
         ring: vec![Sum::default(); 2 * HISTORY * columns],
     }))
@@ -509,7 +508,7 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
     }
 
     fn write_status(&mut self, budget: &[usize], iteration: i32) -> Result<()> {
-        let mut status = vec![0; STATUS * budget.len() + meeting::WORDS];
+        let mut status = vec![0; STATUS * budget.len() + barrier::WORDS];
         for (status, budget) in status.chunks_exact_mut(STATUS).zip(budget) {
             status[ITERATION] = iteration;
             status[MAX_ITERATIONS] = *budget as i32;
@@ -588,14 +587,14 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
 
     fn status(&mut self) -> Result<Vec<Status>> {
         let met = STATUS * self.limits.len();
-        let mut status = vec![0; met + meeting::WORDS];
+        let mut status = vec![0; met + barrier::WORDS];
         self.look(&mut status)?;
         let again = std::mem::take(&mut self.pending);
-        if status[met + meeting::ABANDONED] != 0 {
+        if status[met + barrier::ABANDONED] != 0 {
             // The groups do not all run at once here: two launches for each iteration, from now on.
             log::info!("{}: groups cannot wait for each other; CGNR goes on without", self.device.info().name);
             self.on.resident = false;
-            status[met + meeting::ABANDONED] = 0;
+            status[met + barrier::ABANDONED] = 0;
             self.on.backend.write(&mut self.on.state.status, &status)?;
             self.steps(again)?;
             self.look(&mut status)?;

@@ -1,7 +1,6 @@
 //! Iterative methods. [`driver`] alone loops, stops, verifies and reports; a method is a script of launches ([`plan`])
 //! that [`engine`] runs, or, where two launches suffice, words of the vocabulary of its own ([`cg`], [`cgnr`]).
 
-mod advice;
 mod bicgstab;
 mod bidiagonal;
 mod cg;
@@ -28,7 +27,6 @@ mod stopping;
 mod system;
 mod workspace;
 
-pub use advice::{Advice, Definiteness, Examination};
 pub use cgnr::{Cgnr, Correction};
 pub use driver::{Observer, Progress};
 pub use method::Method;

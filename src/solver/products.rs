@@ -5,8 +5,8 @@ use crate::backend::{AnyStored, Part, Stored, Vocabulary, stray};
 use crate::device::Device;
 use crate::error::Result;
 use crate::matrix::Matrix;
+use crate::number::Real;
 use crate::operator::{LinearOperator, no_adjoint};
-use crate::real::Real;
 use crate::vector::Vector;
 
 /// The matrix whose products are fused with the rest of an iteration, if `2^exponent operator` is one.

@@ -3,10 +3,9 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use super::driver::Outcome;
-use crate::accumulator::Accumulation;
 use crate::matrix::Matrix;
+use crate::number::{Accumulation, Precision, Real};
 use crate::operator::LinearOperator;
-use crate::real::{Precision, Real};
 use crate::sparse::Format;
 
 /// Why a solve stopped.

@@ -18,13 +18,12 @@
 
 use std::ops::RangeInclusive;
 
-use crate::accumulator::Accumulation;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
+use crate::number::{Accumulation, Precision, Real};
 use crate::operator::{Identity, LinearOperator};
-use crate::real::{Precision, Real};
 use crate::vector::Vector;
 
 /// The binary exponents of `|A|` and `|b|` that need no scaling.

@@ -14,8 +14,8 @@ use super::{bicgstab, cg, cgls, cgne, chebyshev, gmres, lsmr, lsqr, minres, pcg,
 use crate::backend::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::scale;
+use crate::number::{Real, per_number};
 use crate::operator::LinearOperator;
-use crate::real::{Real, per_number};
 use crate::vector::Vector;
 
 /// What a [`Solver`] is to do.

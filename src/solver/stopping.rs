@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::magnitude;
-use crate::real::{Precision, Real};
+use crate::number::{Precision, Real};
 use crate::state::HISTORY;
 
 /// Stopping rules, shared by every method.

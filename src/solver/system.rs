@@ -9,8 +9,8 @@ use super::stopping::{Limits, Scales, Stopping};
 use super::workspace::Workspace;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{Magnitude, scale};
+use crate::number::Real;
 use crate::operator::{LinearOperator, estimate_norm, magnitude};
-use crate::real::Real;
 use crate::vector::{Vector, least_square};
 
 /// An operator, how its systems are scaled, and what their tests are measured by.

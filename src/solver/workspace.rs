@@ -4,7 +4,7 @@ use super::driver::{Observer, Outcome};
 use super::stopping::{Limits, Stopping};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::real::Real;
+use crate::number::Real;
 use crate::vector::Vector;
 
 /// The vectors and scalars of a method on one of the back ends.

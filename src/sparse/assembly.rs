@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::Csr;
 use crate::error::Result;
-use crate::real::Real;
+use crate::number::Real;
 
 /// Most parts that the rows are cut into. Each part's thread goes through all entries, so that more would not help.
 const MOST_PARTS: usize = 8;

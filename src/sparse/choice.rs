@@ -2,7 +2,7 @@
 
 use super::Format;
 use super::profile::Profile;
-use crate::real::Precision;
+use crate::number::Precision;
 
 /// Padding that slices may add before compressed rows are taken.
 const LITTLE: f64 = 1.1;
@@ -53,7 +53,7 @@ pub(super) fn choose(profile: &Profile, precision: Precision) -> (Format, String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::real::Real;
+    use crate::number::Real;
     use crate::sparse::{Csr, gallery};
 
     fn chosen<T: Real>(a: &Csr<T>) -> (Format, String) {

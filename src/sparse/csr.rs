@@ -8,7 +8,7 @@ use super::profile::Profile;
 use crate::error::{Error, Result, same_length};
 use crate::machine;
 use crate::magnitude::{self, Magnitude};
-use crate::real::{Real, per_number};
+use crate::number::{Real, per_number};
 
 /// A sparse `rows × cols` matrix in compressed sparse row form.
 ///
@@ -21,6 +21,12 @@ pub struct Csr<T> {
     offsets: Vec<usize>,
     indices: Vec<u32>,
     values: Vec<T>,
+}
+
+/// Whether a matrix of `entries` entries may have so many rows. Row offsets take memory even where nothing is stored,
+/// so a short file must not ask for a long matrix: 2²² rows are free, 64 more come with every entry.
+pub(crate) fn plausible_rows(rows: u64, entries: u64) -> bool {
+    rows <= (1u64 << 22).saturating_add(entries.saturating_mul(64))
 }
 
 /// Yields the entries of a row, columns ascending.

@@ -3,7 +3,7 @@
 use super::Csr;
 use crate::error::{Error, Result};
 use crate::machine;
-use crate::real::{Real, per_number};
+use crate::number::{Real, per_number};
 
 /// The product of `sides`, where 32-bit indices reach so far.
 fn cells(sides: &[usize]) -> Result<usize> {

@@ -2,7 +2,7 @@
 
 use super::Csr;
 use crate::error::Result;
-use crate::real::Real;
+use crate::number::Real;
 
 impl<T: Real> Csr<T> {
     /// Copies a `sprs` matrix of either storage order; repeated or unsorted entries cannot occur in one.

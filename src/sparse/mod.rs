@@ -3,15 +3,14 @@
 mod assembly;
 mod choice;
 mod csr;
-pub(crate) mod envelope;
 mod format;
 pub mod gallery;
 mod interop;
 mod layout;
 mod profile;
-pub(crate) mod rank;
 
 pub use csr::Csr;
+pub(crate) use csr::plausible_rows;
 pub use format::Format;
 pub use layout::Offsets;
 pub(crate) use layout::{

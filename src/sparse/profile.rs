@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::layout::SLICE;
 use super::{Csr, Format};
-use crate::real::{Precision, Real};
+use crate::number::{Precision, Real};
 use crate::reduction::Chunks;
 
 /// Row lengths and diagonals of a matrix.

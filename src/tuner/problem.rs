@@ -1,14 +1,14 @@
 //! What the tuner times: for each kind of launches, work in which they decide the time.
 
 use crate::device::Device;
+use crate::device_info::DeviceKind;
 use crate::error::Result;
 use crate::imaging::{Beam, Grid, Scanner};
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::measure;
-use crate::ocl::DeviceKind;
+use crate::number::Real;
 use crate::operator::LinearOperator;
 use crate::precond::{Ordering, Sweep};
-use crate::real::Real;
 use crate::solver::{Cgnr, Correction, Method, Report, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
 use crate::sparse::{Csr, Format, Offsets};

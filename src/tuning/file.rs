@@ -21,13 +21,13 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use directories::ProjectDirs;
 use serde::{Deserialize, Serialize};
 
 use super::{Case, Settings, Tuning};
+use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
-use crate::io::{read_small, write_atomically};
-use crate::ocl::{DeviceInfo, DeviceKind, kernels_checksum};
+use crate::files::{read_small, settings_folder, write_atomically};
+use crate::ocl::kernels_checksum;
 
 /// The environment variable that names the file of tuned values, or is `off`.
 pub const TUNE_VARIABLE: &str = "RESIDUUM_TUNE_FILE";
@@ -150,7 +150,7 @@ pub fn tune_path() -> Option<PathBuf> {
     match std::env::var_os(TUNE_VARIABLE) {
         Some(words) if words == "off" => None,
         Some(path) if !path.is_empty() => Some(PathBuf::from(path)),
-        _ => Some(ProjectDirs::from("", "", "residuum")?.config_dir().join("tuning.toml")),
+        _ => Some(settings_folder()?.join("tuning.toml")),
     }
 }
 
@@ -388,7 +388,7 @@ impl Tuning {
 mod tests {
     use super::*;
     use crate::device::tests::gpu;
-    use crate::real::Precision;
+    use crate::number::Precision;
     use crate::tuning::{Family, Reading, SizeClass};
 
     fn entry(work_group: usize) -> Entry {

@@ -9,9 +9,9 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 pub use file::{Agreement, Entry, Measured, TUNE_VARIABLE, TuneFile, tune_path};
 pub use settings::{Case, Family, Reading, Settings, SizeClass};
 
+use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
-use crate::ocl::{DeviceInfo, DeviceKind};
-use crate::real::Precision;
+use crate::number::Precision;
 use crate::reduction::Chunks;
 
 /// Launch parameters of a device: rules that know only what a device says of itself, and over them what was measured.

@@ -4,7 +4,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use serde::{Deserialize, Serialize};
 
-use crate::real::Precision;
+use crate::number::Precision;
 use crate::sparse::Kind;
 
 /// Kernels that are tuned together.

@@ -2,7 +2,7 @@
 
 use super::{Arrangement, Kind, Layout, words};
 use crate::error::{Error, Result};
-use crate::real::Real;
+use crate::number::Real;
 use crate::reduction::Chunks;
 use crate::sparse::{Csr, Format};
 

@@ -14,7 +14,7 @@ use super::choice::choose;
 use super::profile::Profile;
 use super::{Csr, Format};
 use crate::error::{Error, Result};
-use crate::real::Real;
+use crate::number::Real;
 
 /// `FORMAT` of `cl/format.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

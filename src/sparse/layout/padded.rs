@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{Kind, Layout, padding, pieces};
 use crate::error::{Error, Result};
-use crate::real::Real;
+use crate::number::Real;
 use crate::reduction::Chunks;
 use crate::sparse::profile::Profile;
 use crate::sparse::{Csr, Format};

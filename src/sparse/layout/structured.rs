@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{Kind, Layout, padding, pieces};
 use crate::error::{Error, Result};
-use crate::real::Real;
+use crate::number::Real;
 use crate::sparse::profile::{Profile, blocks_of_row};
 use crate::sparse::{Csr, Format};
 

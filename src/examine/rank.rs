@@ -1,7 +1,7 @@
 //! The structural rank: the most entries of which no two share a row or a column.
 
-use super::Csr;
-use crate::real::Real;
+use crate::number::Real;
+use crate::sparse::Csr;
 
 /// No row.
 const NONE: usize = usize::MAX;

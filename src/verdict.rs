@@ -6,10 +6,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::cache::cache_folder;
-use super::platform::DeviceInfo;
-use super::program::kernels_checksum;
-use crate::io::{read_small, write_atomically};
+use crate::device_info::DeviceInfo;
+use crate::files::{cache_folder, read_small, write_atomically};
+use crate::ocl::kernels_checksum;
 
 /// Far more than verdicts on all devices there are.
 const MOST_BYTES: u64 = 16 << 20;

@@ -41,12 +41,12 @@ pub trait Real:
 }
 
 pub(crate) mod sealed {
-    use crate::accumulator::{Accumulator, Pair};
+    use crate::number::{Accumulator, Pair};
 
     /// Keeps [`Real`](super::Real) to the types there are kernels for, and carries what only this crate needs.
     pub trait Sealed: Sized {
         /// Of a function in both precisions, that for this one: see `per_number!`.
-        fn pick<F: super::PerNumber>(single: F::Of<f32>, double: F::Of<f64>) -> F::Of<Self>
+        fn pick<F: crate::number::PerNumber>(single: F::Of<f32>, double: F::Of<f64>) -> F::Of<Self>
         where
             Self: super::Real;
         /// The sum that is used where there is no 64-bit arithmetic.
@@ -65,7 +65,7 @@ pub(crate) mod sealed {
     }
 
     impl Sealed for f32 {
-        fn pick<F: super::PerNumber>(single: F::Of<f32>, _: F::Of<f64>) -> F::Of<Self> {
+        fn pick<F: crate::number::PerNumber>(single: F::Of<f32>, _: F::Of<f64>) -> F::Of<Self> {
             single
         }
         type Narrow = Pair;
@@ -75,7 +75,7 @@ pub(crate) mod sealed {
     }
 
     impl Sealed for f64 {
-        fn pick<F: super::PerNumber>(_: F::Of<f32>, double: F::Of<f64>) -> F::Of<Self> {
+        fn pick<F: crate::number::PerNumber>(_: F::Of<f32>, double: F::Of<f64>) -> F::Of<Self> {
             double
         }
         // A device without 64-bit arithmetic refuses f64 altogether, so nothing narrower is ever needed.
@@ -85,39 +85,6 @@ pub(crate) mod sealed {
         }
     }
 }
-
-/// The type of a function that is generic in the precision.
-pub trait PerNumber {
-    /// A function pointer.
-    type Of<T: Real>;
-}
-
-/// Declares generic functions that call what stands after the `=`, which is compiled in this crate, once for each precision.
-/// Without it, every crate that calls a generic function compiles it again, with all that it calls. By custom, `x` calls `x_here`.
-macro_rules! per_number {
-    ($(
-        $(#[$meta:meta])*
-        $vis:vis fn $name:ident<$($life:lifetime,)* $t:ident>($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty = $body:path;
-    )+) => {$(
-        $(#[$meta])*
-        $vis fn $name<$($life,)* $t: $crate::real::Real>($($arg: $ty),*) -> $ret {
-            struct Copies;
-            impl $crate::real::PerNumber for Copies {
-                type Of<$t: $crate::real::Real> = for<$($life),*> fn($($ty),*) -> $ret;
-            }
-            #[inline(never)]
-            fn single() -> <Copies as $crate::real::PerNumber>::Of<f32> {
-                $body
-            }
-            #[inline(never)]
-            fn double() -> <Copies as $crate::real::PerNumber>::Of<f64> {
-                $body
-            }
-            <$t as $crate::real::sealed::Sealed>::pick::<Copies>(single(), double())($($arg),*)
-        }
-    )+};
-}
-pub(crate) use per_number;
 
 /// Name of a [`Real`] type at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -6,7 +6,7 @@
 
 use std::fmt::{Debug, Display};
 
-use crate::real::Real;
+use crate::number::Real;
 
 /// How sums are kept; part of every result and named in every report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,13 +2,13 @@
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
-use super::method::Method;
-use super::report::{Report, Stop};
+use super::envelope::{Envelope, Factored};
+use super::rank;
 use crate::magnitude::Magnitude;
-use crate::real::{Precision, Real, per_number};
-use crate::sparse::envelope::{Envelope, Factored};
+use crate::number::{Precision, Real, per_number};
+use crate::solver::{Method, Report, Stop};
+use crate::sparse::Csr;
 use crate::sparse::gallery::Random;
-use crate::sparse::{Csr, rank};
 
 /// Whether `x'Ax > 0` for every `x`, as far as that can be told without factorising.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! A Cholesky factorisation within the envelope of a symmetric matrix, where that is cheap: the certain way to learn
 //! whether it is positive definite, and what its smallest eigenvalue is.
 
-use super::Csr;
-use crate::real::Real;
+use crate::number::Real;
+use crate::sparse::Csr;
 
 /// The lower triangle of a reordered symmetric matrix, each row from its first entry to the diagonal.
 #[derive(Debug)]

@@ -1,0 +1,51 @@
+//! The numbers of the crate: `f32` and `f64`, wide sums of them, and functions that exist once for each.
+
+mod accumulator;
+mod real;
+mod sum;
+
+pub use accumulator::Accumulation;
+pub(crate) use accumulator::{Accumulator, Pair};
+pub(crate) use real::sealed;
+pub use real::{Precision, Real};
+pub(crate) use sum::Sum;
+
+/// A type that device buffers can hold; its layout is that of the OpenCL C type of the same width.
+pub(crate) trait Element: Copy + Send + Sync + Default + std::fmt::Debug + 'static {}
+impl<T: Real> Element for T {}
+impl Element for u32 {}
+impl Element for i32 {}
+impl Element for Sum {}
+
+/// The type of a function that is generic in the precision.
+pub trait PerNumber {
+    /// A function pointer.
+    type Of<T: Real>;
+}
+
+/// Declares generic functions that call what stands after the `=`, which is compiled in this crate, once for each precision.
+/// Without it, every crate that calls a generic function compiles it again, with all that it calls. By custom, `x` calls `x_here`.
+macro_rules! per_number {
+    ($(
+        $(#[$meta:meta])*
+        $vis:vis fn $name:ident<$($life:lifetime,)* $t:ident>($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty = $body:path;
+    )+) => {$(
+        $(#[$meta])*
+        $vis fn $name<$($life,)* $t: $crate::number::Real>($($arg: $ty),*) -> $ret {
+            struct Copies;
+            impl $crate::number::PerNumber for Copies {
+                type Of<$t: $crate::number::Real> = for<$($life),*> fn($($ty),*) -> $ret;
+            }
+            #[inline(never)]
+            fn single() -> <Copies as $crate::number::PerNumber>::Of<f32> {
+                $body
+            }
+            #[inline(never)]
+            fn double() -> <Copies as $crate::number::PerNumber>::Of<f64> {
+                $body
+            }
+            <$t as $crate::number::sealed::Sealed>::pick::<Copies>(single(), double())($($arg),*)
+        }
+    )+};
+}
+pub(crate) use per_number;

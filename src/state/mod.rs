@@ -1,0 +1,10 @@
+//! Where the scalars of a solve lie in device memory: the constants of `cl/cg.cl` and `cl/cgnr.cl` (a test of `kernels/` compares
+//! the two).
+
+pub(crate) mod barrier;
+pub(crate) mod cg;
+pub(crate) mod cgnr;
+pub(crate) mod stop;
+
+/// Iterations whose norms a device keeps until the host asks; a power of two.
+pub(crate) const HISTORY: usize = 1024;
