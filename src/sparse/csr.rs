@@ -1,5 +1,7 @@
 //! Compressed sparse rows: the matrix every other format is made from.
 
+use std::marker::PhantomData;
+
 use rayon::prelude::*;
 
 use super::Format;
@@ -8,7 +10,7 @@ use super::profile::Profile;
 use crate::error::{Error, Result, same_length};
 use crate::machine;
 use crate::magnitude::{self, Magnitude};
-use crate::number::{Real, per_number};
+use crate::number::{PerNumber, Real, per_number};
 
 /// A sparse `rows × cols` matrix in compressed sparse row form.
 ///
@@ -43,6 +45,22 @@ per_number! {
     fn product<T>(this: &Csr<T>, x: &[f64]) -> Result<Vec<f64>> = Csr::product_here;
     fn scaled<T>(this: &Csr<T>, left: &[f64], right: &[f64]) -> Result<Csr<T>> = Csr::scaled_here;
     fn transpose<T>(this: &Csr<T>) -> Csr<T> = Csr::transpose_here;
+}
+
+per_number! {
+    fn to_single<T>(values: &[T]) -> Vec<f32> = rounded;
+    fn to_double<T>(values: &[T]) -> Vec<f64> = rounded;
+}
+
+fn rounded<T: Real, U: Real>(values: &[T]) -> Vec<U> {
+    values.par_iter().map(|v| U::from_f64(v.to_f64())).collect()
+}
+
+/// Values of `T` in the other precision, or the same.
+struct Cast<T>(PhantomData<T>);
+
+impl<T: Real> PerNumber for Cast<T> {
+    type Of<U: Real> = fn(&[T]) -> Vec<U>;
 }
 
 impl<T: Real> Csr<T> {
@@ -355,7 +373,7 @@ impl<T: Real> Csr<T> {
             cols: self.cols,
             offsets: self.offsets.clone(),
             indices: self.indices.clone(),
-            values: self.values.par_iter().map(|v| U::from_f64(v.to_f64())).collect(),
+            values: U::pick::<Cast<T>>(to_single, to_double)(&self.values),
         }
     }
 
