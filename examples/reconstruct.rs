@@ -473,8 +473,8 @@ fn check_options(options: &Options) -> Result<()> {
     }
     check_ending("output", &output(options), &["png"])?;
     // Pictures of several images have names of their own, known once the input is read.
-    let picture = options.output.is_some() || options.matrix.is_none();
-    check_files(options, &if picture { vec![output(options)] } else { Vec::new() })
+    let written = options.output.is_some() || options.matrix.is_none();
+    check_files(options, written.then(|| output(options)).as_slice())
 }
 
 /// Where the picture goes.

@@ -95,7 +95,6 @@ per_number! {
         this: &Matrix<T>,
         stored: &AnyStored<T>,
         way: Way,
-        shape: (usize, usize),
         columns: usize,
         x: &Vector<T>,
         y: &mut Vector<T>,
@@ -276,7 +275,7 @@ impl<T: Real> Matrix<T> {
 
     /// [`Matrix::multiply`] for `columns` interleaved vectors.
     pub(crate) fn multiply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        product(self, &self.forward, Way::Gather, (self.cols, self.rows), columns, x, y)
+        product(self, &self.forward, Way::Gather, columns, x, y)
     }
 
     /// [`Matrix::multiply_transposed`] for `columns` interleaved vectors, from the transposed copy.
@@ -286,7 +285,7 @@ impl<T: Real> Matrix<T> {
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
-        product(self, self.transposed()?, Way::Gather, (self.rows, self.cols), columns, x, y)
+        product(self, self.transposed()?, Way::Gather, columns, x, y)
     }
 
     /// `y = A'x`, as [`Storage::transposed`] said.
@@ -295,9 +294,8 @@ impl<T: Real> Matrix<T> {
     /// As [`Matrix::multiply`] with the lengths exchanged; [`Error::Option`] when the matrix was made without a
     /// transposed copy.
     pub fn multiply_transposed(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        let shape = (self.rows, self.cols);
         match &self.transposed {
-            Backward::Scatter => product(self, &self.forward, Way::Scatter, shape, 1, x, y),
+            Backward::Scatter => product(self, &self.forward, Way::Scatter, 1, x, y),
             _ => self.multiply_columns_transposed(1, x, y),
         }
     }
@@ -306,16 +304,18 @@ impl<T: Real> Matrix<T> {
         &self,
         stored: &AnyStored<T>,
         way: Way,
-        shape: (usize, usize),
         columns: usize,
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
-        let (from, to) = shape;
-        same_length("vector to multiply", from * columns, x.len())?;
-        same_length("result of a product", to * columns, y.len())?;
         on_backend!(self.device, backend => {
             let a = backend.stored(stored).ok_or_else(|| stray("the matrix", &self.device))?;
+            let (from, to) = match way {
+                Way::Gather => (a.cols, a.rows),
+                Way::Scatter => (a.rows, a.cols),
+            };
+            same_length("vector to multiply", from * columns, x.len())?;
+            same_length("result of a product", to * columns, y.len())?;
             let (run, x) = (Run::of::<T>(&self.device), of(backend, &self.device, x)?);
             let y = of_mut(backend, &self.device, y)?;
             match way {

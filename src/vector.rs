@@ -80,37 +80,18 @@ fn update_here<T: Real>(x: &mut Vector<T>, update: Update<'_, T>) -> Result<()> 
 
 per_number! {
     fn from_slice<T>(device: &Device, data: &[T]) -> Result<Vector<T>> = Vector::from_slice_here;
-}
-
-per_number! {
     fn filled<T>(device: &Device, len: usize, value: T) -> Result<Vector<T>> = Vector::filled_here;
-}
-
-per_number! {
     fn to_vec<T>(this: &Vector<T>) -> Result<Vec<T>> = Vector::to_vec_here;
-}
-
-per_number! {
     fn write<T>(this: &mut Vector<T>, data: &[T]) -> Result<()> = Vector::write_here;
-}
-
-per_number! {
     fn interleaved<T>(device: &Device, columns: &[&[T]]) -> Result<Vector<T>> = Vector::interleaved_here;
-}
-
-per_number! {
     fn to_columns<T>(this: &Vector<T>, columns: usize) -> Result<Vec<Vec<T>>> = Vector::to_columns_here;
-}
-
-per_number! {
-    fn reduce_column<T>(this: &Vector<T>, column: [usize; 2], reduction: Reduction, other: &Vector<T>) -> Result<f64> = Vector::reduce_column_here;
-}
-
-per_number! {
+    fn reduce_column<T>(
+        this: &Vector<T>,
+        column: [usize; 2],
+        reduction: Reduction,
+        other: &Vector<T>,
+    ) -> Result<f64> = Vector::reduce_column_here;
     fn column_norm<T>(this: &Vector<T>, column: [usize; 2]) -> Result<Magnitude> = Vector::column_norm_here;
-}
-
-per_number! {
     fn scale_columns<T>(this: &mut Vector<T>, exponents: &[i32]) -> Result<()> = Vector::scale_columns_here;
 }
 

@@ -128,7 +128,12 @@ per_number! {
     /// # Errors
     /// As [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix; [`Error::Option`] for a system without entries (no
     /// ray meets the image), and for a weight that vanishes in `f64` when it is scaled to the system.
-    pub fn reconstruct<T>(system: &dyn LinearOperator<T>, readings: &[&[T]], how: &Reconstruction, observer: &mut Observer<'_>) -> Result<Solution<T>> = reconstruct_here;
+    pub fn reconstruct<T>(
+        system: &dyn LinearOperator<T>,
+        readings: &[&[T]],
+        how: &Reconstruction,
+        observer: &mut Observer<'_>,
+    ) -> Result<Solution<T>> = reconstruct_here;
 }
 
 fn reconstruct_here<T: Real>(

@@ -57,7 +57,7 @@ use super::products::Products;
 use super::report::Report;
 use super::scaling::one_column;
 use super::stopping::{Limits, Stopping};
-use super::system::System;
+use super::system::{self, System};
 use super::workspace::Workspace;
 use crate::backend::{CgnrShape, CgnrVectors, MOST_COLUMNS, Part, Run, SolveState, Vocabulary, on_backend};
 use crate::device::Device;
@@ -236,7 +236,8 @@ impl<'a, T: Real> Cgnr<'a, T> {
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<Vec<Report>> {
-        solve_all(self, b, x, observer)
+        let Self { system, stopping, workspace, .. } = self;
+        system::solve(system, "cgnr", &mut **workspace, stopping, b, x, observer)
     }
 }
 
@@ -291,29 +292,6 @@ fn allocated<'a, T: Real>(
     let system = System::of_least_squares(operator, columns, heaviest)?;
     let workspace = on_backend!(device, backend => boxed(backend, &system, shape, corrections)?);
     Ok(Cgnr { system, stopping, corrections: corrections.to_vec(), workspace })
-}
-
-per_number! {
-    fn solve_all<'a, T>(
-        solver: &mut Cgnr<'a, T>,
-        b: &Vector<T>,
-        x: &mut Vector<T>,
-        observer: &mut Observer<'_>,
-    ) -> Result<Vec<Report>> = reports;
-}
-
-fn reports<T: Real>(
-    solver: &mut Cgnr<'_, T>,
-    b: &Vector<T>,
-    x: &mut Vector<T>,
-    observer: &mut Observer<'_>,
-) -> Result<Vec<Report>> {
-    let Cgnr { system, stopping, workspace, .. } = solver;
-    let (solved, times) = system.solve(&mut **workspace, stopping, b, x, observer)?;
-    let launches = workspace.launches();
-    let report =
-        |(outcome, rhs_norm)| Report::new("cgnr", system.operator(), launches, outcome, rhs_norm, times, true);
-    Ok(solved.into_iter().map(report).collect())
 }
 
 /// The vectors of a solve. Pairs change places every iteration.

@@ -183,12 +183,8 @@ impl Clock {
         Self { begin: Instant::now(), built: method.build_seconds(), limit }
     }
 
-    fn building(&self, method: &dyn Iteration) -> f64 {
-        method.build_seconds() - self.built
-    }
-
     fn working(&self, method: &dyn Iteration) -> f64 {
-        (self.begin.elapsed().as_secs_f64() - self.building(method)).max(0.0)
+        (self.begin.elapsed().as_secs_f64() - (method.build_seconds() - self.built)).max(0.0)
     }
 
     fn is_over(&self, method: &dyn Iteration) -> bool {

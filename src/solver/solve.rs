@@ -8,7 +8,7 @@ use super::method::Method;
 use super::plan::{Plan, Preconditioning, Space};
 use super::report::Report;
 use super::stopping::Stopping;
-use super::system::System;
+use super::system::{self, System};
 use super::workspace::Workspace;
 use super::{bicgstab, cg, cgls, cgne, chebyshev, gmres, lsmr, lsqr, minres, pcg, stationary, steepest_descent};
 use crate::backend::MOST_COLUMNS;
@@ -150,7 +150,8 @@ impl<'a, T: Real> Solver<'a, T> {
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<Vec<Report>> {
-        solve_all(self, b, x, observer)
+        let Self { system, setup, workspace } = self;
+        system::solve(system, setup.method.name(), &mut **workspace, &setup.stopping, b, x, observer)
     }
 }
 
@@ -192,30 +193,6 @@ fn allocated<'a, T: Real>(operator: &'a dyn LinearOperator<T>, setup: Setup<'a, 
     };
     let workspace = workspace(&system, &setup)?;
     Ok(Solver { system, setup, workspace })
-}
-
-per_number! {
-    fn solve_all<'a, T>(
-        solver: &mut Solver<'a, T>,
-        b: &Vector<T>,
-        x: &mut Vector<T>,
-        observer: &mut Observer<'_>,
-    ) -> Result<Vec<Report>> = reports;
-}
-
-fn reports<T: Real>(
-    solver: &mut Solver<'_, T>,
-    b: &Vector<T>,
-    x: &mut Vector<T>,
-    observer: &mut Observer<'_>,
-) -> Result<Vec<Report>> {
-    let Solver { system, setup, workspace } = solver;
-    let (solved, times) = system.solve(&mut **workspace, &setup.stopping, b, x, observer)?;
-    let (launches, least_squares, name) = (workspace.launches(), workspace.least_squares(), setup.method.name());
-    let report = |(outcome, rhs_norm)| {
-        Report::new(name, system.operator(), launches, outcome, rhs_norm, times, least_squares)
-    };
-    Ok(solved.into_iter().map(report).collect())
 }
 
 /// The vectors and scalars that a set-up needs.

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use super::driver::{Observer, Outcome};
-use super::report::{Stop, Times};
+use super::report::{Report, Stop, Times};
 use super::scaling::{Reach, Scaling, needed, rescaled};
 use super::stopping::{Limits, Scales, Stopping};
 use super::workspace::Workspace;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{Magnitude, scale};
-use crate::number::Real;
+use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, estimate_norm, magnitude};
 use crate::vector::{Vector, least_square};
 
@@ -29,15 +29,84 @@ pub(super) struct System<'a, T: Real> {
     reference: Option<(Vec<T>, Vec<i32>)>,
 }
 
-/// What a solve came to, and `|b|`.
-type Solved = (Outcome, f64);
-
 /// What a solve is told.
 struct Given<'s> {
     stopping: &'s Stopping,
     limits: Vec<Limits>,
     /// By which powers of two `x` was multiplied.
     shifts: Vec<i32>,
+}
+
+per_number! {
+    /// Solves by `method` from the start guess in `x`, and leaves the answer there: a report for each column.
+    pub(super) fn solve<'a, T>(
+        system: &mut System<'a, T>,
+        method: &'static str,
+        workspace: &mut dyn Workspace<T>,
+        stopping: &Stopping,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Vec<Report>> = solve_here;
+}
+
+fn solve_here<T: Real>(
+    system: &mut System<'_, T>,
+    method: &'static str,
+    workspace: &mut dyn Workspace<T>,
+    stopping: &Stopping,
+    b: &Vector<T>,
+    x: &mut Vector<T>,
+    observer: &mut Observer<'_>,
+) -> Result<Vec<Report>> {
+    let (operator, columns) = (system.operator, system.columns);
+    let device = operator.device();
+    same_length("right-hand side", operator.rows() * columns, b.len())?;
+    same_length("start guess", operator.cols() * columns, x.len())?;
+    let (begin, built) = (Instant::now(), device.programs().seconds);
+    let norms = finite(b.column_norms(columns)?, "the right-hand side")?;
+    let starts = system.start(&norms, x)?;
+    let exponents: Vec<i32> =
+        norms.iter().zip(&starts).map(|(rhs, start)| system.scaling.column(*rhs, *start)).collect();
+    let shifts: Vec<i32> = exponents.iter().map(|k| k - system.exponent()).collect();
+    let scaled = shifts.iter().any(|shift| *shift != 0);
+    // The start, to come back to where the answer is out of range.
+    let original = if scaled { Some(x.to_vec()?) } else { None };
+    if scaled {
+        x.scale_columns(&shifts)?;
+    }
+    system.scale_reference(workspace, &shifts)?;
+    // MINRES stops by its gradient where there is no solution, not before it has found one.
+    let gradient_rtol = if system.square { stopping.gradient_rtol.min(T::EPSILON) } else { stopping.gradient_rtol };
+    let stopping = &Stopping { gradient_rtol, ..stopping.clone() };
+    let limits = norms.iter().zip(&starts).zip(&exponents).map(|((rhs, start), k)| {
+        let scales = Scales {
+            rhs: rhs.scaled(*k).to_f64(),
+            norm: system.norm,
+            stacked: system.stacked,
+            from_zero: start.value == 0.0,
+            epsilon: T::EPSILON,
+            square: system.square,
+            least_square: least_square::<T>(device.accumulation(T::PRECISION)),
+            exponents: [*k, system.exponent()],
+        };
+        Limits::new(stopping, scales)
+    });
+    let given = Given { stopping, limits: limits.collect(), shifts };
+    let b = system.scaling.scaled(b, &exponents)?;
+    let (mut outcomes, solve) = workspace.solve(device, stopping, &given.limits, b, x, observer)?;
+    look_again(workspace, &given, &mut outcomes)?;
+    if let Some(original) = original {
+        in_given_units(workspace, &given, b, (x, &original), &mut outcomes)?;
+    }
+    let compile = device.programs().seconds - built;
+    let verify = (begin.elapsed().as_secs_f64() - compile - solve).max(0.0);
+    let times = Times { compile, solve, verify };
+    let (launches, least_squares) = (workspace.launches(), workspace.least_squares());
+    let report = |(outcome, norm): (Outcome, &Magnitude)| {
+        Report::new(method, operator, launches, outcome, norm.to_f64(), times, least_squares)
+    };
+    Ok(outcomes.into_iter().zip(&norms).map(report).collect())
 }
 
 impl<'a, T: Real> System<'a, T> {
@@ -117,63 +186,6 @@ impl<'a, T: Real> System<'a, T> {
         Ok(())
     }
 
-    /// Solves from the start guess in `x`, and leaves the answer there: an outcome and the norm of the right-hand side for each
-    /// column.
-    pub(super) fn solve(
-        &mut self,
-        workspace: &mut dyn Workspace<T>,
-        stopping: &Stopping,
-        b: &Vector<T>,
-        x: &mut Vector<T>,
-        observer: &mut Observer<'_>,
-    ) -> Result<(Vec<Solved>, Times)> {
-        let (operator, columns) = (self.operator, self.columns);
-        let device = operator.device();
-        same_length("right-hand side", operator.rows() * columns, b.len())?;
-        same_length("start guess", operator.cols() * columns, x.len())?;
-        let (begin, built) = (Instant::now(), device.programs().seconds);
-        let norms = finite(b.column_norms(columns)?, "the right-hand side")?;
-        let starts = self.start(&norms, x)?;
-        let exponents: Vec<i32> =
-            norms.iter().zip(&starts).map(|(rhs, start)| self.scaling.column(*rhs, *start)).collect();
-        let shifts: Vec<i32> = exponents.iter().map(|k| k - self.exponent()).collect();
-        let scaled = shifts.iter().any(|shift| *shift != 0);
-        // The start, to come back to where the answer is out of range.
-        let original = if scaled { Some(x.to_vec()?) } else { None };
-        if scaled {
-            x.scale_columns(&shifts)?;
-        }
-        self.scale_reference(workspace, &shifts)?;
-        // MINRES stops by its gradient where there is no solution, not before it has found one.
-        let gradient_rtol =
-            if self.square { stopping.gradient_rtol.min(T::EPSILON) } else { stopping.gradient_rtol };
-        let stopping = &Stopping { gradient_rtol, ..stopping.clone() };
-        let limits = norms.iter().zip(&starts).zip(&exponents).map(|((rhs, start), k)| {
-            let scales = Scales {
-                rhs: rhs.scaled(*k).to_f64(),
-                norm: self.norm,
-                stacked: self.stacked,
-                from_zero: start.value == 0.0,
-                epsilon: T::EPSILON,
-                square: self.square,
-                least_square: least_square::<T>(operator.device().accumulation(T::PRECISION)),
-                exponents: [*k, self.exponent()],
-            };
-            Limits::new(stopping, scales)
-        });
-        let given = Given { stopping, limits: limits.collect(), shifts };
-        let b = self.scaling.scaled(b, &exponents)?;
-        let (mut outcomes, solve) = workspace.solve(device, stopping, &given.limits, b, x, observer)?;
-        look_again(workspace, &given, &mut outcomes)?;
-        if let Some(original) = original {
-            in_given_units(workspace, &given, b, (x, &original), &mut outcomes)?;
-        }
-        let compile = device.programs().seconds - built;
-        let verify = (begin.elapsed().as_secs_f64() - compile - solve).max(0.0);
-        let times = Times { compile, solve, verify };
-        Ok((outcomes.into_iter().zip(norms.iter().map(|norm| norm.to_f64())).collect(), times))
-    }
-
     /// Norms of the columns of the start guess. Where 0 is the answer, it is put there: the limit of a residual is 0 then, which
     /// no iteration would reach from elsewhere.
     fn start(&self, norms: &[Magnitude], x: &mut Vector<T>) -> Result<Vec<Magnitude>> {
@@ -182,11 +194,8 @@ impl<'a, T: Real> System<'a, T> {
         let zero = Magnitude::of(0.0);
         let unscaled = |rhs: &Magnitude| rhs.value != 0.0 && self.scaling.column(*rhs, zero) == 0;
         // Most starts are 0. One whose squares vanish is as good as that where nothing is scaled, unless 0 is the answer.
-        if self.exponent() == 0 && norms.iter().all(unscaled) {
-            let square = x.dot(x)?;
-            if square == 0.0 {
-                return Ok(vec![zero; columns]);
-            }
+        if self.exponent() == 0 && norms.iter().all(unscaled) && x.dot(x)? == 0.0 {
+            return Ok(vec![zero; columns]);
         }
         let mut starts = finite(x.column_norms(columns)?, "the start guess")?;
         if solved.iter().all(|solved| *solved) {
