@@ -30,7 +30,7 @@
 #define PROJECT 11     // nothing: rows are the rays of a scanner, traced as they are needed (ray.cl)
 #define BACKPROJECT 12 // its transposed, pixel by pixel
 #define STENCIL 13     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point; values: coefficients
-#define OUTSIDE 14     // nothing: products are made by others, and the result already holds them
+#define EXTERNAL 14     // nothing: an operator has computed the product, and the result already holds it
 #define SLICE 32
 #define AT_ONCE (WG == 1 ? 1 : FORMAT == PROJECT ? 2 : LOADS)
 #define KNOWN_POINTS (FORMAT == STENCIL ? BLOCK : 1)
@@ -57,7 +57,7 @@
 // Neighbouring items take neighbouring rows rather than neighbouring entries of a row.
 #define BY_COLUMNS(kind) (kind == DENSE || kind == ELLPACK_R || kind == ELLPACK)
 // The item that holds a row's lane of a reduction is not the one that adds the row.
-#define ROWS_APART (ROW_LANES > 1 || FORMAT == SORTED || FORMAT == ADAPTIVE || FORMAT == PROJECT || FORMAT == OUTSIDE)
+#define ROWS_APART (ROW_LANES > 1 || FORMAT == SORTED || FORMAT == ADAPTIVE || FORMAT == PROJECT || FORMAT == EXTERNAL)
 #define SHARING_LANES (OTHER_LANES > ROW_LANES ? OTHER_LANES : ROW_LANES)
 #define MOST_ROW_LANES (FORMAT == ADAPTIVE ? LONG_LANES : FORMAT == PROJECT ? RAY_LANES : SHARING_LANES)
 #define ITEM_ROW_LANES (MOST_ROW_LANES > WG ? MOST_ROW_LANES / WG : 1)

@@ -11,12 +11,12 @@
 #define NO_STATEMENT 0xffffffff
 #define NO_DOT 255
 
-// n, chunk, chunks, chunks of a group, block, slot.
-typedef struct { uint n, chunk, third, per_group, program, slot, spare, rest; } shape_t;
+// `n` elements in `chunks` chunks of `chunk`, `per_group` of them for each group; block and slot of the program (recurrence.cl).
+typedef struct { uint n, chunk, chunks, per_group, program, slot; } shape_t;
 
 // Element by element: v[target] = k a + l b + m d, from left to right, or a b. Numbers of vectors are constants where this
 // is called, so `v` lives in registers.
-void state_element(real_t* v, uint statement, const real_t* coefficient)
+void apply_statement(real_t* v, uint statement, const real_t* coefficient)
 {
     if (statement == NO_STATEMENT) return;
     const uint target = statement & 15, a = (statement >> 4) & 15, b = (statement >> 8) & 15, d = (statement >> 12) & 15;
@@ -67,7 +67,7 @@ void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* 
     __local uint code[4 * MOST_INSTRUCTIONS];
     if (!recur(shape.program, shape.slot, programs, sums, registers, status, history, code, file, state, scratch)) return;
     __global const uint* head = programs + shape.program;
-    const uint chunks = shape.third;
+    const uint chunks = shape.chunks;
     const uint first_chunk = get_group_id(0) * shape.per_group;
     const uint last_chunk = min(first_chunk + shape.per_group, chunks);
     for (uint g = first_chunk; g < last_chunk; ++g) {
@@ -88,10 +88,10 @@ void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* 
                 if (READ(5)) v[5] = v5[at];
                 if (READ(6)) v[6] = v6[at];
                 if (READ(7)) v[7] = v7[at];
-                state_element(v, STATEMENT_0, coefficient);
-                state_element(v, STATEMENT_1, coefficient + 3);
-                state_element(v, STATEMENT_2, coefficient + 6);
-                state_element(v, STATEMENT_3, coefficient + 9);
+                apply_statement(v, STATEMENT_0, coefficient);
+                apply_statement(v, STATEMENT_1, coefficient + 3);
+                apply_statement(v, STATEMENT_2, coefficient + 6);
+                apply_statement(v, STATEMENT_3, coefficient + 9);
                 if (WRITTEN(0)) v0[at] = v[0];
                 if (WRITTEN(1)) v1[at] = v[1];
                 if (WRITTEN(2)) v2[at] = v[2];

@@ -243,7 +243,7 @@ void square_product(const result_t* result, const matrix_t* matrix, const vector
 }
 
 // Rows first .. last of a product that y holds already.
-void outside_product(const result_t* result, size_t first, size_t last)
+void external_product(const result_t* result, size_t first, size_t last)
 {
     if (BLEND == 0 ? !result->b : 0) return;
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
@@ -263,8 +263,8 @@ void chunk_product(const result_t* result, const matrix_t* matrix, const vector_
         ray_product(result, matrix, vector, first, last, scratch);
     else if (PIXELS_ALONE)
         pixel_product(result, matrix, vector, first, last);
-    else if (FORMAT == OUTSIDE)
-        outside_product(result, first, last);
+    else if (FORMAT == EXTERNAL)
+        external_product(result, first, last);
     else {
         const size_t order = (matrix->stride + SLICE - 1) / SLICE + 1;
         const int sorted = KIND(matrix) == SORTED;

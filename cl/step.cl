@@ -5,8 +5,8 @@
 //   BLEND        1 the product is scaled, 2 a vector is added to it (see store_row)
 //   DOTS         1: y.y, 2: y.z are summed up
 
-// n, chunk, stride, -, block, slot.
-typedef struct { uint n, chunk, third, per_group, program, slot, spare, rest; } shape_t;
+// `n` rows in chunks of `chunk`; stride of the matrix; block and slot of the program (recurrence.cl).
+typedef struct { uint n, chunk, stride, program, slot; } shape_t;
 
 // y = s A x + k w for COLUMNS vectors (s and k where BLEND asks for them), with the chunk sums of y.y and y.z. Group g
 // owns the rows of chunk g. Bytes: those of multiply, w and z.
@@ -27,7 +27,7 @@ void step_product(shape_t shape, __global const uint* restrict rows, __global co
         blend[k] = file[(k < COLUMNS ? k : k - COLUMNS) * REGISTERS + head[COEFFICIENTS + (k < COLUMNS ? 0 : 1)]];
     barrier(CLK_LOCAL_MEM_FENCE);
     matrix_t matrix;
-    open_matrix(&matrix, rows, indices, values, shape.third);
+    open_matrix(&matrix, rows, indices, values, shape.stride);
     vector_t vector;
     read_vector(&vector, x);
     result_t result;

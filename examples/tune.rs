@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Parser, Subcommand};
 use plot::{Chart, write_panels};
 use residuum::io::check_writable;
-use residuum::tuner::{Trial, cases, tune};
+use residuum::tuner::{Trial, cases, kernels_checksum, tune};
 use residuum::tuning::{Agreement, Case, Entry, Settings, SizeClass, TuneFile, tune_path};
 use residuum::{Device, DeviceFilter, Precision, Result};
 use serde_json::{Value, json};
@@ -167,8 +167,9 @@ fn run(options: &Run) -> Result<bool> {
     if !options.json {
         say!("{} ({}, driver {}), into {}", info.name, info.platform, info.driver, path.display());
     }
+    let kernels = kernels_checksum()?;
     let known = |file: &TuneFile, case: &Case| {
-        file.entries.iter().any(|e| e.is_for(info) && e.case == *case && e.is_of_these_kernels())
+        file.entries.iter().any(|e| e.is_for(info) && e.case == *case && e.is_of_kernels(&kernels))
     };
     let open: Vec<Case> = wanted.iter().copied().filter(|case| options.again || !known(&file, case)).collect();
     let (mut done, mut faults) = (0, Vec::new());
@@ -304,6 +305,7 @@ fn show(file: Option<&Path>, json: bool) -> Result<bool> {
     for remark in &file.remarks {
         say!("  {remark}");
     }
+    let kernels = kernels_checksum()?;
     let mut devices: Vec<[&str; 3]> =
         file.entries.iter().map(|e| [e.device.as_str(), e.platform.as_str(), e.driver.as_str()]).collect();
     devices.sort_unstable();
@@ -316,7 +318,7 @@ fn show(file: Option<&Path>, json: bool) -> Result<bool> {
             .filter(|e| [e.device.as_str(), e.platform.as_str(), e.driver.as_str()] == device)
             .collect();
         table(&mine);
-        let old = mine.iter().filter(|e| !e.is_of_these_kernels()).count();
+        let old = mine.iter().filter(|e| !e.is_of_kernels(&kernels)).count();
         if old > 0 {
             say!("{old} of them were measured with other kernels than this program has: tune measures them again");
         }

@@ -50,6 +50,7 @@ pub mod opencl3 {
 
     use crate::device::Device;
     use crate::error::Result;
+    use crate::memory::Memory;
     use crate::number::Real;
     use crate::ocl;
     use crate::vector::Vector;
@@ -70,7 +71,7 @@ pub mod opencl3 {
     /// [`Error::Option`](crate::Error::Option) for one that kernels may not both read and write, that a vector lives in already, or
     /// that is a part of another; [`Error::Unsupported`](crate::Error::Unsupported) for `f64` on a device without it, and on the host back end.
     pub fn vector<T: Real>(device: &Device, buffer: &Buffer<T>) -> Result<Vector<T>> {
-        Vector::on_buffer(device, ocl::Buffer::adopt(device.context()?, buffer)?)
+        Vector::on_memory(device, Memory::OpenCl(ocl::Buffer::adopt(device.context()?, buffer)?))
     }
 
     /// The memory of `vector`, which lives as long as either of the two.
@@ -78,7 +79,7 @@ pub mod opencl3 {
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) for a vector of the host back end.
     pub fn buffer<T: Real>(vector: &Vector<T>) -> Result<Buffer<T>> {
-        vector.buffer()?.shared()
+        vector.memory().buffer(vector.device().context()?)?.shared()
     }
 
     /// The queue on which `device` does its work, to queue other work between.
@@ -106,6 +107,7 @@ pub mod ocl {
 
     use crate::device::Device;
     use crate::error::Result;
+    use crate::memory::Memory;
     use crate::number::Real;
     use crate::ocl as opencl;
     use crate::vector::Vector;
@@ -123,7 +125,7 @@ pub mod ocl {
     /// # Errors
     /// As [`opencl3::vector`](super::opencl3::vector).
     pub fn vector<T: Real + OclPrm>(device: &Device, buffer: &Buffer<T>) -> Result<Vector<T>> {
-        Vector::on_buffer(device, opencl::Buffer::adopt_ocl(device.context()?, buffer)?)
+        Vector::on_memory(device, Memory::OpenCl(opencl::Buffer::adopt_ocl(device.context()?, buffer)?))
     }
 
     /// The memory of `vector`, which lives as long as either of the two: for `ocl::core`, and for
@@ -133,7 +135,7 @@ pub mod ocl {
     /// # Errors
     /// [`Error::Unsupported`](crate::Error::Unsupported) for a vector of the host back end.
     pub fn memory<T: Real>(vector: &Vector<T>) -> Result<Mem> {
-        Ok(vector.buffer()?.shared_ocl())
+        Ok(vector.memory().buffer(vector.device().context()?)?.shared_ocl())
     }
 
     /// The queue on which `device` does its work, to queue other work between.

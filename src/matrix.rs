@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::backend::{AnyStored, Run, Stored, Vocabulary, on_backend, stray};
+use crate::backend::product::{self, Stored};
+use crate::backend::scatter;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
 use crate::sparse::{Csr, Format, Kind, Layout, Offsets, plausible_rows};
-use crate::vector::{Vector, of, of_mut};
+use crate::vector::Vector;
 
 /// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy. Cloning is
 /// cheap and shares the memory.
@@ -24,7 +25,7 @@ pub struct Matrix<T: Real> {
     bytes: u64,
     read_bytes: [u64; 2],
     frobenius: Magnitude,
-    forward: Arc<AnyStored<T>>,
+    forward: Arc<Stored<T>>,
     transposed: Backward<T>,
 }
 
@@ -57,7 +58,7 @@ pub enum Transposed {
 #[derive(Clone, Debug)]
 enum Backward<T: Real> {
     None,
-    Copy(Arc<AnyStored<T>>),
+    Copy(Arc<Stored<T>>),
     Scatter,
 }
 
@@ -68,10 +69,6 @@ enum Way {
     Gather,
     /// Each row is spread over the result.
     Scatter,
-}
-
-fn store<B: Vocabulary, T: Real>(backend: &B, layout: Layout<T>) -> Result<Arc<AnyStored<T>>> {
-    Ok(Arc::new(B::any(Stored::new(backend, layout)?)))
 }
 
 /// Fails unless rows of `layout` can be spread by atomic additions.
@@ -93,7 +90,7 @@ per_number! {
     fn stored<T>(device: &Device, a: &Csr<T>, storage: Storage) -> Result<Matrix<T>> = Matrix::stored_here;
     fn product<T>(
         this: &Matrix<T>,
-        stored: &AnyStored<T>,
+        stored: &Stored<T>,
         way: Way,
         columns: usize,
         x: &Vector<T>,
@@ -186,9 +183,9 @@ impl<T: Real> Matrix<T> {
             bytes: plan.iter().map(|p| p.1).sum(),
             read_bytes: [forward.read_bytes(), backward.as_ref().map_or(0, Layout::read_bytes)],
             frobenius,
-            forward: on_backend!(device, backend => store(backend, forward)?),
+            forward: Arc::new(Stored::new(&device.place(), forward)?),
             transposed: match backward {
-                Some(layout) => Backward::Copy(on_backend!(device, backend => store(backend, layout)?)),
+                Some(layout) => Backward::Copy(Arc::new(Stored::new(&device.place(), layout)?)),
                 None => Backward::None,
             },
         })
@@ -201,7 +198,8 @@ impl<T: Real> Matrix<T> {
     /// [`Error::DeviceMismatch`].
     pub fn on(&self, device: &Device) -> Result<Self> {
         if !self.device.is_same(device) {
-            return Err(stray("the matrix", device));
+            let expected = device.info().name.clone();
+            return Err(Error::DeviceMismatch { what: "the matrix", expected });
         }
         Ok(Self { device: device.clone(), ..self.clone() })
     }
@@ -302,27 +300,23 @@ impl<T: Real> Matrix<T> {
 
     fn product_here(
         &self,
-        stored: &AnyStored<T>,
+        stored: &Stored<T>,
         way: Way,
         columns: usize,
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
-        on_backend!(self.device, backend => {
-            let a = backend.stored(stored).ok_or_else(|| stray("the matrix", &self.device))?;
-            let (from, to) = match way {
-                Way::Gather => (a.cols, a.rows),
-                Way::Scatter => (a.rows, a.cols),
-            };
-            same_length("vector to multiply", from * columns, x.len())?;
-            same_length("result of a product", to * columns, y.len())?;
-            let (run, x) = (Run::of::<T>(&self.device), of(backend, &self.device, x)?);
-            let y = of_mut(backend, &self.device, y)?;
-            match way {
-                Way::Gather => backend.multiply(run, a, columns, x, y),
-                Way::Scatter => backend.scatter(run, a, x, y),
-            }
-        })
+        let (from, to) = match way {
+            Way::Gather => (stored.cols, stored.rows),
+            Way::Scatter => (stored.rows, stored.cols),
+        };
+        same_length("vector to multiply", from * columns, x.len())?;
+        same_length("result of a product", to * columns, y.len())?;
+        let (run, backend) = (self.device.run::<T>(), self.device.backend());
+        match way {
+            Way::Gather => product::on(backend).multiply(run, stored, columns, x.memory(), y.memory_mut()),
+            Way::Scatter => scatter::on(backend).scatter(run, stored, x.memory(), y.memory_mut()),
+        }
     }
 
     /// Puts what was decided before the format in front of [`Matrix::why`].
@@ -341,11 +335,11 @@ impl<T: Real> Matrix<T> {
         !matches!(self.transposed, Backward::None)
     }
 
-    pub(crate) fn forward(&self) -> &AnyStored<T> {
+    pub(crate) fn forward(&self) -> &Stored<T> {
         &self.forward
     }
 
-    pub(crate) fn transposed(&self) -> Result<&AnyStored<T>> {
+    pub(crate) fn transposed(&self) -> Result<&Stored<T>> {
         match &self.transposed {
             Backward::Copy(stored) => Ok(stored),
             Backward::None | Backward::Scatter => Err(Error::Option {

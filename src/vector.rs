@@ -1,11 +1,11 @@
 //! Vectors in device memory: the building blocks of krueger-westermann-2003, section 4.
 
-use crate::backend::{Memory, Reduction, Run, Vocabulary, on_backend, stray};
+use crate::backend::vector::{self as operations, Column, Reduction};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{self, LEAST_SQUARE, Magnitude};
+use crate::memory::Memory;
 use crate::number::{Accumulation, Precision, Real, per_number};
-use crate::ocl::Buffer;
 
 /// A vector of `len` numbers in the memory of one device.
 ///
@@ -41,10 +41,6 @@ pub(crate) fn least_square<T: Real>(accumulation: Accumulation) -> f64 {
     }
 }
 
-fn backend_name<B: Vocabulary, E: crate::number::Element>(_: &B, buffer: B::Buffer<E>) -> Memory<E> {
-    B::memory(buffer)
-}
-
 /// An operation on each element.
 enum Update<'v, T: Real> {
     Fill(T),
@@ -61,21 +57,17 @@ per_number! {
 }
 
 fn update_here<T: Real>(x: &mut Vector<T>, update: Update<'_, T>) -> Result<()> {
-    let (device, n) = (x.device.clone(), x.len);
-    on_backend!(device, backend => {
-        let run = Run::of::<T>(&device);
-        let x = of_mut(backend, &device, x)?;
-        let other = |y| of(backend, &device, y);
-        match update {
-            Update::Fill(value) => backend.fill(run, n, value, x),
-            Update::Copy(y) => backend.copy(other(y)?, x),
-            Update::ScaledFrom(alpha, y) => backend.scale(run, n, alpha, other(y)?, x),
-            Update::Scale(alpha) => backend.rescale(run, n, alpha, x),
-            Update::Sum(alpha, y, beta) => backend.axpby(run, n, alpha, beta, other(y)?, x),
-            Update::Product(y, z) => backend.multiply_elements(run, n, other(y)?, other(z)?, x),
-            Update::Clamp(lower, upper) => backend.clamp_elements(run, n, lower, upper, x),
-        }
-    })
+    let Vector { device, len: n, memory: x } = x;
+    let (n, run, operations) = (*n, device.run::<T>(), operations::on::<T>(device.backend()));
+    match update {
+        Update::Fill(value) => operations.fill(run, n, value, x),
+        Update::Copy(y) => x.copy_from(&y.memory),
+        Update::ScaledFrom(alpha, y) => operations.scale(run, n, alpha, &y.memory, x),
+        Update::Scale(alpha) => operations.rescale(run, n, alpha, x),
+        Update::Sum(alpha, y, beta) => operations.axpby(run, n, alpha, beta, &y.memory, x),
+        Update::Product(y, z) => operations.multiply_elements(run, n, &y.memory, &z.memory, x),
+        Update::Clamp(lower, upper) => operations.clamp_elements(run, n, lower, upper, x),
+    }
 }
 
 per_number! {
@@ -87,11 +79,11 @@ per_number! {
     fn to_columns<T>(this: &Vector<T>, columns: usize) -> Result<Vec<Vec<T>>> = Vector::to_columns_here;
     fn reduce_column<T>(
         this: &Vector<T>,
-        column: [usize; 2],
+        column: Column,
         reduction: Reduction,
         other: &Vector<T>,
     ) -> Result<f64> = Vector::reduce_column_here;
-    fn column_norm<T>(this: &Vector<T>, column: [usize; 2]) -> Result<Magnitude> = Vector::column_norm_here;
+    fn column_norm<T>(this: &Vector<T>, column: Column) -> Result<Magnitude> = Vector::column_norm_here;
     fn scale_columns<T>(this: &mut Vector<T>, exponents: &[i32]) -> Result<()> = Vector::scale_columns_here;
 }
 
@@ -107,7 +99,7 @@ impl<T: Real> Vector<T> {
     fn from_slice_here(device: &Device, data: &[T]) -> Result<Self> {
         device.require(T::PRECISION)?;
         let len = checked_len(data.len())?;
-        let memory = on_backend!(device, backend => backend_name(backend, backend.upload(data)?));
+        let memory = device.place().upload(data)?;
         Ok(Self { device: device.clone(), len, memory })
     }
 
@@ -131,24 +123,23 @@ impl<T: Real> Vector<T> {
         device.require(T::PRECISION)?;
         let len = checked_len(len)?;
         device.check_memory(0, &[("a vector", (len * T::PRECISION.bytes()) as u64)])?;
-        let memory = on_backend!(device, backend => backend_name(backend, backend.filled(len, value)?));
+        let memory = device.place().filled(len, value)?;
         Ok(Self { device: device.clone(), len, memory })
     }
 
-    /// A vector in memory that is there.
-    pub(crate) fn on_buffer(device: &Device, buffer: Buffer<T>) -> Result<Self> {
+    /// A vector in memory of `device`.
+    pub(crate) fn on_memory(device: &Device, memory: Memory<T>) -> Result<Self> {
         device.require(T::PRECISION)?;
-        let len = checked_len(buffer.len())?;
-        Ok(Self { device: device.clone(), len, memory: Memory::OpenCl(buffer) })
+        let len = checked_len(memory.len())?;
+        Ok(Self { device: device.clone(), len, memory })
     }
 
-    /// Its memory on an OpenCL device.
-    pub(crate) fn buffer(&self) -> Result<&Buffer<T>> {
-        self.device.context()?;
-        match &self.memory {
-            Memory::OpenCl(buffer) => Ok(buffer),
-            Memory::Host(_) => Err(stray("a vector", &self.device)),
-        }
+    pub(crate) fn memory(&self) -> &Memory<T> {
+        &self.memory
+    }
+
+    pub(crate) fn memory_mut(&mut self) -> &mut Memory<T> {
+        &mut self.memory
     }
 
     /// Interleaves several vectors of equal length for a solve with many right-hand sides: element `i` of vector
@@ -194,7 +185,7 @@ impl<T: Real> Vector<T> {
 
     fn to_vec_here(&self) -> Result<Vec<T>> {
         let mut data = vec![T::default(); self.len];
-        on_backend!(self.device, backend => backend.read(of(backend, &self.device, self)?, 0, &mut data)?);
+        self.memory.read(0, &mut data)?;
         Ok(data)
     }
 
@@ -221,8 +212,7 @@ impl<T: Real> Vector<T> {
 
     fn write_here(&mut self, data: &[T]) -> Result<()> {
         same_length("data for a vector", self.len, data.len())?;
-        let device = self.device.clone();
-        on_backend!(device, backend => backend.write(of_mut(backend, &device, self)?, data))
+        self.memory.write(data)
     }
 
     /// `x = y`.
@@ -291,14 +281,13 @@ impl<T: Real> Vector<T> {
 
     fn reduce(&self, reduction: Reduction, other: &Self) -> Result<f64> {
         same_length("vectors of a reduction", self.len, other.len)?;
-        reduce_column(self, [1, 0], reduction, other)
+        reduce_column(self, Column::ALONE, reduction, other)
     }
 
-    fn reduce_column_here(&self, column: [usize; 2], reduction: Reduction, other: &Self) -> Result<f64> {
-        on_backend!(self.device, backend => {
-            let (x, y) = (of(backend, &self.device, self)?, of(backend, &self.device, other)?);
-            backend.reduce(Run::of::<T>(&self.device), self.len / column[0], column, reduction, x, y)
-        })
+    fn reduce_column_here(&self, column: Column, reduction: Reduction, other: &Self) -> Result<f64> {
+        let operations = operations::on::<T>(self.device.backend());
+        let n = self.len / column.count;
+        operations.reduce(self.device.run::<T>(), n, column, reduction, &self.memory, &other.memory)
     }
 
     /// The 2-norm of each of `columns` interleaved vectors.
@@ -306,12 +295,12 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub(crate) fn column_norms(&self, columns: usize) -> Result<Vec<Magnitude>> {
-        (0..columns).map(|c| column_norm(self, [columns, c])).collect()
+        (0..columns).map(|index| column_norm(self, Column { count: columns, index })).collect()
     }
 
     /// The 2-norm of column `column[1]` of `column[0]`. Where its square overflows or loses digits, the elements are scaled by a
     /// power of two first, on the host.
-    fn column_norm_here(&self, column: [usize; 2]) -> Result<Magnitude> {
+    fn column_norm_here(&self, column: Column) -> Result<Magnitude> {
         let square = reduce_column(self, column, Reduction::Dot, self)?;
         let accumulation = self.device.accumulation(T::PRECISION);
         let least = least_square::<T>(accumulation);
@@ -326,7 +315,7 @@ impl<T: Real> Vector<T> {
         let largest = Magnitude::of(magnitude::largest([lowest?, highest?].into_iter()));
         let Some(exponent) = largest.exponent() else { return Ok(largest) };
         let scaled = |v: &T| T::from_f64(magnitude::scale(v.to_f64(), -exponent));
-        let data: Vec<T> = self.to_vec()?.iter().skip(column[1]).step_by(column[0]).map(scaled).collect();
+        let data: Vec<T> = self.to_vec()?.iter().skip(column.index).step_by(column.count).map(scaled).collect();
         let host = Device::host().with_accumulation(accumulation)?;
         let square =
             Vector::from_slice(&host, &data)?.reduce(Reduction::Dot, &Vector::from_slice(&host, &data)?)?;
@@ -400,26 +389,8 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub fn norm2(&self) -> Result<f64> {
-        Ok(column_norm(self, [1, 0])?.to_f64())
+        Ok(column_norm(self, Column::ALONE)?.to_f64())
     }
-}
-
-/// The buffer of `vector`, if it lives on `backend`.
-pub(crate) fn of<'a, B: Vocabulary, T: Real>(
-    backend: &B,
-    device: &Device,
-    vector: &'a Vector<T>,
-) -> Result<&'a B::Buffer<T>> {
-    backend.buffer(&vector.memory).ok_or_else(|| stray("a vector", device))
-}
-
-/// [`of`], to be written.
-pub(crate) fn of_mut<'a, B: Vocabulary, T: Real>(
-    backend: &B,
-    device: &Device,
-    vector: &'a mut Vector<T>,
-) -> Result<&'a mut B::Buffer<T>> {
-    backend.buffer_mut(&mut vector.memory).ok_or_else(|| stray("a vector", device))
 }
 
 #[cfg(test)]

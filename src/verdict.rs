@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::device_info::DeviceInfo;
 use crate::files::{cache_folder, read_small, write_atomically};
-use crate::ocl::kernels_checksum;
 
 /// Far more than verdicts on all devices there are.
 const MOST_BYTES: u64 = 16 << 20;
@@ -44,15 +43,15 @@ impl Verdict {
     }
 }
 
-/// What was found wrong with a device, with the kernels there are now.
-pub(crate) fn verdict(info: &DeviceInfo) -> Option<String> {
+/// Fault that was found in a device with `kernels`, the checksum of those there are now.
+pub(crate) fn verdict(info: &DeviceInfo, kernels: &str) -> Option<String> {
     let found = read().verdict.into_iter().find(|verdict| verdict.is_of(info))?;
-    (kernels_checksum().ok()? == found.kernels).then_some(found.fault)
+    (found.kernels == kernels).then_some(found.fault)
 }
 
-/// Keeps what is wrong with a device, or that nothing is.
-pub(crate) fn remember(info: &DeviceInfo, fault: Option<&str>) {
-    let (Some(path), Ok(kernels)) = (path(), kernels_checksum()) else { return };
+/// Keeps the fault of a device with `kernels`, their checksum, or that it has none.
+pub(crate) fn remember(info: &DeviceInfo, kernels: &str, fault: Option<&str>) {
+    let Some(path) = path() else { return };
     let mut all = read();
     let before = all.verdict.len();
     all.verdict.retain(|verdict| !verdict.is_of(info));
@@ -61,7 +60,7 @@ pub(crate) fn remember(info: &DeviceInfo, fault: Option<&str>) {
             device: info.name.clone(),
             platform: info.platform.clone(),
             driver: info.driver.clone(),
-            kernels,
+            kernels: kernels.into(),
             fault: fault.into(),
         }),
         None if all.verdict.len() == before => return,

@@ -10,7 +10,8 @@ use opencl3::error_codes::CL_INVALID_MEM_OBJECT;
 use opencl3::memory::{Buffer as RawBuffer, CL_MEM_READ_WRITE, ClMem};
 
 use super::api_error;
-use super::context::{Arg, Context};
+use super::context::Context;
+use super::launch::Arg;
 use crate::allocations::count_allocation;
 use crate::error::{Error, Result};
 use crate::number::Element;

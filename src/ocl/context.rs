@@ -1,4 +1,4 @@
-//! An opened device: context, in-order queue, built programs, transfers and launches.
+//! An opened device: context, in-order queue, built programs and transfers.
 
 use std::collections::{HashMap, HashSet};
 use std::ptr;
@@ -9,9 +9,8 @@ use std::time::Instant;
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context as RawContext;
 use opencl3::device::{Device as RawDevice, SubDevice};
-use opencl3::error_codes::{CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
+use opencl3::error_codes::ClError;
 use opencl3::event::Event;
-use opencl3::kernel::Kernel;
 use opencl3::memory::ClMem;
 use opencl3::program::Program;
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
@@ -20,56 +19,11 @@ use super::api_error;
 use super::buffer::Buffer;
 use super::cache;
 use super::platform::{Found, identify};
-use super::program::{Variant, source};
+use super::program::{Defines, File};
 use super::quirks;
 use crate::device_info::DeviceInfo;
 use crate::error::{Error, Result, same_length};
-use crate::kernels::Signature;
 use crate::number::Element;
-
-/// One argument of a kernel, as `clSetKernelArg` wants it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Arg {
-    Uint(u32),
-    Float(f32),
-    Double(f64),
-    Words([u32; 8]),
-    Memory { handle: cl_mem, number: u64 },
-}
-
-impl Arg {
-    /// Whether a kernel that holds `other` already holds this.
-    fn same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Uint(a), Self::Uint(b)) => a == b,
-            (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),
-            (Self::Double(a), Self::Double(b)) => a.to_bits() == b.to_bits(),
-            (Self::Words(a), Self::Words(b)) => a == b,
-            // Handles are given again after a buffer is released; numbers are not.
-            (Self::Memory { number: a, .. }, Self::Memory { number: b, .. }) => a == b,
-            _ => false,
-        }
-    }
-}
-
-/// A kernel with the arguments it was given last: setting one costs a call into the driver.
-struct Built {
-    kernel: Kernel,
-    held: Vec<Arg>,
-}
-
-// SAFETY: the handles in `held` are compared, never used, and OpenCL objects may be used from any thread.
-unsafe impl Send for Built {}
-
-/// How a kernel is launched: `groups` work-groups of the variant's size.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Launch {
-    pub(crate) groups: usize,
-    pub(crate) variant: Variant,
-}
-
-/// Kernels built so far. Setting arguments changes a kernel, so one lock covers arguments and launch.
-type Kernels = HashMap<(&'static str, Variant), Built>;
 
 /// A device with a context and an in-order queue.
 pub(crate) struct Context {
@@ -77,8 +31,7 @@ pub(crate) struct Context {
     device: RawDevice,
     context: RawContext,
     queue: CommandQueue,
-    kernels: Mutex<Kernels>,
-    programs: Mutex<HashMap<(&'static str, Variant), Arc<Program>>>,
+    programs: Mutex<HashMap<(&'static str, Defines), Arc<Program>>>,
     counts: Mutex<Programs>,
     /// Bytes that went to the device.
     uploaded: AtomicU64,
@@ -144,7 +97,6 @@ impl Context {
             device,
             context,
             queue,
-            kernels: Mutex::default(),
             programs: Mutex::default(),
             counts: Mutex::default(),
             uploaded: AtomicU64::new(0),
@@ -303,97 +255,18 @@ impl Context {
         self.queue.finish().map_err(self.error("clFinish"))
     }
 
-    /// Queues a kernel. Lengths were checked by the typed function that calls this.
-    pub(crate) fn launch(&self, kernel: &'static Signature, launch: Launch, args: &[Arg]) -> Result<()> {
-        if launch.groups == 0 {
-            return Ok(());
-        }
-        let size = launch.variant.work_group as usize;
-        if size > self.info.max_work_group {
-            return Err(Error::Option {
-                name: "work_group",
-                reason: format!("{size} exceeds {} of {}", self.info.max_work_group, self.info.name),
-            });
-        }
-        let mut kernels = lock(&self.kernels);
-        let key = (kernel.name, launch.variant);
-        let built = match kernels.entry(key) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => entry.insert(self.create(kernel, launch.variant)?),
-        };
-        for (index, arg) in args.iter().enumerate() {
-            if built.held.get(index).is_some_and(|held| held.same(arg)) {
-                continue;
-            }
-            let position = index as u32;
-            // SAFETY: `args` comes from the kernel's one declaration, whose types are checked against the OpenCL C
-            // signature by a test and whose count was checked when the kernel was created.
-            let set = unsafe {
-                match arg {
-                    Arg::Uint(value) => built.kernel.set_arg(position, value),
-                    Arg::Float(value) => built.kernel.set_arg(position, value),
-                    Arg::Double(value) => built.kernel.set_arg(position, value),
-                    Arg::Words(value) => built.kernel.set_arg(position, value),
-                    Arg::Memory { handle, .. } => built.kernel.set_arg(position, handle),
-                }
-            };
-            if let Err(error) = set {
-                built.held.clear();
-                return Err(self.error(format!("clSetKernelArg {index} of {}", kernel.name))(error));
-            }
-            // Arguments are set in order, so the place after the last is the only one that can be missing.
-            match built.held.get_mut(index) {
-                Some(held) => *held = *arg,
-                None => built.held.push(*arg),
-            }
-        }
-        self.enqueue(&built.kernel, launch.groups * size, size)
-            .map_err(self.error(format!("launch of {} with {} groups of {size}", kernel.name, launch.groups)))
-    }
-
-    /// `clEnqueueNDRangeKernel` without an event: nobody would look at it, and drivers take time for each.
-    fn enqueue(&self, kernel: &Kernel, global: usize, local: usize) -> std::result::Result<(), ClError> {
-        let library = cl3::load_library().as_ref().map_err(|_| ClError(DLOPEN_RUNTIME_LOAD_FAILED))?;
-        let (queue, kernel) = (self.queue.get(), kernel.get());
-        // SAFETY (of what the driver does with them): the sizes live across the call; every buffer argument is kept
-        // alive by the caller's borrow until the launch is queued, and by the driver from then on
-        // (clReleaseMemObject defers to queued commands).
-        let status = library.clEnqueueNDRangeKernel(
-            queue,
-            kernel,
-            1,
-            ptr::null(),
-            &raw const global,
-            &raw const local,
-            0,
-            ptr::null(),
-            ptr::null_mut(),
-        );
-        match status {
-            Some(CL_SUCCESS) => Ok(()),
-            Some(code) => Err(ClError(code)),
-            None => Err(ClError(DLOPEN_FUNCTION_NOT_AVAILABLE)),
-        }
-    }
-
-    fn create(&self, kernel: &'static Signature, variant: Variant) -> Result<Built> {
-        let program = self.program(kernel.file, variant)?;
-        let made =
-            Kernel::create(&program, kernel.name).map_err(self.error(format!("clCreateKernel {}", kernel.name)))?;
-        let count = made.num_args().map_err(self.error("clGetKernelInfo"))? as usize;
-        same_length("arguments of a kernel (was a file in RESIDUUM_CL_DIR changed?)", kernel.args.len(), count)?;
-        Ok(Built { kernel: made, held: Vec::with_capacity(count) })
-    }
-
-    fn program(&self, file: &'static str, variant: Variant) -> Result<Arc<Program>> {
+    /// Builds the program of `file`, or finds it: among those built before, then on disk.
+    pub(super) fn program(&self, file: &'static File, defines: &Defines) -> Result<Arc<Program>> {
         let mut programs = lock(&self.programs);
-        if let Some(program) = programs.get(&(file, variant)) {
+        let key = (file.name, defines.clone());
+        if let Some(program) = programs.get(&key) {
             return Ok(program.clone());
         }
         let start = Instant::now();
-        let text = source(file)?;
+        let text = file.source()?;
+        let file = file.name;
         let info = &self.info;
-        let options = variant.options() + quirks::build_options(&info.platform, info.kind);
+        let options = defines.text().to_string() + quirks::build_options(&info.platform, info.kind);
         let identity = [&info.name, &info.vendor, &info.platform, &info.platform_version, &info.driver];
         // Some compile for the processor they find: names of processors tell them apart, numbers of cores do not matter.
         let made_from = [identity.map(String::as_str).join("\0"), options.clone(), text.clone()];
@@ -418,7 +291,7 @@ impl Context {
         let verb = if found { "loaded" } else { "built" };
         log::debug!("{verb} cl/{file}.cl for {} in {:.0} ms: {options}", info.name, seconds * 1e3);
         let program = Arc::new(program);
-        programs.insert((file, variant), program.clone());
+        programs.insert(key, program.clone());
         Ok(program)
     }
 

@@ -1,24 +1,24 @@
 //! OpenCL: platforms, contexts, buffers, programs and checked launches. The only unsafe code of the crate.
 //!
 //! Above this module nothing waits for a device but [`Context::read`], and nothing launches but the typed functions
-//! of [`kernels`](crate::kernels), which state and check the length of every buffer they pass.
+//! that `kernels!` declares (`crate::kernels`), which check the length of every buffer they pass.
 #![allow(unsafe_code)]
 
 mod buffer;
 mod cache;
 mod context;
 mod foreign;
+mod launch;
 mod platform;
 mod program;
 mod quirks;
 
 pub(crate) use buffer::Buffer;
+pub(crate) use context::Context;
 pub use context::Programs;
-pub(crate) use context::{Arg, Context, Launch};
+pub(crate) use launch::{Arg, MOST_WORDS, Plan, Plans, Prepared, Signature};
 pub(crate) use platform::{Found, found};
-#[cfg(test)]
-pub(crate) use program::{FILES, source};
-pub(crate) use program::{Variant, kernels_checksum};
+pub(crate) use program::{Defines, File, checksum};
 
 use opencl3::error_codes::{ClError, error_text};
 

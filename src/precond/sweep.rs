@@ -16,13 +16,14 @@
 use std::ops::Range;
 
 use super::levels::{colours, levels};
-use crate::backend::{Memory, Run, Triangle, Vocabulary, on_backend, stray};
+use crate::backend::sweep::{self as operations, Triangle};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
+use crate::memory::Plans;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, check_shape};
 use crate::sparse::Csr;
-use crate::vector::{Vector, of, of_mut};
+use crate::vector::Vector;
 
 /// In which order a sweep takes the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,14 +42,8 @@ const NARROW: usize = 1024;
 
 /// One triangle, its rows in the order of their levels.
 #[derive(Debug)]
-struct Half<T: Real> {
-    /// Where each level begins in the list of rows, and the end of the last.
-    bounds: Memory<u32>,
-    list: Memory<u32>,
-    offsets: Memory<u32>,
-    indices: Memory<u32>,
-    values: Memory<T>,
-    scale: Memory<T>,
+struct TriangularSweep<T: Real> {
+    triangle: Triangle<T>,
     /// Levels of each launch, and rows of its widest.
     launches: Vec<(Range<usize>, usize)>,
 }
@@ -79,9 +74,9 @@ pub struct Sweep<T: Real> {
     rows: usize,
     omega: f64,
     bytes: u64,
-    forward: Half<T>,
+    forward: TriangularSweep<T>,
     /// The sweep back, of SSOR.
-    backward: Option<Half<T>>,
+    backward: Option<TriangularSweep<T>>,
 }
 
 per_number! {
@@ -138,12 +133,13 @@ impl<T: Real> Sweep<T> {
         let (entries, rows) = (a.nnz() as u64, a.rows() as u64);
         // Either triangle may hold nearly all entries: the plan is for the worst.
         device.check_memory(0, &[("indices of a sweep", 4 * entries), ("values of a sweep", size * entries)])?;
-        let forward = Half::new(device, a, &scale, ordering, &place, |mine, other| other < mine, 0..a.rows())?;
+        let forward =
+            TriangularSweep::new(device, a, &scale, ordering, &place, |mine, other| other < mine, 0..a.rows())?;
         let backward = match symmetric {
             false => None,
             true => {
                 let order = (0..a.rows()).rev();
-                Some(Half::new(device, a, &scale, ordering, &place, |mine, other| other > mine, order)?)
+                Some(TriangularSweep::new(device, a, &scale, ordering, &place, |mine, other| other > mine, order)?)
             }
         };
         let sweeps = 1 + u64::from(symmetric);
@@ -153,10 +149,10 @@ impl<T: Real> Sweep<T> {
 }
 
 per_number! {
-    fn apply<T>(this: &Half<T>, device: &Device, keep: Option<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> = Half::apply_here;
+    fn apply<T>(this: &TriangularSweep<T>, device: &Device, keep: Option<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> = TriangularSweep::apply_here;
 }
 
-impl<T: Real> Half<T> {
+impl<T: Real> TriangularSweep<T> {
     /// The entries of `a` that `before` says come before their row, by the places of both.
     fn new(
         device: &Device,
@@ -202,55 +198,32 @@ impl<T: Real> Half<T> {
             offsets.push(indices.len() as u32);
         }
         let launches = launches(&bounds);
-        let scale = list.iter().map(|i| scale[*i as usize]).collect();
+        let scale: Vec<T> = list.iter().map(|i| scale[*i as usize]).collect();
         // No buffer is empty: a triangle may be.
         if indices.is_empty() {
             indices.push(0);
             values.push(T::default());
         }
-        on_backend!(device, backend => upload(backend, [bounds, list, offsets, indices], [values, scale], launches))
+        let place = device.place();
+        let triangle = Triangle {
+            bounds: place.take(bounds)?,
+            list: place.take(list)?,
+            offsets: place.take(offsets)?,
+            indices: place.take(indices)?,
+            values: place.take(values)?,
+            scale: place.take(scale)?,
+            plans: Plans::default(),
+        };
+        Ok(Self { triangle, launches })
     }
 
     /// Queues the sweep; `keep` is 2 - omega going back.
     fn apply_here(&self, device: &Device, keep: Option<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-        on_backend!(device, backend => {
-            let here = |memory| backend.buffer(memory).ok_or_else(|| stray("a sweep", device));
-            let numbers = |memory| backend.buffer(memory).ok_or_else(|| stray("a sweep", device));
-            let triangle = Triangle {
-                bounds: here(&self.bounds)?,
-                list: here(&self.list)?,
-                offsets: here(&self.offsets)?,
-                indices: here(&self.indices)?,
-                values: numbers(&self.values)?,
-                scale: numbers(&self.scale)?,
-            };
-            let (x, z) = (of(backend, device, x)?, of_mut(backend, device, z)?);
-            self.launches.iter().try_for_each(|(levels, widest)| {
-                backend.sweep(Run::of::<T>(device), levels.clone(), *widest, keep, &triangle, x, z)
-            })
+        let (run, operations) = (device.run::<T>(), operations::on::<T>(device.backend()));
+        self.launches.iter().try_for_each(|(levels, widest)| {
+            operations.sweep(run, &self.triangle, levels.clone(), *widest, keep, x.memory(), z.memory_mut())
         })
     }
-}
-
-fn upload<B: Vocabulary, T: Real>(
-    backend: &B,
-    words: [Vec<u32>; 4],
-    numbers: [Vec<T>; 2],
-    launches: Vec<(Range<usize>, usize)>,
-) -> Result<Half<T>> {
-    let [bounds, list, offsets, indices] = words;
-    let [values, scale] = numbers;
-    let words = |data| backend.take::<u32>(data).map(B::memory);
-    let numbers = |data| backend.take::<T>(data).map(B::memory);
-    Ok(Half {
-        bounds: words(bounds)?,
-        list: words(list)?,
-        offsets: words(offsets)?,
-        indices: words(indices)?,
-        values: numbers(values)?,
-        scale: numbers(scale)?,
-        launches,
-    })
 }
 
 /// The launches of a sweep: a wide level alone, neighbouring narrow ones together.

@@ -28,11 +28,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
         Preconditioning::None => [p, r],
         _ => plan.vectors(Rows),
     };
-    let diagonal = match preconditioning {
-        Preconditioning::Diagonal(d) => Some(d),
-        _ => None,
-    };
-    let also = |update: Update, target, of| match diagonal {
+    let also = |update: Update, target, of| match preconditioning.diagonal() {
         Some(d) => update.multiply(target, d, of),
         None => update,
     };

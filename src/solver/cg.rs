@@ -12,7 +12,7 @@
 //! alone, and its error, relative `eps alpha^2 q.q / r'.r'`, does not accumulate.
 //!
 //! Small systems take one launch for many iterations, in which all groups wait for each other twice in each, where the
-//! device is known to keep its promises about that (`cl/resident.cl`); a launch whose groups do not all run at once
+//! device is known to keep its promises about that (`cl/global_barrier.cl`); a launch whose groups do not all run at once
 //! does nothing, and its iterations are done by the two.
 //!
 //! An operator that is no stored matrix makes `q = A p` by launches of its own, before `cg_product`.
@@ -29,25 +29,27 @@ use super::engine::copy_columns;
 use super::products::Products;
 use super::stopping::{Limits, Stopping};
 use super::workspace::Workspace;
-use crate::backend::{CgVectors, Run, SolveState, Vocabulary, on_backend};
+use crate::backend::cg::{self as operations, CgOps, CgVectors};
+use crate::backend::product;
+use crate::backend::{Run, SolveState};
 use crate::device::Device;
 use crate::error::Result;
+use crate::memory::Memory;
 use crate::number::{Real, Sum};
 use crate::operator::LinearOperator;
 use crate::reduction::Chunks;
 use crate::state::HISTORY;
 use crate::state::barrier::ABANDONED;
-use crate::state::cg::{CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, MEETING, STATUS, STOP, TOLERANCE};
-use crate::vector::{Vector, of, of_mut};
+use crate::state::cg::{BARRIER, CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, STATUS, STOP, TOLERANCE};
+use crate::vector::Vector;
 
-struct On<'a, B: Vocabulary, T: Real> {
-    backend: &'a B,
-    a: Products<'a, B, T>,
+struct On<'a, T: Real> {
+    a: Products<'a, T>,
     r: Vector<T>,
     p: Vector<T>,
     q: Vector<T>,
     best: Vector<T>,
-    state: SolveState<B>,
+    state: SolveState,
     /// `r.r` of the last iterations, as they were last looked at.
     ring: Vec<Sum>,
     /// Whether many iterations may be done in one launch.
@@ -56,31 +58,23 @@ struct On<'a, B: Vocabulary, T: Real> {
 
 /// Conjugate gradients without a preconditioner, for one right-hand side.
 pub(super) fn boxed<'a, T: Real>(operator: &'a dyn LinearOperator<T>) -> Result<Box<dyn Workspace<T> + 'a>> {
-    on_backend!(operator.device(), backend => on(backend, operator))
-}
-
-fn on<'a, B: Vocabulary, T: Real>(
-    backend: &'a B,
-    operator: &'a dyn LinearOperator<T>,
-) -> Result<Box<dyn Workspace<T> + 'a>> {
     let device = operator.device();
-    let a = Products::of(backend, operator, 0, 1)?;
+    let a = Products::of(operator, 0, 1)?;
     let n = operator.rows();
     let vector = || Vector::zeros(device, n);
     Ok(Box::new(On {
         resident: matches!(a, Products::Fused(_)),
-        backend,
         a,
         r: vector()?,
         p: vector()?,
         q: vector()?,
         best: vector()?,
-        state: SolveState::zeros(backend, [4 * Chunks::of(n).count, CONTROL, STATUS, HISTORY])?,
+        state: SolveState::zeros(&device.place(), [4 * Chunks::of(n).count, CONTROL, STATUS, HISTORY])?,
         ring: vec![Sum::default(); HISTORY],
     }))
 }
 
-impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
+impl<T: Real> Workspace<T> for On<'_, T> {
     fn solve(
         &mut self,
         device: &Device,
@@ -91,7 +85,7 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
         observer: &mut Observer<'_>,
     ) -> Result<(Vec<Outcome>, f64)> {
         let limits = limits.first().cloned().unwrap_or_default();
-        let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, x, limits, pending: 0 };
+        let mut solve = Solve { on: self, run: device.run::<T>(), device, b, x, limits, pending: 0 };
         driver::run(&mut solve, stopping, observer)
     }
 
@@ -108,9 +102,19 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
     }
 }
 
+/// The vectors as launches take them.
+fn vectors<'v, T: Real>(
+    x: &'v mut Vector<T>,
+    r: &'v mut Vector<T>,
+    p: &'v mut Vector<T>,
+    q: &'v mut Vector<T>,
+) -> CgVectors<'v, T> {
+    CgVectors { x: x.memory_mut(), r: r.memory_mut(), p: p.memory_mut(), q: q.memory_mut() }
+}
+
 /// A solve under way.
-struct Solve<'s, 'a, B: Vocabulary, T: Real> {
-    on: &'s mut On<'a, B, T>,
+struct Solve<'s, 'a, T: Real> {
+    on: &'s mut On<'a, T>,
     run: Run<'s>,
     device: &'s Device,
     b: &'s Vector<T>,
@@ -120,11 +124,15 @@ struct Solve<'s, 'a, B: Vocabulary, T: Real> {
     pending: usize,
 }
 
-impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
+impl<'s, T: Real> Solve<'s, '_, T> {
+    fn operations(&self) -> &'s dyn CgOps<T> {
+        operations::on(self.device.backend())
+    }
+
     /// Whether many iterations are one launch.
     fn stays_resident(&self) -> bool {
-        let On { backend, a, resident, .. } = &*self.on;
-        *resident && backend.cg_stays_resident(self.run, a.stored())
+        let On { a, resident, .. } = &*self.on;
+        *resident && self.operations().cg_stays_resident(self.run, a.stored())
     }
 
     /// Queues `count` iterations.
@@ -132,41 +140,37 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
         if !self.stays_resident() {
             return (0..count).try_for_each(|_| self.step());
         }
-        let device = self.device;
-        let On { backend, a, r, p, q, state, .. } = &mut *self.on;
-        let (x, r) = (of_mut(*backend, device, self.x)?, of_mut(*backend, device, r)?);
-        let (p, q) = (of_mut(*backend, device, p)?, of_mut(*backend, device, q)?);
+        let operations = self.operations();
+        let On { a, r, p, q, state, .. } = &mut *self.on;
         self.pending += count;
-        backend.cg_resident(self.run, a.stored(), count, CgVectors { x, r, p, q }, state)
+        operations.cg_resident(self.run, a.stored(), count, vectors(self.x, r, p, q), state)
     }
 
     /// Waits, and reads status and history.
     fn look(&mut self, status: &mut [i32]) -> Result<()> {
-        let On { backend, state, ring, .. } = &mut *self.on;
-        backend.read_both((&state.status, status), (&state.history, ring))
+        let On { state, ring, .. } = &mut *self.on;
+        Memory::read_both((&state.status, status), (&state.history, ring))
     }
 
     /// One iteration.
     fn step(&mut self) -> Result<()> {
-        let device = self.device;
-        let On { backend, r, p, q, state, .. } = &mut *self.on;
+        let operations = self.operations();
+        let On { r, p, q, state, .. } = &mut *self.on;
         let n = self.x.len();
-        let (q, x) = (of(*backend, device, q)?, of_mut(*backend, device, self.x)?);
-        let (r, p) = (of_mut(*backend, device, r)?, of_mut(*backend, device, p)?);
-        backend.cg_update(self.run, n, q, x, r, p, state)?;
+        operations.cg_update(self.run, n, vectors(self.x, r, p, q), state)?;
         self.product()
     }
 
     /// `q = A p` with its sums, and the stopping test.
     fn product(&mut self) -> Result<()> {
-        let On { backend, a, p, q, state, .. } = &mut *self.on;
+        let operations = self.operations();
+        let On { a, p, q, state, .. } = &mut *self.on;
         a.apply(p, q)?;
-        let (p, q) = (of(*backend, self.device, p)?, of_mut(*backend, self.device, q)?);
-        backend.cg_product(self.run, a.stored(), p, q, state)
+        operations.cg_product(self.run, a.stored(), p.memory(), q.memory_mut(), state)
     }
 }
 
-impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
+impl<T: Real> Iteration for Solve<'_, '_, T> {
     fn columns(&self) -> usize {
         1
     }
@@ -177,15 +181,15 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         let mut status = [0; STATUS];
         status[MAX_ITERATIONS] = budget.first().map_or(0, |b| *b as i32);
         status[HISTORY_MASK] = HISTORY as i32 - 1;
-        let (run, device) = (self.run, self.device);
-        let On { backend, a, r, p, state, .. } = &mut *self.on;
+        let (run, backend) = (self.run, self.device.backend());
+        let On { a, r, p, state, .. } = &mut *self.on;
         let count = Chunks::of(self.x.len()).count;
-        backend.write(&mut state.control, &control)?;
-        backend.write(&mut state.status, &status)?;
+        state.control.write(&control)?;
+        state.status.write(&status)?;
         // r = b - A x with the sums of r.r where cg_product looks for them, p = r.
         a.apply(self.x, r)?;
-        let (x, b) = (of(*backend, device, self.x)?, of(*backend, device, self.b)?);
-        backend.residual(run, a.stored(), 1, x, b, of_mut(*backend, device, r)?, &mut state.sums, 2 * count)?;
+        let (x, b, products) = (self.x.memory(), self.b.memory(), product::on::<T>(backend));
+        products.residual(run, a.stored(), 1, x, b, r.memory_mut(), &mut state.sums, 2 * count)?;
         p.copy_from(r)?;
         self.product()
     }
@@ -198,12 +202,12 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         let mut status = [0; STATUS];
         self.look(&mut status)?;
         let again = std::mem::take(&mut self.pending);
-        if status[MEETING + ABANDONED] != 0 {
+        if status[BARRIER + ABANDONED] != 0 {
             // The groups do not all run at once here: two launches for each iteration, from now on.
             log::info!("{}: groups cannot wait for each other; CG goes on without", self.device.info().name);
             self.on.resident = false;
-            status[MEETING + ABANDONED] = 0;
-            self.on.backend.write(&mut self.on.state.status, &status)?;
+            status[BARRIER + ABANDONED] = 0;
+            self.on.state.status.write(&status)?;
             self.iterations(again)?;
             self.look(&mut status)?;
         }

@@ -59,10 +59,13 @@ use super::scaling::one_column;
 use super::stopping::{Limits, Stopping};
 use super::system::{self, System};
 use super::workspace::Workspace;
-use crate::backend::{CgnrShape, CgnrVectors, MOST_COLUMNS, Part, Run, SolveState, Vocabulary, on_backend};
+use crate::backend::cgnr::{self as operations, CgnrOps, CgnrShape, CgnrVectors, Part};
+use crate::backend::product::{self, MOST_COLUMNS};
+use crate::backend::{Run, SolveState};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::scale;
+use crate::memory::Memory;
 use crate::number::{Real, Sum, per_number};
 use crate::operator::LinearOperator;
 use crate::reduction::Chunks;
@@ -72,7 +75,7 @@ use crate::state::cgnr::{
     BOX, CONTROL, EPSILON2, GRADIENT_LIMIT, GRADIENT_RATIO, HISTORY_MASK, ITERATION, LOWER, MAX_ITERATIONS,
     RESIDUAL_LIMIT, Runs, SMOOTH, STATUS, STOP, TIKHONOV, UPPER, VARIATION,
 };
-use crate::vector::{Vector, of, of_mut};
+use crate::vector::Vector;
 
 /// The correction term `F` of one right-hand side: all parts can be combined, and 0 switches a part off.
 ///
@@ -290,70 +293,67 @@ fn allocated<'a, T: Real>(
     device.check_memory(operator.bytes(), &plan)?;
     let heaviest = corrections.iter().map(Correction::weight).fold(0.0, f64::max).sqrt();
     let system = System::of_least_squares(operator, columns, heaviest)?;
-    let workspace = on_backend!(device, backend => boxed(backend, &system, shape, corrections)?);
+    let workspace = boxed(&system, shape, corrections)?;
     Ok(Cgnr { system, stopping, corrections: corrections.to_vec(), workspace })
 }
 
 /// The vectors of a solve. Pairs change places every iteration.
-struct Vectors<B: Vocabulary, T: Real> {
+struct Vectors<T: Real> {
     x: [Vector<T>; 2],
     r: [Vector<T>; 2],
     s: [Vector<T>; 2],
     d: [Vector<T>; 2],
     q: Vector<T>,
-    phi: B::Buffer<T>,
+    phi: Memory<T>,
 }
 
-impl<B: Vocabulary, T: Real> Vectors<B, T> {
-    /// All of them as the words of the vocabulary take them.
-    fn view(&mut self, backend: &B, device: &Device) -> Result<CgnrVectors<'_, B, T>> {
+impl<T: Real> Vectors<T> {
+    /// All of them as launches take them.
+    fn view(&mut self) -> CgnrVectors<'_, T> {
         let [x0, x1] = &mut self.x;
         let [r0, r1] = &mut self.r;
         let [s0, s1] = &mut self.s;
         let [d0, d1] = &mut self.d;
-        Ok(CgnrVectors {
-            x: [of_mut(backend, device, x0)?, of_mut(backend, device, x1)?],
-            r: [of_mut(backend, device, r0)?, of_mut(backend, device, r1)?],
-            s: [of_mut(backend, device, s0)?, of_mut(backend, device, s1)?],
-            d: [of_mut(backend, device, d0)?, of_mut(backend, device, d1)?],
-            q: of_mut(backend, device, &mut self.q)?,
+        CgnrVectors {
+            x: [x0.memory_mut(), x1.memory_mut()],
+            r: [r0.memory_mut(), r1.memory_mut()],
+            s: [s0.memory_mut(), s1.memory_mut()],
+            d: [d0.memory_mut(), d1.memory_mut()],
+            q: self.q.memory_mut(),
             phi: &mut self.phi,
-        })
+        }
     }
 }
 
-struct On<'a, B: Vocabulary, T: Real> {
-    backend: &'a B,
-    a: Products<'a, B, T>,
-    at: Products<'a, B, T>,
+struct On<'a, T: Real> {
+    a: Products<'a, T>,
+    at: Products<'a, T>,
     shape: CgnrShape,
     corrections: Vec<Correction>,
     best: Vector<T>,
-    vectors: Vectors<B, T>,
-    state: SolveState<B>,
+    vectors: Vectors<T>,
+    state: SolveState,
     /// The norms of the last iterations, as they were last looked at.
     ring: Vec<Sum>,
     /// Whether many iterations may be done in one launch.
     resident: bool,
 }
 
-fn boxed<'a, B: Vocabulary, T: Real>(
-    backend: &'a B,
+fn boxed<'a, T: Real>(
     system: &System<'a, T>,
     shape: CgnrShape,
     corrections: &[Correction],
 ) -> Result<Box<dyn Workspace<T> + 'a>> {
     let operator = system.operator();
     let (device, exponent) = (operator.device(), system.exponent());
-    let a = Products::of(backend, operator, exponent, shape.columns)?;
-    let at = Products::of_transposed(backend, operator, exponent, shape.columns)?;
+    let a = Products::of(operator, exponent, shape.columns)?;
+    let at = Products::of_transposed(operator, exponent, shape.columns)?;
     let (columns, rows, cols) = (shape.columns, operator.rows(), operator.cols());
     let of_rows = || Vector::zeros(device, rows * columns);
     let of_cols = || Vector::zeros(device, cols * columns);
     let runs = Runs { columns, rows: Chunks::of(rows).count, cols: Chunks::of(cols).count };
     Ok(Box::new(On {
         resident: matches!(a, Products::Fused(_)),
-        backend,
         a,
         at,
         shape,
@@ -365,51 +365,51 @@ fn boxed<'a, B: Vocabulary, T: Real>(
             s: [of_cols()?, of_cols()?],
             d: [of_cols()?, of_cols()?],
             q: of_rows()?,
-            phi: backend.filled(if shape.edges == 2 { cols * columns } else { 1 }, T::default())?,
+            phi: device.place().filled(if shape.edges == 2 { cols * columns } else { 1 }, T::default())?,
         },
         state: SolveState::zeros(
-            backend,
+            &device.place(),
             [runs.len(), CONTROL * columns, STATUS * columns + barrier::WORDS, 2 * HISTORY * columns],
         )?,
         ring: vec![Sum::default(); 2 * HISTORY * columns],
     }))
 }
 
-impl<B: Vocabulary, T: Real> On<'_, B, T> {
+impl<T: Real> On<'_, T> {
     /// `alpha`; `r -= alpha q`, `x += alpha d`, `s = A'r - F(x, x)`.
-    fn backward(&mut self, run: Run<'_>, device: &Device, turn: usize) -> Result<()> {
-        let Self { backend, at, shape, vectors, state, .. } = self;
+    fn backward(&mut self, run: Run<'_>, device: &Device, parity: usize) -> Result<()> {
+        let (operations, Self { at, shape, vectors, state, .. }) = (operations::on::<T>(device.backend()), self);
         let [before, after] = at.parts(Part::Rows, Part::Pixels);
         if let Some(part) = before {
             let shape = CgnrShape { part, ..*shape };
-            backend.cgnr_backward(run, shape, at.stored(), turn, vectors.view(backend, device)?, state)?;
-            at.apply_adjoint(&vectors.r[1 - turn], &mut vectors.s[1 - turn])?;
+            operations.cgnr_backward(run, shape, at.stored(), parity, vectors.view(), state)?;
+            at.apply_adjoint(&vectors.r[1 - parity], &mut vectors.s[1 - parity])?;
         }
         if let Some(part) = after {
             let shape = CgnrShape { part, ..*shape };
-            backend.cgnr_backward(run, shape, at.stored(), turn, vectors.view(backend, device)?, state)?;
+            operations.cgnr_backward(run, shape, at.stored(), parity, vectors.view(), state)?;
         }
         Ok(())
     }
 
     /// `beta`; `d = s + beta d`, `q = A d`; the stopping test.
-    fn forward(&mut self, run: Run<'_>, device: &Device, turn: usize) -> Result<()> {
-        let Self { backend, a, shape, vectors, state, .. } = self;
+    fn forward(&mut self, run: Run<'_>, device: &Device, parity: usize) -> Result<()> {
+        let (operations, Self { a, shape, vectors, state, .. }) = (operations::on::<T>(device.backend()), self);
         let [before, after] = a.parts(Part::Pixels, Part::Rows);
         if let Some(part) = before {
             let shape = CgnrShape { part, ..*shape };
-            backend.cgnr_forward(run, shape, a.stored(), turn, vectors.view(backend, device)?, state)?;
-            a.apply(&vectors.d[1 - turn], &mut vectors.q)?;
+            operations.cgnr_forward(run, shape, a.stored(), parity, vectors.view(), state)?;
+            a.apply(&vectors.d[1 - parity], &mut vectors.q)?;
         }
         if let Some(part) = after {
             let shape = CgnrShape { part, ..*shape };
-            backend.cgnr_forward(run, shape, a.stored(), turn, vectors.view(backend, device)?, state)?;
+            operations.cgnr_forward(run, shape, a.stored(), parity, vectors.view(), state)?;
         }
         Ok(())
     }
 }
 
-impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
+impl<T: Real> Workspace<T> for On<'_, T> {
     fn solve(
         &mut self,
         device: &Device,
@@ -421,10 +421,10 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
     ) -> Result<(Vec<Outcome>, f64)> {
         let limits = limits.to_vec();
         self.vectors.x[0].copy_from(x)?;
-        let mut solve = Solve { on: self, run: Run::of::<T>(device), device, b, limits, turn: 0, pending: 0..0 };
+        let mut solve = Solve { on: self, run: device.run::<T>(), device, b, limits, parity: 0, pending: 0..0 };
         let result = driver::run(&mut solve, stopping, observer)?;
-        let turn = solve.turn;
-        x.copy_from(&self.vectors.x[turn])?;
+        let parity = solve.parity;
+        x.copy_from(&self.vectors.x[parity])?;
         Ok(result)
     }
 
@@ -436,7 +436,7 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
     fn launches(&self) -> usize {
         match &self.a {
             Products::Fused(_) => 2,
-            Products::MadeBy { .. } => 4 + self.a.launches() + self.at.launches(),
+            Products::External { .. } => 4 + self.a.launches() + self.at.launches(),
         }
     }
 
@@ -446,19 +446,23 @@ impl<B: Vocabulary, T: Real> Workspace<T> for On<'_, B, T> {
 }
 
 /// A solve under way.
-struct Solve<'s, 'a, B: Vocabulary, T: Real> {
-    on: &'s mut On<'a, B, T>,
+struct Solve<'s, 'a, T: Real> {
+    on: &'s mut On<'a, T>,
     run: Run<'s>,
     device: &'s Device,
     b: &'s Vector<T>,
     limits: Vec<Limits>,
     /// Which of the two images is the present one.
-    turn: usize,
+    parity: usize,
     /// Iterations in resident launches that have not been looked at yet.
     pending: Range<usize>,
 }
 
-impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
+impl<'s, T: Real> Solve<'s, '_, T> {
+    fn operations(&self) -> &'s dyn CgnrOps<T> {
+        operations::on(self.device.backend())
+    }
+
     fn write_control(&mut self) -> Result<()> {
         let mut control = vec![Sum::default(); CONTROL * self.limits.len()];
         for ((control, limits), correction) in
@@ -482,7 +486,7 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
                 control[field] = Sum::of(value, self.run.accumulation);
             }
         }
-        self.on.backend.write(&mut self.on.state.control, &control)
+        self.on.state.control.write(&control)
     }
 
     fn write_status(&mut self, budget: &[usize], iteration: i32) -> Result<()> {
@@ -492,28 +496,28 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
             status[MAX_ITERATIONS] = *budget as i32;
             status[HISTORY_MASK] = HISTORY as i32 - 1;
         }
-        self.on.backend.write(&mut self.on.state.status, &status)
+        self.on.state.status.write(&status)
     }
 
     /// Whether many iterations are one launch.
     fn stays_resident(&self) -> bool {
-        let On { backend, a, at, resident, .. } = &*self.on;
-        *resident && backend.cgnr_stays_resident(self.run, a.stored(), at.stored())
+        let On { a, at, resident, .. } = &*self.on;
+        *resident && self.operations().cgnr_stays_resident(self.run, a.stored(), at.stored())
     }
 
     /// Waits, and reads status and history.
     fn look(&mut self, status: &mut [i32]) -> Result<()> {
-        let On { backend, state, ring, .. } = &mut *self.on;
-        backend.read_both((&state.status, status), (&state.history, ring))
+        let On { state, ring, .. } = &mut *self.on;
+        Memory::read_both((&state.status, status), (&state.history, ring))
     }
 
     fn begin(&mut self, budget: &[usize]) -> Result<()> {
         self.write_control()?;
         self.write_status(budget, -1)?;
         let (run, device) = (self.run, self.device);
-        let On { backend, a, shape, vectors, state, .. } = &mut *self.on;
+        let On { a, shape, vectors, state, .. } = &mut *self.on;
         let [even, odd] = &mut vectors.x;
-        if self.turn == 0 {
+        if self.parity == 0 {
             odd.copy_from(even)?;
         }
         // The start is a backward pass with alpha = 0: what it multiplies by 0 must be finite.
@@ -521,16 +525,16 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
         vectors.q.fill(T::default())?;
         vectors.s[1].fill(T::default())?;
         a.apply(odd, &mut vectors.r[1])?;
-        let (x, b) = (of(*backend, device, odd)?, of(*backend, device, self.b)?);
-        let r = of_mut(*backend, device, &mut vectors.r[1])?;
-        backend.residual(run, a.stored(), shape.columns, x, b, r, &mut state.sums, 0)?;
+        let (x, b, r) = (odd.memory(), self.b.memory(), vectors.r[1].memory_mut());
+        let products = product::on::<T>(device.backend());
+        products.residual(run, a.stored(), shape.columns, x, b, r, &mut state.sums, 0)?;
         self.on.backward(run, device, 1)?;
-        self.turn = 0;
+        self.parity = 0;
         self.on.forward(run, device, 0)
     }
 }
 
-impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
+impl<T: Real> Iteration for Solve<'_, '_, T> {
     fn columns(&self) -> usize {
         self.limits.len()
     }
@@ -558,9 +562,10 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
         }
         let start = if self.pending.is_empty() { indices.start } else { self.pending.start };
         self.pending = start..indices.end;
-        let On { backend, a, at, shape, vectors, state, .. } = &mut *self.on;
-        let vectors = vectors.view(*backend, self.device)?;
-        backend.cgnr_resident(self.run, *shape, a.stored(), at.stored(), indices, vectors, state)
+        let operations = self.operations();
+        let On { a, at, shape, vectors, state, .. } = &mut *self.on;
+        let matrices = [a.stored(), at.stored()];
+        operations.cgnr_resident(self.run, *shape, matrices, indices, vectors.view(), state)
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
@@ -573,7 +578,7 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
             log::info!("{}: groups cannot wait for each other; CGNR goes on without", self.device.info().name);
             self.on.resident = false;
             status[met + barrier::ABANDONED] = 0;
-            self.on.backend.write(&mut self.on.state.status, &status)?;
+            self.on.state.status.write(&status)?;
             self.steps(again)?;
             self.look(&mut status)?;
         }
@@ -582,7 +587,7 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
             .take(self.limits.len())
             .map(|s| Status { code: s[STOP], iteration: s[ITERATION].max(0) as usize })
             .collect();
-        self.turn = statuses.iter().map(|s| s.iteration).max().unwrap_or(0) % 2;
+        self.parity = statuses.iter().map(|s| s.iteration).max().unwrap_or(0) % 2;
         Ok(statuses)
     }
 
@@ -601,12 +606,12 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
 
     fn keep(&mut self, columns: &[usize]) -> Result<()> {
         let On { best, vectors, .. } = &mut *self.on;
-        copy_columns(self.limits.len(), columns, &vectors.x[self.turn], best)
+        copy_columns(self.limits.len(), columns, &vectors.x[self.parity], best)
     }
 
     fn restore(&mut self, columns: &[usize]) -> Result<()> {
         let On { best, vectors, .. } = &mut *self.on;
-        copy_columns(self.limits.len(), columns, best, &mut vectors.x[self.turn])
+        copy_columns(self.limits.len(), columns, best, &mut vectors.x[self.parity])
     }
 
     fn residual_decides(&self) -> bool {
@@ -619,7 +624,7 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
     }
 
     fn is_rounding(&mut self, c: usize, norms: [f64; 2]) -> Result<bool> {
-        let x = self.on.vectors.x[self.turn].column_norms(self.limits.len())?;
+        let x = self.on.vectors.x[self.parity].column_norms(self.limits.len())?;
         Ok(self.limits[c].is_rounding(norms, x[c].to_f64()))
     }
 

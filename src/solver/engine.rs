@@ -9,14 +9,16 @@ use super::plan::{Act, B, Call, Of, Plan, Preconditioning, Script, Space, V, X};
 use super::products::Products;
 use super::stopping::{Limits, Stopping};
 use super::workspace::Workspace;
-use crate::backend::{Run, StepCall, StepState, Vocabulary, on_backend};
+use crate::backend::Run;
+use crate::backend::script::{self, ScriptState, StepCall};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
+use crate::memory::Memory;
 use crate::number::{Real, Sum};
 use crate::operator::LinearOperator;
 use crate::recurrence::{GRADIENT_LIMIT, GRADIENT_RATIO, REGISTERS, RESIDUAL_LIMIT, STATES, Scalar};
 use crate::state::HISTORY;
-use crate::vector::{Vector, of, of_mut};
+use crate::vector::Vector;
 
 /// What a script multiplies by, and the exponents of the powers of two by which both are multiplied (`scaling.rs`).
 #[derive(Clone, Copy)]
@@ -26,15 +28,14 @@ pub(super) struct Operators<'a, T: Real> {
     pub(super) exponents: [i32; 2],
 }
 
-struct Engine<'a, B: Vocabulary, T: Real> {
-    backend: &'a B,
+struct Engine<'a, T: Real> {
     script: Script,
     columns: usize,
     rows: usize,
     cols: usize,
-    a: Products<'a, B, T>,
-    adjoint: Option<Products<'a, B, T>>,
-    preconditioner: Option<Products<'a, B, T>>,
+    a: Products<'a, T>,
+    adjoint: Option<Products<'a, T>>,
+    preconditioner: Option<Products<'a, T>>,
     vectors: Vec<Vector<T>>,
     /// Takes the place of a vector that is being written.
     spare: Vector<T>,
@@ -42,7 +43,7 @@ struct Engine<'a, B: Vocabulary, T: Real> {
     initial: Vec<(Scalar, f64)>,
     /// Chunk sums that the calls of the script name.
     sums: usize,
-    state: StepState<B>,
+    state: ScriptState,
     /// The slot that the next launch reads.
     slot: u32,
     /// Status of both slots and norms of the last iterations, as they were last looked at.
@@ -58,16 +59,11 @@ pub(super) fn boxed<'a, T: Real>(
     script: Script,
     preconditioning: Preconditioning,
 ) -> Result<Box<dyn Workspace<T> + 'a>> {
-    let device = operators.a.device();
-    on_backend!(device, backend => {
-        let engine = Engine::new(backend, operators, columns, plan, script, preconditioning)?;
-        Ok(Box::new(engine))
-    })
+    Ok(Box::new(Engine::new(operators, columns, plan, script, preconditioning)?))
 }
 
-impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
+impl<'a, T: Real> Engine<'a, T> {
     fn new(
-        backend: &'a B,
         operators: Operators<'a, T>,
         columns: usize,
         plan: Plan,
@@ -81,14 +77,14 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
         let multiplies_by =
             |which: Of| calls().any(|call| matches!(call.act, Act::Product { of, .. } if of == which));
         let [of_operator, of_preconditioner] = operators.exponents;
-        let a = Products::of(backend, operators.a, of_operator, columns)?;
+        let a = Products::of(operators.a, of_operator, columns)?;
         let adjoint = match multiplies_by(Of::Adjoint) {
-            true => Some(Products::of_transposed(backend, operators.a, of_operator, columns)?),
+            true => Some(Products::of_transposed(operators.a, of_operator, columns)?),
             false => None,
         };
         let preconditioner = match operators.preconditioner {
             Some(operator) if multiplies_by(Of::Preconditioner) => {
-                Some(Products::of(backend, operator, of_preconditioner, columns)?)
+                Some(Products::of(operator, of_preconditioner, columns)?)
             }
             _ => None,
         };
@@ -110,18 +106,11 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
                 held.scale_columns(&[of_preconditioner])?;
             }
         }
-        let state = StepState {
-            programs: backend.take(plan.programs)?,
-            sums: backend.filled(plan.sums.max(1), Sum::default())?,
-            registers: backend.filled(2 * columns * REGISTERS, Sum::default())?,
-            status: backend.filled(2 * columns * STATES + columns + 1, 0)?,
-            history: backend.filled(2 * HISTORY * columns, Sum::default())?,
-        };
+        let state = ScriptState::new(&device.place(), plan.programs, columns, plan.sums)?;
         let best = Vector::zeros(device, cols * columns)?;
         let spare = Vector::zeros(device, 1)?;
         let initial = plan.registers.initial;
         Ok(Self {
-            backend,
             script,
             columns,
             rows,
@@ -152,11 +141,11 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
 
     /// Queues one launch.
     fn call(&mut self, device: &Device, b: &Vector<T>, call: &Call) -> Result<()> {
-        let run = Run::of::<T>(device);
+        let (run, operations) = (device.run::<T>(), script::on::<T>(device.backend()));
         let step = StepCall { block: call.block, slot: self.slot, columns: self.columns, sums: self.sums };
         self.slot = 1 - self.slot;
         match &call.act {
-            Act::Scalars => self.backend.step_scalars::<T>(run, step, &mut self.state),
+            Act::Scalars => operations.step_scalars(run, step, &mut self.state),
             Act::Product { y, .. } => {
                 // What is written leaves its place, so that others may be read there.
                 swap(&mut self.vectors[y.index()], &mut self.spare);
@@ -174,16 +163,15 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
                     expected: vectors.len(),
                     found: 0,
                 })?;
-                let [v0, v1, v2, v3, v4, v5, v6, v7] = held.map(|v| of_mut(self.backend, device, v));
-                let buffers = [v0?, v1?, v2?, v3?, v4?, v5?, v6?, v7?];
-                self.backend.step_vectors(run, step, n, pass, buffers, &mut self.state)
+                let vectors = held.map(Vector::memory_mut);
+                operations.step_vectors(run, step, n, pass, vectors, &mut self.state)
             }
         }
     }
 
     fn product(&mut self, device: &Device, run: Run<'_>, step: StepCall, b: &Vector<T>, act: &Act) -> Result<()> {
         let Act::Product { of: which, x, w, z, blend, .. } = act else { return Ok(()) };
-        let Self { backend, vectors, spare: y, state, .. } = self;
+        let Self { vectors, spare: y, state, .. } = self;
         let products = match which {
             Of::A => Some(&self.a),
             Of::Adjoint => self.adjoint.as_ref(),
@@ -197,13 +185,13 @@ impl<'a, B: Vocabulary, T: Real> Engine<'a, B, T> {
             Of::Adjoint => products.apply_adjoint(vector(x), y)?,
             _ => products.apply(vector(x), y)?,
         }
-        let [x, w, z] = [x, w, z].map(|v| of(*backend, device, vector(v)));
-        let y = of_mut(*backend, device, y)?;
-        backend.step_product(run, step, products.stored(), *blend, [x?, w?, z?], y, state)
+        let read = [x, w, z].map(|v| vector(v).memory());
+        let operations = script::on::<T>(device.backend());
+        operations.step_product(run, step, products.stored(), *blend, read, y.memory_mut(), state)
     }
 }
 
-impl<B: Vocabulary, T: Real> Workspace<T> for Engine<'_, B, T> {
+impl<T: Real> Workspace<T> for Engine<'_, T> {
     fn solve(
         &mut self,
         device: &Device,
@@ -239,7 +227,7 @@ impl<B: Vocabulary, T: Real> Workspace<T> for Engine<'_, B, T> {
 
     fn launches(&self) -> usize {
         let steps = &self.script.steps;
-        let made = |products: Option<&Products<'_, B, T>>| products.map_or(0, Products::launches);
+        let made = |products: Option<&Products<'_, T>>| products.map_or(0, Products::launches);
         let each = |call: &Call| match call.act {
             Act::Product { of: Of::A, .. } => 1 + made(Some(&self.a)),
             Act::Product { of: Of::Adjoint, .. } => 1 + made(self.adjoint.as_ref()),
@@ -255,16 +243,16 @@ impl<B: Vocabulary, T: Real> Workspace<T> for Engine<'_, B, T> {
 }
 
 /// A solve under way.
-struct Solve<'s, 'a, B: Vocabulary, T: Real> {
-    on: &'s mut Engine<'a, B, T>,
+struct Solve<'s, 'a, T: Real> {
+    on: &'s mut Engine<'a, T>,
     device: &'s Device,
     b: &'s Vector<T>,
     limits: Vec<Limits>,
 }
 
-impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
+impl<T: Real> Solve<'_, '_, T> {
     fn begin(&mut self, budget: &[usize]) -> Result<()> {
-        let (columns, accumulation) = (self.limits.len(), Run::of::<T>(self.device).accumulation);
+        let (columns, accumulation) = (self.limits.len(), self.device.accumulation(T::PRECISION));
         let mut registers = vec![Sum::default(); 2 * columns * REGISTERS];
         for (at, file) in registers.chunks_mut(REGISTERS).enumerate() {
             let limits = &self.limits[at % columns];
@@ -281,14 +269,14 @@ impl<B: Vocabulary, T: Real> Solve<'_, '_, B, T> {
         status.extend(budget.iter().map(|b| *b as i32));
         status.push(HISTORY as i32 - 1);
         let on = &mut *self.on;
-        on.backend.write(&mut on.state.registers, &registers)?;
-        on.backend.write(&mut on.state.status, &status)?;
+        on.state.registers.write(&registers)?;
+        on.state.status.write(&status)?;
         on.slot = 0;
         on.queue(self.device, self.b, |script| &script.start)
     }
 }
 
-impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
+impl<T: Real> Iteration for Solve<'_, '_, T> {
     fn columns(&self) -> usize {
         self.limits.len()
     }
@@ -318,8 +306,8 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
-        let Engine { backend, state, seen, ring, slot, .. } = &mut *self.on;
-        backend.read_both((&state.status, seen), (&state.history, ring))?;
+        let Engine { state, seen, ring, slot, .. } = &mut *self.on;
+        Memory::read_both((&state.status, seen), (&state.history, ring))?;
         let count = self.limits.len() * STATES;
         let status = &seen[*slot as usize * count..][..count];
         Ok(status.chunks(STATES).map(|s| Status { code: s[0], iteration: s[1].max(0) as usize }).collect())
@@ -327,7 +315,7 @@ impl<B: Vocabulary, T: Real> Iteration for Solve<'_, '_, B, T> {
 
     fn norms(&self, c: usize, k: usize) -> [f64; 2] {
         let at = 2 * ((k % HISTORY) * self.limits.len() + c);
-        let accumulation = Run::of::<T>(self.device).accumulation;
+        let accumulation = self.device.accumulation(T::PRECISION);
         [at, at + 1].map(|at| self.on.ring[at].value(accumulation))
     }
 

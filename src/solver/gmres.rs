@@ -32,6 +32,42 @@ const ENOUGH: f64 = 0.81;
 /// Directions that one pass takes out of a new one: as many as it has room for.
 const TOGETHER: usize = 3;
 
+/// Takes the directions before `j` out of `q[j]`, and the same parts out of `p[j]`, twice: what rounding leaves the first time goes
+/// the second.
+fn orthogonalise(
+    plan: &mut Plan,
+    [p, q]: [&[V]; 2],
+    j: usize,
+    dots: [Sums; TOGETHER],
+    minus: [Scalar; TOGETHER],
+) -> Vec<Call> {
+    let mut calls = Vec::new();
+    for _ in 0..2 {
+        for held in (0..j).collect::<Vec<_>>().chunks(TOGETHER) {
+            let mut measure = Update::of(Rows);
+            for (k, i) in held.iter().enumerate() {
+                measure = measure.dot(dots[k], q[*i], q[j]);
+            }
+            calls.push(plan.call(measure, |_| {}));
+            let mut remove = Update::of(Rows);
+            for (target, from) in [(q[j], q), (p[j], p)] {
+                for (pair, two) in held.chunks(2).enumerate() {
+                    let mut terms = vec![(ONE, target)];
+                    terms.extend(two.iter().enumerate().map(|(k, i)| (minus[2 * pair + k], from[*i])));
+                    remove = remove.set(target, &terms);
+                }
+            }
+            calls.push(plan.call(remove, |s| {
+                for k in 0..held.len() {
+                    let dot = s.fold(dots[k]);
+                    s.set(minus[k], MINUS_ONE * dot);
+                }
+            }));
+        }
+    }
+    calls
+}
+
 /// `restart` directions are kept; `epsilon` is that of the vectors.
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, restart: usize, epsilon: f64) -> Script {
     let r = plan.vector(Rows);
@@ -68,29 +104,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, restart:
                 calls.push(plan.call(Product::of(Of::Preconditioner, z, p[j]), |_| {}));
             }
             calls.push(plan.call(Product::of(Of::A, p[j], q[j]).square(first), |_| {}));
-            for _ in 0..2 {
-                for held in (0..j).collect::<Vec<_>>().chunks(TOGETHER) {
-                    let mut measure = Update::of(Rows);
-                    for (k, i) in held.iter().enumerate() {
-                        measure = measure.dot(dots[k], q[*i], q[j]);
-                    }
-                    calls.push(plan.call(measure, |_| {}));
-                    let mut remove = Update::of(Rows);
-                    for (target, from) in [(q[j], &q), (p[j], &p)] {
-                        for (pair, two) in held.chunks(2).enumerate() {
-                            let mut terms = vec![(ONE, target)];
-                            terms.extend(two.iter().enumerate().map(|(k, i)| (minus[2 * pair + k], from[*i])));
-                            remove = remove.set(target, &terms);
-                        }
-                    }
-                    calls.push(plan.call(remove, |s| {
-                        for k in 0..held.len() {
-                            let dot = s.fold(dots[k]);
-                            s.set(minus[k], MINUS_ONE * dot);
-                        }
-                    }));
-                }
-            }
+            calls.extend(orthogonalise(plan, [&p, &q], j, dots, minus));
             calls.push(plan.call(Update::of(Rows).dot(qq, q[j], q[j]).dot(qr, q[j], r), |_| {}));
             let advance = Update::of(Rows)
                 .set(q[j], &[(inverse, q[j])])

@@ -45,8 +45,7 @@ pub(super) fn script(plan: &mut Plan) -> Script {
         p.set(e, ZERO);
         p.set(back, ZERO);
     });
-    let mut start = vec![residual, gradient, clear];
-    let mut steps = Vec::new();
+    let mut parts = Vec::new();
     for k in 0..3 {
         let (old, now, new) = (v[(k + 2) % 3], v[k], v[(k + 1) % 3]);
         let lanczos = Product::of(Of::A, now, new).scaled(inverse).plus(back, old).dot(alfa, now);
@@ -92,17 +91,11 @@ pub(super) fn script(plan: &mut Plan) -> Script {
             p.set(beta, next_beta);
             p.count();
         });
-        if k == 0 {
-            start.push(lanczos.clone());
-        }
-        steps.push((orthogonalise, update, lanczos));
+        parts.push([orthogonalise, update, lanczos]);
     }
+    let start = vec![residual, gradient, clear, parts[0][2].clone()];
     // Iteration k ends with the product of the next one.
-    let products: Vec<_> = steps.iter().map(|step| step.2.clone()).collect();
-    let steps = steps
-        .into_iter()
-        .enumerate()
-        .map(|(k, (orthogonalise, update, _))| vec![orthogonalise, update, products[(k + 1) % 3].clone()])
-        .collect();
+    let next = |k: usize| parts[(k + 1) % 3][2].clone();
+    let steps = (0..3).map(|k| vec![parts[k][0].clone(), parts[k][1].clone(), next(k)]).collect();
     Script { start, steps, least_squares: true, ..Script::default() }
 }

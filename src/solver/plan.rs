@@ -4,7 +4,7 @@
 //! ([`Product`]), a pass over vectors ([`Update`]) or scalars alone, and each begins with a program over the scalars
 //! (`crate::recurrence`). The [`Engine`](super::engine) runs scripts on any device.
 
-use crate::backend::{Blend, PASS_VECTORS, Pass, Statement};
+use crate::backend::script::{Blend, PASS_VECTORS, Pass, Statement};
 use crate::error::{Error, Result};
 use crate::recurrence::{Fault, Program, Registers, Scalar, Sums};
 use crate::reduction::Chunks;
@@ -49,6 +49,16 @@ pub(super) enum Preconditioning {
     Diagonal(V),
     /// By a product.
     Operator,
+}
+
+impl Preconditioning {
+    /// The vector that holds the diagonal, if it is one.
+    pub(super) fn diagonal(self) -> Option<V> {
+        match self {
+            Self::Diagonal(d) => Some(d),
+            Self::None | Self::Operator => None,
+        }
+    }
 }
 
 /// `y = s A x + k w`, with the sums of `y.y` and `y.z`.

@@ -11,7 +11,7 @@ use super::stopping::Stopping;
 use super::system::{self, System};
 use super::workspace::Workspace;
 use super::{bicgstab, cg, cgls, cgne, chebyshev, gmres, lsmr, lsqr, minres, pcg, stationary, steepest_descent};
-use crate::backend::MOST_COLUMNS;
+use crate::backend::product::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::scale;
 use crate::number::{Real, per_number};

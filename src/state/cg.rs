@@ -11,5 +11,5 @@ pub(crate) const ITERATION: usize = 1;
 pub(crate) const MAX_ITERATIONS: usize = 4;
 pub(crate) const HISTORY_MASK: usize = 5;
 /// The words of [`super::barrier`].
-pub(crate) const MEETING: usize = 6;
-pub(crate) const STATUS: usize = MEETING + super::barrier::WORDS;
+pub(crate) const BARRIER: usize = 6;
+pub(crate) const STATUS: usize = BARRIER + super::barrier::WORDS;

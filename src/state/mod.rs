@@ -1,4 +1,4 @@
-//! Where the scalars of a solve lie in device memory: the constants of `cl/cg.cl` and `cl/cgnr.cl` (a test of `kernels/` compares
+//! Where the scalars of a solve lie in device memory: the constants of `cl/cg_parts.cl` and `cl/cgnr_parts.cl` (a test of `kernels/` compares
 //! the two).
 
 pub(crate) mod barrier;

@@ -10,11 +10,11 @@ mod problem;
 
 use problem::{Contestant, Problem};
 
+pub use crate::backend::kernels_checksum;
 use crate::device::Device;
 use crate::device_info::DeviceKind;
 use crate::error::Result;
 use crate::number::{Precision, Real};
-use crate::ocl::kernels_checksum;
 use crate::tuning::{Case, Entry, Family, Measured, Reading, Settings, SizeClass, largest_power_of_two};
 
 /// Microseconds of a run: long against clocks and launches.

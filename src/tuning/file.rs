@@ -27,7 +27,6 @@ use super::{Case, Settings, Tuning};
 use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
 use crate::files::{read_small, settings_folder, write_atomically};
-use crate::ocl::kernels_checksum;
 
 /// The environment variable that names the file of tuned values, or is `off`.
 pub const TUNE_VARIABLE: &str = "RESIDUUM_TUNE_FILE";
@@ -88,10 +87,10 @@ impl Entry {
         self.fits(info) && self.driver == info.driver
     }
 
-    /// Whether it was measured with the kernels there are now: others may want other settings.
-    pub fn is_of_these_kernels(&self) -> bool {
-        let now = kernels_checksum();
-        self.measured.as_ref().is_some_and(|measured| now.is_ok_and(|now| measured.kernels == now))
+    /// Tells if it was measured with `kernels`, the checksum of those there are now
+    /// ([`kernels_checksum`](crate::tuner::kernels_checksum)): others may want other settings.
+    pub fn is_of_kernels(&self, kernels: &str) -> bool {
+        self.measured.as_ref().is_some_and(|measured| measured.kernels == kernels)
     }
 
     fn fits(&self, info: &DeviceInfo) -> bool {

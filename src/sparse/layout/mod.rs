@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     Backproject = 12,
     Stencil = 13,
     /// Products are made by others: the result already holds them.
-    Outside = 14,
+    External = 14,
 }
 
 /// How the arrays are to be read: the compile-time constants of the kernels.

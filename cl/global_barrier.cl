@@ -1,12 +1,12 @@
-// Meetings of all groups of a launch, for kernels that run many iterations. Joined before cg.cl.
+// The global barrier: all groups of a launch wait for each other. For kernels that run many iterations in one launch.
 //
 // A group that waits for another waits for ever if that one cannot start before it ends. So groups first gather: where
 // not all have come in a while, the launch is abandoned before anything was changed, and the host goes on without.
 // OpenCL C 1.2 has no order between groups (mem_fence is one of the work-group alone, in NVIDIA's compiler too), so only
-// devices whose own is known get more than one group (src/ocl/quirks.rs); one group meets nobody and is right anywhere.
+// devices whose own is known get more than one group (src/ocl/quirks.rs); one group waits for no other and is right anywhere.
 
-#define ARRIVED 0   // groups that came, all meetings together
-#define VERDICT 1   // of the gathering
+#define ARRIVED 0   // groups that came, all barriers together
+#define VERDICT 1   // whether all groups run at once
 #define DEPARTED 2  // groups that left
 #define ABANDONED 3 // for the host
 
@@ -16,33 +16,33 @@
 #define PATIENCE 65536 // polls, a large part of a microsecond each on a GPU
 
 // The last group that leaves makes everything ready for the next launch.
-void depart(__global int* meeting)
+void leave(__global int* barrier_words)
 {
     const int groups = get_num_groups(0);
     if (groups == 1 || get_local_id(0) != 0) return;
-    if (atomic_inc(meeting + DEPARTED) < groups - 1) return;
-    if (atomic_xchg(meeting + VERDICT, UNDECIDED) == ABANDON) atomic_xchg(meeting + ABANDONED, 1);
-    atomic_xchg(meeting + ARRIVED, 0);
-    atomic_xchg(meeting + DEPARTED, 0);
+    if (atomic_inc(barrier_words + DEPARTED) < groups - 1) return;
+    if (atomic_xchg(barrier_words + VERDICT, UNDECIDED) == ABANDON) atomic_xchg(barrier_words + ABANDONED, 1);
+    atomic_xchg(barrier_words + ARRIVED, 0);
+    atomic_xchg(barrier_words + DEPARTED, 0);
 }
 
 // Whether all groups run at once. Each must ask, and leave where they do not. `verdict` has one place.
-int all_arrive(__global int* meeting, __local int* verdict)
+int gather_groups(__global int* barrier_words, __local int* verdict)
 {
     const int groups = get_num_groups(0);
     if (groups == 1) return 1;
     if (get_local_id(0) == 0) {
-        if (atomic_inc(meeting + ARRIVED) == groups - 1) atomic_cmpxchg(meeting + VERDICT, UNDECIDED, GO);
+        if (atomic_inc(barrier_words + ARRIVED) == groups - 1) atomic_cmpxchg(barrier_words + VERDICT, UNDECIDED, GO);
         int polls = 0;
-        while (atomic_or(meeting + VERDICT, 0) == UNDECIDED) {
+        while (atomic_or(barrier_words + VERDICT, 0) == UNDECIDED) {
             polls = polls + 1;
-            if (polls >= PATIENCE) atomic_cmpxchg(meeting + VERDICT, UNDECIDED, ABANDON);
+            if (polls >= PATIENCE) atomic_cmpxchg(barrier_words + VERDICT, UNDECIDED, ABANDON);
         }
-        verdict[0] = atomic_or(meeting + VERDICT, 0);
+        verdict[0] = atomic_or(barrier_words + VERDICT, 0);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     const int go = verdict[0] == GO;
-    if (!go) depart(meeting);
+    if (!go) leave(barrier_words);
     return go;
 }
 
@@ -70,16 +70,16 @@ int read_acquired(__global int* counter)
     return value;
 }
 
-// Waits for all groups; `round` counts meetings from 1. What any of them wrote before, all can read after.
-void meet(__global int* meeting, uint round)
+// Waits for all groups; `round` counts barriers from 1. What any of them wrote before, all can read after.
+void global_barrier(__global int* barrier_words, uint round)
 {
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
     const int groups = get_num_groups(0);
     if (groups == 1) return;
     if (get_local_id(0) == 0) {
         const int all = groups * ((int)round + 1);
-        add_released(meeting + ARRIVED);
-        while (read_acquired(meeting + ARRIVED) < all) {}
+        add_released(barrier_words + ARRIVED);
+        while (read_acquired(barrier_words + ARRIVED) < all) {}
     }
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 }

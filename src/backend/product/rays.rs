@@ -1,8 +1,7 @@
 //! Rays traced on the host, in the arithmetic and order of `cl/ray.cl`.
 
-use super::Stored;
-use super::host::{Host, MOST_COLUMNS};
-use super::host_rows::Sums;
+use super::rows::Sums;
+use super::{Gathered, HostMatrix, MOST_COLUMNS};
 use crate::number::{Accumulator, Real};
 use crate::reduction::fold;
 use crate::sparse::{RAY_BITS, RAY_HEADER, RAY_LANES};
@@ -15,16 +14,16 @@ const ROUNDING: f32 = 4.8e-7;
 const ONE: i64 = 1 << RAY_BITS;
 
 /// Slope of ray `i`, whose bit 0 tells a steep one, and the low word of its start.
-fn ray_words<T: Real>(a: &Stored<Host, T>, i: usize) -> (i32, u32) {
+fn ray_words<T: Real>(a: &HostMatrix<'_, T>, i: usize) -> (i32, u32) {
     (a.pointers[RAY_HEADER + 2 * i] as i32, a.pointers[RAY_HEADER + 2 * i + 1])
 }
 
 /// `walk_ray` of `cl/ray.cl`, with the lanes that `ray_product` gives a ray.
-pub(super) fn ray_sums<T: Real, A: Accumulator<T>>(
-    a: &Stored<Host, T>,
+pub(super) fn ray_sums<T: Real, A: Accumulator<T>, const FORMED: bool>(
+    a: &HostMatrix<'_, T>,
     i: usize,
     columns: usize,
-    gather: &impl Fn(usize) -> T,
+    vector: &Gathered<'_, T>,
 ) -> Sums<A> {
     let side = i64::from(a.pointers[0]);
     let rays = a.pointers[1] as usize * a.pointers[2] as usize;
@@ -42,7 +41,7 @@ pub(super) fn ray_sums<T: Real, A: Accumulator<T>>(
             let (weight, next_weight) = (T::from_f64((ONE - part) as f64), T::from_f64(part as f64));
             let pixel = i64::from(line) * along + low * across;
             let value = |there: bool, at: i64| {
-                if there { gather(at as usize * columns + c) } else { T::default() }
+                if there { vector.at::<FORMED>(at as usize * columns + c, c) } else { T::default() }
             };
             let x = value((0..side).contains(&low), pixel);
             let next = value((-1..side - 1).contains(&low), pixel + across);
@@ -57,11 +56,11 @@ pub(super) fn ray_sums<T: Real, A: Accumulator<T>>(
 }
 
 /// `walk_pixel` of `cl/ray.cl`.
-pub(super) fn pixel_sums<T: Real, A: Accumulator<T>>(
-    a: &Stored<Host, T>,
+pub(super) fn pixel_sums<T: Real, A: Accumulator<T>, const FORMED: bool>(
+    a: &HostMatrix<'_, T>,
     i: usize,
     columns: usize,
-    gather: &impl Fn(usize) -> T,
+    vector: &Gathered<'_, T>,
 ) -> Sums<A> {
     let (side, pixels, angles) = (a.pointers[0] as usize, a.pointers[1] as usize, a.pointers[2] as usize);
     let (row, column) = ((i / side) as u32, (i % side) as u32);
@@ -95,7 +94,7 @@ pub(super) fn pixel_sums<T: Real, A: Accumulator<T>>(
             }
             let weight = T::from_f64(f64::from(weight));
             for (c, part) in parts.iter_mut().enumerate().take(columns) {
-                *part = *part + weight * (a.values[ray] * gather(ray * columns + c));
+                *part = *part + weight * (a.values[ray] * vector.at::<FORMED>(ray * columns + c, c));
             }
         }
         for (total, part) in totals.iter_mut().zip(parts).take(columns) {

@@ -1,17 +1,40 @@
-//! The steps of methods on the host: `cl/recurrence.cl`, `cl/step.cl` and `cl/pass.cl`.
+//! The launches of scripts on the host: `cl/recurrence.cl`, `cl/step.cl` and `cl/pass.cl`.
 
 use std::array;
 
 use rayon::prelude::*;
 
-use super::host::{Host, chunk_sums, held, total, with_lanes};
-use super::host_rows::{each_row, row_sums};
-use super::{Blend, PASS_VECTORS, Pass, Statement, StepCall, StepState, Stored};
+use super::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, Statement, StepCall};
+use crate::backend::product::{Gathered, HostMatrix, Stored, chunk_product};
+use crate::backend::sums::{chunk_sums, summing, total, with_lanes};
+use crate::backend::{Host, Run};
+use crate::error::Result;
+use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
 use crate::recurrence::{COEFFICIENTS, DOT_PLACES, FOLDED, HEADER, INSTRUCTIONS, REGISTERS, STATES, interpret};
 use crate::reduction::Chunks;
-use crate::sparse::Kind;
 use crate::state::stop;
+
+/// A [`ScriptState`] on the host.
+struct HostScript<'a> {
+    programs: &'a [u32],
+    sums: &'a mut [Sum],
+    registers: &'a mut [Sum],
+    status: &'a mut [i32],
+    history: &'a mut [Sum],
+}
+
+impl ScriptState {
+    fn host(&mut self) -> Result<HostScript<'_>> {
+        Ok(HostScript {
+            programs: self.programs.host()?,
+            sums: self.sums.host_mut()?,
+            registers: self.registers.host_mut()?,
+            status: self.status.host_mut()?,
+            history: self.history.host_mut()?,
+        })
+    }
+}
 
 /// Scalars and statuses after the program of a launch.
 struct Frame<A> {
@@ -38,7 +61,7 @@ impl<A: Copy> Frame<A> {
 }
 
 /// `recur` of `cl/recurrence.cl`; nothing once every column has stopped.
-fn recur<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut StepState<Host>) -> Option<Frame<A>> {
+fn recur<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_>) -> Option<Frame<A>> {
     let (slot, columns) = (call.slot as usize, call.columns);
     let block = &state.programs[call.block as usize..];
     let mut frame = Frame {
@@ -59,7 +82,7 @@ fn recur<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut StepState<Host>
                 let [place, count] = [1, 2].map(|k| frame.head[FOLDED + k + 2 * f] as usize);
                 file[f] = total::<T, A>(&state.sums[place + c * count..][..count]);
             }
-            let history = &mut state.history;
+            let history = &mut *state.history;
             interpret::<T, A>(code, file, &mut frame.state[c * STATES..][..STATES], limits[c], |k, a, b| {
                 let entry = 2 * ((k & mask[0]) as usize * columns + c);
                 history[entry] = Sum(a.to_bits());
@@ -74,7 +97,7 @@ fn recur<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut StepState<Host>
     running(&frame).then_some(frame)
 }
 
-pub(super) fn scalars<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut StepState<Host>) {
+fn scalars<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_>) {
     let _: Option<Frame<A>> = recur::<T, A>(call, state);
 }
 
@@ -95,16 +118,16 @@ fn dots<T: Real, A: Accumulator<T>>(
     }
 }
 
-pub(super) fn product<T: Real, A: Accumulator<T>>(
+fn product<T: Real, A: Accumulator<T>>(
     call: StepCall,
-    a: &Stored<Host, T>,
+    a: &HostMatrix<'_, T>,
     blend: Blend,
     [x, w, z]: [&[T]; 3],
     y: &mut [T],
-    state: &mut StepState<Host>,
+    state: &mut HostScript<'_>,
 ) {
     let Some(frame) = recur::<T, A>(call, state) else { return };
-    let (chunks, columns) = (Chunks::of(a.rows), call.columns);
+    let (chunks, columns, vector) = (Chunks::of(a.rows), call.columns, Gathered::read(x));
     let factors: Vec<[A; 2]> = (0..columns).map(|c| [0, 1].map(|k| frame.coefficient(c, k))).collect();
     y.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, y)| {
         let blended = |i: usize, c: usize, sum: A| {
@@ -117,25 +140,11 @@ pub(super) fn product<T: Real, A: Accumulator<T>>(
             }
             value.to_real()
         };
-        let range = chunks.range(g);
-        if columns == 1 && a.arrangement.kind != Kind::Outside {
-            let first = range.start;
-            each_row::<T, A>(a, range, x, |i, sum| y[i - first] = blended(i, 0, sum));
-            return;
-        }
-        for (row, i) in y.chunks_mut(columns).zip(range) {
-            let sums = match a.arrangement.kind {
-                Kind::Outside => held::<T, A>(row),
-                _ => row_sums::<T, A>(a, i, columns, &|at| x[at]),
-            };
-            for c in 0..columns {
-                row[c] = blended(i, c, sums[c]);
-            }
-        }
+        chunk_product(a, columns, chunks.range(g), &vector, y, blended);
     });
     for (k, other) in [&*y, z].into_iter().enumerate() {
         if blend.dots[k] {
-            dots::<T, A>(chunks, columns, y, other, |c| frame.place(k, c, chunks.count), &mut state.sums);
+            dots::<T, A>(chunks, columns, y, other, |c| frame.place(k, c, chunks.count), state.sums);
         }
     }
 }
@@ -190,12 +199,12 @@ fn run_statement<T: Real>(
     pieces[target] = own;
 }
 
-pub(super) fn vectors<T: Real, A: Accumulator<T>>(
+fn vectors<T: Real, A: Accumulator<T>>(
     call: StepCall,
     n: usize,
     pass: &Pass,
     vectors: [&mut [T]; PASS_VECTORS],
-    state: &mut StepState<Host>,
+    state: &mut HostScript<'_>,
 ) {
     let Some(frame) = recur::<T, A>(call, state) else { return };
     let (chunks, columns) = (Chunks::of(n), call.columns);
@@ -229,5 +238,45 @@ pub(super) fn vectors<T: Real, A: Accumulator<T>>(
         for (at, sum) in sums.into_iter().enumerate() {
             state.sums[frame.place(at / columns, at % columns, chunks.count) + g] = sum;
         }
+    }
+}
+
+impl<T: Real> ScriptOps<T> for Host {
+    fn step_scalars(&self, run: Run<'_>, call: StepCall, state: &mut ScriptState) -> Result<()> {
+        let state = &mut state.host()?;
+        summing!(run, T, scalars(call, state));
+        Ok(())
+    }
+
+    fn step_product(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        a: &Stored<T>,
+        blend: Blend,
+        [x, w, z]: [&Memory<T>; 3],
+        y: &mut Memory<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        let (a, vectors, y) = (a.host()?, [x.host()?, w.host()?, z.host()?], y.host_mut()?);
+        let state = &mut state.host()?;
+        summing!(run, T, product(call, &a, blend, vectors, y, state));
+        Ok(())
+    }
+
+    fn step_vectors(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        n: usize,
+        pass: &Pass,
+        [v0, v1, v2, v3, v4, v5, v6, v7]: [&mut Memory<T>; PASS_VECTORS],
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        let (low, high) = ([v0.host_mut()?, v1.host_mut()?, v2.host_mut()?, v3.host_mut()?], [v4.host_mut()?, v5.host_mut()?, v6.host_mut()?, v7.host_mut()?]);
+        let ([v0, v1, v2, v3], [v4, v5, v6, v7]) = (low, high);
+        let state = &mut state.host()?;
+        summing!(run, T, vectors(call, n, pass, [v0, v1, v2, v3, v4, v5, v6, v7], state));
+        Ok(())
     }
 }

@@ -1,0 +1,130 @@
+// What a CGNR iteration does on its way to q = A d. Joined after correction.cl.
+
+// beta for every column, with s.s and s.d of the new direction. Every item gets the results. False where all have stopped.
+int choose_direction(const shape_t shape, __global const acc_t* sums, __global const acc_t* control,
+                     __global const int* status, acc_t* ss, acc_t* beta, acc_t* gd, __local acc_t* scratch)
+{
+    // Read together with the sums: the wait is for all at once.
+    acc_t last_gd[COLUMNS], total[3 * COLUMNS];
+    int iteration[COLUMNS], running = 0;
+    for (uint c = 0; c < COLUMNS; ++c) {
+        last_gd[c] = control[c * CONTROL + LAST_GD];
+        iteration[c] = status[c * STATUS + NEXT_ITERATION];
+        running |= status[c * STATUS + LAST_STOP] == RUNNING;
+    }
+    partial_folds(total, 3 * COLUMNS, sums + ss_run(shape, 0), shape.col_groups);
+    if (!running) return 0;
+    fold_registers(total, 3 * COLUMNS, scratch);
+    for (uint c = 0; c < COLUMNS; ++c) {
+        // s.s, s.s_old and s.d_old.
+        ss[c] = total[c];
+        beta[c] = acc_real(0);
+        if (iteration[c] > 0) beta[c] = acc_div(acc_sub(ss[c], total[COLUMNS + c]), last_gd[c]);
+        if (!acc_less(acc_real(0), beta[c])) beta[c] = acc_real(0);
+        gd[c] = acc_add(ss[c], acc_mul(beta[c], total[2 * COLUMNS + c]));
+        if (!acc_less(acc_real(0), gd[c])) {
+            beta[c] = acc_real(0);
+            gd[c] = ss[c];
+        }
+    }
+    return 1;
+}
+
+// The stopping test of column c, and its norms into the history. For one item.
+void record(uint c, acc_t rr, acc_t ss, acc_t gd, acc_t beta, __global acc_t* control, __global int* status,
+            __global acc_t* history)
+{
+    __global acc_t* mine = control + c * CONTROL;
+    int stop = status[c * STATUS + LAST_STOP];
+    const int iteration = status[c * STATUS + NEXT_ITERATION];
+    if (stop == RUNNING) {
+        if (!acc_finite(ss) || !acc_finite(rr)) stop = NOT_FINITE;
+        else if (!acc_less(mine[RESIDUAL_LIMIT], rr)) stop = CONVERGED;
+        else if (!acc_less(mine[GRADIENT_LIMIT], ss)) stop = GRADIENT_CONVERGED;
+        else if (!acc_less(acc_mul(mine[GRADIENT_RATIO], rr), ss)) stop = GRADIENT_CONVERGED;
+        else if (iteration >= status[c * STATUS + MAX_ITERATIONS]) stop = ITERATIONS_DONE;
+        const uint at = ((iteration & status[c * STATUS + HISTORY_MASK]) * COLUMNS + c) * 2;
+        history[at] = rr;
+        history[at + 1] = ss;
+    }
+    mine[RR] = rr;
+    mine[SS] = ss;
+    mine[GD] = gd;
+    mine[BETA] = beta;
+    status[c * STATUS + STOP] = stop;
+    status[c * STATUS + ITERATION] = iteration;
+}
+
+// The stopping test of every column, which one group makes.
+void test(const shape_t shape, const acc_t* ss, const acc_t* gd, const acc_t* beta, __global const acc_t* sums,
+          __global acc_t* control, __global int* status, __global acc_t* history, __local acc_t* scratch)
+{
+    acc_t rr[COLUMNS];
+    partial_folds(rr, COLUMNS, sums + rr_run(shape, 0), shape.row_groups);
+    fold_registers(rr, COLUMNS, scratch);
+    if (get_local_id(0) == 0)
+        for (uint c = 0; c < COLUMNS; ++c) record(c, rr[c], ss[c], gd[c], beta[c], control, status, history);
+}
+
+// q = A d for the rows of chunks first_chunk .. last_chunk, with their sums of q.q.
+void forward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const matrix_t* matrix,
+                  const vector_t* direction, __global real_t* q, __global acc_t* sums, __local acc_t* scratch)
+{
+    const size_t first = first_chunk * (size_t)shape.row_chunk;
+    const size_t last = min(last_chunk * (size_t)shape.row_chunk, (size_t)shape.rows);
+    result_t result;
+    result.y = q;
+    result.b = 0;
+    chunk_product(&result, matrix, direction, first, last, scratch);
+    store_dots(q, q, shape.rows, shape.row_chunk, shape.row_groups, first_chunk, last_chunk, sums + qq_run(shape, 0),
+               scratch);
+}
+
+// d = s + beta d_old for the pixels of chunks first_chunk .. last_chunk, with their sums of d.F(x, d). Columns of a chunk lie
+// side by side in the group, like chunks: a chunk alone keeps few items busy.
+void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* direction,
+                    __global const real_t* x, __global const real_t* phi, __global real_t* d_new,
+                    __global const acc_t* control, __global acc_t* sums, __local acc_t* scratch)
+{
+    const uint slot = get_local_id(0) / PIXEL_ITEMS;
+    const uint place = get_local_id(0) & (PIXEL_ITEMS - 1);
+    for (uint base = first_chunk * COLUMNS; base < last_chunk * COLUMNS; base += WG / PIXEL_ITEMS) {
+        const uint mine = (base + slot) / COLUMNS;
+        const uint c = base + slot - mine * COLUMNS;
+        __global const acc_t* weights = control + c * CONTROL;
+        const size_t first = mine * (size_t)shape.col_chunk;
+        const size_t last = mine < last_chunk ? min(first + shape.col_chunk, (size_t)shape.cols) : first;
+        acc_t lane[PIXEL_ITEM_LANES];
+        for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) lane[j] = acc_real(0);
+        for (size_t block = first; block < last; block += PIXEL_LANES)
+            for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) {
+                const size_t i = block + place + j * WG;
+                if (i >= last) continue;
+                const real_t here = vector_at(direction, i, c);
+                d_new[i * COLUMNS + c] = here;
+                acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
+                if (EDGES > 0) {
+                    const uint column = i % shape.width;
+                    const real_t own = EDGES == 2 ? phi[i * COLUMNS + c] : 0;
+                    if (column + 1 < shape.width)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i + 1, c), own, weights));
+                    if (i + shape.width < shape.cols)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i + shape.width, c), own, weights));
+                    if (column > 0)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i - 1, c),
+                                                EDGES == 2 ? phi[(i - 1) * COLUMNS + c] : 0, weights));
+                    if (i >= shape.width)
+                        sum = acc_add(sum, edge(here, vector_at(direction, i - shape.width, c),
+                                                EDGES == 2 ? phi[(i - shape.width) * COLUMNS + c] : 0, weights));
+                }
+                int violated;
+                violated_bound(x[i * COLUMNS + c], weights, &violated);
+                if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here)));
+                lane[j] = acc_add(lane[j], acc_mul(acc_real(here), sum));
+            }
+        acc_t held[1];
+        held[0] = item_fold(lane, PIXEL_ITEM_LANES);
+        run_folds(held, 1, place, PIXEL_ITEMS, scratch + slot * PIXEL_ITEMS);
+        if (place == 0 && mine < last_chunk) sums[df_run(shape, c) + mine] = held[0];
+    }
+}

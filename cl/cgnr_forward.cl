@@ -1,0 +1,40 @@
+// The launch of a CGNR iteration that multiplies by A.
+
+// Group 0 tests and records (not where PART is ROWS_ONLY); then come groups that own rows of A, then those that own pixels.
+// Bytes: A once; s and d_old read, d_new and q written; phi and x read where F uses them.
+__kernel GROUP
+void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,
+                  __global const real_t* restrict values, __global const real_t* restrict s,
+                  __global const real_t* restrict d_old, __global const real_t* restrict x,
+                  __global const real_t* restrict phi, __global real_t* restrict d_new, __global real_t* q,
+                  __global acc_t* sums, __global acc_t* control, __global int* status, __global acc_t* history)
+{
+    __local acc_t scratch[RUNS * WG];
+    vector_t direction;
+    if (PART == ROWS_ONLY) {
+        if (all_stopped(status, LAST_STOP)) return;
+        read_vector(&direction, s); // the product is there already
+    } else {
+        acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS];
+        if (!choose_direction(shape, sums, control, status, ss, beta, gd, scratch)) {
+            if (get_group_id(0) == 0 && get_local_id(0) == 0) hand_on(status, LAST_STOP, STOP);
+            return;
+        }
+        if (get_group_id(0) == 0) {
+            test(shape, ss, gd, beta, sums, control, status, history, scratch);
+            return;
+        }
+        form_vector(&direction, s, d_old);
+        for (uint c = 0; c < COLUMNS; ++c) direction.scale[c] = acc_to_real(beta[c]);
+    }
+    // Rows, then pixels, whichever of them this launch does.
+    const uint group = get_group_id(0) + (PART == PIXELS_ONLY ? shape.row_groups : 0) - (PART == ROWS_ONLY ? 0 : 1);
+    if (group < shape.row_groups) {
+        matrix_t matrix;
+        open_matrix(&matrix, rows, indices, values, shape.stride);
+        forward_rows(shape, group, group + 1, &matrix, &direction, q, sums, scratch);
+    } else {
+        const uint pixels = group - shape.row_groups;
+        forward_pixels(shape, pixels, pixels + 1, &direction, x, phi, d_new, control, sums, scratch);
+    }
+}

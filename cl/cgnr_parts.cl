@@ -1,0 +1,109 @@
+// Regularised CGNR in two launches per iteration (cgnr_forward, cgnr_backward), or in one for many iterations (cgnr_resident),
+// for COLUMNS right-hand sides at once. This file holds what the launches share. Joined after row.cl.
+// Source: stock-koch-2009, table 1; the derivation of alpha and beta is in src/solver/cgnr.rs.
+//
+//   minimise  |A x - b|^2 / 2 + R(x),   s = A'r - F(x, x) = -gradient,   r = b - A x
+//   F(x, v) = tikhonov v + sum over neighbours of (smooth + tv phi(x)) (v - v_neighbour) + box (v - bound) where x
+//             is out of bounds;   phi = 1 / sqrt(|difference of x|^2 + epsilon^2)   (lagged diffusivity)
+//
+// cgnr_forward:   beta;   d = s + beta d   formed as it is read;   q = A d;   sums of q.q and d.F(x, d)
+// cgnr_backward:  alpha;  r -= alpha q and x += alpha d formed as they are read;   s = A'r - F(x, x);   sums of s.s,
+//                 s.s_old, s.d and r.r
+// What other groups still read is written to a second buffer, and the two change places every iteration.
+//
+// Where an operator has computed the products (FORMAT EXTERNAL) each kernel is launched twice, once for each PART, with the product
+// in between: pixels, then q = A d, then rows; rows, then s = A'r, then pixels.
+//
+// cgnr_resident does many iterations in one launch, for groups that all run at once; between iterations it leaves the same
+// state as the two, and they may take turns.
+//
+// Required macros:
+//   EDGES   0 no neighbour terms, 1 smoothness, 2 smoothness and total variation
+//   PIXEL_LANES  virtual lanes of a chunk of pixels; LANES are those of a chunk of rows
+//   PART    0 all of an iteration's work, 1 what belongs to rows of A, 2 what belongs to pixels
+
+#define ALL 0
+#define ROWS_ONLY 1
+#define PIXELS_ONLY 2
+
+typedef struct {
+    uint rows, row_chunk, row_groups; // of A
+    uint cols, col_chunk, col_groups;
+    uint width;                       // of the image, 0 if there are no neighbour terms
+    uint stride;                      // of the matrix that is multiplied by, in the formats that have one
+} shape_t;
+
+#define RR 0           // written by cgnr_forward: r.r, s.s, s.d, beta
+#define SS 1
+#define GD 2
+#define BETA 3
+#define LAST_GD 4      // written by cgnr_backward: s.d, alpha
+#define ALPHA 5
+#define RESIDUAL_LIMIT 6
+#define GRADIENT_LIMIT 7
+#define GRADIENT_RATIO 8
+#define TIKHONOV 9
+#define SMOOTH 10
+#define VARIATION 11
+#define EPSILON2 12
+#define BOX 13
+#define LOWER 14
+#define UPPER 15
+#define CONTROL 16
+#define STOP 0         // written by cgnr_forward
+#define ITERATION 1
+#define LAST_STOP 2    // written by cgnr_backward
+#define NEXT_ITERATION 3
+#define MAX_ITERATIONS 4
+#define HISTORY_MASK 5
+#define STATUS 6       // behind those of all columns lie the words of global_barrier.cl
+
+#define RUNNING 0
+#define CONVERGED 1
+#define ITERATIONS_DONE 2
+#define INDEFINITE 3
+#define BREAKDOWN 4
+#define NOT_FINITE 5
+#define GRADIENT_CONVERGED 6
+
+// Where the chunk sums of column c lie in `sums`: q.q and r.r by rows of A, the others by columns.
+uint qq_run(shape_t shape, uint c) { return c * shape.row_groups; }
+uint rr_run(shape_t shape, uint c) { return (COLUMNS + c) * shape.row_groups; }
+uint col_run(shape_t shape, uint quantity, uint c)
+{
+    return 2 * COLUMNS * shape.row_groups + (quantity * COLUMNS + c) * shape.col_groups;
+}
+uint df_run(shape_t shape, uint c) { return col_run(shape, 0, c); }
+uint ss_run(shape_t shape, uint c) { return col_run(shape, 1, c); }
+uint so_run(shape_t shape, uint c) { return col_run(shape, 2, c); }
+uint sd_run(shape_t shape, uint c) { return col_run(shape, 3, c); }
+
+int all_stopped(__global const int* status, uint which)
+{
+    for (uint c = 0; c < COLUMNS; ++c)
+        if (status[c * STATUS + which] == RUNNING) return 0;
+    return 1;
+}
+
+// Copies one kernel's slot of the status to the other's, where every column has stopped.
+void hand_on(__global int* status, uint from, uint to)
+{
+    for (uint c = 0; c < COLUMNS; ++c) {
+        status[c * STATUS + to] = status[c * STATUS + from];
+        status[c * STATUS + to + 1] = status[c * STATUS + from + 1];
+    }
+}
+
+// As CHUNK_ITEMS and ITEM_LANES, for pixels.
+#define PIXEL_ITEMS (PIXEL_LANES < WG ? PIXEL_LANES : WG)
+#define PIXEL_ITEM_LANES (PIXEL_LANES > WG ? PIXEL_LANES / WG : 1)
+
+// Runs that are folded at once: scratch has as many times WG places.
+#define RUNS (COLUMNS > 3 ? 4 : 3)
+
+// Folds `count` numbers that every item holds, RUNS at a time.
+void fold_registers(acc_t* held, uint count, __local acc_t* scratch)
+{
+    for (uint k = 0; k < count; k += RUNS)
+        run_folds(held + k, count - k < RUNS ? count - k : RUNS, get_local_id(0), WG, scratch);
+}

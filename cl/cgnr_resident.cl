@@ -1,0 +1,83 @@
+// Many CGNR iterations in one launch.
+
+// Global barriers of an iteration: one more where the direction does not fit into local memory and is formed before rows read it.
+#define BARRIERS (STAGED > 0 ? 3 : 4)
+
+// Buffers that change places: the one of `parity`.
+#define BY_PARITY(buffer, parity) ((parity) ? buffer##1 : buffer##0)
+
+// `iterations` times cgnr_backward and cgnr_forward in one launch, the first with `parity`, for groups that all run at once.
+// Each iteration has three or four global barriers: r is formed before it is gathered, which costs a barrier and saves reading
+// q as often as r, and so is d where it does not fit into local memory. Each group owns chunks of rows and of pixels, the last
+// one tests; what a group reads of others was written before the last barrier. `stride` is that of A transposed.
+// Bytes: those of the two kernels less one gathered vector, from a cache where they fit.
+__kernel GROUP
+void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, uint iterations, uint parity,
+                   __global const uint* restrict rows, __global const uint* restrict indices,
+                   __global const real_t* restrict values, __global const uint* restrict t_rows,
+                   __global const uint* restrict t_indices, __global const real_t* restrict t_values,
+                   __global real_t* x0, __global real_t* x1, __global real_t* r0, __global real_t* r1,
+                   __global real_t* s0, __global real_t* s1, __global real_t* d0, __global real_t* d1,
+                   __global real_t* q, __global real_t* phi, __global acc_t* sums, __global acc_t* control,
+                   __global int* status, __global acc_t* history)
+{
+    __local acc_t scratch[RUNS * WG];
+    __local real_t staged[STAGED > 0 ? STAGED : 1];
+    __local int verdict[1];
+    __global int* barrier_words = status + COLUMNS * STATUS;
+    if (!gather_groups(barrier_words, verdict)) return;
+    const uint group = get_group_id(0);
+    const int tests = group == get_num_groups(0) - 1;
+    const int writer = tests ? get_local_id(0) == 0 : 0;
+    const uint first_row = min(group * rows_each, shape.row_groups);
+    const uint last_row = min(first_row + rows_each, shape.row_groups);
+    const uint first_pixel = min(group * cols_each, shape.col_groups);
+    const uint last_pixel = min(first_pixel + cols_each, shape.col_groups);
+    // Going forward, groups without rows take the pixels while others multiply, if there are any such groups.
+    const uint with_rows = (shape.row_groups + rows_each - 1) / rows_each;
+    const uint idle = STAGED > 0 ? get_num_groups(0) - with_rows : 0;
+    const uint share = idle > 0 ? (shape.col_groups + idle - 1) / idle : cols_each;
+    const uint forward_first = idle == 0 ? first_pixel : group < with_rows ? 0 : min((group - with_rows) * share, shape.col_groups);
+    const uint forward_last = idle > 0 && group < with_rows ? 0 : min(forward_first + share, shape.col_groups);
+    matrix_t matrix, transposed;
+    open_matrix(&matrix, rows, indices, values, shape.stride);
+    open_other(&transposed, t_rows, t_indices, t_values, stride);
+    int done = iterations == 0;
+    for (uint k = 0; !done; ++k) {
+        const uint now = (parity + k) & 1;
+        const uint next = 1 - now;
+        uint stopped = 0; // a bit for each column
+        vector_t residual, image, direction;
+        form_vector(&residual, BY_PARITY(r, now), q);
+        form_vector(&image, BY_PARITY(x, now), BY_PARITY(d, next));
+        done = !step_length(shape, sums, control, status, &stopped, &image, &residual, writer, scratch);
+        if (!done) {
+            backward_rows(shape, first_row, last_row, &residual, stopped, BY_PARITY(r, next), sums, scratch);
+            global_barrier(barrier_words, BARRIERS * k + 1);
+            read_vector(&residual, BY_PARITY(r, next));
+            backward_product(shape, first_pixel, last_pixel, &transposed, &residual, BY_PARITY(s, next), scratch);
+            backward_pixels(shape, first_pixel, last_pixel, &image, stopped, BY_PARITY(d, next), BY_PARITY(s, now),
+                            BY_PARITY(x, next), BY_PARITY(s, next), phi, control, sums, scratch);
+            global_barrier(barrier_words, BARRIERS * k + 2);
+            acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS];
+            done = !choose_direction(shape, sums, control, status, ss, beta, gd, scratch);
+            if (done && writer) hand_on(status, LAST_STOP, STOP);
+            for (uint c = 0; c < COLUMNS; ++c) direction.scale[c] = done ? 0 : acc_to_real(beta[c]);
+            if (tests && !done) test(shape, ss, gd, beta, sums, control, status, history, scratch);
+        }
+        if (!done) {
+            form_vector(&direction, BY_PARITY(s, next), BY_PARITY(d, next));
+            if (STAGED > 0) stage(&direction, shape.cols, staged);
+            forward_pixels(shape, forward_first, forward_last, &direction, BY_PARITY(x, next), phi, BY_PARITY(d, now),
+                           control, sums, scratch);
+            if (STAGED == 0) {
+                global_barrier(barrier_words, BARRIERS * k + 3);
+                read_vector(&direction, BY_PARITY(d, now));
+            }
+            forward_rows(shape, first_row, last_row, &matrix, &direction, q, sums, scratch);
+            global_barrier(barrier_words, BARRIERS * k + BARRIERS);
+            done = k + 1 == iterations;
+        }
+    }
+    leave(barrier_words);
+}

@@ -1,0 +1,207 @@
+// The reduction tree of the numerics contract: folds of lanes, chunk sums, and their second level. Joined after common.cl.
+
+#define ITEM_LANES (LANES > WG ? LANES / WG : 1)
+#define FOLD_LANES 1024
+#define FOLD_ITEM_LANES (FOLD_LANES > WG ? FOLD_LANES / WG : 1)
+
+// One step of scratch_fold: up to three halvings, which leave `width / 8` (at least 1) sums.
+void scratch_step(__local acc_t* run, uint place, uint width)
+{
+    const uint step = width >= 8 ? width / 8 : 1;
+    if (place < step) {
+        __local const acc_t* p = run + place;
+        acc_t sum;
+        if (width >= 8)
+            sum = acc_add(acc_add(acc_add(p[0], p[4 * step]), acc_add(p[2 * step], p[6 * step])),
+                          acc_add(acc_add(p[step], p[5 * step]), acc_add(p[3 * step], p[7 * step])));
+        else if (width == 4)
+            sum = acc_add(acc_add(p[0], p[2]), acc_add(p[1], p[3]));
+        else
+            sum = acc_add(p[0], p[1]);
+        run[place] = sum;
+    }
+}
+
+// The same step for `runs` of them, WG places apart, and a barrier. Steps, not a loop of them: PoCL 3.1 turned some kernels
+// with a loop around a barrier into endless ones.
+void scratch_steps(__local acc_t* run, uint runs, uint place, uint width)
+{
+    for (uint k = 0; k < runs; ++k) scratch_step(run + k * WG, place, width);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// Folds the `width` sums of each of `runs` by halving, s[l] += s[l + width / 2]; `place` is the item's place in a run.
+// Widths and runs are constants where this is called.
+void scratch_folds(__local acc_t* run, uint runs, uint place, uint width)
+{
+    if (width > 1) scratch_steps(run, runs, place, width);
+    if (width > 8) scratch_steps(run, runs, place, width / 8);
+    if (width > 64) scratch_steps(run, runs, place, width / 64);
+    if (width > 512) scratch_steps(run, runs, place, width / 512);
+}
+
+void scratch_fold(__local acc_t* run, uint place, uint width) { scratch_folds(run, 1, place, width); }
+
+// The lanes one item holds, folded: `lane[j]` is virtual lane get_local_id(0) + j * WG. Arrays are folded before the
+// first barrier that follows, because PoCL 3.1 loses track of private arrays that live across one.
+acc_t item_fold(acc_t* lane, uint held)
+{
+    for (uint half_held = held / 2; half_held > 0; half_held /= 2)
+        for (uint j = 0; j < half_held; ++j) lane[j] = acc_add(lane[j], lane[j + half_held]);
+    return lane[0];
+}
+
+#if PTX
+#define WARP 32
+// What the item `distance` further on in the warp holds, and what item `lane` of the warp does. All items of a warp ask.
+acc_t from_further(acc_t held, uint distance)
+{
+    ulong theirs;
+    __asm__ volatile("{ .reg .b32 a, b; mov.b64 {a, b}, %1; shfl.sync.down.b32 a, a, %2, 31, -1; "
+                     "shfl.sync.down.b32 b, b, %2, 31, -1; mov.b64 %0, {a, b}; }"
+                     : "=l"(theirs) : "l"(as_ulong(held)), "r"(distance));
+    return as_acc(theirs);
+}
+acc_t from_lane(acc_t held, uint lane)
+{
+    ulong theirs;
+    __asm__ volatile("{ .reg .b32 a, b; mov.b64 {a, b}, %1; shfl.sync.idx.b32 a, a, %2, 31, -1; "
+                     "shfl.sync.idx.b32 b, b, %2, 31, -1; mov.b64 %0, {a, b}; }"
+                     : "=l"(theirs) : "l"(as_ulong(held)), "r"(lane));
+    return as_acc(theirs);
+}
+#else
+#define WARP (2 * WG) // none
+acc_t from_further(acc_t held, uint distance) { return held; }
+acc_t from_lane(acc_t held, uint lane) { return held; }
+#endif
+
+// The first of `width` items of a warp gets the sum of what they hold.
+acc_t warp_fold(acc_t held, uint width)
+{
+    for (uint half_width = width / 2; half_width > 0; half_width /= 2)
+        held = acc_add(held, from_further(held, half_width));
+    return held;
+}
+
+// Run k of those of run_folds, in the hands of one warp: the upper halvings between registers, the lower ones between items.
+acc_t warp_folds(__local const acc_t* run, uint width)
+{
+    acc_t part[1024 / 32];
+    const uint parts = width / WARP;
+    for (uint m = 0; m < parts; ++m) part[m] = run[m * WARP + get_local_id(0) % WARP];
+    return warp_fold(item_fold(part, parts), WARP);
+}
+
+// What `width` items hold side by side, `runs` numbers each, folded for all of them: `run` is their stretch of scratch,
+// which has runs * WG places. All items of the group take part, each in its run. Widths and runs are constants where this
+// is called.
+void run_folds(acc_t* held, uint runs, uint place, uint width, __local acc_t* run)
+{
+    if (WG == 1) return;
+    if (WG >= WARP && width <= WARP) {
+        for (uint k = 0; k < runs; ++k)
+            held[k] = from_lane(warp_fold(held[k], width), get_local_id(0) % WARP - place);
+        return;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE); // the last result may still be being read
+    for (uint k = 0; k < runs; ++k) run[k * WG + place] = held[k];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (WG >= WARP) {
+        // One warp folds a run, several of them at once.
+        for (uint k = place / WARP; k < runs; k += width / WARP) {
+            const acc_t sum = warp_folds(run + k * WG, width);
+            if (place % WARP == 0) run[k * WG] = sum;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    } else {
+        scratch_folds(run, runs, place, width);
+    }
+    for (uint k = 0; k < runs; ++k) held[k] = run[k * WG];
+}
+
+// The sum of what all items hold, out of `total` virtual lanes. Every item gets it. `scratch` has WG places.
+acc_t group_fold(acc_t held, uint total, __local acc_t* scratch)
+{
+    if (WG == 1) return held;
+    if (total >= WG) {
+        run_folds(&held, 1, get_local_id(0), WG, scratch);
+        return held;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE); // the last result may still be being read
+    scratch[get_local_id(0)] = held;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    scratch_fold(scratch, get_local_id(0), total);
+    return scratch[0];
+}
+
+// What an item holds of `count` chunk sums, dealt out to FOLD_LANES lanes.
+acc_t partial_fold(__global const acc_t* sums, uint count)
+{
+    acc_t lane[FOLD_ITEM_LANES];
+    for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
+        lane[j] = acc_real(0);
+        const uint l = get_local_id(0) + j * WG;
+        for (uint i = l; i < count && l < FOLD_LANES; i += FOLD_LANES) lane[j] = acc_add(lane[j], sums[i]);
+    }
+    return item_fold(lane, FOLD_ITEM_LANES);
+}
+
+// The same for `runs` quantities with `count` chunk sums each, one behind the other: all reads are under way together.
+void partial_folds(acc_t* held, uint runs, __global const acc_t* sums, uint count)
+{
+    if (FOLD_ITEM_LANES > 4) {
+        for (uint k = 0; k < runs; ++k) held[k] = partial_fold(sums + k * count, count);
+        return;
+    }
+    acc_t lane[12][FOLD_ITEM_LANES]; // quantities of the neediest caller
+    for (uint k = 0; k < runs; ++k)
+        for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
+            const uint l = get_local_id(0) + j * WG;
+            lane[k][j] = l < count ? sums[k * count + l] : acc_real(0);
+        }
+    for (uint k = 0; k < runs; ++k) {
+        for (uint j = 0; j < FOLD_ITEM_LANES; ++j)
+            for (uint i = get_local_id(0) + j * WG + FOLD_LANES; i < count; i += FOLD_LANES)
+                lane[k][j] = acc_add(lane[k][j], sums[k * count + i]);
+        held[k] = item_fold(lane[k], FOLD_ITEM_LANES);
+    }
+}
+
+// The second level of a reduction: the sum of `count` chunk sums.
+acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* scratch)
+{
+    return group_fold(partial_fold(sums, count), FOLD_LANES, scratch);
+}
+
+// A group works on SIDE_BY_SIDE chunks at once, CHUNK_ITEMS items on each.
+#define CHUNK_ITEMS (LANES < WG ? LANES : WG)
+#define SIDE_BY_SIDE (WG / CHUNK_ITEMS)
+
+// sums[c * chunks + g] = the sum of x y over chunk g in column c, for chunks first_chunk .. last_chunk of `chunks`, for
+// every column. `scratch` has COLUMNS * WG places.
+void store_dots(__global const real_t* x, __global const real_t* y, uint n, uint chunk, uint chunks, uint first_chunk,
+                uint last_chunk, __global acc_t* sums, __local acc_t* scratch)
+{
+    const uint slot = get_local_id(0) / CHUNK_ITEMS;
+    const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
+    for (uint base = first_chunk; base < last_chunk; base += SIDE_BY_SIDE) {
+        const uint mine = base + slot;
+        const size_t first = mine * (size_t)chunk;
+        const size_t last = mine < last_chunk ? min(first + chunk, (size_t)n) : first;
+        acc_t held[COLUMNS];
+        for (uint c = 0; c < COLUMNS; ++c) {
+            acc_t lane[ITEM_LANES];
+            for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
+            for (size_t block = first; block < last; block += LANES)
+                for (uint j = 0; j < ITEM_LANES; ++j) {
+                    const size_t i = block + place + j * WG;
+                    if (i < last) lane[j] = acc_add(lane[j], acc_product(x[i * COLUMNS + c], y[i * COLUMNS + c]));
+                }
+            held[c] = item_fold(lane, ITEM_LANES);
+        }
+        run_folds(held, COLUMNS, place, CHUNK_ITEMS, scratch + slot * CHUNK_ITEMS);
+        if (place == 0 && mine < last_chunk)
+            for (uint c = 0; c < COLUMNS; ++c) sums[c * (size_t)chunks + mine] = held[c];
+    }
+}

@@ -1,0 +1,159 @@
+//! The launches of conjugate gradients on a device: `cl/cg_product.cl`, `cl/cg_update.cl` and `cl/cg_resident.cl`.
+
+use super::{CgOps, CgVectors};
+use crate::backend::product::Stored;
+use crate::backend::{OpenCl, Run, SolveState};
+use crate::error::Result;
+use crate::kernels::{MatrixOptions, kernels};
+use crate::memory::Memory;
+use crate::number::Real;
+use crate::ocl::{File, Plan};
+use crate::reduction::Chunks;
+use crate::state::HISTORY;
+use crate::state::cg::{CONTROL, STATUS};
+use crate::tuning::Family;
+
+kernels! {
+    file cg_product, after [common, fold, format, ray, row, cg_parts, cg_multiply];
+    options { matrix: MatrixOptions }
+    /// `q = A p` with the chunk sums of `p.q` and `q.q`; group 0 tests for the end.
+    kernel cg_product<T>(n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint,
+        values: in_real[indices.len()], p: in_real[n], q: out_real[n], sums: out_sum[4 * n.div_ceil(chunk)],
+        control: out_sum[CONTROL], status: out_int[STATUS], history: out_sum[HISTORY]);
+}
+
+kernels! {
+    file cg_update, after [common, fold, cg_parts];
+    /// `x += alpha p`, `r -= alpha q`, `p = r + beta p` with the chunk sums of `r.r`.
+    kernel cg_update<T>(n: uint, chunk: uint, groups: uint, per_group: uint, q: in_real[n], x: out_real[n],
+        r: out_real[n], p: out_real[n], sums: out_sum[4 * groups], control: out_sum[CONTROL],
+        status: out_int[STATUS]);
+}
+
+kernels! {
+    file cg_resident, after [common, fold, format, ray, row, global_barrier, cg_parts, cg_multiply];
+    options { matrix: MatrixOptions }
+    /// `iterations` times `cg_update` and `cg_product`, by groups that all run at once.
+    kernel cg_resident<T>(n: uint, chunk: uint, stride: uint, groups: uint, per_group: uint, iterations: uint,
+        rows: in_uint, indices: in_uint, values: in_real[indices.len()], p: out_real[n], q: out_real[n],
+        x: out_real[n], r: out_real[n], sums: out_sum[4 * groups], control: out_sum[CONTROL],
+        status: out_int[STATUS], history: out_sum[HISTORY]);
+}
+
+pub(in crate::backend) static FILES: &[&File] = &[&cg_product::FILE, &cg_update::FILE, &cg_resident::FILE];
+
+impl OpenCl {
+    fn plan_cg_product<T: Real>(&self, run: Run<'_>, a: &Stored<T>) -> Result<Plan> {
+        let chunks = Chunks::of(a.rows);
+        let cut = [chunks.chunk, chunks.lanes];
+        let (common, matrix, _) = self.rows(run, Family::CgProduct, a, a.rows, cut, 1);
+        let kernel = cg_product::cg_product::prepare(&self.context, common, &cg_product::Options { matrix })?;
+        Ok(Plan { kernel, groups: chunks.count + 1, share: chunks.chunk })
+    }
+
+    fn plan_cg_update<T: Real>(&self, run: Run<'_>, n: usize) -> Result<Plan> {
+        let chunks = Chunks::of(n);
+        let found = self.plain::<T>(run, Family::CgUpdate, chunks);
+        let (groups, share) = found.share(chunks, self.units());
+        let common = self.common::<T>(run, found.work_group, chunks.lanes);
+        let kernel = cg_update::cg_update::prepare(&self.context, common, &cg_update::Options {})?;
+        Ok(Plan { kernel, groups, share })
+    }
+
+    fn plan_cg_resident<T: Real>(&self, run: Run<'_>, a: &Stored<T>) -> Result<Plan> {
+        let chunks = Chunks::of(a.rows);
+        let cut = [chunks.chunk, chunks.lanes];
+        let (common, matrix, found) = self.rows(run, Family::CgResident, a, a.rows, cut, 1);
+        // Every group has the same number of chunks, as many as it can work on side by side or a multiple.
+        let at_once = (found.work_group / chunks.lanes).max(1);
+        let share = chunks.count.div_ceil(run.tuning.resident_groups.max(1)).next_multiple_of(at_once);
+        let kernel = cg_resident::cg_resident::prepare(&self.context, common, &cg_resident::Options { matrix })?;
+        Ok(Plan { kernel, groups: chunks.count.div_ceil(share), share })
+    }
+}
+
+impl<T: Real> CgOps<T> for OpenCl {
+    fn cg_product(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        p: &Memory<T>,
+        q: &mut Memory<T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        let on = &self.context;
+        let plan = state.plans.get(run.key("cg_product", 1, 0), || self.plan_cg_product(run, a))?;
+        let args = cg_product::cg_product::Args {
+            n: a.rows,
+            chunk: plan.share,
+            stride: a.stride,
+            rows: a.pointers.buffer(on)?,
+            indices: a.indices.buffer(on)?,
+            values: a.values.buffer(on)?,
+            p: p.buffer(on)?,
+            q: q.buffer_mut(on)?,
+            sums: state.sums.buffer_mut(on)?,
+            control: state.control.buffer_mut(on)?,
+            status: state.status.buffer_mut(on)?,
+            history: state.history.buffer_mut(on)?,
+        };
+        cg_product::cg_product::launch(&plan.kernel, plan.groups, args)
+    }
+
+    fn cg_update(&self, run: Run<'_>, n: usize, vectors: CgVectors<'_, T>, state: &mut SolveState) -> Result<()> {
+        let (on, chunks) = (&self.context, Chunks::of(n));
+        let CgVectors { x, r, p, q } = vectors;
+        let plan = state.plans.get(run.key("cg_update", 1, 0), || self.plan_cg_update::<T>(run, n))?;
+        let args = cg_update::cg_update::Args {
+            n,
+            chunk: chunks.chunk,
+            groups: chunks.count,
+            per_group: plan.share,
+            q: q.buffer(on)?,
+            x: x.buffer_mut(on)?,
+            r: r.buffer_mut(on)?,
+            p: p.buffer_mut(on)?,
+            sums: state.sums.buffer_mut(on)?,
+            control: state.control.buffer_mut(on)?,
+            status: state.status.buffer_mut(on)?,
+        };
+        cg_update::cg_update::launch(&plan.kernel, plan.groups, args)
+    }
+
+    fn cg_stays_resident(&self, run: Run<'_>, a: &Stored<T>) -> bool {
+        run.tuning.stays_resident(a.rows, a.values.len())
+    }
+
+    fn cg_resident(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        iterations: usize,
+        vectors: CgVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        let (on, chunks) = (&self.context, Chunks::of(a.rows));
+        let CgVectors { x, r, p, q } = vectors;
+        let plan = state.plans.get(run.key("cg_resident", 1, 0), || self.plan_cg_resident(run, a))?;
+        let args = cg_resident::cg_resident::Args {
+            n: a.rows,
+            chunk: chunks.chunk,
+            stride: a.stride,
+            groups: chunks.count,
+            per_group: plan.share,
+            iterations,
+            rows: a.pointers.buffer(on)?,
+            indices: a.indices.buffer(on)?,
+            values: a.values.buffer(on)?,
+            p: p.buffer_mut(on)?,
+            q: q.buffer_mut(on)?,
+            x: x.buffer_mut(on)?,
+            r: r.buffer_mut(on)?,
+            sums: state.sums.buffer_mut(on)?,
+            control: state.control.buffer_mut(on)?,
+            status: state.status.buffer_mut(on)?,
+            history: state.history.buffer_mut(on)?,
+        };
+        cg_resident::cg_resident::launch(&plan.kernel, plan.groups, args)
+    }
+}

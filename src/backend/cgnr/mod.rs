@@ -1,0 +1,111 @@
+//! The fused launches of regularised CGNR.
+
+mod correction;
+mod host;
+mod opencl;
+
+pub(super) use host::test;
+pub(super) use opencl::FILES;
+
+use std::ops::Range;
+
+use super::product::Stored;
+use super::{Run, SolveState};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::Real;
+
+/// The part of an iteration that a launch does: all, or the part before or after a product that an operator computes, `PART` in
+/// `cl/cgnr_parts.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    All,
+    Rows,
+    Pixels,
+}
+
+/// What is fixed while a CGNR solve runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CgnrShape {
+    /// Right-hand sides at once.
+    pub(crate) columns: usize,
+    /// Pixels of an image row; 0 without neighbour terms.
+    pub(crate) width: usize,
+    /// 0 no neighbour terms, 1 smoothness, 2 smoothness and total variation.
+    pub(crate) edges: u32,
+    /// The part of the work that a launch does.
+    pub(crate) part: Part,
+}
+
+/// The vectors of a CGNR solve. Pairs change places every iteration.
+#[derive(Debug)]
+pub(crate) struct CgnrVectors<'v, T> {
+    pub(crate) x: [&'v mut Memory<T>; 2],
+    pub(crate) r: [&'v mut Memory<T>; 2],
+    pub(crate) s: [&'v mut Memory<T>; 2],
+    pub(crate) d: [&'v mut Memory<T>; 2],
+    pub(crate) q: &'v mut Memory<T>,
+    pub(crate) phi: &'v mut Memory<T>,
+}
+
+impl<T> CgnrVectors<'_, T> {
+    /// The same vectors, for one launch of several.
+    fn again(&mut self) -> CgnrVectors<'_, T> {
+        let Self { x: [x0, x1], r: [r0, r1], s: [s0, s1], d: [d0, d1], q, phi } = self;
+        CgnrVectors { x: [x0, x1], r: [r0, r1], s: [s0, s1], d: [d0, d1], q, phi }
+    }
+}
+
+/// The vector of a pair that is read at this parity, and the one that is written.
+fn by_parity<'t, V>(pair: &'t mut [&mut V; 2], parity: usize) -> (&'t V, &'t mut V) {
+    let [even, odd] = pair;
+    if parity == 0 { (even, odd) } else { (odd, even) }
+}
+
+/// Launches of CGNR.
+pub(crate) trait CgnrOps<T: Real>: Send + Sync {
+    /// `beta`; `d' = s + beta d`, `q = A d'` with `q.q` and `d'.F(x, d')`, where `d = d[parity]`, `d' = d[1 - parity]`.
+    fn cgnr_forward(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        a: &Stored<T>,
+        parity: usize,
+        vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()>;
+    /// `alpha`; `x' = x + alpha d'`, `r' = r - alpha q`, `s' = A'r' - F(x', x')` with their sums; `at` is A transposed.
+    fn cgnr_backward(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        at: &Stored<T>,
+        parity: usize,
+        vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()>;
+
+    /// Tells if [`CgnrOps::cgnr_resident`] does many iterations in one launch, and gains by it.
+    fn cgnr_stays_resident(&self, _: Run<'_>, _: &Stored<T>, _: &Stored<T>) -> bool {
+        false
+    }
+    /// [`CgnrOps::cgnr_backward`] and [`CgnrOps::cgnr_forward`] for `iterations`, whose numbers give the parity of the vectors;
+    /// `matrices` are A and A transposed. On a device this is one launch. It may give up before it changes anything; word
+    /// `ABANDONED` of the status is then 1.
+    fn cgnr_resident(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        matrices: [&Stored<T>; 2],
+        iterations: Range<usize>,
+        mut vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        let [a, at] = matrices;
+        iterations.into_iter().try_for_each(|k| {
+            self.cgnr_backward(run, shape, at, k % 2, vectors.again(), state)?;
+            self.cgnr_forward(run, shape, a, (k + 1) % 2, vectors.again(), state)
+        })
+    }
+}
+operations!(CgnrOps, checked);

@@ -1,0 +1,326 @@
+//! The launches of CGNR on a device: `cl/cgnr_forward.cl`, `cl/cgnr_backward.cl` and `cl/cgnr_resident.cl`.
+//!
+//! The kernels take more arguments than a kernel should have: each launch does the work of seven, and a struct of buffers cannot be
+//! passed in OpenCL C 1.2.
+
+use std::ops::Range;
+
+use super::{CgnrOps, CgnrShape, CgnrVectors, Part, by_parity};
+use crate::backend::product::Stored;
+use crate::backend::{OpenCl, Run, SolveState};
+use crate::error::Result;
+use crate::kernels::{Common, MatrixOptions, kernels};
+use crate::number::Real;
+use crate::ocl::{File, Plan};
+use crate::reduction::Chunks;
+use crate::sparse::Kind;
+use crate::state::HISTORY;
+use crate::state::barrier;
+use crate::state::cgnr::{CONTROL, STATUS};
+use crate::tuning::{Family, Parameters};
+
+/// Chunk sums of `columns` columns: two of rows and four of pixels each.
+fn sums_of(row_groups: usize, col_groups: usize, columns: usize) -> usize {
+    columns * (2 * row_groups + 4 * col_groups)
+}
+
+/// Diffusivities, which are there if there is total variation (`edges` 2).
+fn diffusivities(pixels: usize, edges: u32) -> usize {
+    if edges == 2 { pixels } else { 1 }
+}
+
+kernels! {
+    file cgnr_forward, after [common, fold, format, ray, row, cgnr_parts, correction, cgnr_direction];
+    options { matrix: MatrixOptions, edges: u32 => EDGES, part: u32 => PART, pixel_lanes: usize => PIXEL_LANES }
+    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride }
+    /// `d = s + beta d`, `q = A d`.
+    kernel cgnr_forward<T> given(columns: usize, edges: u32)
+        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
+        s: in_real[shape.cols * columns], d_old: in_real[shape.cols * columns],
+        x: in_real[shape.cols * columns], phi: in_real[diffusivities(shape.cols * columns, edges)],
+        d_new: out_real[shape.cols * columns], q: out_real[shape.rows * columns],
+        sums: out_sum[sums_of(shape.row_groups, shape.col_groups, columns)], control: out_sum[CONTROL * columns],
+        status: out_int[STATUS * columns], history: out_sum[2 * HISTORY * columns]);
+}
+
+kernels! {
+    file cgnr_backward, after [common, fold, format, ray, row, cgnr_parts, correction, cgnr_step];
+    options { matrix: MatrixOptions, edges: u32 => EDGES, part: u32 => PART, pixel_lanes: usize => PIXEL_LANES }
+    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride }
+    /// `x += alpha d`, `r -= alpha q`, `s = A'r - F(x, x)`.
+    kernel cgnr_backward<T> given(columns: usize, edges: u32)
+        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
+        r: in_real[shape.rows * columns], q: in_real[shape.rows * columns],
+        x: in_real[shape.cols * columns], d: in_real[shape.cols * columns],
+        s: in_real[shape.cols * columns], r_new: out_real[shape.rows * columns],
+        x_new: out_real[shape.cols * columns], s_new: out_real[shape.cols * columns],
+        phi: out_real[diffusivities(shape.cols * columns, edges)],
+        sums: out_sum[sums_of(shape.row_groups, shape.col_groups, columns)],
+        control: out_sum[CONTROL * columns], status: out_int[STATUS * columns]);
+}
+
+kernels! {
+    file cgnr_resident, after [common, fold, format, ray, row, global_barrier, cgnr_parts, correction,
+        cgnr_direction, cgnr_step];
+    options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
+    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride }
+    /// `iterations` times `cgnr_backward` and `cgnr_forward`, by groups that all run at once.
+    kernel cgnr_resident<T> given(columns: usize, edges: u32)
+        (shape: shape, stride: uint, rows_each: uint, cols_each: uint, iterations: uint, parity: uint,
+        rows: in_uint, indices: in_uint, values: in_real[indices.len()], t_rows: in_uint, t_indices: in_uint,
+        t_values: in_real[t_indices.len()], x0: out_real[shape.cols * columns],
+        x1: out_real[shape.cols * columns], r0: out_real[shape.rows * columns],
+        r1: out_real[shape.rows * columns], s0: out_real[shape.cols * columns],
+        s1: out_real[shape.cols * columns], d0: out_real[shape.cols * columns],
+        d1: out_real[shape.cols * columns], q: out_real[shape.rows * columns],
+        phi: out_real[diffusivities(shape.cols * columns, edges)],
+        sums: out_sum[sums_of(shape.row_groups, shape.col_groups, columns)],
+        control: out_sum[CONTROL * columns], status: out_int[STATUS * columns + barrier::WORDS],
+        history: out_sum[2 * HISTORY * columns]);
+}
+
+pub(in crate::backend) static FILES: &[&File] = &[&cgnr_forward::FILE, &cgnr_backward::FILE, &cgnr_resident::FILE];
+
+/// `shape_t` of one of the files.
+macro_rules! shape_of {
+    ($file:ident, $rows:expr, $cols:expr, $width:expr, $stride:expr) => {
+        $file::Shape {
+            rows: $rows.len,
+            row_chunk: $rows.chunk,
+            row_groups: $rows.count,
+            cols: $cols.len,
+            col_chunk: $cols.chunk,
+            col_groups: $cols.count,
+            width: $width,
+            stride: $stride,
+        }
+    };
+}
+
+/// What tells the plans of a solve apart: the rest of its shape is fixed.
+fn part_of(shape: CgnrShape) -> u32 {
+    shape.part as u32 | shape.edges << 2
+}
+
+/// How the work of a resident launch is shared out.
+#[derive(Clone, Copy)]
+struct Residents {
+    groups: usize,
+    rows_each: usize,
+    cols_each: usize,
+}
+
+impl Residents {
+    /// Shares out chunks of rows and pixels to `most` groups.
+    fn of(rows: Chunks, cols: Chunks, most: usize) -> Self {
+        let most = most.max(1);
+        let (rows_each, cols_each) = (rows.count.div_ceil(most).max(1), cols.count.div_ceil(most).max(1));
+        // Groups without rows take the pixels if those have less to do.
+        let (with_rows, with_cols) = (rows.count.div_ceil(rows_each), cols.count.div_ceil(cols_each));
+        let groups = with_rows.max(with_cols).max(most.min(with_rows + cols.count)).max(1);
+        Self { groups, rows_each, cols_each }
+    }
+}
+
+impl OpenCl {
+    /// Options of a launch that multiplies by `a` in chunks of rows `by_rows`.
+    fn cgnr_rows<T: Real>(
+        &self,
+        run: Run<'_>,
+        family: Family,
+        shape: CgnrShape,
+        a: &Stored<T>,
+        n: usize,
+        cut: [usize; 2],
+    ) -> (Common, MatrixOptions, Parameters) {
+        let (common, matrix, found) = self.rows(run, family, a, n, cut, shape.columns);
+        (common, MatrixOptions { formed: true, ..matrix }, found)
+    }
+
+    fn plan_forward<T: Real>(&self, run: Run<'_>, shape: CgnrShape, a: &Stored<T>) -> Result<Plan> {
+        let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
+        let cut = [rows.chunk, rows.lanes];
+        let (common, matrix, _) = self.cgnr_rows(run, Family::CgnrForward, shape, a, a.rows, cut);
+        let CgnrShape { edges, part, .. } = shape;
+        let options = cgnr_forward::Options { matrix, edges, part: part as u32, pixel_lanes: cols.lanes };
+        let groups = match part {
+            Part::All => 1 + rows.count + cols.count,
+            Part::Rows => rows.count,
+            Part::Pixels => 1 + cols.count,
+        };
+        let kernel = cgnr_forward::cgnr_forward::prepare(&self.context, common, &options)?;
+        Ok(Plan { kernel, groups, share: 0 })
+    }
+
+    fn plan_backward<T: Real>(&self, run: Run<'_>, shape: CgnrShape, at: &Stored<T>) -> Result<Plan> {
+        let (rows, cols) = (Chunks::of(at.cols), Chunks::of(at.rows));
+        let cut = [cols.chunk, rows.lanes];
+        let (common, matrix, _) = self.cgnr_rows(run, Family::CgnrBackward, shape, at, at.rows, cut);
+        let CgnrShape { edges, part, .. } = shape;
+        let options = cgnr_backward::Options { matrix, edges, part: part as u32, pixel_lanes: cols.lanes };
+        let groups = match part {
+            Part::All => rows.count + cols.count,
+            Part::Rows => rows.count,
+            Part::Pixels => cols.count,
+        };
+        let kernel = cgnr_backward::cgnr_backward::prepare(&self.context, common, &options)?;
+        Ok(Plan { kernel, groups, share: 0 })
+    }
+
+    fn plan_resident<T: Real>(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        [a, at]: [&Stored<T>; 2],
+        groups: usize,
+    ) -> Result<Plan> {
+        let info = self.context.info();
+        let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
+        let (n, cut) = (a.rows + a.cols, [rows.chunk, rows.lanes]);
+        let (common, matrix, found) = self.cgnr_rows(run, Family::CgnrResident, shape, a, n, cut);
+        // The direction is formed in local memory if it fits beside the sums and a group reads more than all of it.
+        let places = (a.cols * shape.columns).next_multiple_of(1024);
+        let fits = (places * T::PRECISION.bytes()) as u64 <= info.local_memory / 3;
+        let gain = fits && found.work_group > 1 && a.values.len() / groups > a.cols;
+        let matrix = MatrixOptions {
+            other: (at.arrangement.kind as u32, at.arrangement.lanes),
+            staged: if gain { places } else { 0 },
+            ..matrix
+        };
+        let options = cgnr_resident::Options { matrix, edges: shape.edges, pixel_lanes: cols.lanes };
+        let kernel = cgnr_resident::cgnr_resident::prepare(&self.context, common, &options)?;
+        Ok(Plan { kernel, groups, share: 0 })
+    }
+}
+
+impl<T: Real> CgnrOps<T> for OpenCl {
+    fn cgnr_forward(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        a: &Stored<T>,
+        parity: usize,
+        mut vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        let (on, columns) = (&self.context, shape.columns);
+        let key = run.key("cgnr_forward", columns, part_of(shape));
+        let plan = state.plans.get(key, || self.plan_forward(run, shape, a))?;
+        let (d_old, d_new) = by_parity(&mut vectors.d, parity);
+        let args = cgnr_forward::cgnr_forward::Args {
+            columns,
+            edges: shape.edges,
+            shape: shape_of!(cgnr_forward, Chunks::of(a.rows), Chunks::of(a.cols), shape.width, a.stride),
+            rows: a.pointers.buffer(on)?,
+            indices: a.indices.buffer(on)?,
+            values: a.values.buffer(on)?,
+            s: vectors.s[parity].buffer(on)?,
+            d_old: d_old.buffer(on)?,
+            x: vectors.x[parity].buffer(on)?,
+            phi: vectors.phi.buffer(on)?,
+            d_new: d_new.buffer_mut(on)?,
+            q: vectors.q.buffer_mut(on)?,
+            sums: state.sums.buffer_mut(on)?,
+            control: state.control.buffer_mut(on)?,
+            status: state.status.buffer_mut(on)?,
+            history: state.history.buffer_mut(on)?,
+        };
+        cgnr_forward::cgnr_forward::launch(&plan.kernel, plan.groups, args)
+    }
+
+    fn cgnr_backward(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        at: &Stored<T>,
+        parity: usize,
+        mut vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        let (on, columns) = (&self.context, shape.columns);
+        let key = run.key("cgnr_backward", columns, part_of(shape));
+        let plan = state.plans.get(key, || self.plan_backward(run, shape, at))?;
+        let (r, r_new) = by_parity(&mut vectors.r, parity);
+        let (x, x_new) = by_parity(&mut vectors.x, parity);
+        let (s, s_new) = by_parity(&mut vectors.s, parity);
+        let args = cgnr_backward::cgnr_backward::Args {
+            columns,
+            edges: shape.edges,
+            shape: shape_of!(cgnr_backward, Chunks::of(at.cols), Chunks::of(at.rows), shape.width, at.stride),
+            rows: at.pointers.buffer(on)?,
+            indices: at.indices.buffer(on)?,
+            values: at.values.buffer(on)?,
+            r: r.buffer(on)?,
+            q: vectors.q.buffer(on)?,
+            x: x.buffer(on)?,
+            d: vectors.d[1 - parity].buffer(on)?,
+            s: s.buffer(on)?,
+            r_new: r_new.buffer_mut(on)?,
+            x_new: x_new.buffer_mut(on)?,
+            s_new: s_new.buffer_mut(on)?,
+            phi: vectors.phi.buffer_mut(on)?,
+            sums: state.sums.buffer_mut(on)?,
+            control: state.control.buffer_mut(on)?,
+            status: state.status.buffer_mut(on)?,
+        };
+        cgnr_backward::cgnr_backward::launch(&plan.kernel, plan.groups, args)
+    }
+
+    fn cgnr_stays_resident(&self, run: Run<'_>, a: &Stored<T>, at: &Stored<T>) -> bool {
+        // Both formats are in one program: those that need nothing but where a row starts.
+        let simple = |stored: &Stored<T>| {
+            use Kind::{Csr, Dense, Ellpack, EllpackR, Sliced, Sorted};
+            matches!(stored.arrangement.kind, Csr | EllpackR | Ellpack | Sliced | Sorted | Dense)
+                && !stored.arrangement.wide
+        };
+        simple(a) && simple(at) && run.tuning.stays_resident(a.rows + a.cols, a.values.len() + at.values.len())
+    }
+
+    fn cgnr_resident(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        [a, at]: [&Stored<T>; 2],
+        iterations: Range<usize>,
+        vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        let (on, columns) = (&self.context, shape.columns);
+        let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
+        let Residents { groups, rows_each, cols_each } = Residents::of(rows, cols, run.tuning.resident_groups);
+        let key = run.key("cgnr_resident", columns, part_of(shape));
+        let plan = state.plans.get(key, || self.plan_resident(run, shape, [a, at], groups))?;
+        let CgnrVectors { x: [x0, x1], r: [r0, r1], s: [s0, s1], d: [d0, d1], q, phi } = vectors;
+        let args = cgnr_resident::cgnr_resident::Args {
+            columns,
+            edges: shape.edges,
+            shape: shape_of!(cgnr_resident, rows, cols, shape.width, a.stride),
+            stride: at.stride,
+            rows_each,
+            cols_each,
+            iterations: iterations.len(),
+            parity: iterations.start % 2,
+            rows: a.pointers.buffer(on)?,
+            indices: a.indices.buffer(on)?,
+            values: a.values.buffer(on)?,
+            t_rows: at.pointers.buffer(on)?,
+            t_indices: at.indices.buffer(on)?,
+            t_values: at.values.buffer(on)?,
+            x0: x0.buffer_mut(on)?,
+            x1: x1.buffer_mut(on)?,
+            r0: r0.buffer_mut(on)?,
+            r1: r1.buffer_mut(on)?,
+            s0: s0.buffer_mut(on)?,
+            s1: s1.buffer_mut(on)?,
+            d0: d0.buffer_mut(on)?,
+            d1: d1.buffer_mut(on)?,
+            q: q.buffer_mut(on)?,
+            phi: phi.buffer_mut(on)?,
+            sums: state.sums.buffer_mut(on)?,
+            control: state.control.buffer_mut(on)?,
+            status: state.status.buffer_mut(on)?,
+            history: state.history.buffer_mut(on)?,
+        };
+        cgnr_resident::cgnr_resident::launch(&plan.kernel, plan.groups, args)
+    }
+}

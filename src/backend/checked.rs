@@ -1,0 +1,421 @@
+//! Spot checks: the first results of each kind that a device computes, computed again by the host from the same numbers.
+//!
+//! What a solve says of its answer rests on the residual that the device computed last. So the first [`TIMES`] residuals that a
+//! device computes in some precision from some kind of matrix are compared with the host's, every bit of them and of their
+//! sums. Those are the residuals of the start and the end of a solve (the start alone may have numbers too simple to go
+//! wrong). A driver that compiles kernels wrongly, or a kernel that was changed, is found before it is believed. The first
+//! norms that each kind of launch folds from such sums and writes into the history of a solve are compared as well.
+//!
+//! Cost of a comparison: a copy of the matrix and the vectors to the host, and a product there. If that is more than [`MOST`]
+//! entries, the comparison waits for a smaller matrix. Once all comparisons are done, a launch costs one atomic load more.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::cg::{self, CgOps, CgVectors};
+use super::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, Part};
+use super::product::{ProductOps, Stored};
+use super::script::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, StepCall};
+use super::{Host, Origin, Run, SolveState, kernels_checksum};
+use crate::error::{Error, Result};
+use crate::memory::Memory;
+use crate::number::{Accumulation, Element, Precision, Real, Sum};
+use crate::reduction::Chunks;
+use crate::sparse::Kind;
+use crate::verdict::remember;
+
+/// Entries, or steps of rays, that are done again: some tens of milliseconds.
+const MOST: usize = 1 << 23;
+/// Results of a kind that are compared.
+const TIMES: usize = 2;
+/// Launches of a kind that are looked at for norms: some kinds never write any.
+const LAUNCHES: usize = 12;
+
+/// Sums kept in pairs of `f32` below this may lose digits if there are no denormal numbers: the last of their 48 bits is
+/// then below 1.2e-38.
+const FAINT: f64 = 3.4e-24;
+
+/// Kinds of launches. Residuals of starts are told from the products of iterations: they come twice in a solve.
+#[derive(Clone, Copy)]
+enum Launch {
+    Residual,
+    StepResidual,
+    StepProduct,
+    Scalars,
+    Pass,
+    Cg,
+    Cgnr,
+}
+
+const LAUNCH_KINDS: usize = 7;
+const MATRIX_KINDS: usize = 16;
+
+/// Number of comparisons of products so far, and of launches that were looked at for norms, by precision and accumulation.
+#[derive(Debug, Default)]
+struct Counts {
+    products: [[[AtomicUsize; MATRIX_KINDS]; LAUNCH_KINDS]; 3],
+    norms: [[Norms; LAUNCH_KINDS]; 3],
+}
+
+#[derive(Debug, Default)]
+struct Norms {
+    launches: AtomicUsize,
+    found: AtomicUsize,
+}
+
+/// Place of a precision and an accumulation in [`Counts`].
+fn numbers<T: Real>(run: Run<'_>) -> usize {
+    match (T::PRECISION, run.accumulation) {
+        (Precision::Double, _) => 0,
+        (Precision::Single, Accumulation::Double) => 1,
+        (Precision::Single, Accumulation::Pair) => 2,
+    }
+}
+
+/// A back end whose first results are compared with the host.
+#[derive(Debug)]
+pub(crate) struct Checked<D> {
+    pub(crate) device: D,
+    counts: Counts,
+}
+
+/// The history that a launch should leave, and the counter of such comparisons.
+struct Expected<'c> {
+    history: Memory<Sum>,
+    counter: &'c AtomicUsize,
+}
+
+impl<D: Origin> Checked<D> {
+    pub(super) fn new(device: D) -> Self {
+        Self { device, counts: Counts::default() }
+    }
+
+    /// The counter of a product that has to be compared, already counted.
+    fn product_to_compare<T: Real>(
+        &self,
+        launch: Launch,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+    ) -> Option<&AtomicUsize> {
+        let kind = a.arrangement.kind;
+        let counter = &self.counts.products[numbers::<T>(run)][launch as usize][kind as usize];
+        if counter.load(Ordering::Relaxed) >= TIMES {
+            return None;
+        }
+        let entries = match kind {
+            Kind::Project | Kind::Backproject => a.rows.max(a.cols).saturating_mul(2 * a.rows.min(a.cols).isqrt()),
+            Kind::Stencil => a.rows * a.arrangement.block.max(32),
+            _ => a.values.len().max(a.rows),
+        };
+        let small = entries.saturating_mul(columns) <= MOST;
+        (small && counter.fetch_add(1, Ordering::Relaxed) < TIMES).then_some(counter)
+    }
+
+    /// The history that a launch should leave, if it has to be compared: `fold` gives the history before the launch and the one the
+    /// host makes.
+    fn expect<T: Real>(
+        &self,
+        launch: Launch,
+        run: Run<'_>,
+        fold: impl FnOnce() -> Result<[Memory<Sum>; 2]>,
+    ) -> Result<Option<Expected<'_>>> {
+        let Norms { launches, found } = &self.counts.norms[numbers::<T>(run)][launch as usize];
+        if found.load(Ordering::Relaxed) >= TIMES || launches.load(Ordering::Relaxed) >= LAUNCHES {
+            return Ok(None);
+        }
+        launches.fetch_add(1, Ordering::Relaxed);
+        let [before, history] = fold()?;
+        if before.host()? == history.host()? {
+            return Ok(None);
+        }
+        found.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(Expected { history, counter: found }))
+    }
+
+    /// Compares the history after a launch with the expected one.
+    fn compare_norms<T: Real>(
+        &self,
+        run: Run<'_>,
+        expected: Option<Expected<'_>>,
+        found: &Memory<Sum>,
+    ) -> Result<()> {
+        let Some(Expected { history, counter }) = expected else { return Ok(()) };
+        let wrong = self.differing(found, &history, self.faint::<T>(run), |sum| sum.value(run.accumulation))?;
+        if wrong == 0 {
+            return Ok(());
+        }
+        counter.store(0, Ordering::Relaxed);
+        let precision = T::PRECISION;
+        self.distrusted(format!(
+            "{wrong} norms of a solve in {precision} are not what the host makes of the same sums"
+        ))
+    }
+
+    /// Compares numbers and sums of a product with the expected ones.
+    fn compare<T: Real>(
+        &self,
+        run: Run<'_>,
+        kind: Kind,
+        counter: &AtomicUsize,
+        numbers: [&Memory<T>; 2],
+        sums: [&Memory<Sum>; 2],
+    ) -> Result<()> {
+        let faint = self.faint::<T>(run);
+        let wrong = self.differing(numbers[0], numbers[1], faint, |number| number.to_f64())?;
+        let wrong_sums = self.differing(sums[0], sums[1], faint, |sum| sum.value(run.accumulation))?;
+        if wrong == 0 && wrong_sums == 0 {
+            return Ok(());
+        }
+        // It is compared again by the next solve.
+        counter.store(0, Ordering::Relaxed);
+        let what = format!(
+            "{wrong} of {} numbers and {wrong_sums} sums of a product in {} ({kind:?}) are not what the host makes of the same data",
+            numbers[0].len(),
+            T::PRECISION
+        );
+        self.distrusted(what)
+    }
+
+    /// Magnitude below which the device need not give the host's bits.
+    fn faint<T: Real>(&self, run: Run<'_>) -> f64 {
+        match run.accumulation {
+            _ if self.device.info().denormals || T::PRECISION == Precision::Double => 0.0,
+            Accumulation::Double => f64::from(f32::MIN_POSITIVE),
+            Accumulation::Pair => FAINT,
+        }
+    }
+
+    /// Number of elements of `found` that differ from `wanted`; those below `faint` in both may.
+    fn differing<E: Element>(
+        &self,
+        found: &Memory<E>,
+        wanted: &Memory<E>,
+        faint: f64,
+        value: impl Fn(&E) -> f64,
+    ) -> Result<usize> {
+        let found = found.on_host()?;
+        let pairs = found.host()?.iter().zip(wanted.host()?);
+        Ok(pairs.filter(|(a, b)| differ(value(a), value(b), faint)).count())
+    }
+
+    /// Holds it against the device.
+    fn distrusted<R>(&self, what: String) -> Result<R> {
+        if let Ok(kernels) = kernels_checksum() {
+            remember(self.device.info(), &kernels, Some(&what));
+        }
+        Err(Error::Untrustworthy { device: self.device.info().name.clone(), what })
+    }
+
+    /// The history that a launch of a script should leave.
+    fn expect_script<T: Real>(
+        &self,
+        launch: Launch,
+        run: Run<'_>,
+        call: StepCall,
+        state: &ScriptState,
+    ) -> Result<Option<Expected<'_>>> {
+        self.expect::<T>(launch, run, || {
+            let mut copy = state.on_host()?;
+            let before = copy.history.on_host()?;
+            ScriptOps::<T>::step_scalars(&Host, run, call, &mut copy)?;
+            Ok([before, copy.history])
+        })
+    }
+}
+
+fn differ(a: f64, b: f64, faint: f64) -> bool {
+    a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan()) && !(a.abs() < faint && b.abs() < faint)
+}
+
+impl<T: Real, D: ProductOps<T> + Origin> ProductOps<T> for Checked<D> {
+    fn multiply(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        x: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()> {
+        self.device.multiply(run, a, columns, x, y)
+    }
+
+    fn residual(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        x: &Memory<T>,
+        b: &Memory<T>,
+        r: &mut Memory<T>,
+        sums: &mut Memory<Sum>,
+        place: usize,
+    ) -> Result<()> {
+        let Some(counter) = self.product_to_compare(Launch::Residual, run, a, columns) else {
+            return self.device.residual(run, a, columns, x, b, r, sums, place);
+        };
+        let (mut want, mut want_sums) = (r.on_host()?, sums.on_host()?);
+        self.device.residual(run, a, columns, x, b, r, sums, place)?;
+        let (matrix, x, b) = (a.on_host()?, x.on_host()?, b.on_host()?);
+        Host.residual(run, &matrix, columns, &x, &b, &mut want, &mut want_sums, place)?;
+        self.compare(run, a.arrangement.kind, counter, [r, &want], [sums, &want_sums])
+    }
+}
+
+impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
+    fn step_scalars(&self, run: Run<'_>, call: StepCall, state: &mut ScriptState) -> Result<()> {
+        let expected = self.expect_script::<T>(Launch::Scalars, run, call, state)?;
+        self.device.step_scalars(run, call, state)?;
+        self.compare_norms::<T>(run, expected, &state.history)
+    }
+
+    fn step_product(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        a: &Stored<T>,
+        blend: Blend,
+        vectors: [&Memory<T>; 3],
+        y: &mut Memory<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        let launch = if blend.shifted { Launch::StepResidual } else { Launch::StepProduct };
+        let compared = match self.product_to_compare(launch, run, a, call.columns) {
+            Some(counter) => Some((counter, y.on_host()?, state.on_host()?)),
+            None => None,
+        };
+        let expected = self.expect_script::<T>(launch, run, call, state)?;
+        self.device.step_product(run, call, a, blend, vectors, y, state)?;
+        self.compare_norms::<T>(run, expected, &state.history)?;
+        let Some((counter, mut want, mut want_state)) = compared else { return Ok(()) };
+        let [x, w, z] = vectors;
+        let (matrix, x, w, z) = (a.on_host()?, x.on_host()?, w.on_host()?, z.on_host()?);
+        Host.step_product(run, call, &matrix, blend, [&x, &w, &z], &mut want, &mut want_state)?;
+        self.compare(run, a.arrangement.kind, counter, [y, &want], [&state.sums, &want_state.sums])
+    }
+
+    fn step_vectors(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        n: usize,
+        pass: &Pass,
+        vectors: [&mut Memory<T>; PASS_VECTORS],
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        let expected = self.expect_script::<T>(Launch::Pass, run, call, state)?;
+        self.device.step_vectors(run, call, n, pass, vectors, state)?;
+        self.compare_norms::<T>(run, expected, &state.history)
+    }
+}
+
+impl<T: Real, D: CgOps<T> + Origin> CgOps<T> for Checked<D> {
+    fn cg_product(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        p: &Memory<T>,
+        q: &mut Memory<T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        let expected = self.expect::<T>(Launch::Cg, run, || {
+            let mut copy = state.on_host()?;
+            let before = copy.history.on_host()?;
+            cg::test::<T>(run, Chunks::of(a.rows).count, &mut copy)?;
+            Ok([before, copy.history])
+        })?;
+        self.device.cg_product(run, a, p, q, state)?;
+        self.compare_norms::<T>(run, expected, &state.history)
+    }
+
+    fn cg_update(&self, run: Run<'_>, n: usize, vectors: CgVectors<'_, T>, state: &mut SolveState) -> Result<()> {
+        self.device.cg_update(run, n, vectors, state)
+    }
+
+    fn cg_stays_resident(&self, run: Run<'_>, a: &Stored<T>) -> bool {
+        self.device.cg_stays_resident(run, a)
+    }
+
+    fn cg_resident(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        iterations: usize,
+        vectors: CgVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        self.device.cg_resident(run, a, iterations, vectors, state)
+    }
+}
+
+impl<T: Real, D: CgnrOps<T> + Origin> CgnrOps<T> for Checked<D> {
+    fn cgnr_forward(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        a: &Stored<T>,
+        parity: usize,
+        vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        let expected = match shape.part {
+            Part::Rows => None, // the other part tests
+            _ => self.expect::<T>(Launch::Cgnr, run, || {
+                let mut copy = state.on_host()?;
+                let before = copy.history.on_host()?;
+                cgnr::test::<T>(run, shape.columns, [a.rows, a.cols], &mut copy)?;
+                Ok([before, copy.history])
+            })?,
+        };
+        self.device.cgnr_forward(run, shape, a, parity, vectors, state)?;
+        self.compare_norms::<T>(run, expected, &state.history)
+    }
+
+    fn cgnr_backward(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        at: &Stored<T>,
+        parity: usize,
+        vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        self.device.cgnr_backward(run, shape, at, parity, vectors, state)
+    }
+
+    fn cgnr_stays_resident(&self, run: Run<'_>, a: &Stored<T>, at: &Stored<T>) -> bool {
+        self.device.cgnr_stays_resident(run, a, at)
+    }
+
+    fn cgnr_resident(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        matrices: [&Stored<T>; 2],
+        iterations: Range<usize>,
+        vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        self.device.cgnr_resident(run, shape, matrices, iterations, vectors, state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_faint_for_a_device_is_not_held_against_it() {
+        for (a, b, faint, wrong) in [
+            (1e-30, 1.5e-30, 0.0, true),
+            (1e-30, 1.5e-30, FAINT, false),
+            (1e-30, 1e-3, FAINT, true),
+            (0.5, 0.5 + f64::EPSILON, FAINT, true),
+            (f64::NAN, -f64::NAN, FAINT, false),
+            (f64::NAN, 1e-30, FAINT, true),
+            (1.0, 1.0, 0.0, false),
+        ] {
+            assert_eq!(differ(a, b, faint), wrong, "{a} {b} {faint}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Stored matrices, and products with them.
+
+mod gather;
+mod host;
+mod opencl;
+mod rays;
+mod rows;
+
+pub(super) use gather::Gathered;
+pub(super) use host::chunk_product;
+pub(super) use opencl::FILES;
+
+use super::{PlanKey, Run};
+use crate::error::Result;
+use crate::memory::{Memory, Place, Plans};
+use crate::number::{Real, Sum};
+use crate::sparse::{Arrangement, Kind, Layout};
+
+/// Most vectors multiplied at once.
+pub(crate) const MOST_COLUMNS: usize = 4;
+
+/// A matrix in the memory of one back end, in any format.
+#[derive(Debug)]
+pub(crate) struct Stored<T> {
+    pub(crate) arrangement: Arrangement,
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    pub(crate) stride: usize,
+    pub(crate) longer: [usize; 2],
+    pub(crate) longest: usize,
+    pub(crate) pointers: Memory<u32>,
+    pub(crate) indices: Memory<u32>,
+    pub(crate) values: Memory<T>,
+    pub(crate) plans: Plans<PlanKey>,
+}
+
+impl<T: Real> Stored<T> {
+    pub(crate) fn new(place: &Place, layout: Layout<T>) -> Result<Self> {
+        Ok(Self {
+            arrangement: layout.arrangement,
+            rows: layout.rows,
+            cols: layout.cols,
+            stride: layout.stride,
+            longer: layout.longer,
+            longest: layout.longest,
+            pointers: place.take(layout.pointers)?,
+            indices: place.take(layout.indices)?,
+            values: place.take(layout.values)?,
+            plans: Plans::default(),
+        })
+    }
+
+    /// Stand-in for a `rows × cols` operator that computes its products itself: fused operations then find them in their result.
+    pub(crate) fn external(place: &Place, rows: usize, cols: usize) -> Result<Self> {
+        Ok(Self {
+            arrangement: Arrangement { kind: Kind::External, lanes: 1, block: 1, wide: false },
+            rows,
+            cols,
+            stride: rows,
+            longer: [0; 2],
+            longest: 0,
+            pointers: place.filled(1, 0)?,
+            indices: place.filled(1, 0)?,
+            values: place.filled(1, T::default())?,
+            plans: Plans::default(),
+        })
+    }
+
+    /// A copy on the host. Waits.
+    pub(super) fn on_host(&self) -> Result<Self> {
+        Ok(Self {
+            pointers: self.pointers.on_host()?,
+            indices: self.indices.on_host()?,
+            values: self.values.on_host()?,
+            plans: Plans::default(),
+            ..*self
+        })
+    }
+
+    /// Its numbers, if they are on the host.
+    pub(super) fn host(&self) -> Result<HostMatrix<'_, T>> {
+        let Self { arrangement, rows, cols, stride, .. } = *self;
+        let (pointers, indices, values) = (self.pointers.host()?, self.indices.host()?, self.values.host()?);
+        Ok(HostMatrix { arrangement, rows, cols, stride, pointers, indices, values })
+    }
+}
+
+/// A [`Stored`] on the host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HostMatrix<'a, T> {
+    pub(super) arrangement: Arrangement,
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    pub(super) stride: usize,
+    pub(super) pointers: &'a [u32],
+    pub(super) indices: &'a [u32],
+    pub(super) values: &'a [T],
+}
+
+/// Products for `columns` interleaved vectors.
+pub(crate) trait ProductOps<T: Real>: Send + Sync {
+    /// `y = A x`.
+    fn multiply(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        x: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()>;
+    /// `r = b - A x` with the chunk sums of `r.r` in `sums[place + c * chunks + g]`.
+    fn residual(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        x: &Memory<T>,
+        b: &Memory<T>,
+        r: &mut Memory<T>,
+        sums: &mut Memory<Sum>,
+        place: usize,
+    ) -> Result<()>;
+}
+operations!(ProductOps, checked);

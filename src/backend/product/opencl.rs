@@ -1,0 +1,117 @@
+//! Products on a device: `cl/product.cl`.
+
+use super::{ProductOps, Stored};
+use crate::backend::{OpenCl, Run};
+use crate::error::Result;
+use crate::kernels::{MatrixOptions, kernels};
+use crate::memory::Memory;
+use crate::number::{Real, Sum};
+use crate::ocl::{File, Plan};
+use crate::reduction::Chunks;
+use crate::sparse::{Arrangement, Kind, MIDDLE_LANES, TILE_SIDE};
+use crate::tuning::Family;
+
+kernels! {
+    file product, after [common, fold, format, ray, row];
+    options { matrix: MatrixOptions }
+    /// `y = A x`.
+    kernel multiply<T> given(cols: usize, columns: usize)
+        (n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
+        x: in_real[cols * columns], y: out_real[n * columns]);
+    /// `r = b - A x` with the chunk sums of `r.r`.
+    kernel residual<T> given(cols: usize, columns: usize)
+        (n: uint, chunk: uint, stride: uint, place: uint, rows: in_uint, indices: in_uint,
+        values: in_real[indices.len()], x: in_real[cols * columns], b: in_real[n * columns],
+        r: out_real[n * columns], sums: out_sum[place + columns * n.div_ceil(chunk)]);
+}
+
+pub(in crate::backend) static FILES: &[&File] = &[&product::FILE];
+
+impl OpenCl {
+    fn plan_multiply<T: Real>(&self, run: Run<'_>, a: &Stored<T>, columns: usize) -> Result<Plan> {
+        let chunks = Chunks::of(a.rows);
+        // Without a reduction the lanes do not matter: one program serves all lengths.
+        let (common, matrix, found) =
+            self.rows(run, Family::Product, a, a.rows, [chunks.chunk, 1], columns);
+        let items = found.work_group;
+        let (groups, share) = if let Arrangement { kind: Kind::Backproject, lanes: 1, .. } = a.arrangement {
+            let squares = a.rows.isqrt().div_ceil(TILE_SIDE).pow(2);
+            (squares.div_ceil(items), items)
+        } else {
+            let rows = found.rows_of_group(chunks, (items / a.arrangement.lanes).max(1), self.units());
+            (a.rows.div_ceil(rows), rows)
+        };
+        let longer_groups = match a.arrangement.kind {
+            Kind::Adaptive => a.longer[0].div_ceil((items / MIDDLE_LANES).max(1)) + a.longer[1],
+            _ => 0,
+        };
+        let kernel = product::multiply::prepare(&self.context, common, &product::Options { matrix })?;
+        Ok(Plan { kernel, groups: groups + longer_groups, share })
+    }
+
+    fn plan_residual<T: Real>(&self, run: Run<'_>, a: &Stored<T>, columns: usize) -> Result<Plan> {
+        let chunks = Chunks::of(a.rows);
+        let cut = [chunks.chunk, chunks.lanes];
+        let (common, matrix, _) = self.rows(run, Family::StepProduct, a, a.rows, cut, columns);
+        let kernel = product::residual::prepare(&self.context, common, &product::Options { matrix })?;
+        Ok(Plan { kernel, groups: chunks.count, share: chunks.chunk })
+    }
+}
+
+impl<T: Real> ProductOps<T> for OpenCl {
+    fn multiply(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        x: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()> {
+        let (key, on) = (run.key("multiply", columns, 0), &self.context);
+        let plan = a.plans.get(key, || self.plan_multiply(run, a, columns))?;
+        let args = product::multiply::Args {
+            cols: a.cols,
+            columns,
+            n: a.rows,
+            chunk: plan.share,
+            stride: a.stride,
+            rows: a.pointers.buffer(on)?,
+            indices: a.indices.buffer(on)?,
+            values: a.values.buffer(on)?,
+            x: x.buffer(on)?,
+            y: y.buffer_mut(on)?,
+        };
+        product::multiply::launch(&plan.kernel, plan.groups, args)
+    }
+
+    fn residual(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        x: &Memory<T>,
+        b: &Memory<T>,
+        r: &mut Memory<T>,
+        sums: &mut Memory<Sum>,
+        place: usize,
+    ) -> Result<()> {
+        let (key, on) = (run.key("residual", columns, 0), &self.context);
+        let plan = a.plans.get(key, || self.plan_residual(run, a, columns))?;
+        let args = product::residual::Args {
+            cols: a.cols,
+            columns,
+            n: a.rows,
+            chunk: plan.share,
+            stride: a.stride,
+            place,
+            rows: a.pointers.buffer(on)?,
+            indices: a.indices.buffer(on)?,
+            values: a.values.buffer(on)?,
+            x: x.buffer(on)?,
+            b: b.buffer(on)?,
+            r: r.buffer_mut(on)?,
+            sums: sums.buffer_mut(on)?,
+        };
+        product::residual::launch(&plan.kernel, plan.groups, args)
+    }
+}

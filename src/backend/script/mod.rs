@@ -1,0 +1,145 @@
+//! Launches of methods that are data: scalars alone, a product with a blend, a pass over vectors. Each first runs the program of its
+//! block (`crate::recurrence`).
+
+mod host;
+mod opencl;
+
+pub(super) use opencl::FILES;
+#[cfg(test)]
+pub(crate) use opencl::{NO_DOT, NO_STATEMENT, NONE};
+
+use super::product::Stored;
+use super::{PlanKey, Run};
+use crate::error::Result;
+use crate::memory::{Memory, Place, Plans};
+use crate::number::{Real, Sum};
+use crate::recurrence::{REGISTERS, STATES};
+use crate::state::HISTORY;
+
+/// Programs, scalars and sums of a script; the layout is that of `cl/recurrence.cl`.
+#[derive(Debug)]
+pub(crate) struct ScriptState {
+    pub(crate) programs: Memory<u32>,
+    pub(crate) sums: Memory<Sum>,
+    pub(crate) registers: Memory<Sum>,
+    pub(crate) status: Memory<i32>,
+    pub(crate) history: Memory<Sum>,
+    plans: Plans<PassKey>,
+}
+
+/// What tells the launches of passes apart: the same options serve several of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct PassKey {
+    launch: PlanKey,
+    n: usize,
+    words: [u32; 6],
+}
+
+impl ScriptState {
+    /// All zero, for `columns` right-hand sides and `sums` chunk sums.
+    pub(crate) fn new(place: &Place, programs: Vec<u32>, columns: usize, sums: usize) -> Result<Self> {
+        Ok(Self {
+            programs: place.take(programs)?,
+            sums: place.filled(sums.max(1), Sum::default())?,
+            registers: place.filled(2 * columns * REGISTERS, Sum::default())?,
+            status: place.filled(2 * columns * STATES + columns + 1, 0)?,
+            history: place.filled(2 * HISTORY * columns, Sum::default())?,
+            plans: Plans::default(),
+        })
+    }
+
+    /// A copy on the host. Waits.
+    pub(super) fn on_host(&self) -> Result<Self> {
+        Ok(Self {
+            programs: self.programs.on_host()?,
+            sums: self.sums.on_host()?,
+            registers: self.registers.on_host()?,
+            status: self.status.on_host()?,
+            history: self.history.on_host()?,
+            plans: Plans::default(),
+        })
+    }
+}
+
+/// A launch of a script: the block of the programs that it runs, the slot that it reads, the number of columns; and the number of
+/// chunk sums that the script has in all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepCall {
+    pub(crate) block: u32,
+    pub(crate) slot: u32,
+    pub(crate) columns: usize,
+    pub(crate) sums: usize,
+}
+
+/// How a product is combined with another vector, and what is summed up: macros of `cl/step.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blend {
+    pub(crate) scaled: bool,
+    pub(crate) shifted: bool,
+    /// Tells if `y.y` and `y.z` are summed.
+    pub(crate) dots: [bool; 2],
+}
+
+/// Vectors that a pass can take.
+pub(crate) const PASS_VECTORS: usize = 8;
+
+/// One statement of a pass: `target = k a + l b + m d`, or `a b` element by element; numbers of vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Statement {
+    Combine { target: u8, terms: [Option<u8>; 3] },
+    Multiply { target: u8, factors: [u8; 2] },
+}
+
+/// A pass over vectors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pass {
+    /// Up to four, done in order for each element.
+    pub(crate) statements: Vec<Statement>,
+    /// Up to three dot products of the results.
+    pub(crate) dots: Vec<[u8; 2]>,
+}
+
+impl Pass {
+    /// Masks of the vectors that are read and that are written.
+    pub(crate) fn touched(&self) -> [u32; 2] {
+        let mut masks = [0; 2];
+        for statement in &self.statements {
+            let (target, read) = match statement {
+                Statement::Combine { target, terms } => (target, terms.iter().flatten().fold(0, |m, v| m | 1 << v)),
+                Statement::Multiply { target, factors } => (target, 1 << factors[0] | 1 << factors[1]),
+            };
+            // A vector that was written before is in registers.
+            masks[0] |= read & !masks[1];
+            masks[1] |= 1 << target;
+        }
+        masks
+    }
+}
+
+/// Launches of a script.
+pub(crate) trait ScriptOps<T: Real>: Send + Sync {
+    /// The program alone.
+    fn step_scalars(&self, run: Run<'_>, call: StepCall, state: &mut ScriptState) -> Result<()>;
+    /// The program, then `y = s A x + k w` with `y.y` and `y.z`; `vectors` are `x`, `w` and `z`.
+    fn step_product(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        a: &Stored<T>,
+        blend: Blend,
+        vectors: [&Memory<T>; 3],
+        y: &mut Memory<T>,
+        state: &mut ScriptState,
+    ) -> Result<()>;
+    /// The program, then the statements of `pass` for vectors of `n` rows.
+    fn step_vectors(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        n: usize,
+        pass: &Pass,
+        vectors: [&mut Memory<T>; PASS_VECTORS],
+        state: &mut ScriptState,
+    ) -> Result<()>;
+}
+operations!(ScriptOps, checked);

@@ -1,0 +1,120 @@
+//! Sweeps over the rows of a triangle, level by level.
+
+mod opencl;
+
+pub(super) use opencl::FILES;
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::sums::summing;
+use super::{Host, PlanKey, Run};
+use crate::error::Result;
+use crate::memory::{Memory, Plans};
+use crate::number::{Accumulator, Real};
+
+/// A triangle of a matrix, its rows by levels (`cl/sweep.cl`).
+#[derive(Debug)]
+pub(crate) struct Triangle<T> {
+    /// First place of each level in `list`, and the end of the last.
+    pub(crate) bounds: Memory<u32>,
+    pub(crate) list: Memory<u32>,
+    pub(crate) offsets: Memory<u32>,
+    pub(crate) indices: Memory<u32>,
+    pub(crate) values: Memory<T>,
+    pub(crate) scale: Memory<T>,
+    pub(crate) plans: Plans<PlanKey>,
+}
+
+/// Sweeps.
+pub(crate) trait SweepOps<T: Real>: Send + Sync {
+    /// Runs `levels`, of which the widest has `widest` rows: forwards from `x`, or backwards in place with the share `keep` of what
+    /// `z` holds.
+    fn sweep(
+        &self,
+        run: Run<'_>,
+        triangle: &Triangle<T>,
+        levels: Range<usize>,
+        widest: usize,
+        keep: Option<T>,
+        x: &Memory<T>,
+        z: &mut Memory<T>,
+    ) -> Result<()>;
+}
+operations!(SweepOps);
+
+/// Rows of a level from which threads share them.
+const WIDE: usize = 4096;
+
+/// The numbers of a [`Triangle`] on the host.
+struct HostTriangle<'a, T> {
+    bounds: &'a [u32],
+    list: &'a [u32],
+    offsets: &'a [u32],
+    indices: &'a [u32],
+    values: &'a [T],
+    scale: &'a [T],
+}
+
+/// `sweep` of `cl/sweep.cl`.
+fn sweep<T: Real, A: Accumulator<T>>(
+    triangle: &HostTriangle<'_, T>,
+    levels: Range<usize>,
+    keep: Option<T>,
+    x: &[T],
+    z: &mut [T],
+) {
+    let HostTriangle { bounds, list, offsets, indices, values, scale } = *triangle;
+    let row = |at: usize, z: &[T]| {
+        let mut sum = A::default();
+        for k in offsets[at] as usize..offsets[at + 1] as usize {
+            sum = sum.add(A::product(values[k], z[indices[k] as usize]));
+        }
+        let (i, own) = (list[at] as usize, A::from_real(scale[at]));
+        match keep {
+            None => A::from_real(x[i]).sub(sum).mul(own).to_real(),
+            Some(keep) => A::product(keep, z[i]).sub(own.mul(sum)).to_real(),
+        }
+    };
+    for level in levels {
+        let rows = bounds[level] as usize..bounds[level + 1] as usize;
+        if rows.len() < WIDE {
+            for at in rows {
+                z[list[at] as usize] = row(at, z);
+            }
+            continue;
+        }
+        let before = &*z;
+        let after: Vec<T> = rows.clone().into_par_iter().with_min_len(1024).map(|at| row(at, before)).collect();
+        for (at, value) in rows.zip(after) {
+            z[list[at] as usize] = value;
+        }
+    }
+}
+
+impl<T: Real> SweepOps<T> for Host {
+    fn sweep(
+        &self,
+        run: Run<'_>,
+        triangle: &Triangle<T>,
+        levels: Range<usize>,
+        _: usize,
+        keep: Option<T>,
+        x: &Memory<T>,
+        z: &mut Memory<T>,
+    ) -> Result<()> {
+        let Triangle { bounds, list, offsets, indices, values, scale, .. } = triangle;
+        let triangle = HostTriangle {
+            bounds: bounds.host()?,
+            list: list.host()?,
+            offsets: offsets.host()?,
+            indices: indices.host()?,
+            values: values.host()?,
+            scale: scale.host()?,
+        };
+        let (x, z) = (x.host()?, z.host_mut()?);
+        summing!(run, T, sweep(&triangle, levels, keep, x, z));
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Operations on vectors on the host.
+
+use rayon::prelude::*;
+
+use super::{Column, Reduction, VectorOps};
+use crate::backend::sums::summing;
+use crate::backend::{Host, Run};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::{Accumulator, Real};
+use crate::reduction::{Chunks, fold, fold_sums};
+
+/// The bound that `x` violates, if it does.
+pub(in crate::backend) fn violated<T: Real>(x: T, lower: T, upper: T) -> Option<T> {
+    if x < lower {
+        Some(lower)
+    } else if x > upper {
+        Some(upper)
+    } else {
+        None
+    }
+}
+
+fn reduce<T: Real, A: Accumulator<T>>(
+    n: usize,
+    column: Column,
+    reduction: Reduction,
+    x: &[T],
+    y: &[T],
+) -> f64 {
+    let chunks = Chunks::of(n);
+    let combine = |a: A, b: A| match reduction {
+        Reduction::Product => a.mul(b),
+        Reduction::Minimum => {
+            if a.less(b) || a.is_nan() {
+                a
+            } else {
+                b
+            }
+        }
+        Reduction::Maximum => {
+            if b.less(a) || a.is_nan() {
+                a
+            } else {
+                b
+            }
+        }
+        _ => a.add(b),
+    };
+    let identity = match reduction {
+        Reduction::Product => A::from_f64(1.0),
+        Reduction::Minimum => A::from_f64(f64::INFINITY),
+        Reduction::Maximum => A::from_f64(f64::NEG_INFINITY),
+        _ => A::default(),
+    };
+    let term = |i: usize| match (reduction, i * column.count + column.index) {
+        (Reduction::Dot, at) => A::product(x[at], y[at]),
+        (Reduction::AbsoluteSum, at) => A::from_real(x[at].abs()),
+        (_, at) => A::from_real(x[at]),
+    };
+    let sums: Vec<A> = (0..chunks.count)
+        .into_par_iter()
+        .map(|g| {
+            let mut lanes = vec![identity; chunks.lanes];
+            for (offset, i) in chunks.range(g).enumerate() {
+                let lane = &mut lanes[offset % chunks.lanes];
+                *lane = combine(*lane, term(i));
+            }
+            fold(&mut lanes, combine)
+        })
+        .collect();
+    fold_sums(&sums, identity, combine).to_f64()
+}
+
+/// Elements that a thread takes at least.
+const LEAST: usize = 4096;
+
+impl<T: Real> VectorOps<T> for Host {
+    fn fill(&self, _: Run<'_>, n: usize, value: T, x: &mut Memory<T>) -> Result<()> {
+        x.host_mut()?[..n].fill(value);
+        Ok(())
+    }
+
+    fn scale(&self, _: Run<'_>, n: usize, alpha: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
+        let (x, y) = (&x.host()?[..n], &mut y.host_mut()?[..n]);
+        y.par_iter_mut().zip(x).with_min_len(LEAST).for_each(|(y, x)| *y = alpha * *x);
+        Ok(())
+    }
+
+    fn rescale(&self, _: Run<'_>, n: usize, alpha: T, x: &mut Memory<T>) -> Result<()> {
+        x.host_mut()?[..n].par_iter_mut().with_min_len(LEAST).for_each(|x| *x = alpha * *x);
+        Ok(())
+    }
+
+    fn axpby(&self, _: Run<'_>, n: usize, alpha: T, beta: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
+        let (x, y) = (&x.host()?[..n], &mut y.host_mut()?[..n]);
+        y.par_iter_mut().zip(x).with_min_len(LEAST).for_each(|(y, x)| *y = alpha * *x + beta * *y);
+        Ok(())
+    }
+
+    fn multiply_elements(
+        &self,
+        _: Run<'_>,
+        n: usize,
+        x: &Memory<T>,
+        y: &Memory<T>,
+        z: &mut Memory<T>,
+    ) -> Result<()> {
+        let factors = x.host()?[..n].par_iter().zip(&y.host()?[..n]);
+        let z = &mut z.host_mut()?[..n];
+        z.par_iter_mut().zip(factors).with_min_len(LEAST).for_each(|(z, (x, y))| *z = *x * *y);
+        Ok(())
+    }
+
+    fn clamp_elements(&self, _: Run<'_>, n: usize, lower: T, upper: T, x: &mut Memory<T>) -> Result<()> {
+        let x = x.host_mut()?[..n].par_iter_mut().with_min_len(LEAST);
+        x.for_each(|x| *x = violated(*x, lower, upper).unwrap_or(*x));
+        Ok(())
+    }
+
+    fn reduce(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        column: Column,
+        reduction: Reduction,
+        x: &Memory<T>,
+        y: &Memory<T>,
+    ) -> Result<f64> {
+        let (x, y) = (x.host()?, y.host()?);
+        Ok(summing!(run, T, reduce(n, column, reduction, x, y)))
+    }
+}

@@ -1,0 +1,77 @@
+//! Element-wise operations and reductions of vectors (krueger-westermann-2003, section 4).
+
+mod host;
+mod opencl;
+
+pub(super) use host::violated;
+pub(super) use opencl::FILES;
+
+use super::Run;
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::Real;
+
+/// A reduction of a whole vector (krueger-westermann-2003, 4.3), `OPERATION` in `cl/reduce.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reduction {
+    Sum,
+    Product,
+    Minimum,
+    Maximum,
+    AbsoluteSum,
+    Dot,
+}
+
+/// One of several interleaved columns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) count: usize,
+    pub(crate) index: usize,
+}
+
+impl Column {
+    /// A vector that is not interleaved.
+    pub(crate) const ALONE: Self = Self { count: 1, index: 0 };
+}
+
+/// Operations on the first `n` elements.
+pub(crate) trait VectorOps<T: Real>: Send + Sync {
+    /// `x = value`.
+    fn fill(&self, run: Run<'_>, n: usize, value: T, x: &mut Memory<T>) -> Result<()>;
+    /// `y = alpha x`.
+    fn scale(&self, run: Run<'_>, n: usize, alpha: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()>;
+    /// `x = alpha x`.
+    fn rescale(&self, run: Run<'_>, n: usize, alpha: T, x: &mut Memory<T>) -> Result<()>;
+    /// `y = alpha x + beta y`.
+    fn axpby(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        alpha: T,
+        beta: T,
+        x: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()>;
+    /// `z = x y`, element by element.
+    fn multiply_elements(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        x: &Memory<T>,
+        y: &Memory<T>,
+        z: &mut Memory<T>,
+    ) -> Result<()>;
+    /// `x = min(max(x, lower), upper)`, element by element.
+    fn clamp_elements(&self, run: Run<'_>, n: usize, lower: T, upper: T, x: &mut Memory<T>) -> Result<()>;
+    /// Reduces one column, of `n` elements, of `x` (and `y` for [`Reduction::Dot`]). Waits for the device.
+    fn reduce(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        column: Column,
+        reduction: Reduction,
+        x: &Memory<T>,
+        y: &Memory<T>,
+    ) -> Result<f64>;
+}
+operations!(VectorOps);

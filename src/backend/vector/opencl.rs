@@ -1,0 +1,153 @@
+//! Operations on vectors on a device: `cl/vector.cl` and `cl/reduce.cl`.
+
+use super::{Column, Reduction, VectorOps};
+use crate::backend::opencl::lock;
+use crate::backend::{OpenCl, Run};
+use crate::error::Result;
+use crate::kernels::{Common, kernels};
+use crate::memory::Memory;
+use crate::number::{Real, Sum};
+use crate::ocl::{Buffer, File, Prepared};
+use crate::reduction::{Chunks, MOST_CHUNKS};
+use crate::tuning::Family;
+
+kernels! {
+    file vector, after [common];
+    /// `x = value`.
+    kernel fill<T>(n: uint, span: uint, value: real, x: out_real[n]);
+    /// `y = alpha x`.
+    kernel scale<T>(n: uint, span: uint, alpha: real, x: in_real[n], y: out_real[n]);
+    /// `x = alpha x`.
+    kernel rescale<T>(n: uint, span: uint, alpha: real, x: out_real[n]);
+    /// `y = alpha x + beta y`.
+    kernel axpby<T>(n: uint, span: uint, alpha: real, beta: real, x: in_real[n], y: out_real[n]);
+    /// `z = x y`, element by element.
+    kernel multiply_elements<T>(n: uint, span: uint, x: in_real[n], y: in_real[n], z: out_real[n]);
+    /// `x = min(max(x, lower), upper)`.
+    kernel clamp_elements<T>(n: uint, span: uint, lower: real, upper: real, x: out_real[n]);
+}
+
+kernels! {
+    file reduce, after [common, fold];
+    options { operation: u32 => OPERATION }
+    /// One sum (or product, ...) of each chunk.
+    kernel reduce_chunks<T>(n: uint, chunk: uint, columns: uint, column: uint, x: in_real[n * columns],
+        y: in_real[n * columns], sums: out_sum[n.div_ceil(chunk)]);
+    /// The chunk sums folded into one.
+    kernel reduce_sums(count: uint, sums: in_sum[count], result: out_sum[1]);
+}
+
+pub(in crate::backend) static FILES: &[&File] = &[&vector::FILE, &reduce::FILE];
+
+/// Function that prepares a kernel of `cl/vector.cl`.
+type Prepare = fn(&std::sync::Arc<crate::ocl::Context>, Common, &vector::Options) -> Result<Prepared>;
+
+impl OpenCl {
+    /// Kernel, groups and elements of a group for an operation on `n` elements.
+    fn elements<T: Real>(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        kernel: &'static str,
+        prepare: Prepare,
+    ) -> Result<(Prepared, usize, usize)> {
+        let chunks = Chunks::of(n);
+        let found = self.plain::<T>(run, Family::Vector, chunks);
+        let (groups, per_group) = found.share(chunks, self.units());
+        // No barriers: any size will do, on any driver.
+        let work_group = found.work_group;
+        let common = Common { work_group, ..self.common::<T>(run, work_group, 1) };
+        let kernel = self.kernel(kernel, common, 0, || prepare(&self.context, common, &vector::Options {}))?;
+        Ok((kernel, groups, per_group * chunks.chunk))
+    }
+}
+
+impl<T: Real> VectorOps<T> for OpenCl {
+    fn fill(&self, run: Run<'_>, n: usize, value: T, x: &mut Memory<T>) -> Result<()> {
+        let (kernel, groups, span) = self.elements::<T>(run, n, "fill", vector::fill::prepare)?;
+        let x = x.buffer_mut(&self.context)?;
+        vector::fill::launch(&kernel, groups, vector::fill::Args { n, span, value, x })
+    }
+
+    fn scale(&self, run: Run<'_>, n: usize, alpha: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
+        let (kernel, groups, span) = self.elements::<T>(run, n, "scale", vector::scale::prepare)?;
+        let (x, y) = (x.buffer(&self.context)?, y.buffer_mut(&self.context)?);
+        vector::scale::launch(&kernel, groups, vector::scale::Args { n, span, alpha, x, y })
+    }
+
+    fn rescale(&self, run: Run<'_>, n: usize, alpha: T, x: &mut Memory<T>) -> Result<()> {
+        let (kernel, groups, span) = self.elements::<T>(run, n, "rescale", vector::rescale::prepare)?;
+        let x = x.buffer_mut(&self.context)?;
+        vector::rescale::launch(&kernel, groups, vector::rescale::Args { n, span, alpha, x })
+    }
+
+    fn axpby(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        alpha: T,
+        beta: T,
+        x: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()> {
+        let (kernel, groups, span) = self.elements::<T>(run, n, "axpby", vector::axpby::prepare)?;
+        let (x, y) = (x.buffer(&self.context)?, y.buffer_mut(&self.context)?);
+        vector::axpby::launch(&kernel, groups, vector::axpby::Args { n, span, alpha, beta, x, y })
+    }
+
+    fn multiply_elements(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        x: &Memory<T>,
+        y: &Memory<T>,
+        z: &mut Memory<T>,
+    ) -> Result<()> {
+        use vector::multiply_elements::{Args, launch, prepare};
+        let (kernel, groups, span) = self.elements::<T>(run, n, "multiply_elements", prepare)?;
+        let (x, y, z) = (x.buffer(&self.context)?, y.buffer(&self.context)?, z.buffer_mut(&self.context)?);
+        launch(&kernel, groups, Args { n, span, x, y, z })
+    }
+
+    fn clamp_elements(&self, run: Run<'_>, n: usize, lower: T, upper: T, x: &mut Memory<T>) -> Result<()> {
+        use vector::clamp_elements::{Args, launch, prepare};
+        let (kernel, groups, span) = self.elements::<T>(run, n, "clamp_elements", prepare)?;
+        launch(&kernel, groups, Args { n, span, lower, upper, x: x.buffer_mut(&self.context)? })
+    }
+
+    fn reduce(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        column: Column,
+        reduction: Reduction,
+        x: &Memory<T>,
+        y: &Memory<T>,
+    ) -> Result<f64> {
+        use reduce::{reduce_chunks, reduce_sums};
+        let (chunks, context) = (Chunks::of(n), &self.context);
+        let work_group = self.plain::<T>(run, Family::Reduce, chunks).work_group;
+        let options = reduce::Options { operation: reduction as u32 };
+        let first = self.common::<T>(run, work_group, chunks.lanes);
+        let over_chunks = self.kernel("reduce_chunks", first, options.operation, || {
+            reduce_chunks::prepare(context, first, &options)
+        })?;
+        // The second level is the same for every length: one program serves all.
+        let second = first.with_lanes(1);
+        let over_sums = self
+            .kernel("reduce_sums", second, options.operation, || reduce_sums::prepare(context, second, &options))?;
+        let mut scratch = lock(&self.scratch);
+        let [sums, result] = match &mut *scratch {
+            Some(buffers) => buffers,
+            empty => empty.insert([Buffer::new(context, MOST_CHUNKS)?, Buffer::new(context, 1)?]),
+        };
+        let (x, y) = (x.buffer(context)?, y.buffer(context)?);
+        let Column { count: columns, index: column } = column;
+        let args = reduce_chunks::Args { n, chunk: chunks.chunk, columns, column, x, y, sums };
+        reduce_chunks::launch(&over_chunks, chunks.count, args)?;
+        reduce_sums::launch(&over_sums, 1, reduce_sums::Args { count: chunks.count, sums, result })?;
+        let mut sum = [Sum::default()];
+        context.read(result, 0, &mut sum)?;
+        Ok(sum[0].value(run.accumulation))
+    }
+}

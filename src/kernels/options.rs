@@ -1,0 +1,88 @@
+//! Compile-time constants of kernels.
+
+use crate::number::{Accumulation, Precision};
+use crate::ocl::{Context, Defines};
+
+/// Options of every program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Common {
+    pub(crate) precision: Precision,
+    pub(crate) accumulation: Accumulation,
+    /// Work-items of a group.
+    pub(crate) work_group: usize,
+    /// Lanes of a chunk.
+    pub(crate) lanes: usize,
+    /// Vectors that lie interleaved.
+    pub(crate) columns: usize,
+    /// Registers an item may take, for NVIDIA's compiler; 0 if it decides.
+    pub(crate) registers: usize,
+}
+
+impl Common {
+    pub(crate) fn defines(&self, context: &Context) -> Defines {
+        let (real, word) = match self.precision {
+            Precision::Single => ("float", "uint"),
+            Precision::Double => ("double", "ulong"),
+        };
+        let ptx = context.info().resident_groups > 1;
+        let registers = if ptx { self.registers } else { 0 };
+        let mut defines = Defines::default();
+        defines.set("REAL", real);
+        defines.set("WORD", word);
+        defines.set("PAIR", u32::from(self.accumulation == Accumulation::Pair));
+        defines.set("WG", self.work_group);
+        defines.set("LANES", self.lanes);
+        defines.set("COLUMNS", self.columns);
+        defines.set("PTX", u32::from(ptx));
+        defines.set("ITEM_REGISTERS", registers);
+        if registers > 0 {
+            defines.add(format_args!("-cl-nv-maxrregcount={registers}"));
+        }
+        defines
+    }
+
+    /// The same with so many lanes.
+    pub(crate) fn with_lanes(self, lanes: usize) -> Self {
+        Self { lanes, ..self }
+    }
+
+    /// The same for so many columns.
+    pub(crate) fn with_columns(self, columns: usize) -> Self {
+        Self { columns, ..self }
+    }
+}
+
+/// Options of kernels that multiply by a matrix: the macros of `cl/format.cl` and `cl/row.cl`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MatrixOptions {
+    /// [`Kind`](crate::sparse::Kind) of the matrix.
+    pub(crate) format: u32,
+    pub(crate) wide: bool,
+    pub(crate) block: usize,
+    pub(crate) row_lanes: usize,
+    /// Kind and lanes of a second matrix; those of the first if there is none.
+    pub(crate) other: (u32, usize),
+    /// Entries of a row whose loads are under way together.
+    pub(crate) loads: usize,
+    /// Tells if the vector is `u + scale v`, formed as it is read.
+    pub(crate) formed: bool,
+    /// Places of local memory for a vector; 0 for none.
+    pub(crate) staged: usize,
+    /// What is done with a row before it is stored: 1 it is scaled, 2 a vector is added.
+    pub(crate) blend: u32,
+}
+
+impl MatrixOptions {
+    pub(crate) fn define(&self, defines: &mut Defines) {
+        defines.set("FORMAT", self.format);
+        defines.set("WIDE", u32::from(self.wide));
+        defines.set("BLOCK", self.block);
+        defines.set("ROW_LANES", self.row_lanes);
+        defines.set("OTHER_FORMAT", self.other.0);
+        defines.set("OTHER_LANES", self.other.1);
+        defines.set("LOADS", self.loads);
+        defines.set("GATHER", 1 + u32::from(self.formed));
+        defines.set("STAGED", self.staged);
+        defines.set("BLEND", self.blend);
+    }
+}
