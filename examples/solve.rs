@@ -17,7 +17,7 @@ use common::{
 };
 use plot::Chart;
 use residuum::io::{self, npy};
-use residuum::operator::{Diagonal, LinearOperator};
+use residuum::operator::{Diagonal, SharedOperator};
 use residuum::precond::{Ordering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
@@ -235,7 +235,7 @@ fn prepare<T: Real>(
     which: Preconditioner,
     device: &Device,
     a: &Csr<T>,
-) -> Result<Option<Box<dyn LinearOperator<T>>>> {
+) -> Result<Option<SharedOperator<T>>> {
     let ordering = match options.ordering {
         Some(RowOrder::Rows) => Ordering::Rows,
         _ => Ordering::Colours,
@@ -249,10 +249,10 @@ fn prepare<T: Real>(
     }
     Ok(match which {
         Preconditioner::Auto | Preconditioner::None => None,
-        Preconditioner::Jacobi => Some(Box::new(Diagonal::inverse_of(device, a)?)),
-        Preconditioner::GaussSeidel => Some(Box::new(Sweep::gauss_seidel(device, a, ordering)?)),
-        Preconditioner::Sor => Some(Box::new(Sweep::sor(device, a, options.relaxation, ordering)?)),
-        Preconditioner::Ssor => Some(Box::new(Sweep::ssor(device, a, options.relaxation, ordering)?)),
+        Preconditioner::Jacobi => Some(Diagonal::inverse_of(device, a)?.into()),
+        Preconditioner::GaussSeidel => Some(Sweep::gauss_seidel(device, a, ordering)?.into()),
+        Preconditioner::Sor => Some(Sweep::sor(device, a, options.relaxation, ordering)?.into()),
+        Preconditioner::Ssor => Some(Sweep::ssor(device, a, options.relaxation, ordering)?.into()),
     })
 }
 
@@ -354,7 +354,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     let preconditioner = which.name();
     say("method", &format!("{method}, preconditioner {preconditioner}, {} ({})", matrix.format(), matrix.why()));
     let mut x = Vector::zeros(&device, a.cols())?;
-    let report = solve(options, &matrix, method, prepared.as_deref(), &b, &mut x)?;
+    let report = solve(options, &matrix, method, prepared, &b, &mut x)?;
     let answer: Vec<T> = x.to_vec()?.iter().zip(&right).map(|(x, r)| T::from_f64(x.to_f64() * r)).collect();
     let square = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>();
     let nothing = b.norm2()? == 0.0;
@@ -415,7 +415,7 @@ fn solve<T: Real>(
     options: &Options,
     matrix: &Matrix<T>,
     method: Method,
-    preconditioner: Option<&dyn LinearOperator<T>>,
+    preconditioner: Option<SharedOperator<T>>,
     b: &Vector<T>,
     x: &mut Vector<T>,
 ) -> Result<Report> {
@@ -431,7 +431,8 @@ fn solve<T: Real>(
         time_limit: limit.map_err(|e| option("time-limit", e.to_string()))?,
         ..default
     };
-    let setup = Setup { preconditioner, ..Setup::new(method, stopping) };
+    let mut setup = Setup::new(method, stopping);
+    setup.preconditioner = preconditioner;
     let bar = solving_bar(options.json, options.iterations);
     let report = Solver::with(matrix, setup)?.solve_observed(b, x, &mut |progress: &Progress| {
         show(&bar, progress);

@@ -1,6 +1,6 @@
 //! Sparse matrices in device memory.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::backend::product::{self, Stored};
 use crate::backend::scatter;
@@ -25,7 +25,7 @@ pub struct Matrix<T: Real> {
     bytes: u64,
     read_bytes: [u64; 2],
     frobenius: Magnitude,
-    forward: Arc<Stored<T>>,
+    forward: Arc<RwLock<Stored<T>>>,
     transposed: Backward<T>,
 }
 
@@ -58,7 +58,7 @@ pub enum Transposed {
 #[derive(Clone, Debug)]
 enum Backward<T: Real> {
     None,
-    Copy(Arc<Stored<T>>),
+    Copy(Arc<RwLock<Stored<T>>>),
     Scatter,
 }
 
@@ -90,7 +90,7 @@ per_number! {
     fn stored<T>(device: &Device, a: &Csr<T>, storage: Storage) -> Result<Matrix<T>> = Matrix::stored_here;
     fn product<T>(
         this: &Matrix<T>,
-        stored: &Stored<T>,
+        stored: &RwLock<Stored<T>>,
         way: Way,
         columns: usize,
         x: &Vector<T>,
@@ -183,9 +183,9 @@ impl<T: Real> Matrix<T> {
             bytes: plan.iter().map(|p| p.1).sum(),
             read_bytes: [forward.read_bytes(), backward.as_ref().map_or(0, Layout::read_bytes)],
             frobenius,
-            forward: Arc::new(Stored::new(&device.place(), forward)?),
+            forward: Arc::new(RwLock::new(Stored::new(&device.place(), forward)?)),
             transposed: match backward {
-                Some(layout) => Backward::Copy(Arc::new(Stored::new(&device.place(), layout)?)),
+                Some(layout) => Backward::Copy(Arc::new(RwLock::new(Stored::new(&device.place(), layout)?))),
                 None => Backward::None,
             },
         })
@@ -300,12 +300,13 @@ impl<T: Real> Matrix<T> {
 
     fn product_here(
         &self,
-        stored: &Stored<T>,
+        stored: &RwLock<Stored<T>>,
         way: Way,
         columns: usize,
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
+        let stored = &*stored.read().unwrap_or_else(PoisonError::into_inner);
         let (from, to) = match way {
             Way::Gather => (stored.cols, stored.rows),
             Way::Scatter => (stored.rows, stored.cols),
@@ -335,11 +336,11 @@ impl<T: Real> Matrix<T> {
         !matches!(self.transposed, Backward::None)
     }
 
-    pub(crate) fn forward(&self) -> &Stored<T> {
+    pub(crate) fn forward(&self) -> &Arc<RwLock<Stored<T>>> {
         &self.forward
     }
 
-    pub(crate) fn transposed(&self) -> Result<&Stored<T>> {
+    pub(crate) fn transposed(&self) -> Result<&Arc<RwLock<Stored<T>>>> {
         match &self.transposed {
             Backward::Copy(stored) => Ok(stored),
             Backward::None | Backward::Scatter => Err(Error::Option {

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use common::battery::{Essence, Problem, essence, everything, matrices, problems, scanners, storages};
 use common::{bits, noise, reference, residencies};
 use residuum::imaging::{self, Beam, Grid, Noise, Phantom, Reconstruction, Regularizer, Scanner};
-use residuum::operator::{LinearOperator, Stencil};
+use residuum::operator::{LinearOperator, SharedOperator, Stencil};
 use residuum::precond::{Ordering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
@@ -96,9 +96,9 @@ fn products<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
 }
 
 /// A matrix that does not say it is one.
-struct Disguised<'a, T: Real>(&'a Matrix<T>);
+struct Disguised<T: Real>(Matrix<T>);
 
-impl<T: Real> LinearOperator<T> for Disguised<'_, T> {
+impl<T: Real> LinearOperator<T> for Disguised<T> {
     fn device(&self) -> &Device {
         self.0.device()
     }
@@ -139,11 +139,11 @@ fn methods<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         if problem.diagonal.is_none() && problem.reference.is_none() {
             let storage = if problem.method.takes_rectangles() { Matrix::with_transpose } else { Matrix::new };
             let a = storage(device, &problem.a, Format::Auto).unwrap();
-            let disguised = Disguised(&a);
+            let disguised = Disguised(a.clone()).shared();
             let b = Vector::from_slice(device, b[0]).unwrap();
             let mut x = Vector::zeros(device, a.cols()).unwrap();
             let report =
-                Solver::new(&disguised, problem.method, stopping::<T>(400)).unwrap().solve(&b, &mut x).unwrap();
+                Solver::new(disguised, problem.method, stopping::<T>(400)).unwrap().solve(&b, &mut x).unwrap();
             golden.put(
                 format!("operator {kind} {k} {}", problem.method),
                 words(essence(&x.to_vec().unwrap(), &report)),
@@ -192,7 +192,7 @@ fn fused<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
             for &groups in residencies(device, &[0, 1, 2, 5]) {
                 let device = device.with_resident_groups(groups);
                 let matrix = Matrix::with_transpose(&device, &a, format).unwrap();
-                let solve = |operator: &dyn LinearOperator<T>| -> Vec<u64> {
+                let solve = |operator: SharedOperator<T>| -> Vec<u64> {
                     let b = Vector::interleaved(&device, &b).unwrap();
                     let mut x = Vector::zeros(&device, a.cols() * corrections.len()).unwrap();
                     let mut cgnr = Cgnr::new(operator, &corrections, stopping::<T>(30)).unwrap();
@@ -200,9 +200,13 @@ fn fused<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
                     let columns = x.to_columns(corrections.len()).unwrap();
                     columns.iter().zip(&reports).flat_map(|(x, report)| words(essence(x, report))).collect()
                 };
-                same(golden, format!("cgnr {kind} {name} {format}"), solve(&matrix));
+                same(golden, format!("cgnr {kind} {name} {format}"), solve((&matrix).into()));
                 if corrections.len() == 1 && groups == 0 {
-                    same(golden, format!("cgnr of an operator {kind} {name} {format}"), solve(&Disguised(&matrix)));
+                    same(
+                        golden,
+                        format!("cgnr of an operator {kind} {name} {format}"),
+                        solve(Disguised(matrix.clone()).shared()),
+                    );
                 }
             }
         }
@@ -227,7 +231,7 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         ] {
             let mut z = Vector::zeros(device, a.rows()).unwrap();
             sweep.apply(&b, &mut z).unwrap();
-            let setup = Setup { preconditioner: Some(&sweep), ..Setup::new(method, stopping::<T>(60)) };
+            let setup = Setup::new(method, stopping::<T>(60)).with_preconditioner(&sweep);
             let mut x = Vector::zeros(device, a.rows()).unwrap();
             let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
             let all = [bits(&z.to_vec().unwrap()), words(essence(&x.to_vec().unwrap(), &report))].concat();

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use residuum::operator::{Diagonal, LinearOperator};
+use residuum::operator::Diagonal;
 use residuum::precond::{Ordering, Sweep};
 use residuum::{
     Advice, Csr, Device, Examination, Format, Matrix, Method, Real, Report, Setup, Solver, Stop, Stopping, Vector,
@@ -53,12 +53,14 @@ fn solve<T: Real>(name: &str, a: &Csr<T>, method: Method, with: Preconditioner, 
     let rhs: Vec<T> = a.product(&ones).unwrap().iter().map(|v| T::from_f64(*v)).collect();
     let b = Vector::from_slice(&device, &rhs).unwrap();
     let matrix = Matrix::with_transpose(&device, a, Format::Auto).unwrap();
-    let preconditioner: Option<Box<dyn LinearOperator<T>>> = match with {
-        Preconditioner::None => None,
-        Preconditioner::Jacobi => Some(Box::new(Diagonal::inverse_of(&device, a).unwrap())),
-        Preconditioner::GaussSeidel => Some(Box::new(Sweep::gauss_seidel(&device, a, Ordering::Rows).unwrap())),
+    let setup = Setup::new(method, stopping.clone());
+    let setup = match with {
+        Preconditioner::None => setup,
+        Preconditioner::Jacobi => setup.with_preconditioner(Diagonal::inverse_of(&device, a).unwrap()),
+        Preconditioner::GaussSeidel => {
+            setup.with_preconditioner(Sweep::gauss_seidel(&device, a, Ordering::Rows).unwrap())
+        }
     };
-    let setup = Setup { preconditioner: preconditioner.as_deref(), ..Setup::new(method, stopping.clone()) };
     let mut x = Vector::zeros(&device, a.cols()).unwrap();
     let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
     let x: Vec<f64> = x.to_vec().unwrap().iter().map(|v| v.to_f64()).collect();

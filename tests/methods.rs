@@ -6,6 +6,8 @@ mod common;
 
 use common::battery::{Essence, Problem, essence, problems};
 use common::{each_case, noise, reference};
+use residuum::operator::LinearOperator;
+use residuum::precond::{Ordering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
     Csr, Device, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop, Stopping, Vector,
@@ -208,22 +210,22 @@ fn set_ups_that_cannot_work_are_refused() {
     let a = Matrix::new(&device, &gallery::poisson_2d::<f64>(4, 0.5).unwrap(), Format::Auto).unwrap();
     let wide = Matrix::new(&device, &gallery::random::<f64>(16, 20, 60, 3).unwrap(), Format::Auto).unwrap();
     let setup = |method| Setup::<f64>::new(method, stopping::<f64>());
-    let refused = |name: &str, setup: Setup<'_, f64>| match Solver::with(&a, setup) {
+    let refused = |name: &str, setup: Setup<f64>| match Solver::with(&a, setup) {
         Err(residuum::Error::Option { name: found, .. }) => assert_eq!(found, name),
         other => panic!("{name}: {other:?}"),
     };
     refused("damp", setup(Method::Lsqr { damp: f64::NAN }));
     refused("omega", setup(Method::Stationary { omega: 0.0 }));
     refused("smallest", setup(Method::Chebyshev { smallest: 2.0, largest: 1.0 }));
-    refused("columns", Setup { columns: 5, ..setup(Method::Cg) });
-    refused("preconditioner", Setup { preconditioner: Some(&a), ..setup(Method::Minres) });
+    refused("columns", setup(Method::Cg).with_columns(5));
+    refused("preconditioner", setup(Method::Minres).with_preconditioner(&a));
     refused("transpose", setup(Method::Lsmr { damp: 0.0 }));
     for method in Method::ALL.into_iter().filter(|m| !m.takes_rectangles() && !m.carries_residual()) {
         let stopping = Stopping { exact_every: 10, ..stopping::<f64>() };
-        refused("exact_every", Setup { stopping, ..setup(method) });
+        refused("exact_every", Setup::new(method, stopping));
     }
     assert!(matches!(Solver::with(&wide, setup(Method::BiCgStab)), Err(residuum::Error::Shape { .. })));
-    let wrong = Setup { preconditioner: Some(&wide), ..setup(Method::Cg) };
+    let wrong = setup(Method::Cg).with_preconditioner(&wide);
     assert!(matches!(Solver::with(&a, wrong), Err(residuum::Error::Shape { .. })));
     let reference = Vector::zeros(&device, 16).unwrap();
     let mut plain = Solver::with(&a, setup(Method::Cg)).unwrap();
@@ -267,5 +269,54 @@ fn several_threads_solve_on_one_device() {
                 }
             }
         });
+    });
+}
+
+/// A program's solvers, stored beside what they solve with.
+struct Simulation {
+    matrix: Matrix<f64>,
+    solvers: Vec<Solver<f64>>,
+}
+
+#[test]
+fn solvers_are_owned_stored_and_sent() {
+    fn sendable<S: Send + 'static>() {}
+    sendable::<Solver<f64>>();
+    sendable::<residuum::Cgnr<f32>>();
+    each_device(|device| {
+        let a = gallery::poisson_2d::<f64>(20, 0.1).unwrap();
+        let ssor = Sweep::ssor(device, &a, 1.4, Ordering::Colours).unwrap();
+        let setup = || Setup::new(Method::Cg, stopping::<f64>());
+        let matrix = Matrix::with_transpose(device, &a, Format::Auto).unwrap();
+        let mut simulation = Simulation {
+            solvers: vec![
+                Solver::with(&matrix, setup()).unwrap(),
+                Solver::with(&matrix, setup().with_preconditioner(&ssor)).unwrap(),
+                // The adjoint of a symmetric matrix, which is fused like the matrix.
+                Solver::new(matrix.clone().adjoint().unwrap().shared(), Method::Cg, stopping::<f64>()).unwrap(),
+            ],
+            matrix,
+        };
+        let b = Vector::from_slice(device, &noise::<f64>(400, 3)).unwrap();
+        let solve = |mut solver: Solver<f64>, b: &Vector<f64>| {
+            let mut x = Vector::zeros(b.device(), 400).unwrap();
+            let report = solver.solve(b, &mut x).unwrap();
+            assert!(report.converged(), "{report}");
+            (x.to_vec().unwrap(), report.iterations, report.launches_per_iteration)
+        };
+        let last = simulation.solvers.pop().unwrap();
+        let first = simulation.solvers.remove(0);
+        // The matrix that the program held is gone before the solvers that share it.
+        let rows = simulation.matrix.rows();
+        drop(simulation.matrix);
+        let (plain, adjoint) = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| solve(first, &b));
+            (thread.join().unwrap(), solve(last, &b))
+        });
+        assert_eq!(plain.0.len(), rows);
+        assert!(plain.2 <= 2, "{} launches", plain.2);
+        assert!(plain == adjoint, "a symmetric matrix and its adjoint on {}", device.info().name);
+        let preconditioned = solve(simulation.solvers.remove(0), &b);
+        assert!(preconditioned.1 < plain.1, "{} {}", preconditioned.1, plain.1);
     });
 }

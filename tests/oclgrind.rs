@@ -115,9 +115,9 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         (Method::Lsmr { damp: 0.5 }, &tall, false, 1),
     ] {
         let stopping = Stopping { check_every: 2, ..Stopping::after(2) };
-        let mut setup = Setup { columns, ..Setup::new(method, stopping) };
+        let mut setup = Setup::new(method, stopping).with_columns(columns);
         if preconditioned {
-            setup.preconditioner = Some(&diagonal);
+            setup.preconditioner = Some((&diagonal).into());
         }
         let b = Vector::from_slice(device, &noise::<T>(a.rows() * columns, 5)).unwrap();
         let mut x = Vector::zeros(device, a.cols() * columns).unwrap();

@@ -3,26 +3,30 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{bits, each_case, noise, reference};
 use residuum::imaging::{Beam, Grid, Scanner};
-use residuum::operator::{Diagonal, Identity, LinearOperator, Stencil, adjoint_error, estimate_norm};
+use residuum::operator::{
+    Diagonal, Identity, LinearOperator, SharedOperator, Stencil, adjoint_error, estimate_norm,
+};
 use residuum::sparse::gallery;
 use residuum::{Cgnr, Correction, Csr, Device, Format, Matrix, Method, Real, Result, Solver, Stopping, Vector};
 
 /// A matrix that does not say it is one: what a user's own operator looks like to a solver.
-struct Disguised<'a, T: Real> {
-    matrix: &'a Matrix<T>,
+struct Disguised<T: Real> {
+    matrix: Matrix<T>,
     /// What it says of its norm.
     bound: Option<f64>,
     /// Whether its adjoint is that of another operator.
     wrong: bool,
 }
 
-fn disguised<T: Real>(matrix: &Matrix<T>) -> Disguised<'_, T> {
-    Disguised { matrix, bound: None, wrong: false }
+fn disguised<T: Real>(matrix: &Matrix<T>) -> Disguised<T> {
+    Disguised { matrix: matrix.clone(), bound: None, wrong: false }
 }
 
-impl<T: Real> LinearOperator<T> for Disguised<'_, T> {
+impl<T: Real> LinearOperator<T> for Disguised<T> {
     fn device(&self) -> &Device {
         self.matrix.device()
     }
@@ -109,13 +113,18 @@ fn stencils_f64() {
 fn unfused<T: Real>(device: &Device) {
     let a = Matrix::new(device, &gallery::poisson_2d::<T>(33, 0.0).unwrap(), Format::Csr).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(33 * 33, 1)).unwrap();
-    let solve = |a: &dyn LinearOperator<T>| {
+    let solve = |a: SharedOperator<T>| {
         let mut x = Vector::zeros(device, b.len()).unwrap();
         let stopping = Stopping { check_every: 3, ..Stopping::after(25) };
         let report = Solver::new(a, Method::Cg, stopping).unwrap().solve(&b, &mut x).unwrap();
         (bits(&x.to_vec().unwrap()), bits(&report.history[..25]))
     };
-    assert!(solve(&a) == solve(&disguised(&a)), "cg on {} {}", device.info().name, device.tuning());
+    assert!(
+        solve((&a).into()) == solve(disguised(&a).shared()),
+        "cg on {} {}",
+        device.info().name,
+        device.tuning()
+    );
 
     let wide = gallery::random::<T>(700, 192, 4000, 5).unwrap();
     let a = Matrix::with_transpose(device, &wide, Format::Csr).unwrap();
@@ -130,14 +139,19 @@ fn unfused<T: Real>(device: &Device) {
         ..Correction::none()
     };
     for correction in [Correction::none(), correction] {
-        let solve = |a: &dyn LinearOperator<T>| {
+        let solve = |a: SharedOperator<T>| {
             let mut x = Vector::zeros(device, 192).unwrap();
             let stopping = Stopping { check_every: 3, ..Stopping::after(20) };
             let mut solver = Cgnr::new(a, std::slice::from_ref(&correction), stopping).unwrap();
             let report = solver.solve(&b, &mut x).unwrap().remove(0);
             (bits(&x.to_vec().unwrap()), bits(&report.history[..20]), bits(&report.gradient_history[..20]))
         };
-        assert!(solve(&a) == solve(&disguised(&a)), "cgnr on {} {}", device.info().name, device.tuning());
+        assert!(
+            solve((&a).into()) == solve(disguised(&a).shared()),
+            "cgnr on {} {}",
+            device.info().name,
+            device.tuning()
+        );
     }
 }
 
@@ -224,18 +238,27 @@ fn damped_normal_equations_are_solved_through_operators() {
         let a =
             Matrix::with_transpose(device, &gallery::random::<f64>(120, 30, 400, 8).unwrap(), Format::Csr).unwrap();
         let b = Vector::from_slice(device, &noise::<f64>(120, 2)).unwrap();
-        let normal =
-            (&a).adjoint().unwrap().times(&a).unwrap().plus(Identity::new(device, 30).scaled(exact(1.0))).unwrap();
+        let normal = a
+            .clone()
+            .adjoint()
+            .unwrap()
+            .times(a.clone())
+            .unwrap()
+            .plus(Identity::new(device, 30).scaled(exact(1.0)));
         let mut rhs = Vector::zeros(device, 30).unwrap();
         a.multiply_transposed(&b, &mut rhs).unwrap();
         let mut x = Vector::zeros(device, 30).unwrap();
         let stopping = Stopping { rtol: 1e-12, ..Stopping::for_precision::<f64>() };
-        let report = Solver::new(&normal, Method::Cg, stopping.clone()).unwrap().solve(&rhs, &mut x).unwrap();
+        let report = Solver::new(normal.unwrap().shared(), Method::Cg, stopping.clone())
+            .unwrap()
+            .solve(&rhs, &mut x)
+            .unwrap();
         assert!(report.converged(), "{report}");
         let mut z = Vector::zeros(device, 30).unwrap();
         let damped = Correction { tikhonov: 1.0, ..Correction::none() };
         let stopping = Stopping { gradient_reduction: 1e-12, ..Stopping::after(200) };
-        let _ = Cgnr::new(&disguised(&a), &[damped], stopping).unwrap().solve(&b, &mut z).unwrap().remove(0);
+        let _ =
+            Cgnr::new(disguised(&a).shared(), &[damped], stopping).unwrap().solve(&b, &mut z).unwrap().remove(0);
         for (x, z) in x.to_vec().unwrap().iter().zip(z.to_vec().unwrap()) {
             assert!((x - z).abs() < 1e-9, "{x} {z}");
         }
@@ -247,14 +270,17 @@ fn a_loose_bound_of_the_norm_is_no_convergence() {
     let device = Device::host();
     let a = Stencil::laplacian_2d(200, 200).unwrap().operator::<f32>(&device).unwrap();
     let b = Vector::filled(&device, 40_000, 1.0).unwrap();
-    let twice = (&a).times(&a).unwrap();
-    for operator in [&twice as &dyn LinearOperator<f32>, &Disguised { bound: Some(f64::INFINITY), ..disguised(&a) }]
-    {
+    let shared = Arc::new(a.clone());
+    let twice = shared.clone().times(shared).unwrap().shared();
+    for operator in [twice.clone(), Disguised { bound: Some(f64::INFINITY), ..disguised(&a) }.shared()] {
         for stopping in [Stopping::for_precision::<f32>(), Stopping::after(3)] {
             let stopping = Stopping { max_iterations: 3, ..stopping };
             let mut x = Vector::zeros(&device, 40_000).unwrap();
-            let report =
-                Cgnr::new(operator, &[Correction::none()], stopping).unwrap().solve(&b, &mut x).unwrap().remove(0);
+            let report = Cgnr::new(operator.clone(), &[Correction::none()], stopping)
+                .unwrap()
+                .solve(&b, &mut x)
+                .unwrap()
+                .remove(0);
             assert!(!report.converged() && report.iterations == 3, "{report}");
         }
     }
@@ -277,9 +303,11 @@ fn what_does_not_fit_is_refused_in_words() {
     let none = Correction::none();
     assert!(Cgnr::new(&plain, std::slice::from_ref(&none), Stopping::after(1)).is_err());
     let two = [none.clone(), none.clone()];
-    assert!(Cgnr::new(&disguised(&a), &two, Stopping::after(1)).unwrap_err().to_string().contains("one"));
+    assert!(Cgnr::new(disguised(&a).shared(), &two, Stopping::after(1)).unwrap_err().to_string().contains("one"));
     let flat = Diagonal::new(Vector::filled(&device, 7, 2.0).unwrap()).unwrap();
-    let sum = (&plain).times(&flat).unwrap();
+    let sum = plain.clone().times(flat).unwrap();
     assert!(!sum.has_adjoint());
-    assert!(Cgnr::new(&sum, &[none], Stopping::after(1)).unwrap_err().to_string().contains("apply_adjoint"));
+    assert!(
+        Cgnr::new(sum.shared(), &[none], Stopping::after(1)).unwrap_err().to_string().contains("apply_adjoint")
+    );
 }

@@ -76,8 +76,9 @@ fn solve<T: Real>(
 ) -> (Vector<T>, Report) {
     let matrix = Matrix::new(device, a, Format::Csr).unwrap();
     let stopping = Stopping { max_iterations: most, ..Stopping::for_precision::<T>() };
-    let preconditioner = m.map(|m| m as &dyn LinearOperator<T>);
-    let mut solver = Solver::with(&matrix, Setup { preconditioner, ..Setup::new(method, stopping) }).unwrap();
+    let mut setup = Setup::new(method, stopping);
+    setup.preconditioner = m.map(Into::into);
+    let mut solver = Solver::with(&matrix, setup).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(a.rows(), 9)).unwrap();
     let mut x = Vector::zeros(device, a.rows()).unwrap();
     let report = solver.solve(&b, &mut x).unwrap();
@@ -189,7 +190,7 @@ fn a_second_sweep_allocates_nothing() {
         let a = gallery::poisson_2d::<f32>(20, 0.0).unwrap();
         let matrix = Matrix::new(&device, &a, Format::Auto).unwrap();
         let ssor = Sweep::ssor(&device, &a, 1.2, Ordering::Colours).unwrap();
-        let setup = Setup { preconditioner: Some(&ssor), ..Setup::new(Method::Cg, Stopping::after(5)) };
+        let setup = Setup::new(Method::Cg, Stopping::after(5)).with_preconditioner(&ssor);
         let mut solver = Solver::with(&matrix, setup).unwrap();
         let b = Vector::filled(&device, a.rows(), 1.0).unwrap();
         let mut x = Vector::zeros(&device, a.rows()).unwrap();

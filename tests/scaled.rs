@@ -451,8 +451,8 @@ fn nothing_on_the_right_is_answered_at_once() {
 #[test]
 fn operators_without_a_norm_are_scaled_too() {
     use residuum::operator::LinearOperator;
-    struct Quiet<'a>(&'a Matrix<f64>);
-    impl LinearOperator<f64> for Quiet<'_> {
+    struct Quiet(Matrix<f64>);
+    impl LinearOperator<f64> for Quiet {
         fn device(&self) -> &Device {
             self.0.device()
         }
@@ -479,10 +479,10 @@ fn operators_without_a_norm_are_scaled_too() {
         let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
         let b: Vec<f64> = a.product(&[1.0; 81]).unwrap();
         for method in [Method::Cg, Method::Lsqr { damp: 0.0 }, Method::Gmres { restart: 30 }] {
-            let quiet = Quiet(&matrix);
+            let quiet = Quiet(matrix.clone()).shared();
             let rhs = Vector::from_slice(&device, &b).unwrap();
             let mut x = Vector::zeros(&device, 81).unwrap();
-            let mut solver = Solver::new(&quiet, method, Stopping::for_precision::<f64>()).unwrap();
+            let mut solver = Solver::new(quiet, method, Stopping::for_precision::<f64>()).unwrap();
             let report = solver.solve(&rhs, &mut x).unwrap();
             let x = x.to_vec().unwrap();
             assert!(
@@ -595,10 +595,11 @@ fn a_start_that_is_not_finite_tells_no_residual() {
         [Method::Lsqr { damp: 0.0 }, Method::Lsmr { damp: 0.0 }, Method::Cgls { damp: 0.0 }, Method::Minres]
     {
         for (factors, left) in [([1.0, f64::NAN], Some(5.0)), ([f64::NAN, 1.0], None)] {
-            let operator = Wild(Device::host(), factors);
-            let b = Vector::from_slice(&operator.0, &[3.0, 4.0, 0.0]).unwrap();
-            let mut x = Vector::zeros(&operator.0, 3).unwrap();
-            let mut solver = Solver::new(&operator, method, Stopping::for_precision::<f64>()).unwrap();
+            let device = Device::host();
+            let operator = Wild(device.clone(), factors).shared();
+            let b = Vector::from_slice(&device, &[3.0, 4.0, 0.0]).unwrap();
+            let mut x = Vector::zeros(&device, 3).unwrap();
+            let mut solver = Solver::new(operator, method, Stopping::for_precision::<f64>()).unwrap();
             // Twice: what the first solve left behind must not be taken for the second's.
             for _ in 0..2 {
                 let report = solver.solve(&b, &mut x).unwrap();

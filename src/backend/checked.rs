@@ -16,13 +16,12 @@ use super::cg::{self, CgOps, CgVectors};
 use super::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, Part};
 use super::product::{ProductOps, Stored};
 use super::script::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, StepCall};
-use super::{Host, Origin, Run, SolveState, kernels_checksum};
+use super::{Host, Origin, Run, SolveState};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::number::{Accumulation, Element, Precision, Real, Sum};
 use crate::reduction::Chunks;
 use crate::sparse::Kind;
-use crate::verdict::remember;
 
 /// Entries, or steps of rays, that are done again: some tens of milliseconds.
 const MOST: usize = 1 << 23;
@@ -201,9 +200,7 @@ impl<D: Origin> Checked<D> {
 
     /// Holds it against the device.
     fn distrusted<R>(&self, what: String) -> Result<R> {
-        if let Ok(kernels) = kernels_checksum() {
-            remember(self.device.info(), &kernels, Some(&what));
-        }
+        self.device.distrust(&what);
         Err(Error::Untrustworthy { device: self.device.info().name.clone(), what })
     }
 
@@ -402,7 +399,107 @@ impl<T: Real, D: CgnrOps<T> + Origin> CgnrOps<T> for Checked<D> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+    use crate::device::{Device, host_info};
+    use crate::device_info::DeviceInfo;
+    use crate::memory::Place;
+    use crate::sparse::{Format, Layout, Offsets, gallery};
+
+    /// The host, except that its residuals have a wrong bit if `lies` is true.
+    struct Liar {
+        info: DeviceInfo,
+        lies: bool,
+        products: AtomicUsize,
+        faults: Mutex<Vec<String>>,
+    }
+
+    impl Liar {
+        fn new(lies: bool) -> Checked<Self> {
+            let (products, faults) = (AtomicUsize::new(0), Mutex::default());
+            Checked::new(Self { info: host_info(), lies, products, faults })
+        }
+    }
+
+    impl Origin for Liar {
+        fn info(&self) -> &DeviceInfo {
+            &self.info
+        }
+
+        fn distrust(&self, fault: &str) {
+            self.faults.lock().expect("not poisoned").push(fault.into());
+        }
+    }
+
+    impl ProductOps<f64> for Liar {
+        fn multiply(
+            &self,
+            run: Run<'_>,
+            a: &Stored<f64>,
+            columns: usize,
+            x: &Memory<f64>,
+            y: &mut Memory<f64>,
+        ) -> Result<()> {
+            Host.multiply(run, a, columns, x, y)
+        }
+
+        fn residual(
+            &self,
+            run: Run<'_>,
+            a: &Stored<f64>,
+            columns: usize,
+            x: &Memory<f64>,
+            b: &Memory<f64>,
+            r: &mut Memory<f64>,
+            sums: &mut Memory<Sum>,
+            place: usize,
+        ) -> Result<()> {
+            self.products.fetch_add(1, Ordering::Relaxed);
+            Host.residual(run, a, columns, x, b, r, sums, place)?;
+            if self.lies {
+                let last = r.host_mut()?.last_mut().expect("a row");
+                *last = f64::from_bits(last.to_bits() ^ 1);
+            }
+            Ok(())
+        }
+    }
+
+    /// Asks for three residuals, and tells how many were called wrong.
+    fn wrong_residuals(liar: &Checked<Liar>, side: usize) -> usize {
+        let device = Device::host();
+        let layout = gallery::poisson_2d(side, 0.1)
+            .and_then(|a| Layout::new(&a, Format::Csr, Offsets::Auto, |_| Ok(())))
+            .expect("a small matrix");
+        let (n, place) = (layout.rows, Place::Host);
+        let a = Stored::new(&place, layout).expect("room");
+        let vector = |value| place.filled(n, value).expect("room");
+        let (x, b, mut r) = (vector(0.3), vector(1.0), vector(0.0));
+        let mut sums = place.filled(Chunks::of(n).count, Sum::default()).expect("room");
+        let asked = (0..3).map(|_| liar.residual(device.run::<f64>(), &a, 1, &x, &b, &mut r, &mut sums, 0));
+        asked.filter(|found| matches!(found, Err(Error::Untrustworthy { .. }))).count()
+    }
+
+    #[test]
+    fn a_device_that_lies_is_found_each_time_and_an_honest_one_is_asked_twice() {
+        let liar = Liar::new(true);
+        assert_eq!(wrong_residuals(&liar, 9), 3);
+        let faults = liar.device.faults.lock().expect("not poisoned");
+        assert_eq!(faults.len(), 3);
+        assert!(faults[0].contains("1 of 81 numbers and 0 sums") && faults[0].contains("Csr"), "{}", faults[0]);
+
+        let honest = Liar::new(false);
+        assert_eq!(wrong_residuals(&honest, 9), 0);
+        let counter = &honest.counts.products[0][Launch::Residual as usize][Kind::Csr as usize];
+        assert_eq!([counter, &honest.device.products].map(|n| n.load(Ordering::Relaxed)), [TIMES, 3]);
+    }
+
+    #[test]
+    fn what_is_too_large_waits_for_a_smaller_matrix() {
+        let liar = Liar::new(true);
+        assert_eq!(wrong_residuals(&liar, 1300), 0, "8 million entries and more are not done again");
+        assert_eq!(wrong_residuals(&liar, 5), 3);
+    }
 
     #[test]
     fn what_is_too_faint_for_a_device_is_not_held_against_it() {

@@ -102,6 +102,8 @@ impl AnyBackend {
 /// A back end that knows which device it is.
 pub(crate) trait Origin {
     fn info(&self) -> &DeviceInfo;
+    /// Keeps a fault of the device, so that it is used only if it is named.
+    fn distrust(&self, fault: &str);
 }
 
 /// How kernels are to run: what changes bits (the accumulation) and what does not (the tuning).

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::product::Stored;
-use super::{Origin, Run};
+use super::{Origin, Run, kernels_checksum};
 use crate::device_info::DeviceInfo;
 use crate::error::Result;
 use crate::kernels::{Common, MatrixOptions};
@@ -13,6 +13,7 @@ use crate::ocl::{Buffer, Context, Prepared};
 use crate::reduction::Chunks;
 use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES};
 use crate::tuning::{Asked, Case, Family, Parameters, Reading, SizeClass};
+use crate::verdict::remember;
 
 /// An opened OpenCL device.
 #[derive(Debug)]
@@ -45,6 +46,12 @@ pub(super) fn lock<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
 impl Origin for OpenCl {
     fn info(&self) -> &DeviceInfo {
         self.context.info()
+    }
+
+    fn distrust(&self, fault: &str) {
+        if let Ok(kernels) = kernels_checksum() {
+            remember(self.context.info(), &kernels, Some(fault));
+        }
     }
 }
 

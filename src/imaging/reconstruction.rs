@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude;
 use crate::number::{Real, per_number};
-use crate::operator::{LinearOperator, frobenius_norm};
+use crate::operator::{LinearOperator, SharedOperator, frobenius_norm};
 use crate::solver::{Cgnr, Correction, Observer, Report, Stop, Stopping};
 use crate::vector::Vector;
 
@@ -117,19 +117,28 @@ impl Reconstruction {
     }
 }
 
+/// Reconstructs one image from each vector of readings, all at once, by regularised [`Cgnr`]. `system` is the matrix of the
+/// scan ([`Scanner::system`](super::Scanner::system)), or any other operator with its adjoint.
+///
+/// The mean diagonal of `A'A` is `|A|_F² / n`; the mean brightness is taken to be `|b| / |A 1|`, exact for a flat
+/// image. Bounds act as a penalty while iterating; the answer is projected onto them at the end, and its residual is
+/// computed after that.
+///
+/// # Errors
+/// As [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix; [`Error::Option`] for a system without entries (no
+/// ray meets the image), and for a weight that vanishes in `f64` when it is scaled to the system.
+pub fn reconstruct<T: Real>(
+    system: impl Into<SharedOperator<T>>,
+    readings: &[&[T]],
+    how: &Reconstruction,
+    observer: &mut Observer<'_>,
+) -> Result<Solution<T>> {
+    reconstruct_shared(&system.into(), readings, how, observer)
+}
+
 per_number! {
-    /// Reconstructs one image from each vector of readings, all at once, by regularised [`Cgnr`]. `system` is the matrix of the
-    /// scan ([`Scanner::system`](super::Scanner::system)), or any other operator with its adjoint.
-    ///
-    /// The mean diagonal of `A'A` is `|A|_F² / n`; the mean brightness is taken to be `|b| / |A 1|`, exact for a flat
-    /// image. Bounds act as a penalty while iterating; the answer is projected onto them at the end, and its residual is
-    /// computed after that.
-    ///
-    /// # Errors
-    /// As [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix; [`Error::Option`] for a system without entries (no
-    /// ray meets the image), and for a weight that vanishes in `f64` when it is scaled to the system.
-    pub fn reconstruct<T>(
-        system: &dyn LinearOperator<T>,
+    fn reconstruct_shared<T>(
+        system: &SharedOperator<T>,
         readings: &[&[T]],
         how: &Reconstruction,
         observer: &mut Observer<'_>,
@@ -137,7 +146,7 @@ per_number! {
 }
 
 fn reconstruct_here<T: Real>(
-    system: &dyn LinearOperator<T>,
+    system: &SharedOperator<T>,
     readings: &[&[T]],
     how: &Reconstruction,
     observer: &mut Observer<'_>,
@@ -152,7 +161,7 @@ fn reconstruct_here<T: Real>(
     let built = device.programs().seconds;
     let clock = Instant::now();
     let columns = readings.len();
-    let frobenius = frobenius_norm(system)?;
+    let frobenius = frobenius_norm(&**system)?;
     if frobenius == 0.0 {
         let reason = "all of it is 0: no ray meets the image (too small a field, or a detector shifted too far?)";
         return Err(Error::Option { name: "system", reason: reason.into() });
@@ -164,7 +173,7 @@ fn reconstruct_here<T: Real>(
             format!("weights are taken of |A|² = ({frobenius:e})², which is out of range: scale the system");
         return Err(Error::Option { name: "regularizer", reason });
     }
-    let lengths = flat_readings(system)?;
+    let lengths = flat_readings(&**system)?;
     let flat = lengths.norm2()?;
     let corrections: Vec<Correction> = readings
         .iter()
@@ -180,7 +189,7 @@ fn reconstruct_here<T: Real>(
         words.map(|words| if many { format!("image {}: {words}", c + 1) } else { words.into() })
     };
     let warnings = doubts.into_iter().enumerate().filter_map(named).collect();
-    let mut solver = Cgnr::new(system, &corrections, how.stopping.clone())?;
+    let mut solver = Cgnr::new(system.clone(), &corrections, how.stopping.clone())?;
     let b = Vector::interleaved(device, readings)?;
     let mut x = Vector::zeros(device, system.cols() * columns)?;
     let mut reports = solver.solve_observed(&b, &mut x, observer)?;
@@ -190,7 +199,7 @@ fn reconstruct_here<T: Real>(
     let images = x.to_columns(columns)?;
     if how.bounded() {
         for ((report, image), b) in reports.iter_mut().zip(&images).zip(readings) {
-            report.true_residual = residual(system, image, b)?;
+            report.true_residual = residual(&**system, image, b)?;
             let limit = (how.stopping.rtol * report.rhs_norm).max(how.stopping.atol);
             if report.stop == Stop::Converged && report.true_residual > limit {
                 report.stop = Stop::Projected;

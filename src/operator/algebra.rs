@@ -1,8 +1,8 @@
 //! Operators made of operators. Those that need a vector in between allocate it once, when they are made.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{LinearOperator, check_shape};
+use super::{LinearOperator, Structure, check_shape};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
@@ -68,6 +68,9 @@ impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Adjoint<A> {
     }
     fn launches(&self) -> usize {
         self.0.launches()
+    }
+    fn structure(&self) -> Structure<'_, T> {
+        Structure::Adjoint(&self.0)
     }
 }
 
@@ -263,9 +266,9 @@ impl<T: Real> LinearOperator<T> for Identity {
 }
 
 /// `diag(d)`: multiplies element by element.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Diagonal<T: Real> {
-    entries: Vector<T>,
+    entries: Arc<Vector<T>>,
     largest: f64,
 }
 
@@ -276,7 +279,7 @@ impl<T: Real> Diagonal<T> {
     /// Those of [`Vector`].
     pub fn new(entries: Vector<T>) -> Result<Self> {
         let largest = if entries.is_empty() { 0.0 } else { entries.max()?.abs().max(entries.min()?.abs()) };
-        Ok(Self { entries, largest })
+        Ok(Self { entries: Arc::new(entries), largest })
     }
 
     /// Jacobi's preconditioner: the inverse of the diagonal of `a`.
@@ -318,8 +321,8 @@ impl<T: Real> LinearOperator<T> for Diagonal<T> {
     fn norm_bound(&self) -> Option<f64> {
         Some(self.largest)
     }
-    fn as_diagonal(&self) -> Option<&Vector<T>> {
-        Some(&self.entries)
+    fn structure(&self) -> Structure<'_, T> {
+        Structure::Diagonal(&self.entries)
     }
     fn bytes(&self) -> u64 {
         (self.entries.len() * T::PRECISION.bytes()) as u64

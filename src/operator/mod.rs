@@ -7,6 +7,8 @@ mod stencil;
 pub use algebra::{Adjoint, Diagonal, Identity, Product, Scale, Sum};
 pub use stencil::Stencil;
 
+use std::sync::Arc;
+
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{self, Magnitude};
@@ -52,7 +54,7 @@ use crate::vector::Vector;
 /// assert!(Solver::new(&a, Method::Cg, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?.converged());
 /// # Ok::<(), residuum::Error>(())
 /// ```
-pub trait LinearOperator<T: Real> {
+pub trait LinearOperator<T: Real>: Send + Sync {
     /// Where it multiplies.
     fn device(&self) -> &Device;
 
@@ -98,16 +100,17 @@ pub trait LinearOperator<T: Real> {
         1
     }
 
-    /// The matrix it is, if its products can be fused with the rest of an iteration.
-    #[doc(hidden)]
-    fn as_matrix(&self) -> Option<&Matrix<T>> {
-        None
+    /// What it is made of, so that solvers can fuse its products with the rest of an iteration.
+    fn structure(&self) -> Structure<'_, T> {
+        Structure::Opaque
     }
 
-    /// The diagonal it is, if it multiplies element by element.
-    #[doc(hidden)]
-    fn as_diagonal(&self) -> Option<&Vector<T>> {
-        None
+    /// The operator as solvers hold it.
+    fn shared(self) -> SharedOperator<T>
+    where
+        Self: Sized + 'static,
+    {
+        Arc::new(self)
     }
 
     /// `A'`.
@@ -152,6 +155,63 @@ pub trait LinearOperator<T: Real> {
     }
 }
 
+/// An operator with any number of owners: a solver holds one, and a program may keep another.
+///
+/// [`LinearOperator::shared`] makes one of any operator; a [`Matrix`] and the preconditioners of the library turn into one by
+/// themselves where a solver takes them.
+pub type SharedOperator<T> = Arc<dyn LinearOperator<T>>;
+
+/// What an operator is made of.
+#[non_exhaustive]
+pub enum Structure<'a, T: Real> {
+    /// A stored or traced matrix, whose products are fused with the rest of an iteration.
+    Matrix(&'a Matrix<T>),
+    /// A diagonal, which multiplies element by element.
+    Diagonal(&'a Vector<T>),
+    /// The adjoint of an operator.
+    Adjoint(&'a dyn LinearOperator<T>),
+    /// Nothing that a solver can use: it asks the operator for its products.
+    Opaque,
+}
+
+impl<T: Real> dyn LinearOperator<T> + '_ {
+    /// The matrix it is, if it is one.
+    pub(crate) fn as_matrix(&self) -> Option<&Matrix<T>> {
+        if let Structure::Matrix(matrix) = self.structure() { Some(matrix) } else { None }
+    }
+
+    /// The diagonal it is, if it multiplies element by element.
+    pub(crate) fn as_diagonal(&self) -> Option<&Vector<T>> {
+        if let Structure::Diagonal(entries) = self.structure() { Some(entries) } else { None }
+    }
+}
+
+/// The cheap clone of a matrix: both share its entries.
+impl<T: Real> From<&Matrix<T>> for SharedOperator<T> {
+    fn from(matrix: &Matrix<T>) -> Self {
+        Arc::new(matrix.clone())
+    }
+}
+
+impl<T: Real> From<Matrix<T>> for SharedOperator<T> {
+    fn from(matrix: Matrix<T>) -> Self {
+        Arc::new(matrix)
+    }
+}
+
+impl<T: Real> From<Diagonal<T>> for SharedOperator<T> {
+    fn from(diagonal: Diagonal<T>) -> Self {
+        Arc::new(diagonal)
+    }
+}
+
+/// The cheap clone: both share their entries.
+impl<T: Real> From<&Diagonal<T>> for SharedOperator<T> {
+    fn from(diagonal: &Diagonal<T>) -> Self {
+        Arc::new(diagonal.clone())
+    }
+}
+
 pub(crate) fn no_adjoint() -> Error {
     let reason = "it has no product with its transposed: a matrix needs Matrix::with_transpose, an operator of your own \
                   apply_adjoint and has_adjoint";
@@ -190,16 +250,13 @@ macro_rules! forward_operator {
             fn launches(&self) -> usize {
                 (**self).launches()
             }
-            fn as_matrix(&self) -> Option<&Matrix<T>> {
-                (**self).as_matrix()
-            }
-            fn as_diagonal(&self) -> Option<&Vector<T>> {
-                (**self).as_diagonal()
+            fn structure(&self) -> Structure<'_, T> {
+                (**self).structure()
             }
         })+
     };
 }
-forward_operator!(&A: |_| 0, std::sync::Arc<A>: |_| 0, Box<A>: |this| (**this).bytes());
+forward_operator!(&A: |_| 0, Arc<A>: |_| 0, Box<A>: |this| (**this).bytes());
 
 impl<T: Real> LinearOperator<T> for Matrix<T> {
     fn device(&self) -> &Device {
@@ -226,8 +283,8 @@ impl<T: Real> LinearOperator<T> for Matrix<T> {
     fn bytes(&self) -> u64 {
         self.bytes()
     }
-    fn as_matrix(&self) -> Option<&Matrix<T>> {
-        Some(self)
+    fn structure(&self) -> Structure<'_, T> {
+        Structure::Matrix(self)
     }
 }
 

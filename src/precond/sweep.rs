@@ -14,6 +14,7 @@
 //! 11.6.3 (levels), 12.4 (colours); michels-2011, whose open problem it was to do this in parallel; oses-2013.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::levels::{colours, levels};
 use crate::backend::sweep::{self as operations, Triangle};
@@ -21,7 +22,7 @@ use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::memory::Plans;
 use crate::number::{Real, per_number};
-use crate::operator::{LinearOperator, check_shape};
+use crate::operator::{LinearOperator, SharedOperator, check_shape};
 use crate::sparse::Csr;
 use crate::vector::Vector;
 
@@ -57,7 +58,7 @@ struct TriangularSweep<T: Real> {
 /// let device = Device::best()?;
 /// let a = gallery::poisson_2d::<f64>(32, 0.0)?;
 /// let (matrix, ssor) = (Matrix::new(&device, &a, Format::Auto)?, Sweep::ssor(&device, &a, 1.5, Ordering::Colours)?);
-/// let setup = Setup { preconditioner: Some(&ssor), ..Setup::new(Method::Cg, Stopping::for_precision::<f64>()) };
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(&ssor);
 /// let b = Vector::filled(&device, a.rows(), 1.0)?;
 /// let mut x = Vector::zeros(&device, a.rows())?;
 /// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
@@ -68,15 +69,15 @@ struct TriangularSweep<T: Real> {
 /// Held: the entries off the diagonal once (SSOR) or those of one triangle, and 12 to 16 bytes for each row of each sweep.
 /// A sweep reads its entries, gathers from its result, reads and writes a vector; one launch for each wide level, one for
 /// a run of narrow ones.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sweep<T: Real> {
     device: Device,
     rows: usize,
     omega: f64,
     bytes: u64,
-    forward: TriangularSweep<T>,
+    forward: Arc<TriangularSweep<T>>,
     /// The sweep back, of SSOR.
-    backward: Option<TriangularSweep<T>>,
+    backward: Option<Arc<TriangularSweep<T>>>,
 }
 
 per_number! {
@@ -144,6 +145,7 @@ impl<T: Real> Sweep<T> {
         };
         let sweeps = 1 + u64::from(symmetric);
         let bytes = (4 + size) * entries * sweeps / 2 + sweeps * rows * (8 + size);
+        let (forward, backward) = (Arc::new(forward), backward.map(Arc::new));
         Ok(Self { device: device.clone(), rows: a.rows(), omega, bytes, forward, backward })
     }
 }
@@ -240,6 +242,19 @@ fn launches(bounds: &[u32]) -> Vec<(Range<usize>, usize)> {
         }
     }
     found
+}
+
+impl<T: Real> From<Sweep<T>> for SharedOperator<T> {
+    fn from(sweep: Sweep<T>) -> Self {
+        sweep.shared()
+    }
+}
+
+/// The cheap clone: both share their entries.
+impl<T: Real> From<&Sweep<T>> for SharedOperator<T> {
+    fn from(sweep: &Sweep<T>) -> Self {
+        sweep.clone().shared()
+    }
 }
 
 impl<T: Real> LinearOperator<T> for Sweep<T> {

@@ -36,15 +36,15 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Real, Sum};
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, SharedOperator};
 use crate::reduction::Chunks;
 use crate::state::HISTORY;
 use crate::state::barrier::ABANDONED;
 use crate::state::cg::{BARRIER, CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, STATUS, STOP, TOLERANCE};
 use crate::vector::Vector;
 
-struct On<'a, T: Real> {
-    a: Products<'a, T>,
+struct CgWorkspace<T: Real> {
+    a: Products<T>,
     r: Vector<T>,
     p: Vector<T>,
     q: Vector<T>,
@@ -57,13 +57,13 @@ struct On<'a, T: Real> {
 }
 
 /// Conjugate gradients without a preconditioner, for one right-hand side.
-pub(super) fn boxed<'a, T: Real>(operator: &'a dyn LinearOperator<T>) -> Result<Box<dyn Workspace<T> + 'a>> {
+pub(super) fn boxed<T: Real>(operator: &SharedOperator<T>) -> Result<Box<dyn Workspace<T>>> {
     let device = operator.device();
     let a = Products::of(operator, 0, 1)?;
     let n = operator.rows();
     let vector = || Vector::zeros(device, n);
-    Ok(Box::new(On {
-        resident: matches!(a, Products::Fused(_)),
+    Ok(Box::new(CgWorkspace {
+        resident: a.is_fused(),
         a,
         r: vector()?,
         p: vector()?,
@@ -74,7 +74,7 @@ pub(super) fn boxed<'a, T: Real>(operator: &'a dyn LinearOperator<T>) -> Result<
     }))
 }
 
-impl<T: Real> Workspace<T> for On<'_, T> {
+impl<T: Real> Workspace<T> for CgWorkspace<T> {
     fn solve(
         &mut self,
         device: &Device,
@@ -85,7 +85,7 @@ impl<T: Real> Workspace<T> for On<'_, T> {
         observer: &mut Observer<'_>,
     ) -> Result<(Vec<Outcome>, f64)> {
         let limits = limits.first().cloned().unwrap_or_default();
-        let mut solve = Solve { on: self, run: device.run::<T>(), device, b, x, limits, pending: 0 };
+        let mut solve = CgRun { on: self, run: device.run::<T>(), device, b, x, limits, pending: 0 };
         driver::run(&mut solve, stopping, observer)
     }
 
@@ -113,8 +113,8 @@ fn vectors<'v, T: Real>(
 }
 
 /// A solve under way.
-struct Solve<'s, 'a, T: Real> {
-    on: &'s mut On<'a, T>,
+struct CgRun<'s, T: Real> {
+    on: &'s mut CgWorkspace<T>,
     run: Run<'s>,
     device: &'s Device,
     b: &'s Vector<T>,
@@ -124,15 +124,15 @@ struct Solve<'s, 'a, T: Real> {
     pending: usize,
 }
 
-impl<'s, T: Real> Solve<'s, '_, T> {
+impl<'s, T: Real> CgRun<'s, T> {
     fn operations(&self) -> &'s dyn CgOps<T> {
         operations::on(self.device.backend())
     }
 
     /// Whether many iterations are one launch.
     fn stays_resident(&self) -> bool {
-        let On { a, resident, .. } = &*self.on;
-        *resident && self.operations().cg_stays_resident(self.run, a.stored())
+        let CgWorkspace { a, resident, .. } = &*self.on;
+        *resident && self.operations().cg_stays_resident(self.run, &a.stored())
     }
 
     /// Queues `count` iterations.
@@ -141,21 +141,21 @@ impl<'s, T: Real> Solve<'s, '_, T> {
             return (0..count).try_for_each(|_| self.step());
         }
         let operations = self.operations();
-        let On { a, r, p, q, state, .. } = &mut *self.on;
+        let CgWorkspace { a, r, p, q, state, .. } = &mut *self.on;
         self.pending += count;
-        operations.cg_resident(self.run, a.stored(), count, vectors(self.x, r, p, q), state)
+        operations.cg_resident(self.run, &a.stored(), count, vectors(self.x, r, p, q), state)
     }
 
     /// Waits, and reads status and history.
     fn look(&mut self, status: &mut [i32]) -> Result<()> {
-        let On { state, ring, .. } = &mut *self.on;
+        let CgWorkspace { state, ring, .. } = &mut *self.on;
         Memory::read_both((&state.status, status), (&state.history, ring))
     }
 
     /// One iteration.
     fn step(&mut self) -> Result<()> {
         let operations = self.operations();
-        let On { r, p, q, state, .. } = &mut *self.on;
+        let CgWorkspace { r, p, q, state, .. } = &mut *self.on;
         let n = self.x.len();
         operations.cg_update(self.run, n, vectors(self.x, r, p, q), state)?;
         self.product()
@@ -164,13 +164,13 @@ impl<'s, T: Real> Solve<'s, '_, T> {
     /// `q = A p` with its sums, and the stopping test.
     fn product(&mut self) -> Result<()> {
         let operations = self.operations();
-        let On { a, p, q, state, .. } = &mut *self.on;
+        let CgWorkspace { a, p, q, state, .. } = &mut *self.on;
         a.apply(p, q)?;
-        operations.cg_product(self.run, a.stored(), p.memory(), q.memory_mut(), state)
+        operations.cg_product(self.run, &a.stored(), p.memory(), q.memory_mut(), state)
     }
 }
 
-impl<T: Real> Iteration for Solve<'_, '_, T> {
+impl<T: Real> Iteration for CgRun<'_, T> {
     fn columns(&self) -> usize {
         1
     }
@@ -182,14 +182,14 @@ impl<T: Real> Iteration for Solve<'_, '_, T> {
         status[MAX_ITERATIONS] = budget.first().map_or(0, |b| *b as i32);
         status[HISTORY_MASK] = HISTORY as i32 - 1;
         let (run, backend) = (self.run, self.device.backend());
-        let On { a, r, p, state, .. } = &mut *self.on;
+        let CgWorkspace { a, r, p, state, .. } = &mut *self.on;
         let count = Chunks::of(self.x.len()).count;
         state.control.write(&control)?;
         state.status.write(&status)?;
         // r = b - A x with the sums of r.r where cg_product looks for them, p = r.
         a.apply(self.x, r)?;
         let (x, b, products) = (self.x.memory(), self.b.memory(), product::on::<T>(backend));
-        products.residual(run, a.stored(), 1, x, b, r.memory_mut(), &mut state.sums, 2 * count)?;
+        products.residual(run, &a.stored(), 1, x, b, r.memory_mut(), &mut state.sums, 2 * count)?;
         p.copy_from(r)?;
         self.product()
     }

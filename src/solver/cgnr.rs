@@ -67,7 +67,7 @@ use crate::error::{Error, Result};
 use crate::magnitude::scale;
 use crate::memory::Memory;
 use crate::number::{Real, Sum, per_number};
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, SharedOperator};
 use crate::reduction::Chunks;
 use crate::state::HISTORY;
 use crate::state::barrier;
@@ -186,14 +186,14 @@ impl Correction {
 /// Two launches per iteration; `A` and `A'` read once each, whatever the number of columns. For each column, vectors
 /// of `m` rows: 1 written, 3 read as `q` and `r` are updated and gathered; of `n` unknowns: 3 written, 6 read. Held
 /// for each column: 4 vectors of `m` with `b`, 10 of `n` with the answer.
-pub struct Cgnr<'a, T: Real> {
-    system: System<'a, T>,
+pub struct Cgnr<T: Real> {
+    system: System<T>,
     stopping: Stopping,
     corrections: Vec<Correction>,
-    workspace: Box<dyn Workspace<T> + 'a>,
+    workspace: Box<dyn Workspace<T>>,
 }
 
-impl<T: Real> std::fmt::Debug for Cgnr<'_, T> {
+impl<T: Real> std::fmt::Debug for Cgnr<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Cgnr")
             .field("rows", &self.system.operator().rows())
@@ -204,7 +204,7 @@ impl<T: Real> std::fmt::Debug for Cgnr<'_, T> {
     }
 }
 
-impl<'a, T: Real> Cgnr<'a, T> {
+impl<T: Real> Cgnr<T> {
     /// Allocates the vectors of a solve with `operator`, for as many right-hand sides at once as there are corrections:
     /// 1 to 4 for a [`Matrix`](crate::Matrix), 1 for any other [`LinearOperator`].
     ///
@@ -212,11 +212,11 @@ impl<'a, T: Real> Cgnr<'a, T> {
     /// [`Error::Option`] when the operator has no adjoint, the matrix no transposed copy, for a weight or a rule out of range, for a `width`
     /// that does not divide the unknowns; [`Error::Memory`] when the vectors do not fit beside the matrix.
     pub fn new(
-        operator: &'a dyn LinearOperator<T>,
+        operator: impl Into<SharedOperator<T>>,
         corrections: &[Correction],
         stopping: Stopping,
     ) -> Result<Self> {
-        set_up(operator, corrections, stopping)
+        set_up(operator.into(), corrections, stopping)
     }
 
     /// Solves from the start guess in `x`, and leaves the answer there. With several right-hand sides, `b` and `x`
@@ -245,18 +245,18 @@ impl<'a, T: Real> Cgnr<'a, T> {
 }
 
 per_number! {
-    fn set_up<'a, T>(
-        operator: &'a dyn LinearOperator<T>,
+    fn set_up<T>(
+        operator: SharedOperator<T>,
         corrections: &[Correction],
         stopping: Stopping,
-    ) -> Result<Cgnr<'a, T>> = allocated;
+    ) -> Result<Cgnr<T>> = allocated;
 }
 
-fn allocated<'a, T: Real>(
-    operator: &'a dyn LinearOperator<T>,
+fn allocated<T: Real>(
+    operator: SharedOperator<T>,
     corrections: &[Correction],
     stopping: Stopping,
-) -> Result<Cgnr<'a, T>> {
+) -> Result<Cgnr<T>> {
     stopping.validate()?;
     if stopping.exact_every > 0 {
         let reason = "regularised CGNR has none; Method::Cgls does".into();
@@ -292,7 +292,7 @@ fn allocated<'a, T: Real>(
     let plan: Vec<(&str, u64)> = plan.into_iter().chain(rest.map(|name| (name, n))).collect();
     device.check_memory(operator.bytes(), &plan)?;
     let heaviest = corrections.iter().map(Correction::weight).fold(0.0, f64::max).sqrt();
-    let system = System::of_least_squares(operator, columns, heaviest)?;
+    let system = System::of_least_squares(&operator, columns, heaviest)?;
     let workspace = boxed(&system, shape, corrections)?;
     Ok(Cgnr { system, stopping, corrections: corrections.to_vec(), workspace })
 }
@@ -325,9 +325,9 @@ impl<T: Real> Vectors<T> {
     }
 }
 
-struct On<'a, T: Real> {
-    a: Products<'a, T>,
-    at: Products<'a, T>,
+struct CgnrWorkspace<T: Real> {
+    a: Products<T>,
+    at: Products<T>,
     shape: CgnrShape,
     corrections: Vec<Correction>,
     best: Vector<T>,
@@ -339,21 +339,21 @@ struct On<'a, T: Real> {
     resident: bool,
 }
 
-fn boxed<'a, T: Real>(
-    system: &System<'a, T>,
+fn boxed<T: Real>(
+    system: &System<T>,
     shape: CgnrShape,
     corrections: &[Correction],
-) -> Result<Box<dyn Workspace<T> + 'a>> {
+) -> Result<Box<dyn Workspace<T>>> {
     let operator = system.operator();
     let (device, exponent) = (operator.device(), system.exponent());
     let a = Products::of(operator, exponent, shape.columns)?;
-    let at = Products::of_transposed(operator, exponent, shape.columns)?;
+    let at = Products::of_adjoint(operator, exponent, shape.columns)?;
     let (columns, rows, cols) = (shape.columns, operator.rows(), operator.cols());
     let of_rows = || Vector::zeros(device, rows * columns);
     let of_cols = || Vector::zeros(device, cols * columns);
     let runs = Runs { columns, rows: Chunks::of(rows).count, cols: Chunks::of(cols).count };
-    Ok(Box::new(On {
-        resident: matches!(a, Products::Fused(_)),
+    Ok(Box::new(CgnrWorkspace {
+        resident: a.is_fused(),
         a,
         at,
         shape,
@@ -375,19 +375,19 @@ fn boxed<'a, T: Real>(
     }))
 }
 
-impl<T: Real> On<'_, T> {
+impl<T: Real> CgnrWorkspace<T> {
     /// `alpha`; `r -= alpha q`, `x += alpha d`, `s = A'r - F(x, x)`.
     fn backward(&mut self, run: Run<'_>, device: &Device, parity: usize) -> Result<()> {
         let (operations, Self { at, shape, vectors, state, .. }) = (operations::on::<T>(device.backend()), self);
         let [before, after] = at.parts(Part::Rows, Part::Pixels);
         if let Some(part) = before {
             let shape = CgnrShape { part, ..*shape };
-            operations.cgnr_backward(run, shape, at.stored(), parity, vectors.view(), state)?;
+            operations.cgnr_backward(run, shape, &at.stored(), parity, vectors.view(), state)?;
             at.apply_adjoint(&vectors.r[1 - parity], &mut vectors.s[1 - parity])?;
         }
         if let Some(part) = after {
             let shape = CgnrShape { part, ..*shape };
-            operations.cgnr_backward(run, shape, at.stored(), parity, vectors.view(), state)?;
+            operations.cgnr_backward(run, shape, &at.stored(), parity, vectors.view(), state)?;
         }
         Ok(())
     }
@@ -398,18 +398,18 @@ impl<T: Real> On<'_, T> {
         let [before, after] = a.parts(Part::Pixels, Part::Rows);
         if let Some(part) = before {
             let shape = CgnrShape { part, ..*shape };
-            operations.cgnr_forward(run, shape, a.stored(), parity, vectors.view(), state)?;
+            operations.cgnr_forward(run, shape, &a.stored(), parity, vectors.view(), state)?;
             a.apply(&vectors.d[1 - parity], &mut vectors.q)?;
         }
         if let Some(part) = after {
             let shape = CgnrShape { part, ..*shape };
-            operations.cgnr_forward(run, shape, a.stored(), parity, vectors.view(), state)?;
+            operations.cgnr_forward(run, shape, &a.stored(), parity, vectors.view(), state)?;
         }
         Ok(())
     }
 }
 
-impl<T: Real> Workspace<T> for On<'_, T> {
+impl<T: Real> Workspace<T> for CgnrWorkspace<T> {
     fn solve(
         &mut self,
         device: &Device,
@@ -421,7 +421,7 @@ impl<T: Real> Workspace<T> for On<'_, T> {
     ) -> Result<(Vec<Outcome>, f64)> {
         let limits = limits.to_vec();
         self.vectors.x[0].copy_from(x)?;
-        let mut solve = Solve { on: self, run: device.run::<T>(), device, b, limits, parity: 0, pending: 0..0 };
+        let mut solve = CgnrRun { on: self, run: device.run::<T>(), device, b, limits, parity: 0, pending: 0..0 };
         let result = driver::run(&mut solve, stopping, observer)?;
         let parity = solve.parity;
         x.copy_from(&self.vectors.x[parity])?;
@@ -434,10 +434,7 @@ impl<T: Real> Workspace<T> for On<'_, T> {
     }
 
     fn launches(&self) -> usize {
-        match &self.a {
-            Products::Fused(_) => 2,
-            Products::External { .. } => 4 + self.a.launches() + self.at.launches(),
-        }
+        if self.a.is_fused() { 2 } else { 4 + self.a.launches() + self.at.launches() }
     }
 
     fn least_squares(&self) -> bool {
@@ -446,8 +443,8 @@ impl<T: Real> Workspace<T> for On<'_, T> {
 }
 
 /// A solve under way.
-struct Solve<'s, 'a, T: Real> {
-    on: &'s mut On<'a, T>,
+struct CgnrRun<'s, T: Real> {
+    on: &'s mut CgnrWorkspace<T>,
     run: Run<'s>,
     device: &'s Device,
     b: &'s Vector<T>,
@@ -458,7 +455,7 @@ struct Solve<'s, 'a, T: Real> {
     pending: Range<usize>,
 }
 
-impl<'s, T: Real> Solve<'s, '_, T> {
+impl<'s, T: Real> CgnrRun<'s, T> {
     fn operations(&self) -> &'s dyn CgnrOps<T> {
         operations::on(self.device.backend())
     }
@@ -501,13 +498,13 @@ impl<'s, T: Real> Solve<'s, '_, T> {
 
     /// Whether many iterations are one launch.
     fn stays_resident(&self) -> bool {
-        let On { a, at, resident, .. } = &*self.on;
-        *resident && self.operations().cgnr_stays_resident(self.run, a.stored(), at.stored())
+        let CgnrWorkspace { a, at, resident, .. } = &*self.on;
+        *resident && self.operations().cgnr_stays_resident(self.run, &a.stored(), &at.stored())
     }
 
     /// Waits, and reads status and history.
     fn look(&mut self, status: &mut [i32]) -> Result<()> {
-        let On { state, ring, .. } = &mut *self.on;
+        let CgnrWorkspace { state, ring, .. } = &mut *self.on;
         Memory::read_both((&state.status, status), (&state.history, ring))
     }
 
@@ -515,7 +512,7 @@ impl<'s, T: Real> Solve<'s, '_, T> {
         self.write_control()?;
         self.write_status(budget, -1)?;
         let (run, device) = (self.run, self.device);
-        let On { a, shape, vectors, state, .. } = &mut *self.on;
+        let CgnrWorkspace { a, shape, vectors, state, .. } = &mut *self.on;
         let [even, odd] = &mut vectors.x;
         if self.parity == 0 {
             odd.copy_from(even)?;
@@ -527,14 +524,14 @@ impl<'s, T: Real> Solve<'s, '_, T> {
         a.apply(odd, &mut vectors.r[1])?;
         let (x, b, r) = (odd.memory(), self.b.memory(), vectors.r[1].memory_mut());
         let products = product::on::<T>(device.backend());
-        products.residual(run, a.stored(), shape.columns, x, b, r, &mut state.sums, 0)?;
+        products.residual(run, &a.stored(), shape.columns, x, b, r, &mut state.sums, 0)?;
         self.on.backward(run, device, 1)?;
         self.parity = 0;
         self.on.forward(run, device, 0)
     }
 }
 
-impl<T: Real> Iteration for Solve<'_, '_, T> {
+impl<T: Real> Iteration for CgnrRun<'_, T> {
     fn columns(&self) -> usize {
         self.limits.len()
     }
@@ -563,9 +560,9 @@ impl<T: Real> Iteration for Solve<'_, '_, T> {
         let start = if self.pending.is_empty() { indices.start } else { self.pending.start };
         self.pending = start..indices.end;
         let operations = self.operations();
-        let On { a, at, shape, vectors, state, .. } = &mut *self.on;
-        let matrices = [a.stored(), at.stored()];
-        operations.cgnr_resident(self.run, *shape, matrices, indices, vectors.view(), state)
+        let CgnrWorkspace { a, at, shape, vectors, state, .. } = &mut *self.on;
+        let (a, at) = (a.stored(), at.stored());
+        operations.cgnr_resident(self.run, *shape, [&a, &at], indices, vectors.view(), state)
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
@@ -605,12 +602,12 @@ impl<T: Real> Iteration for Solve<'_, '_, T> {
     }
 
     fn keep(&mut self, columns: &[usize]) -> Result<()> {
-        let On { best, vectors, .. } = &mut *self.on;
+        let CgnrWorkspace { best, vectors, .. } = &mut *self.on;
         copy_columns(self.limits.len(), columns, &vectors.x[self.parity], best)
     }
 
     fn restore(&mut self, columns: &[usize]) -> Result<()> {
-        let On { best, vectors, .. } = &mut *self.on;
+        let CgnrWorkspace { best, vectors, .. } = &mut *self.on;
         copy_columns(self.limits.len(), columns, best, &mut vectors.x[self.parity])
     }
 

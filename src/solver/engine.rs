@@ -15,27 +15,26 @@ use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::memory::Memory;
 use crate::number::{Real, Sum};
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, SharedOperator};
 use crate::recurrence::{GRADIENT_LIMIT, GRADIENT_RATIO, REGISTERS, RESIDUAL_LIMIT, STATES, Scalar};
 use crate::state::HISTORY;
 use crate::vector::Vector;
 
 /// What a script multiplies by, and the exponents of the powers of two by which both are multiplied (`scaling.rs`).
-#[derive(Clone, Copy)]
-pub(super) struct Operators<'a, T: Real> {
-    pub(super) a: &'a dyn LinearOperator<T>,
-    pub(super) preconditioner: Option<&'a dyn LinearOperator<T>>,
+pub(super) struct Operators<'o, T: Real> {
+    pub(super) a: &'o SharedOperator<T>,
+    pub(super) preconditioner: Option<&'o SharedOperator<T>>,
     pub(super) exponents: [i32; 2],
 }
 
-struct Engine<'a, T: Real> {
+struct Engine<T: Real> {
     script: Script,
     columns: usize,
     rows: usize,
     cols: usize,
-    a: Products<'a, T>,
-    adjoint: Option<Products<'a, T>>,
-    preconditioner: Option<Products<'a, T>>,
+    a: Products<T>,
+    adjoint: Option<Products<T>>,
+    preconditioner: Option<Products<T>>,
     vectors: Vec<Vector<T>>,
     /// Takes the place of a vector that is being written.
     spare: Vector<T>,
@@ -52,19 +51,19 @@ struct Engine<'a, T: Real> {
 }
 
 /// Allocates what `script` needs to solve for `columns` right-hand sides at once.
-pub(super) fn boxed<'a, T: Real>(
-    operators: Operators<'a, T>,
+pub(super) fn boxed<T: Real>(
+    operators: &Operators<'_, T>,
     columns: usize,
     plan: Plan,
     script: Script,
     preconditioning: Preconditioning,
-) -> Result<Box<dyn Workspace<T> + 'a>> {
+) -> Result<Box<dyn Workspace<T>>> {
     Ok(Box::new(Engine::new(operators, columns, plan, script, preconditioning)?))
 }
 
-impl<'a, T: Real> Engine<'a, T> {
+impl<T: Real> Engine<T> {
     fn new(
-        operators: Operators<'a, T>,
+        operators: &Operators<'_, T>,
         columns: usize,
         plan: Plan,
         script: Script,
@@ -79,7 +78,7 @@ impl<'a, T: Real> Engine<'a, T> {
         let [of_operator, of_preconditioner] = operators.exponents;
         let a = Products::of(operators.a, of_operator, columns)?;
         let adjoint = match multiplies_by(Of::Adjoint) {
-            true => Some(Products::of_transposed(operators.a, of_operator, columns)?),
+            true => Some(Products::of_adjoint(operators.a, of_operator, columns)?),
             false => None,
         };
         let preconditioner = match operators.preconditioner {
@@ -93,7 +92,7 @@ impl<'a, T: Real> Engine<'a, T> {
             let len = if Plan::FILLERS.contains(&k) { 1 } else { plan.len(*space) * columns };
             vectors.push(Vector::zeros(device, len)?);
         }
-        let entries = operators.preconditioner.and_then(LinearOperator::as_diagonal);
+        let entries = operators.preconditioner.and_then(|operator| operator.as_diagonal());
         if let (Preconditioning::Diagonal(d), Some(entries)) = (preconditioning, entries) {
             let held = &mut vectors[d.index()];
             if columns == 1 {
@@ -187,11 +186,11 @@ impl<'a, T: Real> Engine<'a, T> {
         }
         let read = [x, w, z].map(|v| vector(v).memory());
         let operations = script::on::<T>(device.backend());
-        operations.step_product(run, step, products.stored(), *blend, read, y.memory_mut(), state)
+        operations.step_product(run, step, &products.stored(), *blend, read, y.memory_mut(), state)
     }
 }
 
-impl<T: Real> Workspace<T> for Engine<'_, T> {
+impl<T: Real> Workspace<T> for Engine<T> {
     fn solve(
         &mut self,
         device: &Device,
@@ -204,7 +203,7 @@ impl<T: Real> Workspace<T> for Engine<'_, T> {
         // The answer is worked on where it lies.
         swap(x, &mut self.vectors[X.index()]);
         let limits = limits.to_vec();
-        let result = driver::run(&mut Solve { on: self, device, b, limits }, stopping, observer);
+        let result = driver::run(&mut ScriptRun { on: self, device, b, limits }, stopping, observer);
         swap(x, &mut self.vectors[X.index()]);
         result
     }
@@ -227,7 +226,7 @@ impl<T: Real> Workspace<T> for Engine<'_, T> {
 
     fn launches(&self) -> usize {
         let steps = &self.script.steps;
-        let made = |products: Option<&Products<'_, T>>| products.map_or(0, Products::launches);
+        let made = |products: Option<&Products<T>>| products.map_or(0, Products::launches);
         let each = |call: &Call| match call.act {
             Act::Product { of: Of::A, .. } => 1 + made(Some(&self.a)),
             Act::Product { of: Of::Adjoint, .. } => 1 + made(self.adjoint.as_ref()),
@@ -243,14 +242,14 @@ impl<T: Real> Workspace<T> for Engine<'_, T> {
 }
 
 /// A solve under way.
-struct Solve<'s, 'a, T: Real> {
-    on: &'s mut Engine<'a, T>,
+struct ScriptRun<'s, T: Real> {
+    on: &'s mut Engine<T>,
     device: &'s Device,
     b: &'s Vector<T>,
     limits: Vec<Limits>,
 }
 
-impl<T: Real> Solve<'_, '_, T> {
+impl<T: Real> ScriptRun<'_, T> {
     fn begin(&mut self, budget: &[usize]) -> Result<()> {
         let (columns, accumulation) = (self.limits.len(), self.device.accumulation(T::PRECISION));
         let mut registers = vec![Sum::default(); 2 * columns * REGISTERS];
@@ -276,7 +275,7 @@ impl<T: Real> Solve<'_, '_, T> {
     }
 }
 
-impl<T: Real> Iteration for Solve<'_, '_, T> {
+impl<T: Real> Iteration for ScriptRun<'_, T> {
     fn columns(&self) -> usize {
         self.limits.len()
     }

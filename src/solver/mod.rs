@@ -1,5 +1,5 @@
 //! Iterative methods. [`driver`] alone loops, stops, verifies and reports; a method is a script of launches ([`plan`])
-//! that [`engine`] runs, or, where two launches suffice, words of the vocabulary of its own ([`cg`], [`cgnr`]).
+//! that [`engine`] runs, or, where two launches suffice, operations of its own ([`cg`], [`cgnr`]).
 
 mod bicgstab;
 mod bidiagonal;

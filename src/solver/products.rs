@@ -1,114 +1,103 @@
-//! Where a solver's products come from: fused with the rest of an iteration, or made by an operator.
+//! Where a solver's products come from: fused with the rest of an iteration, or computed by an operator.
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::scaling::rescaled;
 use crate::backend::cgnr::Part;
 use crate::backend::product::Stored;
-use crate::device::Device;
 use crate::error::Result;
-use crate::matrix::Matrix;
 use crate::number::Real;
-use crate::operator::{LinearOperator, no_adjoint};
+use crate::operator::{LinearOperator, SharedOperator, Structure, no_adjoint};
 use crate::vector::Vector;
 
-/// The matrix whose products are fused with the rest of an iteration, if `2^exponent operator` is one.
-pub(super) fn fused<T: Real>(
+/// The stored matrix by which `operator`, or its adjoint, multiplies `columns` vectors, if it is one whose products are fused. One
+/// whose rays are traced is asked for its products if there is one column: they take so long that a launch more does not matter.
+fn fused<T: Real>(
     operator: &dyn LinearOperator<T>,
-    exponent: i32,
+    adjoint: bool,
     columns: usize,
-) -> Option<&Matrix<T>> {
-    operator.as_matrix().filter(|matrix| exponent == 0 && (columns > 1 || !matrix.traces_rays()))
-}
-
-/// Products with one operator, or with its transposed.
-pub(super) enum Products<'a, T: Real> {
-    /// The launches of the method multiply by themselves.
-    Fused(&'a Stored<T>),
-    /// The operator multiplies; `stored` tells the launches to find the product in their result.
-    External { operator: Box<dyn LinearOperator<T> + 'a>, stored: Box<Stored<T>> },
-}
-
-impl<'a, T: Real> Products<'a, T> {
-    /// Products with `2^exponent operator`, or with its transposed, for `columns` vectors.
-    fn external(
-        device: &Device,
-        operator: &'a dyn LinearOperator<T>,
-        exponent: i32,
-        columns: usize,
-        shape: (usize, usize),
-    ) -> Result<Self> {
-        let stored = Box::new(Stored::external(&device.place(), shape.0, shape.1)?);
-        Ok(Self::External { operator: rescaled(operator, exponent, columns)?, stored })
-    }
-
-    /// Products with `2^exponent operator` for `columns` vectors: fused where that is a matrix as it is. One whose rays are traced is
-    /// asked for its products where there is one column: they take so long that a launch more does not matter.
-    pub(super) fn of(operator: &'a dyn LinearOperator<T>, exponent: i32, columns: usize) -> Result<Self> {
-        match fused(operator, exponent, columns) {
-            Some(matrix) => Ok(Self::Fused(matrix.forward())),
-            None => {
-                Self::external(operator.device(), operator, exponent, columns, (operator.rows(), operator.cols()))
+) -> Option<Arc<RwLock<Stored<T>>>> {
+    match operator.structure() {
+        Structure::Matrix(matrix) if columns > 1 || !matrix.traces_rays() => {
+            if adjoint {
+                matrix.transposed().ok().cloned()
+            } else {
+                Some(matrix.forward().clone())
             }
         }
+        Structure::Adjoint(operator) => fused(operator, !adjoint, columns),
+        _ => None,
+    }
+}
+
+/// Products with one operator, or with its adjoint.
+pub(super) struct Products<T: Real> {
+    stored: Arc<RwLock<Stored<T>>>,
+    /// The operator that computes the products; `stored` then tells the launches to find them in their result. Without one the
+    /// launches multiply by themselves.
+    external: Option<SharedOperator<T>>,
+}
+
+impl<T: Real> Products<T> {
+    fn new(operator: &SharedOperator<T>, adjoint: bool, exponent: i32, columns: usize) -> Result<Self> {
+        if let Some(stored) = fused(&**operator, adjoint, columns).filter(|_| exponent == 0) {
+            return Ok(Self { stored, external: None });
+        }
+        let (rows, cols) = (operator.rows(), operator.cols());
+        let (rows, cols) = if adjoint { (cols, rows) } else { (rows, cols) };
+        let stored = Stored::external(&operator.device().place(), rows, cols)?;
+        let external = Some(rescaled(operator, exponent, columns)?);
+        Ok(Self { stored: Arc::new(RwLock::new(stored)), external })
     }
 
-    /// The same with the transposed of `operator`.
+    /// Products with `2^exponent operator` for `columns` vectors: fused if that is a matrix as it is.
+    pub(super) fn of(operator: &SharedOperator<T>, exponent: i32, columns: usize) -> Result<Self> {
+        Self::new(operator, false, exponent, columns)
+    }
+
+    /// The same with the adjoint of `operator`.
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) where there is none.
-    pub(super) fn of_transposed(
-        operator: &'a dyn LinearOperator<T>,
-        exponent: i32,
-        columns: usize,
-    ) -> Result<Self> {
+    /// [`Error::Option`](crate::Error::Option) if there is none.
+    pub(super) fn of_adjoint(operator: &SharedOperator<T>, exponent: i32, columns: usize) -> Result<Self> {
         if let Some(matrix) = operator.as_matrix() {
             // Asked of every matrix: one that scatters has no transposed copy.
-            let transposed = matrix.transposed()?;
-            if fused(operator, exponent, columns).is_some() {
-                return Ok(Self::Fused(transposed));
-            }
+            matrix.transposed()?;
         }
         if !operator.has_adjoint() {
             return Err(no_adjoint());
         }
-        Self::external(operator.device(), operator, exponent, columns, (operator.cols(), operator.rows()))
+        Self::new(operator, true, exponent, columns)
     }
 
-    pub(super) fn stored(&self) -> &Stored<T> {
-        match self {
-            Self::Fused(stored) => stored,
-            Self::External { stored, .. } => stored,
-        }
+    /// Tells if the launches multiply by themselves.
+    pub(super) fn is_fused(&self) -> bool {
+        self.external.is_none()
+    }
+
+    /// The matrix that launches are given.
+    pub(super) fn stored(&self) -> RwLockReadGuard<'_, Stored<T>> {
+        // A writer that panicked left whole arrays.
+        self.stored.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `y = A x`, if the launches that follow do not multiply by themselves.
     pub(super) fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        match self {
-            Self::Fused(_) => Ok(()),
-            Self::External { operator, .. } => operator.apply(x, y),
-        }
+        self.external.as_ref().map_or(Ok(()), |operator| operator.apply(x, y))
     }
 
     /// `y = A'x` likewise.
     pub(super) fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        match self {
-            Self::Fused(_) => Ok(()),
-            Self::External { operator, .. } => operator.apply_adjoint(x, y),
-        }
+        self.external.as_ref().map_or(Ok(()), |operator| operator.apply_adjoint(x, y))
     }
 
     /// Launches that a product takes beside the one that sums it up.
     pub(super) fn launches(&self) -> usize {
-        match self {
-            Self::Fused(_) => 0,
-            Self::External { operator, .. } => operator.launches(),
-        }
+        self.external.as_ref().map_or(0, |operator| operator.launches())
     }
 
-    /// The parts in which an iteration is done around the product: one where it is fused.
+    /// The parts in which an iteration is done around the product: one if it is fused.
     pub(super) fn parts(&self, first: Part, second: Part) -> [Option<Part>; 2] {
-        match self {
-            Self::Fused(_) => [None, Some(Part::All)],
-            Self::External { .. } => [Some(first), Some(second)],
-        }
+        if self.is_fused() { [None, Some(Part::All)] } else { [Some(first), Some(second)] }
     }
 }

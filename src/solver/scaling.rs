@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
 use crate::number::{Accumulation, Precision, Real};
-use crate::operator::{Identity, LinearOperator};
+use crate::operator::{Identity, LinearOperator, SharedOperator};
 use crate::vector::Vector;
 
 /// The binary exponents of `|A|` and `|b|` that need no scaling.
@@ -64,15 +64,15 @@ fn power<T: Real>(exponent: i32) -> T {
 ///
 /// # Errors
 /// [`Error::Option`] for several columns of an operator that is no matrix.
-pub(super) fn rescaled<'a, T: Real>(
-    operator: &'a dyn LinearOperator<T>,
+pub(super) fn rescaled<T: Real>(
+    operator: &SharedOperator<T>,
     exponent: i32,
     columns: usize,
-) -> Result<Box<dyn LinearOperator<T> + 'a>> {
-    let whole: Box<dyn LinearOperator<T> + 'a> = match operator.as_matrix() {
-        Some(matrix) if columns > 1 => Box::new(Interleaved { matrix, columns }),
+) -> Result<SharedOperator<T>> {
+    let whole = match operator.as_matrix() {
+        Some(matrix) if columns > 1 => Interleaved { matrix: matrix.clone(), columns }.shared(),
         _ if columns > 1 => return Err(one_column(columns)),
-        _ => Box::new(operator),
+        _ => operator.clone(),
     };
     if exponent == 0 {
         return Ok(whole);
@@ -80,7 +80,7 @@ pub(super) fn rescaled<'a, T: Real>(
     let before = exponent / 2;
     let half = |n: usize, exponent: i32| Identity::new(whole.device(), n).scaled(power::<T>(exponent));
     let [first, last] = [half(whole.cols(), before), half(whole.rows(), exponent - before)];
-    Ok(Box::new(last.times(whole.times(first)?)?))
+    Ok(last.times(whole.times(first)?)?.shared())
 }
 
 /// The error of several right-hand sides for an operator that is no matrix.
@@ -91,12 +91,12 @@ pub(super) fn one_column(columns: usize) -> Error {
 
 /// A matrix for interleaved vectors.
 #[derive(Debug)]
-struct Interleaved<'a, T: Real> {
-    matrix: &'a Matrix<T>,
+struct Interleaved<T: Real> {
+    matrix: Matrix<T>,
     columns: usize,
 }
 
-impl<T: Real> LinearOperator<T> for Interleaved<'_, T> {
+impl<T: Real> LinearOperator<T> for Interleaved<T> {
     fn device(&self) -> &Device {
         self.matrix.device()
     }

@@ -15,32 +15,43 @@ use crate::backend::product::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::scale;
 use crate::number::{Real, per_number};
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, SharedOperator};
 use crate::vector::Vector;
 
 /// What a [`Solver`] is to do.
 #[derive(Clone)]
-pub struct Setup<'a, T: Real> {
+#[non_exhaustive]
+pub struct Setup<T: Real> {
     /// The method and its parameters.
     pub method: Method,
     /// When it is done.
     pub stopping: Stopping,
     /// An approximation of the inverse: any operator of the same shape. See
     /// [`Method::takes_preconditioner`].
-    pub preconditioner: Option<&'a dyn LinearOperator<T>>,
+    pub preconditioner: Option<SharedOperator<T>>,
     /// Right-hand sides at once, which share each read of the matrix: 1 to 4 for a [`Matrix`](crate::Matrix), 1 for any
     /// other operator.
     pub columns: usize,
 }
 
-impl<T: Real> Setup<'_, T> {
+impl<T: Real> Setup<T> {
     /// One right-hand side, no preconditioner.
     pub fn new(method: Method, stopping: Stopping) -> Self {
         Self { method, stopping, preconditioner: None, columns: 1 }
     }
+
+    /// The same with a preconditioner.
+    pub fn with_preconditioner(self, preconditioner: impl Into<SharedOperator<T>>) -> Self {
+        Self { preconditioner: Some(preconditioner.into()), ..self }
+    }
+
+    /// The same for so many right-hand sides at once.
+    pub fn with_columns(self, columns: usize) -> Self {
+        Self { columns, ..self }
+    }
 }
 
-impl<T: Real> std::fmt::Debug for Setup<'_, T> {
+impl<T: Real> std::fmt::Debug for Setup<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Setup")
             .field("method", &self.method)
@@ -55,13 +66,13 @@ impl<T: Real> std::fmt::Debug for Setup<'_, T> {
 ///
 /// # Cost
 /// Launches and vectors moved are stated by each method's file; [`Report::launches_per_iteration`] counts the launches.
-pub struct Solver<'a, T: Real> {
-    system: System<'a, T>,
-    setup: Setup<'a, T>,
-    workspace: Box<dyn Workspace<T> + 'a>,
+pub struct Solver<T: Real> {
+    system: System<T>,
+    setup: Setup<T>,
+    workspace: Box<dyn Workspace<T>>,
 }
 
-impl<T: Real> std::fmt::Debug for Solver<'_, T> {
+impl<T: Real> std::fmt::Debug for Solver<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Solver")
             .field("rows", &self.system.operator().rows())
@@ -71,12 +82,12 @@ impl<T: Real> std::fmt::Debug for Solver<'_, T> {
     }
 }
 
-impl<'a, T: Real> Solver<'a, T> {
+impl<T: Real> Solver<T> {
     /// Sets `method` up for one right-hand side, without a preconditioner.
     ///
     /// # Errors
     /// As [`Solver::with`].
-    pub fn new(operator: &'a dyn LinearOperator<T>, method: Method, stopping: Stopping) -> Result<Self> {
+    pub fn new(operator: impl Into<SharedOperator<T>>, method: Method, stopping: Stopping) -> Result<Self> {
         Self::with(operator, Setup::new(method, stopping))
     }
 
@@ -86,8 +97,8 @@ impl<'a, T: Real> Solver<'a, T> {
     /// [`Error::Shape`] for an operator that is not square where the method asks for that, or a preconditioner of another
     /// shape; [`Error::Option`] for parameters out of range, a preconditioner that the method cannot use, an operator
     /// without an adjoint where one is needed, exact residuals for a method that carries none; [`Error::Memory`] when the vectors do not fit beside the matrix.
-    pub fn with(operator: &'a dyn LinearOperator<T>, setup: Setup<'a, T>) -> Result<Self> {
-        set_up(operator, setup)
+    pub fn with(operator: impl Into<SharedOperator<T>>, setup: Setup<T>) -> Result<Self> {
+        set_up(operator.into(), setup)
     }
 
     /// Sets the point that damping pulls the answer to, which is 0 at first: `x_ref` in
@@ -156,10 +167,10 @@ impl<'a, T: Real> Solver<'a, T> {
 }
 
 per_number! {
-    fn set_up<'a, T>(operator: &'a dyn LinearOperator<T>, setup: Setup<'a, T>) -> Result<Solver<'a, T>> = allocated;
+    fn set_up<T>(operator: SharedOperator<T>, setup: Setup<T>) -> Result<Solver<T>> = allocated;
 }
 
-fn allocated<'a, T: Real>(operator: &'a dyn LinearOperator<T>, setup: Setup<'a, T>) -> Result<Solver<'a, T>> {
+fn allocated<T: Real>(operator: SharedOperator<T>, setup: Setup<T>) -> Result<Solver<T>> {
     setup.stopping.validate()?;
     setup.method.validate()?;
     if setup.stopping.exact_every > 0 && !setup.method.carries_residual() {
@@ -174,7 +185,7 @@ fn allocated<'a, T: Real>(operator: &'a dyn LinearOperator<T>, setup: Setup<'a, 
         let reason = format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible");
         return Err(Error::Option { name: "columns", reason });
     }
-    if let Some(preconditioner) = setup.preconditioner {
+    if let Some(preconditioner) = &setup.preconditioner {
         if !setup.method.takes_preconditioner() {
             let reason = format!("{} takes none", setup.method);
             return Err(Error::Option { name: "preconditioner", reason });
@@ -184,19 +195,19 @@ fn allocated<'a, T: Real>(operator: &'a dyn LinearOperator<T>, setup: Setup<'a, 
     }
     let system = match setup.method {
         Method::Cgls { damp } | Method::Lsqr { damp } | Method::Lsmr { damp } => {
-            System::of_least_squares(operator, columns, damp)?
+            System::of_least_squares(&operator, columns, damp)?
         }
-        Method::Cgne => System::of_rectangle(operator, columns)?,
+        Method::Cgne => System::of_rectangle(&operator, columns)?,
         // Its gradient tells a system without a solution.
-        Method::Minres => System::of_square(operator, columns)?.with_norm()?,
-        _ => System::of_square(operator, columns)?,
+        Method::Minres => System::of_square(&operator, columns)?.with_norm()?,
+        _ => System::of_square(&operator, columns)?,
     };
     let workspace = workspace(&system, &setup)?;
     Ok(Solver { system, setup, workspace })
 }
 
 /// The vectors and scalars that a set-up needs.
-fn workspace<'a, T: Real>(system: &System<'a, T>, setup: &Setup<'a, T>) -> Result<Box<dyn Workspace<T> + 'a>> {
+fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Workspace<T>>> {
     let (operator, exponent) = (system.operator(), system.exponent());
     let (device, columns) = (operator.device(), setup.columns);
     let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
@@ -207,14 +218,14 @@ fn workspace<'a, T: Real>(system: &System<'a, T>, setup: &Setup<'a, T>) -> Resul
         return cg::boxed(operator);
     }
     let mut plan = Plan::new(operator.rows(), operator.cols(), columns);
-    let preconditioning = match setup.preconditioner {
+    let preconditioning = match &setup.preconditioner {
         None => Preconditioning::None,
         Some(operator) if operator.as_diagonal().is_some() => Preconditioning::Diagonal(plan.vector(Space::Rows)),
         Some(_) => Preconditioning::Operator,
     };
     // Scaled like the operator, whatever its own scale: no method but these two cares how large it is.
-    let of_preconditioner = match setup.preconditioner {
-        Some(preconditioner) => system.needed_by(preconditioner)?,
+    let of_preconditioner = match &setup.preconditioner {
+        Some(preconditioner) => system.needed_by(&**preconditioner)?,
         None => 0,
     };
     let both = exponent + of_preconditioner;
@@ -239,9 +250,10 @@ fn workspace<'a, T: Real>(system: &System<'a, T>, setup: &Setup<'a, T>) -> Resul
     let mut held = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
     let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
     held.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
-    let matrices = operator.bytes() + setup.preconditioner.map_or(0, LinearOperator::bytes);
+    let matrices =
+        operator.bytes() + setup.preconditioner.as_ref().map_or(0, |preconditioner| preconditioner.bytes());
     device.check_memory(matrices, &held)?;
     let exponents = [exponent, of_preconditioner];
-    let operators = Operators { a: operator, preconditioner: setup.preconditioner, exponents };
-    engine::boxed(operators, columns, plan, script, preconditioning)
+    let operators = Operators { a: operator, preconditioner: setup.preconditioner.as_ref(), exponents };
+    engine::boxed(&operators, columns, plan, script, preconditioning)
 }

@@ -10,12 +10,12 @@ use super::workspace::Workspace;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{Magnitude, scale};
 use crate::number::{Real, per_number};
-use crate::operator::{LinearOperator, estimate_norm, magnitude};
+use crate::operator::{LinearOperator, SharedOperator, estimate_norm, magnitude};
 use crate::vector::{Vector, least_square};
 
 /// An operator, how its systems are scaled, and what their tests are measured by.
-pub(super) struct System<'a, T: Real> {
-    operator: &'a dyn LinearOperator<T>,
+pub(super) struct System<T: Real> {
+    operator: SharedOperator<T>,
     columns: usize,
     reach: Reach,
     scaling: Scaling<T>,
@@ -39,8 +39,8 @@ struct Given<'s> {
 
 per_number! {
     /// Solves by `method` from the start guess in `x`, and leaves the answer there: a report for each column.
-    pub(super) fn solve<'a, T>(
-        system: &mut System<'a, T>,
+    pub(super) fn solve<T>(
+        system: &mut System<T>,
         method: &'static str,
         workspace: &mut dyn Workspace<T>,
         stopping: &Stopping,
@@ -51,7 +51,7 @@ per_number! {
 }
 
 fn solve_here<T: Real>(
-    system: &mut System<'_, T>,
+    system: &mut System<T>,
     method: &'static str,
     workspace: &mut dyn Workspace<T>,
     stopping: &Stopping,
@@ -59,7 +59,7 @@ fn solve_here<T: Real>(
     x: &mut Vector<T>,
     observer: &mut Observer<'_>,
 ) -> Result<Vec<Report>> {
-    let (operator, columns) = (system.operator, system.columns);
+    let (operator, columns) = (system.operator.clone(), system.columns);
     let device = operator.device();
     same_length("right-hand side", operator.rows() * columns, b.len())?;
     same_length("start guess", operator.cols() * columns, x.len())?;
@@ -104,17 +104,17 @@ fn solve_here<T: Real>(
     let times = Times { compile, solve, verify };
     let (launches, least_squares) = (workspace.launches(), workspace.least_squares());
     let report = |(outcome, norm): (Outcome, &Magnitude)| {
-        Report::new(method, operator, launches, outcome, norm.to_f64(), times, least_squares)
+        Report::new(method, &*operator, launches, outcome, norm.to_f64(), times, least_squares)
     };
     Ok(outcomes.into_iter().zip(&norms).map(report).collect())
 }
 
-impl<'a, T: Real> System<'a, T> {
-    fn new(operator: &'a dyn LinearOperator<T>, columns: usize, with_adjoint: bool, damp: f64) -> Result<Self> {
+impl<T: Real> System<T> {
+    fn new(operator: &SharedOperator<T>, columns: usize, with_adjoint: bool, damp: f64) -> Result<Self> {
         let reach = Reach::of::<T>(operator.device().accumulation(T::PRECISION), with_adjoint);
-        let scaling = Scaling::new(magnitude(operator)?.hypot(Magnitude::of(damp)), &reach);
+        let scaling = Scaling::new(magnitude(&**operator)?.hypot(Magnitude::of(damp)), &reach);
         Ok(Self {
-            operator,
+            operator: operator.clone(),
             columns,
             reach,
             scaling,
@@ -126,17 +126,17 @@ impl<'a, T: Real> System<'a, T> {
     }
 
     /// For methods that multiply by `A` alone.
-    pub(super) fn of_square(operator: &'a dyn LinearOperator<T>, columns: usize) -> Result<Self> {
+    pub(super) fn of_square(operator: &SharedOperator<T>, columns: usize) -> Result<Self> {
         Self::new(operator, columns, false, 0.0)
     }
 
     /// For methods that multiply by the adjoint as well, and look at the residual alone.
-    pub(super) fn of_rectangle(operator: &'a dyn LinearOperator<T>, columns: usize) -> Result<Self> {
+    pub(super) fn of_rectangle(operator: &SharedOperator<T>, columns: usize) -> Result<Self> {
         Self::new(operator, columns, true, 0.0)
     }
 
     /// For least squares; `damp` is that of the method, or the root of all weights of a correction.
-    pub(super) fn of_least_squares(operator: &'a dyn LinearOperator<T>, columns: usize, damp: f64) -> Result<Self> {
+    pub(super) fn of_least_squares(operator: &SharedOperator<T>, columns: usize, damp: f64) -> Result<Self> {
         let mut system = Self::new(operator, columns, true, damp)?.with_norm()?;
         system.stacked = system.norm.hypot(scale(damp, system.exponent()));
         Ok(system)
@@ -146,7 +146,7 @@ impl<'a, T: Real> System<'a, T> {
     pub(super) fn with_norm(self) -> Result<Self> {
         let mut system = self.with_norm_bound();
         if system.norm == 0.0 && system.operator.has_adjoint() {
-            let scaled = rescaled(system.operator, system.exponent(), 1)?;
+            let scaled = rescaled(&system.operator, system.exponent(), 1)?;
             let norm = estimate_norm(&*scaled, 10)?;
             system.norm = if norm.is_finite() { norm } else { 0.0 };
             system.stacked = system.norm;
@@ -166,8 +166,8 @@ impl<'a, T: Real> System<'a, T> {
         self
     }
 
-    pub(super) fn operator(&self) -> &'a dyn LinearOperator<T> {
-        self.operator
+    pub(super) fn operator(&self) -> &SharedOperator<T> {
+        &self.operator
     }
 
     /// The operator is multiplied by 2 to this power.

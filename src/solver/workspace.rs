@@ -8,7 +8,7 @@ use crate::number::Real;
 use crate::vector::Vector;
 
 /// The vectors and scalars of a method on one of the back ends.
-pub(super) trait Workspace<T: Real> {
+pub(super) trait Workspace<T: Real>: Send {
     /// Solves from the start guess in `x`, one outcome for each of `limits`, and the seconds that the
     /// iterations took: `A'`, `b'` and `x'` of `scaling.rs`.
     fn solve(

@@ -49,9 +49,9 @@ impl<T: Real> Problem<T> {
             self.diagonal.iter().flatten().enumerate().map(|(i, d)| (i, i, *d)).collect();
         let as_matrix = Csr::from_triplets(self.a.rows(), self.a.rows(), &entries).unwrap();
         let as_matrix = Matrix::new(device, &as_matrix, Format::Csr).unwrap();
-        let mut setup = Setup { columns: b.len(), ..Setup::new(self.method, stopping.clone()) };
+        let mut setup = Setup::new(self.method, stopping.clone()).with_columns(b.len());
         if let Some(diagonal) = &diagonal {
-            setup.preconditioner = if self.as_matrix { Some(&as_matrix) } else { Some(diagonal) };
+            setup.preconditioner = Some(if self.as_matrix { (&as_matrix).into() } else { diagonal.into() });
         }
         let mut solver = Solver::with(&a, setup).unwrap();
         if let Some(reference) = &self.reference {
