@@ -24,7 +24,8 @@ pub struct Matrix<T: Real> {
     why: String,
     bytes: u64,
     read_bytes: [u64; 2],
-    frobenius: Magnitude,
+    frobenius: Arc<RwLock<Magnitude>>,
+    pattern: Option<Pattern>,
     forward: Arc<RwLock<Stored<T>>>,
     transposed: Backward<T>,
 }
@@ -52,6 +53,22 @@ pub enum Transposed {
     /// Backprojection): in local memory where the result fits there, else in global memory. **Not reproducible**: the last bits change from run to run. Needs a format of compressed rows,
     /// and 64-bit atomics for `f64`. [`Cgnr`](crate::Cgnr) does not take it.
     Scatter,
+}
+
+/// Where the entries of a stored matrix came from, so that other values can be put there.
+#[derive(Clone, Copy, Debug)]
+struct Pattern {
+    checksum: u64,
+    /// Format of the matrix, and of its transposed copy.
+    formats: [Format; 2],
+    offsets: Offsets,
+}
+
+/// Writes the values of `layout` into `stored`.
+fn replace<T: Real>(stored: &RwLock<Stored<T>>, layout: &Layout<T>) -> Result<()> {
+    let mut stored = stored.write().unwrap_or_else(PoisonError::into_inner);
+    same_length("stored values of a matrix", stored.values.len(), layout.values.len())?;
+    stored.values.write(&layout.values)
 }
 
 /// What products with the transposed matrix are made from.
@@ -88,6 +105,7 @@ fn can_scatter<T: Real>(device: &Device, layout: &Layout<T>) -> Result<()> {
 
 per_number! {
     fn stored<T>(device: &Device, a: &Csr<T>, storage: Storage) -> Result<Matrix<T>> = Matrix::stored_here;
+    fn update_values<T>(this: &Matrix<T>, a: &Csr<T>) -> Result<()> = Matrix::update_values_here;
     fn product<T>(
         this: &Matrix<T>,
         stored: &RwLock<Stored<T>>,
@@ -147,7 +165,9 @@ impl<T: Real> Matrix<T> {
         if scatter {
             can_scatter::<T>(device, &forward)?;
         }
+        let formats = [forward.format, backward.as_ref().map_or(forward.format, |layout| layout.format)];
         let mut matrix = Self::of_layouts(device, forward, backward, a.nnz(), a.frobenius())?;
+        matrix.pattern = Some(Pattern { checksum: a.pattern(), formats, offsets: storage.offsets });
         if scatter {
             matrix.transposed = Backward::Scatter;
         }
@@ -182,13 +202,50 @@ impl<T: Real> Matrix<T> {
             why,
             bytes: plan.iter().map(|p| p.1).sum(),
             read_bytes: [forward.read_bytes(), backward.as_ref().map_or(0, Layout::read_bytes)],
-            frobenius,
+            frobenius: Arc::new(RwLock::new(frobenius)),
+            pattern: None,
             forward: Arc::new(RwLock::new(Stored::new(&device.place(), forward)?)),
             transposed: match backward {
                 Some(layout) => Backward::Copy(Arc::new(RwLock::new(Stored::new(&device.place(), layout)?))),
                 None => Backward::None,
             },
         })
+    }
+
+    /// Replaces the values by those of `a`, whose entries stand in the same places as those this matrix was made from: the next
+    /// time step of a simulation. The format stays, nothing is allocated on the device, and every clone of this matrix and every
+    /// solver that holds it sees the new values from its next launch on. Meant between solves. A solve under way cannot end in a
+    /// false [`Stop::Converged`](crate::Stop::Converged), because its end is verified with the new values.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] for entries in other places, and for a matrix whose entries are computed; [`Error::NotFinite`];
+    /// [`Error::Api`].
+    ///
+    /// # Cost
+    /// The layout of the values on the host, as for a new matrix, and their way to the device.
+    pub fn update_values(&self, a: &Csr<T>) -> Result<()> {
+        update_values(self, a)
+    }
+
+    fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
+        let refuse = |what: &str| Err(Error::Structure { what: what.into(), row: None });
+        let Some(Pattern { checksum, formats, offsets }) = self.pattern else {
+            return refuse("the entries of this matrix are computed: there are no values to replace");
+        };
+        if [a.rows(), a.cols(), a.nnz()] != [self.rows, self.cols, self.nnz] || a.pattern() != checksum {
+            return refuse("the entries stand in other places than those of the matrix: make a new one");
+        }
+        if let Some(index) = a.first_not_finite() {
+            return Err(Error::NotFinite { what: "the matrix".into(), index });
+        }
+        let layout = |a: &Csr<T>, format| Layout::new(a, format, offsets, |_| Ok(()));
+        let forward = layout(a, formats[0])?;
+        if let Backward::Copy(transposed) = &self.transposed {
+            replace(transposed, &layout(&a.transpose(), formats[1])?)?;
+        }
+        replace(&self.forward, &forward)?;
+        *self.frobenius.write().unwrap_or_else(PoisonError::into_inner) = a.frobenius();
+        Ok(())
     }
 
     /// The same matrix, in the same memory, used with the launch parameters of `device`: another handle of the device it
@@ -247,12 +304,12 @@ impl<T: Real> Matrix<T> {
 
     /// The Frobenius norm, an upper bound of the 2-norm.
     pub fn frobenius_norm(&self) -> f64 {
-        self.frobenius.to_f64()
+        self.frobenius().to_f64()
     }
 
     /// The same where it is out of the range of `f64`.
     pub(crate) fn frobenius(&self) -> Magnitude {
-        self.frobenius
+        *self.frobenius.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where the matrix lives.

@@ -320,3 +320,52 @@ fn solvers_are_owned_stored_and_sent() {
         assert!(preconditioned.1 < plain.1, "{} {}", preconditioned.1, plain.1);
     });
 }
+
+#[test]
+fn new_values_need_no_new_set_up() {
+    each_device(|device| {
+        let first = gallery::poisson_2d::<f64>(14, 0.1).unwrap();
+        let mut second = first.clone();
+        second.values_mut().iter_mut().enumerate().for_each(|(k, v)| *v *= 1.0 + 0.01 * (k % 7) as f64);
+        let b = Vector::from_slice(device, &noise::<f64>(196, 3)).unwrap();
+        let formats = Format::ALL.into_iter().chain([Format::Auto]);
+        for format in formats.filter(|format| *format != Format::OnTheFly) {
+            for method in [Method::Cg, Method::BiCgStab, Method::Lsqr { damp: 0.0 }] {
+                let solve = |solver: &mut Solver<f64>| {
+                    let mut x = Vector::zeros(device, 196).unwrap();
+                    let report = solver.solve(&b, &mut x).unwrap();
+                    essence(&x.to_vec().unwrap(), &report)
+                };
+                let fresh = |a: &Csr<f64>| {
+                    let matrix = Matrix::with_transpose(device, a, format).unwrap();
+                    solve(&mut Solver::new(&matrix, method, stopping::<f64>()).unwrap())
+                };
+                let matrix = Matrix::with_transpose(device, &first, format).unwrap();
+                let mut solver = Solver::new(&matrix, method, stopping::<f64>()).unwrap();
+                let words = format!("{method} with {format} on {}", device.info().name);
+                assert!(solve(&mut solver) == fresh(&first), "{words}");
+                // A clone, as a program would keep it.
+                matrix.clone().update_values(&second).unwrap();
+                approx::assert_relative_eq!(matrix.frobenius_norm(), norm(second.values()), max_relative = 1e-12);
+                assert!(solve(&mut solver) == fresh(&second), "new values: {words}");
+            }
+        }
+        let matrix = Matrix::new(device, &first, Format::Auto).unwrap();
+        let mut solver = Solver::new(&matrix, Method::Cg, stopping::<f64>()).unwrap();
+        let structure = |a: &Csr<f64>| matches!(matrix.update_values(a), Err(residuum::Error::Structure { .. }));
+        assert!(structure(&gallery::poisson_2d(15, 0.1).unwrap()));
+        let (offsets, mut columns, values) = first.clone().into_parts();
+        columns[1] += 1;
+        assert!(structure(&Csr::new(196, 196, offsets, columns, values).unwrap()), "one entry elsewhere");
+        let traced = residuum::operator::Stencil::laplacian_2d(14, 14).unwrap().operator::<f64>(device).unwrap();
+        assert!(traced.update_values(&first).is_err());
+        second.values_mut()[5] = f64::NAN;
+        assert!(matches!(matrix.update_values(&second), Err(residuum::Error::NotFinite { index: 5, .. })));
+        // Values far from those that the solver was set up for need another scaling.
+        second.values_mut().iter_mut().for_each(|v| *v = 1e-250);
+        matrix.update_values(&second).unwrap();
+        let mut x = Vector::zeros(device, 196).unwrap();
+        let refused = solver.solve(&b, &mut x);
+        assert!(matches!(refused, Err(residuum::Error::Option { name: "matrix", .. })), "{refused:?}");
+    });
+}

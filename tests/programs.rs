@@ -351,3 +351,21 @@ fn spmv_refuses_what_it_cannot_use() {
         assert!(!words.contains("panicked") && !words.is_empty(), "{args:?}: {words}");
     }
 }
+
+#[test]
+fn solvers_beside_their_matrices_follow_new_values() {
+    let folder = tempfile::tempdir().unwrap();
+    for device in common::devices() {
+        let name = device.info().index.map_or("host".into(), |(p, d)| format!("{p}:{d}"));
+        let args = ["--size", "24", "--frames", "5", "--json", "--device", &name];
+        let output = program("owned").current_dir(folder.path()).args(args).output().unwrap();
+        let value = json(&output);
+        assert_eq!(output.status.code(), Some(0), "{value}");
+        assert_eq!((&value["converged"], &value["same_bits_as_fresh_solvers"]), (&true.into(), &true.into()));
+        assert_eq!(value["iterations"].as_array().unwrap().len(), 5, "{value}");
+        assert!(value["at_rest"]["hottest"].as_f64().unwrap() > 0.0, "{value}");
+    }
+    let refused = program("owned").args(["--device", "no such thing"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(String::from_utf8_lossy(&refused.stderr).lines().count(), 1);
+}

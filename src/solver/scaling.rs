@@ -137,6 +137,15 @@ impl<T: Real> Scaling<T> {
         Self { operator, reach, magnitude, rhs: None }
     }
 
+    /// Takes another magnitude of the operator; false if that needs another scaling, and nothing changed.
+    pub(super) fn follow(&mut self, magnitude: Magnitude, reach: &Reach) -> bool {
+        let same = needed(magnitude.exponent(), &reach.operator) == self.operator;
+        if same {
+            self.magnitude = magnitude;
+        }
+        same
+    }
+
     /// `k` of a column, from the norms of its right-hand side and of its start.
     pub(super) fn column(&self, rhs: Magnitude, start: Magnitude) -> i32 {
         let image = start.exponent().zip(self.magnitude.exponent()).map(|(x, a)| x + a);

@@ -21,6 +21,10 @@ pub(super) struct System<T: Real> {
     scaling: Scaling<T>,
     /// Whether 0 is the answer for `b = 0`, wherever it starts.
     square: bool,
+    /// The norm that the operator says it has, as it was last asked.
+    known: Option<Magnitude>,
+    /// Damping, or the root of all weights of a correction; `None` if no norm was asked for.
+    damp: Option<f64>,
     /// The norm of the scaled operator, or an upper bound of it; 0 where it is not known or not asked for.
     norm: f64,
     /// The same with damping or weights.
@@ -64,6 +68,7 @@ fn solve_here<T: Real>(
     same_length("right-hand side", operator.rows() * columns, b.len())?;
     same_length("start guess", operator.cols() * columns, x.len())?;
     let (begin, built) = (Instant::now(), device.programs().seconds);
+    system.refresh()?;
     let norms = finite(b.column_norms(columns)?, "the right-hand side")?;
     let starts = system.start(&norms, x)?;
     let exponents: Vec<i32> =
@@ -119,6 +124,8 @@ impl<T: Real> System<T> {
             reach,
             scaling,
             square: !with_adjoint,
+            known: known_norm(&**operator),
+            damp: None,
             norm: 0.0,
             stacked: 0.0,
             reference: None,
@@ -138,32 +145,49 @@ impl<T: Real> System<T> {
     /// For least squares; `damp` is that of the method, or the root of all weights of a correction.
     pub(super) fn of_least_squares(operator: &SharedOperator<T>, columns: usize, damp: f64) -> Result<Self> {
         let mut system = Self::new(operator, columns, true, damp)?.with_norm()?;
+        system.damp = Some(damp);
         system.stacked = system.norm.hypot(scale(damp, system.exponent()));
         Ok(system)
     }
 
     /// With the norm of the operator, estimated where it knows none and has an adjoint.
-    pub(super) fn with_norm(self) -> Result<Self> {
-        let mut system = self.with_norm_bound();
-        if system.norm == 0.0 && system.operator.has_adjoint() {
-            let scaled = rescaled(&system.operator, system.exponent(), 1)?;
+    pub(super) fn with_norm(mut self) -> Result<Self> {
+        self.damp = Some(0.0);
+        self.take_known_norm();
+        if self.norm == 0.0 && self.operator.has_adjoint() {
+            let scaled = rescaled(&self.operator, self.exponent(), 1)?;
             let norm = estimate_norm(&*scaled, 10)?;
-            system.norm = if norm.is_finite() { norm } else { 0.0 };
-            system.stacked = system.norm;
+            self.norm = if norm.is_finite() { norm } else { 0.0 };
+            self.stacked = self.norm;
         }
-        Ok(system)
+        Ok(self)
     }
 
-    /// With the norm that the operator knows. One that overflowed, or is not known, is 0: no test of a gradient passes by it.
-    fn with_norm_bound(mut self) -> Self {
-        let known = match self.operator.as_matrix() {
-            Some(matrix) => Some(matrix.frobenius()),
-            None => self.operator.norm_bound().map(Magnitude::of),
-        };
-        let scaled = known.map_or(0.0, |norm| norm.scaled(self.exponent()).to_f64());
+    /// Takes the norm that the operator knows. One that overflowed, or is not known, is 0: no test of a gradient passes by it.
+    fn take_known_norm(&mut self) {
+        let scaled = self.known.map_or(0.0, |norm| norm.scaled(self.exponent()).to_f64());
         self.norm = if scaled.is_finite() { scaled } else { 0.0 };
         self.stacked = self.norm;
-        self
+    }
+
+    /// Asks the operator for its norm again, because its values may be others than in the last solve.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if the new values need a scaling that the solver was not set up for.
+    fn refresh(&mut self) -> Result<()> {
+        let known = known_norm(&*self.operator);
+        let (Some(found), false) = (known, known == self.known) else { return Ok(()) };
+        let damp = self.damp.unwrap_or(0.0);
+        if !self.scaling.follow(found.hypot(Magnitude::of(damp)), &self.reach) {
+            let reason = "its new values are of another order of magnitude: set the solver up again".into();
+            return Err(Error::Option { name: "matrix", reason });
+        }
+        self.known = known;
+        if self.damp.is_some() {
+            self.take_known_norm();
+            self.stacked = self.norm.hypot(scale(damp, self.exponent()));
+        }
+        Ok(())
     }
 
     pub(super) fn operator(&self) -> &SharedOperator<T> {
@@ -227,6 +251,14 @@ impl<T: Real> System<T> {
         reference.scale_columns(shifts)?;
         held.copy_from_slice(shifts);
         workspace.set_reference(&reference)
+    }
+}
+
+/// The norm that an operator says it has.
+fn known_norm<T: Real>(operator: &dyn LinearOperator<T>) -> Option<Magnitude> {
+    match operator.as_matrix() {
+        Some(matrix) => Some(matrix.frobenius()),
+        None => operator.norm_bound().map(Magnitude::of),
     }
 }
 

@@ -224,6 +224,28 @@ impl<T: Real> Csr<T> {
         &self.values
     }
 
+    /// The values, to be changed in place: the next time step of a simulation has the same pattern.
+    pub fn values_mut(&mut self) -> &mut [T] {
+        &mut self.values
+    }
+
+    /// Row offsets, columns and values, as [`Csr::new`] takes them.
+    pub fn into_parts(self) -> (Vec<usize>, Vec<u32>, Vec<T>) {
+        (self.offsets, self.indices, self.values)
+    }
+
+    /// Checksum of the places of all entries: of row offsets and columns, not of values.
+    pub(crate) fn pattern(&self) -> u64 {
+        // FNV-1a of blocks, then of their checksums in order: threads change nothing.
+        const BLOCK: usize = 1 << 14;
+        let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        let over = |words: &mut dyn Iterator<Item = u64>| words.fold(0xcbf2_9ce4_8422_2325, mix);
+        let offsets = self.offsets.par_chunks(BLOCK).map(|block| over(&mut block.iter().map(|o| *o as u64)));
+        let columns = self.indices.par_chunks(BLOCK).map(|block| over(&mut block.iter().map(|j| u64::from(*j))));
+        let [offsets, columns] = [offsets.collect::<Vec<_>>(), columns.collect()];
+        over(&mut [self.rows as u64, self.cols as u64].into_iter().chain(offsets).chain(columns))
+    }
+
     /// Columns and values of row `i`.
     pub fn row(&self, i: usize) -> (&[u32], &[T]) {
         let range = self.offsets[i]..self.offsets[i + 1];
