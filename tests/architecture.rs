@@ -322,6 +322,17 @@ fn only_the_runtime_layer_waits() {
 }
 
 #[test]
+fn readme_names_every_method_and_format() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let row = readme.lines().find(|line| line.starts_with("| names |")).expect("the row of names");
+    let methods = residuum::Method::ALL.map(|method| method.name().to_string());
+    let formats = residuum::Format::ALL.map(|format| format.to_string());
+    for name in methods.iter().chain(&formats) {
+        assert!(row.contains(&format!("`{name}`")), "README.md does not name {name}");
+    }
+}
+
+#[test]
 fn no_option_that_breaks_the_numerics_contract() {
     let mut texts = sources(&root().join("src"));
     for entry in fs::read_dir(root().join("cl")).unwrap() {

@@ -51,7 +51,8 @@ use crate::vector::Vector;
 /// let a = Shifted(Stencil::laplacian_2d(40, 30)?.operator::<f64>(&device)?, 0.5);
 /// let b = Vector::filled(&device, 1200, 1.0)?;
 /// let mut x = Vector::zeros(&device, 1200)?;
-/// assert!(Solver::new(&a, Method::Cg, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?.converged());
+/// let mut solver = Solver::new(a.shared(), Method::Cg, Stopping::for_precision::<f64>())?;
+/// assert!(solver.solve(&b, &mut x)?.converged());
 /// # Ok::<(), residuum::Error>(())
 /// ```
 pub trait LinearOperator<T: Real>: Send + Sync {

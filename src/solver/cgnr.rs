@@ -51,6 +51,7 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::ops::Range;
 
+use super::correction::Correction;
 use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::engine::copy_columns;
 use super::products::Products;
@@ -64,7 +65,6 @@ use crate::backend::product::{self, MOST_COLUMNS};
 use crate::backend::{Run, SolveState};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::magnitude::scale;
 use crate::memory::Memory;
 use crate::number::{Real, Sum, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
@@ -76,107 +76,6 @@ use crate::state::cgnr::{
     RESIDUAL_LIMIT, Runs, SMOOTH, STATUS, STOP, TIKHONOV, UPPER, VARIATION,
 };
 use crate::vector::Vector;
-
-/// The correction term `F` of one right-hand side: all parts can be combined, and 0 switches a part off.
-///
-/// ```text
-///   R(x) = tikhonov |x|² / 2 + smooth |D x|² / 2 + variation sum_p sqrt(|D x|_p² + epsilon²)
-///          + bound_weight |x - P x|² / 2
-/// ```
-///
-/// `D x` are the first differences to the right and downwards in an image of `width` pixels a row, `P` the projection
-/// onto `lower <= x <= upper`. Weights are absolute; [`imaging`](crate::imaging) scales them to the scan.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Correction {
-    /// Weight of `|x|²`.
-    pub tikhonov: f64,
-    /// Weight of the squared first differences.
-    pub smooth: f64,
-    /// Weight of the total variation.
-    pub variation: f64,
-    /// Differences below this count as smooth rather than as an edge; above 0 where `variation` is.
-    pub epsilon: f64,
-    /// Least value of a pixel; `-INFINITY` for none.
-    pub lower: f64,
-    /// Greatest value of a pixel; `INFINITY` for none. The paper's `x_i <= 0` is `upper = 0`.
-    pub upper: f64,
-    /// Weight of the squared violation of the bounds.
-    pub bound_weight: f64,
-    /// Pixels of an image row; needed by `smooth` and `variation`, else 0.
-    pub width: usize,
-}
-
-impl Correction {
-    /// No correction: plain CGNR.
-    pub fn none() -> Self {
-        Self {
-            tikhonov: 0.0,
-            smooth: 0.0,
-            variation: 0.0,
-            epsilon: 0.0,
-            lower: f64::NEG_INFINITY,
-            upper: f64::INFINITY,
-            bound_weight: 0.0,
-            width: 0,
-        }
-    }
-
-    /// 0 no neighbour terms, 1 smoothness, 2 smoothness and total variation.
-    fn edges(&self) -> u32 {
-        if self.variation > 0.0 { 2 } else { u32::from(self.smooth > 0.0) }
-    }
-
-    /// The weights as those of a term that is added to `|A|²`: for scaling, and for what rounding leaves of a gradient.
-    fn weight(&self) -> f64 {
-        // D'D has a norm of at most 8, and the diffusivities of total variation are at most 1 / epsilon.
-        let edges = self.smooth + if self.variation > 0.0 { self.variation / self.epsilon } else { 0.0 };
-        self.tikhonov + 8.0 * edges + self.bound_weight
-    }
-
-    /// The correction of the system multiplied by `2^m`, its right-hand side by `2^k`: the same one, in other units.
-    fn scaled(&self, [k, m]: [i32; 2]) -> Self {
-        Self {
-            tikhonov: scale(self.tikhonov, 2 * m),
-            smooth: scale(self.smooth, 2 * m),
-            variation: scale(self.variation, k + m),
-            epsilon: scale(self.epsilon, k - m),
-            lower: scale(self.lower, k - m),
-            upper: scale(self.upper, k - m),
-            bound_weight: scale(self.bound_weight, 2 * m),
-            width: self.width,
-        }
-    }
-
-    fn validate(&self, cols: usize) -> Result<()> {
-        for (name, value) in [
-            ("tikhonov", self.tikhonov),
-            ("smooth", self.smooth),
-            ("variation", self.variation),
-            ("epsilon", self.epsilon),
-            ("bound_weight", self.bound_weight),
-        ] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(Error::Option { name, reason: format!("{value} is not a number of at least 0") });
-            }
-        }
-        if self.lower.partial_cmp(&self.upper).is_none_or(|order| order.is_gt()) {
-            return Err(Error::Option {
-                name: "lower",
-                reason: format!("{} is not below upper = {}", self.lower, self.upper),
-            });
-        }
-        if self.variation > 0.0 && self.epsilon == 0.0 {
-            return Err(Error::Option { name: "epsilon", reason: "total variation needs one above 0".into() });
-        }
-        if self.edges() > 0 && (self.width == 0 || !cols.is_multiple_of(self.width)) {
-            return Err(Error::Option {
-                name: "width",
-                reason: format!("{} does not divide {cols} unknowns into image rows", self.width),
-            });
-        }
-        Ok(())
-    }
-}
 
 /// Regularised CGNR for one or several right-hand sides at once, which share each read of the matrix.
 ///

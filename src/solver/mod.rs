@@ -8,6 +8,7 @@ mod cgls;
 mod cgne;
 mod cgnr;
 mod chebyshev;
+mod correction;
 mod driver;
 mod engine;
 mod gmres;
@@ -27,7 +28,8 @@ mod stopping;
 mod system;
 mod workspace;
 
-pub use cgnr::{Cgnr, Correction};
+pub use cgnr::Cgnr;
+pub use correction::Correction;
 pub use driver::{Observer, Progress};
 pub use method::Method;
 pub use report::{Report, Stop, Times};
