@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::backend::product::{self, Stored};
+use crate::backend::product::{self, SharedMatrix, Stored};
 use crate::backend::scatter;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
@@ -26,7 +26,7 @@ pub struct Matrix<T: Real> {
     read_bytes: [u64; 2],
     frobenius: Arc<RwLock<Magnitude>>,
     pattern: Option<Pattern>,
-    forward: Arc<RwLock<Stored<T>>>,
+    forward: SharedMatrix<T>,
     transposed: Backward<T>,
 }
 
@@ -64,18 +64,11 @@ struct Pattern {
     offsets: Offsets,
 }
 
-/// Writes the values of `layout` into `stored`.
-fn replace<T: Real>(stored: &RwLock<Stored<T>>, layout: &Layout<T>) -> Result<()> {
-    let mut stored = stored.write().unwrap_or_else(PoisonError::into_inner);
-    same_length("stored values of a matrix", stored.values.len(), layout.values.len())?;
-    stored.values.write(&layout.values)
-}
-
 /// What products with the transposed matrix are made from.
 #[derive(Clone, Debug)]
 enum Backward<T: Real> {
     None,
-    Copy(Arc<RwLock<Stored<T>>>),
+    Copy(SharedMatrix<T>),
     Scatter,
 }
 
@@ -108,7 +101,7 @@ per_number! {
     fn update_values<T>(this: &Matrix<T>, a: &Csr<T>) -> Result<()> = Matrix::update_values_here;
     fn product<T>(
         this: &Matrix<T>,
-        stored: &RwLock<Stored<T>>,
+        stored: &SharedMatrix<T>,
         way: Way,
         columns: usize,
         x: &Vector<T>,
@@ -204,9 +197,9 @@ impl<T: Real> Matrix<T> {
             read_bytes: [forward.read_bytes(), backward.as_ref().map_or(0, Layout::read_bytes)],
             frobenius: Arc::new(RwLock::new(frobenius)),
             pattern: None,
-            forward: Arc::new(RwLock::new(Stored::new(&device.place(), forward)?)),
+            forward: SharedMatrix::new(Stored::new(&device.place(), forward)?),
             transposed: match backward {
-                Some(layout) => Backward::Copy(Arc::new(RwLock::new(Stored::new(&device.place(), layout)?))),
+                Some(layout) => Backward::Copy(SharedMatrix::new(Stored::new(&device.place(), layout)?)),
                 None => Backward::None,
             },
         })
@@ -241,9 +234,9 @@ impl<T: Real> Matrix<T> {
         let layout = |a: &Csr<T>, format| Layout::new(a, format, offsets, |_| Ok(()));
         let forward = layout(a, formats[0])?;
         if let Backward::Copy(transposed) = &self.transposed {
-            replace(transposed, &layout(&a.transpose(), formats[1])?)?;
+            transposed.replace_values(&layout(&a.transpose(), formats[1])?)?;
         }
-        replace(&self.forward, &forward)?;
+        self.forward.replace_values(&forward)?;
         *self.frobenius.write().unwrap_or_else(PoisonError::into_inner) = a.frobenius();
         Ok(())
     }
@@ -357,13 +350,13 @@ impl<T: Real> Matrix<T> {
 
     fn product_here(
         &self,
-        stored: &RwLock<Stored<T>>,
+        stored: &SharedMatrix<T>,
         way: Way,
         columns: usize,
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
-        let stored = &*stored.read().unwrap_or_else(PoisonError::into_inner);
+        let stored = &*stored.read();
         let (from, to) = match way {
             Way::Gather => (stored.cols, stored.rows),
             Way::Scatter => (stored.rows, stored.cols),
@@ -393,11 +386,11 @@ impl<T: Real> Matrix<T> {
         !matches!(self.transposed, Backward::None)
     }
 
-    pub(crate) fn forward(&self) -> &Arc<RwLock<Stored<T>>> {
+    pub(crate) fn forward(&self) -> &SharedMatrix<T> {
         &self.forward
     }
 
-    pub(crate) fn transposed(&self) -> Result<&Arc<RwLock<Stored<T>>>> {
+    pub(crate) fn transposed(&self) -> Result<&SharedMatrix<T>> {
         match &self.transposed {
             Backward::Copy(stored) => Ok(stored),
             Backward::None | Backward::Scatter => Err(Error::Option {

@@ -298,7 +298,7 @@ impl<T: Real> Vector<T> {
         (0..columns).map(|index| column_norm(self, Column { count: columns, index })).collect()
     }
 
-    /// The 2-norm of column `column[1]` of `column[0]`. Where its square overflows or loses digits, the elements are scaled by a
+    /// The 2-norm of one column. Where its square overflows or loses digits, the elements are scaled by a
     /// power of two first, on the host.
     fn column_norm_here(&self, column: Column) -> Result<Magnitude> {
         let square = reduce_column(self, column, Reduction::Dot, self)?;

@@ -1,6 +1,6 @@
 //! The OpenCL back end: what every group needs to launch its kernels.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::product::Stored;
 use super::{Origin, Run, kernels_checksum};
@@ -36,11 +36,6 @@ struct KernelKey {
     work_group: usize,
     lanes: usize,
     part: u32,
-}
-
-/// A lock that is still usable after a panic elsewhere: what it guards is valid between any two statements.
-pub(super) fn lock<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Origin for OpenCl {
@@ -81,6 +76,16 @@ impl OpenCl {
         let case = Case { family, reading: None, precision: T::PRECISION, size: SizeClass::of(chunks.len) };
         let asked = Asked { case, n: chunks.len, chunk: chunks.chunk, shared: 0, longest: 0, columns: 1 };
         self.parameters(run, &asked)
+    }
+
+    /// Options, groups and elements of a group for a kernel without barriers over `n` elements: any group size will do, on any
+    /// driver.
+    pub(super) fn without_barriers<T: Real>(&self, run: Run<'_>, n: usize) -> (Common, usize, usize) {
+        let chunks = Chunks::of(n);
+        let found = self.plain::<T>(run, Family::Vector, chunks);
+        let (groups, per_group) = found.share(chunks, self.units());
+        let common = Common { work_group: found.work_group, ..self.common::<T>(run, found.work_group, 1) };
+        (common, groups, per_group * chunks.chunk)
     }
 
     /// Options and launch parameters of a kernel that multiplies by `a` in chunks of `chunk` rows and reduces in `lanes` lanes; for

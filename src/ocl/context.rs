@@ -59,7 +59,7 @@ impl std::fmt::Debug for Context {
 }
 
 /// A lock that is still usable after a panic elsewhere: what it guards is valid between any two statements.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

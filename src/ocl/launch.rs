@@ -1,14 +1,14 @@
 //! Checked launches: kernels are prepared once, then launched with arguments whose types are those of their declaration.
 
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use opencl3::error_codes::{CL_SUCCESS, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::kernel::Kernel;
 use opencl3::types::cl_mem;
 
 use super::api_error;
-use super::context::Context;
+use super::context::{Context, lock};
 use super::program::{Defines, File};
 use crate::error::{Error, Result, same_length};
 
@@ -124,7 +124,7 @@ impl Prepared {
             return Ok(());
         }
         let error = |call: String, e| api_error(&self.context.info().name, call, e);
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = lock(&self.held);
         let Held { kernel, args: given } = &mut *held;
         for (index, arg) in args.iter().enumerate() {
             if given.get(index).is_some_and(|given| given.same(arg)) {
@@ -213,7 +213,7 @@ impl<K: PartialEq, P: Clone> Plans<K, P> {
     /// # Errors
     /// Those of `make`.
     pub(crate) fn get(&self, key: K, make: impl FnOnce() -> Result<P>) -> Result<P> {
-        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut plans = lock(&self.0);
         if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == key) {
             return Ok(plan.clone());
         }

@@ -14,8 +14,8 @@ mod program;
 mod quirks;
 
 pub(crate) use buffer::Buffer;
-pub(crate) use context::Context;
 pub use context::Programs;
+pub(crate) use context::{Context, lock};
 pub(crate) use launch::{Arg, MOST_WORDS, Plan, Plans, Prepared, Signature};
 pub(crate) use platform::{Found, found};
 pub(crate) use program::{Defines, File, checksum};

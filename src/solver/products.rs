@@ -1,10 +1,10 @@
 //! Where a solver's products come from: fused with the rest of an iteration, or computed by an operator.
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::RwLockReadGuard;
 
 use super::scaling::rescaled;
 use crate::backend::cgnr::Part;
-use crate::backend::product::Stored;
+use crate::backend::product::{SharedMatrix, Stored};
 use crate::error::Result;
 use crate::number::Real;
 use crate::operator::{LinearOperator, SharedOperator, Structure, no_adjoint};
@@ -12,11 +12,7 @@ use crate::vector::Vector;
 
 /// The stored matrix by which `operator`, or its adjoint, multiplies `columns` vectors, if it is one whose products are fused. One
 /// whose rays are traced is asked for its products if there is one column: they take so long that a launch more does not matter.
-fn fused<T: Real>(
-    operator: &dyn LinearOperator<T>,
-    adjoint: bool,
-    columns: usize,
-) -> Option<Arc<RwLock<Stored<T>>>> {
+fn fused<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool, columns: usize) -> Option<SharedMatrix<T>> {
     match operator.structure() {
         Structure::Matrix(matrix) if columns > 1 || !matrix.traces_rays() => {
             if adjoint {
@@ -32,7 +28,7 @@ fn fused<T: Real>(
 
 /// Products with one operator, or with its adjoint.
 pub(super) struct Products<T: Real> {
-    stored: Arc<RwLock<Stored<T>>>,
+    stored: SharedMatrix<T>,
     /// The operator that computes the products; `stored` then tells the launches to find them in their result. Without one the
     /// launches multiply by themselves.
     external: Option<SharedOperator<T>>,
@@ -47,7 +43,7 @@ impl<T: Real> Products<T> {
         let (rows, cols) = if adjoint { (cols, rows) } else { (rows, cols) };
         let stored = Stored::external(&operator.device().place(), rows, cols)?;
         let external = Some(rescaled(operator, exponent, columns)?);
-        Ok(Self { stored: Arc::new(RwLock::new(stored)), external })
+        Ok(Self { stored: SharedMatrix::new(stored), external })
     }
 
     /// Products with `2^exponent operator` for `columns` vectors: fused if that is a matrix as it is.
@@ -77,8 +73,7 @@ impl<T: Real> Products<T> {
 
     /// The matrix that launches are given.
     pub(super) fn stored(&self) -> RwLockReadGuard<'_, Stored<T>> {
-        // A writer that panicked left whole arrays.
-        self.stored.read().unwrap_or_else(PoisonError::into_inner)
+        self.stored.read()
     }
 
     /// `y = A x`, if the launches that follow do not multiply by themselves.

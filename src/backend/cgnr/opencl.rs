@@ -123,7 +123,7 @@ impl Residents {
 }
 
 impl OpenCl {
-    /// Options of a launch that multiplies by `a` in chunks of rows `by_rows`.
+    /// [`OpenCl::rows`] for the columns of `shape`, with the vector formed as it is read.
     fn cgnr_rows<T: Real>(
         &self,
         run: Run<'_>,

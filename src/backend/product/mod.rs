@@ -10,8 +10,10 @@ pub(super) use gather::Gathered;
 pub(super) use host::chunk_product;
 pub(super) use opencl::FILES;
 
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
 use super::{PlanKey, Run};
-use crate::error::Result;
+use crate::error::{Result, same_length};
 use crate::memory::{Memory, Place, Plans};
 use crate::number::{Real, Sum};
 use crate::sparse::{Arrangement, Kind, Layout};
@@ -82,6 +84,28 @@ impl<T: Real> Stored<T> {
         let Self { arrangement, rows, cols, stride, .. } = *self;
         let (pointers, indices, values) = (self.pointers.host()?, self.indices.host()?, self.values.host()?);
         Ok(HostMatrix { arrangement, rows, cols, stride, pointers, indices, values })
+    }
+}
+
+/// A [`Stored`] with any number of owners: matrices and the solvers that hold them. Its values may be replaced between launches.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedMatrix<T>(Arc<RwLock<Stored<T>>>);
+
+impl<T: Real> SharedMatrix<T> {
+    pub(crate) fn new(stored: Stored<T>) -> Self {
+        Self(Arc::new(RwLock::new(stored)))
+    }
+
+    /// Held for one call, so that values may be replaced between any two. A writer that panicked left whole arrays.
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Stored<T>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the values of `layout`, which has the arrangement of this matrix.
+    pub(crate) fn replace_values(&self, layout: &Layout<T>) -> Result<()> {
+        let mut stored = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        same_length("stored values of a matrix", stored.values.len(), layout.values.len())?;
+        stored.values.write(&layout.values)
     }
 }
 

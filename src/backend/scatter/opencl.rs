@@ -1,15 +1,14 @@
 //! Transposed products by atomic additions on a device: `cl/scatter.cl`.
 
 use super::ScatterOps;
-use crate::backend::opencl::lock;
 use crate::backend::product::Stored;
 use crate::backend::vector::VectorOps;
 use crate::backend::{OpenCl, Run};
 use crate::error::Result;
-use crate::kernels::{Common, kernels};
+use crate::kernels::kernels;
 use crate::memory::Memory;
 use crate::number::{Real, Sum};
-use crate::ocl::{Buffer, File, Plan};
+use crate::ocl::{Buffer, File, Plan, lock};
 use crate::reduction::Chunks;
 use crate::tuning::Family;
 
@@ -103,13 +102,9 @@ impl<T: Real> ScatterOps<T> for OpenCl {
         self.fill(run, a.cols, T::default(), y)?;
         let on = &self.context;
         let plan = a.plans.get(run.key("scatter", 1, 0), || {
-            let chunks = Chunks::of(a.rows);
-            let found = self.plain::<T>(run, Family::Vector, chunks);
-            let (groups, per_group) = found.share(chunks, self.units());
-            // No barriers: any size will do, on any driver.
-            let common = Common { work_group: found.work_group, ..self.common::<T>(run, found.work_group, 1) };
+            let (common, groups, share) = self.without_barriers::<T>(run, a.rows);
             let kernel = scatter::scatter::prepare(on, common, &NO_PLACES)?;
-            Ok(Plan { kernel, groups, share: per_group * chunks.chunk })
+            Ok(Plan { kernel, groups, share })
         })?;
         let args = scatter::scatter::Args {
             cols: a.cols,

@@ -7,7 +7,7 @@ use super::{Blend, PASS_VECTORS, Pass, PassKey, ScriptOps, ScriptState, Statemen
 use crate::backend::product::Stored;
 use crate::backend::{OpenCl, Run};
 use crate::error::{Result, same_length};
-use crate::kernels::{Common, MatrixOptions, kernels};
+use crate::kernels::{MatrixOptions, kernels};
 use crate::memory::Memory;
 use crate::number::Real;
 use crate::ocl::{Defines, File, Plan};
@@ -219,8 +219,7 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         let plan = plans.get(key, || {
             let found = self.plain::<T>(run, Family::StepVectors, chunks);
             let (groups, share) = found.share(chunks, self.units());
-            let common = self.common::<T>(run, found.work_group, chunks.lanes);
-            let common = Common { columns: call.columns, ..common };
+            let common = self.common::<T>(run, found.work_group, chunks.lanes).with_columns(call.columns);
             let kernel = pass::step_vectors::prepare(on, common, &pass::Options { words })?;
             Ok(Plan { kernel, groups: groups.max(1), share })
         })?;

@@ -1,13 +1,14 @@
 //! Operations on vectors on a device: `cl/vector.cl` and `cl/reduce.cl`.
 
+use std::sync::Arc;
+
 use super::{Column, Reduction, VectorOps};
-use crate::backend::opencl::lock;
 use crate::backend::{OpenCl, Run};
 use crate::error::Result;
 use crate::kernels::{Common, kernels};
 use crate::memory::Memory;
 use crate::number::{Real, Sum};
-use crate::ocl::{Buffer, File, Prepared};
+use crate::ocl::{Buffer, Context, File, Prepared, lock};
 use crate::reduction::{Chunks, MOST_CHUNKS};
 use crate::tuning::Family;
 
@@ -40,7 +41,7 @@ kernels! {
 pub(in crate::backend) static FILES: &[&File] = &[&vector::FILE, &reduce::FILE];
 
 /// Function that prepares a kernel of `cl/vector.cl`.
-type Prepare = fn(&std::sync::Arc<crate::ocl::Context>, Common, &vector::Options) -> Result<Prepared>;
+type Prepare = fn(&Arc<Context>, Common, &vector::Options) -> Result<Prepared>;
 
 impl OpenCl {
     /// Kernel, groups and elements of a group for an operation on `n` elements.
@@ -51,14 +52,9 @@ impl OpenCl {
         kernel: &'static str,
         prepare: Prepare,
     ) -> Result<(Prepared, usize, usize)> {
-        let chunks = Chunks::of(n);
-        let found = self.plain::<T>(run, Family::Vector, chunks);
-        let (groups, per_group) = found.share(chunks, self.units());
-        // No barriers: any size will do, on any driver.
-        let work_group = found.work_group;
-        let common = Common { work_group, ..self.common::<T>(run, work_group, 1) };
+        let (common, groups, span) = self.without_barriers::<T>(run, n);
         let kernel = self.kernel(kernel, common, 0, || prepare(&self.context, common, &vector::Options {}))?;
-        Ok((kernel, groups, per_group * chunks.chunk))
+        Ok((kernel, groups, span))
     }
 }
 

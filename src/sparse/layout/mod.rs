@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Project = 11,
     Backproject = 12,
     Stencil = 13,
-    /// Products are made by others: the result already holds them.
+    /// An operator has computed the product; the result already holds it.
     External = 14,
 }
 
