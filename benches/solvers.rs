@@ -12,7 +12,7 @@ use std::time::Instant;
 use common::Setting;
 use residuum::sparse::gallery;
 use residuum::{
-    Cgnr, Correction, Csr, Device, Format, Matrix, Method, Real, Report, Result, Solver, Stopping, Vector,
+    Correction, Csr, Device, Format, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector,
 };
 use serde_json::json;
 
@@ -92,7 +92,8 @@ fn stock_koch(device: &Device, columns: usize, copy: f64) -> Result<()> {
     let readings: Vec<&[f32]> = readings.iter().map(|r| &r[..]).collect();
     let scale = matrix.frobenius_norm().powi(2) / a.cols() as f64;
     let sign = Correction { upper: 0.0, bound_weight: scale, ..Correction::none() };
-    let mut solver = Cgnr::new(&matrix, &vec![sign; columns], Stopping::after(400))?;
+    let setup = Setup::new(Method::Cgnr, Stopping::after(400)).with_columns(columns).with_corrections(&[sign]);
+    let mut solver = Solver::with(&matrix, setup)?;
     let b = Vector::interleaved(device, &readings)?;
     let mut x = Vector::zeros(device, a.cols() * columns)?;
     let mut wall = f64::INFINITY;
@@ -100,7 +101,7 @@ fn stock_koch(device: &Device, columns: usize, copy: f64) -> Result<()> {
         x.fill(0.0)?;
         device.synchronize()?;
         let clock = Instant::now();
-        let report = solver.solve(&b, &mut x)?.remove(0);
+        let report = solver.solve_many(&b, &mut x)?.remove(0);
         wall = wall.min(clock.elapsed().as_secs_f64());
         Ok(report)
     })?;

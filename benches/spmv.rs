@@ -16,8 +16,7 @@ use residuum::measure::time;
 use residuum::operator::{Stencil, adjoint_error};
 use residuum::sparse::gallery;
 use residuum::{
-    Cgnr, Correction, Csr, Device, Error, Format, Method, Real, Report, Result, Solver, Stopping, Storage,
-    Transposed, Vector,
+    Csr, Device, Error, Format, Method, Real, Report, Result, Solver, Stopping, Storage, Transposed, Vector,
 };
 use serde_json::json;
 
@@ -191,10 +190,10 @@ fn projector<T: Real>(device: &Device, side: usize, angles: usize, pixels: usize
     let adjoint = adjoint_error(&a, 3)?;
     let forward = time(device, || a.multiply(&x, &mut ax))?;
     let backward = time(device, || a.multiply_transposed(&y, &mut aty))?;
-    let mut solver = Cgnr::new(&a, &[Correction::none()], Stopping::after(50))?;
+    let mut solver = Solver::new(&a, Method::Cgnr, Stopping::after(50))?;
     let cgnr = fastest_iteration(|| {
         x.fill(T::default())?;
-        Ok(solver.solve(&y, &mut x)?.remove(0))
+        solver.solve(&y, &mut x)
     })?;
     println!(
         "{}",

@@ -608,7 +608,7 @@ impl<T: Real> Finished<'_, T> {
             "driver": info.driver,
             "choice": self.device.choice(),
             "problem": self.problem.what,
-            "method": first.method,
+            "method": first.method.name(),
             "regularizers": self.how.regularizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "lower": self.how.lower.is_finite().then_some(self.how.lower),
             "upper": self.how.upper.is_finite().then_some(self.how.upper),

@@ -529,7 +529,7 @@ impl Finished<'_> {
             "warnings": self.advice.warnings,
             "objection": self.objection,
             "explanation": self.explanation,
-            "method": report.method,
+            "method": report.method.name(),
             "preconditioner": self.preconditioner,
             "format": report.format.to_string(),
             "why_format": self.why_format,

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::measure;
 use crate::number::{Precision, Real};
-use crate::solver::{Cgnr, Correction, Method, Solver, Stopping};
+use crate::solver::{Correction, Method, Setup, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
 use crate::sparse::{Csr, Format, Offsets};
 use crate::tuning::largest_power_of_two;
@@ -265,9 +265,10 @@ fn regularised<T: Real>(device: &Device) -> Result<Vec<f64>> {
         width: 20,
         ..Correction::none()
     };
-    let reports = Cgnr::new(&a, &[correction], Stopping::after(40))?.solve(&b, &mut x)?;
+    let setup = Setup::new(Method::Cgnr, Stopping::after(40)).with_corrections(&[correction]);
+    let report = Solver::with(&a, setup)?.solve(&b, &mut x)?;
     let mut answers = numbers(&x)?;
-    answers.extend(reports.iter().flat_map(|report| &report.gradient_history));
+    answers.extend(report.gradient_history);
     Ok(answers)
 }
 

@@ -51,7 +51,7 @@ pub enum Transposed {
     Copy,
     /// The matrix itself, its rows spread over the result by atomic additions in `T` (stock-koch-2009, variant
     /// Backprojection): in local memory where the result fits there, else in global memory. **Not reproducible**: the last bits change from run to run. Needs a format of compressed rows,
-    /// and 64-bit atomics for `f64`. [`Cgnr`](crate::Cgnr) does not take it.
+    /// and 64-bit atomics for `f64`. [`Method::Cgnr`](crate::Method::Cgnr) does not take it.
     Scatter,
 }
 
@@ -120,7 +120,7 @@ impl<T: Real> Matrix<T> {
         Self::stored(device, a, Storage { format, ..Storage::default() })
     }
 
-    /// As [`Matrix::new`], with an explicit transposed copy for products `A'x`: needed by [`Cgnr`](crate::Cgnr).
+    /// As [`Matrix::new`], with an explicit transposed copy for products `A'x`: needed by [`Method::Cgnr`](crate::Method::Cgnr).
     ///
     /// # Errors
     /// As [`Matrix::new`].

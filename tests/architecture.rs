@@ -242,7 +242,7 @@ const MOST_LINES_OF_A_FUNCTION: usize = 80;
 const MOST_REQUIRED_METHODS: usize = 20;
 
 /// Files that are longer. This list may only become shorter; parsers may stay.
-const LONG_FILES: [&str; 2] = ["io/matrix_market.rs", "solver/cgnr.rs"];
+const LONG_FILES: [&str; 1] = ["io/matrix_market.rs"];
 
 /// Blocks of code that begin with a line that `starts`: the line, and the number of lines to the closing brace.
 fn blocks(text: &str, starts: impl Fn(&str) -> bool) -> Vec<(String, usize)> {
@@ -325,7 +325,7 @@ fn only_the_runtime_layer_waits() {
 fn readme_names_every_method_and_format() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let row = readme.lines().find(|line| line.starts_with("| names |")).expect("the row of names");
-    let methods = residuum::Method::ALL.map(|method| method.name().to_string());
+    let methods = residuum::Method::ALL.iter().map(|method| method.name().to_string()).collect::<Vec<_>>();
     let formats = residuum::Format::ALL.map(|format| format.to_string());
     for name in methods.iter().chain(&formats) {
         assert!(row.contains(&format!("`{name}`")), "README.md does not name {name}");

@@ -17,8 +17,8 @@ use residuum::operator::{LinearOperator, SharedOperator, Stencil};
 use residuum::precond::{Ordering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
-    Accumulation, Cgnr, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report,
-    Result, Setup, Solver, Stopping, Vector,
+    Accumulation, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report, Result,
+    Setup, Solver, Stopping, Vector,
 };
 
 /// FNV-1a of 64 bits, over words.
@@ -195,8 +195,8 @@ fn fused<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
                 let solve = |operator: SharedOperator<T>| -> Vec<u64> {
                     let b = Vector::interleaved(&device, &b).unwrap();
                     let mut x = Vector::zeros(&device, a.cols() * corrections.len()).unwrap();
-                    let mut cgnr = Cgnr::new(operator, &corrections, stopping::<T>(30)).unwrap();
-                    let reports: Vec<Report> = cgnr.solve(&b, &mut x).unwrap();
+                    let mut cgnr = common::cgnr(operator, &corrections, stopping::<T>(30)).unwrap();
+                    let reports: Vec<Report> = cgnr.solve_many(&b, &mut x).unwrap();
                     let columns = x.to_columns(corrections.len()).unwrap();
                     columns.iter().zip(&reports).flat_map(|(x, report)| words(essence(x, report))).collect()
                 };

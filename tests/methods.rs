@@ -4,13 +4,13 @@
 
 mod common;
 
-use common::battery::{Essence, Problem, essence, problems};
+use common::battery::{Essence, Problem, essence, everything, problems};
 use common::{each_case, noise, reference};
 use residuum::operator::LinearOperator;
 use residuum::precond::{Ordering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
-    Csr, Device, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop, Stopping, Vector,
+    Correction, Csr, Device, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop, Stopping, Vector,
 };
 
 fn stopping<T: Real>() -> Stopping {
@@ -220,7 +220,7 @@ fn set_ups_that_cannot_work_are_refused() {
     refused("columns", setup(Method::Cg).with_columns(5));
     refused("preconditioner", setup(Method::Minres).with_preconditioner(&a));
     refused("transpose", setup(Method::Lsmr { damp: 0.0 }));
-    for method in Method::ALL.into_iter().filter(|m| !m.takes_rectangles() && !m.carries_residual()) {
+    for method in Method::ALL.iter().copied().filter(|m| !m.takes_rectangles() && !m.carries_residual()) {
         let stopping = Stopping { exact_every: 10, ..stopping::<f64>() };
         refused("exact_every", Setup::new(method, stopping));
     }
@@ -230,7 +230,7 @@ fn set_ups_that_cannot_work_are_refused() {
     let reference = Vector::zeros(&device, 16).unwrap();
     let mut plain = Solver::with(&a, setup(Method::Cg)).unwrap();
     assert!(matches!(plain.set_reference(&reference), Err(residuum::Error::Option { name: "reference", .. })));
-    for method in Method::ALL {
+    for method in Method::ALL.iter().copied() {
         assert_eq!(method.name().parse::<Method>().unwrap(), method);
     }
     assert!("newton".parse::<Method>().is_err());
@@ -282,7 +282,6 @@ struct Simulation {
 fn solvers_are_owned_stored_and_sent() {
     fn sendable<S: Send + 'static>() {}
     sendable::<Solver<f64>>();
-    sendable::<residuum::Cgnr<f32>>();
     each_device(|device| {
         let a = gallery::poisson_2d::<f64>(20, 0.1).unwrap();
         let ssor = Sweep::ssor(device, &a, 1.4, Ordering::Colours).unwrap();
@@ -367,5 +366,45 @@ fn new_values_need_no_new_set_up() {
         let mut x = Vector::zeros(device, 196).unwrap();
         let refused = solver.solve(&b, &mut x);
         assert!(matches!(refused, Err(residuum::Error::Option { name: "matrix", .. })), "{refused:?}");
+    });
+}
+
+#[test]
+fn corrections_of_a_solver_can_be_replaced() {
+    each_device(|device| {
+        let a = gallery::random::<f32>(150, 40, 700, 3).unwrap();
+        let matrix = Matrix::with_transpose(device, &a, Format::Auto).unwrap();
+        let b: Vec<Vec<f32>> = (0..2).map(|c| noise(150, 30 + c)).collect();
+        let b = Vector::interleaved(device, &[&b[0][..], &b[1][..]]).unwrap();
+        let setup = || Setup::new(Method::Cgnr, Stopping::after(25)).with_columns(2);
+        let solve = |solver: &mut Solver<f32>| {
+            let mut x = Vector::zeros(device, 80).unwrap();
+            let reports = solver.solve_many(&b, &mut x).unwrap();
+            let columns = x.to_columns(2).unwrap();
+            columns.iter().zip(&reports).map(|(x, report)| essence(x, report)).collect::<Vec<_>>()
+        };
+        let smooth = Correction { smooth: 0.5, width: 8, ..Correction::none() };
+        let mut solver = Solver::with(&matrix, setup()).unwrap();
+        // One for all, one for each (total variation is new), none again.
+        for corrections in [vec![smooth.clone()], vec![everything(8), smooth.clone()], vec![]] {
+            solver.set_corrections(&corrections).unwrap();
+            let fresh = solve(&mut Solver::with(&matrix, setup().with_corrections(&corrections)).unwrap());
+            assert!(solve(&mut solver) == fresh, "{corrections:?} on {}", device.info().name);
+        }
+        let refused = |solver: &mut Solver<f32>, corrections: &[Correction], name: &str| {
+            let error = solver.set_corrections(corrections).unwrap_err();
+            assert!(matches!(&error, residuum::Error::Option { name: found, .. } if *found == name), "{error}");
+        };
+        refused(&mut solver, &vec![smooth.clone(); 3], "corrections");
+        refused(&mut solver, &[Correction { width: 7, ..smooth.clone() }], "width");
+        refused(&mut solver, &[Correction { tikhonov: 1e30, ..Correction::none() }], "corrections");
+        let mut cgls = Solver::new(&matrix, Method::Cgls { damp: 0.0 }, Stopping::after(2)).unwrap();
+        refused(&mut cgls, std::slice::from_ref(&smooth), "corrections");
+        assert!(
+            Solver::with(&matrix, Setup::new(Method::Cgne, Stopping::after(2)).with_corrections(&[smooth]))
+                .is_err()
+        );
+        // What was refused has changed nothing.
+        assert!(solve(&mut solver) == solve(&mut Solver::with(&matrix, setup()).unwrap()));
     });
 }

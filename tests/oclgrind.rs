@@ -13,7 +13,7 @@ use residuum::operator::{Diagonal, LinearOperator, Stencil};
 use residuum::precond::{Ordering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
-    Accumulation, Cgnr, Correction, Csr, Device, Format, Matrix, Method, Precision, Real, Setup, Solver, Stopping,
+    Accumulation, Correction, Csr, Device, Format, Matrix, Method, Precision, Real, Setup, Solver, Stopping,
     Storage, Transposed, Vector,
 };
 
@@ -140,8 +140,8 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let rays = scanner.projector::<T>(device, Grid { side: 11, pixel: 1.0 }).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(27, 8)).unwrap();
     let mut x = Vector::zeros(device, 121).unwrap();
-    let reports = Cgnr::new(&rays, &[Correction::none()], Stopping::after(2)).unwrap().solve(&b, &mut x).unwrap();
-    found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].history)]);
+    let report = common::cgnr(&rays, &[Correction::none()], Stopping::after(2)).unwrap().solve(&b, &mut x).unwrap();
+    found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
     let stopping = |iterations| Stopping { check_every: 2, ..Stopping::after(iterations) };
     // In two launches for each iteration, and in one for all, as CG above.
     let most = if simulated() { 1 } else { 2 };
@@ -166,7 +166,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
             let columns: Vec<&[T]> = columns.iter().map(|c| &c[..]).collect();
             let b = Vector::interleaved(device, &columns).unwrap();
             let mut x = Vector::zeros(device, 30 * corrections.len()).unwrap();
-            let reports = Cgnr::new(&matrix, &corrections, stopping(2)).unwrap().solve(&b, &mut x).unwrap();
+            let reports = common::cgnr(&matrix, &corrections, stopping(2)).unwrap().solve_many(&b, &mut x).unwrap();
             found.push(bits(&x.to_vec().unwrap()));
             found.push(bits(&reports[0].gradient_history));
         }

@@ -11,7 +11,7 @@ use residuum::operator::{
     Diagonal, Identity, LinearOperator, SharedOperator, Stencil, adjoint_error, estimate_norm,
 };
 use residuum::sparse::gallery;
-use residuum::{Cgnr, Correction, Csr, Device, Format, Matrix, Method, Real, Result, Solver, Stopping, Vector};
+use residuum::{Correction, Csr, Device, Format, Matrix, Method, Real, Result, Solver, Stopping, Vector};
 
 /// A matrix that does not say it is one: what a user's own operator looks like to a solver.
 struct Disguised<T: Real> {
@@ -142,8 +142,8 @@ fn unfused<T: Real>(device: &Device) {
         let solve = |a: SharedOperator<T>| {
             let mut x = Vector::zeros(device, 192).unwrap();
             let stopping = Stopping { check_every: 3, ..Stopping::after(20) };
-            let mut solver = Cgnr::new(a, std::slice::from_ref(&correction), stopping).unwrap();
-            let report = solver.solve(&b, &mut x).unwrap().remove(0);
+            let mut solver = common::cgnr(a, std::slice::from_ref(&correction), stopping).unwrap();
+            let report = solver.solve(&b, &mut x).unwrap();
             (bits(&x.to_vec().unwrap()), bits(&report.history[..20]), bits(&report.gradient_history[..20]))
         };
         assert!(
@@ -178,8 +178,8 @@ fn a_projector_gives_the_same_image_alone_and_beside_another() {
             let b = Vector::interleaved(device, readings).unwrap();
             let mut x = Vector::zeros(device, a.cols() * readings.len()).unwrap();
             let corrections = vec![Correction { tikhonov: 0.5, ..Correction::none() }; readings.len()];
-            let mut solver = Cgnr::new(&a, &corrections, Stopping::after(12)).unwrap();
-            let reports = solver.solve(&b, &mut x).unwrap();
+            let mut solver = common::cgnr(&a, &corrections, Stopping::after(12)).unwrap();
+            let reports = solver.solve_many(&b, &mut x).unwrap();
             (bits(&x.to_columns(readings.len()).unwrap()[0]), reports[0].launches_per_iteration)
         };
         let (alone, launches) = solve(&[&readings[0]]);
@@ -257,8 +257,7 @@ fn damped_normal_equations_are_solved_through_operators() {
         let mut z = Vector::zeros(device, 30).unwrap();
         let damped = Correction { tikhonov: 1.0, ..Correction::none() };
         let stopping = Stopping { gradient_reduction: 1e-12, ..Stopping::after(200) };
-        let _ =
-            Cgnr::new(disguised(&a).shared(), &[damped], stopping).unwrap().solve(&b, &mut z).unwrap().remove(0);
+        let _ = common::cgnr(disguised(&a).shared(), &[damped], stopping).unwrap().solve(&b, &mut z).unwrap();
         for (x, z) in x.to_vec().unwrap().iter().zip(z.to_vec().unwrap()) {
             assert!((x - z).abs() < 1e-9, "{x} {z}");
         }
@@ -276,11 +275,8 @@ fn a_loose_bound_of_the_norm_is_no_convergence() {
         for stopping in [Stopping::for_precision::<f32>(), Stopping::after(3)] {
             let stopping = Stopping { max_iterations: 3, ..stopping };
             let mut x = Vector::zeros(&device, 40_000).unwrap();
-            let report = Cgnr::new(operator.clone(), &[Correction::none()], stopping)
-                .unwrap()
-                .solve(&b, &mut x)
-                .unwrap()
-                .remove(0);
+            let report =
+                common::cgnr(operator.clone(), &[Correction::none()], stopping).unwrap().solve(&b, &mut x).unwrap();
             assert!(!report.converged() && report.iterations == 3, "{report}");
         }
     }
@@ -301,13 +297,15 @@ fn what_does_not_fit_is_refused_in_words() {
     assert!(adjoint_error(&plain, 1).unwrap_err().to_string().contains("transpose"));
     assert!((&plain).adjoint().unwrap_err().to_string().contains("apply_adjoint"));
     let none = Correction::none();
-    assert!(Cgnr::new(&plain, std::slice::from_ref(&none), Stopping::after(1)).is_err());
+    assert!(common::cgnr(&plain, std::slice::from_ref(&none), Stopping::after(1)).is_err());
     let two = [none.clone(), none.clone()];
-    assert!(Cgnr::new(disguised(&a).shared(), &two, Stopping::after(1)).unwrap_err().to_string().contains("one"));
+    assert!(
+        common::cgnr(disguised(&a).shared(), &two, Stopping::after(1)).unwrap_err().to_string().contains("one")
+    );
     let flat = Diagonal::new(Vector::filled(&device, 7, 2.0).unwrap()).unwrap();
     let sum = plain.clone().times(flat).unwrap();
     assert!(!sum.has_adjoint());
     assert!(
-        Cgnr::new(sum.shared(), &[none], Stopping::after(1)).unwrap_err().to_string().contains("apply_adjoint")
+        common::cgnr(sum.shared(), &[none], Stopping::after(1)).unwrap_err().to_string().contains("apply_adjoint")
     );
 }

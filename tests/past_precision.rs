@@ -1,8 +1,10 @@
 //! Runs that go on past the precision of their numbers: they stop by themselves, say why, and keep their best answer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod common;
+
 use residuum::imaging::{Beam, Grid, Noise, Phantom, Scanner};
-use residuum::{Cgnr, Correction, Device, Format, Matrix, Method, Report, Solver, Stop, Stopping, Vector};
+use residuum::{Correction, Device, Format, Matrix, Method, Report, Solver, Stop, Stopping, Vector};
 
 /// A 64 x 64 image of 2 x 2 cm from 96 angles x 96 pixels, with noise: as ill-posed as scans are.
 fn scan(device: &Device) -> (Matrix<f32>, Vector<f32>) {
@@ -41,10 +43,7 @@ fn ten_thousand_iterations_of_a_small_scan_end_by_themselves() {
                 "cgls" => {
                     Solver::new(&matrix, Method::Cgls { damp: 0.0 }, stopping.clone()).unwrap().solve(&b, &mut x)
                 }
-                _ => Cgnr::new(&matrix, &[correction], stopping.clone())
-                    .unwrap()
-                    .solve(&b, &mut x)
-                    .map(|mut r| r.remove(0)),
+                _ => common::cgnr(&matrix, &[correction], stopping.clone()).unwrap().solve(&b, &mut x),
             };
             (x, report.unwrap())
         };

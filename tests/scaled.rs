@@ -10,8 +10,8 @@ use common::battery::{Problem, problems};
 use common::{bits, noise};
 use residuum::sparse::gallery;
 use residuum::{
-    Accumulation, Cgnr, Correction, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup,
-    Solver, Stop, Stopping, Vector,
+    Accumulation, Correction, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver,
+    Stop, Stopping, Vector,
 };
 
 /// `value 2^exponent`.
@@ -301,7 +301,8 @@ fn cgnr_is_the_same_in_other_units() {
                 let b: Vec<&[f64]> = b.iter().map(|b| &b[..]).collect();
                 let b = Vector::interleaved(device, &b).unwrap();
                 let mut x = Vector::zeros(device, n * corrections.len()).unwrap();
-                let reports = Cgnr::new(&matrix, corrections, stopping.clone()).unwrap().solve(&b, &mut x).unwrap();
+                let reports =
+                    common::cgnr(&matrix, corrections, stopping.clone()).unwrap().solve_many(&b, &mut x).unwrap();
                 (x.to_columns(corrections.len()).unwrap(), reports)
             };
             let b: Vec<Vec<f64>> = (0..corrections.len()).map(|c| noise(m, 5 + c as u64)).collect();
@@ -359,7 +360,7 @@ fn what_was_seen_in_use_is_right() {
     approx::assert_relative_eq!(report.rhs_norm, 5f64.sqrt() * 1e160, max_relative = 1e-15);
     // x was NaN beside a residual of 1.
     let tiny = times(&gallery::poisson_2d::<f32>(5, 0.0).unwrap(), 1e-21);
-    for method in Method::ALL {
+    for method in Method::ALL.iter().copied() {
         let method = match method {
             Method::Chebyshev { .. } => Method::Chebyshev { smallest: 0.1e-21, largest: 8e-21 },
             Method::Stationary { .. } => Method::Stationary { omega: 0.2e21 },
@@ -387,7 +388,7 @@ fn every_solve_ends() {
     let nothing = Csr::from_triplets(2, 2, &[]).unwrap();
     for device in common::devices_in(Precision::Double) {
         for a in [&turn, &singular, &nilpotent, &nothing] {
-            for method in Method::ALL {
+            for method in Method::ALL.iter().copied() {
                 for rtol in [0.0, 1e-8] {
                     let limit = Some(Duration::from_secs(20));
                     let stopping = Stopping {
@@ -441,8 +442,8 @@ fn nothing_on_the_right_is_answered_at_once() {
         let matrix = Matrix::with_transpose(&device, &a, Format::Auto).unwrap();
         let mut x = Vector::from_slice(&device, &noise::<f64>(40, 8)).unwrap();
         let b = Vector::zeros(&device, 150).unwrap();
-        let mut cgnr = Cgnr::new(&matrix, &[Correction::none()], Stopping::for_precision::<f64>()).unwrap();
-        let report = cgnr.solve(&b, &mut x).unwrap().remove(0);
+        let mut cgnr = common::cgnr(&matrix, &[Correction::none()], Stopping::for_precision::<f64>()).unwrap();
+        let report = cgnr.solve(&b, &mut x).unwrap();
         assert!(report.converged() && report.iterations < 200, "{report}");
     }
 }
@@ -515,7 +516,7 @@ fn what_is_not_finite_is_refused() {
 #[test]
 fn answers_that_ran_away_are_not_called_rounding() {
     let a = Csr::from_triplets(3, 3, &[(0, 0, 1.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)]).unwrap();
-    for method in Method::ALL.into_iter().filter(|m| !matches!(m, Method::Chebyshev { .. })) {
+    for method in Method::ALL.iter().copied().filter(|m| !matches!(m, Method::Chebyshev { .. })) {
         let (x, report) = solve(&a, &[1.0, 2.0, 1.0], method, &Stopping::for_precision::<f64>());
         let left = left(&a, &[1.0, 2.0, 1.0], &x, 0.0, None);
         assert!(report.stop != Stop::Converged, "{report}");

@@ -71,6 +71,7 @@ fn every_method_solves_what_suits_it() {
         ("skew.mtx", &["--method", "gmres", "--restart", "2"]),
         ("skew.mtx", &["--method", "lsqr"]),
         ("random:60:20:400", &["--method", "cgls"]),
+        ("random:60:20:400", &["--method", "cgnr"]),
         ("random:20:60:400", &["--method", "cgne"]),
         ("random:60:20:400", &["--scale", "--precision", "fp32"]),
     ] {

@@ -9,7 +9,7 @@ use common::battery::everything;
 use common::{bits, each_case, noise, reference, residencies};
 use residuum::sparse::gallery;
 use residuum::{
-    Cgnr, Correction, Csr, Device, Error, Format, Matrix, Method, Real, Report, Solver, Stop, Stopping, Vector,
+    Correction, Csr, Device, Error, Format, Matrix, Method, Real, Report, Solver, Stop, Stopping, Vector,
 };
 
 /// What must not differ between devices, work-groups and look intervals.
@@ -159,7 +159,7 @@ fn cgnr<T: Real>(
     let matrix = Matrix::with_transpose(device, a, format).unwrap();
     let b = Vector::interleaved(device, b).unwrap();
     let mut x = Vector::zeros(device, a.cols() * corrections.len()).unwrap();
-    let reports = Cgnr::new(&matrix, corrections, stopping.clone()).unwrap().solve(&b, &mut x).unwrap();
+    let reports = common::cgnr(&matrix, corrections, stopping.clone()).unwrap().solve_many(&b, &mut x).unwrap();
     (x, reports)
 }
 
@@ -327,7 +327,7 @@ fn a_second_solve_allocates_nothing() {
         let mut x = Vector::zeros(&device, a.cols()).unwrap();
         let mut cg = Solver::new(&matrix, Method::Cg, Stopping::for_precision::<f32>()).unwrap();
         let f = everything(side());
-        let mut cgnr = Cgnr::new(&matrix, &[f], Stopping::after(20)).unwrap();
+        let mut cgnr = common::cgnr(&matrix, &[f], Stopping::after(20)).unwrap();
         let first = cg.solve(&b, &mut x).unwrap();
         let _ = cgnr.solve(&b, &mut x).unwrap();
         let before = residuum::allocations();
@@ -336,7 +336,7 @@ fn a_second_solve_allocates_nothing() {
         let second = cg.solve(&b, &mut x).unwrap();
         let _ = cgnr.solve(&b, &mut x).unwrap();
         assert_eq!(residuum::allocations(), before, "{}", device.info().name);
-        for method in Method::ALL {
+        for method in Method::ALL.iter().copied() {
             let mut solver = Solver::new(&matrix, method, Stopping::after(3)).unwrap();
             let _first = solver.solve(&b, &mut x).unwrap();
             x.fill(0.0).unwrap();
@@ -368,8 +368,8 @@ fn nothing_to_do_is_done_at_iteration_0() {
         let report =
             Solver::new(&matrix, Method::Cg, Stopping::for_precision::<f64>()).unwrap().solve(&b, &mut x).unwrap();
         assert_eq!((report.stop, report.iterations), (Stop::Converged, 0));
-        let mut cgnr = Cgnr::new(&matrix, &[Correction::none()], Stopping::for_precision::<f64>()).unwrap();
-        let report = &cgnr.solve(&b, &mut x).unwrap()[0];
+        let mut cgnr = common::cgnr(&matrix, &[Correction::none()], Stopping::for_precision::<f64>()).unwrap();
+        let report = cgnr.solve(&b, &mut x).unwrap();
         assert_eq!((report.stop, report.iterations), (Stop::Converged, 0));
         assert!(x.to_vec().unwrap().iter().all(|v| *v == 1.0));
     });
@@ -494,7 +494,7 @@ fn bad_input_is_refused_before_work_starts() {
         assert!(matches!(matrix.multiply(&short, &mut x), Err(Error::Shape { .. })));
         assert!(matches!(matrix.multiply_transposed(&nan, &mut x), Err(Error::Option { name: "transpose", .. })));
         assert!(matches!(
-            Cgnr::new(&matrix, &[Correction::none()], stopping.clone()),
+            common::cgnr(&matrix, &[Correction::none()], stopping.clone()),
             Err(Error::Option { name: "transpose", .. })
         ));
         let wide = Matrix::with_transpose(&device, &gallery::random(4, 9, 12, 1).unwrap(), Format::Auto).unwrap();
@@ -505,9 +505,9 @@ fn bad_input_is_refused_before_work_starts() {
             Correction { variation: 1.0, width: 3, ..Correction::none() },
             Correction { lower: 1.0, upper: 0.0, ..Correction::none() },
         ] {
-            assert!(matches!(Cgnr::new(&wide, &[bad], stopping.clone()), Err(Error::Option { .. })));
+            assert!(matches!(common::cgnr(&wide, &[bad], stopping.clone()), Err(Error::Option { .. })));
         }
-        assert!(matches!(Cgnr::new(&wide, &[], stopping.clone()), Err(Error::Option { .. })));
+        assert!(matches!(common::cgnr(&wide, &[], stopping.clone()), Err(Error::Option { .. })));
         let values = Csr::from_triplets(1, 1, &[(0, 0, f32::INFINITY)]).unwrap();
         assert!(matches!(Matrix::new(&device, &values, Format::Auto), Err(Error::NotFinite { .. })));
         assert!(matches!(device.with_work_group(3), Err(Error::Option { name: "work_group", .. })));

@@ -311,15 +311,15 @@ impl Examination {
         // converged where Jacobi did not (epb0).
         let sweeps = self.square() && self.zero_diagonal == 0;
         let again = match report.method {
-            "gmres" if sweeps => {
+            Method::Gmres { .. } if sweeps => {
                 "a sweep as preconditioner (gauss-seidel, by rows), more directions between restarts, or bicgstab"
             }
-            "gmres" => "more directions between restarts, bicgstab, or a better preconditioner",
-            "bicgstab" if sweeps => {
+            Method::Gmres { .. } => "more directions between restarts, bicgstab, or a better preconditioner",
+            Method::BiCgStab if sweeps => {
                 "a sweep as preconditioner (gauss-seidel, by rows), or gmres, which cannot wander"
             }
-            "bicgstab" => "gmres, which cannot wander, or a better preconditioner",
-            "cg" if sweeps => "more iterations, a sweep as preconditioner (ssor), or a looser tolerance",
+            Method::BiCgStab => "gmres, which cannot wander, or a better preconditioner",
+            Method::Cg if sweeps => "more iterations, a sweep as preconditioner (ssor), or a looser tolerance",
             _ => "more iterations, a preconditioner, or a looser tolerance",
         };
         let said = match report.stop {
@@ -333,7 +333,7 @@ impl Examination {
             ),
             Stop::LeastSquares => return None,
             Stop::MaxIterations | Stop::TimeLimit
-                if matches!(report.method, "stationary" | "chebyshev")
+                if matches!(report.method, Method::Stationary { .. } | Method::Chebyshev { .. })
                     && report.residual > 10.0 * report.history.first().copied()? =>
             {
                 "the iteration diverges: a smaller omega, or bounds that hold all eigenvalues".into()
@@ -361,8 +361,8 @@ impl Examination {
             Stop::IndefinitePreconditioner => "precondition with something positive definite, or not at all".into(),
             Stop::Breakdown => self.cause("use gmres or lsmr, or start from another x"),
             Stop::NotFinite => match report.method {
-                "stationary" => "the iteration diverges: a smaller omega, another preconditioner, or gmres".into(),
-                "chebyshev" => "the iteration diverges: the bounds do not hold all eigenvalues".into(),
+                Method::Stationary { .. } => "the iteration diverges: a smaller omega, another preconditioner, or gmres".into(),
+                Method::Chebyshev { .. } => "the iteration diverges: the bounds do not hold all eigenvalues".into(),
                 _ => "the answer, or what leads to it, is out of the range of the precision: scale the system".into(),
             },
         };

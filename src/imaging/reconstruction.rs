@@ -6,7 +6,7 @@ use crate::error::{Error, Result, same_length};
 use crate::magnitude;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, frobenius_norm};
-use crate::solver::{Cgnr, Correction, Observer, Report, Stop, Stopping};
+use crate::solver::{Correction, Method, Observer, Report, Setup, Solver, Stop, Stopping};
 use crate::vector::Vector;
 
 /// What is wanted of the image beside fitting the readings. A weight suits scans of any size: it is multiplied by the
@@ -117,7 +117,7 @@ impl Reconstruction {
     }
 }
 
-/// Reconstructs one image from each vector of readings, all at once, by regularised [`Cgnr`]. `system` is the matrix of the
+/// Reconstructs one image from each vector of readings, all at once, by regularised CGNR. `system` is the matrix of the
 /// scan ([`Scanner::system`](super::Scanner::system)), or any other operator with its adjoint.
 ///
 /// The mean diagonal of `A'A` is `|A|_F² / n`; the mean brightness is taken to be `|b| / |A 1|`, exact for a flat
@@ -125,7 +125,7 @@ impl Reconstruction {
 /// computed after that.
 ///
 /// # Errors
-/// As [`Cgnr::new`]; [`Error::Shape`] for readings that do not match the matrix; [`Error::Option`] for a system without entries (no
+/// As [`Solver::with`]; [`Error::Shape`] for readings that do not match the matrix; [`Error::Option`] for a system without entries (no
 /// ray meets the image), and for a weight that vanishes in `f64` when it is scaled to the system.
 pub fn reconstruct<T: Real>(
     system: impl Into<SharedOperator<T>>,
@@ -189,10 +189,11 @@ fn reconstruct_here<T: Real>(
         words.map(|words| if many { format!("image {}: {words}", c + 1) } else { words.into() })
     };
     let warnings = doubts.into_iter().enumerate().filter_map(named).collect();
-    let mut solver = Cgnr::new(system.clone(), &corrections, how.stopping.clone())?;
+    let setup = Setup::new(Method::Cgnr, how.stopping.clone()).with_columns(columns);
+    let mut solver = Solver::with(system.clone(), setup.with_corrections(&corrections))?;
     let b = Vector::interleaved(device, readings)?;
     let mut x = Vector::zeros(device, system.cols() * columns)?;
-    let mut reports = solver.solve_observed(&b, &mut x, observer)?;
+    let mut reports = solver.solve_many_observed(&b, &mut x, observer)?;
     if how.bounded() {
         x.clamp(T::from_f64(how.lower), T::from_f64(how.upper))?;
     }

@@ -21,17 +21,16 @@
 //! agonizing pain", 1994, B2; the fusion after Y. Saad, "Practical use of polynomial preconditionings for the
 //! conjugate gradient method", SIAM J. Sci. Stat. Comput. 6(4), 1985.
 
-use std::cmp::Ordering;
+use std::mem::swap;
 use std::ops::Range;
 
-use super::driver::{self, Iteration, Observer, Outcome, Status};
-use super::engine::copy_columns;
+use super::driver::Status;
 use super::products::Products;
-use super::stopping::{Limits, Stopping};
-use super::workspace::Workspace;
+use super::stopping::Limits;
+use super::workspace::{Inputs, Look, Workspace};
+use crate::backend::SolveState;
 use crate::backend::cg::{self as operations, CgOps, CgVectors};
 use crate::backend::product;
-use crate::backend::{Run, SolveState};
 use crate::device::Device;
 use crate::error::Result;
 use crate::memory::Memory;
@@ -45,14 +44,15 @@ use crate::vector::Vector;
 
 struct CgWorkspace<T: Real> {
     a: Products<T>,
+    /// The answer during a solve, else a vector of one element.
+    x: Vector<T>,
     r: Vector<T>,
     p: Vector<T>,
     q: Vector<T>,
-    best: Vector<T>,
     state: SolveState,
-    /// `r.r` of the last iterations, as they were last looked at.
-    ring: Vec<Sum>,
-    /// Whether many iterations may be done in one launch.
+    /// Status words, as they were last looked at.
+    status: [i32; STATUS],
+    /// Tells if many iterations may be done in one launch.
     resident: bool,
 }
 
@@ -65,28 +65,96 @@ pub(super) fn boxed<T: Real>(operator: &SharedOperator<T>) -> Result<Box<dyn Wor
     Ok(Box::new(CgWorkspace {
         resident: a.is_fused(),
         a,
+        x: Vector::zeros(device, 1)?,
         r: vector()?,
         p: vector()?,
         q: vector()?,
-        best: vector()?,
         state: SolveState::zeros(&device.place(), [4 * Chunks::of(n).count, CONTROL, STATUS, HISTORY])?,
-        ring: vec![Sum::default(); HISTORY],
+        status: [0; STATUS],
     }))
 }
 
+fn operations<T: Real>(device: &Device) -> &dyn CgOps<T> {
+    operations::on(device.backend())
+}
+
+impl<T: Real> CgWorkspace<T> {
+    /// Matrix, vectors and state, as launches take them.
+    fn parts(&mut self) -> (&Products<T>, CgVectors<'_, T>, &mut SolveState) {
+        let Self { a, x, r, p, q, state, .. } = self;
+        let vectors = CgVectors { x: x.memory_mut(), r: r.memory_mut(), p: p.memory_mut(), q: q.memory_mut() };
+        (a, vectors, state)
+    }
+
+    /// `q = A p` with its sums, and the stopping test.
+    fn product(&mut self, inputs: &Inputs<'_, T>) -> Result<()> {
+        let Self { a, p, q, state, .. } = self;
+        a.apply(p, q)?;
+        operations(inputs.device).cg_product(inputs.run, &a.stored(), p.memory(), q.memory_mut(), state)
+    }
+}
+
 impl<T: Real> Workspace<T> for CgWorkspace<T> {
-    fn solve(
-        &mut self,
-        device: &Device,
-        stopping: &Stopping,
-        limits: &[Limits],
-        b: &Vector<T>,
-        x: &mut Vector<T>,
-        observer: &mut Observer<'_>,
-    ) -> Result<(Vec<Outcome>, f64)> {
-        let limits = limits.first().cloned().unwrap_or_default();
-        let mut solve = CgRun { on: self, run: device.run::<T>(), device, b, x, limits, pending: 0 };
-        driver::run(&mut solve, stopping, observer)
+    fn exchange(&mut self, x: &mut Vector<T>) -> Result<()> {
+        swap(x, &mut self.x);
+        Ok(())
+    }
+
+    fn answer(&mut self) -> &mut Vector<T> {
+        &mut self.x
+    }
+
+    fn start(&mut self, inputs: &Inputs<'_, T>, limits: &[Limits], budget: &[usize]) -> Result<()> {
+        let mut control = [Sum::default(); CONTROL];
+        let limit = limits.first().map_or(0.0, |limits| limits.residual);
+        control[TOLERANCE] = Sum::of(limit, inputs.run.accumulation);
+        let mut status = [0; STATUS];
+        status[MAX_ITERATIONS] = budget.first().map_or(0, |b| *b as i32);
+        status[HISTORY_MASK] = HISTORY as i32 - 1;
+        let Self { a, x, r, p, state, .. } = self;
+        let count = Chunks::of(inputs.b.len()).count;
+        state.control.write(&control)?;
+        state.status.write(&status)?;
+        // r = b - A x with the sums of r.r where cg_product looks for them, p = r.
+        a.apply(x, r)?;
+        let (x, b, products) = (x.memory(), inputs.b.memory(), product::on::<T>(inputs.device.backend()));
+        products.residual(inputs.run, &a.stored(), 1, x, b, r.memory_mut(), &mut state.sums, 2 * count)?;
+        p.copy_from(r)?;
+        self.product(inputs)
+    }
+
+    fn steps(&mut self, inputs: &Inputs<'_, T>, indices: Range<usize>) -> Result<()> {
+        let operations = operations(inputs.device);
+        if self.stays_resident(inputs) {
+            let (a, vectors, state) = self.parts();
+            return operations.cg_resident(inputs.run, &a.stored(), indices.len(), vectors, state);
+        }
+        indices.into_iter().try_for_each(|_| {
+            let (_, vectors, state) = self.parts();
+            operations.cg_update(inputs.run, inputs.b.len(), vectors, state)?;
+            self.product(inputs)
+        })
+    }
+
+    fn look(&mut self, history: &mut [Sum]) -> Result<Look> {
+        let Self { state, status, .. } = self;
+        Memory::read_both((&state.status, status), (&state.history, history))?;
+        let column = Status { code: status[STOP], iteration: status[ITERATION] as usize };
+        Ok(Look { columns: vec![column], abandoned: status[BARRIER + ABANDONED] != 0 })
+    }
+
+    fn numbers(&self) -> usize {
+        1
+    }
+
+    fn stays_resident(&self, inputs: &Inputs<'_, T>) -> bool {
+        self.resident && operations(inputs.device).cg_stays_resident(inputs.run, &self.a.stored())
+    }
+
+    fn leave_residence(&mut self) -> Result<()> {
+        self.resident = false;
+        self.status[BARRIER + ABANDONED] = 0;
+        self.state.status.write(&self.status)
     }
 
     fn residual(&self) -> &Vector<T> {
@@ -95,162 +163,5 @@ impl<T: Real> Workspace<T> for CgWorkspace<T> {
 
     fn launches(&self) -> usize {
         2 + self.a.launches()
-    }
-
-    fn least_squares(&self) -> bool {
-        false
-    }
-}
-
-/// The vectors as launches take them.
-fn vectors<'v, T: Real>(
-    x: &'v mut Vector<T>,
-    r: &'v mut Vector<T>,
-    p: &'v mut Vector<T>,
-    q: &'v mut Vector<T>,
-) -> CgVectors<'v, T> {
-    CgVectors { x: x.memory_mut(), r: r.memory_mut(), p: p.memory_mut(), q: q.memory_mut() }
-}
-
-/// A solve under way.
-struct CgRun<'s, T: Real> {
-    on: &'s mut CgWorkspace<T>,
-    run: Run<'s>,
-    device: &'s Device,
-    b: &'s Vector<T>,
-    x: &'s mut Vector<T>,
-    limits: Limits,
-    /// Iterations in resident launches that have not been looked at yet.
-    pending: usize,
-}
-
-impl<'s, T: Real> CgRun<'s, T> {
-    fn operations(&self) -> &'s dyn CgOps<T> {
-        operations::on(self.device.backend())
-    }
-
-    /// Whether many iterations are one launch.
-    fn stays_resident(&self) -> bool {
-        let CgWorkspace { a, resident, .. } = &*self.on;
-        *resident && self.operations().cg_stays_resident(self.run, &a.stored())
-    }
-
-    /// Queues `count` iterations.
-    fn iterations(&mut self, count: usize) -> Result<()> {
-        if !self.stays_resident() {
-            return (0..count).try_for_each(|_| self.step());
-        }
-        let operations = self.operations();
-        let CgWorkspace { a, r, p, q, state, .. } = &mut *self.on;
-        self.pending += count;
-        operations.cg_resident(self.run, &a.stored(), count, vectors(self.x, r, p, q), state)
-    }
-
-    /// Waits, and reads status and history.
-    fn look(&mut self, status: &mut [i32]) -> Result<()> {
-        let CgWorkspace { state, ring, .. } = &mut *self.on;
-        Memory::read_both((&state.status, status), (&state.history, ring))
-    }
-
-    /// One iteration.
-    fn step(&mut self) -> Result<()> {
-        let operations = self.operations();
-        let CgWorkspace { r, p, q, state, .. } = &mut *self.on;
-        let n = self.x.len();
-        operations.cg_update(self.run, n, vectors(self.x, r, p, q), state)?;
-        self.product()
-    }
-
-    /// `q = A p` with its sums, and the stopping test.
-    fn product(&mut self) -> Result<()> {
-        let operations = self.operations();
-        let CgWorkspace { a, p, q, state, .. } = &mut *self.on;
-        a.apply(p, q)?;
-        operations.cg_product(self.run, &a.stored(), p.memory(), q.memory_mut(), state)
-    }
-}
-
-impl<T: Real> Iteration for CgRun<'_, T> {
-    fn columns(&self) -> usize {
-        1
-    }
-
-    fn start(&mut self, budget: &[usize]) -> Result<()> {
-        let mut control = [Sum::default(); CONTROL];
-        control[TOLERANCE] = Sum::of(self.limits.residual, self.run.accumulation);
-        let mut status = [0; STATUS];
-        status[MAX_ITERATIONS] = budget.first().map_or(0, |b| *b as i32);
-        status[HISTORY_MASK] = HISTORY as i32 - 1;
-        let (run, backend) = (self.run, self.device.backend());
-        let CgWorkspace { a, r, p, state, .. } = &mut *self.on;
-        let count = Chunks::of(self.x.len()).count;
-        state.control.write(&control)?;
-        state.status.write(&status)?;
-        // r = b - A x with the sums of r.r where cg_product looks for them, p = r.
-        a.apply(self.x, r)?;
-        let (x, b, products) = (self.x.memory(), self.b.memory(), product::on::<T>(backend));
-        products.residual(run, &a.stored(), 1, x, b, r.memory_mut(), &mut state.sums, 2 * count)?;
-        p.copy_from(r)?;
-        self.product()
-    }
-
-    fn steps(&mut self, indices: Range<usize>) -> Result<()> {
-        self.iterations(indices.len())
-    }
-
-    fn status(&mut self) -> Result<Vec<Status>> {
-        let mut status = [0; STATUS];
-        self.look(&mut status)?;
-        let again = std::mem::take(&mut self.pending);
-        if status[BARRIER + ABANDONED] != 0 {
-            // The groups do not all run at once here: two launches for each iteration, from now on.
-            log::info!("{}: groups cannot wait for each other; CG goes on without", self.device.info().name);
-            self.on.resident = false;
-            status[BARRIER + ABANDONED] = 0;
-            self.on.state.status.write(&status)?;
-            self.iterations(again)?;
-            self.look(&mut status)?;
-        }
-        Ok(vec![Status { code: status[STOP], iteration: status[ITERATION] as usize }])
-    }
-
-    fn stops_at_once(&self) -> bool {
-        self.stays_resident()
-    }
-
-    fn norms(&self, _: usize, k: usize) -> [f64; 2] {
-        [self.on.ring[k % HISTORY].value(self.run.accumulation), 0.0]
-    }
-
-    fn excess(&self, _: usize, norms: [f64; 2]) -> f64 {
-        self.limits.excess(norms, false)
-    }
-
-    fn keep(&mut self, columns: &[usize]) -> Result<()> {
-        copy_columns(1, columns, self.x, &mut self.on.best)
-    }
-
-    fn restore(&mut self, columns: &[usize]) -> Result<()> {
-        copy_columns(1, columns, &self.on.best, self.x)
-    }
-
-    fn residual_decides(&self) -> bool {
-        true
-    }
-
-    fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering {
-        Limits::compare::<T>(norms, others, false)
-    }
-
-    fn is_rounding(&mut self, _: usize, _: [f64; 2]) -> Result<bool> {
-        Ok(false) // there is no gradient
-    }
-
-    fn in_given_units(&self, _: usize, norms: [f64; 2]) -> [f64; 2] {
-        self.limits.in_given_units(norms)
-    }
-
-    fn build_seconds(&self) -> f64 {
-        self.device.programs().seconds
     }
 }

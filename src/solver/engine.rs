@@ -1,17 +1,14 @@
 //! Runs the script of a method on one device: the vectors, the scalars, the launches.
 
-use std::cmp::Ordering;
 use std::mem::{swap, take};
 use std::ops::Range;
 
-use super::driver::{self, Iteration, Observer, Outcome, Status};
+use super::driver::Status;
 use super::plan::{Act, B, Call, Of, Plan, Preconditioning, Script, Space, V, X};
 use super::products::Products;
-use super::stopping::{Limits, Stopping};
-use super::workspace::Workspace;
-use crate::backend::Run;
+use super::stopping::Limits;
+use super::workspace::{Inputs, Look, Workspace};
 use crate::backend::script::{self, ScriptState, StepCall};
-use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::memory::Memory;
 use crate::number::{Real, Sum};
@@ -38,16 +35,14 @@ struct Engine<T: Real> {
     vectors: Vec<Vector<T>>,
     /// Takes the place of a vector that is being written.
     spare: Vector<T>,
-    best: Vector<T>,
     initial: Vec<(Scalar, f64)>,
     /// Chunk sums that the calls of the script name.
     sums: usize,
     state: ScriptState,
     /// The slot that the next launch reads.
     slot: u32,
-    /// Status of both slots and norms of the last iterations, as they were last looked at.
+    /// Status of both slots, as they were last looked at.
     seen: Vec<i32>,
-    ring: Vec<Sum>,
 }
 
 /// Allocates what `script` needs to solve for `columns` right-hand sides at once.
@@ -89,7 +84,9 @@ impl<T: Real> Engine<T> {
         };
         let mut vectors = Vec::with_capacity(plan.vectors.len());
         for (k, space) in plan.vectors.iter().enumerate() {
-            let len = if Plan::FILLERS.contains(&k) { 1 } else { plan.len(*space) * columns };
+            // The answer's place is the user's vector during a solve.
+            let is_place = k == X.index() || Plan::FILLERS.contains(&k);
+            let len = if is_place { 1 } else { plan.len(*space) * columns };
             vectors.push(Vector::zeros(device, len)?);
         }
         let entries = operators.preconditioner.and_then(|operator| operator.as_diagonal());
@@ -106,7 +103,6 @@ impl<T: Real> Engine<T> {
             }
         }
         let state = ScriptState::new(&device.place(), plan.programs, columns, plan.sums)?;
-        let best = Vector::zeros(device, cols * columns)?;
         let spare = Vector::zeros(device, 1)?;
         let initial = plan.registers.initial;
         Ok(Self {
@@ -119,28 +115,26 @@ impl<T: Real> Engine<T> {
             preconditioner,
             vectors,
             spare,
-            best,
             initial,
             sums: plan.sums,
             state,
             slot: 0,
             seen: vec![0; 2 * columns * STATES],
-            ring: vec![Sum::default(); 2 * HISTORY * columns],
         })
     }
 
     /// Queues a part of the script.
-    fn queue(&mut self, device: &Device, b: &Vector<T>, part: impl Fn(&Script) -> &[Call]) -> Result<()> {
+    fn queue(&mut self, inputs: &Inputs<'_, T>, part: impl Fn(&Script) -> &[Call]) -> Result<()> {
         // Taken out, so that it can be read while the rest changes.
         let script = take(&mut self.script);
-        let done = part(&script).iter().try_for_each(|call| self.call(device, b, call));
+        let done = part(&script).iter().try_for_each(|call| self.call(inputs, call));
         self.script = script;
         done
     }
 
     /// Queues one launch.
-    fn call(&mut self, device: &Device, b: &Vector<T>, call: &Call) -> Result<()> {
-        let (run, operations) = (device.run::<T>(), script::on::<T>(device.backend()));
+    fn call(&mut self, inputs: &Inputs<'_, T>, call: &Call) -> Result<()> {
+        let (run, operations) = (inputs.run, script::on::<T>(inputs.device.backend()));
         let step = StepCall { block: call.block, slot: self.slot, columns: self.columns, sums: self.sums };
         self.slot = 1 - self.slot;
         match &call.act {
@@ -148,7 +142,7 @@ impl<T: Real> Engine<T> {
             Act::Product { y, .. } => {
                 // What is written leaves its place, so that others may be read there.
                 swap(&mut self.vectors[y.index()], &mut self.spare);
-                let done = self.product(device, run, step, b, &call.act);
+                let done = self.product(inputs, step, &call.act);
                 swap(&mut self.vectors[y.index()], &mut self.spare);
                 done
             }
@@ -168,7 +162,7 @@ impl<T: Real> Engine<T> {
         }
     }
 
-    fn product(&mut self, device: &Device, run: Run<'_>, step: StepCall, b: &Vector<T>, act: &Act) -> Result<()> {
+    fn product(&mut self, inputs: &Inputs<'_, T>, step: StepCall, act: &Act) -> Result<()> {
         let Act::Product { of: which, x, w, z, blend, .. } = act else { return Ok(()) };
         let Self { vectors, spare: y, state, .. } = self;
         let products = match which {
@@ -179,33 +173,70 @@ impl<T: Real> Engine<T> {
         let Some(products) = products else {
             return same_length("operators of a script", 1, 0);
         };
-        let vector = |v: &V| if *v == B { b } else { &vectors[v.index()] };
+        let vector = |v: &V| if *v == B { inputs.b } else { &vectors[v.index()] };
         match which {
             Of::Adjoint => products.apply_adjoint(vector(x), y)?,
             _ => products.apply(vector(x), y)?,
         }
         let read = [x, w, z].map(|v| vector(v).memory());
-        let operations = script::on::<T>(device.backend());
-        operations.step_product(run, step, &products.stored(), *blend, read, y.memory_mut(), state)
+        let operations = script::on::<T>(inputs.device.backend());
+        operations.step_product(inputs.run, step, &products.stored(), *blend, read, y.memory_mut(), state)
     }
 }
 
 impl<T: Real> Workspace<T> for Engine<T> {
-    fn solve(
-        &mut self,
-        device: &Device,
-        stopping: &Stopping,
-        limits: &[Limits],
-        b: &Vector<T>,
-        x: &mut Vector<T>,
-        observer: &mut Observer<'_>,
-    ) -> Result<(Vec<Outcome>, f64)> {
-        // The answer is worked on where it lies.
+    fn exchange(&mut self, x: &mut Vector<T>) -> Result<()> {
         swap(x, &mut self.vectors[X.index()]);
-        let limits = limits.to_vec();
-        let result = driver::run(&mut ScriptRun { on: self, device, b, limits }, stopping, observer);
-        swap(x, &mut self.vectors[X.index()]);
-        result
+        Ok(())
+    }
+
+    fn answer(&mut self) -> &mut Vector<T> {
+        &mut self.vectors[X.index()]
+    }
+
+    fn start(&mut self, inputs: &Inputs<'_, T>, limits: &[Limits], budget: &[usize]) -> Result<()> {
+        let (columns, accumulation) = (self.columns, inputs.run.accumulation);
+        let mut registers = vec![Sum::default(); 2 * columns * REGISTERS];
+        for (at, file) in registers.chunks_mut(REGISTERS).enumerate() {
+            let limits = &limits[at % columns];
+            let limits = [
+                (RESIDUAL_LIMIT, limits.residual),
+                (GRADIENT_LIMIT, limits.gradient),
+                (GRADIENT_RATIO, limits.ratio),
+            ];
+            for (scalar, value) in self.initial.iter().chain(&limits) {
+                file[usize::from(scalar.0)] = Sum::of(*value, accumulation);
+            }
+        }
+        let mut status = vec![0; 2 * columns * STATES];
+        status.extend(budget.iter().map(|b| *b as i32));
+        status.push(HISTORY as i32 - 1);
+        self.state.registers.write(&registers)?;
+        self.state.status.write(&status)?;
+        self.slot = 0;
+        self.queue(inputs, |script| &script.start)
+    }
+
+    fn steps(&mut self, inputs: &Inputs<'_, T>, mut indices: Range<usize>) -> Result<()> {
+        indices.try_for_each(|index| self.queue(inputs, |script| &script.steps[index % script.steps.len()]))
+    }
+
+    fn exact(&mut self, inputs: &Inputs<'_, T>, done: usize) -> Result<()> {
+        self.queue(inputs, |script| &script.exact[done % script.exact.len()])
+    }
+
+    fn look(&mut self, history: &mut [Sum]) -> Result<Look> {
+        let Self { state, seen, slot, columns, .. } = self;
+        Memory::read_both((&state.status, seen), (&state.history, history))?;
+        let count = *columns * STATES;
+        let status = &seen[*slot as usize * count..][..count];
+        let columns = status.chunks(STATES).map(|s| Status { code: s[0], iteration: s[1].max(0) as usize });
+        Ok(Look { columns: columns.collect(), abandoned: false })
+    }
+
+    fn residual_decides(&self) -> bool {
+        // With damping the answer is not the one of the least residual.
+        self.script.reference.is_none()
     }
 
     fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
@@ -239,144 +270,4 @@ impl<T: Real> Workspace<T> for Engine<T> {
     fn least_squares(&self) -> bool {
         self.script.least_squares
     }
-}
-
-/// A solve under way.
-struct ScriptRun<'s, T: Real> {
-    on: &'s mut Engine<T>,
-    device: &'s Device,
-    b: &'s Vector<T>,
-    limits: Vec<Limits>,
-}
-
-impl<T: Real> ScriptRun<'_, T> {
-    fn begin(&mut self, budget: &[usize]) -> Result<()> {
-        let (columns, accumulation) = (self.limits.len(), self.device.accumulation(T::PRECISION));
-        let mut registers = vec![Sum::default(); 2 * columns * REGISTERS];
-        for (at, file) in registers.chunks_mut(REGISTERS).enumerate() {
-            let limits = &self.limits[at % columns];
-            let limits = [
-                (RESIDUAL_LIMIT, limits.residual),
-                (GRADIENT_LIMIT, limits.gradient),
-                (GRADIENT_RATIO, limits.ratio),
-            ];
-            for (scalar, value) in self.on.initial.iter().chain(&limits) {
-                file[usize::from(scalar.0)] = Sum::of(*value, accumulation);
-            }
-        }
-        let mut status = vec![0; 2 * columns * STATES];
-        status.extend(budget.iter().map(|b| *b as i32));
-        status.push(HISTORY as i32 - 1);
-        let on = &mut *self.on;
-        on.state.registers.write(&registers)?;
-        on.state.status.write(&status)?;
-        on.slot = 0;
-        on.queue(self.device, self.b, |script| &script.start)
-    }
-}
-
-impl<T: Real> Iteration for ScriptRun<'_, T> {
-    fn columns(&self) -> usize {
-        self.limits.len()
-    }
-
-    fn start(&mut self, budget: &[usize]) -> Result<()> {
-        self.begin(budget)?;
-        if self.limits.iter().any(Limits::waits) {
-            // The first norms set the limits that depend on them; the start is repeated with those in force.
-            self.status()?;
-            for c in 0..self.limits.len() {
-                let first = self.norms(c, 0);
-                self.limits[c].set_first(first);
-            }
-            self.begin(budget)?;
-        }
-        Ok(())
-    }
-
-    fn steps(&mut self, mut indices: Range<usize>) -> Result<()> {
-        indices.try_for_each(|index| {
-            self.on.queue(self.device, self.b, |script| &script.steps[index % script.steps.len()])
-        })
-    }
-
-    fn exact(&mut self, done: usize) -> Result<()> {
-        self.on.queue(self.device, self.b, |script| &script.exact[done % script.exact.len()])
-    }
-
-    fn status(&mut self) -> Result<Vec<Status>> {
-        let Engine { state, seen, ring, slot, .. } = &mut *self.on;
-        Memory::read_both((&state.status, seen), (&state.history, ring))?;
-        let count = self.limits.len() * STATES;
-        let status = &seen[*slot as usize * count..][..count];
-        Ok(status.chunks(STATES).map(|s| Status { code: s[0], iteration: s[1].max(0) as usize }).collect())
-    }
-
-    fn norms(&self, c: usize, k: usize) -> [f64; 2] {
-        let at = 2 * ((k % HISTORY) * self.limits.len() + c);
-        let accumulation = self.device.accumulation(T::PRECISION);
-        [at, at + 1].map(|at| self.on.ring[at].value(accumulation))
-    }
-
-    fn excess(&self, c: usize, norms: [f64; 2]) -> f64 {
-        self.limits[c].excess(norms, self.on.script.least_squares)
-    }
-
-    fn keep(&mut self, columns: &[usize]) -> Result<()> {
-        let Engine { best, vectors, .. } = &mut *self.on;
-        copy_columns(self.limits.len(), columns, &vectors[X.index()], best)
-    }
-
-    fn restore(&mut self, columns: &[usize]) -> Result<()> {
-        let Engine { best, vectors, .. } = &mut *self.on;
-        copy_columns(self.limits.len(), columns, best, &mut vectors[X.index()])
-    }
-
-    fn residual_decides(&self) -> bool {
-        // With damping the answer is not the one of the least residual.
-        self.on.script.reference.is_none()
-    }
-
-    fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering {
-        Limits::compare::<T>(norms, others, self.on.script.least_squares)
-    }
-
-    fn is_rounding(&mut self, c: usize, norms: [f64; 2]) -> Result<bool> {
-        if !self.on.script.least_squares {
-            return Ok(false);
-        }
-        let x = self.on.vectors[X.index()].column_norms(self.limits.len())?;
-        Ok(self.limits[c].is_rounding(norms, x[c].to_f64()))
-    }
-
-    fn in_given_units(&self, c: usize, norms: [f64; 2]) -> [f64; 2] {
-        self.limits[c].in_given_units(norms)
-    }
-
-    fn build_seconds(&self) -> f64 {
-        self.device.programs().seconds
-    }
-}
-
-/// Copies some of the `count` columns of one interleaved vector into another.
-pub(super) fn copy_columns<T: Real>(
-    count: usize,
-    columns: &[usize],
-    source: &Vector<T>,
-    target: &mut Vector<T>,
-) -> Result<()> {
-    if columns.len() == count {
-        return target.copy_from(source);
-    }
-    if columns.is_empty() {
-        return Ok(());
-    }
-    // Not all of them, and once per start at most: the host may do it.
-    let (from, mut to) = (source.to_vec()?, target.to_vec()?);
-    for (from, to) in from.chunks_exact(count).zip(to.chunks_exact_mut(count)) {
-        for c in columns {
-            to[*c] = from[*c];
-        }
-    }
-    target.write(&to)
 }

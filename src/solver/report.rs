@@ -3,6 +3,7 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use super::driver::Outcome;
+use super::method::Method;
 use crate::matrix::Matrix;
 use crate::number::{Accumulation, Precision, Real};
 use crate::operator::LinearOperator;
@@ -73,7 +74,7 @@ pub struct Times {
 #[must_use]
 pub struct Report {
     /// The method's name.
-    pub method: &'static str,
+    pub method: Method,
     /// Why it stopped.
     pub stop: Stop,
     /// Iterations done. Where the solve failed, the answer may be that of an earlier one, with a smaller residual.
@@ -113,7 +114,7 @@ pub struct Report {
 impl Report {
     /// What the driver found of one right-hand side.
     pub(super) fn new<T: Real>(
-        method: &'static str,
+        method: Method,
         operator: &dyn LinearOperator<T>,
         launches: usize,
         outcome: Outcome,

@@ -2,18 +2,19 @@
 
 use std::ops::ControlFlow;
 
+use super::correction::Correction;
 use super::driver::Observer;
 use super::engine::{self, Operators};
-use super::method::Method;
+use super::method::{Method, Task};
 use super::plan::{Plan, Preconditioning, Space};
 use super::report::Report;
+use super::run::Runner;
 use super::stopping::Stopping;
 use super::system::{self, System};
 use super::workspace::Workspace;
-use super::{bicgstab, cg, cgls, cgne, chebyshev, gmres, lsmr, lsqr, minres, pcg, stationary, steepest_descent};
+use super::{cg, cgnr};
 use crate::backend::product::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
-use crate::magnitude::scale;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
 use crate::vector::Vector;
@@ -32,12 +33,14 @@ pub struct Setup<T: Real> {
     /// Right-hand sides at once, which share each read of the matrix: 1 to 4 for a [`Matrix`](crate::Matrix), 1 for any
     /// other operator.
     pub columns: usize,
+    /// Correction terms of [`Method::Cgnr`]: none, one for all columns, or one for each.
+    pub corrections: Vec<Correction>,
 }
 
 impl<T: Real> Setup<T> {
-    /// One right-hand side, no preconditioner.
+    /// One right-hand side, no preconditioner, no correction.
     pub fn new(method: Method, stopping: Stopping) -> Self {
-        Self { method, stopping, preconditioner: None, columns: 1 }
+        Self { method, stopping, preconditioner: None, columns: 1, corrections: Vec::new() }
     }
 
     /// The same with a preconditioner.
@@ -49,6 +52,27 @@ impl<T: Real> Setup<T> {
     pub fn with_columns(self, columns: usize) -> Self {
         Self { columns, ..self }
     }
+
+    /// The same with corrections: one for all columns, or one for each.
+    pub fn with_corrections(self, corrections: &[Correction]) -> Self {
+        Self { corrections: corrections.to_vec(), ..self }
+    }
+
+    /// One correction for each column.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for another number of them.
+    fn corrections_of_columns(&self, corrections: &[Correction]) -> Result<Vec<Correction>> {
+        match corrections {
+            [] => Ok(vec![Correction::none(); self.columns]),
+            [one] => Ok(vec![one.clone(); self.columns]),
+            all if all.len() == self.columns => Ok(all.to_vec()),
+            all => {
+                let reason = format!("{} for {} right-hand sides", all.len(), self.columns);
+                Err(Error::Option { name: "corrections", reason })
+            }
+        }
+    }
 }
 
 impl<T: Real> std::fmt::Debug for Setup<T> {
@@ -58,6 +82,7 @@ impl<T: Real> std::fmt::Debug for Setup<T> {
             .field("stopping", &self.stopping)
             .field("preconditioned", &self.preconditioner.is_some())
             .field("columns", &self.columns)
+            .field("corrections", &self.corrections)
             .finish_non_exhaustive()
     }
 }
@@ -69,7 +94,7 @@ impl<T: Real> std::fmt::Debug for Setup<T> {
 pub struct Solver<T: Real> {
     system: System<T>,
     setup: Setup<T>,
-    workspace: Box<dyn Workspace<T>>,
+    runner: Runner<T>,
 }
 
 impl<T: Real> std::fmt::Debug for Solver<T> {
@@ -111,8 +136,26 @@ impl<T: Real> Solver<T> {
         if !reference.norm2()?.is_finite() {
             return Err(Error::NotFinite { what: "the reference point".into(), index: 0 });
         }
-        self.workspace.set_reference(reference)?;
+        self.runner.set_reference(reference)?;
         self.system.set_reference(reference)
+    }
+
+    /// Replaces the corrections of [`Method::Cgnr`], for the solves that follow: none, one for all columns, or one for
+    /// each. Allocates only if total variation is new.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a method without corrections, for another number of them, a weight out of range, or weights
+    /// of another order of magnitude than those of the set-up, where that decides how the system is scaled.
+    pub fn set_corrections(&mut self, corrections: &[Correction]) -> Result<()> {
+        if self.setup.method != Method::Cgnr {
+            return Err(no_corrections(self.setup.method));
+        }
+        let corrections = self.setup.corrections_of_columns(corrections)?;
+        cgnr::check(&corrections, self.system.operator().cols())?;
+        self.system.set_damp(damp(&corrections))?;
+        self.runner.set_corrections(corrections.clone())?;
+        self.setup.corrections = corrections;
+        Ok(())
     }
 
     /// Solves from the start guess in `x`, and leaves the answer there.
@@ -161,8 +204,8 @@ impl<T: Real> Solver<T> {
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<Vec<Report>> {
-        let Self { system, setup, workspace } = self;
-        system::solve(system, setup.method.name(), &mut **workspace, &setup.stopping, b, x, observer)
+        let Self { system, setup, runner } = self;
+        system::solve(system, setup.method, runner, &setup.stopping, b, x, observer)
     }
 }
 
@@ -170,40 +213,62 @@ per_number! {
     fn set_up<T>(operator: SharedOperator<T>, setup: Setup<T>) -> Result<Solver<T>> = allocated;
 }
 
-fn allocated<T: Real>(operator: SharedOperator<T>, setup: Setup<T>) -> Result<Solver<T>> {
-    setup.stopping.validate()?;
-    setup.method.validate()?;
-    if setup.stopping.exact_every > 0 && !setup.method.carries_residual() {
-        let reason = format!("{} carries no residual that could be computed afresh", setup.method);
-        return Err(Error::Option { name: "exact_every", reason });
-    }
-    let (rows, cols, columns) = (operator.rows(), operator.cols(), setup.columns);
-    if !setup.method.takes_rectangles() {
-        same_length("columns of the operator (the method needs a square one)", rows, cols)?;
-    }
-    if !(1..=MOST_COLUMNS).contains(&columns) {
-        let reason = format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible");
-        return Err(Error::Option { name: "columns", reason });
-    }
-    if let Some(preconditioner) = &setup.preconditioner {
-        if !setup.method.takes_preconditioner() {
-            let reason = format!("{} takes none", setup.method);
-            return Err(Error::Option { name: "preconditioner", reason });
-        }
-        same_length("rows of the preconditioner", rows, preconditioner.rows())?;
-        same_length("columns of the preconditioner", cols, preconditioner.cols())?;
-    }
-    let system = match setup.method {
-        Method::Cgls { damp } | Method::Lsqr { damp } | Method::Lsmr { damp } => {
-            System::of_least_squares(&operator, columns, damp)?
-        }
-        Method::Cgne => System::of_rectangle(&operator, columns)?,
-        // Its gradient tells a system without a solution.
-        Method::Minres => System::of_square(&operator, columns)?.with_norm()?,
-        _ => System::of_square(&operator, columns)?,
+fn no_corrections(method: Method) -> Error {
+    Error::Option { name: "corrections", reason: format!("{method} takes none; cgnr does") }
+}
+
+/// The root of the largest weight: what a correction adds to the norm of the operator.
+fn damp(corrections: &[Correction]) -> f64 {
+    corrections.iter().map(Correction::weight).fold(0.0, f64::max).sqrt()
+}
+
+fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Result<Solver<T>> {
+    setup.check(&*operator)?;
+    setup.corrections = setup.corrections_of_columns(&setup.corrections)?;
+    cgnr::check(&setup.corrections, operator.cols())?;
+    let (method, columns) = (setup.method, setup.columns);
+    let system = match (method.takes_rectangles(), method.has_gradient()) {
+        (true, true) => System::of_least_squares(&operator, columns, method.damp().max(damp(&setup.corrections)))?,
+        (true, false) => System::of_rectangle(&operator, columns)?,
+        (false, true) => System::of_square(&operator, columns)?.with_norm()?,
+        (false, false) => System::of_square(&operator, columns)?,
     };
     let workspace = workspace(&system, &setup)?;
-    Ok(Solver { system, setup, workspace })
+    let runner = Runner::new(&operator, columns, workspace)?;
+    Ok(Solver { system, setup, runner })
+}
+
+impl<T: Real> Setup<T> {
+    /// Fails on what the method cannot do with `operator`.
+    fn check(&self, operator: &dyn LinearOperator<T>) -> Result<()> {
+        let Self { method, stopping, columns, .. } = self;
+        stopping.validate()?;
+        method.validate()?;
+        if stopping.exact_every > 0 && !method.carries_residual() {
+            let reason = format!("{method} carries no residual that could be computed afresh");
+            return Err(Error::Option { name: "exact_every", reason });
+        }
+        let (rows, cols) = (operator.rows(), operator.cols());
+        if !method.takes_rectangles() {
+            same_length("columns of the operator (the method needs a square one)", rows, cols)?;
+        }
+        if !(1..=MOST_COLUMNS).contains(columns) {
+            let reason = format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible");
+            return Err(Error::Option { name: "columns", reason });
+        }
+        if !self.corrections.is_empty() && *method != Method::Cgnr {
+            return Err(no_corrections(*method));
+        }
+        if let Some(preconditioner) = &self.preconditioner {
+            if !method.takes_preconditioner() {
+                let reason = format!("{method} takes none");
+                return Err(Error::Option { name: "preconditioner", reason });
+            }
+            same_length("rows of the preconditioner", rows, preconditioner.rows())?;
+            same_length("columns of the preconditioner", cols, preconditioner.cols())?;
+        }
+        Ok(())
+    }
 }
 
 /// The vectors and scalars that a set-up needs.
@@ -223,29 +288,22 @@ fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Wo
         Some(operator) if operator.as_diagonal().is_some() => Preconditioning::Diagonal(plan.vector(Space::Rows)),
         Some(_) => Preconditioning::Operator,
     };
-    // Scaled like the operator, whatever its own scale: no method but these two cares how large it is.
+    // Scaled like the operator, whatever its own scale: Chebyshev's and stationary iterations alone depend on its size, and
+    // are told.
     let of_preconditioner = match &setup.preconditioner {
         Some(preconditioner) => system.needed_by(&**preconditioner)?,
         None => 0,
     };
-    let both = exponent + of_preconditioner;
-    let damped = |damp| scale(damp, exponent);
-    let script = match setup.method {
-        Method::Cg => pcg::script(&mut plan, preconditioning),
-        Method::SteepestDescent => steepest_descent::script(&mut plan),
-        Method::Minres => minres::script(&mut plan),
-        Method::BiCgStab => bicgstab::script(&mut plan, preconditioning),
-        Method::Gmres { restart } => {
-            gmres::script(&mut plan, preconditioning, restart.min(operator.rows().max(1)), T::EPSILON)
-        }
-        Method::Chebyshev { smallest, largest } => {
-            chebyshev::script(&mut plan, preconditioning, [scale(smallest, both), scale(largest, both)])
-        }
-        Method::Stationary { omega } => stationary::script(&mut plan, preconditioning, scale(omega, -both)),
-        Method::Cgls { damp } => cgls::script(&mut plan, damped(damp)),
-        Method::Cgne => cgne::script(&mut plan),
-        Method::Lsqr { damp } => lsqr::script(&mut plan, damped(damp)),
-        Method::Lsmr { damp } => lsmr::script(&mut plan, damped(damp)),
+    let task = Task {
+        preconditioning,
+        rows: operator.rows(),
+        epsilon: T::EPSILON,
+        operator: exponent,
+        preconditioned: exponent + of_preconditioner,
+    };
+    let Some(script) = setup.method.script(&mut plan, &task) else {
+        device.check_memory(operator.bytes(), &cgnr::held(bytes(operator.rows()), bytes(operator.cols())))?;
+        return cgnr::boxed(system, setup.corrections.clone());
     };
     let mut held = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
     let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));

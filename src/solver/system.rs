@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use super::driver::{Observer, Outcome};
+use super::method::Method;
 use super::report::{Report, Stop, Times};
+use super::run::Runner;
 use super::scaling::{Reach, Scaling, needed, rescaled};
 use super::stopping::{Limits, Scales, Stopping};
-use super::workspace::Workspace;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{Magnitude, scale};
 use crate::number::{Real, per_number};
@@ -45,8 +46,8 @@ per_number! {
     /// Solves by `method` from the start guess in `x`, and leaves the answer there: a report for each column.
     pub(super) fn solve<T>(
         system: &mut System<T>,
-        method: &'static str,
-        workspace: &mut dyn Workspace<T>,
+        method: Method,
+        runner: &mut Runner<T>,
         stopping: &Stopping,
         b: &Vector<T>,
         x: &mut Vector<T>,
@@ -56,8 +57,8 @@ per_number! {
 
 fn solve_here<T: Real>(
     system: &mut System<T>,
-    method: &'static str,
-    workspace: &mut dyn Workspace<T>,
+    method: Method,
+    runner: &mut Runner<T>,
     stopping: &Stopping,
     b: &Vector<T>,
     x: &mut Vector<T>,
@@ -80,7 +81,7 @@ fn solve_here<T: Real>(
     if scaled {
         x.scale_columns(&shifts)?;
     }
-    system.scale_reference(workspace, &shifts)?;
+    system.scale_reference(runner, &shifts)?;
     // MINRES stops by its gradient where there is no solution, not before it has found one.
     let gradient_rtol = if system.square { stopping.gradient_rtol.min(T::EPSILON) } else { stopping.gradient_rtol };
     let stopping = &Stopping { gradient_rtol, ..stopping.clone() };
@@ -99,15 +100,15 @@ fn solve_here<T: Real>(
     });
     let given = Given { stopping, limits: limits.collect(), shifts };
     let b = system.scaling.scaled(b, &exponents)?;
-    let (mut outcomes, solve) = workspace.solve(device, stopping, &given.limits, b, x, observer)?;
-    look_again(workspace, &given, &mut outcomes)?;
+    let (mut outcomes, solve) = runner.solve(device, stopping, &given.limits, b, x, observer)?;
+    look_again(runner, &given, &mut outcomes)?;
     if let Some(original) = original {
-        in_given_units(workspace, &given, b, (x, &original), &mut outcomes)?;
+        in_given_units(runner, &given, b, (x, &original), &mut outcomes)?;
     }
     let compile = device.programs().seconds - built;
     let verify = (begin.elapsed().as_secs_f64() - compile - solve).max(0.0);
     let times = Times { compile, solve, verify };
-    let (launches, least_squares) = (workspace.launches(), workspace.least_squares());
+    let (launches, least_squares) = (runner.launches(), runner.least_squares());
     let report = |(outcome, norm): (Outcome, &Magnitude)| {
         Report::new(method, &*operator, launches, outcome, norm.to_f64(), times, least_squares)
     };
@@ -190,6 +191,21 @@ impl<T: Real> System<T> {
         Ok(())
     }
 
+    /// Takes other damping, or other weights of a correction.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if they need a scaling that the solver was not set up for.
+    pub(super) fn set_damp(&mut self, damp: f64) -> Result<()> {
+        let norm = magnitude(&*self.operator)?.hypot(Magnitude::of(damp));
+        if !self.scaling.follow(norm, &self.reach) {
+            let reason = "the weights are of another order of magnitude: set the solver up again".into();
+            return Err(Error::Option { name: "corrections", reason });
+        }
+        self.damp = Some(damp);
+        self.stacked = self.norm.hypot(scale(damp, self.exponent()));
+        Ok(())
+    }
+
     pub(super) fn operator(&self) -> &SharedOperator<T> {
         &self.operator
     }
@@ -204,7 +220,7 @@ impl<T: Real> System<T> {
         Ok(needed(magnitude(preconditioner)?.exponent(), &self.reach.operator))
     }
 
-    /// Keeps a reference point that the workspace was given, to scale it with the right-hand side.
+    /// Keeps a reference point that the method was given, to scale it with the right-hand side.
     pub(super) fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
         self.reference = Some((reference.to_vec()?, vec![0; self.columns]));
         Ok(())
@@ -241,8 +257,8 @@ impl<T: Real> System<T> {
         Ok(starts)
     }
 
-    /// Gives the workspace the reference point in the units of this solve.
-    fn scale_reference(&mut self, workspace: &mut dyn Workspace<T>, shifts: &[i32]) -> Result<()> {
+    /// Gives the method the reference point in the units of this solve.
+    fn scale_reference(&mut self, runner: &mut Runner<T>, shifts: &[i32]) -> Result<()> {
         let Some((data, held)) = &mut self.reference else { return Ok(()) };
         if held == shifts {
             return Ok(());
@@ -250,7 +266,7 @@ impl<T: Real> System<T> {
         let mut reference = Vector::from_slice(self.operator.device(), data)?;
         reference.scale_columns(shifts)?;
         held.copy_from_slice(shifts);
-        workspace.set_reference(&reference)
+        runner.set_reference(&reference)
     }
 }
 
@@ -271,16 +287,12 @@ fn finite(norms: Vec<Magnitude>, what: &str) -> Result<Vec<Magnitude>> {
 
 /// Squares of residuals below a limit that is next to nothing may have vanished although the residuals did not: their norms
 /// are then computed with an exponent of their own.
-fn look_again<T: Real>(
-    workspace: &mut dyn Workspace<T>,
-    given: &Given<'_>,
-    outcomes: &mut [Outcome],
-) -> Result<()> {
+fn look_again<T: Real>(runner: &mut Runner<T>, given: &Given<'_>, outcomes: &mut [Outcome]) -> Result<()> {
     let doubtful = |(outcome, limits): (&Outcome, &Limits)| outcome.stop == Stop::Converged && !limits.is_certain();
     if !outcomes.iter().zip(&given.limits).any(doubtful) {
         return Ok(());
     }
-    let norms = workspace.residual().column_norms(outcomes.len())?;
+    let norms = runner.residual().column_norms(outcomes.len())?;
     for ((outcome, limits), norm) in outcomes.iter_mut().zip(&given.limits).zip(norms) {
         if !doubtful((outcome, limits)) {
             continue;
@@ -298,7 +310,7 @@ fn look_again<T: Real>(
 /// Brings the answers in `x` back to the units of the caller. Where that rounds, because `T` does not reach so far, what the
 /// rounded answer leaves of the residual decides; where it overflows, the start is returned.
 fn in_given_units<T: Real>(
-    workspace: &mut dyn Workspace<T>,
+    runner: &mut Runner<T>,
     given: &Given<'_>,
     b: &Vector<T>,
     (x, original): (&mut Vector<T>, &[T]),
@@ -326,7 +338,7 @@ fn in_given_units<T: Real>(
         let only = Stopping { max_iterations: 0, time_limit: None, ..given.stopping.clone() };
         let go_on = &mut |_: &super::driver::Progress| std::ops::ControlFlow::Continue(());
         let device = x.device().clone();
-        let (verified, _) = workspace.solve(&device, &only, &given.limits, b, x, go_on)?;
+        let (verified, _) = runner.solve(&device, &only, &given.limits, b, x, go_on)?;
         for (c, verified) in verified.into_iter().enumerate().filter(|(c, _)| rounded[*c] && !lost[*c]) {
             let outcome = &mut outcomes[c];
             (outcome.true_residual, outcome.gradient) = (verified.true_residual, verified.gradient);

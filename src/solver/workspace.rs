@@ -1,29 +1,82 @@
-//! What a set-up method can do, whatever its back end.
+//! The trait that every set-up method implements: its launches, and where its vectors lie.
 
-use super::driver::{Observer, Outcome};
-use super::stopping::{Limits, Stopping};
+use std::ops::Range;
+
+use super::correction::Correction;
+use super::driver::Status;
+use super::stopping::Limits;
+use crate::backend::Run;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::number::Real;
+use crate::number::{Real, Sum};
 use crate::vector::Vector;
 
-/// The vectors and scalars of a method on one of the back ends.
-pub(super) trait Workspace<T: Real>: Send {
-    /// Solves from the start guess in `x`, one outcome for each of `limits`, and the seconds that the
-    /// iterations took: `A'`, `b'` and `x'` of `scaling.rs`.
-    fn solve(
-        &mut self,
-        device: &Device,
-        stopping: &Stopping,
-        limits: &[Limits],
-        b: &Vector<T>,
-        x: &mut Vector<T>,
-        observer: &mut Observer<'_>,
-    ) -> Result<(Vec<Outcome>, f64)>;
+/// The inputs of one solve: `A'`, `b'` and `x'` of `scaling.rs`.
+#[derive(Clone, Copy)]
+pub(super) struct Inputs<'s, T: Real> {
+    pub(super) device: &'s Device,
+    pub(super) run: Run<'s>,
+    pub(super) b: &'s Vector<T>,
+}
 
-    /// The point that damping pulls the answer to.
+/// What the host reads at a look.
+pub(super) struct Look {
+    pub(super) columns: Vec<Status>,
+    /// A resident launch found that its groups do not all run at once. It has changed nothing.
+    pub(super) abandoned: bool,
+}
+
+/// The vectors and scalars of a method on one device. [`Runner`](super::run::Runner) drives it.
+pub(super) trait Workspace<T: Real>: Send {
+    /// Swaps `x` with the vector that holds the answer: before the first launch of a solve, and after the last.
+    fn exchange(&mut self, x: &mut Vector<T>) -> Result<()>;
+
+    /// The present answer.
+    fn answer(&mut self) -> &mut Vector<T>;
+
+    /// Queues a start from the present answer: the true residual, and the stopping test of iteration 0.
+    fn start(&mut self, inputs: &Inputs<'_, T>, limits: &[Limits], budget: &[usize]) -> Result<()>;
+
+    /// Queues iterations, counted from the last start, each with the stopping test after it.
+    fn steps(&mut self, inputs: &Inputs<'_, T>, indices: Range<usize>) -> Result<()>;
+
+    /// Queues a computation of the residual afresh after `done` iterations, and another stopping test. The driver asks
+    /// only methods that carry a residual.
+    fn exact(&mut self, _: &Inputs<'_, T>, _done: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Waits, and reads the status of every column and the history.
+    fn look(&mut self, history: &mut [Sum]) -> Result<Look>;
+
+    /// Numbers that the history holds for each column and iteration: 2, or 1 without a gradient.
+    fn numbers(&self) -> usize {
+        2
+    }
+
+    /// Tells if many iterations are one launch.
+    fn stays_resident(&self, _: &Inputs<'_, T>) -> bool {
+        false
+    }
+
+    /// Gives resident launches up, for this solve and those after it.
+    fn leave_residence(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Tells if an answer with a larger residual than an earlier one is a worse one.
+    fn residual_decides(&self) -> bool {
+        true
+    }
+
+    /// Sets the point that damping pulls the answer to.
     fn set_reference(&mut self, _: &Vector<T>) -> Result<()> {
         Err(Error::Option { name: "reference", reason: "this method has no damping".into() })
+    }
+
+    /// Sets the correction of every column.
+    fn set_corrections(&mut self, _: Vec<Correction>) -> Result<()> {
+        Err(Error::Option { name: "corrections", reason: "this method takes none; cgnr does".into() })
     }
 
     /// `b - A x` of the last start.
@@ -32,6 +85,8 @@ pub(super) trait Workspace<T: Real>: Send {
     /// Launches of one iteration on a device, those of operators that are no matrix included.
     fn launches(&self) -> usize;
 
-    /// Whether the second number of a history is the norm of a gradient.
-    fn least_squares(&self) -> bool;
+    /// Tells if the second number of the history is the norm of a gradient.
+    fn least_squares(&self) -> bool {
+        false
+    }
 }

@@ -9,7 +9,7 @@ use crate::measure;
 use crate::number::Real;
 use crate::operator::LinearOperator;
 use crate::precond::{Ordering, Sweep};
-use crate::solver::{Cgnr, Correction, Method, Report, Solver, Stopping};
+use crate::solver::{Correction, Method, Report, Setup, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
 use crate::sparse::{Csr, Format, Offsets};
 use crate::tuning::{Case, Family, Reading, SizeClass};
@@ -169,10 +169,10 @@ impl<T: Real> Problem<T> {
                 let sign = Correction { upper: 0.0, bound_weight: scale, ..Correction::none() };
                 let mut contestants: Vec<Box<dyn Contestant + '_>> = Vec::new();
                 for matrix in &matrices {
-                    let mut solver = Cgnr::new(matrix, std::slice::from_ref(&sign), Stopping::after(iterations))?;
-                    contestants.push(Box::new(Solve::new(matrix.device(), matrix, move |b, x| {
-                        Ok(solver.solve(b, x)?.remove(0))
-                    })?));
+                    let setup = Setup::new(Method::Cgnr, Stopping::after(iterations));
+                    let mut solver = Solver::with(matrix, setup.with_corrections(std::slice::from_ref(&sign)))?;
+                    contestants
+                        .push(Box::new(Solve::new(matrix.device(), matrix, move |b, x| solver.solve(b, x))?));
                 }
                 referee(&mut contestants)
             }

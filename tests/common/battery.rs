@@ -132,6 +132,7 @@ pub(crate) fn problems<T: Real>() -> Vec<Problem<T>> {
         found.push(Problem { reference, start: noise(40, 72), ..Problem::new(method, &tall) });
     }
     found.push(Problem::new(Method::Cgne, &wide));
+    found.push(Problem::new(Method::Cgnr, &tall));
     found
 }
 

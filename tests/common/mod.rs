@@ -3,7 +3,8 @@
 
 pub(crate) mod battery;
 
-use residuum::{Accumulation, Device, Precision, Real};
+use residuum::operator::SharedOperator;
+use residuum::{Accumulation, Correction, Device, Method, Precision, Real, Result, Setup, Solver, Stopping};
 
 /// Every device under test: the host, and every OpenCL device of the machine but those that are a last resort and not
 /// named by `RESIDUUM_TEST_DEVICES` (a filter; `oclgrind` picks the simulator).
@@ -32,6 +33,16 @@ pub(crate) fn devices() -> Vec<Device> {
         Device::opencl_missing()
     );
     devices
+}
+
+/// Regularised CGNR with a column for each correction.
+pub(crate) fn cgnr<T: Real>(
+    operator: impl Into<SharedOperator<T>>,
+    corrections: &[Correction],
+    stopping: Stopping,
+) -> Result<Solver<T>> {
+    let setup = Setup::new(Method::Cgnr, stopping).with_columns(corrections.len());
+    Solver::with(operator, setup.with_corrections(corrections))
 }
 
 /// Those of them that compute in `precision`.

@@ -7,13 +7,13 @@
 //!   beta = r'.z' / r.z,  p = z' + beta p
 //! ```
 //!
-//! Without a preconditioner the two launches and the numbers are those of [`cg`](super::cg). With a diagonal one there
+//! Without a preconditioner the two launches and the numbers are those of [`cg`](super::super::cg). With a diagonal one there
 //! are three, `z` made where `r` is; with any other a product more. The stopping test is of `r.r`, not of `r.z`.
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; oses-2013.
 
-use super::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
+use crate::solver::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {

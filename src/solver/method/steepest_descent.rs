@@ -10,8 +10,8 @@
 //!
 //! Source: J. R. Shewchuk, "An introduction to the conjugate gradient method without the agonizing pain", 1994, B1.
 
-use super::plan::{Of, Plan, Product, Script, Space::Rows, Update, X};
 use crate::recurrence::{MINUS_ONE, ONE};
+use crate::solver::plan::{Of, Plan, Product, Script, Space::Rows, Update, X};
 
 pub(super) fn script(plan: &mut Plan) -> Script {
     let [r, q] = plan.vectors(Rows);

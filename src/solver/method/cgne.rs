@@ -11,8 +11,8 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 8.5; E. J. Craig, "The N-step
 //! iteration procedures", J. Math. Phys. 34, 1955.
 
-use super::plan::{Of, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
+use crate::solver::plan::{Of, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan) -> Script {

@@ -16,8 +16,8 @@
 //! Source: C. C. Paige and M. A. Saunders, "Solution of sparse indefinite systems of linear equations", SIAM J. Numer.
 //! Anal. 12(4), 1975.
 
-use super::plan::{Of, Plan, Product, Script, Space::Rows, Update, X};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO, sqrt};
+use crate::solver::plan::{Of, Plan, Product, Script, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan) -> Script {

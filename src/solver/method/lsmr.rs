@@ -15,8 +15,8 @@
 //! Comput. 33(5), 2011.
 
 use super::bidiagonal::Bidiagonal;
-use super::plan::{Plan, Script, Space::Cols, Update, X};
 use crate::recurrence::{MINUS_ONE, ONE, Program, ZERO, sqrt};
+use crate::solver::plan::{Plan, Script, Space::Cols, Update, X};
 
 pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
     let it = Bidiagonal::new(plan, damp);

@@ -13,8 +13,8 @@
 //! Source: G. H. Golub and W. Kahan, "Calculating the singular values and pseudo-inverse of a matrix", SIAM J. Numer.
 //! Anal. 2(2), 1965; C. C. Paige and M. A. Saunders, "LSQR", ACM TOMS 8(1), 1982, Bidiag 1.
 
-use super::plan::{Call, Of, Plan, Product, Script, Space::Cols, Space::Rows, Update, V, X};
 use crate::recurrence::{ONE, Program, Scalar, Sums, ZERO, sqrt};
+use crate::solver::plan::{Call, Of, Plan, Product, Script, Space::Cols, Space::Rows, Update, V, X};
 
 /// Vectors, scalars and sums of the bidiagonalisation.
 pub(super) struct Bidiagonal {

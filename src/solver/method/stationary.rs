@@ -4,8 +4,8 @@
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 4.1.
 
-use super::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, Work, X};
 use crate::recurrence::ONE;
+use crate::solver::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, Work, X};
 
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, omega: f64) -> Script {
     let r = plan.vector(Rows);

@@ -12,8 +12,8 @@
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 12.1.
 
-use super::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
 use crate::recurrence::{MINUS_ONE, ONE};
+use crate::solver::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
 
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, [smallest, largest]: [f64; 2]) -> Script {
     let [r, d, q] = plan.vectors(Rows);

@@ -15,8 +15,8 @@
 //! Source: H. A. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", SIAM J. Sci. Stat.
 //! Comput. 13(2), 1992.
 
-use super::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
+use crate::solver::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {

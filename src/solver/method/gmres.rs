@@ -22,8 +22,8 @@
 //! M. H. Schultz, "Variational iterative methods for nonsymmetric systems of linear equations", SIAM J. Numer. Anal.
 //! 20(2), 1983; P. Jiránek, M. Rozložník, "Adaptive version of Simpler GMRES", Numer. Algorithms 53, 2010.
 
-use super::plan::{Call, Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, V, X};
 use crate::recurrence::{MINUS_ONE, ONE, Scalar, Sums, ZERO, sqrt};
+use crate::solver::plan::{Call, Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, V, X};
 use crate::state::stop;
 
 /// `|r|^2` must fall to this part, or the next direction comes from `q`: the 0.9 of the source, squared.

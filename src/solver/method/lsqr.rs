@@ -13,8 +13,8 @@
 //! TOMS 8(1), 1982.
 
 use super::bidiagonal::Bidiagonal;
-use super::plan::{Plan, Script, Space::Cols, Update, X};
 use crate::recurrence::{ONE, sqrt};
+use crate::solver::plan::{Plan, Script, Space::Cols, Update, X};
 
 pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
     let it = Bidiagonal::new(plan, damp);

@@ -7,12 +7,12 @@
 //! ```
 //!
 //! `s` is half the negative gradient. Four launches, five with damping. The same minimiser as LSQR, from a recurrence
-//! that keeps `r` and `s` themselves; the regularised, fused sibling is [`Cgnr`](crate::Cgnr).
+//! that keeps `r` and `s` themselves; the regularised, fused sibling is [`cgnr`](super::super::cgnr).
 //!
 //! Source: Å. Björck, "Numerical methods for least squares problems", SIAM 1996, algorithm 7.4.1.
 
-use super::plan::{Of, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
+use crate::solver::plan::{Of, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {

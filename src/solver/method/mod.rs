@@ -1,0 +1,249 @@
+//! The methods: names, parameters, what each takes, and its script. A file for each has the recurrence, cost and source.
+
+pub mod bicgstab;
+mod bidiagonal;
+pub mod cgls;
+pub mod cgne;
+pub mod chebyshev;
+pub mod gmres;
+pub mod lsmr;
+pub mod lsqr;
+pub mod minres;
+pub mod pcg;
+pub mod stationary;
+pub mod steepest_descent;
+
+/// Recurrence, launches and source of every method: a page for each.
+pub mod pages {
+    pub use super::super::{cg, cgnr};
+    pub use super::{
+        bicgstab, cgls, cgne, chebyshev, gmres, lsmr, lsqr, minres, pcg, stationary, steepest_descent,
+    };
+}
+
+use std::fmt::{Display, Formatter, Result as FmtResult};
+use std::str::FromStr;
+
+use super::plan::{Plan, Preconditioning, Script};
+use crate::error::{Error, Result};
+use crate::magnitude::scale;
+
+/// An iterative method and its parameters. [`methods`](crate::methods) has the recurrence, cost and source of each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Method {
+    /// Conjugate gradients: symmetric positive definite systems.
+    Cg,
+    /// Steepest descent: symmetric positive definite systems, slower than CG.
+    SteepestDescent,
+    /// MINRES: symmetric systems, definite or not, singular or not.
+    Minres,
+    /// BiCGSTAB: square systems, short recurrences, no guarantee.
+    BiCgStab,
+    /// GMRES: square systems; the residual never grows, and each direction is kept until a restart.
+    Gmres {
+        /// Directions kept before it starts again, 1 to 100; each takes two vectors.
+        restart: usize,
+    },
+    /// Chebyshev iteration: symmetric positive definite systems with known bounds of the eigenvalues of `M A`.
+    Chebyshev {
+        /// At most the smallest eigenvalue, above 0.
+        smallest: f64,
+        /// At least the largest eigenvalue.
+        largest: f64,
+    },
+    /// `x += omega M (b - A x)`: Jacobi, Gauss-Seidel, SOR and SSOR with the preconditioner of that name.
+    Stationary {
+        /// The factor of the correction; 1 leaves it to the preconditioner.
+        omega: f64,
+    },
+    /// CGLS: `min |A x - b|² + damp² |x - x_ref|²`.
+    Cgls {
+        /// 0 for none.
+        damp: f64,
+    },
+    /// CGNE, Craig's method: the solution nearest to the start guess, of a system that has one.
+    Cgne,
+    /// LSQR: `min |A x - b|² + damp² |x - x_ref|²`.
+    Lsqr {
+        /// 0 for none.
+        damp: f64,
+    },
+    /// LSMR: `min |A x - b|² + damp² |x - x_ref|²`.
+    Lsmr {
+        /// 0 for none.
+        damp: f64,
+    },
+    /// Regularised CGNR: `min |A x - b|² / 2 + R(x)` with the [`Correction`](crate::Correction) `R` of
+    /// [`Setup::with_corrections`](crate::Setup::with_corrections).
+    Cgnr,
+}
+
+/// The properties by which the solver treats a method.
+struct Row {
+    name: &'static str,
+    /// The operator may be rectangular; the method multiplies by its adjoint.
+    rectangles: bool,
+    /// It takes a preconditioner.
+    preconditioner: bool,
+    /// Its recurrence carries the residual, and its script says how to compute that afresh.
+    carries_residual: bool,
+    /// It may stop by the norm of a gradient.
+    gradient: bool,
+}
+
+/// A method for square systems that takes nothing.
+const SQUARE: Row =
+    Row { name: "", rectangles: false, preconditioner: false, carries_residual: false, gradient: false };
+/// A method for least squares.
+const LEAST_SQUARES: Row = Row { rectangles: true, gradient: true, ..SQUARE };
+
+/// What a script is made for.
+pub(super) struct Task {
+    pub(super) preconditioning: Preconditioning,
+    pub(super) rows: usize,
+    /// Rounding error of the vectors.
+    pub(super) epsilon: f64,
+    /// Exponent of the power of two by which the operator is multiplied.
+    pub(super) operator: i32,
+    /// Exponent by which the preconditioned operator is multiplied.
+    pub(super) preconditioned: i32,
+}
+
+impl Method {
+    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which have none; 30 directions for GMRES).
+    pub const ALL: &'static [Self] = &[
+        Self::Cg,
+        Self::SteepestDescent,
+        Self::Minres,
+        Self::BiCgStab,
+        Self::Gmres { restart: 30 },
+        Self::Chebyshev { smallest: 1.0, largest: 2.0 },
+        Self::Stationary { omega: 1.0 },
+        Self::Cgls { damp: 0.0 },
+        Self::Cgne,
+        Self::Lsqr { damp: 0.0 },
+        Self::Lsmr { damp: 0.0 },
+        Self::Cgnr,
+    ];
+
+    fn row(&self) -> Row {
+        let row = |name, row| Row { name, ..row };
+        match self {
+            Self::Cg => row("cg", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
+            Self::SteepestDescent => row("steepest-descent", Row { carries_residual: true, ..SQUARE }),
+            // Its gradient tells a system without a solution.
+            Self::Minres => row("minres", Row { gradient: true, ..SQUARE }),
+            Self::BiCgStab => row("bicgstab", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
+            Self::Gmres { .. } => row("gmres", Row { preconditioner: true, ..SQUARE }),
+            Self::Chebyshev { .. } => {
+                row("chebyshev", Row { preconditioner: true, carries_residual: true, ..SQUARE })
+            }
+            Self::Stationary { .. } => row("stationary", Row { preconditioner: true, ..SQUARE }),
+            Self::Cgls { .. } => row("cgls", Row { carries_residual: true, ..LEAST_SQUARES }),
+            Self::Cgne => row("cgne", Row { carries_residual: true, gradient: false, ..LEAST_SQUARES }),
+            Self::Lsqr { .. } => row("lsqr", LEAST_SQUARES),
+            Self::Lsmr { .. } => row("lsmr", LEAST_SQUARES),
+            Self::Cgnr => row("cgnr", LEAST_SQUARES),
+        }
+    }
+
+    /// The script of the method; none for one with launches of its own.
+    pub(super) fn script(&self, plan: &mut Plan, task: &Task) -> Option<Script> {
+        let &Task { preconditioning, rows, epsilon, operator, preconditioned } = task;
+        Some(match *self {
+            Self::Cg => pcg::script(plan, preconditioning),
+            Self::SteepestDescent => steepest_descent::script(plan),
+            Self::Minres => minres::script(plan),
+            Self::BiCgStab => bicgstab::script(plan, preconditioning),
+            Self::Gmres { restart } => gmres::script(plan, preconditioning, restart.min(rows.max(1)), epsilon),
+            Self::Chebyshev { smallest, largest } => {
+                let bounds = [smallest, largest].map(|bound| scale(bound, preconditioned));
+                chebyshev::script(plan, preconditioning, bounds)
+            }
+            Self::Stationary { omega } => stationary::script(plan, preconditioning, scale(omega, -preconditioned)),
+            Self::Cgls { damp } => cgls::script(plan, scale(damp, operator)),
+            Self::Cgne => cgne::script(plan),
+            Self::Lsqr { damp } => lsqr::script(plan, scale(damp, operator)),
+            Self::Lsmr { damp } => lsmr::script(plan, scale(damp, operator)),
+            Self::Cgnr => return None,
+        })
+    }
+
+    /// Its name, as [`Method::from_str`] reads it.
+    pub fn name(&self) -> &'static str {
+        self.row().name
+    }
+
+    /// Tells if the operator may be rectangular; such methods need its adjoint.
+    pub fn takes_rectangles(&self) -> bool {
+        self.row().rectangles
+    }
+
+    /// Tells if its recurrence carries the residual, which can then be computed afresh now and then
+    /// ([`Stopping::exact_every`](crate::Stopping::exact_every)). The others have none, or an exact one already.
+    pub fn carries_residual(&self) -> bool {
+        self.row().carries_residual
+    }
+
+    /// Tells if it may also stop by the gradient ([`Stopping::gradient_rtol`](crate::Stopping::gradient_rtol)).
+    pub fn has_gradient(&self) -> bool {
+        self.row().gradient
+    }
+
+    /// Tells if a preconditioner can be used.
+    pub fn takes_preconditioner(&self) -> bool {
+        self.row().preconditioner
+    }
+
+    /// The damping of a least-squares method that has it as a parameter, else 0.
+    pub(super) fn damp(&self) -> f64 {
+        match *self {
+            Self::Cgls { damp } | Self::Lsqr { damp } | Self::Lsmr { damp } => damp,
+            _ => 0.0,
+        }
+    }
+
+    /// Fails on a parameter that cannot be meant.
+    pub(super) fn validate(&self) -> Result<()> {
+        let refuse = |name, reason| Err(Error::Option { name, reason });
+        let damp = self.damp();
+        match *self {
+            _ if !(damp >= 0.0 && damp.is_finite()) => {
+                refuse("damp", format!("{damp} is not a number of at least 0"))
+            }
+            Self::Stationary { omega } if !(omega > 0.0 && omega.is_finite()) => {
+                refuse("omega", format!("{omega} is not a number above 0"))
+            }
+            Self::Gmres { restart } if !(1..=100).contains(&restart) => {
+                refuse("restart", format!("{restart} is not between 1 and 100"))
+            }
+            Self::Chebyshev { smallest, largest }
+                if !(smallest > 0.0 && smallest < largest && largest.is_finite()) =>
+            {
+                refuse("smallest", format!("0 < {smallest} < {largest} does not hold"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Display for Method {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.iter().copied().find(|m| m.name() == name).ok_or_else(|| Error::Option {
+            name: "method",
+            reason: format!(
+                "'{name}' is none of {}",
+                Self::ALL.iter().map(Self::name).collect::<Vec<_>>().join(", ")
+            ),
+        })
+    }
+}

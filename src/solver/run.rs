@@ -1,0 +1,210 @@
+//! The part of a solve that is the same for every method: limits that wait for the first norms, looks, resident launches
+//! that give up, the best answer.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::correction::Correction;
+use super::driver::{self, Iteration, Observer, Outcome, Status};
+use super::stopping::{Limits, Stopping};
+use super::workspace::{Inputs, Workspace};
+use crate::device::Device;
+use crate::error::Result;
+use crate::number::{Real, Sum};
+use crate::operator::{LinearOperator, SharedOperator};
+use crate::state::HISTORY;
+use crate::vector::Vector;
+
+/// A method that is set up, with what a solve needs beside the method's own vectors.
+pub(super) struct Runner<T: Real> {
+    workspace: Box<dyn Workspace<T>>,
+    columns: usize,
+    best: Vector<T>,
+    /// Squared norms of the last iterations, read at the last look.
+    history: Vec<Sum>,
+}
+
+impl<T: Real> Runner<T> {
+    pub(super) fn new(
+        operator: &SharedOperator<T>,
+        columns: usize,
+        workspace: Box<dyn Workspace<T>>,
+    ) -> Result<Self> {
+        let best = Vector::zeros(operator.device(), operator.cols() * columns)?;
+        let history = vec![Sum::default(); workspace.numbers() * HISTORY * columns];
+        Ok(Self { workspace, columns, best, history })
+    }
+
+    /// Solves from the start guess in `x` and leaves the answer there. Returns one outcome for each of `limits`, and the
+    /// seconds that the iterations took.
+    pub(super) fn solve(
+        &mut self,
+        device: &Device,
+        stopping: &Stopping,
+        limits: &[Limits],
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<(Vec<Outcome>, f64)> {
+        let inputs = Inputs { device, run: device.run::<T>(), b };
+        // The method works on the answer where it lies.
+        self.workspace.exchange(x)?;
+        let mut solve = SolveRun { on: self, inputs, limits: limits.to_vec(), pending: 0..0 };
+        let result = driver::run(&mut solve, stopping, observer);
+        self.workspace.exchange(x)?;
+        result
+    }
+
+    pub(super) fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
+        self.workspace.set_reference(reference)
+    }
+
+    pub(super) fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
+        self.workspace.set_corrections(corrections)
+    }
+
+    /// `b - A x` of the last start.
+    pub(super) fn residual(&self) -> &Vector<T> {
+        self.workspace.residual()
+    }
+
+    /// Launches of one iteration on a device.
+    pub(super) fn launches(&self) -> usize {
+        self.workspace.launches()
+    }
+
+    /// Tells if the second number of the history is the norm of a gradient.
+    pub(super) fn least_squares(&self) -> bool {
+        self.workspace.least_squares()
+    }
+}
+
+/// A solve under way.
+struct SolveRun<'s, T: Real> {
+    on: &'s mut Runner<T>,
+    inputs: Inputs<'s, T>,
+    limits: Vec<Limits>,
+    /// Iterations in resident launches since the last look.
+    pending: Range<usize>,
+}
+
+impl<T: Real> Iteration for SolveRun<'_, T> {
+    fn columns(&self) -> usize {
+        self.limits.len()
+    }
+
+    fn start(&mut self, budget: &[usize]) -> Result<()> {
+        self.on.workspace.start(&self.inputs, &self.limits, budget)?;
+        if self.limits.iter().any(Limits::waits) {
+            // The first norms set the limits that depend on them; the start is repeated with those in force.
+            self.status()?;
+            for c in 0..self.limits.len() {
+                let first = self.norms(c, 0);
+                self.limits[c].set_first(first);
+            }
+            self.on.workspace.start(&self.inputs, &self.limits, budget)?;
+        }
+        Ok(())
+    }
+
+    fn steps(&mut self, indices: Range<usize>) -> Result<()> {
+        if self.stops_at_once() {
+            let start = if self.pending.is_empty() { indices.start } else { self.pending.start };
+            self.pending = start..indices.end;
+        }
+        self.on.workspace.steps(&self.inputs, indices)
+    }
+
+    fn exact(&mut self, done: usize) -> Result<()> {
+        self.on.workspace.exact(&self.inputs, done)
+    }
+
+    fn status(&mut self) -> Result<Vec<Status>> {
+        let Runner { workspace, history, .. } = &mut *self.on;
+        let look = workspace.look(history)?;
+        let again = std::mem::take(&mut self.pending);
+        if !look.abandoned {
+            return Ok(look.columns);
+        }
+        // The groups do not all run at once here: several launches for each iteration, from now on.
+        log::info!("{}: groups cannot wait for each other; solves go on without", self.inputs.device.info().name);
+        workspace.leave_residence()?;
+        workspace.steps(&self.inputs, again)?;
+        Ok(workspace.look(history)?.columns)
+    }
+
+    fn stops_at_once(&self) -> bool {
+        self.on.workspace.stays_resident(&self.inputs)
+    }
+
+    fn norms(&self, c: usize, k: usize) -> [f64; 2] {
+        let numbers = self.on.workspace.numbers();
+        let at = numbers * ((k % HISTORY) * self.limits.len() + c);
+        let mut norms = [0.0; 2];
+        for (norm, sum) in norms.iter_mut().zip(&self.on.history[at..at + numbers]) {
+            *norm = sum.value(self.inputs.run.accumulation);
+        }
+        norms
+    }
+
+    fn excess(&self, c: usize, norms: [f64; 2]) -> f64 {
+        self.limits[c].excess(norms, self.on.least_squares())
+    }
+
+    fn keep(&mut self, columns: &[usize]) -> Result<()> {
+        let Runner { workspace, best, columns: count, .. } = &mut *self.on;
+        copy_columns(*count, columns, workspace.answer(), best)
+    }
+
+    fn restore(&mut self, columns: &[usize]) -> Result<()> {
+        let Runner { workspace, best, columns: count, .. } = &mut *self.on;
+        copy_columns(*count, columns, best, workspace.answer())
+    }
+
+    fn residual_decides(&self) -> bool {
+        self.on.workspace.residual_decides()
+    }
+
+    fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering {
+        Limits::compare::<T>(norms, others, self.on.least_squares())
+    }
+
+    fn is_rounding(&mut self, c: usize, norms: [f64; 2]) -> Result<bool> {
+        if !self.on.least_squares() {
+            return Ok(false);
+        }
+        let x = self.on.workspace.answer().column_norms(self.limits.len())?;
+        Ok(self.limits[c].is_rounding(norms, x[c].to_f64()))
+    }
+
+    fn in_given_units(&self, c: usize, norms: [f64; 2]) -> [f64; 2] {
+        self.limits[c].in_given_units(norms)
+    }
+
+    fn build_seconds(&self) -> f64 {
+        self.inputs.device.programs().seconds
+    }
+}
+
+/// Copies some of the `count` columns of one interleaved vector into another.
+fn copy_columns<T: Real>(
+    count: usize,
+    columns: &[usize],
+    source: &Vector<T>,
+    target: &mut Vector<T>,
+) -> Result<()> {
+    if columns.len() == count {
+        return target.copy_from(source);
+    }
+    if columns.is_empty() {
+        return Ok(());
+    }
+    // Not all of them, and once per start at most: the host may do it.
+    let (from, mut to) = (source.to_vec()?, target.to_vec()?);
+    for (from, to) in from.chunks_exact(count).zip(to.chunks_exact_mut(count)) {
+        for c in columns {
+            to[*c] = from[*c];
+        }
+    }
+    target.write(&to)
+}
