@@ -230,8 +230,8 @@ fn set_ups_that_cannot_work_are_refused() {
     let reference = Vector::zeros(&device, 16).unwrap();
     let mut plain = Solver::with(&a, setup(Method::Cg)).unwrap();
     assert!(matches!(plain.set_reference(&reference), Err(residuum::Error::Option { name: "reference", .. })));
-    for method in Method::ALL.iter().copied() {
-        assert_eq!(method.name().parse::<Method>().unwrap(), method);
+    for method in Method::ALL {
+        assert_eq!(method.name().parse::<Method>().unwrap(), *method);
     }
     assert!("newton".parse::<Method>().is_err());
 }
