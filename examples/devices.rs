@@ -1,9 +1,7 @@
 //! What devices there are, what each can do, which one would be chosen, and why.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-#[macro_use]
-mod common;
-
+use common::say;
 use std::process::ExitCode;
 
 use clap::Parser;

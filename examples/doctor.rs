@@ -1,9 +1,7 @@
 //! Whether the devices of this machine compute what they should, and how fast they copy and answer.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-#[macro_use]
-mod common;
-
+use common::say;
 use std::process::ExitCode;
 
 use clap::Parser;

@@ -1,9 +1,7 @@
 //! A program of the crate `ocl`, with kernels of its own, that has its equation solved on its own queue without a copy.
 #![allow(clippy::print_stdout, clippy::print_stderr, unsafe_code)]
 
-#[macro_use]
-mod common;
-
+use common::{say, tell};
 use std::process::ExitCode;
 
 use clap::Parser;

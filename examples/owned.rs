@@ -2,9 +2,7 @@
 //! another thread.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-#[macro_use]
-mod common;
-
+use common::say;
 use std::process::ExitCode;
 use std::thread;
 

@@ -1,17 +1,14 @@
 //! Finds launch parameters for a device, keeps them in the file that the library reads, and draws what it measured.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-#[macro_use]
-mod common;
 #[allow(dead_code)] // one chart alone is for other programs
-mod plot;
-
+use common::{say, tell};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand};
-use plot::{Chart, write_panels};
+use common::plot::{Chart, write_panels};
 use residuum::io::check_writable;
 use residuum::tuner::{Trial, cases, kernels_checksum, tune};
 use residuum::tuning::{Agreement, Case, Entry, Settings, SizeClass, TuneFile, tune_path};
@@ -137,7 +134,7 @@ fn run(options: &Run) -> Result<bool> {
     let plots: Vec<(&'static str, &Path)> = options.plot.iter().map(|plot| ("plot", &**plot)).collect();
     common::check_outputs(&[&path], &plots)?;
     for plot in &options.plot {
-        common::check_ending("plot", plot, &["png", "svg"])?;
+        common::plot::check(plot)?;
     }
     let device = match &options.device {
         Some(words) => Device::select(words)?,

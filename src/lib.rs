@@ -13,6 +13,11 @@
 //! ```
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout))]
 
+/// The code of README.md, compiled and run.
+#[cfg(all(doctest, feature = "png"))]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod allocations;
 mod backend;
 mod device;

@@ -75,7 +75,7 @@ per_number! {
     fn filled<T>(device: &Device, len: usize, value: T) -> Result<Vector<T>> = Vector::filled_here;
     fn to_vec<T>(this: &Vector<T>) -> Result<Vec<T>> = Vector::to_vec_here;
     fn write<T>(this: &mut Vector<T>, data: &[T]) -> Result<()> = Vector::write_here;
-    fn interleaved<T>(device: &Device, columns: &[&[T]]) -> Result<Vector<T>> = Vector::interleaved_here;
+    fn interleave<T>(columns: &[&[T]]) -> Result<Vec<T>> = interleave_here;
     fn to_columns<T>(this: &Vector<T>, columns: usize) -> Result<Vec<Vec<T>>> = Vector::to_columns_here;
     fn reduce_column<T>(
         this: &Vector<T>,
@@ -85,6 +85,14 @@ per_number! {
     ) -> Result<f64> = Vector::reduce_column_here;
     fn column_norm<T>(this: &Vector<T>, column: Column) -> Result<Magnitude> = Vector::column_norm_here;
     fn scale_columns<T>(this: &mut Vector<T>, exponents: &[i32]) -> Result<()> = Vector::scale_columns_here;
+}
+
+fn interleave_here<T: Real>(columns: &[&[T]]) -> Result<Vec<T>> {
+    let len = columns.first().map_or(0, |c| c.len());
+    for column in columns {
+        same_length("vectors to interleave", len, column.len())?;
+    }
+    Ok((0..len).flat_map(|i| columns.iter().map(move |c| c[i])).collect())
 }
 
 impl<T: Real> Vector<T> {
@@ -148,16 +156,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Shape`] when the lengths differ; as [`Vector::from_slice`].
     pub fn interleaved(device: &Device, columns: &[&[T]]) -> Result<Self> {
-        interleaved(device, columns)
-    }
-
-    fn interleaved_here(device: &Device, columns: &[&[T]]) -> Result<Self> {
-        let len = columns.first().map_or(0, |c| c.len());
-        for column in columns {
-            same_length("vectors to interleave", len, column.len())?;
-        }
-        let data: Vec<T> = (0..len).flat_map(|i| columns.iter().map(move |c| c[i])).collect();
-        Self::from_slice(device, &data)
+        Self::from_slice(device, &interleave(columns)?)
     }
 
     /// Number of elements.
@@ -213,6 +212,14 @@ impl<T: Real> Vector<T> {
     fn write_here(&mut self, data: &[T]) -> Result<()> {
         same_length("data for a vector", self.len, data.len())?;
         self.memory.write(data)
+    }
+
+    /// Overwrites the elements with several vectors of one length, interleaved as by [`Vector::interleaved`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless they have the vector's length together.
+    pub fn write_columns(&mut self, columns: &[&[T]]) -> Result<()> {
+        self.write(&interleave(columns)?)
     }
 
     /// `x = y`.

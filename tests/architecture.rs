@@ -322,12 +322,14 @@ fn only_the_runtime_layer_waits() {
 }
 
 #[test]
-fn readme_names_every_method_and_format() {
+fn readme_names_every_method_format_and_preconditioner() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let row = readme.lines().find(|line| line.starts_with("| names |")).expect("the row of names");
     let methods = residuum::Method::ALL.iter().map(|method| method.name().to_string()).collect::<Vec<_>>();
     let formats = residuum::Format::ALL.map(|format| format.to_string());
-    for name in methods.iter().chain(&formats) {
+    let preconditioners =
+        residuum::precond::Preconditioner::ALL.iter().map(ToString::to_string).collect::<Vec<_>>();
+    for name in methods.iter().chain(&formats).chain(&preconditioners) {
         assert!(row.contains(&format!("`{name}`")), "README.md does not name {name}");
     }
 }

@@ -254,7 +254,7 @@ fn what_looks_wrong_is_said() {
         let output = run("reconstruct", folder.path(), &args(input));
         assert!(words(&output).contains("warning") && words(&output).contains(part), "{}", words(&output));
         let output = run("reconstruct", folder.path(), &[&args(input)[..], &["--json"]].concat());
-        assert!(json(&output)["warnings"][0].as_str().unwrap().contains(part));
+        assert!(json(&output)["images"][0]["warning"].as_str().unwrap().contains(part));
     }
     let beside = ["--detector-offset", "100000"];
     refused("reconstruct", folder.path(), &[&args("s.npy")[..], &beside].concat(), "no ray meets the image");

@@ -8,13 +8,12 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use common::battery::{Essence, Problem, essence, everything, matrices, problems, scanners, storages};
 use common::{bits, noise, reference, residencies};
-use residuum::imaging::{self, Beam, Grid, Noise, Phantom, Reconstruction, Regularizer, Scanner};
+use residuum::imaging::{Beam, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System};
 use residuum::operator::{LinearOperator, SharedOperator, Stencil};
-use residuum::precond::{Ordering, Sweep};
+use residuum::precond::{Preconditioner, RowOrdering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
     Accumulation, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report, Result,
@@ -224,7 +223,12 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     let a = gallery::poisson_2d::<T>(30, 0.1).unwrap();
     let matrix = Matrix::new(device, &a, Format::Csr).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(a.rows(), 9)).unwrap();
-    for ordering in [Ordering::Rows, Ordering::Colours] {
+    for which in Preconditioner::ALL {
+        let mut z = Vector::zeros(device, a.rows()).unwrap();
+        which.build(device, &a).unwrap().apply(&b, &mut z).unwrap();
+        golden.put(format!("preconditioner {kind} {which}"), bits(&z.to_vec().unwrap()));
+    }
+    for ordering in [RowOrdering::Rows, RowOrdering::Colours] {
         for (name, sweep, method) in [
             ("sor", Sweep::sor(device, &a, 1.3, ordering).unwrap(), Method::Stationary { omega: 1.0 }),
             ("ssor", Sweep::ssor(device, &a, 1.3, ordering).unwrap(), Method::Cg),
@@ -250,19 +254,16 @@ fn images<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     };
     let grid = Grid { side: 40, pixel: 0.05 };
     let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 2e5, gain: 0.003, seed: 2009 }).unwrap();
-    let readings: Vec<T> = scan.sinogram.iter().map(|v| T::from_f64(*v)).collect();
     let how = Reconstruction {
         regularizers: vec![Regularizer::TotalVariation(0.05)],
         lower: 0.0,
         upper: f64::INFINITY,
-        width: 40,
         stopping: Stopping { gradient_rtol: T::EPSILON, ..Stopping::after(40) },
     };
     for format in [Format::Csr, Format::OnTheFly] {
-        let system = scanner.system::<T>(device, grid, format).unwrap();
-        let go_on = &mut |_: &residuum::Progress| ControlFlow::Continue(());
-        let solution = imaging::reconstruct(&system, &[&readings], &how, go_on).unwrap();
-        golden.put(format!("image {kind} {format}"), words(essence(&solution.images[0], &solution.reports[0])));
+        let system = System::<T>::new(device, &scanner, grid, format).unwrap();
+        let image = Reconstructor::new(&system, how.clone(), 1).unwrap().reconstruct(&[&scan]).unwrap().remove(0);
+        golden.put(format!("image {kind} {format}"), words(essence(&image.values, &image.report)));
     }
 }
 

@@ -5,8 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use residuum::operator::Diagonal;
-use residuum::precond::{Ordering, Sweep};
+use residuum::precond::{Preconditioner, RowOrdering};
 use residuum::{
     Advice, Csr, Device, Examination, Format, Matrix, Method, Real, Report, Setup, Solver, Stop, Stopping, Vector,
     io,
@@ -38,29 +37,21 @@ struct Solved {
     error: f64,
 }
 
-#[derive(Clone, Copy)]
-enum Preconditioner {
-    None,
-    Jacobi,
-    /// By rows.
-    GaussSeidel,
-}
-
 /// Solves for the right-hand side A times ones, and holds the report to its word.
-fn solve<T: Real>(name: &str, a: &Csr<T>, method: Method, with: Preconditioner, stopping: &Stopping) -> Solved {
+fn solve<T: Real>(
+    name: &str,
+    a: &Csr<T>,
+    method: Method,
+    with: Option<Preconditioner>,
+    stopping: &Stopping,
+) -> Solved {
     let device = device();
     let ones = vec![1.0; a.cols()];
     let rhs: Vec<T> = a.product(&ones).unwrap().iter().map(|v| T::from_f64(*v)).collect();
     let b = Vector::from_slice(&device, &rhs).unwrap();
     let matrix = Matrix::with_transpose(&device, a, Format::Auto).unwrap();
-    let setup = Setup::new(method, stopping.clone());
-    let setup = match with {
-        Preconditioner::None => setup,
-        Preconditioner::Jacobi => setup.with_preconditioner(Diagonal::inverse_of(&device, a).unwrap()),
-        Preconditioner::GaussSeidel => {
-            setup.with_preconditioner(Sweep::gauss_seidel(&device, a, Ordering::Rows).unwrap())
-        }
-    };
+    let mut setup = Setup::new(method, stopping.clone());
+    setup.preconditioner = with.map(|which| which.build(&device, a).unwrap());
     let mut x = Vector::zeros(&device, a.cols()).unwrap();
     let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
     let x: Vec<f64> = x.to_vec().unwrap().iter().map(|v| v.to_f64()).collect();
@@ -115,10 +106,10 @@ fn definite_matrices() {
         }
         let a = scaled(&a);
         let found = Examination::of(&a);
-        let double = solve(&name, &a, Method::Cg, Preconditioner::None, &stopping::<f64>(10_000));
+        let double = solve(&name, &a, Method::Cg, None, &stopping::<f64>(10_000));
         let single = a.cast::<f32>();
-        let half = solve(&name, &single, Method::Cg, Preconditioner::None, &stopping::<f32>(10_000));
-        let theirs = solve(&name, &single, Method::Cg, Preconditioner::None, &stopping::<f32>(1000));
+        let half = solve(&name, &single, Method::Cg, None, &stopping::<f32>(10_000));
+        let theirs = solve(&name, &single, Method::Cg, None, &stopping::<f32>(1000));
         println!(
             "{name:<12} {:>6} {:>8} | {} | {} | {} | condition {:.1e}, {:?}",
             a.rows(),
@@ -138,7 +129,7 @@ fn definite_matrices() {
 }
 
 fn advised<T: Real>(name: &str, a: &Csr<f64>, advice: &Advice) -> Solved {
-    let with = if advice.jacobi { Preconditioner::Jacobi } else { Preconditioner::None };
+    let with = advice.jacobi.then_some(Preconditioner::Jacobi);
     solve(name, &a.cast::<T>(), advice.method, with, &stopping::<T>(10_000))
 }
 
@@ -163,7 +154,13 @@ fn other_matrices_with_the_method_that_is_advised() {
             row(&single)
         );
         if advice.jacobi {
-            let sweep = solve(&name, &a, advice.method, Preconditioner::GaussSeidel, &stopping::<f64>(10_000));
+            let sweep = solve(
+                &name,
+                &a,
+                advice.method,
+                Some(Preconditioner::GaussSeidel { ordering: RowOrdering::Rows }),
+                &stopping::<f64>(10_000),
+            );
             println!("{:>26} | {} with gauss-seidel, by rows", "", row(&sweep));
         }
         for warning in &advice.warnings {

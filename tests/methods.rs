@@ -7,7 +7,7 @@ mod common;
 use common::battery::{Essence, Problem, essence, everything, problems};
 use common::{each_case, noise, reference};
 use residuum::operator::LinearOperator;
-use residuum::precond::{Ordering, Sweep};
+use residuum::precond::{RowOrdering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
     Correction, Csr, Device, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop, Stopping, Vector,
@@ -284,7 +284,7 @@ fn solvers_are_owned_stored_and_sent() {
     sendable::<Solver<f64>>();
     each_device(|device| {
         let a = gallery::poisson_2d::<f64>(20, 0.1).unwrap();
-        let ssor = Sweep::ssor(device, &a, 1.4, Ordering::Colours).unwrap();
+        let ssor = Sweep::ssor(device, &a, 1.4, RowOrdering::Colours).unwrap();
         let setup = || Setup::new(Method::Cg, stopping::<f64>());
         let matrix = Matrix::with_transpose(device, &a, Format::Auto).unwrap();
         let mut simulation = Simulation {

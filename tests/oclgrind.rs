@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use common::{bits, noise};
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::{Diagonal, LinearOperator, Stencil};
-use residuum::precond::{Ordering, Sweep};
+use residuum::precond::{Preconditioner, RowOrdering};
 use residuum::sparse::gallery;
 use residuum::{
     Accumulation, Correction, Csr, Device, Format, Matrix, Method, Precision, Real, Setup, Solver, Stopping,
@@ -124,10 +124,14 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         let reports = Solver::with(a, setup).unwrap().solve_many(&b, &mut x).unwrap();
         found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].history)]);
     }
-    for ordering in [Ordering::Colours, Ordering::Rows] {
-        let ssor = Sweep::ssor(device, &poisson, 1.2, ordering).unwrap();
+    let by_rows = Preconditioner::Ssor { omega: 1.2, ordering: RowOrdering::Rows };
+    for which in Preconditioner::ALL.iter().chain([&by_rows]) {
         let mut z = Vector::zeros(device, 49).unwrap();
-        ssor.apply(&Vector::from_slice(device, &noise::<T>(49, 5)).unwrap(), &mut z).unwrap();
+        which
+            .build(device, &poisson)
+            .unwrap()
+            .apply(&Vector::from_slice(device, &noise::<T>(49, 5)).unwrap(), &mut z)
+            .unwrap();
         found.push(bits(&z.to_vec().unwrap()));
     }
     let scanner = Scanner {

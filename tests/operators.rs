@@ -11,7 +11,9 @@ use residuum::operator::{
     Diagonal, Identity, LinearOperator, SharedOperator, Stencil, adjoint_error, estimate_norm,
 };
 use residuum::sparse::gallery;
-use residuum::{Correction, Csr, Device, Format, Matrix, Method, Real, Result, Solver, Stopping, Vector};
+use residuum::{
+    Correction, Csr, Device, Error, Format, Matrix, Method, Real, Result, Setup, Solver, Stopping, Vector,
+};
 
 /// A matrix that does not say it is one: what a user's own operator looks like to a solver.
 struct Disguised<T: Real> {
@@ -20,10 +22,12 @@ struct Disguised<T: Real> {
     bound: Option<f64>,
     /// Whether its adjoint is that of another operator.
     wrong: bool,
+    /// Bytes that it says it holds.
+    bytes: u64,
 }
 
 fn disguised<T: Real>(matrix: &Matrix<T>) -> Disguised<T> {
-    Disguised { matrix: matrix.clone(), bound: None, wrong: false }
+    Disguised { matrix: matrix.clone(), bound: None, wrong: false, bytes: 0 }
 }
 
 impl<T: Real> LinearOperator<T> for Disguised<T> {
@@ -47,6 +51,9 @@ impl<T: Real> LinearOperator<T> for Disguised<T> {
     }
     fn norm_bound(&self) -> Option<f64> {
         self.bound
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -281,7 +288,7 @@ fn a_loose_bound_of_the_norm_is_no_convergence() {
         }
     }
     // What two factors share is counted by its owner.
-    assert!(twice.bytes() < a.bytes() + 8 * 40_000);
+    assert!((*twice).bytes() < a.bytes() + 8 * 40_000 && (*twice).bytes() > 0);
 }
 
 #[test]
@@ -302,6 +309,14 @@ fn what_does_not_fit_is_refused_in_words() {
     assert!(
         common::cgnr(disguised(&a).shared(), &two, Stopping::after(1)).unwrap_err().to_string().contains("one")
     );
+    // What an operator holds counts: as operator, as preconditioner, for every kind of method.
+    let huge = Disguised { bytes: 1 << 60, ..disguised(&a) }.shared();
+    for method in [Method::Cg, Method::BiCgStab, Method::Cgnr] {
+        let refused = Solver::new(huge.clone(), method, Stopping::after(1));
+        assert!(matches!(refused, Err(Error::Memory { .. })), "{method}");
+    }
+    let setup = Setup::new(Method::Gmres { restart: 3 }, Stopping::after(1)).with_preconditioner(huge);
+    assert!(matches!(Solver::with(&a, setup), Err(Error::Memory { .. })));
     let flat = Diagonal::new(Vector::filled(&device, 7, 2.0).unwrap()).unwrap();
     let sum = plain.clone().times(flat).unwrap();
     assert!(!sum.has_adjoint());

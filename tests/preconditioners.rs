@@ -5,11 +5,11 @@ mod common;
 
 use common::{bits, each_case, noise, reference};
 use residuum::operator::LinearOperator;
-use residuum::precond::{Ordering, Sweep};
+use residuum::precond::{Preconditioner, RowOrdering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{Csr, Device, Error, Format, Matrix, Method, Real, Report, Setup, Solver, Stop, Stopping, Vector};
 
-const ORDERINGS: [Ordering; 2] = [Ordering::Rows, Ordering::Colours];
+const ORDERINGS: [RowOrdering; 2] = [RowOrdering::Rows, RowOrdering::Colours];
 
 /// A random matrix, not symmetric, that its diagonal dominates.
 fn dominant<T: Real>(n: usize, seed: u64) -> Csr<T> {
@@ -49,8 +49,8 @@ fn sweeps_are_those_of_the_textbook() {
         for omega in [1.0, 0.7, 1.6] {
             let mut wanted = vec![0.0; 150];
             textbook(&a, omega, &b, &mut wanted, 0..150);
-            let sweep = Sweep::sor(device, &a, omega, Ordering::Rows).unwrap();
-            let ssor = Sweep::ssor(device, &a, omega, Ordering::Rows).unwrap();
+            let sweep = Sweep::sor(device, &a, omega, RowOrdering::Rows).unwrap();
+            let ssor = Sweep::ssor(device, &a, omega, RowOrdering::Rows).unwrap();
             let b = Vector::from_slice(device, &b).unwrap();
             let mut z = Vector::filled(device, 150, f64::NAN).unwrap();
             sweep.apply(&b, &mut z).unwrap();
@@ -114,13 +114,45 @@ fn sweeps_are_the_same_everywhere() {
     each_case::<f32>(the_same_everywhere::<f32>);
 }
 
+/// Every row of the table: alone, and within a method that takes any preconditioner.
+fn every_one_is_the_same_everywhere<T: Real>(device: &Device) {
+    for (kind, a) in [("dominant", dominant::<T>(300, 5)), ("grid", gallery::poisson_2d::<T>(60, 0.1).unwrap())] {
+        for which in Preconditioner::ALL {
+            let on = |device: &Device| {
+                let m = which.build(device, &a).unwrap();
+                let x = Vector::from_slice(device, &noise::<T>(a.rows(), 6)).unwrap();
+                let mut z = Vector::filled(device, a.rows(), T::from_f64(f64::NAN)).unwrap();
+                m.apply(&x, &mut z).unwrap();
+                let matrix = Matrix::new(device, &a, Format::Csr).unwrap();
+                let setup = Setup::new(Method::BiCgStab, Stopping::after(12)).with_preconditioner(m.clone());
+                let mut y = Vector::zeros(device, a.rows()).unwrap();
+                let report = Solver::with(&matrix, setup).unwrap().solve(&x, &mut y).unwrap();
+                assert!(report.true_residual < 0.1 * report.rhs_norm, "{which} of {kind}: {report}");
+                assert!((*m).bytes() > 0 && m.launches() > 0, "{which}");
+                [bits(&z.to_vec().unwrap()), bits(&y.to_vec().unwrap()), bits(&report.history)]
+            };
+            assert!(on(device) == on(&reference::<T>(device)), "{which} of {kind} on {}", device.info().name);
+        }
+    }
+}
+
+#[test]
+fn every_preconditioner_is_the_same_everywhere() {
+    each_case::<f64>(every_one_is_the_same_everywhere::<f64>);
+    each_case::<f32>(every_one_is_the_same_everywhere::<f32>);
+    for which in Preconditioner::ALL {
+        assert_eq!(which.name().parse::<Preconditioner>().unwrap(), *which);
+    }
+    assert!("none".parse::<Preconditioner>().is_err());
+}
+
 #[test]
 fn sweeps_of_wide_levels_are_the_same_everywhere() {
     // Two colours of 5000 rows: more than one group, more than a batch of the host.
     let a = gallery::poisson_2d::<f32>(100, 0.1).unwrap();
     each_case::<f32>(|device| {
         let on = |device: &Device| {
-            let sweep = Sweep::gauss_seidel(device, &a, Ordering::Colours).unwrap();
+            let sweep = Sweep::gauss_seidel(device, &a, RowOrdering::Colours).unwrap();
             assert_eq!(sweep.launches(), 2);
             let (x, report) = solve(device, &a, Method::Stationary { omega: 1.0 }, Some(&sweep), 5);
             (bits(&x.to_vec().unwrap()), bits(&report.history))
@@ -145,21 +177,21 @@ fn relaxation_pays() {
         let gauss_seidel = count(stationary, Some(&Sweep::gauss_seidel(&device, &a, ordering).unwrap()));
         let sor = count(stationary, Some(&Sweep::sor(&device, &a, best, ordering).unwrap()));
         // With two colours, SSOR gains nothing from a factor, and with 1 it is Gauss-Seidel: what it does twice changes nothing.
-        let omega = if ordering == Ordering::Rows { best } else { 1.0 };
+        let omega = if ordering == RowOrdering::Rows { best } else { 1.0 };
         let ssor = count(stationary, Some(&Sweep::ssor(&device, &a, omega, ordering).unwrap()));
         println!("{ordering:?}: gauss-seidel {gauss_seidel}, sor {sor}, ssor {ssor}");
         assert!(10 * sor < gauss_seidel && sor < 130, "{ordering:?}: {sor} against {gauss_seidel}");
         match ordering {
-            Ordering::Rows => assert!(10 * ssor < gauss_seidel, "{ssor} against {gauss_seidel}"),
-            Ordering::Colours => assert_eq!(ssor, gauss_seidel),
+            RowOrdering::Rows => assert!(10 * ssor < gauss_seidel, "{ssor} against {gauss_seidel}"),
+            RowOrdering::Colours => assert_eq!(ssor, gauss_seidel),
         }
     }
     let plain = count(Method::Cg, None);
     for ordering in ORDERINGS {
-        let omega = if ordering == Ordering::Rows { 1.7 } else { 1.0 };
+        let omega = if ordering == RowOrdering::Rows { 1.7 } else { 1.0 };
         let preconditioned = count(Method::Cg, Some(&Sweep::ssor(&device, &a, omega, ordering).unwrap()));
         println!("cg {plain}, with ssor by {ordering:?} {preconditioned}");
-        let (ten, most) = if ordering == Ordering::Rows { (10, 6) } else { (10, 8) };
+        let (ten, most) = if ordering == RowOrdering::Rows { (10, 6) } else { (10, 8) };
         assert!(ten * preconditioned < most * plain, "{ordering:?}: {preconditioned} against {plain}");
     }
 }
@@ -169,16 +201,16 @@ fn what_cannot_be_swept_is_refused() {
     let device = Device::host();
     let a = gallery::poisson_2d::<f64>(3, 0.0).unwrap();
     for omega in [0.0, 2.0, -1.0, f64::NAN] {
-        let refused = Sweep::sor(&device, &a, omega, Ordering::Colours);
+        let refused = Sweep::sor(&device, &a, omega, RowOrdering::Colours);
         assert!(matches!(refused, Err(Error::Option { name: "omega", .. })), "{omega}");
     }
     let hollow = Csr::<f64>::from_triplets(2, 2, &[(0, 1, 1.0), (1, 0, 1.0), (0, 0, 1.0)]).unwrap();
     assert!(matches!(
-        Sweep::gauss_seidel(&device, &hollow, Ordering::Rows),
+        Sweep::gauss_seidel(&device, &hollow, RowOrdering::Rows),
         Err(Error::Structure { row: Some(1), .. })
     ));
     let wide = gallery::random::<f64>(3, 4, 6, 1).unwrap();
-    assert!(matches!(Sweep::gauss_seidel(&device, &wide, Ordering::Rows), Err(Error::Shape { .. })));
+    assert!(matches!(Sweep::gauss_seidel(&device, &wide, RowOrdering::Rows), Err(Error::Shape { .. })));
 }
 
 #[test]
@@ -189,7 +221,7 @@ fn a_second_sweep_allocates_nothing() {
     for device in common::devices() {
         let a = gallery::poisson_2d::<f32>(20, 0.0).unwrap();
         let matrix = Matrix::new(&device, &a, Format::Auto).unwrap();
-        let ssor = Sweep::ssor(&device, &a, 1.2, Ordering::Colours).unwrap();
+        let ssor = Sweep::ssor(&device, &a, 1.2, RowOrdering::Colours).unwrap();
         let setup = Setup::new(Method::Cg, Stopping::after(5)).with_preconditioner(&ssor);
         let mut solver = Solver::with(&matrix, setup).unwrap();
         let b = Vector::filled(&device, a.rows(), 1.0).unwrap();

@@ -1,5 +1,6 @@
-//! What the programs share: their exit status, devices, checks before the work, progress bars.
-#![allow(dead_code, unused_macros)] // not every program needs all of it
+//! Parts that the programs share: exit status, devices, checks before the work, progress bars, plots.
+
+pub mod plot;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -9,14 +10,19 @@ use clap::{CommandFactory, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use residuum::tuning::{TuneFile, tune_path};
 use residuum::{Device, Error, Progress, Real, Result, io};
+use serde_json::{Value, json};
 
+/// Precision of vectors and matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Precision {
+pub enum Precision {
+    /// `f32`
     Fp32,
+    /// `f64`
     Fp64,
 }
 
 /// Prints a line on stdout. A reader that has gone (`| head -1`) ends no work: what is to be saved is.
+#[macro_export]
 macro_rules! say {
     ($($arg:tt)*) => {{
         use std::io::Write as _;
@@ -25,6 +31,7 @@ macro_rules! say {
 }
 
 /// Prints a line on stderr, likewise.
+#[macro_export]
 macro_rules! tell {
     ($($arg:tt)*) => {{
         use std::io::Write as _;
@@ -33,7 +40,7 @@ macro_rules! tell {
 }
 
 /// Exit status 0 where all was done, 1 where not, 2 with one line for an error.
-pub(crate) fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode {
+pub fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
@@ -70,12 +77,13 @@ fn in_words_of_the_program(error: &Error, command: &clap::Command) -> String {
     }
 }
 
-pub(crate) fn option(name: &'static str, reason: impl Into<String>) -> Error {
+/// An error of the option `name`.
+pub fn option(name: &'static str, reason: impl Into<String>) -> Error {
     Error::Option { name, reason: reason.into() }
 }
 
 /// Fails where an option was given that changes nothing: `given` names those that may be, with whether they are there.
-pub(crate) fn refuse_unused(why: &str, given: &[(&'static str, bool)]) -> Result<()> {
+pub fn refuse_unused(why: &str, given: &[(&'static str, bool)]) -> Result<()> {
     match given.iter().find(|(_, there)| *there) {
         Some((name, _)) => Err(option(name, format!("it changes nothing {why}"))),
         None => Ok(()),
@@ -83,7 +91,7 @@ pub(crate) fn refuse_unused(why: &str, given: &[(&'static str, bool)]) -> Result
 }
 
 /// The device that `words` name, else the best one, for numbers of type `T`.
-pub(crate) fn device<T: Real>(words: Option<&str>, work_group: Option<usize>) -> Result<Device> {
+pub fn device<T: Real>(words: Option<&str>, work_group: Option<usize>) -> Result<Device> {
     let device = match words {
         Some(words) => Device::select(words)?,
         None => Device::best()?,
@@ -106,7 +114,7 @@ fn tell_of_tuned_values(device: &Device) {
 }
 
 /// Fails before the work rather than after it where an output cannot be written, is one of the inputs, or where two are one file.
-pub(crate) fn check_outputs(inputs: &[&Path], outputs: &[(&'static str, &Path)]) -> Result<()> {
+pub fn check_outputs(inputs: &[&Path], outputs: &[(&'static str, &Path)]) -> Result<()> {
     for (k, (name, path)) in outputs.iter().enumerate() {
         io::check_writable(path)?;
         // Pipes and devices hold nothing that could be lost.
@@ -124,7 +132,7 @@ pub(crate) fn check_outputs(inputs: &[&Path], outputs: &[(&'static str, &Path)])
 }
 
 /// Fails where a picture would be written under the name of another format.
-pub(crate) fn check_ending(name: &'static str, path: &Path, endings: &[&str]) -> Result<()> {
+pub fn check_ending(name: &'static str, path: &Path, endings: &[&str]) -> Result<()> {
     let Some(ending) = path.extension() else { return Ok(()) };
     if endings.iter().any(|known| ending.eq_ignore_ascii_case(known)) || path.starts_with("/dev") {
         return Ok(());
@@ -135,20 +143,23 @@ pub(crate) fn check_ending(name: &'static str, path: &Path, endings: &[&str]) ->
 
 /// Writes all that can be written; the first failure is returned when all were tried.
 #[derive(Default)]
-pub(crate) struct Written {
-    pub(crate) paths: Vec<PathBuf>,
+pub struct Written {
+    /// Files that were written.
+    pub paths: Vec<PathBuf>,
     failure: Option<Error>,
 }
 
 impl Written {
-    pub(crate) fn add(&mut self, path: &Path, outcome: Result<()>) {
+    /// Takes what became of one file.
+    pub fn add(&mut self, path: &Path, outcome: Result<()>) {
         match outcome {
             Ok(()) => self.paths.push(path.into()),
             Err(error) => self.failure = self.failure.take().or(Some(error)),
         }
     }
 
-    pub(crate) fn finish(self) -> Result<()> {
+    /// Fails with the first failure.
+    pub fn finish(self) -> Result<()> {
         self.failure.map_or(Ok(()), Err)
     }
 }
@@ -165,22 +176,40 @@ fn bar(quiet: bool, length: Option<u64>, template: &str) -> ProgressBar {
 }
 
 /// While a file is read.
-pub(crate) fn reading_bar(quiet: bool) -> ProgressBar {
+pub fn reading_bar(quiet: bool) -> ProgressBar {
     bar(quiet, None, "{bar:40} {pos}/{len} entries, {eta} left")
 }
 
 /// While `count` things are done one after the other.
-pub(crate) fn counting_bar(quiet: bool, count: usize) -> ProgressBar {
+pub fn counting_bar(quiet: bool, count: usize) -> ProgressBar {
     bar(quiet, Some(count as u64), "{bar:30} {pos}/{len}, {msg}")
 }
 
 /// While a solve runs, of at most `iterations`.
-pub(crate) fn solving_bar(quiet: bool, iterations: usize) -> ProgressBar {
+pub fn solving_bar(quiet: bool, iterations: usize) -> ProgressBar {
     bar(quiet, Some(iterations as u64), "{bar:40} {pos}/{len} iterations, {eta} left, {msg}")
 }
 
 /// Shows how far a solve has come.
-pub(crate) fn show(bar: &ProgressBar, progress: &Progress) {
+pub fn show(bar: &ProgressBar, progress: &Progress) {
     bar.set_position(progress.iteration as u64);
     bar.set_message(format!("|r| {:.3e}", progress.residual));
+}
+
+/// What every program says of its device in JSON.
+pub fn device_json(device: &Device) -> Value {
+    let info = device.info();
+    json!({
+        "device": info.name, "backend": device.backend_name(), "platform": info.platform, "driver": info.driver,
+        "choice": device.choice(), "work_group": device.tuning().work_group,
+    })
+}
+
+/// One object of the fields of several; later ones win.
+pub fn merged<const N: usize>(objects: [Value; N]) -> Value {
+    let fields = objects.into_iter().flat_map(|object| match object {
+        Value::Object(fields) => fields.into_iter().collect(),
+        _ => Vec::new(),
+    });
+    Value::Object(fields.collect())
 }

@@ -1,11 +1,9 @@
 //! Products of a sparse matrix in every format: what each costs on a device, and which one would be chosen.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-#[path = "../common/mod.rs"]
-#[macro_use]
-mod common;
 mod case;
 
+use common::{say, tell};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -1,8 +1,9 @@
-//! The files of the Helsinki Tomography Challenge 2022: fan-beam scans and reference pictures in MATLAB v5 structs.
+//! Files of the Helsinki Tomography Challenge 2022: fan-beam scans and reference pictures in MATLAB v5 structs.
 
 use std::path::Path;
 
-use super::scanner::{Beam, Grid, Scan, Scanner};
+use super::scan::Scan;
+use super::scanner::{Beam, Grid, Scanner};
 use crate::error::{Error, Result};
 use crate::io::mat5::{self, Value};
 
@@ -18,51 +19,54 @@ fn missing(path: &Path, what: &str) -> Error {
     }
 }
 
-/// Reads a scan, and the side length of the field that the reference pictures show (in mm).
-///
-/// # Errors
-/// [`Error::File`] and [`Error::Format`] for a file that is no such scan, [`Error::Shape`] when its geometry does
-/// not match its data, [`Error::NotFinite`].
-pub fn read_scan(path: &Path) -> Result<(Scan, f64)> {
-    let variables = mat5::read(path)?;
-    let data = variables
-        .iter()
-        .map(|(_, value)| value)
-        .find(|value| value.field("sinogram").is_some())
-        .ok_or_else(|| missing(path, "no variable has a field 'sinogram'"))?;
-    let (rows, pixels, sinogram) =
-        data.field("sinogram").and_then(Value::matrix).ok_or_else(|| missing(path, "the sinogram is no matrix"))?;
-    let parameters = data.field("parameters").ok_or_else(|| missing(path, "no field 'parameters'"))?;
-    let number = |name: &str| {
-        parameters
-            .field(name)
-            .and_then(Value::scalar)
-            .ok_or_else(|| missing(path, &format!("no number parameters.{name}")))
-    };
-    let (_, _, angles) = parameters
-        .field("angles")
-        .and_then(Value::matrix)
-        .ok_or_else(|| missing(path, "no array parameters.angles"))?;
-    if angles.len() != rows {
-        return Err(Error::Shape {
-            what: "angles against rows of the sinogram",
-            expected: rows,
-            found: angles.len(),
-        });
+impl Scan {
+    /// Reads a scan of the Helsinki Tomography Challenge 2022 (`.mat`), whose field is that of the reference pictures, in mm.
+    ///
+    /// # Errors
+    /// [`Error::File`] and [`Error::Format`] for a file that is no such scan, [`Error::Shape`] when its geometry does
+    /// not match its data, [`Error::NotFinite`].
+    pub fn read_htc(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let variables = mat5::read(path)?;
+        let data = variables
+            .iter()
+            .map(|(_, value)| value)
+            .find(|value| value.field("sinogram").is_some())
+            .ok_or_else(|| missing(path, "no variable has a field 'sinogram'"))?;
+        let (rows, pixels, sinogram) = data
+            .field("sinogram")
+            .and_then(Value::matrix)
+            .ok_or_else(|| missing(path, "the sinogram is no matrix"))?;
+        let parameters = data.field("parameters").ok_or_else(|| missing(path, "no field 'parameters'"))?;
+        let number = |name: &str| {
+            parameters
+                .field(name)
+                .and_then(Value::scalar)
+                .ok_or_else(|| missing(path, &format!("no number parameters.{name}")))
+        };
+        let (_, _, angles) = parameters
+            .field("angles")
+            .and_then(Value::matrix)
+            .ok_or_else(|| missing(path, "no array parameters.angles"))?;
+        if angles.len() != rows {
+            return Err(Error::Shape {
+                what: "angles against rows of the sinogram",
+                expected: rows,
+                found: angles.len(),
+            });
+        }
+        let (source_origin, source_detector) = (number("distanceSourceOrigin")?, number("distanceSourceDetector")?);
+        let pitch = number("pixelSizePost")?;
+        let scanner =
+            Scanner { beam: Beam::Fan { source_origin, source_detector }, pixels, pitch, offset: 0.0, angles };
+        let effective = pitch * source_origin / source_detector;
+        Ok(Self::new(scanner, sinogram)?.with_field(REFERENCE_SIDE as f64 * effective))
     }
-    let (source_origin, source_detector) = (number("distanceSourceOrigin")?, number("distanceSourceDetector")?);
-    let pitch = number("pixelSizePost")?;
-    let scanner =
-        Scanner { beam: Beam::Fan { source_origin, source_detector }, pixels, pitch, offset: 0.0, angles };
-    let effective = pitch * source_origin / source_detector;
-    Ok((Scan::new(scanner, sinogram)?, REFERENCE_SIDE as f64 * effective))
 }
 
-/// Reads a reference picture at the side of `grid`, in attenuation per unit of length (the files hold it per pixel).
-///
-/// # Errors
-/// [`Error::File`] and [`Error::Format`] for a file that holds no square picture.
-pub fn read_reference(path: &Path, grid: Grid) -> Result<Vec<f64>> {
+/// Reads a reference picture of the challenge at the side of `grid`, in attenuation per unit of length (the files hold it per
+/// pixel).
+pub(super) fn read_reference(path: &Path, grid: Grid) -> Result<Vec<f64>> {
     let variables = mat5::read(path)?;
     let (rows, cols, image) =
         variables.iter().find_map(|(_, value)| value.matrix()).ok_or_else(|| missing(path, "no picture"))?;

@@ -1,6 +1,7 @@
 //! Simulated scans: ellipses whose line integrals are known exactly, seen by an imperfect sensor.
 
-use super::scanner::{Grid, Scan, Scanner};
+use super::scan::Scan;
+use super::scanner::{Grid, Scanner};
 use crate::error::Result;
 use crate::sparse::gallery::Random;
 

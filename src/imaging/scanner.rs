@@ -8,7 +8,7 @@
 //! images", IEEE Trans. Med. Imaging 1(3), 1982): one step per row or column, whichever the ray crosses faster, with
 //! linear interpolation between the two nearest pixels. The adjoint is the transposed matrix, exactly.
 
-use crate::error::{Error, Result, same_length};
+use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::sparse::Csr;
 
@@ -50,15 +50,6 @@ pub struct Grid {
     pub pixel: f64,
 }
 
-/// Sensor data with the scanner that took it: one row of `sinogram` per angle, one column per detector pixel.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scan {
-    /// The scanner.
-    pub scanner: Scanner,
-    /// Line integrals, `angles × pixels`, row by row.
-    pub sinogram: Vec<f64>,
-}
-
 fn not_positive(name: &'static str, value: f64) -> Result<()> {
     if value.is_finite() && value > 0.0 {
         return Ok(());
@@ -74,6 +65,15 @@ impl Scanner {
     /// Number of rays: rows of the matrix.
     pub fn rays(&self) -> usize {
         self.angles.len() * self.pixels
+    }
+
+    /// Side of the square that every projection covers in the middle.
+    pub fn field(&self) -> f64 {
+        let width = self.pixels as f64 * self.pitch;
+        match self.beam {
+            Beam::Parallel => width,
+            Beam::Fan { source_origin, source_detector } => width * source_origin / source_detector,
+        }
     }
 
     /// Fails on a scanner that cannot exist.
@@ -214,59 +214,6 @@ fn trace<T: Real>(from: [f64; 2], way: [f64; 2], grid: Grid, entries: &mut Vec<(
     }
 }
 
-impl Scan {
-    /// Data with its scanner, checked.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] unless there is one number per ray, [`Error::NotFinite`] for NaN or infinity,
-    /// [`Error::Option`] for a scanner that cannot exist.
-    pub fn new(scanner: Scanner, sinogram: Vec<f64>) -> Result<Self> {
-        scanner.validate()?;
-        same_length("sinogram against angles times detector pixels", scanner.rays(), sinogram.len())?;
-        if let Some(index) = sinogram.iter().position(|v| !v.is_finite()) {
-            return Err(Error::NotFinite { what: "the sinogram".into(), index });
-        }
-        Ok(Self { scanner, sinogram })
-    }
-
-    /// Keeps `count` of the angles, evenly spaced.
-    ///
-    /// # Errors
-    /// [`Error::Option`] unless `count` is between 1 and the angles there are.
-    pub fn with_angles(&self, count: usize) -> Result<Self> {
-        let there = self.scanner.angles.len();
-        if count == 0 || count > there {
-            return Err(Error::Option { name: "angles", reason: format!("{count} is not between 1 and {there}") });
-        }
-        let kept: Vec<usize> = (0..count).map(|k| k * there / count).collect();
-        let pixels = self.scanner.pixels;
-        let angles = kept.iter().map(|k| self.scanner.angles[*k]).collect();
-        let sinogram = kept.iter().flat_map(|k| &self.sinogram[k * pixels..(k + 1) * pixels]).copied().collect();
-        Self::new(Scanner { angles, ..self.scanner.clone() }, sinogram)
-    }
-
-    /// Averages each `factor` neighbouring detector pixels into one; pixels left over at the end are dropped.
-    ///
-    /// # Errors
-    /// [`Error::Option`] unless `factor` is between 1 and the pixels there are.
-    pub fn binned(&self, factor: usize) -> Result<Self> {
-        let there = self.scanner.pixels;
-        if factor == 0 || factor > there {
-            return Err(Error::Option { name: "bin", reason: format!("{factor} is not between 1 and {there}") });
-        }
-        let pixels = there / factor;
-        // Dropped pixels move the middle of the detector.
-        let offset = (self.scanner.offset - 0.5 * (there - pixels * factor) as f64) / factor as f64;
-        let sinogram = self
-            .sinogram
-            .chunks(there)
-            .flat_map(|row| row.chunks_exact(factor).map(|bin| bin.iter().sum::<f64>() / factor as f64))
-            .collect();
-        let pitch = self.scanner.pitch * factor as f64;
-        Self::new(Scanner { pixels, pitch, offset, ..self.scanner.clone() }, sinogram)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,23 +263,6 @@ mod tests {
     }
 
     #[test]
-    fn binning_and_thinning_keep_the_geometry() {
-        let scanner = Scanner { pixels: 7, angles: vec![0.0, 10.0, 20.0, 30.0], ..parallel(vec![]) };
-        let data: Vec<f64> = (0..28).map(f64::from).collect();
-        let scan = Scan::new(scanner, data).expect("valid");
-        let binned = scan.binned(2).expect("valid");
-        assert_eq!(binned.scanner.pixels, 3);
-        assert_eq!(&binned.sinogram[..4], [0.5, 2.5, 4.5, 7.5]);
-        // The first bin's centre must stay between the first two pixels.
-        let place = |s: &Scanner, k: f64| (k - 0.5 * (s.pixels as f64 - 1.0) + s.offset) * s.pitch;
-        assert_eq!(place(&binned.scanner, 0.0), place(&scan.scanner, 0.5));
-        let thin = scan.with_angles(2).expect("valid");
-        assert_eq!(thin.scanner.angles, [0.0, 20.0]);
-        assert_eq!(thin.sinogram[7], 14.0);
-        assert!(scan.with_angles(5).is_err() && scan.binned(0).is_err());
-    }
-
-    #[test]
     fn scanners_that_cannot_exist_are_refused() {
         let good = parallel(vec![0.0]);
         let fan = |o, d| Scanner { beam: Beam::Fan { source_origin: o, source_detector: d }, ..good.clone() };
@@ -346,7 +276,5 @@ mod tests {
         ] {
             assert!(matches!(bad.validate(), Err(Error::Option { .. })), "{bad:?}");
         }
-        assert!(matches!(Scan::new(good.clone(), vec![0.0; 4]), Err(Error::Shape { .. })));
-        assert!(matches!(Scan::new(good, vec![f64::NAN; 5]), Err(Error::NotFinite { index: 0, .. })));
     }
 }

@@ -26,9 +26,9 @@ use crate::operator::{LinearOperator, SharedOperator, check_shape};
 use crate::sparse::Csr;
 use crate::vector::Vector;
 
-/// In which order a sweep takes the rows.
+/// Order in which a sweep takes the rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ordering {
+pub enum RowOrdering {
     /// By colours, such that no two rows of one colour are joined by an entry: few launches (2 for the matrix of a grid),
     /// at the price of more iterations of SSOR than in the order of the rows; with two colours 1 is its best `omega`.
     #[default]
@@ -51,20 +51,6 @@ struct TriangularSweep<T: Real> {
 
 /// Gauss-Seidel, SOR or SSOR as an operator: one or two sweeps over the rows of a matrix, the same bits everywhere.
 ///
-/// ```
-/// use residuum::precond::{Ordering, Sweep};
-/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector, sparse::gallery};
-///
-/// let device = Device::best()?;
-/// let a = gallery::poisson_2d::<f64>(32, 0.0)?;
-/// let (matrix, ssor) = (Matrix::new(&device, &a, Format::Auto)?, Sweep::ssor(&device, &a, 1.5, Ordering::Colours)?);
-/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(&ssor);
-/// let b = Vector::filled(&device, a.rows(), 1.0)?;
-/// let mut x = Vector::zeros(&device, a.rows())?;
-/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
-/// # Ok::<(), residuum::Error>(())
-/// ```
-///
 /// # Cost
 /// Held: the entries off the diagonal once (SSOR) or those of one triangle, and 12 to 16 bytes for each row of each sweep.
 /// A sweep reads its entries, gathers from its result, reads and writes a vector; one launch for each wide level, one for
@@ -81,7 +67,7 @@ pub struct Sweep<T: Real> {
 }
 
 per_number! {
-    fn new<T>(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering, symmetric: bool) -> Result<Sweep<T>> = Sweep::new_here;
+    fn new<T>(device: &Device, a: &Csr<T>, omega: f64, ordering: RowOrdering, symmetric: bool) -> Result<Sweep<T>> = Sweep::new_here;
 }
 
 impl<T: Real> Sweep<T> {
@@ -89,7 +75,7 @@ impl<T: Real> Sweep<T> {
     ///
     /// # Errors
     /// As [`Sweep::sor`].
-    pub fn gauss_seidel(device: &Device, a: &Csr<T>, ordering: Ordering) -> Result<Self> {
+    pub fn gauss_seidel(device: &Device, a: &Csr<T>, ordering: RowOrdering) -> Result<Self> {
         new(device, a, 1.0, ordering, false)
     }
 
@@ -99,7 +85,7 @@ impl<T: Real> Sweep<T> {
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for `omega` outside (0, 2)
     /// or a matrix of 2³² entries and more, [`Error::Structure`] for an entry of the diagonal that is missing or too small
     /// to divide by, [`Error::Memory`].
-    pub fn sor(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering) -> Result<Self> {
+    pub fn sor(device: &Device, a: &Csr<T>, omega: f64, ordering: RowOrdering) -> Result<Self> {
         new(device, a, omega, ordering, false)
     }
 
@@ -108,11 +94,11 @@ impl<T: Real> Sweep<T> {
     ///
     /// # Errors
     /// As [`Sweep::sor`].
-    pub fn ssor(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering) -> Result<Self> {
+    pub fn ssor(device: &Device, a: &Csr<T>, omega: f64, ordering: RowOrdering) -> Result<Self> {
         new(device, a, omega, ordering, true)
     }
 
-    fn new_here(device: &Device, a: &Csr<T>, omega: f64, ordering: Ordering, symmetric: bool) -> Result<Self> {
+    fn new_here(device: &Device, a: &Csr<T>, omega: f64, ordering: RowOrdering, symmetric: bool) -> Result<Self> {
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         if !(omega > 0.0 && omega < 2.0) {
             return Err(Error::Option { name: "omega", reason: format!("{omega} is not between 0 and 2") });
@@ -127,8 +113,8 @@ impl<T: Real> Sweep<T> {
             return Err(Error::Structure { what, row: Some(i) });
         }
         let place = match ordering {
-            Ordering::Colours => colours(a),
-            Ordering::Rows => (0..a.rows() as u32).collect(),
+            RowOrdering::Colours => colours(a),
+            RowOrdering::Rows => (0..a.rows() as u32).collect(),
         };
         let size = T::PRECISION.bytes() as u64;
         let (entries, rows) = (a.nnz() as u64, a.rows() as u64);
@@ -160,17 +146,17 @@ impl<T: Real> TriangularSweep<T> {
         device: &Device,
         a: &Csr<T>,
         scale: &[T],
-        ordering: Ordering,
+        ordering: RowOrdering,
         place: &[u32],
         before: impl Fn(u32, u32) -> bool,
         order: impl Iterator<Item = usize>,
     ) -> Result<Self> {
         let needs = |i: usize, j: usize| before(place[i], place[j]);
         let level = match ordering {
-            Ordering::Rows => levels(a, order, needs),
+            RowOrdering::Rows => levels(a, order, needs),
             // Colours are levels, in this order or the other.
-            Ordering::Colours if before(1, 0) => place.to_vec(),
-            Ordering::Colours => {
+            RowOrdering::Colours if before(1, 0) => place.to_vec(),
+            RowOrdering::Colours => {
                 let last = place.iter().copied().max().unwrap_or(0);
                 place.iter().map(|colour| last - colour).collect()
             }

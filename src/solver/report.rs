@@ -10,6 +10,7 @@ use crate::operator::LinearOperator;
 use crate::sparse::Format;
 
 /// Why a solve stopped.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stop {
@@ -59,6 +60,7 @@ impl Display for Stop {
 }
 
 /// Seconds spent, by phase.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
     /// Building programs on first use.
@@ -69,11 +71,19 @@ pub struct Times {
     pub verify: f64,
 }
 
+/// Serialises what has a name by that name.
+#[cfg(feature = "serde")]
+fn as_text<D: Display, S: serde::Serializer>(value: &D, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
 /// The outcome of a solve: how good the answer is, how it was reached, on what.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Report {
     /// The method's name.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub method: Method,
     /// Why it stopped.
     pub stop: Stop,
@@ -102,10 +112,13 @@ pub struct Report {
     /// `opencl` or `host`.
     pub backend: &'static str,
     /// Precision of vectors and matrix.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub precision: Precision,
     /// How sums were kept.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub accumulation: Accumulation,
     /// The matrix format; [`Format::OnTheFly`] for other operators.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub format: Format,
     /// Work-group size, where it comes from (`default`, `user`), and what measured values are in force.
     pub tuning: String,

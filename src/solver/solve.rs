@@ -271,6 +271,11 @@ impl<T: Real> Setup<T> {
     }
 }
 
+/// Bytes that an operator takes. The `Arc` itself says 0, since others share it.
+fn held<T: Real>(operator: &SharedOperator<T>) -> u64 {
+    (**operator).bytes()
+}
+
 /// The vectors and scalars that a set-up needs.
 fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Workspace<T>>> {
     let (operator, exponent) = (system.operator(), system.exponent());
@@ -279,7 +284,7 @@ fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Wo
     let exact = setup.stopping.exact_every > 0;
     if setup.method == Method::Cg && setup.preconditioner.is_none() && columns == 1 && !exact && exponent == 0 {
         let plan = ["x", "b", "r", "p", "q", "best x"].map(|name| (name, bytes(operator.rows())));
-        device.check_memory(operator.bytes(), &plan)?;
+        device.check_memory(held(operator), &plan)?;
         return cg::boxed(operator);
     }
     let mut plan = Plan::new(operator.rows(), operator.cols(), columns);
@@ -302,15 +307,14 @@ fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Wo
         preconditioned: exponent + of_preconditioner,
     };
     let Some(script) = setup.method.script(&mut plan, &task) else {
-        device.check_memory(operator.bytes(), &cgnr::held(bytes(operator.rows()), bytes(operator.cols())))?;
+        device.check_memory(held(operator), &cgnr::held(bytes(operator.rows()), bytes(operator.cols())))?;
         return cgnr::boxed(system, setup.corrections.clone());
     };
-    let mut held = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
+    let mut vectors = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
     let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
-    held.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
-    let matrices =
-        operator.bytes() + setup.preconditioner.as_ref().map_or(0, |preconditioner| preconditioner.bytes());
-    device.check_memory(matrices, &held)?;
+    vectors.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
+    let matrices = held(operator) + setup.preconditioner.as_ref().map_or(0, held);
+    device.check_memory(matrices, &vectors)?;
     let exponents = [exponent, of_preconditioner];
     let operators = Operators { a: operator, preconditioner: setup.preconditioner.as_ref(), exponents };
     engine::boxed(&operators, columns, plan, script, preconditioning)

@@ -8,7 +8,7 @@ use crate::matrix::{Matrix, Storage, Transposed};
 use crate::measure;
 use crate::number::Real;
 use crate::operator::LinearOperator;
-use crate::precond::{Ordering, Sweep};
+use crate::precond::{RowOrdering, Sweep};
 use crate::solver::{Correction, Method, Report, Setup, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
 use crate::sparse::{Csr, Format, Offsets};
@@ -157,7 +157,7 @@ impl<T: Real> Problem<T> {
             Self::Sweep(a) => {
                 let sweeps = devices
                     .iter()
-                    .map(|device| Sweep::gauss_seidel(device, a, Ordering::Colours))
+                    .map(|device| Sweep::gauss_seidel(device, a, RowOrdering::Colours))
                     .collect::<Result<Vec<_>>>()?;
                 Self::queued(devices, a.rows(), a.rows(), referee, |k, x, y| sweeps[k].apply(x, y))
             }

@@ -1,7 +1,8 @@
-//! Line charts as PNG or SVG, with the font in the program: not every machine has one.
+//! Charts drawn by `plotters`, with the font in the program: not every machine has one.
 
 use std::path::Path;
 
+use super::Chart;
 use plotters::backend::{BitMapBackend, SVGBackend};
 use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
@@ -30,26 +31,7 @@ const COLOURS: [RGBColor; 16] = [
     RGBColor(152, 223, 138),
 ];
 
-/// A chart with a logarithmic vertical axis.
-#[derive(Default)]
-pub(crate) struct Chart<'a> {
-    pub(crate) title: String,
-    pub(crate) across: &'a str,
-    pub(crate) up: &'a str,
-    /// Whether the horizontal axis is logarithmic too, to base 2.
-    pub(crate) doubling: bool,
-    /// Name and points of each line; points that a logarithm does not take are left out.
-    pub(crate) lines: Vec<(String, Vec<(f64, f64)>)>,
-    /// A level to reach, drawn across.
-    pub(crate) goal: Option<(&'a str, f64)>,
-}
-
 impl Chart<'_> {
-    /// Draws to `path`: SVG where it ends so, PNG otherwise.
-    pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        write_panels(path, "", std::slice::from_ref(self), 1)
-    }
-
     fn draw<B: DrawingBackend>(
         &self,
         area: &DrawingArea<B, plotters::coord::Shift>,
@@ -131,8 +113,8 @@ impl Chart<'_> {
     }
 }
 
-/// Draws charts beside and below each other, `across` in a row, under a title: SVG where `path` ends so, PNG otherwise.
-pub(crate) fn write_panels(path: &Path, title: &str, charts: &[Chart<'_>], across: usize) -> Result<()> {
+/// See [`super::write_panels`].
+pub(super) fn write_panels(path: &Path, title: &str, charts: &[Chart<'_>], across: usize) -> Result<()> {
     let failed = |reason: String| Error::File { path: path.into(), reason };
     register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular())
         .map_err(|_| failed("the font of the program cannot be read".into()))?;

@@ -1,0 +1,186 @@
+//! Reconstructs an image from sensor data by regularised CGNR, on whatever device is there.
+//!
+//! Without arguments: a simulated scan, so that it works on a fresh machine. See `--help`.
+
+mod options;
+mod problem;
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+use common::{Precision, Written, device_json, merged, say, show, solving_bar};
+use options::Options;
+use problem::{Problem, from_matrix, from_scan};
+use residuum::imaging::{Image, Quality, Reconstruction, Reconstructor};
+use residuum::io::npy;
+use residuum::operator::LinearOperator;
+use residuum::{Device, Matrix, Progress, Real, Result, Stop};
+use serde_json::{Value, json};
+
+fn main() -> ExitCode {
+    env_logger::init();
+    let options = Options::parse();
+    let outcome = match options.precision {
+        Precision::Fp32 => run::<f32>(&options),
+        Precision::Fp64 => run::<f64>(&options),
+    };
+    common::exit::<Options>("reconstruct", outcome)
+}
+
+/// Reads, solves, reports, writes; `Ok(false)` when the solve did not do what was asked.
+fn run<T: Real>(options: &Options) -> Result<bool> {
+    let start = Instant::now();
+    options.check()?;
+    let device = common::device::<T>(options.device.as_deref(), options.work_group)?;
+    if !options.json {
+        say!("device      {} on {}", device.info().name, device.info().platform);
+        say!("            {}", device.choice());
+    }
+    // Before the input is read, which may take long.
+    options.how::<T>(true)?;
+    let problem = match &options.matrix {
+        Some(path) => from_matrix::<T>(options, &device, path)?,
+        None => from_scan::<T>(options, &device)?,
+    };
+    let how = options.how::<T>(problem.system.shape().is_some())?;
+    if !options.json {
+        introduce(&problem, &how);
+    }
+    // Now that the number of pictures is known.
+    let pictures = match problem.system.shape() {
+        Some(_) => options.pictures(problem.readings.len()),
+        None => Vec::new(),
+    };
+    options.check_files(&pictures)?;
+    let mut reconstructor = Reconstructor::new(&problem.system, how.clone(), problem.readings.len())?;
+    let bar = solving_bar(options.json, options.iterations);
+    let readings: Vec<&[T]> = problem.readings.iter().map(|r| &r[..]).collect();
+    let images = reconstructor.reconstruct_readings(&readings, &mut |progress: &Progress| {
+        show(&bar, progress);
+        ControlFlow::Continue(())
+    })?;
+    bar.finish_and_clear();
+    let written = write(options, &pictures, &images);
+    let qualities = match &problem.reference {
+        Some(reference) => images.iter().map(|image| image.compare(reference).map(Some)).collect::<Result<_>>()?,
+        None => vec![None; images.len()],
+    };
+    let finished = Finished { options, device: &device, problem, how, images, qualities, written: &written.paths };
+    finished.report(start.elapsed().as_secs_f64());
+    let done = finished.images.iter().all(|image| match image.report.stop {
+        Stop::Converged => true,
+        Stop::LeastSquares | Stop::MaxIterations | Stop::Stagnated => options.rtol.is_none(),
+        _ => false,
+    });
+    written.finish()?;
+    Ok(done)
+}
+
+fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
+    say!("problem     {}", problem.what);
+    let (system, count) = (&problem.system, problem.readings.len());
+    let (rows, cols) = (system.operator().rows(), system.operator().cols());
+    let entries = system.matrix().map_or(0, Matrix::nnz);
+    say!("system      {rows} x {cols}, {entries} entries, {count} right-hand side(s), {}", T::PRECISION);
+    if let Some(matrix) = system.matrix() {
+        say!("            {}: {}", matrix.format(), matrix.why());
+    }
+    let bounds = [("lower", how.lower), ("upper", how.upper)];
+    let bounds =
+        bounds.iter().filter(|(_, bound)| bound.is_finite()).map(|(name, bound)| format!("{name}={bound}"));
+    let words: Vec<String> = how.regularizers.iter().map(ToString::to_string).chain(bounds).collect();
+    say!("method      cgnr, {}", if words.is_empty() { "no correction".into() } else { words.join(", ") });
+}
+
+/// Writes numbers first, which nothing else holds; what fails keeps nothing else from being written.
+fn write<T: Real>(options: &Options, pictures: &[PathBuf], images: &[Image<T>]) -> Written {
+    let mut written = Written::default();
+    if let Some(path) = &options.save {
+        let numbers: Vec<T> = images.iter().flat_map(|image| &image.values).copied().collect();
+        let mut shape = vec![images[0].rows, images[0].cols];
+        shape.truncate(if pictures.is_empty() { 1 } else { 2 });
+        if images.len() > 1 {
+            shape.insert(0, images.len());
+        }
+        written.add(path, npy::write(path, &shape, &numbers));
+    }
+    for (path, image) in pictures.iter().zip(images) {
+        written.add(path, image.write_png(path));
+    }
+    written
+}
+
+/// Everything there is to say at the end.
+struct Finished<'a, T: Real> {
+    options: &'a Options,
+    device: &'a Device,
+    problem: Problem<T>,
+    how: Reconstruction,
+    images: Vec<Image<T>>,
+    qualities: Vec<Option<Quality>>,
+    written: &'a [PathBuf],
+}
+
+impl<T: Real> Finished<'_, T> {
+    fn report(&self, total: f64) {
+        let Self { problem, images, .. } = self;
+        let times = images[0].report.times;
+        let solve = times.solve + times.verify;
+        if self.options.json {
+            let seconds = json!({
+                "read": problem.read_seconds, "build": problem.build_seconds, "compile": times.compile,
+                "solve": solve, "total": total,
+            });
+            return say!("{}", merged([device_json(self.device), self.json(), json!({ "seconds": seconds })]));
+        }
+        for (image, quality) in images.iter().zip(&self.qualities) {
+            let report = &image.report;
+            say!(
+                "result      {} after {} iterations, |b - Ax| / |b| = {:.4e}, {} launches per iteration",
+                report.stop,
+                report.iterations,
+                report.relative_residual(),
+                report.launches_per_iteration
+            );
+            if let Some(quality) = quality {
+                say!("            correlation {:.4}, PSNR {:.2} dB", quality.correlation, quality.psnr);
+            }
+        }
+        for (k, warning) in images.iter().enumerate().filter_map(|(k, image)| Some((k + 1, image.warning?))) {
+            say!("warning     {}{warning}", if images.len() > 1 { format!("image {k}: ") } else { String::new() });
+        }
+        let Problem { read_seconds: read, build_seconds: build, .. } = problem;
+        let compile = times.compile;
+        say!(
+            "seconds     read {read:.3}, build {build:.3}, compile {compile:.3}, solve {solve:.3}, total {total:.3}"
+        );
+        self.written.iter().for_each(|path| say!("wrote       {}", path.display()));
+    }
+
+    fn json(&self) -> Value {
+        let Self { problem, how, .. } = self;
+        let operator = problem.system.operator();
+        let each = |(image, quality): (&Image<T>, &Option<Quality>)| {
+            let relative =
+                json!({ "relative_residual": image.report.relative_residual(), "warning": image.warning });
+            let quality = quality.as_ref().map_or_else(|| json!({}), |quality| json!(quality));
+            merged([json!(image.report), relative, quality])
+        };
+        json!({
+            "problem": problem.what,
+            "regularizers": how.regularizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "lower": how.lower.is_finite().then_some(how.lower),
+            "upper": how.upper.is_finite().then_some(how.upper),
+            "rows": operator.rows(),
+            "cols": operator.cols(),
+            "nnz": problem.system.matrix().map(Matrix::nnz),
+            "why_format": problem.system.matrix().map(Matrix::why),
+            "max_iterations": self.options.iterations,
+            "images": self.images.iter().zip(&self.qualities).map(each).collect::<Vec<_>>(),
+            "written": self.written,
+        })
+    }
+}

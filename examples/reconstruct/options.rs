@@ -1,0 +1,234 @@
+//! Options of the program `reconstruct`, and what they mean.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, ValueEnum};
+use common::{Precision, check_ending, check_outputs, option, refuse_unused};
+use residuum::imaging::{Beam, Geometry, Reconstruction, Regularizer};
+use residuum::io::FileKind;
+use residuum::{Format, Real, Result, Stopping};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BeamKind {
+    Fan,
+    Parallel,
+}
+
+/// Reconstruct an image from sensor data by regularised CGNR.
+///
+/// Without input: a simulated fan-beam scan with noise and gain errors. Exit status: 0 done, 1 not converged (a
+/// tolerance was asked for and not met, or the iteration broke down), 2 bad input.
+///
+/// Coordinates: x runs to the right of the picture and y upwards; row 0 of the picture is the uppermost. At angle t,
+/// anticlockwise, the detector runs along (cos t, sin t) with its pixels in that order, and rays along (-sin t, cos t):
+/// at angle 0 the source is below the picture, rays run upwards, and pixel 0 sees the left edge. An array that comes out
+/// mirrored was taken with the other sense of rotation: give a negative --arc.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Options {
+    /// Scan: a Helsinki Tomography Challenge 2022 .mat file, or a .npy sinogram of line integrals, -log(I / I0) (angles x
+    /// pixels, or images x angles x pixels for several images at once)
+    #[arg(long, value_name = "FILE", conflicts_with = "matrix")]
+    pub(crate) input: Option<PathBuf>,
+    /// System matrix, Matrix Market (.mtx or .mtx.gz) or SciPy's (.npz)
+    #[arg(long, value_name = "FILE", requires = "rhs")]
+    pub(crate) matrix: Option<PathBuf>,
+    /// Right-hand side for --matrix: Matrix Market or .npy (rows, or images x rows)
+    #[arg(long, value_name = "FILE", requires = "matrix")]
+    pub(crate) rhs: Option<PathBuf>,
+    /// Image row length for --matrix, where the unknowns are an image
+    #[arg(long, value_name = "PIXELS", requires = "matrix")]
+    pub(crate) width: Option<usize>,
+
+    /// Side of the image in pixels [default: 128 simulated, 256 otherwise]
+    #[arg(long, value_name = "PIXELS")]
+    pub(crate) size: Option<usize>,
+    /// Use this many of the angles, evenly spaced [default: all]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) angles: Option<usize>,
+    /// Average this many neighbouring detector pixels into one [default: 1]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) bin: Option<usize>,
+
+    /// Beam of a .npy sinogram [default: parallel]
+    #[arg(long, value_enum)]
+    pub(crate) geometry: Option<BeamKind>,
+    /// Angles of a .npy sinogram: this many degrees, evenly divided, anticlockwise from 0; negative for clockwise [default: 180]
+    #[arg(long, value_name = "DEGREES", allow_hyphen_values = true)]
+    pub(crate) arc: Option<f64>,
+    /// Distance between detector pixels of a .npy sinogram [default: 1]
+    #[arg(long, value_name = "LENGTH")]
+    pub(crate) pitch: Option<f64>,
+    /// Shift of the detector's middle in pixels, for a .npy sinogram [default: 0]
+    #[arg(long, value_name = "PIXELS", allow_hyphen_values = true)]
+    pub(crate) detector_offset: Option<f64>,
+    /// Distance from source to rotation centre, for --geometry fan
+    #[arg(long, value_name = "LENGTH", required_if_eq("geometry", "fan"))]
+    pub(crate) source_origin: Option<f64>,
+    /// Distance from source to detector, for --geometry fan
+    #[arg(long, value_name = "LENGTH", required_if_eq("geometry", "fan"))]
+    pub(crate) source_detector: Option<f64>,
+    /// Side length of the imaged square [default: what the detector sees]
+    #[arg(long, value_name = "LENGTH")]
+    pub(crate) field: Option<f64>,
+
+    /// Precision of vectors and matrix
+    #[arg(long, value_enum, default_value_t = Precision::Fp32)]
+    pub(crate) precision: Precision,
+    /// Device: words that must all match, such as gpu, nvidia, !pocl, memory=8G, 0:1, host [default: RESIDUUM_DEVICE, else the best]
+    #[arg(long, value_name = "WORDS")]
+    pub(crate) device: Option<String>,
+    /// Work-items of a work-group: changes time, never the image
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) work_group: Option<usize>,
+    /// Storage of the matrix: auto, on-the-fly (scans: rays are traced as they are needed), or one of csr, csr-scalar,
+    /// csr-adaptive, ellpack, ellpack-r, sell, hyb, dia, bsr, dense, coo
+    #[arg(long, value_name = "FORMAT", default_value = "auto")]
+    pub(crate) format: Format,
+
+    /// tikhonov=W, smooth=W, tv=W or none; can be given several times [default: tv=0.05]
+    #[arg(long, value_name = "NAME=W")]
+    pub(crate) regularizer: Vec<String>,
+    /// Least value of a pixel [default: 0 for scans, none for --matrix]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub(crate) lower: Option<f64>,
+    /// Greatest value of a pixel [default: none]
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub(crate) upper: Option<f64>,
+    /// Most iterations
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub(crate) iterations: usize,
+    /// Stop when |b - Ax| <= RTOL |b|; exit status 1 if that is not reached
+    #[arg(long)]
+    pub(crate) rtol: Option<f64>,
+    /// Stop when the gradient is at most GRADIENT_RTOL |A| |r|: a minimum [default: 1e-6 in fp32, 1e-11 in fp64; 0 for never]
+    #[arg(long)]
+    pub(crate) gradient_rtol: Option<f64>,
+    /// ... or when it has fallen to this part of its first value
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) gradient_reduction: f64,
+
+    /// Reference picture of the same field (a challenge .mat file or a square .npy): prints correlation and PSNR
+    #[arg(long, value_name = "FILE")]
+    pub(crate) reference: Option<PathBuf>,
+    /// Picture to write, as PNG [default: reconstruction.png]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Also save the image as numbers (.npy)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Print one JSON object on stdout instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Options {
+    /// How to reconstruct; `picture` tells if the unknowns are an image.
+    pub(crate) fn how<T: Real>(&self, picture: bool) -> Result<Reconstruction> {
+        let default = Reconstruction::of_scans::<T>();
+        let named = self.regularizer.iter().filter(|text| *text != "none").map(|text| text.parse::<Regularizer>());
+        let named = named.collect::<Result<Vec<_>>>()?;
+        let lower = self.lower.unwrap_or(if self.matrix.is_some() { f64::NEG_INFINITY } else { default.lower });
+        let upper = self.upper.unwrap_or(default.upper);
+        if lower.partial_cmp(&upper).is_none_or(|order| order.is_gt()) {
+            return Err(option("lower", format!("{lower} is not below upper = {upper}")));
+        }
+        let stopping = Stopping {
+            rtol: self.rtol.unwrap_or(default.stopping.rtol),
+            max_iterations: self.iterations,
+            gradient_rtol: self.gradient_rtol.unwrap_or(default.stopping.gradient_rtol),
+            gradient_reduction: self.gradient_reduction,
+            ..default.stopping
+        };
+        let regularizers = match (self.regularizer.is_empty(), picture) {
+            (true, true) => default.regularizers,
+            _ => named,
+        };
+        Ok(Reconstruction { regularizers, lower, upper, stopping })
+    }
+
+    /// The scanner of a `.npy` sinogram.
+    pub(crate) fn geometry(&self) -> Result<Geometry> {
+        let beam = match (self.geometry, self.source_origin, self.source_detector) {
+            (None | Some(BeamKind::Parallel), _, _) => Beam::Parallel,
+            (Some(BeamKind::Fan), Some(source_origin), Some(source_detector)) => {
+                Beam::Fan { source_origin, source_detector }
+            }
+            _ => return Err(option("geometry", "a fan needs --source-origin and --source-detector")),
+        };
+        let default = Geometry::default();
+        Ok(Geometry {
+            beam,
+            arc: self.arc.unwrap_or(default.arc),
+            pitch: self.pitch.unwrap_or(default.pitch),
+            offset: self.detector_offset.unwrap_or(default.offset),
+        })
+    }
+
+    /// Fails on options that would change nothing, and on outputs that could not be written.
+    pub(crate) fn check(&self) -> Result<()> {
+        let of_scans = [
+            ("size", self.size.is_some()),
+            ("angles", self.angles.is_some()),
+            ("bin", self.bin.is_some()),
+            ("field", self.field.is_some()),
+            ("reference", self.reference.is_some()),
+        ];
+        let of_sinograms = [
+            ("geometry", self.geometry.is_some()),
+            ("arc", self.arc.is_some()),
+            ("pitch", self.pitch.is_some()),
+            ("detector-offset", self.detector_offset.is_some()),
+            ("source-origin", self.source_origin.is_some()),
+            ("source-detector", self.source_detector.is_some()),
+        ];
+        if self.matrix.is_some() {
+            refuse_unused("with --matrix: there is no scan", &[&of_scans[..], &of_sinograms].concat())?;
+            let picture = ("output", self.output.is_some() && self.width.is_none());
+            refuse_unused("with --matrix unless --width says that the unknowns are a picture", &[picture])?;
+        }
+        match &self.input {
+            None => refuse_unused("for the simulated scan, which knows its scanner", &of_sinograms)?,
+            Some(path) if FileKind::of(path)? != Some(FileKind::Npy) => {
+                refuse_unused(
+                    "for this scan, whose file says how it was taken; it is for .npy sinograms",
+                    &of_sinograms,
+                )?;
+            }
+            Some(_) if self.geometry.unwrap_or(BeamKind::Parallel) == BeamKind::Parallel => {
+                refuse_unused("for a parallel beam", &of_sinograms[4..])?;
+            }
+            Some(_) => {}
+        }
+        check_ending("output", &self.picture(), &["png"])?;
+        // Pictures of several images have names of their own, known once the input is read.
+        let written = self.output.is_some() || self.matrix.is_none();
+        self.check_files(written.then(|| self.picture()).as_slice())
+    }
+
+    /// Fails on outputs that are inputs, or cannot be written.
+    pub(crate) fn check_files(&self, pictures: &[PathBuf]) -> Result<()> {
+        let inputs = [&self.input, &self.matrix, &self.rhs, &self.reference];
+        let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| &**path).collect();
+        let pictures = pictures.iter().map(|path| ("output", &**path));
+        let outputs: Vec<(&'static str, &Path)> =
+            pictures.chain(self.save.as_deref().map(|path| ("save", path))).collect();
+        check_outputs(&inputs, &outputs)
+    }
+
+    /// Where the picture goes.
+    pub(crate) fn picture(&self) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| "reconstruction.png".into())
+    }
+
+    /// Where `count` pictures go: `name.png`, or `name-1.png`, `name-2.png`, ...
+    pub(crate) fn pictures(&self, count: usize) -> Vec<PathBuf> {
+        let path = self.picture();
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let ending = path.extension().map(|e| format!(".{}", e.to_string_lossy())).unwrap_or_default();
+        match count {
+            1 => vec![path],
+            _ => (1..=count).map(|c| path.with_file_name(format!("{stem}-{c}{ending}"))).collect(),
+        }
+    }
+}

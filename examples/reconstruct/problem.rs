@@ -1,0 +1,108 @@
+//! Where systems and readings of the program `reconstruct` come from.
+
+use std::path::Path;
+use std::time::Instant;
+
+use common::{option, reading_bar};
+use residuum::imaging::{Beam, Grid, Noise, Phantom, Scan, Scanner, System, read_reference};
+use residuum::{Csr, Device, Matrix, Real, Result, io};
+
+use crate::options::Options;
+
+/// What is to be solved.
+pub(crate) struct Problem<T: Real> {
+    pub(crate) what: String,
+    pub(crate) system: System<T>,
+    pub(crate) readings: Vec<Vec<T>>,
+    /// What the picture is compared with.
+    pub(crate) reference: Option<Vec<f64>>,
+    pub(crate) read_seconds: f64,
+    pub(crate) build_seconds: f64,
+}
+
+/// The built-in scan: a plate with holes and bars, seen by a fan-beam scanner with noise and gain errors.
+fn simulated() -> Result<Scan> {
+    let scanner = Scanner {
+        beam: Beam::Fan { source_origin: 5.0, source_detector: 8.0 },
+        pixels: 256,
+        pitch: 0.012,
+        offset: 0.0,
+        angles: (0..180).map(|k| 2.0 * f64::from(k)).collect(),
+    };
+    let field = 2.0;
+    let noise = Noise { photons: 2e5, gain: 0.003, seed: 2009 };
+    Ok(Phantom::plate().scan(&scanner, field, noise)?.with_field(field))
+}
+
+pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<Problem<T>> {
+    let clock = Instant::now();
+    let side = options.size.unwrap_or(if options.input.is_some() { 256 } else { 128 });
+    Grid { side, pixel: 1.0 }.validate()?;
+    // Numbers of the picture and of what it is compared with.
+    Device::host().check_memory(0, &[("pictures on the host", 32 * (side as u64).pow(2))])?;
+    let (scans, what) = match &options.input {
+        None => (vec![simulated()?], "simulated scan (no --input): fan beam, noise, gain errors".to_string()),
+        Some(path) => (Scan::read(path, &options.geometry()?)?, path.display().to_string()),
+    };
+    let prepared = |scan: Scan| {
+        let scan = match options.angles {
+            Some(count) => scan.with_angles(count)?,
+            None => scan,
+        };
+        let scan = scan.binned(options.bin.unwrap_or(1))?;
+        let field = options.field.unwrap_or(scan.field);
+        Ok(scan.with_field(field))
+    };
+    let scans = scans.into_iter().map(prepared).collect::<Result<Vec<Scan>>>()?;
+    let (scanner, grid) = (&scans[0].scanner, scans[0].grid(side));
+    let reference = match (&options.reference, &options.input) {
+        (Some(path), _) => Some(read_reference(path, grid)?),
+        (None, None) => Some(Phantom::plate().image(grid)),
+        (None, Some(_)) => None,
+    };
+    let read_seconds = clock.elapsed().as_secs_f64();
+    let clock = Instant::now();
+    let system = System::new(device, scanner, grid, options.format)?;
+    device.synchronize()?;
+    Ok(Problem {
+        what: format!("{what}: {} angles x {} pixels to {side} x {side}", scanner.angles.len(), scanner.pixels),
+        system,
+        readings: scans.iter().map(Scan::readings).collect(),
+        reference,
+        read_seconds,
+        build_seconds: clock.elapsed().as_secs_f64(),
+    })
+}
+
+pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Path) -> Result<Problem<T>> {
+    let clock = Instant::now();
+    let bar = reading_bar(options.json);
+    let matrix: Csr<T> = io::read_matrix(path, &mut |done, of| {
+        bar.set_length(of);
+        bar.set_position(done);
+    })?;
+    bar.finish_and_clear();
+    matrix.check_host_memory()?;
+    let rhs = options.rhs.as_ref().ok_or_else(|| option("rhs", "--matrix needs --rhs"))?;
+    let readings: Vec<Vec<T>> = io::read_vectors(rhs)?;
+    if readings.is_empty() {
+        return Err(option("rhs", "the file holds no numbers"));
+    }
+    if let Some(width) = options.width.filter(|w| *w == 0 || !matrix.cols().is_multiple_of(*w)) {
+        return Err(option("width", format!("{width} does not divide {} unknowns", matrix.cols())));
+    }
+    let read_seconds = clock.elapsed().as_secs_f64();
+    let clock = Instant::now();
+    let shape = options.width.map(|width| [matrix.cols() / width, width]);
+    let matrix = Matrix::with_transpose(device, &matrix, options.format)?;
+    let system = System::of_operator(&matrix, shape)?;
+    device.synchronize()?;
+    Ok(Problem {
+        what: format!("{} with {}", path.display(), rhs.display()),
+        system,
+        readings,
+        reference: None,
+        read_seconds,
+        build_seconds: clock.elapsed().as_secs_f64(),
+    })
+}

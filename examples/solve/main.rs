@@ -1,0 +1,289 @@
+//! Solves a sparse system, or a least-squares problem, from a file: with the method that suits the matrix, or another.
+
+mod options;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Parser;
+use common::plot::Chart;
+use common::{Precision, Written, device_json, merged, option, reading_bar, say, show, solving_bar};
+use options::{Options, name_of};
+use residuum::io::{self, npy};
+use residuum::sparse::gallery;
+use residuum::{
+    Advice, Csr, Device, Error, Examination, Matrix, Progress, Real, Report, Result, Setup, Solver, Vector,
+};
+use serde_json::{Value, json};
+
+fn main() -> ExitCode {
+    env_logger::init();
+    let options = Options::parse();
+    let outcome = match options.precision {
+        Precision::Fp32 => run::<f32>(&options),
+        Precision::Fp64 => run::<f64>(&options),
+    };
+    common::exit::<Options>("solve", outcome)
+}
+
+/// A matrix by the name of a file or of the gallery.
+fn read_matrix<T: Real>(options: &Options) -> Result<Csr<T>> {
+    let path = &options.matrix;
+    if !path.exists() {
+        let missing = || Error::File {
+            path: path.clone(),
+            reason: "no such file, nor a name of the gallery (poisson2d:512 is one)".into(),
+        };
+        // A name of the gallery that is too large says so.
+        return match path.to_str().map(gallery::by_name) {
+            Some(Err(Error::Option { .. })) | None => Err(missing()),
+            Some(found) => found,
+        };
+    }
+    let bar = reading_bar(options.json);
+    let matrix = io::read_matrix(path, &mut |done, of| {
+        bar.set_length(of);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    matrix
+}
+
+fn read_rhs<T: Real>(path: &Path, rows: usize) -> Result<Vec<f64>> {
+    let vectors: Vec<Vec<T>> = io::read_vectors(path)?;
+    match &vectors[..] {
+        [b] if b.len() == rows => Ok(b.iter().map(|v| v.to_f64()).collect()),
+        [b] => Err(option("rhs", format!("{} numbers for {rows} rows", b.len()))),
+        many => Err(option("rhs", format!("{} vectors; this program takes one", many.len()))),
+    }
+}
+
+/// What is to be solved, scaled if that was asked for.
+struct Problem<T: Real> {
+    a: Csr<T>,
+    b: Vec<T>,
+    /// Factors of the unknowns: the answer is `right x`.
+    right: Vec<f64>,
+    found: Examination,
+    advice: Advice,
+    read_seconds: f64,
+    examine_seconds: f64,
+}
+
+fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
+    let clock = Instant::now();
+    let a: Csr<T> = read_matrix(options)?;
+    a.check_host_memory()?;
+    let b = match &options.rhs {
+        Some(path) => read_rhs::<T>(path, a.rows())?,
+        None => a.product(&vec![1.0; a.cols()])?,
+    };
+    let read_seconds = clock.elapsed().as_secs_f64();
+    let clock = Instant::now();
+    let before = Examination::spread(&a.column_norms());
+    let [left, right] = if options.scale { a.equilibration() } else { [vec![1.0; a.rows()], vec![1.0; a.cols()]] };
+    let a = if options.scale { a.scaled(&left, &right)? } else { a };
+    let found = Examination::of(&a);
+    let mut advice = found.advise(T::PRECISION);
+    if options.scale && before > 1e6 {
+        advice.warnings.push(format!(
+            "before it was scaled, norms of columns differed by a factor of {before:.0e}: a small residual says little of \
+             the unknowns of the small ones"
+        ));
+    }
+    if options.rhs.is_none() && a.nnz() > 0 && b.iter().all(|v| *v == 0.0) {
+        let words = "A times ones is 0, and so is the answer: name a right-hand side by --rhs";
+        advice.warnings.push(words.into());
+    }
+    let b = b.iter().zip(&left).map(|(b, l)| T::from_f64(b * l)).collect();
+    Ok(Problem { a, b, right, found, advice, read_seconds, examine_seconds: clock.elapsed().as_secs_f64() })
+}
+
+fn run<T: Real>(options: &Options) -> Result<bool> {
+    let start = Instant::now();
+    options.check_files()?;
+    let device = common::device::<T>(options.device.as_deref(), options.work_group)?;
+    let say = |key: &str, text: &str| {
+        if !options.json {
+            say!("{key:<11} {text}");
+        }
+    };
+    say("device", &format!("{} on {}", device.info().name, device.info().platform));
+    say("", device.choice());
+    let problem = problem::<T>(options)?;
+    let Problem { a, advice, found, .. } = &problem;
+    let (rows, cols, entries) = (a.rows(), a.cols(), a.nnz());
+    let name = options.matrix.display();
+    say("matrix", &format!("{name}: {rows} x {cols}, {entries} entries, {}", T::PRECISION));
+    say("advice", &advice.to_string());
+    advice.warnings.iter().for_each(|warning| say("warning", warning));
+    let method = options.method(advice)?;
+    let preconditioner = options.preconditioner(&method, advice)?;
+    let objection = found.objection(&method);
+    if let Some(objection) = &objection {
+        say("warning", objection);
+    }
+    let clock = Instant::now();
+    let matrix = match method.takes_rectangles() {
+        true => Matrix::with_transpose(&device, a, options.format)?,
+        false => Matrix::new(&device, a, options.format)?,
+    };
+    let mut setup = Setup::new(method, options.stopping::<T>()?);
+    setup.preconditioner = preconditioner.map(|which| which.build(&device, a)).transpose()?;
+    let b = Vector::from_slice(&device, &problem.b)?;
+    let mut x = Vector::zeros(&device, cols)?;
+    device.synchronize()?;
+    let upload_seconds = clock.elapsed().as_secs_f64();
+    let preconditioner = name_of(preconditioner.as_ref());
+    say("method", &format!("{method}, preconditioner {preconditioner}, {} ({})", matrix.format(), matrix.why()));
+    let bar = solving_bar(options.json, options.iterations);
+    let report = Solver::with(&matrix, setup)?.solve_observed(&b, &mut x, &mut |progress: &Progress| {
+        show(&bar, progress);
+        ControlFlow::Continue(())
+    });
+    bar.finish_and_clear();
+    let report = report?;
+    let answer = x.to_vec()?;
+    let answer = answer.iter().zip(&problem.right).map(|(x, r)| T::from_f64(x.to_f64() * r)).collect::<Vec<T>>();
+    let written = write(options, &answer, &report);
+    let known = options.rhs.is_none() && report.rhs_norm > 0.0;
+    let finished = Finished {
+        options,
+        device: &device,
+        found,
+        advice,
+        objection,
+        preconditioner,
+        why_format: matrix.why(),
+        error: known.then(|| error(&answer)),
+        report: &report,
+        written: &written.paths,
+        seconds: [problem.read_seconds, problem.examine_seconds, upload_seconds, start.elapsed().as_secs_f64()],
+    };
+    if options.json {
+        say!("{}", finished.json());
+    } else {
+        finished.print();
+    }
+    written.finish()?;
+    Ok(report.converged())
+}
+
+/// `|x - ones| / |ones|`.
+fn error<T: Real>(x: &[T]) -> f64 {
+    let squares: f64 = x.iter().map(|x| (x.to_f64() - 1.0).powi(2)).sum();
+    (squares / x.len().max(1) as f64).sqrt()
+}
+
+fn write<T: Real>(options: &Options, answer: &[T], report: &Report) -> Written {
+    let mut written = Written::default();
+    if let Some(path) = &options.save {
+        written.add(path, npy::write(path, &[answer.len()], answer));
+    }
+    if let Some(path) = &options.plot {
+        written.add(path, draw(options, report).write(path));
+    }
+    written
+}
+
+/// The residual, and for least squares the gradient, over the iterations.
+fn draw(options: &Options, report: &Report) -> Chart<'static> {
+    let relative = |history: &[f64], by: f64| {
+        let by = if by > 0.0 { by } else { 1.0 };
+        history.iter().enumerate().map(|(k, v)| (k as f64, v / by)).collect::<Vec<_>>()
+    };
+    let mut lines = vec![("|b - Ax| / |b|".to_string(), relative(&report.history, report.rhs_norm))];
+    if let Some(first) = report.gradient_history.first() {
+        lines.push(("|A'r| / |A'b|".to_string(), relative(&report.gradient_history, *first)));
+    }
+    Chart {
+        title: format!(
+            "{}: {}, {}, on {}",
+            options.matrix.display(),
+            report.method,
+            report.precision,
+            report.device
+        ),
+        across: "iteration",
+        up: "norm, relative to the first",
+        lines,
+        goal: options.rtol.map(|rtol| ("rtol", rtol)),
+        ..Default::default()
+    }
+}
+
+/// What was solved, and with what.
+struct Finished<'a> {
+    options: &'a Options,
+    device: &'a Device,
+    found: &'a Examination,
+    advice: &'a Advice,
+    objection: Option<String>,
+    preconditioner: &'static str,
+    why_format: &'a str,
+    /// `|x - ones| / |ones|`, where the right-hand side was A times ones.
+    error: Option<f64>,
+    report: &'a Report,
+    written: &'a [PathBuf],
+    /// Reading, examining, uploading, all.
+    seconds: [f64; 4],
+}
+
+impl Finished<'_> {
+    fn print(&self) {
+        let report = self.report;
+        let relative = report.relative_residual();
+        say!("result      {} after {} iterations, |b - Ax| / |b| = {relative:.3e}", report.stop, report.iterations);
+        if let Some(gradient) = report.gradient {
+            say!("            |A'r| = {gradient:.3e}");
+        }
+        if let Some(error) = self.error {
+            say!("            |x - 1| / |1| = {error:.3e}");
+        }
+        if let Some(explanation) = self.found.explain(report) {
+            say!("            {explanation}");
+        }
+        let ([read, examine, upload, total], times) = (self.seconds, report.times);
+        say!(
+            "seconds     read {read:.3}, examine {examine:.3}, upload {upload:.3}, compile {:.3}, solve {:.3}, verify {:.3}, \
+             total {total:.3}",
+            times.compile,
+            times.solve,
+            times.verify
+        );
+        self.written.iter().for_each(|path| say!("wrote       {}", path.display()));
+    }
+
+    fn json(&self) -> Value {
+        let (report, found) = (self.report, self.found);
+        let [read, examine, upload, total] = self.seconds;
+        let own = json!({
+            "problem": self.options.matrix.display().to_string(),
+            "rows": found.rows,
+            "cols": found.cols,
+            "nnz": found.nnz,
+            "symmetric": found.symmetric,
+            "definiteness": format!("{:?}", found.definiteness),
+            "structural_rank": found.structural_rank,
+            "condition_at_least": found.condition,
+            "scaled": self.options.scale,
+            "advice": self.advice.to_string(),
+            "warnings": self.advice.warnings,
+            "objection": self.objection,
+            "explanation": found.explain(report),
+            "preconditioner": self.preconditioner,
+            "why_format": self.why_format,
+            "max_iterations": self.options.iterations,
+            "relative_residual": report.relative_residual(),
+            "error": self.error,
+            "written": self.written,
+        });
+        let seconds = json!({
+            "read": read, "examine": examine, "upload": upload, "compile": report.times.compile,
+            "solve": report.times.solve, "verify": report.times.verify, "total": total,
+        });
+        merged([device_json(self.device), json!(report), own, json!({ "seconds": seconds })])
+    }
+}

@@ -1,0 +1,204 @@
+//! Options of the program `solve`, and what they mean.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+use common::{Precision, check_outputs, option, plot, refuse_unused};
+use residuum::precond::{Preconditioner, RowOrdering};
+use residuum::{Advice, Format, Method, Real, Result, Stopping};
+
+/// Help text of an option that takes the name of a row of a table.
+fn among(others: &str, rows: &[impl ToString]) -> String {
+    let names: Vec<String> = rows.iter().map(ToString::to_string).collect();
+    format!("{others}, or one of {}", names.join(", "))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RowOrder {
+    /// By colours: all rows of one at once
+    Colours,
+    /// As they are: those that need none of each other at once
+    Rows,
+}
+
+/// Solve A x = b, or min |A x - b|, with the method that suits the matrix.
+///
+/// Exit status: 0 converged, 1 not converged (the text says why, and what to do), 2 bad input.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Options {
+    /// Matrix Market (.mtx, .mtx.gz) or SciPy (.npz) file, or a gallery name such as poisson2d:512
+    pub(crate) matrix: PathBuf,
+    /// Right-hand side: Matrix Market or .npy, n numbers or one column of them [default: A times ones, so that the answer is known]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rhs: Option<PathBuf>,
+    #[arg(long, value_name = "NAME", default_value = "auto", help = among("auto", Method::ALL))]
+    pub(crate) method: String,
+    /// Damping of cgls, lsqr, lsmr: min |Ax - b|^2 + damp^2 |x|^2
+    #[arg(long, value_name = "WEIGHT", default_value_t = 0.0)]
+    pub(crate) damp: f64,
+    /// Factor of each correction, for stationary [default: 1]
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) omega: Option<f64>,
+    /// Directions that gmres keeps before it starts again [default: as advised, else 30]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) restart: Option<usize>,
+    /// Bounds of the eigenvalues, for chebyshev (of the preconditioned matrix)
+    #[arg(long, value_name = "LOW,HIGH", value_delimiter = ',', num_args = 1)]
+    pub(crate) eigenvalues: Option<Vec<f64>>,
+    #[arg(long, value_name = "NAME", default_value = "auto", help = among("auto, none", Preconditioner::ALL))]
+    pub(crate) preconditioner: String,
+    /// Relaxation factor of sor and ssor, between 0 and 2 [default: 1]
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) relaxation: Option<f64>,
+    /// Order in which gauss-seidel, sor and ssor take the rows [default: colours]
+    #[arg(long, value_enum)]
+    pub(crate) ordering: Option<RowOrder>,
+    /// Scale by the column norms D before solving: D^-1/2 A D^-1/2, or A D^-1 where A is not square
+    #[arg(long)]
+    pub(crate) scale: bool,
+    /// Stop when |b - Ax| <= RTOL |b| [default: 1e-8 in fp64, 1e-5 in fp32]
+    #[arg(long)]
+    pub(crate) rtol: Option<f64>,
+    /// ... or when |b - Ax| <= ATOL
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) atol: f64,
+    /// Least squares also stop when |A'r| <= GRADIENT_RTOL |A| |r|, the atol of SciPy's lsqr and lsmr [default: 1e-11 in fp64, 1e-6
+    /// in fp32; 0 for never]
+    #[arg(long)]
+    pub(crate) gradient_rtol: Option<f64>,
+    /// ... or when |A'r| has fallen to this part of its first value
+    #[arg(long)]
+    pub(crate) gradient_reduction: Option<f64>,
+    /// Most iterations
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
+    pub(crate) iterations: usize,
+
+    /// Compute the residual afresh every so many iterations; 0 for never (the end is verified in any case)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) exact_every: usize,
+    /// Longest time to iterate
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) time_limit: Option<f64>,
+
+    #[arg(long, value_enum, default_value_t = Precision::Fp64)]
+    pub(crate) precision: Precision,
+    /// Device: words that must all match, such as gpu, nvidia, !pocl, memory=8G, 0:1, host [default: RESIDUUM_DEVICE, else the best]
+    #[arg(long, value_name = "WORDS")]
+    pub(crate) device: Option<String>,
+    /// Work-items of a work-group: changes time, never the answer
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) work_group: Option<usize>,
+    /// Storage of the matrix: auto, or one of csr, csr-scalar, csr-adaptive, ellpack, ellpack-r, sell, hyb, dia, bsr,
+    /// dense, coo
+    #[arg(long, value_name = "FORMAT", default_value = "auto")]
+    pub(crate) format: Format,
+
+    /// Draw the residual over the iterations (.png or .svg)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Save the answer (.npy)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Print one JSON object on stdout instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Options {
+    /// The method that is asked for, with its parameters.
+    pub(crate) fn method(&self, advice: &Advice) -> Result<Method> {
+        let named = if self.method == "auto" { advice.method } else { self.method.parse()? };
+        refuse_unused(
+            &format!("for {named}"),
+            &[
+                ("omega", self.omega.is_some() && !matches!(named, Method::Stationary { .. })),
+                ("restart", self.restart.is_some() && !matches!(named, Method::Gmres { .. })),
+                ("eigenvalues", self.eigenvalues.is_some() && !matches!(named, Method::Chebyshev { .. })),
+                ("gradient-rtol", self.gradient_rtol.is_some() && !named.has_gradient()),
+                ("gradient-reduction", self.gradient_reduction.is_some() && !named.has_gradient()),
+            ],
+        )?;
+        Ok(match named {
+            Method::Cgls { .. } => Method::Cgls { damp: self.damp },
+            Method::Lsqr { .. } => Method::Lsqr { damp: self.damp },
+            Method::Lsmr { .. } => Method::Lsmr { damp: self.damp },
+            Method::Stationary { .. } => Method::Stationary { omega: self.omega.unwrap_or(1.0) },
+            Method::Gmres { restart } => Method::Gmres { restart: self.restart.unwrap_or(restart) },
+            Method::Chebyshev { .. } => match self.eigenvalues.as_deref() {
+                Some(&[smallest, largest]) => Method::Chebyshev { smallest, largest },
+                _ => return Err(option("eigenvalues", "chebyshev needs --eigenvalues LOW,HIGH")),
+            },
+            _ if self.damp != 0.0 => {
+                return Err(option("damp", format!("{named} has no damping; cgls, lsqr and lsmr have")));
+            }
+            other => other,
+        })
+    }
+
+    /// The preconditioner that is asked for, with its parameters; none unless it is named, or advised.
+    pub(crate) fn preconditioner(&self, method: &Method, advice: &Advice) -> Result<Option<Preconditioner>> {
+        // A stationary iteration without one would be Richardson's, which few matrices bear.
+        let wanted = advice.jacobi || matches!(method, Method::Stationary { .. });
+        let named = match &*self.preconditioner {
+            "none" => None,
+            "auto" => (method.takes_preconditioner() && wanted).then_some(Preconditioner::Jacobi),
+            name => Some(name.parse()?),
+        };
+        let ordering = match self.ordering {
+            Some(RowOrder::Rows) => RowOrdering::Rows,
+            _ => RowOrdering::Colours,
+        };
+        let omega = self.relaxation.unwrap_or(1.0);
+        let (made, [orders, relaxes]) = match named {
+            Some(Preconditioner::GaussSeidel { .. }) => {
+                (Some(Preconditioner::GaussSeidel { ordering }), [true, false])
+            }
+            Some(Preconditioner::Sor { .. }) => (Some(Preconditioner::Sor { omega, ordering }), [true; 2]),
+            Some(Preconditioner::Ssor { .. }) => (Some(Preconditioner::Ssor { omega, ordering }), [true; 2]),
+            other => (other, [false; 2]),
+        };
+        let name = name_of(made.as_ref());
+        refuse_unused(
+            &format!("for the preconditioner {name}"),
+            &[
+                ("ordering", self.ordering.is_some() && !orders),
+                ("relaxation", self.relaxation.is_some() && !relaxes),
+            ],
+        )?;
+        Ok(made)
+    }
+
+    /// When to stop.
+    pub(crate) fn stopping<T: Real>(&self) -> Result<Stopping> {
+        let default = Stopping::for_precision::<T>();
+        let limit = self.time_limit.map(Duration::try_from_secs_f64).transpose();
+        Ok(Stopping {
+            rtol: self.rtol.unwrap_or(default.rtol),
+            atol: self.atol,
+            gradient_rtol: self.gradient_rtol.unwrap_or(default.gradient_rtol),
+            gradient_reduction: self.gradient_reduction.unwrap_or(default.gradient_reduction),
+            max_iterations: self.iterations,
+            exact_every: self.exact_every,
+            time_limit: limit.map_err(|e| option("time-limit", e.to_string()))?,
+            ..default
+        })
+    }
+
+    /// Fails on outputs that are inputs, cannot be written, or that this build cannot draw.
+    pub(crate) fn check_files(&self) -> Result<()> {
+        let inputs: Vec<&Path> =
+            [Some(&self.matrix), self.rhs.as_ref()].into_iter().flatten().map(|p| &**p).collect();
+        let outputs = [("plot", self.plot.as_deref()), ("save", self.save.as_deref())];
+        let outputs: Vec<(&'static str, &Path)> =
+            outputs.into_iter().filter_map(|(name, path)| Some((name, path?))).collect();
+        check_outputs(&inputs, &outputs)?;
+        self.plot.as_deref().map_or(Ok(()), plot::check)
+    }
+}
+
+/// The name of a preconditioner, or `none`.
+pub(crate) fn name_of(preconditioner: Option<&Preconditioner>) -> &'static str {
+    preconditioner.map_or("none", Preconditioner::name)
+}

@@ -1,0 +1,255 @@
+//! From readings to images: weights by the scan, upload, solve, bounds.
+
+use std::ops::ControlFlow;
+
+use super::image::Image;
+use super::regularizer::Regularizer;
+use super::scan::Scan;
+use super::system::System;
+use crate::error::{Error, Result, same_length};
+use crate::number::{Real, per_number};
+use crate::operator::LinearOperator;
+use crate::solver::{Correction, Method, Observer, Report, Setup, Solver, Stop, Stopping};
+use crate::vector::Vector;
+
+/// How to reconstruct.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reconstruction {
+    /// What is wanted beside fitting the readings; weights of the same kind add up.
+    pub regularizers: Vec<Regularizer>,
+    /// Least value of a pixel, `-INFINITY` for none.
+    pub lower: f64,
+    /// Greatest value of a pixel, `INFINITY` for none.
+    pub upper: f64,
+    /// When to stop.
+    pub stopping: Stopping,
+}
+
+/// Differences below this share of the mean brightness are noise to total variation, those above are edges.
+const EDGE: f64 = 0.01;
+/// Weight of the violation of the bounds, in units of the mean diagonal of `A'A`.
+const BOUND_WEIGHT: f64 = 1.0;
+
+impl Reconstruction {
+    /// Suits scans in the precision of `T`: total variation of weight 0.05, no value below 0, at most 100 iterations, done
+    /// early at a minimum.
+    pub fn of_scans<T: Real>() -> Self {
+        Self {
+            regularizers: vec![Regularizer::TotalVariation(0.05)],
+            lower: 0.0,
+            upper: f64::INFINITY,
+            stopping: Stopping { rtol: 0.0, max_iterations: 100, ..Stopping::for_precision::<T>() },
+        }
+    }
+
+    /// The correction for readings of an image of mean brightness `brightness`: weights times `scale`, the mean diagonal of
+    /// `A'A`.
+    fn correction(&self, width: usize, scale: f64, brightness: f64) -> Correction {
+        let mut correction = Correction { lower: self.lower, upper: self.upper, width, ..Correction::none() };
+        for regularizer in &self.regularizers {
+            match regularizer {
+                Regularizer::Tikhonov(weight) => correction.tikhonov += weight * scale,
+                Regularizer::Smooth(weight) => correction.smooth += weight * scale,
+                Regularizer::TotalVariation(weight) => correction.variation += weight * scale * brightness,
+            }
+        }
+        correction.epsilon = EDGE * brightness;
+        if self.bounded() {
+            correction.bound_weight = BOUND_WEIGHT * scale;
+        }
+        correction
+    }
+
+    fn bounded(&self) -> bool {
+        self.lower.is_finite() || self.upper.is_finite()
+    }
+}
+
+/// Reconstructs images of one system, frame after frame, by regularised CGNR ([`Method::Cgnr`]). Set up once; a second
+/// frame allocates nothing on the device and builds no program.
+///
+/// The weights of regularisers are multiplied by the mean diagonal of `A'A`, and for total variation also by the mean
+/// brightness `|b| / |A 1|`. Bounds act as a penalty while iterating; the answer is projected onto them at the end, and its
+/// residual is computed after that.
+pub struct Reconstructor<T: Real> {
+    system: System<T>,
+    how: Reconstruction,
+    solver: Solver<T>,
+    images: usize,
+    b: Vector<T>,
+    x: Vector<T>,
+    /// Where the residual of a projected answer is computed.
+    check: Option<Check<T>>,
+}
+
+struct Check<T: Real> {
+    b: Vector<T>,
+    x: Vector<T>,
+    r: Vector<T>,
+}
+
+impl<T: Real> std::fmt::Debug for Reconstructor<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reconstructor")
+            .field("system", &self.system)
+            .field("how", &self.how)
+            .field("images", &self.images)
+            .finish_non_exhaustive()
+    }
+}
+
+per_number! {
+    fn set_up<T>(system: &System<T>, how: Reconstruction, images: usize) -> Result<Reconstructor<T>> = Reconstructor::set_up_here;
+    fn reconstruct<T>(
+        this: &mut Reconstructor<T>,
+        readings: &[&[T]],
+        observer: &mut Observer<'_>,
+    ) -> Result<Vec<Image<T>>> = Reconstructor::reconstruct_here;
+}
+
+impl<T: Real> Reconstructor<T> {
+    /// Allocates what it takes to reconstruct `images` images at once, which share each read of the matrix: 1 to 4, or 1
+    /// for an operator that is no matrix.
+    ///
+    /// # Errors
+    /// As [`Solver::with`]; [`Error::Option`] for weights of a system whose scale is out of range.
+    pub fn new(system: &System<T>, how: Reconstruction, images: usize) -> Result<Self> {
+        set_up(system, how, images)
+    }
+
+    fn set_up_here(system: &System<T>, how: Reconstruction, images: usize) -> Result<Self> {
+        let operator = system.operator();
+        let (device, rows, cols) = (operator.device(), operator.rows(), operator.cols());
+        let setup = Setup::new(Method::Cgnr, how.stopping.clone()).with_columns(images);
+        // How the system is scaled depends on the weights, but not on the brightness.
+        let correction = how.correction(width(system), scale(system, &how)?, 1.0);
+        let solver = Solver::with(operator.clone(), setup.with_corrections(&[correction]))?;
+        let b = Vector::zeros(device, rows * images)?;
+        let x = Vector::zeros(device, cols * images)?;
+        let check = if how.bounded() {
+            let [b, r] = [Vector::zeros(device, rows)?, Vector::zeros(device, rows)?];
+            Some(Check { b, x: Vector::zeros(device, cols)?, r })
+        } else {
+            None
+        };
+        Ok(Self { system: system.clone(), how, solver, images, b, x, check })
+    }
+
+    /// The system it was set up for.
+    pub fn system(&self) -> &System<T> {
+        &self.system
+    }
+
+    /// Reconstructs one image from each scan.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a scan by another scanner than the system's; as [`Reconstructor::reconstruct_readings`].
+    pub fn reconstruct(&mut self, scans: &[&Scan]) -> Result<Vec<Image<T>>> {
+        self.reconstruct_observed(scans, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// [`Reconstructor::reconstruct`], with an observer that sees the progress and may end it.
+    ///
+    /// # Errors
+    /// As [`Reconstructor::reconstruct`].
+    pub fn reconstruct_observed(&mut self, scans: &[&Scan], observer: &mut Observer<'_>) -> Result<Vec<Image<T>>> {
+        if scans.iter().any(|scan| self.system.scanner() != Some(&scan.scanner)) {
+            let reason = "it was taken by another scanner than the system's".into();
+            return Err(Error::Option { name: "scan", reason });
+        }
+        let readings: Vec<Vec<T>> = scans.iter().map(|scan| scan.readings()).collect();
+        let readings: Vec<&[T]> = readings.iter().map(|readings| &readings[..]).collect();
+        self.reconstruct_readings(&readings, observer)
+    }
+
+    /// Reconstructs one image from each vector of readings, whatever they come from.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for readings that do not match the system, or another number of them than it was set up for;
+    /// [`Error::NotFinite`]; [`Error::DeviceMismatch`], [`Error::Api`].
+    pub fn reconstruct_readings(
+        &mut self,
+        readings: &[&[T]],
+        observer: &mut Observer<'_>,
+    ) -> Result<Vec<Image<T>>> {
+        reconstruct(self, readings, observer)
+    }
+
+    fn reconstruct_here(&mut self, readings: &[&[T]], observer: &mut Observer<'_>) -> Result<Vec<Image<T>>> {
+        let Self { system, how, solver, images, b, x, check } = self;
+        same_length("vectors of readings", *images, readings.len())?;
+        for readings in readings {
+            same_length("readings against rows of the matrix", system.operator().rows(), readings.len())?;
+            if let Some(index) = readings.iter().position(|v| !v.is_finite()) {
+                return Err(Error::NotFinite { what: "the readings".into(), index });
+            }
+        }
+        let (width, scale) = (width(system), scale(system, how)?);
+        let corrections: Vec<Correction> =
+            readings.iter().map(|b| how.correction(width, scale, system.brightness(b))).collect();
+        solver.set_corrections(&corrections)?;
+        b.write_columns(readings)?;
+        x.fill(T::default())?;
+        let mut reports = solver.solve_many_observed(b, x, observer)?;
+        if how.bounded() {
+            x.clamp(T::from_f64(how.lower), T::from_f64(how.upper))?;
+        }
+        let columns = x.to_columns(*images)?;
+        if let Some(check) = check {
+            for ((report, image), readings) in reports.iter_mut().zip(&columns).zip(readings) {
+                check.projected(&**system.operator(), image, readings, &how.stopping, report)?;
+            }
+        }
+        let [rows, cols] = system.shape().unwrap_or([system.operator().cols(), 1]);
+        let image = |((values, report), readings): ((Vec<T>, Report), &&[T])| Image {
+            rows,
+            cols,
+            pixel: system.pixel(),
+            values,
+            report,
+            warning: system.doubt(readings),
+        };
+        Ok(columns.into_iter().zip(reports).zip(readings).map(image).collect())
+    }
+}
+
+/// Pixels of an image row, 0 where the unknowns are no image.
+fn width<T: Real>(system: &System<T>) -> usize {
+    system.shape().map_or(0, |[_, cols]| cols)
+}
+
+/// The factor of all weights.
+///
+/// # Errors
+/// [`Error::Option`] if it is out of range, and there are weights.
+fn scale<T: Real>(system: &System<T>, how: &Reconstruction) -> Result<f64> {
+    let scale = system.mean_diagonal();
+    if how.regularizers.is_empty() || (scale > 0.0 && scale.is_finite()) {
+        return Ok(scale);
+    }
+    let reason = format!("weights are multiplied by |A|² / n = {scale:e}, which is out of range: scale the system");
+    Err(Error::Option { name: "regularizer", reason })
+}
+
+impl<T: Real> Check<T> {
+    /// Computes the residual of an answer that was projected, and takes back what was said of the one before.
+    fn projected(
+        &mut self,
+        a: &dyn LinearOperator<T>,
+        image: &[T],
+        readings: &[T],
+        stopping: &Stopping,
+        report: &mut Report,
+    ) -> Result<()> {
+        self.x.write(image)?;
+        self.b.write(readings)?;
+        a.apply(&self.x, &mut self.r)?;
+        self.r.axpby(T::from_f64(1.0), &self.b, T::from_f64(-1.0))?;
+        report.true_residual = self.r.norm2()?;
+        let limit = (stopping.rtol * report.rhs_norm).max(stopping.atol);
+        if report.stop == Stop::Converged && report.true_residual > limit {
+            report.stop = Stop::Projected;
+        }
+        Ok(())
+    }
+}

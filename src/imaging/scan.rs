@@ -1,0 +1,209 @@
+//! Readings with the scanner that took them.
+
+use std::path::Path;
+
+use super::scanner::{Beam, Grid, Scanner};
+use crate::error::{Error, Result, same_length};
+use crate::io::{FileKind, npy};
+use crate::number::Real;
+
+/// Sensor data with the scanner that took it: one row of `sinogram` per angle, one column per detector pixel.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Scan {
+    /// The scanner.
+    pub scanner: Scanner,
+    /// Line integrals, `-log(I / I0)`: `angles × pixels`, row by row.
+    pub sinogram: Vec<f64>,
+    /// Side of the square that the image shows, in the scanner's unit.
+    pub field: f64,
+}
+
+/// A scanner, as far as an array of readings does not say it: evenly spaced angles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Geometry {
+    /// How rays run.
+    pub beam: Beam,
+    /// Degrees that the angles divide evenly, anticlockwise from 0; negative for clockwise.
+    pub arc: f64,
+    /// Distance between pixel centres on the detector.
+    pub pitch: f64,
+    /// How far the detector's middle is shifted along it, in pixels.
+    pub offset: f64,
+}
+
+impl Default for Geometry {
+    /// A parallel beam over 180 degrees, with pixels of length 1.
+    fn default() -> Self {
+        Self { beam: Beam::Parallel, arc: 180.0, pitch: 1.0, offset: 0.0 }
+    }
+}
+
+impl Scan {
+    /// Data with its scanner, checked.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless there is one number per ray, [`Error::NotFinite`] for NaN or infinity,
+    /// [`Error::Option`] for a scanner that cannot exist.
+    pub fn new(scanner: Scanner, sinogram: Vec<f64>) -> Result<Self> {
+        scanner.validate()?;
+        same_length("sinogram against angles times detector pixels", scanner.rays(), sinogram.len())?;
+        if let Some(index) = sinogram.iter().position(|v| !v.is_finite()) {
+            return Err(Error::NotFinite { what: "the sinogram".into(), index });
+        }
+        let field = scanner.field();
+        Ok(Self { scanner, sinogram, field })
+    }
+
+    /// Reads the scans of a file: of a challenge (`.mat`, [`Scan::read_htc`]), which says how it was taken, or of an array
+    /// (`.npy`, [`Scan::read_npy`]).
+    ///
+    /// # Errors
+    /// [`Error::Format`] for a file of another kind, which it names; as the two.
+    pub fn read(path: impl AsRef<Path>, geometry: &Geometry) -> Result<Vec<Self>> {
+        let path = path.as_ref();
+        match FileKind::of(path)? {
+            Some(FileKind::Npy) => Self::read_npy(path, geometry),
+            Some(FileKind::Mat5) | None => Ok(vec![Self::read_htc(path)?]),
+            Some(other) => Err(other.refused(path, "a scan (.mat) or a sinogram (.npy)")),
+        }
+    }
+
+    /// Reads a `.npy` array of `angles × pixels` readings, or of `images × angles × pixels`: one scan for each image.
+    ///
+    /// # Errors
+    /// [`Error::File`] and [`Error::Format`] for a file that is no such array; as [`Scan::new`].
+    pub fn read_npy(path: impl AsRef<Path>, geometry: &Geometry) -> Result<Vec<Self>> {
+        let path = path.as_ref();
+        let array = npy::read(path)?;
+        let refuse = |reason: String| Error::Format { what: path.display().to_string(), reason };
+        let (images, angles, pixels) = match array.shape[..] {
+            [angles, pixels] => (1, angles, pixels),
+            [images, angles, pixels] => (images, angles, pixels),
+            _ => {
+                let found = array.shape.len();
+                let reason = "a sinogram has 2 (angles x pixels) or 3 (images first)";
+                return Err(refuse(format!("{found} dimensions; {reason}")));
+            }
+        };
+        if images == 0 || array.data.is_empty() {
+            return Err(refuse("the array holds no sinogram".into()));
+        }
+        let Geometry { beam, arc, pitch, offset } = *geometry;
+        let angles = (0..angles).map(|k| arc * k as f64 / angles as f64).collect();
+        let scanner = Scanner { beam, pixels, pitch, offset, angles };
+        array.data.chunks(scanner.rays()).map(|data| Self::new(scanner.clone(), data.to_vec())).collect()
+    }
+
+    /// The readings in the precision of vectors.
+    pub fn readings<T: Real>(&self) -> Vec<T> {
+        self.sinogram.iter().map(|v| T::from_f64(*v)).collect()
+    }
+
+    /// The square of the image at `side × side` pixels.
+    pub fn grid(&self, side: usize) -> Grid {
+        Grid { side, pixel: self.field / side as f64 }
+    }
+
+    /// The same scan for an image of the square of side `field`.
+    pub fn with_field(self, field: f64) -> Self {
+        Self { field, ..self }
+    }
+
+    /// Keeps `count` of the angles, evenly spaced.
+    ///
+    /// # Errors
+    /// [`Error::Option`] unless `count` is between 1 and the angles there are.
+    pub fn with_angles(&self, count: usize) -> Result<Self> {
+        let there = self.scanner.angles.len();
+        if count == 0 || count > there {
+            return Err(Error::Option { name: "angles", reason: format!("{count} is not between 1 and {there}") });
+        }
+        let kept: Vec<usize> = (0..count).map(|k| k * there / count).collect();
+        let pixels = self.scanner.pixels;
+        let angles = kept.iter().map(|k| self.scanner.angles[*k]).collect();
+        let sinogram = kept.iter().flat_map(|k| &self.sinogram[k * pixels..(k + 1) * pixels]).copied().collect();
+        Ok(Self::new(Scanner { angles, ..self.scanner.clone() }, sinogram)?.with_field(self.field))
+    }
+
+    /// Averages each `factor` neighbouring detector pixels into one; pixels left over at the end are dropped.
+    ///
+    /// # Errors
+    /// [`Error::Option`] unless `factor` is between 1 and the pixels there are.
+    pub fn binned(&self, factor: usize) -> Result<Self> {
+        let there = self.scanner.pixels;
+        if factor == 0 || factor > there {
+            return Err(Error::Option { name: "bin", reason: format!("{factor} is not between 1 and {there}") });
+        }
+        let pixels = there / factor;
+        // Dropped pixels move the middle of the detector.
+        let offset = (self.scanner.offset - 0.5 * (there - pixels * factor) as f64) / factor as f64;
+        let sinogram = self
+            .sinogram
+            .chunks(there)
+            .flat_map(|row| row.chunks_exact(factor).map(|bin| bin.iter().sum::<f64>() / factor as f64))
+            .collect();
+        let pitch = self.scanner.pitch * factor as f64;
+        Ok(Self::new(Scanner { pixels, pitch, offset, ..self.scanner.clone() }, sinogram)?.with_field(self.field))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parallel(angles: Vec<f64>) -> Scanner {
+        Scanner { beam: Beam::Parallel, pixels: 5, pitch: 1.0, offset: 0.0, angles }
+    }
+
+    #[test]
+    fn binning_and_thinning_keep_the_geometry() {
+        let scanner = Scanner { pixels: 7, angles: vec![0.0, 10.0, 20.0, 30.0], ..parallel(vec![]) };
+        let data: Vec<f64> = (0..28).map(f64::from).collect();
+        let scan = Scan::new(scanner, data).expect("valid");
+        let binned = scan.binned(2).expect("valid");
+        assert_eq!(binned.scanner.pixels, 3);
+        assert_eq!(&binned.sinogram[..4], [0.5, 2.5, 4.5, 7.5]);
+        // The first bin's centre must stay between the first two pixels.
+        let place = |s: &Scanner, k: f64| (k - 0.5 * (s.pixels as f64 - 1.0) + s.offset) * s.pitch;
+        assert_eq!(place(&binned.scanner, 0.0), place(&scan.scanner, 0.5));
+        let thin = scan.with_angles(2).expect("valid");
+        assert_eq!(thin.scanner.angles, [0.0, 20.0]);
+        assert_eq!(thin.sinogram[7], 14.0);
+        assert!(scan.with_angles(5).is_err() && scan.binned(0).is_err());
+    }
+
+    #[test]
+    fn readings_that_do_not_fit_the_scanner_are_refused() {
+        assert!(matches!(Scan::new(parallel(vec![0.0]), vec![0.0; 4]), Err(Error::Shape { .. })));
+        assert!(matches!(
+            Scan::new(parallel(vec![0.0]), vec![f64::NAN; 5]),
+            Err(Error::NotFinite { index: 0, .. })
+        ));
+    }
+
+    #[test]
+    fn arrays_are_scans_with_their_geometry() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.npy");
+        let data: Vec<f64> = (0..24).map(f64::from).collect();
+        npy::write(&path, &[2, 3, 4], &data).expect("written");
+        let geometry = Geometry { arc: -360.0, pitch: 0.5, offset: 0.25, ..Geometry::default() };
+        let scans = Scan::read_npy(&path, &geometry).expect("two scans");
+        assert_eq!(scans.len(), 2);
+        let scanner = Scanner {
+            beam: Beam::Parallel,
+            pixels: 4,
+            pitch: 0.5,
+            offset: 0.25,
+            angles: vec![0.0, -120.0, -240.0],
+        };
+        assert_eq!((&scans[1].scanner, &scans[1].sinogram[..], scans[1].field), (&scanner, &data[12..], 2.0));
+        assert_eq!(scans[0].grid(8), Grid { side: 8, pixel: 0.25 });
+        assert_eq!(scans[0].clone().with_field(4.0).binned(2).expect("valid").grid(8).pixel, 0.5);
+        for shape in [&[24][..], &[1, 2, 3, 4], &[0, 4]] {
+            npy::write(&path, shape, &data[..shape.iter().product()]).expect("written");
+            assert!(matches!(Scan::read_npy(&path, &geometry), Err(Error::Format { .. })), "{shape:?}");
+        }
+    }
+}

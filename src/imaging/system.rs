@@ -1,0 +1,199 @@
+//! The matrix of a scan with its grid, and the scales that weights are multiplied by.
+
+use std::sync::Arc;
+
+use super::scanner::{Grid, Scanner};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::magnitude;
+use crate::matrix::Matrix;
+use crate::number::{Real, per_number};
+use crate::operator::{LinearOperator, SharedOperator, frobenius_norm};
+use crate::sparse::Format;
+use crate::vector::Vector;
+
+/// A linear model of readings, `b = A x` for an image `x`: the matrix of a scanner and a grid, or any operator with its
+/// adjoint. Cheap to clone; reconstructors share it.
+#[derive(Clone)]
+pub struct System<T: Real> {
+    operator: SharedOperator<T>,
+    source: Source,
+    /// Mean diagonal of `A'A`: `|A|_F² / n`. Weights of regularisers are taken of it.
+    diagonal: f64,
+    /// `A 1`, the readings of a flat image of brightness 1: of a scan, the lengths of its rays within the image.
+    lengths: Arc<[T]>,
+    /// `|A 1|`.
+    flat: f64,
+}
+
+/// Where a system comes from.
+#[derive(Clone)]
+enum Source {
+    Scan(Arc<Scanner>, Grid),
+    Operator(Option<[usize; 2]>),
+}
+
+impl<T: Real> std::fmt::Debug for System<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("System")
+            .field("rows", &self.operator.rows())
+            .field("cols", &self.operator.cols())
+            .finish_non_exhaustive()
+    }
+}
+
+per_number! {
+    fn scaled<T>(operator: SharedOperator<T>, source: Source) -> Result<System<T>> = System::scaled_here;
+    fn doubt<T>(system: &System<T>, readings: &[T]) -> Option<&'static str> = System::doubt_here;
+}
+
+impl<T: Real> System<T> {
+    /// The matrix of `scanner` and `grid`, stored or traced: see [`Scanner::system`].
+    ///
+    /// # Errors
+    /// As [`Scanner::system`]; [`Error::Option`] if no ray meets the image.
+    pub fn new(device: &Device, scanner: &Scanner, grid: Grid, format: Format) -> Result<Self> {
+        let matrix: Matrix<T> = scanner.system(device, grid, format)?;
+        scaled((&matrix).into(), Source::Scan(Arc::new(scanner.clone()), grid))
+    }
+
+    /// Any operator with its adjoint. `shape` is the rows and columns of the image that its unknowns are, row by row;
+    /// without one there are no neighbours, and no regularisers that need them.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a shape of another number of unknowns, and for an operator without entries.
+    pub fn of_operator(operator: impl Into<SharedOperator<T>>, shape: Option<[usize; 2]>) -> Result<Self> {
+        let operator = operator.into();
+        if let Some([rows, cols]) = shape.filter(|[rows, cols]| rows.checked_mul(*cols) != Some(operator.cols())) {
+            let reason = format!("an image of {rows} x {cols} pixels for {} unknowns", operator.cols());
+            return Err(Error::Option { name: "shape", reason });
+        }
+        scaled(operator, Source::Operator(shape))
+    }
+
+    fn scaled_here(operator: SharedOperator<T>, source: Source) -> Result<Self> {
+        let frobenius = frobenius_norm(&*operator)?;
+        if frobenius == 0.0 {
+            let reason =
+                "all of it is 0: no ray meets the image (too small a field, or a detector shifted too far?)";
+            return Err(Error::Option { name: "system", reason: reason.into() });
+        }
+        let ones = Vector::filled(operator.device(), operator.cols(), T::from_f64(1.0))?;
+        let mut lengths = Vector::zeros(operator.device(), operator.rows())?;
+        operator.apply(&ones, &mut lengths)?;
+        Ok(Self {
+            diagonal: frobenius * frobenius / operator.cols().max(1) as f64,
+            flat: lengths.norm2()?,
+            lengths: lengths.to_vec()?.into(),
+            operator,
+            source,
+        })
+    }
+
+    /// The operator that solvers multiply by.
+    pub fn operator(&self) -> &SharedOperator<T> {
+        &self.operator
+    }
+
+    /// The matrix, if the operator is one.
+    pub fn matrix(&self) -> Option<&Matrix<T>> {
+        self.operator.as_matrix()
+    }
+
+    /// The scanner, if it is a scan.
+    pub fn scanner(&self) -> Option<&Scanner> {
+        match &self.source {
+            Source::Scan(scanner, _) => Some(scanner),
+            Source::Operator(_) => None,
+        }
+    }
+
+    /// Rows and columns of the image, if the unknowns are one.
+    pub fn shape(&self) -> Option<[usize; 2]> {
+        match &self.source {
+            Source::Scan(_, grid) => Some([grid.side; 2]),
+            Source::Operator(shape) => *shape,
+        }
+    }
+
+    /// Length of a pixel, 1 without a scanner.
+    pub fn pixel(&self) -> f64 {
+        match &self.source {
+            Source::Scan(_, grid) => grid.pixel,
+            Source::Operator(_) => 1.0,
+        }
+    }
+
+    /// Mean diagonal of `A'A`, which the weights of regularisers are multiplied by.
+    pub fn mean_diagonal(&self) -> f64 {
+        self.diagonal
+    }
+
+    /// Mean brightness of the image that `readings` are of, `|b| / |A 1|`: exact for a flat image.
+    pub(super) fn brightness(&self, readings: &[T]) -> f64 {
+        let norm = magnitude::norm(readings.iter().map(|v| v.to_f64()));
+        if self.flat > 0.0 && norm > 0.0 { norm / self.flat } else { 1.0 }
+    }
+
+    /// What speaks against taking `readings` for line integrals of an image of numbers above 0.
+    pub(super) fn doubt(&self, readings: &[T]) -> Option<&'static str> {
+        doubt(self, readings)
+    }
+
+    fn doubt_here(&self, readings: &[T]) -> Option<&'static str> {
+        doubts(readings, &self.lengths)
+    }
+}
+
+/// What speaks against taking `readings` for line integrals of an image of numbers above 0, where `lengths` are those of the rays
+/// within it.
+fn doubts<T: Real>(readings: &[T], lengths: &[T]) -> Option<&'static str> {
+    // Scaled, so that no square overflows.
+    let scaled = |values: &[T]| -> Vec<f64> {
+        let largest = magnitude::largest(values.iter().map(|v| v.to_f64()));
+        values.iter().map(|v| v.to_f64() / if largest > 0.0 { largest } else { 1.0 }).collect()
+    };
+    let (b, l) = (scaled(readings), scaled(lengths));
+    if b.iter().all(|v| *v == 0.0) {
+        return Some("all readings are 0, and so is the image");
+    }
+    // Where no ray is longer than another, nothing can be told from their lengths.
+    let n = b.len() as f64;
+    let (mean_b, mean_l) = (b.iter().sum::<f64>() / n, l.iter().sum::<f64>() / n);
+    let moment =
+        |f: &dyn Fn(f64, f64) -> f64| b.iter().zip(&l).map(|(b, l)| f(b - mean_b, l - mean_l)).sum::<f64>();
+    let (both, of_b, of_l) = (moment(&|b, l| b * l), moment(&|b, _| b * b), moment(&|_, l| l * l));
+    let correlation = both / (of_b * of_l).sqrt();
+    let negative = b.iter().filter(|v| **v < 0.0).map(|v| -v).sum::<f64>();
+    if negative > 0.5 * b.iter().map(|v| v.abs()).sum::<f64>() {
+        return Some(
+            "readings are mostly negative: line integrals of an image above 0 are not (is it log(I / I0) without the minus?)",
+        );
+    }
+    // Rays that pass more of the image lose more: their integrals are larger, their intensities smaller.
+    (correlation < -0.2 && mean_b > 0.0).then_some(
+        "readings are smaller where rays are longer within the image: these look like intensities; take -log(I / I0) first",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_that_are_no_line_integrals_are_told() {
+        // A disc in the middle of a square, seen along parallel rays: lengths fall towards the sides as those through a turned square
+        // do, integrals faster.
+        let lengths: Vec<f64> = (0..64).map(|k| 1.0 - (f64::from(k) - 31.5).abs() / 40.0).collect();
+        let integrals: Vec<f64> = lengths.iter().map(|l| (3.0 * (l - 0.7)).max(0.0)).collect();
+        assert_eq!(doubts(&integrals, &lengths), None);
+        let words = |f: &dyn Fn(f64) -> f64| {
+            doubts(&integrals.iter().map(|v| f(*v)).collect::<Vec<f64>>(), &lengths).unwrap_or("")
+        };
+        assert!(words(&|v| -v).contains("negative"));
+        assert!(words(&|v| 1e5 * (-v).exp()).contains("intensities"));
+        assert!(words(&|_| 0.0).contains("all readings are 0"));
+        assert_eq!(words(&|v| 1e200 * v), "");
+        assert_eq!(doubts(&[1.0, 1.0], &[0.5, 0.5]), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! Reconstructors: frame after frame without new buffers or programs, the bits of a fresh one each time, and honest refusals.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use common::battery::essence;
+use common::each_case;
+use residuum::imaging::{
+    Beam, Geometry, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scan, Scanner, System,
+    read_reference,
+};
+use residuum::operator::LinearOperator;
+use residuum::{Error, Format, Real, Stop, Stopping};
+
+/// The plate in the field `[-1, 1]²`, brighter by `factor` for each frame.
+fn scan(pixels: usize, factor: f64) -> Scan {
+    let scanner = Scanner {
+        beam: Beam::Fan { source_origin: 5.0, source_detector: 8.0 },
+        pixels,
+        pitch: 3.0 / pixels as f64,
+        offset: 0.0,
+        angles: (0..40).map(|k| 9.0 * f64::from(k)).collect(),
+    };
+    let noise = Noise { photons: 2e5, gain: 0.003, seed: 2009 };
+    let mut scan = Phantom::plate().scan(&scanner, 2.0, noise).unwrap().with_field(2.0);
+    scan.sinogram.iter_mut().for_each(|v| *v *= factor);
+    scan
+}
+
+fn how<T: Real>() -> Reconstruction {
+    let how = Reconstruction::of_scans::<T>();
+    Reconstruction { stopping: Stopping { max_iterations: 30, ..how.stopping }, ..how }
+}
+
+fn frames<T: Real>(device: &residuum::Device) {
+    let scans = [scan(48, 1.0), scan(48, 2.5), scan(48, 0.3)];
+    for (format, images) in [(Format::Csr, 1), (Format::Csr, 2), (Format::OnTheFly, 1)] {
+        let system = System::<T>::new(device, &scans[0].scanner, scans[0].grid(32), format).unwrap();
+        let mut reconstructor = Reconstructor::new(&system, how::<T>(), images).unwrap();
+        for (k, scan) in scans.iter().enumerate() {
+            let given = vec![scan; images];
+            let found = reconstructor.reconstruct(&given).unwrap();
+            let words = format!("frame {k}, {images} at once, {format} on {}", device.info().name);
+            let fresh = Reconstructor::new(&system, how::<T>(), images).unwrap().reconstruct(&given).unwrap();
+            for (found, fresh) in found.iter().zip(&fresh) {
+                assert!(essence(&found.values, &found.report) == essence(&fresh.values, &fresh.report), "{words}");
+                assert!(found.values.iter().all(|v| v.to_f64() >= 0.0), "{words}");
+            }
+        }
+    }
+}
+
+#[test]
+fn frames_have_the_bits_of_fresh_reconstructors() {
+    each_case::<f32>(frames::<f32>);
+}
+
+#[test]
+fn a_second_frame_allocates_nothing_and_builds_nothing() {
+    if common::ran_alone("a_second_frame_allocates_nothing_and_builds_nothing") {
+        return;
+    }
+    for device in common::devices() {
+        for (format, images) in [(Format::Auto, 1), (Format::Auto, 3), (Format::OnTheFly, 1)] {
+            let scans: Vec<Scan> = [1.0, 2.0, 3.0].map(|factor| scan(40, factor)).into();
+            let system = System::<f32>::new(&device, &scans[0].scanner, scans[0].grid(24), format).unwrap();
+            let mut reconstructor = Reconstructor::new(&system, how::<f32>(), images).unwrap();
+            let _first = reconstructor.reconstruct(&vec![&scans[0]; images]).unwrap();
+            let count = || {
+                let programs = device.programs();
+                (residuum::allocations(), programs.built, programs.loaded)
+            };
+            let before = count();
+            assert!(before.0 > 0);
+            for scan in &scans[1..] {
+                let _next = reconstructor.reconstruct(&vec![scan; images]).unwrap();
+            }
+            assert_eq!(count(), before, "{images} with {format} on {}", device.info().name);
+        }
+    }
+}
+
+#[test]
+fn scans_go_to_images_and_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let scan = scan(96, 1.0);
+    let device = residuum::Device::host();
+    let system = System::<f64>::new(&device, &scan.scanner, scan.grid(48), Format::Auto).unwrap();
+    let image = Reconstructor::new(&system, how::<f64>(), 1).unwrap().reconstruct(&[&scan]).unwrap().remove(0);
+    let truth = Phantom::plate().image(scan.grid(48));
+    let quality = image.compare(&truth).unwrap();
+    assert!(quality.correlation > 0.95, "{quality:?}");
+    assert_eq!((image.rows, image.cols, image.pixel, image.warning), (48, 48, 2.0 / 48.0, None));
+    // What was written is what compares as the same picture.
+    let path = folder.path().join("image.npy");
+    image.write_npy(&path).unwrap();
+    assert_eq!(image.compare(&read_reference(&path, scan.grid(48)).unwrap()).unwrap().relative_error, 0.0);
+    #[cfg(feature = "png")]
+    {
+        let path = folder.path().join("image.png");
+        image.write_png(&path).unwrap();
+        assert!(std::fs::read(path).unwrap().starts_with(&[0x89, b'P', b'N', b'G']));
+    }
+    // Bounds that bite: the residual is that of the image that is handed out.
+    let tight =
+        Reconstruction { upper: 0.3, stopping: Stopping { rtol: 0.4, ..how::<f64>().stopping }, ..how::<f64>() };
+    let image = Reconstructor::new(&system, tight, 1).unwrap().reconstruct(&[&scan]).unwrap().remove(0);
+    let matrix = scan.scanner.matrix::<f64>(scan.grid(48)).unwrap();
+    let product = matrix.product(&image.values).unwrap();
+    let square: f64 = product.iter().zip(&scan.sinogram).map(|(a, b)| (a - b).powi(2)).sum();
+    approx::assert_relative_eq!(image.report.true_residual, square.sqrt(), max_relative = 1e-9);
+    assert!(image.report.stop != Stop::Converged || image.report.relative_residual() <= 0.4, "{}", image.report);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let device = residuum::Device::host();
+    let scan = scan(24, 1.0);
+    let system = System::<f64>::new(&device, &scan.scanner, scan.grid(16), Format::Auto).unwrap();
+    let mut one = Reconstructor::new(&system, how::<f64>(), 1).unwrap();
+    let mut turned = scan.clone();
+    turned.scanner.angles[3] += 1.0;
+    // As many rays, but other ones.
+    assert!(matches!(one.reconstruct(&[&turned]), Err(Error::Option { name: "scan", .. })));
+    assert!(matches!(one.reconstruct(&[&scan, &scan]), Err(Error::Shape { .. })));
+    assert!(matches!(one.reconstruct(&[]), Err(Error::Shape { .. })));
+    let observer = &mut |_: &residuum::Progress| std::ops::ControlFlow::Continue(());
+    assert!(matches!(one.reconstruct_readings(&[&[0.0; 7]], observer), Err(Error::Shape { .. })));
+    let nan = vec![f64::NAN; scan.sinogram.len()];
+    assert!(matches!(one.reconstruct_readings(&[&nan], observer), Err(Error::NotFinite { index: 0, .. })));
+    assert!(Reconstructor::new(&system, how::<f64>(), 5).is_err());
+    assert!(Reconstructor::new(&system, how::<f64>(), 0).is_err());
+    let operator = system.operator().clone();
+    assert!(System::of_operator(operator.clone(), Some([16, 15])).is_err());
+    assert!(System::of_operator(operator.clone(), Some([usize::MAX, 2])).is_err());
+    // Without the shape of an image there are no neighbours.
+    let shapeless = System::of_operator(operator.clone(), None).unwrap();
+    assert!(matches!(Reconstructor::new(&shapeless, how::<f64>(), 1), Err(Error::Option { name: "width", .. })));
+    let tikhonov = Reconstruction { regularizers: vec![Regularizer::Tikhonov(0.01)], ..how::<f64>() };
+    let mut plain = Reconstructor::new(&shapeless, tikhonov, 1).unwrap();
+    assert!(matches!(plain.reconstruct(&[&scan]), Err(Error::Option { name: "scan", .. })));
+    let image = plain.reconstruct_readings(&[&scan.readings::<f64>()], observer).unwrap().remove(0);
+    assert_eq!((image.rows, image.cols, image.pixel), (256, 1, 1.0));
+    // A field far from every ray.
+    let beside = Scanner { offset: 1e6, ..scan.scanner.clone() };
+    assert!(matches!(
+        System::<f64>::new(&device, &beside, scan.grid(16), Format::Csr),
+        Err(Error::Option { name: "system", .. })
+    ));
+    assert!(Scan::read("no such file.npy", &Geometry::default()).is_err());
+    assert!(operator.has_adjoint());
+}
