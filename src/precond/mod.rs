@@ -1,9 +1,11 @@
 //! Preconditioners: approximations of an inverse, each a [`LinearOperator`](crate::operator::LinearOperator) to be put into
 //! [`Setup::preconditioner`](crate::Setup). [`Preconditioner`] makes them by name.
 
+mod block_jacobi;
 mod levels;
 mod sweep;
 
+pub use block_jacobi::BlockJacobi;
 pub use sweep::{RowOrdering, Sweep};
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
@@ -36,6 +38,12 @@ use crate::sparse::Csr;
 pub enum Preconditioner {
     /// The inverse of the diagonal: [`Diagonal::inverse_of`].
     Jacobi,
+    /// The inverses of blocks along the diagonal: [`BlockJacobi::new`]. By name `block-jacobi`, of 8 rows, or
+    /// `block-jacobi-3`.
+    BlockJacobi {
+        /// Rows of a block, 1 to 32.
+        block: usize,
+    },
     /// A sweep over the rows: [`Sweep::gauss_seidel`].
     GaussSeidel {
         /// Order of the rows.
@@ -58,9 +66,10 @@ pub enum Preconditioner {
 }
 
 impl Preconditioner {
-    /// Every preconditioner, with neutral parameters: relaxation factor 1, rows by colours.
+    /// Every preconditioner, with neutral parameters: blocks of 8, relaxation factor 1, rows by colours.
     pub const ALL: &'static [Self] = &[
         Self::Jacobi,
+        Self::BlockJacobi { block: 8 },
         Self::GaussSeidel { ordering: RowOrdering::Colours },
         Self::Sor { omega: 1.0, ordering: RowOrdering::Colours },
         Self::Ssor { omega: 1.0, ordering: RowOrdering::Colours },
@@ -70,6 +79,7 @@ impl Preconditioner {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Jacobi => "jacobi",
+            Self::BlockJacobi { .. } => "block-jacobi",
             Self::GaussSeidel { .. } => "gauss-seidel",
             Self::Sor { .. } => "sor",
             Self::Ssor { .. } => "ssor",
@@ -83,6 +93,7 @@ impl Preconditioner {
     pub fn build<T: Real>(&self, device: &Device, a: &Csr<T>) -> Result<SharedOperator<T>> {
         Ok(match *self {
             Self::Jacobi => Diagonal::inverse_of(device, a)?.into(),
+            Self::BlockJacobi { block } => BlockJacobi::new(device, a, block)?.into(),
             Self::GaussSeidel { ordering } => Sweep::gauss_seidel(device, a, ordering)?.into(),
             Self::Sor { omega, ordering } => Sweep::sor(device, a, omega, ordering)?.into(),
             Self::Ssor { omega, ordering } => Sweep::ssor(device, a, omega, ordering)?.into(),
@@ -100,6 +111,9 @@ impl FromStr for Preconditioner {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
+        if let Some(block) = name.strip_prefix("block-jacobi-").and_then(|block| block.parse().ok()) {
+            return Ok(Self::BlockJacobi { block });
+        }
         Self::ALL.iter().copied().find(|known| known.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(Self::name).collect();
             Error::Option { name: "preconditioner", reason: format!("'{name}' is none of {}", names.join(", ")) }

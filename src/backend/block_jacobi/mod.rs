@@ -1,0 +1,58 @@
+//! Products with dense blocks along the diagonal.
+
+mod opencl;
+
+pub(super) use opencl::FILES;
+
+use rayon::prelude::*;
+
+use super::sums::summing;
+use super::{Host, Run};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::{Accumulator, Real};
+
+/// Dense blocks of `block` consecutive rows; the last may have fewer.
+#[derive(Debug)]
+pub(crate) struct Blocks<T> {
+    pub(crate) rows: usize,
+    pub(crate) block: usize,
+    /// Entry `k` of row `i` of its block, at `k * rows + i`.
+    pub(crate) entries: Memory<T>,
+}
+
+/// Products with blocks.
+pub(crate) trait BlockJacobiOps<T: Real>: Send + Sync {
+    /// `z = M x`.
+    fn block_jacobi(&self, run: Run<'_>, blocks: &Blocks<T>, x: &Memory<T>, z: &mut Memory<T>) -> Result<()>;
+}
+operations!(BlockJacobiOps);
+
+/// Rows of a thread.
+const BATCH: usize = 4096;
+
+/// `block_jacobi` of `cl/block_jacobi.cl`.
+fn block_jacobi<T: Real, A: Accumulator<T>>(
+    [rows, block]: [usize; 2],
+    entries: &[T],
+    x: &[T],
+    z: &mut [T],
+) {
+    z.par_iter_mut().with_min_len(BATCH).enumerate().for_each(|(i, z)| {
+        let begin = i - i % block;
+        let mut sum = A::default();
+        for k in 0..block.min(rows - begin) {
+            sum = sum.add(A::product(entries[k * rows + i], x[begin + k]));
+        }
+        *z = sum.to_real();
+    });
+}
+
+impl<T: Real> BlockJacobiOps<T> for Host {
+    fn block_jacobi(&self, run: Run<'_>, blocks: &Blocks<T>, x: &Memory<T>, z: &mut Memory<T>) -> Result<()> {
+        let (shape, entries) = ([blocks.rows, blocks.block], blocks.entries.host()?);
+        let (x, z) = (x.host()?, z.host_mut()?);
+        summing!(run, T, block_jacobi(shape, entries, x, z));
+        Ok(())
+    }
+}

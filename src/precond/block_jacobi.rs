@@ -1,0 +1,221 @@
+//! Block Jacobi: the inverse of the blocks along the diagonal.
+//!
+//! ```text
+//!   M = diag(A_11, A_22, ...)^-1,   A_kk: rows and columns k b .. (k + 1) b
+//! ```
+//!
+//! With blocks of 1 this is Jacobi's preconditioner. Unknowns that belong together, such as those of one grid point, should be
+//! neighbours.
+//!
+//! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 4.1.1 (block relaxation).
+
+use std::sync::Arc;
+
+use crate::backend::block_jacobi::{self as operations, Blocks};
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::number::{Real, per_number};
+use crate::operator::{LinearOperator, SharedOperator, check_shape};
+use crate::sparse::Csr;
+use crate::vector::Vector;
+
+/// Most rows of a block.
+const MOST: usize = 32;
+
+/// The inverses of dense blocks along the diagonal of a matrix, as an operator; the same bits everywhere. They are computed on
+/// the host in `f64` by elimination with partial pivoting.
+///
+/// # Cost
+/// Held: `block n` numbers. One launch; it reads them and a vector, and writes a vector.
+#[derive(Clone, Debug)]
+pub struct BlockJacobi<T: Real> {
+    device: Device,
+    blocks: Arc<Blocks<T>>,
+}
+
+per_number! {
+    fn new<T>(device: &Device, a: &Csr<T>, block: usize) -> Result<BlockJacobi<T>> = BlockJacobi::new_here;
+    fn apply<T>(this: &BlockJacobi<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> = BlockJacobi::apply_here;
+}
+
+impl<T: Real> BlockJacobi<T> {
+    /// Inverts blocks of `block` rows, 1 to 32, along the diagonal of `a`; the last block may have fewer.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a size out of range, [`Error::Structure`] with
+    /// the first row of a block that has no inverse in `T`, [`Error::Memory`].
+    pub fn new(device: &Device, a: &Csr<T>, block: usize) -> Result<Self> {
+        new(device, a, block)
+    }
+
+    fn new_here(device: &Device, a: &Csr<T>, block: usize) -> Result<Self> {
+        let n = a.rows();
+        same_length("columns of a square matrix", n, a.cols())?;
+        if !(1..=MOST).contains(&block) {
+            let reason = format!("{block} rows of a block; 1 to {MOST} are possible");
+            return Err(Error::Option { name: "preconditioner", reason });
+        }
+        device.check_memory(0, &[("inverses of blocks", (block * n * T::PRECISION.bytes()) as u64)])?;
+        let mut entries = vec![T::default(); (block * n).max(1)];
+        for begin in (0..n).step_by(block) {
+            let size = block.min(n - begin);
+            let singular = || {
+                let what = "a block without an inverse: no block Jacobi preconditioner".into();
+                Error::Structure { what, row: Some(begin) }
+            };
+            let inverse = inverse(&dense(a, begin, size), size).ok_or_else(singular)?;
+            for (at, v) in inverse.iter().enumerate() {
+                let entry = T::from_f64(*v);
+                if !entry.is_finite() {
+                    return Err(singular());
+                }
+                entries[at % size * n + begin + at / size] = entry;
+            }
+        }
+        let blocks = Blocks { rows: n, block, entries: device.place().take(entries)? };
+        Ok(Self { device: device.clone(), blocks: Arc::new(blocks) })
+    }
+
+    fn apply_here(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        check_shape((self.blocks.rows, self.blocks.rows), x, z)?;
+        let (run, operations) = (self.device.run::<T>(), operations::on::<T>(self.device.backend()));
+        operations.block_jacobi(run, &self.blocks, x.memory(), z.memory_mut())
+    }
+}
+
+/// The block of `size` rows and columns from `begin` on, row by row.
+fn dense<T: Real>(a: &Csr<T>, begin: usize, size: usize) -> Vec<f64> {
+    let mut block = vec![0.0; size * size];
+    for i in 0..size {
+        let (columns, values) = a.row(begin + i);
+        for (j, v) in columns.iter().zip(values) {
+            if let Some(j) = (*j as usize).checked_sub(begin).filter(|j| *j < size) {
+                block[i * size + j] = v.to_f64();
+            }
+        }
+    }
+    block
+}
+
+/// The inverse by elimination with partial pivoting, if there is one.
+fn inverse(block: &[f64], size: usize) -> Option<Vec<f64>> {
+    let mut a = block.to_vec();
+    let mut inverse: Vec<f64> = (0..size * size).map(|at| f64::from(u8::from(at / size == at % size))).collect();
+    for c in 0..size {
+        let pivot = (c..size).max_by(|i, j| a[i * size + c].abs().total_cmp(&a[j * size + c].abs()))?;
+        let value = a[pivot * size + c];
+        if value == 0.0 || !value.is_finite() {
+            return None;
+        }
+        for j in 0..size {
+            a.swap(c * size + j, pivot * size + j);
+            inverse.swap(c * size + j, pivot * size + j);
+        }
+        for j in 0..size {
+            a[c * size + j] /= value;
+            inverse[c * size + j] /= value;
+        }
+        for i in (0..size).filter(|i| *i != c) {
+            let factor = a[i * size + c];
+            for j in 0..size {
+                a[i * size + j] -= factor * a[c * size + j];
+                inverse[i * size + j] -= factor * inverse[c * size + j];
+            }
+        }
+    }
+    Some(inverse)
+}
+
+impl<T: Real> From<BlockJacobi<T>> for SharedOperator<T> {
+    fn from(blocks: BlockJacobi<T>) -> Self {
+        blocks.shared()
+    }
+}
+
+impl<T: Real> LinearOperator<T> for BlockJacobi<T> {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+    fn rows(&self) -> usize {
+        self.blocks.rows
+    }
+    fn cols(&self) -> usize {
+        self.blocks.rows
+    }
+    fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        apply(self, x, z)
+    }
+    fn bytes(&self) -> u64 {
+        (self.blocks.rows * self.blocks.block * T::PRECISION.bytes()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operator::Diagonal;
+    use crate::solver::{Method, Setup, Solver, Stopping};
+    use crate::sparse::{Format, gallery};
+
+    fn applied(m: &dyn LinearOperator<f64>, x: &[f64]) -> Vec<f64> {
+        let x = Vector::from_slice(m.device(), x).unwrap();
+        let mut z = Vector::filled(m.device(), m.rows(), f64::NAN).unwrap();
+        m.apply(&x, &mut z).unwrap();
+        z.to_vec().unwrap()
+    }
+
+    #[test]
+    fn blocks_are_inverted_as_by_hand() {
+        // [[0, 2], [4, 0]] needs a pivot; the entry 9 lies outside of the blocks; the last block is the 5 alone.
+        let entries = [(0, 1, 2.0), (1, 0, 4.0), (1, 2, 9.0), (2, 2, 5.0)];
+        let a = Csr::from_triplets(3, 3, &entries).unwrap();
+        let m = BlockJacobi::new(&Device::host(), &a, 2).unwrap();
+        assert_eq!(applied(&m, &[6.0, 8.0, 10.0]), [2.0, 3.0, 2.0]);
+        let whole = BlockJacobi::new(&Device::host(), &a, 3).unwrap();
+        // x_2 = 2, 2 x_1 = 6, 4 x_0 = 8 - 9 x_2.
+        assert_eq!(applied(&whole, &[6.0, 8.0, 10.0]), [-2.5, 3.0, 2.0]);
+    }
+
+    #[test]
+    fn blocks_of_one_are_those_of_jacobi() {
+        let a = gallery::poisson_2d::<f64>(6, 0.5).unwrap();
+        let x: Vec<f64> = (0..36).map(|i| f64::from(i) - 7.0).collect();
+        let jacobi = Diagonal::inverse_of(&Device::host(), &a).unwrap();
+        assert_eq!(applied(&BlockJacobi::new(&Device::host(), &a, 1).unwrap(), &x), applied(&jacobi, &x));
+    }
+
+    #[test]
+    fn larger_blocks_take_fewer_iterations() {
+        let (device, a) = (Device::host(), gallery::poisson_2d::<f64>(40, 0.0).unwrap());
+        let matrix = crate::Matrix::new(&device, &a, Format::Csr).unwrap();
+        let b = Vector::filled(&device, a.rows(), 1.0).unwrap();
+        let iterations = |block: usize| {
+            let m = BlockJacobi::new(&device, &a, block).unwrap();
+            let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(m);
+            let mut x = Vector::zeros(&device, a.rows()).unwrap();
+            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+            assert!(report.converged(), "{report}");
+            report.iterations
+        };
+        let found = [1, 8, 20].map(iterations);
+        assert!(found[2] < found[1] && found[1] < found[0], "{found:?}");
+    }
+
+    #[test]
+    fn what_has_no_inverse_is_refused() {
+        let device = Device::host();
+        let a = Csr::from_triplets(4, 4, &[(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0), (2, 3, 1.0)]).unwrap();
+        assert!(matches!(BlockJacobi::new(&device, &a, 2), Err(Error::Structure { row: Some(2), .. })));
+        let tiny = Csr::from_triplets(1, 1, &[(0, 0, 1e-310)]).unwrap();
+        assert!(matches!(BlockJacobi::new(&device, &tiny, 4), Err(Error::Structure { row: Some(0), .. })));
+        for block in [0, 33] {
+            assert!(matches!(BlockJacobi::new(&device, &a, block), Err(Error::Option { .. })));
+        }
+        let wide = gallery::random::<f64>(3, 4, 6, 1).unwrap();
+        assert!(matches!(BlockJacobi::new(&device, &wide, 1), Err(Error::Shape { .. })));
+        let none = Csr::<f64>::from_triplets(0, 0, &[]).unwrap();
+        assert!(BlockJacobi::new(&device, &none, 4).is_ok());
+        let named: super::super::Preconditioner = "block-jacobi-3".parse().unwrap();
+        assert_eq!(named, super::super::Preconditioner::BlockJacobi { block: 3 });
+    }
+}
