@@ -408,3 +408,73 @@ fn corrections_of_a_solver_can_be_replaced() {
         assert!(solve(&mut solver) == solve(&mut Solver::with(&matrix, setup()).unwrap()));
     });
 }
+
+/// A preconditioner that is another one each time: a few iterations of another method.
+struct Inner<T: Real> {
+    matrix: Matrix<T>,
+    solver: std::sync::Mutex<Solver<T>>,
+}
+
+impl<T: Real> Inner<T> {
+    fn new(matrix: &Matrix<T>, method: Method, iterations: usize) -> Self {
+        let solver = Solver::new(matrix, method, Stopping::after(iterations)).unwrap();
+        Self { matrix: matrix.clone(), solver: std::sync::Mutex::new(solver) }
+    }
+}
+
+impl<T: Real> LinearOperator<T> for Inner<T> {
+    fn device(&self) -> &Device {
+        self.matrix.device()
+    }
+    fn rows(&self) -> usize {
+        self.matrix.rows()
+    }
+    fn cols(&self) -> usize {
+        self.matrix.cols()
+    }
+    fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> residuum::Result<()> {
+        z.fill(T::default())?;
+        let _report = self.solver.lock().unwrap().solve(x, z)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn flexible_cg_takes_a_preconditioner_that_changes() {
+    each_case::<f64>(|device| {
+        let a = gallery::poisson_2d::<f64>(40, 0.0).unwrap();
+        let entries: Vec<f64> = (0..1600).map(|i| 0.2 + 0.05 * f64::from(i % 3)).collect();
+        let solve = |device: &Device, method: Method, which: &str, exact_every: usize| {
+            let matrix = Matrix::new(device, &a, Format::Csr).unwrap();
+            let setup = Setup::new(method, Stopping { exact_every, ..stopping::<f64>() });
+            let setup = match which {
+                "none" => setup,
+                "diagonal" => {
+                    let entries = Vector::from_slice(device, &entries).unwrap();
+                    setup.with_preconditioner(residuum::operator::Diagonal::new(entries).unwrap())
+                }
+                "sweep" => setup.with_preconditioner(Sweep::ssor(device, &a, 1.2, RowOrdering::Colours).unwrap()),
+                _ => setup.with_preconditioner(Inner::new(&matrix, Method::Minres, 6).shared()),
+            };
+            let b = Vector::from_slice(device, &noise::<f64>(1600, 3)).unwrap();
+            let mut x = Vector::zeros(device, 1600).unwrap();
+            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+            (essence(&x.to_vec().unwrap(), &report), report)
+        };
+        for (which, exact_every) in [("none", 0), ("diagonal", 0), ("sweep", 0), ("inner", 0), ("sweep", 7)] {
+            let (found, report) = solve(device, Method::FlexibleCg, which, exact_every);
+            assert!(report.converged(), "{which}: {report}");
+            let host = solve(&reference::<f64>(device), Method::FlexibleCg, which, exact_every);
+            assert!(found == host.0, "{which} on {}", device.info().name);
+            if device.info().index.is_none() {
+                let (_, cg) = solve(device, Method::Cg, which, exact_every);
+                println!("{which}: flexible {}, cg {} ({})", report.iterations, cg.iterations, cg.stop);
+                match which {
+                    // CG loses what it knows of its directions.
+                    "inner" => assert!(4 * report.iterations < 3 * cg.iterations, "{report}; {cg}"),
+                    _ => assert!(report.iterations.abs_diff(cg.iterations) <= 1, "{which}: {report}; {cg}"),
+                }
+            }
+        }
+    });
+}

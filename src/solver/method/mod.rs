@@ -5,6 +5,7 @@ mod bidiagonal;
 pub mod cgls;
 pub mod cgne;
 pub mod chebyshev;
+pub mod flexible_cg;
 pub mod gmres;
 pub mod lsmr;
 pub mod lsqr;
@@ -17,7 +18,7 @@ pub mod steepest_descent;
 pub mod pages {
     pub use super::super::{cg, cgnr};
     pub use super::{
-        bicgstab, cgls, cgne, chebyshev, gmres, lsmr, lsqr, minres, pcg, stationary, steepest_descent,
+        bicgstab, cgls, cgne, chebyshev, flexible_cg, gmres, lsmr, lsqr, minres, pcg, stationary, steepest_descent,
     };
 }
 
@@ -34,6 +35,8 @@ use crate::magnitude::scale;
 pub enum Method {
     /// Conjugate gradients: symmetric positive definite systems.
     Cg,
+    /// Flexible conjugate gradients: symmetric positive definite systems, a preconditioner that may change in each iteration.
+    FlexibleCg,
     /// Steepest descent: symmetric positive definite systems, slower than CG.
     SteepestDescent,
     /// MINRES: symmetric systems, definite or not, singular or not.
@@ -114,6 +117,7 @@ impl Method {
     /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which have none; 30 directions for GMRES).
     pub const ALL: &'static [Self] = &[
         Self::Cg,
+        Self::FlexibleCg,
         Self::SteepestDescent,
         Self::Minres,
         Self::BiCgStab,
@@ -131,6 +135,7 @@ impl Method {
         let row = |name, row| Row { name, ..row };
         match self {
             Self::Cg => row("cg", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
+            Self::FlexibleCg => row("flexible-cg", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
             Self::SteepestDescent => row("steepest-descent", Row { carries_residual: true, ..SQUARE }),
             // Its gradient tells a system without a solution.
             Self::Minres => row("minres", Row { gradient: true, ..SQUARE }),
@@ -153,6 +158,7 @@ impl Method {
         let &Task { preconditioning, rows, epsilon, operator, preconditioned } = task;
         Some(match *self {
             Self::Cg => pcg::script(plan, preconditioning),
+            Self::FlexibleCg => flexible_cg::script(plan, preconditioning),
             Self::SteepestDescent => steepest_descent::script(plan),
             Self::Minres => minres::script(plan),
             Self::BiCgStab => bicgstab::script(plan, preconditioning),

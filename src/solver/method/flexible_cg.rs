@@ -1,0 +1,75 @@
+//! Flexible conjugate gradients, for symmetric positive definite systems with a preconditioner that changes from iteration to
+//! iteration: an inner iteration, for example.
+//!
+//! ```text
+//!   r = b - A x,  z = M r,  p = z                            start
+//!   q = A p
+//!   alpha = p.r / p.q,  x += alpha p,  r -= alpha q,  z = M' r
+//!   beta = -z'.q / p.q,  p = z' + beta p
+//! ```
+//!
+//! `beta` makes the new direction conjugate to the last one by its definition, where [`pcg`](super::pcg) trusts that `M` is the same
+//! operator in both. With a fixed `M` the iterates are those of PCG up to rounding. Three launches, with a preconditioner that is
+//! not diagonal four, beside those of `M`.
+//!
+//! Source: Y. Notay, "Flexible conjugate gradients", SIAM J. Sci. Comput. 22(4), 2000, algorithm FCG(1); G. H. Golub and Q. Ye,
+//! "Inexact preconditioned conjugate gradient method with inner-outer iteration", SIAM J. Sci. Comput. 21(4), 1999.
+
+use crate::recurrence::{MINUS_ONE, ONE, ZERO};
+use crate::solver::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::state::stop;
+
+pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
+    let [r, p, q] = plan.vectors(Rows);
+    let z = if preconditioning == Preconditioning::None { r } else { plan.vector(Rows) };
+    let [rr, pr, pq, zq] = plan.sums(Rows);
+    let [rho, curvature, alpha, minus_alpha, beta] = plan.scalars();
+    // z = M r, if that is done in a pass over vectors.
+    let preconditioned = |update: Update| match preconditioning {
+        Preconditioning::Diagonal(d) => update.multiply(z, d, r),
+        Preconditioning::None | Preconditioning::Operator => update,
+    };
+    let by_operator = preconditioning == Preconditioning::Operator;
+
+    let residual = plan.residual(r, rr);
+    let apply = plan.call(Product::of(Of::Preconditioner, r, z), |_| {});
+    let first = plan.call(preconditioned(Update::of(Rows)).set(p, &[(ONE, z)]).dot(pr, p, r), |_| {});
+    let product = plan.call(Product::of(Of::A, p, q).dot(pq, p), |s| {
+        let (rr, pr) = (s.fold(rr), s.fold(pr));
+        s.test(rr);
+        // p.r is z.r, since the last direction is orthogonal to r: M is not definite if it is not above 0.
+        s.require_finite(pr);
+        s.stop_unless_less(ZERO, pr, stop::INDEFINITE_PRECONDITIONER);
+        s.set(rho, pr);
+    });
+    let update = Update::of(Rows).set(X, &[(ONE, X), (alpha, p)]).set(r, &[(ONE, r), (minus_alpha, q)]);
+    let update = preconditioned(update).dot(rr, r, r);
+    let update = if by_operator { update } else { update.dot(zq, z, q) };
+    let update = plan.call(update, |s| {
+        let pq = s.fold(pq);
+        s.require_positive_curvature(pq);
+        s.set(curvature, pq);
+        s.set(alpha, rho / pq);
+        s.set(minus_alpha, MINUS_ONE * alpha);
+        s.count();
+    });
+    let apply_and_compare = plan.call(Product::of(Of::Preconditioner, r, z).dot(zq, q), |_| {});
+    let direction = plan.call(Update::of(Rows).set(p, &[(ONE, z), (beta, p)]).dot(pr, p, r), |s| {
+        let zq = s.fold(zq);
+        s.set(beta, MINUS_ONE * zq / curvature);
+    });
+    // The residual afresh: the direction keeps what is not z in it.
+    let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
+    let with = preconditioned(Update::of(Rows)).set(p, &[(ONE, p), (ONE, z)]).dot(pr, p, r);
+    let with = plan.call(with, |_| {});
+    let applied = |call| if by_operator { Some(call) } else { None };
+    let start = [Some(residual.clone()), applied(apply.clone()), Some(first), Some(product.clone())];
+    let step = [Some(update), applied(apply_and_compare), Some(direction), Some(product.clone())];
+    let exact = [Some(without), Some(residual), applied(apply), Some(with), Some(product)];
+    Script {
+        start: start.into_iter().flatten().collect(),
+        steps: vec![step.into_iter().flatten().collect()],
+        exact: vec![exact.into_iter().flatten().collect()],
+        ..Script::default()
+    }
+}
