@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{bits, each_case, noise, reference};
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::{
-    Diagonal, Identity, LinearOperator, SharedOperator, Stencil, adjoint_error, estimate_norm,
+    Deflation, Diagonal, Identity, LinearOperator, SharedOperator, Stencil, adjoint_error, estimate_norm,
 };
 use residuum::sparse::gallery;
 use residuum::{
@@ -323,4 +323,52 @@ fn what_does_not_fit_is_refused_in_words() {
     assert!(
         common::cgnr(sum.shared(), &[none], Stopping::after(1)).unwrap_err().to_string().contains("apply_adjoint")
     );
+}
+
+/// A grid without fixed values: rows sum to 0, ones are a null vector.
+fn free_grid<T: Real>(side: usize) -> Csr<T> {
+    Csr::from_rows(side * side, side * side, |i, row| {
+        let (x, y) = (i % side, i / side);
+        let near = [(y > 0, -(side as i64)), (x > 0, -1), (x + 1 < side, 1), (y + 1 < side, side as i64)];
+        let neighbours: Vec<i64> = near.iter().filter(|n| n.0).map(|n| n.1).collect();
+        row.push((i as u32, exact(neighbours.len() as f64)));
+        row.extend(neighbours.iter().map(|step| ((i as i64 + step) as u32, exact(-1.0))));
+        row.sort_unstable_by_key(|entry| entry.0);
+    })
+    .unwrap()
+}
+
+#[test]
+fn deflation_solves_what_is_singular() {
+    each_case::<f64>(|device| {
+        let side = 15;
+        let solve = |device: &Device| {
+            let matrix = Matrix::new(device, &free_grid::<f64>(side), Format::Auto).unwrap();
+            let ones = || Vector::filled(device, side * side, 1.0).unwrap();
+            let p = Arc::new(Deflation::new(ones()).unwrap());
+            assert!(adjoint_error(&p, 2).unwrap() < 1e-14);
+            let given = Vector::from_slice(device, &noise::<f64>(side * side, 4)).unwrap();
+            let mut b = Vector::zeros(device, side * side).unwrap();
+            p.apply(&given, &mut b).unwrap();
+            assert!(b.dot(&ones()).unwrap().abs() < 1e-12);
+            let projected = p.clone().times(matrix.clone()).unwrap().times(p).unwrap().shared();
+            let mut x = Vector::zeros(device, side * side).unwrap();
+            let report = Solver::new(projected, Method::Cg, Stopping::for_precision::<f64>())
+                .unwrap()
+                .solve(&b, &mut x)
+                .unwrap();
+            assert!(report.converged(), "{report}");
+            assert!(x.dot(&ones()).unwrap().abs() < 1e-7, "the answer has a share of the null vector");
+            let mut product = Vector::zeros(device, side * side).unwrap();
+            matrix.multiply(&x, &mut product).unwrap();
+            product.axpby(-1.0, &b, 1.0).unwrap();
+            assert!(product.norm2().unwrap() < 1e-7 * b.norm2().unwrap());
+            (bits(&x.to_vec().unwrap()), bits(&report.history))
+        };
+        assert!(solve(device) == solve(&reference::<f64>(device)), "{}", device.info().name);
+    });
+    for useless in [0.0, f64::NAN] {
+        let direction = Vector::filled(&Device::host(), 3, useless).unwrap();
+        assert!(matches!(Deflation::new(direction), Err(Error::Option { name: "direction", .. })));
+    }
 }

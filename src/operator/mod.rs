@@ -2,9 +2,11 @@
 //! never stored, a user's own [`LinearOperator`], and sums, products, multiples and transposes of any of them.
 
 mod algebra;
+mod deflation;
 mod stencil;
 
 pub use algebra::{Adjoint, Diagonal, Identity, Product, Scale, Sum};
+pub use deflation::Deflation;
 pub use stencil::Stencil;
 
 use std::sync::Arc;
