@@ -325,6 +325,90 @@ fn what_does_not_fit_is_refused_in_words() {
     );
 }
 
+/// Products of operators, of which the last factor is fused: the answers of the matrix that they are, fewer launches, the same bits
+/// everywhere.
+#[test]
+fn products_of_operators_are_fused() {
+    each_case::<f64>(|device| {
+        let solve = |device: &Device, method: Method, as_preconditioner: bool, disguise: bool| {
+            // Z: upper bidiagonal; Z D Z' is positive definite.
+            let entry = |i: usize, row: &mut Vec<(u32, f64)>| {
+                row.push((i as u32, 1.0));
+                if i + 1 < 300 {
+                    row.push((i as u32 + 1, 0.3));
+                }
+            };
+            let z = Csr::from_rows(300, 300, entry).unwrap();
+            let z = Arc::new(Matrix::with_transpose(device, &z, Format::Csr).unwrap());
+            let entries: Vec<f64> = (0..300).map(|i| 1.0 + 0.5 * f64::from(i % 4)).collect();
+            let d = Diagonal::new(Vector::from_slice(device, &entries).unwrap()).unwrap();
+            let zdz = z.clone().times(d).unwrap().times(z.clone().adjoint().unwrap()).unwrap().shared();
+            // What hides its structure is asked for whole products.
+            let zdz = if disguise { Arc::new(Hidden(zdz)) } else { zdz };
+            let b = Vector::from_slice(device, &noise::<f64>(300, 4)).unwrap();
+            let mut x = Vector::zeros(device, 300).unwrap();
+            let setup = Setup::new(method, Stopping { max_iterations: 60, ..Stopping::for_precision::<f64>() });
+            let mut solver = if as_preconditioner {
+                let poisson = Stencil::new([300, 1, 1], &[([0, 0, 0], 2.1), ([1, 0, 0], -1.0), ([-1, 0, 0], -1.0)]);
+                let poisson = poisson.unwrap().operator::<f64>(device).unwrap();
+                Solver::with(&poisson, setup.with_preconditioner(zdz)).unwrap()
+            } else {
+                Solver::with(zdz, setup).unwrap()
+            };
+            let report = solver.solve(&b, &mut x).unwrap();
+            assert!(report.converged(), "{report}");
+            (x.to_vec().unwrap(), report)
+        };
+        for (method, as_preconditioner) in [
+            (Method::Cg, false),
+            (Method::Minres, false),
+            (Method::Lsqr { damp: 0.0 }, false),
+            (Method::Cg, true),
+            (Method::BiCgStab, true),
+        ] {
+            let (x, report) = solve(device, method, as_preconditioner, false);
+            let (host, wanted) = solve(&reference::<f64>(device), method, as_preconditioner, false);
+            let words = format!("{method} on {}", device.info().name);
+            assert!(bits(&x) == bits(&host) && report.history == wanted.history, "{words}");
+            let (whole, other) = solve(device, method, as_preconditioner, true);
+            for (x, whole) in x.iter().zip(&whole) {
+                assert!((x - whole).abs() < 1e-6, "{words}: {x} {whole}");
+            }
+            if device.info().index.is_some() {
+                let launches = [report.launches_per_iteration, other.launches_per_iteration];
+                assert!(launches[0] < launches[1], "{words}: {launches:?}");
+            }
+        }
+    });
+}
+
+/// An operator that hides what it is made of.
+struct Hidden<T: Real>(SharedOperator<T>);
+
+impl<T: Real> LinearOperator<T> for Hidden<T> {
+    fn device(&self) -> &Device {
+        self.0.device()
+    }
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+    fn cols(&self) -> usize {
+        self.0.cols()
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.apply(x, y)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.apply_adjoint(x, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+    fn launches(&self) -> usize {
+        self.0.launches()
+    }
+}
+
 /// A grid without fixed values: rows sum to 0, ones are a null vector.
 fn free_grid<T: Real>(side: usize) -> Csr<T> {
     Csr::from_rows(side * side, side * side, |i, row| {

@@ -224,6 +224,9 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
     fn launches(&self) -> usize {
         self.left.launches() + self.right.launches()
     }
+    fn structure(&self) -> Structure<'_, T> {
+        Structure::Product([&self.left, &self.right])
+    }
 }
 
 /// The identity of `n` numbers: `A + damp I`, for one, is `a.plus(Identity::new(&device, n).scaled(damp))`.

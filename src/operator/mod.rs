@@ -173,6 +173,8 @@ pub enum Structure<'a, T: Real> {
     Diagonal(&'a Vector<T>),
     /// The adjoint of an operator.
     Adjoint(&'a dyn LinearOperator<T>),
+    /// The product of two operators: first the second, then the first.
+    Product([&'a dyn LinearOperator<T>; 2]),
     /// Nothing that a solver can use: it asks the operator for its products.
     Opaque,
 }

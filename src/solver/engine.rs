@@ -71,14 +71,14 @@ impl<T: Real> Engine<T> {
         let multiplies_by =
             |which: Of| calls().any(|call| matches!(call.act, Act::Product { of, .. } if of == which));
         let [of_operator, of_preconditioner] = operators.exponents;
-        let a = Products::of(operators.a, of_operator, columns)?;
+        let a = Products::of_factors(operators.a, false, of_operator, columns)?;
         let adjoint = match multiplies_by(Of::Adjoint) {
-            true => Some(Products::of_adjoint(operators.a, of_operator, columns)?),
+            true => Some(Products::of_factors(operators.a, true, of_operator, columns)?),
             false => None,
         };
         let preconditioner = match operators.preconditioner {
             Some(operator) if multiplies_by(Of::Preconditioner) => {
-                Some(Products::of(operator, of_preconditioner, columns)?)
+                Some(Products::of_factors(operator, false, of_preconditioner, columns)?)
             }
             _ => None,
         };
@@ -164,11 +164,11 @@ impl<T: Real> Engine<T> {
 
     fn product(&mut self, inputs: &Inputs<'_, T>, step: StepCall, act: &Act) -> Result<()> {
         let Act::Product { of: which, x, w, z, blend, .. } = act else { return Ok(()) };
-        let Self { vectors, spare: y, state, .. } = self;
+        let Self { a, adjoint, preconditioner, vectors, spare: y, state, .. } = self;
         let products = match which {
-            Of::A => Some(&self.a),
-            Of::Adjoint => self.adjoint.as_ref(),
-            Of::Preconditioner => self.preconditioner.as_ref(),
+            Of::A => Some(a),
+            Of::Adjoint => adjoint.as_mut(),
+            Of::Preconditioner => preconditioner.as_mut(),
         };
         let Some(products) = products else {
             return same_length("operators of a script", 1, 0);
@@ -178,9 +178,10 @@ impl<T: Real> Engine<T> {
             Of::Adjoint => products.apply_adjoint(vector(x), y)?,
             _ => products.apply(vector(x), y)?,
         }
-        let read = [x, w, z].map(|v| vector(v).memory());
+        let (stored, x) = products.apply_factors(vector(x))?;
+        let read = [x, vector(w), vector(z)].map(Vector::memory);
         let operations = script::on::<T>(inputs.device.backend());
-        operations.step_product(inputs.run, step, &products.stored(), *blend, read, y.memory_mut(), state)
+        operations.step_product(inputs.run, step, &stored.read(), *blend, read, y.memory_mut(), state)
     }
 }
 

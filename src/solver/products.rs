@@ -26,24 +26,61 @@ fn fused<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool, columns: usiz
     }
 }
 
+/// An operator, and whether its adjoint is meant.
+type Factor<'a, T> = (&'a dyn LinearOperator<T>, bool);
+
+/// The factors of `operator`, or of its adjoint, in the order in which they are applied.
+fn factors<'a, T: Real>(operator: &'a dyn LinearOperator<T>, adjoint: bool, found: &mut Vec<Factor<'a, T>>) {
+    match operator.structure() {
+        Structure::Product([left, right]) => {
+            let [first, second] = if adjoint { [left, right] } else { [right, left] };
+            factors(first, adjoint, found);
+            factors(second, adjoint, found);
+        }
+        Structure::Adjoint(operator) => factors(operator, !adjoint, found),
+        _ => found.push((operator, adjoint)),
+    }
+}
+
+/// The matrix that `operator` multiplies by last, if it is a product of which that one is fused.
+fn last_factor<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool) -> Option<SharedMatrix<T>> {
+    let mut found = Vec::new();
+    factors(operator, adjoint, &mut found);
+    match found[..] {
+        [_, .., (last, adjoint)] => fused(last, adjoint, 1),
+        _ => None,
+    }
+}
+
+/// Tells if `operator` is a product whose last factor is fused by [`Products::of_factors`].
+pub(super) fn is_composed<T: Real>(operator: &dyn LinearOperator<T>) -> bool {
+    last_factor(operator, false).is_some()
+}
+
 /// Products with one operator, or with its adjoint.
 pub(super) struct Products<T: Real> {
     stored: SharedMatrix<T>,
-    /// The operator that computes the products; `stored` then tells the launches to find them in their result. Without one the
-    /// launches multiply by themselves.
-    external: Option<SharedOperator<T>>,
+    /// What computes a product, or a part of it, before the launches; without it the launches multiply by themselves.
+    before: Option<Before<T>>,
+}
+
+enum Before<T: Real> {
+    /// The whole product. `stored` then tells the launches to find it in their result.
+    Whole(SharedOperator<T>),
+    /// All factors but the last, which is `stored`; a vector after each of them.
+    Factors { operator: SharedOperator<T>, adjoint: bool, between: Vec<Vector<T>> },
 }
 
 impl<T: Real> Products<T> {
     fn new(operator: &SharedOperator<T>, adjoint: bool, exponent: i32, columns: usize) -> Result<Self> {
         if let Some(stored) = fused(&**operator, adjoint, columns).filter(|_| exponent == 0) {
-            return Ok(Self { stored, external: None });
+            return Ok(Self { stored, before: None });
         }
         let (rows, cols) = (operator.rows(), operator.cols());
         let (rows, cols) = if adjoint { (cols, rows) } else { (rows, cols) };
         let stored = Stored::external(&operator.device().place(), rows, cols)?;
-        let external = Some(rescaled(operator, exponent, columns)?);
-        Ok(Self { stored: SharedMatrix::new(stored), external })
+        let before = Some(Before::Whole(rescaled(operator, exponent, columns)?));
+        Ok(Self { stored: SharedMatrix::new(stored), before })
     }
 
     /// Products with `2^exponent operator` for `columns` vectors: fused if that is a matrix as it is.
@@ -66,9 +103,31 @@ impl<T: Real> Products<T> {
         Self::new(operator, true, exponent, columns)
     }
 
+    /// The same, if the launches may read another vector than the one that is multiplied: of a product of operators, such as
+    /// `Z D Z'` or `A'A`, the last factor is fused.
+    pub(super) fn of_factors(
+        operator: &SharedOperator<T>,
+        adjoint: bool,
+        exponent: i32,
+        columns: usize,
+    ) -> Result<Self> {
+        if let (Some(stored), 0, 1) = (last_factor(&**operator, adjoint), exponent, columns) {
+            let mut found = Vec::new();
+            factors(&**operator, adjoint, &mut found);
+            found.pop();
+            let between = found.iter().map(|(factor, adjoint)| {
+                Vector::zeros(factor.device(), if *adjoint { factor.cols() } else { factor.rows() })
+            });
+            let between = between.collect::<Result<Vec<_>>>()?;
+            let before = Some(Before::Factors { operator: operator.clone(), adjoint, between });
+            return Ok(Self { stored, before });
+        }
+        if adjoint { Self::of_adjoint(operator, exponent, columns) } else { Self::of(operator, exponent, columns) }
+    }
+
     /// Tells if the launches multiply by themselves.
     pub(super) fn is_fused(&self) -> bool {
-        self.external.is_none()
+        self.before.is_none()
     }
 
     /// The matrix that launches are given.
@@ -78,17 +137,50 @@ impl<T: Real> Products<T> {
 
     /// `y = A x`, if the launches that follow do not multiply by themselves.
     pub(super) fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.external.as_ref().map_or(Ok(()), |operator| operator.apply(x, y))
+        match &self.before {
+            Some(Before::Whole(operator)) => operator.apply(x, y),
+            _ => Ok(()),
+        }
     }
 
     /// `y = A'x` likewise.
     pub(super) fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.external.as_ref().map_or(Ok(()), |operator| operator.apply_adjoint(x, y))
+        match &self.before {
+            Some(Before::Whole(operator)) => operator.apply_adjoint(x, y),
+            _ => Ok(()),
+        }
+    }
+
+    /// Applies all factors but the last to `x`. Returns the last, and the vector that launches multiply by it: `x` itself if
+    /// there are no other factors.
+    pub(super) fn apply_factors<'a>(
+        &'a mut self,
+        x: &'a Vector<T>,
+    ) -> Result<(&'a SharedMatrix<T>, &'a Vector<T>)> {
+        let Some(Before::Factors { operator, adjoint, between }) = &mut self.before else {
+            return Ok((&self.stored, x));
+        };
+        let mut found = Vec::new();
+        factors(&**operator, *adjoint, &mut found);
+        for (k, (factor, adjoint)) in found[..between.len()].iter().enumerate() {
+            let (done, rest) = between.split_at_mut(k);
+            let (x, y) = (done.last().unwrap_or(x), &mut rest[0]);
+            if *adjoint { factor.apply_adjoint(x, y)? } else { factor.apply(x, y)? }
+        }
+        Ok((&self.stored, between.last().unwrap_or(x)))
     }
 
     /// Launches that a product takes beside the one that sums it up.
     pub(super) fn launches(&self) -> usize {
-        self.external.as_ref().map_or(0, |operator| operator.launches())
+        match &self.before {
+            None => 0,
+            Some(Before::Whole(operator)) => operator.launches(),
+            Some(Before::Factors { operator, adjoint, between }) => {
+                let mut found = Vec::new();
+                factors(&**operator, *adjoint, &mut found);
+                found[..between.len()].iter().map(|(factor, _)| factor.launches()).sum()
+            }
+        }
     }
 
     /// The parts in which an iteration is done around the product: one if it is fused.

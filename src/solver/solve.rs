@@ -12,7 +12,7 @@ use super::run::Runner;
 use super::stopping::Stopping;
 use super::system::{self, System};
 use super::workspace::Workspace;
-use super::{cg, cgnr};
+use super::{cg, cgnr, products};
 use crate::backend::product::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number};
@@ -282,7 +282,9 @@ fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Wo
     let (device, columns) = (operator.device(), setup.columns);
     let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
     let exact = setup.stopping.exact_every > 0;
-    if setup.method == Method::Cg && setup.preconditioner.is_none() && columns == 1 && !exact && exponent == 0 {
+    // The script fuses the last factor of a product of operators, which the two launches cannot.
+    let alone = columns == 1 && !exact && exponent == 0 && !products::is_composed(&**operator);
+    if setup.method == Method::Cg && setup.preconditioner.is_none() && alone {
         let plan = ["x", "b", "r", "p", "q", "best x"].map(|name| (name, bytes(operator.rows())));
         device.check_memory(held(operator), &plan)?;
         return cg::boxed(operator);
