@@ -71,7 +71,7 @@ fn run(options: &Options) -> Result<bool> {
             continue;
         }
         match speed {
-            Ok(Speed { copy, launch, read }) => {
+            Ok(Speed { copy, launch, read, .. }) => {
                 say!("  copies {copy:.0} GB/s; a queued launch takes {launch:.1} us, an answer {read:.1} us");
             }
             Err(error) => say!("  not measured: {error}"),

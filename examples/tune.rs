@@ -176,7 +176,7 @@ fn run(options: &Run) -> Result<bool> {
             break;
         }
         let trial = tune(&device, *case, &mut |what| bar.set_message(format!("{case}: {what}")))?;
-        let Trial { entry, wrong, refused } = trial;
+        let Trial { entry, wrong, refused, .. } = trial;
         for (settings, why) in &refused {
             log::info!("{case} with {settings}: {why}");
         }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 /// What kind of hardware a device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum DeviceKind {
     /// A graphics processor.
     Gpu,
@@ -28,6 +29,7 @@ impl std::fmt::Display for DeviceKind {
 
 /// What a device says of itself.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DeviceInfo {
     /// Its name, as the driver gives it.
     pub name: String,

@@ -34,6 +34,7 @@ pub struct Check {
 
 /// How fast a device copies and answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Speed {
     /// GB/s of a copy between two large vectors, read and written.
     pub copy: f64,
@@ -213,7 +214,7 @@ fn reductions<T: Real>(device: &Device) -> Result<Vec<f64>> {
 fn products<T: Real>(device: &Device) -> Result<Vec<f64>> {
     let mut answers = Vec::new();
     for (a, formats) in [
-        (gallery::random::<T>(700, 500, 9000, 5)?, &Format::ALL[..]),
+        (gallery::random::<T>(700, 500, 9000, 5)?, Format::ALL),
         (gallery::poisson_2d::<T>(23, 0.1)?, &[Format::Dia, Format::CsrScalar, Format::Sell { sigma: 0 }][..]),
     ] {
         let x = Vector::from_slice(device, &noise(a.cols(), 6))?;

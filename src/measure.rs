@@ -9,6 +9,7 @@ use crate::vector::Vector;
 
 /// Time of one launch (or one call) among many queued behind each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Timing {
     /// Of the fastest batch, in microseconds: whatever else the machine does only adds to it.
     pub microseconds: f64,

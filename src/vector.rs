@@ -214,6 +214,16 @@ impl<T: Real> Vector<T> {
         self.memory.write(data)
     }
 
+    /// A vector of its own with the same elements, on the same device.
+    ///
+    /// # Errors
+    /// [`Error::Memory`], [`Error::Api`].
+    pub fn try_clone(&self) -> Result<Self> {
+        let mut copy = Self::zeros(self.device(), self.len)?;
+        copy.copy_from(self)?;
+        Ok(copy)
+    }
+
     /// Overwrites the elements with several vectors of one length, interleaved as by [`Vector::interleaved`].
     ///
     /// # Errors

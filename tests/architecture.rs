@@ -326,7 +326,7 @@ fn readme_names_every_method_format_and_preconditioner() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let row = readme.lines().find(|line| line.starts_with("| names |")).expect("the row of names");
     let methods = residuum::Method::ALL.iter().map(|method| method.name().to_string()).collect::<Vec<_>>();
-    let formats = residuum::Format::ALL.map(|format| format.to_string());
+    let formats = residuum::Format::ALL.iter().map(ToString::to_string).collect::<Vec<_>>();
     let preconditioners =
         residuum::precond::Preconditioner::ALL.iter().map(ToString::to_string).collect::<Vec<_>>();
     for name in methods.iter().chain(&formats).chain(&preconditioners) {

@@ -28,6 +28,7 @@ fn elementwise<T: Real>(device: &Device, n: usize) {
         product.product_of(&x, &y).unwrap();
         let mut copy = Vector::filled(device, n, nan).unwrap();
         copy.copy_from(&y).unwrap();
+        assert_eq!(bits(&y.try_clone().unwrap().to_vec().unwrap()), bits(&copy.to_vec().unwrap()));
         copy.clamp(-half, half).unwrap();
         let mut filled = Vector::filled(device, n, nan).unwrap();
         filled.fill(half).unwrap();

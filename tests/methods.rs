@@ -327,7 +327,7 @@ fn new_values_need_no_new_set_up() {
         let mut second = first.clone();
         second.values_mut().iter_mut().enumerate().for_each(|(k, v)| *v *= 1.0 + 0.01 * (k % 7) as f64);
         let b = Vector::from_slice(device, &noise::<f64>(196, 3)).unwrap();
-        let formats = Format::ALL.into_iter().chain([Format::Auto]);
+        let formats = Format::ALL.iter().copied().chain([Format::Auto]);
         for format in formats.filter(|format| *format != Format::OnTheFly) {
             for method in [Method::Cg, Method::BiCgStab, Method::Lsqr { damp: 0.0 }] {
                 let solve = |solver: &mut Solver<f64>| {

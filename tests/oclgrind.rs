@@ -59,7 +59,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         row.extend((0..length).map(|k| (k, T::from_f64(((k as usize + i) as f64).sqrt()))));
     });
     let skewed = skewed.unwrap();
-    for format in Format::ALL {
+    for format in Format::ALL.iter().copied() {
         let matrix = Matrix::with_transpose(device, &skewed, format).unwrap();
         let mut y = Vector::filled(device, 40, T::from_f64(f64::NAN)).unwrap();
         let mut w = Vector::filled(device, 600, T::from_f64(f64::NAN)).unwrap();

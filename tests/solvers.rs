@@ -37,7 +37,7 @@ fn cg_everywhere<T: Real>(device: &Device) {
     let b = noise::<T>(a.rows(), 11);
     let stopping = Stopping::for_precision::<T>();
     let mut sequential = Vec::new();
-    for format in Format::ALL.into_iter().filter(|f| *f != Format::Dense) {
+    for format in Format::ALL.iter().copied().filter(|f| *f != Format::Dense) {
         let (x, report) = cg(&reference::<T>(device), &a, &b, format, &stopping);
         assert_eq!(report.stop, Stop::Converged, "{report}");
         assert!(report.true_residual <= stopping.rtol * report.rhs_norm);

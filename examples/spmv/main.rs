@@ -115,7 +115,7 @@ fn run(options: &Options) -> Result<()> {
 fn every_format<T: Real>(devices: &[Device], name: &str, a: &Csr<T>, options: &Options, copy: f64) -> Result<()> {
     let chosen = Matrix::new(&devices[0], a, Format::Auto)?.format();
     let csr = (a.nnz() * (T::PRECISION.bytes() + 4) + 4 * a.rows()) as f64;
-    let formats = if options.format.is_empty() { &Format::ALL[..] } else { &options.format };
+    let formats = if options.format.is_empty() { Format::ALL } else { &options.format };
     let products: &[Product] =
         if options.transposed { &[Product::Forward, Product::Transposed] } else { &[Product::Forward] };
     for (format, bytes) in formats.iter().zip(a.stored_bytes(formats)) {

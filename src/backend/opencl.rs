@@ -12,7 +12,7 @@ use crate::number::{Accumulation, Precision, Real, Sum};
 use crate::ocl::{Buffer, Context, Prepared};
 use crate::reduction::Chunks;
 use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES};
-use crate::tuning::{Asked, Case, Family, Parameters, Reading, SizeClass};
+use crate::tuning::{AccessPattern, Case, Family, LaunchQuery, Parameters, SizeClass};
 use crate::verdict::remember;
 
 /// An opened OpenCL device.
@@ -67,14 +67,14 @@ impl OpenCl {
         }
     }
 
-    fn parameters(&self, run: Run<'_>, asked: &Asked) -> Parameters {
+    fn parameters(&self, run: Run<'_>, asked: &LaunchQuery) -> Parameters {
         run.tuning.parameters(asked, self.context.info())
     }
 
     /// Launch parameters of a kernel over `chunks` that multiplies nothing.
     pub(super) fn plain<T: Real>(&self, run: Run<'_>, family: Family, chunks: Chunks) -> Parameters {
         let case = Case { family, reading: None, precision: T::PRECISION, size: SizeClass::of(chunks.len) };
-        let asked = Asked { case, n: chunks.len, chunk: chunks.chunk, shared: 0, longest: 0, columns: 1 };
+        let asked = LaunchQuery { case, n: chunks.len, chunk: chunks.chunk, shared: 0, longest: 0, columns: 1 };
         self.parameters(run, &asked)
     }
 
@@ -107,9 +107,9 @@ impl OpenCl {
             [_, 0] => MIDDLE_LANES,
             _ => LONG_LANES,
         };
-        let reading = Some(Reading::of(arrangement.kind, arrangement.lanes));
+        let reading = Some(AccessPattern::of(arrangement.kind, arrangement.lanes));
         let case = Case { family, reading, precision: T::PRECISION, size: SizeClass::of(n) };
-        let found = self.parameters(run, &Asked { case, n, chunk, shared, longest: a.longest, columns });
+        let found = self.parameters(run, &LaunchQuery { case, n, chunk, shared, longest: a.longest, columns });
         let common =
             Common { columns, registers: found.registers, ..self.common::<T>(run, found.work_group, lanes) };
         let matrix = MatrixOptions {

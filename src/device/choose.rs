@@ -11,6 +11,7 @@ use crate::verdict::verdict;
 
 /// A device that could be chosen, in order of preference.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Candidate {
     /// What the device says of itself.
     pub info: DeviceInfo,

@@ -30,6 +30,7 @@ pub enum Definiteness {
 ///
 /// Cost: a few passes over the entries, a transposed copy, and up to `4e8` multiplications for the eigenvalues.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Examination {
     /// Rows.
     pub rows: usize,
@@ -61,6 +62,7 @@ const CHOLESKY_WORK: f64 = 1e9;
 
 /// Which method to use, and why.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Advice {
     /// The method.
     pub method: Method,

@@ -5,6 +5,7 @@ use crate::error::{Error, Result, same_length};
 /// Agreement of an image with a reference.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Quality {
     /// Pearson correlation, 1 for the same picture up to brightness and contrast.
     pub correlation: f64,

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 /// A term that is wanted small beside the misfit of the readings. A weight suits scans of any size: it is multiplied by the
 /// mean diagonal of `A'A`, and for total variation also by the mean brightness.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Regularizer {
     /// Small values.
     Tikhonov(f64),

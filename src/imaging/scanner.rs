@@ -14,6 +14,7 @@ use crate::sparse::Csr;
 
 /// How rays run.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Beam {
     /// Parallel rays, one per detector pixel.
     Parallel,

@@ -22,6 +22,7 @@ const CHUNK: usize = 1 << 16;
 
 /// An array of numbers with its dimensions.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Array {
     /// Length of each dimension; empty for a single number.
     pub shape: Vec<usize>,

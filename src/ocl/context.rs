@@ -43,6 +43,7 @@ pub(crate) struct Context {
 
 /// Programs that were needed so far on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Programs {
     /// Compiled from source.
     pub built: usize,

@@ -121,13 +121,13 @@ impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Scale<A, T> {
 
 /// `A + B`, see [`LinearOperator::plus`]. Holds a vector of `rows` and, where there are adjoints, one of `cols`.
 #[derive(Debug)]
-pub struct Sum<A, B, T: Real> {
+pub struct SumOperator<A, B, T: Real> {
     left: A,
     right: B,
     scratch: [Scratch<T>; 2],
 }
 
-impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> Sum<A, B, T> {
+impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> SumOperator<A, B, T> {
     pub(super) fn new(left: A, right: B) -> Result<Self> {
         same_length("rows of operators to add", left.rows(), right.rows())?;
         same_length("columns of operators to add", left.cols(), right.cols())?;
@@ -139,7 +139,7 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> Sum<A, B, T> {
     }
 }
 
-impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for Sum<A, B, T> {
+impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for SumOperator<A, B, T> {
     fn device(&self) -> &Device {
         self.left.device()
     }
@@ -180,13 +180,13 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
 
 /// `A B`, see [`LinearOperator::times`]. Holds the vector between the two.
 #[derive(Debug)]
-pub struct Product<A, B, T: Real> {
+pub struct ProductOperator<A, B, T: Real> {
     left: A,
     right: B,
     scratch: Scratch<T>,
 }
 
-impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> Product<A, B, T> {
+impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> ProductOperator<A, B, T> {
     pub(super) fn new(left: A, right: B) -> Result<Self> {
         same_length("rows of the right operator of a product", left.cols(), right.rows())?;
         let scratch = Scratch::new(left.device(), left.cols())?;
@@ -194,7 +194,7 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> Product<A, B, T> {
     }
 }
 
-impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for Product<A, B, T> {
+impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for ProductOperator<A, B, T> {
     fn device(&self) -> &Device {
         self.left.device()
     }

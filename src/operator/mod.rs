@@ -5,7 +5,7 @@ mod algebra;
 mod deflation;
 mod stencil;
 
-pub use algebra::{Adjoint, Diagonal, Identity, Product, Scale, Sum};
+pub use algebra::{Adjoint, Diagonal, Identity, ProductOperator, Scale, SumOperator};
 pub use deflation::Deflation;
 pub use stencil::Stencil;
 
@@ -139,22 +139,22 @@ pub trait LinearOperator<T: Real>: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Shape`] unless both have the same shape; as [`Vector::zeros`].
-    fn plus<B: LinearOperator<T>>(self, other: B) -> Result<Sum<Self, B, T>>
+    fn plus<B: LinearOperator<T>>(self, other: B) -> Result<SumOperator<Self, B, T>>
     where
         Self: Sized,
     {
-        Sum::new(self, other)
+        SumOperator::new(self, other)
     }
 
     /// `A B`: first `B`, then `A`.
     ///
     /// # Errors
     /// [`Error::Shape`] unless `A` has as many columns as `B` has rows; as [`Vector::zeros`].
-    fn times<B: LinearOperator<T>>(self, other: B) -> Result<Product<Self, B, T>>
+    fn times<B: LinearOperator<T>>(self, other: B) -> Result<ProductOperator<Self, B, T>>
     where
         Self: Sized,
     {
-        Product::new(self, other)
+        ProductOperator::new(self, other)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::state::{HISTORY, stop};
 
 /// How far a solve has come, for progress bars and early ends.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Progress {
     /// Iterations done.
     pub iteration: usize,

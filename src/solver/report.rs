@@ -62,6 +62,7 @@ impl Display for Stop {
 /// Seconds spent, by phase.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Times {
     /// Building programs on first use.
     pub compile: f64,
@@ -81,6 +82,7 @@ fn as_text<D: Display, S: serde::Serializer>(value: &D, serializer: S) -> std::r
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug)]
 #[must_use]
+#[non_exhaustive]
 pub struct Report {
     /// The method's name.
     #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]

@@ -49,7 +49,7 @@ pub enum Format {
 
 impl Format {
     /// Every format a matrix can be stored in, with the parameters it chooses by itself.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: &'static [Self] = &[
         Self::Coo,
         Self::Csr,
         Self::CsrScalar,
@@ -96,7 +96,10 @@ impl std::str::FromStr for Format {
 
     fn from_str(text: &str) -> Result<Self> {
         let number = |rest: &str| rest.parse::<usize>().ok();
-        let found = [Self::Auto, Self::OnTheFly].into_iter().chain(Self::ALL).find(|f| f.to_string() == text);
+        let found = [Self::Auto, Self::OnTheFly]
+            .into_iter()
+            .chain(Self::ALL.iter().copied())
+            .find(|f| f.to_string() == text);
         let found = found.or_else(|| text.strip_prefix("sell-").and_then(number).map(|sigma| Self::Sell { sigma }));
         let found = found.or_else(|| text.strip_prefix("bsr-").and_then(number).map(|block| Self::Bsr { block }));
         found.ok_or_else(|| {
@@ -116,7 +119,7 @@ mod tests {
     #[test]
     fn formats_are_read_back_as_they_are_written() {
         let pinned = [Format::Auto, Format::OnTheFly, Format::Sell { sigma: 64 }, Format::Bsr { block: 3 }];
-        for format in Format::ALL.into_iter().chain(pinned) {
+        for format in Format::ALL.iter().copied().chain(pinned) {
             assert_eq!(format.to_string().parse::<Format>().expect("own text"), format);
         }
         for foreign in ["csc", "bsr-", "sell-x", ""] {

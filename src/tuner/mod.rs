@@ -15,7 +15,7 @@ use crate::device::Device;
 use crate::device_info::DeviceKind;
 use crate::error::Result;
 use crate::number::{Precision, Real};
-use crate::tuning::{Case, Entry, Family, Measured, Reading, Settings, SizeClass, largest_power_of_two};
+use crate::tuning::{AccessPattern, Case, Entry, Family, Measured, Settings, SizeClass, largest_power_of_two};
 
 /// Microseconds of a run: long against clocks and launches.
 const RUN: f64 = 6000.0;
@@ -29,6 +29,7 @@ const BAND: f64 = 0.03;
 
 /// What was found for one case.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Trial {
     /// The best settings and what they rest on.
     pub entry: Entry,
@@ -41,13 +42,13 @@ pub struct Trial {
 
 /// What can be tuned on a device, the most used first.
 pub fn cases(device: &Device) -> Vec<Case> {
+    use AccessPattern::{LongRows, Places, Rays, Rows};
     use Family::{
         CgProduct, CgResident, CgUpdate, CgnrBackward, CgnrForward, CgnrResident, Product, Reduce, Scatter,
         StepProduct, StepVectors, Sweep, Vector,
     };
-    use Reading::{LongRows, Places, Rays, Rows};
     use SizeClass::{Large, Middle, Small};
-    let plan: &[(Family, Option<Reading>, &[SizeClass])] = &[
+    let plan: &[(Family, Option<AccessPattern>, &[SizeClass])] = &[
         (CgProduct, Some(Rows), &[Large, Middle]),
         (CgUpdate, None, &[Large, Middle]),
         (CgResident, Some(Rows), &[Small]),

@@ -12,7 +12,7 @@ use crate::precond::{RowOrdering, Sweep};
 use crate::solver::{Correction, Method, Report, Setup, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
 use crate::sparse::{Csr, Format, Offsets};
-use crate::tuning::{Case, Family, Reading, SizeClass};
+use crate::tuning::{AccessPattern, Case, Family, SizeClass};
 use crate::vector::Vector;
 
 /// The same work, done with the launch parameters of one device handle.
@@ -83,15 +83,15 @@ impl<T: Real> Problem<T> {
             Family::Reduce => (Self::Dot(n), format!("{n} elements")),
             Family::Product => {
                 let (matrix, words) = match case.reading {
-                    Some(Reading::Places) => grid(Format::Dia)?,
-                    Some(Reading::Rays) => {
+                    Some(AccessPattern::Places) => grid(Format::Dia)?,
+                    Some(AccessPattern::Rays) => {
                         let pixels = side / 2;
                         let angles = (0..pixels).map(|k| k as f64 * 180.0 / pixels as f64).collect();
                         let scanner = Scanner { beam: Beam::Parallel, pixels, pitch: 1.5, offset: 0.0, angles };
                         let words = format!("{pixels} x {pixels} parallel rays through {pixels} x {pixels} pixels");
                         (scanner.projector(device, Grid { side: pixels, pixel: 1.0 })?, words)
                     }
-                    Some(Reading::LongRows) => {
+                    Some(AccessPattern::LongRows) => {
                         let n = n / 4;
                         let a = gallery::random::<T>(n, n, 24 * n, 24)?;
                         (Matrix::new(device, &a, Format::Csr)?, format!("random {n} x {n}, 24 entries a row, csr"))
@@ -116,7 +116,7 @@ impl<T: Real> Problem<T> {
                 format!("Gauss-Seidel by colours, poisson {side} x {side}"),
             ),
             Family::CgProduct | Family::CgUpdate | Family::CgResident => {
-                let format = if case.reading == Some(Reading::Places) { Format::Dia } else { Format::Csr };
+                let format = if case.reading == Some(AccessPattern::Places) { Format::Dia } else { Format::Csr };
                 let (matrix, words) = grid(format)?;
                 let resident = if case.family == Family::CgResident { Resident::Always } else { Resident::Never };
                 (Self::Cg(matrix, resident), format!("iteration of cg, {words}"))

@@ -388,7 +388,7 @@ mod tests {
     use super::*;
     use crate::device::tests::gpu;
     use crate::number::Precision;
-    use crate::tuning::{Family, Reading, SizeClass};
+    use crate::tuning::{AccessPattern, Family, SizeClass};
 
     fn entry(work_group: usize) -> Entry {
         let info = gpu();
@@ -398,7 +398,7 @@ mod tests {
             driver: info.driver,
             case: Case {
                 family: Family::CgProduct,
-                reading: Some(Reading::LongRows),
+                reading: Some(AccessPattern::LongRows),
                 precision: Precision::Double,
                 size: SizeClass::Large,
             },

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
 pub use file::{Agreement, Entry, Measured, TUNE_VARIABLE, TuneFile, tune_path};
-pub use settings::{Case, Family, Reading, Settings, SizeClass};
+pub use settings::{AccessPattern, Case, Family, Settings, SizeClass};
 
 use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ pub struct Tuning {
 
 /// A launch, as far as its parameters depend on it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct LaunchQuery {
     pub(crate) case: Case,
     /// Rows or elements.
     pub(crate) n: usize,
@@ -153,7 +153,7 @@ impl Tuning {
     }
 
     /// The parameters of a launch: the user's, else what was measured, else a rule.
-    pub(crate) fn parameters(&self, asked: &Asked, info: &DeviceInfo) -> Parameters {
+    pub(crate) fn parameters(&self, asked: &LaunchQuery, info: &DeviceInfo) -> Parameters {
         let tuned = self.tuned.get(&asked.case).map_or(Settings::default(), |tuned| tuned.0);
         let family = asked.case.family;
         let user = self.source == "user";
@@ -188,7 +188,7 @@ impl Tuning {
                 // Measured on an H200, from 1024² to 4096²: told nothing but the size of a group, the compiler saves registers
                 // for more groups at a time, and reads fewer numbers together (up to a quarter slower). Where the entries of
                 // a row have to be found before they are read, large groups gain from a third group at a time.
-                Family::CgProduct if work_group >= 512 && asked.case.reading != Some(Reading::Places) => 40,
+                Family::CgProduct if work_group >= 512 && asked.case.reading != Some(AccessPattern::Places) => 40,
                 Family::CgProduct => 64,
                 _ => 0,
             }),
@@ -196,7 +196,7 @@ impl Tuning {
     }
 
     /// Work-group size by rule.
-    fn items(&self, asked: &Asked, info: &DeviceInfo) -> usize {
+    fn items(&self, asked: &LaunchQuery, info: &DeviceInfo) -> usize {
         let largest = largest_power_of_two(info.max_work_group);
         if self.work_group == 1 {
             return 1;

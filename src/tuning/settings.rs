@@ -10,6 +10,7 @@ use crate::sparse::Kind;
 /// Kernels that are tuned together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum Family {
     /// Element by element (`cl/vector.cl`).
     Vector,
@@ -42,7 +43,8 @@ pub enum Family {
 /// How a matrix is read, as far as speed cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reading {
+#[non_exhaustive]
+pub enum AccessPattern {
     /// One lane adds a row.
     Rows,
     /// Several lanes share a row.
@@ -72,7 +74,7 @@ pub struct Case {
     pub family: Family,
     /// How they read a matrix, if they do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reading: Option<Reading>,
+    pub reading: Option<AccessPattern>,
     /// In which numbers.
     pub precision: Precision,
     /// Of how many rows or elements.
@@ -127,7 +129,7 @@ impl Family {
     }
 }
 
-impl Reading {
+impl AccessPattern {
     pub(crate) fn of(kind: Kind, lanes: usize) -> Self {
         match kind {
             Kind::Diagonals | Kind::Stencil => Self::Places,
@@ -167,7 +169,7 @@ impl Display for Family {
     }
 }
 
-impl Display for Reading {
+impl Display for AccessPattern {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         f.write_str(&spelled(self))
     }

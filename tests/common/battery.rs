@@ -165,7 +165,7 @@ pub(crate) fn storages<T: Real>(a: &Csr<T>) -> Vec<Storage> {
     let chunk = 32; // the least rows of a reduction chunk: a window that every matrix has
     let pinned =
         (2..=8).map(|block| Format::Bsr { block }).chain([1, 8, chunk].map(|sigma| Format::Sell { sigma }));
-    let formats: Vec<Format> = Format::ALL.into_iter().chain(pinned).chain([Format::Auto]).collect();
+    let formats: Vec<Format> = Format::ALL.iter().copied().chain(pinned).chain([Format::Auto]).collect();
     let plain = formats.iter().map(|format| Storage { format: *format, ..Storage::default() });
     let wide = [Format::Coo, Format::Csr, Format::CsrScalar, Format::CsrAdaptive];
     let wide = wide.map(|format| Storage { format, offsets: Offsets::Wide, ..Storage::default() });
