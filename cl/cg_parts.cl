@@ -30,7 +30,7 @@
 // Lanes of one item whose elements are read before any of them is written.
 #define TOGETHER (WG == 1 ? 1 : ITEM_LANES < 4 ? ITEM_LANES : 4)
 
-// What the stopping test makes of r.r.
+// Verdict of the stopping test on r.r.
 int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
 {
     if (!acc_finite(rr)) return NOT_FINITE;
@@ -38,7 +38,7 @@ int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
     return iteration >= most ? ITERATIONS_DONE : RUNNING;
 }
 
-// Whether there is an alpha.
+// Tells if there is an alpha.
 int cg_curvature(acc_t pq, acc_t qq)
 {
     if (!acc_finite(pq) || !acc_finite(qq)) return NOT_FINITE;

@@ -1,4 +1,4 @@
-// What a CGNR iteration does on its way to q = A d. Joined after correction.cl.
+// Part of a CGNR iteration up to q = A d. Joined after correction.cl.
 
 // beta for every column, with s.s and s.d of the new direction. Every item gets the results. False where all have stopped.
 int choose_direction(const shape_t shape, __global const acc_t* sums, __global const acc_t* control,

@@ -9,9 +9,9 @@
 // cgnr_forward:   beta;   d = s + beta d   formed as it is read;   q = A d;   sums of q.q and d.F(x, d)
 // cgnr_backward:  alpha;  r -= alpha q and x += alpha d formed as they are read;   s = A'r - F(x, x);   sums of s.s,
 //                 s.s_old, s.d and r.r
-// What other groups still read is written to a second buffer, and the two change places every iteration.
+// A vector that other groups still read is written to a second buffer; the two change places every iteration.
 //
-// Where an operator has computed the products (FORMAT EXTERNAL) each kernel is launched twice, once for each PART, with the product
+// If an operator has computed the products (FORMAT EXTERNAL), each kernel is launched twice, once for each PART, with the product
 // in between: pixels, then q = A d, then rows; rows, then s = A'r, then pixels.
 //
 // cgnr_resident does many iterations in one launch, for groups that all run at once; between iterations it leaves the same
@@ -66,7 +66,7 @@ typedef struct {
 #define NOT_FINITE 5
 #define GRADIENT_CONVERGED 6
 
-// Where the chunk sums of column c lie in `sums`: q.q and r.r by rows of A, the others by columns.
+// Places of the chunk sums of column c in `sums`: q.q and r.r by rows of A, the others by columns.
 uint qq_run(shape_t shape, uint c) { return c * shape.row_groups; }
 uint rr_run(shape_t shape, uint c) { return (COLUMNS + c) * shape.row_groups; }
 uint col_run(shape_t shape, uint quantity, uint c)

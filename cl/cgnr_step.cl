@@ -1,4 +1,4 @@
-// What a CGNR iteration does on its way to s = A'r - F(x, x). Joined after correction.cl.
+// Part of a CGNR iteration up to s = A'r - F(x, x). Joined after correction.cl.
 
 // x_new = x + alpha d, phi of it, s_new less F(x_new, x_new) for the pixels of chunks first_chunk .. last_chunk, with their
 // sums. Column c stays as it is where bit c of `stopped` is set.

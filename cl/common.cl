@@ -25,7 +25,7 @@
 #define for _Pragma("clang loop vectorize(disable)") for
 #endif
 
-// What heads a kernel. NVIDIA's compiler heeds either a group's size or a number of registers.
+// Attributes of a kernel. NVIDIA's compiler heeds either a group's size or a number of registers.
 #if ITEM_REGISTERS
 #define GROUP
 #else

@@ -135,7 +135,7 @@ acc_t group_fold(acc_t held, uint total, __local acc_t* scratch)
     return scratch[0];
 }
 
-// What an item holds of `count` chunk sums, dealt out to FOLD_LANES lanes.
+// This item's partial fold of `count` chunk sums in FOLD_LANES lanes.
 acc_t partial_fold(__global const acc_t* sums, uint count)
 {
     acc_t lane[FOLD_ITEM_LANES];

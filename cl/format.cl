@@ -38,7 +38,7 @@
 #define STENCIL_HEADER 12
 #define UNROLL_DIAGONALS (BLOCK > 1 ? WG > 1 : 0)
 #define PIXELS_ALONE (FORMAT == BACKPROJECT ? ROW_LANES == 1 : 0)
-// How a matrix is stored, and the lanes that share a row of it: constants where a program knows one kind alone.
+// Kind of a matrix, and the lanes that share a row of it: constants if a program knows one kind alone.
 #define KIND(matrix) (OTHER_FORMAT == FORMAT ? FORMAT : (matrix)->kind)
 #define LANES_OF(matrix) (OTHER_LANES == ROW_LANES ? ROW_LANES : (matrix)->lanes)
 #define HAS_OFFSETS(kind) (kind == CSR ? 1 : kind == ADAPTIVE)
@@ -131,7 +131,7 @@ void form_vector(vector_t* vector, __global const real_t* u, __global const real
     vector->staged = 0;
 }
 
-// What column c scales v by. Chosen, so that an array whose column only an item knows stays in registers.
+// Factor of v in column c. Chosen, so that an array whose column only an item knows stays in registers.
 real_t scale_of(const vector_t* vector, uint c)
 {
     real_t scale = vector->scale[0];
@@ -147,7 +147,7 @@ real_t vector_at(const vector_t* vector, size_t i, uint c)
     return vector->u[at] + scale_of(vector, c) * vector->v[at];
 }
 
-// Whether all columns of an element are one load.
+// True if all columns of an element are one load.
 #define READ_WHOLE (COLUMNS == 2 ? 1 : COLUMNS == 4)
 
 // Element i of all columns. They lie side by side: two or four are read at once.
@@ -272,7 +272,7 @@ void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, 
     }
 }
 
-// Whether the neighbour at this offset is there. Coordinates below 0 are large numbers here.
+// Tells if the neighbour at this offset is there. Coordinates below 0 are large numbers here.
 uint on_grid(__global const uint* grid, uint4 offset, uint x, uint y, uint z)
 {
     return x + offset.x < grid[0] && y + offset.y < grid[1] && z + offset.z < grid[2];

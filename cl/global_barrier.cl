@@ -26,7 +26,7 @@ void leave(__global int* barrier_words)
     atomic_xchg(barrier_words + DEPARTED, 0);
 }
 
-// Whether all groups run at once. Each must ask, and leave where they do not. `verdict` has one place.
+// Tells if all groups run at once. Each must ask, and leave where they do not. `verdict` has one place.
 int gather_groups(__global int* barrier_words, __local int* verdict)
 {
     const int groups = get_num_groups(0);

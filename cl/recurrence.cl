@@ -72,7 +72,7 @@ void interpret(__local const uint* code, uint length, uint c, __local acc_t* fil
     }
 }
 
-// Whether any column still runs.
+// Tells if any column still runs.
 int any_running(__local const int* state)
 {
     int running = 0;

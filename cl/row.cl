@@ -61,7 +61,7 @@ void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
     }
 }
 
-// Where a product goes, and what it is combined with.
+// Target of a product, and what it is combined with.
 typedef struct {
     __global real_t* y;
     __global const real_t* b;

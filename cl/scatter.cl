@@ -2,7 +2,7 @@
 // back-projection that stock-koch-2009 had to drop for want of them. The order of additions, and with it the last bits,
 // changes from run to run.
 //
-// Where the result fits into local memory, each group adds up one of its own there, as that paper proposed, and fold_partial_results
+// If the result fits into local memory, each group adds up one of its own there, as that paper proposed, and fold_partial_results
 // adds those of all groups; otherwise all add to the one result in global memory.
 //
 // Required macro: LOCAL_PLACES, places for the result in local memory.

@@ -1,4 +1,4 @@
-//! How many buffers this process has allocated: what tests read to see that a second solve allocates nothing.
+//! Number of buffers that this process has allocated. Tests read it to see that a second solve allocates nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

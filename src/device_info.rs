@@ -1,8 +1,8 @@
-//! What devices say of themselves: plain data, without a driver.
+//! Properties of devices: plain data, without a driver.
 
 use std::borrow::Cow;
 
-/// What kind of hardware a device is.
+/// Kind of hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceKind {
@@ -27,11 +27,11 @@ impl std::fmt::Display for DeviceKind {
     }
 }
 
-/// What a device says of itself.
+/// Properties of a device.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeviceInfo {
-    /// Its name, as the driver gives it.
+    /// Name, as the driver gives it.
     pub name: String,
     /// Who made it.
     pub vendor: String,
@@ -43,15 +43,15 @@ pub struct DeviceInfo {
     pub driver: String,
     /// `platform:device` position in the enumeration; of a part, that of the whole; `None` for the host.
     pub index: Option<(usize, usize)>,
-    /// Whether it is a part of a device, see [`Device::split`](crate::Device::split).
+    /// True if it is a part of a device, see [`Device::split`](crate::Device::split).
     pub part: bool,
     /// Parts it can be split into; 1 where it cannot.
     pub most_parts: usize,
-    /// What kind of hardware it is.
+    /// Kind of hardware.
     pub kind: DeviceKind,
     /// 64-bit floating point.
     pub fp64: bool,
-    /// Whether numbers of `f32` below 1.2e-38 keep their digits; where not, results that small may be 0, and sums kept in pairs
+    /// True if numbers of `f32` below 1.2e-38 keep their digits; where not, results that small may be 0, and sums kept in pairs
     /// of `f32` lose digits below 3e-24.
     pub denormals: bool,
     /// 64-bit atomics: what additions of `f64` by many work-items at once are made of.
@@ -75,7 +75,7 @@ pub struct DeviceInfo {
     pub resident_groups: usize,
     /// Why kernels with barriers run with one work-item per group whatever size is asked for, if they do.
     pub single_items: Option<&'static str>,
-    /// Whether its programs are kept on disk, see [`cache_folder`](crate::cache_folder).
+    /// True if its programs are kept on disk, see [`cache_folder`](crate::cache_folder).
     pub keeps_programs: bool,
     /// Why the device is used only when it is named, if so.
     pub last_resort: Option<Cow<'static, str>>,

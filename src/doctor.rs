@@ -1,4 +1,4 @@
-//! Whether a device computes what it should: its answers beside the host's, bit for bit; and how fast it copies and answers.
+//! Self-test of a device: its answers beside the host's, bit for bit, and the speed of copies and answers.
 //!
 //! The host back end needs no driver and no kernels, and every result is defined to the last bit (ARCHITECTURE.md,
 //! numerics): one wrong bit is a fault of the device, of its driver, or of a kernel that was changed.
@@ -20,19 +20,19 @@ use crate::vector::Vector;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Check {
-    /// What it was.
+    /// Name of the check.
     pub name: &'static str,
     /// In which numbers.
     pub precision: Precision,
     /// Items of a work-group.
     pub work_group: usize,
-    /// What was wrong with the answer, if anything.
+    /// Fault of the answer, if any.
     pub fault: Option<String>,
-    /// What it means when this goes wrong.
+    /// Meaning of a fault.
     pub means: &'static str,
 }
 
-/// How fast a device copies and answers.
+/// Speed of a device: copies and answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Speed {
@@ -44,12 +44,12 @@ pub struct Speed {
     pub read: f64,
 }
 
-/// What is asked: a name, what a fault means, and how. Answers are `f64`, which hold numbers and sums of either precision
+/// A question: its name, what a fault means, and how it is asked. Answers are `f64`, which hold numbers and sums of either precision
 /// exactly.
 struct Question {
     name: &'static str,
     means: &'static str,
-    /// Whether the size of a work-group is likely to matter: then it is asked for several.
+    /// True if the size of a work-group is likely to matter: then it is asked for several.
     sizes: bool,
     ask: fn(&Device) -> Result<Vec<f64>>,
 }
@@ -123,7 +123,7 @@ fn work_groups(device: &Device) -> Vec<Device> {
     sizes.iter().filter_map(|size| device.with_work_group(*size).ok()).collect()
 }
 
-/// How two answers differ, if they do.
+/// Difference of two answers, if they differ.
 fn difference(found: &[f64], wanted: &[f64]) -> Option<String> {
     if found.len() != wanted.len() {
         return Some(format!("{} numbers where {} belong", found.len(), wanted.len()));

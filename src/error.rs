@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What can go wrong before or while work is done. Not converging is no error: it is a
+/// Errors before or during the work. Not converging is no error: it is a
 /// [`Stop`](crate::Stop) in the report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -20,7 +20,7 @@ pub enum Error {
     /// A sparse matrix whose arrays contradict each other.
     #[error("matrix structure: {what}{}", row.map_or(String::new(), |row| format!(" (row {row})")))]
     Structure {
-        /// What is wrong.
+        /// The fault.
         what: String,
         /// The row in which it was seen, where it is one of a row.
         row: Option<usize>,
@@ -46,7 +46,7 @@ pub enum Error {
     NoDevice {
         /// The filter, as given.
         wanted: String,
-        /// What was seen instead, or why nothing could be.
+        /// Fault that was seen, or the reason why nothing could be read.
         seen: String,
     },
     /// The device lacks something the work needs.
@@ -54,7 +54,7 @@ pub enum Error {
     Unsupported {
         /// The device's name.
         device: String,
-        /// What is missing and what would help.
+        /// Feature that is missing, and what would help.
         needs: String,
     },
     /// A device gave another answer than the host, which has the same bits where all is well.
@@ -64,7 +64,7 @@ pub enum Error {
     Untrustworthy {
         /// The device's name.
         device: String,
-        /// What was wrong.
+        /// The fault.
         what: String,
     },
     /// The buffers of a problem do not fit the device.
@@ -78,7 +78,7 @@ pub enum Error {
         needed: u64,
         /// Bytes there are.
         available: u64,
-        /// What would help.
+        /// Advice.
         help: &'static str,
     },
     /// Objects of different devices were used together.
@@ -126,7 +126,7 @@ pub enum Error {
     Format {
         /// The file format, with the line where one is known.
         what: String,
-        /// What is wrong, and what would be right.
+        /// The fault, and what would be right.
         reason: String,
     },
 }

@@ -79,7 +79,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
     target.and_then(|target| Temporary::beside(&target)).map(drop).map_err(|e| file_error(path, &e))
 }
 
-/// Whether two paths name one file: through links, or by two names of a file. One that does not exist yet is told by its folder.
+/// Tells if two paths name one file: through links, or by two names of a file. One that does not exist yet is told by its folder.
 pub fn same_file(one: &Path, other: &Path) -> bool {
     let resolved = |path: &Path| {
         fs::canonicalize(path).ok().or_else(|| {

@@ -147,5 +147,5 @@ pub mod ocl {
     }
 }
 
-/// How such a device came to be chosen.
+/// Reason for the choice of such a device.
 const CHOICE: &str = "that of a queue which the program passed";

@@ -14,7 +14,7 @@ pub(crate) fn memory() -> u64 {
     *MEMORY
 }
 
-/// What Linux says of the machine and of the container around the process.
+/// Memory of the machine and of the container around the process, by Linux.
 fn installed() -> u64 {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let of_machine = total(&read("/proc/meminfo"));

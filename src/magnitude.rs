@@ -10,7 +10,7 @@ pub(crate) struct Magnitude {
 /// 2^-900: what sums of squares from here on have lost of a term by underflow is below their rounding.
 pub(crate) const LEAST_SQUARE: f64 = f64::from_bits((1023 - 900) << 52);
 
-/// Whether a sum of squares has neither overflowed nor lost digits to underflow.
+/// Tells if a sum of squares has neither overflowed nor lost digits to underflow.
 pub(crate) fn has_all_digits(square: f64) -> bool {
     (LEAST_SQUARE..=f64::MAX).contains(&square)
 }

@@ -30,18 +30,18 @@ pub struct Matrix<T: Real> {
     transposed: Backward<T>,
 }
 
-/// How a matrix is to be stored.
+/// Storage options of a matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Storage {
     /// The format; [`Format::Auto`] looks at the matrix.
     pub format: Format,
-    /// What products with the transposed matrix are made from.
+    /// Source of products with the transposed matrix.
     pub transposed: Transposed,
     /// Width of row offsets, in the formats that have them.
     pub offsets: Offsets,
 }
 
-/// What products `A'x` are made from.
+/// Source of products `A'x`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transposed {
     /// There are none.
@@ -55,7 +55,7 @@ pub enum Transposed {
     Scatter,
 }
 
-/// Where the entries of a stored matrix came from, so that other values can be put there.
+/// Origin of the entries of a stored matrix, so that other values can be put there.
 #[derive(Clone, Copy, Debug)]
 struct Pattern {
     checksum: u64,
@@ -64,7 +64,7 @@ struct Pattern {
     offsets: Offsets,
 }
 
-/// What products with the transposed matrix are made from.
+/// Source of products with the transposed matrix.
 #[derive(Clone, Debug)]
 enum Backward<T: Real> {
     None,
@@ -72,7 +72,7 @@ enum Backward<T: Real> {
     Scatter,
 }
 
-/// How a product goes through the matrix it is made from.
+/// Direction in which a product reads a stored matrix.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     /// Each row adds what it needs of the vector.
@@ -241,7 +241,7 @@ impl<T: Real> Matrix<T> {
         Ok(())
     }
 
-    /// The same matrix, in the same memory, used with the launch parameters of `device`: another handle of the device it
+    /// A handle of this matrix, in the same memory, used with the launch parameters of `device`: another handle of the device it
     /// lives on.
     ///
     /// # Errors
@@ -305,7 +305,7 @@ impl<T: Real> Matrix<T> {
         *self.frobenius.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the matrix lives.
+    /// Device of the matrix.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -376,12 +376,12 @@ impl<T: Real> Matrix<T> {
         self
     }
 
-    /// Whether it is a scanner whose rays are traced as they are needed.
+    /// Tells if it is a scanner whose rays are traced as they are needed.
     pub(crate) fn traces_rays(&self) -> bool {
         self.kind == Kind::Project
     }
 
-    /// Whether products with the transposed can be made.
+    /// Tells if products with the transposed can be made.
     pub(crate) fn has_transposed(&self) -> bool {
         !matches!(self.transposed, Backward::None)
     }

@@ -1,4 +1,4 @@
-//! How long work takes on a device: what benchmarks, the tuner and curious users share.
+//! Times of work on a device, for benchmarks, the tuner and curious users.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::vector::Vector;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Timing {
-    /// Of the fastest batch, in microseconds: whatever else the machine does only adds to it.
+    /// Time of the fastest batch in microseconds: whatever else the machine does only adds to it.
     pub microseconds: f64,
     /// Slowest batch less fastest, in microseconds per call.
     pub spread: f64,
@@ -28,7 +28,7 @@ const WARM_UP: f64 = 0.02;
 /// Microseconds of one of `calls` calls of `queue`, which queues work and does not wait for it.
 ///
 /// # Errors
-/// Those of `queue`, and of the device.
+/// Errors of `queue`, and of the device.
 pub fn batch(device: &Device, calls: usize, queue: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
     let clock = Instant::now();
     for _ in 0..calls {
@@ -44,7 +44,7 @@ pub fn batch(device: &Device, calls: usize, queue: &mut dyn FnMut() -> Result<()
 /// some milliseconds, waiting at the end of each.
 ///
 /// # Errors
-/// Those of `queue`, and of the device.
+/// Errors of `queue`, and of the device.
 pub fn time(device: &Device, mut queue: impl FnMut() -> Result<()>) -> Result<Timing> {
     queue()?;
     device.synchronize()?;

@@ -16,7 +16,7 @@ pub(crate) enum Memory<E> {
     OpenCl(Buffer<E>),
 }
 
-/// Where memory is allocated.
+/// Place where memory is allocated.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     Host,

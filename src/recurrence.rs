@@ -71,7 +71,7 @@ impl Registers {
     }
 }
 
-/// What an instruction does: numbers of `cl/recurrence.cl`.
+/// Operations of instructions: numbers of `cl/recurrence.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Op {
@@ -204,7 +204,7 @@ impl Program {
         self.fault.or((self.code.len() > MOST_INSTRUCTIONS).then_some("a program too long"))
     }
 
-    /// Whether it folds any of `sums`.
+    /// Tells if it folds any of `sums`.
     pub(crate) fn folds_any(&self, sums: &[Sums]) -> bool {
         self.folds.iter().any(|f| sums.contains(f))
     }

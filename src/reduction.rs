@@ -12,7 +12,7 @@ const SMALLEST_CHUNK: usize = 32;
 const FULL_CHUNK: usize = 4096;
 pub(crate) const MOST_CHUNKS: usize = 4096;
 
-/// How a vector of some length is cut.
+/// Chunks of a vector of some length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chunks {
     /// Elements in all.

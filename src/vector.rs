@@ -164,12 +164,12 @@ impl<T: Real> Vector<T> {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Tells if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where the vector lives.
+    /// Device of the vector.
     pub fn device(&self) -> &Device {
         &self.device
     }

@@ -1,4 +1,4 @@
-//! What was found wrong with devices, kept beside the built programs: such a device is used only when it is named.
+//! Faults found in devices, kept beside the built programs: such a device is used only when it is named.
 //!
 //! A verdict holds for one device and driver with one text of the kernels, and until the doctor finds nothing wrong any more.
 
@@ -31,7 +31,7 @@ fn path() -> Option<PathBuf> {
     Some(cache_folder()?.join("verdicts.toml"))
 }
 
-/// What cannot be read is as if it were not there: the next verdict writes it anew.
+/// A file that cannot be read counts as missing: the next verdict writes it anew.
 fn read() -> Verdicts {
     let bytes = path().and_then(|path| read_small(&path, MOST_BYTES).ok()).unwrap_or_default();
     toml::from_str(&String::from_utf8_lossy(&bytes)).unwrap_or_default()

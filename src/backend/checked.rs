@@ -1,6 +1,6 @@
 //! Spot checks: the first results of each kind that a device computes, computed again by the host from the same numbers.
 //!
-//! What a solve says of its answer rests on the residual that the device computed last. So the first [`TIMES`] residuals that a
+//! The report of a solve rests on the residual that the device computed last. So the first [`TIMES`] residuals that a
 //! device computes in some precision from some kind of matrix are compared with the host's, every bit of them and of their
 //! sums. Those are the residuals of the start and the end of a solve (the start alone may have numbers too simple to go
 //! wrong). A driver that compiles kernels wrongly, or a kernel that was changed, is found before it is believed. The first

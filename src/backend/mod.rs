@@ -82,7 +82,7 @@ impl AnyBackend {
         Self::OpenCl(Box::new(Checked::new(OpenCl::new(context))))
     }
 
-    /// Where its memory is.
+    /// Place of its memory.
     pub(crate) fn place(&self) -> Place {
         match self {
             Self::Host(_) => Place::Host,
@@ -90,7 +90,7 @@ impl AnyBackend {
         }
     }
 
-    /// Its OpenCL context, if it has one.
+    /// The OpenCL context, if it has one.
     pub(crate) fn context(&self) -> Option<&Arc<Context>> {
         match self {
             Self::Host(_) => None,
@@ -106,7 +106,7 @@ pub(crate) trait Origin {
     fn distrust(&self, fault: &str);
 }
 
-/// How kernels are to run: what changes bits (the accumulation) and what does not (the tuning).
+/// Settings of a run: the accumulation, which changes bits, and the tuning, which does not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run<'a> {
     pub(crate) accumulation: Accumulation,
@@ -115,7 +115,7 @@ pub(crate) struct Run<'a> {
     pub(crate) tuning_id: u64,
 }
 
-/// What tells launches of one object apart.
+/// Key of the launches of one object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PlanKey {
     kernel: &'static str,

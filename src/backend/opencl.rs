@@ -27,7 +27,7 @@ pub(crate) struct OpenCl {
     pub(super) partial: Mutex<Option<Buffer<Sum>>>,
 }
 
-/// What tells the kernels of a device apart.
+/// Key of the kernels of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct KernelKey {
     kernel: &'static str,

@@ -13,11 +13,11 @@ use crate::verdict::verdict;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// What the device says of itself.
+    /// Properties of the device.
     pub info: DeviceInfo,
-    /// Its place in the ranking in words: what counts for it and against it.
+    /// Place in the ranking, in words: what counts for the device and against it.
     pub standing: String,
-    /// Whether the doctor, or a solve, found that it computes wrongly.
+    /// True if the doctor, or a solve, found that it computes wrongly.
     pub found_wanting: bool,
     handle: Option<&'static Found>,
 }
@@ -88,7 +88,7 @@ fn standing(info: &DeviceInfo) -> String {
     text
 }
 
-/// What was found, with what is held against it.
+/// Devices that were found, with what is held against them.
 fn candidate(found: &'static Found) -> Candidate {
     let mut info = found.info.clone();
     let fault = kernels_checksum().ok().and_then(|kernels| verdict(&info, &kernels));
@@ -193,7 +193,7 @@ impl Device {
     }
 }
 
-/// What there is, for the error that says what was not there.
+/// List of devices for the error that says which one is missing.
 fn seen() -> String {
     let (devices, missing) = found();
     let mut names: Vec<String> = devices

@@ -27,7 +27,7 @@ pub struct DeviceFilter {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Word {
-    /// As it was written, in small letters.
+    /// The text in small letters.
     text: String,
     negated: bool,
     test: Test,
@@ -65,7 +65,7 @@ impl Display for DeviceFilter {
 }
 
 impl DeviceFilter {
-    /// Whether a device matches every word.
+    /// Tells if a device matches every word.
     pub fn matches(&self, info: &DeviceInfo) -> bool {
         self.words.iter().all(|word| word.test.holds(info) != word.negated)
     }

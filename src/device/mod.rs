@@ -20,7 +20,7 @@ use crate::number::{Accumulation, Precision, Real};
 use crate::ocl::{Context, Found, Programs};
 use crate::tuning::{Case, Settings, Tuning};
 
-/// Where work is done: an OpenCL device, or the host back end. Cloning is cheap and shares the device.
+/// A place of work: an OpenCL device, or the host back end. Cloning is cheap and shares the device.
 #[derive(Clone, Debug)]
 pub struct Device {
     inner: Arc<Inner>,
@@ -72,7 +72,7 @@ impl Device {
         Self::wrap(context.info().clone(), AnyBackend::opencl(context), choice)
     }
 
-    /// Its context, where it has one.
+    /// The context, if it has one.
     pub(crate) fn context(&self) -> Result<&Arc<Context>> {
         self.backend().context().ok_or_else(|| Error::Unsupported {
             device: self.info().name.clone(),
@@ -98,12 +98,12 @@ impl Device {
         }
     }
 
-    /// What the device says of itself.
+    /// Properties of the device.
     pub fn info(&self) -> &DeviceInfo {
         &self.inner.info
     }
 
-    /// What was chosen and why, in words.
+    /// Reason for the choice, in words.
     pub fn choice(&self) -> &str {
         &self.inner.choice
     }
@@ -113,7 +113,7 @@ impl Device {
         &self.tuning
     }
 
-    /// The same device with another work-group size, which changes time but never a result.
+    /// A handle with another work-group size, which changes time but never a result.
     ///
     /// # Errors
     /// [`Error::Option`] unless `size` is a power of two the device allows.
@@ -121,7 +121,7 @@ impl Device {
         Ok(self.with_tuning(self.tuning.with_work_group(size, self.info())?))
     }
 
-    /// The same device with launch parameters set for one kind of launches, which changes time but never a result: what the
+    /// A handle with launch parameters set for one kind of launches, which changes time but never a result: what the
     /// tuner tries. `place` says in reports where they come from.
     ///
     /// # Errors
@@ -131,17 +131,17 @@ impl Device {
         Ok(self.with_tuning(tuning))
     }
 
-    /// The same device by the rules of the crate, without anything that was measured or set.
+    /// A handle with the rules of the crate, without measured or chosen settings.
     pub fn with_rules(&self) -> Self {
         self.with_tuning(Tuning::for_device(self.info()))
     }
 
-    /// Whether both are handles of one opened device.
+    /// Tells if both are handles of one opened device.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// The same device, doing many iterations of a small solve in one launch of up to `groups` groups that wait for each
+    /// A handle that does many iterations of a small solve in one launch of up to `groups` groups that wait for each
     /// other, 0 for none: which changes time but never a result. A launch whose groups do not all run at once is
     /// noticed, and its work done otherwise. Nothing changes on devices that cannot do it ([`DeviceInfo::resident_groups`]).
     pub fn with_resident_groups(&self, groups: usize) -> Self {
@@ -151,7 +151,7 @@ impl Device {
         }
     }
 
-    /// The same device keeping sums of `f32` in another way: to reproduce on any device, or the host, the bits of
+    /// A handle that keeps sums of `f32` in another way: to reproduce on any device, or the host, the bits of
     /// one without 64-bit arithmetic.
     ///
     /// # Errors
@@ -163,7 +163,7 @@ impl Device {
         Ok(Self { accumulation, ..self.clone() })
     }
 
-    /// How sums of numbers of `precision` are kept.
+    /// Accumulation of sums of numbers of `precision`.
     pub fn accumulation(&self, precision: Precision) -> Accumulation {
         match precision {
             Precision::Double => Accumulation::Double,
@@ -176,7 +176,7 @@ impl Device {
         if self.backend().context().is_some() { "opencl" } else { "host" }
     }
 
-    /// How many programs were built or found on disk for this device so far, and how long that took.
+    /// Number of programs built or found on disk for this device so far, and the seconds that took.
     pub fn programs(&self) -> Programs {
         self.backend().context().map(|context| context.programs()).unwrap_or_default()
     }
@@ -247,12 +247,12 @@ impl Device {
         &self.inner.backend
     }
 
-    /// Where its memory is.
+    /// Place of its memory.
     pub(crate) fn place(&self) -> Place {
         self.backend().place()
     }
 
-    /// How kernels for numbers of type `T` are to run.
+    /// Settings of a run for numbers of type `T`.
     pub(crate) fn run<T: Real>(&self) -> Run<'_> {
         Run { accumulation: self.accumulation(T::PRECISION), tuning: &self.tuning, tuning_id: self.tuning_id }
     }

@@ -10,7 +10,7 @@ use crate::solver::{Method, Report, Stop};
 use crate::sparse::Csr;
 use crate::sparse::gallery::Random;
 
-/// Whether `x'Ax > 0` for every `x`, as far as that can be told without factorising.
+/// Verdict on `x'Ax > 0` for every `x`, as far as that can be told without factorising.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Definiteness {
@@ -26,7 +26,7 @@ pub enum Definiteness {
     NotAsked,
 }
 
-/// What a matrix looks like to an iterative method.
+/// Properties of a matrix that iterative methods depend on.
 ///
 /// Cost: a few passes over the entries, a transposed copy, and up to `4e8` multiplications for the eigenvalues.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct Examination {
     pub cols: usize,
     /// Stored entries that are not 0.
     pub nnz: usize,
-    /// Whether it equals its transpose, bit for bit.
+    /// True if it equals its transpose, bit for bit.
     pub symmetric: bool,
     /// Rows and columns of a square matrix whose diagonal entry is 0 or missing.
     pub zero_diagonal: usize,
@@ -50,7 +50,7 @@ pub struct Examination {
     pub column_spread: f64,
     /// The largest rank that any matrix with entries in these places can have.
     pub structural_rank: usize,
-    /// Whether it is positive definite.
+    /// True if it is positive definite.
     pub definiteness: Definiteness,
     /// A lower bound of the condition number, rows and columns scaled (see [`Examination::of`]); infinity where a smallest
     /// singular value is lost in rounding, NaN where it is not known.
@@ -66,11 +66,11 @@ const CHOLESKY_WORK: f64 = 1e9;
 pub struct Advice {
     /// The method.
     pub method: Method,
-    /// Whether to precondition with the inverse of the diagonal (Jacobi).
+    /// True if the inverse of the diagonal (Jacobi) should precondition.
     pub jacobi: bool,
     /// Why, in words.
     pub why: String,
-    /// What is wrong with the matrix, if anything, in words.
+    /// Faults of the matrix, in words.
     pub warnings: Vec<String>,
 }
 
@@ -201,12 +201,12 @@ impl Examination {
         if smallest.is_finite() { positive().fold(0.0, f64::max) / smallest } else { 1.0 }
     }
 
-    /// Whether it is square.
+    /// Tells if it is square.
     pub fn square(&self) -> bool {
         self.rows == self.cols
     }
 
-    /// What is wrong with the matrix, whatever the method.
+    /// Faults of the matrix that hold for every method.
     fn warnings(&self, precision: Precision) -> Vec<String> {
         let mut warnings = Vec::new();
         for (count, what) in [(self.empty_rows, "rows"), (self.empty_cols, "columns")] {
@@ -307,7 +307,7 @@ impl Examination {
         }
     }
 
-    /// What the end of a solve means for this matrix, and what to do, where it is not plain success.
+    /// Explains the end of a solve for this matrix, and says what to do, unless it is plain success.
     pub fn explain(&self, report: &Report) -> Option<String> {
         // A sweep divides by the diagonal. By rows it needed about half of Jacobi's iterations wherever both converged, and
         // converged where Jacobi did not (epb0).
@@ -371,7 +371,7 @@ impl Examination {
         Some(said)
     }
 
-    /// What is known to be wrong with the matrix, else `otherwise`.
+    /// A known fault of the matrix, else `otherwise`.
     fn cause(&self, otherwise: &str) -> String {
         self.warnings(Precision::Double).into_iter().next().unwrap_or_else(|| otherwise.into())
     }
@@ -381,7 +381,7 @@ fn is_empty<T: Real>(a: &Csr<T>, i: usize) -> bool {
     a.row(i).1.iter().all(|v| v.to_f64() == 0.0)
 }
 
-/// Whether two matrices hold the same numbers, entries that are 0 left out.
+/// Tells if two matrices hold the same numbers, entries that are 0 left out.
 fn equal<T: Real>(a: &Csr<T>, b: &Csr<T>) -> bool {
     let entries = |m: &Csr<T>, i: usize| -> Vec<(u32, u64)> {
         let (columns, values) = m.row(i);
@@ -413,7 +413,7 @@ fn outweighed_pair<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<(usize, usiz
     })
 }
 
-/// Whether each diagonal entry is more than the others of its row together.
+/// Tells if each diagonal entry is more than the others of its row together.
 fn dominant<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> bool {
     (0..a.rows()).all(|i| {
         let all: f64 = a.row(i).1.iter().map(|v| v.to_f64().abs()).sum();

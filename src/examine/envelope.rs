@@ -9,12 +9,12 @@ use crate::sparse::Csr;
 pub(crate) struct Envelope {
     /// First column of each row.
     first: Vec<usize>,
-    /// Where each row starts in `values`.
+    /// Start of each row in `values`.
     start: Vec<usize>,
     values: Vec<f64>,
 }
 
-/// How a factorisation ended.
+/// End of a factorisation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Factored {
     /// Every pivot is positive.

@@ -1,4 +1,4 @@
-//! What can be told of a matrix before it is solved with, and of a solve that ended.
+//! Advice on a matrix before it is solved with, and on a solve that ended.
 
 mod advice;
 mod envelope;

@@ -22,9 +22,9 @@ pub struct Image<T> {
     pub pixel: f64,
     /// Pixels, row by row: attenuation per unit of length.
     pub values: Vec<T>,
-    /// How the solve ended.
+    /// Report of the solve.
     pub report: Report,
-    /// What speaks against the readings: that they look like no line integrals.
+    /// Warning that the readings look like no line integrals.
     pub warning: Option<&'static str>,
 }
 

@@ -1,5 +1,49 @@
 //! Images from sensor data: [`Scan`] (readings with their scanner), [`System`] (the matrix of a scanner and a grid),
 //! [`Reconstructor`] (regularised CGNR, frame after frame), [`Image`] (pixels, report, comparison).
+//!
+//! ```
+//! use residuum::imaging::{Beam, Noise, Phantom, Reconstruction, Reconstructor, Scanner, System};
+//! use residuum::{Device, Format};
+//!
+//! let angles = (0..60).map(|k| 3.0 * f64::from(k)).collect();
+//! let scanner = Scanner { beam: Beam::Parallel, pixels: 64, pitch: 1.0, offset: 0.0, angles };
+//! let noise = Noise { photons: 1e5, gain: 0.0, seed: 1 };
+//! let scan = Phantom::plate().scan(&scanner, scanner.field(), noise)?; // or Scan::read, from a file
+//! let system = System::<f32>::new(&Device::best()?, &scanner, scan.grid(48), Format::Auto)?;
+//! let mut reconstructor = Reconstructor::new(&system, Reconstruction::of_scans::<f32>(), 1)?;
+//! let image = reconstructor.reconstruct(&[&scan])?.remove(0); // call it again for the next frame
+//! assert!(image.compare(&Phantom::plate().image(scan.grid(48)))?.correlation > 0.9);
+//! # Ok::<(), residuum::Error>(())
+//! ```
+//!
+//! # Coordinates
+//!
+//! The image lies centred at the origin. `x` runs to the right, `y` upwards; row 0 is on top. Pixel `(i, j)` of a grid of side `n`
+//! and pixel length `h` is at
+//!
+//! ```text
+//!   x = (j - (n - 1) / 2) h,   y = ((n - 1) / 2 - i) h
+//! ```
+//!
+//! At angle `t`, anticlockwise, the detector runs along `e` and rays along `v`. A fan's source stands at `-source_origin v`, its
+//! detector at the distance `source_detector` from the source.
+//!
+//! ```text
+//!                 ____________             e = (cos t, sin t)
+//!   y            | detector    ---> e      v = (-sin t, cos t)
+//!   ^            |     ^
+//!   |            |     | v                 ray of pixel k of m, parallel beam:
+//!   +---> x      |   origin                  (k - (m - 1) / 2 + offset) pitch e + s v
+//!                |     ^
+//!                |  source                 at t = 0 the source is below, pixel 0 sees the left edge
+//! ```
+//!
+//! # Line integrals
+//!
+//! Rays are integrated by Joseph's method: one step per row or column of the image, whichever the ray crosses faster, with linear
+//! interpolation between the two nearest pixels. The adjoint is the transposed matrix, exactly.
+//!
+//! Source: P. M. Joseph, "An improved algorithm for reprojecting rays through pixel images", IEEE Trans. Med. Imaging 1(3), 1982.
 
 mod htc;
 mod image;

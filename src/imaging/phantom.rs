@@ -22,7 +22,7 @@ pub struct Ellipse {
     pub value: f64,
 }
 
-/// What is wrong with a real sensor.
+/// Faults of a real sensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
     /// Photons that reach a detector pixel through air: fewer are noisier. Infinite for none.
@@ -78,7 +78,7 @@ impl Phantom {
         image
     }
 
-    /// What the scanner measures of the object, which fills a square of side `field`: exact line integrals, then
+    /// Simulated readings of the object, which fills a square of side `field`: exact line integrals, then
     /// the sensor's noise and gain errors.
     ///
     /// # Errors

@@ -103,7 +103,7 @@ impl Scanner {
                 }
                 match self.projector(device, grid) {
                     Ok(traced) => Ok(traced.because(&size)),
-                    // What cannot be traced says so, and is stored.
+                    // A system that cannot be traced says so, and is stored.
                     Err(Error::Option { name, reason }) => {
                         // Before it is made on the host: half of what it may take it surely takes.
                         device.check_total(0, &[("matrix", bytes / 2)])?;

@@ -1,4 +1,4 @@
-//! How close a picture is to another.
+//! Agreement of pictures.
 
 use crate::error::{Error, Result, same_length};
 

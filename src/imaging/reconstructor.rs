@@ -12,10 +12,10 @@ use crate::operator::LinearOperator;
 use crate::solver::{Correction, Method, Observer, Report, Setup, Solver, Stop, Stopping};
 use crate::vector::Vector;
 
-/// How to reconstruct.
+/// Options of a reconstruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reconstruction {
-    /// What is wanted beside fitting the readings; weights of the same kind add up.
+    /// Terms beside the misfit of the readings; weights of the same kind add up.
     pub regularizers: Vec<Regularizer>,
     /// Least value of a pixel, `-INFINITY` for none.
     pub lower: f64,
@@ -78,7 +78,7 @@ pub struct Reconstructor<T: Real> {
     images: usize,
     b: Vector<T>,
     x: Vector<T>,
-    /// Where the residual of a projected answer is computed.
+    /// Vectors for the residual of a projected answer.
     check: Option<Check<T>>,
 }
 

@@ -22,13 +22,13 @@ pub struct Scan {
 /// A scanner, as far as an array of readings does not say it: evenly spaced angles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Geometry {
-    /// How rays run.
+    /// Course of the rays.
     pub beam: Beam,
     /// Degrees that the angles divide evenly, anticlockwise from 0; negative for clockwise.
     pub arc: f64,
     /// Distance between pixel centres on the detector.
     pub pitch: f64,
-    /// How far the detector's middle is shifted along it, in pixels.
+    /// Shift of the detector's middle along the detector, in pixels.
     pub offset: f64,
 }
 
@@ -105,7 +105,7 @@ impl Scan {
         Grid { side, pixel: self.field / side as f64 }
     }
 
-    /// The same scan for an image of the square of side `field`.
+    /// A copy for an image of the square of side `field`.
     pub fn with_field(self, field: f64) -> Self {
         Self { field, ..self }
     }

@@ -1,18 +1,10 @@
-//! Scanners as data, and the matrix of a scan.
-//!
-//! Coordinates: the image lies centred at the origin, row 0 on top, so that pixel `(i, j)` of a grid of side `n` and
-//! pixel length `h` is at `x = (j - (n - 1) / 2) h`, `y = ((n - 1) / 2 - i) h`. At angle `t` the detector runs along
-//! `e = (cos t, sin t)` and rays along `v = (-sin t, cos t)`; a fan's source stands at `-source_origin v`.
-//!
-//! Lines are integrated by Joseph's method (P. M. Joseph, "An improved algorithm for reprojecting rays through pixel
-//! images", IEEE Trans. Med. Imaging 1(3), 1982): one step per row or column, whichever the ray crosses faster, with
-//! linear interpolation between the two nearest pixels. The adjoint is the transposed matrix, exactly.
+//! Scanners as data, and the matrix of a scan. Coordinates and the rule of integration stand in [`imaging`](crate::imaging).
 
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::sparse::Csr;
 
-/// How rays run.
+/// Course of the rays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Beam {
@@ -27,16 +19,16 @@ pub enum Beam {
     },
 }
 
-/// A scanner: beam, detector and angles.
+/// A scanner: beam, detector and angles. See [`imaging`](crate::imaging#coordinates) for its coordinates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scanner {
-    /// How rays run.
+    /// Course of the rays.
     pub beam: Beam,
     /// Detector pixels of one projection.
     pub pixels: usize,
     /// Distance between pixel centres on the detector.
     pub pitch: f64,
-    /// How far the detector's middle is shifted along it, in pixels.
+    /// Shift of the detector's middle along the detector, in pixels.
     pub offset: f64,
     /// Angle of each projection in degrees, anticlockwise.
     pub angles: Vec<f64>,
@@ -177,7 +169,7 @@ const ROUNDING: f64 = 1e-12;
 /// A ray as Joseph's method sees it: image rows (steep rays) or columns (flat ones) are its lines.
 pub(super) struct Line {
     pub(super) steep: bool,
-    /// Where the ray's known point lies: line, and place along that line.
+    /// Place of the ray's known point: line, and position along that line.
     pub(super) start: f64,
     pub(super) other: f64,
     /// Places sideways per line.

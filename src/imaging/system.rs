@@ -26,7 +26,7 @@ pub struct System<T: Real> {
     flat: f64,
 }
 
-/// Where a system comes from.
+/// Origin of a system.
 #[derive(Clone)]
 enum Source {
     Scan(Arc<Scanner>, Grid),
@@ -135,7 +135,7 @@ impl<T: Real> System<T> {
         if self.flat > 0.0 && norm > 0.0 { norm / self.flat } else { 1.0 }
     }
 
-    /// What speaks against taking `readings` for line integrals of an image of numbers above 0.
+    /// Warning if `readings` look like no line integrals of an image of numbers above 0.
     pub(super) fn doubt(&self, readings: &[T]) -> Option<&'static str> {
         doubt(self, readings)
     }
@@ -145,7 +145,7 @@ impl<T: Real> System<T> {
     }
 }
 
-/// What speaks against taking `readings` for line integrals of an image of numbers above 0, where `lengths` are those of the rays
+/// Warning if `readings` look like no line integrals of an image of numbers above 0. `lengths` are those of the rays
 /// within it.
 fn doubts<T: Real>(readings: &[T], lengths: &[T]) -> Option<&'static str> {
     // Scaled, so that no square overflows.
@@ -157,7 +157,7 @@ fn doubts<T: Real>(readings: &[T], lengths: &[T]) -> Option<&'static str> {
     if b.iter().all(|v| *v == 0.0) {
         return Some("all readings are 0, and so is the image");
     }
-    // Where no ray is longer than another, nothing can be told from their lengths.
+    // If all rays are of one length, nothing can be told from their lengths.
     let n = b.len() as f64;
     let (mean_b, mean_l) = (b.iter().sum::<f64>() / n, l.iter().sum::<f64>() / n);
     let moment =

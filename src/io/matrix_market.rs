@@ -118,7 +118,7 @@ fn write_matrix_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
     })
 }
 
-/// What the caller wants from the file.
+/// Request of the caller.
 #[derive(Clone, Copy, PartialEq)]
 enum Shape {
     Matrix,
@@ -166,7 +166,7 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Whether there is something on it: neither blank nor a comment.
+    /// Tells if there is something on it: neither blank nor a comment.
     fn holds_data(&self) -> bool {
         self.text.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|&b| b != b'%')
     }
@@ -420,7 +420,7 @@ const BLOCK: usize = 1 << 22;
 /// Bytes that one thread parses at a time.
 const PIECE: usize = 1 << 18;
 
-/// What was found in a stretch of whole lines.
+/// Content of a stretch of whole lines.
 struct Piece<E> {
     items: Vec<E>,
     /// Lines with data before the first that could not be read.

@@ -63,7 +63,7 @@ fn read_vectors_here<T: Real>(path: &Path) -> Result<Vec<Vec<T>>> {
     Ok(array.data.chunks(length.max(1)).map(|part| part.iter().map(|v| T::from_f64(*v)).collect()).collect())
 }
 
-/// What a file holds, by its first bytes.
+/// Kind of a file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {

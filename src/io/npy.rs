@@ -184,7 +184,7 @@ fn write_here<T: Real>(path: &Path, shape: &[usize], data: &[T]) -> Result<()> {
     })
 }
 
-/// What stands before the elements in a file of version 1.0; nothing when it does not fit.
+/// Bytes before the elements in a file of version 1.0; none if they do not fit.
 pub(super) fn header_bytes(descr: &str, shape: &[usize]) -> Option<Vec<u8>> {
     let dimensions = match shape {
         // Python's way to tell a tuple of one from a number in brackets.
@@ -250,7 +250,7 @@ fn rows_first(shape: &[usize], data: &[f64]) -> Vec<f64> {
     ordered
 }
 
-/// How one element is stored.
+/// Storage of one element.
 #[derive(Clone, Copy)]
 struct Element {
     kind: Kind,
@@ -330,7 +330,7 @@ impl Element {
     }
 }
 
-/// What a header says.
+/// Content of a header.
 struct Header {
     descr: String,
     fortran_order: bool,

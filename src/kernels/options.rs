@@ -41,12 +41,12 @@ impl Common {
         defines
     }
 
-    /// The same with so many lanes.
+    /// A copy with so many lanes.
     pub(crate) fn with_lanes(self, lanes: usize) -> Self {
         Self { lanes, ..self }
     }
 
-    /// The same for so many columns.
+    /// A copy for so many columns.
     pub(crate) fn with_columns(self, columns: usize) -> Self {
         Self { columns, ..self }
     }
@@ -68,7 +68,7 @@ pub(crate) struct MatrixOptions {
     pub(crate) formed: bool,
     /// Places of local memory for a vector; 0 for none.
     pub(crate) staged: usize,
-    /// What is done with a row before it is stored: 1 it is scaled, 2 a vector is added.
+    /// Steps before a row is stored: 1 it is scaled, 2 a vector is added.
     pub(crate) blend: u32,
 }
 

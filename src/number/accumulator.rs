@@ -8,7 +8,7 @@ use std::fmt::{Debug, Display};
 
 use crate::number::Real;
 
-/// How sums are kept; part of every result and named in every report.
+/// Accumulation of sums; part of every result and named in every report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Accumulation {
     /// In `f64`.

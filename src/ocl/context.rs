@@ -127,7 +127,7 @@ impl Context {
         if self.info.single_items.is_some() { 1 } else { wanted }
     }
 
-    /// What was built and loaded so far.
+    /// Programs built and loaded so far.
     pub(crate) fn programs(&self) -> Programs {
         *lock(&self.counts)
     }

@@ -211,7 +211,7 @@ impl<K: PartialEq, P: Clone> Plans<K, P> {
     /// The plan of `key`, made when it is asked for first.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// Errors of `make`.
     pub(crate) fn get(&self, key: K, make: impl FnOnce() -> Result<P>) -> Result<P> {
         let mut plans = lock(&self.0);
         if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == key) {

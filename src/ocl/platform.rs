@@ -1,4 +1,4 @@
-//! What OpenCL offers on this machine, looked up once per process.
+//! OpenCL platforms and devices of this machine, looked up once per process.
 
 use std::borrow::Cow;
 
@@ -68,7 +68,7 @@ fn enumerate() -> (Vec<Found>, Option<String>) {
     (devices, why)
 }
 
-/// What a device says of itself that a program named by its handle: one of those found, or a part of one.
+/// Properties of a device that a program named by its handle: one of those found, or a part of one.
 pub(super) fn identify(id: cl_device_id) -> Result<DeviceInfo, i32> {
     let index_of = |id: cl_device_id| found().0.iter().find(|f| f.handle() == id).and_then(|f| f.info.index);
     let device = Device::new(id);

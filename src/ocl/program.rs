@@ -48,7 +48,7 @@ impl File {
 /// Checksum of the texts of `files` as they would be built.
 ///
 /// # Errors
-/// Those of [`File::source`].
+/// Errors of [`File::source`].
 pub(crate) fn checksum<'f>(files: impl IntoIterator<Item = &'f File>) -> Result<String> {
     let mut crc = Crc::new();
     for file in files {

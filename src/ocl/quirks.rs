@@ -18,7 +18,7 @@ pub(super) fn last_resort(platform: &str, device: &str) -> Option<&'static str> 
     None
 }
 
-/// What makes a platform that shows no device show one.
+/// Setting that makes a platform show its devices.
 pub(super) fn reveal(platform: &str) -> &'static str {
     match platform {
         "rusticl" => {
@@ -75,7 +75,7 @@ pub(super) fn least_work_group(device: &str) -> usize {
     if is_llvmpipe(device) { 32 } else { 1 }
 }
 
-/// What builds for a device need beside the constants of a kernel.
+/// Build options that a device needs beside the constants of a kernel.
 ///
 /// Intel's runtime for CPUs (seen in 2026.2) vectorises loops that add products and adds the terms in another order: of
 /// 64 sums of 37 products of `float` kept in `double`, as plain a loop as can be, 29 come out different, and no option,
@@ -93,7 +93,7 @@ fn is_intel_cpu(platform: &str, kind: DeviceKind) -> bool {
     platform.contains("Intel") && kind == DeviceKind::Cpu
 }
 
-/// Whether built programs of a platform are worth keeping on disk.
+/// Tells if built programs of a platform are worth keeping on disk.
 ///
 /// Not those of Oclgrind, which names the lines of the source in its reports. Not those of PoCL either: asked for a binary, it
 /// compiles every kernel of the program, used or not (a second or two instead of some tenths), for a group size that is not

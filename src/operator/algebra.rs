@@ -279,7 +279,7 @@ impl<T: Real> Diagonal<T> {
     /// The diagonal matrix of `entries`. Waits for the device, to learn the largest of them.
     ///
     /// # Errors
-    /// Those of [`Vector`].
+    /// Errors of [`Vector`].
     pub fn new(entries: Vector<T>) -> Result<Self> {
         let largest = if entries.is_empty() { 0.0 } else { entries.max()?.abs().max(entries.min()?.abs()) };
         Ok(Self { entries: Arc::new(entries), largest })

@@ -58,7 +58,7 @@ use crate::vector::Vector;
 /// # Ok::<(), residuum::Error>(())
 /// ```
 pub trait LinearOperator<T: Real>: Send + Sync {
-    /// Where it multiplies.
+    /// Device that it multiplies on.
     fn device(&self) -> &Device;
 
     /// Length of `A x`.
@@ -82,7 +82,7 @@ pub trait LinearOperator<T: Real>: Send + Sync {
         Err(no_adjoint())
     }
 
-    /// Whether [`apply_adjoint`](Self::apply_adjoint) works. Solvers ask before they start.
+    /// Tells if [`apply_adjoint`](Self::apply_adjoint) works. Solvers ask before they start.
     fn has_adjoint(&self) -> bool {
         false
     }
@@ -103,7 +103,7 @@ pub trait LinearOperator<T: Real>: Send + Sync {
         1
     }
 
-    /// What it is made of, so that solvers can fuse its products with the rest of an iteration.
+    /// Structure of the operator. Solvers use it to fuse products with the rest of an iteration.
     fn structure(&self) -> Structure<'_, T> {
         Structure::Opaque
     }
@@ -164,7 +164,7 @@ pub trait LinearOperator<T: Real>: Send + Sync {
 /// themselves where a solver takes them.
 pub type SharedOperator<T> = Arc<dyn LinearOperator<T>>;
 
-/// What an operator is made of.
+/// Structure of an operator.
 #[non_exhaustive]
 pub enum Structure<'a, T: Real> {
     /// A stored or traced matrix, whose products are fused with the rest of an iteration.
@@ -300,12 +300,12 @@ fn noise<T: Real>(device: &Device, len: usize, seed: u64) -> Result<Vector<T>> {
     Vector::from_slice(device, &data)
 }
 
-/// How far `apply` and `apply_adjoint` are from being adjoint: `|<A x, y> - <x, A'y>| / (|A x| |y|)` for seeded random `x`
+/// Distance of `apply` and `apply_adjoint` from being adjoint: `|<A x, y> - <x, A'y>| / (|A x| |y|)` for seeded random `x`
 /// and `y`. For a right pair it is a few units of rounding (`1e-7` in `f32`, `1e-16` in `f64`), for a wrong one the
 /// order of 1. Least squares with a mismatched pair converge to something else, or not at all.
 ///
 /// # Errors
-/// Those of the operator and of [`Vector`].
+/// Errors of the operator and of [`Vector`].
 pub fn adjoint_error<T: Real>(operator: &dyn LinearOperator<T>, seed: u64) -> Result<f64> {
     let device = operator.device();
     let x = noise::<T>(device, operator.cols(), seed)?;
@@ -322,7 +322,7 @@ pub fn adjoint_error<T: Real>(operator: &dyn LinearOperator<T>, seed: u64) -> Re
 /// within some ten percent for most operators.
 ///
 /// # Errors
-/// Those of the operator, which needs an adjoint, and of [`Vector`].
+/// Errors of the operator, which needs an adjoint, and of [`Vector`].
 pub fn estimate_norm<T: Real>(operator: &dyn LinearOperator<T>, steps: usize) -> Result<f64> {
     let device = operator.device();
     let mut x = noise::<T>(device, operator.cols(), 1)?;
@@ -384,7 +384,7 @@ pub(crate) fn magnitude<T: Real>(operator: &dyn LinearOperator<T>) -> Result<Mag
 /// mean square norm it is (Hutchinson 1990).
 ///
 /// # Errors
-/// Those of the operator and of [`Vector`].
+/// Errors of the operator and of [`Vector`].
 pub fn frobenius_norm<T: Real>(operator: &dyn LinearOperator<T>) -> Result<f64> {
     const PROBES: u64 = 8;
     if let Some(matrix) = operator.as_matrix() {

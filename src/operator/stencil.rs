@@ -109,7 +109,7 @@ impl Stencil {
         self.size.iter().product()
     }
 
-    /// Whether there are no rows.
+    /// Tells if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -202,7 +202,7 @@ impl Stencil {
     }
 }
 
-/// How far a point is from the middle in a vector.
+/// Distance of a point from the middle in a vector.
 fn place(size: [usize; 3], offset: [i64; 3]) -> i64 {
     offset[0] + size[0] as i64 * (offset[1] + size[1] as i64 * offset[2])
 }

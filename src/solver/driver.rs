@@ -9,7 +9,7 @@ use super::stopping::Stopping;
 use crate::error::Result;
 use crate::state::{HISTORY, stop};
 
-/// How far a solve has come, for progress bars and early ends.
+/// Progress of a solve, for progress bars and early ends.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Progress {
@@ -42,24 +42,24 @@ pub(super) trait Iteration {
     }
     /// Waits; what each column has come to.
     fn status(&mut self) -> Result<Vec<Status>>;
-    /// Whether iterations queued beyond the end cost nothing.
+    /// Tells if iterations queued beyond the end cost nothing.
     fn stops_at_once(&self) -> bool {
         false
     }
     /// Squared norms of residual and gradient of iteration `k` of column `c` since the last start, as they were when
     /// [`Iteration::status`] was asked.
     fn norms(&self, c: usize, k: usize) -> [f64; 2];
-    /// How far the squared norms are above what column `c` must reach; at most 1 is converged.
+    /// Ratio of the squared norms of column `c` to their limits; at most 1 is converged.
     fn excess(&self, c: usize, norms: [f64; 2]) -> f64;
     /// Keeps the present answers of these columns as the best ones so far.
     fn keep(&mut self, columns: &[usize]) -> Result<()>;
     /// Brings the answers kept for these columns back.
     fn restore(&mut self, columns: &[usize]) -> Result<()>;
-    /// Whether an answer with a larger residual than an earlier one is a worse one.
+    /// Tells if an answer with a larger residual than an earlier one is a worse one.
     fn residual_decides(&self) -> bool;
     /// Which of two answers is the better one, by the squared norms of their residuals and gradients.
     fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering;
-    /// Whether the gradient of column `c`, of the squared norms, is as small as rounding lets it be. Waits.
+    /// Tells if the gradient of column `c`, of the squared norms, is as small as rounding lets it be. Waits.
     fn is_rounding(&mut self, c: usize, norms: [f64; 2]) -> Result<bool>;
     /// Norms of residual and gradient of column `c` in units of the system that was given, from their squares.
     fn in_given_units(&self, c: usize, norms: [f64; 2]) -> [f64; 2];
@@ -76,7 +76,7 @@ pub(super) struct Status {
     pub(super) iteration: usize,
 }
 
-/// What became of one column; norms in units of the system that was given.
+/// Outcome of one column; norms in units of the system that was given.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
     pub(super) stop: Stop,
@@ -104,7 +104,7 @@ struct Column {
     /// Squared norms of the answer that is kept.
     best: [f64; 2],
     stop: Option<Stop>,
-    /// What it is called if starting over does not help: the recurrence broke down.
+    /// True if the recurrence broke down: the verdict if starting over does not help.
     broken: bool,
     recurrence: f64,
     restarts: usize,
@@ -114,7 +114,7 @@ struct Column {
     stretch: usize,
     /// Why it stopped is known, and verified.
     settled: bool,
-    /// Where the answer would be a better one: how many iterations after the last start.
+    /// Iteration since the last start whose answer would be a better one.
     better: Option<usize>,
 }
 
@@ -124,7 +124,7 @@ impl Column {
         if self.broken { Stop::Breakdown } else { Stop::Stagnated }
     }
 
-    /// Whether norms verified by a start gained enough over those of the start before to go on.
+    /// Tells if norms verified by a start gained enough over those of the start before to go on.
     fn gained(&self, norms: [f64; 2], excess: f64) -> bool {
         if excess.is_finite() {
             return excess <= LEAST_GAIN * self.last_excess;
@@ -192,7 +192,7 @@ impl Clock {
         self.limit.is_some_and(|limit| self.working(method) >= limit)
     }
 
-    /// Whether all that was done can be done again in the time that is left.
+    /// Tells if all that was done can be done again in the time that is left.
     fn leaves_as_much_again(&self, method: &dyn Iteration) -> bool {
         self.limit.is_none_or(|limit| 2.0 * self.working(method) < limit)
     }
@@ -270,7 +270,7 @@ fn record(method: &dyn Iteration, columns: &mut [Column], statuses: &[Status], f
     }
 }
 
-/// What a start tells: the true residual, and with it whether the last verdict of the recurrence stands. `late` is after the time
+/// Judges a start: the true residual, and with it whether the last verdict of the recurrence stands. `late` is after the time
 /// allowed; `again` is whether there is time to do again what was done.
 fn judge_start(
     columns: &mut [Column],

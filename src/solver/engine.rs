@@ -4,7 +4,7 @@ use std::mem::{swap, take};
 use std::ops::Range;
 
 use super::driver::Status;
-use super::plan::{Act, B, Call, Of, Plan, Preconditioning, Script, Space, V, X};
+use super::plan::{B, Call, Launch, Operand, Plan, Preconditioning, Script, Space, VectorId, X};
 use super::products::Products;
 use super::stopping::Limits;
 use super::workspace::{Inputs, Look, Workspace};
@@ -17,7 +17,7 @@ use crate::recurrence::{GRADIENT_LIMIT, GRADIENT_RATIO, REGISTERS, RESIDUAL_LIMI
 use crate::state::HISTORY;
 use crate::vector::Vector;
 
-/// What a script multiplies by, and the exponents of the powers of two by which both are multiplied (`scaling.rs`).
+/// Operators of a script, and the exponents of the powers of two by which both are multiplied (`scaling.rs`).
 pub(super) struct Operators<'o, T: Real> {
     pub(super) a: &'o SharedOperator<T>,
     pub(super) preconditioner: Option<&'o SharedOperator<T>>,
@@ -69,15 +69,15 @@ impl<T: Real> Engine<T> {
         let (rows, cols) = (operators.a.rows(), operators.a.cols());
         let calls = || script.start.iter().chain(script.steps.iter().flatten());
         let multiplies_by =
-            |which: Of| calls().any(|call| matches!(call.act, Act::Product { of, .. } if of == which));
+            |which: Operand| calls().any(|call| matches!(call.launch, Launch::Product { of, .. } if of == which));
         let [of_operator, of_preconditioner] = operators.exponents;
         let a = Products::of_factors(operators.a, false, of_operator, columns)?;
-        let adjoint = match multiplies_by(Of::Adjoint) {
+        let adjoint = match multiplies_by(Operand::Adjoint) {
             true => Some(Products::of_factors(operators.a, true, of_operator, columns)?),
             false => None,
         };
         let preconditioner = match operators.preconditioner {
-            Some(operator) if multiplies_by(Of::Preconditioner) => {
+            Some(operator) if multiplies_by(Operand::Preconditioner) => {
                 Some(Products::of_factors(operator, false, of_preconditioner, columns)?)
             }
             _ => None,
@@ -137,24 +137,22 @@ impl<T: Real> Engine<T> {
         let (run, operations) = (inputs.run, script::on::<T>(inputs.device.backend()));
         let step = StepCall { block: call.block, slot: self.slot, columns: self.columns, sums: self.sums };
         self.slot = 1 - self.slot;
-        match &call.act {
-            Act::Scalars => operations.step_scalars(run, step, &mut self.state),
-            Act::Product { y, .. } => {
+        match &call.launch {
+            Launch::Scalars => operations.step_scalars(run, step, &mut self.state),
+            Launch::Product { y, .. } => {
                 // What is written leaves its place, so that others may be read there.
                 swap(&mut self.vectors[y.index()], &mut self.spare);
-                let done = self.product(inputs, step, &call.act);
+                let done = self.product(inputs, step, &call.launch);
                 swap(&mut self.vectors[y.index()], &mut self.spare);
                 done
             }
-            Act::Update { space, pass, vectors } => {
+            Launch::Update { space, pass, vectors } => {
                 let n = match space {
                     Space::Rows => self.rows,
                     Space::Cols => self.cols,
                 };
-                let held = self.vectors.get_disjoint_mut(vectors.map(V::index)).map_err(|_| Error::Shape {
-                    what: "different vectors of a pass",
-                    expected: vectors.len(),
-                    found: 0,
+                let held = self.vectors.get_disjoint_mut(vectors.map(VectorId::index)).map_err(|_| {
+                    Error::Shape { what: "different vectors of a pass", expected: vectors.len(), found: 0 }
                 })?;
                 let vectors = held.map(Vector::memory_mut);
                 operations.step_vectors(run, step, n, pass, vectors, &mut self.state)
@@ -162,20 +160,20 @@ impl<T: Real> Engine<T> {
         }
     }
 
-    fn product(&mut self, inputs: &Inputs<'_, T>, step: StepCall, act: &Act) -> Result<()> {
-        let Act::Product { of: which, x, w, z, blend, .. } = act else { return Ok(()) };
+    fn product(&mut self, inputs: &Inputs<'_, T>, step: StepCall, launch: &Launch) -> Result<()> {
+        let Launch::Product { of: which, x, w, z, blend, .. } = launch else { return Ok(()) };
         let Self { a, adjoint, preconditioner, vectors, spare: y, state, .. } = self;
         let products = match which {
-            Of::A => Some(a),
-            Of::Adjoint => adjoint.as_mut(),
-            Of::Preconditioner => preconditioner.as_mut(),
+            Operand::A => Some(a),
+            Operand::Adjoint => adjoint.as_mut(),
+            Operand::Preconditioner => preconditioner.as_mut(),
         };
         let Some(products) = products else {
             return same_length("operators of a script", 1, 0);
         };
-        let vector = |v: &V| if *v == B { inputs.b } else { &vectors[v.index()] };
+        let vector = |v: &VectorId| if *v == B { inputs.b } else { &vectors[v.index()] };
         match which {
-            Of::Adjoint => products.apply_adjoint(vector(x), y)?,
+            Operand::Adjoint => products.apply_adjoint(vector(x), y)?,
             _ => products.apply(vector(x), y)?,
         }
         let (stored, x) = products.apply_factors(vector(x))?;
@@ -249,8 +247,8 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn residual(&self) -> &Vector<T> {
         // The first call of every script computes it, and nothing overwrites it before the first iteration.
-        let place = match self.script.start.first().map(|call| &call.act) {
-            Some(Act::Product { y, .. }) => y.index(),
+        let place = match self.script.start.first().map(|call| &call.launch) {
+            Some(Launch::Product { y, .. }) => y.index(),
             _ => X.index(),
         };
         &self.vectors[place]
@@ -259,10 +257,10 @@ impl<T: Real> Workspace<T> for Engine<T> {
     fn launches(&self) -> usize {
         let steps = &self.script.steps;
         let made = |products: Option<&Products<T>>| products.map_or(0, Products::launches);
-        let each = |call: &Call| match call.act {
-            Act::Product { of: Of::A, .. } => 1 + made(Some(&self.a)),
-            Act::Product { of: Of::Adjoint, .. } => 1 + made(self.adjoint.as_ref()),
-            Act::Product { of: Of::Preconditioner, .. } => 1 + made(self.preconditioner.as_ref()),
+        let each = |call: &Call| match call.launch {
+            Launch::Product { of: Operand::A, .. } => 1 + made(Some(&self.a)),
+            Launch::Product { of: Operand::Adjoint, .. } => 1 + made(self.adjoint.as_ref()),
+            Launch::Product { of: Operand::Preconditioner, .. } => 1 + made(self.preconditioner.as_ref()),
             _ => 1,
         };
         steps.iter().flatten().map(each).sum::<usize>() / steps.len().max(1)

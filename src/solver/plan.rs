@@ -12,48 +12,48 @@ use crate::reduction::Chunks;
 /// Which of an operator's two spaces a vector belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
-    /// As long as `A` has rows.
+    /// Vectors as long as `A` has rows.
     Rows,
-    /// As long as `A` has columns.
+    /// Vectors as long as `A` has columns.
     Cols,
 }
 
 /// A vector of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct V(u8);
+pub(super) struct VectorId(u8);
 
 /// The answer.
-pub(super) const X: V = V(0);
+pub(super) const X: VectorId = VectorId(0);
 /// The right-hand side; a product may be added to it, nothing else takes it.
-pub(super) const B: V = V(u8::MAX);
+pub(super) const B: VectorId = VectorId(u8::MAX);
 
-impl V {
+impl VectorId {
     pub(super) fn index(self) -> usize {
         self.0.into()
     }
 }
 
-/// What a product multiplies by.
+/// Operator of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum Operand {
     A,
     Adjoint,
     Preconditioner,
 }
 
-/// How residuals are preconditioned.
+/// Way of preconditioning residuals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preconditioning {
     None,
     /// By a diagonal, held in this vector: done in the pass that makes the residual.
-    Diagonal(V),
+    Diagonal(VectorId),
     /// By a product.
     Operator,
 }
 
 impl Preconditioning {
     /// The vector that holds the diagonal, if it is one.
-    pub(super) fn diagonal(self) -> Option<V> {
+    pub(super) fn diagonal(self) -> Option<VectorId> {
         match self {
             Self::Diagonal(d) => Some(d),
             Self::None | Self::Operator => None,
@@ -64,17 +64,17 @@ impl Preconditioning {
 /// `y = s A x + k w`, with the sums of `y.y` and `y.z`.
 #[derive(Clone, Debug)]
 pub(super) struct Product {
-    of: Of,
-    x: V,
-    y: V,
+    of: Operand,
+    x: VectorId,
+    y: VectorId,
     scale: Option<Scalar>,
-    shift: Option<(Scalar, V)>,
+    shift: Option<(Scalar, VectorId)>,
     square: Option<Sums>,
-    dot: Option<(Sums, V)>,
+    dot: Option<(Sums, VectorId)>,
 }
 
 impl Product {
-    pub(super) fn of(of: Of, x: V, y: V) -> Self {
+    pub(super) fn of(of: Operand, x: VectorId, y: VectorId) -> Self {
         Self { of, x, y, scale: None, shift: None, square: None, dot: None }
     }
     /// Multiplies the product by `s`.
@@ -82,7 +82,7 @@ impl Product {
         Self { scale: Some(s), ..self }
     }
     /// Adds `k w`, which is not `y`.
-    pub(super) fn plus(self, k: Scalar, w: V) -> Self {
+    pub(super) fn plus(self, k: Scalar, w: VectorId) -> Self {
         Self { shift: Some((k, w)), ..self }
     }
     /// Sums up `y.y`.
@@ -90,7 +90,7 @@ impl Product {
         Self { square: Some(sums), ..self }
     }
     /// Sums up `y.z`.
-    pub(super) fn dot(self, sums: Sums, z: V) -> Self {
+    pub(super) fn dot(self, sums: Sums, z: VectorId) -> Self {
         Self { dot: Some((sums, z)), ..self }
     }
 }
@@ -99,7 +99,7 @@ impl Product {
 #[derive(Clone, Debug)]
 pub(super) struct Update {
     space: Space,
-    vectors: Vec<V>,
+    vectors: Vec<VectorId>,
     pass: Pass,
     coefficients: Vec<Scalar>,
     sums: Vec<Sums>,
@@ -122,7 +122,7 @@ impl Update {
     }
 
     /// The place of `v` among the vectors of the pass.
-    fn place(&mut self, v: V) -> u8 {
+    fn place(&mut self, v: VectorId) -> u8 {
         let place = self.vectors.iter().position(|held| *held == v).unwrap_or_else(|| {
             self.vectors.push(v);
             self.vectors.len() - 1
@@ -131,7 +131,7 @@ impl Update {
     }
 
     /// `target = k v + ...`: one to three terms.
-    pub(super) fn set(mut self, target: V, terms: &[(Scalar, V)]) -> Self {
+    pub(super) fn set(mut self, target: VectorId, terms: &[(Scalar, VectorId)]) -> Self {
         if !(1..=3).contains(&terms.len()) {
             self.fault = self.fault.or(Some("a statement has one to three terms"));
         }
@@ -147,7 +147,7 @@ impl Update {
     }
 
     /// `target = a b`, element by element.
-    pub(super) fn multiply(mut self, target: V, a: V, b: V) -> Self {
+    pub(super) fn multiply(mut self, target: VectorId, a: VectorId, b: VectorId) -> Self {
         let factors = [self.place(a), self.place(b)];
         let target = self.place(target);
         self.pass.statements.push(Statement::Multiply { target, factors });
@@ -155,7 +155,7 @@ impl Update {
     }
 
     /// Sums up `a.b`.
-    pub(super) fn dot(mut self, sums: Sums, a: V, b: V) -> Self {
+    pub(super) fn dot(mut self, sums: Sums, a: VectorId, b: VectorId) -> Self {
         let dot = [self.place(a), self.place(b)];
         self.pass.dots.push(dot);
         self.sums.push(sums);
@@ -185,22 +185,22 @@ impl From<Update> for Work {
 /// A launch, ready to be queued.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// Where its program starts.
+    /// Start of its program.
     pub(super) block: u32,
-    pub(super) act: Act,
+    pub(super) launch: Launch,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Act {
+pub(super) enum Launch {
     Scalars,
-    Product { of: Of, x: V, w: V, z: V, y: V, blend: Blend },
-    Update { space: Space, pass: Pass, vectors: [V; PASS_VECTORS] },
+    Product { of: Operand, x: VectorId, w: VectorId, z: VectorId, y: VectorId, blend: Blend },
+    Update { space: Space, pass: Pass, vectors: [VectorId; PASS_VECTORS] },
 }
 
 /// One group may be done before another begins.
 const FOLDS_ITS_OWN: Fault = "a launch folds sums that it makes";
 
-/// What a method holds, as it is declared.
+/// Declaration of what a method holds: vectors, scalars, sums, programs.
 #[derive(Debug)]
 pub(super) struct Plan {
     rows: usize,
@@ -247,16 +247,16 @@ impl Plan {
     /// Vectors that only fill places of a pass that are not used.
     pub(super) const FILLERS: std::ops::Range<usize> = 1..1 + PASS_VECTORS;
 
-    pub(super) fn vector(&mut self, space: Space) -> V {
+    pub(super) fn vector(&mut self, space: Space) -> VectorId {
         if self.vectors.len() + 1 >= usize::from(B.0) {
             self.note(Some("too many vectors"));
             return X;
         }
         self.vectors.push(space);
-        V(self.vectors.len() as u8 - 1)
+        VectorId(self.vectors.len() as u8 - 1)
     }
 
-    pub(super) fn vectors<const N: usize>(&mut self, space: Space) -> [V; N] {
+    pub(super) fn vectors<const N: usize>(&mut self, space: Space) -> [VectorId; N] {
         std::array::from_fn(|_| self.vector(space))
     }
 
@@ -297,8 +297,8 @@ impl Plan {
         let mut program = Program::default();
         write(&mut program);
         let block = self.programs.len() as u32;
-        let (act, words) = match work.into() {
-            Work::Scalars => (Act::Scalars, program.words(&[], &[])),
+        let (launch, words) = match work.into() {
+            Work::Scalars => (Launch::Scalars, program.words(&[], &[])),
             Work::Product(product) => {
                 let Product { of, x, y, scale, shift, square, dot } = product;
                 let one = crate::recurrence::ONE;
@@ -312,28 +312,29 @@ impl Plan {
                     shifted: shift.is_some(),
                     dots: [square.is_some(), dot.is_some()],
                 };
-                let act = Act::Product { of, x, w: shift.map_or(x, |s| s.1), z: dot.map_or(x, |d| d.1), y, blend };
-                (act, program.words(&coefficients, &places))
+                let launch =
+                    Launch::Product { of, x, w: shift.map_or(x, |s| s.1), z: dot.map_or(x, |d| d.1), y, blend };
+                (launch, program.words(&coefficients, &places))
             }
             Work::Update(update) => {
                 self.note(update.fault());
                 self.note(program.folds_any(&update.sums).then_some(FOLDS_ITS_OWN));
                 let words = program.words(&update.coefficients, &update.sums);
                 let vectors = std::array::from_fn(|k| {
-                    update.vectors.get(k).copied().unwrap_or(V((Self::FILLERS.start + k) as u8))
+                    update.vectors.get(k).copied().unwrap_or(VectorId((Self::FILLERS.start + k) as u8))
                 });
-                (Act::Update { space: update.space, pass: update.pass, vectors }, words)
+                (Launch::Update { space: update.space, pass: update.pass, vectors }, words)
             }
         };
         self.note(program.fault());
         self.programs.extend(words);
-        Call { block, act }
+        Call { block, launch }
     }
 
     /// `r = b - A x`, with the sum of `r.r`.
-    pub(super) fn residual(&mut self, r: V, rr: Sums) -> Call {
+    pub(super) fn residual(&mut self, r: VectorId, rr: Sums) -> Call {
         use crate::recurrence::{MINUS_ONE, ONE};
-        self.call(Product::of(Of::A, X, r).scaled(MINUS_ONE).plus(ONE, B).square(rr), |_| {})
+        self.call(Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, B).square(rr), |_| {})
     }
 }
 
@@ -346,10 +347,10 @@ pub(super) struct Script {
     /// After iteration `k`, `exact[k % exact.len()]` computes the residual afresh and turns the direction after it; it ends
     /// with the stopping test like an iteration. Empty for methods that carry no residual.
     pub(super) exact: Vec<Vec<Call>>,
-    /// Whether the second number of the history is the norm of a gradient.
+    /// True if the second number of the history is the norm of a gradient.
     pub(super) least_squares: bool,
     /// The reference point of a damped problem, which the user may set.
-    pub(super) reference: Option<V>,
+    pub(super) reference: Option<VectorId>,
 }
 
 #[cfg(test)]
@@ -367,7 +368,7 @@ mod tests {
         };
         assert_eq!(fault(&|_| {}), "");
         let rows = Space::Rows;
-        let terms = |n: usize, v: V| vec![(ONE, v); n];
+        let terms = |n: usize, v: VectorId| vec![(ONE, v); n];
         for (words, write) in [
             (
                 "too many scalars",
@@ -400,7 +401,7 @@ mod tests {
                 plan.call(Work::Scalars, |s| s.set(a, deep));
             }),
             ("too many vectors for one pass", &|plan| {
-                let v: [V; 9] = plan.vectors(rows);
+                let v: [VectorId; 9] = plan.vectors(rows);
                 let pass = v.iter().skip(1).step_by(2).zip(v.iter().skip(2).step_by(2));
                 let pass =
                     pass.fold(Update::of(rows), |pass, (a, b)| pass.set(v[0], &[(ONE, *a), (MINUS_ONE, *b)]));
@@ -428,7 +429,7 @@ mod tests {
             }),
             ("folds sums that it makes", &|plan| {
                 let (v, w, sum) = (plan.vector(rows), plan.vector(rows), plan.sum(rows));
-                plan.call(Product::of(Of::A, v, w).square(sum), |s| {
+                plan.call(Product::of(Operand::A, v, w).square(sum), |s| {
                     s.fold(sum);
                 });
             }),

@@ -1,4 +1,4 @@
-//! Where a solver's products come from: fused with the rest of an iteration, or computed by an operator.
+//! Products of a solver: fused with the rest of an iteration, or computed by an operator.
 
 use std::sync::RwLockReadGuard;
 
@@ -60,7 +60,7 @@ pub(super) fn is_composed<T: Real>(operator: &dyn LinearOperator<T>) -> bool {
 /// Products with one operator, or with its adjoint.
 pub(super) struct Products<T: Real> {
     stored: SharedMatrix<T>,
-    /// What computes a product, or a part of it, before the launches; without it the launches multiply by themselves.
+    /// The operator that computes a product, or a part of it, before the launches; without it the launches multiply by themselves.
     before: Option<Before<T>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a solve says of its answer.
+//! The report of a solve.
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
@@ -103,7 +103,7 @@ pub struct Report {
     pub history: Vec<f64>,
     /// `|s|` likewise, for least squares.
     pub gradient_history: Vec<f64>,
-    /// How often the recurrence was started over from the true residual.
+    /// Number of times that the recurrence was started over from the true residual.
     pub restarts: usize,
     /// Kernel launches of one iteration (0 on the host).
     pub launches_per_iteration: usize,
@@ -116,7 +116,7 @@ pub struct Report {
     /// Precision of vectors and matrix.
     #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub precision: Precision,
-    /// How sums were kept.
+    /// Accumulation of sums.
     #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub accumulation: Accumulation,
     /// The matrix format; [`Format::OnTheFly`] for other operators.
@@ -127,7 +127,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// What the driver found of one right-hand side.
+    /// Report of one right-hand side, from what the driver found.
     pub(super) fn new<T: Real>(
         method: Method,
         operator: &dyn LinearOperator<T>,
@@ -161,7 +161,7 @@ impl Report {
         }
     }
 
-    /// Whether the answer meets a tolerance that was asked for.
+    /// Tells if the answer meets a tolerance that was asked for.
     pub fn converged(&self) -> bool {
         matches!(self.stop, Stop::Converged | Stop::LeastSquares)
     }

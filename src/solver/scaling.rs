@@ -117,14 +117,14 @@ impl<T: Real> LinearOperator<T> for Interleaved<T> {
     }
 }
 
-/// How a system is scaled, and the right-hand side that is.
+/// Exponents of a system, and the scaled right-hand side.
 #[derive(Debug)]
 pub(super) struct Scaling<T: Real> {
     /// `m`.
     pub(super) operator: i32,
     /// Exponents of `b` that need no scaling.
     reach: RangeInclusive<i32>,
-    /// Of the operator, before it is scaled.
+    /// Magnitude of the operator before it is scaled.
     magnitude: Magnitude,
     rhs: Option<Vector<T>>,
 }

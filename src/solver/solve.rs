@@ -19,7 +19,7 @@ use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
 use crate::vector::Vector;
 
-/// What a [`Solver`] is to do.
+/// Set-up of a [`Solver`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Setup<T: Real> {

@@ -98,7 +98,7 @@ impl Stopping {
     }
 }
 
-/// What the limits of one right-hand side are made from, in the units of the scaled system (see `scaling.rs`).
+/// Numbers that the limits of one right-hand side are made from, in the units of the scaled system (see `scaling.rs`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scales {
     /// `|b|`.
@@ -107,11 +107,11 @@ pub(super) struct Scales {
     pub(super) norm: f64,
     /// The same with the damping or the weights of the corrections.
     pub(super) stacked: f64,
-    /// Whether the start is 0.
+    /// True if the start is 0.
     pub(super) from_zero: bool,
     /// Rounding error of the vectors.
     pub(super) epsilon: f64,
-    /// Whether the system has as many unknowns as rows, and likely a solution.
+    /// True if the system has as many unknowns as rows, and likely a solution.
     pub(super) square: bool,
     /// Sums of squares below this have lost digits; 0 where they never do.
     pub(super) least_square: f64,
@@ -169,7 +169,7 @@ impl Limits {
         }
     }
 
-    /// Whether a limit waits for the first residual or gradient.
+    /// Tells if a limit waits for the first residual or gradient.
     pub(super) fn waits(&self) -> bool {
         (self.reduction > 0.0 && self.gradient == 0.0) || self.of_first > 0.0
     }
@@ -183,7 +183,7 @@ impl Limits {
         self.residual = self.residual.max(of_first * of_first * residual);
     }
 
-    /// How far the squared norms of residual and gradient are above what they must reach; at most 1 is converged.
+    /// Ratio of the squared norms of residual and gradient to their limits; at most 1 is converged.
     pub(super) fn excess(&self, norms: [f64; 2], least_squares: bool) -> f64 {
         let over = |value: f64, limit: f64| if value == 0.0 { 0.0 } else { value / limit };
         let by_residual = over(norms[0], self.residual);
@@ -198,7 +198,7 @@ impl Limits {
         self.residual_norm.max(self.of_first * first)
     }
 
-    /// Whether squares of residuals at their limit cannot have vanished.
+    /// Tells if squares of residuals at their limit cannot have vanished.
     pub(super) fn is_certain(&self) -> bool {
         self.least_square == 0.0 || self.residual > self.least_square
     }
@@ -210,7 +210,7 @@ impl Limits {
         norms[which].partial_cmp(&others[which]).unwrap_or(Ordering::Equal)
     }
 
-    /// Whether the gradient, of the squared norms of residual and gradient, is no more than what rounding leaves of it at an `x`
+    /// Tells if the gradient, of the squared norms of residual and gradient, is no more than what rounding leaves of it at an `x`
     /// of this norm (Å. Björck, "Numerical methods for least squares problems", 1996, 2.4), while the residual is more than
     /// that. Where the residual is rounding too, the gradient is small whatever the residual was asked to be.
     pub(super) fn is_rounding(&self, [residual, gradient]: [f64; 2], x: f64) -> bool {

@@ -1,4 +1,4 @@
-//! What every solver does around the iterations: norms, scaling, limits before; the answer in the units of the caller after.
+//! Steps of every solve around the iterations: norms, scaling, limits before; the answer in the units of the caller after.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ pub(super) struct System<T: Real> {
     columns: usize,
     reach: Reach,
     scaling: Scaling<T>,
-    /// Whether 0 is the answer for `b = 0`, wherever it starts.
+    /// True if 0 is the answer for `b = 0`, wherever it starts.
     square: bool,
     /// The norm that the operator says it has, as it was last asked.
     known: Option<Magnitude>,
@@ -28,13 +28,13 @@ pub(super) struct System<T: Real> {
     damp: Option<f64>,
     /// The norm of the scaled operator, or an upper bound of it; 0 where it is not known or not asked for.
     norm: f64,
-    /// The same with damping or weights.
+    /// The norm with damping or weights.
     stacked: f64,
     /// The reference point, as it was given, and the exponents it was last scaled by.
     reference: Option<(Vec<T>, Vec<i32>)>,
 }
 
-/// What a solve is told.
+/// Limits and scaling of one solve.
 struct Given<'s> {
     stopping: &'s Stopping,
     limits: Vec<Limits>,

@@ -19,7 +19,7 @@ pub(super) struct Inputs<'s, T: Real> {
     pub(super) b: &'s Vector<T>,
 }
 
-/// What the host reads at a look.
+/// Status that the host reads at a look.
 pub(super) struct Look {
     pub(super) columns: Vec<Status>,
     /// A resident launch found that its groups do not all run at once. It has changed nothing.

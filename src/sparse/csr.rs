@@ -25,7 +25,7 @@ pub struct Csr<T> {
     values: Vec<T>,
 }
 
-/// Whether a matrix of `entries` entries may have so many rows. Row offsets take memory even where nothing is stored,
+/// Tells if a matrix of `entries` entries may have so many rows. Row offsets take memory even where nothing is stored,
 /// so a short file must not ask for a long matrix: 2²² rows are free, 64 more come with every entry.
 pub(crate) fn plausible_rows(rows: u64, entries: u64) -> bool {
     rows <= (1u64 << 22).saturating_add(entries.saturating_mul(64))
@@ -209,7 +209,7 @@ impl<T: Real> Csr<T> {
         self.indices.len()
     }
 
-    /// Where each row starts, and where the last one ends: `rows + 1` offsets.
+    /// Starts of the rows, and the end of the last one: `rows + 1` offsets.
     pub fn offsets(&self) -> &[usize] {
         &self.offsets
     }
@@ -400,7 +400,7 @@ impl<T: Real> Csr<T> {
         Ok(scaled)
     }
 
-    /// The same matrix in another precision, each value rounded to nearest.
+    /// A copy in another precision, each value rounded to nearest.
     pub fn cast<U: Real>(&self) -> Csr<U> {
         Csr {
             rows: self.rows,

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// How a matrix is stored on its device.
+/// Storage format of a matrix on its device.
 ///
 /// All formats but [`Csr`](Format::Csr), [`CsrAdaptive`](Format::CsrAdaptive) and [`Dense`](Format::Dense) add the
 /// entries of a row one after another in ascending column order, so that they agree bit for bit. Those three, and rays, let
@@ -63,7 +63,7 @@ impl Format {
         Self::Dense,
     ];
 
-    /// Whether a row's entries are added one after another, which gives the same bits in every such format.
+    /// Tells if a row's entries are added one after another, which gives the same bits in every such format.
     pub fn sequential(&self) -> bool {
         !matches!(self, Self::Auto | Self::Csr | Self::CsrAdaptive | Self::Dense | Self::OnTheFly)
     }

@@ -1,4 +1,4 @@
-//! What a matrix looks like: the numbers that the choice of a format rests on.
+//! Row statistics of a matrix: the numbers that the choice of a format rests on.
 
 use rayon::prelude::*;
 
@@ -18,7 +18,7 @@ pub(crate) struct Profile {
     pub(crate) histogram: Vec<usize>,
     /// Places of slices of 32 rows, rows in their order.
     pub(crate) sell_places: usize,
-    /// The same with rows sorted by length within a reduction chunk.
+    /// Padding with rows sorted by length within a reduction chunk.
     pub(crate) sorted_places: usize,
     /// Occupied diagonals `column - row`, ascending.
     pub(crate) diagonals: Vec<i64>,

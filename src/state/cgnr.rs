@@ -27,7 +27,7 @@ pub(crate) const MAX_ITERATIONS: usize = 4;
 pub(crate) const HISTORY_MASK: usize = 5;
 pub(crate) const STATUS: usize = 6;
 
-/// Where the chunk sums of each quantity lie in `sums`.
+/// Places of the chunk sums of each quantity in `sums`.
 #[derive(Clone, Copy)]
 pub(crate) struct Runs {
     pub(crate) columns: usize,

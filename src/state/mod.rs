@@ -1,4 +1,4 @@
-//! Where the scalars of a solve lie in device memory: the constants of `cl/cg_parts.cl` and `cl/cgnr_parts.cl` (a test of `kernels/` compares
+//! Layout of the scalars of a solve in device memory: the constants of `cl/cg_parts.cl` and `cl/cgnr_parts.cl` (a test of `kernels/` compares
 //! the two).
 
 pub(crate) mod barrier;

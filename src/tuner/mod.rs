@@ -27,7 +27,7 @@ const SLOW: f64 = 1.3;
 /// Least relative difference that counts.
 const BAND: f64 = 0.03;
 
-/// What was found for one case.
+/// Result of one case.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trial {
@@ -40,7 +40,7 @@ pub struct Trial {
     pub refused: Vec<(Settings, String)>,
 }
 
-/// What can be tuned on a device, the most used first.
+/// Cases that can be tuned on a device, the most used first.
 pub fn cases(device: &Device) -> Vec<Case> {
     use AccessPattern::{LongRows, Places, Rays, Rows};
     use Family::{
@@ -90,7 +90,7 @@ pub fn cases(device: &Device) -> Vec<Case> {
     cases
 }
 
-/// What is varied, one after the other, the others left at their best.
+/// Parameters that are varied, one after the other, the others left at their best.
 #[derive(Clone, Copy, Debug)]
 enum Knob {
     WorkGroup,
@@ -111,7 +111,7 @@ impl Knob {
         }
     }
 
-    /// What is worth trying beside `best`; nothing where it cannot matter.
+    /// Values that are worth trying beside `best`; none if they cannot matter.
     fn values(self, device: &Device, family: Family, best: Settings) -> Vec<Settings> {
         let info = device.info();
         // Where a driver cannot be trusted with barriers, kernels that have some run with one item whatever is set; and one
@@ -144,7 +144,7 @@ impl Knob {
 /// Cost: builds some ten to twenty variants of a kernel file, and runs each for some tenths of a second.
 ///
 /// # Errors
-/// What the device reports for the default settings; other settings may fail.
+/// Failure of the default settings; other settings may fail.
 pub fn tune(device: &Device, case: Case, watch: &mut dyn FnMut(&str)) -> Result<Trial> {
     match case.precision {
         Precision::Single => tune_in::<f32>(device, case, watch),
@@ -214,7 +214,7 @@ fn tune_in<T: Real>(device: &Device, case: Case, watch: &mut dyn FnMut(&str)) ->
     })
 }
 
-/// How one of a race did.
+/// Result of one contestant of a race.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     settings: Settings,
@@ -302,7 +302,7 @@ impl<T: Real> Search<'_, T> {
 struct Runs {
     contestant: usize,
     times: Vec<f64>,
-    /// Whether it runs in every round, however slow.
+    /// True if it runs in every round, however slow.
     stays: bool,
 }
 
@@ -332,7 +332,7 @@ fn hold(
     Ok(())
 }
 
-/// How those did that ran; the last of `all` is the twin of the first.
+/// Results of those that ran; the last of `all` is the twin of the first.
 fn standings(all: &[Settings], runs: &[Runs]) -> Vec<Standing> {
     let default = &runs[0].times;
     let twin = all.len() - 1;
@@ -357,7 +357,7 @@ fn standings(all: &[Settings], runs: &[Runs]) -> Vec<Standing> {
     found
 }
 
-/// As people want to read it.
+/// The setting in words for people.
 fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

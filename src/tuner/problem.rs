@@ -1,4 +1,4 @@
-//! What the tuner times: for each kind of launches, work in which they decide the time.
+//! Problems that the tuner times: for each kind of launches, work in which they decide the time.
 
 use crate::device::Device;
 use crate::device_info::DeviceKind;
@@ -15,7 +15,7 @@ use crate::sparse::{Csr, Format, Offsets};
 use crate::tuning::{AccessPattern, Case, Family, SizeClass};
 use crate::vector::Vector;
 
-/// The same work, done with the launch parameters of one device handle.
+/// Work done with the launch parameters of one device handle.
 pub(super) trait Contestant {
     /// Microseconds of one of `calls` calls or iterations.
     fn time(&mut self, calls: usize) -> Result<f64>;
@@ -46,7 +46,7 @@ pub(super) enum Problem<T: Real> {
     Steps(Matrix<T>),
 }
 
-/// Whether many iterations are one launch.
+/// Use of resident launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resident {
     Never,
@@ -133,7 +133,7 @@ impl<T: Real> Problem<T> {
         })
     }
 
-    /// Whether a run is a solve.
+    /// Tells if a run is a solve.
     pub(super) fn iterates(&self) -> bool {
         matches!(self, Self::Cg(..) | Self::Cgnr(..) | Self::Steps(_))
     }

@@ -37,11 +37,11 @@ const MOST_BYTES: u64 = 16 << 20;
 /// Measured on the devices we have.
 const SHIPPED: &str = include_str!("shipped.toml");
 
-/// What an entry rests on.
+/// Measurements behind an entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// What was timed.
+    /// Problem that was timed.
     pub problem: String,
     /// Microseconds by the rules of the crate, of a call or an iteration.
     pub default_us: f64,
@@ -58,19 +58,19 @@ pub struct Measured {
     pub kernels: String,
 }
 
-/// What was measured to be best for one case on one device.
+/// Settings that were measured to be best for one case on one device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// The device's name.
     pub device: String,
-    /// Its platform.
+    /// Platform of the device.
     pub platform: String,
-    /// Its driver's version.
+    /// Version of the driver.
     pub driver: String,
-    /// What was tuned.
+    /// Case that was tuned.
     #[serde(flatten)]
     pub case: Case,
-    /// What is set; nothing where the rules are best.
+    /// Settings; empty if the rules are best.
     #[serde(default)]
     pub set: Settings,
     /// Why.
@@ -82,7 +82,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether it was measured on this device with this driver.
+    /// Tells if it was measured on this device with this driver.
     pub fn is_for(&self, info: &DeviceInfo) -> bool {
         self.fits(info) && self.driver == info.driver
     }
@@ -97,7 +97,7 @@ impl Entry {
         self.device == info.name && self.platform == info.platform
     }
 
-    /// Whether two runs of the tuner on one subject came to the same: the same settings, or such as are called ties because one
+    /// Tells if two runs of the tuner on one subject came to the same: the same settings, or such as are called ties because one
     /// names the other, or because what they gain over the default differs by no more than what the runs could not tell apart.
     pub fn agrees_with(&self, other: &Self) -> Agreement {
         if self.set == other.set {
@@ -110,17 +110,17 @@ impl Entry {
         if named || near { Agreement::Tie } else { Agreement::Differ }
     }
 
-    /// Whether two entries say something of the same case on the same device.
+    /// Tells if two entries say something of the same case on the same device.
     pub fn same_subject(&self, other: &Self) -> bool {
         let names = |e: &Self| [e.device.clone(), e.platform.clone(), e.driver.clone()];
         self.case == other.case && names(self) == names(other)
     }
 }
 
-/// How two runs of the tuner compare.
+/// Agreement of two runs of the tuner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
-    /// The same settings.
+    /// Equal settings.
     Same,
     /// Others, as good.
     Tie,
@@ -131,11 +131,11 @@ pub enum Agreement {
 /// A file of tuned values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TuneFile {
-    /// Its entries, in order.
+    /// Entries of the file, in order.
     pub entries: Vec<Entry>,
-    /// What in it could not be understood, in words; it is ignored.
+    /// Remarks on parts that could not be understood and are ignored.
     pub remarks: Vec<String>,
-    /// Whether nothing of it was: it is of another version, or no file of tuned values at all. Such a file is not written over.
+    /// True if nothing could be understood: another version, or no file of tuned values. Such a file is not written over.
     pub foreign: bool,
     /// Entries that were not understood, or say again what another says: they are kept when the file is written.
     unknown: Vec<toml::Table>,
@@ -143,7 +143,7 @@ pub struct TuneFile {
     others: toml::Table,
 }
 
-/// Where tuned values stand: the file that `RESIDUUM_TUNE_FILE` names, else `tuning.toml` in the user's configuration folder;
+/// Path of tuned values: the file that `RESIDUUM_TUNE_FILE` names, else `tuning.toml` in the user's configuration folder;
 /// `None` where the variable is `off` or there is no such folder.
 pub fn tune_path() -> Option<PathBuf> {
     match std::env::var_os(TUNE_VARIABLE) {
@@ -331,7 +331,7 @@ impl Tuning {
     /// The rules for a device, under what was measured on it: what comes with the crate for this device, whatever its
     /// driver, and the user's file for this device and driver.
     ///
-    /// What in the file is damaged, meant for another driver or cannot be taken is left out and said in `log`.
+    /// Entries that are damaged, meant for another driver or cannot be taken are left out and named in `log`.
     pub(crate) fn of(info: &DeviceInfo) -> Self {
         Self::with_file(info, tune_path().as_deref())
     }

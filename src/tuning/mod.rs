@@ -26,11 +26,11 @@ pub struct Tuning {
     pub resident_groups: usize,
     /// Most numbers of a matrix and five vectors for which that is done.
     pub resident_numbers: usize,
-    /// Where the values come from: `default` or `user`.
+    /// Origin of the values: `default` or `user`.
     pub source: &'static str,
     /// Why kernels with barriers run with one item per group instead, on a driver that needs it.
     pub single_items: Option<&'static str>,
-    /// What was measured to be better, and where that stands.
+    /// Measured settings, and the place that each comes from.
     tuned: BTreeMap<Case, (Settings, &'static str)>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct LaunchQuery {
     pub(crate) columns: usize,
 }
 
-/// How a kernel is launched.
+/// Launch parameters of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parameters {
     /// Items of a group.
@@ -99,7 +99,7 @@ impl Tuning {
         }
     }
 
-    /// The same with what was measured for `case` and stands in `place` (`shipped`, `file`, `trial`); later calls win.
+    /// A copy with measured settings for `case` from `place` (`shipped`, `file`, `trial`); later calls win.
     ///
     /// # Errors
     /// [`Error::Option`] for values the device or the kernels cannot take.
@@ -129,7 +129,7 @@ impl Tuning {
         Ok(self)
     }
 
-    /// What was set for a case, and where that stands.
+    /// Settings of a case, and the place that they come from.
     pub fn settings(&self, case: &Case) -> Option<(Settings, &'static str)> {
         self.tuned.get(case).copied()
     }
@@ -162,7 +162,7 @@ impl Tuning {
             Some(size) => size,
             None => self.items(asked, info),
         };
-        // What an item holds of several columns leaves room for half as many.
+        // The sums of several columns leave room for half as many.
         let crowded = family == Family::CgnrResident && asked.columns > 1;
         let work_group = if crowded { (work_group / 2).max(1) } else { work_group };
         // Every group of CG's update folds all sums before it begins: up to four chunks to each, as long as all units have two
@@ -222,7 +222,7 @@ impl Tuning {
         }
     }
 
-    /// The same with another work-group size, for all launches, and nothing that was measured.
+    /// A copy with another work-group size for all launches, and no measured settings.
     ///
     /// # Errors
     /// [`Error::Option`] unless `size` is a power of two from the device's least work-group to its largest (at most 1024).
@@ -231,19 +231,19 @@ impl Tuning {
         Ok(Self { work_group: size, source: "user", tuned: BTreeMap::new(), ..self.clone() })
     }
 
-    /// The same with launches of many iterations by up to `groups` groups, whatever the size of the matrix; 0 for none.
+    /// A copy with resident launches of up to `groups` groups, whatever the size of the matrix; 0 for none.
     pub(crate) fn with_resident_groups(&self, groups: usize) -> Self {
         Self { resident_groups: groups, resident_numbers: usize::MAX, ..self.clone() }
     }
 
-    /// Whether a matrix of `rows` rows and `values` values is small enough for one launch of many iterations.
+    /// Tells if a matrix of `rows` rows and `values` values is small enough for one launch of many iterations.
     pub(crate) fn stays_resident(&self, rows: usize, values: usize) -> bool {
         self.resident_groups > 0 && values.saturating_add(5 * rows) <= self.resident_numbers
     }
 }
 
 impl Parameters {
-    /// The same where the driver wants groups of `work_group` items.
+    /// A copy for a driver that wants groups of `work_group` items.
     pub(crate) fn in_groups_of(self, work_group: usize) -> Self {
         Self { work_group, ..self }
     }

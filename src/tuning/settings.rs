@@ -40,7 +40,7 @@ pub enum Family {
     StepVectors,
 }
 
-/// How a matrix is read, as far as speed cares.
+/// Way of reading a matrix, as far as speed depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -55,7 +55,7 @@ pub enum AccessPattern {
     Rays,
 }
 
-/// Of how many rows or elements.
+/// Size class of a vector or matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeClass {
@@ -67,17 +67,17 @@ pub enum SizeClass {
     Large,
 }
 
-/// What has a tuning of its own.
+/// Kind of launches with a tuning of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Case {
     /// Which kernels.
     pub family: Family,
-    /// How they read a matrix, if they do.
+    /// Way of reading a matrix, if they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<AccessPattern>,
     /// In which numbers.
     pub precision: Precision,
-    /// Of how many rows or elements.
+    /// Size class of a vector or matrix.
     pub size: SizeClass,
 }
 
@@ -117,13 +117,13 @@ impl Family {
         Self::StepVectors,
     ];
 
-    /// Whether its kernels multiply by a matrix.
+    /// Tells if its kernels multiply by a matrix.
     pub fn multiplies(self) -> bool {
         use Family::{CgProduct, CgResident, CgnrBackward, CgnrForward, CgnrResident, Product, StepProduct};
         matches!(self, Product | CgProduct | CgResident | CgnrForward | CgnrBackward | CgnrResident | StepProduct)
     }
 
-    /// Whether the number of its groups is free.
+    /// Tells if the number of its groups is free.
     pub fn shares(self) -> bool {
         matches!(self, Self::Vector | Self::Product | Self::Sweep | Self::CgUpdate | Self::StepVectors)
     }

@@ -16,7 +16,7 @@ pub(super) struct Weights<T, A> {
     edges: u32,
 }
 
-/// Where the neighbours of a pixel lie: images of `width` pixels a row, `n` in all, `columns` of them interleaved.
+/// Places of a pixel's neighbours: images of `width` pixels a row, `n` in all, `columns` of them interleaved.
 #[derive(Clone, Copy)]
 pub(super) struct Grid {
     pub(super) width: usize,

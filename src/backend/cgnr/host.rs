@@ -13,7 +13,7 @@ use crate::number::{Accumulator, Real, Sum};
 use crate::reduction::Chunks;
 use crate::state::{cgnr, stop};
 
-/// Whether every column has stopped, seen from slot `which`.
+/// Tells if every column has stopped, seen from slot `which`.
 fn all_stopped(status: &[i32], columns: usize, which: usize) -> bool {
     (0..columns).all(|c| status[c * cgnr::STATUS + which] != stop::RUNNING)
 }
@@ -87,7 +87,7 @@ fn multiply<T: Real, A: Accumulator<T>>(
     });
 }
 
-/// What `cgnr_forward` reads and writes.
+/// Numbers that `cgnr_forward` reads and writes.
 struct Forward<'v, T> {
     s: &'v [T],
     d: &'v [T],
@@ -189,7 +189,7 @@ fn step_length<T: Real, A: Accumulator<T>>(
     (!done).then_some(found)
 }
 
-/// What `cgnr_backward` reads and writes.
+/// Numbers that `cgnr_backward` reads and writes.
 struct Backward<'v, T> {
     r: &'v [T],
     q: &'v [T],

@@ -24,7 +24,7 @@ pub(crate) enum Part {
     Pixels,
 }
 
-/// What is fixed while a CGNR solve runs.
+/// Properties that are fixed while a CGNR solve runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CgnrShape {
     /// Right-hand sides at once.
@@ -49,7 +49,7 @@ pub(crate) struct CgnrVectors<'v, T> {
 }
 
 impl<T> CgnrVectors<'_, T> {
-    /// The same vectors, for one launch of several.
+    /// A view of these vectors for one launch of several.
     fn again(&mut self) -> CgnrVectors<'_, T> {
         let Self { x: [x0, x1], r: [r0, r1], s: [s0, s1], d: [d0, d1], q, phi } = self;
         CgnrVectors { x: [x0, x1], r: [r0, r1], s: [s0, s1], d: [d0, d1], q, phi }

@@ -97,12 +97,12 @@ macro_rules! shape_of {
     };
 }
 
-/// What tells the plans of a solve apart: the rest of its shape is fixed.
+/// Key of the plans of a solve: the rest of its shape is fixed.
 fn part_of(shape: CgnrShape) -> u32 {
     shape.part as u32 | shape.edges << 2
 }
 
-/// How the work of a resident launch is shared out.
+/// Shares of the groups in a resident launch.
 #[derive(Clone, Copy)]
 struct Residents {
     groups: usize,

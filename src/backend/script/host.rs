@@ -54,7 +54,7 @@ impl<A: Copy> Frame<A> {
         self.state[STATES * c] == stop::RUNNING
     }
 
-    /// Where the chunk sums of dot product `k` of column `c` start.
+    /// Start of the chunk sums of dot product `k` of column `c`.
     fn place(&self, k: usize, c: usize, count: usize) -> usize {
         self.head[DOT_PLACES + k] as usize + c * count
     }

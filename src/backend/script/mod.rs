@@ -27,7 +27,7 @@ pub(crate) struct ScriptState {
     plans: Plans<PassKey>,
 }
 
-/// What tells the launches of passes apart: the same options serve several of them.
+/// Key of the launches of passes: several of them share the same options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PassKey {
     launch: PlanKey,
@@ -71,7 +71,7 @@ pub(crate) struct StepCall {
     pub(crate) sums: usize,
 }
 
-/// How a product is combined with another vector, and what is summed up: macros of `cl/step.cl`.
+/// Combination of a product with another vector, and the sums to make: macros of `cl/step.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blend {
     pub(crate) scaled: bool,

@@ -16,7 +16,7 @@
 //! Comput. 13(2), 1992.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
@@ -39,8 +39,8 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
         s.test(rr);
         s.set(rho, rr);
     });
-    let apply_p = plan.call(Product::of(Of::Preconditioner, p, mp), |_| {});
-    let product_p = plan.call(Product::of(Of::A, mp, v).dot(rv, shadow), |_| {});
+    let apply_p = plan.call(Product::of(Operand::Preconditioner, p, mp), |_| {});
+    let product_p = plan.call(Product::of(Operand::A, mp, v).dot(rv, shadow), |_| {});
     let half = Update::of(Rows).set(r, &[(ONE, r), (minus_alpha, v)]);
     let half = plan.call(also(half, mr, r), |s| {
         let rv = s.fold(rv);
@@ -49,8 +49,8 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
         s.set(alpha, rho / rv);
         s.set(minus_alpha, MINUS_ONE * alpha);
     });
-    let apply_r = plan.call(Product::of(Of::Preconditioner, r, mr), |_| {});
-    let product_r = plan.call(Product::of(Of::A, mr, t).square(tt).dot(ts, r), |_| {});
+    let apply_r = plan.call(Product::of(Operand::Preconditioner, r, mr), |_| {});
+    let product_r = plan.call(Product::of(Operand::A, mr, t).square(tt).dot(ts, r), |_| {});
     let update = Update::of(Rows)
         .set(X, &[(ONE, X), (alpha, mp), (omega, mr)])
         .set(r, &[(ONE, r), (minus_omega, t)])
@@ -78,7 +78,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
     let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, r)]), |_| {});
     let with = Update::of(Rows).set(p, &[(ONE, p), (ONE, r)]).dot(rho_sum, r, shadow);
     let with = plan.call(also(with, mp, p), |_| {});
-    let product_exact = plan.call(Product::of(Of::A, mp, v).dot(rv, shadow), |s| {
+    let product_exact = plan.call(Product::of(Operand::A, mp, v).dot(rv, shadow), |s| {
         let (rr, next_rho) = (s.fold(rr), s.fold(rho_sum));
         s.test(rr);
         s.stop_unless_less(ZERO, next_rho * next_rho, stop::BREAKDOWN);

@@ -14,14 +14,14 @@
 //! Anal. 2(2), 1965; C. C. Paige and M. A. Saunders, "LSQR", ACM TOMS 8(1), 1982, Bidiag 1.
 
 use crate::recurrence::{ONE, Program, Scalar, Sums, ZERO, sqrt};
-use crate::solver::plan::{Call, Of, Plan, Product, Script, Space::Cols, Space::Rows, Update, V, X};
+use crate::solver::plan::{Call, Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, VectorId, X};
 
 /// Vectors, scalars and sums of the bidiagonalisation.
 pub(super) struct Bidiagonal {
-    u: [V; 2],
+    u: [VectorId; 2],
     /// `v̄` in turns.
-    pub(super) v: [V; 2],
-    lower: Option<[V; 2]>,
+    pub(super) v: [VectorId; 2],
+    lower: Option<[VectorId; 2]>,
     uu: Sums,
     ll: Sums,
     vv: Sums,
@@ -77,7 +77,7 @@ impl Bidiagonal {
     /// Left vector of turn `t + 1` from right vector of turn `t`, after the stopping test.
     fn forward(&self, plan: &mut Plan, t: usize) -> Vec<Call> {
         let product =
-            Product::of(Of::A, self.v[t], self.u[1 - t]).scaled(self.inverse_v).plus(self.back_u, self.u[t]);
+            Product::of(Operand::A, self.v[t], self.u[1 - t]).scaled(self.inverse_v).plus(self.back_u, self.u[t]);
         let mut calls = vec![plan.call(product.square(self.uu), |s| {
             s.test_least_squares(self.residual2, self.gradient2);
             s.set(self.back_u, -(self.alpha / self.beta));
@@ -94,8 +94,9 @@ impl Bidiagonal {
     /// Right vector of turn `t + 1`.
     fn backward(&self, plan: &mut Plan, t: usize) -> Vec<Call> {
         let new = self.v[1 - t];
-        let product =
-            Product::of(Of::Adjoint, self.u[1 - t], new).scaled(self.inverse_beta).plus(self.back_v, self.v[t]);
+        let product = Product::of(Operand::Adjoint, self.u[1 - t], new)
+            .scaled(self.inverse_beta)
+            .plus(self.back_v, self.v[t]);
         let product = if self.lower.is_some() { product } else { product.square(self.vv) };
         let mut calls = vec![plan.call(product, |s| {
             let uu = s.fold(self.uu);
@@ -135,7 +136,7 @@ impl Bidiagonal {
         update: impl Fn(&mut Plan, usize) -> Call,
     ) -> Script {
         let mut start = vec![plan.residual(self.u[0], self.uu)];
-        let gradient = Product::of(Of::Adjoint, self.u[0], self.v[0]).square(self.vv);
+        let gradient = Product::of(Operand::Adjoint, self.u[0], self.v[0]).square(self.vv);
         if let Some([l, reference]) = self.lower {
             let lower = [(self.damp, reference), (self.minus_damp, X)];
             start.push(plan.call(Update::of(Cols).set(l, &lower).dot(self.ll, l, l), |_| {}));

@@ -12,7 +12,7 @@
 //! Source: Å. Björck, "Numerical methods for least squares problems", SIAM 1996, algorithm 7.4.1.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::plan::{Of, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
+use crate::solver::plan::{Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
@@ -28,12 +28,12 @@ pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
     let residual = plan.residual(r, rr);
     let from_reference = Update::of(Cols).set(apart, &[(ONE, X), (MINUS_ONE, reference)]);
     let from_reference = damped.then(|| plan.call(from_reference, |_| {}));
-    let gradient = Product::of(Of::Adjoint, r, s).square(ss);
+    let gradient = Product::of(Operand::Adjoint, r, s).square(ss);
     let gradient = if damped { gradient.plus(minus_damp2, apart) } else { gradient };
     let gradient = plan.call(gradient, |_| {});
     let with_norm = |update: Update| if damped { update.dot(pp, p, p) } else { update };
     let first = plan.call(with_norm(Update::of(Cols).set(p, &[(ONE, s)])), |_| {});
-    let product = plan.call(Product::of(Of::A, p, q).square(qq), |t| {
+    let product = plan.call(Product::of(Operand::A, p, q).square(qq), |t| {
         let (rr, ss) = (t.fold(rr), t.fold(ss));
         t.test_least_squares(rr, ss);
         t.set(gamma, ss);

@@ -12,7 +12,7 @@
 //! iteration procedures", J. Math. Phys. 34, 1955.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::plan::{Of, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
+use crate::solver::plan::{Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan) -> Script {
@@ -22,14 +22,14 @@ pub(super) fn script(plan: &mut Plan) -> Script {
     let pp = plan.sum(Cols);
     let [rho, alpha, minus_alpha, beta] = plan.scalars();
     let residual = plan.residual(r[0], rr);
-    let first = plan.call(Product::of(Of::Adjoint, r[0], p[0]).square(pp), |s| {
+    let first = plan.call(Product::of(Operand::Adjoint, r[0], p[0]).square(pp), |s| {
         let rr = s.fold(rr);
         s.test(rr);
         s.set(rho, rr);
     });
     let step = |plan: &mut Plan, now: usize| {
         let new = 1 - now;
-        let product = Product::of(Of::A, p[now], r[new]).scaled(minus_alpha).plus(ONE, r[now]).square(rr);
+        let product = Product::of(Operand::A, p[now], r[new]).scaled(minus_alpha).plus(ONE, r[now]).square(rr);
         let product = plan.call(product, |s| {
             let pp = s.fold(pp);
             s.require_finite(pp);
@@ -40,7 +40,7 @@ pub(super) fn script(plan: &mut Plan) -> Script {
             s.count();
         });
         let advance = plan.call(Update::of(Cols).set(X, &[(ONE, X), (alpha, p[now])]), |_| {});
-        let direction = Product::of(Of::Adjoint, r[new], p[new]).plus(beta, p[now]).square(pp);
+        let direction = Product::of(Operand::Adjoint, r[new], p[new]).plus(beta, p[now]).square(pp);
         let again = direction.clone();
         let direction = plan.call(direction, |s| {
             let rr = s.fold(rr);

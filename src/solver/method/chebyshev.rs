@@ -13,7 +13,7 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 12.1.
 
 use crate::recurrence::{MINUS_ONE, ONE};
-use crate::solver::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
 
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, [smallest, largest]: [f64; 2]) -> Script {
     let [r, d, q] = plan.vectors(Rows);
@@ -25,13 +25,13 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, [smalles
     let rho = plan.constant(delta / theta);
     let [next_rho, keep, add, minus_add] = plan.scalars();
     let residual = plan.residual(r, rr);
-    let apply = plan.call(Product::of(Of::Preconditioner, r, z), |_| {});
+    let apply = plan.call(Product::of(Operand::Preconditioner, r, z), |_| {});
     let also = |update: Update| match preconditioning {
         Preconditioning::Diagonal(m) => update.multiply(z, m, r),
         _ => update,
     };
     let first = plan.call(also(Update::of(Rows)).set(d, &[(inverse_theta, z)]), |_| {});
-    let product = plan.call(Product::of(Of::A, d, q), |s| {
+    let product = plan.call(Product::of(Operand::A, d, q), |s| {
         let rr = s.fold(rr);
         s.test(rr);
     });

@@ -16,7 +16,7 @@
 //! "Inexact preconditioned conjugate gradient method with inner-outer iteration", SIAM J. Sci. Comput. 21(4), 1999.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
@@ -32,9 +32,9 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
     let by_operator = preconditioning == Preconditioning::Operator;
 
     let residual = plan.residual(r, rr);
-    let apply = plan.call(Product::of(Of::Preconditioner, r, z), |_| {});
+    let apply = plan.call(Product::of(Operand::Preconditioner, r, z), |_| {});
     let first = plan.call(preconditioned(Update::of(Rows)).set(p, &[(ONE, z)]).dot(pr, p, r), |_| {});
-    let product = plan.call(Product::of(Of::A, p, q).dot(pq, p), |s| {
+    let product = plan.call(Product::of(Operand::A, p, q).dot(pq, p), |s| {
         let (rr, pr) = (s.fold(rr), s.fold(pr));
         s.test(rr);
         // p.r is z.r, since the last direction is orthogonal to r: M is not definite if it is not above 0.
@@ -53,7 +53,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
         s.set(minus_alpha, MINUS_ONE * alpha);
         s.count();
     });
-    let apply_and_compare = plan.call(Product::of(Of::Preconditioner, r, z).dot(zq, q), |_| {});
+    let apply_and_compare = plan.call(Product::of(Operand::Preconditioner, r, z).dot(zq, q), |_| {});
     let direction = plan.call(Update::of(Rows).set(p, &[(ONE, z), (beta, p)]).dot(pr, p, r), |s| {
         let zq = s.fold(zq);
         s.set(beta, MINUS_ONE * zq / curvature);

@@ -23,7 +23,9 @@
 //! 20(2), 1983; P. Jiránek, M. Rozložník, "Adaptive version of Simpler GMRES", Numer. Algorithms 53, 2010.
 
 use crate::recurrence::{MINUS_ONE, ONE, Scalar, Sums, ZERO, sqrt};
-use crate::solver::plan::{Call, Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, V, X};
+use crate::solver::plan::{
+    Call, Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, VectorId, X,
+};
 use crate::state::stop;
 
 /// `|r|^2` must fall to this part, or the next direction comes from `q`: the 0.9 of the source, squared.
@@ -36,7 +38,7 @@ const TOGETHER: usize = 3;
 /// the second.
 fn orthogonalise(
     plan: &mut Plan,
-    [p, q]: [&[V]; 2],
+    [p, q]: [&[VectorId]; 2],
     j: usize,
     dots: [Sums; TOGETHER],
     minus: [Scalar; TOGETHER],
@@ -75,8 +77,8 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, restart:
         Preconditioning::None => None,
         _ => Some(plan.vector(Rows)),
     };
-    let p: Vec<V> = (0..restart).map(|_| plan.vector(Rows)).collect();
-    let q: Vec<V> = (0..restart).map(|_| plan.vector(Rows)).collect();
+    let p: Vec<VectorId> = (0..restart).map(|_| plan.vector(Rows)).collect();
+    let q: Vec<VectorId> = (0..restart).map(|_| plan.vector(Rows)).collect();
     let [rr, first, qq, qr] = plan.sums(Rows);
     let dots: [Sums; TOGETHER] = plan.sums(Rows);
     let minus: [Scalar; TOGETHER] = plan.scalars();
@@ -86,7 +88,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, restart:
     let least = plan.constant((16.0 * epsilon).powi(2));
 
     // z, made of the terms given, and p = M z.
-    let direction = |update: Update, terms: &[(Scalar, V)], p: V| match (z, preconditioning) {
+    let direction = |update: Update, terms: &[(Scalar, VectorId)], p: VectorId| match (z, preconditioning) {
         (Some(z), Preconditioning::Diagonal(d)) => update.set(z, terms).multiply(p, d, z),
         (Some(z), _) => update.set(z, terms),
         _ => update.set(p, terms),
@@ -101,9 +103,9 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, restart:
         .map(|j| {
             let mut calls: Vec<Call> = Vec::new();
             if let (Some(z), Preconditioning::Operator) = (z, preconditioning) {
-                calls.push(plan.call(Product::of(Of::Preconditioner, z, p[j]), |_| {}));
+                calls.push(plan.call(Product::of(Operand::Preconditioner, z, p[j]), |_| {}));
             }
-            calls.push(plan.call(Product::of(Of::A, p[j], q[j]).square(first), |_| {}));
+            calls.push(plan.call(Product::of(Operand::A, p[j], q[j]).square(first), |_| {}));
             calls.extend(orthogonalise(plan, [&p, &q], j, dots, minus));
             calls.push(plan.call(Update::of(Rows).dot(qq, q[j], q[j]).dot(qr, q[j], r), |_| {}));
             let advance = Update::of(Rows)
@@ -122,7 +124,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, restart:
                 s.count();
             }));
             let last = j + 1 == restart;
-            let terms: &[(Scalar, V)] = if last { &[(ONE, r)] } else { &[(of_r, r), (of_q, q[j])] };
+            let terms: &[(Scalar, VectorId)] = if last { &[(ONE, r)] } else { &[(of_r, r), (of_q, q[j])] };
             let next = p[(j + 1) % restart];
             calls.push(plan.call(direction(Update::of(Rows), terms, next), |s| {
                 let rr = s.fold(rr);

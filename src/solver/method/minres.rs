@@ -17,20 +17,20 @@
 //! Anal. 12(4), 1975.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO, sqrt};
-use crate::solver::plan::{Of, Plan, Product, Script, Space::Rows, Update, X};
+use crate::solver::plan::{Operand, Plan, Product, Script, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan) -> Script {
     let v = plan.vectors::<3>(Rows);
     let w = plan.vectors::<3>(Rows);
-    let [rr, gg, vv, alfa] = plan.sums(Rows);
+    let [rr, gg, vv, v_av] = plan.sums(Rows);
     let [beta, inverse, back, alpha, turn, phi, residual2, gradient2] = plan.scalars();
     let [c, s, d, e, delta, g, gamma, last_phi] = plan.scalars();
     let [next_beta, from_v, from_old, from_w, to_x, last_e] = plan.scalars();
 
     let residual = plan.residual(v[0], rr);
     // The gradient of the start: later ones follow from the rotations.
-    let gradient = plan.call(Product::of(Of::A, v[0], w[0]).square(gg), |_| {});
+    let gradient = plan.call(Product::of(Operand::A, v[0], w[0]).square(gg), |_| {});
     let clear = Update::of(Rows).set(w[1], &[(ZERO, w[0])]).set(w[2], &[(ZERO, w[0])]).set(v[2], &[(ZERO, w[0])]);
     let clear = plan.call(clear, |p| {
         let (rr, gg) = (p.fold(rr), p.fold(gg));
@@ -48,16 +48,16 @@ pub(super) fn script(plan: &mut Plan) -> Script {
     let mut parts = Vec::new();
     for k in 0..3 {
         let (old, now, new) = (v[(k + 2) % 3], v[k], v[(k + 1) % 3]);
-        let lanczos = Product::of(Of::A, now, new).scaled(inverse).plus(back, old).dot(alfa, now);
+        let lanczos = Product::of(Operand::A, now, new).scaled(inverse).plus(back, old).dot(v_av, now);
         let lanczos = plan.call(lanczos, |p| {
             p.test_least_squares(residual2, gradient2);
             p.set(inverse, ONE / beta);
         });
         let orthogonalise = Update::of(Rows).set(new, &[(ONE, new), (turn, now)]).dot(vv, new, new);
         let orthogonalise = plan.call(orthogonalise, |p| {
-            let alfa = p.fold(alfa);
-            p.require_finite(alfa);
-            p.set(alpha, alfa / beta);
+            let v_av = p.fold(v_av);
+            p.require_finite(v_av);
+            p.set(alpha, v_av / beta);
             p.set(turn, MINUS_ONE * (alpha / beta));
         });
         let (w_older, w_old, w_new) = (w[(k + 1) % 3], w[(k + 2) % 3], w[k]);
@@ -75,7 +75,7 @@ pub(super) fn script(plan: &mut Plan) -> Script {
             p.set(d, -(c * next_beta));
             p.set(gamma, sqrt(g * g + next_beta * next_beta));
             p.set(last_phi, phi);
-            // Where no rotation is left, the system is singular.
+            // If no rotation is left, the system is singular.
             p.stop_unless_less(ZERO, gamma, stop::BREAKDOWN);
             p.set(c, g / gamma);
             p.set(s, next_beta / gamma);

@@ -13,7 +13,7 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; oses-2013.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
@@ -29,7 +29,7 @@ fn plain(plan: &mut Plan) -> Script {
     let [rho, alpha, minus_alpha, beta, next] = plan.scalars();
     let residual = plan.residual(r, rr);
     let direction = plan.call(Update::of(Rows).set(p, &[(ONE, r)]), |_| {});
-    let product = plan.call(Product::of(Of::A, p, q).square(qq).dot(pq, p), |s| {
+    let product = plan.call(Product::of(Operand::A, p, q).square(qq).dot(pq, p), |s| {
         let rr = s.fold(rr);
         s.test(rr);
         s.set(rho, rr);
@@ -65,8 +65,8 @@ fn preconditioned(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
     let [rr, rz, pq] = plan.sums(Rows);
     let [rho, alpha, minus_alpha, beta] = plan.scalars();
     let residual = plan.residual(r, rr);
-    let apply = plan.call(Product::of(Of::Preconditioner, r, z).dot(rz, r), |_| {});
-    let product = plan.call(Product::of(Of::A, p, q).dot(pq, p), |s| {
+    let apply = plan.call(Product::of(Operand::Preconditioner, r, z).dot(rz, r), |_| {});
+    let product = plan.call(Product::of(Operand::A, p, q).dot(pq, p), |s| {
         let (rr, rz) = (s.fold(rr), s.fold(rz));
         s.test(rr);
         // r.Mr <= 0: the preconditioner is not definite.

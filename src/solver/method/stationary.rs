@@ -5,7 +5,7 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 4.1.
 
 use crate::recurrence::ONE;
-use crate::solver::plan::{Of, Plan, Preconditioning, Product, Script, Space::Rows, Update, Work, X};
+use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, Work, X};
 
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, omega: f64) -> Script {
     let r = plan.vector(Rows);
@@ -17,7 +17,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, omega: f
         let rr = s.fold(rr);
         s.test(rr);
     });
-    let apply = plan.call(Product::of(Of::Preconditioner, r, z), |_| {});
+    let apply = plan.call(Product::of(Operand::Preconditioner, r, z), |_| {});
     let update = match preconditioning {
         Preconditioning::Diagonal(d) => Update::of(Rows).multiply(z, d, r),
         _ => Update::of(Rows),

@@ -11,14 +11,14 @@
 //! Source: J. R. Shewchuk, "An introduction to the conjugate gradient method without the agonizing pain", 1994, B1.
 
 use crate::recurrence::{MINUS_ONE, ONE};
-use crate::solver::plan::{Of, Plan, Product, Script, Space::Rows, Update, X};
+use crate::solver::plan::{Operand, Plan, Product, Script, Space::Rows, Update, X};
 
 pub(super) fn script(plan: &mut Plan) -> Script {
     let [r, q] = plan.vectors(Rows);
     let [rr, rq] = plan.sums(Rows);
     let [rho, alpha, minus_alpha] = plan.scalars();
     let residual = plan.residual(r, rr);
-    let product = plan.call(Product::of(Of::A, r, q).dot(rq, r), |s| {
+    let product = plan.call(Product::of(Operand::A, r, q).dot(rq, r), |s| {
         let rr = s.fold(rr);
         s.test(rr);
         s.set(rho, rr);

@@ -1,6 +1,6 @@
 //! A matrix laid out as the kernels read it: three arrays and a few numbers, whatever the format.
 //!
-//! What the arrays of each format hold stands at the top of `cl/format.cl`. Places without an entry hold NaN, which no
+//! The top of `cl/format.cl` says what the arrays of each format hold. Places without an entry hold NaN, which no
 //! matrix holds, so that padding is left out of sums rather than multiplied by zero.
 
 mod compressed;
@@ -38,7 +38,7 @@ pub(crate) enum Kind {
     External = 14,
 }
 
-/// How the arrays are to be read: the compile-time constants of the kernels.
+/// Arrangement of the arrays: the compile-time constants of the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrangement {
     pub(crate) kind: Kind,
@@ -48,7 +48,7 @@ pub(crate) struct Arrangement {
     /// Rows and columns of a block of [`Kind::Blocks`]; the number of diagonals of [`Kind::Diagonals`], or of points of
     /// [`Kind::Stencil`], where loops over them are better unrolled, else 1.
     pub(crate) block: usize,
-    /// Whether row offsets take 64 bits; whether the grid of [`Kind::Stencil`] has three dimensions.
+    /// True if row offsets take 64 bits, or if the grid of a [`Kind::Stencil`] has three dimensions.
     pub(crate) wide: bool,
 }
 
@@ -195,7 +195,7 @@ impl<T: Real> Layout<T> {
     }
 }
 
-/// What a place without an entry holds.
+/// Value of a place without an entry.
 fn padding<T: Real>() -> T {
     T::from_f64(f64::NAN)
 }
