@@ -150,3 +150,17 @@ fn what_does_not_fit_is_refused() {
     assert!(Scan::read("no such file.npy", &Geometry::default()).is_err());
     assert!(operator.has_adjoint());
 }
+
+#[test]
+fn an_observer_that_panics_takes_nothing_with_it() {
+    let scan = scan(24, 1.0);
+    let system = System::<f32>::new(&residuum::Device::host(), &scan.scanner, scan.grid(16), Format::Auto).unwrap();
+    let mut reconstructor = Reconstructor::new(&system, how::<f32>(), 1).unwrap();
+    let first = reconstructor.reconstruct(&[&scan]).unwrap().remove(0);
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _ = reconstructor.reconstruct_observed(&[&scan], &mut |_| panic!("the observer's own fault"));
+    }));
+    assert!(panicked.is_err());
+    let again = reconstructor.reconstruct(&[&scan]).unwrap().remove(0);
+    assert!(essence(&first.values, &first.report) == essence(&again.values, &again.report));
+}

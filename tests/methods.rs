@@ -478,3 +478,19 @@ fn flexible_cg_takes_a_preconditioner_that_changes() {
         }
     });
 }
+
+#[test]
+fn flexible_cg_blames_no_preconditioner_that_it_has_not() {
+    // So ill-conditioned that a residual computed afresh is another one than that of the recurrence.
+    let hilbert =
+        Csr::from_rows(8, 8, |i, row| row.extend((0..8u32).map(|j| (j, 1.0 / (1.0 + i as f64 + f64::from(j))))));
+    let matrix = Matrix::new(&Device::host(), &hilbert.unwrap(), Format::Csr).unwrap();
+    for (seed, exact_every) in (1..9).flat_map(|seed| [(seed, 0), (seed, 5), (seed, 50)]) {
+        let stopping = Stopping { rtol: 1e-30, exact_every, ..stopping::<f64>() };
+        let mut solver = Solver::new(&matrix, Method::FlexibleCg, stopping).unwrap();
+        let b = Vector::from_slice(&Device::host(), &noise::<f64>(8, seed)).unwrap();
+        let mut x = Vector::zeros(&Device::host(), 8).unwrap();
+        let report = solver.solve(&b, &mut x).unwrap();
+        assert!(report.stop != Stop::IndefinitePreconditioner, "{seed} {exact_every}: {report}");
+    }
+}

@@ -310,6 +310,14 @@ fn what_does_not_fit_is_refused_in_words() {
         common::cgnr(disguised(&a).shared(), &two, Stopping::after(1)).unwrap_err().to_string().contains("one")
     );
     // What an operator holds counts: as operator, as preconditioner, for every kind of method.
+    // A product without an adjoint is refused at set-up too, although its last factor, transposed, is stored.
+    let square =
+        Matrix::with_transpose(&device, &gallery::poisson_2d::<f64>(3, 0.0).unwrap(), Format::Csr).unwrap();
+    let half = plain.clone().times(Identity::new(&device, 7)).unwrap();
+    let other =
+        Matrix::with_transpose(&device, &gallery::random::<f64>(7, 9, 20, 2).unwrap(), Format::Csr).unwrap();
+    let product = half.times(other).unwrap().times(square).unwrap().shared();
+    assert!(Solver::new(product, Method::Lsqr { damp: 0.0 }, Stopping::after(1)).is_err());
     let huge = Disguised { bytes: 1 << 60, ..disguised(&a) }.shared();
     for method in [Method::Cg, Method::BiCgStab, Method::Cgnr] {
         let refused = Solver::new(huge.clone(), method, Stopping::after(1));
@@ -451,6 +459,14 @@ fn deflation_solves_what_is_singular() {
         };
         assert!(solve(device) == solve(&reference::<f64>(device)), "{}", device.info().name);
     });
+    // Directions and vectors whose products leave the range of the precision.
+    let small = Deflation::new(Vector::filled(&Device::host(), 4, 1e-25f32).unwrap()).unwrap();
+    let mut y = Vector::zeros(&Device::host(), 4).unwrap();
+    small
+        .clone()
+        .apply(&Vector::from_slice(&Device::host(), &[1e25f32, 3e25, 1e25, 3e25]).unwrap(), &mut y)
+        .unwrap();
+    approx::assert_relative_eq!(y.to_vec().unwrap()[1], 1e25, max_relative = 1e-6);
     for useless in [0.0, f64::NAN] {
         let direction = Vector::filled(&Device::host(), 3, useless).unwrap();
         assert!(matches!(Deflation::new(direction), Err(Error::Option { name: "direction", .. })));

@@ -205,6 +205,11 @@ pub fn device_json(device: &Device) -> Value {
     })
 }
 
+/// Paths as text, also those that are not UTF-8.
+pub fn shown(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| path.display().to_string()).collect()
+}
+
 /// One object of the fields of several; later ones win.
 pub fn merged<const N: usize>(objects: [Value; N]) -> Value {
     let fields = objects.into_iter().flat_map(|object| match object {

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use common::{Precision, Written, device_json, merged, say, show, solving_bar};
+use common::{Precision, Written, device_json, merged, say, show, shown, solving_bar};
 use options::Options;
 use problem::{Problem, from_matrix, from_scan};
 use residuum::imaging::{Image, Quality, Reconstruction, Reconstructor};
@@ -180,7 +180,7 @@ impl<T: Real> Finished<'_, T> {
             "why_format": problem.system.matrix().map(Matrix::why),
             "max_iterations": self.options.iterations,
             "images": self.images.iter().zip(&self.qualities).map(each).collect::<Vec<_>>(),
-            "written": self.written,
+            "written": shown(self.written),
         })
     }
 }

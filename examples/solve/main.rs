@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use common::plot::Chart;
-use common::{Precision, Written, device_json, merged, option, reading_bar, say, show, solving_bar};
+use common::{Precision, Written, device_json, merged, option, reading_bar, say, show, shown, solving_bar};
 use options::{Options, name_of};
 use residuum::io::{self, npy};
 use residuum::sparse::gallery;
@@ -103,7 +103,7 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
 
 fn run<T: Real>(options: &Options) -> Result<bool> {
     let start = Instant::now();
-    options.check_files()?;
+    options.check()?;
     let device = common::device::<T>(options.device.as_deref(), options.work_group)?;
     let say = |key: &str, text: &str| {
         if !options.json {
@@ -278,7 +278,7 @@ impl Finished<'_> {
             "max_iterations": self.options.iterations,
             "relative_residual": report.relative_residual(),
             "error": self.error,
-            "written": self.written,
+            "written": shown(self.written),
         });
         let seconds = json!({
             "read": read, "examine": examine, "upload": upload, "compile": report.times.compile,

@@ -186,14 +186,20 @@ impl Options {
         })
     }
 
-    /// Fails on outputs that are inputs, cannot be written, or that this build cannot draw.
-    pub(crate) fn check_files(&self) -> Result<()> {
+    /// Fails on names that are not known, on outputs that are inputs, cannot be written, or that this build cannot draw.
+    pub(crate) fn check(&self) -> Result<()> {
         let inputs: Vec<&Path> =
             [Some(&self.matrix), self.rhs.as_ref()].into_iter().flatten().map(|p| &**p).collect();
         let outputs = [("plot", self.plot.as_deref()), ("save", self.save.as_deref())];
         let outputs: Vec<(&'static str, &Path)> =
             outputs.into_iter().filter_map(|(name, path)| Some((name, path?))).collect();
         check_outputs(&inputs, &outputs)?;
+        if !matches!(&*self.preconditioner, "auto" | "none") {
+            self.preconditioner.parse::<Preconditioner>()?;
+        }
+        if self.method != "auto" {
+            self.method.parse::<Method>()?;
+        }
         self.plot.as_deref().map_or(Ok(()), plot::check)
     }
 }

@@ -1,5 +1,7 @@
 //! Orthogonal projection that takes one direction out.
 
+use std::sync::Arc;
+
 use super::{LinearOperator, check_shape};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -15,10 +17,10 @@ use crate::vector::Vector;
 /// Held: `v`. A product reads 4 vectors and writes 2, in four launches, and waits for the device.
 ///
 /// Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 1.12 (projectors).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Deflation<T: Real> {
-    direction: Vector<T>,
-    square: f64,
+    /// Of norm 1.
+    direction: Arc<Vector<T>>,
 }
 
 per_number! {
@@ -29,18 +31,20 @@ impl<T: Real> Deflation<T> {
     /// The projection along `direction`.
     ///
     /// # Errors
-    /// [`Error::Option`] for a direction whose square is 0 or not finite; those of [`Vector`].
-    pub fn new(direction: Vector<T>) -> Result<Self> {
-        let square = direction.dot(&direction)?;
-        if square > 0.0 && square.is_finite() {
-            return Ok(Self { direction, square });
+    /// [`Error::Option`] for a direction whose norm is 0 or not finite; those of [`Vector`].
+    pub fn new(mut direction: Vector<T>) -> Result<Self> {
+        let norm = direction.norm2()?;
+        let inverse = T::from_f64(1.0 / norm);
+        if norm > 0.0 && norm.is_finite() && inverse.is_finite() {
+            direction.scale(inverse)?;
+            return Ok(Self { direction: Arc::new(direction) });
         }
-        Err(Error::Option { name: "direction", reason: format!("its square is {square}: it has no direction") })
+        Err(Error::Option { name: "direction", reason: format!("its norm is {norm}: it has no direction") })
     }
 
     fn apply_here(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         check_shape((self.direction.len(), self.direction.len()), x, y)?;
-        let share = self.direction.dot(x)? / self.square;
+        let share = self.direction.dot(x)?;
         y.copy_from(x)?;
         y.axpby(T::from_f64(-share), &self.direction, T::from_f64(1.0))
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::backend::block_jacobi::{self as operations, Blocks};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
+use crate::magnitude;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape};
 use crate::sparse::Csr;
@@ -63,7 +64,7 @@ impl<T: Real> BlockJacobi<T> {
                 let what = "a block without an inverse: no block Jacobi preconditioner".into();
                 Error::Structure { what, row: Some(begin) }
             };
-            let inverse = inverse(&dense(a, begin, size), size).ok_or_else(singular)?;
+            let inverse = inverse(&dense(a, begin, size), size, T::EPSILON).ok_or_else(singular)?;
             for (at, v) in inverse.iter().enumerate() {
                 let entry = T::from_f64(*v);
                 if !entry.is_finite() {
@@ -97,14 +98,29 @@ fn dense<T: Real>(a: &Csr<T>, begin: usize, size: usize) -> Vec<f64> {
     block
 }
 
-/// The inverse by elimination with partial pivoting, if there is one.
-fn inverse(block: &[f64], size: usize) -> Option<Vec<f64>> {
+/// The inverse by elimination with partial pivoting, if there is one: none if a pivot is no more than what rounding of numbers with
+/// this `epsilon` leaves. Rows and columns are first scaled by powers of two, which rounds nothing, so that sizes alone decide
+/// nothing: `S = R A C`, and the inverse of `A` is `C S^-1 R`.
+fn inverse(block: &[f64], size: usize, epsilon: f64) -> Option<Vec<f64>> {
+    let power = |largest: f64| magnitude::scale(1.0, -(largest.log2().floor() as i32));
     let mut a = block.to_vec();
+    let mut factors = [vec![1.0; size], vec![1.0; size]];
+    for (side, factors) in factors.iter_mut().enumerate() {
+        let at = |k: usize, l: usize| if side == 0 { k * size + l } else { l * size + k };
+        for (k, factor) in factors.iter_mut().enumerate() {
+            let largest = (0..size).map(|l| a[at(k, l)].abs()).fold(0.0, f64::max);
+            if largest == 0.0 || !largest.is_finite() {
+                return None;
+            }
+            *factor = power(largest);
+            (0..size).for_each(|l| a[at(k, l)] *= *factor);
+        }
+    }
     let mut inverse: Vec<f64> = (0..size * size).map(|at| f64::from(u8::from(at / size == at % size))).collect();
     for c in 0..size {
         let pivot = (c..size).max_by(|i, j| a[i * size + c].abs().total_cmp(&a[j * size + c].abs()))?;
         let value = a[pivot * size + c];
-        if value == 0.0 || !value.is_finite() {
+        if value.abs() <= size as f64 * epsilon {
             return None;
         }
         for j in 0..size {
@@ -122,6 +138,10 @@ fn inverse(block: &[f64], size: usize) -> Option<Vec<f64>> {
                 inverse[i * size + j] -= factor * inverse[c * size + j];
             }
         }
+    }
+    let [rows, columns] = factors;
+    for (at, v) in inverse.iter_mut().enumerate() {
+        *v *= columns[at / size] * rows[at % size];
     }
     Some(inverse)
 }
@@ -206,6 +226,21 @@ mod tests {
         let device = Device::host();
         let a = Csr::from_triplets(4, 4, &[(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0), (2, 3, 1.0)]).unwrap();
         assert!(matches!(BlockJacobi::new(&device, &a, 2), Err(Error::Structure { row: Some(2), .. })));
+        // Singular but for rounding: 1 to 9, and the Laplacian of a path without fixed ends.
+        let nine: Vec<(usize, usize, f64)> = (0..9).map(|k| (k / 3, k % 3, 1.0 + k as f64)).collect();
+        let path = |i: usize, row: &mut Vec<(u32, f64)>| {
+            row.extend((i.saturating_sub(1)..(i + 2).min(5)).map(|j| (j as u32, if i == j { 0.3 } else { -0.15 })));
+            row.iter_mut().filter(|e| e.0 as usize == i && (i == 0 || i == 4)).for_each(|e| e.1 = 0.15);
+        };
+        for (block, a) in [(3, Csr::from_triplets(3, 3, &nine)), (5, Csr::from_rows(5, 5, path))] {
+            assert!(matches!(
+                BlockJacobi::new(&device, &a.unwrap(), block),
+                Err(Error::Structure { row: Some(0), .. })
+            ));
+        }
+        // Sizes alone decide nothing.
+        let apart = [(0, 0, 1e-150), (1, 1, 1e150), (0, 1, 1.0), (2, 2, 1e-30)];
+        assert!(BlockJacobi::new(&device, &Csr::from_triplets(3, 3, &apart).unwrap(), 3).is_ok());
         let tiny = Csr::from_triplets(1, 1, &[(0, 0, 1e-310)]).unwrap();
         assert!(matches!(BlockJacobi::new(&device, &tiny, 4), Err(Error::Structure { row: Some(0), .. })));
         for block in [0, 33] {

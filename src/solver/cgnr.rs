@@ -263,11 +263,10 @@ impl<T: Real> CgnrWorkspace<T> {
 impl<T: Real> Workspace<T> for CgnrWorkspace<T> {
     fn exchange(&mut self, x: &mut Vector<T>) -> Result<()> {
         let [even, odd] = &mut self.vectors.x;
-        if std::mem::take(&mut self.parity) == 1 {
-            even.copy_from(odd)?;
-        }
+        // Whatever becomes of the copy, the user gets the vector back that was handed in.
+        let copied = if std::mem::take(&mut self.parity) == 1 { even.copy_from(odd) } else { Ok(()) };
         swap(x, even);
-        Ok(())
+        copied
     }
 
     fn answer(&mut self) -> &mut Vector<T> {

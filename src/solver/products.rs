@@ -105,6 +105,9 @@ impl<T: Real> Products<T> {
 
     /// The same, if the launches may read another vector than the one that is multiplied: of a product of operators, such as
     /// `Z D Z'` or `A'A`, the last factor is fused.
+    ///
+    /// # Errors
+    /// [`Error::Option`](crate::Error::Option) if the adjoint is asked for and there is none.
     pub(super) fn of_factors(
         operator: &SharedOperator<T>,
         adjoint: bool,
@@ -112,6 +115,9 @@ impl<T: Real> Products<T> {
         columns: usize,
     ) -> Result<Self> {
         if let (Some(stored), 0, 1) = (last_factor(&**operator, adjoint), exponent, columns) {
+            if adjoint && !operator.has_adjoint() {
+                return Err(no_adjoint());
+            }
             let mut found = Vec::new();
             factors(&**operator, adjoint, &mut found);
             found.pop();

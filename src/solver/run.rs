@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::correction::Correction;
 use super::driver::{self, Iteration, Observer, Outcome, Status};
@@ -50,9 +51,12 @@ impl<T: Real> Runner<T> {
         // The method works on the answer where it lies.
         self.workspace.exchange(x)?;
         let mut solve = SolveRun { on: self, inputs, limits: limits.to_vec(), pending: 0..0 };
-        let result = driver::run(&mut solve, stopping, observer);
-        self.workspace.exchange(x)?;
-        result
+        // An observer or an operator of the user may panic: the vector is handed back first.
+        let run = AssertUnwindSafe(|| driver::run(&mut solve, stopping, observer));
+        let result = catch_unwind(run);
+        let returned = self.workspace.exchange(x);
+        let result = result.unwrap_or_else(|panic| resume_unwind(panic))?;
+        returned.map(|()| result)
     }
 
     pub(super) fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {

@@ -153,7 +153,10 @@ impl<T: Real> Solver<T> {
         let corrections = self.setup.corrections_of_columns(corrections)?;
         cgnr::check(&corrections, self.system.operator().cols())?;
         self.system.set_damp(damp(&corrections))?;
-        self.runner.set_corrections(corrections.clone())?;
+        if let Err(error) = self.runner.set_corrections(corrections.clone()) {
+            self.system.set_damp(damp(&self.setup.corrections))?;
+            return Err(error);
+        }
         self.setup.corrections = corrections;
         Ok(())
     }

@@ -22,6 +22,8 @@ pub(super) struct System<T: Real> {
     scaling: Scaling<T>,
     /// True if 0 is the answer for `b = 0`, wherever it starts.
     square: bool,
+    /// Magnitude of the operator alone, without damping.
+    magnitude: Magnitude,
     /// The norm that the operator says it has, as it was last asked.
     known: Option<Magnitude>,
     /// Damping, or the root of all weights of a correction; `None` if no norm was asked for.
@@ -100,7 +102,12 @@ fn solve_here<T: Real>(
     });
     let given = Given { stopping, limits: limits.collect(), shifts };
     let b = system.scaling.scaled(b, &exponents)?;
-    let (mut outcomes, solve) = runner.solve(device, stopping, &given.limits, b, x, observer)?;
+    let solved = runner.solve(device, stopping, &given.limits, b, x, observer);
+    if let (Err(_), Some(original)) = (&solved, &original) {
+        // The start guess in the units of the caller, as far as the device still takes it; the first error is the one to tell.
+        let _ = x.write(original);
+    }
+    let (mut outcomes, solve) = solved?;
     look_again(runner, &given, &mut outcomes)?;
     if let Some(original) = original {
         in_given_units(runner, &given, b, (x, &original), &mut outcomes)?;
@@ -118,13 +125,15 @@ fn solve_here<T: Real>(
 impl<T: Real> System<T> {
     fn new(operator: &SharedOperator<T>, columns: usize, with_adjoint: bool, damp: f64) -> Result<Self> {
         let reach = Reach::of::<T>(operator.device().accumulation(T::PRECISION), with_adjoint);
-        let scaling = Scaling::new(magnitude(&**operator)?.hypot(Magnitude::of(damp)), &reach);
+        let magnitude = magnitude(&**operator)?;
+        let scaling = Scaling::new(magnitude.hypot(Magnitude::of(damp)), &reach);
         Ok(Self {
             operator: operator.clone(),
             columns,
             reach,
             scaling,
             square: !with_adjoint,
+            magnitude,
             known: known_norm(&**operator),
             damp: None,
             norm: 0.0,
@@ -183,7 +192,7 @@ impl<T: Real> System<T> {
             let reason = "its new values are of another order of magnitude: set the solver up again".into();
             return Err(Error::Option { name: "matrix", reason });
         }
-        self.known = known;
+        (self.known, self.magnitude) = (known, found);
         if self.damp.is_some() {
             self.take_known_norm();
             self.stacked = self.norm.hypot(scale(damp, self.exponent()));
@@ -196,8 +205,7 @@ impl<T: Real> System<T> {
     /// # Errors
     /// [`Error::Option`] if they need a scaling that the solver was not set up for.
     pub(super) fn set_damp(&mut self, damp: f64) -> Result<()> {
-        let norm = magnitude(&*self.operator)?.hypot(Magnitude::of(damp));
-        if !self.scaling.follow(norm, &self.reach) {
+        if !self.scaling.follow(self.magnitude.hypot(Magnitude::of(damp)), &self.reach) {
             let reason = "the weights are of another order of magnitude: set the solver up again".into();
             return Err(Error::Option { name: "corrections", reason });
         }

@@ -22,7 +22,7 @@ use crate::state::stop;
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
     let [r, p, q] = plan.vectors(Rows);
     let z = if preconditioning == Preconditioning::None { r } else { plan.vector(Rows) };
-    let [rr, pr, pq, zq] = plan.sums(Rows);
+    let [rr, zr, pr, pq, zq] = plan.sums(Rows);
     let [rho, curvature, alpha, minus_alpha, beta] = plan.scalars();
     // z = M r, if that is done in a pass over vectors.
     let preconditioned = |update: Update| match preconditioning {
@@ -33,13 +33,15 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
 
     let residual = plan.residual(r, rr);
     let apply = plan.call(Product::of(Operand::Preconditioner, r, z), |_| {});
-    let first = plan.call(preconditioned(Update::of(Rows)).set(p, &[(ONE, z)]).dot(pr, p, r), |_| {});
+    let first = plan.call(preconditioned(Update::of(Rows)).set(p, &[(ONE, z)]).dot(pr, p, r).dot(zr, z, r), |_| {});
     let product = plan.call(Product::of(Operand::A, p, q).dot(pq, p), |s| {
-        let (rr, pr) = (s.fold(rr), s.fold(pr));
+        let (rr, zr, pr) = (s.fold(rr), s.fold(zr), s.fold(pr));
         s.test(rr);
-        // p.r is z.r, since the last direction is orthogonal to r: M is not definite if it is not above 0.
-        s.require_finite(pr);
-        s.stop_unless_less(ZERO, pr, stop::INDEFINITE_PRECONDITIONER);
+        // r.Mr <= 0: the preconditioner is not definite.
+        s.require_finite(zr);
+        s.stop_unless_less(ZERO, zr, stop::INDEFINITE_PRECONDITIONER);
+        // p.r is z.r but for rounding, since the last direction is orthogonal to r.
+        s.stop_unless_less(ZERO, pr, stop::BREAKDOWN);
         s.set(rho, pr);
     });
     let update = Update::of(Rows).set(X, &[(ONE, X), (alpha, p)]).set(r, &[(ONE, r), (minus_alpha, q)]);
@@ -54,13 +56,13 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
         s.count();
     });
     let apply_and_compare = plan.call(Product::of(Operand::Preconditioner, r, z).dot(zq, q), |_| {});
-    let direction = plan.call(Update::of(Rows).set(p, &[(ONE, z), (beta, p)]).dot(pr, p, r), |s| {
+    let direction = plan.call(Update::of(Rows).set(p, &[(ONE, z), (beta, p)]).dot(pr, p, r).dot(zr, z, r), |s| {
         let zq = s.fold(zq);
         s.set(beta, MINUS_ONE * zq / curvature);
     });
     // The residual afresh: the direction keeps what is not z in it.
     let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
-    let with = preconditioned(Update::of(Rows)).set(p, &[(ONE, p), (ONE, z)]).dot(pr, p, r);
+    let with = preconditioned(Update::of(Rows)).set(p, &[(ONE, p), (ONE, z)]).dot(pr, p, r).dot(zr, z, r);
     let with = plan.call(with, |_| {});
     let applied = |call| if by_operator { Some(call) } else { None };
     let start = [Some(residual.clone()), applied(apply.clone()), Some(first), Some(product.clone())];
