@@ -16,8 +16,8 @@ use residuum::operator::{LinearOperator, SharedOperator, Stencil};
 use residuum::precond::{RowOrdering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
-    Accumulation, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report, Result,
-    Setup, Solver, Stopping, Vector,
+    Accumulation, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report, Setup,
+    Solver, Stopping, Vector,
 };
 
 /// FNV-1a of 64 bits, over words.
@@ -94,33 +94,6 @@ fn products<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     }
 }
 
-/// A matrix that does not say it is one.
-struct Disguised<T: Real>(Matrix<T>);
-
-impl<T: Real> LinearOperator<T> for Disguised<T> {
-    fn device(&self) -> &Device {
-        self.0.device()
-    }
-    fn rows(&self) -> usize {
-        self.0.rows()
-    }
-    fn cols(&self) -> usize {
-        self.0.cols()
-    }
-    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.0.multiply(x, y)
-    }
-    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.0.multiply_transposed(x, y)
-    }
-    fn has_adjoint(&self) -> bool {
-        true
-    }
-    fn norm_bound(&self) -> Option<f64> {
-        Some(self.0.frobenius_norm())
-    }
-}
-
 fn methods<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     for (k, problem) in problems::<T>().into_iter().enumerate() {
         let b: Vec<Vec<T>> = (0..3).map(|c| noise(problem.a.rows(), 30 + c)).collect();
@@ -138,7 +111,7 @@ fn methods<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         if problem.diagonal.is_none() && problem.reference.is_none() {
             let storage = if problem.method.takes_rectangles() { Matrix::with_transpose } else { Matrix::new };
             let a = storage(device, &problem.a, Format::Auto).unwrap();
-            let disguised = Disguised(a.clone()).shared();
+            let disguised = common::Opaque((&a).into()).shared();
             let b = Vector::from_slice(device, b[0]).unwrap();
             let mut x = Vector::zeros(device, a.cols()).unwrap();
             let report =
@@ -204,7 +177,7 @@ fn fused<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
                     same(
                         golden,
                         format!("cgnr of an operator {kind} {name} {format}"),
-                        solve(Disguised(matrix.clone()).shared()),
+                        solve(common::Opaque((&matrix).into()).shared()),
                     );
                 }
             }

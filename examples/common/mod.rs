@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, ValueEnum};
+use clap::{Args, CommandFactory, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use residuum::tuning::{TuneFile, tune_path};
 use residuum::{Device, Error, Progress, Real, Result, io};
@@ -90,17 +90,24 @@ pub fn refuse_unused(why: &str, given: &[(&'static str, bool)]) -> Result<()> {
     }
 }
 
-/// The device that `words` name, else the best one, for numbers of type `T`.
-pub fn device<T: Real>(words: Option<&str>, work_group: Option<usize>) -> Result<Device> {
-    let device = match words {
-        Some(words) => Device::select(words)?,
-        None => Device::best()?,
-    };
-    tell_of_tuned_values(&device);
-    device.require(T::PRECISION)?;
-    match work_group {
-        Some(size) => device.with_work_group(size),
-        None => Ok(device),
+/// Options that choose a device.
+#[derive(Debug, Args)]
+pub struct DeviceOptions {
+    /// Device: words that must all match, such as gpu, nvidia, !pocl, memory=8G, 0:1, host [default: RESIDUUM_DEVICE, else the best]
+    #[arg(long, value_name = "WORDS")]
+    device: Option<String>,
+    /// Work-items of a work-group: changes time, never a result
+    #[arg(long, value_name = "SIZE")]
+    work_group: Option<usize>,
+}
+
+impl DeviceOptions {
+    /// The device that the words name, else the best one, for numbers of type `T`.
+    pub fn open<T: Real>(&self) -> Result<Device> {
+        let device = self.device.as_ref().map_or_else(Device::best, |words| Device::select(words))?;
+        tell_of_tuned_values(&device);
+        device.require(T::PRECISION)?;
+        self.work_group.map_or_else(|| Ok(device.clone()), |size| device.with_work_group(size))
     }
 }
 

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 fn run<T: Real>(options: &Options) -> Result<bool> {
     let start = Instant::now();
     options.check()?;
-    let device = common::device::<T>(options.device.as_deref(), options.work_group)?;
+    let device = options.on.open::<T>()?;
     if !options.json {
         say!("device      {} on {}", device.info().name, device.info().platform);
         say!("            {}", device.choice());

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
-use common::{Precision, check_ending, check_outputs, option, refuse_unused};
+use common::{DeviceOptions, Precision, check_ending, check_outputs, option, refuse_unused};
 use residuum::imaging::{Beam, Geometry, Reconstruction, Regularizer};
 use residuum::io::FileKind;
 use residuum::{Format, Real, Result, Stopping};
@@ -75,12 +75,8 @@ pub(crate) struct Options {
     /// Precision of vectors and matrix
     #[arg(long, value_enum, default_value_t = Precision::Fp32)]
     pub(crate) precision: Precision,
-    /// Device: words that must all match, such as gpu, nvidia, !pocl, memory=8G, 0:1, host [default: RESIDUUM_DEVICE, else the best]
-    #[arg(long, value_name = "WORDS")]
-    pub(crate) device: Option<String>,
-    /// Work-items of a work-group: changes time, never the image
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) work_group: Option<usize>,
+    #[command(flatten)]
+    pub(crate) on: DeviceOptions,
     /// Storage of the matrix: auto, on-the-fly (scans: rays are traced as they are needed), or one of csr, csr-scalar,
     /// csr-adaptive, ellpack, ellpack-r, sell, hyb, dia, bsr, dense, coo
     #[arg(long, value_name = "FORMAT", default_value = "auto")]

@@ -104,7 +104,7 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
 fn run<T: Real>(options: &Options) -> Result<bool> {
     let start = Instant::now();
     options.check()?;
-    let device = common::device::<T>(options.device.as_deref(), options.work_group)?;
+    let device = options.on.open::<T>()?;
     let say = |key: &str, text: &str| {
         if !options.json {
             say!("{key:<11} {text}");

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use common::{Precision, check_outputs, option, plot, refuse_unused};
+use common::{DeviceOptions, Precision, check_outputs, option, plot, refuse_unused};
 use residuum::precond::{Preconditioner, RowOrdering};
 use residuum::{Advice, Format, Method, Real, Result, Stopping};
 
@@ -84,12 +84,8 @@ pub(crate) struct Options {
 
     #[arg(long, value_enum, default_value_t = Precision::Fp64)]
     pub(crate) precision: Precision,
-    /// Device: words that must all match, such as gpu, nvidia, !pocl, memory=8G, 0:1, host [default: RESIDUUM_DEVICE, else the best]
-    #[arg(long, value_name = "WORDS")]
-    pub(crate) device: Option<String>,
-    /// Work-items of a work-group: changes time, never the answer
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) work_group: Option<usize>,
+    #[command(flatten)]
+    pub(crate) on: DeviceOptions,
     /// Storage of the matrix: auto, or one of csr, csr-scalar, csr-adaptive, ellpack, ellpack-r, sell, hyb, dia, bsr,
     /// dense, coo
     #[arg(long, value_name = "FORMAT", default_value = "auto")]

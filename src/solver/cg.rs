@@ -52,7 +52,7 @@ struct CgWorkspace<T: Real> {
     state: SolveState,
     /// Status words, as they were last looked at.
     status: [i32; STATUS],
-    /// Tells if many iterations may be done in one launch.
+    /// True if many iterations may be done in one launch.
     resident: bool,
 }
 

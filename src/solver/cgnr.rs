@@ -44,13 +44,15 @@
 //! each (`cgnr_resident`), under the conditions and with the same way out as in [`cg`](super::cg).
 //!
 //! An operator that is no stored matrix multiplies by launches of its own, between two halves of each of these.
+//!
 //! # Cost
 //!
 //! Two launches per iteration; `A` and `A'` are read once each, whatever the number of columns. For each column, vectors of
 //! `m` rows: 1 written, 3 read as `q` and `r` are updated and gathered; of `n` unknowns: 3 written, 6 read. Held for each
-//! column: 4 vectors of `m` with `b`, 8 of `n` with the answer, 9 with total variation.
+//! column: 4 vectors of `m` with `b`, 8 of `n` with the answer, 9 with total variation. The paper fused 14 launches
+//! into 6.
 //!
-//! The paper fused 14 launches into 6. Source: stock-koch-2009, table 1; C. R. Vogel and M. E. Oman, "Iterative
+//! Source: stock-koch-2009, table 1; C. R. Vogel and M. E. Oman, "Iterative
 //! methods for total variation denoising", SIAM J. Sci. Comput. 17(1), 1996 (lagged diffusivity).
 
 use std::mem::swap;
@@ -120,7 +122,7 @@ struct CgnrWorkspace<T: Real> {
     parity: usize,
     /// Status words, as they were last looked at.
     status: Vec<i32>,
-    /// Tells if many iterations may be done in one launch.
+    /// True if many iterations may be done in one launch.
     resident: bool,
 }
 

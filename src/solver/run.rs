@@ -19,7 +19,6 @@ use crate::vector::Vector;
 /// A method that is set up, with what a solve needs beside the method's own vectors.
 pub(super) struct Runner<T: Real> {
     workspace: Box<dyn Workspace<T>>,
-    columns: usize,
     best: Vector<T>,
     /// Squared norms of the last iterations, read at the last look.
     history: Vec<Sum>,
@@ -33,7 +32,7 @@ impl<T: Real> Runner<T> {
     ) -> Result<Self> {
         let best = Vector::zeros(operator.device(), operator.cols() * columns)?;
         let history = vec![Sum::default(); workspace.numbers() * HISTORY * columns];
-        Ok(Self { workspace, columns, best, history })
+        Ok(Self { workspace, best, history })
     }
 
     /// Solves from the start guess in `x` and leaves the answer there. Returns one outcome for each of `limits`, and the
@@ -156,13 +155,13 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
     }
 
     fn keep(&mut self, columns: &[usize]) -> Result<()> {
-        let Runner { workspace, best, columns: count, .. } = &mut *self.on;
-        copy_columns(*count, columns, workspace.answer(), best)
+        let Runner { workspace, best, .. } = &mut *self.on;
+        copy_columns(self.limits.len(), columns, workspace.answer(), best)
     }
 
     fn restore(&mut self, columns: &[usize]) -> Result<()> {
-        let Runner { workspace, best, columns: count, .. } = &mut *self.on;
-        copy_columns(*count, columns, best, workspace.answer())
+        let Runner { workspace, best, .. } = &mut *self.on;
+        copy_columns(self.limits.len(), columns, best, workspace.answer())
     }
 
     fn residual_decides(&self) -> bool {

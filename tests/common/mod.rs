@@ -3,8 +3,10 @@
 
 pub(crate) mod battery;
 
-use residuum::operator::SharedOperator;
-use residuum::{Accumulation, Correction, Device, Method, Precision, Real, Result, Setup, Solver, Stopping};
+use residuum::operator::{LinearOperator, SharedOperator};
+use residuum::{
+    Accumulation, Correction, Device, Method, Precision, Real, Result, Setup, Solver, Stopping, Vector,
+};
 
 /// Every device under test: the host, and every OpenCL device of the machine but those that are a last resort and not
 /// named by `RESIDUUM_TEST_DEVICES` (a filter; `oclgrind` picks the simulator).
@@ -43,6 +45,36 @@ pub(crate) fn cgnr<T: Real>(
 ) -> Result<Solver<T>> {
     let setup = Setup::new(Method::Cgnr, stopping).with_columns(corrections.len());
     Solver::with(operator, setup.with_corrections(corrections))
+}
+
+/// An operator that hides what it is made of: what a user's own looks like to a solver.
+pub(crate) struct Opaque<T: Real>(pub(crate) SharedOperator<T>);
+
+impl<T: Real> LinearOperator<T> for Opaque<T> {
+    fn device(&self) -> &Device {
+        self.0.device()
+    }
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+    fn cols(&self) -> usize {
+        self.0.cols()
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.apply(x, y)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.apply_adjoint(x, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        self.0.norm_bound()
+    }
+    fn launches(&self) -> usize {
+        self.0.launches()
+    }
 }
 
 /// Those of them that compute in `precision`.

@@ -12,8 +12,8 @@ kernels! {
     file block_jacobi, after [common];
     options { block: usize => BLOCK }
     /// `z = M x`.
-    kernel block_jacobi<T> given(rows: usize)
-        (n: uint, span: uint, inverses: in_real[rows * n], x: in_real[n], z: out_real[n]);
+    kernel block_jacobi<T> given(block: usize)
+        (n: uint, span: uint, inverses: in_real[block * n], x: in_real[n], z: out_real[n]);
 }
 
 pub(in crate::backend) static FILES: &[&File] = &[&block_jacobi::FILE];
@@ -26,7 +26,7 @@ impl<T: Real> BlockJacobiOps<T> for OpenCl {
             block_jacobi::block_jacobi::prepare(on, common, &block_jacobi::Options { block })
         })?;
         let args = block_jacobi::block_jacobi::Args {
-            rows: block,
+            block,
             n: blocks.rows,
             span,
             inverses: blocks.entries.buffer(on)?,
