@@ -40,6 +40,15 @@ fn run(setting: &Setting) -> Result<()> {
             }
         }
     }
+    if setting.wanted("gmres") {
+        let all = if quick { vec![512] } else { vec![64, 256, 1024, 2048] };
+        for side in setting.numbers("--sides")?.unwrap_or(all) {
+            poisson::<f64>(device, side, Format::Csr, "gmres", copy)?;
+            if !quick {
+                poisson::<f32>(device, side, Format::Csr, "gmres", copy)?;
+            }
+        }
+    }
     Ok(())
 }
 
@@ -55,7 +64,10 @@ fn measure(mut solve: impl FnMut() -> Result<Report>) -> Result<(f64, f64, Repor
     Ok((times[2], times[4] - times[0], report))
 }
 
-/// CG by its own two launches, or by the script that it has for exact residuals, with none of them due.
+/// Directions that GMRES keeps.
+const RESTART: usize = 30;
+
+/// CG by its own two launches, or by the script that it has for exact residuals, with none of them due; or GMRES.
 fn poisson<T: Real>(device: &Device, side: usize, format: Format, method: &str, copy: f64) -> Result<()> {
     let a: Csr<T> = gallery::poisson_2d(side, 0.01)?;
     let n = a.rows();
@@ -64,15 +76,25 @@ fn poisson<T: Real>(device: &Device, side: usize, format: Format, method: &str, 
     let b: Vec<T> = (0..n).map(|_| T::from_f64(random.uniform())).collect();
     let b = Vector::from_slice(device, &b)?;
     let mut x = Vector::zeros(device, n)?;
-    let exact_every = if method == "cg" { 0 } else { 1 << 40 };
-    let stopping = Stopping { exact_every, ..Stopping::after(if side >= 2048 { 100 } else { 300 }) };
-    let mut solver = Solver::new(&matrix, Method::Cg, stopping)?;
+    let exact_every = if method == "cg script" { 1 << 40 } else { 0 };
+    let iterations = if method == "gmres" {
+        4 * RESTART
+    } else if side >= 2048 {
+        100
+    } else {
+        300
+    };
+    let stopping = Stopping { exact_every, ..Stopping::after(iterations) };
+    let solved_by = if method == "gmres" { Method::Gmres { restart: RESTART } } else { Method::Cg };
+    let mut solver = Solver::new(&matrix, solved_by, stopping)?;
     let (us, spread, report) = measure(|| {
         x.fill(T::default())?;
         solver.solve(&b, &mut x)
     })?;
     let size = T::PRECISION.bytes();
-    let bytes = a.stored_bytes(&[format])[0] as f64 + (9 * n * size) as f64;
+    // GMRES reads its directions, half of them in the mean, three times.
+    let vectors = if method == "gmres" { 3.0 * (RESTART + 1) as f64 / 2.0 + 10.0 } else { 9.0 };
+    let bytes = a.stored_bytes(&[format])[0] as f64 + vectors * (n * size) as f64;
     let gbps = bytes / us / 1e3;
     println!(
         "{}",

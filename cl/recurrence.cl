@@ -80,21 +80,30 @@ int any_running(__local const int* state)
     return running;
 }
 
-// Folds the sums that block `program` names, runs it for each column, and hands the slot on. Leaves registers and status
-// in `file` and `state`; returns whether any column still runs.
-int recur(uint program, uint slot, __global const uint* programs, __global const acc_t* sums,
-          __global acc_t* registers, __global int* status, __global acc_t* history, __local uint* code,
-          __local acc_t* file, __local int* state, __local acc_t* scratch)
+// Reads the slot and the instructions of block `program`: registers into `file`, status into `state`.
+void take_slot(uint program, uint slot, __global const uint* programs, __global const acc_t* registers,
+               __global const int* status, __local uint* code, __local acc_t* file, __local int* state)
 {
     const uint item = get_local_id(0);
     __global const uint* head = programs + program;
     const uint length = head[INSTRUCTIONS];
-    __global acc_t* held = registers + slot * COLUMNS * REGISTERS;
-    __global int* reached = status + slot * COLUMNS * STATES;
+    __global const acc_t* held = registers + slot * COLUMNS * REGISTERS;
+    __global const int* reached = status + slot * COLUMNS * STATES;
     for (uint k = item; k < COLUMNS * REGISTERS; k += WG) file[k] = held[k];
     for (uint k = item; k < COLUMNS * STATES; k += WG) state[k] = reached[k];
     for (uint k = item; k < 4 * length; k += WG) code[k] = head[HEADER + k];
     barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// After take_slot: folds the sums that block `program` names, runs it for each column, and hands the slot on. Leaves
+// registers and status in `file` and `state`; returns whether any column still runs.
+int run_block(uint program, uint slot, __global const uint* programs, __global const acc_t* sums,
+              __global acc_t* registers, __global int* status, __global acc_t* history, __local uint* code,
+              __local acc_t* file, __local int* state, __local acc_t* scratch)
+{
+    const uint item = get_local_id(0);
+    __global const uint* head = programs + program;
+    const uint length = head[INSTRUCTIONS];
     int running = any_running(state);
     if (running && length > 0) {
         const uint folds = head[FOLDED];
@@ -118,4 +127,13 @@ int recur(uint program, uint slot, __global const uint* programs, __global const
         for (uint k = item; k < COLUMNS * STATES; k += WG) done[k] = state[k];
     }
     return running;
+}
+
+// take_slot and run_block: the beginning of most launches.
+int recur(uint program, uint slot, __global const uint* programs, __global const acc_t* sums,
+          __global acc_t* registers, __global int* status, __global acc_t* history, __local uint* code,
+          __local acc_t* file, __local int* state, __local acc_t* scratch)
+{
+    take_slot(program, slot, programs, registers, status, code, file, state);
+    return run_block(program, slot, programs, sums, registers, status, history, code, file, state, scratch);
 }

@@ -40,6 +40,12 @@ pub(crate) const GRADIENT_RATIO: Scalar = Scalar(9);
 const FIRST: u8 = 10;
 const TEMPORARIES: u8 = 52;
 
+/// What a rotation of GMRES leaves for its program, which folds one sum at most: the squares of the new vector, of the diagonal of
+/// the triangle, and of the residual.
+pub(crate) const VECTOR2: Scalar = Scalar(1);
+pub(crate) const DIAGONAL2: Scalar = Scalar(2);
+pub(crate) const RESIDUAL2: Scalar = Scalar(3);
+
 /// Hands out the registers of a method.
 #[derive(Debug)]
 pub(crate) struct Registers {
@@ -207,6 +213,16 @@ impl Program {
     /// Tells if it folds any of `sums`.
     pub(crate) fn folds_any(&self, sums: &[Sums]) -> bool {
         self.folds.iter().any(|f| sums.contains(f))
+    }
+
+    /// Number of sums that it folds.
+    pub(crate) fn folds(&self) -> usize {
+        self.folds.len()
+    }
+
+    /// Tells if it does nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.folds.is_empty() && self.code.is_empty()
     }
 
     fn push(&mut self, op: Op, target: u32, a: Scalar, b: Scalar) {

@@ -1,8 +1,9 @@
 //! The golden file: hashes of results that a change of structure must not change, on the host and on every device.
 //!
-//! The host is always compared. `RESIDUUM_GOLDEN=devices` compares the devices too; without it they are left to the other
-//! suites, which compare them with the host. `RESIDUUM_GOLDEN=write` makes `tests/golden.txt` anew from the host. A line that
-//! changes needs an entry under "Numerics" in CHANGELOG.md.
+//! The host is always compared. `RESIDUUM_GOLDEN=devices` compares the devices too, at the sizes of work-groups that
+//! `RESIDUUM_TEST_WORK_GROUPS` lists; without it they are left to the other suites, which compare them with the host.
+//! `RESIDUUM_GOLDEN=write` makes `tests/golden.txt` anew from the host. A line that changes needs an entry under
+//! "Numerics" in CHANGELOG.md.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
@@ -314,10 +315,17 @@ fn devices<T: Real>(accumulation: Accumulation) {
             continue;
         }
         assert_eq!(reference::<T>(&device).accumulation(T::PRECISION), accumulation);
-        let mut golden = Golden::default();
-        all::<T>(&mut golden, &device);
-        println!("{}: {} hashes", device.info().name, golden.0.len());
-        compare(&golden, false, &device.info().name);
+        let sizes = match std::env::var_os("RESIDUUM_TEST_WORK_GROUPS") {
+            Some(_) => common::work_groups(&device),
+            None => vec![device],
+        };
+        for device in sizes {
+            let mut golden = Golden::default();
+            all::<T>(&mut golden, &device);
+            let who = format!("{}, {}", device.info().name, device.tuning());
+            println!("{who}: {} hashes", golden.0.len());
+            compare(&golden, false, &who);
+        }
     }
 }
 

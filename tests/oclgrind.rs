@@ -110,6 +110,8 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         (Method::Cg, &square, false, 3),
         (Method::Minres, &square, false, 1),
         (Method::BiCgStab, &square, true, 1),
+        (Method::Gmres { restart: 2 }, &square, true, 1),
+        (Method::Gmres { restart: 3 }, &square, false, 2),
         (Method::Stationary { omega: 0.2 }, &square, false, 1),
         (Method::Cgls { damp: 0.5 }, &tall, false, 1),
         (Method::Lsmr { damp: 0.5 }, &tall, false, 1),

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::cg::{self, CgOps, CgVectors};
 use super::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, Part};
 use super::product::{ProductOps, Stored};
+use super::script::basis::{Addition, Basis, BasisOps};
 use super::script::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, StepCall};
 use super::{Host, Origin, Run, SolveState};
 use crate::error::{Error, Result};
@@ -42,11 +43,12 @@ enum Launch {
     StepProduct,
     Scalars,
     Pass,
+    Rotation,
     Cg,
     Cgnr,
 }
 
-const LAUNCH_KINDS: usize = 7;
+const LAUNCH_KINDS: usize = 8;
 const MATRIX_KINDS: usize = 16;
 
 /// Number of comparisons of products so far, and of launches that were looked at for norms, by precision and accumulation.
@@ -303,6 +305,73 @@ impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
         let expected = self.expect_script::<T>(Launch::Pass, run, call, state)?;
         self.device.step_vectors(run, call, n, pass, vectors, state)?;
         self.compare_norms::<T>(run, expected, &state.history)
+    }
+}
+
+impl<T: Real, D: BasisOps<T> + Origin> BasisOps<T> for Checked<D> {
+    fn basis_project(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        count: usize,
+        w: &Memory<T>,
+        basis: &mut Basis<T>,
+        state: &ScriptState,
+    ) -> Result<()> {
+        self.device.basis_project(run, call, count, w, basis, state)
+    }
+
+    fn basis_fold(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        count: usize,
+        again: bool,
+        basis: &mut Basis<T>,
+        state: &ScriptState,
+    ) -> Result<()> {
+        self.device.basis_fold(run, call, count, again, basis, state)
+    }
+
+    fn basis_add(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        addition: Addition,
+        v: &mut Memory<T>,
+        basis: &mut Basis<T>,
+        state: &ScriptState,
+    ) -> Result<()> {
+        self.device.basis_add(run, call, addition, v, basis, state)
+    }
+
+    fn basis_rotate(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        step: usize,
+        basis: &mut Basis<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        let expected = self.expect::<T>(Launch::Rotation, run, || {
+            let (mut scalars, mut copy) = (basis.scalars_on_host()?, state.on_host()?);
+            let before = copy.history.on_host()?;
+            Host.basis_rotate(run, call, step, &mut scalars, &mut copy)?;
+            Ok([before, copy.history])
+        })?;
+        self.device.basis_rotate(run, call, step, basis, state)?;
+        self.compare_norms::<T>(run, expected, &state.history)
+    }
+
+    fn basis_solve(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        depth: usize,
+        basis: &mut Basis<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        self.device.basis_solve(run, call, depth, basis, state)
     }
 }
 

@@ -20,7 +20,7 @@ use crate::ocl::Arg;
 /// `after` names the texts that stand before the file, `options` its compile-time constants beside those of
 /// [`Common`](super::Common) (`field: type => MACRO`, or a block of several without `=>`), `shape` the fields of its `shape_t`,
 /// and `given` numbers that lengths depend on and the kernel does not take. Arguments are `name: kind[least length]`:
-/// `uint`, `real` and `shape` by value; `in_real`, `in_uint`, `in_sum` read-only buffers; `out_real`, `out_sum`, `out_int`
+/// `uint`, `real` and `shape` by value; `in_real`, `in_uint`, `in_int`, `in_sum` read-only buffers; `out_real`, `out_sum`, `out_int`
 /// buffers that are written, and perhaps read. The precision is called `T`.
 ///
 /// For each kernel there are `prepare`, `launch`, which checks the length of every buffer, and its named arguments `Args`. A unit
@@ -149,6 +149,7 @@ macro_rules! kernels {
     (@c shape) => { "shape_t" };
     (@c in_uint) => { "__global const uint*" };
     (@c in_real) => { "__global const real_t*" };
+    (@c in_int) => { "__global const int*" };
     (@c in_sum) => { "__global const acc_t*" };
     (@c out_real) => { "__global real_t*" };
     (@c out_sum) => { "__global acc_t*" };
@@ -158,6 +159,7 @@ macro_rules! kernels {
     (@rust $a:lifetime shape) => { Shape };
     (@rust $a:lifetime in_uint) => { &$a $crate::ocl::Buffer<u32> };
     (@rust $a:lifetime in_real) => { &$a $crate::ocl::Buffer<T> };
+    (@rust $a:lifetime in_int) => { &$a $crate::ocl::Buffer<i32> };
     (@rust $a:lifetime in_sum) => { &$a $crate::ocl::Buffer<$crate::number::Sum> };
     (@rust $a:lifetime out_real) => { &$a mut $crate::ocl::Buffer<T> };
     (@rust $a:lifetime out_sum) => { &$a mut $crate::ocl::Buffer<$crate::number::Sum> };

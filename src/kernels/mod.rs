@@ -74,7 +74,7 @@ mod tests {
     /// The constants of a kernel file that the host has too, and what they are there.
     fn twins() -> BTreeMap<(&'static str, &'static str), i64> {
         use crate::backend::cgnr::Part;
-        use crate::backend::script::{NO_DOT, NO_STATEMENT, NONE};
+        use crate::backend::script::{NO_DOT, NO_STATEMENT, NONE, basis};
         use crate::backend::vector::Reduction::{AbsoluteSum, Dot, Maximum, Minimum, Product, Sum};
         use crate::recurrence::{self as program, Op};
         use crate::reduction::LANES;
@@ -107,6 +107,9 @@ mod tests {
             STOP_UNLESS_FINITE = Op::StopUnlessFinite, STOP_AT_BUDGET = Op::StopAtBudget, RECORD = Op::Record,
             COUNT = Op::Count);
         twins!("pass": NONE = NONE, NO_STATEMENT = NO_STATEMENT, NO_DOT = NO_DOT);
+        twins!("basis": basis::{MOST_VECTORS, FACTOR, SCALE, PROJECTION, COSINE, SINE, RIGHT_SIDE, TRIANGLE});
+        twins!("basis": SQUARE_REGISTER = program::VECTOR2.0, DIAGONAL_REGISTER = program::DIAGONAL2.0,
+            RESIDUAL_REGISTER = program::RESIDUAL2.0);
         twins!("cg_parts": cg::{RR, ALPHA, BETA, SLOT, STOP, ITERATION, MAX_ITERATIONS, HISTORY_MASK, BARRIER},
             stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE});
         twins!("cgnr_parts": ALL = Part::All, ROWS_ONLY = Part::Rows, PIXELS_ONLY = Part::Pixels);
@@ -119,7 +122,8 @@ mod tests {
     }
 
     /// Constants that the host has no use for.
-    const OF_THE_DEVICE_ALONE: [(&str, &str); 8] = [
+    const OF_THE_DEVICE_ALONE: [(&str, &str); 9] = [
+        ("basis", "AT_ONCE"),
         ("fold", "WARP"),
         ("global_barrier", "ARRIVED"),
         ("global_barrier", "VERDICT"),

@@ -4,10 +4,11 @@ use std::mem::{swap, take};
 use std::ops::Range;
 
 use super::driver::Status;
-use super::plan::{B, Call, Launch, Operand, Plan, Preconditioning, Script, Space, VectorId, X};
+use super::plan::{B, Call, Launch, Operand, OverBasis, Plan, Preconditioning, Script, Space, VectorId, X};
 use super::products::Products;
 use super::stopping::Limits;
 use super::workspace::{Inputs, Look, Workspace};
+use crate::backend::script::basis::{self, Addition, Basis, Then};
 use crate::backend::script::{self, ScriptState, StepCall};
 use crate::error::{Error, Result, same_length};
 use crate::memory::Memory;
@@ -35,6 +36,9 @@ struct Engine<T: Real> {
     vectors: Vec<Vector<T>>,
     /// Takes the place of a vector that is being written.
     spare: Vector<T>,
+    basis: Option<Basis<T>>,
+    /// Iterations were queued since the answer was brought up to date.
+    behind: bool,
     initial: Vec<(Scalar, f64)>,
     /// Chunk sums that the calls of the script name.
     sums: usize,
@@ -104,6 +108,10 @@ impl<T: Real> Engine<T> {
         }
         let state = ScriptState::new(&device.place(), plan.programs, columns, plan.sums)?;
         let spare = Vector::zeros(device, 1)?;
+        let basis = match plan.basis {
+            0 => None,
+            most => Some(Basis::new(&device.place(), rows, columns, most)?),
+        };
         let initial = plan.registers.initial;
         Ok(Self {
             script,
@@ -115,6 +123,8 @@ impl<T: Real> Engine<T> {
             preconditioner,
             vectors,
             spare,
+            basis,
+            behind: false,
             initial,
             sums: plan.sums,
             state,
@@ -136,7 +146,9 @@ impl<T: Real> Engine<T> {
     fn call(&mut self, inputs: &Inputs<'_, T>, call: &Call) -> Result<()> {
         let (run, operations) = (inputs.run, script::on::<T>(inputs.device.backend()));
         let step = StepCall { block: call.block, slot: self.slot, columns: self.columns, sums: self.sums };
-        self.slot = 1 - self.slot;
+        if !matches!(call.launch, Launch::Basis(call) if !call.runs_program()) {
+            self.slot = 1 - self.slot;
+        }
         match &call.launch {
             Launch::Scalars => operations.step_scalars(run, step, &mut self.state),
             Launch::Product { y, .. } => {
@@ -157,7 +169,51 @@ impl<T: Real> Engine<T> {
                 let vectors = held.map(Vector::memory_mut);
                 operations.step_vectors(run, step, n, pass, vectors, &mut self.state)
             }
+            Launch::Basis(call) => self.over_basis(inputs, step, *call),
         }
+    }
+
+    fn over_basis(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: OverBasis) -> Result<()> {
+        let (run, operations) = (inputs.run, basis::on::<T>(inputs.device.backend()));
+        let Self { basis: Some(basis), vectors, state, .. } = self else {
+            return same_length("bases of a script", 1, 0);
+        };
+        let removal = |count, then| Addition { count, fresh: false, then };
+        let v = match call {
+            OverBasis::Project { w, .. } | OverBasis::Reproject { w, .. } | OverBasis::Append { w, .. } => w,
+            OverBasis::Combine { v, .. } => v,
+            OverBasis::Rotate { .. } | OverBasis::Solve { .. } => X,
+        };
+        let v = vectors[v.index()].memory_mut();
+        match call {
+            OverBasis::Project { count, .. } => {
+                operations.basis_project(run, step, count, v, basis, state)?;
+                operations.basis_fold(run, step, count, false, basis, state)
+            }
+            OverBasis::Reproject { count, .. } => {
+                operations.basis_add(run, step, removal(count, Then::Project), v, basis, state)?;
+                operations.basis_fold(run, step, count, true, basis, state)
+            }
+            OverBasis::Append { count, .. } => {
+                operations.basis_add(run, step, removal(count, Then::Append), v, basis, state)
+            }
+            OverBasis::Rotate { step: column } => operations.basis_rotate(run, step, column, basis, state),
+            OverBasis::Solve { depth } => operations.basis_solve(run, step, depth.0.into(), basis, state),
+            OverBasis::Combine { fresh, .. } => {
+                let addition = Addition { count: basis.most(), fresh, then: Then::Nothing };
+                operations.basis_add(run, step, addition, v, basis, state)
+            }
+        }
+    }
+
+    /// Brings the answer up to date, before a start of any column that has iterated.
+    fn finish(&mut self, inputs: &Inputs<'_, T>) -> Result<()> {
+        if take(&mut self.behind) && !self.script.finish.is_empty() {
+            // All columns run: those that have stopped have something to add too.
+            self.state.status.write(&vec![0; 2 * self.columns * STATES])?;
+            self.queue(inputs, |script| &script.finish)?;
+        }
+        Ok(())
     }
 
     fn product(&mut self, inputs: &Inputs<'_, T>, step: StepCall, launch: &Launch) -> Result<()> {
@@ -186,6 +242,7 @@ impl<T: Real> Engine<T> {
 impl<T: Real> Workspace<T> for Engine<T> {
     fn exchange(&mut self, x: &mut Vector<T>) -> Result<()> {
         swap(x, &mut self.vectors[X.index()]);
+        self.behind = false;
         Ok(())
     }
 
@@ -194,6 +251,7 @@ impl<T: Real> Workspace<T> for Engine<T> {
     }
 
     fn start(&mut self, inputs: &Inputs<'_, T>, limits: &[Limits], budget: &[usize]) -> Result<()> {
+        self.finish(inputs)?;
         let (columns, accumulation) = (self.columns, inputs.run.accumulation);
         let mut registers = vec![Sum::default(); 2 * columns * REGISTERS];
         for (at, file) in registers.chunks_mut(REGISTERS).enumerate() {
@@ -217,6 +275,7 @@ impl<T: Real> Workspace<T> for Engine<T> {
     }
 
     fn steps(&mut self, inputs: &Inputs<'_, T>, mut indices: Range<usize>) -> Result<()> {
+        self.behind = true;
         indices.try_for_each(|index| self.queue(inputs, |script| &script.steps[index % script.steps.len()]))
     }
 
@@ -261,6 +320,7 @@ impl<T: Real> Workspace<T> for Engine<T> {
             Launch::Product { of: Operand::A, .. } => 1 + made(Some(&self.a)),
             Launch::Product { of: Operand::Adjoint, .. } => 1 + made(self.adjoint.as_ref()),
             Launch::Product { of: Operand::Preconditioner, .. } => 1 + made(self.preconditioner.as_ref()),
+            Launch::Basis(call) => call.launches(),
             _ => 1,
         };
         steps.iter().flatten().map(each).sum::<usize>() / steps.len().max(1)

@@ -2,8 +2,9 @@
 //!
 //! A method file declares what it holds with a [`Plan`] and returns a [`Script`]. Each [`Call`] is one launch: a product
 //! ([`Product`]), a pass over vectors ([`Update`]) or scalars alone, and each begins with a program over the scalars
-//! (`crate::recurrence`). The [`Engine`](super::engine) runs scripts on any device.
+//! (`crate::recurrence`); or it is one or two launches over a block of vectors ([`OverBasis`]). The [`Engine`](super::engine) runs scripts on any device.
 
+use crate::backend::script::basis::MOST_VECTORS;
 use crate::backend::script::{Blend, PASS_VECTORS, Pass, Statement};
 use crate::error::{Error, Result};
 use crate::recurrence::{Fault, Program, Registers, Scalar, Sums};
@@ -163,11 +164,51 @@ impl Update {
     }
 }
 
+/// A call over the basis of a plan ([`Plan::basis`]), whose first `count` vectors are `Q`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OverBasis {
+    /// `h = Q'w`.
+    Project { w: VectorId, count: usize },
+    /// `w -= Q h`, then the same with what rounding has left: `d = Q'w`, `h += d`.
+    Reproject { w: VectorId, count: usize },
+    /// `w -= Q d`; the result is the next vector of the basis, if there is room.
+    Append { w: VectorId, count: usize },
+    /// Rotations make `h` and `|w|` a column of GMRES's triangle; for `step` 0 the residual begins it. The program comes after, with
+    /// [`VECTOR2`](crate::recurrence::VECTOR2) and its like.
+    Rotate { step: usize },
+    /// Solves the triangle, of as many columns as `depth` says.
+    Solve { depth: Scalar },
+    /// `v += Q y` with the solution of the triangle; `v = Q y` if `fresh`.
+    Combine { v: VectorId, fresh: bool },
+}
+
+impl OverBasis {
+    /// Tells if it runs a program.
+    pub(super) fn runs_program(self) -> bool {
+        matches!(self, Self::Rotate { .. } | Self::Solve { .. })
+    }
+
+    /// Launches on a device.
+    pub(super) fn launches(self) -> usize {
+        match self {
+            Self::Project { .. } | Self::Reproject { .. } => 2,
+            _ => 1,
+        }
+    }
+}
+
 /// A launch without its program.
 pub(super) enum Work {
     Scalars,
     Product(Product),
     Update(Update),
+    Basis(OverBasis),
+}
+
+impl From<OverBasis> for Work {
+    fn from(call: OverBasis) -> Self {
+        Self::Basis(call)
+    }
 }
 
 impl From<Product> for Work {
@@ -195,6 +236,7 @@ pub(super) enum Launch {
     Scalars,
     Product { of: Operand, x: VectorId, w: VectorId, z: VectorId, y: VectorId, blend: Blend },
     Update { space: Space, pass: Pass, vectors: [VectorId; PASS_VECTORS] },
+    Basis(OverBasis),
 }
 
 /// One group may be done before another begins.
@@ -209,6 +251,8 @@ pub(super) struct Plan {
     /// Length class of each vector; the answer first, then those that stand where a pass takes none.
     pub(super) vectors: Vec<Space>,
     pub(super) registers: Registers,
+    /// Vectors of the basis, which are as long as `A` has rows; 0 if there is none.
+    pub(super) basis: usize,
     /// Number of chunk sums.
     pub(super) sums: usize,
     pub(super) programs: Vec<u32>,
@@ -226,6 +270,7 @@ impl Plan {
             columns,
             vectors,
             registers: Registers::new(),
+            basis: 0,
             sums: 0,
             programs: Vec::new(),
             fault: None,
@@ -258,6 +303,12 @@ impl Plan {
 
     pub(super) fn vectors<const N: usize>(&mut self, space: Space) -> [VectorId; N] {
         std::array::from_fn(|_| self.vector(space))
+    }
+
+    /// A basis of `most` vectors.
+    pub(super) fn basis(&mut self, most: usize) {
+        self.note((most > MOST_VECTORS).then_some("too many vectors in a basis"));
+        self.basis = most;
     }
 
     /// A scalar that is 0 when a start begins.
@@ -325,6 +376,14 @@ impl Plan {
                 });
                 (Launch::Update { space: update.space, pass: update.pass, vectors }, words)
             }
+            Work::Basis(call) => {
+                self.note(
+                    (!call.runs_program() && !program.is_empty()).then_some("a call that runs no program has one"),
+                );
+                let rotates = matches!(call, OverBasis::Rotate { .. });
+                self.note((rotates && program.folds() > 1).then_some("too many sums for a rotation"));
+                (Launch::Basis(call), program.words(&[], &[]))
+            }
         };
         self.note(program.fault());
         self.programs.extend(words);
@@ -344,6 +403,9 @@ pub(super) struct Script {
     pub(super) start: Vec<Call>,
     /// Iteration `k` queues `steps[k % steps.len()]`. The last call of each makes the stopping test.
     pub(super) steps: Vec<Vec<Call>>,
+    /// Brings the answer up to date, if iterations leave it behind. Each column that has something to add is to run then;
+    /// the program stops those that have not.
+    pub(super) finish: Vec<Call>,
     /// After iteration `k`, `exact[k % exact.len()]` computes the residual afresh and turns the direction after it; it ends
     /// with the stopping test like an iteration. Empty for methods that carry no residual.
     pub(super) exact: Vec<Vec<Call>>,

@@ -14,6 +14,7 @@ use super::system::{self, System};
 use super::workspace::Workspace;
 use super::{cg, cgnr, products};
 use crate::backend::product::MOST_COLUMNS;
+use crate::backend::script::basis;
 use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
@@ -318,6 +319,9 @@ fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Wo
     let mut vectors = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
     let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
     vectors.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
+    if plan.basis > 0 {
+        vectors.push(("directions", basis::held(operator.rows(), columns, plan.basis, T::PRECISION.bytes())));
+    }
     let matrices = held(operator) + setup.preconditioner.as_ref().map_or(0, held);
     device.check_memory(matrices, &vectors)?;
     let exponents = [exponent, of_preconditioner];

@@ -32,12 +32,7 @@ operations!(BlockJacobiOps);
 const BATCH: usize = 4096;
 
 /// `block_jacobi` of `cl/block_jacobi.cl`.
-fn block_jacobi<T: Real, A: Accumulator<T>>(
-    [rows, block]: [usize; 2],
-    entries: &[T],
-    x: &[T],
-    z: &mut [T],
-) {
+fn block_jacobi<T: Real, A: Accumulator<T>>([rows, block]: [usize; 2], entries: &[T], x: &[T], z: &mut [T]) {
     z.par_iter_mut().with_min_len(BATCH).enumerate().for_each(|(i, z)| {
         let begin = i - i % block;
         let mut sum = A::default();

@@ -58,12 +58,7 @@ fn cg_product<T: Real, A: Accumulator<T>>(a: &HostMatrix<'_, T>, p: &[T], q: &mu
     );
 }
 
-fn cg_update<T: Real, A: Accumulator<T>>(
-    n: usize,
-    q: &[T],
-    [x, r, p]: [&mut [T]; 3],
-    state: &mut HostState<'_>,
-) {
+fn cg_update<T: Real, A: Accumulator<T>>(n: usize, q: &[T], [x, r, p]: [&mut [T]; 3], state: &mut HostState<'_>) {
     let chunks = Chunks::of(n);
     let mut code = state.status[cg::STOP];
     let iteration = state.status[cg::ITERATION];

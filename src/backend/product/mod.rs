@@ -124,14 +124,8 @@ pub(super) struct HostMatrix<'a, T> {
 /// Products for `columns` interleaved vectors.
 pub(crate) trait ProductOps<T: Real>: Send + Sync {
     /// `y = A x`.
-    fn multiply(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
-        x: &Memory<T>,
-        y: &mut Memory<T>,
-    ) -> Result<()>;
+    fn multiply(&self, run: Run<'_>, a: &Stored<T>, columns: usize, x: &Memory<T>, y: &mut Memory<T>)
+    -> Result<()>;
     /// `r = b - A x` with the chunk sums of `r.r` in `sums[place + c * chunks + g]`.
     fn residual(
         &self,

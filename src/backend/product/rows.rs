@@ -144,9 +144,8 @@ pub(super) fn row_sums<T: Real, A: Accumulator<T>, const FORMED: bool>(
         let (indices, values) = (&a.indices[start..end], &a.values[start..end]);
         add_row_in::<T, A, FORMED>(lanes, end - start, columns, vector, |k| (indices[k] as usize, values[k]))
     };
-    let padded = |length: u32| {
-        add_row_in::<T, A, FORMED>(lanes, length as usize, columns, vector, |k| at(k * a.stride + i))
-    };
+    let padded =
+        |length: u32| add_row_in::<T, A, FORMED>(lanes, length as usize, columns, vector, |k| at(k * a.stride + i));
     match a.arrangement.kind {
         Kind::Csr => from(offset(a, 0, i), offset(a, 0, i + 1), lanes),
         Kind::Adaptive => {
@@ -228,11 +227,7 @@ fn stencil_row<T: Real, A: Accumulator<T>, const FORMED: bool>(
             .into_iter()
             .zip(point)
             .all(|((at, size), d)| at.wrapping_add(*d) < size);
-        if on_grid {
-            ((i as u32).wrapping_add(point[3]) as usize, a.values[k])
-        } else {
-            (0, T::from_f64(f64::NAN))
-        }
+        if on_grid { ((i as u32).wrapping_add(point[3]) as usize, a.values[k]) } else { (0, T::from_f64(f64::NAN)) }
     })
 }
 

@@ -16,16 +16,16 @@ use crate::reduction::Chunks;
 use crate::state::stop;
 
 /// A [`ScriptState`] on the host.
-struct HostScript<'a> {
+pub(super) struct HostScript<'a> {
     programs: &'a [u32],
     sums: &'a mut [Sum],
     registers: &'a mut [Sum],
-    status: &'a mut [i32],
+    pub(super) status: &'a mut [i32],
     history: &'a mut [Sum],
 }
 
 impl ScriptState {
-    fn host(&mut self) -> Result<HostScript<'_>> {
+    pub(super) fn host(&mut self) -> Result<HostScript<'_>> {
         Ok(HostScript {
             programs: self.programs.host()?,
             sums: self.sums.host_mut()?,
@@ -37,8 +37,8 @@ impl ScriptState {
 }
 
 /// Scalars and statuses after the program of a launch.
-struct Frame<A> {
-    file: Vec<A>,
+pub(super) struct Frame<A> {
+    pub(super) file: Vec<A>,
     state: Vec<i32>,
     /// The header of the block.
     head: [u32; HEADER],
@@ -50,8 +50,12 @@ impl<A: Copy> Frame<A> {
         self.file[c * REGISTERS + self.head[COEFFICIENTS + k] as usize]
     }
 
-    fn running(&self, c: usize) -> bool {
+    pub(super) fn running(&self, c: usize) -> bool {
         self.state[STATES * c] == stop::RUNNING
+    }
+
+    fn any_runs(&self) -> bool {
+        self.state.chunks(STATES).any(|column| column[0] == stop::RUNNING)
     }
 
     /// Start of the chunk sums of dot product `k` of column `c`.
@@ -60,21 +64,29 @@ impl<A: Copy> Frame<A> {
     }
 }
 
-/// `recur` of `cl/recurrence.cl`; nothing once every column has stopped.
-fn recur<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_>) -> Option<Frame<A>> {
+/// `take_slot` of `cl/recurrence.cl`.
+pub(super) fn take<T: Real, A: Accumulator<T>>(call: StepCall, state: &HostScript<'_>) -> Frame<A> {
     let (slot, columns) = (call.slot as usize, call.columns);
     let block = &state.programs[call.block as usize..];
-    let mut frame = Frame {
+    Frame {
         file: state.registers[slot * columns * REGISTERS..][..columns * REGISTERS]
             .iter()
             .map(|s| A::from_bits(s.0))
             .collect(),
         state: state.status[slot * columns * STATES..][..columns * STATES].to_vec(),
         head: array::from_fn(|k| block[k]),
-    };
-    let code = &block[HEADER..][..4 * frame.head[INSTRUCTIONS] as usize];
-    let running = |frame: &Frame<A>| (0..columns).any(|c| frame.running(c));
-    if running(&frame) && !code.is_empty() {
+    }
+}
+
+/// `run_block` of `cl/recurrence.cl`. Tells if any column still runs.
+pub(super) fn run_block<T: Real, A: Accumulator<T>>(
+    call: StepCall,
+    frame: &mut Frame<A>,
+    state: &mut HostScript<'_>,
+) -> bool {
+    let (slot, columns) = (call.slot as usize, call.columns);
+    let code = &state.programs[call.block as usize + HEADER..][..4 * frame.head[INSTRUCTIONS] as usize];
+    if frame.any_runs() && !code.is_empty() {
         let (limits, mask) = state.status[2 * columns * STATES..].split_at(columns);
         for c in 0..columns {
             let file = &mut frame.file[c * REGISTERS..][..REGISTERS];
@@ -94,7 +106,13 @@ fn recur<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_>)
         *to = Sum(from.to_bits());
     }
     state.status[(1 - slot) * columns * STATES..][..columns * STATES].copy_from_slice(&frame.state);
-    running(&frame).then_some(frame)
+    frame.any_runs()
+}
+
+/// `recur` of `cl/recurrence.cl`; nothing once every column has stopped.
+pub(super) fn recur<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_>) -> Option<Frame<A>> {
+    let mut frame = take::<T, A>(call, state);
+    run_block::<T, A>(call, &mut frame, state).then_some(frame)
 }
 
 fn scalars<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_>) {
@@ -273,7 +291,10 @@ impl<T: Real> ScriptOps<T> for Host {
         [v0, v1, v2, v3, v4, v5, v6, v7]: [&mut Memory<T>; PASS_VECTORS],
         state: &mut ScriptState,
     ) -> Result<()> {
-        let (low, high) = ([v0.host_mut()?, v1.host_mut()?, v2.host_mut()?, v3.host_mut()?], [v4.host_mut()?, v5.host_mut()?, v6.host_mut()?, v7.host_mut()?]);
+        let (low, high) = (
+            [v0.host_mut()?, v1.host_mut()?, v2.host_mut()?, v3.host_mut()?],
+            [v4.host_mut()?, v5.host_mut()?, v6.host_mut()?, v7.host_mut()?],
+        );
         let ([v0, v1, v2, v3], [v4, v5, v6, v7]) = (low, high);
         let state = &mut state.host()?;
         summing!(run, T, vectors(call, n, pass, [v0, v1, v2, v3, v4, v5, v6, v7], state));

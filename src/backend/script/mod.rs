@@ -1,6 +1,7 @@
 //! Launches of methods that are data: scalars alone, a product with a blend, a pass over vectors. Each first runs the program of its
 //! block (`crate::recurrence`).
 
+pub(crate) mod basis;
 mod host;
 mod opencl;
 

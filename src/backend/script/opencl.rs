@@ -88,7 +88,7 @@ kernels! {
         history: out_sum[2 * HISTORY * columns]);
 }
 
-pub(in crate::backend) static FILES: &[&File] = &[&pass::FILE, &step::FILE];
+pub(in crate::backend) static FILES: &[&File] = &[&pass::FILE, &step::FILE, super::basis::FILE];
 
 /// No vector, statement or dot product, in `cl/pass.cl`.
 pub(crate) const NONE: u32 = 15;
@@ -120,7 +120,11 @@ impl OpenCl {
         let chunks = Chunks::of(a.rows);
         let cut = [chunks.chunk, chunks.lanes];
         let (common, matrix, _) = self.rows(run, Family::StepProduct, a, a.rows, cut, columns);
-        let kernel = step::step_product::prepare(&self.context, common, &step::Options { matrix: MatrixOptions { blend, ..matrix }, dots })?;
+        let kernel = step::step_product::prepare(
+            &self.context,
+            common,
+            &step::Options { matrix: MatrixOptions { blend, ..matrix }, dots },
+        )?;
         // One group at least: a program runs even if there are no rows.
         Ok(Plan { kernel, groups: chunks.count.max(1), share: chunks.chunk })
     }

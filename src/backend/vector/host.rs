@@ -21,13 +21,7 @@ pub(in crate::backend) fn violated<T: Real>(x: T, lower: T, upper: T) -> Option<
     }
 }
 
-fn reduce<T: Real, A: Accumulator<T>>(
-    n: usize,
-    column: Column,
-    reduction: Reduction,
-    x: &[T],
-    y: &[T],
-) -> f64 {
+fn reduce<T: Real, A: Accumulator<T>>(n: usize, column: Column, reduction: Reduction, x: &[T], y: &[T]) -> f64 {
     let chunks = Chunks::of(n);
     let combine = |a: A, b: A| match reduction {
         Reduction::Product => a.mul(b),

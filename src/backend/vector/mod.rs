@@ -43,15 +43,7 @@ pub(crate) trait VectorOps<T: Real>: Send + Sync {
     /// `x = alpha x`.
     fn rescale(&self, run: Run<'_>, n: usize, alpha: T, x: &mut Memory<T>) -> Result<()>;
     /// `y = alpha x + beta y`.
-    fn axpby(
-        &self,
-        run: Run<'_>,
-        n: usize,
-        alpha: T,
-        beta: T,
-        x: &Memory<T>,
-        y: &mut Memory<T>,
-    ) -> Result<()>;
+    fn axpby(&self, run: Run<'_>, n: usize, alpha: T, beta: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()>;
     /// `z = x y`, element by element.
     fn multiply_elements(
         &self,

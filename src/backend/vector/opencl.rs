@@ -77,15 +77,7 @@ impl<T: Real> VectorOps<T> for OpenCl {
         vector::rescale::launch(&kernel, groups, vector::rescale::Args { n, span, alpha, x })
     }
 
-    fn axpby(
-        &self,
-        run: Run<'_>,
-        n: usize,
-        alpha: T,
-        beta: T,
-        x: &Memory<T>,
-        y: &mut Memory<T>,
-    ) -> Result<()> {
+    fn axpby(&self, run: Run<'_>, n: usize, alpha: T, beta: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
         let (kernel, groups, span) = self.elements::<T>(run, n, "axpby", vector::axpby::prepare)?;
         let (x, y) = (x.buffer(&self.context)?, y.buffer_mut(&self.context)?);
         vector::axpby::launch(&kernel, groups, vector::axpby::Args { n, span, alpha, beta, x, y })

@@ -78,5 +78,6 @@ pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
         exact: vec![exact.flatten().collect()],
         least_squares: true,
         reference: damped.then_some(reference),
+        ..Script::default()
     }
 }

@@ -45,7 +45,7 @@ pub enum Method {
     BiCgStab,
     /// GMRES: square systems; the residual never grows, and each direction is kept until a restart.
     Gmres {
-        /// Directions kept before it starts again, 1 to 100; each takes two vectors.
+        /// Directions kept before it starts again, 1 to 100; each takes a vector.
         restart: usize,
     },
     /// Chebyshev iteration: symmetric positive definite systems with known bounds of the eigenvalues of `M A`.

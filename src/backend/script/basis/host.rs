@@ -1,0 +1,348 @@
+//! A block of vectors on the host: `cl/basis.cl`.
+
+use rayon::prelude::*;
+
+use super::super::host::{HostScript, recur, run_block, take};
+use super::{
+    Addition, Basis, BasisOps, COSINE, FACTOR, PROJECTION, RIGHT_SIDE, SCALE, SINE, ScriptState, StepCall,
+    TRIANGLE, Then,
+};
+use crate::backend::sums::{chunk_sums, summing, total, with_lanes};
+use crate::backend::{Host, Run};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::{Accumulator, Real, Sum};
+use crate::recurrence::{DIAGONAL2, REGISTERS, RESIDUAL2, STATES, Scalar, VECTOR2};
+use crate::reduction::Chunks;
+use crate::state::stop;
+
+/// Which columns run, by the status in the slot of a launch.
+fn running(call: StepCall, status: &[i32]) -> Vec<bool> {
+    let slot = &status[call.slot as usize * call.columns * STATES..][..call.columns * STATES];
+    slot.chunks(STATES).map(|column| column[0] == stop::RUNNING).collect()
+}
+
+/// Place of element `k` of array `name` of column `c`: `array_of` of `cl/basis.cl`.
+fn place(most: usize, name: usize, c: usize, k: usize) -> usize {
+    (c * (TRIANGLE + most) + name) * (most + 1) + k
+}
+
+/// The arrays of one column.
+struct Arrays<'a> {
+    held: &'a mut [Sum],
+    most: usize,
+    c: usize,
+}
+
+impl Arrays<'_> {
+    fn get<T: Real, A: Accumulator<T>>(&self, name: usize, k: usize) -> A {
+        A::from_bits(self.held[place(self.most, name, self.c, k)].0)
+    }
+
+    fn set<T: Real, A: Accumulator<T>>(&mut self, name: usize, k: usize, value: A) {
+        self.held[place(self.most, name, self.c, k)] = Sum(value.to_bits());
+    }
+}
+
+/// Chunk sums of the products of one chunk of `w` with the same chunk of the first `count` vectors: vector by vector, column by
+/// column.
+fn projections<T: Real, A: Accumulator<T>>(
+    chunks: Chunks,
+    columns: usize,
+    count: usize,
+    vectors: &[T],
+    g: usize,
+    w: &[T],
+) -> Vec<Sum> {
+    let stride = chunks.len * columns;
+    let first = chunks.range(g).start * columns;
+    let mut sums = Vec::with_capacity(count * columns);
+    for k in 0..count {
+        let q = &vectors[k * stride + first..][..w.len()];
+        for c in 0..columns {
+            let term = |i: usize| [A::product(q[i * columns + c], w[i * columns + c])];
+            let rows = 0..w.len() / columns;
+            let [sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(rows, term));
+            sums.push(sum);
+        }
+    }
+    sums
+}
+
+/// Spreads the sums of each chunk over the runs of chunk sums.
+fn spread(found: &[Vec<Sum>], chunks: Chunks, sums: &mut [Sum]) {
+    for (g, found) in found.iter().enumerate() {
+        for (run, sum) in found.iter().enumerate() {
+            sums[run * chunks.count + g] = *sum;
+        }
+    }
+}
+
+fn project<T: Real, A: Accumulator<T>>(
+    chunks: Chunks,
+    columns: usize,
+    count: usize,
+    w: &[T],
+    vectors: &[T],
+    sums: &mut [Sum],
+) {
+    let found: Vec<Vec<Sum>> = w
+        .par_chunks(chunks.chunk * columns)
+        .enumerate()
+        .map(|(g, w)| projections::<T, A>(chunks, columns, count, vectors, g, w))
+        .collect();
+    spread(&found, chunks, sums);
+}
+
+fn fold<T: Real, A: Accumulator<T>>(
+    [columns, most, count, chunks]: [usize; 4],
+    again: bool,
+    running: &[bool],
+    sums: &[Sum],
+    arrays: &mut [Sum],
+) {
+    for (c, _) in running.iter().enumerate().filter(|(_, runs)| **runs) {
+        let mut arrays = Arrays { held: arrays, most, c };
+        for k in 0..count {
+            let sum = total::<T, A>(&sums[(k * columns + c) * chunks..][..chunks]);
+            let scale: A = arrays.get::<T, A>(SCALE, k);
+            let part = scale.mul(sum);
+            let held = arrays.get::<T, A>(PROJECTION, k);
+            arrays.set::<T, A>(PROJECTION, k, if again { held.add(part) } else { part });
+            arrays.set::<T, A>(FACTOR, k, A::default().sub(scale.mul(part)));
+        }
+    }
+}
+
+/// Shape of the vectors of an addition, and the columns that run.
+#[derive(Clone, Copy)]
+struct Shape<'a> {
+    chunks: Chunks,
+    columns: usize,
+    running: &'a [bool],
+}
+
+/// One chunk of `v += Q factors`; `factors` are those of each vector, column by column.
+fn add_chunk<T: Real>(shape: Shape<'_>, fresh: bool, factors: &[T], vectors: &[T], g: usize, v: &mut [T]) {
+    let Shape { chunks, columns, running } = shape;
+    let (stride, first) = (chunks.len * columns, chunks.range(g).start * columns);
+    if fresh {
+        v.iter_mut().enumerate().filter(|(at, _)| running[at % columns]).for_each(|(_, v)| *v = T::default());
+    }
+    for (k, factors) in factors.chunks(columns).enumerate() {
+        let q = &vectors[k * stride + first..][..v.len()];
+        match factors {
+            // What a factor of 0 is for may be anything.
+            [factor] if *factor == T::default() => {}
+            [factor] => v.iter_mut().zip(q).for_each(|(v, q)| *v = *v + *factor * *q),
+            factors => {
+                for (v, q) in v.chunks_mut(columns).zip(q.chunks(columns)) {
+                    for c in (0..columns).filter(|c| running[*c] && factors[*c] != T::default()) {
+                        v[c] = v[c] + factors[c] * q[c];
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn add<T: Real, A: Accumulator<T>>(
+    shape: Shape<'_>,
+    addition: Addition,
+    most: usize,
+    v: &mut [T],
+    vectors: &mut [T],
+    sums: &mut [Sum],
+    arrays: &[Sum],
+) {
+    let (Shape { chunks, columns, running }, Addition { count, fresh, then }) = (shape, addition);
+    if !running.contains(&true) {
+        return;
+    }
+    let factor = |k: usize, c: usize| A::from_bits(arrays[place(most, FACTOR, c, k)].0).to_real();
+    let factors: Vec<T> =
+        (0..count).flat_map(|k| (0..columns).map(move |c| (k, c))).map(|(k, c)| factor(k, c)).collect();
+    let (vectors, next) = vectors.split_at_mut(count * chunks.len * columns);
+    let found: Vec<Vec<Sum>> = v
+        .par_chunks_mut(chunks.chunk * columns)
+        .enumerate()
+        .map(|(g, v)| {
+            add_chunk(shape, fresh, &factors, vectors, g, v);
+            match then {
+                Then::Nothing => Vec::new(),
+                Then::Project => projections::<T, A>(chunks, columns, count, vectors, g, v),
+                Then::Append => {
+                    let square = |c: usize| {
+                        let term = |i: usize| [A::product(v[i * columns + c], v[i * columns + c])];
+                        with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(0..v.len() / columns, term))[0]
+                    };
+                    (0..columns).map(square).collect()
+                }
+            }
+        })
+        .collect();
+    match then {
+        Then::Append => {
+            spread(&found, chunks, &mut sums[most * columns * chunks.count..]);
+            let kept = next.par_iter_mut().zip(&*v).enumerate().filter(|(at, _)| running[at % columns]);
+            kept.for_each(|(_, (next, v))| *next = *v);
+        }
+        _ => spread(&found, chunks, sums),
+    }
+}
+
+/// `rotate` of `cl/basis.cl`: Givens rotations (Saad, 6.5.3) of column `step - 1` of the triangle, and of the right side.
+fn rotate_column<T: Real, A: Accumulator<T>>(step: usize, mut arrays: Arrays<'_>, file: &mut [A]) {
+    let at = |scalar: Scalar| usize::from(scalar.0);
+    let square = file[at(VECTOR2)];
+    let norm = square.sqrt();
+    let one = A::from_f64(1.0);
+    arrays.set::<T, A>(SCALE, step, one.div(norm));
+    if step == 0 {
+        arrays.set::<T, A>(RIGHT_SIDE, 0, norm);
+        file[at(RESIDUAL2)] = square;
+        return;
+    }
+    let last = step - 1;
+    let mut above: A = arrays.get::<T, A>(PROJECTION, 0);
+    for i in 0..last {
+        let [below, cosine, sine] =
+            [(PROJECTION, i + 1), (COSINE, i), (SINE, i)].map(|(name, k)| arrays.get::<T, A>(name, k));
+        arrays.set::<T, A>(TRIANGLE + last, i, cosine.mul(above).add(sine.mul(below)));
+        above = cosine.mul(below).sub(sine.mul(above));
+    }
+    let diagonal2 = above.mul(above).add(square);
+    let diagonal = diagonal2.sqrt();
+    let (cosine, sine) = (above.div(diagonal), norm.div(diagonal));
+    arrays.set::<T, A>(COSINE, last, cosine);
+    arrays.set::<T, A>(SINE, last, sine);
+    arrays.set::<T, A>(TRIANGLE + last, last, diagonal);
+    let right = arrays.get::<T, A>(RIGHT_SIDE, last);
+    let rest = A::default().sub(sine.mul(right));
+    arrays.set::<T, A>(RIGHT_SIDE, last, cosine.mul(right));
+    arrays.set::<T, A>(RIGHT_SIDE, step, rest);
+    file[at(DIAGONAL2)] = diagonal2;
+    file[at(RESIDUAL2)] = rest.mul(rest);
+}
+
+fn rotate<T: Real, A: Accumulator<T>>(
+    call: StepCall,
+    step: usize,
+    [most, chunks]: [usize; 2],
+    sums: &[Sum],
+    arrays: &mut [Sum],
+    state: &mut HostScript<'_>,
+) {
+    let mut frame = take::<T, A>(call, state);
+    for c in 0..call.columns {
+        if frame.running(c) {
+            let file = &mut frame.file[c * REGISTERS..][..REGISTERS];
+            file[usize::from(VECTOR2.0)] = total::<T, A>(&sums[(most * call.columns + c) * chunks..][..chunks]);
+            rotate_column::<T, A>(step, Arrays { held: arrays, most, c }, file);
+        }
+    }
+    run_block::<T, A>(call, &mut frame, state);
+}
+
+fn solve<T: Real, A: Accumulator<T>>(
+    call: StepCall,
+    depth: usize,
+    most: usize,
+    arrays: &mut [Sum],
+    state: &mut HostScript<'_>,
+) {
+    let frame = recur::<T, A>(call, state);
+    for c in 0..call.columns {
+        let runs = frame.as_ref().filter(|frame| frame.running(c));
+        let rows = runs.map_or(0, |frame| frame.file[c * REGISTERS + depth].to_f64() as usize);
+        let mut arrays = Arrays { held: arrays, most, c };
+        let mut right: Vec<A> = (0..rows).map(|k| arrays.get::<T, A>(RIGHT_SIDE, k)).collect();
+        (rows..most).for_each(|k| arrays.set::<T, A>(FACTOR, k, A::default()));
+        for k in (0..rows).rev() {
+            let y = right[k].div(arrays.get::<T, A>(TRIANGLE + k, k));
+            for (i, right) in right[..k].iter_mut().enumerate() {
+                *right = right.sub(arrays.get::<T, A>(TRIANGLE + k, i).mul(y));
+            }
+            let scale: A = arrays.get::<T, A>(SCALE, k);
+            arrays.set::<T, A>(FACTOR, k, scale.mul(y));
+        }
+    }
+}
+
+impl<T: Real> BasisOps<T> for Host {
+    fn basis_project(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        count: usize,
+        w: &Memory<T>,
+        basis: &mut Basis<T>,
+        state: &ScriptState,
+    ) -> Result<()> {
+        if running(call, state.status.host()?).contains(&true) {
+            let (chunks, vectors) = (Chunks::of(basis.n), basis.vectors.host()?);
+            summing!(run, T, project(chunks, basis.columns, count, w.host()?, vectors, basis.sums.host_mut()?));
+        }
+        Ok(())
+    }
+
+    fn basis_fold(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        count: usize,
+        again: bool,
+        basis: &mut Basis<T>,
+        state: &ScriptState,
+    ) -> Result<()> {
+        let running = running(call, state.status.host()?);
+        let shape = [basis.columns, basis.most, count, Chunks::of(basis.n).count];
+        let (sums, arrays) = (basis.sums.host()?, basis.arrays.host_mut()?);
+        summing!(run, T, fold(shape, again, &running, sums, arrays));
+        Ok(())
+    }
+
+    fn basis_add(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        addition: Addition,
+        v: &mut Memory<T>,
+        basis: &mut Basis<T>,
+        state: &ScriptState,
+    ) -> Result<()> {
+        let running = running(call, state.status.host()?);
+        let Basis { n, columns, most, vectors, sums, arrays, .. } = basis;
+        let shape = Shape { chunks: Chunks::of(*n), columns: *columns, running: &running };
+        let (vectors, sums, arrays) = (vectors.host_mut()?, sums.host_mut()?, arrays.host()?);
+        summing!(run, T, add(shape, addition, *most, v.host_mut()?, vectors, sums, arrays));
+        Ok(())
+    }
+
+    fn basis_rotate(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        step: usize,
+        basis: &mut Basis<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        let shape = [basis.most, Chunks::of(basis.n).count];
+        let (sums, arrays, state) = (basis.sums.host()?, basis.arrays.host_mut()?, &mut state.host()?);
+        summing!(run, T, rotate(call, step, shape, sums, arrays, state));
+        Ok(())
+    }
+
+    fn basis_solve(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        depth: usize,
+        basis: &mut Basis<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        let (most, arrays, state) = (basis.most, basis.arrays.host_mut()?, &mut state.host()?);
+        summing!(run, T, solve(call, depth, most, arrays, state));
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! A block of vectors on a device: `cl/basis.cl`.
+
+use std::sync::Arc;
+
+use super::{Addition, Basis, BasisOps, ScriptState, StepCall, TRIANGLE, Then};
+use crate::backend::{OpenCl, Run};
+use crate::error::Result;
+use crate::kernels::{Common, kernels};
+use crate::memory::Memory;
+use crate::number::Real;
+use crate::ocl::{Context, File, Plan, Prepared};
+use crate::recurrence::{HEADER, REGISTERS, STATES};
+use crate::reduction::Chunks;
+use crate::state::HISTORY;
+use crate::tuning::Family;
+
+kernels! {
+    file basis, after [common, fold, recurrence];
+    shape { n, chunk, chunks, per_group, count, most, slot }
+    /// The chunk sums of `Q'w`.
+    kernel basis_project<T> given(columns: usize)
+        (shape: shape, groups: uint, per_part: uint, basis: in_real[shape.count * shape.n * columns],
+        w: in_real[shape.n * columns], status: in_int[2 * columns * STATES],
+        sums: out_sum[shape.count * columns * shape.chunks]);
+    /// Their folds: coefficients and factors.
+    kernel basis_fold given(columns: usize)
+        (shape: shape, again: uint, status: in_int[2 * columns * STATES],
+        sums: in_sum[shape.count * columns * shape.chunks], arrays: out_sum[array_numbers(columns, shape.most)]);
+    /// `v += Q factors`, and what follows it.
+    kernel basis_add<T> given(columns: usize)
+        (shape: shape, fresh: uint, project: uint, square: uint, store: uint,
+        basis: out_real[(shape.count + store) * shape.n * columns], v: out_real[shape.n * columns],
+        status: in_int[2 * columns * STATES], sums: out_sum[(shape.most + 1) * columns * shape.chunks],
+        arrays: out_sum[array_numbers(columns, shape.most)]);
+    /// A column of GMRES's triangle, then the program.
+    kernel basis_rotate given(columns: usize, made: usize)
+        (shape: shape, program: uint, step: uint, programs: in_uint[program + HEADER], script_sums: in_sum[made],
+        registers: out_sum[2 * columns * REGISTERS], status: out_int[2 * columns * STATES + columns + 1],
+        history: out_sum[2 * HISTORY * columns], sums: in_sum[(shape.most + 1) * columns * shape.chunks],
+        arrays: out_sum[array_numbers(columns, shape.most)]);
+    /// The program, then the factors that solve the triangle.
+    kernel basis_solve given(columns: usize, made: usize)
+        (shape: shape, program: uint, depth: uint, programs: in_uint[program + HEADER], script_sums: in_sum[made],
+        registers: out_sum[2 * columns * REGISTERS], status: out_int[2 * columns * STATES + columns + 1],
+        history: out_sum[2 * HISTORY * columns], arrays: out_sum[array_numbers(columns, shape.most)]);
+}
+
+pub(in crate::backend::script) static FILE: &File = &basis::FILE;
+
+/// Numbers of the arrays of a basis.
+fn array_numbers(columns: usize, most: usize) -> usize {
+    columns * (TRIANGLE + most) * (most + 1)
+}
+
+/// Vectors that a part of `basis_project` has at least: `TOGETHER` of `cl/basis.cl`.
+const LEAST_PART: usize = 4;
+
+/// Function that prepares a kernel of `cl/basis.cl`.
+type Prepare = fn(&Arc<Context>, Common, &basis::Options) -> Result<Prepared>;
+
+impl OpenCl {
+    /// A kernel over the basis, and its shape.
+    fn over_basis<T: Real>(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        count: usize,
+        basis: &Basis<T>,
+        (name, prepare): (&'static str, Prepare),
+    ) -> Result<(Plan, basis::Shape)> {
+        let chunks = Chunks::of(basis.n);
+        let plan = basis.plans.get(run.key(name, basis.columns, 0), || {
+            let found = self.plain::<T>(run, Family::StepVectors, chunks);
+            let (groups, share) = found.share(chunks, self.units());
+            let common = self.common::<T>(run, found.work_group, chunks.lanes).with_columns(basis.columns);
+            let kernel = prepare(&self.context, common, &basis::Options {})?;
+            Ok(Plan { kernel, groups: groups.max(1), share })
+        })?;
+        let shape = basis::Shape {
+            n: basis.n,
+            chunk: chunks.chunk,
+            chunks: chunks.count,
+            per_group: plan.share,
+            count,
+            most: basis.most,
+            slot: call.slot as usize,
+        };
+        Ok((plan, shape))
+    }
+}
+
+impl<T: Real> BasisOps<T> for OpenCl {
+    fn basis_project(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        count: usize,
+        w: &Memory<T>,
+        basis: &mut Basis<T>,
+        state: &ScriptState,
+    ) -> Result<()> {
+        use basis::basis_project::{Args, launch, prepare};
+        let on = &self.context;
+        let (plan, shape) = self.over_basis(run, call, count, basis, ("basis_project", prepare))?;
+        // Where groups are few, they share the vectors too.
+        let parts = (4 * self.units()).div_ceil(plan.groups).clamp(1, count.div_ceil(LEAST_PART).max(1));
+        let per_part = count.div_ceil(parts).next_multiple_of(LEAST_PART);
+        let args = Args {
+            columns: basis.columns,
+            shape,
+            groups: plan.groups,
+            per_part,
+            basis: basis.vectors.buffer(on)?,
+            w: w.buffer(on)?,
+            status: state.status.buffer(on)?,
+            sums: basis.sums.buffer_mut(on)?,
+        };
+        launch(&plan.kernel, plan.groups * count.div_ceil(per_part.max(1)), args)
+    }
+
+    fn basis_fold(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        count: usize,
+        again: bool,
+        basis: &mut Basis<T>,
+        state: &ScriptState,
+    ) -> Result<()> {
+        use basis::basis_fold::{Args, launch, prepare};
+        let on = &self.context;
+        let (plan, shape) = self.over_basis(run, call, count, basis, ("basis_fold", prepare))?;
+        let args = Args {
+            columns: basis.columns,
+            shape,
+            again: again.into(),
+            status: state.status.buffer(on)?,
+            sums: basis.sums.buffer(on)?,
+            arrays: basis.arrays.buffer_mut(on)?,
+        };
+        launch(&plan.kernel, count * basis.columns, args)
+    }
+
+    fn basis_add(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        addition: Addition,
+        v: &mut Memory<T>,
+        basis: &mut Basis<T>,
+        state: &ScriptState,
+    ) -> Result<()> {
+        use basis::basis_add::{Args, launch, prepare};
+        let (on, Addition { count, fresh, then }) = (&self.context, addition);
+        let (plan, shape) = self.over_basis(run, call, count, basis, ("basis_add", prepare))?;
+        let args = Args {
+            columns: basis.columns,
+            shape,
+            fresh: fresh.into(),
+            project: (then == Then::Project).into(),
+            square: (then == Then::Append).into(),
+            store: (then == Then::Append && count < basis.most).into(),
+            basis: basis.vectors.buffer_mut(on)?,
+            v: v.buffer_mut(on)?,
+            status: state.status.buffer(on)?,
+            sums: basis.sums.buffer_mut(on)?,
+            arrays: basis.arrays.buffer_mut(on)?,
+        };
+        launch(&plan.kernel, plan.groups, args)
+    }
+
+    fn basis_rotate(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        step: usize,
+        basis: &mut Basis<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        use basis::basis_rotate::{Args, launch, prepare};
+        let on = &self.context;
+        let (plan, shape) = self.over_basis(run, call, step, basis, ("basis_rotate", prepare))?;
+        let args = Args {
+            columns: call.columns,
+            made: call.sums,
+            shape,
+            program: call.block as usize,
+            step,
+            programs: state.programs.buffer(on)?,
+            script_sums: state.sums.buffer(on)?,
+            registers: state.registers.buffer_mut(on)?,
+            status: state.status.buffer_mut(on)?,
+            history: state.history.buffer_mut(on)?,
+            sums: basis.sums.buffer(on)?,
+            arrays: basis.arrays.buffer_mut(on)?,
+        };
+        launch(&plan.kernel, 1, args)
+    }
+
+    fn basis_solve(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        depth: usize,
+        basis: &mut Basis<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        use basis::basis_solve::{Args, launch, prepare};
+        let on = &self.context;
+        let (plan, shape) = self.over_basis(run, call, basis.most, basis, ("basis_solve", prepare))?;
+        let args = Args {
+            columns: call.columns,
+            made: call.sums,
+            shape,
+            program: call.block as usize,
+            depth,
+            programs: state.programs.buffer(on)?,
+            script_sums: state.sums.buffer(on)?,
+            registers: state.registers.buffer_mut(on)?,
+            status: state.status.buffer_mut(on)?,
+            history: state.history.buffer_mut(on)?,
+            arrays: basis.arrays.buffer_mut(on)?,
+        };
+        launch(&plan.kernel, 1, args)
+    }
+}
