@@ -1,4 +1,4 @@
-//! How long a program takes from its start to its first answer, with and without programs kept on disk, and whether many
+//! Time of a program from its start to its first answer, with and without programs kept on disk; and whether many
 //! that start at once get in each other's way.
 //!
 //! `cargo bench --bench start -- [--device WORDS] [--processes 16]`: one JSON line per case. Each case is a process of its own
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a program does first: open a device, solve, look at the answer.
+/// First work of a program: open a device, solve, look at the answer.
 fn answer(words: &str) -> Result<()> {
     let clock = Instant::now();
     let device = if words.is_empty() { Device::best()? } else { Device::select(words)? };

@@ -82,7 +82,7 @@ void store_projections(const shape_t* shape, __global const real_t* basis, __glo
     }
 }
 
-// The chunk sums of Q'w. Groups share the chunks and, where these are few, the vectors: `per_part` to each of the parts, whose
+// The chunk sums of Q'w. Groups share the chunks and, if these are few, the vectors: `per_part` to each of the parts, whose
 // groups follow each other, `groups` to a part.
 // Bytes: `count` vectors, and w for each part.
 __kernel GROUP

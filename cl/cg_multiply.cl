@@ -19,7 +19,7 @@ void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real
         const uint mine = base + slot;
         const size_t first = mine * (size_t)chunk;
         const size_t last = mine < last_chunk ? min(first + chunk, (size_t)n) : first;
-        // Where the item that adds a row also holds its lane of the dot products, all stays in registers.
+        // If the item that adds a row also holds its lane of the dot products, all stays in registers.
         acc_t pq[ITEM_LANES], qq[ITEM_LANES];
         for (uint j = 0; j < ITEM_LANES; ++j) pq[j] = qq[j] = acc_real(0);
         for (size_t block = first; block < last; block += LANES)

@@ -65,7 +65,7 @@ void cg_element(element_t* element, __global const real_t* q, __global const rea
     element->q = q[i];
 }
 
-// x += alpha p, r -= alpha q, p = r + beta p for chunks first_chunk .. last_chunk, with their sums of r.r. `ahead`, where
+// x += alpha p, r -= alpha q, p = r + beta p for chunks first_chunk .. last_chunk, with their sums of r.r. `ahead`, if
 // there is one, is element `ahead_at`, read before.
 void cg_advance(real_t alpha, real_t beta, __global const real_t* q, __global real_t* x, __global real_t* r,
                 __global real_t* p, uint n, uint chunk, uint first_chunk, uint last_chunk, const element_t* ahead,

@@ -3,7 +3,7 @@
 // `iterations` times cg_update and cg_product in one launch, for groups that all run at once. Each iteration has two global
 // barriers. Every group folds every sum and so comes to the same verdict; what it reads of others was written before the last
 // barrier. Sums of r.r go to two places in turn, because a group may write the next ones while another still reads.
-// Bytes: those of the two kernels, from a cache where they fit.
+// Bytes: those of the two kernels, from a cache if they fit.
 __kernel GROUP
 void cg_resident(uint n, uint chunk, uint stride, uint groups, uint per_group, uint iterations,
                  __global const uint* restrict rows, __global const uint* restrict indices,

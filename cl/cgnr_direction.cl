@@ -1,6 +1,6 @@
 // Part of a CGNR iteration up to q = A d. Joined after correction.cl.
 
-// beta for every column, with s.s and s.d of the new direction. Every item gets the results. False where all have stopped.
+// beta for every column, with s.s and s.d of the new direction. Every item gets the results. False if all have stopped.
 int choose_direction(const shape_t shape, __global const acc_t* sums, __global const acc_t* control,
                      __global const int* status, acc_t* ss, acc_t* beta, acc_t* gd, __local acc_t* scratch)
 {

@@ -1,7 +1,7 @@
 // The launch of a CGNR iteration that multiplies by A.
 
-// Group 0 tests and records (not where PART is ROWS_ONLY); then come groups that own rows of A, then those that own pixels.
-// Bytes: A once; s and d_old read, d_new and q written; phi and x read where F uses them.
+// Group 0 tests and records (not if PART is ROWS_ONLY); then come groups that own rows of A, then those that own pixels.
+// Bytes: A once; s and d_old read, d_new and q written; phi and x read if F uses them.
 __kernel GROUP
 void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,
                   __global const real_t* restrict values, __global const real_t* restrict s,

@@ -3,7 +3,7 @@
 // Source: stock-koch-2009, table 1; the derivation of alpha and beta is in src/solver/cgnr.rs.
 //
 //   minimise  |A x - b|^2 / 2 + R(x),   s = A'r - F(x, x) = -gradient,   r = b - A x
-//   F(x, v) = tikhonov v + sum over neighbours of (smooth + tv phi(x)) (v - v_neighbour) + box (v - bound) where x
+//   F(x, v) = tikhonov v + sum over neighbours of (smooth + tv phi(x)) (v - v_neighbour) + box (v - bound) if x
 //             is out of bounds;   phi = 1 / sqrt(|difference of x|^2 + epsilon^2)   (lagged diffusivity)
 //
 // cgnr_forward:   beta;   d = s + beta d   formed as it is read;   q = A d;   sums of q.q and d.F(x, d)
@@ -85,7 +85,7 @@ int all_stopped(__global const int* status, uint which)
     return 1;
 }
 
-// Copies one kernel's slot of the status to the other's, where every column has stopped.
+// Copies one kernel's slot of the status to the other's, if every column has stopped.
 void hand_on(__global int* status, uint from, uint to)
 {
     for (uint c = 0; c < COLUMNS; ++c) {
@@ -94,7 +94,7 @@ void hand_on(__global int* status, uint from, uint to)
     }
 }
 
-// As CHUNK_ITEMS and ITEM_LANES, for pixels.
+// CHUNK_ITEMS and ITEM_LANES of the chunks of pixels.
 #define PIXEL_ITEMS (PIXEL_LANES < WG ? PIXEL_LANES : WG)
 #define PIXEL_ITEM_LANES (PIXEL_LANES > WG ? PIXEL_LANES / WG : 1)
 

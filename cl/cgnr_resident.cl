@@ -1,6 +1,6 @@
 // Many CGNR iterations in one launch.
 
-// Global barriers of an iteration: one more where the direction does not fit into local memory and is formed before rows read it.
+// Global barriers of an iteration: one more if the direction does not fit into local memory and is formed before rows read it.
 #define BARRIERS (STAGED > 0 ? 3 : 4)
 
 // Buffers that change places: the one of `parity`.
@@ -8,9 +8,9 @@
 
 // `iterations` times cgnr_backward and cgnr_forward in one launch, the first with `parity`, for groups that all run at once.
 // Each iteration has three or four global barriers: r is formed before it is gathered, which costs a barrier and saves reading
-// q as often as r, and so is d where it does not fit into local memory. Each group owns chunks of rows and of pixels, the last
+// q as often as r, and so is d if it does not fit into local memory. Each group owns chunks of rows and of pixels, the last
 // one tests; what a group reads of others was written before the last barrier. `stride` is that of A transposed.
-// Bytes: those of the two kernels less one gathered vector, from a cache where they fit.
+// Bytes: those of the two kernels less one gathered vector, from a cache if they fit.
 __kernel GROUP
 void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, uint iterations, uint parity,
                    __global const uint* restrict rows, __global const uint* restrict indices,

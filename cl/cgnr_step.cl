@@ -1,7 +1,7 @@
 // Part of a CGNR iteration up to s = A'r - F(x, x). Joined after correction.cl.
 
 // x_new = x + alpha d, phi of it, s_new less F(x_new, x_new) for the pixels of chunks first_chunk .. last_chunk, with their
-// sums. Column c stays as it is where bit c of `stopped` is set.
+// sums. Column c stays as it is if bit c of `stopped` is set.
 void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* image, uint stopped,
                      __global const real_t* d, __global const real_t* s, __global real_t* x_new,
                      __global real_t* s_new, __global real_t* phi, __global const acc_t* control,
@@ -102,7 +102,7 @@ void backward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const
     }
 }
 
-// alpha of every column, its stop, and what the next launch needs of both. False where all have stopped.
+// alpha of every column, its stop, and what the next launch needs of both. False if all have stopped.
 int step_length(const shape_t shape, __global const acc_t* sums, __global acc_t* control, __global int* status,
                 uint* stopped, vector_t* image, vector_t* residual, int writer, __local acc_t* scratch)
 {

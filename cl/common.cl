@@ -6,10 +6,10 @@
 //   WG     work-items of a work-group, a power of two
 //   LANES  virtual lanes of a reduction chunk, a power of two up to 1024
 //   COLUMNS  vectors that lie interleaved
-//   ITEM_REGISTERS  those that an item may take, where the build is told so; 0 where the compiler decides
+//   ITEM_REGISTERS  those that an item may take, if the build is told so; 0 if the compiler decides
 //   PTX    1 for NVIDIA's devices that order memory by release and acquire and let the items of a warp read each other
 // Optional macro:
-//   LOOPS_IN_ORDER  defined where the compiler adds the terms of a loop in another order when it vectorises it
+//   LOOPS_IN_ORDER  defined if the compiler adds the terms of a loop in another order when it vectorises it
 // The twin of the wide sums is src/number/accumulator.rs: the two must agree operation for operation.
 
 #pragma OPENCL FP_CONTRACT OFF
@@ -40,7 +40,7 @@ typedef JOINED(REAL, 2) real2_t;
 typedef JOINED(REAL, 4) real4_t;
 typedef WORD word_t; // an integer of the size of real_t
 typedef uint index_t;
-typedef float rough_t; // where only the order of magnitude matters, never in a result
+typedef float rough_t; // for orders of magnitude, never for a result
 
 // Half of the places at least on any device, all but the last after one step of Newton's.
 rough_t rough_reciprocal(rough_t x)

@@ -22,7 +22,7 @@ void scratch_step(__local acc_t* run, uint place, uint width)
     }
 }
 
-// The same step for `runs` of them, WG places apart, and a barrier. Steps, not a loop of them: PoCL 3.1 turned some kernels
+// Does scratch_step for `runs` of them, WG places apart, then a barrier. Steps, not a loop of them: PoCL 3.1 turned some kernels
 // with a loop around a barrier into endless ones.
 void scratch_steps(__local acc_t* run, uint runs, uint place, uint width)
 {
@@ -53,7 +53,7 @@ acc_t item_fold(acc_t* lane, uint held)
 
 #if PTX
 #define WARP 32
-// What the item `distance` further on in the warp holds, and what item `lane` of the warp does. All items of a warp ask.
+// Reads `held` of the item `distance` further on in the warp; or of item `lane` of the warp. All items of a warp take part.
 acc_t from_further(acc_t held, uint distance)
 {
     ulong theirs;
@@ -93,9 +93,9 @@ acc_t warp_folds(__local const acc_t* run, uint width)
     return warp_fold(item_fold(part, parts), WARP);
 }
 
-// What `width` items hold side by side, `runs` numbers each, folded for all of them: `run` is their stretch of scratch,
-// which has runs * WG places. All items of the group take part, each in its run. Widths and runs are constants where this
-// is called.
+// Folds the numbers of `width` neighbouring items, `runs` numbers each; all of these items get the sums. `run` is their
+// stretch of scratch, which has runs * WG places. All items of the group take part, each in its run. Widths and runs are
+// constants where this is called.
 void run_folds(acc_t* held, uint runs, uint place, uint width, __local acc_t* run)
 {
     if (WG == 1) return;
@@ -147,7 +147,7 @@ acc_t partial_fold(__global const acc_t* sums, uint count)
     return item_fold(lane, FOLD_ITEM_LANES);
 }
 
-// The same for `runs` quantities with `count` chunk sums each, one behind the other: all reads are under way together.
+// Does partial_fold for `runs` quantities with `count` chunk sums each, one behind the other: all reads are under way together.
 void partial_folds(acc_t* held, uint runs, __global const acc_t* sums, uint count)
 {
     if (FOLD_ITEM_LANES > 4) {

@@ -3,14 +3,14 @@
 // Required macros:
 //   FORMAT     how the matrix is stored, one of the names below; src/sparse/layout builds the arrays
 //   WIDE       1: row offsets take two words each; the grid of STENCIL has three dimensions
-//   BLOCK      rows and columns of a block of BLOCKS; number of diagonals of DIAGONALS, of points of STENCIL, 1 where
+//   BLOCK      rows and columns of a block of BLOCKS; number of diagonals of DIAGONALS, of points of STENCIL, 1 if
 //              they are many
 //   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
 //   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
-//   OTHER_FORMAT, OTHER_LANES  those of a second matrix that the same program multiplies by; FORMAT and ROW_LANES where
+//   OTHER_FORMAT, OTHER_LANES  those of a second matrix that the same program multiplies by; FORMAT and ROW_LANES if
 //              there is none
-//   LOADS      entries of a row whose loads are under way together, where a group has several items
-//   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read, where there is a v
+//   LOADS      entries of a row whose loads are under way together, if a group has several items
+//   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read, if there is a v
 //   STAGED     places of local memory for a vector that many rows of a group read, 0 for none
 //
 // Entries add in ascending column order, so all formats with one lane a row agree bit for bit. Places without an entry
@@ -69,7 +69,7 @@ typedef struct {
     uint stride;
     uint kind, lanes;
     uint furthest;                // last column of DIAGONALS
-    uint diagonal[KNOWN_DIAGONALS];  // where they are few, and the points of a STENCIL with their coefficients
+    uint diagonal[KNOWN_DIAGONALS];  // if they are few, and the points of a STENCIL with their coefficients
     real_t coefficient[KNOWN_POINTS];
 } matrix_t;
 
@@ -206,7 +206,7 @@ void add_terms(acc_t* sum, const real_t* value, const index_t* column, const int
     }
 }
 
-// The same for one product that is there, if it is not padding.
+// Adds one product, if it is not padding.
 void add_term(acc_t* sum, real_t value, index_t column, const vector_t* vector, int padded)
 {
     if (padded && isnan(value)) return;
@@ -353,7 +353,7 @@ void walk_coordinates(acc_t* sum, const matrix_t* matrix, const vector_t* vector
     walk(sum, matrix, vector, start, 1, find_row(entry_row, start, last, i + 1) - start, 0, 1);
 }
 
-// The padded part of row i, and where that is full its share of the tail.
+// The padded part of row i, and if that is full its share of the tail.
 void walk_hybrid(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     const uint width = matrix->rows[0];

@@ -1,6 +1,6 @@
 // The global barrier: all groups of a launch wait for each other. For kernels that run many iterations in one launch.
 //
-// A group that waits for another waits for ever if that one cannot start before it ends. So groups first gather: where
+// A group that waits for another waits for ever if that one cannot start before it ends. So groups first gather: if
 // not all have come in a while, the launch is abandoned before anything was changed, and the host goes on without.
 // OpenCL C 1.2 has no order between groups (mem_fence is one of the work-group alone, in NVIDIA's compiler too), so only
 // devices whose own is known get more than one group (src/ocl/quirks.rs); one group waits for no other and is right anywhere.
@@ -26,7 +26,7 @@ void leave(__global int* barrier_words)
     atomic_xchg(barrier_words + DEPARTED, 0);
 }
 
-// Tells if all groups run at once. Each must ask, and leave where they do not. `verdict` has one place.
+// Tells if all groups run at once. Each must ask, and leave if they do not. `verdict` has one place.
 int gather_groups(__global int* barrier_words, __local int* verdict)
 {
     const int groups = get_num_groups(0);

@@ -3,7 +3,7 @@
 //
 // Required macros:
 //   STATEMENT_k  for k from 0 to 3: target | a << 4 | b << 8 | d << 12, each the number of a vector or NONE; 1 << 16 for a
-//                product element by element; NO_STATEMENT where there is none
+//                product element by element; NO_STATEMENT if there is none
 //   TOUCHED      vectors that are read, as a mask, and those that are written << 8
 //   DOTS         dot products of what the pass leaves behind: a | b << 4, eight bits each, 255 for none
 

@@ -66,7 +66,7 @@ void walk_ray(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t
 
 // Angles first, first + lanes, ... of a tile of `high` by `wide` pixels (up to TILE) whose first is (row, column): all
 // rays that pass one of them within a pixel, those of an angle added in T. The search for them is rough and wide, the
-// weight of each exact and left out where it is 0, so that no bit depends on how a device divides, nor on the shape of
+// weight of each exact and left out if it is 0, so that no bit depends on how a device divides, nor on the shape of
 // the tile. Words are enough for the distance of a ray: the search leaves none that is 8 pixels off.
 void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* vector, uint row, uint column, uint high,
                  uint wide, uint first, uint lanes)
@@ -77,7 +77,7 @@ void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* 
     const rough_t x = column, y = row;
     __global const uint2* rays = (__global const uint2*)(matrix->rows + RAY_HEADER);
     __global const real4_t* views = (__global const real4_t*)(matrix->values + ((size_t)angles * pixels + 3) / 4 * 4);
-    // What is known of the next angle is on its way while one is worked on.
+    // Loads of the next angle are under way while one is worked on.
     const uint foremost = min(first, angles - 1);
     real4_t coming_along = views[2 * foremost];
     real4_t coming_towards = views[2 * foremost + 1];
@@ -90,7 +90,7 @@ void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* 
         const rough_t nearness =
             rough_reciprocal(fma((rough_t)towards.y, x, fma((rough_t)towards.z, y, (rough_t)towards.x)));
         const rough_t seen = fma((rough_t)along.y, x, fma((rough_t)along.z, y, (rough_t)along.x)) * nearness;
-        // How far its neighbours are seen from there, in the first order; w makes up for the second.
+        // Distances on the detector to where its neighbours are seen, in the first order; w makes up for the second.
         const rough_t scale = nearness * (rough_t)towards.w;
         const rough_t right = fma(-seen, (rough_t)towards.y, (rough_t)along.y) * scale;
         const rough_t below = fma(-seen, (rough_t)towards.z, (rough_t)along.z) * scale;

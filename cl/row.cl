@@ -25,7 +25,7 @@ void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
     if (FORMAT == BACKPROJECT) walk_pixel(sum, matrix, vector, i, first, lanes);
 }
 
-// One column of row_sum where the lanes that share a row are no neighbours, folded for all of them; `run` is the row's
+// One column of row_sum if the lanes that share a row are no neighbours, folded for all of them; `run` is the row's
 // stretch of scratch.
 acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
 {
@@ -65,10 +65,10 @@ void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
 typedef struct {
     __global real_t* y;
     __global const real_t* b;
-    __local const acc_t* blend; // where BLEND is not 0: a factor for each column, then those of b
+    __local const acc_t* blend; // if BLEND is not 0: a factor for each column, then those of b
 } result_t;
 
-// y = A x, or y = b - A x where there is a b, or with BLEND y = s A x (1), y = A x + k b (2), y = s A x + k b (3), for
+// y = A x, or y = b - A x if there is a b, or with BLEND y = s A x (1), y = A x + k b (2), y = s A x + k b (3), for
 // row i. All is formed in the wide sum and rounded once.
 void store_row(const result_t* result, const acc_t* sum, size_t i)
 {
@@ -86,7 +86,7 @@ void store_row(const result_t* result, const acc_t* sum, size_t i)
     }
 }
 
-// Rows first .. last, `lanes` lanes to each; `list`, where there is one, names the rows.
+// Rows first .. last, `lanes` lanes to each; `list`, if there is one, names the rows.
 void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
                   size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
 {
@@ -134,7 +134,7 @@ void adaptive_product(const result_t* result, const matrix_t* matrix, const vect
     product_rows(result, matrix, vector, longest[0], longest[1], LONG_LANES, rows, scratch);
 }
 
-// All of ADAPTIVE, where no sums by chunk are wanted: groups 0 .. short_groups take short rows, the next ones a few
+// All of ADAPTIVE, if no sums by chunk are wanted: groups 0 .. short_groups take short rows, the next ones a few
 // rows of the first list each, the others a row of the second each.
 void spread_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
                     __local acc_t* scratch)
@@ -201,7 +201,7 @@ void tile_product(const result_t* result, const matrix_t* matrix, const vector_t
             store_row(result, sum[p * wide + q], (size_t)(row + p) * matrix->rows[0] + column + q);
 }
 
-// Rows first .. last of BACKPROJECT with one lane each, TILE of them to an item where they lie in one image row.
+// Rows first .. last of BACKPROJECT with one lane each, TILE of them to an item if they lie in one image row.
 void pixel_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
                    size_t first, size_t last)
 {
@@ -220,7 +220,7 @@ void pixel_product(const result_t* result, const matrix_t* matrix, const vector_
     }
 }
 
-// All of BACKPROJECT with one lane each, where no sums by chunk are wanted: squares of TILE pixels, group g those from
+// All of BACKPROJECT with one lane each, if no sums by chunk are wanted: squares of TILE pixels, group g those from
 // g * count on. They meet fewer rays than TILE pixels of a row.
 void square_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint count)
 {

@@ -44,7 +44,7 @@ void scatter(uint n, uint span, __global const uint* restrict rows, __global con
     }
 }
 
-// The same in local memory.
+// Adds atomically in local memory.
 void add_locally(volatile __local word_t* word, real_t value)
 {
     word_t old = JOINED(swap_local_, WORD)(word, 0, 0);

@@ -8,7 +8,7 @@
 // `n` rows in chunks of `chunk`; stride of the matrix; block and slot of the program (recurrence.cl).
 typedef struct { uint n, chunk, stride, program, slot; } shape_t;
 
-// y = s A x + k w for COLUMNS vectors (s and k where BLEND asks for them), with the chunk sums of y.y and y.z. Group g
+// y = s A x + k w for COLUMNS vectors (s and k if BLEND asks for them), with the chunk sums of y.y and y.z. Group g
 // owns the rows of chunk g. Bytes: those of multiply, w and z.
 __kernel GROUP
 void step_product(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,

@@ -1,4 +1,4 @@
-//! What devices there are, what each can do, which one would be chosen, and why.
+//! List of devices: what each can do, which one would be chosen, and why.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use common::say;

@@ -1,4 +1,4 @@
-//! Whether the devices of this machine compute what they should, and how fast they copy and answer.
+//! Check of the devices of this machine: whether they compute what they should, and how fast they copy and answer.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use common::say;
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     common::exit::<Options>("doctor", run(&Options::parse()))
 }
 
-/// Whether all is well.
+/// Tells if all is well.
 fn run(options: &Options) -> Result<bool> {
     let filter: DeviceFilter = options.device.parse()?;
     let mut candidates = Device::candidates();
@@ -34,7 +34,7 @@ fn run(options: &Options) -> Result<bool> {
     let named = !options.device.is_empty();
     candidates.retain(|c| filter.matches(&c.info) && (named || c.info.last_resort.is_none() || c.found_wanting));
     if candidates.is_empty() {
-        // For the words that say what there is.
+        // Selects for its error alone, which says what devices there are.
         Device::select(&options.device)?;
     }
     let mut well = true;

@@ -83,7 +83,7 @@ fn solve(device: &Device, size: usize, b: &Vector<f32>) -> residuum::Result<(Vec
     Ok((x, report))
 }
 
-/// Whether all is as it should be.
+/// Tells if all is as it should be.
 fn run(options: &Options) -> Result<bool, Failure> {
     let (platform, id) = choose(&options.device)?;
     let (size, points) = (options.size as usize, options.size as usize * options.size as usize);
@@ -114,7 +114,7 @@ fn run(options: &Options) -> Result<bool, Failure> {
     most.read(&mut rows).enq()?;
     let hottest = rows.iter().copied().fold(f32::MIN, f32::max);
 
-    // The same with a device of our own and copies.
+    // Solve with a device of our own and copies, to compare.
     let own = Device::select(&device.info().index.map_or(String::new(), |(p, d)| format!("{p}:{d}")))?;
     let (copied, _) = solve(&own, size, &Vector::from_slice(&own, &b.to_vec()?)?)?;
     let same = copied.to_vec()? == x.to_vec()?;

@@ -19,7 +19,7 @@ use common::option;
 
 /// Find the launch parameters with which a device is fastest. They never change an answer.
 ///
-/// What is found goes to a file that the library reads when it opens the device: that which RESIDUUM_TUNE_FILE names, else
+/// Results go to a file that the library reads when it opens the device: the one that RESIDUUM_TUNE_FILE names, else
 /// tuning.toml in the user's configuration folder. A run goes on where the last one ended.
 ///
 /// Exit status: 0 done, 1 settings gave other bits or time ran out before all was measured, 2 bad input.
@@ -37,7 +37,7 @@ struct Run {
     /// Device: words that name it, as in the program devices
     #[arg(long, value_name = "WORDS")]
     device: Option<String>,
-    /// How long to measure, 90s or 10m; what has begun by then is finished
+    /// Time to measure, 90s or 10m; what has begun by then is finished
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     budget: Duration,
     /// Only these kinds of launches, such as cg-product (repeatable) [default: all]
@@ -250,7 +250,7 @@ fn object(entry: &Entry) -> Value {
 }
 
 /// Figure 4 of michels-2011: time over work-group size, one chart for each precision and size, one line for each kind of
-/// launches. False where there is nothing to draw.
+/// launches. False if there is nothing to draw.
 fn draw(path: &Path, device: &Device, entries: &[&Entry]) -> Result<bool> {
     let mut charts = Vec::new();
     for size in SizeClass::ALL {

@@ -33,7 +33,7 @@ impl std::fmt::Display for DeviceKind {
 pub struct DeviceInfo {
     /// Name, as the driver gives it.
     pub name: String,
-    /// Who made it.
+    /// Maker of the device.
     pub vendor: String,
     /// The platform (driver family) it belongs to.
     pub platform: String,
@@ -45,24 +45,24 @@ pub struct DeviceInfo {
     pub index: Option<(usize, usize)>,
     /// True if it is a part of a device, see [`Device::split`](crate::Device::split).
     pub part: bool,
-    /// Parts it can be split into; 1 where it cannot.
+    /// Parts it can be split into; 1 if it cannot.
     pub most_parts: usize,
     /// Kind of hardware.
     pub kind: DeviceKind,
     /// 64-bit floating point.
     pub fp64: bool,
-    /// True if numbers of `f32` below 1.2e-38 keep their digits; where not, results that small may be 0, and sums kept in pairs
+    /// True if numbers of `f32` below 1.2e-38 keep their digits; if not, results that small may be 0, and sums kept in pairs
     /// of `f32` lose digits below 3e-24.
     pub denormals: bool,
     /// 64-bit atomics: what additions of `f64` by many work-items at once are made of.
     pub int64_atomics: bool,
     /// Number of compute units (cores of a CPU, multiprocessors of a GPU).
     pub compute_units: usize,
-    /// Clock in MHz, 0 where unknown.
+    /// Clock in MHz, 0 if unknown.
     pub clock_mhz: usize,
-    /// Bytes of global memory, 0 where unknown.
+    /// Bytes of global memory, 0 if unknown.
     pub memory: u64,
-    /// Bytes of the largest single allocation, 0 where unlimited.
+    /// Bytes of the largest single allocation, 0 if unlimited.
     pub largest_allocation: u64,
     /// Bytes of local memory of a work-group.
     pub local_memory: u64,
@@ -70,7 +70,7 @@ pub struct DeviceInfo {
     pub max_work_group: usize,
     /// Smallest that gives right answers; 1 but for drivers that end long loops.
     pub least_work_group: usize,
-    /// Groups of one launch that can be told to wait for each other; 1 where that is not known to be safe, 0 where a launch
+    /// Groups of one launch that can be told to wait for each other; 1 if that is not known to be safe, 0 if a launch
     /// cannot do many iterations at all.
     pub resident_groups: usize,
     /// Why kernels with barriers run with one work-item per group whatever size is asked for, if they do.

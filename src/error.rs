@@ -10,7 +10,7 @@ pub enum Error {
     /// Two things that must fit each other do not.
     #[error("{what}: expected {expected}, found {found}")]
     Shape {
-        /// Which length or dimension.
+        /// Name of the length or dimension.
         what: &'static str,
         /// The length that would fit.
         expected: usize,
@@ -22,13 +22,13 @@ pub enum Error {
     Structure {
         /// The fault.
         what: String,
-        /// The row in which it was seen, where it is one of a row.
+        /// The row in which it was seen, if it is one of a row.
         row: Option<usize>,
     },
     /// NaN or infinity in input data.
     #[error("{what} holds a value that is not finite at index {index}")]
     NotFinite {
-        /// Which array.
+        /// Name of the array.
         what: String,
         /// The first such index.
         index: usize,
@@ -57,7 +57,7 @@ pub enum Error {
         /// Feature that is missing, and what would help.
         needs: String,
     },
-    /// A device gave another answer than the host, which has the same bits where all is well.
+    /// A device gave another answer than the host, which has the same bits if all is well.
     #[error(
         "{device} cannot be trusted: {what}; run the program doctor, or name another device in RESIDUUM_DEVICE"
     )]
@@ -72,7 +72,7 @@ pub enum Error {
     Memory {
         /// The device's name.
         device: String,
-        /// Which buffer, or all of them together.
+        /// Name of the buffer, or words for all of them together.
         what: String,
         /// Bytes needed.
         needed: u64,
@@ -106,7 +106,7 @@ pub enum Error {
     Api {
         /// The device's name, or `OpenCL` before one was chosen.
         device: String,
-        /// The call, with the kernel's name where there is one.
+        /// The call, with the kernel's name if there is one.
         call: String,
         /// The code's name in the OpenCL headers.
         name: &'static str,
@@ -124,7 +124,7 @@ pub enum Error {
     /// A file, or a stream, that does not hold what it should.
     #[error("{what}: {reason}")]
     Format {
-        /// The file format, with the line where one is known.
+        /// The file format, with the line if one is known.
         what: String,
         /// The fault, and what would be right.
         reason: String,

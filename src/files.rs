@@ -29,13 +29,13 @@ fn folder() -> Option<PathBuf> {
     }
 }
 
-/// Where built programs are kept, in `programs`, and what the doctor found wrong with devices: the folder that
-/// `RESIDUUM_CACHE` names, else one in the user's cache folder; `None` where the variable is `off` or there is no such folder.
+/// Folder of built programs, in `programs`, and of the doctor's findings about devices: the one that
+/// `RESIDUUM_CACHE` names, else one in the user's cache folder; `None` if the variable is `off` or there is no such folder.
 pub fn cache_folder() -> Option<&'static Path> {
     FOLDER.as_deref()
 }
 
-/// Where users keep settings; `None` where there is no such folder.
+/// Folder in which users keep settings; `None` if there is no such folder.
 pub(crate) fn settings_folder() -> Option<PathBuf> {
     Some(ProjectDirs::from("", "", "residuum")?.config_dir().to_path_buf())
 }
@@ -61,7 +61,7 @@ pub(crate) fn read_small(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// Fails where a file could not be written to `path`: before the work whose result goes there. Nothing is changed.
 ///
 /// # Errors
-/// [`Error::File`] for a folder, a path whose folder is missing, and where files cannot be made.
+/// [`Error::File`] for a folder, a path whose folder is missing, and if files cannot be made.
 pub fn check_writable(path: &Path) -> Result<()> {
     let failed = |reason: String| Err(Error::File { path: path.into(), reason });
     let about = fs::metadata(path);
@@ -174,7 +174,7 @@ fn remove_stale(target: &Path) {
         let Some((process, _)) = numbers.and_then(|numbers| numbers.split_once('-')) else { continue };
         let Ok(process) = process.parse::<u32>() else { continue };
         let age = file.metadata().and_then(|about| about.modified()).ok().and_then(|then| then.elapsed().ok());
-        // Where processes are listed: one of another machine, on a shared folder, is not.
+        // A process of another machine, on a shared folder, is not listed here.
         let lives = process == std::process::id() || Path::new(&format!("/proc/{process}")).exists();
         if age.is_some_and(|age| age > STALE) && !lives {
             // Another process may have removed it already.
@@ -225,7 +225,7 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.renamed {
-            // Nothing more can be done where even this fails.
+            // Nothing more can be done if even this fails.
             let _ = fs::remove_file(&self.path);
         }
     }

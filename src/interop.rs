@@ -129,7 +129,7 @@ pub mod ocl {
     }
 
     /// The memory of `vector`, which lives as long as either of the two: for `ocl::core`, and for
-    /// `ocl::Kernel::set_arg_unchecked` as `ArgVal::mem`. (`ocl::Buffer` cannot be made of memory that is there; where one
+    /// `ocl::Kernel::set_arg_unchecked` as `ArgVal::mem`. (`ocl::Buffer` cannot be made of memory that is there; if one
     /// is wanted, make it first and take it over with [`vector`].)
     ///
     /// # Errors

@@ -9,7 +9,7 @@ lazy_static! {
     static ref MEMORY: u64 = installed();
 }
 
-/// Bytes of memory, as far as this process may use them; 0 where that is not known.
+/// Bytes of memory, as far as this process may use them; 0 if that is not known.
 pub(crate) fn memory() -> u64 {
     *MEMORY
 }
@@ -26,14 +26,14 @@ fn installed() -> u64 {
     }
 }
 
-/// `MemTotal` of `/proc/meminfo` in bytes, 0 where it is missing.
+/// `MemTotal` of `/proc/meminfo` in bytes, 0 if it is missing.
 fn total(text: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kilobytes.map_or(0, |kilobytes| kilobytes.saturating_mul(1024))
 }
 
-/// Fails where `bytes` for `what` are more than this machine has: before anything is allocated, which would end the process.
+/// Fails if `bytes` for `what` are more than this machine has: before anything is allocated, which would end the process.
 ///
 /// # Errors
 /// [`Error::Memory`].

@@ -20,7 +20,7 @@ impl Magnitude {
         Self { value, exponent: 0 }
     }
 
-    /// As `f64`: infinity or 0 if it is out of range.
+    /// Value as `f64`: infinity or 0 if it is out of range.
     pub(crate) fn to_f64(self) -> f64 {
         scale(self.value, self.exponent)
     }
@@ -98,7 +98,7 @@ mod tests {
         let found =
             Magnitude::of_squares(|| f64::MAX, |k| beyond.iter().map(|v| scale(*v, k)).map(|v| v * v).sum());
         assert_eq!((found.to_f64(), found.exponent()), (f64::INFINITY, Some(1024)));
-        // Where nothing is wrong, the plain sum.
+        // The plain sum, if nothing is wrong.
         let plain: Vec<f64> = (1..100).map(|k| 1.0 / f64::from(k)).collect();
         let sum: f64 = plain.iter().map(|v| v * v).sum();
         assert_eq!(norm(plain.iter().copied()).to_bits(), sum.sqrt().to_bits());

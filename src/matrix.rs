@@ -50,7 +50,7 @@ pub enum Transposed {
     /// A second copy of the matrix, by columns: twice the memory, the speed of `A x`, the same bits everywhere.
     Copy,
     /// The matrix itself, its rows spread over the result by atomic additions in `T` (stock-koch-2009, variant
-    /// Backprojection): in local memory where the result fits there, else in global memory. **Not reproducible**: the last bits change from run to run. Needs a format of compressed rows,
+    /// Backprojection): in local memory if the result fits there, else in global memory. **Not reproducible**: the last bits change from run to run. Needs a format of compressed rows,
     /// and 64-bit atomics for `f64`. [`Method::Cgnr`](crate::Method::Cgnr) does not take it.
     Scatter,
 }
@@ -113,7 +113,7 @@ impl<T: Real> Matrix<T> {
     /// Lays `a` out in `format` and copies it to the device, for products `A x`.
     ///
     /// # Errors
-    /// [`Error::NotFinite`] for NaN or infinity among the values, [`Error::Structure`] where 32-bit positions do
+    /// [`Error::NotFinite`] for NaN or infinity among the values, [`Error::Structure`] if 32-bit positions do
     /// not reach, [`Error::Unsupported`] for `f64` on a device without it, [`Error::Memory`] before anything is
     /// sent when the arrays do not fit.
     pub fn new(device: &Device, a: &Csr<T>, format: Format) -> Result<Self> {
@@ -289,7 +289,7 @@ impl<T: Real> Matrix<T> {
         self.read_bytes[0] + ((self.rows + self.cols) * T::PRECISION.bytes()) as u64
     }
 
-    /// The same for a product with the transposed matrix.
+    /// [`Matrix::product_bytes`] of a product with the transposed matrix.
     pub fn transposed_product_bytes(&self) -> u64 {
         let matrix = if let Backward::Scatter = self.transposed { self.read_bytes[0] } else { self.read_bytes[1] };
         matrix + ((self.rows + self.cols) * T::PRECISION.bytes()) as u64
@@ -300,7 +300,7 @@ impl<T: Real> Matrix<T> {
         self.frobenius().to_f64()
     }
 
-    /// The same where it is out of the range of `f64`.
+    /// [`Matrix::frobenius_norm`], which may be out of the range of `f64`.
     pub(crate) fn frobenius(&self) -> Magnitude {
         *self.frobenius.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -40,7 +40,7 @@ pub(crate) const GRADIENT_RATIO: Scalar = Scalar(9);
 const FIRST: u8 = 10;
 const TEMPORARIES: u8 = 52;
 
-/// What a rotation of GMRES leaves for its program, which folds one sum at most: the squares of the new vector, of the diagonal of
+/// Results of a rotation of GMRES for its program, which folds one sum at most: the squares of the new vector, of the diagonal of
 /// the triangle, and of the residual.
 pub(crate) const VECTOR2: Scalar = Scalar(1);
 pub(crate) const DIAGONAL2: Scalar = Scalar(2);
@@ -51,7 +51,7 @@ pub(crate) const RESIDUAL2: Scalar = Scalar(3);
 pub(crate) struct Registers {
     next: u8,
     pub(crate) initial: Vec<(Scalar, f64)>,
-    /// Set where more were asked for than there are.
+    /// Set if more were asked for than there are.
     pub(crate) fault: Option<Fault>,
 }
 
@@ -307,7 +307,7 @@ impl Program {
         self.push(Op::StopAtBudget, 0, ZERO, ZERO);
     }
 
-    /// What a start records before its first test, of the squared norms of residual and gradient: it goes no further unless both
+    /// Records the squared norms of residual and gradient before the first test of a start, which goes no further unless both
     /// are finite.
     pub(crate) fn require_finite_start(&mut self, residual2: Scalar, gradient2: Scalar) {
         self.push(Op::Record, 0, residual2, gradient2);

@@ -31,7 +31,7 @@ fn checked_len(len: usize) -> Result<usize> {
 /// [`LEAST_SQUARE`] of sums in pairs of `f32`, whose low words lie 2^-48 below: 2^-78.
 const LEAST_SQUARE_OF_PAIRS: f64 = f64::from_bits((1023 - 78) << 52);
 
-/// Sums of squares below this may have lost digits to underflow; 0 where they never do.
+/// Sums of squares below this may have lost digits to underflow; 0 if they never do.
 pub(crate) fn least_square<T: Real>(accumulation: Accumulation) -> f64 {
     match (T::PRECISION, accumulation) {
         // Squares of `f32` neither vanish nor overflow in `f64`.
@@ -400,7 +400,7 @@ impl<T: Real> Vector<T> {
         self.reduce(Reduction::Dot, other)
     }
 
-    /// The 2-norm. Elements may be as large or small as `T` has them: where their squares do not fit, they are scaled by a power of
+    /// The 2-norm. Elements may be as large or small as `T` has them: if their squares do not fit, they are scaled by a power of
     /// two first (which reads the vector back).
     ///
     /// # Errors

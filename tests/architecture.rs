@@ -137,7 +137,7 @@ fn level(node: &str) -> Option<usize> {
     LEVELS.iter().position(|nodes| nodes.contains(&node))
 }
 
-/// What is wrong with the imports of one file.
+/// Faults of the imports of one file.
 fn judge(module: &[String], text: &str) -> Vec<String> {
     // The root names every module.
     let Some(node) = module.first() else { return Vec::new() };
@@ -165,7 +165,7 @@ fn groups() -> BTreeSet<String> {
     folders.map(|path| path.file_name().unwrap().to_str().unwrap().to_string()).collect()
 }
 
-/// What is wrong with the imports of one file of a group of operations.
+/// Faults of the imports of one file of a group of operations.
 fn judge_group(module: &[String], text: &str) -> Vec<String> {
     let [node, group, ..] = module else { return Vec::new() };
     let groups = groups();
@@ -219,7 +219,7 @@ fn imports_that_go_up_are_found() {
         wrong("vector.rs", "use crate::{\n    error::{Error, matrix},\n    matrix::Matrix,\n    solver,\n};"),
         2
     );
-    // Of one level.
+    // Two nodes of one level.
     assert_eq!(wrong("precond/sweep.rs", "use crate::solver::Solver;"), 1);
     assert_eq!(wrong("solver/cg.rs", "use crate::kernels::Common;"), 1);
     assert_eq!(wrong("new.rs", ""), 1);
@@ -350,4 +350,57 @@ fn no_option_that_breaks_the_numerics_contract() {
     }
     let common = fs::read_to_string(root().join("cl/common.cl")).unwrap();
     assert!(common.contains("#pragma OPENCL FP_CONTRACT OFF"));
+}
+
+/// Words that begin riddles, not sentences: a comment begins with a noun or a verb.
+const RIDDLES: [&str; 15] = [
+    "What", "Whatever", "Whether", "How", "Where", "As", "Of", "Its", "Those", "That", "Which", "Who", "So", "And",
+    "The same",
+];
+
+/// First lines of comments, of the paragraphs of documents, that begin with a riddle.
+fn riddles(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut last = None;
+    for line in text.lines() {
+        let line = line.trim_start();
+        let Some(rest) = line.strip_prefix("//") else {
+            last = None;
+            continue;
+        };
+        let (kind, words) = match rest.strip_prefix(['/', '!']) {
+            Some(words) => (rest.as_bytes()[0], words.trim_start()),
+            None => (b' ', rest.trim_start()),
+        };
+        let begins = |word: &&str| words.strip_prefix(*word).is_some_and(|rest| rest.starts_with([' ', ',', '.']));
+        // "As [`x`]" under "Errors" names another list.
+        if last != Some(kind) && RIDDLES.iter().any(|word| begins(&word)) && !words.starts_with("As [`") {
+            found.push(line.to_string());
+        }
+        last = (!words.is_empty()).then_some(kind);
+    }
+    found
+}
+
+#[test]
+fn comments_begin_with_a_noun_or_a_verb() {
+    let text = "/// Whether it is.\n///\n/// The same.\n// The sum.\n// Where it is.\nfn f() {} // So.\n    // Of norm 1.\n";
+    assert_eq!(riddles(text), ["/// Whether it is.", "/// The same.", "// Of norm 1."]);
+    let (mut files, mut wrong) = (0, Vec::new());
+    let mut folders: Vec<PathBuf> =
+        ["src", "cl", "tests", "examples", "benches"].map(|name| root().join(name)).to_vec();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs" || kind == "cl") {
+                files += 1;
+                let found = riddles(&fs::read_to_string(&path).unwrap());
+                wrong.extend(found.into_iter().map(|line| format!("{}: {line}", path.display())));
+            }
+        }
+    }
+    assert!(files > 200, "the search finds {files} files alone");
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

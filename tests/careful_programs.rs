@@ -312,7 +312,7 @@ fn files_of_others_are_not_tuning_files() {
         words if words.contains("has nothing to tune") => println!("skipped: {words}"),
         words => assert!(output.status.code() == Some(1) && words.contains("is not written"), "{words}"),
     }
-    // What of it is ignored is said by the programs that use it.
+    // Programs that use the file say which of its entries are ignored.
     let Some(device) = common::devices_in(Precision::Single).into_iter().find(|d| d.backend_name() == "opencl")
     else {
         println!("skipped: no OpenCL device");

@@ -86,7 +86,7 @@ fn a_cancelled_solve_keeps_its_directions() {
     }
 }
 
-/// As many iterations as there are different eigenvalues; a space that ends before the answer is found.
+/// Takes as many iterations as there are different eigenvalues; then spaces that end before the answer is found.
 #[test]
 fn small_krylov_spaces_end() {
     let diagonal = |values: &[f64]| {

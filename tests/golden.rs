@@ -123,7 +123,7 @@ fn methods<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
             );
         }
     }
-    // One that fails and goes back, one that stagnates.
+    // A solve that fails and goes back, and one that stagnates.
     let fails = Problem::new(Method::Cg, &gallery::poisson_2d::<T>(12, -0.15).unwrap());
     let (x, report) = &fails.solve(device, &[&noise(144, 30)], &stopping::<T>(400))[0];
     golden.put(format!("goes back {kind}"), words(essence(x, report)));

@@ -91,7 +91,7 @@ fn scans_go_to_images_and_files() {
     let quality = image.compare(&truth).unwrap();
     assert!(quality.correlation > 0.95, "{quality:?}");
     assert_eq!((image.rows, image.cols, image.pixel, image.warning), (48, 48, 2.0 / 48.0, None));
-    // What was written is what compares as the same picture.
+    // The file that was written compares as the same picture.
     let path = folder.path().join("image.npy");
     image.write_npy(&path).unwrap();
     assert_eq!(image.compare(&read_reference(&path, scan.grid(48)).unwrap()).unwrap().relative_error, 0.0);
@@ -120,7 +120,7 @@ fn what_does_not_fit_is_refused() {
     let mut one = Reconstructor::new(&system, how::<f64>(), 1).unwrap();
     let mut turned = scan.clone();
     turned.scanner.angles[3] += 1.0;
-    // As many rays, but other ones.
+    // Equally many rays, but other ones.
     assert!(matches!(one.reconstruct(&[&turned]), Err(Error::Option { name: "scan", .. })));
     assert!(matches!(one.reconstruct(&[&scan, &scan]), Err(Error::Shape { .. })));
     assert!(matches!(one.reconstruct(&[]), Err(Error::Shape { .. })));

@@ -1,6 +1,6 @@
 //! Least squares that have no exact solution end as converged, with the answer of a dense factorisation, and in few iterations.
 //!
-//! `illc1850` and `well1033` (R. Boisvert et al., Matrix Market, set LSQ) are read where they lie beside the project.
+//! `illc1850` and `well1033` (R. Boisvert et al., Matrix Market, set LSQ) are read if they lie beside the project.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod common;

@@ -404,7 +404,7 @@ fn corrections_of_a_solver_can_be_replaced() {
             Solver::with(&matrix, Setup::new(Method::Cgne, Stopping::after(2)).with_corrections(&[smooth]))
                 .is_err()
         );
-        // What was refused has changed nothing.
+        // A refusal changes nothing.
         assert!(solve(&mut solver) == solve(&mut Solver::with(&matrix, setup()).unwrap()));
     });
 }
@@ -481,7 +481,7 @@ fn flexible_cg_takes_a_preconditioner_that_changes() {
 
 #[test]
 fn flexible_cg_blames_no_preconditioner_that_it_has_not() {
-    // So ill-conditioned that a residual computed afresh is another one than that of the recurrence.
+    // A system so ill-conditioned that a residual computed afresh is another one than that of the recurrence.
     let hilbert =
         Csr::from_rows(8, 8, |i, row| row.extend((0..8u32).map(|j| (j, 1.0 / (1.0 + i as f64 + f64::from(j))))));
     let matrix = Matrix::new(&Device::host(), &hilbert.unwrap(), Format::Csr).unwrap();

@@ -25,7 +25,7 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 /// Kilobytes of address space for a run: a gigabyte beside the program, its threads and the file.
 const ADDRESS_SPACE: usize = 1_600_000;
 
-/// How content is packed. Packed content that was damaged fails its checksums, so most damage is done before.
+/// Packing of content. Packed content that was damaged fails its checksums, so most damage is done before.
 #[derive(Clone)]
 enum Packing {
     None,
@@ -178,7 +178,7 @@ fn cases(folder: &Path) -> Vec<Case> {
     found
 }
 
-/// Numbers that a program may be given where it expects others.
+/// Numbers that a program may be given in place of those that it expects.
 const NUMBERS: [&str; 20] = [
     "0",
     "-1",

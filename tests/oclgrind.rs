@@ -17,7 +17,7 @@ use residuum::{
     Storage, Transposed, Vector,
 };
 
-/// Oclgrind as an OpenCL driver, where it is installed.
+/// Oclgrind as an OpenCL driver, if it is installed.
 fn simulator() -> Option<PathBuf> {
     ["/usr/lib/oclgrind", "/usr/lib/x86_64-linux-gnu/oclgrind", "/usr/local/lib"]
         .iter()
@@ -88,7 +88,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let matrix = Matrix::stored(device, &skewed, storage).unwrap();
     let mut w = Vector::zeros(device, 600).unwrap();
     matrix.multiply_transposed(&Vector::from_slice(device, &noise::<T>(40, 7)).unwrap(), &mut w).unwrap();
-    // The same in local memory: more entries than two groups hold places.
+    // Scatter in local memory: more entries than two groups hold places.
     let narrow = gallery::random::<T>(90, 7, 300, 3).unwrap();
     let matrix = Matrix::stored(device, &narrow, storage).unwrap();
     let mut w = Vector::zeros(device, 7).unwrap();
@@ -189,7 +189,7 @@ fn compare<T: Real>(device: &Device) {
     assert!(different.is_empty(), "{} {}: results {different:?}", device.info().name, device.tuning());
 }
 
-/// Whether this process looks at what the simulator says.
+/// Tells if this process runs in the simulator.
 fn simulated() -> bool {
     std::env::var_os("RESIDUUM_SIMULATED").is_some()
 }

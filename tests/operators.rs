@@ -18,9 +18,9 @@ use residuum::{
 /// A matrix that does not say it is one: what a user's own operator looks like to a solver.
 struct Disguised<T: Real> {
     matrix: Matrix<T>,
-    /// What it says of its norm.
+    /// Norm that it claims.
     bound: Option<f64>,
-    /// Whether its adjoint is that of another operator.
+    /// True if its adjoint is that of another operator.
     wrong: bool,
     /// Bytes that it says it holds.
     bytes: u64,
@@ -287,7 +287,7 @@ fn a_loose_bound_of_the_norm_is_no_convergence() {
             assert!(!report.converged() && report.iterations == 3, "{report}");
         }
     }
-    // What two factors share is counted by its owner.
+    // Memory that two factors share is counted by its owner.
     assert!((*twice).bytes() < a.bytes() + 8 * 40_000 && (*twice).bytes() > 0);
 }
 
@@ -309,7 +309,7 @@ fn what_does_not_fit_is_refused_in_words() {
     assert!(
         common::cgnr(disguised(&a).shared(), &two, Stopping::after(1)).unwrap_err().to_string().contains("one")
     );
-    // What an operator holds counts: as operator, as preconditioner, for every kind of method.
+    // Memory of an operator counts: as operator, as preconditioner, for every kind of method.
     // A product without an adjoint is refused at set-up too, although its last factor, transposed, is stored.
     let square =
         Matrix::with_transpose(&device, &gallery::poisson_2d::<f64>(3, 0.0).unwrap(), Format::Csr).unwrap();
@@ -351,7 +351,7 @@ fn products_of_operators_are_fused() {
             let entries: Vec<f64> = (0..300).map(|i| 1.0 + 0.5 * f64::from(i % 4)).collect();
             let d = Diagonal::new(Vector::from_slice(device, &entries).unwrap()).unwrap();
             let zdz = z.clone().times(d).unwrap().times(z.clone().adjoint().unwrap()).unwrap().shared();
-            // What hides its structure is asked for whole products.
+            // An operator that hides its structure is asked for whole products.
             let zdz = if disguise { common::Opaque(zdz).shared() } else { zdz };
             let b = Vector::from_slice(device, &noise::<f64>(300, 4)).unwrap();
             let mut x = Vector::zeros(device, 300).unwrap();

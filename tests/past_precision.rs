@@ -61,7 +61,7 @@ fn ten_thousand_iterations_of_a_small_scan_end_by_themselves() {
         );
         assert!(matches!(report.stop, Stop::Stagnated | Stop::LeastSquares), "{report}");
         assert!(report.iterations < 10_000, "{report}");
-        // What is kept is what the report says, and the best there was: a rounding of |A| |r| is left of the gradient.
+        // The answer kept is the one of the report, and the best there was: a rounding of |A| |r| is left of the gradient.
         let reached = residual(&matrix, &b, &x);
         assert!((reached - report.true_residual).abs() < 1e-5 * reached, "{reached}: {report}");
         assert!(

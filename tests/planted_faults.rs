@@ -62,7 +62,7 @@ fn devices_are_well() {
 
 #[test]
 fn a_planted_fault_is_found_and_remembered() {
-    // What is changed, in which precision a solve sees it, what the doctor says of it, and what not.
+    // Each change, the precision in which a solve sees it, what the doctor says of it, and what not.
     let faults = [
         // A reduction that forgets the last step.
         (("half_held > 0; half_held /= 2", "half_held > 1; half_held /= 2"), "fp32", "reductions and barriers"),

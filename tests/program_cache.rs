@@ -19,7 +19,7 @@ fn multiply(device: &Device, folder: &Path) -> Command {
         .args(["--gallery", "poisson2d:16", "--format", "csr", "--precision", "fp32", "--json"])
         .args(["--device", &format!("{platform}:{number}")])
         .env("RESIDUUM_CACHE", folder)
-        // What is tested here is the cache, also where a driver is better off without.
+        // Tests the cache, even on a driver that is better off without.
         .env("RESIDUUM_CACHE_ALL", "1")
         .env("RUST_LOG", "residuum=debug")
         .stdout(Stdio::null())
@@ -98,7 +98,7 @@ fn a_changed_kernel_is_never_served_stale() {
             command.output().unwrap()
         };
         let [needed, _] = counts(&from_folder());
-        // The same text from the folder and from the program is the same program.
+        // One text, from the folder and from the program, is one program.
         assert_eq!(counts(&multiply(&device, cache.path()).output().unwrap()), [0, needed]);
         let path = kernels.path().join("row.cl");
         let text = fs::read_to_string(&path).unwrap();

@@ -132,7 +132,7 @@ fn what_is_missing_is_said_in_words() {
         }
         assert!(output.status.success() && text.contains(what) && text.contains(help), "{text}");
         assert!(text.contains("chosen: host"), "{text}");
-        // One that is asked for is never replaced.
+        // A device that is asked for is never replaced.
         let output = list(name, value, "gpu");
         let text = String::from_utf8_lossy(&output.stderr).to_string();
         assert_eq!((output.status.code(), text.lines().count()), (Some(2), 1), "{text}");

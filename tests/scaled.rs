@@ -25,13 +25,13 @@ fn towards_one(values: impl Iterator<Item = f64>) -> i32 {
     if largest > 0.0 && largest.is_finite() { -libm::ilogb(largest) } else { 0 }
 }
 
-/// What an answer leaves of a system, plainly, in numbers near 1.
+/// Residual and gradient of an answer, computed plainly in numbers near 1.
 struct Left {
-    /// `|b - A x| / |b|`, or `|b - A x|` near 1 where `b` is 0.
+    /// `|b - A x| / |b|`, or `|b - A x|` near 1 if `b` is 0.
     residual: f64,
     /// `|A'r - damp² (x - x_ref)| / (|A|_F |r|)`.
     gradient: f64,
-    /// The same over `|A|_F (|A|_F |x| + |b|)`.
+    /// `|A'r - damp² (x - x_ref)| / (|A|_F (|A|_F |x| + |b|))`.
     rounding: f64,
 }
 
@@ -75,7 +75,7 @@ fn times<T: Real>(a: &Csr<T>, by: f64) -> Csr<T> {
     Csr::new(a.rows(), a.cols(), a.offsets().to_vec(), a.indices().to_vec(), values).unwrap()
 }
 
-/// The same problem for `alpha A` and an answer `beta / alpha` times as large.
+/// Scales a problem to `alpha A` and an answer `beta / alpha` times as large.
 fn scaled<T: Real>(problem: &Problem<T>, alpha: f64, beta: f64) -> Problem<T> {
     let method = match problem.method {
         Method::Chebyshev { smallest, largest } => {
@@ -148,7 +148,7 @@ fn is_true<T: Real>(
         }
         _ => {}
     }
-    // What is said of the residual is so, where it is not all rounding.
+    // The report's residual is true, unless it is all rounding.
     if finite && left.residual > 1e3 * T::EPSILON && report.rhs_norm > 1e-300 {
         let said = report.relative_residual();
         assert!((said - left.residual).abs() <= 1e-2 * left.residual, "{what}: {:e}, {report}", left.residual);
@@ -156,7 +156,7 @@ fn is_true<T: Real>(
     report.converged()
 }
 
-/// Whether the system and its answer are numbers of `T` with all their digits.
+/// Tells if the system and its answer are numbers of `T` with all their digits.
 fn is_normal<T: Real>(alpha: f64, beta: f64) -> bool {
     let (least, most) = match T::PRECISION {
         Precision::Single => (1e-37, 1e37),
@@ -199,7 +199,7 @@ fn every_method<T: Real>(device: &Device) {
             let (x, report) = &solved[0];
             let done = is_true(&problem, &b, x, report, &stopping, &what);
             converged += usize::from(done);
-            // Where the numbers fit, scaling changes nothing.
+            // If the numbers fit, scaling changes nothing.
             assert!(done || !is_normal::<T>(alpha, beta), "{what}: {report}");
         }
     }
@@ -341,7 +341,7 @@ fn solve<T: Real>(a: &Csr<T>, b: &[T], method: Method, stopping: &Stopping) -> (
     Problem::new(method, a).solve(&Device::host(), &[b], stopping).remove(0)
 }
 
-/// What was seen in use: each of these was called converged, not finite, or returned NaN.
+/// Systems seen in use: each of these was called converged, not finite, or returned NaN.
 #[test]
 fn what_was_seen_in_use_is_right() {
     // Squared norms vanish.
@@ -403,7 +403,7 @@ fn every_solve_ends() {
                     assert!(clock.elapsed() < Duration::from_secs(60), "{what}");
                     assert!(report.iterations <= 500, "{what}");
                     assert!(x.iter().all(|v| v.is_finite()), "{what}: {x:?}");
-                    // What goes on to the last start has gained something on the way.
+                    // A solve that goes on to the last start has gained something on the way.
                     assert!(report.restarts <= 500, "{what}");
                 }
             }
@@ -539,7 +539,7 @@ fn of_condition<T: Real>(n: usize, condition: f64, symmetric: bool) -> Csr<T> {
     Csr::from_triplets(n, n, &entries).unwrap()
 }
 
-/// Where a system has a solution and rounding keeps a method from the accuracy that was asked for, it says so.
+/// If a system has a solution and rounding keeps a method from the accuracy that was asked for, it says so.
 #[test]
 fn rounding_is_not_called_least_squares() {
     fn check<T: Real>(a: &Csr<T>, b: &[T], methods: &[Method], stopping: &Stopping) {

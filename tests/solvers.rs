@@ -12,7 +12,7 @@ use residuum::{
     Correction, Csr, Device, Error, Format, Matrix, Method, Real, Report, Solver, Stop, Stopping, Vector,
 };
 
-/// What must not differ between devices, work-groups and look intervals.
+/// Parts of a result that must not differ between devices, work-groups and look intervals.
 fn essence<T: Real>(x: &Vector<T>, report: &Report) -> (Vec<u64>, usize, Stop, Vec<u64>) {
     let mut numbers = vec![report.residual, report.true_residual, report.gradient.unwrap_or(0.0)];
     numbers.extend(&report.history);

@@ -49,7 +49,7 @@ fn what_is_found_is_kept_and_used() {
             "{second}"
         );
 
-        // What stands in the file is in force, and changes no bit: an entry of small size beside what was found.
+        // Entries of the file are in force, and change no bit: an entry of small size beside what was found.
         let text = std::fs::read_to_string(&file).unwrap();
         let first = text.split("[[entry]]").nth(1).unwrap();
         let least = device.info().least_work_group;

@@ -1,4 +1,4 @@
-//! What every benchmark starts with: its options, its device, the copy bandwidth it is held against.
+//! Start of every benchmark: its options, its device, the copy bandwidth that it is compared with.
 
 use residuum::{Device, Error, Result, measure};
 use serde_json::json;
@@ -50,12 +50,12 @@ impl Setting {
         Ok(Self { args, device, copy })
     }
 
-    /// Whether `--only` names this part, or none.
+    /// Tells if `--only` names this part, or none.
     pub(crate) fn wanted(&self, part: &str) -> bool {
         Self::value(&self.args, "--only").is_none_or(|only| only == part)
     }
 
-    /// Whether option `name` was given.
+    /// Tells if option `name` was given.
     #[allow(dead_code)] // not every benchmark has one
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.args.iter().any(|a| a == name)

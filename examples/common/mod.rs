@@ -39,7 +39,7 @@ macro_rules! tell {
     }};
 }
 
-/// Exit status 0 where all was done, 1 where not, 2 with one line for an error.
+/// Exit status 0 if all was done, 1 if not, 2 with one line for an error.
 pub fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -51,7 +51,7 @@ pub fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode
     }
 }
 
-/// An error with the name of the option that a user knows, where the library names a field of its own.
+/// An error with the name of the option that a user knows, if the library names a field of its own.
 fn in_words_of_the_program(error: &Error, command: &clap::Command) -> String {
     let Error::Option { name, reason } = error else { return error.to_string() };
     let known = match *name {
@@ -82,7 +82,7 @@ pub fn option(name: &'static str, reason: impl Into<String>) -> Error {
     Error::Option { name, reason: reason.into() }
 }
 
-/// Fails where an option was given that changes nothing: `given` names those that may be, with whether they are there.
+/// Fails if an option was given that changes nothing: `given` names those that may be, with whether they are there.
 pub fn refuse_unused(why: &str, given: &[(&'static str, bool)]) -> Result<()> {
     match given.iter().find(|(_, there)| *there) {
         Some((name, _)) => Err(option(name, format!("it changes nothing {why}"))),
@@ -120,7 +120,7 @@ fn tell_of_tuned_values(device: &Device) {
     }
 }
 
-/// Fails before the work rather than after it where an output cannot be written, is one of the inputs, or where two are one file.
+/// Fails before the work rather than after it if an output cannot be written, is one of the inputs, or if two are one file.
 pub fn check_outputs(inputs: &[&Path], outputs: &[(&'static str, &Path)]) -> Result<()> {
     for (k, (name, path)) in outputs.iter().enumerate() {
         io::check_writable(path)?;
@@ -138,7 +138,7 @@ pub fn check_outputs(inputs: &[&Path], outputs: &[(&'static str, &Path)]) -> Res
     Ok(())
 }
 
-/// Fails where a picture would be written under the name of another format.
+/// Fails if a picture would be written under the name of another format.
 pub fn check_ending(name: &'static str, path: &Path, endings: &[&str]) -> Result<()> {
     let Some(ending) = path.extension() else { return Ok(()) };
     if endings.iter().any(|known| ending.eq_ignore_ascii_case(known)) || path.starts_with("/dev") {
@@ -203,7 +203,7 @@ pub fn show(bar: &ProgressBar, progress: &Progress) {
     bar.set_message(format!("|r| {:.3e}", progress.residual));
 }
 
-/// What every program says of its device in JSON.
+/// Words of every program about its device, in JSON.
 pub fn device_json(device: &Device) -> Value {
     let info = device.info();
     json!({

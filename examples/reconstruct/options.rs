@@ -36,7 +36,7 @@ pub(crate) struct Options {
     /// Right-hand side for --matrix: Matrix Market or .npy (rows, or images x rows)
     #[arg(long, value_name = "FILE", requires = "matrix")]
     pub(crate) rhs: Option<PathBuf>,
-    /// Image row length for --matrix, where the unknowns are an image
+    /// Image row length for --matrix, if the unknowns are an image
     #[arg(long, value_name = "PIXELS", requires = "matrix")]
     pub(crate) width: Option<usize>,
 
@@ -119,7 +119,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// How to reconstruct; `picture` tells if the unknowns are an image.
+    /// Set-up of a reconstruction; `picture` tells if the unknowns are an image.
     pub(crate) fn how<T: Real>(&self, picture: bool) -> Result<Reconstruction> {
         let default = Reconstruction::of_scans::<T>();
         let named = self.regularizer.iter().filter(|text| *text != "none").map(|text| text.parse::<Regularizer>());
@@ -212,12 +212,12 @@ impl Options {
         check_outputs(&inputs, &outputs)
     }
 
-    /// Where the picture goes.
+    /// Path of the picture.
     pub(crate) fn picture(&self) -> PathBuf {
         self.output.clone().unwrap_or_else(|| "reconstruction.png".into())
     }
 
-    /// Where `count` pictures go: `name.png`, or `name-1.png`, `name-2.png`, ...
+    /// Paths of `count` pictures: `name.png`, or `name-1.png`, `name-2.png`, ...
     pub(crate) fn pictures(&self, count: usize) -> Vec<PathBuf> {
         let path = self.picture();
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();

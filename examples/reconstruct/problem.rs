@@ -1,4 +1,4 @@
-//! Where systems and readings of the program `reconstruct` come from.
+//! Systems and readings of the program `reconstruct`, from files or simulated.
 
 use std::path::Path;
 use std::time::Instant;
@@ -9,12 +9,12 @@ use residuum::{Csr, Device, Matrix, Real, Result, io};
 
 use crate::options::Options;
 
-/// What is to be solved.
+/// A system with its readings.
 pub(crate) struct Problem<T: Real> {
     pub(crate) what: String,
     pub(crate) system: System<T>,
     pub(crate) readings: Vec<Vec<T>>,
-    /// What the picture is compared with.
+    /// Picture to compare with.
     pub(crate) reference: Option<Vec<f64>>,
     pub(crate) read_seconds: f64,
     pub(crate) build_seconds: f64,

@@ -60,7 +60,7 @@ fn read_rhs<T: Real>(path: &Path, rows: usize) -> Result<Vec<f64>> {
     }
 }
 
-/// What is to be solved, scaled if that was asked for.
+/// System and right-hand side, scaled if that was asked for.
 struct Problem<T: Real> {
     a: Csr<T>,
     b: Vec<T>,
@@ -214,7 +214,7 @@ fn draw(options: &Options, report: &Report) -> Chart<'static> {
     }
 }
 
-/// What was solved, and with what.
+/// Description of the system and of the set-up.
 struct Finished<'a> {
     options: &'a Options,
     device: &'a Device,
@@ -223,7 +223,7 @@ struct Finished<'a> {
     objection: Option<String>,
     preconditioner: &'static str,
     why_format: &'a str,
-    /// `|x - ones| / |ones|`, where the right-hand side was A times ones.
+    /// `|x - ones| / |ones|`, if the right-hand side was A times ones.
     error: Option<f64>,
     report: &'a Report,
     written: &'a [PathBuf],

@@ -18,7 +18,7 @@ fn among(others: &str, rows: &[impl ToString]) -> String {
 pub(crate) enum RowOrder {
     /// By colours: all rows of one at once
     Colours,
-    /// As they are: those that need none of each other at once
+    /// In their own order: rows that do not depend on each other at once
     Rows,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Options {
     /// Order in which gauss-seidel, sor and ssor take the rows [default: colours]
     #[arg(long, value_enum)]
     pub(crate) ordering: Option<RowOrder>,
-    /// Scale by the column norms D before solving: D^-1/2 A D^-1/2, or A D^-1 where A is not square
+    /// Scale by the column norms D before solving: D^-1/2 A D^-1/2, or A D^-1 if A is not square
     #[arg(long)]
     pub(crate) scale: bool,
     /// Stop when |b - Ax| <= RTOL |b| [default: 1e-8 in fp64, 1e-5 in fp32]

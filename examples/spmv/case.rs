@@ -20,7 +20,7 @@ pub(crate) struct Row {
     pub(crate) spread: f64,
     pub(crate) bytes: u64,
     pub(crate) copy_share: f64,
-    /// Whether this is the format that would be taken unasked.
+    /// True if this is the format of the automatic choice.
     pub(crate) chosen: bool,
     pub(crate) why: String,
 }
@@ -60,7 +60,7 @@ impl std::fmt::Display for Row {
     }
 }
 
-/// Which product.
+/// Kind of product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Product {
     Forward,
@@ -94,7 +94,7 @@ pub(crate) fn measure<T: Real>(
     let mut random = Random::new(42);
     let data: Vec<T> = (0..from).map(|_| T::from_f64(random.uniform() - 0.5)).collect();
     let mut best: Option<(Timing, Matrix<T>)> = None;
-    // Where buffers lie in memory moves the time of small products by a third on some devices: the best of three.
+    // Best of three: on some devices the addresses of buffers change the time of small products by a third.
     for _ in 0..3 {
         let matrix = Matrix::stored(device, a, storage)?;
         let x = Vector::from_slice(device, &data)?;
@@ -133,7 +133,7 @@ pub(crate) fn measure<T: Real>(
     })
 }
 
-/// The host's product of the same storage must have the same bits; nearly, where additions come in no fixed order.
+/// The host's product of the same storage must have the same bits; nearly, if additions come in no fixed order.
 fn verify<T: Real>(
     device: &Device,
     a: &Csr<T>,

@@ -122,7 +122,7 @@ pub(crate) struct PlanKey {
     tuning_id: u64,
     accumulation: Accumulation,
     columns: usize,
-    /// Whatever else its options depend on.
+    /// Number of anything else that its options depend on.
     part: u32,
 }
 

@@ -38,7 +38,7 @@ impl SolveState {
         })
     }
 
-    /// Its numbers, if they are on the host.
+    /// Numbers of the state, if they are on the host.
     pub(super) fn host(&mut self) -> Result<HostState<'_>> {
         Ok(HostState {
             sums: self.sums.host_mut()?,

@@ -70,7 +70,7 @@ impl DeviceFilter {
         self.words.iter().all(|word| word.test.holds(info) != word.negated)
     }
 
-    /// Compute units to use of a device, where not all.
+    /// Compute units to use of a device, if not all.
     pub fn units(&self) -> Option<usize> {
         self.words.iter().find_map(|word| match word.test {
             Test::Units(units) if !word.negated => Some(units),

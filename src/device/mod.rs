@@ -57,7 +57,7 @@ impl Device {
     /// of no use to another.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where there are fewer units or the driver makes no parts (those of GPUs do not), and
+    /// [`Error::Unsupported`] if there are fewer units or the driver makes no parts (those of GPUs do not), and
     /// for the host back end, whose threads `RAYON_NUM_THREADS` sets.
     pub fn split(&self, units: &[usize]) -> Result<Vec<Self>> {
         let whole = self.info().compute_units;

@@ -52,15 +52,15 @@ pub struct Examination {
     pub structural_rank: usize,
     /// True if it is positive definite.
     pub definiteness: Definiteness,
-    /// A lower bound of the condition number, rows and columns scaled (see [`Examination::of`]); infinity where a smallest
-    /// singular value is lost in rounding, NaN where it is not known.
+    /// A lower bound of the condition number, rows and columns scaled (see [`Examination::of`]); infinity if a smallest
+    /// singular value is lost in rounding, NaN if it is not known.
     pub condition: f64,
 }
 
 /// Most multiplications for a Cholesky factorisation.
 const CHOLESKY_WORK: f64 = 1e9;
 
-/// Which method to use, and why.
+/// A method to use, and the reason.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Advice {
@@ -87,8 +87,8 @@ per_number! {
 impl Examination {
     /// Looks at `a`.
     ///
-    /// Eigenvalues are those that a Lanczos process finds for `D^-1/2 A D^-1/2`, with the diagonal as `D`, where `A` is
-    /// symmetric, and for `B'B` elsewhere, where `B` is `A` with columns of norm 1: extreme ones first, so that the
+    /// Eigenvalues are those that a Lanczos process finds for `D^-1/2 A D^-1/2`, with the diagonal as `D`, if `A` is
+    /// symmetric, and for `B'B` otherwise, where `B` is `A` with columns of norm 1: extreme ones first, so that the
     /// condition is a lower bound, and a negative one is a proof. Where a Cholesky factorisation of the symmetric matrix
     /// takes no more than `1e9` multiplications, it decides.
     pub fn of<T: Real>(a: &Csr<T>) -> Self {
@@ -133,7 +133,7 @@ impl Examination {
                     *y *= s;
                 }
             });
-            // Where there are fewer rows than columns, B'B has zeros that say nothing of A.
+            // If there are fewer rows than columns, B'B has zeros that say nothing of A.
             let lost = low <= high * cols as f64 * f64::EPSILON;
             let missing = cols.saturating_sub(rows) + found.empty_cols;
             found.condition = if lost && missing == 0 { f64::INFINITY } else { (high / low.max(0.0)).sqrt() };
@@ -178,7 +178,7 @@ impl Examination {
                     proof = proof.or(Some("a Cholesky factorisation of it ends well"));
                     low = envelope.smallest_eigenvalue(noise_of(a.rows()), 12);
                 }
-                // What is left of a pivot in rounding says no more than that.
+                // A pivot at the level of rounding says only that it is small.
                 Factored::Pivot(pivot) => low = low.min(if pivot < -1e3 * noise { pivot } else { 0.0 }),
             }
         }
@@ -194,7 +194,7 @@ impl Examination {
         };
     }
 
-    /// Largest over smallest of those `norms` that are not 0; 1 where there is none.
+    /// Largest over smallest of those `norms` that are not 0; 1 if there is none.
     pub fn spread(norms: &[f64]) -> f64 {
         let positive = || norms.iter().copied().filter(|n| *n > 0.0);
         let smallest = positive().fold(f64::INFINITY, f64::min);

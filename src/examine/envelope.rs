@@ -1,4 +1,4 @@
-//! A Cholesky factorisation within the envelope of a symmetric matrix, where that is cheap: the certain way to learn
+//! A Cholesky factorisation within the envelope of a symmetric matrix, if that is cheap: the certain way to learn
 //! whether it is positive definite, and what its smallest eigenvalue is.
 
 use crate::number::Real;

@@ -24,7 +24,7 @@ pub(crate) fn structural<T: Real>(a: &Csr<T>) -> usize {
     let mut matched = vec![false; rows];
     let mut rank = 0;
     loop {
-        // How many rows an alternating path from an unmatched one passes through.
+        // Number of rows that an alternating path from an unmatched one passes through.
         let mut level: Vec<usize> = matched.iter().map(|m| if *m { NONE } else { 0 }).collect();
         let mut queue: Vec<usize> = (0..rows).filter(|i| !matched[*i]).collect();
         let mut at = 0;

@@ -16,9 +16,9 @@ use crate::solver::Report;
 pub struct Image<T> {
     /// Rows of pixels, the uppermost first.
     pub rows: usize,
-    /// Pixels of a row; 1 where the unknowns are no image.
+    /// Pixels of a row; 1 if the unknowns are no image.
     pub cols: usize,
-    /// Length of a pixel, in the scanner's unit; 1 where there is no scanner.
+    /// Length of a pixel, in the scanner's unit; 1 if there is no scanner.
     pub pixel: f64,
     /// Pixels, row by row: attenuation per unit of length.
     pub values: Vec<T>,

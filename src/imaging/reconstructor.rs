@@ -121,7 +121,7 @@ impl<T: Real> Reconstructor<T> {
         let operator = system.operator();
         let (device, rows, cols) = (operator.device(), operator.rows(), operator.cols());
         let setup = Setup::new(Method::Cgnr, how.stopping.clone()).with_columns(images);
-        // How the system is scaled depends on the weights, but not on the brightness.
+        // The scale of the system depends on the weights, but not on the brightness.
         let correction = how.correction(width(system), scale(system, &how)?, 1.0);
         let solver = Solver::with(operator.clone(), setup.with_corrections(&[correction]))?;
         let b = Vector::zeros(device, rows * images)?;
@@ -213,7 +213,7 @@ impl<T: Real> Reconstructor<T> {
     }
 }
 
-/// Pixels of an image row, 0 where the unknowns are no image.
+/// Pixels of an image row, 0 if the unknowns are no image.
 fn width<T: Real>(system: &System<T>) -> usize {
     system.shape().map_or(0, |[_, cols]| cols)
 }

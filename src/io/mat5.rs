@@ -59,13 +59,13 @@ pub enum Value {
     ),
     /// Something that is skipped.
     Other(
-        /// What it is, such as `cell` or `complex`.
+        /// Name of its kind, such as `cell` or `complex`.
         &'static str,
     ),
 }
 
 impl Value {
-    /// The field `name` of a struct; none where there is no such field, or this is no struct.
+    /// The field `name` of a struct; none if there is no such field, or this is no struct.
     pub fn field(&self, name: &str) -> Option<&Value> {
         match self {
             Self::Struct(fields) => fields.iter().find(|f| f.0 == name).map(|f| &f.1),
@@ -270,7 +270,7 @@ struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// The next element; `what` names it where it is missing.
+    /// The next element; `what` names it if it is missing.
     fn next(&mut self, what: &str) -> std::result::Result<Element<'a>, String> {
         let cut = || format!("the array ends within its {what}");
         let first = word(self.rest, self.big_endian).ok_or_else(cut)?;
@@ -320,7 +320,7 @@ fn name_from(bytes: &[u8]) -> String {
 fn read_array(bytes: &[u8], big_endian: bool, depth: usize) -> std::result::Result<(String, Value), String> {
     const COMPLEX: u32 = 1 << 11;
     let no_numbers = || Value::Numeric { shape: vec![0, 0], data: Vec::new() };
-    // How MATLAB writes [] into a field.
+    // Bytes that MATLAB writes for [] in a field.
     if bytes.is_empty() {
         return Ok((String::new(), no_numbers()));
     }

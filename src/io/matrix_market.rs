@@ -382,7 +382,7 @@ fn read_content<T: Real>(
     Ok(Content { rows, cols, entries })
 }
 
-/// An entry, and its mirror image where only one of the two is in the file.
+/// An entry, and its mirror image if only one of the two is in the file.
 fn expand<T: Real>(symmetry: Symmetry, i: u32, j: u32, value: T, into: &mut Vec<(u32, u32, T)>) {
     into.push((i, j, value));
     match symmetry {

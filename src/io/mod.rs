@@ -57,7 +57,7 @@ fn read_vectors_here<T: Real>(path: &Path) -> Result<Vec<Vec<T>>> {
         Some(FileKind::MatrixMarket) | None => return Ok(vec![matrix_market::read_vector(path)?]),
         Some(other) => return Err(other.refused(path, "a NumPy array or a Matrix Market file")),
     };
-    // As SciPy writes a column: (n, 1).
+    // Shape of a column as SciPy writes it: (n, 1).
     let single = array.shape.iter().filter(|n| **n != 1).count() <= 1;
     let length = if single { array.data.len() } else { array.shape.last().copied().unwrap_or(1) };
     Ok(array.data.chunks(length.max(1)).map(|part| part.iter().map(|v| T::from_f64(*v)).collect()).collect())
@@ -122,7 +122,7 @@ impl FileKind {
         })
     }
 
-    /// The error of a file of this kind where `wanted` was expected.
+    /// The error of a file of this kind if `wanted` was expected.
     pub fn refused(self, path: &Path, wanted: &str) -> Error {
         Error::Format { what: path.display().to_string(), reason: format!("this is {self}; expected {wanted}") }
     }
@@ -169,7 +169,7 @@ pub(crate) fn short_name(path: &Path) -> String {
 }
 
 /// The error of a read that failed in the middle of `name`: damaged compressed data is a fault of the content,
-/// everything else one of the file. `what` names the content, with the line where there is one.
+/// everything else one of the file. `what` names the content, with the line if there is one.
 pub(crate) fn read_error(name: &str, what: String, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {

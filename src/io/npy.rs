@@ -81,7 +81,7 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Array> {
     Ok(Array { shape: header.shape, data })
 }
 
-/// The shape that an array says it has, and how many elements that is; `None` where nobody can count so far.
+/// The shape that an array says it has, and how many elements that is; `None` if nobody can count so far.
 pub(super) fn read_shape_from(mut reader: impl BufRead, name: &str) -> Result<(Vec<usize>, Option<usize>)> {
     let header = read_header(&mut reader, name)?;
     let count = header.shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
@@ -293,7 +293,7 @@ impl Element {
             b'>' => true,
             b'<' => false,
             b'=' => cfg!(target_endian = "big"),
-            // No order is right only where there is none.
+            // No order is right only if there is none.
             _ if bytes == 1 => false,
             _ => return refuse(),
         };

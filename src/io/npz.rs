@@ -120,7 +120,7 @@ impl<R: Read + Seek> Content<'_, R> {
         Ok(expected)
     }
 
-    /// Fails where so few entries cannot have so many rows.
+    /// Fails if so few entries cannot have so many rows.
     fn plausible(&self, rows: usize, cols: usize, entries: usize) -> Result<()> {
         if plausible_rows(rows as u64, entries as u64) {
             return Ok(());
@@ -402,7 +402,7 @@ mod tests {
         assert!(large.contains("fp32"), "{large}");
     }
 
-    /// What an array says of itself is compared before it is read: a short archive may hold a long one.
+    /// Headers are compared before arrays are read: a short archive may hold a long array.
     #[test]
     fn long_arrays_are_refused_unread() {
         let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
@@ -415,7 +415,7 @@ mod tests {
         add("shape", "<i8", &[2], &[7u64.to_le_bytes(), 7u64.to_le_bytes()].concat());
         add("indptr", "<i4", &[8], &(0..8i32).flat_map(i32::to_le_bytes).collect::<Vec<u8>>());
         add("indices", "<i4", &[7], &(0..7i32).flat_map(i32::to_le_bytes).collect::<Vec<u8>>());
-        // Its elements are not even there.
+        // The elements of this one are not even there.
         add("data", "<f8", &[500_000_000], &[]);
         let error = read::<f64>(&archive.finish().unwrap().into_inner()).unwrap_err().to_string();
         assert!(error.contains("data has 500000000 elements where the others ask for 7"), "{error}");

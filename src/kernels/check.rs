@@ -44,7 +44,7 @@ fn shape(text: &str) -> Vec<String> {
 fn macros(text: &str) -> [BTreeSet<String>; 2] {
     let code = code(text);
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    // Those of OpenCL C, and what stands in strings and casts of it.
+    // Words of OpenCL C, of its strings and casts.
     let known = |word: &&str| {
         !word.starts_with("CLK_")
             && !["NAN", "INFINITY", "OPENCL", "EXTENSION", "FP_CONTRACT", "OFF", "LOOPS_IN_ORDER"].contains(word)

@@ -23,7 +23,7 @@ use crate::ocl::Arg;
 /// `uint`, `real` and `shape` by value; `in_real`, `in_uint`, `in_int`, `in_sum` read-only buffers; `out_real`, `out_sum`, `out_int`
 /// buffers that are written, and perhaps read. The precision is called `T`.
 ///
-/// For each kernel there are `prepare`, `launch`, which checks the length of every buffer, and its named arguments `Args`. A unit
+/// Each kernel has `prepare`, `launch`, which checks the length of every buffer, and its named arguments `Args`. A unit
 /// test compares the declaration with the file.
 macro_rules! kernels {
     (

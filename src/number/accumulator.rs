@@ -1,6 +1,6 @@
 //! Wide sums: what dot products, norms and rows of a product are added up in.
 //!
-//! Sums of `f32` and `f64` are kept in `f64` where the device has it ([`Accumulation::Double`]). A device without
+//! Sums of `f32` and `f64` are kept in `f64` if the device has it ([`Accumulation::Double`]). A device without
 //! 64-bit arithmetic keeps a sum as an unevaluated pair of `f32` ([`Accumulation::Pair`]), about 48 bits.
 //! Everything here has a twin in `cl/common.cl`, operation for operation: the two must give the same bits.
 

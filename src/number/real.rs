@@ -24,7 +24,7 @@ pub trait Real:
     + sealed::Sealed
     + 'static
 {
-    /// Which of the two this is.
+    /// Name of this precision.
     const PRECISION: Precision;
     /// Distance from 1 to the next larger number.
     const EPSILON: f64;
@@ -45,11 +45,11 @@ pub(crate) mod sealed {
 
     /// Keeps [`Real`](super::Real) to the types there are kernels for, and carries what only this crate needs.
     pub trait Sealed: Sized {
-        /// Of a function in both precisions, that for this one: see `per_number!`.
+        /// Picks the copy of a function for this precision: see `per_number!`.
         fn pick<F: crate::number::PerNumber>(single: F::Of<f32>, double: F::Of<f64>) -> F::Of<Self>
         where
             Self: super::Real;
-        /// The sum that is used where there is no 64-bit arithmetic.
+        /// The sum that is used if there is no 64-bit arithmetic.
         type Narrow: Accumulator<Self>;
         /// The value as a kernel argument.
         fn number(self) -> Number;

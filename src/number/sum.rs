@@ -8,7 +8,7 @@ use super::accumulator::{Accumulation, Accumulator, Pair};
 pub(crate) struct Sum(pub(crate) u64);
 
 impl Sum {
-    /// Its value, given how sums are kept.
+    /// Value of the sum; `accumulation` says how it is kept.
     pub(crate) fn value(self, accumulation: Accumulation) -> f64 {
         match accumulation {
             Accumulation::Double => f64::from_bits(self.0),

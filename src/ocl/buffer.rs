@@ -63,7 +63,7 @@ impl<T: Element> Buffer<T> {
         })
     }
 
-    /// A buffer of `len` elements that is there; `None` where it lives here already.
+    /// A buffer of `len` elements that is there; `None` if it lives here already.
     pub(super) fn wrap(context: &Arc<Context>, raw: RawBuffer<u8>, len: usize) -> Option<Self> {
         if !context.admit(raw.get()) {
             return None;

@@ -63,7 +63,7 @@ fn load_from(folder: &Path, parts: &[&str]) -> Option<Vec<u8>> {
     file.read_to_end(&mut bytes).ok()?;
     match binary_in(&bytes, &key) {
         Ok(binary) => {
-            // Entries used lately stay longest; where the time cannot be set they go a little early.
+            // Entries used lately stay longest; if the time cannot be set they go a little early.
             let _ = file.set_modified(SystemTime::now());
             Some(binary.to_vec())
         }

@@ -122,7 +122,7 @@ impl Context {
         &self.device
     }
 
-    /// Work-items of a group in a kernel that synchronises them, where `wanted` were asked for.
+    /// Work-items of a group in a kernel that synchronises them, if `wanted` are asked for.
     pub(crate) fn synchronised(&self, wanted: usize) -> usize {
         if self.info.single_items.is_some() { 1 } else { wanted }
     }
@@ -167,7 +167,7 @@ impl Context {
         self.uploaded.load(Ordering::Relaxed)
     }
 
-    /// Takes a handle into the list of those that live here; false where it is there already.
+    /// Takes a handle into the list of those that live here; false if it is there already.
     pub(super) fn admit(&self, handle: cl_mem) -> bool {
         lock(&self.handles).insert(handle as usize)
     }
@@ -232,7 +232,7 @@ impl Context {
         // SAFETY: any bytes are a valid value of every element type, and the slice covers exactly `data`.
         let bytes = unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), size) };
         // SAFETY: the range was checked against the buffer; `data` is borrowed until this function returns, and by then
-        // the queue, which keeps order, has been waited for: by the blocking read, or by `finish` where that failed.
+        // the queue, which keeps order, has been waited for: by the blocking read, or by `finish` if that failed.
         unsafe { self.queue.enqueue_read_buffer(one.raw(), CL_NON_BLOCKING, 0, bytes, &[]) }
             .map_err(self.error("clEnqueueReadBuffer"))?;
         self.read(other, 0, rest).or_else(|error| self.finish().and(Err(error)))

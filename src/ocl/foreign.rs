@@ -20,7 +20,7 @@ use super::platform::identify;
 use crate::error::{Error, Result};
 use crate::number::Element;
 
-/// Who an error about an object of the program names, before its device is known.
+/// Name in an error about an object of the program, before its device is known.
 const PROGRAM: &str = "OpenCL";
 
 fn refused(call: &str) -> impl FnOnce(ClError) -> Error {
@@ -120,7 +120,7 @@ impl<T: Element> Buffer<T> {
         if bytes % size_of::<T>() != 0 {
             return refuse(format!("its {bytes} bytes are no whole number of elements of {}", size_of::<T>()));
         }
-        // Its parent may be, or become, another vector.
+        // The parent of a part may be, or become, another vector.
         if !buffer.associated_memobject().map_err(asked)?.is_null() {
             return refuse("it is a part of another buffer: take that over whole".into());
         }

@@ -188,7 +188,7 @@ fn enqueue(context: &Context, kernel: &Kernel, global: usize, local: usize) -> s
     }
 }
 
-/// A prepared kernel, its number of groups, and the share of one group where a kernel takes that.
+/// A prepared kernel, its number of groups, and the share of one group if a kernel takes that.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) kernel: Prepared,

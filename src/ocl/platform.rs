@@ -72,7 +72,7 @@ fn enumerate() -> (Vec<Found>, Option<String>) {
 pub(super) fn identify(id: cl_device_id) -> Result<DeviceInfo, i32> {
     let index_of = |id: cl_device_id| found().0.iter().find(|f| f.handle() == id).and_then(|f| f.info.index);
     let device = Device::new(id);
-    // Null, or no answer from drivers of OpenCL 1.1, where the device is no part.
+    // Null, or no answer from drivers of OpenCL 1.1, if the device is no part.
     let parent = device.parent_device().unwrap_or(std::ptr::null_mut());
     let platform = Platform::new(device.platform().map_err(|error| error.0)?);
     let mut info = describe(

@@ -119,7 +119,7 @@ impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Scale<A, T> {
     }
 }
 
-/// `A + B`, see [`LinearOperator::plus`]. Holds a vector of `rows` and, where there are adjoints, one of `cols`.
+/// `A + B`, see [`LinearOperator::plus`]. Holds a vector of `rows` and, if there are adjoints, one of `cols`.
 #[derive(Debug)]
 pub struct SumOperator<A, B, T: Real> {
     left: A,

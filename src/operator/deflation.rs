@@ -19,7 +19,7 @@ use crate::vector::Vector;
 /// Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 1.12 (projectors).
 #[derive(Clone, Debug)]
 pub struct Deflation<T: Real> {
-    /// Of norm 1.
+    /// The direction, of norm 1.
     direction: Arc<Vector<T>>,
 }
 

@@ -22,7 +22,7 @@ use crate::vector::Vector;
 /// A linear map `A` of `cols` numbers to `rows` numbers, on one device.
 ///
 /// A user implements [`apply`](Self::apply) with operations of [`Vector`], [`Matrix`] and other operators, and
-/// [`apply_adjoint`](Self::apply_adjoint) with [`has_adjoint`](Self::has_adjoint) where least squares are to be solved;
+/// [`apply_adjoint`](Self::apply_adjoint) with [`has_adjoint`](Self::has_adjoint) if least squares are to be solved;
 /// [`adjoint_error`] tells whether the two
 /// belong together. Products are queued: nothing in an operator needs to wait for the device.
 ///
@@ -77,7 +77,7 @@ pub trait LinearOperator<T: Real>: Send + Sync {
     /// `y = A'x`.
     ///
     /// # Errors
-    /// [`Error::Option`] where there is none; as [`apply`](Self::apply) with the lengths exchanged.
+    /// [`Error::Option`] if there is none; as [`apply`](Self::apply) with the lengths exchanged.
     fn apply_adjoint(&self, _x: &Vector<T>, _y: &mut Vector<T>) -> Result<()> {
         Err(no_adjoint())
     }
@@ -87,7 +87,7 @@ pub trait LinearOperator<T: Real>: Send + Sync {
         false
     }
 
-    /// An upper bound of the 2-norm where a close one is known (the Frobenius norm, for one), for stopping tests; solvers
+    /// An upper bound of the 2-norm if a close one is known (the Frobenius norm, for one), for stopping tests; solvers
     /// that need one estimate it otherwise.
     fn norm_bound(&self) -> Option<f64> {
         None
@@ -119,7 +119,7 @@ pub trait LinearOperator<T: Real>: Send + Sync {
     /// `A'`.
     ///
     /// # Errors
-    /// [`Error::Option`] where it has no adjoint.
+    /// [`Error::Option`] if it has no adjoint.
     fn adjoint(self) -> Result<Adjoint<Self>>
     where
         Self: Sized,
@@ -161,7 +161,7 @@ pub trait LinearOperator<T: Real>: Send + Sync {
 /// An operator with any number of owners: a solver holds one, and a program may keep another.
 ///
 /// [`LinearOperator::shared`] makes one of any operator; a [`Matrix`] and the preconditioners of the library turn into one by
-/// themselves where a solver takes them.
+/// themselves if a solver takes them.
 pub type SharedOperator<T> = Arc<dyn LinearOperator<T>>;
 
 /// Structure of an operator.
@@ -337,7 +337,7 @@ pub fn estimate_norm<T: Real>(operator: &dyn LinearOperator<T>, steps: usize) ->
         if inverse.is_finite() && inverse != T::default() {
             x.scale(inverse)?;
         } else {
-            // Its inverse is out of range in `T`: a power of two first, which brings it near 1.
+            // The inverse of the length is out of range in `T`: a power of two first, which brings the length near 1.
             x.scale_columns(&[-libm::ilogb(length)])?;
         }
         operator.apply(&x, &mut ax)?;
@@ -347,8 +347,8 @@ pub fn estimate_norm<T: Real>(operator: &dyn LinearOperator<T>, steps: usize) ->
     Ok(norm)
 }
 
-/// The order of magnitude of the 2-norm, for scaling: a norm where one is known, else `|A v| / |v|` for one seeded `v`, which
-/// is larger or smaller where the result vanishes or overflows.
+/// The order of magnitude of the 2-norm, for scaling: a norm if one is known, else `|A v| / |v|` for one seeded `v`, which
+/// is larger or smaller if the result vanishes or overflows.
 ///
 /// Cost: nothing, or a product and two vectors.
 pub(crate) fn magnitude<T: Real>(operator: &dyn LinearOperator<T>) -> Result<Magnitude> {

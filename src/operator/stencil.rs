@@ -16,7 +16,7 @@ const LONGEST_AXIS: usize = 1 << 31;
 /// A constant-coefficient stencil on a grid of two or three dimensions, with zeros beyond the boundary.
 ///
 /// Row `i = x + width (y + height z)` of the matrix has the coefficient of point `(dx, dy, dz)` in column
-/// `(x + dx) + width ((y + dy) + height (z + dz))` where that lies on the grid.
+/// `(x + dx) + width ((y + dy) + height (z + dz))` if that lies on the grid.
 ///
 /// ```
 /// use residuum::operator::Stencil;
@@ -67,7 +67,7 @@ impl Stencil {
             }
             kept.push((offset, *coefficient));
         }
-        // What never meets the grid is no entry of any row.
+        // A point that never meets the grid is no entry of any row.
         kept.retain(|(offset, _)| offset.iter().zip(size).all(|(d, n)| d.unsigned_abs() < n as u64));
         let mut stencil = Self { size, points: kept };
         let size = stencil.size;
@@ -76,7 +76,7 @@ impl Stencil {
     }
 
     /// The 5-point Laplacian with zero boundary: 4 in the middle, -1 for each neighbour. The matrix of
-    /// [`poisson_2d`](crate::sparse::gallery::poisson_2d) where the grid is square.
+    /// [`poisson_2d`](crate::sparse::gallery::poisson_2d) if the grid is square.
     ///
     /// # Errors
     /// [`Error::Option`] for a grid that [`Stencil::new`] refuses.
@@ -152,7 +152,7 @@ impl Stencil {
         Matrix::of_layouts(device, forward.layout(), Some(backward.layout()), nnz, frobenius)
     }
 
-    /// The same matrix with every entry stored: for formats, preconditioners and comparisons.
+    /// The matrix of the stencil with every entry stored: for formats, preconditioners and comparisons.
     ///
     /// # Errors
     /// [`Error::Structure`] when the grid exceeds 32-bit indices.

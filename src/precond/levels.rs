@@ -1,4 +1,4 @@
-//! Which rows of a triangle can be solved for at the same time.
+//! Levels and colours: rows of a triangle that can be solved for at the same time.
 
 use std::collections::BTreeSet;
 

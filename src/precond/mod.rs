@@ -75,7 +75,7 @@ impl Preconditioner {
         Self::Ssor { omega: 1.0, ordering: RowOrdering::Colours },
     ];
 
-    /// Its name, as [`Preconditioner::from_str`] reads it.
+    /// Name, as [`Preconditioner::from_str`] reads it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Jacobi => "jacobi",
@@ -89,7 +89,7 @@ impl Preconditioner {
     /// Makes it for the matrix `a`.
     ///
     /// # Errors
-    /// As the functions that the variants name.
+    /// Errors of the functions that the variants name.
     pub fn build<T: Real>(&self, device: &Device, a: &Csr<T>) -> Result<SharedOperator<T>> {
         Ok(match *self {
             Self::Jacobi => Diagonal::inverse_of(device, a)?.into(),

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   SOR    M = (D / omega + L)^-1                                           Gauss-Seidel: omega = 1
-//!   SSOR   M = omega (2 - omega) (D + omega U)^-1 D (D + omega L)^-1        symmetric where A is
+//!   SSOR   M = omega (2 - omega) (D + omega U)^-1 D (D + omega L)^-1        symmetric if A is
 //! ```
 //!
 //! A [`Method::Stationary`](crate::Method::Stationary) iteration with `M` is the method of that name; SSOR preconditions
@@ -90,7 +90,7 @@ impl<T: Real> Sweep<T> {
     }
 
     /// A sweep of symmetric successive over-relaxation, forwards and back:
-    /// `z = omega (2 - omega) (D + omega U)^-1 D (D + omega L)^-1 x`. Symmetric positive definite where `a` is.
+    /// `z = omega (2 - omega) (D + omega U)^-1 D (D + omega L)^-1 x`. Symmetric positive definite if `a` is.
     ///
     /// # Errors
     /// As [`Sweep::sor`].

@@ -134,7 +134,7 @@ pub(super) fn held(rows: u64, cols: u64) -> Vec<(&'static str, u64)> {
     of_rows.into_iter().chain(of_cols.map(|name| (name, cols))).collect()
 }
 
-/// Fails on corrections that cannot be meant, or that differ where all columns must agree. Returns how launches see them.
+/// Fails on corrections that cannot be meant, or that differ although all columns must agree. Returns how launches see them.
 pub(super) fn check(corrections: &[Correction], cols: usize) -> Result<CgnrShape> {
     for correction in corrections {
         correction.validate(cols)?;
@@ -265,7 +265,7 @@ impl<T: Real> CgnrWorkspace<T> {
 impl<T: Real> Workspace<T> for CgnrWorkspace<T> {
     fn exchange(&mut self, x: &mut Vector<T>) -> Result<()> {
         let [even, odd] = &mut self.vectors.x;
-        // Whatever becomes of the copy, the user gets the vector back that was handed in.
+        // The user gets the vector back that was handed in, even if the copy fails.
         let copied = if std::mem::take(&mut self.parity) == 1 { even.copy_from(odd) } else { Ok(()) };
         swap(x, even);
         copied

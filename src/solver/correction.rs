@@ -20,7 +20,7 @@ pub struct Correction {
     pub smooth: f64,
     /// Weight of the total variation.
     pub variation: f64,
-    /// Differences below this count as smooth rather than as an edge; above 0 where `variation` is.
+    /// Differences below this count as smooth rather than as an edge; above 0 if `variation` is.
     pub epsilon: f64,
     /// Least value of a pixel; `-INFINITY` for none.
     pub lower: f64,

@@ -36,7 +36,7 @@ pub(super) trait Iteration {
     /// Queues iterations (counted from the last start), each with the stopping test after it.
     fn steps(&mut self, indices: Range<usize>) -> Result<()>;
     /// Queues a computation of the residual afresh after `done` iterations, and another stopping test. Asked for only
-    /// where the method carries a residual ([`Stopping::exact_every`]).
+    /// if the method carries a residual ([`Stopping::exact_every`]).
     fn exact(&mut self, _done: usize) -> Result<()> {
         Ok(())
     }
@@ -57,7 +57,7 @@ pub(super) trait Iteration {
     fn restore(&mut self, columns: &[usize]) -> Result<()>;
     /// Tells if an answer with a larger residual than an earlier one is a worse one.
     fn residual_decides(&self) -> bool;
-    /// Which of two answers is the better one, by the squared norms of their residuals and gradients.
+    /// Compares two answers by the squared norms of their residuals and gradients; the lesser is the better one.
     fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering;
     /// Tells if the gradient of column `c`, of the squared norms, is as small as rounding lets it be. Waits.
     fn is_rounding(&mut self, c: usize, norms: [f64; 2]) -> Result<bool>;
@@ -119,7 +119,7 @@ struct Column {
 }
 
 impl Column {
-    /// Why it stopped, where starting over gained nothing.
+    /// Why it stopped, if starting over gained nothing.
     fn no_gain(&self) -> Stop {
         if self.broken { Stop::Breakdown } else { Stop::Stagnated }
     }
@@ -165,10 +165,10 @@ const BEYOND: [f64; 2] = [f64::INFINITY; 2];
 /// A restart must at least halve the norm it verifies, or the attainable accuracy is reached.
 const LEAST_GAIN: f64 = 0.25;
 
-/// Iterations queued between two looks, where a quarter of those done is not more.
+/// Iterations queued between two looks, if a quarter of those done is not more.
 const LOOK_AHEAD: usize = 64;
 
-/// Time after which the host looks again, where iterations are long.
+/// Time after which the host looks again, if iterations are long.
 const LOOK_SECONDS: f64 = 0.02;
 
 /// Time that a solve takes, without what goes into building programs on first use.
@@ -365,7 +365,7 @@ fn go_back(method: &mut dyn Iteration, stopping: &Stopping, clock: &Clock, colum
     Ok(())
 }
 
-/// Queues iterations, with exact residuals where they are wanted.
+/// Queues iterations, with exact residuals if they are wanted.
 fn queue(method: &mut dyn Iteration, stopping: &Stopping, indices: Range<usize>) -> Result<()> {
     let every = stopping.exact_every;
     if every == 0 {

@@ -152,7 +152,7 @@ impl<T: Real> Engine<T> {
         match &call.launch {
             Launch::Scalars => operations.step_scalars(run, step, &mut self.state),
             Launch::Product { y, .. } => {
-                // What is written leaves its place, so that others may be read there.
+                // The vector that is written leaves its place, so that others may be read there.
                 swap(&mut self.vectors[y.index()], &mut self.spare);
                 let done = self.product(inputs, step, &call.launch);
                 swap(&mut self.vectors[y.index()], &mut self.spare);

@@ -1,5 +1,5 @@
 //! Iterative methods. [`driver`] alone loops, stops, verifies and reports; [`run`] is what every method shares. A method
-//! is a script of launches ([`plan`]) that [`engine`] runs, or, where two launches suffice, operations of its own ([`cg`],
+//! is a script of launches ([`plan`]) that [`engine`] runs, or, if two launches suffice, operations of its own ([`cg`],
 //! [`cgnr`]).
 
 pub mod cg;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::recurrence::{Fault, Program, Registers, Scalar, Sums};
 use crate::reduction::Chunks;
 
-/// Which of an operator's two spaces a vector belongs to.
+/// One of an operator's two spaces, to which a vector belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     /// Vectors as long as `A` has rows.

@@ -88,7 +88,7 @@ impl<T: Real> Products<T> {
         Self::new(operator, false, exponent, columns)
     }
 
-    /// The same with the adjoint of `operator`.
+    /// [`Products::of`] the adjoint of `operator`.
     ///
     /// # Errors
     /// [`Error::Option`](crate::Error::Option) if there is none.
@@ -103,7 +103,7 @@ impl<T: Real> Products<T> {
         Self::new(operator, true, exponent, columns)
     }
 
-    /// The same, if the launches may read another vector than the one that is multiplied: of a product of operators, such as
+    /// [`Products::of`], if the launches may read another vector than the one that is multiplied: of a product of operators, such as
     /// `Z D Z'` or `A'A`, the last factor is fused.
     ///
     /// # Errors

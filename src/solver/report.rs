@@ -166,7 +166,7 @@ impl Report {
         matches!(self.stop, Stop::Converged | Stop::LeastSquares)
     }
 
-    /// `|b - A x| / |b|` of the answer, or the true residual itself where `b` is 0.
+    /// `|b - A x| / |b|` of the answer, or the true residual itself if `b` is 0.
     pub fn relative_residual(&self) -> f64 {
         if self.rhs_norm > 0.0 { self.true_residual / self.rhs_norm } else { self.true_residual }
     }

@@ -1,7 +1,7 @@
 //! Systems whose numbers are far from 1, solved as systems of numbers near 1.
 //!
 //! The squares that a solve sums up, and the products of such sums, reach further than the numbers they are made of: with
-//! entries near 1e-200 in `f64` they vanish, and a residual that vanishes would pass for a solution. So where the
+//! entries near 1e-200 in `f64` they vanish, and a residual that vanishes would pass for a solution. So if the
 //! norm of `A` or of `b` lies beyond what the precision bears ([`Reach`]),
 //!
 //! ```text
@@ -34,7 +34,7 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// That of vectors of `T` and sums kept in `accumulation`. The largest power that appears is `|A|² |b|²` in methods that
+    /// Reach of vectors of `T` and sums kept in `accumulation`. The largest power that appears is `|A|² |b|²` in methods that
     /// multiply by `A` alone, `|A|⁴ |b|²` in those that also multiply by its adjoint; what is left of the exponents is for the
     /// fall of the residual (1e-16, squared), the condition, and the digits of the smallest numbers.
     pub(super) fn of<T: Real>(accumulation: Accumulation, with_adjoint: bool) -> Self {
@@ -55,7 +55,7 @@ pub(super) fn needed(exponent: Option<i32>, reach: &RangeInclusive<i32>) -> i32 
     exponent.filter(|exponent| !reach.contains(exponent)).map_or(0, |exponent| -exponent)
 }
 
-/// `2^exponent`, where that is a number of `T`.
+/// `2^exponent`, if that is a number of `T`.
 fn power<T: Real>(exponent: i32) -> T {
     T::from_f64(magnitude::scale(1.0, exponent))
 }
@@ -130,7 +130,7 @@ pub(super) struct Scaling<T: Real> {
 }
 
 impl<T: Real> Scaling<T> {
-    /// For an operator of about `magnitude` (with its damping), within `reach`. Where it is scaled, `b` is too.
+    /// Scaling of an operator of about `magnitude` (with its damping), within `reach`. If it is scaled, `b` is too.
     pub(super) fn new(magnitude: Magnitude, reach: &Reach) -> Self {
         let operator = needed(magnitude.exponent(), &reach.operator);
         let reach = if operator == 0 { reach.rhs.clone() } else { 0..=0 };
@@ -153,7 +153,7 @@ impl<T: Real> Scaling<T> {
         needed(rhs.exponent().max(image), &self.reach)
     }
 
-    /// `2^k b`, column by column: `b` itself where nothing is scaled.
+    /// `2^k b`, column by column: `b` itself if nothing is scaled.
     pub(super) fn scaled<'b>(&'b mut self, b: &'b Vector<T>, exponents: &[i32]) -> Result<&'b Vector<T>> {
         if exponents.iter().all(|exponent| *exponent == 0) {
             return Ok(b);
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!([needed(Some(-664), &reach.operator), needed(Some(664), &reach.operator)], [664, -664]);
         let narrow = Reach::of::<f32>(Accumulation::Pair, true);
         assert!(narrow.operator.end() < reach.operator.end() && narrow.rhs.end() < reach.rhs.end());
-        // What is scaled at most is a number of `T`, in halves.
+        // The largest factors are numbers of `T`, in halves.
         for exponent in [149, -127, 75, -64] {
             assert!(power::<f32>(exponent / 2).is_finite() && power::<f32>(exponent - exponent / 2) > 0.0);
         }

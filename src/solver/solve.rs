@@ -44,17 +44,17 @@ impl<T: Real> Setup<T> {
         Self { method, stopping, preconditioner: None, columns: 1, corrections: Vec::new() }
     }
 
-    /// The same with a preconditioner.
+    /// Sets the preconditioner.
     pub fn with_preconditioner(self, preconditioner: impl Into<SharedOperator<T>>) -> Self {
         Self { preconditioner: Some(preconditioner.into()), ..self }
     }
 
-    /// The same for so many right-hand sides at once.
+    /// Sets the number of right-hand sides at once.
     pub fn with_columns(self, columns: usize) -> Self {
         Self { columns, ..self }
     }
 
-    /// The same with corrections: one for all columns, or one for each.
+    /// Sets the corrections: one for all columns, or one for each.
     pub fn with_corrections(self, corrections: &[Correction]) -> Self {
         Self { corrections: corrections.to_vec(), ..self }
     }
@@ -120,9 +120,9 @@ impl<T: Real> Solver<T> {
     /// Allocates what a solve with `operator` needs.
     ///
     /// # Errors
-    /// [`Error::Shape`] for an operator that is not square where the method asks for that, or a preconditioner of another
+    /// [`Error::Shape`] for an operator that is not square if the method asks for that, or a preconditioner of another
     /// shape; [`Error::Option`] for parameters out of range, a preconditioner that the method cannot use, an operator
-    /// without an adjoint where one is needed, exact residuals for a method that carries none; [`Error::Memory`] when the vectors do not fit beside the matrix.
+    /// without an adjoint if one is needed, exact residuals for a method that carries none; [`Error::Memory`] when the vectors do not fit beside the matrix.
     pub fn with(operator: impl Into<SharedOperator<T>>, setup: Setup<T>) -> Result<Self> {
         set_up(operator.into(), setup)
     }
@@ -146,7 +146,7 @@ impl<T: Real> Solver<T> {
     ///
     /// # Errors
     /// [`Error::Option`] for a method without corrections, for another number of them, a weight out of range, or weights
-    /// of another order of magnitude than those of the set-up, where that decides how the system is scaled.
+    /// of another order of magnitude than those of the set-up, if that decides how the system is scaled.
     pub fn set_corrections(&mut self, corrections: &[Correction]) -> Result<()> {
         if self.setup.method != Method::Cgnr {
             return Err(no_corrections(self.setup.method));
@@ -166,7 +166,7 @@ impl<T: Real> Solver<T> {
     ///
     /// # Errors
     /// [`Error::Shape`], [`Error::NotFinite`] for NaN or infinity in `b` or `x`, [`Error::DeviceMismatch`],
-    /// [`Error::Api`]; [`Error::Option`] where the set-up is for several right-hand sides. Not converging is no error: see
+    /// [`Error::Api`]; [`Error::Option`] if the set-up is for several right-hand sides. Not converging is no error: see
     /// [`Report::stop`].
     pub fn solve(&mut self, b: &Vector<T>, x: &mut Vector<T>) -> Result<Report> {
         self.solve_observed(b, x, &mut |_| ControlFlow::Continue(()))

@@ -17,7 +17,7 @@ pub struct Stopping {
     pub atol: f64,
     /// Least squares are also done when the gradient is small: `|s| <= gradient_rtol |A|_F |r|`, where `s` is
     /// `A'r` less the correction's gradient and `r = b - A x`: the `atol` of SciPy's `lsqr` and `lsmr`. A gradient at the
-    /// level of rounding, `4 eps |A|_F (|A|_F |x| + |b|)`, is small enough too, where starting over no longer halves it and
+    /// level of rounding, `4 eps |A|_F (|A|_F |x| + |b|)`, is small enough too, if starting over no longer halves it and
     /// `|s| <= sqrt(eps) |A|_F |r|` tells that the residual is not rounding itself. MINRES takes no more than the machine
     /// epsilon in place of both, since its systems usually have a solution.
     pub gradient_rtol: f64,
@@ -103,9 +103,9 @@ impl Stopping {
 pub(super) struct Scales {
     /// `|b|`.
     pub(super) rhs: f64,
-    /// `|A|`, 0 where it is not known.
+    /// `|A|`, 0 if it is not known.
     pub(super) norm: f64,
-    /// The same with the damping or the weights of the corrections.
+    /// `|A|` with the damping or the weights of the corrections.
     pub(super) stacked: f64,
     /// True if the start is 0.
     pub(super) from_zero: bool,
@@ -113,7 +113,7 @@ pub(super) struct Scales {
     pub(super) epsilon: f64,
     /// True if the system has as many unknowns as rows, and likely a solution.
     pub(super) square: bool,
-    /// Sums of squares below this have lost digits; 0 where they never do.
+    /// Sums of squares below this have lost digits; 0 if they never do.
     pub(super) least_square: f64,
     /// Exponents of the powers of two by which `b` and `A` were multiplied.
     pub(super) exponents: [i32; 2],
@@ -122,19 +122,19 @@ pub(super) struct Scales {
 /// Squared limits of one right-hand side, as the device compares them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
-    /// Of `|r|²`.
+    /// Limit of `|r|²`.
     pub(super) residual: f64,
-    /// Of `|r|`, which may be a number where its square is not.
+    /// Limit of `|r|`, which may be a number even if its square is not.
     residual_norm: f64,
-    /// Of `|s|²`.
+    /// Limit of `|s|²`.
     pub(super) gradient: f64,
-    /// Of `|s|² / |r|²`.
+    /// Limit of `|s|² / |r|²`.
     pub(super) ratio: f64,
     /// [`Stopping::gradient_reduction`], which sets `gradient` once the first gradient is known.
     reduction: f64,
-    /// [`Stopping::rtol`] where `b` is 0: then it is taken of the first residual, once that is known.
+    /// [`Stopping::rtol`] if `b` is 0: then it is taken of the first residual, once that is known.
     of_first: f64,
-    /// `4 eps |A|`, by which the norms of `A x` and `b` are multiplied for what rounding leaves of a gradient; 0 where no gradient
+    /// `4 eps |A|`, by which the norms of `A x` and `b` are multiplied for what rounding leaves of a gradient; 0 if no gradient
     /// is asked for.
     floor: f64,
     /// Most that such a gradient may be of `|r|`: of an `r` that is no more than rounding, nothing can be told.
@@ -193,7 +193,7 @@ impl Limits {
         by_residual.min(over(norms[1], self.gradient.max(self.ratio * norms[0])))
     }
 
-    /// The limit of `|r|`, where a solve began with the residual `first`.
+    /// The limit of `|r|`, if a solve began with the residual `first`.
     pub(super) fn residual_norm(&self, first: f64) -> f64 {
         self.residual_norm.max(self.of_first * first)
     }
@@ -203,7 +203,7 @@ impl Limits {
         self.least_square == 0.0 || self.residual > self.least_square
     }
 
-    /// Compares answers by their squared norms: by residuals, or by gradients where residuals of least squares differ by rounding.
+    /// Compares answers by their squared norms: by residuals, or by gradients if residuals of least squares differ by rounding.
     pub(super) fn compare<T: Real>(norms: [f64; 2], others: [f64; 2], least_squares: bool) -> Ordering {
         let near = (norms[0] - others[0]).abs() <= 8.0 * T::EPSILON * others[0];
         let which = usize::from(least_squares && near);

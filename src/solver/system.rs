@@ -28,7 +28,7 @@ pub(super) struct System<T: Real> {
     known: Option<Magnitude>,
     /// Damping, or the root of all weights of a correction; `None` if no norm was asked for.
     damp: Option<f64>,
-    /// The norm of the scaled operator, or an upper bound of it; 0 where it is not known or not asked for.
+    /// The norm of the scaled operator, or an upper bound of it; 0 if it is not known or not asked for.
     norm: f64,
     /// The norm with damping or weights.
     stacked: f64,
@@ -84,7 +84,7 @@ fn solve_here<T: Real>(
         x.scale_columns(&shifts)?;
     }
     system.scale_reference(runner, &shifts)?;
-    // MINRES stops by its gradient where there is no solution, not before it has found one.
+    // MINRES stops by its gradient if there is no solution, not before it has found one.
     let gradient_rtol = if system.square { stopping.gradient_rtol.min(T::EPSILON) } else { stopping.gradient_rtol };
     let stopping = &Stopping { gradient_rtol, ..stopping.clone() };
     let limits = norms.iter().zip(&starts).zip(&exponents).map(|((rhs, start), k)| {
@@ -142,17 +142,17 @@ impl<T: Real> System<T> {
         })
     }
 
-    /// For methods that multiply by `A` alone.
+    /// System for methods that multiply by `A` alone.
     pub(super) fn of_square(operator: &SharedOperator<T>, columns: usize) -> Result<Self> {
         Self::new(operator, columns, false, 0.0)
     }
 
-    /// For methods that multiply by the adjoint as well, and look at the residual alone.
+    /// System for methods that multiply by the adjoint as well, and look at the residual alone.
     pub(super) fn of_rectangle(operator: &SharedOperator<T>, columns: usize) -> Result<Self> {
         Self::new(operator, columns, true, 0.0)
     }
 
-    /// For least squares; `damp` is that of the method, or the root of all weights of a correction.
+    /// System for least squares; `damp` is that of the method, or the root of all weights of a correction.
     pub(super) fn of_least_squares(operator: &SharedOperator<T>, columns: usize, damp: f64) -> Result<Self> {
         let mut system = Self::new(operator, columns, true, damp)?.with_norm()?;
         system.damp = Some(damp);
@@ -160,7 +160,7 @@ impl<T: Real> System<T> {
         Ok(system)
     }
 
-    /// With the norm of the operator, estimated where it knows none and has an adjoint.
+    /// With the norm of the operator, estimated if it knows none and has an adjoint.
     pub(super) fn with_norm(mut self) -> Result<Self> {
         self.damp = Some(0.0);
         self.take_known_norm();
@@ -241,7 +241,7 @@ impl<T: Real> System<T> {
         let solved: Vec<bool> = norms.iter().map(|rhs| self.square && rhs.value == 0.0).collect();
         let zero = Magnitude::of(0.0);
         let unscaled = |rhs: &Magnitude| rhs.value != 0.0 && self.scaling.column(*rhs, zero) == 0;
-        // Most starts are 0. One whose squares vanish is as good as that where nothing is scaled, unless 0 is the answer.
+        // Most starts are 0. One whose squares vanish is as good as that if nothing is scaled, unless 0 is the answer.
         if self.exponent() == 0 && norms.iter().all(unscaled) && x.dot(x)? == 0.0 {
             return Ok(vec![zero; columns]);
         }
@@ -316,7 +316,7 @@ fn look_again<T: Real>(runner: &mut Runner<T>, given: &Given<'_>, outcomes: &mut
 }
 
 /// Brings the answers in `x` back to the units of the caller. Where that rounds, because `T` does not reach so far, what the
-/// rounded answer leaves of the residual decides; where it overflows, the start is returned.
+/// rounded answer leaves of the residual decides; if it overflows, the start is returned.
 fn in_given_units<T: Real>(
     runner: &mut Runner<T>,
     given: &Given<'_>,

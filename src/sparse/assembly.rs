@@ -13,7 +13,7 @@ const MOST_PARTS: usize = 8;
 /// are summed in the order given. Takes 4 bytes and a number for each entry beside the entries themselves.
 pub(super) fn assemble<T: Real>(rows: usize, cols: usize, stretches: &[Vec<(u32, u32, T)>]) -> Result<Csr<T>> {
     let span = rows.div_ceil(rayon::current_num_threads().clamp(1, MOST_PARTS)).max(1);
-    // Of each part, how many entries its rows have.
+    // Number of entries of each row, part by part.
     let mut offsets = vec![0usize; rows + 1];
     offsets[1..].par_chunks_mut(span).enumerate().for_each(|(part, lengths)| {
         let first = part * span;

@@ -25,7 +25,7 @@ pub struct Csr<T> {
     values: Vec<T>,
 }
 
-/// Tells if a matrix of `entries` entries may have so many rows. Row offsets take memory even where nothing is stored,
+/// Tells if a matrix of `entries` entries may have so many rows. Row offsets take memory even if nothing is stored,
 /// so a short file must not ask for a long matrix: 2²² rows are free, 64 more come with every entry.
 pub(crate) fn plausible_rows(rows: u64, entries: u64) -> bool {
     rows <= (1u64 << 22).saturating_add(entries.saturating_mul(64))
@@ -185,7 +185,7 @@ impl<T: Real> Csr<T> {
         12 * 8 * (self.rows as u64 + self.cols as u64)
     }
 
-    /// Fails where what a program does with the matrix on the host (norms of columns, a transposed copy, right-hand sides) is more than
+    /// Fails if what a program does with the matrix on the host (norms of columns, a transposed copy, right-hand sides) is more than
     /// the machine's memory because of its dimensions alone. To be asked of a matrix from a file before anything else.
     ///
     /// # Errors
@@ -277,7 +277,7 @@ impl<T: Real> Csr<T> {
         self.values.par_iter().position_first(|v| !v.is_finite())
     }
 
-    /// The diagonal, `min(rows, cols)` numbers, 0 where nothing is stored.
+    /// The diagonal, `min(rows, cols)` numbers, 0 if nothing is stored.
     pub fn diagonal(&self) -> Vec<f64> {
         diagonal(self)
     }
@@ -378,7 +378,7 @@ impl<T: Real> Csr<T> {
         Ok((0..self.rows).into_par_iter().map(row).collect())
     }
 
-    /// `diag(left) A diag(right)`, each entry rounded once from `a (left right)`: with `left = right`, symmetric where `A`
+    /// `diag(left) A diag(right)`, each entry rounded once from `a (left right)`: with `left = right`, symmetric if `A`
     /// is.
     ///
     /// # Errors

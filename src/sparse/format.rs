@@ -19,7 +19,7 @@ pub enum Format {
     Csr,
     /// Compressed sparse rows, one lane per row.
     CsrScalar,
-    /// Compressed sparse rows where each row has the lanes that its own length asks for: 1, 32 or 512.
+    /// Compressed sparse rows; each row has the lanes that its own length asks for: 1, 32 or 512.
     CsrAdaptive,
     /// Every row padded to the longest, entry by entry (stock-koch-2009, variant MemoryLayout).
     Ellpack,

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::machine;
 use crate::number::{Real, per_number};
 
-/// The product of `sides`, where 32-bit indices reach so far.
+/// The product of `sides`, if 32-bit indices reach so far.
 fn cells(sides: &[usize]) -> Result<usize> {
     let product = sides.iter().try_fold(1usize, |product, side| product.checked_mul(*side));
     product.filter(|n| *n <= u32::MAX as usize).ok_or_else(|| Error::Structure {
@@ -168,7 +168,7 @@ fn by_name_here<T: Real>(name: &str) -> Result<Csr<T>> {
         ("dense", Some(&[rows, cols])) => (rows as u128).saturating_mul(cols as u128),
         _ => 0,
     };
-    // Its arrays, and the parts they are joined from.
+    // Arrays of the matrix, and the parts they are joined from.
     let bytes = entries.saturating_mul(2 * (4 + T::PRECISION.bytes() as u128));
     machine::check_memory(format!("the matrix {name}"), u64::try_from(bytes).unwrap_or(u64::MAX))?;
     match (kind, numbers.as_deref()) {

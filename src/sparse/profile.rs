@@ -66,7 +66,7 @@ impl Profile {
         self.hybrid(precision).0
     }
 
-    /// That width, and the entries beyond it.
+    /// Finds that width, and the entries beyond it.
     fn hybrid(&self, precision: Precision) -> (usize, usize) {
         let (place, tail_place) = (precision.bytes() + 4, precision.bytes() + 8);
         let mut best = (usize::MAX, 0, 0);

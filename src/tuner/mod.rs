@@ -34,7 +34,7 @@ pub struct Trial {
     /// The best settings and what they rest on.
     pub entry: Entry,
     /// Settings whose answers had other bits than the default's, and how: a fault of the driver. The default itself is among
-    /// them where it did not give the same bits twice.
+    /// them if it did not give the same bits twice.
     pub wrong: Vec<(Settings, String)>,
     /// Settings that the driver refused.
     pub refused: Vec<(Settings, String)>,
@@ -114,7 +114,7 @@ impl Knob {
     /// Values that are worth trying beside `best`; none if they cannot matter.
     fn values(self, device: &Device, family: Family, best: Settings) -> Vec<Settings> {
         let info = device.info();
-        // Where a driver cannot be trusted with barriers, kernels that have some run with one item whatever is set; and one
+        // If a driver cannot be trusted with barriers, kernels that have some run with one item whatever is set; and one
         // item alone runs the plain loop, without loads side by side.
         let many = info.kind != DeviceKind::Host && (info.single_items.is_none() || family == Family::Vector);
         let largest = largest_power_of_two(info.max_work_group.min(1024));
@@ -175,7 +175,7 @@ fn tune_in<T: Real>(device: &Device, case: Case, watch: &mut dyn FnMut(&str)) ->
         band = band.max(wider);
         ties.extend(more);
     }
-    // What wins of many wins by luck in part: once more, alone against the default.
+    // The best of many wins by luck in part: once more, alone against the default.
     watch("once more");
     let last = search.race(&[best], 2 * ROUNDS)?;
     let (mut winner, more, wider) = choose(&last, Settings::default());
@@ -268,7 +268,7 @@ impl<T: Real> Search<'_, T> {
             let mut runs: Vec<Runs> = Vec::new();
             let mut wanted = Vec::new();
             for (k, contestant) in contestants.iter_mut().enumerate() {
-                // What the others are measured by.
+                // The default and its twin are the measure of the others.
                 let twin = k + 1 == all.len();
                 let stays = k == 0 || twin;
                 match contestant.time(calls).and_then(|_| contestant.answer()) {
@@ -319,7 +319,7 @@ fn hold(
         for turn in 0..count {
             // Another begins each time.
             let at = (round + turn) % count;
-            // Who has left stays away: rounds are compared with the default's in order.
+            // A contestant that has left stays away: rounds are compared with the default's in order.
             let left = runs[at].times.len() < round;
             let slow = round >= FIRST_ROUNDS && median(&runs[at].times) > SLOW * fastest;
             if !runs[at].stays && (left || slow) {
@@ -350,7 +350,7 @@ fn standings(all: &[Settings], runs: &[Runs]) -> Vec<Standing> {
     if runs.last().is_some_and(|run| run.contestant == twin)
         && let Some(same) = found.pop()
     {
-        // What the same launches differ by is no merit of others.
+        // A difference as large as that of equal launches is noise.
         let least = (same.ratio - 1.0).abs();
         found.iter_mut().for_each(|one| one.noise = one.noise.max(least));
     }
@@ -368,7 +368,7 @@ fn median(values: &[f64]) -> f64 {
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
-/// The winner of a race, those as good, and the band within which that was said; `holder` keeps its place where it is as good.
+/// The winner of a race, those as good, and the band within which that was said; `holder` keeps its place if it is as good.
 fn choose(race: &[Standing], holder: Settings) -> (Standing, Vec<Settings>, f64) {
     let away = |one: &&&Standing| {
         let size = one.settings.work_group.unwrap_or(256).max(1);
@@ -475,7 +475,7 @@ mod tests {
         assert_eq!(winner(10.1), one);
         assert_eq!(winner(9.1), Settings::default());
         assert_eq!(winner(10.9), Settings::default());
-        // Where the twin could not run, the rounds alone decide.
+        // If the twin could not run, the rounds alone decide.
         let found = standings(&all, &[run(0, 10.0), run(1, 9.2)]);
         assert_eq!((found.len(), found[1].noise), (2, 0.0));
     }

@@ -23,7 +23,7 @@ pub(super) trait Contestant {
     fn answer(&self) -> Result<Vec<u64>>;
 }
 
-/// Who holds a race between contestants.
+/// A function that holds a race between contestants.
 pub(super) type Referee<'r, R> = dyn FnMut(&mut [Box<dyn Contestant + '_>]) -> Result<R> + 'r;
 
 /// Work that can be done with any launch parameters.

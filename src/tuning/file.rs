@@ -14,7 +14,7 @@
 //! reading = "rows"
 //! precision = "fp64"
 //! size = "large"
-//! set = { work_group = 512, registers = 40 } # empty where the rules of the crate are best
+//! set = { work_group = 512, registers = 40 } # empty if the rules of the crate are best
 //! measured = { problem = "poisson 2048 x 2048, csr", default_us = 176.1, tuned_us = 171.9, band = 0.02, ties = [], kernels = "1f0c5e77" }
 //! ```
 
@@ -144,7 +144,7 @@ pub struct TuneFile {
 }
 
 /// Path of tuned values: the file that `RESIDUUM_TUNE_FILE` names, else `tuning.toml` in the user's configuration folder;
-/// `None` where the variable is `off` or there is no such folder.
+/// `None` if the variable is `off` or there is no such folder.
 pub fn tune_path() -> Option<PathBuf> {
     match std::env::var_os(TUNE_VARIABLE) {
         Some(words) if words == "off" => None,
@@ -299,7 +299,7 @@ impl TuneFile {
         Ok(done)
     }
 
-    /// Waits for a lock beside `path`, where the file system has locks: the file itself is replaced, and with it a lock on it.
+    /// Waits for a lock beside `path`, if the file system has locks: the file itself is replaced, and with it a lock on it.
     fn lock(path: &Path) -> Option<std::fs::File> {
         let mut name = std::ffi::OsString::from(".");
         name.push(path.file_name()?);
@@ -336,7 +336,7 @@ impl Tuning {
         Self::with_file(info, tune_path().as_deref())
     }
 
-    /// The same with the user's file at `path`, if there is one.
+    /// Tuning of a device with the user's file at `path`, if there is one.
     fn with_file(info: &DeviceInfo, path: Option<&Path>) -> Self {
         let mut tuning = Self::for_device(info);
         if info.kind == DeviceKind::Host {
@@ -479,7 +479,7 @@ mod tests {
         let text = std::fs::read_to_string(&path).expect("written");
         assert!(text.contains("later") && text.contains("blue") && text.contains("512"), "{text}");
         assert_eq!(TuneFile::read(&path).expect("a file").remarks.len(), 1);
-        // So do keys without a meaning, an entry that repeats another, and all that is there where nothing changes.
+        // Keys without a meaning stay too, an entry that repeats another, and all that is there if nothing changes.
         let twice = text.split("[[entry]]").nth(1).expect("an entry");
         let strange = text
             .replace("version = 1", "# mine\nversion = 1\nnote = \"keep\"")
@@ -499,7 +499,7 @@ mod tests {
             assert!(text.contains(kept), "{kept}: {text}");
         }
         assert_eq!(TuneFile::parse(&text).text(), text, "written again, it is the same");
-        // What is no file is not waited for.
+        // A device is no file, and is not waited for.
         assert!(TuneFile::read(Path::new("/dev/zero")).is_err());
     }
 

@@ -17,11 +17,11 @@ use crate::reduction::Chunks;
 /// Launch parameters of a device: rules that know only what a device says of itself, and over them what was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// Work-items of a work-group where rows and elements are plentiful.
+    /// Work-items of a work-group if rows and elements are plentiful.
     pub work_group: usize,
     /// Groups that share the chunks of a vector, for each compute unit.
     pub groups_per_unit: usize,
-    /// Groups that may rely on running all at once, for launches that do many iterations (1 where groups cannot tell
+    /// Groups that may rely on running all at once, for launches that do many iterations (1 if groups cannot tell
     /// each other anything while they run, 0 for none).
     pub resident_groups: usize,
     /// Most numbers of a matrix and five vectors for which that is done.
@@ -40,11 +40,11 @@ pub(crate) struct LaunchQuery {
     pub(crate) case: Case,
     /// Rows or elements.
     pub(crate) n: usize,
-    /// Those of a chunk.
+    /// Rows or elements of a chunk.
     pub(crate) chunk: usize,
-    /// Items that share a row; 0 where nothing is multiplied.
+    /// Items that share a row; 0 if nothing is multiplied.
     pub(crate) shared: usize,
-    /// Entries of the longest row, 0 where nobody counted.
+    /// Entries of the longest row, 0 if nobody counted.
     pub(crate) longest: usize,
     /// Vectors that lie interleaved.
     pub(crate) columns: usize,
@@ -55,13 +55,13 @@ pub(crate) struct LaunchQuery {
 pub(crate) struct Parameters {
     /// Items of a group.
     pub(crate) work_group: usize,
-    /// Groups for each compute unit, where the work may be shared out,
+    /// Groups for each compute unit, if the work may be shared out,
     groups_per_unit: usize,
     /// as long as a group takes no more than so many chunks, or rows for each item.
     most: usize,
     /// `LOADS` of `cl/format.cl`.
     pub(crate) loads: usize,
-    /// `-cl-nv-maxrregcount`, 0 where the compiler decides.
+    /// `-cl-nv-maxrregcount`, 0 if the compiler decides.
     pub(crate) registers: usize,
 }
 
@@ -259,7 +259,7 @@ impl Parameters {
         self.groups_per_unit * units.max(1)
     }
 
-    /// Rows of a group where no reduction ties groups to chunks and a group works on `at_once` of them together. On CPUs,
+    /// Rows of a group if no reduction ties groups to chunks and a group works on `at_once` of them together. On CPUs,
     /// whole chunks.
     pub(crate) fn rows_of_group(&self, rows: Chunks, at_once: usize, units: usize) -> usize {
         if self.work_group == 1 {

@@ -1,4 +1,4 @@
-//! Which launches are tuned apart, and what of them can be set.
+//! Kinds of launches that are tuned apart, and their settings.
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
@@ -24,7 +24,7 @@ pub enum Family {
     Sweep,
     /// The product of a conjugate gradient iteration.
     CgProduct,
-    /// Its vectors.
+    /// The vectors of a conjugate gradient iteration.
     CgUpdate,
     /// Many of its iterations in one launch.
     CgResident,
@@ -70,7 +70,7 @@ pub enum SizeClass {
 /// Kind of launches with a tuning of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Case {
-    /// Which kernels.
+    /// Family of the kernels.
     pub family: Family,
     /// Way of reading a matrix, if they do.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,13 +88,13 @@ pub struct Settings {
     /// Work-items of a group, a power of two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work_group: Option<usize>,
-    /// Groups for each compute unit, where a kernel may share out its work.
+    /// Groups for each compute unit, if a kernel may share out its work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub groups_per_unit: Option<usize>,
     /// Entries of a row whose loads are under way together, in kernels that multiply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loads: Option<usize>,
-    /// Registers an item may take, 0 where the compiler decides; for NVIDIA's compiler, in kernels that multiply.
+    /// Registers an item may take, 0 if the compiler decides; for NVIDIA's compiler, in kernels that multiply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registers: Option<usize>,
 }

@@ -10,7 +10,7 @@ use residuum::{
 
 use super::{bits, noise};
 
-/// What must not differ between devices, work-groups, look intervals and numbers of right-hand sides.
+/// Parts of a result that must not differ between devices, work-groups, look intervals and numbers of right-hand sides.
 pub(crate) type Essence = (Vec<u64>, usize, Stop, Vec<u64>);
 
 pub(crate) fn essence<T: Real>(x: &[T], report: &Report) -> Essence {
@@ -27,7 +27,7 @@ pub(crate) struct Problem<T> {
     pub(crate) a: Csr<T>,
     /// Entries of a diagonal preconditioner.
     pub(crate) diagonal: Option<Vec<T>>,
-    /// Whether that is given as a matrix instead.
+    /// True if that is given as a matrix instead.
     pub(crate) as_matrix: bool,
     pub(crate) reference: Option<Vec<T>>,
     pub(crate) start: Vec<T>,

@@ -1,4 +1,4 @@
-//! What every suite over devices shares.
+//! Helpers of every suite that runs over devices.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 pub(crate) mod battery;
@@ -77,7 +77,7 @@ impl<T: Real> LinearOperator<T> for Opaque<T> {
     }
 }
 
-/// Those of them that compute in `precision`.
+/// Devices under test that compute in `precision`.
 pub(crate) fn devices_in(precision: Precision) -> Vec<Device> {
     let able = |device: &Device| match device.require(precision) {
         Ok(()) => true,
@@ -90,7 +90,7 @@ pub(crate) fn devices_in(precision: Precision) -> Vec<Device> {
 }
 
 /// Work-group sizes to try on a device: its default and those that a user might ask for, or only those that
-/// `RESIDUUM_TEST_WORK_GROUPS` lists (where a driver takes seconds to build a program, sizes can be shared out).
+/// `RESIDUUM_TEST_WORK_GROUPS` lists (if a driver takes seconds to build a program, sizes can be shared out).
 pub(crate) fn work_groups(device: &Device) -> Vec<Device> {
     let (mut all, sizes) = match std::env::var("RESIDUUM_TEST_WORK_GROUPS") {
         Ok(list) => (Vec::new(), list.split(',').map(|n| n.trim().parse().expect("a size")).collect()),

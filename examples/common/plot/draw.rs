@@ -107,7 +107,7 @@ impl Chart<'_> {
             .map_err(told)
     }
 
-    /// Where `x` stands on the horizontal axis.
+    /// Place of `x` on the horizontal axis.
     fn placed(&self, x: f64) -> f64 {
         if self.doubling { x.max(f64::MIN_POSITIVE).log2() } else { x }
     }

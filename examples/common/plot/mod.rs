@@ -18,7 +18,7 @@ pub struct Chart<'a> {
     pub across: &'a str,
     /// Name of the vertical axis.
     pub up: &'a str,
-    /// Whether the horizontal axis is logarithmic too, to base 2.
+    /// True if the horizontal axis is logarithmic too, to base 2.
     pub doubling: bool,
     /// Name and points of each line; points that a logarithm does not take are left out.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,

@@ -25,7 +25,7 @@ pub(super) struct Grid {
 }
 
 impl<T: Real, A: Accumulator<T>> Weights<T, A> {
-    /// Those of column `c` in `control`.
+    /// Reads the weights of column `c` from `control`.
     pub(super) fn of(control: &[Sum], c: usize, edges: u32) -> Self {
         let at = |field: usize| A::from_bits(control[c * cgnr::CONTROL + field].0);
         Self {

@@ -79,7 +79,7 @@ impl<T: Real> Stored<T> {
         })
     }
 
-    /// Its numbers, if they are on the host.
+    /// Arrays of the matrix, if they are on the host.
     pub(super) fn host(&self) -> Result<HostMatrix<'_, T>> {
         let Self { arrangement, rows, cols, stride, .. } = *self;
         let (pointers, indices, values) = (self.pointers.host()?, self.indices.host()?, self.values.host()?);

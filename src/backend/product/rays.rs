@@ -8,7 +8,7 @@ use crate::sparse::{RAY_BITS, RAY_HEADER, RAY_LANES};
 
 /// Detector pixels that the search for rays is wider than it need be, `SLACK` of `cl/ray.cl`.
 const SLACK: f32 = 0.02;
-/// And for each detector pixel, `ROUNDING` of `cl/ray.cl`.
+/// Growth of that width with each detector pixel, `ROUNDING` of `cl/ray.cl`.
 const ROUNDING: f32 = 4.8e-7;
 /// One pixel sideways.
 const ONE: i64 = 1 << RAY_BITS;

@@ -59,7 +59,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
     let update = plan.call(update, |s| {
         let (tt, ts) = (s.fold(tt), s.fold(ts));
         s.require_finite(tt);
-        // t = 0 only where s = 0: the half step has solved the system.
+        // t = 0 only if s = 0: the half step has solved the system.
         s.set(omega, ZERO);
         s.set_if_positive(tt, omega, ts / tt);
         s.set(minus_omega, MINUS_ONE * omega);

@@ -1,6 +1,6 @@
 //! Golub-Kahan bidiagonalisation, which LSQR and LSMR share.
 //!
-//! For `min |A x - b|² + damp² |x - x_ref|²` it runs on the stacked operator `[A; damp I]`, whose left vectors have an
+//! It solves `min |A x - b|² + damp² |x - x_ref|²` with the stacked operator `[A; damp I]`, whose left vectors have an
 //! upper part `u` and a lower part `l`: any start guess and any reference point are then right, not only `x = x_ref`.
 //!
 //! ```text
@@ -27,7 +27,7 @@ pub(super) struct Bidiagonal {
     vv: Sums,
     pub(super) alpha: Scalar,
     pub(super) beta: Scalar,
-    /// `1 / |v̄|` of the present `v̄`, 0 where that vanished.
+    /// `1 / |v̄|` of the present `v̄`, 0 if that vanished.
     pub(super) inverse_v: Scalar,
     norm_v: Scalar,
     inverse_beta: Scalar,

@@ -8,7 +8,7 @@
 //!   beta = -z'.q / p.q,  p = z' + beta p
 //! ```
 //!
-//! `beta` makes the new direction conjugate to the last one by its definition, where [`pcg`](super::pcg) trusts that `M` is the same
+//! `beta` makes the new direction conjugate to the last one by its definition; [`pcg`](super::pcg) trusts that `M` is the same
 //! operator in both. With a fixed `M` the iterates are those of PCG up to rounding. Three launches, with a preconditioner that is
 //! not diagonal four, beside those of `M`.
 //!

@@ -26,7 +26,7 @@ use crate::solver::plan::{
 };
 use crate::state::stop;
 
-/// What a cycle of GMRES works with.
+/// Vectors, sums and scalars of a cycle of GMRES.
 struct Cycle {
     preconditioning: Preconditioning,
     /// Residual and directions; with a preconditioner the first alone, and the second takes what it makes of one.

@@ -24,7 +24,7 @@ pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
     let [alphabar, zetabar, rho, rhobar, cbar, sbar] = plan.scalars();
     let [c, s, theta, zeta, thetabar, last_rho, last_rhobar, last_zeta] = plan.scalars();
     let [to_hbar, to_x, to_h] = plan.scalars();
-    // Of the residual's norm.
+    // Scalars of the residual's norm.
     let [beta_d, beta_dd, rho_d, tau, theta_tilde, last_theta_tilde, c_tilde, s_tilde, rho_tilde] = plan.scalars();
     let begin = Update::of(Cols).set(h, &[(it.inverse_v, it.v[0])]).set(hbar, &[(ZERO, h)]);
     let first = |p: &mut Program| {

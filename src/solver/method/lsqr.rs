@@ -6,7 +6,7 @@
 //!   x += (phi / rho) w,  w = v - (theta / rho) w
 //! ```
 //!
-//! `phibar` is the norm of the residual (stacked with `damp (x - x_ref)` where there is damping), `phibar alpha |c|` that
+//! `phibar` is the norm of the residual (stacked with `damp (x - x_ref)` if there is damping), `phibar alpha |c|` that
 //! of the gradient. Three launches, five with damping. `|r|` falls in every iteration.
 //!
 //! Source: C. C. Paige and M. A. Saunders, "LSQR: an algorithm for sparse linear equations and sparse least squares", ACM

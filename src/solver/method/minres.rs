@@ -82,7 +82,7 @@ pub(super) fn script(plan: &mut Plan) -> Script {
             p.set(to_x, c * phi);
             p.set(phi, s * phi);
             p.set(residual2, phi * phi);
-            // That of the answer before: of the present one, g is not known yet.
+            // Gradient of the answer before: g of the present one is not known yet.
             p.set(gradient2, (last_phi * last_phi) * (g * g + d * d));
             p.set(from_v, ONE / (gamma * beta));
             p.set(from_old, -(last_e / gamma));

@@ -89,7 +89,7 @@ struct Row {
     rectangles: bool,
     /// It takes a preconditioner.
     preconditioner: bool,
-    /// Its recurrence carries the residual, and its script says how to compute that afresh.
+    /// The recurrence carries the residual, and the script says how to compute that afresh.
     carries_residual: bool,
     /// It may stop by the norm of a gradient.
     gradient: bool,
@@ -101,7 +101,7 @@ const SQUARE: Row =
 /// A method for least squares.
 const LEAST_SQUARES: Row = Row { rectangles: true, gradient: true, ..SQUARE };
 
-/// What a script is made for.
+/// Problem that a script is made for.
 pub(super) struct Task {
     pub(super) preconditioning: Preconditioning,
     pub(super) rows: usize,
@@ -137,7 +137,7 @@ impl Method {
             Self::Cg => row("cg", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
             Self::FlexibleCg => row("flexible-cg", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
             Self::SteepestDescent => row("steepest-descent", Row { carries_residual: true, ..SQUARE }),
-            // Its gradient tells a system without a solution.
+            // The gradient tells a system without a solution.
             Self::Minres => row("minres", Row { gradient: true, ..SQUARE }),
             Self::BiCgStab => row("bicgstab", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
             Self::Gmres { .. } => row("gmres", Row { preconditioner: true, ..SQUARE }),
@@ -176,7 +176,7 @@ impl Method {
         })
     }
 
-    /// Its name, as [`Method::from_str`] reads it.
+    /// Name, as [`Method::from_str`] reads it.
     pub fn name(&self) -> &'static str {
         self.row().name
     }

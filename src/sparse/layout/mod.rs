@@ -46,7 +46,7 @@ pub(crate) struct Arrangement {
     /// 32. What of the format reaches the bits.
     pub(crate) lanes: usize,
     /// Rows and columns of a block of [`Kind::Blocks`]; the number of diagonals of [`Kind::Diagonals`], or of points of
-    /// [`Kind::Stencil`], where loops over them are better unrolled, else 1.
+    /// [`Kind::Stencil`], if loops over them are better unrolled, else 1.
     pub(crate) block: usize,
     /// True if row offsets take 64 bits, or if the grid of a [`Kind::Stencil`] has three dimensions.
     pub(crate) wide: bool,
@@ -67,7 +67,7 @@ pub(crate) const TILE_SIDE: usize = 2;
 /// Width of row offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offsets {
-    /// 32 bits, or 64 where the number of entries needs them.
+    /// 32 bits, or 64 if the number of entries needs them.
     #[default]
     Auto,
     /// 64 bits always.
@@ -88,14 +88,14 @@ pub(crate) struct Layout<T> {
     pub(crate) stride: usize,
     /// Rows of more than [`SHORT_ROW`], and of more than [`MIDDLE_ROW`] entries in [`Kind::Adaptive`].
     pub(crate) longer: [usize; 2],
-    /// Entries of the longest row; 0 where nobody counted.
+    /// Entries of the longest row; 0 if nobody counted.
     pub(crate) longest: usize,
     /// Why this format, in words and numbers.
     pub(crate) why: String,
 }
 
 /// Lanes that share a row of `mean` entries: a row in few steps, by no more lanes than a warp has,
-/// whose sums need no barrier; one lane where rows are short.
+/// whose sums need no barrier; one lane if rows are short.
 pub(super) fn lanes_for(mean: f64) -> usize {
     [(8.0, 1), (16.0, 4), (32.0, 8), (64.0, 16)]
         .into_iter()

@@ -64,7 +64,7 @@ pub(super) fn hybrid<T: Real>(a: &Csr<T>, width: usize) -> Layout<T> {
     layout
 }
 
-/// The window of rows that SELL sorts by length: `sigma`, or for 0 none where slices pad little anyway.
+/// The window of rows that SELL sorts by length: `sigma`, or for 0 none if slices pad little anyway.
 pub(super) fn window(profile: &Profile, sigma: usize) -> Result<usize> {
     let most = Chunks::of(profile.rows).chunk;
     match sigma {

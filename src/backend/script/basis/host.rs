@@ -16,7 +16,7 @@ use crate::recurrence::{DIAGONAL2, REGISTERS, RESIDUAL2, STATES, Scalar, VECTOR2
 use crate::reduction::Chunks;
 use crate::state::stop;
 
-/// Which columns run, by the status in the slot of a launch.
+/// Tells for each column if it runs, by the status in the slot of a launch.
 fn running(call: StepCall, status: &[i32]) -> Vec<bool> {
     let slot = &status[call.slot as usize * call.columns * STATES..][..call.columns * STATES];
     slot.chunks(STATES).map(|column| column[0] == stop::RUNNING).collect()
@@ -132,7 +132,7 @@ fn add_chunk<T: Real>(shape: Shape<'_>, fresh: bool, factors: &[T], vectors: &[T
     for (k, factors) in factors.chunks(columns).enumerate() {
         let q = &vectors[k * stride + first..][..v.len()];
         match factors {
-            // What a factor of 0 is for may be anything.
+            // A vector whose factor is 0 may hold anything.
             [factor] if *factor == T::default() => {}
             [factor] => v.iter_mut().zip(q).for_each(|(v, q)| *v = *v + *factor * *q),
             factors => {

@@ -84,7 +84,7 @@ impl<T: Element> Basis<T> {
     }
 }
 
-/// What follows `v += Q h` in the same launch.
+/// Work after `v += Q h` in the same launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     Nothing,

@@ -102,7 +102,7 @@ impl<T: Real> BasisOps<T> for OpenCl {
         use basis::basis_project::{Args, launch, prepare};
         let on = &self.context;
         let (plan, shape) = self.over_basis(run, call, count, basis, ("basis_project", prepare))?;
-        // Where groups are few, they share the vectors too.
+        // If there are few groups, they share the vectors too.
         let parts = (4 * self.units()).div_ceil(plan.groups).clamp(1, count.div_ceil(LEAST_PART).max(1));
         let per_part = count.div_ceil(parts).next_multiple_of(LEAST_PART);
         let args = Args {
