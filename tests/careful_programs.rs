@@ -117,7 +117,7 @@ fn what_cannot_be_written_is_said_before_the_work() {
     refused("reconstruct", folder.path(), &[&small[..], &["--reference", "nan.npy"]].concat(), "not finite");
     refused("reconstruct", folder.path(), &[&small[..], &["--reference", "none.npy"]].concat(), "at least");
     refused("solve", folder.path(), &["a.mtx", "--save", "d", "--device", "host"], "it is a folder");
-    refused("tune", folder.path(), &["--plot", "d", "--budget", "0s"], "it is a folder");
+    refused("tune", folder.path(), &["--plot", "d", "--budget", "0s", "--file", "t.toml"], "it is a folder");
 }
 
 /// A reader that has gone ends no work.
