@@ -37,7 +37,7 @@ struct Run {
     /// Device: words that name it, as in the program devices
     #[arg(long, value_name = "WORDS")]
     device: Option<String>,
-    /// Time to measure, 90s or 10m; what has begun by then is finished
+    /// Time to measure, such as 90s or 10m; a race that has begun is finished
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     budget: Duration,
     /// Only these kinds of launches, such as cg-product (repeatable) [default: all]

@@ -9,12 +9,13 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use common::battery::{Essence, Problem, essence, everything, matrices, problems, scanners, storages};
 use common::{bits, noise, reference, residencies};
 use residuum::imaging::{Beam, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System};
-use residuum::operator::{LinearOperator, SharedOperator, Stencil};
-use residuum::precond::{RowOrdering, Sweep};
+use residuum::operator::{Deflation, LinearOperator, SharedOperator, Stencil};
+use residuum::precond::{BlockJacobi, RowOrdering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
     Accumulation, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report, Setup,
@@ -197,18 +198,43 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     let a = gallery::poisson_2d::<T>(30, 0.1).unwrap();
     let matrix = Matrix::new(device, &a, Format::Csr).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(a.rows(), 9)).unwrap();
+    let mut put = |name: String, preconditioner: SharedOperator<T>, method: Method| {
+        let mut z = Vector::zeros(device, a.rows()).unwrap();
+        preconditioner.apply(&b, &mut z).unwrap();
+        let setup = Setup::new(method, stopping::<T>(60)).with_preconditioner(preconditioner);
+        let mut x = Vector::zeros(device, a.rows()).unwrap();
+        let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+        let all = [bits(&z.to_vec().unwrap()), words(essence(&x.to_vec().unwrap(), &report))].concat();
+        golden.put(name, all);
+    };
     for ordering in [RowOrdering::Rows, RowOrdering::Colours] {
-        for (name, sweep, method) in [
-            ("sor", Sweep::sor(device, &a, 1.3, ordering).unwrap(), Method::Stationary { omega: 1.0 }),
-            ("ssor", Sweep::ssor(device, &a, 1.3, ordering).unwrap(), Method::Cg),
-        ] {
-            let mut z = Vector::zeros(device, a.rows()).unwrap();
-            sweep.apply(&b, &mut z).unwrap();
-            let setup = Setup::new(method, stopping::<T>(60)).with_preconditioner(&sweep);
-            let mut x = Vector::zeros(device, a.rows()).unwrap();
-            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
-            let all = [bits(&z.to_vec().unwrap()), words(essence(&x.to_vec().unwrap(), &report))].concat();
-            golden.put(format!("{name} {kind} {ordering:?}"), all);
+        let sor = Sweep::sor(device, &a, 1.3, ordering).unwrap();
+        put(format!("sor {kind} {ordering:?}"), (&sor).into(), Method::Stationary { omega: 1.0 });
+        let ssor = Sweep::ssor(device, &a, 1.3, ordering).unwrap();
+        put(format!("ssor {kind} {ordering:?}"), (&ssor).into(), Method::Cg);
+        put(format!("ssor flexible {kind} {ordering:?}"), (&ssor).into(), Method::FlexibleCg);
+        put(format!("ssor gmres {kind} {ordering:?}"), (&ssor).into(), Method::Gmres { restart: 8 });
+    }
+    for block in [1, 4, 7] {
+        let blocks = BlockJacobi::new(device, &a, block).unwrap();
+        put(format!("block jacobi {kind} {block}"), blocks.into(), Method::Cg);
+    }
+}
+
+/// Products of operators, whose last factor is fused.
+fn composed<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    let a = Matrix::with_transpose(device, &gallery::random::<T>(300, 200, 1500, 5).unwrap(), Format::Csr).unwrap();
+    let (a, b) = (Arc::new(a), Vector::from_slice(device, &noise::<T>(200, 10)).unwrap());
+    let normal = a.clone().adjoint().unwrap().times(a.clone()).unwrap().shared();
+    let direction = Vector::from_slice(device, &noise::<T>(200, 11)).unwrap();
+    let deflation = Arc::new(Deflation::new(direction).unwrap());
+    let deflated = deflation.clone().times(normal.clone()).unwrap().times(deflation).unwrap().shared();
+    for (name, operator) in [("normal", normal), ("deflated", deflated)] {
+        for method in [Method::Cg, Method::Minres, Method::Gmres { restart: 6 }] {
+            let mut x = Vector::zeros(device, 200).unwrap();
+            let mut solver = Solver::new(operator.clone(), method, stopping::<T>(40)).unwrap();
+            let report = solver.solve(&b, &mut x).unwrap();
+            golden.put(format!("{name} {kind} {method}"), words(essence(&x.to_vec().unwrap(), &report)));
         }
     }
 }
@@ -255,6 +281,7 @@ fn all<T: Real>(golden: &mut Golden, device: &Device) {
     methods::<T>(golden, &kind, device);
     fused::<T>(golden, &kind, device);
     preconditioners::<T>(golden, &kind, device);
+    composed::<T>(golden, &kind, device);
     images::<T>(golden, &kind, device);
 }
 

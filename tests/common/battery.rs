@@ -133,6 +133,10 @@ pub(crate) fn problems<T: Real>() -> Vec<Problem<T>> {
     }
     found.push(Problem::new(Method::Cgne, &wide));
     found.push(Problem::new(Method::Cgnr, &tall));
+    for as_matrix in [false, true] {
+        let diagonal = Some(scaling.clone());
+        found.push(Problem { diagonal, as_matrix, ..Problem::new(Method::FlexibleCg, &definite) });
+    }
     found
 }
 
