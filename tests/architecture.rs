@@ -372,9 +372,9 @@ fn riddles(text: &str) -> Vec<String> {
             Some(words) => (rest.as_bytes()[0], words.trim_start()),
             None => (b' ', rest.trim_start()),
         };
-        let begins = |word: &&str| words.strip_prefix(*word).is_some_and(|rest| rest.starts_with([' ', ',', '.']));
+        let begins = |word: &str| words.strip_prefix(word).is_some_and(|rest| rest.starts_with([' ', ',', '.']));
         // "As [`x`]" under "Errors" names another list.
-        if last != Some(kind) && RIDDLES.iter().any(|word| begins(&word)) && !words.starts_with("As [`") {
+        if last != Some(kind) && RIDDLES.iter().any(|word| begins(word)) && !words.starts_with("As [`") {
             found.push(line.to_string());
         }
         last = (!words.is_empty()).then_some(kind);
