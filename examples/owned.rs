@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Parser;
-use residuum::{Csr, Device, Error, Format, Matrix, Method, Report, Result, Solver, Stopping, Vector};
+use residuum::{Csr, Device, Error, Format, Matrix, Method, Precision, Report, Result, Solver, Stopping, Vector};
 use serde_json::json;
 
 /// Heat flow through a plate whose conductivity changes from frame to frame, by implicit steps in time: (I + A) u' = u. Beside it,
@@ -83,7 +83,13 @@ impl Plate {
 }
 
 fn run(options: &Options) -> Result<bool> {
-    let device = options.device.as_ref().map_or_else(Device::best, |words| Device::select(words))?;
+    let device = match &options.device {
+        Some(words) => Device::select(words)?,
+        // The best device may compute in fp32 alone.
+        None => Device::best()
+            .and_then(|best| best.require(Precision::Double).map(|()| best))
+            .or_else(|_| Device::select("fp64"))?,
+    };
     let side = usize::from(options.size);
     let conductivity = |frame: usize| 1.0 + 0.25 * (frame % 4) as f64;
     let start: Vec<f64> = (0..side * side).map(|i| if i == side * side / 2 { 100.0 } else { 0.0 }).collect();

@@ -5,9 +5,11 @@
 mod common;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use common::battery::{Problem, convection, indefinite};
 use common::{devices_in, noise};
+use residuum::operator::{LinearOperator, Stencil};
 use residuum::sparse::gallery;
 use residuum::{Csr, Device, Format, Matrix, Method, Precision, Report, Solver, Stop, Stopping, Vector};
 
@@ -147,4 +149,17 @@ fn columns_stop_apart() {
             assert_eq!(report.stop, Stop::Converged);
         }
     }
+}
+
+/// Directions, and vectors between the factors of an operator, are counted before anything is allocated.
+#[test]
+fn memory_is_planned() {
+    let device = Device::host();
+    let stencil =
+        Stencil::new([1 << 31, 1, 1], &[([0, 0, 0], 2.0), ([1, 0, 0], -1.0), ([-1, 0, 0], -1.0)]).unwrap();
+    let a = Arc::new(stencil.operator::<f64>(&device).unwrap());
+    let square = a.clone().times(a).unwrap().shared();
+    let error = Solver::new(square, Method::Gmres { restart: 100 }, Stopping::after(1)).unwrap_err().to_string();
+    assert!(error.contains("directions (a smaller restart has fewer) 17"), "{error}");
+    assert!(error.contains("a vector between factors 17179869184"), "{error}");
 }

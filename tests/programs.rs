@@ -364,7 +364,7 @@ fn spmv_refuses_what_it_cannot_use() {
 #[test]
 fn solvers_beside_their_matrices_follow_new_values() {
     let folder = tempfile::tempdir().unwrap();
-    for device in common::devices() {
+    for device in common::devices_in(Precision::Double) {
         let name = device.info().index.map_or("host".into(), |(p, d)| format!("{p}:{d}"));
         let args = ["--size", "24", "--frames", "5", "--json", "--device", &name];
         let output = program("owned").current_dir(folder.path()).args(args).output().unwrap();

@@ -52,6 +52,17 @@ fn last_factor<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool) -> Opti
     }
 }
 
+/// Lengths of the vectors that [`Products::of_factors`] keeps: one after each factor but the last.
+pub(super) fn between<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool) -> Vec<usize> {
+    if last_factor(operator, adjoint).is_none() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    factors(operator, adjoint, &mut found);
+    found.pop();
+    found.iter().map(|(factor, adjoint)| if *adjoint { factor.cols() } else { factor.rows() }).collect()
+}
+
 /// Tells if `operator` is a product whose last factor is fused by [`Products::of_factors`].
 pub(super) fn is_composed<T: Real>(operator: &dyn LinearOperator<T>) -> bool {
     last_factor(operator, false).is_some()
@@ -118,13 +129,8 @@ impl<T: Real> Products<T> {
             if adjoint && !operator.has_adjoint() {
                 return Err(no_adjoint());
             }
-            let mut found = Vec::new();
-            factors(&**operator, adjoint, &mut found);
-            found.pop();
-            let between = found.iter().map(|(factor, adjoint)| {
-                Vector::zeros(factor.device(), if *adjoint { factor.cols() } else { factor.rows() })
-            });
-            let between = between.collect::<Result<Vec<_>>>()?;
+            let lengths = between(&**operator, adjoint).into_iter();
+            let between = lengths.map(|len| Vector::zeros(operator.device(), len)).collect::<Result<Vec<_>>>()?;
             let before = Some(Before::Factors { operator: operator.clone(), adjoint, between });
             return Ok(Self { stored, before });
         }

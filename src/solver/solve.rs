@@ -6,7 +6,7 @@ use super::correction::Correction;
 use super::driver::Observer;
 use super::engine::{self, Operators};
 use super::method::{Method, Task};
-use super::plan::{Plan, Preconditioning, Space};
+use super::plan::{Plan, Preconditioning, Script, Space};
 use super::report::Report;
 use super::run::Runner;
 use super::stopping::Stopping;
@@ -230,6 +230,8 @@ fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Resul
     setup.check(&*operator)?;
     setup.corrections = setup.corrections_of_columns(&setup.corrections)?;
     cgnr::check(&setup.corrections, operator.cols())?;
+    // Before the norm of the operator is asked for, which may take vectors.
+    check_memory(&operator, &setup, &planned(&operator, &setup, [0; 2]))?;
     let (method, columns) = (setup.method, setup.columns);
     let system = match (method.takes_rectangles(), method.has_gradient()) {
         (true, true) => System::of_least_squares(&operator, columns, method.damp().max(damp(&setup.corrections)))?,
@@ -280,51 +282,78 @@ fn held<T: Real>(operator: &SharedOperator<T>) -> u64 {
     (**operator).bytes()
 }
 
-/// The vectors and scalars that a set-up needs.
-fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Workspace<T>>> {
-    let (operator, exponent) = (system.operator(), system.exponent());
-    let (device, columns) = (operator.device(), setup.columns);
-    let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
-    let exact = setup.stopping.exact_every > 0;
-    // The script fuses the last factor of a product of operators, which the two launches cannot.
-    let alone = columns == 1 && !exact && exponent == 0 && !products::is_composed(&**operator);
-    if setup.method == Method::Cg && setup.preconditioner.is_none() && alone {
-        let plan = ["x", "b", "r", "p", "q", "best x"].map(|name| (name, bytes(operator.rows())));
-        device.check_memory(held(operator), &plan)?;
-        return cg::boxed(operator);
-    }
-    let mut plan = Plan::new(operator.rows(), operator.cols(), columns);
+/// A method with its script, if it has one.
+struct Planned {
+    plan: Plan,
+    preconditioning: Preconditioning,
+    /// The script; none for a method with launches of its own.
+    script: Option<Script>,
+}
+
+/// Plans the script of a set-up. `exponents` are those by which the operator and the preconditioner are scaled.
+fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [i32; 2]) -> Planned {
+    let mut plan = Plan::new(operator.rows(), operator.cols(), setup.columns);
     let preconditioning = match &setup.preconditioner {
         None => Preconditioning::None,
         Some(operator) if operator.as_diagonal().is_some() => Preconditioning::Diagonal(plan.vector(Space::Rows)),
         Some(_) => Preconditioning::Operator,
     };
+    let task = Task {
+        preconditioning,
+        rows: operator.rows(),
+        epsilon: T::EPSILON,
+        operator: exponents[0],
+        preconditioned: exponents[0] + exponents[1],
+    };
+    let script = setup.method.script(&mut plan, &task);
+    Planned { plan, preconditioning, script }
+}
+
+/// Checks the memory of a set-up, before anything as long as its vectors is allocated.
+fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned: &Planned) -> Result<()> {
+    let (columns, Planned { plan, script, .. }) = (setup.columns, planned);
+    let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
+    if script.is_none() {
+        let vectors = cgnr::held(bytes(operator.rows()), bytes(operator.cols()));
+        return operator.device().check_memory(held(operator), &vectors);
+    }
+    let mut vectors = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
+    let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
+    vectors.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
+    let adjoint = Some(operator).filter(|_| setup.method.takes_rectangles());
+    for (operator, adjoint) in [(Some(operator), false), (adjoint, true), (setup.preconditioner.as_ref(), false)] {
+        let lengths = operator.map_or(Vec::new(), |operator| products::between(&**operator, adjoint));
+        vectors.extend(lengths.into_iter().map(|len| ("a vector between factors", bytes(len))));
+    }
+    if plan.basis > 0 {
+        let directions = basis::held(operator.rows(), columns, plan.basis, T::PRECISION.bytes());
+        vectors.push(("directions (a smaller restart has fewer)", directions));
+    }
+    let matrices = held(operator) + setup.preconditioner.as_ref().map_or(0, held);
+    operator.device().check_memory(matrices, &vectors)
+}
+
+/// The vectors and scalars that a set-up needs.
+fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Workspace<T>>> {
+    let (operator, exponent, columns) = (system.operator(), system.exponent(), setup.columns);
+    let exact = setup.stopping.exact_every > 0;
+    // The script fuses the last factor of a product of operators, which the two launches cannot.
+    let alone = columns == 1 && !exact && exponent == 0 && !products::is_composed(&**operator);
+    if setup.method == Method::Cg && setup.preconditioner.is_none() && alone {
+        return cg::boxed(operator);
+    }
     // Scaled like the operator, whatever its own scale: Chebyshev's and stationary iterations alone depend on its size, and
     // are told.
     let of_preconditioner = match &setup.preconditioner {
         Some(preconditioner) => system.needed_by(&**preconditioner)?,
         None => 0,
     };
-    let task = Task {
-        preconditioning,
-        rows: operator.rows(),
-        epsilon: T::EPSILON,
-        operator: exponent,
-        preconditioned: exponent + of_preconditioner,
-    };
-    let Some(script) = setup.method.script(&mut plan, &task) else {
-        device.check_memory(held(operator), &cgnr::held(bytes(operator.rows()), bytes(operator.cols())))?;
-        return cgnr::boxed(system, setup.corrections.clone());
-    };
-    let mut vectors = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
-    let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
-    vectors.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
-    if plan.basis > 0 {
-        vectors.push(("directions", basis::held(operator.rows(), columns, plan.basis, T::PRECISION.bytes())));
-    }
-    let matrices = held(operator) + setup.preconditioner.as_ref().map_or(0, held);
-    device.check_memory(matrices, &vectors)?;
     let exponents = [exponent, of_preconditioner];
-    let operators = Operators { a: operator, preconditioner: setup.preconditioner.as_ref(), exponents };
-    engine::boxed(&operators, columns, plan, script, preconditioning)
+    match planned(operator, setup, exponents) {
+        Planned { script: None, .. } => cgnr::boxed(system, setup.corrections.clone()),
+        Planned { plan, preconditioning, script: Some(script) } => {
+            let operators = Operators { a: operator, preconditioner: setup.preconditioner.as_ref(), exponents };
+            engine::boxed(&operators, columns, plan, script, preconditioning)
+        }
+    }
 }
