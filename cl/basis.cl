@@ -98,7 +98,7 @@ void basis_project(shape_t shape, uint groups, uint per_part, __global const rea
 }
 
 // Folds the chunk sums of Q'w, one group for each vector and column: projection = (or, `again`, +=) scale times the sum, and
-// factor = what takes it out of w.
+// factor = minus that, which takes it out of w.
 __kernel GROUP
 void basis_fold(shape_t shape, uint again, __global const int* status, __global const acc_t* sums, __global acc_t* arrays)
 {
@@ -112,29 +112,32 @@ void basis_fold(shape_t shape, uint again, __global const int* status, __global 
     const acc_t part = acc_mul(scale, sum);
     __global acc_t* projection = array_of(arrays, PROJECTION, shape.most, c) + k;
     *projection = again ? acc_add(*projection, part) : part;
-    array_of(arrays, FACTOR, shape.most, c)[k] = acc_sub(acc_real(0), acc_mul(scale, part));
+    array_of(arrays, FACTOR, shape.most, c)[k] = acc_sub(acc_real(0), part);
 }
 
-// Elements begin .. end of v = (fresh ? 0 : v) + Q factor, from left to right, for the columns that run; vector `count` of Q
-// becomes the result if `store` says so. Item `place` takes what it takes in sums.
-// A factor of 0 adds nothing, whatever its vector holds.
+// Elements begin .. end of v = (fresh ? 0 : v) + sum of factor (scale q), from left to right, for the columns that run;
+// vector `count` of Q becomes the result if `store` says so. Item `place` takes what it takes in sums.
+// A factor of 0 adds nothing, whatever its vector holds. Factor and scale stay apart, since their product may be too small
+// for a real_t in a system far from 1.
 void add_vectors(const shape_t* shape, uint fresh, uint store, __global real_t* basis, __global real_t* restrict v,
-                 __global const int* status, size_t begin, size_t end, uint place, __local const real_t* factor)
+                 __global const int* status, size_t begin, size_t end, uint place, __local const real_t* factor,
+                 __local const real_t* scale)
 {
     const size_t stride = shape->n * (size_t)COLUMNS;
     const uint count = shape->count;
     for (uint c = 0; c < COLUMNS; ++c) {
         if (status[STATES * c] != RUNNING) continue;
         __local const real_t* by = factor + c * MOST_VECTORS;
+        __local const real_t* unit = scale + c * MOST_VECTORS;
 #if WG == 1
         // One vector after the other, for the sake of vector instructions: v stays in a cache.
         if (fresh)
             for (size_t i = begin; i < end; ++i) v[i * COLUMNS + c] = 0;
         for (uint k = 0; k < count; ++k) {
-            const real_t scale = by[k];
-            if (scale == 0) continue;
+            const real_t times = by[k], once = unit[k];
+            if (times == 0) continue;
             __global const real_t* q = basis + k * stride;
-            for (size_t i = begin; i < end; ++i) v[i * COLUMNS + c] = v[i * COLUMNS + c] + scale * q[i * COLUMNS + c];
+            for (size_t i = begin; i < end; ++i) v[i * COLUMNS + c] = v[i * COLUMNS + c] + times * (once * q[i * COLUMNS + c]);
         }
         if (store)
             for (size_t i = begin; i < end; ++i) basis[count * stride + i * COLUMNS + c] = v[i * COLUMNS + c];
@@ -146,7 +149,7 @@ void add_vectors(const shape_t* shape, uint fresh, uint store, __global real_t* 
                 real_t q[AT_ONCE];
                 for (uint t = 0; t < AT_ONCE; ++t) q[t] = k + t < count ? basis[(k + t) * stride + at] : 0;
                 for (uint t = 0; t < AT_ONCE; ++t)
-                    if (k + t < count && by[k + t] != 0) value = value + by[k + t] * q[t];
+                    if (k + t < count && by[k + t] != 0) value = value + by[k + t] * (unit[k + t] * q[t]);
             }
             v[at] = value;
             if (store) basis[count * stride + at] = value;
@@ -155,7 +158,7 @@ void add_vectors(const shape_t* shape, uint fresh, uint store, __global real_t* 
     }
 }
 
-// v = (fresh ? 0 : v) + Q factor. Then, if `project` says so, the chunk sums of Q'v; if `square` does, those of v.v; if `store`
+// v = (fresh ? 0 : v) + sum of factor (scale q). Then, if `project` says so, the chunk sums of Q'v; if `square` does, those of v.v; if `store`
 // does, vector `count` of Q is v.
 // Bytes: `count` vectors, once more if they are projected on and no cache holds those of a chunk; v read and written.
 __kernel GROUP
@@ -163,12 +166,14 @@ void basis_add(shape_t shape, uint fresh, uint project, uint square, uint store,
                __global real_t* restrict v, __global const int* status, __global acc_t* sums, __global acc_t* arrays)
 {
     __local acc_t scratch[COLUMNS > TOGETHER ? COLUMNS * WG : TOGETHER * WG];
-    __local real_t factor[COLUMNS * MOST_VECTORS];
+    __local real_t factor[COLUMNS * MOST_VECTORS], scale[COLUMNS * MOST_VECTORS];
     __global const int* running = status + shape.slot * COLUMNS * STATES;
     if (!any_column_runs(running)) return;
     for (uint c = 0; c < COLUMNS; ++c)
-        for (uint k = get_local_id(0); k < shape.count; k += WG)
+        for (uint k = get_local_id(0); k < shape.count; k += WG) {
             factor[c * MOST_VECTORS + k] = acc_to_real(array_of(arrays, FACTOR, shape.most, c)[k]);
+            scale[c * MOST_VECTORS + k] = acc_to_real(array_of(arrays, SCALE, shape.most, c)[k]);
+        }
     barrier(CLK_LOCAL_MEM_FENCE);
     const uint first_chunk = get_group_id(0) * shape.per_group;
     const uint last_chunk = min(first_chunk + shape.per_group, shape.chunks);
@@ -176,7 +181,8 @@ void basis_add(shape_t shape, uint fresh, uint project, uint square, uint store,
         const uint mine = base + get_local_id(0) / CHUNK_ITEMS;
         const size_t begin = mine * (size_t)shape.chunk;
         const size_t end = mine < last_chunk ? min(begin + shape.chunk, (size_t)shape.n) : begin;
-        add_vectors(&shape, fresh, store, basis, v, running, begin, end, get_local_id(0) & (CHUNK_ITEMS - 1), factor);
+        add_vectors(&shape, fresh, store, basis, v, running, begin, end, get_local_id(0) & (CHUNK_ITEMS - 1), factor,
+                    scale);
         // Sums read what their own item has written.
         const uint next = min(base + SIDE_BY_SIDE, last_chunk);
         if (project) store_projections(&shape, basis, v, base, next, 0, shape.count, sums, scratch);
@@ -264,7 +270,6 @@ void basis_solve(shape_t shape, uint program, uint depth, __global const uint* r
     for (uint c = 0; c < COLUMNS; ++c) {
         const uint rows = state[STATES * c] == RUNNING ? (uint)acc_to_real(file[c * REGISTERS + depth]) : 0;
         __global const acc_t* right_side = array_of(arrays, RIGHT_SIDE, most, c);
-        __global const acc_t* scale = array_of(arrays, SCALE, most, c);
         __global acc_t* factor = array_of(arrays, FACTOR, most, c);
         for (uint k = get_local_id(0); k < rows; k += WG) right[k] = right_side[k];
         for (uint k = rows + get_local_id(0); k < most; k += WG) factor[k] = acc_real(0);
@@ -273,7 +278,7 @@ void basis_solve(shape_t shape, uint program, uint depth, __global const uint* r
             __global const acc_t* column = array_of(arrays, TRIANGLE + k - 1, most, c);
             const acc_t y = acc_div(right[k - 1], column[k - 1]);
             for (uint i = get_local_id(0); i < k - 1; i += WG) right[i] = acc_sub(right[i], acc_mul(column[i], y));
-            if (get_local_id(0) == 0) factor[k - 1] = acc_mul(scale[k - 1], y);
+            if (get_local_id(0) == 0) factor[k - 1] = y;
             barrier(CLK_LOCAL_MEM_FENCE);
         }
     }

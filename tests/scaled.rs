@@ -118,6 +118,11 @@ fn factors<T: Real>() -> Vec<(f64, f64)> {
         Precision::Single => [(1e-37, 1e-10), (1e-36, 1e-15), (3e36, 1e10), (1e36, 1e14)],
         Precision::Double => [(1e-300, 1e-35), (1e-290, 1e-30), (1e300, 1e35), (1e290, 1e30)],
     });
+    // Matrices that are not scaled, or hardly, with right-hand sides at the other end.
+    found.extend(match T::PRECISION {
+        Precision::Single => [(1e13, 1e-14), (1e-14, 1e14)],
+        Precision::Double => [(1e60, 1e-36), (1e-60, 1e36)],
+    });
     // Answers that `T` cannot hold.
     found.extend([(most[0], most[most.len() - 1]), (most[most.len() - 1], most[0])]);
     found

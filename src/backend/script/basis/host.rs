@@ -109,7 +109,7 @@ fn fold<T: Real, A: Accumulator<T>>(
             let part = scale.mul(sum);
             let held = arrays.get::<T, A>(PROJECTION, k);
             arrays.set::<T, A>(PROJECTION, k, if again { held.add(part) } else { part });
-            arrays.set::<T, A>(FACTOR, k, A::default().sub(scale.mul(part)));
+            arrays.set::<T, A>(FACTOR, k, A::default().sub(part));
         }
     }
 }
@@ -122,8 +122,9 @@ struct Shape<'a> {
     running: &'a [bool],
 }
 
-/// One chunk of `v += Q factors`; `factors` are those of each vector, column by column.
-fn add_chunk<T: Real>(shape: Shape<'_>, fresh: bool, factors: &[T], vectors: &[T], g: usize, v: &mut [T]) {
+/// One chunk of `v += Q factors`; `factors` has factor and scale of each vector, column by column. They stay apart, since their
+/// product may be too small for `T` in a system far from 1.
+fn add_chunk<T: Real>(shape: Shape<'_>, fresh: bool, factors: &[[T; 2]], vectors: &[T], g: usize, v: &mut [T]) {
     let Shape { chunks, columns, running } = shape;
     let (stride, first) = (chunks.len * columns, chunks.range(g).start * columns);
     if fresh {
@@ -133,12 +134,13 @@ fn add_chunk<T: Real>(shape: Shape<'_>, fresh: bool, factors: &[T], vectors: &[T
         let q = &vectors[k * stride + first..][..v.len()];
         match factors {
             // A vector whose factor is 0 may hold anything.
-            [factor] if *factor == T::default() => {}
-            [factor] => v.iter_mut().zip(q).for_each(|(v, q)| *v = *v + *factor * *q),
+            [[factor, _]] if *factor == T::default() => {}
+            [[factor, scale]] => v.iter_mut().zip(q).for_each(|(v, q)| *v = *v + *factor * (*scale * *q)),
             factors => {
                 for (v, q) in v.chunks_mut(columns).zip(q.chunks(columns)) {
-                    for c in (0..columns).filter(|c| running[*c] && factors[*c] != T::default()) {
-                        v[c] = v[c] + factors[c] * q[c];
+                    for c in (0..columns).filter(|c| running[*c] && factors[*c][0] != T::default()) {
+                        let [factor, scale] = factors[c];
+                        v[c] = v[c] + factor * (scale * q[c]);
                     }
                 }
             }
@@ -159,8 +161,9 @@ fn add<T: Real, A: Accumulator<T>>(
     if !running.contains(&true) {
         return;
     }
-    let factor = |k: usize, c: usize| A::from_bits(arrays[place(most, FACTOR, c, k)].0).to_real();
-    let factors: Vec<T> =
+    let factor =
+        |k: usize, c: usize| [FACTOR, SCALE].map(|name| A::from_bits(arrays[place(most, name, c, k)].0).to_real());
+    let factors: Vec<[T; 2]> =
         (0..count).flat_map(|k| (0..columns).map(move |c| (k, c))).map(|(k, c)| factor(k, c)).collect();
     let (vectors, next) = vectors.split_at_mut(count * chunks.len * columns);
     let found: Vec<Vec<Sum>> = v
@@ -263,8 +266,7 @@ fn solve<T: Real, A: Accumulator<T>>(
             for (i, right) in right[..k].iter_mut().enumerate() {
                 *right = right.sub(arrays.get::<T, A>(TRIANGLE + k, i).mul(y));
             }
-            let scale: A = arrays.get::<T, A>(SCALE, k);
-            arrays.set::<T, A>(FACTOR, k, scale.mul(y));
+            arrays.set::<T, A>(FACTOR, k, y);
         }
     }
 }
