@@ -13,8 +13,8 @@
 //! classical Gram-Schmidt with one repetition is as good as the modified one, and reads the basis three times in three launches,
 //! however many directions there are.
 //!
-//! Vectors held: the `restart` directions, and 2; a diagonal takes 1 more. Launches: 7, and 1 more with a preconditioner; 8 to 10 at a
-//! restart. Bytes of iteration `j`: those of the product, and `3 j` vectors.
+//! Vectors held: the `restart` directions, and 2; a diagonal takes 1 more. Launches: 7, and 1 more with a preconditioner beside its own;
+//! 5 to 7 more at a restart. Bytes of iteration `j`: those of the product, and `3 j` vectors.
 //!
 //! Source: Y. Saad, M. H. Schultz, "GMRES", SIAM J. Sci. Stat. Comput. 7(3), 1986; Y. Saad, "Iterative Methods for Sparse
 //! Linear Systems", 2003, algorithm 9.5 and section 6.5.3; L. Giraud, J. Langou, M. Rozložník, J. van den Eshof, "Rounding error
