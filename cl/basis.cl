@@ -194,7 +194,7 @@ void basis_add(shape_t shape, uint fresh, uint project, uint square, uint store,
 
 // The rotations of GMRES (Saad, 6.5.3) for vector `step` of the basis: column step - 1 of the triangle and the right side; or for
 // step 0 the right side alone.
-void rotate(uint step, uint most, uint c, __global acc_t* arrays, __local acc_t* file)
+void rotate_column(uint step, uint most, uint c, __global acc_t* arrays, __local acc_t* file)
 {
     const acc_t square = file[SQUARE_REGISTER];
     const acc_t norm = acc_sqrt(square);
@@ -247,7 +247,7 @@ void basis_rotate(shape_t shape, uint program, uint step, __global const uint* r
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint c = get_local_id(0); c < COLUMNS; c += WG)
-            if (state[STATES * c] == RUNNING) rotate(step, shape.most, c, arrays, file + c * REGISTERS);
+            if (state[STATES * c] == RUNNING) rotate_column(step, shape.most, c, arrays, file + c * REGISTERS);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     run_block(program, shape.slot, programs, script_sums, registers, status, history, code, file, state, scratch);

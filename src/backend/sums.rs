@@ -54,6 +54,19 @@ pub(super) fn chunk_sums<T: Real, A: Accumulator<T>, const K: usize, const LANES
     lanes.map(|mut lane| Sum(fold(&mut lane, A::add).to_bits()))
 }
 
+/// The sum of `x y` over some rows of column `c`, for interleaved columns: one chunk, in `lanes` lanes.
+pub(super) fn column_dot<T: Real, A: Accumulator<T>>(
+    lanes: usize,
+    rows: Range<usize>,
+    [columns, c]: [usize; 2],
+    x: &[T],
+    y: &[T],
+) -> Sum {
+    let term = |i: usize| [A::product(x[i * columns + c], y[i * columns + c])];
+    let [sum] = with_lanes!(lanes, chunk_sums::<T, A, 1>(rows, term));
+    sum
+}
+
 /// The second level of a reduction.
 pub(super) fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
     let sums: Vec<A> = sums.iter().map(|s| A::from_bits(s.0)).collect();
@@ -64,7 +77,6 @@ pub(super) fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
 pub(super) fn squares<T: Real, A: Accumulator<T>>(chunks: Chunks, columns: usize, v: &[T], sums: &mut [Sum]) {
     sums[..chunks.count * columns].par_iter_mut().enumerate().for_each(|(at, sum)| {
         let (c, g) = (at / chunks.count, at % chunks.count);
-        let square = |i: usize| [A::product(v[i * columns + c], v[i * columns + c])];
-        [*sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(chunks.range(g), square));
+        *sum = column_dot::<T, A>(chunks.lanes, chunks.range(g), [columns, c], v, v);
     });
 }

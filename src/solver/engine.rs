@@ -146,7 +146,7 @@ impl<T: Real> Engine<T> {
     fn call(&mut self, inputs: &Inputs<'_, T>, call: &Call) -> Result<()> {
         let (run, operations) = (inputs.run, script::on::<T>(inputs.device.backend()));
         let step = StepCall { block: call.block, slot: self.slot, columns: self.columns, sums: self.sums };
-        if !matches!(call.launch, Launch::Basis(call) if !call.runs_program()) {
+        if call.launch.runs_program() {
             self.slot = 1 - self.slot;
         }
         match &call.launch {
@@ -178,31 +178,23 @@ impl<T: Real> Engine<T> {
         let Self { basis: Some(basis), vectors, state, .. } = self else {
             return same_length("bases of a script", 1, 0);
         };
-        let removal = |count, then| Addition { count, fresh: false, then };
-        let v = match call {
-            OverBasis::Project { w, .. } | OverBasis::Reproject { w, .. } | OverBasis::Append { w, .. } => w,
-            OverBasis::Combine { v, .. } => v,
-            OverBasis::Rotate { .. } | OverBasis::Solve { .. } => X,
+        let most = basis.most();
+        let mut add = |addition: Addition, v: VectorId, basis: &mut Basis<T>| {
+            operations.basis_add(run, step, addition, vectors[v.index()].memory_mut(), basis, state)
         };
-        let v = vectors[v.index()].memory_mut();
         match call {
-            OverBasis::Project { count, .. } => {
-                operations.basis_project(run, step, count, v, basis, state)?;
+            OverBasis::Project { w, count } => {
+                operations.basis_project(run, step, count, vectors[w.index()].memory(), basis, state)?;
                 operations.basis_fold(run, step, count, false, basis, state)
             }
-            OverBasis::Reproject { count, .. } => {
-                operations.basis_add(run, step, removal(count, Then::Project), v, basis, state)?;
+            OverBasis::Reproject { w, count } => {
+                add(Addition { count, fresh: false, then: Then::Project }, w, basis)?;
                 operations.basis_fold(run, step, count, true, basis, state)
             }
-            OverBasis::Append { count, .. } => {
-                operations.basis_add(run, step, removal(count, Then::Append), v, basis, state)
-            }
+            OverBasis::Append { w, count } => add(Addition { count, fresh: false, then: Then::Append }, w, basis),
             OverBasis::Rotate { step: column } => operations.basis_rotate(run, step, column, basis, state),
             OverBasis::Solve { depth } => operations.basis_solve(run, step, depth.0.into(), basis, state),
-            OverBasis::Combine { fresh, .. } => {
-                let addition = Addition { count: basis.most(), fresh, then: Then::Nothing };
-                operations.basis_add(run, step, addition, v, basis, state)
-            }
+            OverBasis::Combine { v, fresh } => add(Addition { count: most, fresh, then: Then::Nothing }, v, basis),
         }
     }
 

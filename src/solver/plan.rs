@@ -239,6 +239,16 @@ pub(super) enum Launch {
     Basis(OverBasis),
 }
 
+impl Launch {
+    /// Tells if it runs a program, which hands the slot on.
+    pub(super) fn runs_program(&self) -> bool {
+        match self {
+            Self::Basis(call) => call.runs_program(),
+            _ => true,
+        }
+    }
+}
+
 /// One group may be done before another begins.
 const FOLDS_ITS_OWN: Fault = "a launch folds sums that it makes";
 
@@ -390,10 +400,11 @@ impl Plan {
         Call { block, launch }
     }
 
-    /// `r = b - A x`, with the sum of `r.r`.
-    pub(super) fn residual(&mut self, r: VectorId, rr: Sums) -> Call {
+    /// `r = b - A x`, with the sum of `r.r` if it is asked for.
+    pub(super) fn residual(&mut self, r: VectorId, rr: impl Into<Option<Sums>>) -> Call {
         use crate::recurrence::{MINUS_ONE, ONE};
-        self.call(Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, B).square(rr), |_| {})
+        let residual = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, B);
+        self.call(Product { square: rr.into(), ..residual }, |_| {})
     }
 }
 

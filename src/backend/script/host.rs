@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, Statement, StepCall};
 use crate::backend::product::{Gathered, HostMatrix, Stored, chunk_product};
-use crate::backend::sums::{chunk_sums, summing, total, with_lanes};
+use crate::backend::sums::{column_dot, summing, total};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -130,8 +130,7 @@ fn dots<T: Real, A: Accumulator<T>>(
 ) {
     for c in 0..columns {
         sums[place(c)..][..chunks.count].par_iter_mut().enumerate().for_each(|(g, sum)| {
-            let term = |i: usize| [A::product(x[i * columns + c], y[i * columns + c])];
-            [*sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(chunks.range(g), term));
+            *sum = column_dot::<T, A>(chunks.lanes, chunks.range(g), [columns, c], x, y);
         });
     }
 }
@@ -243,10 +242,7 @@ fn vectors<T: Real, A: Accumulator<T>>(
             for dot in &pass.dots {
                 let [x, y] = dot.map(|v| &*pieces[usize::from(v)]);
                 for c in 0..columns {
-                    let term = |i: usize| [A::product(x[i * columns + c], y[i * columns + c])];
-                    let rows = 0..x.len() / columns;
-                    let [sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(rows, term));
-                    sums.push(sum);
+                    sums.push(column_dot::<T, A>(chunks.lanes, 0..x.len() / columns, [columns, c], x, y));
                 }
             }
             sums

@@ -10,11 +10,11 @@
 //! ```
 //!
 //! The residual is the least in the Krylov space of the start. Directions are made orthogonal to all others at once, twice:
-//! classical Gram-Schmidt with one repetition is as good as the modified one, and reads the basis three times in three launches,
-//! however many directions there are.
+//! classical Gram-Schmidt with one repetition is as good as the modified one, and reads the basis in three launches, however many
+//! directions there are. Three times, if a cache holds the part of a chunk; the second launch reads it twice.
 //!
-//! Vectors held: the `restart` directions, and 2; a diagonal takes 1 more. Launches: 7, and 1 more with a preconditioner beside its own;
-//! 5 to 7 more at a restart. Bytes of iteration `j`: those of the product, and `3 j` vectors.
+//! Vectors held: the `restart` directions, and 2; a diagonal takes 1 more. Launches: 7, and 1 more with a preconditioner beside
+//! its own; 5 to 7 more at a restart. Bytes of iteration `j`: those of the product, and `3 j` vectors.
 //!
 //! Source: Y. Saad, M. H. Schultz, "GMRES", SIAM J. Sci. Stat. Comput. 7(3), 1986; Y. Saad, "Iterative Methods for Sparse
 //! Linear Systems", 2003, algorithm 9.5 and section 6.5.3; L. Giraud, J. Langou, M. Rozložník, J. van den Eshof, "Rounding error
@@ -31,8 +31,6 @@ struct Cycle {
     preconditioning: Preconditioning,
     /// Residual and directions; with a preconditioner the first alone, and the second takes what it makes of one.
     vectors: [VectorId; 2],
-    /// `|r|^2` of a start.
-    rr: Sums,
     /// `|A M q|^2` before anything is taken out.
     first: Sums,
     /// 1 over the norm of the newest direction.
@@ -47,7 +45,7 @@ impl Cycle {
     /// `r = b - A x`, and `q_1`.
     fn begin(&self, plan: &mut Plan) -> Vec<Call> {
         let [r, _] = self.vectors;
-        let residual = plan.residual(r, self.rr);
+        let residual = plan.residual(r, None);
         let first = plan.call(OverBasis::Append { w: r, count: 0 }, |_| {});
         let rotate = plan.call(OverBasis::Rotate { step: 0 }, |s| {
             s.set(self.depth, ZERO);
@@ -102,19 +100,17 @@ impl Cycle {
             s.stop_unless_less(ZERO, self.depth, stop::CONVERGED);
         })];
         let mut call = |work: Work| calls.push(plan.call(work, |_| {}));
-        let add = || Update::of(Rows).set(X, &[(ONE, X), (ONE, p)]);
-        match self.preconditioning {
-            Preconditioning::None => call(OverBasis::Combine { v: X, fresh: false }.into()),
-            Preconditioning::Diagonal(d) => {
-                call(OverBasis::Combine { v: u, fresh: true }.into());
-                call(Update::of(Rows).multiply(p, d, u).set(X, &[(ONE, X), (ONE, p)]).into());
-            }
-            Preconditioning::Operator => {
-                call(OverBasis::Combine { v: u, fresh: true }.into());
-                call(Product::of(Operand::Preconditioner, u, p).into());
-                call(add().into());
-            }
+        if let Preconditioning::None = self.preconditioning {
+            call(OverBasis::Combine { v: X, fresh: false }.into());
+            return calls;
         }
+        call(OverBasis::Combine { v: u, fresh: true }.into());
+        let mut add = Update::of(Rows);
+        match self.preconditioning {
+            Preconditioning::Diagonal(d) => add = add.multiply(p, d, u),
+            _ => call(Product::of(Operand::Preconditioner, u, p).into()),
+        }
+        call(add.set(X, &[(ONE, X), (ONE, p)]).into());
         calls
     }
 }
@@ -122,12 +118,11 @@ impl Cycle {
 /// `restart` directions are kept; `epsilon` is that of the vectors.
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, restart: usize, epsilon: f64) -> Script {
     plan.basis(restart);
-    let [rr, first] = plan.sums(Rows);
+    let first = plan.sum(Rows);
     let [scale, depth] = plan.scalars();
     let cycle = Cycle {
         preconditioning,
         vectors: plan.vectors(Rows),
-        rr,
         first,
         scale,
         depth,

@@ -7,7 +7,7 @@ use super::{
     Addition, Basis, BasisOps, COSINE, FACTOR, PROJECTION, RIGHT_SIDE, SCALE, SINE, ScriptState, StepCall,
     TRIANGLE, Then,
 };
-use crate::backend::sums::{chunk_sums, summing, total, with_lanes};
+use crate::backend::sums::{column_dot, summing, total};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -60,10 +60,7 @@ fn projections<T: Real, A: Accumulator<T>>(
     for k in 0..count {
         let q = &vectors[k * stride + first..][..w.len()];
         for c in 0..columns {
-            let term = |i: usize| [A::product(q[i * columns + c], w[i * columns + c])];
-            let rows = 0..w.len() / columns;
-            let [sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(rows, term));
-            sums.push(sum);
+            sums.push(column_dot::<T, A>(chunks.lanes, 0..w.len() / columns, [columns, c], q, w));
         }
     }
     sums
@@ -175,10 +172,7 @@ fn add<T: Real, A: Accumulator<T>>(
                 Then::Nothing => Vec::new(),
                 Then::Project => projections::<T, A>(chunks, columns, count, vectors, g, v),
                 Then::Append => {
-                    let square = |c: usize| {
-                        let term = |i: usize| [A::product(v[i * columns + c], v[i * columns + c])];
-                        with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(0..v.len() / columns, term))[0]
-                    };
+                    let square = |c| column_dot::<T, A>(chunks.lanes, 0..v.len() / columns, [columns, c], v, v);
                     (0..columns).map(square).collect()
                 }
             }
@@ -194,7 +188,7 @@ fn add<T: Real, A: Accumulator<T>>(
     }
 }
 
-/// `rotate` of `cl/basis.cl`: Givens rotations (Saad, 6.5.3) of column `step - 1` of the triangle, and of the right side.
+/// `rotate_column` of `cl/basis.cl`: Givens rotations (Saad, 6.5.3) of column `step - 1` of the triangle, and of the right side.
 fn rotate_column<T: Real, A: Accumulator<T>>(step: usize, mut arrays: Arrays<'_>, file: &mut [A]) {
     let at = |scalar: Scalar| usize::from(scalar.0);
     let square = file[at(VECTOR2)];

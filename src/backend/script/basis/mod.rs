@@ -42,7 +42,12 @@ pub(crate) struct Basis<T> {
 /// Numbers of a basis: of its vectors, its chunk sums, its arrays.
 fn lengths(n: usize, columns: usize, most: usize) -> [usize; 3] {
     let sums = (most + 1) * columns * Chunks::of(n).count;
-    [most * n * columns, sums.max(1), columns * (TRIANGLE + most) * (most + 1)]
+    [most * n * columns, sums.max(1), array_numbers(columns, most)]
+}
+
+/// Numbers of the arrays of a basis.
+fn array_numbers(columns: usize, most: usize) -> usize {
+    columns * (TRIANGLE + most) * (most + 1)
 }
 
 /// Bytes of a basis of `most` vectors, numbers of `bytes` bytes.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Addition, Basis, BasisOps, ScriptState, StepCall, TRIANGLE, Then};
+use super::{Addition, Basis, BasisOps, ScriptState, StepCall, Then, array_numbers};
 use crate::backend::{OpenCl, Run};
 use crate::error::Result;
 use crate::kernels::{Common, kernels};
@@ -47,12 +47,7 @@ kernels! {
 
 pub(in crate::backend::script) static FILE: &File = &basis::FILE;
 
-/// Numbers of the arrays of a basis.
-fn array_numbers(columns: usize, most: usize) -> usize {
-    columns * (TRIANGLE + most) * (most + 1)
-}
-
-/// Vectors that a part of `basis_project` has at least: `TOGETHER` of `cl/basis.cl`.
+/// Vectors that a part of `basis_project` has at least: the most that are projected on together, `TOGETHER` of `cl/basis.cl`.
 const LEAST_PART: usize = 4;
 
 /// Function that prepares a kernel of `cl/basis.cl`.
