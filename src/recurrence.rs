@@ -285,6 +285,13 @@ impl Program {
         self.push(Op::StopUnlessLess, reason as u32, a, b);
     }
 
+    /// Stops for `reason` if `value` is 0 or no number. Its square is not asked: that may be beyond the range.
+    pub(crate) fn stop_at_zero(&mut self, value: Scalar, reason: i32) {
+        let magnitude = self.value(MINUS_ONE * value);
+        self.push(Op::SetIfPositive, magnitude.0.into(), value, value);
+        self.push(Op::StopUnlessLess, reason as u32, ZERO, magnitude);
+    }
+
     /// Stops unless `a` is finite.
     pub(crate) fn require_finite(&mut self, a: impl Into<Expr>) {
         let a = self.value(a);

@@ -7,11 +7,11 @@ mod common;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use common::battery::{Problem, convection, indefinite};
-use common::{devices_in, noise};
+use common::battery::{Problem, convection, essence, indefinite};
+use common::{devices_in, each_case, noise, reference};
 use residuum::operator::{LinearOperator, Stencil};
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Format, Matrix, Method, Precision, Report, Solver, Stop, Stopping, Vector};
+use residuum::{Csr, Device, Format, Matrix, Method, Precision, Real, Report, Solver, Stop, Stopping, Vector};
 
 fn solve(device: &Device, a: &Csr<f64>, restart: usize, stopping: Stopping, b: &[f64]) -> (Vec<f64>, Report) {
     Problem::new(Method::Gmres { restart }, a).solve(device, &[b], &stopping).remove(0)
@@ -109,11 +109,62 @@ fn small_krylov_spaces_end() {
             assert_eq!(report.true_residual, 1.0, "{report}");
         }
         // Limits of 0: what is reached is what rounding allows.
-        let (_, report) = solve(&device, &diagonal(&[1.0, 2.0, 4.0]), 30, Stopping::after(50), &[0.3, 0.1, 0.7]);
-        assert!(report.relative_residual() < 1e-15, "{report}");
+        let mut stagnated = 0;
+        for distinct in 2..8 {
+            let values: Vec<f64> = (0..40).map(|i| 1.0 + 0.37 * f64::from(i % distinct)).collect();
+            let (_, report) = solve(&device, &diagonal(&values), 30, Stopping::after(50), &noise(40, 5));
+            assert!(report.relative_residual() < 1e-15, "{report}");
+            match report.stop {
+                Stop::Converged => assert_eq!(report.true_residual, 0.0, "{report}"),
+                stop => assert_eq!(stop, Stop::Stagnated, "{report}"),
+            }
+            stagnated += usize::from(report.stop == Stop::Stagnated);
+        }
+        assert!(stagnated > 0);
         let (x, report) = solve(&device, &diagonal(&[2.0]), 30, stopping(), &[1.0]);
         assert_eq!((x, report.stop, report.iterations), (vec![0.5], Stop::Converged, 1));
     }
+}
+
+/// One orthogonalisation is not enough where directions nearly depend on each other: the residual of the recurrence would leave
+/// the true one behind.
+#[test]
+fn directions_stay_orthogonal() {
+    let n = 60;
+    let entries: Vec<(usize, usize, f64)> = (0..n)
+        .flat_map(|i| {
+            let diagonal = 10f64.powf(-(i as f64) / 5.0);
+            [(i, i, diagonal), (i, (i + 1) % n, 0.5 * diagonal)]
+        })
+        .collect();
+    let a = Csr::from_triplets(n, n, &entries).unwrap();
+    let b = a.product(&vec![1.0; n]).unwrap();
+    for device in devices_in(Precision::Double) {
+        let (x, report) = solve(&device, &a, n, Stopping::after(n - 5), &b);
+        let found = residual(&a, &x, &b);
+        assert!((found - report.residual).abs() < 1e-13 * report.history[0], "{report}: {found:e}");
+        assert!(report.history.windows(2).all(|pair| pair[1] <= pair[0] * (1.0 + 1e-12)), "{report}");
+    }
+}
+
+/// Vectors of more chunks than one, whose lanes an item shares among several: the same bits at every work-group size.
+#[test]
+fn long_vectors_give_the_same_bits_everywhere() {
+    fn check<T: Real>(device: &Device) {
+        let a = convection::<T>(200);
+        let columns: Vec<Vec<T>> = (0..2).map(|seed| noise(40_000, 60 + seed)).collect();
+        let columns: Vec<&[T]> = columns.iter().map(|c| &c[..]).collect();
+        for count in 1..=2 {
+            let solve = |device: &Device| {
+                let problem = Problem::new(Method::Gmres { restart: 7 }, &a);
+                let found = problem.solve(device, &columns[..count], &Stopping::after(17));
+                found.iter().map(|(x, report)| essence(x, report)).collect::<Vec<_>>()
+            };
+            assert!(solve(device) == solve(&reference::<T>(device)), "{}: {count} columns", device.info().name);
+        }
+    }
+    each_case::<f64>(check::<f64>);
+    each_case::<f32>(check::<f32>);
 }
 
 /// Right-hand sides that stop at different iterations, in the middle of a cycle and at its end, each as if alone.

@@ -75,22 +75,25 @@ fn times<T: Real>(a: &Csr<T>, by: f64) -> Csr<T> {
     Csr::new(a.rows(), a.cols(), a.offsets().to_vec(), a.indices().to_vec(), values).unwrap()
 }
 
-/// Scales a problem to `alpha A` and an answer `beta / alpha` times as large.
-fn scaled<T: Real>(problem: &Problem<T>, alpha: f64, beta: f64) -> Problem<T> {
+/// Scales a problem to `alpha A`, an answer `beta / alpha` times as large, and a preconditioner `gamma M`.
+fn scaled<T: Real>(problem: &Problem<T>, alpha: f64, beta: f64, gamma: f64) -> Problem<T> {
+    let both = alpha * gamma;
     let method = match problem.method {
         Method::Chebyshev { smallest, largest } => {
-            Method::Chebyshev { smallest: smallest * alpha, largest: largest * alpha }
+            Method::Chebyshev { smallest: smallest * both, largest: largest * both }
         }
-        Method::Stationary { omega } => Method::Stationary { omega: omega / alpha },
+        Method::Stationary { omega } => Method::Stationary { omega: omega / both },
         Method::Cgls { damp } => Method::Cgls { damp: damp * alpha },
         Method::Lsqr { damp } => Method::Lsqr { damp: damp * alpha },
         Method::Lsmr { damp } => Method::Lsmr { damp: damp * alpha },
         other => other,
     };
     let answer = |v: &Vec<T>| v.iter().map(|v| T::from_f64(v.to_f64() * (beta / alpha))).collect();
+    let times_gamma = |d: &Vec<T>| d.iter().map(|d| T::from_f64(d.to_f64() * gamma)).collect();
     Problem {
         method,
         a: times(&problem.a, alpha),
+        diagonal: problem.diagonal.as_ref().map(times_gamma),
         reference: problem.reference.as_ref().map(answer),
         start: answer(&problem.start),
         ..problem.clone()
@@ -104,8 +107,8 @@ fn damp(method: Method) -> f64 {
     }
 }
 
-/// Factors of the matrix and of the right-hand side: all over the range of `T`, both together and apart.
-fn factors<T: Real>() -> Vec<(f64, f64)> {
+/// Factors of the matrix, of the right-hand side and of the preconditioner: all over the range of `T`, together and apart.
+fn factors<T: Real>(preconditioned: bool) -> Vec<(f64, f64, f64)> {
     let most: &[f64] = match T::PRECISION {
         Precision::Single => &[1e-38, 1e-30, 1e-21, 1e-12, 1.0, 1e12, 1e21, 1e30, 3e36],
         Precision::Double => &[1e-300, 1e-200, 1e-160, 1e-60, 1.0, 1e60, 1e160, 1e200, 1e300],
@@ -123,8 +126,29 @@ fn factors<T: Real>() -> Vec<(f64, f64)> {
         Precision::Single => [(1e13, 1e-14), (1e-14, 1e14)],
         Precision::Double => [(1e60, 1e-36), (1e-60, 1e36)],
     });
+    // Sums that the range holds, and their squares not.
+    found.extend(match T::PRECISION {
+        Precision::Single => [(1e9, 1e5), (2e-9, 3e-6)],
+        Precision::Double => [(1e58, 1e35), (1e-58, 1e-35)],
+    });
     // Answers that `T` cannot hold.
     found.extend([(most[0], most[most.len() - 1]), (most[most.len() - 1], most[0])]);
+    let mut found: Vec<(f64, f64, f64)> = found.into_iter().map(|(alpha, beta)| (alpha, beta, 1.0)).collect();
+    // Preconditioners far from 1, and from the inverse of the matrix.
+    if preconditioned {
+        let (few, many): (f64, f64) = match T::PRECISION {
+            Precision::Single => (1e-14, 1e14),
+            Precision::Double => (1e-100, 1e100),
+        };
+        for gamma in [few, many] {
+            found.extend([
+                (1.0, 1.0, gamma),
+                (1.0, 1.0 / gamma, gamma),
+                (gamma, 1.0, gamma),
+                (gamma, 1.0, 1.0 / gamma),
+            ]);
+        }
+    }
     found
 }
 
@@ -183,8 +207,8 @@ fn every_method<T: Real>(device: &Device) {
     };
     let mut converged = 0;
     for problem in problems::<T>() {
-        for (alpha, beta) in factors::<T>() {
-            let problem = scaled(&problem, alpha, beta);
+        for (alpha, beta, gamma) in factors::<T>(problem.diagonal.is_some()) {
+            let problem = scaled(&problem, alpha, beta, gamma);
             let known = problem.reference.iter().flatten().chain(&problem.start).chain(problem.a.values());
             let bounded = match problem.method {
                 Method::Chebyshev { smallest, largest } => smallest > 0.0 && largest.is_finite(),
@@ -201,7 +225,7 @@ fn every_method<T: Real>(device: &Device) {
             let b: Vec<T> =
                 noise::<T>(problem.a.rows(), 30).iter().map(|v| T::from_f64(v.to_f64() * beta)).collect();
             let what = format!(
-                "{} ({:?}) of {alpha:e}, {beta:e} in {} on {}",
+                "{} ({:?}) of {alpha:e}, {beta:e}, {gamma:e} in {} on {}",
                 problem.method,
                 problem.diagonal.is_some(),
                 T::PRECISION,
@@ -267,7 +291,7 @@ fn powers_of_two_change_no_bit() {
                 (-940, -100),
                 (940, 100),
             ] {
-                let changed = scaled(&problem, scale(1.0, m), scale(1.0, k));
+                let changed = scaled(&problem, scale(1.0, m), scale(1.0, k), 1.0);
                 // With a reference or a start, those follow the right-hand side: one size for all columns.
                 let apart = problem.reference.is_none();
                 let exponents = if apart { vec![k, k - 60, k + 40] } else { vec![k; 3] };

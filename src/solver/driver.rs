@@ -230,6 +230,11 @@ pub(super) fn run(
         if columns.iter().all(|c| c.stop.is_some()) {
             break;
         }
+        if columns.iter().zip(&statuses).any(|(c, status)| c.stop.is_some() && status.code == stop::RUNNING) {
+            // The answers of columns that gain nothing more stay as they are while the others go on.
+            let rest = columns.iter().zip(&budget).map(|(c, budget)| if c.stop.is_some() { 0 } else { *budget });
+            method.start(&rest.collect::<Vec<_>>())?;
+        }
         let most = budget.into_iter().max().unwrap_or(0);
         iterate(method, stopping, most, &clock, &mut columns, observer)?;
     }
@@ -332,6 +337,7 @@ fn judge_start(
 /// start gives the same bits. That costs a failed solve up to its time once more, and the others neither time nor memory.
 fn go_back(method: &mut dyn Iteration, stopping: &Stopping, clock: &Clock, columns: &mut [Column]) -> Result<()> {
     let ends: Vec<f64> = columns.iter().map(|c| c.verified[0]).collect();
+    let nothing = vec![0; columns.len()];
     let mut goals: Vec<Option<usize>> = columns.iter().map(|c| c.better).collect();
     // Should the recurrence have lied, the better one of start and end is gone to instead.
     for last in [false, true] {
@@ -348,13 +354,21 @@ fn go_back(method: &mut dyn Iteration, stopping: &Stopping, clock: &Clock, colum
             queue(method, stopping, first..most.min(first + LOOK_AHEAD))?;
             method.status()?;
             if clock.is_over(method) {
-                // It took longer than before: the answer of the last start is the one that is left.
-                method.restore(&wanted)?;
                 break;
             }
         }
-        method.start(&vec![0; columns.len()])?;
+        method.start(&nothing)?;
         method.status()?;
+        if clock.is_over(method) {
+            // It took longer than before: the iterate that was reached counts if it is better than the last start.
+            let is_worse = |c: &usize| !(method.norms(*c, 0)[0] <= columns[*c].best[0]);
+            let worse: Vec<usize> = wanted.iter().copied().filter(is_worse).collect();
+            if !worse.is_empty() {
+                method.restore(&worse)?;
+                method.start(&nothing)?;
+                method.status()?;
+            }
+        }
         for c in wanted {
             let column = &mut columns[c];
             column.verified = method.norms(c, 0);

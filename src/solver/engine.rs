@@ -2,6 +2,7 @@
 
 use std::mem::{swap, take};
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::driver::Status;
 use super::plan::{B, Call, Launch, Operand, OverBasis, Plan, Preconditioning, Script, Space, VectorId, X};
@@ -26,7 +27,7 @@ pub(super) struct Operators<'o, T: Real> {
 }
 
 struct Engine<T: Real> {
-    script: Script,
+    script: Arc<Script>,
     columns: usize,
     rows: usize,
     cols: usize,
@@ -69,6 +70,7 @@ impl<T: Real> Engine<T> {
         preconditioning: Preconditioning,
     ) -> Result<Self> {
         plan.check()?;
+        let script = Arc::new(script);
         let device = operators.a.device();
         let (rows, cols) = (operators.a.rows(), operators.a.cols());
         let calls = || script.start.iter().chain(script.steps.iter().flatten());
@@ -135,11 +137,8 @@ impl<T: Real> Engine<T> {
 
     /// Queues a part of the script.
     fn queue(&mut self, inputs: &Inputs<'_, T>, part: impl Fn(&Script) -> &[Call]) -> Result<()> {
-        // Taken out, so that it can be read while the rest changes.
-        let script = take(&mut self.script);
-        let done = part(&script).iter().try_for_each(|call| self.call(inputs, call));
-        self.script = script;
-        done
+        let script = Arc::clone(&self.script);
+        part(&script).iter().try_for_each(|call| self.call(inputs, call))
     }
 
     /// Queues one launch.
@@ -151,13 +150,7 @@ impl<T: Real> Engine<T> {
         }
         match &call.launch {
             Launch::Scalars => operations.step_scalars(run, step, &mut self.state),
-            Launch::Product { y, .. } => {
-                // The vector that is written leaves its place, so that others may be read there.
-                swap(&mut self.vectors[y.index()], &mut self.spare);
-                let done = self.product(inputs, step, &call.launch);
-                swap(&mut self.vectors[y.index()], &mut self.spare);
-                done
-            }
+            Launch::Product { y, .. } => Written::new(self, y.index()).engine.product(inputs, step, &call.launch),
             Launch::Update { space, pass, vectors } => {
                 let n = match space {
                     Space::Rows => self.rows,
@@ -228,6 +221,26 @@ impl<T: Real> Engine<T> {
         let read = [x, vector(w), vector(z)].map(Vector::memory);
         let operations = script::on::<T>(inputs.device.backend());
         operations.step_product(inputs.run, step, &stored.read(), *blend, read, y.memory_mut(), state)
+    }
+}
+
+/// An engine whose vector `y` is in the place of `spare`, so that others can be read while it is written. It comes back even if an
+/// operator of the user panics.
+struct Written<'e, T: Real> {
+    engine: &'e mut Engine<T>,
+    y: usize,
+}
+
+impl<'e, T: Real> Written<'e, T> {
+    fn new(engine: &'e mut Engine<T>, y: usize) -> Self {
+        swap(&mut engine.vectors[y], &mut engine.spare);
+        Self { engine, y }
+    }
+}
+
+impl<T: Real> Drop for Written<'_, T> {
+    fn drop(&mut self) {
+        swap(&mut self.engine.vectors[self.y], &mut self.engine.spare);
     }
 }
 

@@ -500,6 +500,19 @@ mod tests {
                     s.fold(sum);
                 });
             }),
+            ("too many vectors in a basis", &|plan| plan.basis(MOST_VECTORS + 1)),
+            ("a call that runs no program has one", &|plan| {
+                let (w, a) = (plan.vector(rows), plan.scalar());
+                plan.call(OverBasis::Project { w, count: 1 }, |s| s.set(a, ONE));
+            }),
+            ("too many sums for a rotation", &|plan| {
+                let sums: [Sums; 2] = plan.sums(rows);
+                plan.call(OverBasis::Rotate { step: 0 }, |s| {
+                    sums.iter().for_each(|sum| {
+                        s.fold(*sum);
+                    })
+                });
+            }),
             ("folds sums that it makes", &|plan| {
                 let (v, w, sum) = (plan.vector(rows), plan.vector(rows), plan.sum(rows));
                 plan.call(Product::of(Operand::A, v, w).square(sum), |s| {

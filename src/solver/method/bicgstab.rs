@@ -45,7 +45,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
     let half = plan.call(also(half, mr, r), |s| {
         let rv = s.fold(rv);
         s.require_finite(rv);
-        s.stop_unless_less(ZERO, rv * rv, stop::BREAKDOWN);
+        s.stop_at_zero(rv, stop::BREAKDOWN);
         s.set(alpha, rho / rv);
         s.set(minus_alpha, MINUS_ONE * alpha);
     });
@@ -69,8 +69,8 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
     let direction = plan.call(also(direction, mp, p), |s| {
         let (rr, next_rho) = (s.fold(rr), s.fold(rho_sum));
         s.test(rr);
-        s.stop_unless_less(ZERO, omega * omega, stop::BREAKDOWN);
-        s.stop_unless_less(ZERO, next_rho * next_rho, stop::BREAKDOWN);
+        s.stop_at_zero(omega, stop::BREAKDOWN);
+        s.stop_at_zero(next_rho, stop::BREAKDOWN);
         s.set(beta, (next_rho / rho) * (alpha / omega));
         s.set(minus_beta_omega, MINUS_ONE * (beta * omega));
         s.set(rho, next_rho);
@@ -81,7 +81,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
     let product_exact = plan.call(Product::of(Operand::A, mp, v).dot(rv, shadow), |s| {
         let (rr, next_rho) = (s.fold(rr), s.fold(rho_sum));
         s.test(rr);
-        s.stop_unless_less(ZERO, next_rho * next_rho, stop::BREAKDOWN);
+        s.stop_at_zero(next_rho, stop::BREAKDOWN);
         s.set(rho, next_rho);
     });
     let (start, step, exact) = match preconditioning {

@@ -86,8 +86,8 @@ impl Cycle {
             s.set(self.depth, self.depth + ONE);
             s.count();
             s.test(RESIDUAL2);
-            // The space holds all that can be reached from the start.
-            s.stop_unless_less(self.least * first, VECTOR2, stop::BREAKDOWN);
+            // The space holds the answer, and what is left of the residual is rounding: a start tells.
+            s.stop_unless_less(self.least * first, VECTOR2, stop::CONVERGED);
             s.set(self.scale, ONE / sqrt(VECTOR2));
         }));
         calls

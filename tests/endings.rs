@@ -1,0 +1,147 @@
+//! However a solve ends, the answer it leaves is the one of its report; and a solver that an operator's panic went through
+//! solves the next system as a new one would.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use common::battery::{Problem, essence, indefinite, problems};
+use common::{bits, devices_in, noise};
+use residuum::operator::{LinearOperator, SharedOperator};
+use residuum::sparse::gallery;
+use residuum::{
+    Device, Format, Matrix, Method, Precision, Real, Report, Result, Setup, Solver, Stop, Stopping, Vector,
+};
+
+/// The true residual of `x` as a solve of no iterations finds it.
+fn residual<T: Real>(problem: &Problem<T>, device: &Device, b: &[T], x: &[T]) -> f64 {
+    let problem = Problem { start: x.to_vec(), ..problem.clone() };
+    problem.solve(device, &[b], &Stopping::after(0)).remove(0).1.true_residual
+}
+
+/// Columns that gain nothing more stop while others go on.
+#[test]
+fn columns_that_end_early_keep_their_answers() {
+    let a = gallery::poisson_2d::<f32>(40, 0.001).unwrap();
+    let wave = |i: usize| (std::f32::consts::PI * (i + 1) as f32 / 41.0).sin();
+    let mut columns: Vec<Vec<f32>> = (0..2).map(|seed| noise(1600, 20 + seed)).collect();
+    columns.push(vec![1.0; 1600]);
+    columns.push((0..1600).map(|i| wave(i % 40) * wave(i / 40)).collect());
+    let columns: Vec<&[f32]> = columns.iter().map(|c| &c[..]).collect();
+    let beyond = Stopping { rtol: 1e-8, ..Stopping::after(3000) };
+    let mut apart = 0;
+    for device in devices_in(Precision::Single) {
+        for method in [Method::Gmres { restart: 100 }, Method::BiCgStab, Method::Cg, Method::Minres] {
+            let problem = Problem::new(method, &a);
+            let found = problem.solve(&device, &columns, &beyond);
+            let restarts: Vec<usize> = found.iter().map(|(_, report)| report.restarts).collect();
+            apart += usize::from(restarts.iter().any(|n| *n != restarts[0]));
+            for ((x, report), b) in found.iter().zip(&columns) {
+                assert!(report.stop != Stop::Converged, "{report}");
+                assert_eq!(residual(&problem, &device, b, x), report.true_residual, "{report}");
+            }
+        }
+    }
+    assert!(apart > 0, "no columns ended apart: nothing was tested");
+}
+
+/// A matrix that does something of its own in product number `at`.
+struct Watched<F> {
+    matrix: Matrix<f64>,
+    products: Arc<AtomicUsize>,
+    then: F,
+}
+
+impl<F: Fn(usize, &mut Vector<f64>) -> Result<()> + Send + Sync> LinearOperator<f64> for Watched<F> {
+    fn device(&self) -> &Device {
+        self.matrix.device()
+    }
+    fn rows(&self) -> usize {
+        self.matrix.rows()
+    }
+    fn cols(&self) -> usize {
+        self.matrix.cols()
+    }
+    fn apply(&self, x: &Vector<f64>, y: &mut Vector<f64>) -> Result<()> {
+        self.matrix.multiply(x, y)?;
+        (self.then)(self.products.fetch_add(1, Ordering::Relaxed), y)
+    }
+    fn apply_adjoint(&self, x: &Vector<f64>, y: &mut Vector<f64>) -> Result<()> {
+        self.matrix.multiply_transposed(x, y)?;
+        (self.then)(self.products.fetch_add(1, Ordering::Relaxed), y)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        self.matrix.norm_bound()
+    }
+}
+
+/// A solve that fails goes back to its best iterate; if the time runs out on the way, to its last start.
+#[test]
+fn time_that_runs_out_on_the_way_back_costs_no_accuracy() {
+    let (device, a, b) = (Device::host(), indefinite::<f64>(20), noise::<f64>(400, 3));
+    let slow = |n: usize, y: &mut Vector<f64>| match n {
+        // In an iteration, and in the start that verifies where it ended.
+        80..=81 => y.fill(f64::NAN),
+        82.. => {
+            std::thread::sleep(Duration::from_millis(20));
+            Ok(())
+        }
+        _ => Ok(()),
+    };
+    let matrix = Matrix::new(&device, &a, Format::Csr).unwrap();
+    let operator = Watched { matrix, products: Arc::default(), then: slow }.shared();
+    let method = Method::Gmres { restart: 11 };
+    let stopping = Stopping { time_limit: Some(Duration::from_secs(1)), check_every: 1, ..Stopping::after(1000) };
+    let mut solver = Solver::new(operator, method, stopping).unwrap();
+    let mut x = Vector::zeros(&device, 400).unwrap();
+    let report = solver.solve(&Vector::from_slice(&device, &b).unwrap(), &mut x).unwrap();
+    assert_eq!(report.stop, Stop::NotFinite, "{report}");
+    assert!(report.true_residual <= report.history[0], "{report}");
+    let found = residual(&Problem::new(method, &a), &device, &b, &x.to_vec().unwrap());
+    assert_eq!(found, report.true_residual, "{report}");
+}
+
+/// A solver of `problem` whose operator calls `then` after each product.
+fn watched<F: Fn(usize, &mut Vector<f64>) -> Result<()> + Send + Sync + 'static>(
+    problem: &Problem<f64>,
+    device: &Device,
+    products: &Arc<AtomicUsize>,
+    then: F,
+) -> Solver<f64> {
+    let matrix = Matrix::with_transpose(device, &problem.a, Format::Csr).unwrap();
+    let operator: SharedOperator<f64> = Watched { matrix, products: Arc::clone(products), then }.shared();
+    Solver::with(operator, Setup::new(problem.method, Stopping::after(40))).unwrap()
+}
+
+#[test]
+fn a_panic_of_an_operator_leaves_the_solver_as_it_was() {
+    let solve = |solver: &mut Solver<f64>, problem: &Problem<f64>, device: &Device| -> (Vec<f64>, Report) {
+        let mut x = Vector::from_slice(device, &problem.start).unwrap();
+        let b = Vector::from_slice(device, &noise::<f64>(problem.a.rows(), 4)).unwrap();
+        let report = solver.solve(&b, &mut x).unwrap();
+        (x.to_vec().unwrap(), report)
+    };
+    for device in devices_in(Precision::Double) {
+        for problem in problems::<f64>().iter().filter(|p| p.diagonal.is_none() && p.reference.is_none()) {
+            let (never, products) = (Arc::default(), Arc::<AtomicUsize>::default());
+            let (x, report) = solve(&mut watched(problem, &device, &never, |_, _| Ok(())), problem, &device);
+            let fails_at = 13;
+            let mut solver = watched(problem, &device, &products, move |n, _| {
+                assert!(n != fails_at, "the operator's own fault");
+                Ok(())
+            });
+            let failed = catch_unwind(AssertUnwindSafe(|| solve(&mut solver, problem, &device)));
+            assert!(failed.is_err(), "{}", problem.method);
+            let (again, second) = solve(&mut solver, problem, &device);
+            assert_eq!(bits(&again), bits(&x), "{}", problem.method);
+            assert!(essence(&again, &second) == essence(&x, &report), "{second} instead of {report}");
+        }
+    }
+}
