@@ -1,5 +1,5 @@
-// A block of vectors: a basis Q of up to `most` vectors of `n` rows, one behind the other, and what GMRES makes of it. Vector k
-// is kept as it came; times scale[k] its norm is 1.
+// A block of vectors: a basis Q of up to `most` vectors of `n` rows, and what GMRES makes of it. Vector k is kept as it came;
+// times scale[k] its norm is 1. The vectors lie one behind the other in one buffer or several; a launch is given one of them.
 //
 // `arrays` holds rows of most + 1 wide numbers for each column, named below; the upper triangle of GMRES follows, column by
 // column. `sums` holds the chunk sums of each vector with the vector at hand, column by column, and behind those of `most`
@@ -21,9 +21,9 @@
 #define DIAGONAL_REGISTER 2
 #define RESIDUAL_REGISTER 3
 
-// `n` rows in `chunks` chunks of `chunk`, `per_group` of them for each group; the first `count` vectors of at most `most`; the
-// slot whose status is read.
-typedef struct { uint n, chunk, chunks, per_group, count, most, slot; } shape_t;
+// `n` rows in `chunks` chunks of `chunk`, `per_group` of them for each group; the first `count` vectors of a buffer, which begins
+// with vector `first` of at most `most`; the slot whose status is read.
+typedef struct { uint n, chunk, chunks, per_group, first, count, most, slot; } shape_t;
 
 // Vectors that are multiplied by the vector at hand together: their loads are under way at once, their folds share barriers.
 #define TOGETHER (ITEM_LANES > 8 ? 1 : WG >= 1024 ? 2 : 4)
@@ -45,8 +45,8 @@ int any_column_runs(__global const int* status)
     return running;
 }
 
-// The chunk sums of Q'w over chunks first_chunk .. last_chunk, for vectors first .. last of Q. `scratch` has TOGETHER * WG
-// places.
+// The chunk sums of Q'w over chunks first_chunk .. last_chunk, for vectors first .. last of the buffer. `scratch` has
+// TOGETHER * WG places.
 void store_projections(const shape_t* shape, __global const real_t* basis, __global const real_t* w, uint first_chunk,
                        uint last_chunk, uint first, uint last, __global acc_t* sums, __local acc_t* scratch)
 {
@@ -77,7 +77,8 @@ void store_projections(const shape_t* shape, __global const real_t* basis, __glo
                 run_folds(held, TOGETHER, place, CHUNK_ITEMS, scratch + slot * CHUNK_ITEMS);
                 if (place == 0 && mine < last_chunk)
                     for (uint t = 0; t < TOGETHER; ++t)
-                        if (k + t < last) sums[((k + t) * COLUMNS + c) * (size_t)shape->chunks + mine] = held[t];
+                        if (k + t < last)
+                            sums[((shape->first + k + t) * COLUMNS + c) * (size_t)shape->chunks + mine] = held[t];
             }
     }
 }
@@ -116,7 +117,7 @@ void basis_fold(shape_t shape, uint again, __global const int* status, __global 
 }
 
 // Elements begin .. end of v = (fresh ? 0 : v) + sum of factor (scale q), from left to right, for the columns that run;
-// vector `count` of Q becomes the result if `store` says so. Item `place` takes what it takes in sums.
+// vector `count` of the buffer becomes the result if `store` says so. Item `place` takes what it takes in sums.
 // A factor of 0 adds nothing, whatever its vector holds. Factor and scale stay apart, since their product may be too small
 // for a real_t in a system far from 1.
 void add_vectors(const shape_t* shape, uint fresh, uint store, __global real_t* basis, __global real_t* restrict v,
@@ -158,8 +159,8 @@ void add_vectors(const shape_t* shape, uint fresh, uint store, __global real_t* 
     }
 }
 
-// v = (fresh ? 0 : v) + sum of factor (scale q). Then, if `project` says so, the chunk sums of Q'v; if `square` does, those of v.v; if `store`
-// does, vector `count` of Q is v.
+// v = (fresh ? 0 : v) + sum of factor (scale q). Then, if `project` says so, the chunk sums of Q'v; if `square` does, those of
+// v.v; if `store` does, vector `count` of the buffer is v.
 // Bytes: `count` vectors, once more if they are projected on and no cache holds those of a chunk; v read and written.
 __kernel GROUP
 void basis_add(shape_t shape, uint fresh, uint project, uint square, uint store, __global real_t* basis,
@@ -171,8 +172,8 @@ void basis_add(shape_t shape, uint fresh, uint project, uint square, uint store,
     if (!any_column_runs(running)) return;
     for (uint c = 0; c < COLUMNS; ++c)
         for (uint k = get_local_id(0); k < shape.count; k += WG) {
-            factor[c * MOST_VECTORS + k] = acc_to_real(array_of(arrays, FACTOR, shape.most, c)[k]);
-            scale[c * MOST_VECTORS + k] = acc_to_real(array_of(arrays, SCALE, shape.most, c)[k]);
+            factor[c * MOST_VECTORS + k] = acc_to_real(array_of(arrays, FACTOR, shape.most, c)[shape.first + k]);
+            scale[c * MOST_VECTORS + k] = acc_to_real(array_of(arrays, SCALE, shape.most, c)[shape.first + k]);
         }
     barrier(CLK_LOCAL_MEM_FENCE);
     const uint first_chunk = get_group_id(0) * shape.per_group;

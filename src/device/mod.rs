@@ -283,6 +283,12 @@ pub(crate) mod tests {
         }
     }
 
+    /// The same device, of which no buffer may be larger than `bytes`.
+    pub(crate) fn with_largest_allocation(device: Device, bytes: u64) -> Device {
+        let inner = Arc::into_inner(device.inner).expect("the only one");
+        Device::wrap(DeviceInfo { largest_allocation: bytes, ..inner.info }, inner.backend, inner.choice)
+    }
+
     #[test]
     fn a_driver_that_ends_loops_gets_groups_large_enough() {
         let info = DeviceInfo { kind: DeviceKind::Cpu, least_work_group: 32, ..gpu() };

@@ -361,8 +361,9 @@ fn go_back(method: &mut dyn Iteration, stopping: &Stopping, clock: &Clock, colum
         method.status()?;
         if clock.is_over(method) {
             // It took longer than before: the iterate that was reached counts if it is better than the last start.
-            let is_worse = |c: &usize| !(method.norms(*c, 0)[0] <= columns[*c].best[0]);
-            let worse: Vec<usize> = wanted.iter().copied().filter(is_worse).collect();
+            // A NaN is no better one.
+            let is_better = |c: usize| method.norms(c, 0)[0] <= columns[c].best[0];
+            let worse: Vec<usize> = wanted.iter().copied().filter(|c| !is_better(*c)).collect();
             if !worse.is_empty() {
                 method.restore(&worse)?;
                 method.start(&nothing)?;

@@ -112,7 +112,7 @@ impl<T: Real> Engine<T> {
         let spare = Vector::zeros(device, 1)?;
         let basis = match plan.basis {
             0 => None,
-            most => Some(Basis::new(&device.place(), rows, columns, most)?),
+            most => Some(Basis::new(&device.place(), rows, columns, most, device.info().largest_allocation)?),
         };
         let initial = plan.registers.initial;
         Ok(Self {
@@ -333,5 +333,49 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn least_squares(&self) -> bool {
         self.script.least_squares
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::device::Device;
+    use crate::device::tests::with_largest_allocation;
+    use crate::matrix::Matrix;
+    use crate::number::Precision;
+    use crate::solver::{Method, Setup, Solver, Stopping};
+    use crate::sparse::{Format, gallery};
+    use crate::vector::Vector;
+
+    /// Directions that one buffer cannot hold: the same bits from several, on the host and every device.
+    #[test]
+    fn directions_lie_in_several_buffers() {
+        let side = 40;
+        let a = gallery::poisson_2d::<f64>(side, -0.3).expect("a matrix");
+        let n = side * side;
+        for columns in [1, 3] {
+            let solve = |device: &Device| {
+                let matrix = Matrix::new(device, &a, Format::Csr).expect("it fits");
+                let setup = Setup::new(Method::Gmres { restart: 9 }, Stopping::after(25)).with_columns(columns);
+                let mut solver = Solver::with(&matrix, setup).expect("it fits");
+                let b: Vec<f64> = (0..n * columns).map(|i| (i as f64).sin()).collect();
+                let b = Vector::from_slice(device, &b).expect("it fits");
+                let mut x = Vector::zeros(device, n * columns).expect("it fits");
+                let reports = solver.solve_many(&b, &mut x).expect("a solve");
+                let history: Vec<Vec<f64>> = reports.into_iter().map(|report| report.history).collect();
+                (x.to_vec().expect("an answer"), history)
+            };
+            let wanted = solve(&Device::host());
+            assert!(wanted.1.iter().all(|history| history[25] < 0.5 * history[0]), "{:?}", wanted.1);
+            for per_buffer in [1, 2, 4, 8] {
+                for device in Device::select_all("").expect("the host at least") {
+                    if device.require(Precision::Double).is_err() {
+                        continue;
+                    }
+                    let bytes = (per_buffer * n * columns * size_of::<f64>()).max(a.values().len() * 8);
+                    let device = with_largest_allocation(device, bytes as u64);
+                    assert!(solve(&device) == wanted, "{}: {per_buffer} in a buffer", device.info().name);
+                }
+            }
+        }
     }
 }

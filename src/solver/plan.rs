@@ -188,7 +188,7 @@ impl OverBasis {
         matches!(self, Self::Rotate { .. } | Self::Solve { .. })
     }
 
-    /// Launches on a device.
+    /// Launches on a device, if one buffer holds the basis.
     pub(super) fn launches(self) -> usize {
         match self {
             Self::Project { .. } | Self::Reproject { .. } => 2,

@@ -326,8 +326,9 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
         vectors.extend(lengths.into_iter().map(|len| ("a vector between factors", bytes(len))));
     }
     if plan.basis > 0 {
-        let directions = basis::held(operator.rows(), columns, plan.basis, T::PRECISION.bytes());
-        vectors.push(("directions (a smaller restart has fewer)", directions));
+        let largest = operator.device().info().largest_allocation;
+        let buffers = basis::held(operator.rows(), columns, plan.basis, T::PRECISION.bytes(), largest);
+        vectors.extend(buffers.into_iter().map(|bytes| ("directions (a smaller restart has fewer)", bytes)));
     }
     let matrices = held(operator) + setup.preconditioner.as_ref().map_or(0, held);
     operator.device().check_memory(matrices, &vectors)

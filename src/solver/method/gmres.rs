@@ -14,7 +14,8 @@
 //! directions there are. Three times, if a cache holds the part of a chunk; the second launch reads it twice.
 //!
 //! Vectors held: the `restart` directions, and 2; a diagonal takes 1 more. Launches: 7, and 1 more with a preconditioner beside
-//! its own; 5 to 7 more at a restart. Bytes of iteration `j`: those of the product, and `3 j` vectors.
+//! its own; 5 to 7 more at a restart; a few more if the directions take several buffers, since none may be larger than the largest
+//! allocation of the device. Bytes of iteration `j`: those of the product, and `3 j` vectors.
 //!
 //! Source: Y. Saad, M. H. Schultz, "GMRES", SIAM J. Sci. Stat. Comput. 7(3), 1986; Y. Saad, "Iterative Methods for Sparse
 //! Linear Systems", 2003, algorithm 9.5 and section 6.5.3; L. Giraud, J. Langou, M. Rozložník, J. van den Eshof, "Rounding error

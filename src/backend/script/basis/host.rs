@@ -44,21 +44,18 @@ impl Arrays<'_> {
     }
 }
 
-/// Chunk sums of the products of one chunk of `w` with the same chunk of the first `count` vectors: vector by vector, column by
-/// column.
+/// Chunk sums of the products of one chunk of `w` with the same chunk of `vectors`: vector by vector, column by column.
 fn projections<T: Real, A: Accumulator<T>>(
     chunks: Chunks,
     columns: usize,
-    count: usize,
-    vectors: &[T],
+    vectors: &[&[T]],
     g: usize,
     w: &[T],
 ) -> Vec<Sum> {
-    let stride = chunks.len * columns;
     let first = chunks.range(g).start * columns;
-    let mut sums = Vec::with_capacity(count * columns);
-    for k in 0..count {
-        let q = &vectors[k * stride + first..][..w.len()];
+    let mut sums = Vec::with_capacity(vectors.len() * columns);
+    for vector in vectors {
+        let q = &vector[first..][..w.len()];
         for c in 0..columns {
             sums.push(column_dot::<T, A>(chunks.lanes, 0..w.len() / columns, [columns, c], q, w));
         }
@@ -78,15 +75,14 @@ fn spread(found: &[Vec<Sum>], chunks: Chunks, sums: &mut [Sum]) {
 fn project<T: Real, A: Accumulator<T>>(
     chunks: Chunks,
     columns: usize,
-    count: usize,
     w: &[T],
-    vectors: &[T],
+    vectors: &[&[T]],
     sums: &mut [Sum],
 ) {
     let found: Vec<Vec<Sum>> = w
         .par_chunks(chunks.chunk * columns)
         .enumerate()
-        .map(|(g, w)| projections::<T, A>(chunks, columns, count, vectors, g, w))
+        .map(|(g, w)| projections::<T, A>(chunks, columns, vectors, g, w))
         .collect();
     spread(&found, chunks, sums);
 }
@@ -121,14 +117,14 @@ struct Shape<'a> {
 
 /// One chunk of `v += Q factors`; `factors` has factor and scale of each vector, column by column. They stay apart, since their
 /// product may be too small for `T` in a system far from 1.
-fn add_chunk<T: Real>(shape: Shape<'_>, fresh: bool, factors: &[[T; 2]], vectors: &[T], g: usize, v: &mut [T]) {
+fn add_chunk<T: Real>(shape: Shape<'_>, fresh: bool, factors: &[[T; 2]], vectors: &[&[T]], g: usize, v: &mut [T]) {
     let Shape { chunks, columns, running } = shape;
-    let (stride, first) = (chunks.len * columns, chunks.range(g).start * columns);
+    let first = chunks.range(g).start * columns;
     if fresh {
         v.iter_mut().enumerate().filter(|(at, _)| running[at % columns]).for_each(|(_, v)| *v = T::default());
     }
-    for (k, factors) in factors.chunks(columns).enumerate() {
-        let q = &vectors[k * stride + first..][..v.len()];
+    for (vector, factors) in vectors.iter().zip(factors.chunks(columns)) {
+        let q = &vector[first..][..v.len()];
         match factors {
             // A vector whose factor is 0 may hold anything.
             [[factor, _]] if *factor == T::default() => {}
@@ -150,7 +146,7 @@ fn add<T: Real, A: Accumulator<T>>(
     addition: Addition,
     most: usize,
     v: &mut [T],
-    vectors: &mut [T],
+    mut vectors: Vec<&mut [T]>,
     sums: &mut [Sum],
     arrays: &[Sum],
 ) {
@@ -162,15 +158,16 @@ fn add<T: Real, A: Accumulator<T>>(
         |k: usize, c: usize| [FACTOR, SCALE].map(|name| A::from_bits(arrays[place(most, name, c, k)].0).to_real());
     let factors: Vec<[T; 2]> =
         (0..count).flat_map(|k| (0..columns).map(move |c| (k, c))).map(|(k, c)| factor(k, c)).collect();
-    let (vectors, next) = vectors.split_at_mut(count * chunks.len * columns);
+    let next = if count < vectors.len() { Some(vectors.remove(count)) } else { None };
+    let used: Vec<&[T]> = vectors.iter().take(count).map(|vector| &**vector).collect();
     let found: Vec<Vec<Sum>> = v
         .par_chunks_mut(chunks.chunk * columns)
         .enumerate()
         .map(|(g, v)| {
-            add_chunk(shape, fresh, &factors, vectors, g, v);
+            add_chunk(shape, fresh, &factors, &used, g, v);
             match then {
                 Then::Nothing => Vec::new(),
-                Then::Project => projections::<T, A>(chunks, columns, count, vectors, g, v),
+                Then::Project => projections::<T, A>(chunks, columns, &used, g, v),
                 Then::Append => {
                     let square = |c| column_dot::<T, A>(chunks.lanes, 0..v.len() / columns, [columns, c], v, v);
                     (0..columns).map(square).collect()
@@ -181,7 +178,12 @@ fn add<T: Real, A: Accumulator<T>>(
     match then {
         Then::Append => {
             spread(&found, chunks, &mut sums[most * columns * chunks.count..]);
-            let kept = next.par_iter_mut().zip(&*v).enumerate().filter(|(at, _)| running[at % columns]);
+            let kept = next
+                .unwrap_or_default()
+                .par_iter_mut()
+                .zip(&*v)
+                .enumerate()
+                .filter(|(at, _)| running[at % columns]);
             kept.for_each(|(_, (next, v))| *next = *v);
         }
         _ => spread(&found, chunks, sums),
@@ -276,8 +278,10 @@ impl<T: Real> BasisOps<T> for Host {
         state: &ScriptState,
     ) -> Result<()> {
         if running(call, state.status.host()?).contains(&true) {
-            let (chunks, vectors) = (Chunks::of(basis.n), basis.vectors.host()?);
-            summing!(run, T, project(chunks, basis.columns, count, w.host()?, vectors, basis.sums.host_mut()?));
+            let (chunks, len) = (Chunks::of(basis.n), basis.n * basis.columns);
+            let buffers = basis.vectors.iter().map(Memory::host).collect::<Result<Vec<_>>>()?;
+            let vectors: Vec<&[T]> = buffers.into_iter().flat_map(|b| b.chunks(len.max(1))).take(count).collect();
+            summing!(run, T, project(chunks, basis.columns, w.host()?, &vectors, basis.sums.host_mut()?));
         }
         Ok(())
     }
@@ -310,7 +314,10 @@ impl<T: Real> BasisOps<T> for Host {
         let running = running(call, state.status.host()?);
         let Basis { n, columns, most, vectors, sums, arrays, .. } = basis;
         let shape = Shape { chunks: Chunks::of(*n), columns: *columns, running: &running };
-        let (vectors, sums, arrays) = (vectors.host_mut()?, sums.host_mut()?, arrays.host()?);
+        let buffers = vectors.iter_mut().map(Memory::host_mut).collect::<Result<Vec<_>>>()?;
+        let len = (*n * *columns).max(1);
+        let vectors: Vec<&mut [T]> = buffers.into_iter().flat_map(|buffer| buffer.chunks_mut(len)).collect();
+        let (sums, arrays) = (sums.host_mut()?, arrays.host()?);
         summing!(run, T, add(shape, addition, *most, v.host_mut()?, vectors, sums, arrays));
         Ok(())
     }

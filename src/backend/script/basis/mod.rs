@@ -31,18 +31,18 @@ pub(crate) struct Basis<T> {
     n: usize,
     columns: usize,
     most: usize,
-    /// One vector after the other; vector `k` has norm 1 times its scale.
-    vectors: Memory<T>,
+    /// One vector after the other, `per_buffer` of them in a buffer; vector `k` has norm 1 times its scale.
+    vectors: Vec<Memory<T>>,
+    per_buffer: usize,
     /// Chunk sums: of each vector with the vector at hand, column by column, then of a square.
     sums: Memory<Sum>,
     arrays: Memory<Sum>,
     plans: Plans<PlanKey>,
 }
 
-/// Numbers of a basis: of its vectors, its chunk sums, its arrays.
-fn lengths(n: usize, columns: usize, most: usize) -> [usize; 3] {
-    let sums = (most + 1) * columns * Chunks::of(n).count;
-    [most * n * columns, sums.max(1), array_numbers(columns, most)]
+/// Chunk sums of a basis.
+fn sum_numbers(n: usize, columns: usize, most: usize) -> usize {
+    ((most + 1) * columns * Chunks::of(n).count).max(1)
 }
 
 /// Numbers of the arrays of a basis.
@@ -50,25 +50,45 @@ fn array_numbers(columns: usize, most: usize) -> usize {
     columns * (TRIANGLE + most) * (most + 1)
 }
 
-/// Bytes of a basis of `most` vectors, numbers of `bytes` bytes.
-pub(crate) fn held(n: usize, columns: usize, most: usize, bytes: usize) -> u64 {
-    let [vectors, sums, arrays] = lengths(n, columns, most);
-    (vectors * bytes + (sums + arrays) * size_of::<Sum>()) as u64
+/// Vectors of `bytes` bytes in each buffer of a basis of `most`, if no allocation may be larger than `largest` bytes; 0 is no limit.
+fn vectors_of_buffers(most: usize, bytes: u64, largest: u64) -> Vec<usize> {
+    let per_buffer = match largest {
+        0 => most,
+        largest => usize::try_from(largest / bytes.max(1)).unwrap_or(most).clamp(1, most.max(1)),
+    };
+    (0..most).step_by(per_buffer.max(1)).map(|first| per_buffer.min(most - first)).collect()
+}
+
+/// Bytes of the buffers of a basis of `most` vectors, numbers of `bytes` bytes, beside the smaller ones of its sums and arrays,
+/// which come last.
+pub(crate) fn held(n: usize, columns: usize, most: usize, bytes: usize, largest: u64) -> Vec<u64> {
+    let vector = (n * columns * bytes) as u64;
+    let vectors = vectors_of_buffers(most, vector, largest).into_iter().map(|count| count as u64 * vector);
+    let sums = (sum_numbers(n, columns, most) + array_numbers(columns, most)) * size_of::<Sum>();
+    vectors.chain([sums as u64]).collect()
 }
 
 impl<T: Element> Basis<T> {
-    /// All zero, for `columns` right-hand sides of `n` rows.
-    pub(crate) fn new(place: &Place, n: usize, columns: usize, most: usize) -> Result<Self> {
-        let [vectors, sums, arrays] = lengths(n, columns, most);
+    /// All zero, for `columns` right-hand sides of `n` rows; no buffer of vectors has more than `largest` bytes, if that is not 0.
+    pub(crate) fn new(place: &Place, n: usize, columns: usize, most: usize, largest: u64) -> Result<Self> {
+        let counts = vectors_of_buffers(most, (n * columns * size_of::<T>()) as u64, largest);
+        let buffer = |count: &usize| place.filled(count * n * columns, T::default());
         Ok(Self {
             n,
             columns,
             most,
-            vectors: place.filled(vectors, T::default())?,
-            sums: place.filled(sums, Sum::default())?,
-            arrays: place.filled(arrays, Sum::default())?,
+            per_buffer: counts.first().copied().unwrap_or(1),
+            vectors: counts.iter().map(buffer).collect::<Result<Vec<_>>>()?,
+            sums: place.filled(sum_numbers(n, columns, most), Sum::default())?,
+            arrays: place.filled(array_numbers(columns, most), Sum::default())?,
             plans: Plans::default(),
         })
+    }
+
+    /// The first vector of a buffer, and the number of those of the first `count` that lie in it.
+    fn part(&self, buffer: usize, count: usize) -> Part {
+        let first = buffer * self.per_buffer;
+        Part { buffer, first, count: count.saturating_sub(first).min(self.per_buffer) }
     }
 
     pub(crate) fn most(&self) -> usize {
@@ -81,12 +101,22 @@ impl<T: Element> Basis<T> {
             n: self.n,
             columns: self.columns,
             most: self.most,
-            vectors: Place::Host.filled(0, T::default())?,
+            vectors: Vec::new(),
+            per_buffer: self.per_buffer,
             sums: self.sums.on_host()?,
             arrays: self.arrays.on_host()?,
             plans: Plans::default(),
         })
     }
+}
+
+/// Vectors of one buffer of a basis.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    buffer: usize,
+    /// Number of its first vector.
+    first: usize,
+    count: usize,
 }
 
 /// Work after `v += Q h` in the same launch.
@@ -163,3 +193,22 @@ pub(crate) trait BasisOps<T: Real>: Send + Sync {
     ) -> Result<()>;
 }
 operations!(BasisOps, checked);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_are_shared_out_over_buffers() {
+        assert_eq!(vectors_of_buffers(30, 8, 0), [30]);
+        assert_eq!(vectors_of_buffers(30, 8, 240), [30]);
+        assert_eq!(vectors_of_buffers(30, 8, 239), [29, 1]);
+        assert_eq!(vectors_of_buffers(7, 10, 29), [2, 2, 2, 1]);
+        // One that does not fit is asked for all the same: the allocation says what is wrong.
+        assert_eq!(vectors_of_buffers(2, 10, 9), [1, 1]);
+        assert_eq!(vectors_of_buffers(3, 0, 9), [3]);
+        let held = held(10, 2, 7, 8, 320);
+        assert_eq!(held[..4], [320, 320, 320, 160]);
+        assert_eq!(held.len(), 5);
+    }
+}

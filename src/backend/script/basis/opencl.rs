@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Addition, Basis, BasisOps, ScriptState, StepCall, Then, array_numbers};
+use super::{Addition, Basis, BasisOps, Part, ScriptState, StepCall, Then, array_numbers};
 use crate::backend::{OpenCl, Run};
 use crate::error::Result;
 use crate::kernels::{Common, kernels};
@@ -16,12 +16,12 @@ use crate::tuning::Family;
 
 kernels! {
     file basis, after [common, fold, recurrence];
-    shape { n, chunk, chunks, per_group, count, most, slot }
+    shape { n, chunk, chunks, per_group, first, count, most, slot }
     /// The chunk sums of `Q'w`.
     kernel basis_project<T> given(columns: usize)
         (shape: shape, groups: uint, per_part: uint, basis: in_real[shape.count * shape.n * columns],
         w: in_real[shape.n * columns], status: in_int[2 * columns * STATES],
-        sums: out_sum[shape.count * columns * shape.chunks]);
+        sums: out_sum[(shape.first + shape.count) * columns * shape.chunks]);
     /// Their folds: coefficients and factors.
     kernel basis_fold given(columns: usize)
         (shape: shape, again: uint, status: in_int[2 * columns * STATES],
@@ -59,7 +59,7 @@ impl OpenCl {
         &self,
         run: Run<'_>,
         call: StepCall,
-        count: usize,
+        part: Part,
         basis: &Basis<T>,
         (name, prepare): (&'static str, Prepare),
     ) -> Result<(Plan, basis::Shape)> {
@@ -76,11 +76,42 @@ impl OpenCl {
             chunk: chunks.chunk,
             chunks: chunks.count,
             per_group: plan.share,
-            count,
+            first: part.first,
+            count: part.count,
             most: basis.most,
             slot: call.slot as usize,
         };
         Ok((plan, shape))
+    }
+
+    /// The chunk sums of `Q'w` for the vectors of one buffer.
+    fn project_on<T: Real>(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        part: Part,
+        w: &Memory<T>,
+        basis: &mut Basis<T>,
+        state: &ScriptState,
+    ) -> Result<()> {
+        use basis::basis_project::{Args, launch, prepare};
+        let on = &self.context;
+        let (plan, shape) = self.over_basis(run, call, part, basis, ("basis_project", prepare))?;
+        let count = part.count;
+        // If there are few groups, they share the vectors too.
+        let parts = (4 * self.units()).div_ceil(plan.groups).clamp(1, count.div_ceil(LEAST_PART).max(1));
+        let per_part = count.div_ceil(parts).next_multiple_of(LEAST_PART);
+        let args = Args {
+            columns: basis.columns,
+            shape,
+            groups: plan.groups,
+            per_part,
+            basis: basis.vectors[part.buffer].buffer(on)?,
+            w: w.buffer(on)?,
+            status: state.status.buffer(on)?,
+            sums: basis.sums.buffer_mut(on)?,
+        };
+        launch(&plan.kernel, plan.groups * count.div_ceil(per_part.max(1)), args)
     }
 }
 
@@ -94,23 +125,8 @@ impl<T: Real> BasisOps<T> for OpenCl {
         basis: &mut Basis<T>,
         state: &ScriptState,
     ) -> Result<()> {
-        use basis::basis_project::{Args, launch, prepare};
-        let on = &self.context;
-        let (plan, shape) = self.over_basis(run, call, count, basis, ("basis_project", prepare))?;
-        // If there are few groups, they share the vectors too.
-        let parts = (4 * self.units()).div_ceil(plan.groups).clamp(1, count.div_ceil(LEAST_PART).max(1));
-        let per_part = count.div_ceil(parts).next_multiple_of(LEAST_PART);
-        let args = Args {
-            columns: basis.columns,
-            shape,
-            groups: plan.groups,
-            per_part,
-            basis: basis.vectors.buffer(on)?,
-            w: w.buffer(on)?,
-            status: state.status.buffer(on)?,
-            sums: basis.sums.buffer_mut(on)?,
-        };
-        launch(&plan.kernel, plan.groups * count.div_ceil(per_part.max(1)), args)
+        (0..count.div_ceil(basis.per_buffer))
+            .try_for_each(|buffer| self.project_on(run, call, basis.part(buffer, count), w, basis, state))
     }
 
     fn basis_fold(
@@ -124,7 +140,8 @@ impl<T: Real> BasisOps<T> for OpenCl {
     ) -> Result<()> {
         use basis::basis_fold::{Args, launch, prepare};
         let on = &self.context;
-        let (plan, shape) = self.over_basis(run, call, count, basis, ("basis_fold", prepare))?;
+        let all = Part { buffer: 0, first: 0, count };
+        let (plan, shape) = self.over_basis(run, call, all, basis, ("basis_fold", prepare))?;
         let args = Args {
             columns: basis.columns,
             shape,
@@ -147,21 +164,32 @@ impl<T: Real> BasisOps<T> for OpenCl {
     ) -> Result<()> {
         use basis::basis_add::{Args, launch, prepare};
         let (on, Addition { count, fresh, then }) = (&self.context, addition);
-        let (plan, shape) = self.over_basis(run, call, count, basis, ("basis_add", prepare))?;
-        let args = Args {
-            columns: basis.columns,
-            shape,
-            fresh: fresh.into(),
-            project: (then == Then::Project).into(),
-            square: (then == Then::Append).into(),
-            store: (then == Then::Append && count < basis.most).into(),
-            basis: basis.vectors.buffer_mut(on)?,
-            v: v.buffer_mut(on)?,
-            status: state.status.buffer(on)?,
-            sums: basis.sums.buffer_mut(on)?,
-            arrays: basis.arrays.buffer_mut(on)?,
-        };
-        launch(&plan.kernel, plan.groups, args)
+        let store = then == Then::Append && count < basis.most;
+        let last = (if store { count } else { count.saturating_sub(1) }) / basis.per_buffer;
+        for buffer in 0..=last {
+            let part = basis.part(buffer, count);
+            let (plan, shape) = self.over_basis(run, call, part, basis, ("basis_add", prepare))?;
+            let ends = buffer == last;
+            let args = Args {
+                columns: basis.columns,
+                shape,
+                fresh: (fresh && buffer == 0).into(),
+                project: (ends && then == Then::Project).into(),
+                square: (ends && then == Then::Append).into(),
+                store: (ends && store).into(),
+                basis: basis.vectors[buffer].buffer_mut(on)?,
+                v: v.buffer_mut(on)?,
+                status: state.status.buffer(on)?,
+                sums: basis.sums.buffer_mut(on)?,
+                arrays: basis.arrays.buffer_mut(on)?,
+            };
+            launch(&plan.kernel, plan.groups, args)?;
+        }
+        match then {
+            Then::Project => (0..last)
+                .try_for_each(|buffer| self.project_on(run, call, basis.part(buffer, count), v, basis, state)),
+            _ => Ok(()),
+        }
     }
 
     fn basis_rotate(
@@ -174,7 +202,7 @@ impl<T: Real> BasisOps<T> for OpenCl {
     ) -> Result<()> {
         use basis::basis_rotate::{Args, launch, prepare};
         let on = &self.context;
-        let (plan, shape) = self.over_basis(run, call, step, basis, ("basis_rotate", prepare))?;
+        let (plan, shape) = self.over_basis(run, call, basis.part(0, 0), basis, ("basis_rotate", prepare))?;
         let args = Args {
             columns: call.columns,
             made: call.sums,
@@ -202,7 +230,7 @@ impl<T: Real> BasisOps<T> for OpenCl {
     ) -> Result<()> {
         use basis::basis_solve::{Args, launch, prepare};
         let on = &self.context;
-        let (plan, shape) = self.over_basis(run, call, basis.most, basis, ("basis_solve", prepare))?;
+        let (plan, shape) = self.over_basis(run, call, basis.part(0, 0), basis, ("basis_solve", prepare))?;
         let args = Args {
             columns: call.columns,
             made: call.sums,
