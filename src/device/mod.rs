@@ -283,7 +283,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The same device, of which no buffer may be larger than `bytes`.
+    /// A device of which no buffer may be larger than `bytes`.
     pub(crate) fn with_largest_allocation(device: Device, bytes: u64) -> Device {
         let inner = Arc::into_inner(device.inner).expect("the only one");
         Device::wrap(DeviceInfo { largest_allocation: bytes, ..inner.info }, inner.backend, inner.choice)
