@@ -51,7 +51,8 @@ pub(super) fn chunk_sums<T: Real, A: Accumulator<T>, const K: usize, const LANES
             }
         }
     }
-    lanes.map(|mut lane| Sum(fold(&mut lane, A::add).to_bits()))
+    // In place: a `map` would copy the lanes.
+    std::array::from_fn(|k| Sum(fold(&mut lanes[k], A::add).to_bits()))
 }
 
 /// The sum of `x y` over some rows of column `c`, for interleaved columns: one chunk, in `lanes` lanes.
