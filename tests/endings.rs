@@ -49,7 +49,7 @@ fn columns_that_end_early_keep_their_answers() {
     assert!(apart > 0, "no columns ended apart: nothing was tested");
 }
 
-/// A matrix that does something of its own in product number `at`.
+/// A matrix that calls `then` with the number and the result of each product.
 struct Watched<F> {
     matrix: Matrix<f64>,
     products: Arc<AtomicUsize>,
@@ -82,7 +82,8 @@ impl<F: Fn(usize, &mut Vector<f64>) -> Result<()> + Send + Sync> LinearOperator<
     }
 }
 
-/// A solve that fails goes back to its best iterate; if the time runs out on the way, to its last start.
+/// A solve that fails goes back to its best iterate; if the time runs out on the way, to the better one of its last start and the
+/// iterate that it came to.
 #[test]
 fn time_that_runs_out_on_the_way_back_costs_no_accuracy() {
     let (device, a, b) = (Device::host(), indefinite::<f64>(20), noise::<f64>(400, 3));
