@@ -1,5 +1,8 @@
 //! Start of every benchmark: its options, its device, the copy bandwidth that it is compared with.
 
+#[allow(dead_code)] // not every benchmark has one
+pub(crate) mod peer;
+
 use residuum::{Device, Error, Result, measure};
 use serde_json::json;
 
@@ -17,9 +20,21 @@ impl Setting {
         args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).map(String::as_str)
     }
 
-    fn number(args: &[String], name: &'static str) -> Result<Option<usize>> {
+    fn number_of(args: &[String], name: &'static str) -> Result<Option<usize>> {
         let bad = |text| Error::Option { name, reason: format!("'{text}' is not a number") };
         Self::value(args, name).map(|text| text.parse().map_err(|_| bad(text))).transpose()
+    }
+
+    /// The number after option `name`.
+    #[allow(dead_code)] // not every benchmark has one
+    pub(crate) fn number(&self, name: &'static str) -> Result<Option<usize>> {
+        Self::number_of(&self.args, name)
+    }
+
+    /// The word after option `name`.
+    #[allow(dead_code)] // not every benchmark has one
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        Self::value(&self.args, name)
     }
 
     /// The numbers of a list after option `name`, separated by commas.
@@ -39,10 +54,10 @@ impl Setting {
             Some(words) => Device::select(words)?,
             None => Device::best()?,
         };
-        if let Some(size) = Self::number(&args, "--work-group")? {
+        if let Some(size) = Self::number_of(&args, "--work-group")? {
             device = device.with_work_group(size)?;
         }
-        if let Some(groups) = Self::number(&args, "--resident")? {
+        if let Some(groups) = Self::number_of(&args, "--resident")? {
             device = device.with_resident_groups(groups);
         }
         let copy = measure::copy_bandwidth(&device)?;

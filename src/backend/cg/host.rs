@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::{CgOps, CgVectors};
-use crate::backend::product::{Gathered, HostMatrix, Stored, chunk_product};
+use crate::backend::product::{HostMatrix, Stored, chunk_product};
 use crate::backend::solve_state::HostState;
 use crate::backend::sums::{chunk_sums, summing, total, with_lanes};
 use crate::backend::{Host, Run, SolveState};
@@ -37,7 +37,7 @@ fn cg_test<T: Real, A: Accumulator<T>>(count: usize, state: &mut HostState<'_>) 
 }
 
 fn cg_product<T: Real, A: Accumulator<T>>(a: &HostMatrix<'_, T>, p: &[T], q: &mut [T], state: &mut HostState<'_>) {
-    let (chunks, vector) = (Chunks::of(a.rows), Gathered::read(p));
+    let chunks = Chunks::of(a.rows);
     let running = state.status[2 + cg::STOP] == stop::RUNNING;
     cg_test::<T, A>(chunks.count, state);
     if !running {
@@ -48,7 +48,7 @@ fn cg_product<T: Real, A: Accumulator<T>>(a: &HostMatrix<'_, T>, p: &[T], q: &mu
         |(g, (q, (pq, qq)))| {
             let range = chunks.range(g);
             let first = range.start;
-            chunk_product::<T, A>(a, 1, range.clone(), &vector, q, |_, _, sum| sum.to_real());
+            chunk_product::<T, A>(a, 1, range.clone(), p, q, |_, _, sum| sum.to_real());
             let terms = |i: usize| {
                 let value = q[i - first];
                 [A::product(p[i], value), A::product(value, value)]

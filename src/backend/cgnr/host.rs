@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::correction::{Grid, Weights};
 use super::{CgnrOps, CgnrShape, CgnrVectors, Part, by_parity};
-use crate::backend::product::{Gathered, HostMatrix, MOST_COLUMNS, Stored, chunk_product};
+use crate::backend::product::{HostMatrix, MOST_COLUMNS, Stored, chunk_product};
 use crate::backend::solve_state::HostState;
 use crate::backend::sums::{chunk_sums, squares, summing, total, with_lanes};
 use crate::backend::{Host, Run, SolveState};
@@ -74,13 +74,23 @@ fn cgnr_test<T: Real, A: Accumulator<T>>(
     (!done).then_some(betas)
 }
 
+/// Interleaved vectors `u + scale v`, with one factor for each column.
+#[derive(Clone, Copy)]
+struct Formed<'a, T> {
+    u: &'a [T],
+    v: &'a [T],
+    scale: [T; MOST_COLUMNS],
+}
+
+impl<T: Real> Formed<'_, T> {
+    /// Element `at`, which is one of column `c`.
+    fn element(&self, at: usize, c: usize) -> T {
+        self.u[at] + self.scale[c] * self.v[at]
+    }
+}
+
 /// `y = A v` for `columns` interleaved vectors, unless an operator has computed it.
-fn multiply<T: Real, A: Accumulator<T>>(
-    a: &HostMatrix<'_, T>,
-    columns: usize,
-    vector: &Gathered<'_, T>,
-    y: &mut [T],
-) {
+fn multiply<T: Real, A: Accumulator<T>>(a: &HostMatrix<'_, T>, columns: usize, vector: &[T], y: &mut [T]) {
     let chunks = Chunks::of(a.rows);
     y.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, y)| {
         chunk_product::<T, A>(a, columns, chunks.range(g), vector, y, |_, _, sum| sum.to_real());
@@ -115,15 +125,18 @@ fn forward<T: Real, A: Accumulator<T>>(
         },
     };
     let Forward { s, d, x, phi, d_new, q } = vectors;
-    let direction = Gathered::formed(s, d, betas);
-    multiply::<T, A>(a, columns, &direction, q);
+    let direction = Formed { u: s, v: d, scale: betas };
+    // Formed once: a product reads each element as often as its column has entries.
+    if shape.part != Part::Rows {
+        d_new.par_iter_mut().enumerate().for_each(|(at, d)| *d = direction.element(at, at % columns));
+    }
+    multiply::<T, A>(a, columns, d_new, q);
     if shape.part != Part::Pixels {
         squares::<T, A>(rows, columns, q, &mut state.sums[runs.all_qq()]);
     }
     if shape.part == Part::Rows {
         return;
     }
-    d_new.par_iter_mut().enumerate().for_each(|(at, d)| *d = direction.element(at, at % columns));
     let (d, control, grid) = (&*d_new, &*state.control, Grid { width: shape.width, n: a.cols, columns });
     state.sums[runs.all_df()].par_iter_mut().enumerate().for_each(|(place, sum)| {
         let (c, g) = (place / cols.count, place % cols.count);
@@ -213,10 +226,10 @@ fn backward<T: Real, A: Accumulator<T>>(
     let runs = cgnr::Runs { columns, rows: rows.count, cols: cols.count };
     let Some(StepLength { alphas, stopped }) = step_length::<T, A>(shape, runs, state) else { return };
     let Backward { r, q, x, d, s, r_new, x_new, s_new, phi } = vectors;
-    let residual = Gathered::formed(r, q, alphas.map(|alpha| -alpha));
-    let image = Gathered::formed(x, d, alphas);
+    let residual = Formed { u: r, v: q, scale: alphas.map(|alpha| -alpha) };
+    let image = Formed { u: x, v: d, scale: alphas };
     // A stopped column keeps its bits: x + 0 d would lose the sign of a zero.
-    let update = |new: &mut [T], old: &[T], vector: &Gathered<'_, T>| {
+    let update = |new: &mut [T], old: &[T], vector: &Formed<'_, T>| {
         new.par_iter_mut().enumerate().for_each(|(at, new)| {
             let c = at % columns;
             *new = if stopped[c] { old[at] } else { vector.element(at, c) };
@@ -229,7 +242,13 @@ fn backward<T: Real, A: Accumulator<T>>(
     if shape.part == Part::Rows {
         return;
     }
-    multiply::<T, A>(transposed, columns, &residual, s_new);
+    // Formed already, but a column that has stopped keeps the one before.
+    if stopped[..columns].contains(&true) {
+        let formed: Vec<T> = (0..r.len()).map(|at| residual.element(at, at % columns)).collect();
+        multiply::<T, A>(transposed, columns, &formed, s_new);
+    } else {
+        multiply::<T, A>(transposed, columns, r_new, s_new);
+    }
     update(x_new, x, &image);
     subtract_correction::<T, A>(shape, state.control, &image, phi, s_new);
     backward_sums::<T, A>(runs, cols, [s_new, s, d], state.sums);
@@ -239,7 +258,7 @@ fn backward<T: Real, A: Accumulator<T>>(
 fn subtract_correction<T: Real, A: Accumulator<T>>(
     shape: CgnrShape,
     control: &[Sum],
-    image: &Gathered<'_, T>,
+    image: &Formed<'_, T>,
     phi: &mut [T],
     s: &mut [T],
 ) {

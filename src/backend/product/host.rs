@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::rows::{each_row, row_sums};
-use super::{Gathered, HostMatrix, ProductOps, Stored};
+use super::entries::RowSum;
+use super::rows::{BLOCK, block_sums, order};
+use super::{HostMatrix, MOST_COLUMNS, ProductOps, Stored};
 use crate::backend::sums::{squares, summing};
 use crate::backend::{Host, Run};
 use crate::error::Result;
@@ -14,32 +15,53 @@ use crate::number::{Accumulator, Real, Sum};
 use crate::reduction::Chunks;
 use crate::sparse::Kind;
 
-/// Rows `rows` of a product with `columns` interleaved vectors: `y`, which begins with the first of them, gets what `store(i, c, sum)`
-/// makes of each sum. If an operator has computed the product, `y` holds the sums.
+/// Rows `rows` of a product with `columns` interleaved vectors, whole chunks of them: `y`, which begins with the first of them,
+/// gets what `store(i, c, sum)` makes of each sum. If an operator has computed the product, `y` holds the sums.
 pub(in crate::backend) fn chunk_product<T: Real, A: Accumulator<T>>(
     a: &HostMatrix<'_, T>,
     columns: usize,
     rows: Range<usize>,
-    vector: &Gathered<'_, T>,
+    x: &[T],
     y: &mut [T],
     store: impl Fn(usize, usize, A) -> T,
 ) {
-    let first = rows.start;
-    match vector.plain() {
-        _ if a.arrangement.kind == Kind::External => {
-            for (k, value) in y.iter_mut().enumerate() {
-                *value = store(first + k / columns, k % columns, A::from_real(*value));
-            }
+    if a.arrangement.kind == Kind::External {
+        for (k, value) in y.iter_mut().enumerate() {
+            *value = store(rows.start + k / columns, k % columns, A::from_real(*value));
         }
-        Some(x) if columns == 1 => each_row::<T, A>(a, rows, x, |i, sum| y[i - first] = store(i, 0, sum)),
-        plain => {
-            for (row, i) in y.chunks_mut(columns).zip(rows) {
-                let sums = match plain {
-                    Some(_) => row_sums::<T, A, false>(a, i, columns, vector),
-                    None => row_sums::<T, A, true>(a, i, columns, vector),
-                };
-                for c in 0..columns {
-                    row[c] = store(i, c, sums[c]);
+        return;
+    }
+    match columns {
+        1 => chunk_columns::<T, A, 1>(a, rows, x, y, store),
+        2 => chunk_columns::<T, A, 2>(a, rows, x, y, store),
+        3 => chunk_columns::<T, A, 3>(a, rows, x, y, store),
+        _ => chunk_columns::<T, A, MOST_COLUMNS>(a, rows, x, y, store),
+    }
+}
+
+fn chunk_columns<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    rows: Range<usize>,
+    x: &[T],
+    y: &mut [T],
+    store: impl Fn(usize, usize, A) -> T,
+) {
+    let (x, y) = (x.as_chunks::<C>().0, y.as_chunks_mut::<C>().0);
+    for start in rows.clone().step_by(BLOCK) {
+        let places = start..rows.end.min(start + BLOCK);
+        let mut sums = [RowSum::<A, C>::default(); BLOCK];
+        let sums = &mut sums[..places.len()];
+        block_sums(a, places.clone(), x, sums);
+        let store = |i: usize, sum: &RowSum<A, C>| -> [T; C] { std::array::from_fn(|c| store(i, c, sum.0[c])) };
+        match order(a) {
+            Some(order) => {
+                for (i, sum) in order[places].iter().zip(sums) {
+                    y[*i as usize - rows.start] = store(*i as usize, sum);
+                }
+            }
+            None => {
+                for ((i, sum), y) in places.zip(sums).zip(&mut y[start - rows.start..]) {
+                    *y = store(i, sum);
                 }
             }
         }
@@ -47,9 +69,9 @@ pub(in crate::backend) fn chunk_product<T: Real, A: Accumulator<T>>(
 }
 
 fn multiply<T: Real, A: Accumulator<T>>(a: &HostMatrix<'_, T>, columns: usize, x: &[T], y: &mut [T]) {
-    let (chunks, vector) = (Chunks::of(a.rows), Gathered::read(x));
+    let chunks = Chunks::of(a.rows);
     y.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, y)| {
-        chunk_product::<T, A>(a, columns, chunks.range(g), &vector, y, |_, _, sum| sum.to_real());
+        chunk_product::<T, A>(a, columns, chunks.range(g), x, y, |_, _, sum| sum.to_real());
     });
 }
 
@@ -61,10 +83,10 @@ fn residual<T: Real, A: Accumulator<T>>(
     r: &mut [T],
     sums: &mut [Sum],
 ) {
-    let (chunks, vector) = (Chunks::of(a.rows), Gathered::read(x));
+    let chunks = Chunks::of(a.rows);
     r.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, r)| {
         let difference = |i: usize, c: usize, sum: A| A::from_real(b[i * columns + c]).sub(sum).to_real();
-        chunk_product(a, columns, chunks.range(g), &vector, r, difference);
+        chunk_product(a, columns, chunks.range(g), x, r, difference);
     });
     squares::<T, A>(chunks, columns, r, sums);
 }

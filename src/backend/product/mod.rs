@@ -1,12 +1,12 @@
 //! Stored matrices, and products with them.
 
-mod gather;
+mod entries;
 mod host;
 mod opencl;
 mod rays;
 mod rows;
+mod structured;
 
-pub(super) use gather::Gathered;
 pub(super) use host::chunk_product;
 pub(super) use opencl::FILES;
 

@@ -1,7 +1,7 @@
 //! Rays traced on the host, in the arithmetic and order of `cl/ray.cl`.
 
-use super::rows::Sums;
-use super::{Gathered, HostMatrix, MOST_COLUMNS};
+use super::HostMatrix;
+use super::entries::RowSum;
 use crate::number::{Accumulator, Real};
 use crate::reduction::fold;
 use crate::sparse::{RAY_BITS, RAY_HEADER, RAY_LANES};
@@ -19,12 +19,11 @@ fn ray_words<T: Real>(a: &HostMatrix<'_, T>, i: usize) -> (i32, u32) {
 }
 
 /// `walk_ray` of `cl/ray.cl`, with the lanes that `ray_product` gives a ray.
-pub(super) fn ray_sums<T: Real, A: Accumulator<T>, const FORMED: bool>(
+pub(super) fn ray_sums<T: Real, A: Accumulator<T>, const C: usize>(
     a: &HostMatrix<'_, T>,
     i: usize,
-    columns: usize,
-    vector: &Gathered<'_, T>,
-) -> Sums<A> {
+    vector: &[[T; C]],
+) -> RowSum<A, C> {
     let side = i64::from(a.pointers[0]);
     let rays = a.pointers[1] as usize * a.pointers[2] as usize;
     let (slope, low_word) = ray_words(a, i);
@@ -32,17 +31,15 @@ pub(super) fn ray_sums<T: Real, A: Accumulator<T>, const FORMED: bool>(
     let (lines, steep) = ((a.indices[i] & 0xffff)..(a.indices[i] >> 16), slope & 1 == 1);
     let (along, across) = if steep { (side, 1) } else { (1, side) };
     let lanes = if steep { 1 } else { RAY_LANES };
-    let mut sums = [A::default(); MOST_COLUMNS];
-    for (c, sum) in sums.iter_mut().enumerate().take(columns) {
+    let mut sums = RowSum::default();
+    for (c, sum) in sums.0.iter_mut().enumerate() {
         let mut totals = [A::default(); RAY_LANES];
         for (k, line) in lines.clone().enumerate() {
             let place = start + i64::from(line) * i64::from(slope);
             let (low, part) = (place >> RAY_BITS, place & (ONE - 1));
             let (weight, next_weight) = (T::from_f64((ONE - part) as f64), T::from_f64(part as f64));
             let pixel = i64::from(line) * along + low * across;
-            let value = |there: bool, at: i64| {
-                if there { vector.at::<FORMED>(at as usize * columns + c, c) } else { T::default() }
-            };
+            let value = |there: bool, at: i64| if there { vector[at as usize][c] } else { T::default() };
             let x = value((0..side).contains(&low), pixel);
             let next = value((-1..side - 1).contains(&low), pixel + across);
             let total = &mut totals[k % lanes];
@@ -56,17 +53,16 @@ pub(super) fn ray_sums<T: Real, A: Accumulator<T>, const FORMED: bool>(
 }
 
 /// `walk_pixel` of `cl/ray.cl`.
-pub(super) fn pixel_sums<T: Real, A: Accumulator<T>, const FORMED: bool>(
+pub(super) fn pixel_sums<T: Real, A: Accumulator<T>, const C: usize>(
     a: &HostMatrix<'_, T>,
     i: usize,
-    columns: usize,
-    vector: &Gathered<'_, T>,
-) -> Sums<A> {
+    vector: &[[T; C]],
+) -> RowSum<A, C> {
     let (side, pixels, angles) = (a.pointers[0] as usize, a.pointers[1] as usize, a.pointers[2] as usize);
     let (row, column) = ((i / side) as u32, (i % side) as u32);
     let (x, y) = (column as f32, row as f32);
     let lanes = a.arrangement.lanes;
-    let mut totals = [[A::default(); RAY_LANES]; MOST_COLUMNS];
+    let mut totals = [[A::default(); RAY_LANES]; C];
     for angle in 0..angles {
         let view = &a.values[(angles * pixels).next_multiple_of(4) + 8 * angle..][..8];
         let [a0, a1, a2, rays, b0, b1, b2, widen]: [f32; 8] = std::array::from_fn(|k| view[k].to_f64() as f32);
@@ -83,7 +79,7 @@ pub(super) fn pixel_sums<T: Real, A: Accumulator<T>, const FORMED: bool>(
         let reach = wide * nearness * widen + SLACK + ROUNDING * pixels as f32;
         let from = (seen - reach).ceil().clamp(0.0, pixels as f32) as usize;
         let end = ((seen + reach).floor() + 1.0).clamp(0.0, pixels as f32) as usize;
-        let mut parts = [T::default(); MOST_COLUMNS];
+        let mut parts = [T::default(); C];
         for ray in angle * pixels + from..angle * pixels + end {
             let (slope, start) = ray_words(a, ray);
             let (line, target) = if slope & 1 == 1 { (row, column) } else { (column, row) };
@@ -93,13 +89,13 @@ pub(super) fn pixel_sums<T: Real, A: Accumulator<T>, const FORMED: bool>(
                 continue;
             }
             let weight = T::from_f64(f64::from(weight));
-            for (c, part) in parts.iter_mut().enumerate().take(columns) {
-                *part = *part + weight * (a.values[ray] * vector.at::<FORMED>(ray * columns + c, c));
+            for (c, part) in parts.iter_mut().enumerate() {
+                *part = *part + weight * (a.values[ray] * vector[ray][c]);
             }
         }
-        for (total, part) in totals.iter_mut().zip(parts).take(columns) {
+        for (total, part) in totals.iter_mut().zip(parts) {
             total[angle % lanes] = total[angle % lanes].add(A::from_real(part));
         }
     }
-    std::array::from_fn(|c| fold(&mut totals[c][..lanes], A::add))
+    RowSum(totals.map(|mut totals| fold(&mut totals[..lanes], A::add)))
 }

@@ -1,57 +1,17 @@
 //! Rows of products on the host, in the order that `cl/row.cl` adds them.
+//!
+//! Work is done for up to [`BLOCK`] rows at a time. Inner loops have a known length and no dependences but the order of a
+//! lane's own additions, so that the compiler makes vector instructions of them; the loads of `x` stand apart.
 
 use std::ops::Range;
 
-use super::{Gathered, HostMatrix, MOST_COLUMNS, rays};
+use super::entries::{RowSum, add_places, add_places_of_lanes, lane_row, packed_rows};
+use super::{HostMatrix, rays, structured};
 use crate::number::{Accumulator, Real};
-use crate::reduction::fold;
-use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE, STENCIL_HEADER};
+use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE};
 
-/// Sums of one row, one for each column of the vectors.
-pub(super) type Sums<A> = [A; MOST_COLUMNS];
-
-/// Adds `length` entries of a row; `entry(k)` is column and value of entry `k`, where NaN stands for no entry.
-fn add_row<T: Real, A: Accumulator<T>, const LANES: usize, const FORMED: bool>(
-    length: usize,
-    columns: usize,
-    vector: &Gathered<'_, T>,
-    entry: impl Fn(usize) -> (usize, T),
-) -> Sums<A> {
-    let mut result = [A::default(); MOST_COLUMNS];
-    for c in 0..columns {
-        let mut lanes = [A::default(); LANES];
-        let mut k = 0;
-        while k < length {
-            for l in 0..LANES.min(length - k) {
-                let (column, value) = entry(k + l);
-                if !value.is_nan() {
-                    lanes[l] = lanes[l].add(A::product(value, vector.at::<FORMED>(column * columns + c, c)));
-                }
-            }
-            k += LANES;
-        }
-        result[c] = fold(&mut lanes, A::add);
-    }
-    result
-}
-
-/// [`add_row`] with as many lanes as asked for.
-fn add_row_in<T: Real, A: Accumulator<T>, const FORMED: bool>(
-    lanes: usize,
-    length: usize,
-    columns: usize,
-    vector: &Gathered<'_, T>,
-    entry: impl Fn(usize) -> (usize, T),
-) -> Sums<A> {
-    match lanes {
-        1 => add_row::<T, A, 1, FORMED>(length, columns, vector, entry),
-        4 => add_row::<T, A, 4, FORMED>(length, columns, vector, entry),
-        8 => add_row::<T, A, 8, FORMED>(length, columns, vector, entry),
-        16 => add_row::<T, A, 16, FORMED>(length, columns, vector, entry),
-        32 => add_row::<T, A, 32, FORMED>(length, columns, vector, entry),
-        _ => add_row::<T, A, LONG_LANES, FORMED>(length, columns, vector, entry),
-    }
-}
+/// Most rows done at a time, a multiple of [`SLICE`].
+pub(super) const BLOCK: usize = 128;
 
 /// Offset `i` of those that start at word `base`.
 fn offset<T: Real>(a: &HostMatrix<'_, T>, base: usize, i: usize) -> usize {
@@ -66,184 +26,120 @@ fn offset<T: Real>(a: &HostMatrix<'_, T>, base: usize, i: usize) -> usize {
     }
 }
 
-/// Rows that diagonals are added to at a time.
-const BLOCK: usize = 256;
-
-/// Rows `rows` of a product with one vector, in order: `take(i, sum)` gets each. The same sums as [`row_sums`], made
-/// faster for the formats that long vectors mostly come with.
-pub(super) fn each_row<T: Real, A: Accumulator<T>>(
-    a: &HostMatrix<'_, T>,
-    rows: Range<usize>,
-    x: &[T],
-    mut take: impl FnMut(usize, A),
-) {
-    match a.arrangement.kind {
-        Kind::Csr if a.arrangement.lanes == 1 => {
-            let mut start = offset(a, 0, rows.start);
-            for i in rows {
-                let end = offset(a, 0, i + 1);
-                let entries = a.indices[start..end].iter().zip(&a.values[start..end]);
-                take(i, entries.fold(A::default(), |sum, (j, v)| sum.add(A::product(*v, x[*j as usize]))));
-                start = end;
-            }
+/// Offsets of `rows` and the end of the last, of those that start at word `base`.
+fn offsets<T: Real>(a: &HostMatrix<'_, T>, base: usize, rows: &Range<usize>) -> [usize; BLOCK + 1] {
+    let mut found = [0; BLOCK + 1];
+    if a.arrangement.wide {
+        for (to, i) in found.iter_mut().zip(rows.start..=rows.end) {
+            *to = offset(a, base, i);
         }
-        Kind::Diagonals => {
-            for start in rows.clone().step_by(BLOCK) {
-                let count = BLOCK.min(rows.end - start);
-                let mut sums = [A::default(); BLOCK];
-                for (d, offset) in a.pointers[2..2 + a.pointers[0] as usize].iter().enumerate() {
-                    add_diagonal(&mut sums[..count], start, *offset as i32, a.cols, &a.values[d * a.stride..], x);
-                }
-                for (k, sum) in sums[..count].iter().enumerate() {
-                    take(start + k, *sum);
-                }
-            }
-        }
-        _ => {
-            let vector = Gathered::read(x);
-            rows.for_each(|i| take(i, row_sums::<T, A, false>(a, i, 1, &vector)[0]));
+    } else {
+        for (to, from) in found.iter_mut().zip(&a.pointers[base + rows.start..=base + rows.end]) {
+            *to = *from as usize;
         }
     }
+    found
 }
 
-/// Adds what one diagonal gives to rows `start..`; only padding lies outside the matrix.
-fn add_diagonal<T: Real, A: Accumulator<T>>(
-    sums: &mut [A],
-    start: usize,
-    offset: i32,
-    cols: usize,
-    values: &[T],
-    x: &[T],
-) {
-    let column = start as i64 + i64::from(offset);
-    let low = (-column).clamp(0, sums.len() as i64) as usize;
-    let high = (cols as i64 - column).clamp(low as i64, sums.len() as i64) as usize;
-    if low == high {
-        return;
-    }
-    let x = &x[(column + low as i64) as usize..][..high - low];
-    let values = &values[start + low..][..high - low];
-    for ((sum, v), x) in sums[low..high].iter_mut().zip(values).zip(x) {
-        let next = sum.add(A::product(*v, *x));
-        *sum = if v.is_nan() { *sum } else { next };
-    }
-}
-
-/// Row `i` of a product with `columns` interleaved vectors.
-pub(super) fn row_sums<T: Real, A: Accumulator<T>, const FORMED: bool>(
+/// Sums of the rows at places `places`, at most [`BLOCK`] from a multiple of [`SLICE`] on; [`order`] tells which row
+/// is at a place. `sums` come as zeros.
+pub(super) fn block_sums<T: Real, A: Accumulator<T>, const C: usize>(
     a: &HostMatrix<'_, T>,
-    i: usize,
-    columns: usize,
-    vector: &Gathered<'_, T>,
-) -> Sums<A> {
-    let lanes = a.arrangement.lanes;
-    let pointers = a.pointers;
-    let at = |at: usize| (a.indices[at] as usize, a.values[at]);
-    let from = |start: usize, end: usize, lanes: usize| {
-        // Slices of the row spare the checks of every index.
-        let (indices, values) = (&a.indices[start..end], &a.values[start..end]);
-        add_row_in::<T, A, FORMED>(lanes, end - start, columns, vector, |k| (indices[k] as usize, values[k]))
-    };
-    let padded =
-        |length: u32| add_row_in::<T, A, FORMED>(lanes, length as usize, columns, vector, |k| at(k * a.stride + i));
+    places: Range<usize>,
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    let first = places.start;
     match a.arrangement.kind {
-        Kind::Csr => from(offset(a, 0, i), offset(a, 0, i + 1), lanes),
+        Kind::Csr => {
+            let offsets = &offsets(a, 0, &places)[..=sums.len()];
+            match a.arrangement.lanes {
+                1 => packed_rows(a, offsets, x, sums),
+                4 => shared_rows::<T, A, C, 4>(a, offsets, x, sums),
+                8 => shared_rows::<T, A, C, 8>(a, offsets, x, sums),
+                16 => shared_rows::<T, A, C, 16>(a, offsets, x, sums),
+                _ => shared_rows::<T, A, C, 32>(a, offsets, x, sums),
+            }
+        }
         Kind::Adaptive => {
-            let base = pointers[0] as usize;
-            let (start, end) = (offset(a, base, i), offset(a, base, i + 1));
-            let lanes = if end - start <= SHORT_ROW {
-                1
-            } else if end - start <= MIDDLE_ROW {
-                MIDDLE_LANES
-            } else {
-                LONG_LANES
-            };
-            from(start, end, lanes)
+            let base = a.pointers[0] as usize;
+            adaptive_rows(a, &offsets(a, base, &places)[..=sums.len()], x, sums);
         }
         Kind::Coordinates => {
-            let entry_rows = &pointers[pointers[1] as usize..];
-            let chunk = i / pointers[0] as usize;
+            let entry_rows = &a.pointers[a.pointers[1] as usize..];
+            let chunk = first / a.pointers[0] as usize;
             let (low, high) = (offset(a, 2, chunk), offset(a, 2, chunk + 1));
-            let start = low + entry_rows[low..high].partition_point(|r| (*r as usize) < i);
-            let end = low + entry_rows[low..high].partition_point(|r| (*r as usize) <= i);
-            from(start, end, 1)
+            let mut start = low + entry_rows[low..high].partition_point(|r| (*r as usize) < first);
+            for (i, sum) in places.zip(sums) {
+                let length = entry_rows[start..high].iter().take_while(|r| **r as usize == i).count();
+                let entries = start..start + length;
+                *sum = lane_row::<T, A, C, 1>(&a.indices[entries.clone()], &a.values[entries], x);
+                start += length;
+            }
         }
-        Kind::EllpackR => padded(pointers[i]),
-        Kind::Ellpack => padded(pointers[0]),
-        Kind::Dense => add_row_in::<T, A, FORMED>(lanes, pointers[0] as usize, columns, vector, |k| {
-            (k, a.values[k * a.stride + i])
-        }),
+        Kind::EllpackR => {
+            let longest = a.pointers[places].iter().max().map_or(0, |length| *length as usize);
+            add_places(a, first, a.stride, longest, x, sums);
+        }
+        Kind::Ellpack => add_places(a, first, a.stride, a.pointers[0] as usize, x, sums),
         Kind::Sliced | Kind::Sorted => {
-            let places = a.rows.div_ceil(SLICE) + 1 + a.rows;
-            let place = if a.arrangement.kind == Kind::Sorted { pointers[places + i] as usize } else { i };
-            let (start, end) = (pointers[place / SLICE] as usize, pointers[place / SLICE + 1] as usize);
-            let first = start * SLICE + place % SLICE;
-            add_row_in::<T, A, FORMED>(lanes, end - start, columns, vector, |k| at(first + k * SLICE))
+            for (slice, sums) in (first / SLICE..).zip(sums.chunks_mut(SLICE)) {
+                let (start, end) = (a.pointers[slice] as usize, a.pointers[slice + 1] as usize);
+                add_places(a, start * SLICE, SLICE, end - start, x, sums);
+            }
         }
-        Kind::Diagonals => {
-            let offsets = &pointers[2..2 + pointers[0] as usize];
-            add_row_in::<T, A, FORMED>(lanes, offsets.len(), columns, vector, |d| {
-                ((i as u32).wrapping_add(offsets[d]) as usize, a.values[d * a.stride + i])
-            })
+        Kind::Hybrid => {
+            let width = a.pointers[0] as usize;
+            add_places(a, first, a.stride, width, x, sums);
+            let tail_rows = &a.pointers[2..];
+            let tail = tail_rows.partition_point(|r| (*r as usize) < first);
+            let (indices, values) = (&a.indices[width * a.stride..], &a.values[width * a.stride..]);
+            for ((i, j), v) in tail_rows[tail..].iter().zip(&indices[tail..]).zip(&values[tail..]) {
+                let Some(sum) = sums.get_mut(*i as usize - first) else { break };
+                sum.add(*v, &x[*j as usize]);
+            }
         }
-        Kind::Blocks => block_row::<T, A, FORMED>(a, i, columns, vector),
-        Kind::Stencil => stencil_row::<T, A, FORMED>(a, i, columns, vector),
-        Kind::Hybrid => hybrid_row::<T, A, FORMED>(a, i, columns, vector),
+        Kind::Dense => add_places_of_lanes(a, first, x, sums),
+        Kind::Diagonals => structured::diagonals(a, first, x, sums),
+        Kind::Blocks => structured::blocks(a, places, x, sums),
+        Kind::Stencil => structured::stencil(a, places, x, sums),
         // The result holds it already: whoever asks for a row of it is wrong, and sees that.
-        Kind::External => [A::from_real(T::from_f64(f64::NAN)); MOST_COLUMNS],
-        Kind::Project => rays::ray_sums::<T, A, FORMED>(a, i, columns, vector),
-        Kind::Backproject => rays::pixel_sums::<T, A, FORMED>(a, i, columns, vector),
+        Kind::External => sums.fill(RowSum([A::from_real(T::from_f64(f64::NAN)); C])),
+        Kind::Project => places.zip(sums).for_each(|(i, sum)| *sum = rays::ray_sums(a, i, x)),
+        Kind::Backproject => places.zip(sums).for_each(|(i, sum)| *sum = rays::pixel_sums(a, i, x)),
     }
 }
 
-fn block_row<T: Real, A: Accumulator<T>, const FORMED: bool>(
-    a: &HostMatrix<'_, T>,
-    i: usize,
-    columns: usize,
-    vector: &Gathered<'_, T>,
-) -> Sums<A> {
-    let (size, pointers) = (a.arrangement.block, a.pointers);
-    let (first, last) = (pointers[i / size] as usize, pointers[i / size + 1] as usize);
-    add_row_in::<T, A, FORMED>(a.arrangement.lanes, (last - first) * size, columns, vector, |k| {
-        let b = first + k / size;
-        let column = a.indices[b] as usize * size + k % size;
-        (column, a.values[(b * size + i % size) * size + k % size])
-    })
+/// The row at each place, if rows are not stored in their own order.
+pub(super) fn order<'a, T: Real>(a: &HostMatrix<'a, T>) -> Option<&'a [u32]> {
+    (a.arrangement.kind == Kind::Sorted).then(|| &a.pointers[a.rows.div_ceil(SLICE) + 1..][..a.rows])
 }
 
-fn stencil_row<T: Real, A: Accumulator<T>, const FORMED: bool>(
+/// Compressed rows with `LANES` lanes each.
+fn shared_rows<T: Real, A: Accumulator<T>, const C: usize, const LANES: usize>(
     a: &HostMatrix<'_, T>,
-    i: usize,
-    columns: usize,
-    vector: &Gathered<'_, T>,
-) -> Sums<A> {
-    let pointers = a.pointers;
-    let [width, height, depth] = [pointers[0], pointers[1], pointers[2]];
-    let (x, line) = (i as u32 % width, i as u32 / width);
-    let (y, z) = (line % height, line / height);
-    add_row_in::<T, A, FORMED>(a.arrangement.lanes, pointers[3] as usize, columns, vector, |k| {
-        let point = &pointers[STENCIL_HEADER + 4 * k..][..4];
-        let on_grid = [(x, width), (y, height), (z, depth)]
-            .into_iter()
-            .zip(point)
-            .all(|((at, size), d)| at.wrapping_add(*d) < size);
-        if on_grid { ((i as u32).wrapping_add(point[3]) as usize, a.values[k]) } else { (0, T::from_f64(f64::NAN)) }
-    })
+    offsets: &[usize],
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    for (row, sum) in offsets.windows(2).zip(sums) {
+        *sum = lane_row::<T, A, C, LANES>(&a.indices[row[0]..row[1]], &a.values[row[0]..row[1]], x);
+    }
 }
 
-fn hybrid_row<T: Real, A: Accumulator<T>, const FORMED: bool>(
+/// Compressed rows with as many lanes as each one's length asks for.
+fn adaptive_rows<T: Real, A: Accumulator<T>, const C: usize>(
     a: &HostMatrix<'_, T>,
-    i: usize,
-    columns: usize,
-    vector: &Gathered<'_, T>,
-) -> Sums<A> {
-    let width = a.pointers[0] as usize;
-    let full = width == 0 || !a.values[(width - 1) * a.stride + i].is_nan();
-    let tail_rows = &a.pointers[2..];
-    let tail = if full { tail_rows.partition_point(|r| (*r as usize) < i) } else { 0 };
-    let length = if full { tail_rows[tail..].iter().take_while(|r| **r as usize == i).count() } else { 0 };
-    add_row_in::<T, A, FORMED>(a.arrangement.lanes, width + length, columns, vector, |k| {
-        let at = if k < width { k * a.stride + i } else { width * a.stride + tail + k - width };
-        (a.indices[at] as usize, a.values[at])
-    })
+    offsets: &[usize],
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    for (row, sum) in offsets.windows(2).zip(sums) {
+        let (indices, values) = (&a.indices[row[0]..row[1]], &a.values[row[0]..row[1]]);
+        *sum = match indices.len() {
+            0..=SHORT_ROW => lane_row::<T, A, C, 1>(indices, values, x),
+            ..=MIDDLE_ROW => lane_row::<T, A, C, MIDDLE_LANES>(indices, values, x),
+            _ => lane_row::<T, A, C, LONG_LANES>(indices, values, x),
+        };
+    }
 }

@@ -5,7 +5,7 @@ use std::array;
 use rayon::prelude::*;
 
 use super::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, Statement, StepCall};
-use crate::backend::product::{Gathered, HostMatrix, Stored, chunk_product};
+use crate::backend::product::{HostMatrix, Stored, chunk_product};
 use crate::backend::sums::{column_dot, summing, total};
 use crate::backend::{Host, Run};
 use crate::error::Result;
@@ -144,7 +144,7 @@ fn product<T: Real, A: Accumulator<T>>(
     state: &mut HostScript<'_>,
 ) {
     let Some(frame) = recur::<T, A>(call, state) else { return };
-    let (chunks, columns, vector) = (Chunks::of(a.rows), call.columns, Gathered::read(x));
+    let (chunks, columns) = (Chunks::of(a.rows), call.columns);
     let factors: Vec<[A; 2]> = (0..columns).map(|c| [0, 1].map(|k| frame.coefficient(c, k))).collect();
     y.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, y)| {
         let blended = |i: usize, c: usize, sum: A| {
@@ -157,7 +157,7 @@ fn product<T: Real, A: Accumulator<T>>(
             }
             value.to_real()
         };
-        chunk_product(a, columns, chunks.range(g), &vector, y, blended);
+        chunk_product(a, columns, chunks.range(g), x, y, blended);
     });
     for (k, other) in [&*y, z].into_iter().enumerate() {
         if blend.dots[k] {

@@ -1,0 +1,109 @@
+//! The main job: an iteration of CGNR for the matrix of a scan, stored and traced, beside SciPy's CGLS on the same matrix.
+//!
+//! `cargo bench --bench scan -- [--device WORDS] [--angles 81] [--pixels 560] [--side 256] [--formats auto,csr-scalar,on-the-fly]`:
+//! one JSON line per case, after one of SciPy (a thread; where `python3` has it). The scanner is that of the Helsinki tomography
+//! challenge 2022; without options the size is that of its scans of 40 degrees.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod common;
+
+use std::ops::ControlFlow;
+
+use common::Setting;
+use common::peer::scipy;
+use residuum::imaging::{Beam, Grid, Reconstruction, Reconstructor, Scanner, System};
+use residuum::{Csr, Device, Error, Format, Method, Real, Result, Setup, Solver, Stopping, Vector};
+use serde_json::json;
+
+fn main() -> std::process::ExitCode {
+    common::main("scan", run)
+}
+
+/// Iterations of a solve.
+const ITERATIONS: usize = 20;
+
+fn run(setting: &Setting) -> Result<()> {
+    let size = |name, usual| setting.number(name).map(|n| n.unwrap_or(usual));
+    let (angles, pixels, side) = (size("--angles", 81)?, size("--pixels", 560)?, size("--side", 256)?);
+    let beam = Beam::Fan { source_origin: 410.66, source_detector: 553.74 };
+    let angles = (0..angles).map(|k| 0.5 * k as f64).collect();
+    let scanner = Scanner { beam, pixels, pitch: 0.2, offset: 0.0, angles };
+    let grid = Grid { side, pixel: scanner.field() / side as f64 };
+    let formats = match setting.text("--formats") {
+        None => vec![Format::Auto, Format::CsrScalar, Format::OnTheFly],
+        Some(names) => names.split(',').map(str::parse).collect::<Result<_>>()?,
+    };
+    for (name, wanted) in [("fp32", true), ("fp64", setting.device.info().fp64)] {
+        if wanted && setting.text("--precision").is_none_or(|only| only == name) {
+            match name {
+                "fp32" => precision::<f32>(setting, &scanner, grid, &formats)?,
+                _ => precision::<f64>(setting, &scanner, grid, &formats)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn precision<T: Real>(setting: &Setting, scanner: &Scanner, grid: Grid, formats: &[Format]) -> Result<()> {
+    let a: Csr<T> = scanner.matrix(grid)?;
+    let peer = if setting.flag("--alone") { None } else { scipy(&a, "cgls")? };
+    for format in formats {
+        case(&setting.device, scanner, grid, *format, &a, setting.copy, peer)?;
+    }
+    Ok(())
+}
+
+/// Least and greatest milliseconds of an iteration over five solves, after one to warm up.
+fn fastest(mut solve: impl FnMut() -> Result<f64>) -> Result<[f64; 2]> {
+    solve()?;
+    let mut found = [f64::INFINITY, 0.0];
+    for _ in 0..5 {
+        let ms = 1e3 * solve()?;
+        found = [found[0].min(ms), found[1].max(ms)];
+    }
+    Ok(found)
+}
+
+fn case<T: Real>(
+    device: &Device,
+    scanner: &Scanner,
+    grid: Grid,
+    format: Format,
+    a: &Csr<T>,
+    copy: f64,
+    peer: Option<f64>,
+) -> Result<()> {
+    let system: System<T> = System::new(device, scanner, grid, format)?;
+    let missing = || Error::Option { name: "system", reason: "it is no matrix".into() };
+    let matrix = system.matrix().ok_or_else(missing)?;
+    let mut x = Vector::filled(device, a.cols(), T::from_f64(1.0))?;
+    let mut b = Vector::zeros(device, a.rows())?;
+    matrix.multiply(&x, &mut b)?;
+    let readings = b.to_vec()?;
+    let stopping = Stopping { rtol: 0.0, ..Stopping::after(ITERATIONS) };
+    let mut solver = Solver::with(matrix, Setup::new(Method::Cgnr, stopping.clone()))?;
+    let plain = fastest(|| {
+        x.fill(T::default())?;
+        let report = solver.solve(&b, &mut x)?;
+        Ok(report.times.solve / report.iterations.max(1) as f64)
+    })?;
+    let how = Reconstruction { stopping, ..Reconstruction::of_scans::<T>() };
+    let mut reconstructor = Reconstructor::new(&system, how, 1)?;
+    let regularised = fastest(|| {
+        let image = reconstructor.reconstruct_readings(&[&readings], &mut |_| ControlFlow::Continue(()))?.remove(0);
+        Ok(image.report.times.solve / image.report.iterations.max(1) as f64)
+    })?;
+    let stored = matches!(format, Format::OnTheFly).then_some(0).unwrap_or(2 * a.nnz() * (4 + T::PRECISION.bytes()));
+    let bytes = (stored + T::PRECISION.bytes() * (4 * a.rows() + 9 * a.cols())) as f64;
+    println!(
+        "{}",
+        json!({
+            "problem": format!("{} x {} readings to {}x{}", scanner.angles.len(), scanner.pixels, grid.side, grid.side),
+            "precision": T::PRECISION.to_string(), "nnz": a.nnz(), "format": matrix.format().to_string(), "asked": format.to_string(),
+            "ms_per_iteration": plain[0], "most_ms": plain[1], "regularised_ms": regularised[0],
+            "bytes": bytes, "copy_share": bytes / plain[0] / 1e6 / copy,
+            "peer_ms": peer.map(|us| us / 1e3), "of_peer": peer.map(|us| plain[0] / (us / 1e3)),
+        })
+    );
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! Entries of rows on the host: lanes of one row, and rows that lie side by side.
+
+use std::ops::Range;
+
+use super::HostMatrix;
+use crate::number::{Accumulator, Real};
+use crate::reduction::fold;
+
+/// Sums of one row, one for each column of the vectors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowSum<A, const C: usize>(pub(super) [A; C]);
+
+impl<A: Default + Copy, const C: usize> Default for RowSum<A, C> {
+    fn default() -> Self {
+        Self([A::default(); C])
+    }
+}
+
+impl<A: Copy, const C: usize> RowSum<A, C> {
+    /// Adds `value x` in each column.
+    #[inline(always)]
+    pub(super) fn add<T: Real>(&mut self, value: T, x: &[T; C])
+    where
+        A: Accumulator<T>,
+    {
+        for c in 0..C {
+            self.0[c] = self.0[c].add(A::product(value, x[c]));
+        }
+    }
+
+    /// [`RowSum::add`], unless the value is padding. Chosen, not branched to.
+    #[inline(always)]
+    pub(super) fn add_unless_padding<T: Real>(&mut self, value: T, x: &[T; C])
+    where
+        A: Accumulator<T>,
+    {
+        for c in 0..C {
+            let next = self.0[c].add(A::product(value, x[c]));
+            self.0[c] = if value.is_nan() { self.0[c] } else { next };
+        }
+    }
+
+    /// Sums of all lanes.
+    #[inline(always)]
+    pub(super) fn folded<T: Real>(lanes: &mut [Self]) -> Self
+    where
+        A: Accumulator<T>,
+    {
+        fold(lanes, |a, b| Self(std::array::from_fn(|c| a.0[c].add(b.0[c]))))
+    }
+}
+
+/// A row whose entry `k` is added in lane `k % LANES`.
+#[inline]
+pub(super) fn lane_row<T: Real, A: Accumulator<T>, const C: usize, const LANES: usize>(
+    indices: &[u32],
+    values: &[T],
+    x: &[[T; C]],
+) -> RowSum<A, C> {
+    let mut lanes = [RowSum::<A, C>::default(); LANES];
+    let (indices, index_rest) = indices.as_chunks::<LANES>();
+    let (values, value_rest) = values.as_chunks::<LANES>();
+    for (indices, values) in indices.iter().zip(values) {
+        let gathered = gather(indices, x);
+        for l in 0..LANES {
+            lanes[l].add(values[l], &gathered[l]);
+        }
+    }
+    for ((lane, j), value) in lanes.iter_mut().zip(index_rest).zip(value_rest) {
+        lane.add(*value, &x[*j as usize]);
+    }
+    RowSum::folded::<T>(&mut lanes)
+}
+
+/// The elements of `x` that `indices` name. A loop: `map` is a call.
+#[inline(always)]
+fn gather<T: Real, const C: usize, const N: usize>(indices: &[u32; N], x: &[[T; C]]) -> [[T; C]; N] {
+    let mut gathered = [[T::default(); C]; N];
+    for l in 0..N {
+        gathered[l] = x[indices[l] as usize];
+    }
+    gathered
+}
+
+/// Rows added at once, so that one's additions need not wait for each other.
+const TOGETHER: usize = 4;
+/// Mean length of rows from which on that pays.
+const LONG: usize = 32;
+
+/// Compressed rows with one lane each, which start at `offsets`; the last one is the end.
+pub(super) fn packed_rows<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    offsets: &[usize],
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    let long = offsets[sums.len()] - offsets[0] >= LONG * sums.len();
+    let mut entries = offsets.windows(2).map(|row| (&a.indices[row[0]..row[1]], &a.values[row[0]..row[1]]));
+    let (together, rest) = if long { sums.as_chunks_mut::<TOGETHER>() } else { (&mut [][..], sums) };
+    for sums in together {
+        let rows: [(&[u32], &[T]); TOGETHER] = std::array::from_fn(|_| entries.next().unwrap_or_default());
+        let common = rows.iter().map(|row| row.0.len()).min().unwrap_or(0);
+        let [a, b, c, d] = rows.map(|(indices, values)| indices[..common].iter().zip(&values[..common]));
+        // In registers while they are added to.
+        let mut own = *sums;
+        for (((a, b), c), d) in a.zip(b).zip(c).zip(d) {
+            for (sum, (j, value)) in own.iter_mut().zip([a, b, c, d]) {
+                sum.add(*value, &x[*j as usize]);
+            }
+        }
+        *sums = own;
+        for (sum, (indices, values)) in sums.iter_mut().zip(rows) {
+            *sum = add_row(*sum, &indices[common..], &values[common..], x);
+        }
+    }
+    for (sum, (indices, values)) in rest.iter_mut().zip(entries) {
+        *sum = add_row(*sum, indices, values, x);
+    }
+}
+
+/// `sum` with the entries of a row added one after another.
+#[inline(always)]
+fn add_row<T: Real, A: Accumulator<T>, const C: usize>(
+    mut sum: RowSum<A, C>,
+    indices: &[u32],
+    values: &[T],
+    x: &[[T; C]],
+) -> RowSum<A, C> {
+    for (j, value) in indices.iter().zip(values) {
+        sum.add(*value, &x[*j as usize]);
+    }
+    sum
+}
+
+/// Places of a row after which the next rows take their turn: those of long steps lie on a page each.
+const TURN: usize = 16;
+/// Rows whose loads are done together.
+const SIDE: usize = 16;
+
+/// Adds `value x` for rows that lie side by side; padding among the values is left out.
+#[inline(always)]
+fn add_side<T: Real, A: Accumulator<T>, const C: usize>(
+    sums: &mut [RowSum<A, C>; SIDE],
+    indices: &[u32; SIDE],
+    values: &[T; SIDE],
+    x: &[[T; C]],
+) {
+    let gathered = gather(indices, x);
+    if values.iter().fold(false, |any, value| any | value.is_nan()) {
+        for l in 0..SIDE {
+            sums[l].add_unless_padding(values[l], &gathered[l]);
+        }
+    } else {
+        for l in 0..SIDE {
+            sums[l].add(values[l], &gathered[l]);
+        }
+    }
+}
+
+/// Adds `length` places of rows that lie side by side: place `k` of row `l` at `first + k * step + l`.
+pub(super) fn add_places<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    first: usize,
+    step: usize,
+    length: usize,
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    let rows = sums.len();
+    let whole = rows - rows % SIDE;
+    let (sums, sum_rest) = sums.as_chunks_mut::<SIDE>();
+    for turn in (0..length).step_by(TURN) {
+        for (s, sums) in sums.iter_mut().enumerate() {
+            // In registers while they are added to.
+            let mut own = *sums;
+            for k in turn..length.min(turn + TURN) {
+                let at = first + k * step + s * SIDE;
+                if let (Some(indices), Some(values)) = (a.indices[at..].first_chunk(), a.values[at..].first_chunk()) {
+                    add_side(&mut own, indices, values, x);
+                }
+            }
+            *sums = own;
+        }
+    }
+    for (l, sum) in sum_rest.iter_mut().enumerate() {
+        for k in 0..length {
+            let at = first + k * step + whole + l;
+            sum.add_unless_padding(a.values[at], &x[a.indices[at] as usize]);
+        }
+    }
+}
+
+/// Rows from `first` on of a matrix that stores every place, column by column; lanes share a row.
+pub(super) fn add_places_of_lanes<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    first: usize,
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    let (rows, lanes) = (sums.len(), a.arrangement.lanes);
+    // Lane l of row r at l * rows + r, so that neighbours are added together.
+    let mut totals = vec![RowSum::<A, C>::default(); lanes * rows];
+    for (k, x) in x.iter().enumerate() {
+        let values = &a.values[k * a.stride + first..][..rows];
+        for (sum, value) in totals[k % lanes * rows..][..rows].iter_mut().zip(values) {
+            sum.add_unless_padding(*value, x);
+        }
+    }
+    for (r, sum) in sums.iter_mut().enumerate() {
+        let mut of_row = [RowSum::<A, C>::default(); 32];
+        for l in 0..lanes {
+            of_row[l] = totals[l * rows + r];
+        }
+        *sum = RowSum::folded::<T>(&mut of_row[..lanes]);
+    }
+}

@@ -1,0 +1,97 @@
+//! Rows of products on the host for matrices that store regions, or nothing but a rule.
+
+use std::ops::Range;
+
+use super::HostMatrix;
+use super::entries::RowSum;
+use crate::number::{Accumulator, Real};
+use crate::sparse::STENCIL_HEADER;
+
+/// Rows from `first` on, diagonal by diagonal.
+pub(super) fn diagonals<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    first: usize,
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    for (d, offset) in a.pointers[2..2 + a.pointers[0] as usize].iter().enumerate() {
+        // Only padding lies outside the matrix.
+        let column = first as i64 + i64::from(*offset as i32);
+        let low = (-column).clamp(0, sums.len() as i64) as usize;
+        let high = (a.cols as i64 - column).clamp(low as i64, sums.len() as i64) as usize;
+        if low == high {
+            continue;
+        }
+        let x = &x[(column + low as i64) as usize..][..high - low];
+        let values = &a.values[d * a.stride + first + low..][..high - low];
+        for ((sum, value), x) in sums[low..high].iter_mut().zip(values).zip(x) {
+            sum.add_unless_padding(*value, x);
+        }
+    }
+}
+
+/// Rows of dense blocks.
+pub(super) fn blocks<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    rows: Range<usize>,
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    let size = a.arrangement.block;
+    let mut i = rows.start;
+    while i < rows.end {
+        // The rest of a block row, as far as it is asked for.
+        let (block_row, within) = (i / size, i % size);
+        let count = (size - within).min(rows.end - i);
+        let sums = &mut sums[i - rows.start..][..count];
+        for b in a.pointers[block_row] as usize..a.pointers[block_row + 1] as usize {
+            let block = &a.values[(b * size + within) * size..][..count * size];
+            // Places beyond the last column hold padding.
+            let x = &x[a.indices[b] as usize * size..];
+            let wide = size.min(x.len());
+            for (sum, values) in sums.iter_mut().zip(block.chunks_exact(size)) {
+                for (value, x) in values.iter().zip(&x[..wide]) {
+                    sum.add_unless_padding(*value, x);
+                }
+            }
+        }
+        i += count;
+    }
+}
+
+/// Rows of a stencil, line by line of its grid.
+pub(super) fn stencil<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    rows: Range<usize>,
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    let [width, height, depth] = [0, 1, 2].map(|k| a.pointers[k] as usize);
+    let points = a.pointers[STENCIL_HEADER..].as_chunks::<4>().0;
+    let mut i = rows.start;
+    while i < rows.end {
+        // The rest of a line, as far as it is asked for.
+        let (column, line) = (i % width, i / width);
+        let (y, z) = (line % height, line / height);
+        let count = (width - column).min(rows.end - i);
+        let sums = &mut sums[i - rows.start..][..count];
+        for (point, value) in points[..a.pointers[3] as usize].iter().zip(a.values) {
+            let [dx, dy, dz, _] = point.map(|d| d as i32 as i64);
+            let on_grid = |at: usize, d: i64, size: usize| (0..size as i64).contains(&(at as i64 + d));
+            if !on_grid(y, dy, height) || !on_grid(z, dz, depth) {
+                continue;
+            }
+            let from = column as i64 + dx;
+            let low = (-from).clamp(0, count as i64) as usize;
+            let high = (width as i64 - from).clamp(low as i64, count as i64) as usize;
+            if low == high {
+                continue;
+            }
+            let start = (i + low) as i64 + i64::from(point[3] as i32);
+            for (sum, x) in sums[low..high].iter_mut().zip(&x[start as usize..][..high - low]) {
+                sum.add(*value, x);
+            }
+        }
+        i += count;
+    }
+}
