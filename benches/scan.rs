@@ -1,7 +1,7 @@
 //! The main job: an iteration of CGNR for the matrix of a scan, stored and traced, beside SciPy's CGLS on the same matrix.
 //!
 //! `cargo bench --bench scan -- [--device WORDS] [--angles 81] [--pixels 560] [--side 256] [--formats auto,csr-scalar,on-the-fly]`:
-//! one JSON line per case, after one of SciPy (a thread; where `python3` has it). The scanner is that of the Helsinki tomography
+//! a row per case (`--json`: a line of JSON), after one of SciPy (a thread; where `python3` has it). The scanner is that of the Helsinki tomography
 //! challenge 2022; without options the size is that of its scans of 40 degrees.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use common::Setting;
 use common::peer::scipy;
 use residuum::imaging::{Beam, Grid, Reconstruction, Reconstructor, Scanner, System};
-use residuum::{Csr, Device, Error, Format, Method, Real, Result, Setup, Solver, Stopping, Vector};
+use residuum::{Csr, Error, Format, Method, Real, Result, Setup, Solver, Stopping, Vector};
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
@@ -46,9 +46,9 @@ fn run(setting: &Setting) -> Result<()> {
 
 fn precision<T: Real>(setting: &Setting, scanner: &Scanner, grid: Grid, formats: &[Format]) -> Result<()> {
     let a: Csr<T> = scanner.matrix(grid)?;
-    let peer = if setting.flag("--alone") { None } else { scipy(&a, "cgls")? };
+    let peer = if setting.flag("--alone") { None } else { scipy(setting, &a, "cgls")? };
     for format in formats {
-        case(&setting.device, scanner, grid, *format, &a, setting.copy, peer)?;
+        case(setting, scanner, grid, *format, &a, peer)?;
     }
     Ok(())
 }
@@ -65,14 +65,14 @@ fn fastest(mut solve: impl FnMut() -> Result<f64>) -> Result<[f64; 2]> {
 }
 
 fn case<T: Real>(
-    device: &Device,
+    setting: &Setting,
     scanner: &Scanner,
     grid: Grid,
     format: Format,
     a: &Csr<T>,
-    copy: f64,
     peer: Option<f64>,
 ) -> Result<()> {
+    let (device, copy) = (&setting.device, setting.copy);
     let system: System<T> = System::new(device, scanner, grid, format)?;
     let missing = || Error::Option { name: "system", reason: "it is no matrix".into() };
     let matrix = system.matrix().ok_or_else(missing)?;
@@ -93,17 +93,14 @@ fn case<T: Real>(
         let image = reconstructor.reconstruct_readings(&[&readings], &mut |_| ControlFlow::Continue(()))?.remove(0);
         Ok(image.report.times.solve / image.report.iterations.max(1) as f64)
     })?;
-    let stored = matches!(format, Format::OnTheFly).then_some(0).unwrap_or(2 * a.nnz() * (4 + T::PRECISION.bytes()));
+    let stored = if format == Format::OnTheFly { 0 } else { 2 * a.nnz() * (4 + T::PRECISION.bytes()) };
     let bytes = (stored + T::PRECISION.bytes() * (4 * a.rows() + 9 * a.cols())) as f64;
-    println!(
-        "{}",
-        json!({
+    setting.row(&json!({
             "problem": format!("{} x {} readings to {}x{}", scanner.angles.len(), scanner.pixels, grid.side, grid.side),
             "precision": T::PRECISION.to_string(), "nnz": a.nnz(), "format": matrix.format().to_string(), "asked": format.to_string(),
             "ms_per_iteration": plain[0], "most_ms": plain[1], "regularised_ms": regularised[0],
             "bytes": bytes, "copy_share": bytes / plain[0] / 1e6 / copy,
             "peer_ms": peer.map(|us| us / 1e3), "of_peer": peer.map(|us| plain[0] / (us / 1e3)),
-        })
-    );
+    }));
     Ok(())
 }

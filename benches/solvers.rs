@@ -1,8 +1,7 @@
 //! Time per iteration of the solvers, with the bytes each must move and the share of the copy bandwidth reached.
 //!
 //! `cargo bench --bench solvers -- [--device WORDS] [--work-group N] [--resident N] [--sides N,N]
-//! [--quick]`: one JSON line per case. Every answer
-//! is verified (its true residual is recomputed) before its time is printed.
+//! [--quick] [--json]`: a row per case. Every answer is verified (its true residual is recomputed) before its time is printed.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -11,9 +10,7 @@ use std::time::Instant;
 
 use common::Setting;
 use residuum::sparse::gallery;
-use residuum::{
-    Correction, Csr, Device, Format, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector,
-};
+use residuum::{Correction, Csr, Format, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector};
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
@@ -21,10 +18,10 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run(setting: &Setting) -> Result<()> {
-    let (device, copy, quick) = (&setting.device, setting.copy, setting.flag("--quick"));
+    let quick = setting.flag("--quick");
     if setting.wanted("cgnr") {
         for columns in [1, 4] {
-            stock_koch(device, columns, copy)?;
+            stock_koch(setting, columns)?;
         }
     }
     if setting.wanted("cg") {
@@ -32,9 +29,9 @@ fn run(setting: &Setting) -> Result<()> {
         for side in setting.numbers("--sides")?.unwrap_or(all) {
             for format in [Format::Csr, Format::Dia] {
                 for method in ["cg", "cg script"] {
-                    poisson::<f64>(device, side, format, method, copy)?;
+                    poisson::<f64>(setting, side, format, method)?;
                     if !quick {
-                        poisson::<f32>(device, side, format, method, copy)?;
+                        poisson::<f32>(setting, side, format, method)?;
                     }
                 }
             }
@@ -43,9 +40,9 @@ fn run(setting: &Setting) -> Result<()> {
     if setting.wanted("gmres") {
         let all = if quick { vec![512] } else { vec![64, 256, 1024, 2048] };
         for side in setting.numbers("--sides")?.unwrap_or(all) {
-            poisson::<f64>(device, side, Format::Csr, "gmres", copy)?;
+            poisson::<f64>(setting, side, Format::Csr, "gmres")?;
             if !quick {
-                poisson::<f32>(device, side, Format::Csr, "gmres", copy)?;
+                poisson::<f32>(setting, side, Format::Csr, "gmres")?;
             }
         }
     }
@@ -68,7 +65,8 @@ fn measure(mut solve: impl FnMut() -> Result<Report>) -> Result<(f64, f64, Repor
 const RESTART: usize = 30;
 
 /// CG by its own two launches, or by the script that it has for exact residuals, with none of them due; or GMRES.
-fn poisson<T: Real>(device: &Device, side: usize, format: Format, method: &str, copy: f64) -> Result<()> {
+fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str) -> Result<()> {
+    let (device, copy) = (&setting.device, setting.copy);
     let a: Csr<T> = gallery::poisson_2d(side, 0.01)?;
     let n = a.rows();
     let matrix = Matrix::new(device, &a, format)?;
@@ -96,21 +94,19 @@ fn poisson<T: Real>(device: &Device, side: usize, format: Format, method: &str, 
     let vectors = if method == "gmres" { 3.0 * (RESTART + 1) as f64 / 2.0 + 10.0 } else { 9.0 };
     let bytes = a.stored_bytes(&[format])[0] as f64 + vectors * (n * size) as f64;
     let gbps = bytes / us / 1e3;
-    println!(
-        "{}",
-        json!({
+    setting.row(&json!({
             "method": method, "problem": format!("poisson {side}x{side}"), "n": n, "nnz": a.nnz(),
             "precision": T::PRECISION.to_string(), "format": format.to_string(), "tuning": report.tuning,
             "iterations": report.iterations, "us_per_iteration": us, "spread_us": spread, "bytes": bytes,
             "gbps": gbps, "copy_share": gbps / copy, "launches_per_iteration": report.launches_per_iteration,
             "relative_residual": report.relative_residual(), "stop": format!("{:?}", report.stop),
-        })
-    );
+    }));
     Ok(())
 }
 
 /// The system of stock-koch-2009: 81 545 x 3 072 with 854 129 entries, `x_i <= 0` as their F, 400 iterations.
-fn stock_koch(device: &Device, columns: usize, copy: f64) -> Result<()> {
+fn stock_koch(setting: &Setting, columns: usize) -> Result<()> {
+    let (device, copy) = (&setting.device, setting.copy);
     let a: Csr<f32> = gallery::random(81_545, 3_072, 854_129, 2009)?;
     let matrix = Matrix::with_transpose(device, &a, Format::Auto)?;
     let mut random = gallery::Random::new(11);
@@ -135,16 +131,13 @@ fn stock_koch(device: &Device, columns: usize, copy: f64) -> Result<()> {
     let (m, n) = (a.rows(), a.cols());
     let bytes = (2 * a.nnz() * 8 + 4 * (m + n + 2) + 4 * columns * (4 * m + 9 * n)) as f64;
     let gbps = bytes / us / 1e3;
-    println!(
-        "{}",
-        json!({
+    setting.row(&json!({
             "method": "cgnr", "problem": "stock-koch-2009", "rows": m, "cols": n, "nnz": a.nnz(), "columns": columns,
             "precision": "fp32", "format": report.format.to_string(), "why": matrix.why(), "tuning": report.tuning,
             "iterations": report.iterations, "us_per_iteration": us, "spread_us": spread,
             "milliseconds_of_400_iterations_best": wall * 1e3, "bytes": bytes, "gbps": gbps, "copy_share": gbps / copy,
             "launches_per_iteration": report.launches_per_iteration,
             "relative_residual": report.relative_residual(), "stop": format!("{:?}", report.stop),
-        })
-    );
+    }));
     Ok(())
 }

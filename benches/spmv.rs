@@ -1,22 +1,25 @@
 //! Products: the tables of the papers and the grids of the design brief, each result verified before it is timed.
 //!
 //! `cargo bench --bench spmv -- [--device WORDS] [--work-group N] [--only poisson|stock-koch|krueger-westermann|
-//! stencil|projector]`:
-//! one JSON line per case. For a matrix of your own: `cargo run --release --example spmv`.
+//! stencil|projector|files] [--data DIR] [--quick] [--json]`:
+//! a row per case; `--json` prints lines of JSON; `--data` names a folder of Matrix Market files. For a matrix of your own: `cargo run --release --example spmv`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "../examples/spmv/case.rs"]
 mod case;
 mod common;
 
+use std::path::{Path, PathBuf};
+
 use case::{Product, measure};
 use common::Setting;
+use common::peer::scipy;
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::measure::time;
 use residuum::operator::{Stencil, adjoint_error};
 use residuum::sparse::gallery;
 use residuum::{
-    Csr, Device, Error, Format, Method, Real, Report, Result, Solver, Stopping, Storage, Transposed, Vector,
+    Csr, Error, Format, Method, Real, Report, Result, Solver, Stopping, Storage, Transposed, Vector, io,
 };
 use serde_json::json;
 
@@ -25,59 +28,116 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run(setting: &Setting) -> Result<()> {
-    let (device, copy) = (&setting.device, setting.copy);
     if setting.wanted("poisson") {
-        for side in [64, 512, 1024, 2048, 4096] {
+        let sides = if setting.flag("--quick") { vec![1024] } else { vec![64, 512, 1024, 2048, 4096] };
+        for side in sides {
             let formats = [Format::CsrScalar, Format::Sell { sigma: 0 }, Format::Dia];
-            formats_of(
-                device,
-                &format!("poisson2d:{side}"),
-                &gallery::poisson_2d::<f64>(side, 0.0)?,
-                &formats,
-                copy,
-            )?;
-            formats_of(
-                device,
-                &format!("poisson2d:{side}"),
-                &gallery::poisson_2d::<f32>(side, 0.0)?,
-                &formats,
-                copy,
-            )?;
+            formats_of(setting, &format!("poisson2d:{side}"), &gallery::poisson_2d::<f64>(side, 0.0)?, &formats)?;
+            formats_of(setting, &format!("poisson2d:{side}"), &gallery::poisson_2d::<f32>(side, 0.0)?, &formats)?;
         }
     }
+    if let Some(folder) = setting.text("--data").filter(|_| setting.wanted("files")) {
+        files(setting, Path::new(folder))?;
+    }
     if setting.wanted("stock-koch") {
-        stock_koch(device, copy)?;
+        stock_koch(setting)?;
     }
     if setting.wanted("krueger-westermann") {
-        krueger_westermann(device, copy)?;
+        krueger_westermann(setting)?;
     }
     if setting.wanted("stencil") {
         for side in [1024, 4096] {
-            stencil::<f64>(device, &Stencil::laplacian_2d(side, side)?, copy)?;
-            stencil::<f32>(device, &Stencil::laplacian_2d(side, side)?, copy)?;
+            stencil::<f64>(setting, &Stencil::laplacian_2d(side, side)?)?;
+            stencil::<f32>(setting, &Stencil::laplacian_2d(side, side)?)?;
         }
-        stencil::<f64>(device, &Stencil::laplacian_3d(256, 256, 256)?, copy)?;
-        stencil::<f32>(device, &Stencil::laplacian_3d(256, 256, 256)?, copy)?;
+        stencil::<f64>(setting, &Stencil::laplacian_3d(256, 256, 256)?)?;
+        stencil::<f32>(setting, &Stencil::laplacian_3d(256, 256, 256)?)?;
     }
     if setting.wanted("projector") {
         for (side, angles, pixels) in [(512, 721, 560), (64, 96, 96)] {
-            projector::<f32>(device, side, angles, pixels)?;
-            projector::<f64>(device, side, angles, pixels)?;
+            projector::<f32>(setting, side, angles, pixels)?;
+            projector::<f64>(setting, side, angles, pixels)?;
         }
     }
     Ok(())
 }
 
-fn formats_of<T: Real>(device: &Device, name: &str, a: &Csr<T>, formats: &[Format], copy: f64) -> Result<()> {
+fn formats_of<T: Real>(setting: &Setting, name: &str, a: &Csr<T>, formats: &[Format]) -> Result<()> {
     for format in formats {
         let storage = Storage { format: *format, ..Storage::default() };
-        println!("{}", measure(device, name, a, storage, Product::Forward, copy)?.json());
+        setting.row(&measure(&setting.device, name, a, storage, Product::Forward, setting.copy)?.json());
     }
+    Ok(())
+}
+
+/// Least entries of a file's matrix whose product is worth a time.
+const SMALLEST: usize = 10_000;
+
+/// Every Matrix Market file of a folder in the automatic format and those that might have been chosen, beside SciPy; in fp64,
+/// or with `--precision fp32`.
+fn files(setting: &Setting, folder: &Path) -> Result<()> {
+    let failed = |e: std::io::Error| Error::File { path: folder.into(), reason: e.to_string() };
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.to_string_lossy().ends_with(".mtx.gz") && !path.to_string_lossy().contains("_rhs") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().replace(".mtx.gz", "");
+        let a = io::read_matrix::<f64>(&path, &mut |_, _| {})?;
+        if a.nnz() < SMALLEST {
+            continue;
+        }
+        match setting.text("--precision") {
+            Some("fp32") => file(setting, &name, &a.cast::<f32>())?,
+            _ => file(setting, &name, &a)?,
+        }
+    }
+    Ok(())
+}
+
+/// One matrix: lines for its formats, then one that says how the automatic choice compares.
+fn file<T: Real>(setting: &Setting, name: &str, a: &Csr<T>) -> Result<()> {
+    let peer = scipy(setting, a, "product")?;
+    let csr = a.stored_bytes(&[Format::Csr])[0];
+    let mut times = Vec::new();
+    let formats = [
+        Format::Auto,
+        Format::Csr,
+        Format::CsrScalar,
+        Format::CsrAdaptive,
+        Format::Sell { sigma: 0 },
+        Format::Dia,
+        Format::EllpackR,
+        Format::Bsr { block: 0 },
+        Format::Coo,
+        Format::Hyb,
+    ];
+    for format in formats {
+        if format != Format::Auto && a.stored_bytes(&[format])[0] > 3 * csr {
+            continue;
+        }
+        let storage = Storage { format, ..Storage::default() };
+        let row = measure(&setting.device, name, a, storage, Product::Forward, setting.copy)?;
+        setting.row(&row.json());
+        times.push((row.microseconds, row.format));
+    }
+    let chosen = times[0].clone();
+    let best = times.iter().min_by(|a, b| a.0.total_cmp(&b.0)).cloned().unwrap_or(chosen.clone());
+    setting.row(&json!({
+            "matrix": name, "nnz": a.nnz(), "precision": T::PRECISION.to_string(), "chosen": chosen.1, "chosen_us": chosen.0,
+            "best": best.1, "best_us": best.0, "of_best": chosen.0 / best.0,
+            "peer_us": peer, "of_peer": peer.map(|us| chosen.0 / us),
+    }));
     Ok(())
 }
 
 /// The rows of stock-koch-2009, table 2, on a seeded matrix of their size, `A x` and `A'y`, in fp32.
-fn stock_koch(device: &Device, copy: f64) -> Result<()> {
+fn stock_koch(setting: &Setting) -> Result<()> {
+    let (device, copy) = (&setting.device, setting.copy);
     let a = gallery::by_name::<f32>("stock-koch")?;
     for (row, format) in [
         ("simple", Format::CsrScalar),
@@ -94,20 +154,21 @@ fn stock_koch(device: &Device, copy: f64) -> Result<()> {
             let storage = Storage { format, transposed: Transposed::Copy, ..Storage::default() };
             let mut line = measure(device, "stock-koch", &a, storage, product, copy)?.json();
             line["table 2"] = json!(row);
-            println!("{line}");
+            setting.row(&line);
         }
     }
     let storage = Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, ..Storage::default() };
     let mut line = measure(device, "stock-koch", &a, storage, Product::Transposed, copy)?.json();
     line["table 2"] = json!("back-projection by atomics in local memory, not reproducible");
-    println!("{line}");
+    setting.row(&line);
     // Their scanner is not known: one of as many readings, with nearly as many pixels and more entries to a ray.
-    projector::<f32>(device, 56, 347, 235)
+    projector::<f32>(setting, 56, 347, 235)
 }
 
 /// The sizes of krueger-westermann-2003, section 6, in fp32: element-by-element product and reduction of vectors of
 /// `512²` to `2048²`, a full `4096²` matrix, ten diagonals of that size.
-fn krueger_westermann(device: &Device, copy: f64) -> Result<()> {
+fn krueger_westermann(setting: &Setting) -> Result<()> {
+    let (device, copy) = (&setting.device, setting.copy);
     for side in [512usize, 1024, 2048] {
         let n = side * side;
         let (x, y) = (Vector::<f32>::filled(device, n, 0.5)?, Vector::<f32>::filled(device, n, 2.0)?);
@@ -115,10 +176,9 @@ fn krueger_westermann(device: &Device, copy: f64) -> Result<()> {
         let timing = time(device, || z.product_of(&x, &y))?;
         let report = |operation: &str, bytes: usize, us: f64| {
             let gbps = bytes as f64 / us / 1e3;
-            println!(
-                "{}",
-                json!({"operation": operation, "n": n, "precision": "fp32", "microseconds": us, "bytes": bytes,
-                       "gbps": gbps, "copy_share": gbps / copy})
+            setting.row(
+                &json!({"operation": operation, "n": n, "precision": "fp32", "microseconds": us, "bytes": bytes,
+                       "gbps": gbps, "copy_share": gbps / copy}),
             );
         };
         report("vector product", 12 * n, timing.microseconds);
@@ -134,9 +194,9 @@ fn krueger_westermann(device: &Device, copy: f64) -> Result<()> {
         }
     }
     let full = gallery::by_name::<f32>("dense:4096:4096")?;
-    formats_of(device, "dense:4096:4096", &full, &[Format::Dense], copy)?;
+    formats_of(setting, "dense:4096:4096", &full, &[Format::Dense])?;
     let banded = gallery::diagonals::<f32>(4096 * 4096, 10, 4096, 2003)?;
-    formats_of(device, "ten diagonals of 4096²", &banded, &[Format::Dia], copy)
+    formats_of(setting, "ten diagonals of 4096²", &banded, &[Format::Dia])
 }
 
 /// Microseconds of an iteration, the least of three solves after the one that builds the programs.
@@ -152,7 +212,8 @@ fn fastest_iteration(mut solve: impl FnMut() -> Result<Report>) -> Result<f64> {
 }
 
 /// A Laplacian that is not stored: its product, and an iteration of conjugate gradients.
-fn stencil<T: Real>(device: &Device, stencil: &Stencil, copy: f64) -> Result<()> {
+fn stencil<T: Real>(setting: &Setting, stencil: &Stencil) -> Result<()> {
+    let (device, copy) = (&setting.device, setting.copy);
     let a = stencil.operator::<T>(device)?;
     let x = Vector::filled(device, a.cols(), T::from_f64(1.0))?;
     let mut y = Vector::zeros(device, a.rows())?;
@@ -164,19 +225,17 @@ fn stencil<T: Real>(device: &Device, stencil: &Stencil, copy: f64) -> Result<()>
     })?;
     let vector = a.rows() * T::PRECISION.bytes();
     let share = |vectors: usize, us: f64| (vectors * vector) as f64 / us / 1e3 / copy;
-    println!(
-        "{}",
-        json!({
+    setting.row(&json!({
             "stencil": format!("{} points, {} rows", a.nnz().div_ceil(a.rows()), a.rows()), "precision": T::PRECISION.to_string(),
             "product_us": product.microseconds, "bytes": 2 * vector, "copy_share": share(2, product.microseconds),
             "cg_iteration_us": cg, "cg_bytes": 9 * vector, "cg_copy_share": share(9, cg),
-        })
-    );
+    }));
     Ok(())
 }
 
 /// A scan traced as it is needed: forward, adjoint, and the test that they are adjoint.
-fn projector<T: Real>(device: &Device, side: usize, angles: usize, pixels: usize) -> Result<()> {
+fn projector<T: Real>(setting: &Setting, side: usize, angles: usize, pixels: usize) -> Result<()> {
+    let device = &setting.device;
     let beam = Beam::Fan { source_origin: 4.0 * side as f64, source_detector: 5.0 * side as f64 };
     let angles = (0..angles).map(|k| 360.0 * k as f64 / angles as f64).collect();
     let scanner = Scanner { beam, pixels, pitch: 1.6 * side as f64 / pixels as f64, offset: 0.0, angles };
@@ -195,15 +254,12 @@ fn projector<T: Real>(device: &Device, side: usize, angles: usize, pixels: usize
         x.fill(T::default())?;
         solver.solve(&y, &mut x)
     })?;
-    println!(
-        "{}",
-        json!({
+    setting.row(&json!({
             "projector (on the fly)": format!("{side} x {side} from {} x {pixels}", a.rows() / pixels), "nnz": a.nnz(),
             "precision": T::PRECISION.to_string(), "work_group": device.tuning().work_group,
             "forward_us": forward.microseconds, "adjoint_us": backward.microseconds,
             "both_us": forward.microseconds + backward.microseconds, "cgnr_iteration_us": cgnr,
             "adjoint_error": adjoint,
-        })
-    );
+    }));
     Ok(())
 }

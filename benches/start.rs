@@ -1,10 +1,13 @@
 //! Time of a program from its start to its first answer, with and without programs kept on disk; and whether many
 //! that start at once get in each other's way.
 //!
-//! `cargo bench --bench start -- [--device WORDS] [--processes 16]`: one JSON line per case. Each case is a process of its own
+//! `cargo bench --bench start -- [--device WORDS] [--processes 16] [--json]`: a row per case. Each case is a process of its own
 //! that opens the device, solves a system and fetches the answer. The drivers' own caches are moved to folders of the
 //! benchmark, so that cold is cold.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "common/table.rs"]
+mod table;
 
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -13,6 +16,7 @@ use std::time::Instant;
 use residuum::sparse::gallery;
 use residuum::{Device, Format, Matrix, Method, Real, Result, Solver, Stopping, Vector};
 use serde_json::{Value, json};
+use table::Table;
 
 const CHILD: &str = "--first-answer";
 
@@ -28,7 +32,7 @@ fn main() -> ExitCode {
         answer(&words)
     } else {
         let processes = value(&args, "--processes").map_or(16, |n| n.parse().expect("a number of processes"));
-        compare(&words, processes);
+        compare(&words, processes, &Table::new(args.iter().any(|a| a == "--json")));
         Ok(())
     };
     match outcome {
@@ -82,7 +86,7 @@ fn result(output: std::process::Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("a line of JSON")
 }
 
-fn compare(words: &str, processes: usize) {
+fn compare(words: &str, processes: usize, table: &Table) {
     let [ours, theirs, empty] = [(); 3].map(|()| tempfile::tempdir().expect("a folder"));
     let (ours, theirs, empty) = (ours.path(), theirs.path(), empty.path());
     let off = Path::new("off");
@@ -115,7 +119,11 @@ fn compare(words: &str, processes: usize) {
             }
         }
         let (wall, found) = best.expect("one run at least");
-        println!("{}", json!({ "case": case, "seconds": wall, "of": found }));
+        let mut line = json!({ "case": case, "seconds": wall });
+        for name in ["open", "first_answer", "programs", "built", "loaded", "driver", "device"] {
+            line[name] = found[name].clone();
+        }
+        table.row(&line);
     }
     let shared = fresh("c");
     let clock = Instant::now();
@@ -128,11 +136,9 @@ fn compare(words: &str, processes: usize) {
     let after = result(start(words, &shared, &fresh("last")).output().expect("a process"));
     assert!(after["keeps"] == false || after["built"] == 0, "an entry is missing or damaged: {after}");
     let count = |name: &str| found.iter().map(|one| one[name].as_u64().unwrap_or(0)).sum::<u64>();
-    println!(
-        "{}",
-        json!({
-            "case": "at once on an empty cache", "processes": processes, "seconds": wall, "built": count("built"),
-            "loaded": count("loaded"), "entries": std::fs::read_dir(shared.join("programs")).map_or(0, Iterator::count), "after": after,
-        })
-    );
+    table.row(&json!({
+        "case": "at once on an empty cache", "processes": processes, "seconds": wall, "built": count("built"),
+        "loaded": count("loaded"), "entries": std::fs::read_dir(shared.join("programs")).map_or(0, Iterator::count),
+        "built_after": after["built"],
+    }));
 }

@@ -86,6 +86,104 @@ void store_row(const result_t* result, const acc_t* sum, size_t i)
     }
 }
 
+#if WG == 1
+// Rows that one item adds side by side, where neighbours in a row lie far apart.
+#define SIDE 16
+#define LIES_SIDE_BY_SIDE(kind) (BY_COLUMNS(kind) || HAS_SLICES(kind) || kind == DIAGONALS)
+#define SIDE_LANES (FORMAT == DENSE || OTHER_FORMAT == DENSE ? SHARING_LANES : 1)
+
+// Adds one product, unless it is padding. Chosen, not branched to, so that a loop over rows becomes vector instructions.
+void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t* vector)
+{
+    for (uint c = 0; c < COLUMNS; ++c) {
+        const acc_t next = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
+        sum[c] = isnan(value) ? sum[c] : next;
+    }
+}
+
+// SIDE rows of `list`, or from `at` on, that lie side by side, in one pass over their entries.
+void side_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector, size_t at, uint lanes,
+               __global const uint* list)
+{
+    __global const uint* rows = matrix->rows;
+    const uint kind = KIND(matrix);
+    const uint shared = kind == DENSE ? lanes : 1;
+    size_t start = at, step = matrix->stride;
+    uint length = rows[kind == ELLPACK_R ? at : 0];
+    if (kind == ELLPACK_R)
+        for (uint l = 1; l < SIDE; ++l) length = max(length, rows[at + l]);
+    if (HAS_SLICES(kind)) {
+        start = rows[at / SLICE] * (size_t)SLICE + at % SLICE;
+        step = SLICE;
+        length = rows[at / SLICE + 1] - rows[at / SLICE];
+    }
+    acc_t lane[SIDE_LANES][SIDE][COLUMNS];
+    for (uint j = 0; j < shared; ++j)
+        for (uint l = 0; l < SIDE; ++l)
+            for (uint c = 0; c < COLUMNS; ++c) lane[j][l][c] = acc_real(0);
+    for (uint k = 0; k < length; ++k) {
+        __global const real_t* values = matrix->values + start + k * step;
+        __global const uint* indices = matrix->indices + start + k * step;
+        const uint j = k & (shared - 1);
+        if (kind == DIAGONALS) {
+            const uint first = (uint)at + rows[2 + k];
+            if (first + SIDE - 1 <= matrix->furthest && first <= first + SIDE - 1)
+                for (uint l = 0; l < SIDE; ++l) add_chosen(lane[j][l], values[l], first + l, vector);
+            else
+                for (uint l = 0; l < SIDE; ++l) add_chosen(lane[j][l], values[l], min(first + l, matrix->furthest), vector);
+        } else {
+            for (uint l = 0; l < SIDE; ++l)
+                add_chosen(lane[j][l], values[l], kind == DENSE ? k : indices[l], vector);
+        }
+    }
+    for (uint half_lanes = shared / 2; half_lanes > 0; half_lanes /= 2)
+        for (uint j = 0; j < half_lanes; ++j)
+            for (uint l = 0; l < SIDE; ++l)
+                for (uint c = 0; c < COLUMNS; ++c)
+                    lane[j][l][c] = acc_add(lane[j][l][c], lane[j + half_lanes][l][c]);
+    for (uint l = 0; l < SIDE; ++l) store_row(result, lane[0][l], list ? list[at + l] : at + l);
+}
+
+// Row i, entry k in lane k % lanes, in one pass over its entries.
+void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint lanes)
+{
+    const size_t base = KIND(matrix) == ADAPTIVE ? matrix->rows[0] : 0;
+    const size_t start = offset_at(matrix, base, i);
+    const uint length = offset_at(matrix, base, i + 1) - start;
+    __global const uint* indices = matrix->indices + start;
+    __global const real_t* values = matrix->values + start;
+    acc_t lane[MOST_ROW_LANES][COLUMNS];
+    for (uint j = 0; j < lanes; ++j)
+        for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_real(0);
+    uint k = 0;
+    for (; k + lanes <= length; k += lanes)
+        for (uint j = 0; j < lanes; ++j) add_term(lane[j], values[k + j], indices[k + j], vector, 0);
+    for (uint j = 0; k + j < length; ++j) add_term(lane[j], values[k + j], indices[k + j], vector, 0);
+    for (uint half_lanes = lanes / 2; half_lanes > 0; half_lanes /= 2)
+        for (uint j = 0; j < half_lanes; ++j)
+            for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_add(lane[j][c], lane[j + half_lanes][c]);
+    for (uint c = 0; c < COLUMNS; ++c) sum[c] = lane[0][c];
+}
+
+// Rows first .. last, `lanes` lanes to each; `list`, if there is one, names the rows.
+void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                  size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
+{
+    const uint kind = KIND(matrix);
+    size_t at = first;
+    if (LIES_SIDE_BY_SIDE(kind))
+        for (; at + SIDE <= last; at += SIDE) side_rows(result, matrix, vector, at, lanes, list);
+    for (; at < last; ++at) {
+        const size_t named = list ? list[at] : at;
+        acc_t sum[COLUMNS];
+        if (HAS_OFFSETS(kind) && lanes > 1)
+            lane_row(sum, matrix, vector, named, lanes);
+        else
+            row_sum(sum, matrix, vector, kind == SORTED ? at : named, 1, 0, 0, lanes, scratch);
+        store_row(result, sum, named);
+    }
+}
+#else
 // Rows first .. last, `lanes` lanes to each; `list`, if there is one, names the rows.
 void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
                   size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
@@ -105,6 +203,7 @@ void product_rows(const result_t* result, const matrix_t* matrix, const vector_t
         if (valid && place == 0) store_row(result, sum, named);
     }
 }
+#endif
 
 // Rows first .. last of ADAPTIVE that have up to SHORT_ROW entries, one lane each.
 void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,

@@ -2,9 +2,11 @@
 
 #[allow(dead_code)] // not every benchmark has one
 pub(crate) mod peer;
+mod table;
 
 use residuum::{Device, Error, Result, measure};
-use serde_json::json;
+use serde_json::{Value, json};
+use table::Table;
 
 /// A benchmark's options, device and yardstick.
 pub(crate) struct Setting {
@@ -12,6 +14,7 @@ pub(crate) struct Setting {
     pub(crate) device: Device,
     /// GB/s of a copy on the device.
     pub(crate) copy: f64,
+    table: Table,
 }
 
 impl Setting {
@@ -47,7 +50,7 @@ impl Setting {
         Self::value(&self.args, name).map(parse).transpose()
     }
 
-    /// Reads `--device WORDS`, `--work-group N` and `--resident N`, measures the copy bandwidth and prints both.
+    /// Reads `--device WORDS`, `--work-group N`, `--resident N` and `--json`, measures the copy bandwidth and prints both.
     fn new() -> Result<Self> {
         let args: Vec<String> = std::env::args().collect();
         let mut device = match Self::value(&args, "--device") {
@@ -61,11 +64,18 @@ impl Setting {
             device = device.with_resident_groups(groups);
         }
         let copy = measure::copy_bandwidth(&device)?;
-        println!("{}", json!({"device": device.info().name, "driver": device.info().driver, "copy_gbps": copy}));
-        Ok(Self { args, device, copy })
+        let table = Table::new(args.iter().any(|a| a == "--json"));
+        table.row(&json!({"device": device.info().name, "driver": device.info().driver, "copy_gbps": copy}));
+        Ok(Self { args, device, copy, table })
+    }
+
+    /// Prints one result: a row of a table, or with `--json` a line of JSON.
+    pub(crate) fn row(&self, result: &Value) {
+        self.table.row(result);
     }
 
     /// Tells if `--only` names this part, or none.
+    #[allow(dead_code)] // not every benchmark has parts
     pub(crate) fn wanted(&self, part: &str) -> bool {
         Self::value(&self.args, "--only").is_none_or(|only| only == part)
     }

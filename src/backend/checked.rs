@@ -449,6 +449,10 @@ impl<T: Real, D: CgnrOps<T> + Origin> CgnrOps<T> for Checked<D> {
         self.device.cgnr_backward(run, shape, at, parity, vectors, state)
     }
 
+    fn cgnr_launches(&self, run: Run<'_>, matrices: [&Stored<T>; 2]) -> usize {
+        self.device.cgnr_launches(run, matrices)
+    }
+
     fn cgnr_stays_resident(&self, run: Run<'_>, a: &Stored<T>, at: &Stored<T>) -> bool {
         self.device.cgnr_stays_resident(run, a, at)
     }

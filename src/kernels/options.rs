@@ -2,6 +2,7 @@
 
 use crate::number::{Accumulation, Precision};
 use crate::ocl::{Context, Defines};
+use crate::sparse::Kind;
 
 /// Options of every program.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +74,12 @@ pub(crate) struct MatrixOptions {
 }
 
 impl MatrixOptions {
+    /// Options of a kernel that multiplies by no matrix: the product is there already.
+    pub(crate) fn of_none(self) -> Self {
+        let none = Kind::External as u32;
+        Self { format: none, wide: false, block: 1, row_lanes: 1, other: (none, 1), loads: 1, staged: 0, ..self }
+    }
+
     pub(crate) fn define(&self, defines: &mut Defines) {
         defines.set("FORMAT", self.format);
         defines.set("WIDE", u32::from(self.wide));

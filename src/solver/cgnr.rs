@@ -354,7 +354,12 @@ impl<T: Real> Workspace<T> for CgnrWorkspace<T> {
     }
 
     fn launches(&self) -> usize {
-        if self.a.is_fused() { 2 } else { 4 + self.a.launches() + self.at.launches() }
+        let device = self.vectors.q.device();
+        if self.a.is_fused() {
+            operations::<T>(device).cgnr_launches(device.run::<T>(), [&self.a.stored(), &self.at.stored()])
+        } else {
+            4 + self.a.launches() + self.at.launches()
+        }
     }
 
     fn least_squares(&self) -> bool {

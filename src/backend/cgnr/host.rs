@@ -242,13 +242,7 @@ fn backward<T: Real, A: Accumulator<T>>(
     if shape.part == Part::Rows {
         return;
     }
-    // Formed already, but a column that has stopped keeps the one before.
-    if stopped[..columns].contains(&true) {
-        let formed: Vec<T> = (0..r.len()).map(|at| residual.element(at, at % columns)).collect();
-        multiply::<T, A>(transposed, columns, &formed, s_new);
-    } else {
-        multiply::<T, A>(transposed, columns, r_new, s_new);
-    }
+    multiply::<T, A>(transposed, columns, r_new, s_new);
     update(x_new, x, &image);
     subtract_correction::<T, A>(shape, state.control, &image, phi, s_new);
     backward_sums::<T, A>(runs, cols, [s_new, s, d], state.sums);

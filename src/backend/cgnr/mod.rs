@@ -85,6 +85,11 @@ pub(crate) trait CgnrOps<T: Real>: Send + Sync {
         state: &mut SolveState,
     ) -> Result<()>;
 
+    /// Launches of an iteration with matrices A and A transposed.
+    fn cgnr_launches(&self, _: Run<'_>, _: [&Stored<T>; 2]) -> usize {
+        2
+    }
+
     /// Tells if [`CgnrOps::cgnr_resident`] does many iterations in one launch, and gains by it.
     fn cgnr_stays_resident(&self, _: Run<'_>, _: &Stored<T>, _: &Stored<T>) -> bool {
         false

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::{CgnrOps, CgnrShape, CgnrVectors, Part, by_parity};
-use crate::backend::product::Stored;
+use crate::backend::product::{ProductOps, Stored};
 use crate::backend::{OpenCl, Run, SolveState};
 use crate::error::Result;
 use crate::kernels::{Common, MatrixOptions, kernels};
@@ -123,6 +123,12 @@ impl Residents {
 }
 
 impl OpenCl {
+    /// Tells if `a` is multiplied by in a launch of its own. On CPUs a vector that is formed for every entry costs more than one
+    /// that is formed before: there are no loads to hide it behind.
+    fn multiplies_apart<T: Real>(&self, run: Run<'_>, a: &Stored<T>) -> bool {
+        run.tuning.work_group == 1 && a.values.len() > 4 * a.rows.max(a.cols)
+    }
+
     /// [`OpenCl::rows`] for the columns of `shape`, with the vector formed as it is read.
     fn cgnr_rows<T: Real>(
         &self,
@@ -134,6 +140,8 @@ impl OpenCl {
         cut: [usize; 2],
     ) -> (Common, MatrixOptions, Parameters) {
         let (common, matrix, found) = self.rows(run, family, a, n, cut, shape.columns);
+        // Parts multiply by nothing: one program serves all matrices.
+        let matrix = if shape.part == Part::All { matrix } else { matrix.of_none() };
         (common, MatrixOptions { formed: true, ..matrix }, found)
     }
 
@@ -203,6 +211,12 @@ impl<T: Real> CgnrOps<T> for OpenCl {
         mut vectors: CgnrVectors<'_, T>,
         state: &mut SolveState,
     ) -> Result<()> {
+        if shape.part == Part::All && self.multiplies_apart(run, a) {
+            let of = |part| CgnrShape { part, ..shape };
+            self.cgnr_forward(run, of(Part::Pixels), a, parity, vectors.again(), state)?;
+            self.multiply(run, a, shape.columns, vectors.d[1 - parity], vectors.q)?;
+            return self.cgnr_forward(run, of(Part::Rows), a, parity, vectors, state);
+        }
         let (on, columns) = (&self.context, shape.columns);
         let key = run.key("cgnr_forward", columns, part_of(shape));
         let plan = state.plans.get(key, || self.plan_forward(run, shape, a))?;
@@ -237,6 +251,12 @@ impl<T: Real> CgnrOps<T> for OpenCl {
         mut vectors: CgnrVectors<'_, T>,
         state: &mut SolveState,
     ) -> Result<()> {
+        if shape.part == Part::All && self.multiplies_apart(run, at) {
+            let of = |part| CgnrShape { part, ..shape };
+            self.cgnr_backward(run, of(Part::Rows), at, parity, vectors.again(), state)?;
+            self.multiply(run, at, shape.columns, vectors.r[1 - parity], vectors.s[1 - parity])?;
+            return self.cgnr_backward(run, of(Part::Pixels), at, parity, vectors, state);
+        }
         let (on, columns) = (&self.context, shape.columns);
         let key = run.key("cgnr_backward", columns, part_of(shape));
         let plan = state.plans.get(key, || self.plan_backward(run, shape, at))?;
@@ -264,6 +284,10 @@ impl<T: Real> CgnrOps<T> for OpenCl {
             status: state.status.buffer_mut(on)?,
         };
         cgnr_backward::cgnr_backward::launch(&plan.kernel, plan.groups, args)
+    }
+
+    fn cgnr_launches(&self, run: Run<'_>, matrices: [&Stored<T>; 2]) -> usize {
+        matrices.map(|a| if self.multiplies_apart(run, a) { 3 } else { 1 }).iter().sum()
     }
 
     fn cgnr_stays_resident(&self, run: Run<'_>, a: &Stored<T>, at: &Stored<T>) -> bool {

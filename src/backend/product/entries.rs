@@ -1,7 +1,5 @@
 //! Entries of rows on the host: lanes of one row, and rows that lie side by side.
 
-use std::ops::Range;
-
 use super::HostMatrix;
 use crate::number::{Accumulator, Real};
 use crate::reduction::fold;
@@ -175,7 +173,8 @@ pub(super) fn add_places<T: Real, A: Accumulator<T>, const C: usize>(
             let mut own = *sums;
             for k in turn..length.min(turn + TURN) {
                 let at = first + k * step + s * SIDE;
-                if let (Some(indices), Some(values)) = (a.indices[at..].first_chunk(), a.values[at..].first_chunk()) {
+                if let (Some(indices), Some(values)) = (a.indices[at..].first_chunk(), a.values[at..].first_chunk())
+                {
                     add_side(&mut own, indices, values, x);
                 }
             }

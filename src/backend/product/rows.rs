@@ -11,7 +11,7 @@ use crate::number::{Accumulator, Real};
 use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE};
 
 /// Most rows done at a time, a multiple of [`SLICE`].
-pub(super) const BLOCK: usize = 128;
+pub(super) const BLOCK: usize = 64;
 
 /// Offset `i` of those that start at word `base`.
 fn offset<T: Real>(a: &HostMatrix<'_, T>, base: usize, i: usize) -> usize {
@@ -136,10 +136,12 @@ fn adaptive_rows<T: Real, A: Accumulator<T>, const C: usize>(
 ) {
     for (row, sum) in offsets.windows(2).zip(sums) {
         let (indices, values) = (&a.indices[row[0]..row[1]], &a.values[row[0]..row[1]]);
-        *sum = match indices.len() {
-            0..=SHORT_ROW => lane_row::<T, A, C, 1>(indices, values, x),
-            ..=MIDDLE_ROW => lane_row::<T, A, C, MIDDLE_LANES>(indices, values, x),
-            _ => lane_row::<T, A, C, LONG_LANES>(indices, values, x),
+        *sum = if indices.len() <= SHORT_ROW {
+            lane_row::<T, A, C, 1>(indices, values, x)
+        } else if indices.len() <= MIDDLE_ROW {
+            lane_row::<T, A, C, MIDDLE_LANES>(indices, values, x)
+        } else {
+            lane_row::<T, A, C, LONG_LANES>(indices, values, x)
         };
     }
 }

@@ -1,0 +1,48 @@
+//! Results as they are printed: a table in Markdown, to be pasted, or lines of JSON.
+
+use std::cell::RefCell;
+
+use serde_json::{Map, Value};
+
+/// Prints rows; a new head whenever the columns change.
+pub(crate) struct Table {
+    json: bool,
+    head: RefCell<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json, head: RefCell::default() }
+    }
+
+    /// Prints an object: its names are the columns.
+    pub(crate) fn row(&self, result: &Value) {
+        match result {
+            Value::Object(fields) if !self.json => self.cells(fields),
+            _ => println!("{result}"),
+        }
+    }
+
+    fn cells(&self, fields: &Map<String, Value>) {
+        let names: Vec<String> = fields.keys().cloned().collect();
+        if *self.head.borrow() != names {
+            println!("\n| {} |\n|{}", names.join(" | "), "---|".repeat(names.len()));
+            self.head.replace(names);
+        }
+        let cells: Vec<String> = fields.values().map(cell).collect();
+        println!("| {} |", cells.join(" | "));
+    }
+}
+
+/// A value in few characters: four figures are more than a measurement holds.
+fn cell(value: &Value) -> String {
+    match (value, value.as_f64()) {
+        (Value::Null, _) => "-".into(),
+        (Value::String(text), _) => text.clone(),
+        (Value::Number(number), Some(float)) if number.is_f64() && float != 0.0 => {
+            let places = (3 - float.abs().log10().floor() as i32).clamp(0, 9) as usize;
+            if float.abs() < 1e-4 { format!("{float:.1e}") } else { format!("{float:.places$}") }
+        }
+        _ => value.to_string(),
+    }
+}
