@@ -1,12 +1,13 @@
 //! Check of the devices of this machine: whether they compute what they should, and how fast they copy and answer.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use common::say;
 use std::process::ExitCode;
+use std::thread;
 
 use clap::Parser;
-use residuum::doctor::{Check, Speed, examine, measure, remember};
-use residuum::{Device, DeviceFilter, Result};
+use common::{counting_bar, say, tell};
+use residuum::doctor::{Check, Speed, checks, examine, measure, remember};
+use residuum::{Candidate, Device, DeviceFilter, Result};
 use serde_json::{Value, json};
 
 /// Ask every device for answers that are known to the last bit, and say what passed, what failed and what that means.
@@ -37,11 +38,23 @@ fn run(options: &Options) -> Result<bool> {
         // Selects for its error alone, which says what devices there are.
         Device::select(&options.device)?;
     }
+    let opened: Vec<(&Candidate, Result<Device>)> = candidates.iter().map(|c| (c, c.open())).collect();
+    // Devices side by side, since most of the time goes into building kernels; then one after another what is timed.
+    let devices = || opened.iter().filter_map(|(_, device)| device.as_ref().ok());
+    let bar = counting_bar(options.json, devices().map(checks).sum());
+    bar.set_message("checks");
+    let mut examined = thread::scope(|scope| {
+        let bar = &bar;
+        let started: Vec<_> =
+            devices().map(|device| scope.spawn(move || examine(device, &mut |_| bar.inc(1)))).collect();
+        started.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>().into_iter()
+    });
+    bar.finish_and_clear();
     let mut well = true;
     let mut found = Vec::new();
-    for candidate in &candidates {
+    for (candidate, device) in &opened {
         let info = &candidate.info;
-        let device = match candidate.open() {
+        let device = match device {
             Ok(device) => device,
             Err(error) => {
                 well = false;
@@ -53,15 +66,11 @@ fn run(options: &Options) -> Result<bool> {
                 continue;
             }
         };
-        let device = &device;
-        if !options.json {
-            say!("{} ({}, driver {})", info.name, info.platform, info.driver);
-        }
-        let checks = examine(device, &mut |check| {
-            if !options.json {
-                say!("  {}", line(check));
-            }
-        });
+        let Some(Ok(checks)) = examined.next() else {
+            tell!("doctor: {}: its checks ended early, by a fault of this program", info.name);
+            well = false;
+            continue;
+        };
         let faults = checks.iter().filter(|check| check.fault.is_some()).count();
         well &= faults == 0;
         remember(device, &checks);
@@ -70,6 +79,8 @@ fn run(options: &Options) -> Result<bool> {
             found.push(object(device, &checks, &speed));
             continue;
         }
+        say!("{} ({}, driver {})", info.name, info.platform, info.driver);
+        checks.iter().for_each(|check| say!("  {}", line(check)));
         match speed {
             Ok(Speed { copy, launch, read, .. }) => {
                 say!("  copies {copy:.0} GB/s; a queued launch takes {launch:.1} us, an answer {read:.1} us");

@@ -72,6 +72,14 @@ pub fn examine(device: &Device, seen: &mut dyn FnMut(&Check)) -> Vec<Check> {
     checks
 }
 
+/// Number of checks that [`examine`] makes of `device`.
+pub fn checks(device: &Device) -> usize {
+    let sizes = work_groups(device).len();
+    let of = |questions: &[Question]| -> usize { questions.iter().map(|q| if q.sizes { sizes } else { 1 }).sum() };
+    let single = 1 + of(&questions::<f32>(device));
+    if device.info().fp64 { single + 1 + of(&questions::<f64>(device)) } else { single }
+}
+
 /// Keeps what was found: a device with faults is ranked last from now on and used only when it is named, until it is found to
 /// be well. It holds for this driver and the kernels of this version.
 pub fn remember(device: &Device, checks: &[Check]) {
@@ -310,6 +318,7 @@ mod tests {
         let checks = examine(&Device::host(), &mut |_| seen += 1);
         assert_eq!(checks.len(), seen);
         assert_eq!(checks.len(), 20);
+        assert_eq!(super::checks(&Device::host()), 20);
         for check in &checks {
             assert_eq!(check.fault, None, "{}", check.name);
         }
