@@ -1,7 +1,7 @@
 // Rows of products: lanes that share one, chunks of them, and the sums over chunks. Joined after format.cl and ray.cl.
 
 // Adds what of row i belongs to lane `first` of `lanes`; in SLICED and SORTED i is the row's place.
-void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
+static void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
 {
     __global const uint* rows = matrix->rows;
     const uint kind = KIND(matrix);
@@ -27,7 +27,7 @@ void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
 
 // One column of row_sum if the lanes that share a row are no neighbours, folded for all of them; `run` is the row's
 // stretch of scratch.
-acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
+static acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
     run[place] = held;
@@ -38,8 +38,8 @@ acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
 
 // Row i of the product, `lanes` lanes to a row, for an item that plays lane `place` (and place + WG, ...) in row
 // `slot` of those the group works on. Items without a row pass valid = 0 and take part in the barriers only.
-void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, int valid, uint slot, uint place,
-             uint lanes, __local acc_t* scratch)
+static void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, int valid, uint slot, uint place,
+                    uint lanes, __local acc_t* scratch)
 {
     const uint held = lanes > WG ? lanes / WG : 1;
     acc_t lane[ITEM_ROW_LANES][COLUMNS];
@@ -70,7 +70,7 @@ typedef struct {
 
 // y = A x, or y = b - A x if there is a b, or with BLEND y = s A x (1), y = A x + k b (2), y = s A x + k b (3), for
 // row i. All is formed in the wide sum and rounded once.
-void store_row(const result_t* result, const acc_t* sum, size_t i)
+static void store_row(const result_t* result, const acc_t* sum, size_t i)
 {
     __global const real_t* b = result->b;
     for (uint c = 0; c < COLUMNS; ++c) {
@@ -93,7 +93,7 @@ void store_row(const result_t* result, const acc_t* sum, size_t i)
 #define SIDE_LANES (FORMAT == DENSE || OTHER_FORMAT == DENSE ? SHARING_LANES : 1)
 
 // Adds one product, unless it is padding. Chosen, not branched to, so that a loop over rows becomes vector instructions.
-void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t* vector)
+static void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t* vector)
 {
     for (uint c = 0; c < COLUMNS; ++c) {
         const acc_t next = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
@@ -102,8 +102,8 @@ void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t* vector
 }
 
 // SIDE rows of `list`, or from `at` on, that lie side by side, in one pass over their entries.
-void side_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector, size_t at, uint lanes,
-               __global const uint* list)
+static void side_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector, size_t at, uint lanes,
+                      __global const uint* list)
 {
     __global const uint* rows = matrix->rows;
     const uint kind = KIND(matrix);
@@ -145,7 +145,7 @@ void side_rows(const result_t* result, const matrix_t* matrix, const vector_t* v
 }
 
 // Row i, entry k in lane k % lanes, in one pass over its entries.
-void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint lanes)
+static void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint lanes)
 {
     const size_t base = KIND(matrix) == ADAPTIVE ? matrix->rows[0] : 0;
     const size_t start = offset_at(matrix, base, i);
@@ -166,8 +166,8 @@ void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t
 }
 
 // Rows first .. last, `lanes` lanes to each; `list`, if there is one, names the rows.
-void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                  size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
+static void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                         size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
 {
     const uint kind = KIND(matrix);
     size_t at = first;
@@ -185,8 +185,8 @@ void product_rows(const result_t* result, const matrix_t* matrix, const vector_t
 }
 #else
 // Rows first .. last, `lanes` lanes to each; `list`, if there is one, names the rows.
-void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                  size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
+static void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                         size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
 {
     const uint at_once = WG > lanes ? WG / lanes : 1;
     const uint item = get_local_id(0);
@@ -206,8 +206,8 @@ void product_rows(const result_t* result, const matrix_t* matrix, const vector_t
 #endif
 
 // Rows first .. last of ADAPTIVE that have up to SHORT_ROW entries, one lane each.
-void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                size_t first, size_t last)
+static void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                       size_t first, size_t last)
 {
     const size_t base = matrix->rows[0];
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
@@ -222,8 +222,8 @@ void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* 
 // One chunk of ADAPTIVE: short rows, then rows of up to MIDDLE_ROW entries by MIDDLE_LANES, then longer ones by
 // LONG_LANES. Two lists name the longer ones: rows[1] + chunk is where those of a chunk start in the first,
 // rows[2] + chunk in the second, as words of `rows`.
-void adaptive_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                      size_t first, size_t last, __local acc_t* scratch)
+static void adaptive_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                             size_t first, size_t last, __local acc_t* scratch)
 {
     __global const uint* rows = matrix->rows;
     __global const uint* middle = rows + rows[1] + first / matrix->stride;
@@ -235,8 +235,8 @@ void adaptive_product(const result_t* result, const matrix_t* matrix, const vect
 
 // All of ADAPTIVE, if no sums by chunk are wanted: groups 0 .. short_groups take short rows, the next ones a few
 // rows of the first list each, the others a row of the second each.
-void spread_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
-                    __local acc_t* scratch)
+static void spread_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
+                           __local acc_t* scratch)
 {
     __global const uint* rows = matrix->rows;
     const uint chunks = (n + matrix->stride - 1) / matrix->stride;
@@ -262,8 +262,8 @@ void spread_product(const result_t* result, const matrix_t* matrix, const vector
 
 // Rows first .. last of PROJECT: steep rays by one lane each, whose neighbours read neighbouring pixels; flat ones, which
 // run along image rows, by RAY_LANES each.
-void ray_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                 size_t first, size_t last, __local acc_t* scratch)
+static void ray_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                        size_t first, size_t last, __local acc_t* scratch)
 {
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
         if (!is_steep(matrix, i)) continue;
@@ -288,8 +288,8 @@ void ray_product(const result_t* result, const matrix_t* matrix, const vector_t*
 }
 
 // A tile of `high` by `wide` pixels of BACKPROJECT with one lane each, which share the search for rays and the rays found.
-void tile_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint row,
-                  uint column, uint high, uint wide)
+static void tile_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint row,
+                         uint column, uint high, uint wide)
 {
     acc_t sum[TILE][COLUMNS];
     for (uint p = 0; p < high * wide; ++p)
@@ -301,8 +301,8 @@ void tile_product(const result_t* result, const matrix_t* matrix, const vector_t
 }
 
 // Rows first .. last of BACKPROJECT with one lane each, TILE of them to an item if they lie in one image row.
-void pixel_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                   size_t first, size_t last)
+static void pixel_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                          size_t first, size_t last)
 {
     const uint side = matrix->rows[0];
     for (size_t i = first + TILE * get_local_id(0); i < last; i += TILE * WG) {
@@ -321,7 +321,7 @@ void pixel_product(const result_t* result, const matrix_t* matrix, const vector_
 
 // All of BACKPROJECT with one lane each, if no sums by chunk are wanted: squares of TILE pixels, group g those from
 // g * count on. They meet fewer rays than TILE pixels of a row.
-void square_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint count)
+static void square_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint count)
 {
     const uint side = matrix->rows[0];
     const uint across = (side + TILE_SIDE - 1) / TILE_SIDE;
@@ -342,7 +342,7 @@ void square_product(const result_t* result, const matrix_t* matrix, const vector
 }
 
 // Rows first .. last of a product that y holds already.
-void external_product(const result_t* result, size_t first, size_t last)
+static void external_product(const result_t* result, size_t first, size_t last)
 {
     if (BLEND == 0 ? !result->b : 0) return;
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
@@ -353,8 +353,8 @@ void external_product(const result_t* result, size_t first, size_t last)
 }
 
 // Rows first .. last, one chunk, of the product. Every item sees them when it returns.
-void chunk_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                   size_t first, size_t last, __local acc_t* scratch)
+static void chunk_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                          size_t first, size_t last, __local acc_t* scratch)
 {
     if (FORMAT == ADAPTIVE)
         adaptive_product(result, matrix, vector, first, last, scratch);

@@ -42,11 +42,6 @@ impl Common {
         defines
     }
 
-    /// A copy with so many lanes.
-    pub(crate) fn with_lanes(self, lanes: usize) -> Self {
-        Self { lanes, ..self }
-    }
-
     /// A copy for so many columns.
     pub(crate) fn with_columns(self, columns: usize) -> Self {
         Self { columns, ..self }

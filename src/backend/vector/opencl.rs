@@ -116,14 +116,13 @@ impl<T: Real> VectorOps<T> for OpenCl {
         let (chunks, context) = (Chunks::of(n), &self.context);
         let work_group = self.plain::<T>(run, Family::Reduce, chunks).work_group;
         let options = reduce::Options { operation: reduction as u32 };
-        let first = self.common::<T>(run, work_group, chunks.lanes);
-        let over_chunks = self.kernel("reduce_chunks", first, options.operation, || {
-            reduce_chunks::prepare(context, first, &options)
+        // Both kernels of one program.
+        let common = self.common::<T>(run, work_group, chunks.lanes);
+        let over_chunks = self.kernel("reduce_chunks", common, options.operation, || {
+            reduce_chunks::prepare(context, common, &options)
         })?;
-        // The second level is the same for every length: one program serves all.
-        let second = first.with_lanes(1);
         let over_sums = self
-            .kernel("reduce_sums", second, options.operation, || reduce_sums::prepare(context, second, &options))?;
+            .kernel("reduce_sums", common, options.operation, || reduce_sums::prepare(context, common, &options))?;
         let mut scratch = lock(&self.scratch);
         let [sums, result] = match &mut *scratch {
             Some(buffers) => buffers,
