@@ -11,13 +11,13 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
                    __global real_t* restrict phi, __global acc_t* sums, __global acc_t* control, __global int* status)
 {
     __local acc_t scratch[RUNS * WG];
-    const int writer = PART != ROWS_ONLY && get_group_id(0) == 0 && get_local_id(0) == 0;
+    const int writer = PART(shape) != ROWS_ONLY && get_group_id(0) == 0 && get_local_id(0) == 0;
     uint stopped = 0; // a bit for each column
     vector_t residual, image;
     form_vector(&residual, r, q);
     form_vector(&image, x, d);
     if (!step_length(shape, sums, control, status, &stopped, &image, &residual, writer, scratch)) return;
-    const uint group = get_group_id(0) + (PART == ROWS_ONLY ? shape.col_groups : 0);
+    const uint group = get_group_id(0) + (PART(shape) == ROWS_ONLY ? shape.col_groups : 0);
     if (group < shape.col_groups) {
         matrix_t transposed;
         open_matrix(&transposed, rows, indices, values, shape.stride);

@@ -1,6 +1,6 @@
 // The launch of a CGNR iteration that multiplies by A.
 
-// Group 0 tests and records (not if PART is ROWS_ONLY); then come groups that own rows of A, then those that own pixels.
+// Group 0 tests and records (not if the part is ROWS_ONLY); then come groups that own rows of A, then those that own pixels.
 // Bytes: A once; s and d_old read, d_new and q written; phi and x read if F uses them.
 __kernel GROUP
 void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,
@@ -11,7 +11,7 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
 {
     __local acc_t scratch[RUNS * WG];
     vector_t direction;
-    if (PART == ROWS_ONLY) {
+    if (PART(shape) == ROWS_ONLY) {
         if (all_stopped(status, LAST_STOP)) return;
         read_vector(&direction, s); // the product is there already
     } else {
@@ -28,7 +28,7 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
         for (uint c = 0; c < COLUMNS; ++c) direction.scale[c] = acc_to_real(beta[c]);
     }
     // Rows, then pixels, whichever of them this launch does.
-    const uint group = get_group_id(0) + (PART == PIXELS_ONLY ? shape.row_groups : 0) - (PART == ROWS_ONLY ? 0 : 1);
+    const uint group = get_group_id(0) + (PART(shape) == PIXELS_ONLY ? shape.row_groups : 0) - (PART(shape) == ROWS_ONLY ? 0 : 1);
     if (group < shape.row_groups) {
         matrix_t matrix;
         open_matrix(&matrix, rows, indices, values, shape.stride);

@@ -11,7 +11,7 @@
 //                 s.s_old, s.d and r.r
 // A vector that other groups still read is written to a second buffer; the two change places every iteration.
 //
-// If an operator has computed the products (FORMAT EXTERNAL), each kernel is launched twice, once for each PART, with the product
+// If an operator has computed the products (FORMAT EXTERNAL), each kernel is launched twice, once for each part, with the product
 // in between: pixels, then q = A d, then rows; rows, then s = A'r, then pixels.
 //
 // cgnr_resident does many iterations in one launch, for groups that all run at once; between iterations it leaves the same
@@ -20,7 +20,6 @@
 // Required macros:
 //   EDGES   0 no neighbour terms, 1 smoothness, 2 smoothness and total variation
 //   PIXEL_LANES  virtual lanes of a chunk of pixels; LANES are those of a chunk of rows
-//   PART    0 all of an iteration's work, 1 what belongs to rows of A, 2 what belongs to pixels
 
 #define ALL 0
 #define ROWS_ONLY 1
@@ -31,7 +30,11 @@ typedef struct {
     uint cols, col_chunk, col_groups;
     uint width;                       // of the image, 0 if there are no neighbour terms
     uint stride;                      // of the matrix that is multiplied by, in the formats that have one
+    uint part;                        // ALL of an iteration's work, or what belongs to rows of A, or to pixels
 } shape_t;
+
+// A program that multiplies does all; one without products does either part.
+#define PART(shape) (FORMAT == EXTERNAL ? (shape).part : ALL)
 
 #define RR 0           // written by cgnr_forward: r.r, s.s, s.d, beta
 #define SS 1

@@ -31,8 +31,8 @@ fn diffusivities(pixels: usize, edges: u32) -> usize {
 
 kernels! {
     file cgnr_forward, after [common, fold, format, ray, row, cgnr_parts, correction, cgnr_direction];
-    options { matrix: MatrixOptions, edges: u32 => EDGES, part: u32 => PART, pixel_lanes: usize => PIXEL_LANES }
-    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride }
+    options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
+    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
     /// `d = s + beta d`, `q = A d`.
     kernel cgnr_forward<T> given(columns: usize, edges: u32)
         (shape: shape, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
@@ -45,8 +45,8 @@ kernels! {
 
 kernels! {
     file cgnr_backward, after [common, fold, format, ray, row, cgnr_parts, correction, cgnr_step];
-    options { matrix: MatrixOptions, edges: u32 => EDGES, part: u32 => PART, pixel_lanes: usize => PIXEL_LANES }
-    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride }
+    options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
+    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
     /// `x += alpha d`, `r -= alpha q`, `s = A'r - F(x, x)`.
     kernel cgnr_backward<T> given(columns: usize, edges: u32)
         (shape: shape, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
@@ -63,7 +63,7 @@ kernels! {
     file cgnr_resident, after [common, fold, format, ray, row, global_barrier, cgnr_parts, correction,
         cgnr_direction, cgnr_step];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
-    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride }
+    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
     /// `iterations` times `cgnr_backward` and `cgnr_forward`, by groups that all run at once.
     kernel cgnr_resident<T> given(columns: usize, edges: u32)
         (shape: shape, stride: uint, rows_each: uint, cols_each: uint, iterations: uint, parity: uint,
@@ -83,7 +83,7 @@ pub(in crate::backend) static FILES: &[&File] = &[&cgnr_forward::FILE, &cgnr_bac
 
 /// `shape_t` of one of the files.
 macro_rules! shape_of {
-    ($file:ident, $rows:expr, $cols:expr, $width:expr, $stride:expr) => {
+    ($file:ident, $rows:expr, $cols:expr, $shape:expr, $stride:expr) => {
         $file::Shape {
             rows: $rows.len,
             row_chunk: $rows.chunk,
@@ -91,8 +91,9 @@ macro_rules! shape_of {
             cols: $cols.len,
             col_chunk: $cols.chunk,
             col_groups: $cols.count,
-            width: $width,
+            width: $shape.width,
             stride: $stride,
+            part: $shape.part as usize,
         }
     };
 }
@@ -150,7 +151,7 @@ impl OpenCl {
         let cut = [rows.chunk, rows.lanes];
         let (common, matrix, _) = self.cgnr_rows(run, Family::CgnrForward, shape, a, a.rows, cut);
         let CgnrShape { edges, part, .. } = shape;
-        let options = cgnr_forward::Options { matrix, edges, part: part as u32, pixel_lanes: cols.lanes };
+        let options = cgnr_forward::Options { matrix, edges, pixel_lanes: cols.lanes };
         let groups = match part {
             Part::All => 1 + rows.count + cols.count,
             Part::Rows => rows.count,
@@ -165,7 +166,7 @@ impl OpenCl {
         let cut = [cols.chunk, rows.lanes];
         let (common, matrix, _) = self.cgnr_rows(run, Family::CgnrBackward, shape, at, at.rows, cut);
         let CgnrShape { edges, part, .. } = shape;
-        let options = cgnr_backward::Options { matrix, edges, part: part as u32, pixel_lanes: cols.lanes };
+        let options = cgnr_backward::Options { matrix, edges, pixel_lanes: cols.lanes };
         let groups = match part {
             Part::All => rows.count + cols.count,
             Part::Rows => rows.count,
@@ -224,7 +225,7 @@ impl<T: Real> CgnrOps<T> for OpenCl {
         let args = cgnr_forward::cgnr_forward::Args {
             columns,
             edges: shape.edges,
-            shape: shape_of!(cgnr_forward, Chunks::of(a.rows), Chunks::of(a.cols), shape.width, a.stride),
+            shape: shape_of!(cgnr_forward, Chunks::of(a.rows), Chunks::of(a.cols), shape, a.stride),
             rows: a.pointers.buffer(on)?,
             indices: a.indices.buffer(on)?,
             values: a.values.buffer(on)?,
@@ -266,7 +267,7 @@ impl<T: Real> CgnrOps<T> for OpenCl {
         let args = cgnr_backward::cgnr_backward::Args {
             columns,
             edges: shape.edges,
-            shape: shape_of!(cgnr_backward, Chunks::of(at.cols), Chunks::of(at.rows), shape.width, at.stride),
+            shape: shape_of!(cgnr_backward, Chunks::of(at.cols), Chunks::of(at.rows), shape, at.stride),
             rows: at.pointers.buffer(on)?,
             indices: at.indices.buffer(on)?,
             values: at.values.buffer(on)?,
@@ -318,7 +319,7 @@ impl<T: Real> CgnrOps<T> for OpenCl {
         let args = cgnr_resident::cgnr_resident::Args {
             columns,
             edges: shape.edges,
-            shape: shape_of!(cgnr_resident, rows, cols, shape.width, a.stride),
+            shape: shape_of!(cgnr_resident, rows, cols, shape, a.stride),
             stride: at.stride,
             rows_each,
             cols_each,

@@ -30,8 +30,9 @@ pub(in crate::backend) static FILES: &[&File] = &[&product::FILE];
 impl OpenCl {
     fn plan_multiply<T: Real>(&self, run: Run<'_>, a: &Stored<T>, columns: usize) -> Result<Plan> {
         let chunks = Chunks::of(a.rows);
-        // Without a reduction the lanes do not matter: one program serves all lengths.
-        let (common, matrix, found) = self.rows(run, Family::Product, a, a.rows, [chunks.chunk, 1], columns);
+        // Lanes do not matter without a reduction, but residuals need them: one program for both.
+        let cut = [chunks.chunk, chunks.lanes];
+        let (common, matrix, found) = self.rows(run, Family::Product, a, a.rows, cut, columns);
         let items = found.work_group;
         let (groups, share) = if let Arrangement { kind: Kind::Backproject, lanes: 1, .. } = a.arrangement {
             let squares = a.rows.isqrt().div_ceil(TILE_SIDE).pow(2);
