@@ -120,7 +120,7 @@ void basis_fold(shape_t shape, uint again, __global const int* status, __global 
 // vector `count` of the buffer becomes the result if `store` says so. Item `place` takes what it takes in sums.
 // A factor of 0 adds nothing, whatever its vector holds. Factor and scale stay apart, since their product may be too small
 // for a real_t in a system far from 1.
-static void add_vectors(const shape_t* shape, uint fresh, uint store, __global real_t* basis, __global real_t* restrict v,
+static void add_vectors(const shape_t* shape, uint fresh, uint store, __global real_t* basis, __global real_t* v,
                         __global const int* status, size_t begin, size_t end, uint place, __local const real_t* factor,
                         __local const real_t* scale)
 {

@@ -87,6 +87,11 @@ mod tests {
         assert_eq!(found, ["void first(int a)"]);
         for file in files() {
             assert_eq!(not_static(file.text), [""; 0], "{}", file.name);
+            // Oclgrind 21 does not know what Clang makes of `restrict` in a function that it inlines.
+            for function in file.text.split("\nstatic ").skip(1) {
+                let signature = function.split('{').next().unwrap_or_default();
+                assert!(!signature.contains("restrict"), "{}: {signature}", file.name);
+            }
         }
     }
 
