@@ -31,7 +31,7 @@
 #define TOGETHER (WG == 1 ? 1 : ITEM_LANES < 4 ? ITEM_LANES : 4)
 
 // Verdict of the stopping test on r.r.
-static int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
+int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
 {
     if (!acc_finite(rr)) return NOT_FINITE;
     if (!acc_less(tolerance, rr)) return CONVERGED;
@@ -39,7 +39,7 @@ static int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
 }
 
 // Tells if there is an alpha.
-static int cg_curvature(acc_t pq, acc_t qq)
+int cg_curvature(acc_t pq, acc_t qq)
 {
     if (!acc_finite(pq) || !acc_finite(qq)) return NOT_FINITE;
     if (acc_less(pq, acc_real(0))) return INDEFINITE;
@@ -47,7 +47,7 @@ static int cg_curvature(acc_t pq, acc_t qq)
 }
 
 // beta, from the estimate above.
-static acc_t cg_beta(acc_t alpha, acc_t qq, acc_t rr)
+acc_t cg_beta(acc_t alpha, acc_t qq, acc_t rr)
 {
     const acc_t next_rr = acc_sub(acc_mul(alpha, acc_mul(alpha, qq)), rr);
     return acc_less(acc_real(0), next_rr) ? acc_div(next_rr, rr) : acc_real(0);
@@ -56,8 +56,8 @@ static acc_t cg_beta(acc_t alpha, acc_t qq, acc_t rr)
 // The vectors at one element.
 typedef struct { real_t x, r, p, q; } element_t;
 
-static void cg_element(element_t* element, __global const real_t* q, __global const real_t* x, __global const real_t* r,
-                       __global const real_t* p, size_t i)
+void cg_element(element_t* element, __global const real_t* q, __global const real_t* x, __global const real_t* r,
+                __global const real_t* p, size_t i)
 {
     element->x = x[i];
     element->r = r[i];
@@ -67,9 +67,9 @@ static void cg_element(element_t* element, __global const real_t* q, __global co
 
 // x += alpha p, r -= alpha q, p = r + beta p for chunks first_chunk .. last_chunk, with their sums of r.r. `ahead`, if
 // there is one, is element `ahead_at`, read before.
-static void cg_advance(real_t alpha, real_t beta, __global const real_t* q, __global real_t* x, __global real_t* r,
-                       __global real_t* p, uint n, uint chunk, uint first_chunk, uint last_chunk, const element_t* ahead,
-                       size_t ahead_at, __global acc_t* rr_sums, __local acc_t* scratch)
+void cg_advance(real_t alpha, real_t beta, __global const real_t* q, __global real_t* x, __global real_t* r,
+                __global real_t* p, uint n, uint chunk, uint first_chunk, uint last_chunk, const element_t* ahead,
+                size_t ahead_at, __global acc_t* rr_sums, __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / CHUNK_ITEMS;
     const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);

@@ -70,18 +70,18 @@ typedef struct {
 #define GRADIENT_CONVERGED 6
 
 // Places of the chunk sums of column c in `sums`: q.q and r.r by rows of A, the others by columns.
-static uint qq_run(shape_t shape, uint c) { return c * shape.row_groups; }
-static uint rr_run(shape_t shape, uint c) { return (COLUMNS + c) * shape.row_groups; }
-static uint col_run(shape_t shape, uint quantity, uint c)
+uint qq_run(shape_t shape, uint c) { return c * shape.row_groups; }
+uint rr_run(shape_t shape, uint c) { return (COLUMNS + c) * shape.row_groups; }
+uint col_run(shape_t shape, uint quantity, uint c)
 {
     return 2 * COLUMNS * shape.row_groups + (quantity * COLUMNS + c) * shape.col_groups;
 }
-static uint df_run(shape_t shape, uint c) { return col_run(shape, 0, c); }
-static uint ss_run(shape_t shape, uint c) { return col_run(shape, 1, c); }
-static uint so_run(shape_t shape, uint c) { return col_run(shape, 2, c); }
-static uint sd_run(shape_t shape, uint c) { return col_run(shape, 3, c); }
+uint df_run(shape_t shape, uint c) { return col_run(shape, 0, c); }
+uint ss_run(shape_t shape, uint c) { return col_run(shape, 1, c); }
+uint so_run(shape_t shape, uint c) { return col_run(shape, 2, c); }
+uint sd_run(shape_t shape, uint c) { return col_run(shape, 3, c); }
 
-static int all_stopped(__global const int* status, uint which)
+int all_stopped(__global const int* status, uint which)
 {
     for (uint c = 0; c < COLUMNS; ++c)
         if (status[c * STATUS + which] == RUNNING) return 0;
@@ -89,7 +89,7 @@ static int all_stopped(__global const int* status, uint which)
 }
 
 // Copies one kernel's slot of the status to the other's, if every column has stopped.
-static void hand_on(__global int* status, uint from, uint to)
+void hand_on(__global int* status, uint from, uint to)
 {
     for (uint c = 0; c < COLUMNS; ++c) {
         status[c * STATUS + to] = status[c * STATUS + from];
@@ -105,7 +105,7 @@ static void hand_on(__global int* status, uint from, uint to)
 #define RUNS (COLUMNS > 3 ? 4 : 3)
 
 // Folds `count` numbers that every item holds, RUNS at a time.
-static void fold_registers(acc_t* held, uint count, __local acc_t* scratch)
+void fold_registers(acc_t* held, uint count, __local acc_t* scratch)
 {
     for (uint k = 0; k < count; k += RUNS)
         run_folds(held + k, count - k < RUNS ? count - k : RUNS, get_local_id(0), WG, scratch);

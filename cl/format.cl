@@ -74,8 +74,8 @@ typedef struct {
 } matrix_t;
 
 // Filled in place: Oclgrind 21 does not know what Clang makes of functions that return a struct.
-static void hold_matrix(matrix_t* matrix, uint kind, uint lanes, __global const uint* rows, __global const uint* indices,
-                        __global const real_t* values, uint stride)
+void hold_matrix(matrix_t* matrix, uint kind, uint lanes, __global const uint* rows, __global const uint* indices,
+                 __global const real_t* values, uint stride)
 {
     matrix->rows = rows;
     matrix->indices = indices;
@@ -85,8 +85,8 @@ static void hold_matrix(matrix_t* matrix, uint kind, uint lanes, __global const 
     matrix->lanes = lanes;
 }
 
-static void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
-                        __global const real_t* values, uint stride)
+void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
+                 __global const real_t* values, uint stride)
 {
     hold_matrix(matrix, FORMAT, ROW_LANES, rows, indices, values, stride);
     if (FORMAT == DIAGONALS) {
@@ -102,8 +102,8 @@ static void open_matrix(matrix_t* matrix, __global const uint* rows, __global co
 }
 
 // The other matrix, of a kind that needs nothing more.
-static void open_other(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
-                       __global const real_t* values, uint stride)
+void open_other(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
+                __global const real_t* values, uint stride)
 {
     hold_matrix(matrix, OTHER_FORMAT, OTHER_LANES, rows, indices, values, stride);
 }
@@ -116,7 +116,7 @@ typedef struct {
 } vector_t;
 
 // The vector is u alone.
-static void read_vector(vector_t* vector, __global const real_t* u)
+void read_vector(vector_t* vector, __global const real_t* u)
 {
     vector->u = u;
     vector->v = 0;
@@ -124,7 +124,7 @@ static void read_vector(vector_t* vector, __global const real_t* u)
 }
 
 // The vector is u + scale v.
-static void form_vector(vector_t* vector, __global const real_t* u, __global const real_t* v)
+void form_vector(vector_t* vector, __global const real_t* u, __global const real_t* v)
 {
     vector->u = u;
     vector->v = v;
@@ -132,14 +132,14 @@ static void form_vector(vector_t* vector, __global const real_t* u, __global con
 }
 
 // Factor of v in column c. Chosen, so that an array whose column only an item knows stays in registers.
-static real_t scale_of(const vector_t* vector, uint c)
+real_t scale_of(const vector_t* vector, uint c)
 {
     real_t scale = vector->scale[0];
     for (uint k = 1; k < COLUMNS; ++k) scale = c == k ? vector->scale[k] : scale;
     return scale;
 }
 
-static real_t vector_at(const vector_t* vector, size_t i, uint c)
+real_t vector_at(const vector_t* vector, size_t i, uint c)
 {
     const size_t at = i * COLUMNS + c;
     if (STAGED > 0 ? vector->staged != 0 : 0) return vector->staged[at];
@@ -151,7 +151,7 @@ static real_t vector_at(const vector_t* vector, size_t i, uint c)
 #define READ_WHOLE (COLUMNS == 2 ? 1 : COLUMNS == 4)
 
 // Element i of all columns. They lie side by side: two or four are read at once.
-static void columns_read(__global const real_t* u, size_t i, real_t* x)
+void columns_read(__global const real_t* u, size_t i, real_t* x)
 {
     if (COLUMNS == 2) vstore2(((__global const real2_t*)u)[i], 0, x);
     else if (COLUMNS == 4) vstore4(((__global const real4_t*)u)[i], 0, x);
@@ -159,7 +159,7 @@ static void columns_read(__global const real_t* u, size_t i, real_t* x)
         for (uint c = 0; c < COLUMNS; ++c) x[c] = u[i * COLUMNS + c];
 }
 
-static void columns_at(const vector_t* vector, size_t i, real_t* x)
+void columns_at(const vector_t* vector, size_t i, real_t* x)
 {
     if (STAGED > 0 ? vector->staged != 0 : 0) {
         for (uint c = 0; c < COLUMNS; ++c) x[c] = vector->staged[i * COLUMNS + c];
@@ -173,7 +173,7 @@ static void columns_at(const vector_t* vector, size_t i, real_t* x)
 }
 
 // Forms all `count` elements of a vector in `places`, for rows that read more than that.
-static void stage(vector_t* vector, uint count, __local real_t* places)
+void stage(vector_t* vector, uint count, __local real_t* places)
 {
     for (uint i = get_local_id(0); i < count; i += WG)
         for (uint c = 0; c < COLUMNS; ++c) places[i * COLUMNS + c] = vector_at(vector, i, c);
@@ -182,15 +182,15 @@ static void stage(vector_t* vector, uint count, __local real_t* places)
 }
 
 // Offset i of those that start at word `base` of the row pointers.
-static size_t offset_at(const matrix_t* matrix, size_t base, size_t i)
+size_t offset_at(const matrix_t* matrix, size_t base, size_t i)
 {
     return WIDE ? ((__global const ulong*)(matrix->rows + base))[i] : matrix->rows[base + i];
 }
 
 // Products of a row that were loaded together, added one after another. `there` tells which of them the row has;
 // padding among those is left out.
-static void add_terms(acc_t* sum, const real_t* value, const index_t* column, const int* there, const vector_t* vector,
-                      int padded)
+void add_terms(acc_t* sum, const real_t* value, const index_t* column, const int* there, const vector_t* vector,
+               int padded)
 {
     real_t x[AT_ONCE][COLUMNS];
     if (READ_WHOLE) {
@@ -207,15 +207,15 @@ static void add_terms(acc_t* sum, const real_t* value, const index_t* column, co
 }
 
 // Adds one product, if it is not padding.
-static void add_term(acc_t* sum, real_t value, index_t column, const vector_t* vector, int padded)
+void add_term(acc_t* sum, real_t value, index_t column, const vector_t* vector, int padded)
 {
     if (padded && isnan(value)) return;
     for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
 }
 
 // Adds entries first, first + lanes, ... of a row whose entry k lies at start + k * step.
-static void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t start, size_t step, uint length,
-                 uint first, uint lanes)
+void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t start, size_t step, uint length,
+          uint first, uint lanes)
 {
     __global const uint* indices = matrix->indices + start;
     __global const real_t* values = matrix->values + start;
@@ -241,7 +241,7 @@ static void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, siz
 }
 
 // Row i by diagonals. Padding may point outside the vector: any element will do, since it is not used.
-static void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     const size_t stride = matrix->stride;
     __global const real_t* values = matrix->values + i;
@@ -273,14 +273,14 @@ static void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* v
 }
 
 // Tells if the neighbour at this offset is there. Coordinates below 0 are large numbers here.
-static uint on_grid(__global const uint* grid, uint4 offset, uint x, uint y, uint z)
+uint on_grid(__global const uint* grid, uint4 offset, uint x, uint y, uint z)
 {
     return x + offset.x < grid[0] && y + offset.y < grid[1] && z + offset.z < grid[2];
 }
 
 // Row i by the points of a stencil, those that lie on the grid. The first words of the grid: width, height, depth, number
 // of points; then for each dimension the first coordinate that has all neighbours, and how many have.
-static void walk_stencil(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+void walk_stencil(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     __global const uint* grid = matrix->rows;
     const uint line = (uint)i / grid[0];
@@ -309,7 +309,7 @@ static void walk_stencil(acc_t* sum, const matrix_t* matrix, const vector_t* vec
 }
 
 // Row i of the dense blocks of its block row.
-static void walk_blocks(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+void walk_blocks(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     const size_t block_row = i / BLOCK;
     const size_t first = matrix->rows[block_row];
@@ -334,7 +334,7 @@ static void walk_blocks(acc_t* sum, const matrix_t* matrix, const vector_t* vect
 }
 
 // The first of entries low .. high, sorted by row, that is not above row i.
-static size_t find_row(__global const uint* entry_row, size_t low, size_t high, size_t i)
+size_t find_row(__global const uint* entry_row, size_t low, size_t high, size_t i)
 {
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -344,7 +344,7 @@ static size_t find_row(__global const uint* entry_row, size_t low, size_t high, 
     return low;
 }
 
-static void walk_coordinates(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+void walk_coordinates(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     __global const uint* entry_row = matrix->rows + matrix->rows[1];
     const size_t chunk = i / matrix->rows[0];
@@ -354,7 +354,7 @@ static void walk_coordinates(acc_t* sum, const matrix_t* matrix, const vector_t*
 }
 
 // The padded part of row i, and if that is full its share of the tail.
-static void walk_hybrid(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+void walk_hybrid(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     const uint width = matrix->rows[0];
     const uint tail = matrix->rows[1];

@@ -18,12 +18,12 @@
 #define SLACK (rough_t)0.02      // detector pixels that the search is wider than it need be
 #define ROUNDING (rough_t)4.8e-7 // and for each detector pixel, because places are rounded
 
-static int ray_slope(const matrix_t* matrix, size_t i) { return matrix->rows[RAY_HEADER + 2 * i]; }
+int ray_slope(const matrix_t* matrix, size_t i) { return matrix->rows[RAY_HEADER + 2 * i]; }
 
-static int is_steep(const matrix_t* matrix, size_t i) { return ray_slope(matrix, i) & 1; }
+int is_steep(const matrix_t* matrix, size_t i) { return ray_slope(matrix, i) & 1; }
 
 // Lines first, first + lanes, ... of ray i: x = (1 - f) x[low] + f x[low + 1] on each, times the length in a line.
-static void walk_ray(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
+void walk_ray(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
 {
     const uint side = matrix->rows[0];
     const size_t rays = (size_t)matrix->rows[1] * matrix->rows[2];
@@ -68,8 +68,8 @@ static void walk_ray(acc_t* sum, const matrix_t* matrix, const vector_t* vector,
 // rays that pass one of them within a pixel, those of an angle added in T. The search for them is rough and wide, the
 // weight of each exact and left out if it is 0, so that no bit depends on how a device divides, nor on the shape of
 // the tile. Words are enough for the distance of a ray: the search leaves none that is 8 pixels off.
-static void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* vector, uint row, uint column, uint high,
-                        uint wide, uint first, uint lanes)
+void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* vector, uint row, uint column, uint high,
+                 uint wide, uint first, uint lanes)
 {
     const uint pixels = matrix->rows[1];
     const uint angles = matrix->rows[2];
@@ -130,7 +130,7 @@ static void walk_pixels(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vec
 }
 
 // Pixel i alone.
-static void walk_pixel(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
+void walk_pixel(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
 {
     const uint row = i / matrix->rows[0];
     walk_pixels((acc_t(*)[COLUMNS])sum, matrix, vector, row, i - row * (size_t)matrix->rows[0], 1, 1, first, lanes);

@@ -13,13 +13,13 @@
 #define ABSOLUTE_SUM 4
 #define DOT 5
 
-static acc_t identity(void)
+acc_t identity(void)
 {
     return OPERATION == PRODUCT ? acc_real(1) : OPERATION == MINIMUM ? acc_real(INFINITY)
            : OPERATION == MAXIMUM ? acc_real(-INFINITY) : acc_real(0);
 }
 
-static acc_t combine(acc_t a, acc_t b)
+acc_t combine(acc_t a, acc_t b)
 {
     if (OPERATION == PRODUCT) return acc_mul(a, b);
     // The comparisons are written so that a NaN on either side wins.
@@ -28,7 +28,7 @@ static acc_t combine(acc_t a, acc_t b)
     return acc_add(a, b);
 }
 
-static acc_t fold(acc_t* lane, uint held, uint total, __local acc_t* scratch)
+acc_t fold(acc_t* lane, uint held, uint total, __local acc_t* scratch)
 {
     for (uint half_held = held / 2; half_held > 0; half_held /= 2)
         for (uint j = 0; j < half_held; ++j) lane[j] = combine(lane[j], lane[j + half_held]);

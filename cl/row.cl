@@ -1,7 +1,7 @@
 // Rows of products: lanes that share one, chunks of them, and the sums over chunks. Joined after format.cl and ray.cl.
 
 // Adds what of row i belongs to lane `first` of `lanes`; in SLICED and SORTED i is the row's place.
-static void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
+void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
 {
     __global const uint* rows = matrix->rows;
     const uint kind = KIND(matrix);
@@ -27,7 +27,7 @@ static void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, 
 
 // One column of row_sum if the lanes that share a row are no neighbours, folded for all of them; `run` is the row's
 // stretch of scratch.
-static acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
+acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
     run[place] = held;
@@ -38,8 +38,8 @@ static acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
 
 // Row i of the product, `lanes` lanes to a row, for an item that plays lane `place` (and place + WG, ...) in row
 // `slot` of those the group works on. Items without a row pass valid = 0 and take part in the barriers only.
-static void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, int valid, uint slot, uint place,
-                    uint lanes, __local acc_t* scratch)
+void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, int valid, uint slot, uint place,
+             uint lanes, __local acc_t* scratch)
 {
     const uint held = lanes > WG ? lanes / WG : 1;
     acc_t lane[ITEM_ROW_LANES][COLUMNS];
@@ -70,7 +70,7 @@ typedef struct {
 
 // y = A x, or y = b - A x if there is a b, or with BLEND y = s A x (1), y = A x + k b (2), y = s A x + k b (3), for
 // row i. All is formed in the wide sum and rounded once.
-static void store_row(const result_t* result, const acc_t* sum, size_t i)
+void store_row(const result_t* result, const acc_t* sum, size_t i)
 {
     __global const real_t* b = result->b;
     for (uint c = 0; c < COLUMNS; ++c) {
@@ -93,7 +93,7 @@ static void store_row(const result_t* result, const acc_t* sum, size_t i)
 #define SIDE_LANES (FORMAT == DENSE || OTHER_FORMAT == DENSE ? SHARING_LANES : 1)
 
 // Adds one product, unless it is padding. Chosen, not branched to, so that a loop over rows becomes vector instructions.
-static void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t* vector)
+void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t* vector)
 {
     for (uint c = 0; c < COLUMNS; ++c) {
         const acc_t next = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
@@ -102,8 +102,8 @@ static void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t*
 }
 
 // SIDE rows of `list`, or from `at` on, that lie side by side, in one pass over their entries.
-static void side_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector, size_t at, uint lanes,
-                      __global const uint* list)
+void side_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector, size_t at, uint lanes,
+               __global const uint* list)
 {
     __global const uint* rows = matrix->rows;
     const uint kind = KIND(matrix);
@@ -145,7 +145,7 @@ static void side_rows(const result_t* result, const matrix_t* matrix, const vect
 }
 
 // Row i, entry k in lane k % lanes, in one pass over its entries.
-static void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint lanes)
+void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint lanes)
 {
     const size_t base = KIND(matrix) == ADAPTIVE ? matrix->rows[0] : 0;
     const size_t start = offset_at(matrix, base, i);
@@ -166,8 +166,8 @@ static void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector,
 }
 
 // Rows first .. last, `lanes` lanes to each; `list`, if there is one, names the rows.
-static void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                         size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
+void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                  size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
 {
     const uint kind = KIND(matrix);
     size_t at = first;
@@ -185,8 +185,8 @@ static void product_rows(const result_t* result, const matrix_t* matrix, const v
 }
 #else
 // Rows first .. last, `lanes` lanes to each; `list`, if there is one, names the rows.
-static void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                         size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
+void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                  size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
 {
     const uint at_once = WG > lanes ? WG / lanes : 1;
     const uint item = get_local_id(0);
@@ -206,8 +206,8 @@ static void product_rows(const result_t* result, const matrix_t* matrix, const v
 #endif
 
 // Rows first .. last of ADAPTIVE that have up to SHORT_ROW entries, one lane each.
-static void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                       size_t first, size_t last)
+void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                size_t first, size_t last)
 {
     const size_t base = matrix->rows[0];
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
@@ -222,8 +222,8 @@ static void short_rows(const result_t* result, const matrix_t* matrix, const vec
 // One chunk of ADAPTIVE: short rows, then rows of up to MIDDLE_ROW entries by MIDDLE_LANES, then longer ones by
 // LONG_LANES. Two lists name the longer ones: rows[1] + chunk is where those of a chunk start in the first,
 // rows[2] + chunk in the second, as words of `rows`.
-static void adaptive_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                             size_t first, size_t last, __local acc_t* scratch)
+void adaptive_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                      size_t first, size_t last, __local acc_t* scratch)
 {
     __global const uint* rows = matrix->rows;
     __global const uint* middle = rows + rows[1] + first / matrix->stride;
@@ -235,8 +235,8 @@ static void adaptive_product(const result_t* result, const matrix_t* matrix, con
 
 // All of ADAPTIVE, if no sums by chunk are wanted: groups 0 .. short_groups take short rows, the next ones a few
 // rows of the first list each, the others a row of the second each.
-static void spread_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
-                           __local acc_t* scratch)
+void spread_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
+                    __local acc_t* scratch)
 {
     __global const uint* rows = matrix->rows;
     const uint chunks = (n + matrix->stride - 1) / matrix->stride;
@@ -262,8 +262,8 @@ static void spread_product(const result_t* result, const matrix_t* matrix, const
 
 // Rows first .. last of PROJECT: steep rays by one lane each, whose neighbours read neighbouring pixels; flat ones, which
 // run along image rows, by RAY_LANES each.
-static void ray_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                        size_t first, size_t last, __local acc_t* scratch)
+void ray_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                 size_t first, size_t last, __local acc_t* scratch)
 {
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
         if (!is_steep(matrix, i)) continue;
@@ -288,8 +288,8 @@ static void ray_product(const result_t* result, const matrix_t* matrix, const ve
 }
 
 // A tile of `high` by `wide` pixels of BACKPROJECT with one lane each, which share the search for rays and the rays found.
-static void tile_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint row,
-                         uint column, uint high, uint wide)
+void tile_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint row,
+                  uint column, uint high, uint wide)
 {
     acc_t sum[TILE][COLUMNS];
     for (uint p = 0; p < high * wide; ++p)
@@ -301,8 +301,8 @@ static void tile_product(const result_t* result, const matrix_t* matrix, const v
 }
 
 // Rows first .. last of BACKPROJECT with one lane each, TILE of them to an item if they lie in one image row.
-static void pixel_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                          size_t first, size_t last)
+void pixel_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                   size_t first, size_t last)
 {
     const uint side = matrix->rows[0];
     for (size_t i = first + TILE * get_local_id(0); i < last; i += TILE * WG) {
@@ -321,7 +321,7 @@ static void pixel_product(const result_t* result, const matrix_t* matrix, const 
 
 // All of BACKPROJECT with one lane each, if no sums by chunk are wanted: squares of TILE pixels, group g those from
 // g * count on. They meet fewer rays than TILE pixels of a row.
-static void square_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint count)
+void square_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint count)
 {
     const uint side = matrix->rows[0];
     const uint across = (side + TILE_SIDE - 1) / TILE_SIDE;
@@ -342,7 +342,7 @@ static void square_product(const result_t* result, const matrix_t* matrix, const
 }
 
 // Rows first .. last of a product that y holds already.
-static void external_product(const result_t* result, size_t first, size_t last)
+void external_product(const result_t* result, size_t first, size_t last)
 {
     if (BLEND == 0 ? !result->b : 0) return;
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
@@ -353,8 +353,8 @@ static void external_product(const result_t* result, size_t first, size_t last)
 }
 
 // Rows first .. last, one chunk, of the product. Every item sees them when it returns.
-static void chunk_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                          size_t first, size_t last, __local acc_t* scratch)
+void chunk_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                   size_t first, size_t last, __local acc_t* scratch)
 {
     if (FORMAT == ADAPTIVE)
         adaptive_product(result, matrix, vector, first, last, scratch);

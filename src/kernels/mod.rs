@@ -71,30 +71,6 @@ mod tests {
         assert_eq!(joined, there, "files of cl/ that no program needs, or that are not there");
     }
 
-    /// Lines of `text` that define a function which other programs could call, though it is no kernel.
-    fn not_static(text: &str) -> Vec<&str> {
-        let lines: Vec<&str> = text.lines().collect();
-        let defines = |line: &str| line.starts_with(|c: char| c.is_ascii_lowercase()) && line.contains('(');
-        let starts = lines.windows(2).filter(|w| defines(w[1]) && !w[0].starts_with("__kernel")).map(|w| w[1]);
-        starts.filter(|line| !line.starts_with("static ") && !line.starts_with("typedef ")).collect()
-    }
-
-    #[test]
-    fn functions_that_are_no_kernels_are_static() {
-        // A compiler drops those that a kernel does not use: PoCL 3.1 builds in two thirds of the time.
-        let found =
-            not_static("\nvoid first(int a)\n{\n}\nstatic int second(int b)\n__kernel GROUP\nvoid third(int c)\n");
-        assert_eq!(found, ["void first(int a)"]);
-        for file in files() {
-            assert_eq!(not_static(file.text), [""; 0], "{}", file.name);
-            // Oclgrind 21 does not know what Clang makes of `restrict` in a function that it inlines.
-            for function in file.text.split("\nstatic ").skip(1) {
-                let signature = function.split('{').next().unwrap_or_default();
-                assert!(!signature.contains("restrict"), "{}: {signature}", file.name);
-            }
-        }
-    }
-
     /// The constants of a kernel file that the host has too, and what they are there.
     fn twins() -> BTreeMap<(&'static str, &'static str), i64> {
         use crate::backend::cgnr::Part;
