@@ -96,11 +96,11 @@ fn case<T: Real>(
     let stored = if format == Format::OnTheFly { 0 } else { 2 * a.nnz() * (4 + T::PRECISION.bytes()) };
     let bytes = (stored + T::PRECISION.bytes() * (4 * a.rows() + 9 * a.cols())) as f64;
     setting.row(&json!({
-            "problem": format!("{} x {} readings to {}x{}", scanner.angles.len(), scanner.pixels, grid.side, grid.side),
-            "precision": T::PRECISION.to_string(), "nnz": a.nnz(), "format": matrix.format().to_string(), "asked": format.to_string(),
-            "ms_per_iteration": plain[0], "most_ms": plain[1], "regularised_ms": regularised[0],
-            "bytes": bytes, "copy_share": bytes / plain[0] / 1e6 / copy,
-            "peer_ms": peer.map(|us| us / 1e3), "of_peer": peer.map(|us| plain[0] / (us / 1e3)),
+        "problem": format!("{} x {} readings to {}x{}", scanner.angles.len(), scanner.pixels, grid.side, grid.side),
+        "precision": T::PRECISION.to_string(), "nnz": a.nnz(), "format": matrix.format().to_string(), "asked": format.to_string(),
+        "ms_per_iteration": plain[0], "most_ms": plain[1], "regularised_ms": regularised[0],
+        "bytes": bytes, "copy_share": bytes / plain[0] / 1e6 / copy,
+        "peer_ms": peer.map(|us| us / 1e3), "of_peer": peer.map(|us| plain[0] / (us / 1e3)),
     }));
     Ok(())
 }

@@ -95,11 +95,11 @@ fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str
     let bytes = a.stored_bytes(&[format])[0] as f64 + vectors * (n * size) as f64;
     let gbps = bytes / us / 1e3;
     setting.row(&json!({
-            "method": method, "problem": format!("poisson {side}x{side}"), "n": n, "nnz": a.nnz(),
-            "precision": T::PRECISION.to_string(), "format": format.to_string(), "tuning": report.tuning,
-            "iterations": report.iterations, "us_per_iteration": us, "spread_us": spread, "bytes": bytes,
-            "gbps": gbps, "copy_share": gbps / copy, "launches_per_iteration": report.launches_per_iteration,
-            "relative_residual": report.relative_residual(), "stop": format!("{:?}", report.stop),
+        "method": method, "problem": format!("poisson {side}x{side}"), "n": n, "nnz": a.nnz(),
+        "precision": T::PRECISION.to_string(), "format": format.to_string(), "tuning": report.tuning,
+        "iterations": report.iterations, "us_per_iteration": us, "spread_us": spread, "bytes": bytes,
+        "gbps": gbps, "copy_share": gbps / copy, "launches_per_iteration": report.launches_per_iteration,
+        "relative_residual": report.relative_residual(), "stop": format!("{:?}", report.stop),
     }));
     Ok(())
 }
@@ -132,12 +132,12 @@ fn stock_koch(setting: &Setting, columns: usize) -> Result<()> {
     let bytes = (2 * a.nnz() * 8 + 4 * (m + n + 2) + 4 * columns * (4 * m + 9 * n)) as f64;
     let gbps = bytes / us / 1e3;
     setting.row(&json!({
-            "method": "cgnr", "problem": "stock-koch-2009", "rows": m, "cols": n, "nnz": a.nnz(), "columns": columns,
-            "precision": "fp32", "format": report.format.to_string(), "why": matrix.why(), "tuning": report.tuning,
-            "iterations": report.iterations, "us_per_iteration": us, "spread_us": spread,
-            "milliseconds_of_400_iterations_best": wall * 1e3, "bytes": bytes, "gbps": gbps, "copy_share": gbps / copy,
-            "launches_per_iteration": report.launches_per_iteration,
-            "relative_residual": report.relative_residual(), "stop": format!("{:?}", report.stop),
+        "method": "cgnr", "problem": "stock-koch-2009", "rows": m, "cols": n, "nnz": a.nnz(), "columns": columns,
+        "precision": "fp32", "format": report.format.to_string(), "why": matrix.why(), "tuning": report.tuning,
+        "iterations": report.iterations, "us_per_iteration": us, "spread_us": spread,
+        "milliseconds_of_400_iterations_best": wall * 1e3, "bytes": bytes, "gbps": gbps, "copy_share": gbps / copy,
+        "launches_per_iteration": report.launches_per_iteration,
+        "relative_residual": report.relative_residual(), "stop": format!("{:?}", report.stop),
     }));
     Ok(())
 }

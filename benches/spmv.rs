@@ -19,7 +19,7 @@ use residuum::measure::time;
 use residuum::operator::{Stencil, adjoint_error};
 use residuum::sparse::gallery;
 use residuum::{
-    Csr, Error, Format, Method, Real, Report, Result, Solver, Stopping, Storage, Transposed, Vector, io,
+    Csr, Error, Format, Matrix, Method, Real, Report, Result, Solver, Stopping, Storage, Transposed, Vector, io,
 };
 use serde_json::json;
 
@@ -73,7 +73,7 @@ fn formats_of<T: Real>(setting: &Setting, name: &str, a: &Csr<T>, formats: &[For
 /// Least entries of a file's matrix whose product is worth a time.
 const SMALLEST: usize = 10_000;
 
-/// Every Matrix Market file of a folder in the automatic format and those that might have been chosen, beside SciPy; in fp64,
+/// Every Matrix Market file of a folder in every format that takes no more than three times the bytes of CSR, beside SciPy; in fp64,
 /// or with `--precision fp32`.
 fn files(setting: &Setting, folder: &Path) -> Result<()> {
     let failed = |e: std::io::Error| Error::File { path: folder.into(), reason: e.to_string() };
@@ -103,34 +103,26 @@ fn files(setting: &Setting, folder: &Path) -> Result<()> {
 fn file<T: Real>(setting: &Setting, name: &str, a: &Csr<T>) -> Result<()> {
     let peer = scipy(setting, a, "product")?;
     let csr = a.stored_bytes(&[Format::Csr])[0];
+    let chosen = Matrix::new(&setting.device, a, Format::Auto)?.format().to_string();
     let mut times = Vec::new();
-    let formats = [
-        Format::Auto,
-        Format::Csr,
-        Format::CsrScalar,
-        Format::CsrAdaptive,
-        Format::Sell { sigma: 0 },
-        Format::Dia,
-        Format::EllpackR,
-        Format::Bsr { block: 0 },
-        Format::Coo,
-        Format::Hyb,
-    ];
-    for format in formats {
-        if format != Format::Auto && a.stored_bytes(&[format])[0] > 3 * csr {
+    for (format, bytes) in Format::ALL.iter().zip(a.stored_bytes(Format::ALL)) {
+        if bytes > 3 * csr {
             continue;
         }
-        let storage = Storage { format, ..Storage::default() };
-        let row = measure(&setting.device, name, a, storage, Product::Forward, setting.copy)?;
+        let storage = Storage { format: *format, ..Storage::default() };
+        let mut row = measure(&setting.device, name, a, storage, Product::Forward, setting.copy)?;
+        row.chosen = row.format == chosen;
         setting.row(&row.json());
         times.push((row.microseconds, row.format));
     }
-    let chosen = times[0].clone();
-    let best = times.iter().min_by(|a, b| a.0.total_cmp(&b.0)).cloned().unwrap_or(chosen.clone());
+    let missing =
+        || Error::Option { name: "format", reason: format!("{chosen}, which was chosen, was not measured") };
+    let chosen_us = times.iter().find(|time| time.1 == chosen).ok_or_else(missing)?.0;
+    let (best_us, best) = times.iter().min_by(|a, b| a.0.total_cmp(&b.0)).ok_or_else(missing)?;
     setting.row(&json!({
-            "matrix": name, "nnz": a.nnz(), "precision": T::PRECISION.to_string(), "chosen": chosen.1, "chosen_us": chosen.0,
-            "best": best.1, "best_us": best.0, "of_best": chosen.0 / best.0,
-            "peer_us": peer, "of_peer": peer.map(|us| chosen.0 / us),
+        "matrix": name, "nnz": a.nnz(), "precision": T::PRECISION.to_string(), "chosen": chosen,
+        "chosen_us": chosen_us, "best": best, "best_us": best_us, "of_best": chosen_us / best_us,
+        "peer_us": peer, "of_peer": peer.map(|us| chosen_us / us),
     }));
     Ok(())
 }
@@ -226,9 +218,9 @@ fn stencil<T: Real>(setting: &Setting, stencil: &Stencil) -> Result<()> {
     let vector = a.rows() * T::PRECISION.bytes();
     let share = |vectors: usize, us: f64| (vectors * vector) as f64 / us / 1e3 / copy;
     setting.row(&json!({
-            "stencil": format!("{} points, {} rows", a.nnz().div_ceil(a.rows()), a.rows()), "precision": T::PRECISION.to_string(),
-            "product_us": product.microseconds, "bytes": 2 * vector, "copy_share": share(2, product.microseconds),
-            "cg_iteration_us": cg, "cg_bytes": 9 * vector, "cg_copy_share": share(9, cg),
+        "stencil": format!("{} points, {} rows", a.nnz().div_ceil(a.rows()), a.rows()), "precision": T::PRECISION.to_string(),
+        "product_us": product.microseconds, "bytes": 2 * vector, "copy_share": share(2, product.microseconds),
+        "cg_iteration_us": cg, "cg_bytes": 9 * vector, "cg_copy_share": share(9, cg),
     }));
     Ok(())
 }
@@ -255,11 +247,11 @@ fn projector<T: Real>(setting: &Setting, side: usize, angles: usize, pixels: usi
         solver.solve(&y, &mut x)
     })?;
     setting.row(&json!({
-            "projector (on the fly)": format!("{side} x {side} from {} x {pixels}", a.rows() / pixels), "nnz": a.nnz(),
-            "precision": T::PRECISION.to_string(), "work_group": device.tuning().work_group,
-            "forward_us": forward.microseconds, "adjoint_us": backward.microseconds,
-            "both_us": forward.microseconds + backward.microseconds, "cgnr_iteration_us": cgnr,
-            "adjoint_error": adjoint,
+        "projector (on the fly)": format!("{side} x {side} from {} x {pixels}", a.rows() / pixels), "nnz": a.nnz(),
+        "precision": T::PRECISION.to_string(), "work_group": device.tuning().work_group,
+        "forward_us": forward.microseconds, "adjoint_us": backward.microseconds,
+        "both_us": forward.microseconds + backward.microseconds, "cgnr_iteration_us": cgnr,
+        "adjoint_error": adjoint,
     }));
     Ok(())
 }

@@ -44,7 +44,7 @@ done
     printf '{"commit": "%s"' "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
     for name in "${names[@]}"; do
         printf ',\n"%s": [\n' "$name"
-        paste -sd, "$lines/$name" | sed 's/},{/},\n{/g'
+        sed '$!s/$/,/' "$lines/$name"
         printf ']'
     done
     printf '}\n'

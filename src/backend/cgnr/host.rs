@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::correction::{Grid, Weights};
 use super::{CgnrOps, CgnrShape, CgnrVectors, Part, by_parity};
-use crate::backend::product::{HostMatrix, MOST_COLUMNS, Stored, chunk_product};
+use crate::backend::product::{HostMatrix, MOST_COLUMNS, Stored, multiply};
 use crate::backend::solve_state::HostState;
 use crate::backend::sums::{chunk_sums, squares, summing, total, with_lanes};
 use crate::backend::{Host, Run, SolveState};
@@ -87,14 +87,6 @@ impl<T: Real> Formed<'_, T> {
     fn element(&self, at: usize, c: usize) -> T {
         self.u[at] + self.scale[c] * self.v[at]
     }
-}
-
-/// `y = A v` for `columns` interleaved vectors, unless an operator has computed it.
-fn multiply<T: Real, A: Accumulator<T>>(a: &HostMatrix<'_, T>, columns: usize, vector: &[T], y: &mut [T]) {
-    let chunks = Chunks::of(a.rows);
-    y.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, y)| {
-        chunk_product::<T, A>(a, columns, chunks.range(g), vector, y, |_, _, sum| sum.to_real());
-    });
 }
 
 /// Numbers that `cgnr_forward` reads and writes.

@@ -130,8 +130,6 @@ fn add_row<T: Real, A: Accumulator<T>, const C: usize>(
     sum
 }
 
-/// Places of a row after which the next rows take their turn: those of long steps lie on a page each.
-const TURN: usize = 16;
 /// Rows whose loads are done together.
 const SIDE: usize = 16;
 
@@ -167,19 +165,16 @@ pub(super) fn add_places<T: Real, A: Accumulator<T>, const C: usize>(
     let rows = sums.len();
     let whole = rows - rows % SIDE;
     let (sums, sum_rest) = sums.as_chunks_mut::<SIDE>();
-    for turn in (0..length).step_by(TURN) {
-        for (s, sums) in sums.iter_mut().enumerate() {
-            // In registers while they are added to.
-            let mut own = *sums;
-            for k in turn..length.min(turn + TURN) {
-                let at = first + k * step + s * SIDE;
-                if let (Some(indices), Some(values)) = (a.indices[at..].first_chunk(), a.values[at..].first_chunk())
-                {
-                    add_side(&mut own, indices, values, x);
-                }
+    for (s, sums) in sums.iter_mut().enumerate() {
+        // In registers while they are added to.
+        let mut own = *sums;
+        for k in 0..length {
+            let at = first + k * step + s * SIDE;
+            if let (Some(indices), Some(values)) = (a.indices[at..].first_chunk(), a.values[at..].first_chunk()) {
+                add_side(&mut own, indices, values, x);
             }
-            *sums = own;
         }
+        *sums = own;
     }
     for (l, sum) in sum_rest.iter_mut().enumerate() {
         for k in 0..length {

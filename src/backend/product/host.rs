@@ -68,7 +68,13 @@ fn chunk_columns<T: Real, A: Accumulator<T>, const C: usize>(
     }
 }
 
-fn multiply<T: Real, A: Accumulator<T>>(a: &HostMatrix<'_, T>, columns: usize, x: &[T], y: &mut [T]) {
+/// `y = A x` for `columns` interleaved vectors, unless an operator has computed it.
+pub(in crate::backend) fn multiply<T: Real, A: Accumulator<T>>(
+    a: &HostMatrix<'_, T>,
+    columns: usize,
+    x: &[T],
+    y: &mut [T],
+) {
     let chunks = Chunks::of(a.rows);
     y.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, y)| {
         chunk_product::<T, A>(a, columns, chunks.range(g), x, y, |_, _, sum| sum.to_real());

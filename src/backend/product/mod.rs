@@ -7,7 +7,7 @@ mod rays;
 mod rows;
 mod structured;
 
-pub(super) use host::chunk_product;
+pub(super) use host::{chunk_product, multiply};
 pub(super) use opencl::FILES;
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
