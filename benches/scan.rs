@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use common::Setting;
 use common::peer::scipy;
 use residuum::imaging::{Beam, Grid, Reconstruction, Reconstructor, Scanner, System};
-use residuum::{Csr, Error, Format, Method, Real, Result, Setup, Solver, Stopping, Vector};
+use residuum::{Error, Format, Method, Real, Result, Setup, Solver, Stopping, Vector, measure};
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
@@ -45,10 +45,9 @@ fn run(setting: &Setting) -> Result<()> {
 }
 
 fn precision<T: Real>(setting: &Setting, scanner: &Scanner, grid: Grid, formats: &[Format]) -> Result<()> {
-    let a: Csr<T> = scanner.matrix(grid)?;
-    let peer = if setting.flag("--alone") { None } else { scipy(setting, &a, "cgls")? };
+    let peer = if setting.flag("--alone") { None } else { scipy::<T>(setting, &scanner.matrix(grid)?, "cgls")? };
     for format in formats {
-        case(setting, scanner, grid, *format, &a, peer)?;
+        case::<T>(setting, scanner, grid, *format, peer)?;
     }
     Ok(())
 }
@@ -69,17 +68,19 @@ fn case<T: Real>(
     scanner: &Scanner,
     grid: Grid,
     format: Format,
-    a: &Csr<T>,
     peer: Option<f64>,
 ) -> Result<()> {
     let (device, copy) = (&setting.device, setting.copy);
     let system: System<T> = System::new(device, scanner, grid, format)?;
     let missing = || Error::Option { name: "system", reason: "it is no matrix".into() };
     let matrix = system.matrix().ok_or_else(missing)?;
-    let mut x = Vector::filled(device, a.cols(), T::from_f64(1.0))?;
-    let mut b = Vector::zeros(device, a.rows())?;
+    let mut x = Vector::filled(device, matrix.cols(), T::from_f64(1.0))?;
+    let mut b = Vector::zeros(device, matrix.rows())?;
     matrix.multiply(&x, &mut b)?;
     let readings = b.to_vec()?;
+    let forward = measure::time(device, || matrix.multiply(&x, &mut b))?.microseconds;
+    let mut image = Vector::zeros(device, matrix.cols())?;
+    let back = measure::time(device, || matrix.multiply_transposed(&b, &mut image))?.microseconds;
     let stopping = Stopping { rtol: 0.0, ..Stopping::after(ITERATIONS) };
     let mut solver = Solver::with(matrix, Setup::new(Method::Cgnr, stopping.clone()))?;
     let plain = fastest(|| {
@@ -93,13 +94,13 @@ fn case<T: Real>(
         let image = reconstructor.reconstruct_readings(&[&readings], &mut |_| ControlFlow::Continue(()))?.remove(0);
         Ok(image.report.times.solve / image.report.iterations.max(1) as f64)
     })?;
-    let stored = if format == Format::OnTheFly { 0 } else { 2 * a.nnz() * (4 + T::PRECISION.bytes()) };
-    let bytes = (stored + T::PRECISION.bytes() * (4 * a.rows() + 9 * a.cols())) as f64;
+    let stored = if format == Format::OnTheFly { 0 } else { 2 * matrix.nnz() * (4 + T::PRECISION.bytes()) };
+    let bytes = (stored + T::PRECISION.bytes() * (4 * matrix.rows() + 9 * matrix.cols())) as f64;
     setting.row(&json!({
         "problem": format!("{} x {} readings to {}x{}", scanner.angles.len(), scanner.pixels, grid.side, grid.side),
-        "precision": T::PRECISION.to_string(), "nnz": a.nnz(), "format": matrix.format().to_string(), "asked": format.to_string(),
+        "precision": T::PRECISION.to_string(), "nnz": matrix.nnz(), "format": matrix.format().to_string(), "asked": format.to_string(),
         "ms_per_iteration": plain[0], "most_ms": plain[1], "regularised_ms": regularised[0],
-        "bytes": bytes, "copy_share": bytes / plain[0] / 1e6 / copy,
+        "forward_us": forward, "back_us": back, "bytes": bytes, "copy_share": bytes / plain[0] / 1e6 / copy,
         "peer_ms": peer.map(|us| us / 1e3), "of_peer": peer.map(|us| plain[0] / (us / 1e3)),
     }));
     Ok(())

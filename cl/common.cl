@@ -40,14 +40,6 @@ typedef JOINED(REAL, 2) real2_t;
 typedef JOINED(REAL, 4) real4_t;
 typedef WORD word_t; // an integer of the size of real_t
 typedef uint index_t;
-typedef float rough_t; // for orders of magnitude, never for a result
-
-// Half of the places at least on any device, all but the last after one step of Newton's.
-rough_t rough_reciprocal(rough_t x)
-{
-    const rough_t rough = native_recip(x); // a rough_t
-    return fma(rough, fma(-x, rough, (rough_t)1), rough);
-}
 
 #if PAIR
 typedef float2 acc_t;

@@ -27,39 +27,33 @@
 #define HYBRID 8       // rows: width of the ELLPACK part, length of the tail, rows of the tail; tail behind that part
 #define COORDINATES 9  // rows: rows of a chunk, where the row of each entry starts, offsets of chunks, row of each entry
 #define ADAPTIVE 10    // rows: where the offsets start, two lists of longer rows (see adaptive_product); stride: chunk
-#define PROJECT 11     // nothing: rows are the rays of a scanner, traced as they are needed (ray.cl)
-#define BACKPROJECT 12 // its transposed, pixel by pixel
-#define STENCIL 13     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point; values: coefficients
-#define EXTERNAL 14     // nothing: an operator has computed the product, and the result already holds it
+#define STENCIL 11     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point; values: coefficients
+#define EXTERNAL 12     // nothing: an operator has computed the product, and the result already holds it
 #define SLICE 32
-#define AT_ONCE (WG == 1 ? 1 : FORMAT == PROJECT ? 2 : LOADS)
+#define AT_ONCE (WG == 1 ? 1 : LOADS)
 #define KNOWN_POINTS (FORMAT == STENCIL ? BLOCK : 1)
 #define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : KNOWN_POINTS)
 #define STENCIL_HEADER 12
 #define UNROLL_DIAGONALS (BLOCK > 1 ? WG > 1 : 0)
-#define PIXELS_ALONE (FORMAT == BACKPROJECT ? ROW_LANES == 1 : 0)
 // Kind of a matrix, and the lanes that share a row of it: constants if a program knows one kind alone.
 #define KIND(matrix) (OTHER_FORMAT == FORMAT ? FORMAT : (matrix)->kind)
 #define LANES_OF(matrix) (OTHER_LANES == ROW_LANES ? ROW_LANES : (matrix)->lanes)
 #define HAS_OFFSETS(kind) (kind == CSR ? 1 : kind == ADAPTIVE)
 #define HAS_WIDTH(kind) (kind == ELLPACK ? 1 : kind == DENSE)
 #define HAS_SLICES(kind) (kind == SLICED ? 1 : kind == SORTED)
-#define TILE_SIDE 2
-#define TILE (TILE_SIDE * TILE_SIDE) // pixels of BACKPROJECT that an item does together
 #define SHORT_ROW 16   // longest row of ADAPTIVE that one lane adds, and longest that MIDDLE_LANES add
 #define MIDDLE_ROW 512
 #define MIDDLE_LANES 32
 #define LONG_LANES 512
-#define RAY_LANES 32   // lanes of a ray that runs along image rows, so that they read neighbouring pixels
 
 #define PACKED(kind) (kind == ELLPACK || kind == SLICED || kind == SORTED || kind == HYBRID) // padding ends a row
 #define PADDED(kind) (PACKED(kind) || kind == DENSE)
 // Neighbouring items take neighbouring rows rather than neighbouring entries of a row.
 #define BY_COLUMNS(kind) (kind == DENSE || kind == ELLPACK_R || kind == ELLPACK)
 // The item that holds a row's lane of a reduction is not the one that adds the row.
-#define ROWS_APART (ROW_LANES > 1 || FORMAT == SORTED || FORMAT == ADAPTIVE || FORMAT == PROJECT || FORMAT == EXTERNAL)
+#define ROWS_APART (ROW_LANES > 1 || FORMAT == SORTED || FORMAT == ADAPTIVE || FORMAT == EXTERNAL)
 #define SHARING_LANES (OTHER_LANES > ROW_LANES ? OTHER_LANES : ROW_LANES)
-#define MOST_ROW_LANES (FORMAT == ADAPTIVE ? LONG_LANES : FORMAT == PROJECT ? RAY_LANES : SHARING_LANES)
+#define MOST_ROW_LANES (FORMAT == ADAPTIVE ? LONG_LANES : SHARING_LANES)
 #define ITEM_ROW_LANES (MOST_ROW_LANES > WG ? MOST_ROW_LANES / WG : 1)
 
 typedef struct {

@@ -1,7 +1,7 @@
 // Products of a stored matrix with one or several vectors.
 
 // y = A x for COLUMNS vectors. Group g owns rows g * chunk .. (g + 1) * chunk, or what spread_product
-// and square_product say.
+// says.
 // Bytes: (sizeof(real_t) + 4) nnz + 4 rows for the matrix, COLUMNS (cols + rows) real_t.
 __kernel GROUP
 void multiply(uint n, uint chunk, uint stride, __global const uint* restrict rows,
@@ -19,7 +19,6 @@ void multiply(uint n, uint chunk, uint stride, __global const uint* restrict row
     const size_t first = get_group_id(0) * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
     if (FORMAT == ADAPTIVE) spread_product(&result, &matrix, &vector, n, chunk, scratch);
-    else if (PIXELS_ALONE) square_product(&result, &matrix, &vector, chunk);
     else chunk_product(&result, &matrix, &vector, first, last, scratch);
 }
 

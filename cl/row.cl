@@ -1,4 +1,4 @@
-// Rows of products: lanes that share one, chunks of them, and the sums over chunks. Joined after format.cl and ray.cl.
+// Rows of products: lanes that share one, chunks of them, and the sums over chunks. Joined after format.cl.
 
 // Adds what of row i belongs to lane `first` of `lanes`; in SLICED and SORTED i is the row's place.
 void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
@@ -21,8 +21,6 @@ void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
     if (FORMAT == BLOCKS) walk_blocks(sum, matrix, vector, i);
     if (FORMAT == HYBRID) walk_hybrid(sum, matrix, vector, i);
     if (FORMAT == COORDINATES) walk_coordinates(sum, matrix, vector, i);
-    if (FORMAT == PROJECT) walk_ray(sum, matrix, vector, i, first, lanes);
-    if (FORMAT == BACKPROJECT) walk_pixel(sum, matrix, vector, i, first, lanes);
 }
 
 // One column of row_sum if the lanes that share a row are no neighbours, folded for all of them; `run` is the row's
@@ -260,87 +258,6 @@ void spread_product(const result_t* result, const matrix_t* matrix, const vector
     product_rows(result, matrix, vector, longest + group, longest + group + 1, LONG_LANES, rows, scratch);
 }
 
-// Rows first .. last of PROJECT: steep rays by one lane each, whose neighbours read neighbouring pixels; flat ones, which
-// run along image rows, by RAY_LANES each.
-void ray_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                 size_t first, size_t last, __local acc_t* scratch)
-{
-    for (size_t i = first + get_local_id(0); i < last; i += WG) {
-        if (!is_steep(matrix, i)) continue;
-        acc_t sum[COLUMNS];
-        for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(0);
-        row_add(sum, matrix, vector, i, 0, 1);
-        store_row(result, sum, i);
-    }
-    const uint at_once = WG > RAY_LANES ? WG / RAY_LANES : 1;
-    const uint slot = get_local_id(0) / RAY_LANES;
-    const uint place = get_local_id(0) % RAY_LANES;
-    for (size_t base = first; base < last; base += at_once) {
-        int flat = 0; // whether any of these rays is; the same for all items
-        for (size_t i = base; i < min(base + at_once, last); ++i) flat |= !is_steep(matrix, i);
-        if (!flat) continue;
-        const size_t i = base + slot;
-        const int valid = i < last ? !is_steep(matrix, i) : 0;
-        acc_t sum[COLUMNS];
-        row_sum(sum, matrix, vector, i, valid, slot, place, RAY_LANES, scratch);
-        if (valid && place == 0) store_row(result, sum, i);
-    }
-}
-
-// A tile of `high` by `wide` pixels of BACKPROJECT with one lane each, which share the search for rays and the rays found.
-void tile_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint row,
-                  uint column, uint high, uint wide)
-{
-    acc_t sum[TILE][COLUMNS];
-    for (uint p = 0; p < high * wide; ++p)
-        for (uint c = 0; c < COLUMNS; ++c) sum[p][c] = acc_real(0);
-    walk_pixels(sum, matrix, vector, row, column, high, wide, 0, 1);
-    for (uint p = 0; p < high; ++p)
-        for (uint q = 0; q < wide; ++q)
-            store_row(result, sum[p * wide + q], (size_t)(row + p) * matrix->rows[0] + column + q);
-}
-
-// Rows first .. last of BACKPROJECT with one lane each, TILE of them to an item if they lie in one image row.
-void pixel_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                   size_t first, size_t last)
-{
-    const uint side = matrix->rows[0];
-    for (size_t i = first + TILE * get_local_id(0); i < last; i += TILE * WG) {
-        const uint row = i / side;
-        const uint column = i - row * (size_t)side;
-        if (i + TILE <= last && column + TILE <= side) {
-            tile_product(result, matrix, vector, row, column, 1, TILE);
-            continue;
-        }
-        for (size_t alone = i; alone < min(i + TILE, last); ++alone) {
-            const uint its_row = alone / side;
-            tile_product(result, matrix, vector, its_row, alone - its_row * (size_t)side, 1, 1);
-        }
-    }
-}
-
-// All of BACKPROJECT with one lane each, if no sums by chunk are wanted: squares of TILE pixels, group g those from
-// g * count on. They meet fewer rays than TILE pixels of a row.
-void square_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint count)
-{
-    const uint side = matrix->rows[0];
-    const uint across = (side + TILE_SIDE - 1) / TILE_SIDE;
-    const size_t first = get_group_id(0) * (size_t)count;
-    const size_t last = min(first + count, (size_t)across * across);
-    for (size_t square = first + get_local_id(0); square < last; square += WG) {
-        const uint square_row = square / across;
-        const uint row = square_row * TILE_SIDE;
-        const uint column = (square - square_row * (size_t)across) * TILE_SIDE;
-        if (row + TILE_SIDE <= side && column + TILE_SIDE <= side) {
-            tile_product(result, matrix, vector, row, column, TILE_SIDE, TILE_SIDE);
-            continue;
-        }
-        for (uint p = row; p < min(row + TILE_SIDE, side); ++p)
-            for (uint q = column; q < min(column + TILE_SIDE, side); ++q)
-                tile_product(result, matrix, vector, p, q, 1, 1);
-    }
-}
-
 // Rows first .. last of a product that y holds already.
 void external_product(const result_t* result, size_t first, size_t last)
 {
@@ -358,10 +275,6 @@ void chunk_product(const result_t* result, const matrix_t* matrix, const vector_
 {
     if (FORMAT == ADAPTIVE)
         adaptive_product(result, matrix, vector, first, last, scratch);
-    else if (FORMAT == PROJECT)
-        ray_product(result, matrix, vector, first, last, scratch);
-    else if (PIXELS_ALONE)
-        pixel_product(result, matrix, vector, first, last);
     else if (FORMAT == EXTERNAL)
         external_product(result, first, last);
     else {

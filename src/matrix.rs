@@ -3,12 +3,13 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::backend::product::{self, SharedMatrix, Stored};
+use crate::backend::rays::{self, StoredRays};
 use crate::backend::scatter;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
-use crate::sparse::{Csr, Format, Kind, Layout, Offsets, plausible_rows};
+use crate::sparse::{Csr, Format, Kind, Layout, Offsets, Rays, plausible_rows};
 use crate::vector::Vector;
 
 /// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy. Cloning is
@@ -20,7 +21,6 @@ pub struct Matrix<T: Real> {
     cols: usize,
     nnz: usize,
     format: Format,
-    kind: Kind,
     why: String,
     bytes: u64,
     read_bytes: [u64; 2],
@@ -28,6 +28,8 @@ pub struct Matrix<T: Real> {
     pattern: Option<Pattern>,
     forward: SharedMatrix<T>,
     transposed: Backward<T>,
+    /// Rays that make the products, if nothing is stored. The matrices before then say that an operator has made them.
+    rays: Option<Arc<StoredRays<T>>>,
 }
 
 /// Storage options of a matrix.
@@ -107,6 +109,14 @@ per_number! {
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> = Matrix::product_here;
+    fn traced<T>(
+        this: &Matrix<T>,
+        rays: &StoredRays<T>,
+        transposed: bool,
+        columns: usize,
+        x: &Vector<T>,
+        y: &mut Vector<T>,
+    ) -> Result<()> = Matrix::traced_here;
 }
 
 impl<T: Real> Matrix<T> {
@@ -191,7 +201,6 @@ impl<T: Real> Matrix<T> {
             cols,
             nnz,
             format,
-            kind: forward.arrangement.kind,
             why,
             bytes: plan.iter().map(|p| p.1).sum(),
             read_bytes: [forward.read_bytes(), backward.as_ref().map_or(0, Layout::read_bytes)],
@@ -202,6 +211,36 @@ impl<T: Real> Matrix<T> {
                 Some(layout) => Backward::Copy(SharedMatrix::new(Stored::new(&device.place(), layout)?)),
                 None => Backward::None,
             },
+            rays: None,
+        })
+    }
+
+    /// The matrix of `rays`, with products in both directions, after checking that it fits.
+    pub(crate) fn of_rays(device: &Device, rays: Rays<T>, nnz: usize, frobenius: Magnitude) -> Result<Self> {
+        device.require(T::PRECISION)?;
+        let plan = rays.plan();
+        device.check_memory(0, &plan)?;
+        let (rows, cols) = (rays.angles * rays.pixels, rays.side * rays.side);
+        let why = format!("rays traced in the kernel, {} sheets of angles", rays.sheets());
+        log::info!("matrix {rows} x {cols}, {nnz} entries, {}: {why}", Format::OnTheFly);
+        let place = device.place();
+        let number = T::PRECISION.bytes() as u64;
+        let read = plan[0].1 + plan[1].1;
+        Ok(Self {
+            device: device.clone(),
+            rows,
+            cols,
+            nnz,
+            format: Format::OnTheFly,
+            why,
+            bytes: plan.iter().map(|part| part.1).sum(),
+            // The copies of the image are written and read; of the sheets likewise.
+            read_bytes: [read + 2 * plan[2].1, read + 2 * number * (cols * rays.sheets()) as u64],
+            frobenius: Arc::new(RwLock::new(frobenius)),
+            pattern: None,
+            forward: SharedMatrix::new(Stored::external(&place, rows, cols)?),
+            transposed: Backward::Copy(SharedMatrix::new(Stored::external(&place, cols, rows)?)),
+            rays: Some(Arc::new(StoredRays::new(&place, rays)?)),
         })
     }
 
@@ -323,6 +362,9 @@ impl<T: Real> Matrix<T> {
 
     /// [`Matrix::multiply`] for `columns` interleaved vectors.
     pub(crate) fn multiply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        if let Some(rays) = &self.rays {
+            return traced(self, rays, false, columns, x, y);
+        }
         product(self, &self.forward, Way::Gather, columns, x, y)
     }
 
@@ -333,6 +375,9 @@ impl<T: Real> Matrix<T> {
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
+        if let Some(rays) = &self.rays {
+            return traced(self, rays, true, columns, x, y);
+        }
         product(self, self.transposed()?, Way::Gather, columns, x, y)
     }
 
@@ -370,6 +415,25 @@ impl<T: Real> Matrix<T> {
         }
     }
 
+    fn traced_here(
+        &self,
+        rays: &StoredRays<T>,
+        transposed: bool,
+        columns: usize,
+        x: &Vector<T>,
+        y: &mut Vector<T>,
+    ) -> Result<()> {
+        let (from, to) = if transposed { (self.rows, self.cols) } else { (self.cols, self.rows) };
+        same_length("vector to multiply", from * columns, x.len())?;
+        same_length("result of a product", to * columns, y.len())?;
+        let (run, operations) = (self.device.run::<T>(), rays::on(self.device.backend()));
+        if transposed {
+            operations.backproject(run, rays, columns, x.memory(), y.memory_mut())
+        } else {
+            operations.project(run, rays, columns, x.memory(), y.memory_mut())
+        }
+    }
+
     /// Puts what was decided before the format in front of [`Matrix::why`].
     pub(crate) fn because(mut self, reason: &str) -> Self {
         self.why = format!("{reason}; {}", self.why);
@@ -378,7 +442,7 @@ impl<T: Real> Matrix<T> {
 
     /// Tells if it is a scanner whose rays are traced as they are needed.
     pub(crate) fn traces_rays(&self) -> bool {
-        self.kind == Kind::Project
+        self.rays.is_some()
     }
 
     /// Tells if products with the transposed can be made.

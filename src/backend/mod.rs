@@ -59,7 +59,7 @@ macro_rules! groups {
         }
     };
 }
-groups! { vector, product, scatter, sweep, block_jacobi, script, cg, cgnr }
+groups! { vector, product, rays, scatter, sweep, block_jacobi, script, cg, cgnr }
 
 /// Checksum of all kernels as they would be built: for what was measured or found with them.
 ///

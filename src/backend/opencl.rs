@@ -67,7 +67,7 @@ impl OpenCl {
         }
     }
 
-    fn parameters(&self, run: Run<'_>, asked: &LaunchQuery) -> Parameters {
+    pub(super) fn parameters(&self, run: Run<'_>, asked: &LaunchQuery) -> Parameters {
         run.tuning.parameters(asked, self.context.info())
     }
 

@@ -1,8 +1,10 @@
 //! A scanner's matrix that is never stored: rays are traced in the kernel, forwards and backwards.
 //!
-//! Source: stock-koch-2009, variant OnTheFly, which had no transposed product; here the transposed is exact, found for
-//! each pixel from the rays that pass it. Weights are those of [`Scanner::matrix`] with slopes rounded to 2⁻²⁸ of a pixel
-//! per line, so that a ray is misplaced by at most 2⁻²⁸ `side` pixels.
+//! Source: stock-koch-2009, variant OnTheFly, which had no transposed product; here the transposed is exact: rays are spread over
+//! the image with the weights they are traced with. Those are the weights of [`Scanner::matrix`] with slopes rounded to 2⁻³¹ of a
+//! pixel per line, so that a ray is misplaced by at most 2⁻³¹ `side` pixels.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -12,51 +14,36 @@ use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
-use crate::sparse::{Arrangement, Format, Kind, Layout, RAY_BITS, RAY_LANES};
+use crate::sparse::{Format, MOST_PIXELS, MOST_RAYS, ONE, Ray, Rays};
 
-/// Pixels in flight that keep a large device busy; below it, several lanes share a pixel of the transposed product.
-const MANY_PIXELS: usize = 1 << 18;
-
-/// One pixel sideways in fixed point.
-const ONE: i64 = 1 << RAY_BITS;
-/// Pixels that a source must keep from the image: nearer, it sees neighbouring pixels too far apart for the search of the
-/// transposed product, which foretells in the first order where the pixels of a tile are seen.
-const CLEARANCE: f64 = 32.0;
-/// Widest detector pixel in pixels of the image: wider ones make the search's slack too wide for words of fixed point.
-const COARSEST: f64 = 25.0;
-
-/// One ray in fixed point with [`RAY_BITS`] binary places.
-#[derive(Clone, Copy, Debug)]
-struct Ray {
-    /// Place on line 0.
-    start: i64,
-    /// Places per line; bit 0 tells a steep ray.
-    slope: i64,
-    /// Lines within the image.
-    lines: (u16, u16),
-    weight: f64,
-}
+/// Places that fixed point reaches, in pixels.
+const FURTHEST: f64 = (1u64 << 30) as f64;
 
 impl Ray {
-    fn new(line: &Line, side: usize) -> Self {
+    fn of(line: &Line, side: usize) -> Self {
         let fixed = |value: f64| (value * ONE as f64).round() as i64;
         let slope = fixed(line.slope) & !1 | i64::from(line.steep);
         let start = fixed(line.other - line.start * line.slope);
-        // The lines on which the ray is within a pixel of the image are neighbours: a ray is straight.
-        let inside = |k: usize| (-1..side as i64).contains(&((start + k as i64 * slope) >> RAY_BITS));
-        let first = (0..side).find(|k| inside(*k)).unwrap_or(side);
-        let last = (first..side).rev().find(|k| inside(*k)).map_or(first, |k| k + 1);
-        Self { start, slope, lines: (first as u16, last as u16), weight: line.weight }
+        let lines = lines_between(start, slope, side, [-1, side as i64]);
+        Self { start, slope, lines: (lines.start as u16, lines.end as u16), weight: line.weight }
     }
 
     /// Number of entries, and the sum of the squares of their shares of the weight.
-    fn entries(&self, side: i64) -> (usize, f64) {
-        let (mut count, mut square) = (0, 0.0);
-        for k in self.lines.0..self.lines.1 {
-            let place = self.start + i64::from(k) * self.slope;
-            let (low, part) = (place >> RAY_BITS, (place & (ONE - 1)) as f64 / ONE as f64);
-            for (at, share) in [(low, 1.0 - part), (low + 1, part)] {
-                if (0..side).contains(&at) {
+    fn entries(&self, side: usize) -> (usize, f64) {
+        let lines = usize::from(self.lines.0)..usize::from(self.lines.1);
+        let part = |place: i64| (place & (ONE - 1)) as f64 / ONE as f64;
+        // Both pixels of a line are there, but for some of the first and the last lines.
+        let both = lines_between(self.start, self.slope, side, [0, side as i64 - 1]);
+        let both = if both.is_empty() { lines.start..lines.start } else { both };
+        let (mut count, mut square) = (2 * both.len(), 0.0);
+        for k in both.clone() {
+            let part = part(self.place(k as i64));
+            square += 1.0 - 2.0 * part + 2.0 * part * part;
+        }
+        for k in (lines.start..both.start).chain(both.end..lines.end) {
+            let place = self.place(k as i64);
+            for (at, share) in [(place >> 32, 1.0 - part(place)), ((place >> 32) + 1, part(place))] {
+                if (0..side as i64).contains(&at) {
                     count += 1;
                     square += share * share;
                 }
@@ -66,9 +53,27 @@ impl Ray {
     }
 }
 
-/// Most bytes of a matrix and its transposed that [`Scanner::system`] stores unasked: making and sending more takes
-/// longer than tracing the rays of a few hundred iterations.
-const MOST_STORED: u64 = 1 << 30;
+/// Lines of an image of `side` lines on which the whole of `start + k slope` is from `least` to below `end`.
+fn lines_between(start: i64, slope: i64, side: usize, [least, end]: [i64; 2]) -> Range<usize> {
+    // Distances of line 0 from the first place and behind the last: k slope lies between them, in wider numbers than they are.
+    let low = (i128::from(least) << 32) - i128::from(start);
+    let high = (i128::from(end) << 32) - 1 - i128::from(start);
+    let slope = i128::from(slope);
+    let (first, last) = match slope.signum() {
+        1 => (-(-low).div_euclid(slope), high.div_euclid(slope)),
+        -1 => (-high.div_euclid(-slope), (-low).div_euclid(-slope)),
+        _ if low <= 0 && high >= 0 => (0, side as i128),
+        _ => (0, -1),
+    };
+    let first = first.clamp(0, side as i128) as usize;
+    let last = (last + 1).clamp(first as i128, side as i128) as usize;
+    first..last
+}
+
+/// Most bytes of a matrix and its transposed that [`Scanner::system`] stores unasked. Products with more are no faster than tracing
+/// the rays (two cores: 20 ms for the traced rays of 320 MB, 25 ms for those stored), and making the matrix takes longer than a
+/// solve.
+const MOST_STORED: u64 = 64 << 20;
 
 per_number! {
     fn system<T>(scanner: &Scanner, device: &Device, grid: Grid, format: Format) -> Result<Matrix<T>> = Scanner::system_here;
@@ -77,7 +82,7 @@ per_number! {
 
 impl Scanner {
     /// The matrix of the scan with its transposed, stored or traced: [`Format::OnTheFly`] traces every ray as it is
-    /// needed, [`Format::Auto`] stores what takes up to 1 GiB and traces what takes more, any other format stores.
+    /// needed, [`Format::Auto`] stores what takes up to 64 MiB and traces what takes more, any other format stores.
     /// [`Matrix::why`] says what was done.
     ///
     /// # Errors
@@ -96,7 +101,7 @@ impl Scanner {
                 // A ray has two entries in each of up to `side` lines.
                 let entry = 2 * (4 + T::PRECISION.bytes()) as u64;
                 let bytes = (2 * grid.side as u64).saturating_mul(self.rays() as u64).saturating_mul(entry);
-                let size = format!("stored it would take up to {:.1} GiB", bytes as f64 / f64::from(1 << 30));
+                let size = format!("stored it would take up to {:.1} MiB", bytes as f64 / f64::from(1 << 20));
                 let fits = device.check_total(0, &[("matrix", bytes)]).is_ok();
                 if bytes <= MOST_STORED && fits {
                     return Ok(stored(Format::Auto)?.because(&size));
@@ -120,11 +125,12 @@ impl Scanner {
     /// rays through every pixel. Any solver takes it like a stored matrix.
     ///
     /// # Errors
-    /// [`Error::Option`] for a scanner or grid that cannot exist, or a fan's source within the image;
+    /// [`Error::Option`] for a scanner or grid that cannot exist, a fan's source within the image, rays that pass it 10⁹ pixels off;
     /// [`Error::Unsupported`], [`Error::Memory`].
     ///
     /// # Cost
-    /// 24 to 28 bytes per ray on the device instead of `2 side (4 + size)`, twice: once for either product.
+    /// 24 to 28 bytes per ray on the device instead of `2 side (4 + size)`, twice; `4 side² size` for copies of the image, up to
+    /// 2²⁴ numbers for sheets of it, at least an image. A product takes two launches for each of several vectors.
     pub fn projector<T: Real>(&self, device: &Device, grid: Grid) -> Result<Matrix<T>> {
         projector(self, device, grid)
     }
@@ -132,37 +138,34 @@ impl Scanner {
     fn projector_here<T: Real>(&self, device: &Device, grid: Grid) -> Result<Matrix<T>> {
         self.validate()?;
         grid.validate()?;
-        if let Beam::Fan { source_origin, .. } = self.beam {
-            let reach = grid.reach() + CLEARANCE * grid.pixel;
-            if source_origin <= reach {
-                return Err(Error::Option {
-                    name: "source_origin",
-                    reason: format!(
-                        "{source_origin} puts the source within {CLEARANCE} pixels of the image: store its matrix"
-                    ),
-                });
-            }
+        if self.pixels > MOST_PIXELS {
+            let reason = format!("{} are more than {MOST_PIXELS}: store its matrix", self.pixels);
+            return Err(Error::Option { name: "pixels", reason });
         }
-        let spread = match self.beam {
-            Beam::Parallel => self.pitch,
-            Beam::Fan { source_origin, source_detector } => {
-                self.pitch * (source_origin + grid.reach()) / source_detector
-            }
-        };
-        if spread > COARSEST * grid.pixel {
-            return Err(Error::Option {
-                name: "pitch",
-                reason: format!("{} covers more than {COARSEST} pixels of the image: store its matrix", self.pitch),
-            });
+        if self.rays() > MOST_RAYS {
+            let reason = format!("{} rays are more than {MOST_RAYS}: trace fewer angles at once", self.rays());
+            return Err(Error::Option { name: "angles", reason });
+        }
+        if let Beam::Fan { source_origin, .. } = self.beam
+            && source_origin <= grid.reach()
+        {
+            let reason = format!("{source_origin} puts the source within the image: store its matrix");
+            return Err(Error::Option { name: "source_origin", reason });
         }
         let rays: Vec<Ray> = (0..self.rays())
             .into_par_iter()
             .map(|i| {
                 let (from, way) = self.ray(i / self.pixels, i % self.pixels);
-                Ray::new(&Line::new(from, way, grid), grid.side)
+                let line = Line::new(from, way, grid);
+                let furthest = line.other.abs() + line.start.abs();
+                if !furthest.is_finite() || furthest > FURTHEST {
+                    let reason = format!("a ray passes {furthest:e} pixels off the image");
+                    return Err(Error::Option { name: "scanner", reason });
+                }
+                Ok(Ray::of(&line, grid.side))
             })
-            .collect();
-        let entries: Vec<(usize, f64)> = rays.par_iter().map(|ray| ray.entries(grid.side as i64)).collect();
+            .collect::<Result<_>>()?;
+        let entries: Vec<(usize, f64)> = rays.par_iter().map(|ray| ray.entries(grid.side)).collect();
         let nnz = entries.iter().map(|e| e.0).sum();
         let squares = |exponent| {
             let square = |(ray, entries): (&Ray, &(usize, f64))| {
@@ -172,71 +175,119 @@ impl Scanner {
             rays.iter().zip(&entries).map(square).sum()
         };
         let frobenius = Magnitude::of_squares(|| magnitude::largest(rays.iter().map(|ray| ray.weight)), squares);
-        let forward = self.layout(grid, &rays, Kind::Project, 1);
-        let lanes = (MANY_PIXELS / grid.pixels().max(1)).next_power_of_two().clamp(1, RAY_LANES);
-        let backward = self.layout(grid, &rays, Kind::Backproject, lanes);
-        Matrix::of_layouts(device, forward, Some(backward), nnz, frobenius)
+        Matrix::of_rays(device, Rays::new(&rays, self.pixels, grid.side), nnz, frobenius)
     }
+}
 
-    /// The arrays of `cl/ray.cl`.
-    fn layout<T: Real>(&self, grid: Grid, rays: &[Ray], kind: Kind, lanes: usize) -> Layout<T> {
-        let mut pointers = vec![grid.side as u32, self.pixels as u32, self.angles.len() as u32, 0];
-        pointers.extend(rays.iter().flat_map(|ray| [ray.slope as u32, ray.start as u32]));
-        pointers.extend(rays.iter().map(|ray| (ray.start >> 32) as u32));
-        let mut values: Vec<T> = rays.iter().map(|ray| T::from_f64(ray.weight / ONE as f64)).collect();
-        values.resize(rays.len().next_multiple_of(4), T::default());
-        for (angle, seen) in rays.chunks(self.pixels).enumerate() {
-            let any = |steep: i64| seen.iter().any(|ray| ray.slope & 1 == steep);
-            // Places k pixels further are seen 1 / (1 - k / D) times as far off as in the first order, at most, from a
-            // source D pixels away; k is up to 4 in a tile, D at least CLEARANCE.
-            let widen = match self.beam {
-                Beam::Parallel => 1.0,
-                Beam::Fan { source_origin, .. } => 1.0 + 8.0 * grid.pixel / (source_origin - grid.reach()),
-            };
-            let kinds = f64::from(u8::from(any(1))) + 2.0 * f64::from(u8::from(any(0)));
-            let [a0, a1, a2, b0, b1, b2] = self.view(angle, grid);
-            values.extend([a0, a1, a2, kinds, b0, b1, b2, widen].map(T::from_f64));
-        }
-        let (rows, cols) = match kind {
-            Kind::Backproject => (grid.pixels(), rays.len()),
-            _ => (rays.len(), grid.pixels()),
-        };
-        Layout {
-            format: Format::OnTheFly,
-            arrangement: Arrangement { kind, lanes, block: 1, wide: false },
-            rows,
-            cols,
-            pointers,
-            indices: rays.iter().map(|ray| u32::from(ray.lines.0) | u32::from(ray.lines.1) << 16).collect(),
-            values,
-            stride: rows,
-            longer: [0; 2],
-            longest: 0,
-            why: format!("rays traced in the kernel, {lanes} lane(s) to a row"),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operator::adjoint_error;
+    use crate::sparse::gallery::Random;
+    use crate::vector::Vector;
+
+    #[test]
+    fn lines_within_the_image_are_those_found_one_by_one() {
+        let mut random = Random::new(3);
+        for k in 0..2000 {
+            let side = 1 + k % 9;
+            let start = ((random.uniform() - 0.5) * 30.0 * ONE as f64) as i64;
+            let slope = if k % 7 == 0 { 0 } else { ((random.uniform() - 0.5) * 2.0 * ONE as f64) as i64 };
+            for bounds in [[-1, side as i64], [0, side as i64 - 1]] {
+                let within = |k: &usize| (bounds[0]..bounds[1]).contains(&((start + *k as i64 * slope) >> 32));
+                let wanted: Vec<usize> = (0..side).filter(within).collect();
+                let found: Vec<usize> = lines_between(start, slope, side, bounds).collect();
+                assert_eq!(found, wanted, "{start} {slope} {side} {bounds:?}");
+            }
         }
     }
 
-    /// `[a0, a1, a2, b0, b1, b2]`: pixel `(i, j)` is seen at detector place `(a0 + a1 j + a2 i) / (b0 + b1 j + b2 i)`.
-    fn view(&self, angle: usize, grid: Grid) -> [f64; 6] {
-        let turn = self.angles[angle].to_radians();
-        let (sin, cos) = (libm::sin(turn), libm::cos(turn));
-        let centre = 0.5 * (self.pixels as f64 - 1.0) - self.offset;
-        let (h, middle) = (grid.pixel, 0.5 * (grid.side as f64 - 1.0));
-        // Along the detector and towards it: constant, per column, per row.
-        let along = [middle * h * (sin - cos), h * cos, -h * sin];
-        let towards = [middle * h * (sin + cos), -h * sin, -h * cos];
-        match self.beam {
-            Beam::Parallel => {
-                let [a0, a1, a2] = along.map(|a| a / self.pitch);
-                [a0 + centre, a1, a2, 1.0, 0.0, 0.0]
+    /// Scanners with rays of both kinds in an angle, coarse, fine and wide detectors, a source next to the image, and images
+    /// narrower than a tile and wider.
+    fn scanners() -> Vec<(Scanner, Grid)> {
+        let fan = |origin: f64, detector: f64| Beam::Fan { source_origin: origin, source_detector: detector };
+        let angles: Vec<f64> = (0..13).map(|k| f64::from(k) * 29.0 - 40.0).collect();
+        let scanner = |beam, pixels, pitch| Scanner { beam, pixels, pitch, offset: 0.4, angles: angles.clone() };
+        [
+            (scanner(Beam::Parallel, 9, 5.0), 1),
+            (scanner(Beam::Parallel, 40, 0.9), 7),
+            (scanner(fan(29.0, 60.0), 70, 1.7), 40),
+            (scanner(fan(28.4, 29.0), 25, 1.1), 40),
+            (scanner(fan(60.0, 90.0), 300, 0.2), 150),
+            (scanner(fan(60.0, 90.0), 11, 7.0), 150),
+        ]
+        .map(|(scanner, side)| (scanner, Grid { side, pixel: 40.0 / side as f64 }))
+        .to_vec()
+    }
+
+    fn noise(len: usize, seed: u64) -> Vec<f64> {
+        let mut random = Random::new(seed);
+        (0..len).map(|_| random.uniform() - 0.5).collect()
+    }
+
+    #[test]
+    fn traced_products_are_those_of_the_matrix_whatever_is_held_at_once() {
+        for (scanner, grid) in scanners() {
+            let a = scanner.matrix::<f64>(grid).expect("a scanner");
+            let (x, y) = (noise(a.cols(), 1), noise(a.rows(), 2));
+            let wanted =
+                [a.product(&x), a.transpose().product(&y)].map(|product| product.expect("lengths that fit"));
+            let mut bits: Option<Vec<u64>> = None;
+            for device in Device::select_all("").expect("the host at least").iter().filter(|d| d.info().fp64) {
+                let rays: Vec<Ray> = (0..scanner.rays())
+                    .map(|i| {
+                        let (from, way) = scanner.ray(i / scanner.pixels, i % scanner.pixels);
+                        Ray::of(&Line::new(from, way, grid), grid.side)
+                    })
+                    .collect();
+                for held in [1, 2, usize::MAX] {
+                    let mut rays = Rays::<f64>::new(&rays, scanner.pixels, grid.side);
+                    rays.held = rays.held.min(held);
+                    let traced = Matrix::of_rays(device, rays, a.nnz(), a.frobenius()).expect("it fits");
+                    let vector = |data: &[f64]| Vector::from_slice(device, data).expect("it fits");
+                    let (mut ax, mut aty) = (vector(&y), vector(&x));
+                    traced.multiply(&vector(&x), &mut ax).expect("a product");
+                    traced.multiply_transposed(&vector(&y), &mut aty).expect("a product");
+                    let found = [ax, aty].map(|v| v.to_vec().expect("a read"));
+                    for (found, wanted) in found.iter().zip(&wanted) {
+                        let most = wanted.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+                        for (f, w) in found.iter().zip(wanted) {
+                            assert!((f - w).abs() <= 1e-7 * most, "{scanner:?} {grid:?}: {f} {w}");
+                        }
+                    }
+                    assert!(adjoint_error(&traced, 4).expect("a number") < 1e-14, "{scanner:?} {grid:?}");
+                    let found: Vec<u64> = found.concat().iter().map(|v| v.to_bits()).collect();
+                    assert_eq!(*bits.get_or_insert_with(|| found.clone()), found, "{} {held}", device.info().name);
+                }
             }
-            Beam::Fan { source_origin, source_detector } => {
-                let depth =
-                    [1.0 + towards[0] / source_origin, towards[1] / source_origin, towards[2] / source_origin];
-                let scale = source_detector / (source_origin * self.pitch);
-                let [a0, a1, a2] = [0, 1, 2].map(|k| scale * along[k] + centre * depth[k]);
-                [a0, a1, a2, depth[0], depth[1], depth[2]]
-            }
+        }
+    }
+
+    #[test]
+    fn entries_are_counted_as_they_are_stored() {
+        for (scanner, grid) in scanners() {
+            let device = Device::host();
+            let a = scanner.matrix::<f64>(grid).expect("a scanner");
+            let traced = scanner.projector::<f64>(&device, grid).expect("a projector");
+            // Shares of nearly 0 are not stored.
+            let off = traced.nnz().abs_diff(a.nnz());
+            assert!(off <= traced.nnz() / 100, "{} {} {scanner:?}", traced.nnz(), a.nnz());
+            approx::assert_relative_eq!(traced.frobenius_norm(), a.frobenius().to_f64(), max_relative = 1e-7);
+        }
+    }
+
+    #[test]
+    fn scanners_that_cannot_be_traced_are_refused() {
+        let (device, grid) = (Device::host(), Grid { side: 40, pixel: 1.0 });
+        let good = scanners().remove(2).0;
+        let within = Beam::Fan { source_origin: 28.0, source_detector: 60.0 };
+        for bad in [
+            Scanner { beam: within, ..good.clone() },
+            Scanner { pixels: 1 << 16, ..good.clone() },
+            Scanner { beam: Beam::Parallel, pitch: 1e12, ..good.clone() },
+            Scanner { pixels: 65_535, angles: vec![0.0; 16_400], ..good.clone() },
+        ] {
+            assert!(matches!(bad.projector::<f32>(&device, grid), Err(Error::Option { .. })), "{:?}", bad.beam);
         }
     }
 }

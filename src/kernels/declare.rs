@@ -9,7 +9,7 @@ use crate::ocl::Arg;
 ///
 /// ```text
 /// kernels! {
-///     file product, after [common, fold, format, ray, row];
+///     file product, after [common, fold, format, row];
 ///     options { matrix: MatrixOptions, edges: u32 => EDGES }
 ///     shape { n, chunk }
 ///     /// `y = A x`.

@@ -29,7 +29,7 @@ pub(crate) mod texts {
         common,
         fold,
         format,
-        ray,
+        rays,
         row,
         recurrence,
         global_barrier,
@@ -96,10 +96,10 @@ mod tests {
             DOT = Dot);
         twins!("format": CSR = Kind::Csr, ELLPACK_R = Kind::EllpackR, ELLPACK = Kind::Ellpack, SLICED = Kind::Sliced,
             SORTED = Kind::Sorted, DIAGONALS = Kind::Diagonals, BLOCKS = Kind::Blocks, DENSE = Kind::Dense,
-            HYBRID = Kind::Hybrid, COORDINATES = Kind::Coordinates, ADAPTIVE = Kind::Adaptive, PROJECT = Kind::Project,
-            BACKPROJECT = Kind::Backproject, STENCIL = Kind::Stencil, EXTERNAL = Kind::External);
-        twins!("format": sparse::{SLICE, STENCIL_HEADER, TILE_SIDE, SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES, RAY_LANES});
-        twins!("ray": sparse::{RAY_HEADER, RAY_BITS});
+            HYBRID = Kind::Hybrid, COORDINATES = Kind::Coordinates, ADAPTIVE = Kind::Adaptive,
+            STENCIL = Kind::Stencil, EXTERNAL = Kind::External);
+        twins!("format": sparse::{SLICE, STENCIL_HEADER, SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES});
+        twins!("ray_trace": sparse::{BLOCK});
         twins!("recurrence": program::{REGISTERS, HEADER, MOST_INSTRUCTIONS, FOLDED, INSTRUCTIONS, COEFFICIENTS, DOT_PLACES, STATES},
             stop::{RUNNING, ITERATIONS_DONE});
         twins!("recurrence": ADD = Op::Add, SUB = Op::Sub, MUL = Op::Mul, DIV = Op::Div, SQRT = Op::Sqrt, SET = Op::Set,

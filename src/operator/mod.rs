@@ -288,6 +288,10 @@ impl<T: Real> LinearOperator<T> for Matrix<T> {
     fn bytes(&self) -> u64 {
         self.bytes()
     }
+    fn launches(&self) -> usize {
+        // An image is copied before it is traced, and sheets are added after rays are spread.
+        if self.traces_rays() { 2 } else { 1 }
+    }
     fn structure(&self) -> Structure<'_, T> {
         Structure::Matrix(self)
     }

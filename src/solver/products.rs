@@ -10,18 +10,17 @@ use crate::number::Real;
 use crate::operator::{LinearOperator, SharedOperator, Structure, no_adjoint};
 use crate::vector::Vector;
 
-/// The stored matrix by which `operator`, or its adjoint, multiplies `columns` vectors, if it is one whose products are fused. One
-/// whose rays are traced is asked for its products if there is one column: they take so long that a launch more does not matter.
-fn fused<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool, columns: usize) -> Option<SharedMatrix<T>> {
+/// The stored matrix by which `operator`, or its adjoint, multiplies, if it is one whose products are fused.
+fn fused<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool) -> Option<SharedMatrix<T>> {
     match operator.structure() {
-        Structure::Matrix(matrix) if columns > 1 || !matrix.traces_rays() => {
+        Structure::Matrix(matrix) if !matrix.traces_rays() => {
             if adjoint {
                 matrix.transposed().ok().cloned()
             } else {
                 Some(matrix.forward().clone())
             }
         }
-        Structure::Adjoint(operator) => fused(operator, !adjoint, columns),
+        Structure::Adjoint(operator) => fused(operator, !adjoint),
         _ => None,
     }
 }
@@ -47,7 +46,7 @@ fn last_factor<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool) -> Opti
     let mut found = Vec::new();
     factors(operator, adjoint, &mut found);
     match found[..] {
-        [_, .., (last, adjoint)] => fused(last, adjoint, 1),
+        [_, .., (last, adjoint)] => fused(last, adjoint),
         _ => None,
     }
 }
@@ -84,7 +83,7 @@ enum Before<T: Real> {
 
 impl<T: Real> Products<T> {
     fn new(operator: &SharedOperator<T>, adjoint: bool, exponent: i32, columns: usize) -> Result<Self> {
-        if let Some(stored) = fused(&**operator, adjoint, columns).filter(|_| exponent == 0) {
+        if let Some(stored) = fused(&**operator, adjoint).filter(|_| exponent == 0) {
             return Ok(Self { stored, before: None });
         }
         let (rows, cols) = (operator.rows(), operator.cols());

@@ -112,6 +112,10 @@ impl<T: Real> LinearOperator<T> for Interleaved<T> {
     fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         self.matrix.multiply_columns_transposed(self.columns, x, y)
     }
+    fn launches(&self) -> usize {
+        // Rays are traced column by column.
+        self.matrix.launches() * if self.matrix.traces_rays() { self.columns } else { 1 }
+    }
     fn has_adjoint(&self) -> bool {
         self.matrix.has_transposed()
     }

@@ -44,8 +44,8 @@ pub struct Trial {
 pub fn cases(device: &Device) -> Vec<Case> {
     use AccessPattern::{LongRows, Places, Rays, Rows};
     use Family::{
-        CgProduct, CgResident, CgUpdate, CgnrBackward, CgnrForward, CgnrResident, Product, Reduce, Scatter,
-        StepProduct, StepVectors, Sweep, Vector,
+        Backproject, CgProduct, CgResident, CgUpdate, CgnrBackward, CgnrForward, CgnrResident, Product, Reduce,
+        Scatter, StepProduct, StepVectors, Sweep, Vector,
     };
     use SizeClass::{Large, Middle, Small};
     let plan: &[(Family, Option<AccessPattern>, &[SizeClass])] = &[
@@ -64,6 +64,7 @@ pub fn cases(device: &Device) -> Vec<Case> {
         (Product, Some(LongRows), &[Middle, Small]),
         (Product, Some(Places), &[Large, Middle]),
         (Product, Some(Rays), &[Middle]),
+        (Backproject, None, &[Middle]),
         (Scatter, None, &[Middle]),
         (Sweep, None, &[Middle]),
         (CgProduct, Some(Rows), &[Small]),

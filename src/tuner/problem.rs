@@ -34,8 +34,8 @@ pub(super) enum Problem<T: Real> {
     Dot(usize),
     /// `y = A x`.
     Product(Matrix<T>),
-    /// `y = A'x` by atomic additions, of whole numbers.
-    Scatter(Matrix<T>),
+    /// `y = A'x`: by atomic additions of whole numbers, or of rays.
+    Transposed(Matrix<T>),
     /// One sweep of Gauss-Seidel by colours.
     Sweep(Csr<T>),
     /// Iterations of conjugate gradients, in one launch or in two each.
@@ -72,6 +72,12 @@ impl<T: Real> Problem<T> {
             let a = gallery::poisson_2d::<T>(side, 0.01)?;
             Ok((Matrix::new(device, &a, format)?, format!("poisson {side} x {side}, {format}")))
         };
+        let traced = |pixels: usize| -> Result<(Matrix<T>, String)> {
+            let angles = (0..pixels).map(|k| k as f64 * 180.0 / pixels as f64).collect();
+            let scanner = Scanner { beam: Beam::Parallel, pixels, pitch: 1.5, offset: 0.0, angles };
+            let words = format!("{pixels} x {pixels} parallel rays through {pixels} x {pixels} pixels");
+            Ok((scanner.projector(device, Grid { side: pixels, pixel: 1.0 })?, words))
+        };
         let stock_koch = || -> Result<(Matrix<T>, String)> {
             let a = gallery::random::<T>(81_545, 3072, 854_129, 2009)?;
             let matrix = Matrix::with_transpose(device, &a, Format::Auto)?;
@@ -84,13 +90,7 @@ impl<T: Real> Problem<T> {
             Family::Product => {
                 let (matrix, words) = match case.reading {
                     Some(AccessPattern::Places) => grid(Format::Dia)?,
-                    Some(AccessPattern::Rays) => {
-                        let pixels = side / 2;
-                        let angles = (0..pixels).map(|k| k as f64 * 180.0 / pixels as f64).collect();
-                        let scanner = Scanner { beam: Beam::Parallel, pixels, pitch: 1.5, offset: 0.0, angles };
-                        let words = format!("{pixels} x {pixels} parallel rays through {pixels} x {pixels} pixels");
-                        (scanner.projector(device, Grid { side: pixels, pixel: 1.0 })?, words)
-                    }
+                    Some(AccessPattern::Rays) => traced(side / 2)?,
                     Some(AccessPattern::LongRows) => {
                         let n = n / 4;
                         let a = gallery::random::<T>(n, n, 24 * n, 24)?;
@@ -99,6 +99,10 @@ impl<T: Real> Problem<T> {
                     _ => grid(Format::Csr)?,
                 };
                 (Self::Product(matrix), words)
+            }
+            Family::Backproject => {
+                let (matrix, words) = traced(side / 2)?;
+                (Self::Transposed(matrix), words)
             }
             Family::Scatter => {
                 let n = n / 4;
@@ -109,7 +113,10 @@ impl<T: Real> Problem<T> {
                 let a = Csr::from_triplets(n, a.cols(), &ones)?;
                 let storage =
                     Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, offsets: Offsets::Auto };
-                (Self::Scatter(Matrix::stored(device, &a, storage)?), format!("random {n} x 2048, 8 entries a row"))
+                (
+                    Self::Transposed(Matrix::stored(device, &a, storage)?),
+                    format!("random {n} x 2048, 8 entries a row"),
+                )
             }
             Family::Sweep => (
                 Self::Sweep(gallery::poisson_2d::<T>(side, 0.01)?),
@@ -150,7 +157,7 @@ impl<T: Real> Problem<T> {
                 let matrices = shared(a, devices)?;
                 Self::queued(devices, a.cols(), a.rows(), referee, |k, x, y| matrices[k].multiply(x, y))
             }
-            Self::Scatter(a) => {
+            Self::Transposed(a) => {
                 let matrices = shared(a, devices)?;
                 Self::queued(devices, a.rows(), a.cols(), referee, |k, x, y| matrices[k].multiply_transposed(x, y))
             }

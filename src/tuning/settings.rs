@@ -20,6 +20,8 @@ pub enum Family {
     Product,
     /// A transposed product by atomic additions (`cl/scatter.cl`).
     Scatter,
+    /// A transposed product of rays that are traced (`cl/ray_spread.cl`).
+    Backproject,
     /// Gauss-Seidel and its like (`cl/sweep.cl`).
     Sweep,
     /// The product of a conjugate gradient iteration.
@@ -101,11 +103,12 @@ pub struct Settings {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Vector,
         Self::Reduce,
         Self::Product,
         Self::Scatter,
+        Self::Backproject,
         Self::Sweep,
         Self::CgProduct,
         Self::CgUpdate,
@@ -133,7 +136,6 @@ impl AccessPattern {
     pub(crate) fn of(kind: Kind, lanes: usize) -> Self {
         match kind {
             Kind::Diagonals | Kind::Stencil => Self::Places,
-            Kind::Project | Kind::Backproject => Self::Rays,
             Kind::Dense | Kind::Adaptive => Self::LongRows,
             _ if lanes > 1 => Self::LongRows,
             _ => Self::Rows,

@@ -14,7 +14,7 @@ use crate::state::cg::{CONTROL, STATUS};
 use crate::tuning::Family;
 
 kernels! {
-    file cg_product, after [common, fold, format, ray, row, cg_parts, cg_multiply];
+    file cg_product, after [common, fold, format, row, cg_parts, cg_multiply];
     options { matrix: MatrixOptions }
     /// `q = A p` with the chunk sums of `p.q` and `q.q`; group 0 tests for the end.
     kernel cg_product<T>(n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint,
@@ -31,7 +31,7 @@ kernels! {
 }
 
 kernels! {
-    file cg_resident, after [common, fold, format, ray, row, global_barrier, cg_parts, cg_multiply];
+    file cg_resident, after [common, fold, format, row, global_barrier, cg_parts, cg_multiply];
     options { matrix: MatrixOptions }
     /// `iterations` times `cg_update` and `cg_product`, by groups that all run at once.
     kernel cg_resident<T>(n: uint, chunk: uint, stride: uint, groups: uint, per_group: uint, iterations: uint,

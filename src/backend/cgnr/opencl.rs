@@ -30,7 +30,7 @@ fn diffusivities(pixels: usize, edges: u32) -> usize {
 }
 
 kernels! {
-    file cgnr_forward, after [common, fold, format, ray, row, cgnr_parts, correction, cgnr_direction];
+    file cgnr_forward, after [common, fold, format, row, cgnr_parts, correction, cgnr_direction];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
     /// `d = s + beta d`, `q = A d`.
@@ -44,7 +44,7 @@ kernels! {
 }
 
 kernels! {
-    file cgnr_backward, after [common, fold, format, ray, row, cgnr_parts, correction, cgnr_step];
+    file cgnr_backward, after [common, fold, format, row, cgnr_parts, correction, cgnr_step];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
     /// `x += alpha d`, `r -= alpha q`, `s = A'r - F(x, x)`.
@@ -60,7 +60,7 @@ kernels! {
 }
 
 kernels! {
-    file cgnr_resident, after [common, fold, format, ray, row, global_barrier, cgnr_parts, correction,
+    file cgnr_resident, after [common, fold, format, row, global_barrier, cgnr_parts, correction,
         cgnr_direction, cgnr_step];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }

@@ -3,7 +3,6 @@
 mod entries;
 mod host;
 mod opencl;
-mod rays;
 mod rows;
 mod structured;
 

@@ -8,11 +8,11 @@ use crate::memory::Memory;
 use crate::number::{Real, Sum};
 use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;
-use crate::sparse::{Arrangement, Kind, MIDDLE_LANES, TILE_SIDE};
+use crate::sparse::{Kind, MIDDLE_LANES};
 use crate::tuning::Family;
 
 kernels! {
-    file product, after [common, fold, format, ray, row];
+    file product, after [common, fold, format, row];
     options { matrix: MatrixOptions }
     /// `y = A x`.
     kernel multiply<T> given(cols: usize, columns: usize)
@@ -34,19 +34,13 @@ impl OpenCl {
         let cut = [chunks.chunk, chunks.lanes];
         let (common, matrix, found) = self.rows(run, Family::Product, a, a.rows, cut, columns);
         let items = found.work_group;
-        let (groups, share) = if let Arrangement { kind: Kind::Backproject, lanes: 1, .. } = a.arrangement {
-            let squares = a.rows.isqrt().div_ceil(TILE_SIDE).pow(2);
-            (squares.div_ceil(items), items)
-        } else {
-            let rows = found.rows_of_group(chunks, (items / a.arrangement.lanes).max(1), self.units());
-            (a.rows.div_ceil(rows), rows)
-        };
+        let rows = found.rows_of_group(chunks, (items / a.arrangement.lanes).max(1), self.units());
         let longer_groups = match a.arrangement.kind {
             Kind::Adaptive => a.longer[0].div_ceil((items / MIDDLE_LANES).max(1)) + a.longer[1],
             _ => 0,
         };
         let kernel = product::multiply::prepare(&self.context, common, &product::Options { matrix })?;
-        Ok(Plan { kernel, groups: groups + longer_groups, share })
+        Ok(Plan { kernel, groups: a.rows.div_ceil(rows) + longer_groups, share: rows })
     }
 
     fn plan_residual<T: Real>(&self, run: Run<'_>, a: &Stored<T>, columns: usize) -> Result<Plan> {

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::entries::{RowSum, add_places, add_places_of_lanes, lane_row, packed_rows};
-use super::{HostMatrix, rays, structured};
+use super::{HostMatrix, structured};
 use crate::number::{Accumulator, Real};
 use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE};
 
@@ -105,8 +105,6 @@ pub(super) fn block_sums<T: Real, A: Accumulator<T>, const C: usize>(
         Kind::Stencil => structured::stencil(a, places, x, sums),
         // The result holds it already: whoever asks for a row of it is wrong, and sees that.
         Kind::External => sums.fill(RowSum([A::from_real(T::from_f64(f64::NAN)); C])),
-        Kind::Project => places.zip(sums).for_each(|(i, sum)| *sum = rays::ray_sums(a, i, x)),
-        Kind::Backproject => places.zip(sums).for_each(|(i, sum)| *sum = rays::pixel_sums(a, i, x)),
     }
 }
 

@@ -75,7 +75,7 @@ kernels! {
 }
 
 kernels! {
-    file step, after [common, fold, format, ray, row, recurrence];
+    file step, after [common, fold, format, row, recurrence];
     options { matrix: MatrixOptions, dots: u32 => DOTS }
     shape { n, chunk, stride, program, slot }
     /// `y = s A x + k w` with the chunk sums of `y.y` and `y.z`; `added` and `multiplied` tell if there is a `w` and a `z`.

@@ -14,7 +14,7 @@ use crate::sparse::Kind;
 use crate::tuning::Family;
 
 kernels! {
-    file sweep, after [common, fold, format, ray, row];
+    file sweep, after [common, fold, format, row];
     options { matrix: MatrixOptions, operation: u32 => OPERATION }
     /// Levels `first_level .. last_level` of a forward or backward sweep.
     kernel sweep<T>(first_level: uint, last_level: uint, keep: real, bounds: in_uint[last_level + 1], list: in_uint,

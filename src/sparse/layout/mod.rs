@@ -31,11 +31,9 @@ pub(crate) enum Kind {
     Hybrid = 8,
     Coordinates = 9,
     Adaptive = 10,
-    Project = 11,
-    Backproject = 12,
-    Stencil = 13,
+    Stencil = 11,
     /// An operator has computed the product; the result already holds it.
-    External = 14,
+    External = 12,
 }
 
 /// Arrangement of the arrays: the compile-time constants of the kernels.
@@ -54,16 +52,6 @@ pub(crate) struct Arrangement {
 
 /// Words before the points of [`Kind::Stencil`], `STENCIL_HEADER` of `cl/format.cl`.
 pub(crate) const STENCIL_HEADER: usize = 12;
-/// Words before the rays of [`Kind::Project`] and [`Kind::Backproject`].
-pub(crate) const RAY_HEADER: usize = 4;
-/// Binary places of slopes and starts of rays, `RAY_BITS` of `cl/ray.cl`.
-pub(crate) const RAY_BITS: u32 = 28;
-/// Lanes of a flat ray, `RAY_LANES` of `cl/format.cl`; the most that share a pixel.
-pub(crate) const RAY_LANES: usize = 32;
-
-/// Side of the squares of pixels that an item does together, `TILE_SIDE` of `cl/format.cl`.
-pub(crate) const TILE_SIDE: usize = 2;
-
 /// Width of row offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offsets {

@@ -9,6 +9,8 @@
 //! Cost of a comparison: a copy of the matrix and the vectors to the host, and a product there. If that is more than [`MOST`]
 //! entries, the comparison waits for a smaller matrix. Once all comparisons are done, a launch costs one atomic load more.
 
+mod rays;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -56,6 +58,8 @@ const MATRIX_KINDS: usize = 16;
 struct Counts {
     products: [[[AtomicUsize; MATRIX_KINDS]; LAUNCH_KINDS]; 3],
     norms: [[Norms; LAUNCH_KINDS]; 3],
+    /// Products with rays, and those with their transposed.
+    rays: [[AtomicUsize; 2]; 3],
 }
 
 #[derive(Debug, Default)]
@@ -105,7 +109,6 @@ impl<D: Origin> Checked<D> {
             return None;
         }
         let entries = match kind {
-            Kind::Project | Kind::Backproject => a.rows.max(a.cols).saturating_mul(2 * a.rows.min(a.cols).isqrt()),
             Kind::Stencil => a.rows * a.arrangement.block.max(32),
             _ => a.values.len().max(a.rows),
         };

@@ -1,0 +1,263 @@
+//! Rays traced on the host, in the arithmetic and order of `cl/ray_trace.cl` and `cl/ray_spread.cl`.
+
+use rayon::prelude::*;
+
+use super::{RayOps, Scratch, StoredRays};
+use crate::backend::sums::summing;
+use crate::backend::{Host, Run};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::{Accumulator, Real};
+use crate::sparse::{BLOCK, FAN_WORDS, ONE, RAY_WORDS, SHEET_WORDS};
+
+/// Rays that a thread takes at once.
+const RAYS_AT_ONCE: usize = 64;
+/// Lines of the image that a thread takes at once.
+const LINES_AT_ONCE: usize = 16;
+
+/// The arrays of [`StoredRays`].
+struct HostRays<'a, T> {
+    side: usize,
+    pixels: usize,
+    angles: usize,
+    words: &'a [[u32; RAY_WORDS]],
+    lines: &'a [u32],
+    weights: &'a [T],
+    fans: &'a [[u32; FAN_WORDS]],
+    sheets: &'a [[u32; SHEET_WORDS]],
+}
+
+impl<'a, T: Real> HostRays<'a, T> {
+    fn of(rays: &'a StoredRays<T>) -> Result<Self> {
+        Ok(Self {
+            side: rays.side,
+            pixels: rays.pixels,
+            angles: rays.angles,
+            words: rays.words.host()?.as_chunks().0,
+            lines: rays.lines.host()?,
+            weights: rays.weights.host()?,
+            fans: rays.fans.host()?.as_chunks().0,
+            sheets: rays.sheets.host()?.as_chunks().0,
+        })
+    }
+
+    /// Start and slope of a ray.
+    fn ray(&self, i: usize) -> (u64, u64) {
+        let [start, start_high, slope, slope_high] = self.words[i].map(u64::from);
+        (start | start_high << 32, slope | slope_high << 32)
+    }
+}
+
+/// The whole and the fraction of a place, the fraction in units of 2⁻³².
+fn parts<T: Real>(place: u64) -> (usize, T) {
+    ((place >> 32) as usize, T::from_f64(f64::from(place as u32)))
+}
+
+/// `copy_image` of `cl/ray_image.cl`, of one column.
+fn copy_image<T: Real>(side: usize, x: impl Fn(usize) -> T + Sync, images: &mut [[T; 2]]) {
+    let (upright, transposed) = images.split_at_mut(side * (side + 1));
+    for (image, [across, down]) in [(upright, [1, side]), (transposed, [side, 1])] {
+        image.par_chunks_mut(side + 1).enumerate().for_each(|(line, places)| {
+            let mut here = T::default();
+            for (k, place) in places.iter_mut().enumerate() {
+                let next = if k < side { x(line * down + k * across) } else { T::default() };
+                *place = [here, next - here];
+                here = next;
+            }
+        });
+    }
+}
+
+/// `trace_rays` of `cl/ray_trace.cl`: the sum of one ray.
+fn trace<T: Real, A: Accumulator<T>>(rays: &HostRays<'_, T>, i: usize, images: &[[T; 2]]) -> T {
+    let pitch = rays.side + 1;
+    let (start, slope) = rays.ray(i);
+    let (first, last) = ((rays.lines[i] & 0xffff) as usize, (rays.lines[i] >> 16) as usize);
+    let (upright, transposed) = images.split_at(rays.side * pitch);
+    let image = if slope & 1 == 1 { upright } else { transposed };
+    let unit = T::from_f64(1.0 / ONE as f64);
+    let mut total = A::default();
+    let mut place = start.wrapping_add(slope.wrapping_mul(first as u64)).wrapping_add(ONE as u64);
+    for line in (first..last).step_by(BLOCK) {
+        let (mut whole, mut share) = (T::default(), T::default());
+        let block = &image[line * pitch..];
+        let mut add = |k: usize| {
+            let (low, part) = parts::<T>(place);
+            let [here, rise] = block[k * pitch + low];
+            whole = whole + here;
+            share = share + part * rise;
+            place = place.wrapping_add(slope);
+        };
+        if last - line >= BLOCK {
+            (0..BLOCK).for_each(&mut add);
+        } else {
+            (0..last - line).for_each(&mut add);
+        }
+        total = total.add(A::from_real(whole + share * unit));
+    }
+    A::from_real(rays.weights[i] * T::from_f64(ONE as f64)).mul(total).to_real()
+}
+
+fn project<T: Real, A: Accumulator<T>>(
+    rays: &HostRays<'_, T>,
+    columns: usize,
+    x: &[T],
+    y: &mut [T],
+    images: &mut [T],
+) {
+    let images = images.as_chunks_mut().0;
+    for c in 0..columns {
+        copy_image(rays.side, |p| x[p * columns + c], images);
+        let images = &*images;
+        y.par_chunks_mut(RAYS_AT_ONCE * columns).enumerate().for_each(|(g, y)| {
+            for (k, y) in y.chunks_mut(columns).enumerate() {
+                y[c] = trace::<T, A>(rays, g * RAYS_AT_ONCE + k, images);
+            }
+        });
+    }
+}
+
+/// `spread_rays` of `cl/ray_spread.cl`: what the rays of `sheet` add to lines `first ..` of the image, to the pixel before each place of a
+/// line and to the one behind it. A line has one place more than pixels.
+fn spread<T: Real>(
+    rays: &HostRays<'_, T>,
+    [steep, from, to, _]: [u32; SHEET_WORDS],
+    first: usize,
+    value: impl Fn(usize) -> T,
+    lines: &mut [[T; 2]],
+) {
+    let breadth = rays.side + 1;
+    let one = T::from_f64(ONE as f64);
+    for angle in from as usize..to as usize {
+        let [begin, end, classes, _] = rays.fans[steep as usize * rays.angles + angle].map(|word| word as usize);
+        for class in 0..classes {
+            // Rays class, class + classes, ... of the angle.
+            let begin = begin + (class + classes - begin % classes) % classes;
+            for i in (begin..end).step_by(classes) {
+                let i = angle * rays.pixels + i;
+                let (start, slope) = rays.ray(i);
+                if slope & 1 != u64::from(steep) {
+                    continue;
+                }
+                let value = rays.weights[i] * value(i);
+                let whole = value * one;
+                let mut place = start.wrapping_add(slope.wrapping_mul(first as u64)).wrapping_add(ONE as u64);
+                for line in lines.chunks_exact_mut(breadth) {
+                    let (cell, part) = parts::<T>(place);
+                    if let Some([low, high]) = line.get_mut(cell) {
+                        let share = part * value;
+                        *low = *low + (whole - share);
+                        *high = *high + share;
+                    }
+                    place = place.wrapping_add(slope);
+                }
+            }
+        }
+    }
+}
+
+/// `A'y` of one column: sheets are kept line by line, those of flat rays transposed.
+fn backproject<T: Real, A: Accumulator<T>>(
+    rays: &HostRays<'_, T>,
+    columns: usize,
+    y: &[T],
+    x: &mut [T],
+    scratch: &mut Scratch<T>,
+    held: usize,
+) -> Result<()> {
+    let (side, pixels) = (rays.side, rays.side * rays.side);
+    let (partial, sums) = (scratch.partial.host_mut()?, scratch.sums.host_mut()?);
+    let bands = side.div_ceil(LINES_AT_ONCE);
+    for c in 0..columns {
+        let rounds = rays.sheets.chunks(held);
+        let last_round = rounds.len().saturating_sub(1);
+        for (round, sheets) in rounds.enumerate() {
+            let pieces: Vec<&mut [T]> = partial[..sheets.len() * pixels]
+                .chunks_mut(pixels)
+                .flat_map(|sheet| sheet.chunks_mut(LINES_AT_ONCE * side))
+                .collect();
+            pieces.into_par_iter().enumerate().for_each(|(k, piece)| {
+                let (sheet, first) = (sheets[k / bands], k % bands * LINES_AT_ONCE);
+                let mut lines = vec![[T::default(); 2]; piece.len() / side * (side + 1)];
+                spread(rays, sheet, first, |i| y[i * columns + c], &mut lines);
+                for (line, found) in piece.chunks_mut(side).zip(lines.chunks(side + 1)) {
+                    for (pixel, places) in line.iter_mut().zip(found.windows(2)) {
+                        *pixel = places[1][0] + places[0][1];
+                    }
+                }
+            });
+            let partial = &*partial;
+            // Sums of earlier rounds, where there are rounds; the bits of a sum are those of the device.
+            let earlier: Vec<_> = if round > 0 { sums.to_vec() } else { Vec::new() };
+            let gather = |first: usize, totals: &mut [A]| {
+                for (sheet, [steep, ..]) in partial.chunks(pixels).zip(sheets) {
+                    for (line, totals) in totals.chunks_mut(side).enumerate() {
+                        for (k, total) in totals.iter_mut().enumerate() {
+                            let i = first + line;
+                            let at = if *steep == 1 { i * side + k } else { k * side + i };
+                            *total = total.add(A::from_real(sheet[at]));
+                        }
+                    }
+                }
+            };
+            let totals_of = |band: usize| -> Vec<A> {
+                let first = band * LINES_AT_ONCE;
+                let count = LINES_AT_ONCE.min(side - first) * side;
+                let mut totals = vec![A::default(); count];
+                if round > 0 {
+                    for (total, sum) in totals.iter_mut().zip(&earlier[first * side..]) {
+                        *total = A::from_bits(sum.0);
+                    }
+                }
+                gather(first, &mut totals);
+                totals
+            };
+            if round == last_round {
+                x.par_chunks_mut(LINES_AT_ONCE * side * columns).enumerate().for_each(|(band, x)| {
+                    for (x, total) in x.chunks_mut(columns).zip(totals_of(band)) {
+                        x[c] = total.to_real();
+                    }
+                });
+            } else {
+                sums.par_chunks_mut(LINES_AT_ONCE * side).enumerate().for_each(|(band, sums)| {
+                    for (sum, total) in sums.iter_mut().zip(totals_of(band)) {
+                        sum.0 = total.to_bits();
+                    }
+                });
+            }
+        }
+        if rays.sheets.is_empty() {
+            x.iter_mut().skip(c).step_by(columns).for_each(|x| *x = T::default());
+        }
+    }
+    Ok(())
+}
+
+impl<T: Real> RayOps<T> for Host {
+    fn project(
+        &self,
+        run: Run<'_>,
+        rays: &StoredRays<T>,
+        columns: usize,
+        x: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()> {
+        let mut scratch = rays.scratch();
+        let (of, x, y, images) = (HostRays::of(rays)?, x.host()?, y.host_mut()?, scratch.images.host_mut()?);
+        summing!(run, T, project(&of, columns, x, y, images));
+        Ok(())
+    }
+
+    fn backproject(
+        &self,
+        run: Run<'_>,
+        rays: &StoredRays<T>,
+        columns: usize,
+        y: &Memory<T>,
+        x: &mut Memory<T>,
+    ) -> Result<()> {
+        let mut scratch = rays.scratch();
+        let (of, y, x) = (HostRays::of(rays)?, y.host()?, x.host_mut()?);
+        summing!(run, T, backproject(&of, columns, y, x, &mut scratch, rays.held))
+    }
+}

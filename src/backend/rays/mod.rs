@@ -1,0 +1,137 @@
+//! Rays that are traced as they are needed, forwards and backwards: see [`Rays`] for what is computed.
+
+mod host;
+mod opencl;
+
+pub(super) use opencl::FILES;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{PlanKey, Run};
+use crate::error::Result;
+use crate::memory::{Memory, Place, Plans};
+use crate::number::{Real, Sum};
+use crate::sparse::{Rays, Tiles, images_len};
+
+/// [`Rays`] in the memory of one back end, with what their products are made in.
+#[derive(Debug)]
+pub(crate) struct StoredRays<T> {
+    pub(crate) side: usize,
+    pub(crate) pixels: usize,
+    pub(crate) angles: usize,
+    held: usize,
+    /// Number of sheets.
+    count: usize,
+    words: Memory<u32>,
+    lines: Memory<u32>,
+    weights: Memory<T>,
+    fans: Memory<u32>,
+    sheets: Memory<u32>,
+    tiles: Tiles,
+    /// Angles of all sheets.
+    sheet_angles: usize,
+    spans: Memory<u32>,
+    /// Held by one product at a time, while it is queued.
+    scratch: Mutex<Scratch<T>>,
+    plans: Plans<PlanKey>,
+}
+
+/// Memory that every product overwrites.
+#[derive(Debug)]
+struct Scratch<T> {
+    /// Copies of the image that rays read.
+    images: Memory<T>,
+    /// The sheets that are held at once, pixel by pixel.
+    partial: Memory<T>,
+    /// Wide sums of the sheets so far, if not all are held at once.
+    sums: Memory<Sum>,
+}
+
+impl<T: Real> Scratch<T> {
+    fn new(place: &Place, side: usize, held: usize, count: usize) -> Result<Self> {
+        let pixels = side * side;
+        Ok(Self {
+            images: place.filled(images_len(side), T::default())?,
+            partial: place.filled(pixels * held, T::default())?,
+            sums: place.filled(if held < count { pixels } else { 1 }, Sum::default())?,
+        })
+    }
+}
+
+impl<T: Real> StoredRays<T> {
+    pub(crate) fn new(place: &Place, rays: Rays<T>) -> Result<Self> {
+        let (side, held, count) = (rays.side, rays.held, rays.sheets());
+        Ok(Self {
+            side,
+            pixels: rays.pixels,
+            angles: rays.angles,
+            held,
+            count,
+            words: place.take(rays.words)?,
+            lines: place.take(rays.lines)?,
+            weights: place.take(rays.weights)?,
+            fans: place.take(rays.fans)?,
+            sheets: place.take(rays.sheets)?,
+            tiles: rays.tiles,
+            sheet_angles: rays.spans.len() / rays.tiles.count().max(1),
+            spans: place.take(rays.spans)?,
+            scratch: Mutex::new(Scratch::new(place, side, held, count)?),
+            plans: Plans::default(),
+        })
+    }
+
+    /// A copy on the host. Waits.
+    pub(super) fn on_host(&self) -> Result<Self> {
+        let Self { side, pixels, angles, held, count, tiles, sheet_angles, .. } = *self;
+        Ok(Self {
+            side,
+            pixels,
+            angles,
+            held,
+            count,
+            words: self.words.on_host()?,
+            lines: self.lines.on_host()?,
+            weights: self.weights.on_host()?,
+            fans: self.fans.on_host()?,
+            sheets: self.sheets.on_host()?,
+            tiles,
+            sheet_angles,
+            spans: self.spans.on_host()?,
+            scratch: Mutex::new(Scratch::new(&Place::Host, side, held, count)?),
+            plans: Plans::default(),
+        })
+    }
+
+    /// Number of rays.
+    pub(crate) fn rays(&self) -> usize {
+        self.pixels * self.angles
+    }
+
+    /// The scratch memory. Whoever panicked with it left whole arrays.
+    fn scratch(&self) -> MutexGuard<'_, Scratch<T>> {
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Products with rays for `columns` interleaved vectors, one after another.
+pub(crate) trait RayOps<T: Real>: Send + Sync {
+    /// `y = A x`, of an image `x`.
+    fn project(
+        &self,
+        run: Run<'_>,
+        rays: &StoredRays<T>,
+        columns: usize,
+        x: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()>;
+    /// `x = A'y`.
+    fn backproject(
+        &self,
+        run: Run<'_>,
+        rays: &StoredRays<T>,
+        columns: usize,
+        y: &Memory<T>,
+        x: &mut Memory<T>,
+    ) -> Result<()>;
+}
+operations!(RayOps, checked);

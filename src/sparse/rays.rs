@@ -1,0 +1,317 @@
+//! Rays through a square image as kernels trace them: a matrix that is never stored, by Joseph's method.
+//!
+//! A ray is steep or flat; the lines it is followed along are the rows of the image or its columns. On line `k` a ray stands at the
+//! place `start + k slope`, in fixed point with 32 binary places: it meets the pixels `low` and `low + 1` of the line, with the
+//! shares `1 - f` and `f` of its weight, for `low` and `f` the whole and the fraction of the place.
+//!
+//! # Sums
+//!
+//! `A x` adds up the lines of a ray in blocks of [`BLOCK`], those of a block in `T`: `x[low]`, and apart from it
+//! `f (x[low + 1] - x[low])`. Blocks are added in the wide sum.
+//!
+//! `A'y` adds up a sheet of angles in `T`: angle by angle, and the rays of an angle by classes. Class `c` of `K` holds the rays
+//! `c, c + K, ...`; `K` is so large that no two of them have the same `low` on a line. Each pixel has two sums: of the rays whose
+//! `low` it is, and of those whose `low` is its left neighbour. So all of a class can be added at once, in any order. At the end
+//! of a sheet the two are added. The sheets are added in the wide sum.
+
+use rayon::prelude::*;
+
+use crate::number::Real;
+
+/// Lines of a ray that are added before the wide sum takes them, `BLOCK` of `cl/ray_trace.cl`.
+pub(crate) const BLOCK: usize = 8;
+/// Words of a ray: start and slope, the low word first.
+pub(crate) const RAY_WORDS: usize = 4;
+/// Words that name the rays of one kind of an angle: the first, the one after the last, the classes, 1 if there are rays of the other
+/// kind between them, or behind the last ray of the first class before them.
+pub(crate) const FAN_WORDS: usize = 4;
+/// Words of a sheet: 1 for steep rays and 0 for flat ones, the first angle, the one after the last, the number of angles of the
+/// sheets before it.
+pub(crate) const SHEET_WORDS: usize = 4;
+/// Most rays of an angle: two of their numbers share a word.
+pub(crate) const MOST_PIXELS: usize = u16::MAX as usize;
+/// Most rays: 32 bits reach the readings of four images.
+pub(crate) const MOST_RAYS: usize = 1 << 30;
+/// Most pixels of a line of a tile.
+const TILE_WIDTH: usize = 128;
+/// Most lines of a tile: an item holds the places of a ray on all of them.
+const TILE_LINES: usize = 16;
+/// Bytes of the sums of a tile, which leave room for several groups on a compute unit of a GPU.
+const TILE_BYTES: usize = 17 << 10;
+/// One pixel in fixed point.
+pub(crate) const ONE: i64 = 1 << 32;
+/// Most pixels of the sheets that are held at once.
+const MOST_HELD: usize = 1 << 24;
+/// Pixels of all sheets that keep the largest device busy.
+const PLENTY: usize = 1 << 23;
+/// Most angles of a sheet: the sums of their rays are rounded in `T`.
+const MOST_ANGLES: usize = 32;
+
+/// A ray in fixed point.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ray {
+    /// Place on line 0.
+    pub(crate) start: i64,
+    /// Places per line; bit 0 tells a steep ray.
+    pub(crate) slope: i64,
+    /// The first line within the image, and the one after the last. Lines between them are within it: a ray is straight.
+    pub(crate) lines: (u16, u16),
+    /// Length within a line.
+    pub(crate) weight: f64,
+}
+
+impl Ray {
+    /// Tells if its lines are image rows.
+    pub(crate) fn steep(&self) -> bool {
+        self.slope & 1 == 1
+    }
+
+    /// Place on a line.
+    pub(crate) fn place(&self, line: i64) -> i64 {
+        self.start + line * self.slope
+    }
+}
+
+/// Rays of all angles, with the order in which they are added.
+#[derive(Clone, Debug)]
+pub(crate) struct Rays<T> {
+    /// Pixels of an image row, and rows.
+    pub(crate) side: usize,
+    /// Rays of an angle.
+    pub(crate) pixels: usize,
+    pub(crate) angles: usize,
+    /// [`RAY_WORDS`] for each ray.
+    pub(crate) words: Vec<u32>,
+    /// The first line of each ray in the low half, the one after its last in the high half.
+    pub(crate) lines: Vec<u32>,
+    /// Weight of each ray over [`ONE`].
+    pub(crate) weights: Vec<T>,
+    /// [`FAN_WORDS`] for the flat rays of each angle, then for the steep ones.
+    pub(crate) fans: Vec<u32>,
+    /// [`SHEET_WORDS`] for each sheet.
+    pub(crate) sheets: Vec<u32>,
+    /// Sheets that are held at once.
+    pub(crate) held: usize,
+    /// Tiles of the image.
+    pub(crate) tiles: Tiles,
+    /// For each tile of each sheet, one after another, and each angle of the sheet, the rays that meet the tile: the first in the low
+    /// half, or one of class 0 before it, the one after the last in the high half.
+    pub(crate) spans: Vec<u32>,
+}
+
+/// Tiles that an image is cut into to be added to: the lines of a tile are image rows for steep rays, columns for flat ones.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Tiles {
+    /// Lines of a tile. The last tiles hold lines of those before, so that all have as many.
+    pub(crate) lines: usize,
+    /// Pixels of each line, fewer in the last tile of a line.
+    pub(crate) width: usize,
+    /// Tiles side by side, and such rows of them.
+    pub(crate) across: usize,
+    pub(crate) down: usize,
+}
+
+impl Tiles {
+    /// Tiles of an image of `side` by `side` pixels whose numbers have `bytes` bytes: small ones for small images, to keep a device busy.
+    fn new(side: usize, bytes: usize) -> Self {
+        let width = side.clamp(1, TILE_WIDTH);
+        let mut lines = if side * side < 1 << 16 { TILE_LINES / 4 } else { TILE_LINES };
+        while lines > 1 && (lines > side || 2 * lines * (width + 1) * bytes > TILE_BYTES) {
+            lines /= 2;
+        }
+        Self { lines, width, across: side.div_ceil(width), down: side.div_ceil(lines) }
+    }
+
+    /// Number of tiles.
+    pub(crate) fn count(&self) -> usize {
+        self.across * self.down
+    }
+
+    /// First line of the tiles of a row of them.
+    fn first_line(&self, row: usize, side: usize) -> usize {
+        (row * self.lines).min(side - self.lines)
+    }
+}
+
+impl<T: Real> Rays<T> {
+    /// Rays of angles of `pixels` rays each, through an image of `side` by `side` pixels.
+    pub(crate) fn new(rays: &[Ray], pixels: usize, side: usize) -> Self {
+        let angles = rays.len() / pixels.max(1);
+        let mut fans = Vec::with_capacity(2 * FAN_WORDS * angles);
+        for steep in [false, true] {
+            fans.extend(rays.chunks(pixels.max(1)).flat_map(|fan| fan_of(fan, steep)));
+        }
+        let sheets = sheets_of(&fans, angles, side * side);
+        let count = sheets.len() / SHEET_WORDS;
+        let tiles = Tiles::new(side, T::PRECISION.bytes());
+        let spans = sheets.par_chunks(SHEET_WORDS).map(|sheet| {
+            let fans = &fans[sheet[0] as usize * FAN_WORDS * angles..];
+            spans_of(rays, fans, pixels, side, &tiles, sheet)
+        });
+        let spans = spans.collect::<Vec<_>>().concat();
+        let words = |value: i64| [value as u32, (value >> 32) as u32];
+        Self {
+            side,
+            pixels,
+            angles,
+            words: rays.iter().flat_map(|ray| [words(ray.start), words(ray.slope)].concat()).collect(),
+            lines: rays.iter().map(|ray| u32::from(ray.lines.0) | u32::from(ray.lines.1) << 16).collect(),
+            weights: rays.iter().map(|ray| T::from_f64(ray.weight / ONE as f64)).collect(),
+            fans,
+            sheets,
+            tiles,
+            spans,
+            held: (MOST_HELD / (side * side).max(1)).clamp(1, count.max(1)),
+        }
+    }
+
+    /// Number of sheets.
+    pub(crate) fn sheets(&self) -> usize {
+        self.sheets.len() / SHEET_WORDS
+    }
+
+    /// The arrays and their bytes: what a device must hold.
+    pub(crate) fn plan(&self) -> [(&'static str, u64); 4] {
+        let number = T::PRECISION.bytes() as u64;
+        let pixels = (self.side * self.side) as u64;
+        let wide = if self.held < self.sheets() { 8 * pixels } else { 0 };
+        [
+            ("rays", 4 * (self.words.len() + self.lines.len()) as u64 + number * self.weights.len() as u64),
+            ("angles", 4 * (self.fans.len() + self.sheets.len() + self.spans.len()) as u64),
+            ("copies of the image", number * images_len(self.side) as u64),
+            ("sheets of the image", number * pixels * self.held as u64 + wide),
+        ]
+    }
+}
+
+/// Elements of the two copies of an image that rays read, upright and transposed: for each place of a line, from the one before the
+/// first pixel on, its pixel and how much larger the next one is. Places outside of the image hold 0.
+pub(crate) fn images_len(side: usize) -> usize {
+    4 * side * (side + 1)
+}
+
+/// The rays of one kind of an angle: [`FAN_WORDS`].
+fn fan_of(fan: &[Ray], steep: bool) -> [u32; FAN_WORDS] {
+    let there = |ray: &Ray| ray.steep() == steep && ray.lines.0 < ray.lines.1;
+    let Some(first) = fan.iter().position(there) else { return [0; FAN_WORDS] };
+    let last = fan.iter().rposition(there).map_or(first, |last| last + 1);
+    let classes = classes_of(&fan[first..last], steep);
+    // Tiles are added to from a ray of the first class on.
+    let mixed = fan[first / classes * classes..last].iter().any(|ray| ray.steep() != steep);
+    [first as u32, last as u32, classes as u32, u32::from(mixed)]
+}
+
+/// Classes that keep the rays of a class a pixel apart. Rays of an angle do not cross within the image, so that the distance of
+/// neighbours bounds that of all. If they do cross, because the source stands there, each ray is a class.
+fn classes_of(fan: &[Ray], steep: bool) -> usize {
+    let mut nearest = i64::MAX;
+    let mut way = 0;
+    for pair in fan.windows(2) {
+        let [a, b] = pair else { continue };
+        let lines = i64::from(a.lines.0.max(b.lines.0))..i64::from(a.lines.1.min(b.lines.1));
+        if a.steep() != steep || b.steep() != steep || lines.is_empty() {
+            continue;
+        }
+        // Their distance is linear in the line.
+        for line in [lines.start, lines.end - 1] {
+            let distance = b.place(line) - a.place(line);
+            if way == 0 {
+                way = distance.signum();
+            }
+            if distance.signum() != way || distance == 0 {
+                return fan.len();
+            }
+            nearest = nearest.min(distance.abs());
+        }
+    }
+    (ONE as u64).div_ceil(nearest as u64).min(fan.len() as u64) as usize
+}
+
+/// Sheets of angles that have rays of a kind, flat ones first: so many that a device has work, so few that they take little memory.
+fn sheets_of(fans: &[u32], angles: usize, pixels: usize) -> Vec<u32> {
+    let share = (pixels.saturating_mul(angles) / PLENTY).next_power_of_two().clamp(4, MOST_ANGLES);
+    let (mut sheets, mut before) = (Vec::new(), 0);
+    for (steep, fans) in fans.chunks((FAN_WORDS * angles).max(1)).enumerate() {
+        for (sheet, fans) in fans.chunks(FAN_WORDS * share).enumerate() {
+            if fans.chunks(FAN_WORDS).any(|fan| fan[1] > fan[0]) {
+                let first = sheet * share;
+                let last = (first + share).min(angles);
+                sheets.extend([steep as u32, first as u32, last as u32, before as u32]);
+                before += last - first;
+            }
+        }
+    }
+    sheets
+}
+
+/// The rays of a sheet that meet each tile, from one of class 0 on; `fans` are those of its kind.
+fn spans_of(rays: &[Ray], fans: &[u32], pixels: usize, side: usize, tiles: &Tiles, sheet: &[u32]) -> Vec<u32> {
+    let (steep, first, last) = (sheet[0] == 1, sheet[1] as usize, sheet[2] as usize);
+    let mut spans = vec![0; tiles.count() * (last - first)];
+    for (k, fan) in rays[first * pixels..last * pixels].chunks(pixels).enumerate() {
+        let classes = fans[(first + k) * FAN_WORDS + 2].max(1);
+        for (i, ray) in fan.iter().enumerate().filter(|(_, ray)| ray.steep() == steep) {
+            for row in 0..tiles.down {
+                let line = tiles.first_line(row, side);
+                let (from, to) = (line.max(ray.lines.0.into()), (line + tiles.lines).min(ray.lines.1.into()));
+                if from >= to {
+                    continue;
+                }
+                // The pixels it meets lie between those of the first line and those of the last.
+                let [a, b] = [from, to - 1].map(|line| ray.place(line as i64) >> 32);
+                let left = (a.min(b).max(0) as usize / tiles.width).min(tiles.across - 1);
+                let right = ((a.max(b) + 1).clamp(0, side as i64 - 1) as usize / tiles.width).max(left);
+                for tile in left..=right {
+                    let span = &mut spans[(row * tiles.across + tile) * (last - first) + k];
+                    let begin = if *span == 0 { i as u32 / classes * classes } else { *span & 0xffff };
+                    *span = begin | (i as u32 + 1) << 16;
+                }
+            }
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ray along image rows 0 to 9, `place` pixels from the first column on line 0.
+    fn ray(place: f64, slope: f64) -> Ray {
+        let fixed = |value: f64| (value * ONE as f64) as i64;
+        Ray { start: fixed(place), slope: fixed(slope) & !1 | 1, lines: (0, 10), weight: 1.0 }
+    }
+
+    #[test]
+    fn rays_of_a_class_begin_in_different_pixels() {
+        for (spacing, classes) in [(0.3, 4), (0.4, 3), (0.8, 2), (1.0, 1), (1.4, 1), (5.0, 1)] {
+            let fan: Vec<Ray> = (0..20).map(|k| ray(spacing * f64::from(k), 0.25)).collect();
+            // Fixed point may bring rays nearer by its last place.
+            let found = classes_of(&fan, true);
+            assert!((classes..=classes + 1).contains(&found), "{found} classes at {spacing}");
+            for line in 0..10 {
+                let far = |k: usize| (fan[k + found].place(line) - fan[k].place(line)).abs() >= ONE;
+                assert!((0..20 - found.min(20)).all(far));
+            }
+        }
+        // Rays that cross on line 5.
+        let crossing = [ray(0.0, 0.4), ray(2.0, 0.0), ray(4.0, 0.2)];
+        assert_eq!(classes_of(&crossing, true), 3);
+    }
+
+    #[test]
+    fn sheets_hold_the_angles_that_have_rays() {
+        let flat = Ray { slope: 0, ..ray(3.0, 0.0) };
+        let rays = [vec![ray(1.0, 0.0), ray(3.0, 0.0)], vec![flat, ray(3.0, 0.0)], vec![flat; 10]].concat();
+        let rays = Rays::<f32>::new(&rays, 2, 10);
+        assert_eq!(rays.angles, 7);
+        // Flat rays in angles 1 to 6, steep ones in 0 and 1; four angles to a sheet.
+        assert_eq!(rays.sheets, [0, 0, 4, 0, 0, 4, 7, 4, 1, 0, 4, 7]);
+        assert_eq!(rays.fans[4..8], [0, 1, 1, 0]);
+        // Tiles of 4 lines of 10 pixels: every ray meets each of them.
+        assert_eq!((rays.tiles.lines, rays.tiles.width, rays.tiles.count()), (4, 10, 3));
+        assert_eq!(rays.spans[..4], [0, 1 << 16, 2 << 16, 2 << 16]);
+        assert_eq!(rays.spans.len(), 3 * 11);
+        assert_eq!(rays.fans[4 * 8..4 * 9], [1, 2, 1, 0]);
+    }
+}
