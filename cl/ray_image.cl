@@ -8,8 +8,7 @@ void copy_image(uint side, uint share, uint columns, uint column, __global const
 {
     const uint pitch = side + 1;
     const uint n = side * pitch;
-    __global real2_t* upright = (__global real2_t*)images;
-    __global real2_t* transposed = upright + n;
+    __global real_t* transposed = images + 2 * (size_t)n;
     __global const real_t* image = x + column;
     const uint first = get_group_id(0) * share;
     for (uint p = first + get_local_id(0); p < min(first + share, n); p += WG) {
@@ -18,14 +17,18 @@ void copy_image(uint side, uint share, uint columns, uint column, __global const
         const size_t right = (line * side + place) * (size_t)columns;
         const real_t left_one = place > 0 ? image[right - columns] : 0;
         const real_t right_one = place < side ? image[right] : 0;
-        upright[p] = (real2_t)(left_one, right_one - left_one);
+        // Stored one by one, because Oclgrind 21 stores nothing known before the halves of a pair.
+        images[2 * (size_t)p] = left_one;
+        images[2 * (size_t)p + 1] = right_one - left_one;
         // Neighbouring items read neighbouring pixels here too.
         const uint row = p / side;
         const uint line_across = p - row * side;
         const size_t below = p * (size_t)columns;
         const real_t upper_one = row > 0 ? image[below - side * columns] : 0;
         const real_t lower_one = row < side ? image[below] : 0;
-        transposed[line_across * pitch + row] = (real2_t)(upper_one, lower_one - upper_one);
+        const size_t at = 2 * (size_t)(line_across * pitch + row);
+        transposed[at] = upper_one;
+        transposed[at + 1] = lower_one - upper_one;
     }
 }
 

@@ -46,10 +46,12 @@ void spread_rays(uint side, uint pixels, uint angles, uint first_sheet, uint col
     const uint tiles = (side + STRIP - 1) / STRIP * across;
     const uint held = get_group_id(0) / tiles;
     const uint tile = get_group_id(0) - held * tiles;
-    const uint strip = tile / across * STRIP;
+    // Remainders are reckoned from quotients: Oclgrind 21 cannot do what Clang makes of both.
+    const uint row = tile / across;
+    const uint strip = row * STRIP;
     // The last strip holds lines of the one before, so that all lines are within the image.
     const uint line = min(strip, side - STRIP);
-    const uint column0 = tile % across * WIDTH;
+    const uint column0 = (tile - row * across) * WIDTH;
     const uint wide = min((uint)WIDTH, side - column0);
     const uint4 sheet = ((__global const uint4*)sheets)[first_sheet + held];
     const uint steep = sheet.x;
@@ -82,8 +84,11 @@ void spread_rays(uint side, uint pixels, uint angles, uint first_sheet, uint col
     const uint count = STRIP - skipped;
     __global real_t* target = partial + held * ((size_t)side * side);
     for (uint k = get_local_id(0); k < count * wide; k += WG) {
-        const uint l = skipped + (steep ? k / wide : k % count);
-        const uint q = steep ? k % wide : k / count;
+        const uint across_tile = steep ? wide : count;
+        const uint quotient = k / across_tile;
+        const uint remainder = k - quotient * across_tile;
+        const uint l = skipped + (steep ? quotient : remainder);
+        const uint q = steep ? remainder : quotient;
         const size_t at = steep ? (line + l) * (size_t)side + column0 + q : (column0 + q) * (size_t)side + line + l;
         target[at] = cells[l * CELLS + q + 1].x + cells[l * CELLS + q].y;
     }

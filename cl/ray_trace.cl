@@ -42,7 +42,7 @@ void trace_rays(uint pixels, uint angles, uint share, uint side, uint columns, u
     const uint first = (get_group_id(0) - tile * across) * share;
     const uint angle = tile * ANGLES + get_local_id(0) / BREADTH;
     if (angle >= angles) return;
-    for (uint k = first + get_local_id(0) % BREADTH; k < min(first + share, pixels); k += BREADTH) {
+    for (uint k = first + (get_local_id(0) & (BREADTH - 1)); k < min(first + share, pixels); k += BREADTH) {
         const uint i = angle * pixels + k;
         const ulong2 ray = ((__global const ulong2*)rays)[i];
         const uint from = lines[i] & 0xffff;

@@ -151,7 +151,8 @@ impl<T: Real> Matrix<T> {
             return Err(Error::NotFinite { what: "the matrix".into(), index });
         }
         let fits = |bytes: u64| device.check_total(0, &[("matrix", bytes)]);
-        let layout = |a: &Csr<T>| Layout::new(a, storage.format, storage.offsets, fits);
+        let reader = device.reader();
+        let layout = |a: &Csr<T>| Layout::new(a, storage.format, storage.offsets, reader, fits);
         let forward = layout(a)?;
         let backward = match storage.transposed {
             Transposed::None | Transposed::Scatter => None,
@@ -270,7 +271,7 @@ impl<T: Real> Matrix<T> {
         if let Some(index) = a.first_not_finite() {
             return Err(Error::NotFinite { what: "the matrix".into(), index });
         }
-        let layout = |a: &Csr<T>, format| Layout::new(a, format, offsets, |_| Ok(()));
+        let layout = |a: &Csr<T>, format| Layout::new(a, format, offsets, self.device.reader(), |_| Ok(()));
         let forward = layout(a, formats[0])?;
         if let Backward::Copy(transposed) = &self.transposed {
             transposed.replace_values(&layout(&a.transpose(), formats[1])?)?;

@@ -13,11 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lazy_static::lazy_static;
 
 use crate::backend::{AnyBackend, Host, Run};
-use crate::device_info::DeviceInfo;
+use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
 use crate::memory::Place;
 use crate::number::{Accumulation, Precision, Real};
 use crate::ocl::{Context, Found, Programs};
+use crate::sparse::Reader;
 use crate::tuning::{Case, Settings, Tuning};
 
 /// A place of work: an OpenCL device, or the host back end. Cloning is cheap and shares the device.
@@ -174,6 +175,12 @@ impl Device {
     /// `opencl` or `host`.
     pub fn backend_name(&self) -> &'static str {
         if self.backend().context().is_some() { "opencl" } else { "host" }
+    }
+
+    /// Reader of the matrices in its memory.
+    pub(crate) fn reader(&self) -> Reader {
+        let compiled = self.backend().context().is_some();
+        if compiled && self.info().kind == DeviceKind::Cpu { Reader::CompiledCpu } else { Reader::Any }
     }
 
     /// Number of programs built or found on disk for this device so far, and the seconds that took.

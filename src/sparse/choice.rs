@@ -13,10 +13,29 @@ const FEW_DIAGONALS: usize = 9;
 /// A row this many times as long as the mean is worth lanes of its own.
 const SKEW: f64 = 8.0;
 
+/// Reader of a matrix, as far as a choice depends on it. Choices for all of them give the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// A GPU, or the host back end.
+    Any,
+    /// A CPU through OpenCL: its compiler makes more of a row that is read from end to end than of rows side by side (two cores,
+    /// PoCL 5, fp64: cfd1 584 us in csr-scalar, 1144 in sell; apache1 203, 426 in diagonals).
+    CompiledCpu,
+}
+
 /// The format for a matrix, and why.
 ///
 /// BSR is never chosen: on every device measured, lanes that share a row of CSR did better, however full the blocks.
-pub(super) fn choose(profile: &Profile, precision: Precision) -> (Format, String) {
+pub(super) fn choose(profile: &Profile, precision: Precision, reader: Reader) -> (Format, String) {
+    match (choose_for_any(profile, precision), reader) {
+        ((Format::Dia | Format::Sell { .. }, why), Reader::CompiledCpu) => {
+            (Format::CsrScalar, format!("{why}; by rows on a CPU, with the same bits"))
+        }
+        (chosen, _) => chosen,
+    }
+}
+
+fn choose_for_any(profile: &Profile, precision: Precision) -> (Format, String) {
     let csr = profile.stored_bytes(Format::Csr, precision);
     let per_product = |format: Format| {
         let bytes = profile.stored_bytes(format, precision);
@@ -57,13 +76,15 @@ mod tests {
     use crate::sparse::{Csr, gallery};
 
     fn chosen<T: Real>(a: &Csr<T>) -> (Format, String) {
-        choose(&Profile::of(a), T::PRECISION)
+        choose(&Profile::of(a), T::PRECISION, Reader::Any)
     }
 
     #[test]
     fn each_kind_of_matrix_gets_the_format_that_suits_it() {
         let poisson = gallery::poisson_2d::<f64>(50, 0.0).expect("small");
         assert_eq!(chosen(&poisson).0, Format::Dia);
+        let (on_cpu, why) = choose(&Profile::of(&poisson), Precision::Double, Reader::CompiledCpu);
+        assert!(on_cpu == Format::CsrScalar && why.contains("same bits"), "{why}");
         assert!(chosen(&poisson).1.contains("5 diagonals"), "{}", chosen(&poisson).1);
         let full = gallery::by_name::<f32>("dense:20:30").expect("small");
         assert_eq!(chosen(&full).0, Format::Dense);

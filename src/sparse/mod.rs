@@ -10,6 +10,7 @@ mod layout;
 mod profile;
 mod rays;
 
+pub(crate) use choice::Reader;
 pub use csr::Csr;
 pub(crate) use csr::plausible_rows;
 pub use format::Format;

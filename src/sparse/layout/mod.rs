@@ -10,7 +10,7 @@ mod structured;
 pub(crate) use compressed::{LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW};
 pub(crate) use padded::SLICE;
 
-use super::choice::choose;
+use super::choice::{Reader, choose};
 use super::profile::Profile;
 use super::{Csr, Format};
 use crate::error::{Error, Result};
@@ -92,7 +92,7 @@ pub(super) fn lanes_for(mean: f64) -> usize {
 }
 
 impl<T: Real> Layout<T> {
-    /// Lays `a` out in `format`.
+    /// Lays `a` out in `format`, or in the one that suits `reader`.
     ///
     /// # Errors
     /// [`Error::Option`] for a parameter that is out of range, [`Error::Structure`] when 32-bit positions do not
@@ -102,12 +102,13 @@ impl<T: Real> Layout<T> {
         a: &Csr<T>,
         format: Format,
         offsets: Offsets,
+        reader: Reader,
         limit: impl Fn(u64) -> Result<()>,
     ) -> Result<Self> {
         let profile = Profile::of(a);
         let wide = offsets == Offsets::Wide || a.nnz() > u32::MAX as usize;
         let (format, why) = match format {
-            Format::Auto => choose(&profile, T::PRECISION),
+            Format::Auto => choose(&profile, T::PRECISION, reader),
             pinned => (pinned, "asked for".to_string()),
         };
         let too_long = |what: &str| Error::Structure {
@@ -217,7 +218,7 @@ mod tests {
 
     fn layout(format: Format) -> Layout<f64> {
         let a = Csr::from_triplets(3, 4, &[(0, 1, 1.0), (0, 3, 2.0), (2, 0, 3.0)]).expect("valid");
-        Layout::new(&a, format, Offsets::Auto, |_| Ok(())).expect("small")
+        Layout::new(&a, format, Offsets::Auto, Reader::Any, |_| Ok(())).expect("small")
     }
 
     /// Values with padding as `None`.
@@ -268,7 +269,7 @@ mod tests {
     fn parameters_out_of_range_are_refused() {
         let a = Csr::from_triplets(3, 4, &[(0, 1, 1.0)]).expect("valid");
         for format in [Format::Sell { sigma: 3 }, Format::Sell { sigma: 64 }, Format::Bsr { block: 9 }] {
-            let found = Layout::new(&a, format, Offsets::Auto, |_| Ok(()));
+            let found = Layout::new(&a, format, Offsets::Auto, Reader::Any, |_| Ok(()));
             assert!(matches!(found, Err(Error::Option { .. })), "{format}");
         }
     }
