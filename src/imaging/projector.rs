@@ -264,6 +264,23 @@ mod tests {
     }
 
     #[test]
+    fn rays_that_miss_the_image_give_zeros() {
+        let (scanner, grid) = scanners().remove(1);
+        let beside = Scanner { offset: 1e5, ..scanner };
+        for device in Device::select_all("").expect("the host at least") {
+            let traced = beside.projector::<f32>(&device, grid).expect("a projector");
+            assert_eq!(traced.nnz(), 0);
+            let ones = |n: usize| Vector::filled(&device, n, 1.0f32).expect("it fits");
+            let (mut y, mut x) = (ones(traced.rows()), ones(traced.cols()));
+            traced.multiply(&ones(traced.cols()), &mut y).expect("a product");
+            traced.multiply_transposed(&ones(traced.rows()), &mut x).expect("a product");
+            for found in [y, x] {
+                assert!(found.to_vec().expect("a read").iter().all(|v| *v == 0.0));
+            }
+        }
+    }
+
+    #[test]
     fn entries_are_counted_as_they_are_stored() {
         for (scanner, grid) in scanners() {
             let device = Device::host();
