@@ -264,6 +264,25 @@ mod tests {
     }
 
     #[test]
+    fn products_of_one_projector_run_side_by_side() {
+        let (scanner, grid) = scanners().remove(2);
+        for device in Device::select_all("").expect("the host at least") {
+            let traced = scanner.projector::<f32>(&device, grid).expect("a projector");
+            let x = Vector::filled(&device, traced.cols(), 1.0f32).expect("it fits");
+            let product = |k: usize| {
+                let mut y = Vector::filled(&device, traced.rows(), k as f32).expect("it fits");
+                let mut back = Vector::zeros(&device, traced.cols()).expect("it fits");
+                traced.multiply(&x, &mut y).expect("a product");
+                traced.multiply_transposed(&y, &mut back).expect("a product");
+                back.to_vec().expect("a read")
+            };
+            let wanted = product(0);
+            // On the threads that the host's products share.
+            assert!((1..40).into_par_iter().all(|k| product(k) == wanted), "{}", device.info().name);
+        }
+    }
+
+    #[test]
     fn rays_that_miss_the_image_give_zeros() {
         let (scanner, grid) = scanners().remove(1);
         let beside = Scanner { offset: 1e5, ..scanner };

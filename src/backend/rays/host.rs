@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{RayOps, Scratch, StoredRays};
+use super::{RayOps, StoredRays};
 use crate::backend::sums::summing;
 use crate::backend::{Host, Run};
 use crate::error::Result;
@@ -156,81 +156,69 @@ fn spread<T: Real>(
     }
 }
 
-/// `A'y` of one column: sheets are kept line by line, those of flat rays transposed.
+/// Sheets of column `c` of `columns` of `A'y`, kept line by line: those of flat rays transposed.
+fn spread_sheets<T: Real>(
+    rays: &HostRays<'_, T>,
+    sheets: &[[u32; SHEET_WORDS]],
+    (columns, c): (usize, usize),
+    y: &[T],
+    partial: &mut [T],
+) {
+    let side = rays.side;
+    let bands = side.div_ceil(LINES_AT_ONCE);
+    let pieces: Vec<&mut [T]> =
+        partial.chunks_mut(side * side).flat_map(|sheet| sheet.chunks_mut(LINES_AT_ONCE * side)).collect();
+    pieces.into_par_iter().zip(0..bands * sheets.len()).for_each(|(piece, k)| {
+        let mut lines = vec![[T::default(); 2]; piece.len() / side * (side + 1)];
+        spread(rays, sheets[k / bands], k % bands * LINES_AT_ONCE, |i| y[i * columns + c], &mut lines);
+        for (line, found) in piece.chunks_mut(side).zip(lines.chunks(side + 1)) {
+            for (pixel, places) in line.iter_mut().zip(found.windows(2)) {
+                *pixel = places[1][0] + places[0][1];
+            }
+        }
+    });
+}
+
+/// `add_sheets` of `cl/ray_image.cl`: adds the sheets to the wide sums of all pixels.
+fn add_sheets<T: Real, A: Accumulator<T>>(
+    side: usize,
+    sheets: &[[u32; SHEET_WORDS]],
+    partial: &[T],
+    totals: &mut [A],
+) {
+    totals.par_chunks_mut(LINES_AT_ONCE * side).enumerate().for_each(|(band, totals)| {
+        for (sheet, [steep, ..]) in partial.chunks(side * side).zip(sheets) {
+            for (line, totals) in totals.chunks_mut(side).enumerate() {
+                let i = band * LINES_AT_ONCE + line;
+                for (k, total) in totals.iter_mut().enumerate() {
+                    let at = if *steep == 1 { i * side + k } else { k * side + i };
+                    *total = total.add(A::from_real(sheet[at]));
+                }
+            }
+        }
+    });
+}
+
 fn backproject<T: Real, A: Accumulator<T>>(
     rays: &HostRays<'_, T>,
     columns: usize,
     y: &[T],
     x: &mut [T],
-    scratch: &mut Scratch<T>,
+    partial: &mut [T],
     held: usize,
-) -> Result<()> {
-    let (side, pixels) = (rays.side, rays.side * rays.side);
-    let (partial, sums) = (scratch.partial.host_mut()?, scratch.sums.host_mut()?);
-    let bands = side.div_ceil(LINES_AT_ONCE);
+) {
+    let pixels = rays.side * rays.side;
     for c in 0..columns {
-        let rounds = rays.sheets.chunks(held);
-        let last_round = rounds.len().saturating_sub(1);
-        for (round, sheets) in rounds.enumerate() {
-            let pieces: Vec<&mut [T]> = partial[..sheets.len() * pixels]
-                .chunks_mut(pixels)
-                .flat_map(|sheet| sheet.chunks_mut(LINES_AT_ONCE * side))
-                .collect();
-            pieces.into_par_iter().enumerate().for_each(|(k, piece)| {
-                let (sheet, first) = (sheets[k / bands], k % bands * LINES_AT_ONCE);
-                let mut lines = vec![[T::default(); 2]; piece.len() / side * (side + 1)];
-                spread(rays, sheet, first, |i| y[i * columns + c], &mut lines);
-                for (line, found) in piece.chunks_mut(side).zip(lines.chunks(side + 1)) {
-                    for (pixel, places) in line.iter_mut().zip(found.windows(2)) {
-                        *pixel = places[1][0] + places[0][1];
-                    }
-                }
-            });
-            let partial = &*partial;
-            // Sums of earlier rounds, where there are rounds; the bits of a sum are those of the device.
-            let earlier: Vec<_> = if round > 0 { sums.to_vec() } else { Vec::new() };
-            let gather = |first: usize, totals: &mut [A]| {
-                for (sheet, [steep, ..]) in partial.chunks(pixels).zip(sheets) {
-                    for (line, totals) in totals.chunks_mut(side).enumerate() {
-                        for (k, total) in totals.iter_mut().enumerate() {
-                            let i = first + line;
-                            let at = if *steep == 1 { i * side + k } else { k * side + i };
-                            *total = total.add(A::from_real(sheet[at]));
-                        }
-                    }
-                }
-            };
-            let totals_of = |band: usize| -> Vec<A> {
-                let first = band * LINES_AT_ONCE;
-                let count = LINES_AT_ONCE.min(side - first) * side;
-                let mut totals = vec![A::default(); count];
-                if round > 0 {
-                    for (total, sum) in totals.iter_mut().zip(&earlier[first * side..]) {
-                        *total = A::from_bits(sum.0);
-                    }
-                }
-                gather(first, &mut totals);
-                totals
-            };
-            if round == last_round {
-                x.par_chunks_mut(LINES_AT_ONCE * side * columns).enumerate().for_each(|(band, x)| {
-                    for (x, total) in x.chunks_mut(columns).zip(totals_of(band)) {
-                        x[c] = total.to_real();
-                    }
-                });
-            } else {
-                sums.par_chunks_mut(LINES_AT_ONCE * side).enumerate().for_each(|(band, sums)| {
-                    for (sum, total) in sums.iter_mut().zip(totals_of(band)) {
-                        sum.0 = total.to_bits();
-                    }
-                });
-            }
+        let mut totals = vec![A::default(); pixels];
+        for sheets in rays.sheets.chunks(held) {
+            let partial = &mut partial[..sheets.len() * pixels];
+            spread_sheets(rays, sheets, (columns, c), y, partial);
+            add_sheets(rays.side, sheets, partial, &mut totals);
         }
-        if rays.sheets.is_empty() {
-            x.iter_mut().skip(c).step_by(columns).for_each(|x| *x = T::default());
+        for (x, total) in x.chunks_mut(columns).zip(totals) {
+            x[c] = total.to_real();
         }
     }
-    Ok(())
 }
 
 impl<T: Real> RayOps<T> for Host {
@@ -242,10 +230,12 @@ impl<T: Real> RayOps<T> for Host {
         x: &Memory<T>,
         y: &mut Memory<T>,
     ) -> Result<()> {
-        let mut scratch = rays.scratch();
-        let (of, x, y, images) = (HostRays::of(rays)?, x.host()?, y.host_mut()?, scratch.images.host_mut()?);
-        summing!(run, T, project(&of, columns, x, y, images));
-        Ok(())
+        let (of, x, y) = (HostRays::of(rays)?, x.host()?, y.host_mut()?);
+        rays.with_free_scratch(|scratch| {
+            let images = scratch.images.host_mut()?;
+            summing!(run, T, project(&of, columns, x, y, images));
+            Ok(())
+        })
     }
 
     fn backproject(
@@ -256,8 +246,11 @@ impl<T: Real> RayOps<T> for Host {
         y: &Memory<T>,
         x: &mut Memory<T>,
     ) -> Result<()> {
-        let mut scratch = rays.scratch();
         let (of, y, x) = (HostRays::of(rays)?, y.host()?, x.host_mut()?);
-        summing!(run, T, backproject(&of, columns, y, x, &mut scratch, rays.held))
+        rays.with_free_scratch(|scratch| {
+            let partial = scratch.partial.host_mut()?;
+            summing!(run, T, backproject(&of, columns, y, x, partial, rays.held));
+            Ok(())
+        })
     }
 }

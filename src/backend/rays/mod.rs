@@ -5,7 +5,7 @@ mod opencl;
 
 pub(super) use opencl::FILES;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::{PlanKey, Run};
 use crate::error::Result;
@@ -110,6 +110,18 @@ impl<T: Real> StoredRays<T> {
     /// The scratch memory. Whoever panicked with it left whole arrays.
     fn scratch(&self) -> MutexGuard<'_, Scratch<T>> {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `product` with the scratch memory if it is free, else with some of its own. A product on the host must not wait for
+    /// another: the thread that waits may be the one that does a part of the other's work.
+    fn with_free_scratch(&self, product: impl FnOnce(&mut Scratch<T>) -> Result<()>) -> Result<()> {
+        match self.scratch.try_lock() {
+            Ok(mut scratch) => product(&mut scratch),
+            Err(TryLockError::Poisoned(scratch)) => product(&mut scratch.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                product(&mut Scratch::new(&Place::Host, self.side, self.held, self.count)?)
+            }
+        }
     }
 }
 
