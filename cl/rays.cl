@@ -9,7 +9,7 @@
 //   images   for each line of the image and each place in it, from the one before the first pixel on: its pixel, and how much
 //            larger the next one is, 0 outside of the image; then those of the transposed image
 //   fans     for the flat rays of each angle, then for the steep ones: the first, the one after the last, classes, 1 if
-//            rays of the other kind are between them
+//            rays of the other kind are between them, or behind the last ray of the first class before them
 //   sheets   for each sheet: 1 if it is of steep rays, its first angle, the one after its last, angles of those before
 //   spans    for each tile of each sheet, and each angle of the sheet: the first ray that meets the tile, or one of the first
 //            class before it, in the low half, the one after the last in the high half

@@ -446,6 +446,11 @@ impl<T: Real> Matrix<T> {
         self.rays.is_some()
     }
 
+    /// Launches of a product.
+    pub(crate) fn product_launches(&self) -> usize {
+        self.rays.as_ref().map_or(1, |rays| rays.launches())
+    }
+
     /// Tells if products with the transposed can be made.
     pub(crate) fn has_transposed(&self) -> bool {
         !matches!(self.transposed, Backward::None)

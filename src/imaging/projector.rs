@@ -16,6 +16,11 @@ use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::sparse::{Format, MOST_PIXELS, MOST_RAYS, ONE, Ray, Rays};
 
+/// Distance from the centre to the corners of the image with the half pixels around it that rays are followed through.
+fn rim(grid: Grid) -> f64 {
+    Grid { side: grid.side + 1, ..grid }.reach()
+}
+
 /// Places that fixed point reaches, in pixels.
 const FURTHEST: f64 = (1u64 << 30) as f64;
 
@@ -108,6 +113,10 @@ impl Scanner {
                 }
                 match self.projector(device, grid) {
                     Ok(traced) => Ok(traced.because(&size)),
+                    // Few rays through a large image: its copies take more than the matrix.
+                    Err(error @ Error::Memory { .. }) if fits => {
+                        Ok(stored(Format::Auto)?.because(&format!("not traced: {error}")))
+                    }
                     // A system that cannot be traced says so, and is stored.
                     Err(Error::Option { name, reason }) => {
                         // Before it is made on the host: half of what it may take it surely takes.
@@ -125,12 +134,16 @@ impl Scanner {
     /// rays through every pixel. Any solver takes it like a stored matrix.
     ///
     /// # Errors
-    /// [`Error::Option`] for a scanner or grid that cannot exist, a fan's source within the image, rays that pass it 10⁹ pixels off;
+    /// [`Error::Option`] for a scanner or grid that cannot exist, a fan's source within a pixel of the image, rays that pass it 10⁹ pixels off;
     /// [`Error::Unsupported`], [`Error::Memory`].
     ///
     /// # Cost
     /// 24 to 28 bytes per ray on the device instead of `2 side (4 + size)`, twice; `4 side² size` for copies of the image, up to
-    /// 2²⁴ numbers for sheets of it, at least an image. A product takes two launches for each of several vectors.
+    /// 2²⁴ numbers for sheets of it, at least an image, and 8 bytes for each pixel; 4 bytes for each angle and each tile of 2048 pixels, twice.
+    /// A product takes two launches for each of several vectors; with the transposed, two for as many sheets as are held at once.
+    ///
+    /// # Range
+    /// Weights are kept over 2³²: in `f32`, readings times pixels below 1e-28 lose digits, and images above 1e28 overflow.
     pub fn projector<T: Real>(&self, device: &Device, grid: Grid) -> Result<Matrix<T>> {
         projector(self, device, grid)
     }
@@ -147,9 +160,9 @@ impl Scanner {
             return Err(Error::Option { name: "angles", reason });
         }
         if let Beam::Fan { source_origin, .. } = self.beam
-            && source_origin <= grid.reach()
+            && source_origin <= rim(grid)
         {
-            let reason = format!("{source_origin} puts the source within the image: store its matrix");
+            let reason = format!("{source_origin} puts the source within a pixel of the image: store its matrix");
             return Err(Error::Option { name: "source_origin", reason });
         }
         let rays: Vec<Ray> = (0..self.rays())
@@ -158,7 +171,8 @@ impl Scanner {
                 let (from, way) = self.ray(i / self.pixels, i % self.pixels);
                 let line = Line::new(from, way, grid);
                 let furthest = line.other.abs() + line.start.abs();
-                if !furthest.is_finite() || furthest > FURTHEST {
+                let finite = [furthest, line.slope, line.weight].iter().all(|number| number.is_finite());
+                if !finite || furthest > FURTHEST {
                     let reason = format!("a ray passes {furthest:e} pixels off the image");
                     return Err(Error::Option { name: "scanner", reason });
                 }
@@ -211,8 +225,10 @@ mod tests {
         [
             (scanner(Beam::Parallel, 9, 5.0), 1),
             (scanner(Beam::Parallel, 40, 0.9), 7),
-            (scanner(fan(29.0, 60.0), 70, 1.7), 40),
-            (scanner(fan(28.4, 29.0), 25, 1.1), 40),
+            (scanner(fan(29.2, 60.0), 70, 1.7), 40),
+            (scanner(fan(29.1, 30.0), 25, 1.1), 40),
+            (scanner(fan(57.0, 58.0), 9, 20.0), 1),
+            (scanner(fan(38.0, 39.0), 15, 7.0), 3),
             (scanner(fan(60.0, 90.0), 300, 0.2), 150),
             (scanner(fan(60.0, 90.0), 11, 7.0), 150),
         ]
@@ -258,6 +274,44 @@ mod tests {
                     assert!(adjoint_error(&traced, 4).expect("a number") < 1e-14, "{scanner:?} {grid:?}");
                     let found: Vec<u64> = found.concat().iter().map(|v| v.to_bits()).collect();
                     assert_eq!(*bits.get_or_insert_with(|| found.clone()), found, "{} {held}", device.info().name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_rays_of_a_class_begin_in_one_pixel() {
+        let mut random = Random::new(11);
+        for _ in 0..4000 {
+            let side = 1 + (random.uniform() * 8.0) as usize;
+            let grid = Grid { side, pixel: 1.0 };
+            // Sources next to the image see it under up to 180 degrees.
+            let source_origin = rim(grid) * (1.0 + 0.1 * random.uniform()) + 1e-9;
+            let beam = Beam::Fan { source_origin, source_detector: source_origin * (1.0 + random.uniform()) };
+            let (pixels, pitch) = (2 + (random.uniform() * 9.0) as usize, 8.0 * random.uniform() + 0.01);
+            let scanner = Scanner {
+                beam,
+                pixels,
+                pitch,
+                offset: random.uniform() - 0.5,
+                angles: vec![360.0 * random.uniform()],
+            };
+            let rays: Vec<Ray> = (0..pixels)
+                .map(|i| {
+                    let (from, way) = scanner.ray(0, i);
+                    Ray::of(&Line::new(from, way, grid), side)
+                })
+                .collect();
+            let fans = Rays::<f32>::new(&rays, pixels, side).fans;
+            for (steep, fan) in [(false, &fans[..4]), (true, &fans[4..])] {
+                for i in fan[0] as usize..fan[1] as usize {
+                    for j in (i + fan[2] as usize..fan[1] as usize).step_by(fan[2] as usize) {
+                        let [a, b] = [&rays[i], &rays[j]];
+                        let both = a.lines.0.max(b.lines.0)..a.lines.1.min(b.lines.1);
+                        let meet = |k: u16| a.place(k.into()) >> 32 == b.place(k.into()) >> 32;
+                        let of_one_kind = a.steep() == steep && b.steep() == steep;
+                        assert!(!of_one_kind || !both.clone().any(meet), "{scanner:?} {grid:?}: {i} {j}");
+                    }
                 }
             }
         }
@@ -320,6 +374,7 @@ mod tests {
         for bad in [
             Scanner { beam: within, ..good.clone() },
             Scanner { pixels: 1 << 16, ..good.clone() },
+            Scanner { beam: Beam::Fan { source_origin: 60.0, source_detector: 1e200 }, ..good.clone() },
             Scanner { beam: Beam::Parallel, pitch: 1e12, ..good.clone() },
             Scanner { pixels: 65_535, angles: vec![0.0; 16_400], ..good.clone() },
         ] {

@@ -289,8 +289,7 @@ impl<T: Real> LinearOperator<T> for Matrix<T> {
         self.bytes()
     }
     fn launches(&self) -> usize {
-        // An image is copied before it is traced, and sheets are added after rays are spread.
-        if self.traces_rays() { 2 } else { 1 }
+        self.product_launches()
     }
     fn structure(&self) -> Structure<'_, T> {
         Structure::Matrix(self)

@@ -174,12 +174,11 @@ impl<T: Real> Rays<T> {
     pub(crate) fn plan(&self) -> [(&'static str, u64); 4] {
         let number = T::PRECISION.bytes() as u64;
         let pixels = (self.side * self.side) as u64;
-        let wide = if self.held < self.sheets() { 8 * pixels } else { 0 };
         [
             ("rays", 4 * (self.words.len() + self.lines.len()) as u64 + number * self.weights.len() as u64),
             ("angles", 4 * (self.fans.len() + self.sheets.len() + self.spans.len()) as u64),
             ("copies of the image", number * images_len(self.side) as u64),
-            ("sheets of the image", number * pixels * self.held as u64 + wide),
+            ("sheets of the image, and their sums", (number * self.held as u64 + 8) * pixels),
         ]
     }
 }
@@ -202,14 +201,18 @@ fn fan_of(fan: &[Ray], steep: bool) -> [u32; FAN_WORDS] {
 }
 
 /// Classes that keep the rays of a class a pixel apart. Rays of an angle do not cross within the image, so that the distance of
-/// neighbours bounds that of all. If they do cross, because the source stands there, each ray is a class.
+/// neighbours bounds that of all. Where that cannot be told, each ray is a class: if neighbours cross, because the source stands
+/// there, and if rays of the other kind lie between them, as in a fan of more than 90 degrees.
 fn classes_of(fan: &[Ray], steep: bool) -> usize {
+    if fan.iter().any(|ray| ray.steep() != steep) {
+        return fan.len();
+    }
     let mut nearest = i64::MAX;
     let mut way = 0;
     for pair in fan.windows(2) {
         let [a, b] = pair else { continue };
         let lines = i64::from(a.lines.0.max(b.lines.0))..i64::from(a.lines.1.min(b.lines.1));
-        if a.steep() != steep || b.steep() != steep || lines.is_empty() {
+        if lines.is_empty() {
             continue;
         }
         // Their distance is linear in the line.
@@ -297,6 +300,8 @@ mod tests {
         // Rays that cross on line 5.
         let crossing = [ray(0.0, 0.4), ray(2.0, 0.0), ray(4.0, 0.2)];
         assert_eq!(classes_of(&crossing, true), 3);
+        let parted = [ray(0.0, 0.0), Ray { slope: 0, ..ray(3.0, 0.0) }, ray(6.0, 0.0)];
+        assert_eq!(classes_of(&parted, true), 3);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::backend::{Host, Origin, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
+use crate::sparse::images_len;
 
 impl<D: Origin> Checked<D> {
     /// Makes a product with rays by `product`, compares it with what the host makes of the same data by `on_host` if that has to be done.
@@ -20,7 +21,7 @@ impl<D: Origin> Checked<D> {
         on_host: impl FnOnce(&StoredRays<T>, &Memory<T>, &mut Memory<T>) -> Result<()>,
     ) -> Result<()> {
         let counter = &self.counts.rays[numbers::<T>(run)][usize::from(transposed)];
-        let steps = rays.rays().saturating_mul(rays.side * columns);
+        let steps = rays.rays().saturating_mul(rays.side * columns).max(images_len(rays.side));
         if steps > MOST
             || counter.load(Ordering::Relaxed) >= TIMES
             || counter.fetch_add(1, Ordering::Relaxed) >= TIMES

@@ -102,6 +102,11 @@ impl<T: Real> StoredRays<T> {
         })
     }
 
+    /// Launches of a product and of one with the transposed, in the mean: sheets are added in rounds.
+    pub(crate) fn launches(&self) -> usize {
+        1 + self.count.div_ceil(self.held).max(1)
+    }
+
     /// Number of rays.
     pub(crate) fn rays(&self) -> usize {
         self.pixels * self.angles
