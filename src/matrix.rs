@@ -74,12 +74,14 @@ enum Backward<T: Real> {
     Scatter,
 }
 
-/// Direction in which a product reads a stored matrix.
+/// Product with a matrix.
 #[derive(Clone, Copy, Debug)]
 enum Way {
-    /// Each row adds what it needs of the vector.
-    Gather,
-    /// Each row is spread over the result.
+    /// `A x`: each row adds what it needs of the vector.
+    Forward,
+    /// `A'x`, likewise by the rows of the transposed.
+    Backward,
+    /// `A'x`: each row of `A` is spread over the result.
     Scatter,
 }
 
@@ -109,14 +111,6 @@ per_number! {
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> = Matrix::product_here;
-    fn traced<T>(
-        this: &Matrix<T>,
-        rays: &StoredRays<T>,
-        transposed: bool,
-        columns: usize,
-        x: &Vector<T>,
-        y: &mut Vector<T>,
-    ) -> Result<()> = Matrix::traced_here;
 }
 
 impl<T: Real> Matrix<T> {
@@ -363,10 +357,7 @@ impl<T: Real> Matrix<T> {
 
     /// [`Matrix::multiply`] for `columns` interleaved vectors.
     pub(crate) fn multiply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        if let Some(rays) = &self.rays {
-            return traced(self, rays, false, columns, x, y);
-        }
-        product(self, &self.forward, Way::Gather, columns, x, y)
+        product(self, &self.forward, Way::Forward, columns, x, y)
     }
 
     /// [`Matrix::multiply_transposed`] for `columns` interleaved vectors, from the transposed copy.
@@ -376,10 +367,7 @@ impl<T: Real> Matrix<T> {
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
-        if let Some(rays) = &self.rays {
-            return traced(self, rays, true, columns, x, y);
-        }
-        product(self, self.transposed()?, Way::Gather, columns, x, y)
+        product(self, self.transposed()?, Way::Backward, columns, x, y)
     }
 
     /// `y = A'x`, as [`Storage::transposed`] said.
@@ -404,34 +392,18 @@ impl<T: Real> Matrix<T> {
     ) -> Result<()> {
         let stored = &*stored.read();
         let (from, to) = match way {
-            Way::Gather => (stored.cols, stored.rows),
+            Way::Forward | Way::Backward => (stored.cols, stored.rows),
             Way::Scatter => (stored.rows, stored.cols),
         };
         same_length("vector to multiply", from * columns, x.len())?;
         same_length("result of a product", to * columns, y.len())?;
         let (run, backend) = (self.device.run::<T>(), self.device.backend());
-        match way {
-            Way::Gather => product::on(backend).multiply(run, stored, columns, x.memory(), y.memory_mut()),
-            Way::Scatter => scatter::on(backend).scatter(run, stored, x.memory(), y.memory_mut()),
-        }
-    }
-
-    fn traced_here(
-        &self,
-        rays: &StoredRays<T>,
-        transposed: bool,
-        columns: usize,
-        x: &Vector<T>,
-        y: &mut Vector<T>,
-    ) -> Result<()> {
-        let (from, to) = if transposed { (self.rows, self.cols) } else { (self.cols, self.rows) };
-        same_length("vector to multiply", from * columns, x.len())?;
-        same_length("result of a product", to * columns, y.len())?;
-        let (run, operations) = (self.device.run::<T>(), rays::on(self.device.backend()));
-        if transposed {
-            operations.backproject(run, rays, columns, x.memory(), y.memory_mut())
-        } else {
-            operations.project(run, rays, columns, x.memory(), y.memory_mut())
+        let (x, y) = (x.memory(), y.memory_mut());
+        match (way, &self.rays) {
+            (Way::Forward, Some(rays)) => rays::on(backend).project(run, rays, columns, x, y),
+            (Way::Backward, Some(rays)) => rays::on(backend).backproject(run, rays, columns, x, y),
+            (Way::Forward | Way::Backward, None) => product::on(backend).multiply(run, stored, columns, x, y),
+            (Way::Scatter, _) => scatter::on(backend).scatter(run, stored, x, y),
         }
     }
 

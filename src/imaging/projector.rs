@@ -165,20 +165,7 @@ impl Scanner {
             let reason = format!("{source_origin} puts the source within a pixel of the image: store its matrix");
             return Err(Error::Option { name: "source_origin", reason });
         }
-        let rays: Vec<Ray> = (0..self.rays())
-            .into_par_iter()
-            .map(|i| {
-                let (from, way) = self.ray(i / self.pixels, i % self.pixels);
-                let line = Line::new(from, way, grid);
-                let furthest = line.other.abs() + line.start.abs();
-                let finite = [furthest, line.slope, line.weight].iter().all(|number| number.is_finite());
-                if !finite || furthest > FURTHEST {
-                    let reason = format!("a ray passes {furthest:e} pixels off the image");
-                    return Err(Error::Option { name: "scanner", reason });
-                }
-                Ok(Ray::of(&line, grid.side))
-            })
-            .collect::<Result<_>>()?;
+        let rays = self.traced(grid)?;
         let entries: Vec<(usize, f64)> = rays.par_iter().map(|ray| ray.entries(grid.side)).collect();
         let nnz = entries.iter().map(|e| e.0).sum();
         let squares = |exponent| {
@@ -190,6 +177,22 @@ impl Scanner {
         };
         let frobenius = Magnitude::of_squares(|| magnitude::largest(rays.iter().map(|ray| ray.weight)), squares);
         Matrix::of_rays(device, Rays::new(&rays, self.pixels, grid.side), nnz, frobenius)
+    }
+
+    /// All rays in fixed point.
+    fn traced(&self, grid: Grid) -> Result<Vec<Ray>> {
+        let ray = |i: usize| {
+            let (from, way) = self.ray(i / self.pixels, i % self.pixels);
+            let line = Line::new(from, way, grid);
+            let furthest = line.other.abs() + line.start.abs();
+            let finite = [furthest, line.slope, line.weight].iter().all(|number| number.is_finite());
+            if !finite || furthest > FURTHEST {
+                let reason = format!("ray {i} has no direction, or passes 10⁹ pixels off the image");
+                return Err(Error::Option { name: "scanner", reason });
+            }
+            Ok(Ray::of(&line, grid.side))
+        };
+        (0..self.rays()).into_par_iter().map(ray).collect()
     }
 }
 
@@ -250,12 +253,7 @@ mod tests {
                 [a.product(&x), a.transpose().product(&y)].map(|product| product.expect("lengths that fit"));
             let mut bits: Option<Vec<u64>> = None;
             for device in Device::select_all("").expect("the host at least").iter().filter(|d| d.info().fp64) {
-                let rays: Vec<Ray> = (0..scanner.rays())
-                    .map(|i| {
-                        let (from, way) = scanner.ray(i / scanner.pixels, i % scanner.pixels);
-                        Ray::of(&Line::new(from, way, grid), grid.side)
-                    })
-                    .collect();
+                let rays = scanner.traced(grid).expect("rays near the image");
                 for held in [1, 2, usize::MAX] {
                     let mut rays = Rays::<f64>::new(&rays, scanner.pixels, grid.side);
                     rays.held = rays.held.min(held);
@@ -296,12 +294,7 @@ mod tests {
                 offset: random.uniform() - 0.5,
                 angles: vec![360.0 * random.uniform()],
             };
-            let rays: Vec<Ray> = (0..pixels)
-                .map(|i| {
-                    let (from, way) = scanner.ray(0, i);
-                    Ray::of(&Line::new(from, way, grid), side)
-                })
-                .collect();
+            let rays = scanner.traced(grid).expect("rays near the image");
             let fans = Rays::<f32>::new(&rays, pixels, side).fans;
             for (steep, fan) in [(false, &fans[..4]), (true, &fans[4..])] {
                 for i in fan[0] as usize..fan[1] as usize {

@@ -149,12 +149,12 @@ impl<T: Real> Rays<T> {
             spans_of(rays, fans, pixels, side, &tiles, sheet)
         });
         let spans = spans.collect::<Vec<_>>().concat();
-        let words = |value: i64| [value as u32, (value >> 32) as u32];
+        let words = |ray: &Ray| [ray.start, ray.start >> 32, ray.slope, ray.slope >> 32].map(|word| word as u32);
         Self {
             side,
             pixels,
             angles,
-            words: rays.iter().flat_map(|ray| [words(ray.start), words(ray.slope)].concat()).collect(),
+            words: rays.iter().flat_map(words).collect(),
             lines: rays.iter().map(|ray| u32::from(ray.lines.0) | u32::from(ray.lines.1) << 16).collect(),
             weights: rays.iter().map(|ray| T::from_f64(ray.weight / ONE as f64)).collect(),
             fans,
@@ -168,6 +168,11 @@ impl<T: Real> Rays<T> {
     /// Number of sheets.
     pub(crate) fn sheets(&self) -> usize {
         self.sheets.len() / SHEET_WORDS
+    }
+
+    /// Number of angles of all sheets.
+    pub(crate) fn sheet_angles(&self) -> usize {
+        self.sheets.chunks(SHEET_WORDS).map(|sheet| (sheet[2] - sheet[1]) as usize).sum()
     }
 
     /// The arrays and their bytes: what a device must hold.

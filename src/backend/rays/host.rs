@@ -41,10 +41,11 @@ impl<'a, T: Real> HostRays<'a, T> {
         })
     }
 
-    /// Start and slope of a ray.
-    fn ray(&self, i: usize) -> (u64, u64) {
+    /// Place of a ray on a line, counted from the place before its first pixel, and slope.
+    fn ray(&self, i: usize, line: usize) -> (u64, u64) {
         let [start, start_high, slope, slope_high] = self.words[i].map(u64::from);
-        (start | start_high << 32, slope | slope_high << 32)
+        let (start, slope) = (start | start_high << 32, slope | slope_high << 32);
+        (start.wrapping_add(slope.wrapping_mul(line as u64)).wrapping_add(ONE as u64), slope)
     }
 }
 
@@ -71,13 +72,12 @@ fn copy_image<T: Real>(side: usize, x: impl Fn(usize) -> T + Sync, images: &mut 
 /// `trace_rays` of `cl/ray_trace.cl`: the sum of one ray.
 fn trace<T: Real, A: Accumulator<T>>(rays: &HostRays<'_, T>, i: usize, images: &[[T; 2]]) -> T {
     let pitch = rays.side + 1;
-    let (start, slope) = rays.ray(i);
     let (first, last) = ((rays.lines[i] & 0xffff) as usize, (rays.lines[i] >> 16) as usize);
+    let (mut place, slope) = rays.ray(i, first);
     let (upright, transposed) = images.split_at(rays.side * pitch);
     let image = if slope & 1 == 1 { upright } else { transposed };
     let unit = T::from_f64(1.0 / ONE as f64);
     let mut total = A::default();
-    let mut place = start.wrapping_add(slope.wrapping_mul(first as u64)).wrapping_add(ONE as u64);
     for line in (first..last).step_by(BLOCK) {
         let (mut whole, mut share) = (T::default(), T::default());
         let block = &image[line * pitch..];
@@ -135,13 +135,12 @@ fn spread<T: Real>(
             let begin = begin + (class + classes - begin % classes) % classes;
             for i in (begin..end).step_by(classes) {
                 let i = angle * rays.pixels + i;
-                let (start, slope) = rays.ray(i);
+                let (mut place, slope) = rays.ray(i, first);
                 if slope & 1 != u64::from(steep) {
                     continue;
                 }
                 let value = rays.weights[i] * value(i);
                 let whole = value * one;
-                let mut place = start.wrapping_add(slope.wrapping_mul(first as u64)).wrapping_add(ONE as u64);
                 for line in lines.chunks_exact_mut(breadth) {
                     let (cell, part) = parts::<T>(place);
                     if let Some([low, high]) = line.get_mut(cell) {

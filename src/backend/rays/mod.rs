@@ -60,7 +60,7 @@ impl<T: Real> Scratch<T> {
 
 impl<T: Real> StoredRays<T> {
     pub(crate) fn new(place: &Place, rays: Rays<T>) -> Result<Self> {
-        let (side, held, count) = (rays.side, rays.held, rays.sheets());
+        let (side, held, count, sheet_angles) = (rays.side, rays.held, rays.sheets(), rays.sheet_angles());
         Ok(Self {
             side,
             pixels: rays.pixels,
@@ -73,7 +73,7 @@ impl<T: Real> StoredRays<T> {
             fans: place.take(rays.fans)?,
             sheets: place.take(rays.sheets)?,
             tiles: rays.tiles,
-            sheet_angles: rays.spans.len() / rays.tiles.count().max(1),
+            sheet_angles,
             spans: place.take(rays.spans)?,
             scratch: Mutex::new(Scratch::new(place, side, held, count)?),
             plans: Plans::default(),
@@ -82,29 +82,28 @@ impl<T: Real> StoredRays<T> {
 
     /// A copy on the host. Waits.
     pub(super) fn on_host(&self) -> Result<Self> {
-        let Self { side, pixels, angles, held, count, tiles, sheet_angles, .. } = *self;
         Ok(Self {
-            side,
-            pixels,
-            angles,
-            held,
-            count,
             words: self.words.on_host()?,
             lines: self.lines.on_host()?,
             weights: self.weights.on_host()?,
             fans: self.fans.on_host()?,
             sheets: self.sheets.on_host()?,
-            tiles,
-            sheet_angles,
             spans: self.spans.on_host()?,
-            scratch: Mutex::new(Scratch::new(&Place::Host, side, held, count)?),
+            scratch: Mutex::new(Scratch::new(&Place::Host, self.side, self.held, self.count)?),
             plans: Plans::default(),
+            ..*self
         })
+    }
+
+    /// Launches that spread rays for one product with the transposed: each for as many sheets as are held. One at least, which writes
+    /// zeros if no ray meets the image.
+    fn rounds(&self) -> usize {
+        self.count.div_ceil(self.held).max(1)
     }
 
     /// Launches of a product and of one with the transposed, in the mean: sheets are added in rounds.
     pub(crate) fn launches(&self) -> usize {
-        1 + self.count.div_ceil(self.held).max(1)
+        1 + self.rounds()
     }
 
     /// Number of rays.

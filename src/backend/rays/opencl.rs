@@ -133,8 +133,7 @@ impl<T: Real> RayOps<T> for OpenCl {
         let spreading = rays.plans.get(key("spread_rays"), || self.plan_spread(run, rays))?;
         let adding = rays.plans.get(key("add_sheets"), || self.plan_pixels::<T>(run, n, false))?;
         let mut scratch = rays.scratch();
-        // One round at least, which writes zeros if no ray meets the image.
-        let rounds = rays.count.div_ceil(rays.held).max(1);
+        let rounds = rays.rounds();
         for (column, round) in (0..columns).flat_map(|column| (0..rounds).map(move |round| (column, round))) {
             let first_sheet = round * rays.held;
             let held = rays.held.min(rays.count - first_sheet);

@@ -52,6 +52,7 @@ pub(crate) struct Arrangement {
 
 /// Words before the points of [`Kind::Stencil`], `STENCIL_HEADER` of `cl/format.cl`.
 pub(crate) const STENCIL_HEADER: usize = 12;
+
 /// Width of row offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offsets {
