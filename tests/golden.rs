@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use common::battery::{Essence, Problem, essence, everything, matrices, problems, scanners, storages};
-use common::{bits, noise, reference, residencies};
+use common::{bits, noise, overlapping, reference, residencies};
 use residuum::imaging::{Beam, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System};
 use residuum::operator::{Deflation, LinearOperator, SharedOperator, Stencil};
 use residuum::precond::{BlockJacobi, RowOrdering, Sweep};
@@ -148,7 +148,7 @@ fn fused<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         }
     }
     let (m, width, height) = (700, 13, 17);
-    let a = gallery::random::<T>(m, width * height, 9 * m, 3).unwrap();
+    let a = overlapping::<T>(m, width * height, 9 * m, 3);
     let b: Vec<Vec<T>> = (0..4).map(|c| noise::<T>(m, 20 + c)).collect();
     let none = Correction::none();
     let mut early = vec![everything(width); 4];
@@ -223,7 +223,7 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
 
 /// Products of operators, whose last factor is fused.
 fn composed<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
-    let a = Matrix::with_transpose(device, &gallery::random::<T>(300, 200, 1500, 5).unwrap(), Format::Csr).unwrap();
+    let a = Matrix::with_transpose(device, &overlapping::<T>(300, 200, 1500, 5), Format::Csr).unwrap();
     let (a, b) = (Arc::new(a), Vector::from_slice(device, &noise::<T>(200, 10)).unwrap());
     let normal = a.clone().adjoint().unwrap().times(a.clone()).unwrap().shared();
     let direction = Vector::from_slice(device, &noise::<T>(200, 11)).unwrap();

@@ -9,7 +9,7 @@ import cupy as cp
 import numpy as np
 from cupyx.scipy import sparse
 
-ROWS, COLS, ENTRIES, ITERATIONS = 81_545, 3_072, 854_129, 400
+ROWS, COLS, ENTRIES, ITERATIONS = 3_072, 81_545, 854_129, 400
 
 random = np.random.default_rng(2009)
 before = ENTRIES * np.arange(ROWS + 1, dtype=np.int64) // ROWS

@@ -29,7 +29,7 @@ struct Options {
     /// Matrix Market files (.mtx or .mtx.gz) or SciPy's (.npz)
     files: Vec<PathBuf>,
     /// Instead of files: poisson2d:G, poisson3d:G, blocks:G:SIZE, diagonals:N:COUNT:SPREAD, random:ROWS:COLS:NNZ, dense:ROWS:COLS,
-    /// stock-koch (repeatable)
+    /// stock-koch, stock-koch-full (repeatable)
     #[arg(long, value_name = "NAME")]
     gallery: Vec<String>,
     /// Format: auto, coo, csr, csr-scalar, csr-adaptive, ellpack, ellpack-r, sell, sell-SIGMA, hyb, dia, bsr, bsr-SIZE,

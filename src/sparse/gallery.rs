@@ -43,7 +43,7 @@ fn poisson_2d_here<T: Real>(side: usize, shift: f64) -> Result<Csr<T>> {
 
 per_number! {
     /// A seeded random `rows × cols` matrix with exactly `nnz` entries spread evenly over the rows, at random columns, with
-    /// values in `(0, 1)`: the shape of stock-koch-2009 (81 545 × 3 072 with 854 129 entries).
+    /// values in `(0, 1)`.
     ///
     /// # Errors
     /// [`Error::Structure`] when a dimension exceeds 32-bit indices.
@@ -53,7 +53,8 @@ per_number! {
 fn random_here<T: Real>(rows: usize, cols: usize, nnz: usize, seed: u64) -> Result<Csr<T>> {
     let before = |i: usize| (nnz as u128 * i as u128 / rows.max(1) as u128) as usize;
     Csr::from_rows(rows, cols, |i, row| {
-        let mut random = Random::new(seed ^ (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        // Begun at a drawn number: sequences that begin at equal distances would be one sequence, a step apart in each row.
+        let mut random = Random::new(Random::new(seed ^ (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).next());
         let length = (before(i + 1) - before(i)).min(cols);
         while row.len() < length {
             let column = (random.next() % cols as u64) as u32;
@@ -107,7 +108,8 @@ fn diagonals_here<T: Real>(n: usize, count: usize, spread: usize, seed: u64) -> 
     let last = count.max(2) as u128 - 1;
     let offset = |d: usize| (2 * spread as u128 * d as u128 / last) as i64 - spread as i64;
     Csr::from_rows(n, n, |i, row| {
-        let mut random = Random::new(seed ^ (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        // Begun at a drawn number: sequences that begin at equal distances would be one sequence, a step apart in each row.
+        let mut random = Random::new(Random::new(seed ^ (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).next());
         for d in 0..count {
             let value = T::from_f64(random.uniform());
             let column = i as i64 + offset(d);
@@ -144,7 +146,8 @@ fn block_poisson_here<T: Real>(side: usize, block: usize) -> Result<Csr<T>> {
 
 per_number! {
     /// A matrix by name: `poisson2d:G`, `poisson3d:G`, `blocks:G:SIZE`, `diagonals:N:COUNT:SPREAD`, `random:ROWS:COLS:NNZ`,
-    /// `dense:ROWS:COLS` or `stock-koch` (81 545 × 3 072 with 854 129 entries).
+    /// `dense:ROWS:COLS`, or random matrices of the sizes of stock-koch-2009: `stock-koch` (3 072 × 81 545 with 854 129 entries) and
+    /// `stock-koch-full` (3 000 × 320 000 with 1 800 000).
     ///
     /// # Errors
     /// [`Error::Option`] for a name that is none of these.
@@ -181,12 +184,13 @@ fn by_name_here<T: Real>(name: &str) -> Result<Csr<T>> {
             let mut random = Random::new(i as u64);
             row.extend((0..cols as u32).map(|j| (j, T::from_f64(random.uniform()))));
         }),
-        ("stock-koch", Some(&[])) => random(81_545, 3_072, 854_129, 2009),
+        ("stock-koch", Some(&[])) => random(3_072, 81_545, 854_129, 2009),
+        ("stock-koch-full", Some(&[])) => random(3_000, 320_000, 1_800_000, 2009),
         _ => Err(Error::Option {
             name: "gallery",
             reason: format!(
                 "'{name}' is none of poisson2d:G, poisson3d:G, blocks:G:SIZE, diagonals:N:COUNT:SPREAD, random:ROWS:COLS:NNZ, \
-                 dense:ROWS:COLS, stock-koch"
+                 dense:ROWS:COLS, stock-koch, stock-koch-full"
             ),
         }),
     }
@@ -227,6 +231,17 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn random_rows_have_nothing_to_do_with_each_other() {
+        let a = random::<f64>(200, 5000, 200 * 50, 7).expect("small");
+        let rows: Vec<_> = (0..200).map(|i| a.row(i).0.iter().collect::<std::collections::BTreeSet<_>>()).collect();
+        // 50 of 5000 columns: half a column in common is to be expected, and 10 in two of a million pairs.
+        let common = rows.windows(2).map(|pair| pair[0].intersection(&pair[1]).count());
+        assert!(common.clone().sum::<usize>() < 200 && common.max() < Some(10));
+        let values: std::collections::BTreeSet<u64> = a.values().iter().map(|v| v.to_bits()).collect();
+        assert_eq!(values.len(), a.nnz());
+    }
 
     #[test]
     fn the_laplacian_is_symmetric_and_sums_to_its_boundary() {

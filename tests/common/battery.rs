@@ -8,7 +8,7 @@ use residuum::{
     Transposed, Vector,
 };
 
-use super::{bits, noise};
+use super::{bits, noise, overlapping};
 
 /// Parts of a result that must not differ between devices, work-groups, look intervals and numbers of right-hand sides.
 pub(crate) type Essence = (Vec<u64>, usize, Stop, Vec<u64>);
@@ -96,7 +96,7 @@ pub(crate) fn indefinite<T: Real>(side: usize) -> Csr<T> {
 pub(crate) fn problems<T: Real>() -> Vec<Problem<T>> {
     let definite = gallery::poisson_2d::<T>(12, 0.5).unwrap();
     let scaling: Vec<T> = (0..144).map(|i| T::from_f64(0.2 + 0.1 * f64::from(i % 3))).collect();
-    let tall = gallery::random::<T>(150, 40, 700, 3).unwrap();
+    let tall = overlapping::<T>(150, 40, 700, 3);
     let wide = tall.transpose();
     let convection = convection::<T>(12);
     let mut found = Vec::new();
@@ -154,10 +154,10 @@ pub(crate) fn matrices<T: Real>() -> Vec<(&'static str, Csr<T>)> {
     vec![
         ("poisson", gallery::poisson_2d::<T>(61, 0.0).unwrap()),
         ("uneven", uneven.unwrap()),
-        ("mean 12", gallery::random::<T>(500, 90, 6000, 1).unwrap()),
-        ("mean 20", gallery::random::<T>(300, 90, 6000, 2).unwrap()),
-        ("mean 40", gallery::random::<T>(100, 90, 4000, 3).unwrap()),
-        ("mean 90", gallery::random::<T>(100, long, 9000, 4).unwrap()),
+        ("mean 12", overlapping::<T>(500, 90, 6000, 1)),
+        ("mean 20", overlapping::<T>(300, 90, 6000, 2)),
+        ("mean 40", overlapping::<T>(100, 90, 4000, 3)),
+        ("mean 90", overlapping::<T>(100, long, 9000, 4)),
         ("one entry", Csr::from_triplets(1, 1, &[(0, 0, T::from_f64(2.5))]).unwrap()),
         ("no rows", Csr::from_triplets(0, 5, &[]).unwrap()),
         ("no entries", Csr::from_triplets(4, 5, &[]).unwrap()),

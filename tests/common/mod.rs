@@ -4,8 +4,9 @@
 pub(crate) mod battery;
 
 use residuum::operator::{LinearOperator, SharedOperator};
+use residuum::sparse::gallery;
 use residuum::{
-    Accumulation, Correction, Device, Method, Precision, Real, Result, Setup, Solver, Stopping, Vector,
+    Accumulation, Correction, Csr, Device, Method, Precision, Real, Result, Setup, Solver, Stopping, Vector,
 };
 
 /// Every device under test: the host, and every OpenCL device of the machine but those that are a last resort and not
@@ -149,8 +150,25 @@ pub(crate) fn bits<T: Real>(values: &[T]) -> Vec<u64> {
 
 /// Seeded numbers in (-1, 1).
 pub(crate) fn noise<T: Real>(n: usize, seed: u64) -> Vec<T> {
-    let mut random = residuum::sparse::gallery::Random::new(seed);
+    let mut random = gallery::Random::new(seed);
     (0..n).map(|_| T::from_f64(2.0 * random.uniform() - 1.0)).collect()
+}
+
+/// A seeded matrix with `nnz` entries, as many in every row, whose rows have most columns and values in common with the next: the
+/// golden file was made with it, before `gallery::random` drew each row afresh.
+pub(crate) fn overlapping<T: Real>(rows: usize, cols: usize, nnz: usize, seed: u64) -> Csr<T> {
+    let found = Csr::from_rows(rows, cols, |i, row| {
+        let mut random = gallery::Random::new(seed ^ (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let length = ((i + 1) * nnz / rows - i * nnz / rows).min(cols);
+        while row.len() < length {
+            let column = (random.next() % cols as u64) as u32;
+            if row.iter().all(|entry| entry.0 != column) {
+                row.push((column, T::from_f64(random.uniform())));
+            }
+        }
+        row.sort_unstable_by_key(|entry| entry.0);
+    });
+    found.unwrap()
 }
 
 /// Runs `test` in a process of its own, where other tests do not count among its allocations, unless this is that process.
