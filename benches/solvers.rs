@@ -1,7 +1,7 @@
 //! Time per iteration of the solvers, with the bytes each must move and the share of the copy bandwidth reached.
 //!
 //! `cargo bench --bench solvers -- [--device WORDS] [--work-group N] [--resident N] [--sides N,N]
-//! [--quick] [--json]`: a row per case. Every answer is verified (its true residual is recomputed) before its time is printed.
+//! [--method 'cg script'] [--packing auto|always|never] [--quick] [--json]`: a row per case. Every answer is verified (its true residual is recomputed) before its time is printed.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -10,7 +10,10 @@ use std::time::Instant;
 
 use common::Setting;
 use residuum::sparse::gallery;
-use residuum::{Correction, Csr, Format, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector};
+use residuum::{
+    Correction, Csr, Format, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Storage, Transposed,
+    Vector,
+};
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
@@ -20,15 +23,18 @@ fn main() -> std::process::ExitCode {
 fn run(setting: &Setting) -> Result<()> {
     let quick = setting.flag("--quick");
     if setting.wanted("cgnr") {
-        for columns in [1, 4] {
-            stock_koch(setting, columns)?;
+        for (system, columns) in [("stock-koch", 1), ("stock-koch", 4), ("stock-koch-full", 1)] {
+            stock_koch(setting, system, columns)?;
         }
     }
     if setting.wanted("cg") {
         let all = if quick { vec![1024] } else { vec![64, 256, 512, 1024, 2048, 4096] };
         for side in setting.numbers("--sides")?.unwrap_or(all) {
             for format in [Format::Csr, Format::Dia] {
-                for method in ["cg", "cg script"] {
+                for method in ["cg", "cg script"]
+                    .into_iter()
+                    .filter(|m| setting.text("--method").is_none_or(|only| only == *m))
+                {
                     poisson::<f64>(setting, side, format, method)?;
                     if !quick {
                         poisson::<f32>(setting, side, format, method)?;
@@ -69,7 +75,8 @@ fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str
     let (device, copy) = (&setting.device, setting.copy);
     let a: Csr<T> = gallery::poisson_2d(side, 0.01)?;
     let n = a.rows();
-    let matrix = Matrix::new(device, &a, format)?;
+    let storage = Storage { format, packing: setting.packing()?, ..Storage::default() };
+    let matrix = Matrix::stored(device, &a, storage)?;
     let mut random = gallery::Random::new(7);
     let b: Vec<T> = (0..n).map(|_| T::from_f64(random.uniform())).collect();
     let b = Vector::from_slice(device, &b)?;
@@ -91,12 +98,13 @@ fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str
     })?;
     let size = T::PRECISION.bytes();
     // GMRES reads its directions, half of them in the mean, three times.
-    let vectors = if method == "gmres" { 3.0 * (RESTART + 1) as f64 / 2.0 + 10.0 } else { 9.0 };
-    let bytes = a.stored_bytes(&[format])[0] as f64 + vectors * (n * size) as f64;
+    let vectors = if method == "gmres" { 3.0 * (RESTART + 1) as f64 / 2.0 + 8.0 } else { 7.0 };
+    let bytes = matrix.product_bytes() as f64 + vectors * (n * size) as f64;
     let gbps = bytes / us / 1e3;
     setting.row(&json!({
         "method": method, "problem": format!("poisson {side}x{side}"), "n": n, "nnz": a.nnz(),
-        "precision": T::PRECISION.to_string(), "format": format.to_string(), "tuning": report.tuning,
+        "precision": T::PRECISION.to_string(), "format": format.to_string(), "why": matrix.why(),
+        "tuning": report.tuning,
         "iterations": report.iterations, "us_per_iteration": us, "spread_us": spread, "bytes": bytes,
         "gbps": gbps, "copy_share": gbps / copy, "launches_per_iteration": report.launches_per_iteration,
         "relative_residual": report.relative_residual(), "stop": format!("{:?}", report.stop),
@@ -104,11 +112,13 @@ fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str
     Ok(())
 }
 
-/// The system of stock-koch-2009: 81 545 x 3 072 with 854 129 entries, `x_i <= 0` as their F, 400 iterations.
-fn stock_koch(setting: &Setting, columns: usize) -> Result<()> {
+/// A system of stock-koch-2009, few readings and many unknowns: 3 072 x 81 545 with 854 129 entries, or 3 000 x 320 000 with 1 800 000;
+/// `x_i <= 0` as their F, 400 iterations.
+fn stock_koch(setting: &Setting, system: &str, columns: usize) -> Result<()> {
     let (device, copy) = (&setting.device, setting.copy);
-    let a: Csr<f32> = gallery::random(81_545, 3_072, 854_129, 2009)?;
-    let matrix = Matrix::with_transpose(device, &a, Format::Auto)?;
+    let a: Csr<f32> = gallery::by_name(system)?;
+    let storage = Storage { transposed: Transposed::Copy, packing: setting.packing()?, ..Storage::default() };
+    let matrix = Matrix::stored(device, &a, storage)?;
     let mut random = gallery::Random::new(11);
     let readings: Vec<Vec<f32>> =
         (0..columns).map(|_| (0..a.rows()).map(|_| (random.uniform() - 0.8) as f32).collect()).collect();
@@ -129,10 +139,11 @@ fn stock_koch(setting: &Setting, columns: usize) -> Result<()> {
         Ok(report)
     })?;
     let (m, n) = (a.rows(), a.cols());
-    let bytes = (2 * a.nnz() * 8 + 4 * (m + n + 2) + 4 * columns * (4 * m + 9 * n)) as f64;
+    let products = matrix.product_bytes() + matrix.transposed_product_bytes();
+    let bytes = products as f64 + (4 * columns * (4 * m + 9 * n)) as f64 - (8 * (m + n)) as f64;
     let gbps = bytes / us / 1e3;
     setting.row(&json!({
-        "method": "cgnr", "problem": "stock-koch-2009", "rows": m, "cols": n, "nnz": a.nnz(), "columns": columns,
+        "method": "cgnr", "problem": system, "rows": m, "cols": n, "nnz": a.nnz(), "columns": columns,
         "precision": "fp32", "format": report.format.to_string(), "why": matrix.why(), "tuning": report.tuning,
         "iterations": report.iterations, "us_per_iteration": us, "spread_us": spread,
         "milliseconds_of_400_iterations_best": wall * 1e3, "bytes": bytes, "gbps": gbps, "copy_share": gbps / copy,

@@ -1,4 +1,11 @@
 // The product of a conjugate gradient iteration. Joined after row.cl and cg_parts.cl.
+//
+// Required macro:
+//   ROWS_TOGETHER  rows of one item whose loads are under way together, if a group has several items
+
+#define BATCH (WG == 1 ? 1 : ROWS_TOGETHER)
+// Lanes of an item, or more rows than that: those of one lane follow each other.
+#define SPAN (ITEM_LANES > BATCH ? ITEM_LANES : BATCH)
 
 // q = A p for chunks first_chunk .. last_chunk of `groups`, with their sums of p.q and q.q. `scratch` has 2 WG places.
 void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real_t* q, uint n, uint chunk, uint groups,
@@ -18,22 +25,41 @@ void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real
                 chunk_product(&result, matrix, &vector, g * (size_t)chunk, min((g + 1) * (size_t)chunk, (size_t)n), scratch);
         const uint mine = base + slot;
         const size_t first = mine * (size_t)chunk;
-        const size_t last = mine < last_chunk ? min(first + chunk, (size_t)n) : first;
+        const uint count = mine < last_chunk ? min((size_t)chunk, n - first) : 0;
         // If the item that adds a row also holds its lane of the dot products, all stays in registers.
         acc_t pq[ITEM_LANES], qq[ITEM_LANES];
         for (uint j = 0; j < ITEM_LANES; ++j) pq[j] = qq[j] = acc_real(0);
-        for (size_t block = first; block < last; block += LANES)
-            for (uint j = 0; j < ITEM_LANES; ++j) {
-                const size_t i = block + place + j * WG;
-                if (i >= last) continue;
-                acc_t sum[1] = {acc_real(0)};
-                if (!ROWS_APART) {
-                    row_add(sum, matrix, &vector, i, 0, 1);
-                    q[i] = acc_to_real(sum[0]);
+        for (uint block = 0; block < count; block += SPAN * CHUNK_ITEMS)
+            for (uint j = 0; j < SPAN; j += BATCH) {
+                const uint begin = block + place + j * CHUNK_ITEMS;
+                if (WG == 1 && begin >= count) continue;
+                // Beyond the last row that one again, whose sum nobody takes: without a branch, loads of the next batch move up.
+                uint at[BATCH];
+                acc_t sum[BATCH][1];
+                real_t own[BATCH];
+                for (uint k = 0; k < BATCH; ++k) {
+                    at[k] = (uint)first + min(begin + k * CHUNK_ITEMS, count - 1);
+                    own[k] = p[at[k]];
+                    sum[k][0] = acc_real(0);
                 }
-                const real_t value = ROWS_APART ? q[i] : acc_to_real(sum[0]);
-                pq[j] = acc_add(pq[j], acc_product(p[i], value));
-                qq[j] = acc_add(qq[j], acc_product(value, value));
+                if (!ROWS_APART) {
+                    if (WALKED(FORMAT)) {
+                        size_t start[BATCH];
+                        uint length[BATCH];
+                        for (uint k = 0; k < BATCH; ++k) row_extent(matrix, at[k], &start[k], &length[k]);
+                        for (uint k = 0; k < BATCH; ++k)
+                            walk(sum[k], matrix, &vector, at[k], start[k], entry_step(matrix), length[k], 0, 1);
+                    } else
+                        for (uint k = 0; k < BATCH; ++k) row_add(sum[k], matrix, &vector, at[k], 0, 1);
+                }
+                for (uint k = 0; k < BATCH; ++k) {
+                    if (begin + k * CHUNK_ITEMS >= count) continue;
+                    const uint lane = (j + k) & (ITEM_LANES - 1);
+                    if (!ROWS_APART) q[at[k]] = acc_to_real(sum[k][0]);
+                    const real_t value = ROWS_APART ? q[at[k]] : acc_to_real(sum[k][0]);
+                    pq[lane] = acc_add(pq[lane], acc_product(own[k], value));
+                    qq[lane] = acc_add(qq[lane], acc_product(value, value));
+                }
             }
         acc_t held[2];
         held[0] = item_fold(pq, ITEM_LANES);

@@ -7,8 +7,9 @@
 //              they are many
 //   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
 //   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
-//   OTHER_FORMAT, OTHER_LANES  those of a second matrix that the same program multiplies by; FORMAT and ROW_LANES if
-//              there is none
+//   ENTRIES    how the entries of compressed and padded formats are stored, one of PLAIN to CODED
+//   OTHER_FORMAT, OTHER_LANES, OTHER_ENTRIES  those of a second matrix that the same program multiplies by; those of the first
+//              if there is none
 //   LOADS      entries of a row whose loads are under way together, if a group has several items
 //   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read, if there is a v
 //   STAGED     places of local memory for a vector that many rows of a group read, 0 for none
@@ -29,6 +30,12 @@
 #define ADAPTIVE 10    // rows: where the offsets start, two lists of longer rows (see adaptive_product); stride: chunk
 #define STENCIL 11     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point; values: coefficients
 #define EXTERNAL 12     // nothing: an operator has computed the product, and the result already holds it
+#define PLAIN 0        // column in a word of `indices`, value in `values`
+#define SHORT 1        // column in 16 bits
+#define NEAR 2         // column minus place of the row in 16 bits; the place is the row, or in SORTED where it lies
+#define CODED 3        // column in the upper bits of a word, the value's place in the table `values` in the lower CODE_BITS;
+                       // DIAGONALS: that place alone, in 8 bits
+#define CODE_BITS 8
 #define SLICE 32
 #define AT_ONCE (WG == 1 ? 1 : LOADS)
 #define KNOWN_POINTS (FORMAT == STENCIL ? BLOCK : 1)
@@ -38,6 +45,7 @@
 // Kind of a matrix, and the lanes that share a row of it: constants if a program knows one kind alone.
 #define KIND(matrix) (OTHER_FORMAT == FORMAT ? FORMAT : (matrix)->kind)
 #define LANES_OF(matrix) (OTHER_LANES == ROW_LANES ? ROW_LANES : (matrix)->lanes)
+#define ENTRIES_OF(matrix) (OTHER_ENTRIES == ENTRIES ? ENTRIES : (matrix)->entries)
 #define HAS_OFFSETS(kind) (kind == CSR ? 1 : kind == ADAPTIVE)
 #define HAS_WIDTH(kind) (kind == ELLPACK ? 1 : kind == DENSE)
 #define HAS_SLICES(kind) (kind == SLICED ? 1 : kind == SORTED)
@@ -61,28 +69,29 @@ typedef struct {
     __global const uint* indices;
     __global const real_t* values;
     uint stride;
-    uint kind, lanes;
+    uint kind, lanes, entries;
     uint furthest;                // last column of DIAGONALS
     uint diagonal[KNOWN_DIAGONALS];  // if they are few, and the points of a STENCIL with their coefficients
     real_t coefficient[KNOWN_POINTS];
 } matrix_t;
 
 // Filled in place: Oclgrind 21 does not know what Clang makes of functions that return a struct.
-void hold_matrix(matrix_t* matrix, uint kind, uint lanes, __global const uint* rows, __global const uint* indices,
+void hold_matrix(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
                  __global const real_t* values, uint stride)
 {
     matrix->rows = rows;
     matrix->indices = indices;
     matrix->values = values;
     matrix->stride = stride;
-    matrix->kind = kind;
-    matrix->lanes = lanes;
 }
 
 void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
                  __global const real_t* values, uint stride)
 {
-    hold_matrix(matrix, FORMAT, ROW_LANES, rows, indices, values, stride);
+    hold_matrix(matrix, rows, indices, values, stride);
+    matrix->kind = FORMAT;
+    matrix->lanes = ROW_LANES;
+    matrix->entries = ENTRIES;
     if (FORMAT == DIAGONALS) {
         matrix->furthest = rows[1] - 1;
         if (BLOCK > 1)
@@ -99,7 +108,10 @@ void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uin
 void open_other(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
                 __global const real_t* values, uint stride)
 {
-    hold_matrix(matrix, OTHER_FORMAT, OTHER_LANES, rows, indices, values, stride);
+    hold_matrix(matrix, rows, indices, values, stride);
+    matrix->kind = OTHER_FORMAT;
+    matrix->lanes = OTHER_LANES;
+    matrix->entries = OTHER_ENTRIES;
 }
 
 typedef struct {
@@ -181,6 +193,22 @@ size_t offset_at(const matrix_t* matrix, size_t base, size_t i)
     return WIDE ? ((__global const ulong*)(matrix->rows + base))[i] : matrix->rows[base + i];
 }
 
+// Column of the entry at `at`, of a row at `place`.
+index_t column_at(const matrix_t* matrix, size_t at, size_t place)
+{
+    const uint entries = ENTRIES_OF(matrix);
+    if (entries == SHORT) return ((__global const ushort*)matrix->indices)[at];
+    if (entries == NEAR) return (uint)place + ((__global const short*)matrix->indices)[at];
+    return entries == CODED ? matrix->indices[at] >> CODE_BITS : matrix->indices[at];
+}
+
+real_t value_at(const matrix_t* matrix, size_t at)
+{
+    if (ENTRIES_OF(matrix) != CODED) return matrix->values[at];
+    if (FORMAT == DIAGONALS) return matrix->values[((__global const uchar*)matrix->indices)[at]];
+    return matrix->values[matrix->indices[at] & ((1 << CODE_BITS) - 1)];
+}
+
 // Products of a row that were loaded together, added one after another. `there` tells which of them the row has;
 // padding among those is left out.
 void add_terms(acc_t* sum, const real_t* value, const index_t* column, const int* there, const vector_t* vector,
@@ -207,16 +235,16 @@ void add_term(acc_t* sum, real_t value, index_t column, const vector_t* vector, 
     for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
 }
 
-// Adds entries first, first + lanes, ... of a row whose entry k lies at start + k * step.
-void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t start, size_t step, uint length,
-          uint first, uint lanes)
+// Adds entries first, first + lanes, ... of a row at `place` whose entry k lies at start + k * step.
+void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t place, size_t start, size_t step,
+          uint length, uint first, uint lanes)
 {
-    __global const uint* indices = matrix->indices + start;
-    __global const real_t* values = matrix->values + start;
     const uint kind = KIND(matrix);
     if (WG == 1) {
-        for (uint k = first; k < length; k += lanes)
-            add_term(sum, values[k * step], kind == DENSE ? k : indices[k * step], vector, PADDED(kind));
+        for (uint k = first; k < length; k += lanes) {
+            const size_t at = start + k * step;
+            add_term(sum, value_at(matrix, at), kind == DENSE ? k : column_at(matrix, at, place), vector, PADDED(kind));
+        }
         return;
     }
     for (uint k = first; k < length; k += AT_ONCE * lanes) {
@@ -225,9 +253,10 @@ void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t sta
         int there[AT_ONCE];
         for (uint j = 0; j < AT_ONCE; ++j) {
             const uint entry = k + j * lanes;
+            const size_t at = start + entry * step;
             there[j] = entry < length;
-            column[j] = kind == DENSE ? entry : there[j] ? indices[entry * step] : 0;
-            value[j] = there[j] ? values[entry * step] : 0;
+            column[j] = kind == DENSE ? entry : there[j] ? column_at(matrix, at, place) : 0;
+            value[j] = there[j] ? value_at(matrix, at) : 0;
         }
         add_terms(sum, value, column, there, vector, PADDED(kind));
         if (PACKED(kind) && isnan(value[AT_ONCE - 1])) return;
@@ -238,10 +267,9 @@ void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t sta
 void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     const size_t stride = matrix->stride;
-    __global const real_t* values = matrix->values + i;
     if (UNROLL_DIAGONALS) {
         real_t value[KNOWN_DIAGONALS];
-        for (uint d = 0; d < KNOWN_DIAGONALS; ++d) value[d] = values[d * stride];
+        for (uint d = 0; d < KNOWN_DIAGONALS; ++d) value[d] = value_at(matrix, i + d * stride);
         for (uint c = 0; c < COLUMNS; ++c) {
             real_t x[KNOWN_DIAGONALS];
             for (uint d = 0; d < KNOWN_DIAGONALS; ++d)
@@ -260,7 +288,7 @@ void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, 
         for (uint j = 0; j < AT_ONCE; ++j) {
             there[j] = k + j < count;
             column[j] = there[j] ? min((uint)i + diagonal[k + j], matrix->furthest) : 0;
-            value[j] = there[j] ? values[(k + j) * stride] : 0;
+            value[j] = there[j] ? value_at(matrix, i + (k + j) * stride) : 0;
         }
         add_terms(sum, value, column, there, vector, 1);
     }
@@ -344,7 +372,7 @@ void walk_coordinates(acc_t* sum, const matrix_t* matrix, const vector_t* vector
     const size_t chunk = i / matrix->rows[0];
     const size_t last = offset_at(matrix, 2, chunk + 1);
     const size_t start = find_row(entry_row, offset_at(matrix, 2, chunk), last, i);
-    walk(sum, matrix, vector, start, 1, find_row(entry_row, start, last, i + 1) - start, 0, 1);
+    walk(sum, matrix, vector, i, start, 1, find_row(entry_row, start, last, i + 1) - start, 0, 1);
 }
 
 // The padded part of row i, and if that is full its share of the tail.
@@ -353,9 +381,9 @@ void walk_hybrid(acc_t* sum, const matrix_t* matrix, const vector_t* vector, siz
     const uint width = matrix->rows[0];
     const uint tail = matrix->rows[1];
     const size_t stride = matrix->stride;
-    walk(sum, matrix, vector, i, stride, width, 0, 1);
-    if (tail == 0 || (width > 0 && isnan(matrix->values[(width - 1) * stride + i]))) return;
+    walk(sum, matrix, vector, i, i, stride, width, 0, 1);
+    if (tail == 0 || (width > 0 && isnan(value_at(matrix, (width - 1) * stride + i)))) return;
     __global const uint* entry_row = matrix->rows + 2;
     const size_t start = find_row(entry_row, 0, tail, i);
-    walk(sum, matrix, vector, width * stride + start, 1, find_row(entry_row, start, tail, i + 1) - start, 0, 1);
+    walk(sum, matrix, vector, i, width * stride + start, 1, find_row(entry_row, start, tail, i + 1) - start, 0, 1);
 }

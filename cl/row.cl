@@ -1,20 +1,41 @@
 // Rows of products: lanes that share one, chunks of them, and the sums over chunks. Joined after format.cl.
 
-// Adds what of row i belongs to lane `first` of `lanes`; in SLICED and SORTED i is the row's place.
-void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
+// Kinds whose rows are walked entry by entry, at a distance of entry_step.
+#define WALKED(kind) (HAS_OFFSETS(kind) || kind == ELLPACK_R || HAS_WIDTH(kind) || HAS_SLICES(kind))
+
+// The first entry of row i and the number of its entries, with their padding; in SLICED and SORTED i is the row's place.
+void row_extent(const matrix_t* matrix, size_t i, size_t* start, uint* length)
 {
     __global const uint* rows = matrix->rows;
     const uint kind = KIND(matrix);
     if (HAS_OFFSETS(kind)) {
         const size_t base = kind == ADAPTIVE ? rows[0] : 0;
-        const size_t start = offset_at(matrix, base, i);
-        walk(sum, matrix, vector, start, 1, offset_at(matrix, base, i + 1) - start, first, lanes);
+        *start = offset_at(matrix, base, i);
+        *length = offset_at(matrix, base, i + 1) - *start;
+    } else if (HAS_SLICES(kind)) {
+        const uint slice = rows[i / SLICE];
+        *start = slice * (size_t)SLICE + i % SLICE;
+        *length = rows[i / SLICE + 1] - slice;
+    } else {
+        *start = i;
+        *length = rows[kind == ELLPACK_R ? i : 0];
     }
-    if (kind == ELLPACK_R) walk(sum, matrix, vector, i, matrix->stride, rows[i], first, lanes);
-    if (HAS_WIDTH(kind)) walk(sum, matrix, vector, i, matrix->stride, rows[0], first, lanes);
-    if (HAS_SLICES(kind)) {
-        const size_t start = rows[i / SLICE];
-        walk(sum, matrix, vector, start * SLICE + i % SLICE, SLICE, rows[i / SLICE + 1] - start, first, lanes);
+}
+
+size_t entry_step(const matrix_t* matrix)
+{
+    const uint kind = KIND(matrix);
+    return HAS_OFFSETS(kind) ? 1 : HAS_SLICES(kind) ? SLICE : matrix->stride;
+}
+
+// Adds what of row i belongs to lane `first` of `lanes`; in SLICED and SORTED i is the row's place.
+void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
+{
+    if (WALKED(KIND(matrix))) {
+        size_t start;
+        uint length;
+        row_extent(matrix, i, &start, &length);
+        walk(sum, matrix, vector, i, start, entry_step(matrix), length, first, lanes);
     }
     if (FORMAT == DIAGONALS) walk_diagonals(sum, matrix, vector, i);
     if (FORMAT == STENCIL) walk_stencil(sum, matrix, vector, i);
@@ -120,18 +141,19 @@ void side_rows(const result_t* result, const matrix_t* matrix, const vector_t* v
         for (uint l = 0; l < SIDE; ++l)
             for (uint c = 0; c < COLUMNS; ++c) lane[j][l][c] = acc_real(0);
     for (uint k = 0; k < length; ++k) {
-        __global const real_t* values = matrix->values + start + k * step;
-        __global const uint* indices = matrix->indices + start + k * step;
+        const size_t from = start + k * step;
         const uint j = k & (shared - 1);
         if (kind == DIAGONALS) {
             const uint first = (uint)at + rows[2 + k];
             if (first + SIDE - 1 <= matrix->furthest && first <= first + SIDE - 1)
-                for (uint l = 0; l < SIDE; ++l) add_chosen(lane[j][l], values[l], first + l, vector);
+                for (uint l = 0; l < SIDE; ++l) add_chosen(lane[j][l], value_at(matrix, from + l), first + l, vector);
             else
-                for (uint l = 0; l < SIDE; ++l) add_chosen(lane[j][l], values[l], min(first + l, matrix->furthest), vector);
+                for (uint l = 0; l < SIDE; ++l)
+                    add_chosen(lane[j][l], value_at(matrix, from + l), min(first + l, matrix->furthest), vector);
         } else {
             for (uint l = 0; l < SIDE; ++l)
-                add_chosen(lane[j][l], values[l], kind == DENSE ? k : indices[l], vector);
+                add_chosen(lane[j][l], value_at(matrix, from + l),
+                           kind == DENSE ? k : column_at(matrix, from + l, at + l), vector);
         }
     }
     for (uint half_lanes = shared / 2; half_lanes > 0; half_lanes /= 2)
@@ -148,15 +170,17 @@ void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t
     const size_t base = KIND(matrix) == ADAPTIVE ? matrix->rows[0] : 0;
     const size_t start = offset_at(matrix, base, i);
     const uint length = offset_at(matrix, base, i + 1) - start;
-    __global const uint* indices = matrix->indices + start;
-    __global const real_t* values = matrix->values + start;
     acc_t lane[MOST_ROW_LANES][COLUMNS];
     for (uint j = 0; j < lanes; ++j)
         for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_real(0);
     uint k = 0;
     for (; k + lanes <= length; k += lanes)
-        for (uint j = 0; j < lanes; ++j) add_term(lane[j], values[k + j], indices[k + j], vector, 0);
-    for (uint j = 0; k + j < length; ++j) add_term(lane[j], values[k + j], indices[k + j], vector, 0);
+        for (uint j = 0; j < lanes; ++j) {
+            const size_t at = start + k + j;
+            add_term(lane[j], value_at(matrix, at), column_at(matrix, at, i), vector, 0);
+        }
+    for (size_t at = start + k; at < start + length; ++at)
+        add_term(lane[at - start - k], value_at(matrix, at), column_at(matrix, at, i), vector, 0);
     for (uint half_lanes = lanes / 2; half_lanes > 0; half_lanes /= 2)
         for (uint j = 0; j < half_lanes; ++j)
             for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_add(lane[j][c], lane[j + half_lanes][c]);

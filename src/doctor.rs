@@ -12,7 +12,7 @@ use crate::measure;
 use crate::number::{Precision, Real};
 use crate::solver::{Correction, Method, Setup, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
-use crate::sparse::{Csr, Format, Offsets};
+use crate::sparse::{Csr, Format};
 use crate::tuning::largest_power_of_two;
 use crate::vector::Vector;
 
@@ -243,7 +243,7 @@ fn scattered<T: Real>(device: &Device) -> Result<Vec<f64>> {
         .flat_map(|i| a.row(i).0.iter().map(move |j| (i, *j as usize, T::from_f64(1.0 + f64::from(*j % 3)))))
         .collect();
     let a = Csr::from_triplets(a.rows(), a.cols(), &ones)?;
-    let storage = Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, offsets: Offsets::Auto };
+    let storage = Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, ..Storage::default() };
     let matrix = Matrix::stored(device, &a, storage)?;
     let x: Vec<T> = (0..a.rows()).map(|i| T::from_f64((i % 5) as f64 - 2.0)).collect();
     let mut y = Vector::zeros(device, a.cols())?;

@@ -60,6 +60,6 @@ pub use number::{Accumulation, Precision, Real};
 pub use ocl::Programs;
 pub use solver::method::pages as methods;
 pub use solver::{Correction, Method, Observer, Progress, Report, Setup, Solver, Stop, Stopping, Times};
-pub use sparse::{Csr, Format, Offsets};
+pub use sparse::{Csr, Format, Offsets, Packing};
 pub use tuning::Tuning;
 pub use vector::Vector;

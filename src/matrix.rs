@@ -9,7 +9,7 @@ use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
-use crate::sparse::{Csr, Format, Kind, Layout, Offsets, Rays, plausible_rows};
+use crate::sparse::{Csr, Entries, Format, Kind, Layout, Offsets, Packable, Packing, Rays, plausible_rows};
 use crate::vector::Vector;
 
 /// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy. Cloning is
@@ -41,6 +41,8 @@ pub struct Storage {
     pub transposed: Transposed,
     /// Width of row offsets, in the formats that have them.
     pub offsets: Offsets,
+    /// Devices where entries take fewer bytes, if that loses nothing.
+    pub packing: Packing,
 }
 
 /// Source of products `A'x`.
@@ -64,6 +66,7 @@ struct Pattern {
     /// Format of the matrix, and of its transposed copy.
     formats: [Format; 2],
     offsets: Offsets,
+    packable: Packable,
 }
 
 /// Source of products with the transposed matrix.
@@ -146,7 +149,9 @@ impl<T: Real> Matrix<T> {
         }
         let fits = |bytes: u64| device.check_total(0, &[("matrix", bytes)]);
         let reader = device.reader();
-        let layout = |a: &Csr<T>| Layout::new(a, storage.format, storage.offsets, reader, fits);
+        let scatter = storage.transposed == Transposed::Scatter;
+        let packable = if scatter { Packable::NOTHING } else { Packable::of(storage.packing, reader) };
+        let layout = |a: &Csr<T>| Layout::new(a, storage.format, storage.offsets, packable, reader, fits);
         let forward = layout(a)?;
         let backward = match storage.transposed {
             Transposed::None | Transposed::Scatter => None,
@@ -159,13 +164,12 @@ impl<T: Real> Matrix<T> {
                 Some(layout(&a.transpose())?)
             }
         };
-        let scatter = storage.transposed == Transposed::Scatter;
         if scatter {
             can_scatter::<T>(device, &forward)?;
         }
         let formats = [forward.format, backward.as_ref().map_or(forward.format, |layout| layout.format)];
         let mut matrix = Self::of_layouts(device, forward, backward, a.nnz(), a.frobenius())?;
-        matrix.pattern = Some(Pattern { checksum: a.pattern(), formats, offsets: storage.offsets });
+        matrix.pattern = Some(Pattern { checksum: a.pattern(), formats, offsets: storage.offsets, packable });
         if scatter {
             matrix.transposed = Backward::Scatter;
         }
@@ -240,7 +244,8 @@ impl<T: Real> Matrix<T> {
     }
 
     /// Replaces the values by those of `a`, whose entries stand in the same places as those this matrix was made from: the next
-    /// time step of a simulation. The format stays, nothing is allocated on the device, and every clone of this matrix and every
+    /// time step of a simulation. The format stays, nothing is allocated on the device (except once, if the old values were few
+    /// enough to be kept in a table and the new ones are not), and every clone of this matrix and every
     /// solver that holds it sees the new values from its next launch on. Meant between solves. A solve under way cannot end in a
     /// false [`Stop::Converged`](crate::Stop::Converged), because its end is verified with the new values.
     ///
@@ -256,7 +261,7 @@ impl<T: Real> Matrix<T> {
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
         let refuse = |what: &str| Err(Error::Structure { what: what.into(), row: None });
-        let Some(Pattern { checksum, formats, offsets }) = self.pattern else {
+        let Some(Pattern { checksum, formats, offsets, packable }) = self.pattern else {
             return refuse("the entries of this matrix are computed: there are no values to replace");
         };
         if [a.rows(), a.cols(), a.nnz()] != [self.rows, self.cols, self.nnz] || a.pattern() != checksum {
@@ -265,12 +270,18 @@ impl<T: Real> Matrix<T> {
         if let Some(index) = a.first_not_finite() {
             return Err(Error::NotFinite { what: "the matrix".into(), index });
         }
-        let layout = |a: &Csr<T>, format| Layout::new(a, format, offsets, self.device.reader(), |_| Ok(()));
-        let forward = layout(a, formats[0])?;
+        let place = self.device.place();
+        let layout = |a: &Csr<T>, format, stored: &SharedMatrix<T>| {
+            // Values that once were too many for a table stay out of one: solvers would have to build other programs.
+            let coded = stored.read().arrangement.entries == Entries::Coded;
+            let packable = if coded { packable } else { packable.without_table() };
+            Layout::new(a, format, offsets, packable, self.device.reader(), |_| Ok(()))
+        };
+        let forward = layout(a, formats[0], &self.forward)?;
         if let Backward::Copy(transposed) = &self.transposed {
-            transposed.replace_values(&layout(&a.transpose(), formats[1])?)?;
+            transposed.replace_values(&place, layout(&a.transpose(), formats[1], transposed)?)?;
         }
-        self.forward.replace_values(&forward)?;
+        self.forward.replace_values(&place, forward)?;
         *self.frobenius.write().unwrap_or_else(PoisonError::into_inner) = a.frobenius();
         Ok(())
     }
@@ -350,7 +361,8 @@ impl<T: Real> Matrix<T> {
     /// [`Error::Shape`] unless `x` has `cols` and `y` has `rows` elements, [`Error::DeviceMismatch`].
     ///
     /// # Cost
-    /// One launch; `(size + 4) nnz + 4 rows` bytes of matrix, `size (cols + rows)` bytes of vectors.
+    /// One launch; [`Matrix::product_bytes`]: in CSR `(size + 4) nnz + 4 rows` bytes of matrix unless it is packed ([`Packing`]),
+    /// `size (cols + rows)` bytes of vectors.
     pub fn multiply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         self.multiply_columns(1, x, y)
     }

@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::battery::{matrices, scanners, storages};
+use common::battery::{matrices, near_the_diagonal, packed_storages, scanners, storages};
 use common::{bits, each_case, noise, reference};
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Error, Format, Matrix, Real, Storage, Transposed, Vector};
+use residuum::{Csr, Device, Error, Format, Matrix, Offsets, Packing, Real, Storage, Transposed, Vector};
 
 /// Lengths around lanes, chunks and levels of the reduction tree.
 fn lengths() -> Vec<usize> {
@@ -103,11 +103,26 @@ fn a_nan_is_not_lost_in_a_reduction() {
     });
 }
 
+const SEQUENTIAL: Storage = Storage {
+    format: Format::CsrScalar,
+    transposed: Transposed::Copy,
+    offsets: Offsets::Auto,
+    packing: Packing::Never,
+};
+
 fn products<T: Real>(device: &Device) {
-    for (name, a) in matrices::<T>() {
+    for (name, a) in matrices::<T>().into_iter().chain([("near", near_the_diagonal())]) {
         let (x, z) = (noise::<T>(a.cols(), 6), noise::<T>(a.rows(), 7));
         let mut sequential = Vec::new();
-        for storage in storages(&a) {
+        // Each way of packing, with several lanes to a row and with one.
+        let packed = packed_storages().into_iter().filter(|storage| match name {
+            "poisson" | "near" => true,
+            "uneven" => matches!(storage.format, Format::CsrAdaptive | Format::Sell { sigma: 32 }),
+            "mean 40" => storage.format == Format::Csr,
+            _ => false,
+        });
+        let plain = if name == "near" { vec![SEQUENTIAL] } else { storages(&a) };
+        for storage in plain.into_iter().chain(packed) {
             let format = storage.format;
             let compute = |device: &Device| -> [Vec<u64>; 2] {
                 let matrix = Matrix::stored(device, &a, storage).unwrap();
@@ -119,7 +134,7 @@ fn products<T: Real>(device: &Device) {
                 [bits(&y.to_vec().unwrap()), bits(&w.to_vec().unwrap())]
             };
             let wanted = compute(&reference::<T>(device));
-            assert_eq!(compute(device), wanted, "{name} {format} {} {}", device.info().name, device.tuning());
+            assert_eq!(compute(device), wanted, "{name} {storage:?} {} {}", device.info().name, device.tuning());
             if format.sequential() {
                 sequential.push((storage, wanted));
             }

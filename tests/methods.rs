@@ -10,7 +10,8 @@ use residuum::operator::LinearOperator;
 use residuum::precond::{RowOrdering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
-    Correction, Csr, Device, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop, Stopping, Vector,
+    Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Report, Setup, Solver, Stop,
+    Stopping, Storage, Transposed, Vector,
 };
 
 fn stopping<T: Real>() -> Stopping {
@@ -327,8 +328,16 @@ fn new_values_need_no_new_set_up() {
         let mut second = first.clone();
         second.values_mut().iter_mut().enumerate().for_each(|(k, v)| *v *= 1.0 + 0.01 * (k % 7) as f64);
         let b = Vector::from_slice(device, &noise::<f64>(196, 3)).unwrap();
-        let formats = Format::ALL.iter().copied().chain([Format::Auto]);
-        for format in formats.filter(|format| *format != Format::OnTheFly) {
+        // More values than a table holds, where the first ones were in one.
+        let mut third = first.clone();
+        third.values_mut().iter_mut().enumerate().for_each(|(k, v)| *v *= 1.0 + 1e-5 * k as f64);
+        let plain = Format::ALL.iter().copied().chain([Format::Auto]);
+        let stored =
+            |(format, packing)| Storage { format, packing, transposed: Transposed::Copy, ..Storage::default() };
+        let packed = [Format::Csr, Format::Dia].map(|format| (format, Packing::Always));
+        for storage in plain.map(|format| (format, Packing::Auto)).chain(packed).map(stored) {
+            let sequence =
+                if storage.packing == Packing::Always { &[&second, &third, &first][..] } else { &[&second] };
             for method in [Method::Cg, Method::BiCgStab, Method::Lsqr { damp: 0.0 }] {
                 let solve = |solver: &mut Solver<f64>| {
                     let mut x = Vector::zeros(device, 196).unwrap();
@@ -336,17 +345,23 @@ fn new_values_need_no_new_set_up() {
                     essence(&x.to_vec().unwrap(), &report)
                 };
                 let fresh = |a: &Csr<f64>| {
-                    let matrix = Matrix::with_transpose(device, a, format).unwrap();
+                    let matrix = Matrix::stored(device, a, storage).unwrap();
                     solve(&mut Solver::new(&matrix, method, stopping::<f64>()).unwrap())
                 };
-                let matrix = Matrix::with_transpose(device, &first, format).unwrap();
+                let matrix = Matrix::stored(device, &first, storage).unwrap();
                 let mut solver = Solver::new(&matrix, method, stopping::<f64>()).unwrap();
-                let words = format!("{method} with {format} on {}", device.info().name);
+                let words = format!("{method} with {storage:?} on {}", device.info().name);
                 assert!(solve(&mut solver) == fresh(&first), "{words}");
-                // A clone, as a program would keep it.
-                matrix.clone().update_values(&second).unwrap();
-                approx::assert_relative_eq!(matrix.frobenius_norm(), norm(second.values()), max_relative = 1e-12);
-                assert!(solve(&mut solver) == fresh(&second), "new values: {words}");
+                for values in sequence.iter().copied() {
+                    // A clone, as a program would keep it.
+                    matrix.clone().update_values(values).unwrap();
+                    approx::assert_relative_eq!(
+                        matrix.frobenius_norm(),
+                        norm(values.values()),
+                        max_relative = 1e-12
+                    );
+                    assert!(solve(&mut solver) == fresh(values), "new values: {words}");
+                }
             }
         }
         let matrix = Matrix::new(device, &first, Format::Auto).unwrap();

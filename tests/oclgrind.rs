@@ -13,8 +13,8 @@ use residuum::operator::{Diagonal, LinearOperator, Stencil};
 use residuum::precond::{Preconditioner, RowOrdering};
 use residuum::sparse::gallery;
 use residuum::{
-    Accumulation, Correction, Csr, Device, Format, Matrix, Method, Precision, Real, Setup, Solver, Stopping,
-    Storage, Transposed, Vector,
+    Accumulation, Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Setup, Solver,
+    Stopping, Storage, Transposed, Vector,
 };
 
 /// Oclgrind as an OpenCL driver, if it is installed.
@@ -81,6 +81,26 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
             let stopping = Stopping { check_every: 2, ..Stopping::after(2) };
             let report = Solver::new(&matrix, Method::Cg, stopping).unwrap().solve(&b, &mut x).unwrap();
             found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
+        }
+    }
+    // Packed: few values, many in few columns, many near the diagonal.
+    let few = gallery::poisson_2d::<T>(9, 0.1).unwrap();
+    let near = Csr::from_rows(20, 70_000, |i, row| {
+        row.extend([i, i + 1, i + 3].map(|j| (j as u32, T::from_f64(0.3 * i as f64 + j as f64))));
+    });
+    let near = near.unwrap();
+    let slices = Format::Sell { sigma: 1 };
+    for (a, formats) in [
+        (&few, &[Format::Csr, Format::Coo, slices, Format::Hyb, Format::Dia][..]),
+        (&skewed, &[Format::CsrAdaptive]),
+        (&near, &[Format::Csr, slices]),
+    ] {
+        for format in formats.iter().copied() {
+            let storage = Storage { format, packing: Packing::Always, ..Storage::default() };
+            let matrix = Matrix::stored(device, a, storage).unwrap();
+            let mut y = Vector::filled(device, a.rows(), T::from_f64(f64::NAN)).unwrap();
+            matrix.multiply(&Vector::from_slice(device, &noise::<T>(a.cols(), 6)).unwrap(), &mut y).unwrap();
+            found.push(bits(&y.to_vec().unwrap()));
         }
     }
     // Additions in no fixed order: for the log alone.

@@ -4,7 +4,7 @@
 pub(crate) mod peer;
 mod table;
 
-use residuum::{Device, Error, Result, measure};
+use residuum::{Device, Error, Packing, Result, measure};
 use serde_json::{Value, json};
 use table::Table;
 
@@ -67,6 +67,12 @@ impl Setting {
         let table = Table::new(args.iter().any(|a| a == "--json"));
         table.row(&json!({"device": device.info().name, "driver": device.info().driver, "copy_gbps": copy}));
         Ok(Self { args, device, copy, table })
+    }
+
+    /// Packing that `--packing auto|always|never` asks for.
+    #[allow(dead_code)] // not every benchmark stores a matrix
+    pub(crate) fn packing(&self) -> Result<Packing> {
+        self.text("--packing").map_or(Ok(Packing::Auto), str::parse)
     }
 
     /// Prints one result: a row of a table, or with `--json` a line of JSON.

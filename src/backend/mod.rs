@@ -20,9 +20,11 @@ use std::sync::Arc;
 use crate::device_info::DeviceInfo;
 use crate::error::Result;
 use crate::memory::Place;
-use crate::number::Accumulation;
+use crate::number::{Accumulation, Real};
 use crate::ocl::{Context, File, checksum};
+use crate::sparse::Entries;
 use crate::tuning::Tuning;
+use product::Stored;
 
 /// Hands out the implementation of a group on the back end of a device, by a function `on`. With `checked` it hands out the
 /// [`Checked`] itself, which compares first results with the host.
@@ -124,11 +126,20 @@ pub(crate) struct PlanKey {
     columns: usize,
     /// Number of anything else that its options depend on.
     part: u32,
+    /// Storage of the entries of its matrices, which new values may change.
+    entries: [Entries; 2],
+}
+
+impl PlanKey {
+    /// The key for a launch that reads these matrices.
+    fn reading<T: Real>(self, a: &Stored<T>, other: &Stored<T>) -> Self {
+        Self { entries: [a, other].map(|a| a.arrangement.entries), ..self }
+    }
 }
 
 impl Run<'_> {
     fn key(&self, kernel: &'static str, columns: usize, part: u32) -> PlanKey {
         let Self { accumulation, tuning_id, .. } = *self;
-        PlanKey { kernel, tuning_id, accumulation, columns, part }
+        PlanKey { kernel, tuning_id, accumulation, columns, part, entries: [Entries::Plain; 2] }
     }
 }

@@ -112,17 +112,7 @@ impl OpenCl {
         let found = self.parameters(run, &LaunchQuery { case, n, chunk, shared, longest: a.longest, columns });
         let common =
             Common { columns, registers: found.registers, ..self.common::<T>(run, found.work_group, lanes) };
-        let matrix = MatrixOptions {
-            format: arrangement.kind as u32,
-            wide: arrangement.wide,
-            block: arrangement.block,
-            row_lanes: arrangement.lanes,
-            other: (arrangement.kind as u32, arrangement.lanes),
-            loads: found.loads,
-            formed: false,
-            staged: 0,
-            blend: 0,
-        };
+        let matrix = MatrixOptions::of(arrangement, found.loads);
         (common, matrix, found.in_groups_of(common.work_group))
     }
 

@@ -179,8 +179,11 @@ impl Device {
 
     /// Reader of the matrices in its memory.
     pub(crate) fn reader(&self) -> Reader {
-        let compiled = self.backend().context().is_some();
-        if compiled && self.info().kind == DeviceKind::Cpu { Reader::CompiledCpu } else { Reader::Any }
+        match self.backend().context() {
+            None => Reader::Host,
+            Some(_) if self.info().kind == DeviceKind::Cpu => Reader::CompiledCpu,
+            Some(_) => Reader::Gpu,
+        }
     }
 
     /// Number of programs built or found on disk for this device so far, and the seconds that took.

@@ -8,7 +8,7 @@ mod declare;
 mod options;
 
 pub(crate) use declare::{kernels, long_enough, real_argument};
-pub(crate) use options::{Common, MatrixOptions};
+pub(crate) use options::{Common, MatrixOptions, OtherMatrix};
 
 /// Texts without kernels, which stand before others.
 pub(crate) mod texts {
@@ -34,6 +34,7 @@ pub(crate) mod texts {
         recurrence,
         global_barrier,
         cg_parts,
+        cg_advance,
         cg_multiply,
         cgnr_parts,
         correction,
@@ -78,7 +79,7 @@ mod tests {
         use crate::backend::vector::Reduction::{AbsoluteSum, Dot, Maximum, Minimum, Product, Sum};
         use crate::recurrence::{self as program, Op};
         use crate::reduction::LANES;
-        use crate::sparse::{self, Kind};
+        use crate::sparse::{self, Entries, Kind};
         use crate::state::{barrier, cg, cgnr, stop};
 
         let mut found = BTreeMap::new();
@@ -98,7 +99,8 @@ mod tests {
             SORTED = Kind::Sorted, DIAGONALS = Kind::Diagonals, BLOCKS = Kind::Blocks, DENSE = Kind::Dense,
             HYBRID = Kind::Hybrid, COORDINATES = Kind::Coordinates, ADAPTIVE = Kind::Adaptive,
             STENCIL = Kind::Stencil, EXTERNAL = Kind::External);
-        twins!("format": sparse::{SLICE, STENCIL_HEADER, SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES});
+        twins!("format": PLAIN = Entries::Plain, SHORT = Entries::Short, NEAR = Entries::Near, CODED = Entries::Coded);
+        twins!("format": sparse::{CODE_BITS, SLICE, STENCIL_HEADER, SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES});
         twins!("ray_trace": sparse::{BLOCK});
         twins!("recurrence": program::{REGISTERS, HEADER, MOST_INSTRUCTIONS, FOLDED, INSTRUCTIONS, COEFFICIENTS, DOT_PLACES, STATES},
             stop::{RUNNING, ITERATIONS_DONE});

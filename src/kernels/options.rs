@@ -2,7 +2,7 @@
 
 use crate::number::{Accumulation, Precision};
 use crate::ocl::{Context, Defines};
-use crate::sparse::Kind;
+use crate::sparse::{Arrangement, Kind};
 
 /// Options of every program.
 #[derive(Clone, Copy, Debug)]
@@ -56,8 +56,9 @@ pub(crate) struct MatrixOptions {
     pub(crate) wide: bool,
     pub(crate) block: usize,
     pub(crate) row_lanes: usize,
-    /// Kind and lanes of a second matrix; those of the first if there is none.
-    pub(crate) other: (u32, usize),
+    pub(crate) entries: u32,
+    /// A second matrix; the first if there is none.
+    pub(crate) other: OtherMatrix,
     /// Entries of a row whose loads are under way together.
     pub(crate) loads: usize,
     /// Tells if the vector is `u + scale v`, formed as it is read.
@@ -68,11 +69,42 @@ pub(crate) struct MatrixOptions {
     pub(crate) blend: u32,
 }
 
+/// Options of a second matrix that the same program multiplies by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OtherMatrix {
+    format: u32,
+    row_lanes: usize,
+    entries: u32,
+}
+
+impl OtherMatrix {
+    pub(crate) const fn of(arrangement: Arrangement) -> Self {
+        let Arrangement { kind, lanes, entries, .. } = arrangement;
+        Self { format: kind as u32, row_lanes: lanes, entries: entries as u32 }
+    }
+}
+
 impl MatrixOptions {
+    /// Options for a matrix, which is read plainly: `loads` entries at a time, nothing formed, staged or added.
+    pub(crate) const fn of(arrangement: Arrangement, loads: usize) -> Self {
+        let Arrangement { kind, lanes, block, wide, entries } = arrangement;
+        Self {
+            format: kind as u32,
+            wide,
+            block,
+            row_lanes: lanes,
+            entries: entries as u32,
+            other: OtherMatrix::of(arrangement),
+            loads,
+            formed: false,
+            staged: 0,
+            blend: 0,
+        }
+    }
+
     /// Options of a kernel that multiplies by no matrix: the product is there already.
     pub(crate) fn of_none(self) -> Self {
-        let none = Kind::External as u32;
-        Self { format: none, wide: false, block: 1, row_lanes: 1, other: (none, 1), loads: 1, staged: 0, ..self }
+        Self { formed: self.formed, blend: self.blend, ..Self::of(Arrangement::of(Kind::External), 1) }
     }
 
     pub(crate) fn define(&self, defines: &mut Defines) {
@@ -80,8 +112,10 @@ impl MatrixOptions {
         defines.set("WIDE", u32::from(self.wide));
         defines.set("BLOCK", self.block);
         defines.set("ROW_LANES", self.row_lanes);
-        defines.set("OTHER_FORMAT", self.other.0);
-        defines.set("OTHER_LANES", self.other.1);
+        defines.set("ENTRIES", self.entries);
+        defines.set("OTHER_FORMAT", self.other.format);
+        defines.set("OTHER_LANES", self.other.row_lanes);
+        defines.set("OTHER_ENTRIES", self.other.entries);
         defines.set("LOADS", self.loads);
         defines.set("GATHER", 1 + u32::from(self.formed));
         defines.set("STAGED", self.staged);

@@ -188,12 +188,13 @@ impl Stencil {
         let block = if (2..=MOST_UNROLLED).contains(&known) { known } else { 1 };
         Layout {
             format: Format::OnTheFly,
-            arrangement: Arrangement { kind: Kind::Stencil, lanes: 1, block, wide: depth > 1 },
+            arrangement: Arrangement { block, wide: depth > 1, ..Arrangement::of(Kind::Stencil) },
             rows: self.len(),
             cols: self.len(),
             pointers,
             indices: vec![0],
             values: self.points.iter().map(|point| T::from_f64(point.1)).chain([T::default()]).collect(),
+            places: known + 1,
             stride: self.len(),
             longer: [0; 2],
             longest: 0,

@@ -14,10 +14,13 @@ pub(crate) use choice::Reader;
 pub use csr::Csr;
 pub(crate) use csr::plausible_rows;
 pub use format::Format;
-pub use layout::Offsets;
+#[cfg(test)]
+pub(crate) use layout::CODE_BITS;
 pub(crate) use layout::{
-    Arrangement, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE, STENCIL_HEADER,
+    Arrangement, Entries, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, Packable, SHORT_ROW, SLICE,
+    STENCIL_HEADER, Shape, offset_at,
 };
+pub use layout::{Offsets, Packing};
 pub(crate) use rays::{
     BLOCK, FAN_WORDS, MOST_PIXELS, MOST_RAYS, ONE, RAY_WORDS, Ray, Rays, SHEET_WORDS, Tiles, images_len,
 };

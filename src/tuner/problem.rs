@@ -11,7 +11,7 @@ use crate::operator::LinearOperator;
 use crate::precond::{RowOrdering, Sweep};
 use crate::solver::{Correction, Method, Report, Setup, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
-use crate::sparse::{Csr, Format, Offsets};
+use crate::sparse::{Csr, Format, Packing};
 use crate::tuning::{AccessPattern, Case, Family, SizeClass};
 use crate::vector::Vector;
 
@@ -70,7 +70,9 @@ impl<T: Real> Problem<T> {
         let n = side * side;
         let grid = |format: Format| -> Result<(Matrix<T>, String)> {
             let a = gallery::poisson_2d::<T>(side, 0.01)?;
-            Ok((Matrix::new(device, &a, format)?, format!("poisson {side} x {side}, {format}")))
+            // Most matrices have more values than fit into a table.
+            let storage = Storage { format, packing: Packing::Never, ..Storage::default() };
+            Ok((Matrix::stored(device, &a, storage)?, format!("poisson {side} x {side}, {format}")))
         };
         let traced = |pixels: usize| -> Result<(Matrix<T>, String)> {
             let angles = (0..pixels).map(|k| k as f64 * 180.0 / pixels as f64).collect();
@@ -79,9 +81,9 @@ impl<T: Real> Problem<T> {
             Ok((scanner.projector(device, Grid { side: pixels, pixel: 1.0 })?, words))
         };
         let stock_koch = || -> Result<(Matrix<T>, String)> {
-            let a = gallery::random::<T>(81_545, 3072, 854_129, 2009)?;
+            let a = gallery::by_name::<T>("stock-koch")?;
             let matrix = Matrix::with_transpose(device, &a, Format::Auto)?;
-            let words = format!("random 81545 x 3072, 854129 entries, {}", matrix.format());
+            let words = format!("random 3072 x 81545, 854129 entries, {}", matrix.format());
             Ok((matrix, words))
         };
         Ok(match case.family {
@@ -112,7 +114,7 @@ impl<T: Real> Problem<T> {
                     .collect();
                 let a = Csr::from_triplets(n, a.cols(), &ones)?;
                 let storage =
-                    Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, offsets: Offsets::Auto };
+                    Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, ..Storage::default() };
                 (
                     Self::Transposed(Matrix::stored(device, &a, storage)?),
                     format!("random {n} x 2048, 8 entries a row"),

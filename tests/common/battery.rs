@@ -4,8 +4,8 @@ use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::Diagonal;
 use residuum::sparse::gallery;
 use residuum::{
-    Correction, Csr, Device, Format, Matrix, Method, Offsets, Real, Report, Setup, Solver, Stop, Stopping, Storage,
-    Transposed, Vector,
+    Correction, Csr, Device, Format, Matrix, Method, Offsets, Packing, Real, Report, Setup, Solver, Stop, Stopping,
+    Storage, Transposed, Vector,
 };
 
 use super::{bits, noise, overlapping};
@@ -175,6 +175,26 @@ pub(crate) fn storages<T: Real>(a: &Csr<T>) -> Vec<Storage> {
     let wide = wide.map(|format| Storage { format, offsets: Offsets::Wide, ..Storage::default() });
     let stored = |s: &Storage| s.format != Format::Dense || a.rows() * a.cols() < 1_000_000;
     plain.chain(wide).filter(stored).map(|s| Storage { transposed: Transposed::Copy, ..s }).collect()
+}
+
+/// A matrix with too many columns for 16 bits, unless they are counted from the row; no two values are alike.
+pub(crate) fn near_the_diagonal<T: Real>() -> Csr<T> {
+    let near = Csr::from_rows(70, 70_000, |i, row| {
+        let columns = (i % 9..i % 9 + 2 + i % 11).map(|k| (7 * k) as u32);
+        row.extend(columns.map(|j| (j, T::from_f64(0.1 * f64::from(j) + i as f64 * 0.37))));
+    });
+    near.unwrap()
+}
+
+/// The formats whose entries can be packed, packed.
+pub(crate) fn packed_storages() -> Vec<Storage> {
+    use Format::{Coo, Csr, CsrAdaptive, CsrScalar, Dia, Ellpack, EllpackR, Hyb, Sell};
+    let formats =
+        [Coo, Csr, CsrScalar, CsrAdaptive, Ellpack, EllpackR, Sell { sigma: 1 }, Sell { sigma: 32 }, Hyb, Dia];
+    let packed =
+        |format| Storage { format, packing: Packing::Always, transposed: Transposed::Copy, ..Storage::default() };
+    let wide = Storage { offsets: Offsets::Wide, ..packed(CsrAdaptive) };
+    formats.map(packed).into_iter().chain([wide]).collect()
 }
 
 /// Scanners with steep and flat rays, rays beside the image, and images with one and with several lanes to a pixel.

@@ -9,11 +9,11 @@ use super::{CgnrOps, CgnrShape, CgnrVectors, Part, by_parity};
 use crate::backend::product::{ProductOps, Stored};
 use crate::backend::{OpenCl, Run, SolveState};
 use crate::error::Result;
-use crate::kernels::{Common, MatrixOptions, kernels};
+use crate::kernels::{Common, MatrixOptions, OtherMatrix, kernels};
 use crate::number::Real;
 use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;
-use crate::sparse::Kind;
+use crate::sparse::{Entries, Kind};
 use crate::state::HISTORY;
 use crate::state::barrier;
 use crate::state::cgnr::{CONTROL, STATUS};
@@ -34,8 +34,8 @@ kernels! {
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
     /// `d = s + beta d`, `q = A d`.
-    kernel cgnr_forward<T> given(columns: usize, edges: u32)
-        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
+    kernel cgnr_forward<T> given(entries: Entries, columns: usize, edges: u32)
+        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[entries.fewest_values(indices.len())],
         s: in_real[shape.cols * columns], d_old: in_real[shape.cols * columns],
         x: in_real[shape.cols * columns], phi: in_real[diffusivities(shape.cols * columns, edges)],
         d_new: out_real[shape.cols * columns], q: out_real[shape.rows * columns],
@@ -48,8 +48,8 @@ kernels! {
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
     /// `x += alpha d`, `r -= alpha q`, `s = A'r - F(x, x)`.
-    kernel cgnr_backward<T> given(columns: usize, edges: u32)
-        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[indices.len()],
+    kernel cgnr_backward<T> given(entries: Entries, columns: usize, edges: u32)
+        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[entries.fewest_values(indices.len())],
         r: in_real[shape.rows * columns], q: in_real[shape.rows * columns],
         x: in_real[shape.cols * columns], d: in_real[shape.cols * columns],
         s: in_real[shape.cols * columns], r_new: out_real[shape.rows * columns],
@@ -65,10 +65,10 @@ kernels! {
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
     /// `iterations` times `cgnr_backward` and `cgnr_forward`, by groups that all run at once.
-    kernel cgnr_resident<T> given(columns: usize, edges: u32)
+    kernel cgnr_resident<T> given(entries: Entries, t_entries: Entries, columns: usize, edges: u32)
         (shape: shape, stride: uint, rows_each: uint, cols_each: uint, iterations: uint, parity: uint,
-        rows: in_uint, indices: in_uint, values: in_real[indices.len()], t_rows: in_uint, t_indices: in_uint,
-        t_values: in_real[t_indices.len()], x0: out_real[shape.cols * columns],
+        rows: in_uint, indices: in_uint, values: in_real[entries.fewest_values(indices.len())], t_rows: in_uint, t_indices: in_uint,
+        t_values: in_real[t_entries.fewest_values(t_indices.len())], x0: out_real[shape.cols * columns],
         x1: out_real[shape.cols * columns], r0: out_real[shape.rows * columns],
         r1: out_real[shape.rows * columns], s0: out_real[shape.cols * columns],
         s1: out_real[shape.cols * columns], d0: out_real[shape.cols * columns],
@@ -127,7 +127,7 @@ impl OpenCl {
     /// Tells if `a` is multiplied by in a launch of its own. On CPUs a vector that is formed for every entry costs more than one
     /// that is formed before: there are no loads to hide it behind.
     fn multiplies_apart<T: Real>(&self, run: Run<'_>, a: &Stored<T>) -> bool {
-        run.tuning.work_group == 1 && a.values.len() > 4 * a.rows.max(a.cols)
+        run.tuning.work_group == 1 && a.places > 4 * a.rows.max(a.cols)
     }
 
     /// [`OpenCl::rows`] for the columns of `shape`, with the vector formed as it is read.
@@ -190,9 +190,9 @@ impl OpenCl {
         // The direction is formed in local memory if it fits beside the sums and a group reads more than all of it.
         let places = (a.cols * shape.columns).next_multiple_of(1024);
         let fits = (places * T::PRECISION.bytes()) as u64 <= info.local_memory / 3;
-        let gain = fits && found.work_group > 1 && a.values.len() / groups > a.cols;
+        let gain = fits && found.work_group > 1 && a.places / groups > a.cols;
         let matrix = MatrixOptions {
-            other: (at.arrangement.kind as u32, at.arrangement.lanes),
+            other: OtherMatrix::of(at.arrangement),
             staged: if gain { places } else { 0 },
             ..matrix
         };
@@ -219,10 +219,11 @@ impl<T: Real> CgnrOps<T> for OpenCl {
             return self.cgnr_forward(run, of(Part::Rows), a, parity, vectors, state);
         }
         let (on, columns) = (&self.context, shape.columns);
-        let key = run.key("cgnr_forward", columns, part_of(shape));
+        let key = run.key("cgnr_forward", columns, part_of(shape)).reading(a, a);
         let plan = state.plans.get(key, || self.plan_forward(run, shape, a))?;
         let (d_old, d_new) = by_parity(&mut vectors.d, parity);
         let args = cgnr_forward::cgnr_forward::Args {
+            entries: a.arrangement.entries,
             columns,
             edges: shape.edges,
             shape: shape_of!(cgnr_forward, Chunks::of(a.rows), Chunks::of(a.cols), shape, a.stride),
@@ -259,12 +260,13 @@ impl<T: Real> CgnrOps<T> for OpenCl {
             return self.cgnr_backward(run, of(Part::Pixels), at, parity, vectors, state);
         }
         let (on, columns) = (&self.context, shape.columns);
-        let key = run.key("cgnr_backward", columns, part_of(shape));
+        let key = run.key("cgnr_backward", columns, part_of(shape)).reading(at, at);
         let plan = state.plans.get(key, || self.plan_backward(run, shape, at))?;
         let (r, r_new) = by_parity(&mut vectors.r, parity);
         let (x, x_new) = by_parity(&mut vectors.x, parity);
         let (s, s_new) = by_parity(&mut vectors.s, parity);
         let args = cgnr_backward::cgnr_backward::Args {
+            entries: at.arrangement.entries,
             columns,
             edges: shape.edges,
             shape: shape_of!(cgnr_backward, Chunks::of(at.cols), Chunks::of(at.rows), shape, at.stride),
@@ -298,7 +300,7 @@ impl<T: Real> CgnrOps<T> for OpenCl {
             matches!(stored.arrangement.kind, Csr | EllpackR | Ellpack | Sliced | Sorted | Dense)
                 && !stored.arrangement.wide
         };
-        simple(a) && simple(at) && run.tuning.stays_resident(a.rows + a.cols, a.values.len() + at.values.len())
+        simple(a) && simple(at) && run.tuning.stays_resident(a.rows + a.cols, a.places + at.places)
     }
 
     fn cgnr_resident(
@@ -313,10 +315,12 @@ impl<T: Real> CgnrOps<T> for OpenCl {
         let (on, columns) = (&self.context, shape.columns);
         let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
         let Residents { groups, rows_each, cols_each } = Residents::of(rows, cols, run.tuning.resident_groups);
-        let key = run.key("cgnr_resident", columns, part_of(shape));
+        let key = run.key("cgnr_resident", columns, part_of(shape)).reading(a, at);
         let plan = state.plans.get(key, || self.plan_resident(run, shape, [a, at], groups))?;
         let CgnrVectors { x: [x0, x1], r: [r0, r1], s: [s0, s1], d: [d0, d1], q, phi } = vectors;
         let args = cgnr_resident::cgnr_resident::Args {
+            entries: a.arrangement.entries,
+            t_entries: at.arrangement.entries,
             columns,
             edges: shape.edges,
             shape: shape_of!(cgnr_resident, rows, cols, shape, a.stride),

@@ -110,7 +110,7 @@ impl<D: Origin> Checked<D> {
         }
         let entries = match kind {
             Kind::Stencil => a.rows * a.arrangement.block.max(32),
-            _ => a.values.len().max(a.rows),
+            _ => a.places.max(a.rows),
         };
         let small = entries.saturating_mul(columns) <= MOST;
         (small && counter.fetch_add(1, Ordering::Relaxed) < TIMES).then_some(counter)
@@ -481,7 +481,7 @@ mod tests {
     use crate::device::{Device, host_info};
     use crate::device_info::DeviceInfo;
     use crate::memory::Place;
-    use crate::sparse::{Format, Layout, Offsets, Reader, gallery};
+    use crate::sparse::{Format, Layout, Offsets, Packable, Reader, gallery};
 
     /// The host, except that its residuals have a wrong bit if `lies` is true.
     struct Liar {
@@ -545,7 +545,7 @@ mod tests {
     fn wrong_residuals(liar: &Checked<Liar>, side: usize) -> usize {
         let device = Device::host();
         let layout = gallery::poisson_2d(side, 0.1)
-            .and_then(|a| Layout::new(&a, Format::Csr, Offsets::Auto, Reader::Any, |_| Ok(())))
+            .and_then(|a| Layout::new(&a, Format::Csr, Offsets::Auto, Packable::NOTHING, Reader::Host, |_| Ok(())))
             .expect("a small matrix");
         let (n, place) = (layout.rows, Place::Host);
         let a = Stored::new(&place, layout).expect("room");

@@ -15,7 +15,7 @@ use super::{PlanKey, Run};
 use crate::error::{Result, same_length};
 use crate::memory::{Memory, Place, Plans};
 use crate::number::{Real, Sum};
-use crate::sparse::{Arrangement, Kind, Layout};
+use crate::sparse::{Arrangement, Entries, Kind, Layout, Shape};
 
 /// Most vectors multiplied at once.
 pub(crate) const MOST_COLUMNS: usize = 4;
@@ -26,6 +26,8 @@ pub(crate) struct Stored<T> {
     pub(crate) arrangement: Arrangement,
     pub(crate) rows: usize,
     pub(crate) cols: usize,
+    /// Entries with their padding.
+    pub(crate) places: usize,
     pub(crate) stride: usize,
     pub(crate) longer: [usize; 2],
     pub(crate) longest: usize,
@@ -41,6 +43,7 @@ impl<T: Real> Stored<T> {
             arrangement: layout.arrangement,
             rows: layout.rows,
             cols: layout.cols,
+            places: layout.places,
             stride: layout.stride,
             longer: layout.longer,
             longest: layout.longest,
@@ -54,9 +57,10 @@ impl<T: Real> Stored<T> {
     /// Stand-in for a `rows × cols` operator that computes its products itself: fused operations then find them in their result.
     pub(crate) fn external(place: &Place, rows: usize, cols: usize) -> Result<Self> {
         Ok(Self {
-            arrangement: Arrangement { kind: Kind::External, lanes: 1, block: 1, wide: false },
+            arrangement: Arrangement::of(Kind::External),
             rows,
             cols,
+            places: 1,
             stride: rows,
             longer: [0; 2],
             longest: 0,
@@ -67,12 +71,18 @@ impl<T: Real> Stored<T> {
         })
     }
 
-    /// A copy on the host. Waits.
+    /// A copy on the host, where nothing is packed. Waits.
     pub(super) fn on_host(&self) -> Result<Self> {
+        let (pointers, indices, values) =
+            (self.pointers.on_host()?, self.indices.on_host()?, self.values.on_host()?);
+        let Self { arrangement, rows, places, stride, .. } = *self;
+        let shape = Shape { arrangement, rows, stride, places, pointers: pointers.host()? };
+        let (indices, values) = shape.unpack(indices.host()?, values.host()?);
         Ok(Self {
-            pointers: self.pointers.on_host()?,
-            indices: self.indices.on_host()?,
-            values: self.values.on_host()?,
+            arrangement: Arrangement { entries: Entries::Plain, ..arrangement },
+            pointers,
+            indices: Place::Host.take(indices)?,
+            values: Place::Host.take(values)?,
             plans: Plans::default(),
             ..*self
         })
@@ -100,10 +110,20 @@ impl<T: Real> SharedMatrix<T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the values of `layout`, which has the arrangement of this matrix.
-    pub(crate) fn replace_values(&self, layout: &Layout<T>) -> Result<()> {
+    /// Puts the values of `layout` in place of those of this matrix, whose entries stand in the same places. Allocates only if the
+    /// new values are too many for the table that held the old ones.
+    pub(crate) fn replace_values(&self, place: &Place, layout: Layout<T>) -> Result<()> {
         let mut stored = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        same_length("stored values of a matrix", stored.values.len(), layout.values.len())?;
+        same_length("stored values of a matrix", stored.places, layout.places)?;
+        let entries = layout.arrangement.entries;
+        if stored.arrangement.entries != entries {
+            let (indices, values) = (place.take(layout.indices)?, place.take(layout.values)?);
+            (stored.indices, stored.values, stored.arrangement) = (indices, values, layout.arrangement);
+            return Ok(());
+        }
+        if entries == Entries::Coded {
+            stored.indices.write(&layout.indices)?;
+        }
         stored.values.write(&layout.values)
     }
 }

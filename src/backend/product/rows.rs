@@ -8,22 +8,14 @@ use std::ops::Range;
 use super::entries::{RowSum, add_places, add_places_of_lanes, lane_row, packed_rows};
 use super::{HostMatrix, structured};
 use crate::number::{Accumulator, Real};
-use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE};
+use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE, offset_at};
 
 /// Most rows done at a time, a multiple of [`SLICE`].
 pub(super) const BLOCK: usize = 64;
 
 /// Offset `i` of those that start at word `base`.
 fn offset<T: Real>(a: &HostMatrix<'_, T>, base: usize, i: usize) -> usize {
-    if a.arrangement.wide {
-        let at = base + 2 * i;
-        let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&a.pointers[at].to_ne_bytes());
-        bytes[4..].copy_from_slice(&a.pointers[at + 1].to_ne_bytes());
-        u64::from_ne_bytes(bytes) as usize
-    } else {
-        a.pointers[base + i] as usize
-    }
+    offset_at(a.pointers, a.arrangement.wide, base, i)
 }
 
 /// Offsets of `rows` and the end of the last, of those that start at word `base`.

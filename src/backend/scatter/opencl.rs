@@ -42,7 +42,7 @@ impl OpenCl {
             return None;
         }
         let groups = 2 * info.compute_units.max(1);
-        if groups * a.cols > a.values.len() {
+        if groups * a.cols > a.places {
             return None;
         }
         Some([places, a.rows.div_ceil(groups).max(1)])

@@ -10,7 +10,7 @@ use crate::memory::Memory;
 use crate::number::Real;
 use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;
-use crate::sparse::Kind;
+use crate::sparse::{Arrangement, Kind};
 use crate::tuning::Family;
 
 kernels! {
@@ -25,17 +25,7 @@ kernels! {
 pub(in crate::backend) static FILES: &[&File] = &[&sweep::FILE];
 
 /// Compressed rows of one lane.
-const MATRIX: MatrixOptions = MatrixOptions {
-    format: Kind::Csr as u32,
-    wide: false,
-    block: 1,
-    row_lanes: 1,
-    other: (Kind::Csr as u32, 1),
-    loads: 8,
-    formed: false,
-    staged: 0,
-    blend: 0,
-};
+const MATRIX: MatrixOptions = MatrixOptions::of(Arrangement::of(Kind::Csr), 8);
 
 impl<T: Real> SweepOps<T> for OpenCl {
     fn sweep(

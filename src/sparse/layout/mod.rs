@@ -4,10 +4,15 @@
 //! matrix holds, so that padding is left out of sums rather than multiplied by zero.
 
 mod compressed;
+mod packing;
 mod padded;
 mod structured;
 
 pub(crate) use compressed::{LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW};
+#[cfg(test)]
+pub(crate) use packing::CODE_BITS;
+pub use packing::Packing;
+pub(crate) use packing::{Entries, Packable, Shape, offset_at};
 pub(crate) use padded::SLICE;
 
 use super::choice::{Reader, choose};
@@ -48,6 +53,14 @@ pub(crate) struct Arrangement {
     pub(crate) block: usize,
     /// True if row offsets take 64 bits, or if the grid of a [`Kind::Stencil`] has three dimensions.
     pub(crate) wide: bool,
+    pub(crate) entries: Entries,
+}
+
+impl Arrangement {
+    /// One lane a row, nothing packed.
+    pub(crate) const fn of(kind: Kind) -> Self {
+        Self { kind, lanes: 1, block: 1, wide: false, entries: Entries::Plain }
+    }
 }
 
 /// Words before the points of [`Kind::Stencil`], `STENCIL_HEADER` of `cl/format.cl`.
@@ -74,6 +87,8 @@ pub(crate) struct Layout<T> {
     pub(crate) pointers: Vec<u32>,
     pub(crate) indices: Vec<u32>,
     pub(crate) values: Vec<T>,
+    /// Entries with their padding.
+    pub(crate) places: usize,
     pub(crate) stride: usize,
     /// Rows of more than [`SHORT_ROW`], and of more than [`MIDDLE_ROW`] entries in [`Kind::Adaptive`].
     pub(crate) longer: [usize; 2],
@@ -103,6 +118,7 @@ impl<T: Real> Layout<T> {
         a: &Csr<T>,
         format: Format,
         offsets: Offsets,
+        packable: Packable,
         reader: Reader,
         limit: impl Fn(u64) -> Result<()>,
     ) -> Result<Self> {
@@ -145,22 +161,24 @@ impl<T: Real> Layout<T> {
         if layout.arrangement.lanes > 1 {
             layout.why += &format!("; {} lanes share a row", layout.arrangement.lanes);
         }
-        let stored = layout.values.len();
-        if stored != a.nnz() {
-            layout.why += &format!("; {:.3} stored places per entry", stored as f64 / a.nnz().max(1) as f64);
+        layout.places = layout.values.len();
+        if layout.places != a.nnz() {
+            layout.why += &format!("; {:.3} stored places per entry", layout.places as f64 / a.nnz().max(1) as f64);
         }
+        layout.pack(packable);
         Ok(layout)
     }
 
     fn of(a: &Csr<T>, format: Format, kind: Kind) -> Self {
         Self {
             format,
-            arrangement: Arrangement { kind, lanes: 1, block: 1, wide: false },
+            arrangement: Arrangement::of(kind),
             rows: a.rows(),
             cols: a.cols(),
             pointers: Vec::new(),
             indices: Vec::new(),
             values: Vec::new(),
+            places: 0,
             stride: a.rows(),
             longer: [0; 2],
             longest: 0,
@@ -219,7 +237,7 @@ mod tests {
 
     fn layout(format: Format) -> Layout<f64> {
         let a = Csr::from_triplets(3, 4, &[(0, 1, 1.0), (0, 3, 2.0), (2, 0, 3.0)]).expect("valid");
-        Layout::new(&a, format, Offsets::Auto, Reader::Any, |_| Ok(())).expect("small")
+        Layout::new(&a, format, Offsets::Auto, Packable::NOTHING, Reader::Host, |_| Ok(())).expect("small")
     }
 
     /// Values with padding as `None`.
@@ -270,7 +288,7 @@ mod tests {
     fn parameters_out_of_range_are_refused() {
         let a = Csr::from_triplets(3, 4, &[(0, 1, 1.0)]).expect("valid");
         for format in [Format::Sell { sigma: 3 }, Format::Sell { sigma: 64 }, Format::Bsr { block: 9 }] {
-            let found = Layout::new(&a, format, Offsets::Auto, Reader::Any, |_| Ok(()));
+            let found = Layout::new(&a, format, Offsets::Auto, Packable::NOTHING, Reader::Host, |_| Ok(()));
             assert!(matches!(found, Err(Error::Option { .. })), "{format}");
         }
     }
