@@ -1,7 +1,8 @@
 // The updates of a conjugate gradient iteration. Joined after cg_parts.cl.
 //
 // Required macro:
-//   ELEMENTS_TOGETHER  elements of one item that are read before any of them is written, if a group has several items
+//   ELEMENTS_TOGETHER  elements of one item that are read before any of them is written, if a group has several items; a
+//              power of two
 
 #define TOGETHER (WG == 1 ? 1 : ELEMENTS_TOGETHER)
 // Lanes of an item, or more elements than that: those of one lane follow each other.

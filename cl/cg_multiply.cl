@@ -1,7 +1,7 @@
 // The product of a conjugate gradient iteration. Joined after row.cl and cg_parts.cl.
 //
 // Required macro:
-//   ROWS_TOGETHER  rows of one item whose loads are under way together, if a group has several items
+//   ROWS_TOGETHER  rows of one item whose loads are under way together, if a group has several items; a power of two
 
 #define BATCH (WG == 1 ? 1 : ROWS_TOGETHER)
 // Lanes of an item, or more rows than that: those of one lane follow each other.
@@ -32,7 +32,7 @@ void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real
         for (uint block = 0; block < count; block += SPAN * CHUNK_ITEMS)
             for (uint j = 0; j < SPAN; j += BATCH) {
                 const uint begin = block + place + j * CHUNK_ITEMS;
-                if (WG == 1 && begin >= count) continue;
+                if (BATCH == 1 && begin >= count) continue;
                 // Beyond the last row that one again, whose sum nobody takes: without a branch, loads of the next batch move up.
                 uint at[BATCH];
                 acc_t sum[BATCH][1];

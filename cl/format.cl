@@ -54,8 +54,8 @@
 #define MIDDLE_LANES 32
 #define LONG_LANES 512
 
-#define PACKED(kind) (kind == ELLPACK || kind == SLICED || kind == SORTED || kind == HYBRID) // padding ends a row
-#define PADDED(kind) (PACKED(kind) || kind == DENSE)
+#define ENDS_IN_PADDING(kind) (kind == ELLPACK || kind == SLICED || kind == SORTED || kind == HYBRID) // padding ends a row
+#define PADDED(kind) (ENDS_IN_PADDING(kind) || kind == DENSE)
 // Neighbouring items take neighbouring rows rather than neighbouring entries of a row.
 #define BY_COLUMNS(kind) (kind == DENSE || kind == ELLPACK_R || kind == ELLPACK)
 // The item that holds a row's lane of a reduction is not the one that adds the row.
@@ -259,7 +259,7 @@ void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t pla
             value[j] = there[j] ? value_at(matrix, at) : 0;
         }
         add_terms(sum, value, column, there, vector, PADDED(kind));
-        if (PACKED(kind) && isnan(value[AT_ONCE - 1])) return;
+        if (ENDS_IN_PADDING(kind) && isnan(value[AT_ONCE - 1])) return;
     }
 }
 

@@ -245,7 +245,8 @@ impl<T: Real> Matrix<T> {
 
     /// Replaces the values by those of `a`, whose entries stand in the same places as those this matrix was made from: the next
     /// time step of a simulation. The format stays, nothing is allocated on the device (except once, if the old values were few
-    /// enough to be kept in a table and the new ones are not), and every clone of this matrix and every
+    /// enough to be kept in a table and the new ones are not; [`Matrix::why`] and [`Matrix::bytes`] speak of the old ones then), and every
+    /// clone of this matrix and every
     /// solver that holds it sees the new values from its next launch on. Meant between solves. A solve under way cannot end in a
     /// false [`Stop::Converged`](crate::Stop::Converged), because its end is verified with the new values.
     ///
@@ -270,18 +271,23 @@ impl<T: Real> Matrix<T> {
         if let Some(index) = a.first_not_finite() {
             return Err(Error::NotFinite { what: "the matrix".into(), index });
         }
-        let place = self.device.place();
-        let layout = |a: &Csr<T>, format, stored: &SharedMatrix<T>| {
-            // Values that once were too many for a table stay out of one: solvers would have to build other programs.
-            let coded = stored.read().arrangement.entries == Entries::Coded;
-            let packable = if coded { packable } else { packable.without_table() };
-            Layout::new(a, format, offsets, packable, self.device.reader(), |_| Ok(()))
+        let prepare = |a: &Csr<T>, format, stored: &SharedMatrix<T>| {
+            // Columns stay as they are, and values that once were too many for a table stay out of one: solvers would have to build
+            // other programs.
+            let packable = if stored.has_table() { packable } else { Packable::NOTHING };
+            let layout = Layout::new(a, format, offsets, packable, self.device.reader(), |_| Ok(()))?;
+            if stored.has_table() && layout.arrangement.entries != Entries::Coded {
+                self.device.check_memory(0, &layout.plan())?;
+            }
+            stored.prepare_values(&self.device.place(), layout)
         };
-        let forward = layout(a, formats[0], &self.forward)?;
-        if let Backward::Copy(transposed) = &self.transposed {
-            transposed.replace_values(&place, layout(&a.transpose(), formats[1], transposed)?)?;
+        let forward = prepare(a, formats[0], &self.forward)?;
+        // Everything is allocated before anything is changed.
+        if let Backward::Copy(stored) = &self.transposed {
+            let backward = prepare(&a.transpose(), formats[1], stored)?;
+            stored.replace_values(backward)?;
         }
-        self.forward.replace_values(&place, forward)?;
+        self.forward.replace_values(forward)?;
         *self.frobenius.write().unwrap_or_else(PoisonError::into_inner) = a.frobenius();
         Ok(())
     }

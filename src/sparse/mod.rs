@@ -18,7 +18,7 @@ pub use format::Format;
 pub(crate) use layout::CODE_BITS;
 pub(crate) use layout::{
     Arrangement, Entries, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, Packable, SHORT_ROW, SLICE,
-    STENCIL_HEADER, Shape, offset_at,
+    STENCIL_HEADER, Shape, TABLE, offset_at,
 };
 pub use layout::{Offsets, Packing};
 pub(crate) use rays::{

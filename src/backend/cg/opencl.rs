@@ -9,7 +9,6 @@ use crate::memory::Memory;
 use crate::number::Real;
 use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;
-use crate::sparse::Entries;
 use crate::state::HISTORY;
 use crate::state::cg::{CONTROL, STATUS};
 use crate::tuning::Family;
@@ -18,8 +17,8 @@ kernels! {
     file cg_product, after [common, fold, format, row, cg_parts, cg_multiply];
     options { matrix: MatrixOptions, rows_together: usize => ROWS_TOGETHER }
     /// `q = A p` with the chunk sums of `p.q` and `q.q`; group 0 tests for the end.
-    kernel cg_product<T> given(entries: Entries)(n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint,
-        values: in_real[entries.fewest_values(indices.len())], p: in_real[n], q: out_real[n], sums: out_sum[4 * n.div_ceil(chunk)],
+    kernel cg_product<T> given(value_count: usize)(n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint,
+        values: in_real[value_count], p: in_real[n], q: out_real[n], sums: out_sum[4 * n.div_ceil(chunk)],
         control: out_sum[CONTROL], status: out_int[STATUS], history: out_sum[HISTORY]);
 }
 
@@ -36,17 +35,17 @@ kernels! {
     file cg_resident, after [common, fold, format, row, global_barrier, cg_parts, cg_advance, cg_multiply];
     options { matrix: MatrixOptions, rows_together: usize => ROWS_TOGETHER, elements_together: usize => ELEMENTS_TOGETHER }
     /// `iterations` times `cg_update` and `cg_product`, by groups that all run at once.
-    kernel cg_resident<T> given(entries: Entries)(n: uint, chunk: uint, stride: uint, groups: uint, per_group: uint, iterations: uint,
-        rows: in_uint, indices: in_uint, values: in_real[entries.fewest_values(indices.len())], p: out_real[n], q: out_real[n],
+    kernel cg_resident<T> given(value_count: usize)(n: uint, chunk: uint, stride: uint, groups: uint, per_group: uint, iterations: uint,
+        rows: in_uint, indices: in_uint, values: in_real[value_count], p: out_real[n], q: out_real[n],
         x: out_real[n], r: out_real[n], sums: out_sum[4 * groups], control: out_sum[CONTROL],
         status: out_int[STATUS], history: out_sum[HISTORY]);
 }
 
 pub(in crate::backend) static FILES: &[&File] = &[&cg_product::FILE, &cg_update::FILE, &cg_resident::FILE];
 
-/// Rows of an item whose loads are under way together. On an H200 two are up to 12 % faster than one in fp32, four slower.
+/// Rows of an item whose loads are under way together, if it has as many; a power of two. On an H200 two are up to 12 % faster than one in fp32, four slower.
 const ROWS_TOGETHER: usize = 2;
-/// Elements of an item that are read before any is written: 2 and 8 are slower there.
+/// Elements of an item that are read before any is written; a power of two. 2 and 8 are slower there.
 const ELEMENTS_TOGETHER: usize = 4;
 
 impl OpenCl {
@@ -54,7 +53,8 @@ impl OpenCl {
         let chunks = Chunks::of(a.rows);
         let cut = [chunks.chunk, chunks.lanes];
         let (common, matrix, _) = self.rows(run, Family::CgProduct, a, a.rows, cut, 1);
-        let options = cg_product::Options { matrix, rows_together: ROWS_TOGETHER };
+        let item_rows = (chunks.chunk / chunks.lanes.min(common.work_group)).max(1);
+        let options = cg_product::Options { matrix, rows_together: item_rows.min(ROWS_TOGETHER) };
         let kernel = cg_product::cg_product::prepare(&self.context, common, &options)?;
         Ok(Plan { kernel, groups: chunks.count + 1, share: chunks.chunk })
     }
@@ -97,7 +97,7 @@ impl<T: Real> CgOps<T> for OpenCl {
         let on = &self.context;
         let plan = state.plans.get(run.key("cg_product", 1, 0).reading(a, a), || self.plan_cg_product(run, a))?;
         let args = cg_product::cg_product::Args {
-            entries: a.arrangement.entries,
+            value_count: a.value_count(),
             n: a.rows,
             chunk: plan.share,
             stride: a.stride,
@@ -150,7 +150,7 @@ impl<T: Real> CgOps<T> for OpenCl {
         let CgVectors { x, r, p, q } = vectors;
         let plan = state.plans.get(run.key("cg_resident", 1, 0).reading(a, a), || self.plan_cg_resident(run, a))?;
         let args = cg_resident::cg_resident::Args {
-            entries: a.arrangement.entries,
+            value_count: a.value_count(),
             n: a.rows,
             chunk: chunks.chunk,
             stride: a.stride,

@@ -13,7 +13,7 @@ use crate::kernels::{Common, MatrixOptions, OtherMatrix, kernels};
 use crate::number::Real;
 use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;
-use crate::sparse::{Entries, Kind};
+use crate::sparse::Kind;
 use crate::state::HISTORY;
 use crate::state::barrier;
 use crate::state::cgnr::{CONTROL, STATUS};
@@ -34,8 +34,8 @@ kernels! {
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
     /// `d = s + beta d`, `q = A d`.
-    kernel cgnr_forward<T> given(entries: Entries, columns: usize, edges: u32)
-        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[entries.fewest_values(indices.len())],
+    kernel cgnr_forward<T> given(value_count: usize, columns: usize, edges: u32)
+        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[value_count],
         s: in_real[shape.cols * columns], d_old: in_real[shape.cols * columns],
         x: in_real[shape.cols * columns], phi: in_real[diffusivities(shape.cols * columns, edges)],
         d_new: out_real[shape.cols * columns], q: out_real[shape.rows * columns],
@@ -48,8 +48,8 @@ kernels! {
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
     /// `x += alpha d`, `r -= alpha q`, `s = A'r - F(x, x)`.
-    kernel cgnr_backward<T> given(entries: Entries, columns: usize, edges: u32)
-        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[entries.fewest_values(indices.len())],
+    kernel cgnr_backward<T> given(value_count: usize, columns: usize, edges: u32)
+        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[value_count],
         r: in_real[shape.rows * columns], q: in_real[shape.rows * columns],
         x: in_real[shape.cols * columns], d: in_real[shape.cols * columns],
         s: in_real[shape.cols * columns], r_new: out_real[shape.rows * columns],
@@ -65,10 +65,10 @@ kernels! {
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
     /// `iterations` times `cgnr_backward` and `cgnr_forward`, by groups that all run at once.
-    kernel cgnr_resident<T> given(entries: Entries, t_entries: Entries, columns: usize, edges: u32)
+    kernel cgnr_resident<T> given(value_count: usize, t_value_count: usize, columns: usize, edges: u32)
         (shape: shape, stride: uint, rows_each: uint, cols_each: uint, iterations: uint, parity: uint,
-        rows: in_uint, indices: in_uint, values: in_real[entries.fewest_values(indices.len())], t_rows: in_uint, t_indices: in_uint,
-        t_values: in_real[t_entries.fewest_values(t_indices.len())], x0: out_real[shape.cols * columns],
+        rows: in_uint, indices: in_uint, values: in_real[value_count], t_rows: in_uint, t_indices: in_uint,
+        t_values: in_real[t_value_count], x0: out_real[shape.cols * columns],
         x1: out_real[shape.cols * columns], r0: out_real[shape.rows * columns],
         r1: out_real[shape.rows * columns], s0: out_real[shape.cols * columns],
         s1: out_real[shape.cols * columns], d0: out_real[shape.cols * columns],
@@ -223,7 +223,7 @@ impl<T: Real> CgnrOps<T> for OpenCl {
         let plan = state.plans.get(key, || self.plan_forward(run, shape, a))?;
         let (d_old, d_new) = by_parity(&mut vectors.d, parity);
         let args = cgnr_forward::cgnr_forward::Args {
-            entries: a.arrangement.entries,
+            value_count: a.value_count(),
             columns,
             edges: shape.edges,
             shape: shape_of!(cgnr_forward, Chunks::of(a.rows), Chunks::of(a.cols), shape, a.stride),
@@ -266,7 +266,7 @@ impl<T: Real> CgnrOps<T> for OpenCl {
         let (x, x_new) = by_parity(&mut vectors.x, parity);
         let (s, s_new) = by_parity(&mut vectors.s, parity);
         let args = cgnr_backward::cgnr_backward::Args {
-            entries: at.arrangement.entries,
+            value_count: at.value_count(),
             columns,
             edges: shape.edges,
             shape: shape_of!(cgnr_backward, Chunks::of(at.cols), Chunks::of(at.rows), shape, at.stride),
@@ -319,8 +319,8 @@ impl<T: Real> CgnrOps<T> for OpenCl {
         let plan = state.plans.get(key, || self.plan_resident(run, shape, [a, at], groups))?;
         let CgnrVectors { x: [x0, x1], r: [r0, r1], s: [s0, s1], d: [d0, d1], q, phi } = vectors;
         let args = cgnr_resident::cgnr_resident::Args {
-            entries: a.arrangement.entries,
-            t_entries: at.arrangement.entries,
+            value_count: a.value_count(),
+            t_value_count: at.value_count(),
             columns,
             edges: shape.edges,
             shape: shape_of!(cgnr_resident, rows, cols, shape, a.stride),

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::number::{Accumulation, Element, Precision, Real, Sum};
 use crate::reduction::Chunks;
-use crate::sparse::Kind;
+use crate::sparse::{Arrangement, Kind};
 
 /// Entries, or steps of rays, that are done again: some tens of milliseconds.
 const MOST: usize = 1 << 23;
@@ -52,11 +52,12 @@ enum Launch {
 
 const LAUNCH_KINDS: usize = 8;
 const MATRIX_KINDS: usize = 16;
+const ENTRY_KINDS: usize = 4;
 
 /// Number of comparisons of products so far, and of launches that were looked at for norms, by precision and accumulation.
 #[derive(Debug, Default)]
 struct Counts {
-    products: [[[AtomicUsize; MATRIX_KINDS]; LAUNCH_KINDS]; 3],
+    products: [[[[AtomicUsize; ENTRY_KINDS]; MATRIX_KINDS]; LAUNCH_KINDS]; 3],
     norms: [[Norms; LAUNCH_KINDS]; 3],
     /// Products with rays, and those with their transposed.
     rays: [[AtomicUsize; 2]; 3],
@@ -103,8 +104,8 @@ impl<D: Origin> Checked<D> {
         a: &Stored<T>,
         columns: usize,
     ) -> Option<&AtomicUsize> {
-        let kind = a.arrangement.kind;
-        let counter = &self.counts.products[numbers::<T>(run)][launch as usize][kind as usize];
+        let Arrangement { kind, entries, .. } = a.arrangement;
+        let counter = &self.counts.products[numbers::<T>(run)][launch as usize][kind as usize][entries as usize];
         if counter.load(Ordering::Relaxed) >= TIMES {
             return None;
         }
@@ -566,7 +567,7 @@ mod tests {
 
         let honest = Liar::new(false);
         assert_eq!(wrong_residuals(&honest, 9), 0);
-        let counter = &honest.counts.products[0][Launch::Residual as usize][Kind::Csr as usize];
+        let counter = &honest.counts.products[0][Launch::Residual as usize][Kind::Csr as usize][0];
         assert_eq!([counter, &honest.device.products].map(|n| n.load(Ordering::Relaxed)), [TIMES, 3]);
     }
 

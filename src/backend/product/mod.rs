@@ -15,7 +15,7 @@ use super::{PlanKey, Run};
 use crate::error::{Result, same_length};
 use crate::memory::{Memory, Place, Plans};
 use crate::number::{Real, Sum};
-use crate::sparse::{Arrangement, Entries, Kind, Layout, Shape};
+use crate::sparse::{Arrangement, Entries, Kind, Layout, Shape, TABLE};
 
 /// Most vectors multiplied at once.
 pub(crate) const MOST_COLUMNS: usize = 4;
@@ -73,19 +73,21 @@ impl<T: Real> Stored<T> {
 
     /// A copy on the host, where nothing is packed. Waits.
     pub(super) fn on_host(&self) -> Result<Self> {
-        let (pointers, indices, values) =
+        let (pointers, mut indices, mut values) =
             (self.pointers.on_host()?, self.indices.on_host()?, self.values.on_host()?);
         let Self { arrangement, rows, places, stride, .. } = *self;
-        let shape = Shape { arrangement, rows, stride, places, pointers: pointers.host()? };
-        let (indices, values) = shape.unpack(indices.host()?, values.host()?);
-        Ok(Self {
-            arrangement: Arrangement { entries: Entries::Plain, ..arrangement },
-            pointers,
-            indices: Place::Host.take(indices)?,
-            values: Place::Host.take(values)?,
-            plans: Plans::default(),
-            ..*self
-        })
+        if arrangement.entries != Entries::Plain {
+            let shape = Shape { arrangement, rows, stride, places, pointers: pointers.host()? };
+            let unpacked = shape.unpack(indices.host()?, values.host()?);
+            (indices, values) = (Place::Host.take(unpacked.0)?, Place::Host.take(unpacked.1)?);
+        }
+        let arrangement = Arrangement { entries: Entries::Plain, ..arrangement };
+        Ok(Self { arrangement, pointers, indices, values, plans: Plans::default(), ..*self })
+    }
+
+    /// Values that belong to the entries: all, or a table.
+    pub(super) fn value_count(&self) -> usize {
+        if self.arrangement.entries == Entries::Coded { TABLE } else { self.places }
     }
 
     /// Arrays of the matrix, if they are on the host.
@@ -110,22 +112,53 @@ impl<T: Real> SharedMatrix<T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the values of `layout` in place of those of this matrix, whose entries stand in the same places. Allocates only if the
-    /// new values are too many for the table that held the old ones.
-    pub(crate) fn replace_values(&self, place: &Place, layout: Layout<T>) -> Result<()> {
-        let mut stored = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        same_length("stored values of a matrix", stored.places, layout.places)?;
-        let entries = layout.arrangement.entries;
-        if stored.arrangement.entries != entries {
-            let (indices, values) = (place.take(layout.indices)?, place.take(layout.values)?);
-            (stored.indices, stored.values, stored.arrangement) = (indices, values, layout.arrangement);
-            return Ok(());
-        }
-        if entries == Entries::Coded {
-            stored.indices.write(&layout.indices)?;
-        }
-        stored.values.write(&layout.values)
+    /// Tells if values are in a table, which other values may not fit into.
+    pub(crate) fn has_table(&self) -> bool {
+        self.read().arrangement.entries == Entries::Coded
     }
+
+    /// Gets the values of `layout` ready to stand in place of those of this matrix, whose entries stand in the same places. Allocates
+    /// only if they are too many for the table that holds the old ones.
+    pub(crate) fn prepare_values(&self, place: &Place, layout: Layout<T>) -> Result<NewValues<T>> {
+        let stored = self.read();
+        same_length("stored values of a matrix", stored.places, layout.places)?;
+        Ok(match (stored.arrangement.entries, layout.arrangement.entries) {
+            (Entries::Coded, Entries::Coded) => NewValues::Table(layout.indices, layout.values),
+            (Entries::Coded, _) => NewValues::Plain {
+                indices: place.take(layout.indices)?,
+                values: place.take(layout.values)?,
+                arrangement: layout.arrangement,
+            },
+            _ => NewValues::Same(layout.values),
+        })
+    }
+
+    /// Puts them there.
+    pub(crate) fn replace_values(&self, new: NewValues<T>) -> Result<()> {
+        let mut stored = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match new {
+            NewValues::Same(new) => stored.values.write(&new)?,
+            NewValues::Table(codes, table) => {
+                stored.indices.write(&codes)?;
+                stored.values.write(&table)?;
+            }
+            NewValues::Plain { indices, values, arrangement } => {
+                (stored.indices, stored.values, stored.arrangement) = (indices, values, arrangement);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Values on their way into a matrix.
+#[derive(Debug)]
+pub(crate) enum NewValues<T> {
+    /// Values for the same columns.
+    Same(Vec<T>),
+    /// Columns with codes, and the table.
+    Table(Vec<u32>, Vec<T>),
+    /// Arrays in place of those with a table.
+    Plain { indices: Memory<u32>, values: Memory<T>, arrangement: Arrangement },
 }
 
 /// A [`Stored`] on the host.

@@ -8,20 +8,20 @@ use crate::memory::Memory;
 use crate::number::{Real, Sum};
 use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;
-use crate::sparse::{Entries, Kind, MIDDLE_LANES};
+use crate::sparse::{Kind, MIDDLE_LANES};
 use crate::tuning::Family;
 
 kernels! {
     file product, after [common, fold, format, row];
     options { matrix: MatrixOptions }
     /// `y = A x`.
-    kernel multiply<T> given(entries: Entries, cols: usize, columns: usize)
-        (n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint, values: in_real[entries.fewest_values(indices.len())],
+    kernel multiply<T> given(value_count: usize, cols: usize, columns: usize)
+        (n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint, values: in_real[value_count],
         x: in_real[cols * columns], y: out_real[n * columns]);
     /// `r = b - A x` with the chunk sums of `r.r`.
-    kernel residual<T> given(entries: Entries, cols: usize, columns: usize)
+    kernel residual<T> given(value_count: usize, cols: usize, columns: usize)
         (n: uint, chunk: uint, stride: uint, place: uint, rows: in_uint, indices: in_uint,
-        values: in_real[entries.fewest_values(indices.len())], x: in_real[cols * columns], b: in_real[n * columns],
+        values: in_real[value_count], x: in_real[cols * columns], b: in_real[n * columns],
         r: out_real[n * columns], sums: out_sum[place + columns * n.div_ceil(chunk)]);
 }
 
@@ -64,7 +64,7 @@ impl<T: Real> ProductOps<T> for OpenCl {
         let (key, on) = (run.key("multiply", columns, 0).reading(a, a), &self.context);
         let plan = a.plans.get(key, || self.plan_multiply(run, a, columns))?;
         let args = product::multiply::Args {
-            entries: a.arrangement.entries,
+            value_count: a.value_count(),
             cols: a.cols,
             columns,
             n: a.rows,
@@ -93,7 +93,7 @@ impl<T: Real> ProductOps<T> for OpenCl {
         let (key, on) = (run.key("residual", columns, 0).reading(a, a), &self.context);
         let plan = a.plans.get(key, || self.plan_residual(run, a, columns))?;
         let args = product::residual::Args {
-            entries: a.arrangement.entries,
+            value_count: a.value_count(),
             cols: a.cols,
             columns,
             n: a.rows,

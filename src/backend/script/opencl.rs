@@ -13,7 +13,6 @@ use crate::number::Real;
 use crate::ocl::{Defines, File, Plan};
 use crate::recurrence::{HEADER, REGISTERS, STATES};
 use crate::reduction::Chunks;
-use crate::sparse::Entries;
 use crate::state::HISTORY;
 use crate::tuning::Family;
 
@@ -80,8 +79,8 @@ kernels! {
     options { matrix: MatrixOptions, dots: u32 => DOTS }
     shape { n, chunk, stride, program, slot }
     /// `y = s A x + k w` with the chunk sums of `y.y` and `y.z`; `added` and `multiplied` tell if there is a `w` and a `z`.
-    kernel step_product<T> given(entries: Entries, cols: usize, columns: usize, added: bool, multiplied: bool, made: usize)
-        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[entries.fewest_values(indices.len())], x: in_real[cols * columns],
+    kernel step_product<T> given(value_count: usize, cols: usize, columns: usize, added: bool, multiplied: bool, made: usize)
+        (shape: shape, rows: in_uint, indices: in_uint, values: in_real[value_count], x: in_real[cols * columns],
         w: in_real[if added { shape.n * columns } else { 0 }], y: out_real[shape.n * columns],
         z: in_real[if multiplied { shape.n * columns } else { 0 }],
         programs: in_uint[shape.program + HEADER], sums: out_sum[made],
@@ -174,7 +173,7 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         let plan = a.plans.get(key, || self.plan_step_product(run, a, call.columns, macros))?;
         let ScriptState { programs, sums, registers, status, history, .. } = state;
         let args = step::step_product::Args {
-            entries: a.arrangement.entries,
+            value_count: a.value_count(),
             cols: a.cols,
             columns: call.columns,
             added: blend.shifted,

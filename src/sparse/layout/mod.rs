@@ -12,7 +12,7 @@ pub(crate) use compressed::{LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW};
 #[cfg(test)]
 pub(crate) use packing::CODE_BITS;
 pub use packing::Packing;
-pub(crate) use packing::{Entries, Packable, Shape, offset_at};
+pub(crate) use packing::{Entries, Packable, Shape, TABLE, offset_at};
 pub(crate) use padded::SLICE;
 
 use super::choice::{Reader, choose};
@@ -165,7 +165,7 @@ impl<T: Real> Layout<T> {
         if layout.places != a.nnz() {
             layout.why += &format!("; {:.3} stored places per entry", layout.places as f64 / a.nnz().max(1) as f64);
         }
-        layout.pack(packable);
+        layout.pack(packable, &profile.diagonals);
         Ok(layout)
     }
 

@@ -11,6 +11,7 @@ use super::{Arrangement, Kind, Layout, Reader, SLICE, padding};
 use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::number::sealed::Number;
+use crate::reduction::Chunks;
 
 /// Bits of a word that hold a value's place in the table, `CODE_BITS` of `cl/format.cl`.
 pub(crate) const CODE_BITS: usize = 8;
@@ -22,8 +23,8 @@ const FIRST_LOOK: usize = 4096;
 /// Devices on which entries are stored in fewer bytes, where that loses nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Packing {
-    /// On GPUs, for matrices of more than 24 MB: there a product waits for memory. Smaller ones stay in the caches, and CPUs wait
-    /// for the loads of `x`; packed, both take as long or longer.
+    /// On GPUs, for matrices of 24 MB and more: there a product waits for memory. Smaller ones stay in the caches, and CPUs wait
+    /// for the loads of `x`; packed, both take as long or longer. The plain matrix has to fit, too: it is made first.
     #[default]
     Auto,
     /// On every device with kernels. The host back end reads plain entries always.
@@ -60,46 +61,26 @@ pub(crate) enum Entries {
     Coded = 3,
 }
 
-impl Entries {
-    /// Fewest values that belong to so many words of columns and codes.
-    pub(crate) fn fewest_values(self, words: usize) -> usize {
-        match self {
-            Self::Plain => words,
-            Self::Short | Self::Near => (2 * words).saturating_sub(1),
-            Self::Coded => TABLE.min(TABLE * words),
-        }
-    }
-}
-
-/// Least bytes of a matrix that [`Packing::Auto`] packs. Measured on an H200, before and after, in microseconds: cfd1 (22 MB) 7.8 and 8.5
+/// Least bytes of a plain matrix that [`Packing::Auto`] packs. Measured on an H200, before and after, in microseconds: cfd1 (22 MB) 7.8 and 8.5
 /// in CSR, Poisson of 1024² (64 MB) 24.6 and 11.5. Two cores with PoCL 3.1, fp64: apache1 143 and 172, cfd1 411 and 430; Andrews 409 and 426.
-const LARGE: u64 = 24 << 20;
+const LARGE: u64 = 24_000_000;
 
-/// Parts of entries that [`Layout::pack`] may change.
+/// Matrices that [`Layout::pack`] may change: those of so many bytes and more, or none.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packable {
-    columns: bool,
-    values: bool,
-    /// Least bytes of the matrix.
-    from: u64,
-}
+pub(crate) struct Packable(Option<u64>);
 
 impl Packable {
-    pub(crate) const NOTHING: Self = Self { columns: false, values: false, from: 0 };
-    pub(crate) const ALL: Self = Self { columns: true, values: true, from: 0 };
+    pub(crate) const NOTHING: Self = Self(None);
+    #[cfg(test)]
+    pub(crate) const ALL: Self = Self(Some(0));
 
-    /// These parts without values in a table.
-    pub(crate) fn without_table(self) -> Self {
-        Self { values: false, ..self }
-    }
-
-    /// Parts that `packing` allows for a matrix of `reader`.
+    /// Matrices of `reader` that `packing` allows.
     pub(crate) fn of(packing: Packing, reader: Reader) -> Self {
-        match (packing, reader) {
-            (Packing::Auto, Reader::Gpu) => Self { from: LARGE, ..Self::ALL },
-            (Packing::Always, Reader::Gpu | Reader::CompiledCpu) => Self::ALL,
-            _ => Self::NOTHING,
-        }
+        Self(match (packing, reader) {
+            (Packing::Auto, Reader::Gpu) => Some(LARGE),
+            (Packing::Always, Reader::Gpu | Reader::CompiledCpu) => Some(0),
+            _ => None,
+        })
     }
 }
 
@@ -209,9 +190,8 @@ impl Shape<'_> {
             }
             Kind::Sliced | Kind::Sorted => {
                 let starts = &pointers[..=rows.div_ceil(SLICE)];
-                let first = |slice: usize| (slice * SLICE) as u32;
                 let slice = |(s, ends): (usize, &[u32])| {
-                    (ends[0]..ends[1]).flat_map(move |_| first(s)..first(s + 1)).collect::<Vec<_>>()
+                    (ends[0]..ends[1]).flat_map(move |_| (0..SLICE).map(move |l| (s * SLICE + l) as u32))
                 };
                 starts.windows(2).enumerate().flat_map(slice).collect()
             }
@@ -264,18 +244,18 @@ impl<T: Real> Layout<T> {
         Shape { arrangement, rows, stride, places, pointers: &self.pointers }
     }
 
-    /// Stores the entries in fewer bytes, as far as `packable` allows and the format has a way.
-    pub(super) fn pack(&mut self, packable: Packable) {
+    /// Stores the entries in fewer bytes, as far as `packable` allows and the format has a way. `diagonals` are those in use.
+    pub(super) fn pack(&mut self, packable: Packable, diagonals: &[i64]) {
         let by_entries = match self.arrangement.kind {
             Kind::Csr | Kind::Adaptive | Kind::Coordinates | Kind::EllpackR | Kind::Ellpack => true,
             Kind::Sliced | Kind::Sorted | Kind::Hybrid => true,
             Kind::Diagonals => false,
             Kind::Blocks | Kind::Dense | Kind::Stencil | Kind::External => return,
         };
-        if self.plan().iter().map(|part| part.1).sum::<u64>() < packable.from {
+        if packable.0.is_none_or(|least| self.plan().iter().map(|part| part.1).sum::<u64>() < least) {
             return;
         }
-        let coded = packable.values && self.places > TABLE && (!by_entries || self.cols <= 1 << (32 - CODE_BITS));
+        let coded = self.places > TABLE && (!by_entries || self.cols <= 1 << (32 - CODE_BITS));
         if coded && let Some(table) = table(&self.values) {
             self.indices = match by_entries {
                 true => {
@@ -294,17 +274,22 @@ impl<T: Real> Layout<T> {
             self.values = table.values;
             self.values.resize(TABLE, padding());
             self.arrangement.entries = Entries::Coded;
-        } else if by_entries && packable.columns && self.places > 0 {
-            self.pack_columns();
+        } else if by_entries && self.places > 0 {
+            self.pack_columns(diagonals);
         }
     }
 
-    fn pack_columns(&mut self) {
+    fn pack_columns(&mut self, diagonals: &[i64]) {
         if self.cols <= 1 << 16 {
             let columns: Vec<u16> = self.indices.par_iter().map(|column| *column as u16).collect();
             self.indices = joined(&columns);
             self.arrangement.entries = Entries::Short;
             self.why += "; columns in 16 bits";
+            return;
+        }
+        // A row's place is no further from the row than the chunk that it is sorted in.
+        let most = (1 << 15) + Chunks::of(self.rows).chunk as i64;
+        if diagonals.iter().any(|offset| offset.abs() > most) {
             return;
         }
         let last = self.cols as u32 - 1;
