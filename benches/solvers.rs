@@ -1,7 +1,7 @@
 //! Time per iteration of the solvers, with the bytes each must move and the share of the copy bandwidth reached.
 //!
 //! `cargo bench --bench solvers -- [--device WORDS] [--work-group N] [--resident N] [--sides N,N]
-//! [--method 'cg script'] [--packing auto|always|never] [--quick] [--json]`: a row per case. Every answer is verified (its true residual is recomputed) before its time is printed.
+//! [--system NAME] [--columns N] [--method 'cg script'] [--packing auto|always|never] [--quick] [--json]`: a row per case. Every answer is verified (its true residual is recomputed) before its time is printed.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -23,7 +23,9 @@ fn main() -> std::process::ExitCode {
 fn run(setting: &Setting) -> Result<()> {
     let quick = setting.flag("--quick");
     if setting.wanted("cgnr") {
-        for (system, columns) in [("stock-koch", 1), ("stock-koch", 4), ("stock-koch-full", 1)] {
+        let all = [("stock-koch", 1), ("stock-koch", 4), ("stock-koch-full", 1)];
+        let columns = setting.number("--columns")?.unwrap_or(1);
+        for (system, columns) in setting.text("--system").map_or(all.to_vec(), |name| vec![(name, columns)]) {
             stock_koch(setting, system, columns)?;
         }
     }

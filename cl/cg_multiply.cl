@@ -3,6 +3,8 @@
 // Required macro:
 //   ROWS_TOGETHER  rows of one item whose loads are under way together, if a group has several items; a power of two
 
+// The rows of a chunk are multiplied before its dot products, which then read them from q.
+#define PRODUCT_FIRST (ROWS_APART || LIES_SIDE_BY_SIDE(FORMAT))
 #define BATCH (WG == 1 ? 1 : ROWS_TOGETHER)
 // Lanes of an item, or more rows than that: those of one lane follow each other.
 #define SPAN (ITEM_LANES > BATCH ? ITEM_LANES : BATCH)
@@ -20,7 +22,7 @@ void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real
     const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
     __local acc_t* run = scratch + slot * CHUNK_ITEMS;
     for (uint base = first_chunk; base < last_chunk; base += SIDE_BY_SIDE) {
-        if (ROWS_APART)
+        if (PRODUCT_FIRST)
             for (uint g = base; g < min(base + SIDE_BY_SIDE, last_chunk); ++g)
                 chunk_product(&result, matrix, &vector, g * (size_t)chunk, min((g + 1) * (size_t)chunk, (size_t)n), scratch);
         const uint mine = base + slot;
@@ -42,7 +44,7 @@ void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real
                     own[k] = p[at[k]];
                     sum[k][0] = acc_real(0);
                 }
-                if (!ROWS_APART) {
+                if (!PRODUCT_FIRST) {
                     if (WALKED(FORMAT)) {
                         size_t start[BATCH];
                         uint length[BATCH];
@@ -55,8 +57,8 @@ void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real
                 for (uint k = 0; k < BATCH; ++k) {
                     if (begin + k * CHUNK_ITEMS >= count) continue;
                     const uint lane = (j + k) & (ITEM_LANES - 1);
-                    if (!ROWS_APART) q[at[k]] = acc_to_real(sum[k][0]);
-                    const real_t value = ROWS_APART ? q[at[k]] : acc_to_real(sum[k][0]);
+                    if (!PRODUCT_FIRST) q[at[k]] = acc_to_real(sum[k][0]);
+                    const real_t value = PRODUCT_FIRST ? q[at[k]] : acc_to_real(sum[k][0]);
                     pq[lane] = acc_add(pq[lane], acc_product(own[k], value));
                     qq[lane] = acc_add(qq[lane], acc_product(value, value));
                 }

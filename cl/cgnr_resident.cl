@@ -1,15 +1,20 @@
 // Many CGNR iterations in one launch.
+//
+// Required macro:
+//   STAGED_VECTOR  the vector that local memory holds, one of the names below: the one that fits and is gathered often
 
-// Global barriers of an iteration: one more if the direction does not fit into local memory and is formed before rows read it.
-#define BARRIERS (STAGED > 0 ? 3 : 4)
+#define NOTHING 0 // what is formed in local memory by each group for itself
+#define DIRECTION 1
+#define RESIDUAL 2
 
 // Buffers that change places: the one of `parity`.
 #define BY_PARITY(buffer, parity) ((parity) ? buffer##1 : buffer##0)
 
 // `iterations` times cgnr_backward and cgnr_forward in one launch, the first with `parity`, for groups that all run at once.
-// Each iteration has three or four global barriers: r is formed before it is gathered, which costs a barrier and saves reading
-// q as often as r, and so is d if it does not fit into local memory. Each group owns chunks of rows and of pixels, the last
-// one tests; what a group reads of others was written before the last barrier. `stride` is that of A transposed.
+// Each iteration has three or four global barriers: r and d are formed before they are gathered, which costs a barrier each and
+// saves reading two vectors for every entry, unless each group forms all of one of them in its local memory. Each group owns
+// chunks of rows and of pixels, the last one tests; what a group reads of others was written before the last barrier. `stride`
+// is that of A transposed.
 // Bytes: those of the two kernels less one gathered vector, from a cache if they fit.
 __kernel GROUP
 void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, uint iterations, uint parity,
@@ -35,7 +40,7 @@ void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, u
     const uint last_pixel = min(first_pixel + cols_each, shape.col_groups);
     // Going forward, groups without rows take the pixels while others multiply, if there are any such groups.
     const uint with_rows = (shape.row_groups + rows_each - 1) / rows_each;
-    const uint idle = STAGED > 0 ? get_num_groups(0) - with_rows : 0;
+    const uint idle = STAGED_VECTOR == DIRECTION ? get_num_groups(0) - with_rows : 0;
     const uint share = idle > 0 ? (shape.col_groups + idle - 1) / idle : cols_each;
     const uint forward_first = idle == 0 ? first_pixel : group < with_rows ? 0 : min((group - with_rows) * share, shape.col_groups);
     const uint forward_last = idle > 0 && group < with_rows ? 0 : min(forward_first + share, shape.col_groups);
@@ -43,6 +48,7 @@ void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, u
     open_matrix(&matrix, rows, indices, values, shape.stride);
     open_other(&transposed, t_rows, t_indices, t_values, stride);
     int done = iterations == 0;
+    uint meetings = 0;
     for (uint k = 0; !done; ++k) {
         const uint now = (parity + k) & 1;
         const uint next = 1 - now;
@@ -52,13 +58,16 @@ void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, u
         form_vector(&image, BY_PARITY(x, now), BY_PARITY(d, next));
         done = !step_length(shape, sums, control, status, &stopped, &image, &residual, writer, scratch);
         if (!done) {
+            if (STAGED_VECTOR == RESIDUAL) stage(&residual, shape.rows, staged);
             backward_rows(shape, first_row, last_row, &residual, stopped, BY_PARITY(r, next), sums, scratch);
-            global_barrier(barrier_words, BARRIERS * k + 1);
-            read_vector(&residual, BY_PARITY(r, next));
+            if (STAGED_VECTOR != RESIDUAL) {
+                global_barrier(barrier_words, ++meetings);
+                read_vector(&residual, BY_PARITY(r, next));
+            }
             backward_product(shape, first_pixel, last_pixel, &transposed, &residual, BY_PARITY(s, next), scratch);
             backward_pixels(shape, first_pixel, last_pixel, &image, stopped, BY_PARITY(d, next), BY_PARITY(s, now),
                             BY_PARITY(x, next), BY_PARITY(s, next), phi, control, sums, scratch);
-            global_barrier(barrier_words, BARRIERS * k + 2);
+            global_barrier(barrier_words, ++meetings);
             acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS];
             done = !choose_direction(shape, sums, control, status, ss, beta, gd, scratch);
             if (done && writer) hand_on(status, LAST_STOP, STOP);
@@ -67,15 +76,15 @@ void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, u
         }
         if (!done) {
             form_vector(&direction, BY_PARITY(s, next), BY_PARITY(d, next));
-            if (STAGED > 0) stage(&direction, shape.cols, staged);
+            if (STAGED_VECTOR == DIRECTION) stage(&direction, shape.cols, staged);
             forward_pixels(shape, forward_first, forward_last, &direction, BY_PARITY(x, next), phi, BY_PARITY(d, now),
                            control, sums, scratch);
-            if (STAGED == 0) {
-                global_barrier(barrier_words, BARRIERS * k + 3);
+            if (STAGED_VECTOR != DIRECTION) {
+                global_barrier(barrier_words, ++meetings);
                 read_vector(&direction, BY_PARITY(d, now));
             }
             forward_rows(shape, first_row, last_row, &matrix, &direction, q, sums, scratch);
-            global_barrier(barrier_words, BARRIERS * k + BARRIERS);
+            global_barrier(barrier_words, ++meetings);
             done = k + 1 == iterations;
         }
     }

@@ -135,16 +135,24 @@ acc_t group_fold(acc_t held, uint total, __local acc_t* scratch)
     return scratch[0];
 }
 
+// Chunk sums that a short fold takes, and the lanes of one item in it.
+#define SHORT_FOLD 64
+#define SHORT_ITEM_LANES (SHORT_FOLD > WG ? SHORT_FOLD / WG : 1)
+// Lanes of one item that take part in a fold of `count` chunk sums: those beyond hold zeros, which change no bit, because
+// every lane that holds a sum has been added to a zero.
+#define FOLDED_LANES(count) (FOLD_ITEM_LANES > 4 && count <= SHORT_FOLD ? SHORT_ITEM_LANES : FOLD_ITEM_LANES)
+
 // This item's partial fold of `count` chunk sums in FOLD_LANES lanes.
 acc_t partial_fold(__global const acc_t* sums, uint count)
 {
     acc_t lane[FOLD_ITEM_LANES];
-    for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
+    const uint held = FOLDED_LANES(count);
+    for (uint j = 0; j < held; ++j) {
         lane[j] = acc_real(0);
         const uint l = get_local_id(0) + j * WG;
         for (uint i = l; i < count && l < FOLD_LANES; i += FOLD_LANES) lane[j] = acc_add(lane[j], sums[i]);
     }
-    return item_fold(lane, FOLD_ITEM_LANES);
+    return item_fold(lane, held);
 }
 
 // Does partial_fold for `runs` quantities with `count` chunk sums each, one behind the other: all reads are under way together.
@@ -156,16 +164,15 @@ void partial_folds(acc_t* held, uint runs, __global const acc_t* sums, uint coun
     }
     acc_t lane[12][FOLD_ITEM_LANES]; // quantities of the neediest caller
     for (uint k = 0; k < runs; ++k)
-        for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
-            const uint l = get_local_id(0) + j * WG;
-            lane[k][j] = l < count ? sums[k * count + l] : acc_real(0);
-        }
-    for (uint k = 0; k < runs; ++k) {
-        for (uint j = 0; j < FOLD_ITEM_LANES; ++j)
-            for (uint i = get_local_id(0) + j * WG + FOLD_LANES; i < count; i += FOLD_LANES)
-                lane[k][j] = acc_add(lane[k][j], sums[k * count + i]);
-        held[k] = item_fold(lane[k], FOLD_ITEM_LANES);
-    }
+        for (uint j = 0; j < FOLD_ITEM_LANES; ++j) lane[k][j] = acc_real(0);
+    // One loop, not one for each lane: compilers take their time with every loop. A zero more changes no bit.
+    for (uint base = get_local_id(0); base < count; base += FOLD_LANES)
+        for (uint k = 0; k < runs; ++k)
+            for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
+                const uint l = base + j * WG;
+                lane[k][j] = acc_add(lane[k][j], l < count ? sums[k * count + l] : acc_real(0));
+            }
+    for (uint k = 0; k < runs; ++k) held[k] = item_fold(lane[k], FOLD_ITEM_LANES);
 }
 
 // The second level of a reduction: the sum of `count` chunk sums.

@@ -1,11 +1,8 @@
 // Reductions of whole vectors, in the tree that depends on the length alone (ARCHITECTURE.md, numerics): a group
 // takes a chunk, its lanes add elements l, l + LANES, ..., and the lanes fold by halving.
 //
-// Required macro: OPERATION, one of the names below.
+// Required macro: DOTS, 1 for dot products, 0 for a program that does all the others: which one, the argument `operation` says.
 
-#ifndef OPERATION
-#error OPERATION names the reduction
-#endif
 #define SUM 0
 #define PRODUCT 1
 #define MINIMUM 2
@@ -13,30 +10,30 @@
 #define ABSOLUTE_SUM 4
 #define DOT 5
 
-acc_t identity(void)
+acc_t identity(uint operation)
 {
-    return OPERATION == PRODUCT ? acc_real(1) : OPERATION == MINIMUM ? acc_real(INFINITY)
-           : OPERATION == MAXIMUM ? acc_real(-INFINITY) : acc_real(0);
+    return operation == PRODUCT ? acc_real(1) : operation == MINIMUM ? acc_real(INFINITY)
+           : operation == MAXIMUM ? acc_real(-INFINITY) : acc_real(0);
 }
 
-acc_t combine(acc_t a, acc_t b)
+acc_t combine(uint operation, acc_t a, acc_t b)
 {
-    if (OPERATION == PRODUCT) return acc_mul(a, b);
+    if (operation == PRODUCT) return acc_mul(a, b);
     // The comparisons are written so that a NaN on either side wins.
-    if (OPERATION == MINIMUM) return acc_less(a, b) || acc_nan(a) ? a : b;
-    if (OPERATION == MAXIMUM) return acc_less(b, a) || acc_nan(a) ? a : b;
+    if (operation == MINIMUM) return acc_less(a, b) || acc_nan(a) ? a : b;
+    if (operation == MAXIMUM) return acc_less(b, a) || acc_nan(a) ? a : b;
     return acc_add(a, b);
 }
 
-acc_t fold(acc_t* lane, uint held, uint total, __local acc_t* scratch)
+acc_t fold(uint operation, acc_t* lane, uint held, uint total, __local acc_t* scratch)
 {
     for (uint half_held = held / 2; half_held > 0; half_held /= 2)
-        for (uint j = 0; j < half_held; ++j) lane[j] = combine(lane[j], lane[j + half_held]);
+        for (uint j = 0; j < half_held; ++j) lane[j] = combine(operation, lane[j], lane[j + half_held]);
     const uint l = get_local_id(0);
     scratch[l] = lane[0];
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint step = (total < WG ? total : WG) / 2; step > 0; step /= 2) {
-        if (l < step) scratch[l] = combine(scratch[l], scratch[l + step]);
+        if (l < step) scratch[l] = combine(operation, scratch[l], scratch[l + step]);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     return scratch[0];
@@ -46,14 +43,15 @@ acc_t fold(acc_t* lane, uint held, uint total, __local acc_t* scratch)
 // `column` of `columns` interleaved ones.
 // Bytes: n real_t read, 2 n for DOT.
 __kernel GROUP
-void reduce_chunks(uint n, uint chunk, uint columns, uint column, __global const real_t* x, __global const real_t* y,
+void reduce_chunks(uint operation, uint n, uint chunk, uint columns, uint column, __global const real_t* x, __global const real_t* y,
                    __global acc_t* restrict sums)
 {
     __local acc_t scratch[WG];
+    const uint which = DOTS ? DOT : operation;
     const size_t first = get_group_id(0) * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
     acc_t lane[ITEM_LANES];
-    for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = identity();
+    for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = identity(which);
     for (size_t block = first; block < last; block += LANES)
         for (uint j = 0; j < ITEM_LANES; ++j) {
             const uint l = get_local_id(0) + j * WG;
@@ -61,24 +59,26 @@ void reduce_chunks(uint n, uint chunk, uint columns, uint column, __global const
             if (l >= LANES || i >= last) continue;
             const size_t at = i * columns + column;
             const real_t value = x[at];
-            lane[j] = combine(lane[j], OPERATION == DOT ? acc_product(value, y[at])
-                                       : acc_real(OPERATION == ABSOLUTE_SUM ? fabs(value) : value));
+            lane[j] = combine(which, lane[j], which == DOT ? acc_product(value, y[at])
+                                       : acc_real(which == ABSOLUTE_SUM ? fabs(value) : value));
         }
-    const acc_t sum = fold(lane, ITEM_LANES, LANES, scratch);
+    const acc_t sum = fold(which, lane, ITEM_LANES, LANES, scratch);
     if (get_local_id(0) == 0) sums[get_group_id(0)] = sum;
 }
 
 // result[0] = reduction of `count` chunk sums. One group.
 __kernel GROUP
-void reduce_sums(uint count, __global const acc_t* restrict sums, __global acc_t* restrict result)
+void reduce_sums(uint operation, uint count, __global const acc_t* restrict sums, __global acc_t* restrict result)
 {
     __local acc_t scratch[WG];
+    const uint which = DOTS ? DOT : operation;
     acc_t lane[FOLD_ITEM_LANES];
-    for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
-        lane[j] = identity();
+    const uint held = FOLDED_LANES(count);
+    for (uint j = 0; j < held; ++j) {
+        lane[j] = identity(which);
         const uint l = get_local_id(0) + j * WG;
-        for (uint i = l; i < count && l < FOLD_LANES; i += FOLD_LANES) lane[j] = combine(lane[j], sums[i]);
+        for (uint i = l; i < count && l < FOLD_LANES; i += FOLD_LANES) lane[j] = combine(which, lane[j], sums[i]);
     }
-    const acc_t sum = fold(lane, FOLD_ITEM_LANES, FOLD_LANES, scratch);
+    const acc_t sum = fold(which, lane, held, FOLD_LANES, scratch);
     if (get_local_id(0) == 0) result[0] = sum;
 }

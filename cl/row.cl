@@ -105,10 +105,11 @@ void store_row(const result_t* result, const acc_t* sum, size_t i)
     }
 }
 
+// True if one item that has no neighbours adds SIDE rows side by side: where neighbours in a row lie far apart.
+#define LIES_SIDE_BY_SIDE(kind) (WG == 1 ? BY_COLUMNS(kind) || HAS_SLICES(kind) || kind == DIAGONALS : 0)
+
 #if WG == 1
-// Rows that one item adds side by side, where neighbours in a row lie far apart.
 #define SIDE 16
-#define LIES_SIDE_BY_SIDE(kind) (BY_COLUMNS(kind) || HAS_SLICES(kind) || kind == DIAGONALS)
 #define SIDE_LANES (FORMAT == DENSE || OTHER_FORMAT == DENSE ? SHARING_LANES : 1)
 
 // Adds one product, unless it is padding. Chosen, not branched to, so that a loop over rows becomes vector instructions.
@@ -167,9 +168,9 @@ void side_rows(const result_t* result, const matrix_t* matrix, const vector_t* v
 // Row i, entry k in lane k % lanes, in one pass over its entries.
 void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint lanes)
 {
-    const size_t base = KIND(matrix) == ADAPTIVE ? matrix->rows[0] : 0;
-    const size_t start = offset_at(matrix, base, i);
-    const uint length = offset_at(matrix, base, i + 1) - start;
+    size_t start;
+    uint length;
+    row_extent(matrix, i, &start, &length);
     acc_t lane[MOST_ROW_LANES][COLUMNS];
     for (uint j = 0; j < lanes; ++j)
         for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_real(0);

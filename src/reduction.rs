@@ -52,12 +52,14 @@ pub(crate) fn fold<A: Copy>(lanes: &mut [A], combine: impl Fn(A, A) -> A) -> A {
 }
 
 /// The second level: chunk sums folded in [`LANES`] lanes.
+///
+/// Lanes beyond the last sum hold the identity. They are left out: every other lane has been combined with it already.
 pub(crate) fn fold_sums<A: Copy>(sums: &[A], identity: A, combine: impl Fn(A, A) -> A) -> A {
     let mut lanes = [identity; LANES];
     for (i, &sum) in sums.iter().enumerate() {
         lanes[i % LANES] = combine(lanes[i % LANES], sum);
     }
-    fold(&mut lanes, combine)
+    fold(&mut lanes[..sums.len().next_power_of_two().min(LANES)], combine)
 }
 
 #[cfg(test)]

@@ -209,9 +209,18 @@ fn compare<T: Real>(device: &Device) {
     assert!(different.is_empty(), "{} {}: results {different:?}", device.info().name, device.tuning());
 }
 
+/// Work-group sizes that a process in the simulator tries; set there alone.
+const SIZES: &str = "RESIDUUM_SIMULATED_SIZES";
+
 /// Tells if this process runs in the simulator.
 fn simulated() -> bool {
-    std::env::var_os("RESIDUUM_SIMULATED").is_some()
+    std::env::var_os(SIZES).is_some()
+}
+
+/// Work-group sizes of this process.
+fn sizes() -> Vec<usize> {
+    let words = std::env::var(SIZES).unwrap_or("1 8 64".into());
+    words.split(' ').map(|size| size.parse().unwrap()).collect()
 }
 
 /// The battery on every device at three work-group sizes, against the host. In the simulator, what matters is its log.
@@ -221,11 +230,14 @@ fn every_kernel_in_small() {
         if simulated() && device.backend_name() == "opencl" {
             assert_eq!(device.info().platform, "Oclgrind");
         }
-        // CPUs run a text of their own, with one item to a group.
-        if device.info().least_work_group == 1 {
-            compare::<f32>(&device.with_work_group(1).unwrap());
-        }
-        for size in [8, 64] {
+        for size in sizes() {
+            // CPUs run a text of their own, with one item to a group.
+            if size == 1 {
+                if device.info().least_work_group == 1 {
+                    compare::<f32>(&device.with_work_group(1).unwrap());
+                }
+                continue;
+            }
             let device = device.with_work_group(size.max(device.info().least_work_group)).unwrap();
             compare::<f32>(&device);
             compare::<f32>(&device.with_accumulation(Accumulation::Pair).unwrap());
@@ -246,15 +258,18 @@ fn oclgrind_finds_nothing() {
         println!("skipped: Oclgrind is not installed");
         return;
     };
-    // Races and uninitialised memory in runs of their own, side by side: reports of one kind can hide the other.
-    let runs = ["OCLGRIND_DATA_RACES", "OCLGRIND_UNINITIALIZED"].map(|check| {
+    // Races and uninitialised memory in runs of their own, side by side: reports of one kind can hide the other. The second
+    // takes three times as long, and is shared between two.
+    let runs =
+        [("OCLGRIND_UNINITIALIZED", "1 8"), ("OCLGRIND_UNINITIALIZED", "64"), ("OCLGRIND_DATA_RACES", "1 8 64")];
+    let runs = runs.map(|(check, sizes)| {
         let log = tempfile::NamedTempFile::new().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "every_kernel_in_small", "--test-threads=1", "--nocapture"])
             .env(check, "1")
             .env("OCLGRIND_LOG", log.path())
             .env("OCL_ICD_VENDORS", &icd)
-            .env("RESIDUUM_SIMULATED", "1")
+            .env(SIZES, sizes)
             .env("RESIDUUM_TEST_DEVICES", "oclgrind")
             .env("REQUIRE_DEVICES", "1")
             .stdout(Stdio::piped())

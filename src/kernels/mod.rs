@@ -74,7 +74,7 @@ mod tests {
 
     /// The constants of a kernel file that the host has too, and what they are there.
     fn twins() -> BTreeMap<(&'static str, &'static str), i64> {
-        use crate::backend::cgnr::Part;
+        use crate::backend::cgnr::{Part, Staged};
         use crate::backend::script::{NO_DOT, NO_STATEMENT, NONE, basis};
         use crate::backend::vector::Reduction::{AbsoluteSum, Dot, Maximum, Minimum, Product, Sum};
         use crate::recurrence::{self as program, Op};
@@ -119,13 +119,15 @@ mod tests {
             VARIATION, EPSILON2, BOX, LOWER, UPPER, CONTROL, STOP, ITERATION, LAST_STOP, NEXT_ITERATION, MAX_ITERATIONS,
             HISTORY_MASK, STATUS}, stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE,
             GRADIENT_CONVERGED});
+        twins!("cgnr_resident": NOTHING = Staged::Nothing, DIRECTION = Staged::Direction, RESIDUAL = Staged::Residual);
         twins!("global_barrier": barrier::{ABANDONED});
         found
     }
 
     /// Constants that the host has no use for.
-    const OF_THE_DEVICE_ALONE: [(&str, &str); 10] = [
+    const OF_THE_DEVICE_ALONE: [(&str, &str); 11] = [
         ("basis", "AT_ONCE"),
+        ("fold", "SHORT_FOLD"),
         ("fold", "WARP"),
         ("global_barrier", "ARRIVED"),
         ("global_barrier", "VERDICT"),

@@ -179,9 +179,8 @@ impl Tuning {
             loads: tuned.loads.unwrap_or(match family {
                 // No more than there are: 6 instead of 8 gains 3 to 20 % for rows of 5 on an H200.
                 Family::CgProduct | Family::Product | Family::StepProduct if (1..=6).contains(&asked.longest) => 6,
-                // One group has a multiprocessor to itself, and room.
-                Family::CgnrResident if asked.columns > 1 => 12,
-                Family::CgnrResident => 16,
+                // Every entry of several columns is as many loads.
+                Family::CgnrResident if asked.columns > 1 => 4,
                 _ => 8,
             }),
             registers: tuned.registers.unwrap_or(match family {

@@ -16,7 +16,7 @@ pub enum Family {
     Vector,
     /// Norms, dots and the like (`cl/reduce.cl`).
     Reduce,
-    /// A product alone (`multiply` in `cl/product.cl`).
+    /// A product alone (`cl/product.cl`).
     Product,
     /// A transposed product by atomic additions (`cl/scatter.cl`).
     Scatter,
@@ -36,7 +36,7 @@ pub enum Family {
     CgnrBackward,
     /// Many of its iterations in one launch.
     CgnrResident,
-    /// A product with sums in any other method, and residuals (`cl/step.cl`, `residual` in `cl/product.cl`).
+    /// A product with sums in any other method, and residuals (`cl/step.cl`, `cl/residual.cl`).
     StepProduct,
     /// The vectors of any other method (`cl/pass.cl`).
     StepVectors,

@@ -43,7 +43,7 @@ kernels! {
 
 pub(in crate::backend) static FILES: &[&File] = &[&cg_product::FILE, &cg_update::FILE, &cg_resident::FILE];
 
-/// Rows of an item whose loads are under way together, if it has as many; a power of two. On an H200 two are up to 12 % faster than one in fp32, four slower.
+/// Rows of an item whose loads are under way together, if it has as many; a power of two. On an H200 one and four are slower.
 const ROWS_TOGETHER: usize = 2;
 /// Elements of an item that are read before any is written; a power of two. 2 and 8 are slower there.
 const ELEMENTS_TOGETHER: usize = 4;

@@ -24,6 +24,14 @@ pub(crate) enum Part {
     Pixels,
 }
 
+/// The vector that each group of a resident launch forms in its local memory; the numbers are those of `cl/cgnr_resident.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Staged {
+    Nothing = 0,
+    Direction = 1,
+    Residual = 2,
+}
+
 /// Properties that are fixed while a CGNR solve runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CgnrShape {

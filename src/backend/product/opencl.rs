@@ -1,4 +1,4 @@
-//! Products on a device: `cl/product.cl`.
+//! Products and residuals on a device: `cl/product.cl`, `cl/residual.cl`.
 
 use super::{ProductOps, Stored};
 use crate::backend::{OpenCl, Run};
@@ -18,6 +18,11 @@ kernels! {
     kernel multiply<T> given(value_count: usize, cols: usize, columns: usize)
         (n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint, values: in_real[value_count],
         x: in_real[cols * columns], y: out_real[n * columns]);
+}
+
+kernels! {
+    file residual, after [common, fold, format, row];
+    options { matrix: MatrixOptions }
     /// `r = b - A x` with the chunk sums of `r.r`.
     kernel residual<T> given(value_count: usize, cols: usize, columns: usize)
         (n: uint, chunk: uint, stride: uint, place: uint, rows: in_uint, indices: in_uint,
@@ -25,13 +30,13 @@ kernels! {
         r: out_real[n * columns], sums: out_sum[place + columns * n.div_ceil(chunk)]);
 }
 
-pub(in crate::backend) static FILES: &[&File] = &[&product::FILE];
+pub(in crate::backend) static FILES: &[&File] = &[&product::FILE, &residual::FILE];
 
 impl OpenCl {
     fn plan_multiply<T: Real>(&self, run: Run<'_>, a: &Stored<T>, columns: usize) -> Result<Plan> {
         let chunks = Chunks::of(a.rows);
-        // Lanes do not matter without a reduction, but residuals need them: one program for both.
-        let cut = [chunks.chunk, chunks.lanes];
+        // Lanes do not matter without a reduction: one program for all sizes.
+        let cut = [chunks.chunk, 1];
         let (common, matrix, found) = self.rows(run, Family::Product, a, a.rows, cut, columns);
         let items = found.work_group;
         let rows = found.rows_of_group(chunks, (items / a.arrangement.lanes).max(1), self.units());
@@ -47,7 +52,7 @@ impl OpenCl {
         let chunks = Chunks::of(a.rows);
         let cut = [chunks.chunk, chunks.lanes];
         let (common, matrix, _) = self.rows(run, Family::StepProduct, a, a.rows, cut, columns);
-        let kernel = product::residual::prepare(&self.context, common, &product::Options { matrix })?;
+        let kernel = residual::residual::prepare(&self.context, common, &residual::Options { matrix })?;
         Ok(Plan { kernel, groups: chunks.count, share: chunks.chunk })
     }
 }
@@ -92,7 +97,7 @@ impl<T: Real> ProductOps<T> for OpenCl {
     ) -> Result<()> {
         let (key, on) = (run.key("residual", columns, 0).reading(a, a), &self.context);
         let plan = a.plans.get(key, || self.plan_residual(run, a, columns))?;
-        let args = product::residual::Args {
+        let args = residual::residual::Args {
             value_count: a.value_count(),
             cols: a.cols,
             columns,
@@ -108,6 +113,6 @@ impl<T: Real> ProductOps<T> for OpenCl {
             r: r.buffer_mut(on)?,
             sums: sums.buffer_mut(on)?,
         };
-        product::residual::launch(&plan.kernel, plan.groups, args)
+        residual::residual::launch(&plan.kernel, plan.groups, args)
     }
 }

@@ -30,12 +30,12 @@ kernels! {
 
 kernels! {
     file reduce, after [common, fold];
-    options { operation: u32 => OPERATION }
+    options { dots: u32 => DOTS }
     /// One sum (or product, ...) of each chunk.
-    kernel reduce_chunks<T>(n: uint, chunk: uint, columns: uint, column: uint, x: in_real[n * columns],
+    kernel reduce_chunks<T>(operation: uint, n: uint, chunk: uint, columns: uint, column: uint, x: in_real[n * columns],
         y: in_real[n * columns], sums: out_sum[n.div_ceil(chunk)]);
     /// The chunk sums folded into one.
-    kernel reduce_sums(count: uint, sums: in_sum[count], result: out_sum[1]);
+    kernel reduce_sums(operation: uint, count: uint, sums: in_sum[count], result: out_sum[1]);
 }
 
 pub(in crate::backend) static FILES: &[&File] = &[&vector::FILE, &reduce::FILE];
@@ -115,14 +115,15 @@ impl<T: Real> VectorOps<T> for OpenCl {
         use reduce::{reduce_chunks, reduce_sums};
         let (chunks, context) = (Chunks::of(n), &self.context);
         let work_group = self.plain::<T>(run, Family::Reduce, chunks).work_group;
-        let options = reduce::Options { operation: reduction as u32 };
+        let dots = u32::from(reduction == Reduction::Dot);
+        let options = reduce::Options { dots };
         // Both kernels of one program.
         let common = self.common::<T>(run, work_group, chunks.lanes);
-        let over_chunks = self.kernel("reduce_chunks", common, options.operation, || {
-            reduce_chunks::prepare(context, common, &options)
-        })?;
-        let over_sums = self
-            .kernel("reduce_sums", common, options.operation, || reduce_sums::prepare(context, common, &options))?;
+        let over_chunks =
+            self.kernel("reduce_chunks", common, dots, || reduce_chunks::prepare(context, common, &options))?;
+        let over_sums =
+            self.kernel("reduce_sums", common, dots, || reduce_sums::prepare(context, common, &options))?;
+        let operation = reduction as usize;
         let mut scratch = lock(&self.scratch);
         let [sums, result] = match &mut *scratch {
             Some(buffers) => buffers,
@@ -130,9 +131,9 @@ impl<T: Real> VectorOps<T> for OpenCl {
         };
         let (x, y) = (x.buffer(context)?, y.buffer(context)?);
         let Column { count: columns, index: column } = column;
-        let args = reduce_chunks::Args { n, chunk: chunks.chunk, columns, column, x, y, sums };
+        let args = reduce_chunks::Args { operation, n, chunk: chunks.chunk, columns, column, x, y, sums };
         reduce_chunks::launch(&over_chunks, chunks.count, args)?;
-        reduce_sums::launch(&over_sums, 1, reduce_sums::Args { count: chunks.count, sums, result })?;
+        reduce_sums::launch(&over_sums, 1, reduce_sums::Args { operation, count: chunks.count, sums, result })?;
         let mut sum = [Sum::default()];
         context.read(result, 0, &mut sum)?;
         Ok(sum[0].value(run.accumulation))
