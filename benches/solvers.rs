@@ -1,7 +1,9 @@
 //! Time per iteration of the solvers, with the bytes each must move and the share of the copy bandwidth reached.
 //!
 //! `cargo bench --bench solvers -- [--device WORDS] [--work-group N] [--resident N] [--sides N,N]
-//! [--system NAME] [--columns N] [--method 'cg script'] [--packing auto|always|never] [--quick] [--json]`: a row per case. Every answer is verified (its true residual is recomputed) before its time is printed.
+//! [--system NAME [--columns N]] [--method 'cg script'] [--packing auto|always|never] [--quick] [--json]`: a row per case. Every
+//! answer is verified (its true residual is recomputed) before its time is printed. `--system` names another matrix of the gallery
+//! for CGNR.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -23,9 +25,11 @@ fn main() -> std::process::ExitCode {
 fn run(setting: &Setting) -> Result<()> {
     let quick = setting.flag("--quick");
     if setting.wanted("cgnr") {
-        let all = [("stock-koch", 1), ("stock-koch", 4), ("stock-koch-full", 1)];
-        let columns = setting.number("--columns")?.unwrap_or(1);
-        for (system, columns) in setting.text("--system").map_or(all.to_vec(), |name| vec![(name, columns)]) {
+        let systems = match setting.text("--system") {
+            Some(name) => vec![(name, setting.number("--columns")?.unwrap_or(1))],
+            None => vec![("stock-koch", 1), ("stock-koch", 4), ("stock-koch-full", 1)],
+        };
+        for (system, columns) in systems {
             stock_koch(setting, system, columns)?;
         }
     }

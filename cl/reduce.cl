@@ -43,8 +43,8 @@ acc_t fold(uint operation, acc_t* lane, uint held, uint total, __local acc_t* sc
 // `column` of `columns` interleaved ones.
 // Bytes: n real_t read, 2 n for DOT.
 __kernel GROUP
-void reduce_chunks(uint operation, uint n, uint chunk, uint columns, uint column, __global const real_t* x, __global const real_t* y,
-                   __global acc_t* restrict sums)
+void reduce_chunks(uint operation, uint n, uint chunk, uint columns, uint column, __global const real_t* x,
+                   __global const real_t* y, __global acc_t* restrict sums)
 {
     __local acc_t scratch[WG];
     const uint which = DOTS ? DOT : operation;

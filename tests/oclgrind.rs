@@ -171,6 +171,16 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let stopping = |iterations| Stopping { check_every: 2, ..Stopping::after(iterations) };
     // In two launches for each iteration, and in one for all, as CG above.
     let most = if simulated() { 1 } else { 2 };
+    // More columns than entries: of the vectors that are gathered, one launch forms the residual in local memory.
+    let flat = gallery::random::<T>(40, 300, 200, 4).unwrap();
+    for groups in 0..=most {
+        let device = &device.with_resident_groups(groups);
+        let matrix = Matrix::with_transpose(device, &flat, Format::CsrScalar).unwrap();
+        let b = Vector::from_slice(device, &noise::<T>(40, 9)).unwrap();
+        let mut x = Vector::zeros(device, 300).unwrap();
+        let report = common::cgnr(&matrix, &[Correction::none()], stopping(3)).unwrap().solve(&b, &mut x).unwrap();
+        found.extend([bits(&x.to_vec().unwrap()), bits(&report.gradient_history)]);
+    }
     for (format, groups) in (0..=most).map(|groups| (Format::Csr, groups)).chain([(Format::EllpackR, 0)]) {
         let device = &device.with_resident_groups(groups);
         let matrix = Matrix::with_transpose(device, &wide, format).unwrap();

@@ -189,15 +189,17 @@ impl OpenCl {
         let (n, cut) = (a.rows + a.cols, [rows.chunk, rows.lanes]);
         let (common, matrix, found) = self.cgnr_rows(run, Family::CgnrResident, shape, a, n, cut);
         // A vector is formed in local memory if it fits beside the sums and a group reads more than all of it.
-        let places = |len: usize| (len * shape.columns).next_multiple_of(1024);
-        let gains = |stored: &Stored<T>| {
-            let fits = (places(stored.cols) * T::PRECISION.bytes()) as u64 <= info.local_memory / 3;
-            fits && found.work_group > 1 && stored.places / groups > stored.cols
+        let places_of = |stored: &Stored<T>| {
+            let places = (stored.cols * shape.columns).next_multiple_of(1024);
+            let fits = (places * T::PRECISION.bytes()) as u64 <= info.local_memory / 3;
+            (fits && found.work_group > 1 && stored.places / groups > stored.cols).then_some(places)
         };
-        let (staged, places) = match () {
-            () if gains(a) => (Staged::Direction, places(a.cols)),
-            () if gains(at) => (Staged::Residual, places(at.cols)),
-            () => (Staged::Nothing, 0),
+        let (staged, places) = if let Some(places) = places_of(a) {
+            (Staged::Direction, places)
+        } else if let Some(places) = places_of(at) {
+            (Staged::Residual, places)
+        } else {
+            (Staged::Nothing, 0)
         };
         let matrix = MatrixOptions { other: OtherMatrix::of(at.arrangement), staged: places, ..matrix };
         let options = cgnr_resident::Options {
@@ -309,12 +311,8 @@ impl<T: Real> CgnrOps<T> for OpenCl {
             matches!(stored.arrangement.kind, Csr | EllpackR | Ellpack | Sliced | Sorted | Dense)
                 && !stored.arrangement.wide
         };
-        // Two launches gather two vectors for every entry: on an H200 one launch is up to twice as fast, at sizes up to eight times
-        // those of CG (12 000 x 640 000 with 7 million entries 141 and 190 us, square ones with 100 entries a row alike).
-        let share = if run.tuning.resident_groups > 1 { 8 } else { 1 };
-        simple(a)
-            && simple(at)
-            && run.tuning.stays_resident((a.rows + a.cols) / share, (a.places + at.places) / share)
+        let (rows, places) = (a.rows + a.cols, a.places + at.places);
+        simple(a) && simple(at) && run.tuning.stays_resident(Family::CgnrResident, rows, places)
     }
 
     fn cgnr_resident(
