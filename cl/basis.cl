@@ -38,7 +38,7 @@ __global acc_t* array_of(__global acc_t* arrays, uint name, uint most, uint c)
 }
 
 // Tells if any column still runs.
-int any_column_runs(__global const int* status)
+static int any_column_runs(__global const int* status)
 {
     int running = 0;
     for (uint c = 0; c < COLUMNS; ++c) running |= status[STATES * c] == RUNNING;
@@ -47,8 +47,8 @@ int any_column_runs(__global const int* status)
 
 // The chunk sums of Q'w over chunks first_chunk .. last_chunk, for vectors first .. last of the buffer. `scratch` has
 // TOGETHER * WG places.
-void store_projections(const shape_t* shape, __global const real_t* basis, __global const real_t* w, uint first_chunk,
-                       uint last_chunk, uint first, uint last, __global acc_t* sums, __local acc_t* scratch)
+static void store_projections(const shape_t* shape, __global const real_t* basis, __global const real_t* w, uint first_chunk,
+                              uint last_chunk, uint first, uint last, __global acc_t* sums, __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / CHUNK_ITEMS;
     const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
@@ -120,9 +120,9 @@ void basis_fold(shape_t shape, uint again, __global const int* status, __global 
 // vector `count` of the buffer becomes the result if `store` says so. Item `place` takes what it takes in sums.
 // A factor of 0 adds nothing, whatever its vector holds. Factor and scale stay apart, since their product may be too small
 // for a real_t in a system far from 1.
-void add_vectors(const shape_t* shape, uint fresh, uint store, __global real_t* basis, __global real_t* restrict v,
-                 __global const int* status, size_t begin, size_t end, uint place, __local const real_t* factor,
-                 __local const real_t* scale)
+static void add_vectors(const shape_t* shape, uint fresh, uint store, __global real_t* basis, __global real_t* restrict v,
+                        __global const int* status, size_t begin, size_t end, uint place, __local const real_t* factor,
+                        __local const real_t* scale)
 {
     const size_t stride = shape->n * (size_t)COLUMNS;
     const uint count = shape->count;
@@ -195,7 +195,7 @@ void basis_add(shape_t shape, uint fresh, uint project, uint square, uint store,
 
 // The rotations of GMRES (Saad, 6.5.3) for vector `step` of the basis: column step - 1 of the triangle and the right side; or for
 // step 0 the right side alone.
-void rotate_column(uint step, uint most, uint c, __global acc_t* arrays, __local acc_t* file)
+static void rotate_column(uint step, uint most, uint c, __global acc_t* arrays, __local acc_t* file)
 {
     const acc_t square = file[SQUARE_REGISTER];
     const acc_t norm = acc_sqrt(square);

@@ -11,8 +11,8 @@
 // The vectors at one element.
 typedef struct { real_t x, r, p, q; } element_t;
 
-void cg_element(element_t* element, __global const real_t* q, __global const real_t* x, __global const real_t* r,
-                __global const real_t* p, size_t i)
+static void cg_element(element_t* element, __global const real_t* q, __global const real_t* x, __global const real_t* r,
+                       __global const real_t* p, size_t i)
 {
     element->x = x[i];
     element->r = r[i];
@@ -22,9 +22,9 @@ void cg_element(element_t* element, __global const real_t* q, __global const rea
 
 // x += alpha p, r -= alpha q, p = r + beta p for chunks first_chunk .. last_chunk, with their sums of r.r. `ahead`, if
 // there is one, is element `ahead_at`, read before.
-void cg_advance(real_t alpha, real_t beta, __global const real_t* q, __global real_t* x, __global real_t* r,
-                __global real_t* p, uint n, uint chunk, uint first_chunk, uint last_chunk, const element_t* ahead,
-                size_t ahead_at, __global acc_t* rr_sums, __local acc_t* scratch)
+static void cg_advance(real_t alpha, real_t beta, __global const real_t* q, __global real_t* x, __global real_t* r,
+                       __global real_t* p, uint n, uint chunk, uint first_chunk, uint last_chunk, const element_t* ahead,
+                       size_t ahead_at, __global acc_t* rr_sums, __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / CHUNK_ITEMS;
     const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);

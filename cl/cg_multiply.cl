@@ -10,8 +10,8 @@
 #define SPAN (ITEM_LANES > BATCH ? ITEM_LANES : BATCH)
 
 // q = A p for chunks first_chunk .. last_chunk of `groups`, with their sums of p.q and q.q. `scratch` has 2 WG places.
-void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real_t* q, uint n, uint chunk, uint groups,
-                 uint first_chunk, uint last_chunk, __global acc_t* sums, __local acc_t* scratch)
+static void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real_t* q, uint n, uint chunk, uint groups,
+                        uint first_chunk, uint last_chunk, __global acc_t* sums, __local acc_t* scratch)
 {
     vector_t vector;
     read_vector(&vector, p);

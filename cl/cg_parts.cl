@@ -28,7 +28,7 @@
 #define NOT_FINITE 5
 
 // Verdict of the stopping test on r.r.
-int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
+static int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
 {
     if (!acc_finite(rr)) return NOT_FINITE;
     if (!acc_less(tolerance, rr)) return CONVERGED;
@@ -36,7 +36,7 @@ int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
 }
 
 // Tells if there is an alpha.
-int cg_curvature(acc_t pq, acc_t qq)
+static int cg_curvature(acc_t pq, acc_t qq)
 {
     if (!acc_finite(pq) || !acc_finite(qq)) return NOT_FINITE;
     if (acc_less(pq, acc_real(0))) return INDEFINITE;
@@ -44,7 +44,7 @@ int cg_curvature(acc_t pq, acc_t qq)
 }
 
 // beta, from the estimate above.
-acc_t cg_beta(acc_t alpha, acc_t qq, acc_t rr)
+static acc_t cg_beta(acc_t alpha, acc_t qq, acc_t rr)
 {
     const acc_t next_rr = acc_sub(acc_mul(alpha, acc_mul(alpha, qq)), rr);
     return acc_less(acc_real(0), next_rr) ? acc_div(next_rr, rr) : acc_real(0);

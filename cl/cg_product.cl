@@ -1,8 +1,8 @@
 // The launch of a conjugate gradient iteration that multiplies.
 
 // Group 0 of cg_product: the stopping test, and r.r of this iteration into the history.
-void cg_test(uint groups, __global const acc_t* sums, __global acc_t* control, __global int* status,
-             __global acc_t* history, __local acc_t* scratch)
+static void cg_test(uint groups, __global const acc_t* sums, __global acc_t* control, __global int* status,
+                    __global acc_t* history, __local acc_t* scratch)
 {
     int stop = status[2 + STOP];
     const int iteration = status[2 + ITERATION];

@@ -1,8 +1,8 @@
 // Part of a CGNR iteration up to q = A d. Joined after correction.cl.
 
 // beta for every column, with s.s and s.d of the new direction. Every item gets the results. False if all have stopped.
-int choose_direction(const shape_t shape, __global const acc_t* sums, __global const acc_t* control,
-                     __global const int* status, acc_t* ss, acc_t* beta, acc_t* gd, __local acc_t* scratch)
+static int choose_direction(const shape_t shape, __global const acc_t* sums, __global const acc_t* control,
+                            __global const int* status, acc_t* ss, acc_t* beta, acc_t* gd, __local acc_t* scratch)
 {
     // Read together with the sums: the wait is for all at once.
     acc_t last_gd[COLUMNS], total[3 * COLUMNS];
@@ -31,8 +31,8 @@ int choose_direction(const shape_t shape, __global const acc_t* sums, __global c
 }
 
 // The stopping test of column c, and its norms into the history. For one item.
-void record(uint c, acc_t rr, acc_t ss, acc_t gd, acc_t beta, __global acc_t* control, __global int* status,
-            __global acc_t* history)
+static void record(uint c, acc_t rr, acc_t ss, acc_t gd, acc_t beta, __global acc_t* control, __global int* status,
+                   __global acc_t* history)
 {
     __global acc_t* mine = control + c * CONTROL;
     int stop = status[c * STATUS + LAST_STOP];
@@ -56,8 +56,8 @@ void record(uint c, acc_t rr, acc_t ss, acc_t gd, acc_t beta, __global acc_t* co
 }
 
 // The stopping test of every column, which one group makes.
-void test(const shape_t shape, const acc_t* ss, const acc_t* gd, const acc_t* beta, __global const acc_t* sums,
-          __global acc_t* control, __global int* status, __global acc_t* history, __local acc_t* scratch)
+static void test(const shape_t shape, const acc_t* ss, const acc_t* gd, const acc_t* beta, __global const acc_t* sums,
+                 __global acc_t* control, __global int* status, __global acc_t* history, __local acc_t* scratch)
 {
     acc_t rr[COLUMNS];
     partial_folds(rr, COLUMNS, sums + rr_run(shape, 0), shape.row_groups);
@@ -67,8 +67,8 @@ void test(const shape_t shape, const acc_t* ss, const acc_t* gd, const acc_t* be
 }
 
 // q = A d for the rows of chunks first_chunk .. last_chunk, with their sums of q.q.
-void forward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const matrix_t* matrix,
-                  const vector_t* direction, __global real_t* q, __global acc_t* sums, __local acc_t* scratch)
+static void forward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const matrix_t* matrix,
+                         const vector_t* direction, __global real_t* q, __global acc_t* sums, __local acc_t* scratch)
 {
     const size_t first = first_chunk * (size_t)shape.row_chunk;
     const size_t last = min(last_chunk * (size_t)shape.row_chunk, (size_t)shape.rows);
@@ -82,9 +82,9 @@ void forward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const 
 
 // d = s + beta d_old for the pixels of chunks first_chunk .. last_chunk, with their sums of d.F(x, d). Columns of a chunk lie
 // side by side in the group, like chunks: a chunk alone keeps few items busy.
-void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* direction,
-                    __global const real_t* x, __global const real_t* phi, __global real_t* d_new,
-                    __global const acc_t* control, __global acc_t* sums, __local acc_t* scratch)
+static void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* direction,
+                           __global const real_t* x, __global const real_t* phi, __global real_t* d_new,
+                           __global const acc_t* control, __global acc_t* sums, __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / PIXEL_ITEMS;
     const uint place = get_local_id(0) & (PIXEL_ITEMS - 1);
@@ -104,7 +104,7 @@ void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, cons
                 d_new[i * COLUMNS + c] = here;
                 acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
                 if (EDGES > 0) {
-                    const uint column = i % shape.width;
+                    const uint column = (uint)i % shape.width;
                     const real_t own = EDGES == 2 ? phi[i * COLUMNS + c] : 0;
                     if (column + 1 < shape.width)
                         sum = acc_add(sum, edge(here, vector_at(direction, i + 1, c), own, weights));

@@ -70,18 +70,18 @@ typedef struct {
 #define GRADIENT_CONVERGED 6
 
 // Places of the chunk sums of column c in `sums`: q.q and r.r by rows of A, the others by columns.
-uint qq_run(shape_t shape, uint c) { return c * shape.row_groups; }
-uint rr_run(shape_t shape, uint c) { return (COLUMNS + c) * shape.row_groups; }
-uint col_run(shape_t shape, uint quantity, uint c)
+static uint qq_run(shape_t shape, uint c) { return c * shape.row_groups; }
+static uint rr_run(shape_t shape, uint c) { return (COLUMNS + c) * shape.row_groups; }
+static uint col_run(shape_t shape, uint quantity, uint c)
 {
     return 2 * COLUMNS * shape.row_groups + (quantity * COLUMNS + c) * shape.col_groups;
 }
-uint df_run(shape_t shape, uint c) { return col_run(shape, 0, c); }
-uint ss_run(shape_t shape, uint c) { return col_run(shape, 1, c); }
-uint so_run(shape_t shape, uint c) { return col_run(shape, 2, c); }
-uint sd_run(shape_t shape, uint c) { return col_run(shape, 3, c); }
+static uint df_run(shape_t shape, uint c) { return col_run(shape, 0, c); }
+static uint ss_run(shape_t shape, uint c) { return col_run(shape, 1, c); }
+static uint so_run(shape_t shape, uint c) { return col_run(shape, 2, c); }
+static uint sd_run(shape_t shape, uint c) { return col_run(shape, 3, c); }
 
-int all_stopped(__global const int* status, uint which)
+static int all_stopped(__global const int* status, uint which)
 {
     for (uint c = 0; c < COLUMNS; ++c)
         if (status[c * STATUS + which] == RUNNING) return 0;
@@ -89,12 +89,40 @@ int all_stopped(__global const int* status, uint which)
 }
 
 // Copies one kernel's slot of the status to the other's, if every column has stopped.
-void hand_on(__global int* status, uint from, uint to)
+static void hand_on(__global int* status, uint from, uint to)
 {
     for (uint c = 0; c < COLUMNS; ++c) {
         status[c * STATUS + to] = status[c * STATUS + from];
         status[c * STATUS + to + 1] = status[c * STATUS + from + 1];
     }
+}
+
+// NVIDIA's compiler builds the halves of an iteration around a product in two thirds of the time if this is a function of its own.
+// Where all is one launch, that costs a fifth of an iteration.
+#if PTX && FORMAT == EXTERNAL
+#define APART __attribute__((noinline))
+#else
+#define APART
+#endif
+
+// Does partial_fold for `runs` quantities with `count` chunk sums each, one behind the other: all reads are under way together.
+APART static void partial_folds(acc_t* held, uint runs, __global const acc_t* sums, uint count)
+{
+    if (FOLD_ITEM_LANES > 4) {
+        for (uint k = 0; k < runs; ++k) held[k] = partial_fold(sums + k * count, count);
+        return;
+    }
+    acc_t lane[12][FOLD_ITEM_LANES]; // quantities of the neediest caller
+    for (uint k = 0; k < runs; ++k)
+        for (uint j = 0; j < FOLD_ITEM_LANES; ++j) lane[k][j] = acc_real(0);
+    // One loop, not one for each lane: compilers take their time with every loop. A zero more changes no bit.
+    for (uint base = get_local_id(0); base < count; base += FOLD_LANES)
+        for (uint k = 0; k < runs; ++k)
+            for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
+                const uint l = base + j * WG;
+                lane[k][j] = acc_add(lane[k][j], l < count ? sums[k * count + l] : acc_real(0));
+            }
+    for (uint k = 0; k < runs; ++k) held[k] = item_fold(lane[k], FOLD_ITEM_LANES);
 }
 
 // CHUNK_ITEMS and ITEM_LANES of the chunks of pixels.
@@ -105,7 +133,7 @@ void hand_on(__global int* status, uint from, uint to)
 #define RUNS (COLUMNS > 3 ? 4 : 3)
 
 // Folds `count` numbers that every item holds, RUNS at a time.
-void fold_registers(acc_t* held, uint count, __local acc_t* scratch)
+static void fold_registers(acc_t* held, uint count, __local acc_t* scratch)
 {
     for (uint k = 0; k < count; k += RUNS)
         run_folds(held + k, count - k < RUNS ? count - k : RUNS, get_local_id(0), WG, scratch);

@@ -2,10 +2,10 @@
 
 // x_new = x + alpha d, phi of it, s_new less F(x_new, x_new) for the pixels of chunks first_chunk .. last_chunk, with their
 // sums. Column c stays as it is if bit c of `stopped` is set.
-void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* image, uint stopped,
-                     __global const real_t* d, __global const real_t* s, __global real_t* x_new,
-                     __global real_t* s_new, __global real_t* phi, __global const acc_t* control,
-                     __global acc_t* sums, __local acc_t* scratch)
+static void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* image, uint stopped,
+                            __global const real_t* d, __global const real_t* s, __global real_t* x_new,
+                            __global real_t* s_new, __global real_t* phi, __global const acc_t* control,
+                            __global acc_t* sums, __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / PIXEL_ITEMS;
     const uint place = get_local_id(0) & (PIXEL_ITEMS - 1);
@@ -27,7 +27,7 @@ void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, con
                 x_new[at] = stopped >> c & 1 ? image->u[at] : here;
                 acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
                 if (EDGES > 0) {
-                    const uint column = i % shape.width;
+                    const uint column = (uint)i % shape.width;
                     const int has_right = column + 1 < shape.width;
                     const int has_down = i + shape.width < shape.cols;
                     const real_t right = has_right ? vector_at(image, i + 1, c) : here;
@@ -72,8 +72,8 @@ void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, con
 }
 
 // r_new = r - alpha q for the rows of chunks first_chunk .. last_chunk, with their sums of r.r.
-void backward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* residual, uint stopped,
-                   __global real_t* r_new, __global acc_t* sums, __local acc_t* scratch)
+static void backward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* residual, uint stopped,
+                          __global real_t* r_new, __global acc_t* sums, __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / CHUNK_ITEMS;
     const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
@@ -103,8 +103,8 @@ void backward_rows(const shape_t shape, uint first_chunk, uint last_chunk, const
 }
 
 // alpha of every column, its stop, and what the next launch needs of both. False if all have stopped.
-int step_length(const shape_t shape, __global const acc_t* sums, __global acc_t* control, __global int* status,
-                uint* stopped, vector_t* image, vector_t* residual, int writer, __local acc_t* scratch)
+static int step_length(const shape_t shape, __global const acc_t* sums, __global acc_t* control, __global int* status,
+                       uint* stopped, vector_t* image, vector_t* residual, int writer, __local acc_t* scratch)
 {
     // Read together with the sums: the wait is for all at once.
     acc_t gd[COLUMNS], total[2 * COLUMNS];
@@ -146,8 +146,8 @@ int step_length(const shape_t shape, __global const acc_t* sums, __global acc_t*
 }
 
 // s_new = A'r for the pixels of chunks first_chunk .. last_chunk.
-void backward_product(const shape_t shape, uint first_chunk, uint last_chunk, const matrix_t* transposed,
-                      const vector_t* residual, __global real_t* s_new, __local acc_t* scratch)
+static void backward_product(const shape_t shape, uint first_chunk, uint last_chunk, const matrix_t* transposed,
+                             const vector_t* residual, __global real_t* s_new, __local acc_t* scratch)
 {
     const size_t first = first_chunk * (size_t)shape.col_chunk;
     const size_t last = min(last_chunk * (size_t)shape.col_chunk, (size_t)shape.cols);

@@ -44,28 +44,28 @@ typedef uint index_t;
 #if PAIR
 typedef float2 acc_t;
 
-acc_t two_sum(float a, float b)
+static acc_t two_sum(float a, float b)
 {
     const float sum = a + b;
     const float part = sum - a;
     return (acc_t)(sum, (a - (sum - part)) + (b - part));
 }
 
-acc_t quick_two_sum(float a, float b)
+static acc_t quick_two_sum(float a, float b)
 {
     const float sum = a + b;
     return (acc_t)(sum, b - (sum - a));
 }
 
-acc_t acc_real(real_t value) { return (acc_t)(value, 0.0f); }
+static acc_t acc_real(real_t value) { return (acc_t)(value, 0.0f); }
 
-acc_t acc_product(real_t a, real_t b)
+static acc_t acc_product(real_t a, real_t b)
 {
     const float high = a * b;
     return (acc_t)(high, fma(a, b, -high));
 }
 
-acc_t acc_add(acc_t a, acc_t b)
+static acc_t acc_add(acc_t a, acc_t b)
 {
     acc_t sum = two_sum(a.x, b.x);
     const acc_t tail = two_sum(a.y, b.y);
@@ -73,23 +73,23 @@ acc_t acc_add(acc_t a, acc_t b)
     return quick_two_sum(sum.x, sum.y + tail.y);
 }
 
-acc_t acc_sub(acc_t a, acc_t b) { return acc_add(a, -b); }
+static acc_t acc_sub(acc_t a, acc_t b) { return acc_add(a, -b); }
 
-acc_t acc_mul(acc_t a, acc_t b)
+static acc_t acc_mul(acc_t a, acc_t b)
 {
     const acc_t product = acc_product(a.x, b.x);
     return quick_two_sum(product.x, product.y + (a.x * b.y + a.y * b.x));
 }
 
-acc_t as_acc(ulong bits) { return as_float2(bits); }
-int acc_less(acc_t a, acc_t b) { return a.x < b.x || (a.x == b.x && a.y < b.y); }
-int acc_nan(acc_t a) { return isnan(a.x); }
-int acc_finite(acc_t a) { return isfinite(a.x) && isfinite(a.y); }
-real_t acc_to_real(acc_t a) { return a.x; }
-acc_t acc_scaled(acc_t a, int exponent) { return (acc_t)(ldexp(a.x, exponent), ldexp(a.y, exponent)); }
+static acc_t as_acc(ulong bits) { return as_float2(bits); }
+static int acc_less(acc_t a, acc_t b) { return a.x < b.x || (a.x == b.x && a.y < b.y); }
+static int acc_nan(acc_t a) { return isnan(a.x); }
+static int acc_finite(acc_t a) { return isfinite(a.x) && isfinite(a.y); }
+static real_t acc_to_real(acc_t a) { return a.x; }
+static acc_t acc_scaled(acc_t a, int exponent) { return (acc_t)(ldexp(a.x, exponent), ldexp(a.y, exponent)); }
 
 // A reciprocal by Newton's iteration, then two corrections: native division rounds differently between devices.
-acc_t acc_div(acc_t a, acc_t b)
+static acc_t acc_div(acc_t a, acc_t b)
 {
     if (b.x == 0.0f || !isfinite(b.x) || !isfinite(a.x)) return (acc_t)(NAN, 0.0f);
     const int shift = ilogb(b.x);
@@ -106,7 +106,7 @@ acc_t acc_div(acc_t a, acc_t b)
     return acc_scaled(quotient, -shift);
 }
 
-acc_t acc_sqrt(acc_t a)
+static acc_t acc_sqrt(acc_t a)
 {
     if (a.x == 0.0f) return acc_real(0.0f);
     if (!isfinite(a.x) || a.x < 0.0f) return (acc_t)(NAN, 0.0f);
@@ -124,16 +124,16 @@ acc_t acc_sqrt(acc_t a)
 #else
 typedef double acc_t;
 
-acc_t acc_real(real_t value) { return (double)value; }
-acc_t acc_product(real_t a, real_t b) { return (double)a * (double)b; }
-acc_t acc_add(acc_t a, acc_t b) { return a + b; }
-acc_t acc_sub(acc_t a, acc_t b) { return a - b; }
-acc_t acc_mul(acc_t a, acc_t b) { return a * b; }
-acc_t acc_div(acc_t a, acc_t b) { return b == 0.0 || !isfinite(b) ? (double)NAN : a / b; }
-acc_t acc_sqrt(acc_t a) { return isfinite(a) ? sqrt(a) : (double)NAN; }
-acc_t as_acc(ulong bits) { return as_double(bits); }
-int acc_less(acc_t a, acc_t b) { return a < b; }
-int acc_nan(acc_t a) { return isnan(a); }
-int acc_finite(acc_t a) { return isfinite(a); }
-real_t acc_to_real(acc_t a) { return (real_t)a; }
+static acc_t acc_real(real_t value) { return (double)value; }
+static acc_t acc_product(real_t a, real_t b) { return (double)a * (double)b; }
+static acc_t acc_add(acc_t a, acc_t b) { return a + b; }
+static acc_t acc_sub(acc_t a, acc_t b) { return a - b; }
+static acc_t acc_mul(acc_t a, acc_t b) { return a * b; }
+static acc_t acc_div(acc_t a, acc_t b) { return b == 0.0 || !isfinite(b) ? (double)NAN : a / b; }
+static acc_t acc_sqrt(acc_t a) { return isfinite(a) ? sqrt(a) : (double)NAN; }
+static acc_t as_acc(ulong bits) { return as_double(bits); }
+static int acc_less(acc_t a, acc_t b) { return a < b; }
+static int acc_nan(acc_t a) { return isnan(a); }
+static int acc_finite(acc_t a) { return isfinite(a); }
+static real_t acc_to_real(acc_t a) { return (real_t)a; }
 #endif

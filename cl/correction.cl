@@ -1,6 +1,6 @@
 // The correction term F(x, v) of cgnr_parts.cl, one neighbour at a time. Joined after cgnr_parts.cl.
 
-real_t violated_bound(real_t x, __global const acc_t* weights, int* violated)
+static real_t violated_bound(real_t x, __global const acc_t* weights, int* violated)
 {
     const real_t lower = acc_to_real(weights[LOWER]);
     const real_t upper = acc_to_real(weights[UPPER]);
@@ -8,14 +8,14 @@ real_t violated_bound(real_t x, __global const acc_t* weights, int* violated)
     return x < lower ? lower : upper;
 }
 
-acc_t edge(real_t here, real_t there, real_t phi, __global const acc_t* weights)
+static acc_t edge(real_t here, real_t there, real_t phi, __global const acc_t* weights)
 {
     acc_t weight = weights[SMOOTH];
     if (EDGES == 2) weight = acc_add(weight, acc_mul(weights[VARIATION], acc_real(phi)));
     return acc_mul(weight, acc_real(here - there));
 }
 
-real_t diffusivity(real_t here, real_t right, real_t down, __global const acc_t* weights)
+static real_t diffusivity(real_t here, real_t right, real_t down, __global const acc_t* weights)
 {
     const real_t dx = right - here;
     const real_t dy = down - here;

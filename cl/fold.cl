@@ -5,7 +5,7 @@
 #define FOLD_ITEM_LANES (FOLD_LANES > WG ? FOLD_LANES / WG : 1)
 
 // One step of scratch_fold: up to three halvings, which leave `width / 8` (at least 1) sums.
-void scratch_step(__local acc_t* run, uint place, uint width)
+static void scratch_step(__local acc_t* run, uint place, uint width)
 {
     const uint step = width >= 8 ? width / 8 : 1;
     if (place < step) {
@@ -24,7 +24,7 @@ void scratch_step(__local acc_t* run, uint place, uint width)
 
 // Does scratch_step for `runs` of them, WG places apart, then a barrier. Steps, not a loop of them: PoCL 3.1 turned some kernels
 // with a loop around a barrier into endless ones.
-void scratch_steps(__local acc_t* run, uint runs, uint place, uint width)
+static void scratch_steps(__local acc_t* run, uint runs, uint place, uint width)
 {
     for (uint k = 0; k < runs; ++k) scratch_step(run + k * WG, place, width);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -32,7 +32,7 @@ void scratch_steps(__local acc_t* run, uint runs, uint place, uint width)
 
 // Folds the `width` sums of each of `runs` by halving, s[l] += s[l + width / 2]; `place` is the item's place in a run.
 // Widths and runs are constants where this is called.
-void scratch_folds(__local acc_t* run, uint runs, uint place, uint width)
+static void scratch_folds(__local acc_t* run, uint runs, uint place, uint width)
 {
     if (width > 1) scratch_steps(run, runs, place, width);
     if (width > 8) scratch_steps(run, runs, place, width / 8);
@@ -40,11 +40,11 @@ void scratch_folds(__local acc_t* run, uint runs, uint place, uint width)
     if (width > 512) scratch_steps(run, runs, place, width / 512);
 }
 
-void scratch_fold(__local acc_t* run, uint place, uint width) { scratch_folds(run, 1, place, width); }
+static void scratch_fold(__local acc_t* run, uint place, uint width) { scratch_folds(run, 1, place, width); }
 
 // The lanes one item holds, folded: `lane[j]` is virtual lane get_local_id(0) + j * WG. Arrays are folded before the
 // first barrier that follows, because PoCL 3.1 loses track of private arrays that live across one.
-acc_t item_fold(acc_t* lane, uint held)
+static acc_t item_fold(acc_t* lane, uint held)
 {
     for (uint half_held = held / 2; half_held > 0; half_held /= 2)
         for (uint j = 0; j < half_held; ++j) lane[j] = acc_add(lane[j], lane[j + half_held]);
@@ -54,7 +54,7 @@ acc_t item_fold(acc_t* lane, uint held)
 #if PTX
 #define WARP 32
 // Reads `held` of the item `distance` further on in the warp; or of item `lane` of the warp. All items of a warp take part.
-acc_t from_further(acc_t held, uint distance)
+static acc_t from_further(acc_t held, uint distance)
 {
     ulong theirs;
     __asm__ volatile("{ .reg .b32 a, b; mov.b64 {a, b}, %1; shfl.sync.down.b32 a, a, %2, 31, -1; "
@@ -62,7 +62,7 @@ acc_t from_further(acc_t held, uint distance)
                      : "=l"(theirs) : "l"(as_ulong(held)), "r"(distance));
     return as_acc(theirs);
 }
-acc_t from_lane(acc_t held, uint lane)
+static acc_t from_lane(acc_t held, uint lane)
 {
     ulong theirs;
     __asm__ volatile("{ .reg .b32 a, b; mov.b64 {a, b}, %1; shfl.sync.idx.b32 a, a, %2, 31, -1; "
@@ -72,12 +72,12 @@ acc_t from_lane(acc_t held, uint lane)
 }
 #else
 #define WARP (2 * WG) // none
-acc_t from_further(acc_t held, uint distance) { return held; }
-acc_t from_lane(acc_t held, uint lane) { return held; }
+static acc_t from_further(acc_t held, uint distance) { return held; }
+static acc_t from_lane(acc_t held, uint lane) { return held; }
 #endif
 
 // The first of `width` items of a warp gets the sum of what they hold.
-acc_t warp_fold(acc_t held, uint width)
+static acc_t warp_fold(acc_t held, uint width)
 {
     for (uint half_width = width / 2; half_width > 0; half_width /= 2)
         held = acc_add(held, from_further(held, half_width));
@@ -85,7 +85,7 @@ acc_t warp_fold(acc_t held, uint width)
 }
 
 // Run k of those of run_folds, in the hands of one warp: the upper halvings between registers, the lower ones between items.
-acc_t warp_folds(__local const acc_t* run, uint width)
+static acc_t warp_folds(__local const acc_t* run, uint width)
 {
     acc_t part[1024 / 32];
     const uint parts = width / WARP;
@@ -96,7 +96,7 @@ acc_t warp_folds(__local const acc_t* run, uint width)
 // Folds the numbers of `width` neighbouring items, `runs` numbers each; all of these items get the sums. `run` is their
 // stretch of scratch, which has runs * WG places. All items of the group take part, each in its run. Widths and runs are
 // constants where this is called.
-void run_folds(acc_t* held, uint runs, uint place, uint width, __local acc_t* run)
+static void run_folds(acc_t* held, uint runs, uint place, uint width, __local acc_t* run)
 {
     if (WG == 1) return;
     if (WG >= WARP && width <= WARP) {
@@ -121,7 +121,7 @@ void run_folds(acc_t* held, uint runs, uint place, uint width, __local acc_t* ru
 }
 
 // The sum of what all items hold, out of `total` virtual lanes. Every item gets it. `scratch` has WG places.
-acc_t group_fold(acc_t held, uint total, __local acc_t* scratch)
+static acc_t group_fold(acc_t held, uint total, __local acc_t* scratch)
 {
     if (WG == 1) return held;
     if (total >= WG) {
@@ -143,7 +143,7 @@ acc_t group_fold(acc_t held, uint total, __local acc_t* scratch)
 #define FOLDED_LANES(count) (FOLD_ITEM_LANES > 4 && count <= SHORT_FOLD ? SHORT_ITEM_LANES : FOLD_ITEM_LANES)
 
 // This item's partial fold of `count` chunk sums in FOLD_LANES lanes.
-acc_t partial_fold(__global const acc_t* sums, uint count)
+static acc_t partial_fold(__global const acc_t* sums, uint count)
 {
     acc_t lane[FOLD_ITEM_LANES];
     const uint held = FOLDED_LANES(count);
@@ -155,28 +155,8 @@ acc_t partial_fold(__global const acc_t* sums, uint count)
     return item_fold(lane, held);
 }
 
-// Does partial_fold for `runs` quantities with `count` chunk sums each, one behind the other: all reads are under way together.
-void partial_folds(acc_t* held, uint runs, __global const acc_t* sums, uint count)
-{
-    if (FOLD_ITEM_LANES > 4) {
-        for (uint k = 0; k < runs; ++k) held[k] = partial_fold(sums + k * count, count);
-        return;
-    }
-    acc_t lane[12][FOLD_ITEM_LANES]; // quantities of the neediest caller
-    for (uint k = 0; k < runs; ++k)
-        for (uint j = 0; j < FOLD_ITEM_LANES; ++j) lane[k][j] = acc_real(0);
-    // One loop, not one for each lane: compilers take their time with every loop. A zero more changes no bit.
-    for (uint base = get_local_id(0); base < count; base += FOLD_LANES)
-        for (uint k = 0; k < runs; ++k)
-            for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
-                const uint l = base + j * WG;
-                lane[k][j] = acc_add(lane[k][j], l < count ? sums[k * count + l] : acc_real(0));
-            }
-    for (uint k = 0; k < runs; ++k) held[k] = item_fold(lane[k], FOLD_ITEM_LANES);
-}
-
 // The second level of a reduction: the sum of `count` chunk sums.
-acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* scratch)
+static acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* scratch)
 {
     return group_fold(partial_fold(sums, count), FOLD_LANES, scratch);
 }
@@ -187,8 +167,8 @@ acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* scratch)
 
 // sums[c * chunks + g] = the sum of x y over chunk g in column c, for chunks first_chunk .. last_chunk of `chunks`, for
 // every column. `scratch` has COLUMNS * WG places.
-void store_dots(__global const real_t* x, __global const real_t* y, uint n, uint chunk, uint chunks, uint first_chunk,
-                uint last_chunk, __global acc_t* sums, __local acc_t* scratch)
+static void store_dots(__global const real_t* x, __global const real_t* y, uint n, uint chunk, uint chunks, uint first_chunk,
+                       uint last_chunk, __global acc_t* sums, __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / CHUNK_ITEMS;
     const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);

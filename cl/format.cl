@@ -11,7 +11,7 @@
 //   OTHER_FORMAT, OTHER_LANES, OTHER_ENTRIES  those of a second matrix that the same program multiplies by; those of the first
 //              if there is none
 //   LOADS      entries of a row whose loads are under way together, if a group has several items
-//   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read, if there is a v
+//   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read, if there is a v (in EXTERNAL there always is)
 //   STAGED     places of local memory for a vector that many rows of a group read, 0 for none
 //
 // Entries add in ascending column order, so all formats with one lane a row agree bit for bit. Places without an entry
@@ -76,8 +76,8 @@ typedef struct {
 } matrix_t;
 
 // Filled in place: Oclgrind 21 does not know what Clang makes of functions that return a struct.
-void hold_matrix(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
-                 __global const real_t* values, uint stride)
+static void hold_matrix(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
+                        __global const real_t* values, uint stride)
 {
     matrix->rows = rows;
     matrix->indices = indices;
@@ -85,8 +85,8 @@ void hold_matrix(matrix_t* matrix, __global const uint* rows, __global const uin
     matrix->stride = stride;
 }
 
-void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
-                 __global const real_t* values, uint stride)
+static void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
+                        __global const real_t* values, uint stride)
 {
     hold_matrix(matrix, rows, indices, values, stride);
     matrix->kind = FORMAT;
@@ -105,8 +105,8 @@ void open_matrix(matrix_t* matrix, __global const uint* rows, __global const uin
 }
 
 // The other matrix, of a kind that needs nothing more.
-void open_other(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
-                __global const real_t* values, uint stride)
+static void open_other(matrix_t* matrix, __global const uint* rows, __global const uint* indices,
+                       __global const real_t* values, uint stride)
 {
     hold_matrix(matrix, rows, indices, values, stride);
     matrix->kind = OTHER_FORMAT;
@@ -122,7 +122,7 @@ typedef struct {
 } vector_t;
 
 // The vector is u alone.
-void read_vector(vector_t* vector, __global const real_t* u)
+static void read_vector(vector_t* vector, __global const real_t* u)
 {
     vector->u = u;
     vector->v = 0;
@@ -130,7 +130,7 @@ void read_vector(vector_t* vector, __global const real_t* u)
 }
 
 // The vector is u + scale v.
-void form_vector(vector_t* vector, __global const real_t* u, __global const real_t* v)
+static void form_vector(vector_t* vector, __global const real_t* u, __global const real_t* v)
 {
     vector->u = u;
     vector->v = v;
@@ -138,18 +138,18 @@ void form_vector(vector_t* vector, __global const real_t* u, __global const real
 }
 
 // Factor of v in column c. Chosen, so that an array whose column only an item knows stays in registers.
-real_t scale_of(const vector_t* vector, uint c)
+static real_t scale_of(const vector_t* vector, uint c)
 {
     real_t scale = vector->scale[0];
     for (uint k = 1; k < COLUMNS; ++k) scale = c == k ? vector->scale[k] : scale;
     return scale;
 }
 
-real_t vector_at(const vector_t* vector, size_t i, uint c)
+static real_t vector_at(const vector_t* vector, size_t i, uint c)
 {
     const size_t at = i * COLUMNS + c;
     if (STAGED > 0 ? vector->staged != 0 : 0) return vector->staged[at];
-    if (GATHER == 1 ? 1 : vector->v == 0) return vector->u[at];
+    if (GATHER == 1 ? 1 : FORMAT == EXTERNAL ? 0 : vector->v == 0) return vector->u[at];
     return vector->u[at] + scale_of(vector, c) * vector->v[at];
 }
 
@@ -157,7 +157,7 @@ real_t vector_at(const vector_t* vector, size_t i, uint c)
 #define READ_WHOLE (COLUMNS == 2 ? 1 : COLUMNS == 4)
 
 // Element i of all columns. They lie side by side: two or four are read at once.
-void columns_read(__global const real_t* u, size_t i, real_t* x)
+static void columns_read(__global const real_t* u, size_t i, real_t* x)
 {
     if (COLUMNS == 2) vstore2(((__global const real2_t*)u)[i], 0, x);
     else if (COLUMNS == 4) vstore4(((__global const real4_t*)u)[i], 0, x);
@@ -165,7 +165,7 @@ void columns_read(__global const real_t* u, size_t i, real_t* x)
         for (uint c = 0; c < COLUMNS; ++c) x[c] = u[i * COLUMNS + c];
 }
 
-void columns_at(const vector_t* vector, size_t i, real_t* x)
+static void columns_at(const vector_t* vector, size_t i, real_t* x)
 {
     if (STAGED > 0 ? vector->staged != 0 : 0) {
         for (uint c = 0; c < COLUMNS; ++c) x[c] = vector->staged[i * COLUMNS + c];
@@ -179,7 +179,7 @@ void columns_at(const vector_t* vector, size_t i, real_t* x)
 }
 
 // Forms all `count` elements of a vector in `places`, for rows that read more than that.
-void stage(vector_t* vector, uint count, __local real_t* places)
+static void stage(vector_t* vector, uint count, __local real_t* places)
 {
     for (uint i = get_local_id(0); i < count; i += WG)
         for (uint c = 0; c < COLUMNS; ++c) places[i * COLUMNS + c] = vector_at(vector, i, c);
@@ -188,13 +188,13 @@ void stage(vector_t* vector, uint count, __local real_t* places)
 }
 
 // Offset i of those that start at word `base` of the row pointers.
-size_t offset_at(const matrix_t* matrix, size_t base, size_t i)
+static size_t offset_at(const matrix_t* matrix, size_t base, size_t i)
 {
     return WIDE ? ((__global const ulong*)(matrix->rows + base))[i] : matrix->rows[base + i];
 }
 
 // Column of the entry at `at`, of a row at `place`.
-index_t column_at(const matrix_t* matrix, size_t at, size_t place)
+static index_t column_at(const matrix_t* matrix, size_t at, size_t place)
 {
     const uint entries = ENTRIES_OF(matrix);
     if (entries == SHORT) return ((__global const ushort*)matrix->indices)[at];
@@ -202,7 +202,7 @@ index_t column_at(const matrix_t* matrix, size_t at, size_t place)
     return entries == CODED ? matrix->indices[at] >> CODE_BITS : matrix->indices[at];
 }
 
-real_t value_at(const matrix_t* matrix, size_t at)
+static real_t value_at(const matrix_t* matrix, size_t at)
 {
     if (ENTRIES_OF(matrix) != CODED) return matrix->values[at];
     if (FORMAT == DIAGONALS) return matrix->values[((__global const uchar*)matrix->indices)[at]];
@@ -211,8 +211,8 @@ real_t value_at(const matrix_t* matrix, size_t at)
 
 // Products of a row that were loaded together, added one after another. `there` tells which of them the row has;
 // padding among those is left out.
-void add_terms(acc_t* sum, const real_t* value, const index_t* column, const int* there, const vector_t* vector,
-               int padded)
+static void add_terms(acc_t* sum, const real_t* value, const index_t* column, const int* there, const vector_t* vector,
+                      int padded)
 {
     real_t x[AT_ONCE][COLUMNS];
     if (READ_WHOLE) {
@@ -229,15 +229,15 @@ void add_terms(acc_t* sum, const real_t* value, const index_t* column, const int
 }
 
 // Adds one product, if it is not padding.
-void add_term(acc_t* sum, real_t value, index_t column, const vector_t* vector, int padded)
+static void add_term(acc_t* sum, real_t value, index_t column, const vector_t* vector, int padded)
 {
     if (padded && isnan(value)) return;
     for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
 }
 
 // Adds entries first, first + lanes, ... of a row at `place` whose entry k lies at start + k * step.
-void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t place, size_t start, size_t step,
-          uint length, uint first, uint lanes)
+static void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t place, size_t start, size_t step,
+                 uint length, uint first, uint lanes)
 {
     const uint kind = KIND(matrix);
     if (WG == 1) {
@@ -264,7 +264,7 @@ void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t pla
 }
 
 // Row i by diagonals. Padding may point outside the vector: any element will do, since it is not used.
-void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+static void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     const size_t stride = matrix->stride;
     if (UNROLL_DIAGONALS) {
@@ -295,14 +295,14 @@ void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, 
 }
 
 // Tells if the neighbour at this offset is there. Coordinates below 0 are large numbers here.
-uint on_grid(__global const uint* grid, uint4 offset, uint x, uint y, uint z)
+static uint on_grid(__global const uint* grid, uint4 offset, uint x, uint y, uint z)
 {
     return x + offset.x < grid[0] && y + offset.y < grid[1] && z + offset.z < grid[2];
 }
 
 // Row i by the points of a stencil, those that lie on the grid. The first words of the grid: width, height, depth, number
 // of points; then for each dimension the first coordinate that has all neighbours, and how many have.
-void walk_stencil(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+static void walk_stencil(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     __global const uint* grid = matrix->rows;
     const uint line = (uint)i / grid[0];
@@ -331,7 +331,7 @@ void walk_stencil(acc_t* sum, const matrix_t* matrix, const vector_t* vector, si
 }
 
 // Row i of the dense blocks of its block row.
-void walk_blocks(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+static void walk_blocks(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     const size_t block_row = i / BLOCK;
     const size_t first = matrix->rows[block_row];
@@ -356,7 +356,7 @@ void walk_blocks(acc_t* sum, const matrix_t* matrix, const vector_t* vector, siz
 }
 
 // The first of entries low .. high, sorted by row, that is not above row i.
-size_t find_row(__global const uint* entry_row, size_t low, size_t high, size_t i)
+static size_t find_row(__global const uint* entry_row, size_t low, size_t high, size_t i)
 {
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
@@ -366,7 +366,7 @@ size_t find_row(__global const uint* entry_row, size_t low, size_t high, size_t 
     return low;
 }
 
-void walk_coordinates(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+static void walk_coordinates(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     __global const uint* entry_row = matrix->rows + matrix->rows[1];
     const size_t chunk = i / matrix->rows[0];
@@ -376,7 +376,7 @@ void walk_coordinates(acc_t* sum, const matrix_t* matrix, const vector_t* vector
 }
 
 // The padded part of row i, and if that is full its share of the tail.
-void walk_hybrid(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
+static void walk_hybrid(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
     const uint width = matrix->rows[0];
     const uint tail = matrix->rows[1];

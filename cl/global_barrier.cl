@@ -16,7 +16,7 @@
 #define PATIENCE 65536 // polls, a large part of a microsecond each on a GPU
 
 // The last group that leaves makes everything ready for the next launch.
-void leave(__global int* barrier_words)
+static void leave(__global int* barrier_words)
 {
     const int groups = get_num_groups(0);
     if (groups == 1 || get_local_id(0) != 0) return;
@@ -27,7 +27,7 @@ void leave(__global int* barrier_words)
 }
 
 // Tells if all groups run at once. Each must ask, and leave if they do not. `verdict` has one place.
-int gather_groups(__global int* barrier_words, __local int* verdict)
+static int gather_groups(__global int* barrier_words, __local int* verdict)
 {
     const int groups = get_num_groups(0);
     if (groups == 1) return 1;
@@ -47,7 +47,7 @@ int gather_groups(__global int* barrier_words, __local int* verdict)
 }
 
 // Adds 1, seen by others only after all that this item knows to be written.
-void add_released(__global int* counter)
+static void add_released(__global int* counter)
 {
 #if PTX
     __asm__ volatile("red.release.gpu.global.add.s32 [%0], 1;" :: "l"(counter) : "memory");
@@ -58,7 +58,7 @@ void add_released(__global int* counter)
 }
 
 // Reads; what was written before the counter became so is seen after.
-int read_acquired(__global int* counter)
+static int read_acquired(__global int* counter)
 {
     int value;
 #if PTX
@@ -71,7 +71,7 @@ int read_acquired(__global int* counter)
 }
 
 // Waits for all groups; `round` counts barriers from 1. What any of them wrote before, all can read after.
-void global_barrier(__global int* barrier_words, uint round)
+static void global_barrier(__global int* barrier_words, uint round)
 {
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
     const int groups = get_num_groups(0);

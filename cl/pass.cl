@@ -16,7 +16,7 @@ typedef struct { uint n, chunk, chunks, per_group, program, slot; } shape_t;
 
 // Element by element: v[target] = k a + l b + m d, from left to right, or a b. Numbers of vectors are constants where this
 // is called, so `v` lives in registers.
-void apply_statement(real_t* v, uint statement, const real_t* coefficient)
+static void apply_statement(real_t* v, uint statement, const real_t* coefficient)
 {
     if (statement == NO_STATEMENT) return;
     const uint target = statement & 15, a = (statement >> 4) & 15, b = (statement >> 8) & 15, d = (statement >> 12) & 15;

@@ -14,7 +14,7 @@ typedef struct {
 
 // Adds a ray to STRIP lines of CELLS places, of which `limit` are in use. All are read before any is written, so that no line waits
 // for the one before.
-void add_ray(const spread_t* ray, uint limit, __local real2_t* cells)
+static void add_ray(const spread_t* ray, uint limit, __local real2_t* cells)
 {
     const real_t whole = ray->value * RAY_ONE;
     ulong place = ray->place;

@@ -6,7 +6,7 @@
 #define ANGLES (WG / BREADTH)
 
 // Sum of `count` lines of a ray, the first of them at `place`: BLOCK lines, or those left behind the last whole block.
-real_t block_sum(__global const real2_t* image, uint last, ulong place, ulong step, uint count)
+static real_t block_sum(__global const real2_t* image, uint last, ulong place, ulong step, uint count)
 {
     real2_t pixel[BLOCK];
     real_t part[BLOCK];

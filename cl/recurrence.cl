@@ -36,8 +36,8 @@
 #define COUNT 12
 
 // Runs `length` instructions for column c, until one of them stops it.
-void interpret(__local const uint* code, uint length, uint c, __local acc_t* file, __local int* state,
-               __global const int* limits, __global acc_t* history)
+static void interpret(__local const uint* code, uint length, uint c, __local acc_t* file, __local int* state,
+                      __global const int* limits, __global acc_t* history)
 {
     const int most = limits[c];
     const int mask = limits[COLUMNS];
@@ -73,7 +73,7 @@ void interpret(__local const uint* code, uint length, uint c, __local acc_t* fil
 }
 
 // Tells if any column still runs.
-int any_running(__local const int* state)
+static int any_running(__local const int* state)
 {
     int running = 0;
     for (uint c = 0; c < COLUMNS; ++c) running |= state[STATES * c] == RUNNING;
@@ -81,8 +81,8 @@ int any_running(__local const int* state)
 }
 
 // Reads the slot and the instructions of block `program`: registers into `file`, status into `state`.
-void take_slot(uint program, uint slot, __global const uint* programs, __global const acc_t* registers,
-               __global const int* status, __local uint* code, __local acc_t* file, __local int* state)
+static void take_slot(uint program, uint slot, __global const uint* programs, __global const acc_t* registers,
+                      __global const int* status, __local uint* code, __local acc_t* file, __local int* state)
 {
     const uint item = get_local_id(0);
     __global const uint* head = programs + program;
@@ -97,9 +97,9 @@ void take_slot(uint program, uint slot, __global const uint* programs, __global 
 
 // After take_slot: folds the sums that block `program` names, runs it for each column, and hands the slot on. Leaves
 // registers and status in `file` and `state`; returns whether any column still runs.
-int run_block(uint program, uint slot, __global const uint* programs, __global const acc_t* sums,
-              __global acc_t* registers, __global int* status, __global acc_t* history, __local uint* code,
-              __local acc_t* file, __local int* state, __local acc_t* scratch)
+static int run_block(uint program, uint slot, __global const uint* programs, __global const acc_t* sums,
+                     __global acc_t* registers, __global int* status, __global acc_t* history, __local uint* code,
+                     __local acc_t* file, __local int* state, __local acc_t* scratch)
 {
     const uint item = get_local_id(0);
     __global const uint* head = programs + program;
@@ -130,9 +130,9 @@ int run_block(uint program, uint slot, __global const uint* programs, __global c
 }
 
 // take_slot and run_block: the beginning of most launches.
-int recur(uint program, uint slot, __global const uint* programs, __global const acc_t* sums,
-          __global acc_t* registers, __global int* status, __global acc_t* history, __local uint* code,
-          __local acc_t* file, __local int* state, __local acc_t* scratch)
+static int recur(uint program, uint slot, __global const uint* programs, __global const acc_t* sums,
+                 __global acc_t* registers, __global int* status, __global acc_t* history, __local uint* code,
+                 __local acc_t* file, __local int* state, __local acc_t* scratch)
 {
     take_slot(program, slot, programs, registers, status, code, file, state);
     return run_block(program, slot, programs, sums, registers, status, history, code, file, state, scratch);

@@ -1,5 +1,5 @@
 // Reductions of whole vectors, in the tree that depends on the length alone (ARCHITECTURE.md, numerics): a group
-// takes a chunk, its lanes add elements l, l + LANES, ..., and the lanes fold by halving.
+// takes a chunk, its `lanes` lanes add elements l, l + lanes, ..., and fold by halving.
 //
 // Required macro: DOTS, 1 for dot products, 0 for a program that does all the others: which one, the argument `operation` says.
 
@@ -10,13 +10,13 @@
 #define ABSOLUTE_SUM 4
 #define DOT 5
 
-acc_t identity(uint operation)
+static acc_t identity(uint operation)
 {
     return operation == PRODUCT ? acc_real(1) : operation == MINIMUM ? acc_real(INFINITY)
            : operation == MAXIMUM ? acc_real(-INFINITY) : acc_real(0);
 }
 
-acc_t combine(uint operation, acc_t a, acc_t b)
+static acc_t combine(uint operation, acc_t a, acc_t b)
 {
     if (operation == PRODUCT) return acc_mul(a, b);
     // The comparisons are written so that a NaN on either side wins.
@@ -25,7 +25,7 @@ acc_t combine(uint operation, acc_t a, acc_t b)
     return acc_add(a, b);
 }
 
-acc_t fold(uint operation, acc_t* lane, uint held, uint total, __local acc_t* scratch)
+static acc_t fold(uint operation, acc_t* lane, uint held, uint total, __local acc_t* scratch)
 {
     for (uint half_held = held / 2; half_held > 0; half_held /= 2)
         for (uint j = 0; j < half_held; ++j) lane[j] = combine(operation, lane[j], lane[j + half_held]);
@@ -40,29 +40,31 @@ acc_t fold(uint operation, acc_t* lane, uint held, uint total, __local acc_t* sc
 }
 
 // sums[g] = reduction of chunk g of x, or of x y for DOT (other operations are given x twice). Element i is that of column
-// `column` of `columns` interleaved ones.
+// `column` of `columns` interleaved ones. The number of lanes is an argument, so that vectors of all lengths share a program.
 // Bytes: n real_t read, 2 n for DOT.
 __kernel GROUP
-void reduce_chunks(uint operation, uint n, uint chunk, uint columns, uint column, __global const real_t* x,
-                   __global const real_t* y, __global acc_t* restrict sums)
+void reduce_chunks(uint operation, uint n, uint chunk, uint columns, uint column, uint lanes,
+                   __global const real_t* x, __global const real_t* y, __global acc_t* restrict sums)
 {
     __local acc_t scratch[WG];
     const uint which = DOTS ? DOT : operation;
     const size_t first = get_group_id(0) * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
-    acc_t lane[ITEM_LANES];
-    for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = identity(which);
-    for (size_t block = first; block < last; block += LANES)
-        for (uint j = 0; j < ITEM_LANES; ++j) {
+    acc_t lane[FOLD_ITEM_LANES];
+    // On GPUs a constant, so that lanes are kept in registers; lanes too many hold the identity, which changes no bit.
+    const uint held = WG == 1 ? lanes : FOLD_ITEM_LANES;
+    for (uint j = 0; j < held; ++j) lane[j] = identity(which);
+    for (size_t block = first; block < last; block += lanes)
+        for (uint j = 0; j < held; ++j) {
             const uint l = get_local_id(0) + j * WG;
             const size_t i = block + l;
-            if (l >= LANES || i >= last) continue;
+            if (l >= lanes || i >= last) continue;
             const size_t at = i * columns + column;
             const real_t value = x[at];
             lane[j] = combine(which, lane[j], which == DOT ? acc_product(value, y[at])
                                        : acc_real(which == ABSOLUTE_SUM ? fabs(value) : value));
         }
-    const acc_t sum = fold(which, lane, ITEM_LANES, LANES, scratch);
+    const acc_t sum = fold(which, lane, held, lanes, scratch);
     if (get_local_id(0) == 0) sums[get_group_id(0)] = sum;
 }
 

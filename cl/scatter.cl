@@ -9,16 +9,16 @@
 
 #define FOLDING_LANES (WG < 8 ? 1 : 8) // items that share an element in fold_partial_results
 
-uint swap_uint(volatile __global uint* at, uint old, uint value) { return atomic_cmpxchg(at, old, value); }
-uint swap_local_uint(volatile __local uint* at, uint old, uint value) { return atomic_cmpxchg(at, old, value); }
+static uint swap_uint(volatile __global uint* at, uint old, uint value) { return atomic_cmpxchg(at, old, value); }
+static uint swap_local_uint(volatile __local uint* at, uint old, uint value) { return atomic_cmpxchg(at, old, value); }
 #ifdef cl_khr_int64_base_atomics
-ulong swap_ulong(volatile __global ulong* at, ulong old, ulong value) { return atom_cmpxchg(at, old, value); }
-ulong swap_local_ulong(volatile __local ulong* at, ulong old, ulong value) { return atom_cmpxchg(at, old, value); }
+static ulong swap_ulong(volatile __global ulong* at, ulong old, ulong value) { return atom_cmpxchg(at, old, value); }
+static ulong swap_local_ulong(volatile __local ulong* at, ulong old, ulong value) { return atom_cmpxchg(at, old, value); }
 #endif
 
 // OpenCL C 1.2 has no floating-point atomics: the number is replaced as the word it is stored in, until nobody else
 // did so in between.
-void add_atomically(volatile __global real_t* at, real_t value)
+static void add_atomically(volatile __global real_t* at, real_t value)
 {
     volatile __global word_t* word = (volatile __global word_t*)at;
     word_t old = JOINED(swap_, WORD)(word, 0, 0); // an atomic read: it changes nothing, or 0 to 0
@@ -45,7 +45,7 @@ void scatter(uint n, uint span, __global const uint* restrict rows, __global con
 }
 
 // Adds atomically in local memory.
-void add_locally(volatile __local word_t* word, real_t value)
+static void add_locally(volatile __local word_t* word, real_t value)
 {
     word_t old = JOINED(swap_local_, WORD)(word, 0, 0);
     for (;;) {

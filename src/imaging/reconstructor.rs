@@ -83,7 +83,6 @@ pub struct Reconstructor<T: Real> {
 }
 
 struct Check<T: Real> {
-    b: Vector<T>,
     x: Vector<T>,
     r: Vector<T>,
 }
@@ -127,8 +126,7 @@ impl<T: Real> Reconstructor<T> {
         let b = Vector::zeros(device, rows * images)?;
         let x = Vector::zeros(device, cols * images)?;
         let check = if how.bounded() {
-            let [b, r] = [Vector::zeros(device, rows)?, Vector::zeros(device, rows)?];
-            Some(Check { b, x: Vector::zeros(device, cols)?, r })
+            Some(Check { x: Vector::zeros(device, cols)?, r: Vector::zeros(device, rows)? })
         } else {
             None
         };
@@ -191,12 +189,10 @@ impl<T: Real> Reconstructor<T> {
         b.write_columns(readings)?;
         x.fill(T::default())?;
         let mut reports = solver.solve_many_observed(b, x, observer)?;
-        if how.bounded() {
-            x.clamp(T::from_f64(how.lower), T::from_f64(how.upper))?;
-        }
-        let columns = x.to_columns(*images)?;
+        let mut columns = x.to_columns(*images)?;
         if let Some(check) = check {
-            for ((report, image), readings) in reports.iter_mut().zip(&columns).zip(readings) {
+            for ((report, image), readings) in reports.iter_mut().zip(&mut columns).zip(readings) {
+                project(image, T::from_f64(how.lower), T::from_f64(how.upper));
                 check.projected(&**system.operator(), image, readings, &how.stopping, report)?;
             }
         }
@@ -216,6 +212,19 @@ impl<T: Real> Reconstructor<T> {
 /// Pixels of an image row, 0 if the unknowns are no image.
 fn width<T: Real>(system: &System<T>) -> usize {
     system.shape().map_or(0, |[_, cols]| cols)
+}
+
+/// Moves every pixel that is out of bounds to the next bound.
+fn project<T: Real>(image: &mut [T], lower: T, upper: T) {
+    for pixel in image {
+        *pixel = if *pixel < lower {
+            lower
+        } else if *pixel > upper {
+            upper
+        } else {
+            *pixel
+        };
+    }
 }
 
 /// The factor of all weights.
@@ -242,9 +251,11 @@ impl<T: Real> Check<T> {
         report: &mut Report,
     ) -> Result<()> {
         self.x.write(image)?;
-        self.b.write(readings)?;
         a.apply(&self.x, &mut self.r)?;
-        self.r.axpby(T::from_f64(1.0), &self.b, T::from_f64(-1.0))?;
+        // Subtracted here: a program for it would be one more to build before the first picture.
+        let product = self.r.to_vec()?;
+        let residual: Vec<T> = readings.iter().zip(&product).map(|(b, y)| *b - *y).collect();
+        self.r.write(&residual)?;
         report.true_residual = self.r.norm2()?;
         let limit = (stopping.rtol * report.rhs_norm).max(stopping.atol);
         if report.stop == Stop::Converged && report.true_residual > limit {

@@ -12,7 +12,7 @@ use crate::sparse::Kind;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Family {
-    /// Element by element (`cl/vector.cl`).
+    /// Element by element (`cl/fill.cl`, `cl/vector.cl`).
     Vector,
     /// Norms, dots and the like (`cl/reduce.cl`).
     Reduce,

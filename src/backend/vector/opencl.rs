@@ -1,4 +1,4 @@
-//! Operations on vectors on a device: `cl/vector.cl` and `cl/reduce.cl`.
+//! Operations on vectors on a device: `cl/fill.cl`, `cl/vector.cl` and `cl/reduce.cl`.
 
 use std::sync::Arc;
 
@@ -13,9 +13,13 @@ use crate::reduction::{Chunks, MOST_CHUNKS};
 use crate::tuning::Family;
 
 kernels! {
-    file vector, after [common];
+    file fill, after [common];
     /// `x = value`.
     kernel fill<T>(n: uint, span: uint, value: real, x: out_real[n]);
+}
+
+kernels! {
+    file vector, after [common];
     /// `y = alpha x`.
     kernel scale<T>(n: uint, span: uint, alpha: real, x: in_real[n], y: out_real[n]);
     /// `x = alpha x`.
@@ -32,53 +36,53 @@ kernels! {
     file reduce, after [common, fold];
     options { dots: u32 => DOTS }
     /// One sum (or product, ...) of each chunk.
-    kernel reduce_chunks<T>(operation: uint, n: uint, chunk: uint, columns: uint, column: uint, x: in_real[n * columns],
-        y: in_real[n * columns], sums: out_sum[n.div_ceil(chunk)]);
+    kernel reduce_chunks<T>(operation: uint, n: uint, chunk: uint, columns: uint, column: uint, lanes: uint,
+        x: in_real[n * columns], y: in_real[n * columns], sums: out_sum[n.div_ceil(chunk)]);
     /// The chunk sums folded into one.
     kernel reduce_sums(operation: uint, count: uint, sums: in_sum[count], result: out_sum[1]);
 }
 
-pub(in crate::backend) static FILES: &[&File] = &[&vector::FILE, &reduce::FILE];
+pub(in crate::backend) static FILES: &[&File] = &[&fill::FILE, &vector::FILE, &reduce::FILE];
 
-/// Function that prepares a kernel of `cl/vector.cl`.
-type Prepare = fn(&Arc<Context>, Common, &vector::Options) -> Result<Prepared>;
+/// Function that prepares a kernel of a file whose options are `O`.
+type Prepare<O> = fn(&Arc<Context>, Common, &O) -> Result<Prepared>;
 
 impl OpenCl {
     /// Kernel, groups and elements of a group for an operation on `n` elements.
-    fn elements<T: Real>(
+    fn elements<T: Real, O: Default>(
         &self,
         run: Run<'_>,
         n: usize,
         kernel: &'static str,
-        prepare: Prepare,
+        prepare: Prepare<O>,
     ) -> Result<(Prepared, usize, usize)> {
         let (common, groups, span) = self.without_barriers::<T>(run, n);
-        let kernel = self.kernel(kernel, common, 0, || prepare(&self.context, common, &vector::Options {}))?;
+        let kernel = self.kernel(kernel, common, 0, || prepare(&self.context, common, &O::default()))?;
         Ok((kernel, groups, span))
     }
 }
 
 impl<T: Real> VectorOps<T> for OpenCl {
     fn fill(&self, run: Run<'_>, n: usize, value: T, x: &mut Memory<T>) -> Result<()> {
-        let (kernel, groups, span) = self.elements::<T>(run, n, "fill", vector::fill::prepare)?;
+        let (kernel, groups, span) = self.elements::<T, _>(run, n, "fill", fill::fill::prepare)?;
         let x = x.buffer_mut(&self.context)?;
-        vector::fill::launch(&kernel, groups, vector::fill::Args { n, span, value, x })
+        fill::fill::launch(&kernel, groups, fill::fill::Args { n, span, value, x })
     }
 
     fn scale(&self, run: Run<'_>, n: usize, alpha: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
-        let (kernel, groups, span) = self.elements::<T>(run, n, "scale", vector::scale::prepare)?;
+        let (kernel, groups, span) = self.elements::<T, _>(run, n, "scale", vector::scale::prepare)?;
         let (x, y) = (x.buffer(&self.context)?, y.buffer_mut(&self.context)?);
         vector::scale::launch(&kernel, groups, vector::scale::Args { n, span, alpha, x, y })
     }
 
     fn rescale(&self, run: Run<'_>, n: usize, alpha: T, x: &mut Memory<T>) -> Result<()> {
-        let (kernel, groups, span) = self.elements::<T>(run, n, "rescale", vector::rescale::prepare)?;
+        let (kernel, groups, span) = self.elements::<T, _>(run, n, "rescale", vector::rescale::prepare)?;
         let x = x.buffer_mut(&self.context)?;
         vector::rescale::launch(&kernel, groups, vector::rescale::Args { n, span, alpha, x })
     }
 
     fn axpby(&self, run: Run<'_>, n: usize, alpha: T, beta: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
-        let (kernel, groups, span) = self.elements::<T>(run, n, "axpby", vector::axpby::prepare)?;
+        let (kernel, groups, span) = self.elements::<T, _>(run, n, "axpby", vector::axpby::prepare)?;
         let (x, y) = (x.buffer(&self.context)?, y.buffer_mut(&self.context)?);
         vector::axpby::launch(&kernel, groups, vector::axpby::Args { n, span, alpha, beta, x, y })
     }
@@ -92,14 +96,14 @@ impl<T: Real> VectorOps<T> for OpenCl {
         z: &mut Memory<T>,
     ) -> Result<()> {
         use vector::multiply_elements::{Args, launch, prepare};
-        let (kernel, groups, span) = self.elements::<T>(run, n, "multiply_elements", prepare)?;
+        let (kernel, groups, span) = self.elements::<T, _>(run, n, "multiply_elements", prepare)?;
         let (x, y, z) = (x.buffer(&self.context)?, y.buffer(&self.context)?, z.buffer_mut(&self.context)?);
         launch(&kernel, groups, Args { n, span, x, y, z })
     }
 
     fn clamp_elements(&self, run: Run<'_>, n: usize, lower: T, upper: T, x: &mut Memory<T>) -> Result<()> {
         use vector::clamp_elements::{Args, launch, prepare};
-        let (kernel, groups, span) = self.elements::<T>(run, n, "clamp_elements", prepare)?;
+        let (kernel, groups, span) = self.elements::<T, _>(run, n, "clamp_elements", prepare)?;
         launch(&kernel, groups, Args { n, span, lower, upper, x: x.buffer_mut(&self.context)? })
     }
 
@@ -117,8 +121,8 @@ impl<T: Real> VectorOps<T> for OpenCl {
         let work_group = self.plain::<T>(run, Family::Reduce, chunks).work_group;
         let dots = u32::from(reduction == Reduction::Dot);
         let options = reduce::Options { dots };
-        // Both kernels of one program.
-        let common = self.common::<T>(run, work_group, chunks.lanes);
+        // Both kernels of one program, for any number of lanes.
+        let common = self.common::<T>(run, work_group, 1);
         let over_chunks =
             self.kernel("reduce_chunks", common, dots, || reduce_chunks::prepare(context, common, &options))?;
         let over_sums =
@@ -131,7 +135,17 @@ impl<T: Real> VectorOps<T> for OpenCl {
         };
         let (x, y) = (x.buffer(context)?, y.buffer(context)?);
         let Column { count: columns, index: column } = column;
-        let args = reduce_chunks::Args { operation, n, chunk: chunks.chunk, columns, column, x, y, sums };
+        let args = reduce_chunks::Args {
+            operation,
+            n,
+            chunk: chunks.chunk,
+            columns,
+            column,
+            lanes: chunks.lanes,
+            x,
+            y,
+            sums,
+        };
         reduce_chunks::launch(&over_chunks, chunks.count, args)?;
         reduce_sums::launch(&over_sums, 1, reduce_sums::Args { operation, count: chunks.count, sums, result })?;
         let mut sum = [Sum::default()];
