@@ -4,7 +4,7 @@
 #define WALKED(kind) (HAS_OFFSETS(kind) || kind == ELLPACK_R || HAS_WIDTH(kind) || HAS_SLICES(kind))
 
 // The first entry of row i and the number of its entries, with their padding; in SLICED and SORTED i is the row's place.
-void row_extent(const matrix_t* matrix, size_t i, size_t* start, uint* length)
+static void row_extent(const matrix_t* matrix, size_t i, size_t* start, uint* length)
 {
     __global const uint* rows = matrix->rows;
     const uint kind = KIND(matrix);
@@ -22,14 +22,14 @@ void row_extent(const matrix_t* matrix, size_t i, size_t* start, uint* length)
     }
 }
 
-size_t entry_step(const matrix_t* matrix)
+static size_t entry_step(const matrix_t* matrix)
 {
     const uint kind = KIND(matrix);
     return HAS_OFFSETS(kind) ? 1 : HAS_SLICES(kind) ? SLICE : matrix->stride;
 }
 
 // Adds what of row i belongs to lane `first` of `lanes`; in SLICED and SORTED i is the row's place.
-void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
+static void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint first, uint lanes)
 {
     if (WALKED(KIND(matrix))) {
         size_t start;
@@ -46,7 +46,7 @@ void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t 
 
 // One column of row_sum if the lanes that share a row are no neighbours, folded for all of them; `run` is the row's
 // stretch of scratch.
-acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
+static acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
     run[place] = held;
@@ -57,8 +57,8 @@ acc_t row_fold(acc_t held, uint place, uint width, __local acc_t* run)
 
 // Row i of the product, `lanes` lanes to a row, for an item that plays lane `place` (and place + WG, ...) in row
 // `slot` of those the group works on. Items without a row pass valid = 0 and take part in the barriers only.
-void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, int valid, uint slot, uint place,
-             uint lanes, __local acc_t* scratch)
+static void row_sum(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, int valid, uint slot, uint place,
+                    uint lanes, __local acc_t* scratch)
 {
     const uint held = lanes > WG ? lanes / WG : 1;
     acc_t lane[ITEM_ROW_LANES][COLUMNS];
@@ -89,7 +89,7 @@ typedef struct {
 
 // y = A x, or y = b - A x if there is a b, or with BLEND y = s A x (1), y = A x + k b (2), y = s A x + k b (3), for
 // row i. All is formed in the wide sum and rounded once.
-void store_row(const result_t* result, const acc_t* sum, size_t i)
+static void store_row(const result_t* result, const acc_t* sum, size_t i)
 {
     __global const real_t* b = result->b;
     for (uint c = 0; c < COLUMNS; ++c) {
@@ -113,7 +113,7 @@ void store_row(const result_t* result, const acc_t* sum, size_t i)
 #define SIDE_LANES (FORMAT == DENSE || OTHER_FORMAT == DENSE ? SHARING_LANES : 1)
 
 // Adds one product, unless it is padding. Chosen, not branched to, so that a loop over rows becomes vector instructions.
-void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t* vector)
+static void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t* vector)
 {
     for (uint c = 0; c < COLUMNS; ++c) {
         const acc_t next = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
@@ -122,8 +122,8 @@ void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t* vector
 }
 
 // SIDE rows of `list`, or from `at` on, that lie side by side, in one pass over their entries.
-void side_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector, size_t at, uint lanes,
-               __global const uint* list)
+static void side_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector, size_t at, uint lanes,
+                      __global const uint* list)
 {
     __global const uint* rows = matrix->rows;
     const uint kind = KIND(matrix);
@@ -165,8 +165,66 @@ void side_rows(const result_t* result, const matrix_t* matrix, const vector_t* v
     for (uint l = 0; l < SIDE; ++l) store_row(result, lane[0][l], list ? list[at + l] : at + l);
 }
 
-// Row i, entry k in lane k % lanes, in one pass over its entries.
-void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint lanes)
+// Loops whose turns are all written out, so that arrays that they run through stay in registers. Turns of the second kind are not
+// made vectors before that, which would take them through memory.
+#define UNROLLED _Pragma("unroll") for
+#ifdef LOOPS_IN_ORDER
+#define ONE_BY_ONE _Pragma("clang loop unroll(full)") for
+#else
+#define ONE_BY_ONE _Pragma("clang loop vectorize(disable) unroll(full)") for
+#endif
+
+// Most lanes that stay in registers, and entries that are taken together of what whole rounds of all lanes leave behind.
+#define FEW_LANES 32
+#define PIECE 8
+
+// Adds the upper half of twice `width` lanes to the lower one, if there are so many. A macro: in a function lanes would be in memory.
+#define FOLD_LANES_TO(width) \
+    if (MOST_ROW_LANES > width && lanes > width) \
+        UNROLLED (uint j = 0; j < width; ++j) \
+            for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_add(lane[j][c], lane[j + width][c])
+
+// Row i, entry k in lane k % lanes, in one pass over its entries; up to FEW_LANES lanes.
+static void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint lanes)
+{
+    size_t start;
+    uint length;
+    row_extent(matrix, i, &start, &length);
+    acc_t lane[MOST_ROW_LANES][COLUMNS];
+    UNROLLED (uint j = 0; j < lanes; ++j)
+        for (uint c = 0; c < COLUMNS; ++c) lane[j][c] = acc_real(0);
+    uint k = 0;
+    for (; k + lanes <= length; k += lanes)
+        ONE_BY_ONE (uint j = 0; j < lanes; ++j) {
+            const size_t at = start + k + j;
+            add_term(lane[j], value_at(matrix, at), column_at(matrix, at, i), vector, 0);
+        }
+    UNROLLED (uint base = 0; base < lanes; base += PIECE) {
+        const uint piece = lanes < PIECE ? lanes : PIECE;
+        if (k + base + piece <= length) {
+            ONE_BY_ONE (uint j = 0; j < piece; ++j) {
+                const size_t at = start + k + base + j;
+                add_term(lane[base + j], value_at(matrix, at), column_at(matrix, at, i), vector, 0);
+            }
+        } else {
+            ONE_BY_ONE (uint j = 0; j < piece; ++j) {
+                if (k + base + j >= length) break;
+                const size_t at = start + k + base + j;
+                add_term(lane[base + j], value_at(matrix, at), column_at(matrix, at, i), vector, 0);
+            }
+            break;
+        }
+    }
+    FOLD_LANES_TO(16);
+    FOLD_LANES_TO(8);
+    FOLD_LANES_TO(4);
+    FOLD_LANES_TO(2);
+    FOLD_LANES_TO(1);
+    for (uint c = 0; c < COLUMNS; ++c) sum[c] = lane[0][c];
+}
+
+// lane_row for more lanes than that.
+static void long_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i, uint lanes)
 {
     size_t start;
     uint length;
@@ -189,8 +247,8 @@ void lane_row(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t
 }
 
 // Rows first .. last, `lanes` lanes to each; `list`, if there is one, names the rows.
-void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                  size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
+static void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                         size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
 {
     const uint kind = KIND(matrix);
     size_t at = first;
@@ -199,7 +257,9 @@ void product_rows(const result_t* result, const matrix_t* matrix, const vector_t
     for (; at < last; ++at) {
         const size_t named = list ? list[at] : at;
         acc_t sum[COLUMNS];
-        if (HAS_OFFSETS(kind) && lanes > 1)
+        if (HAS_OFFSETS(kind) && lanes > FEW_LANES)
+            long_row(sum, matrix, vector, named, lanes);
+        else if (HAS_OFFSETS(kind) && lanes > 1)
             lane_row(sum, matrix, vector, named, lanes);
         else
             row_sum(sum, matrix, vector, kind == SORTED ? at : named, 1, 0, 0, lanes, scratch);
@@ -208,8 +268,8 @@ void product_rows(const result_t* result, const matrix_t* matrix, const vector_t
 }
 #else
 // Rows first .. last, `lanes` lanes to each; `list`, if there is one, names the rows.
-void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                  size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
+static void product_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                         size_t first, size_t last, uint lanes, __global const uint* list, __local acc_t* scratch)
 {
     const uint at_once = WG > lanes ? WG / lanes : 1;
     const uint item = get_local_id(0);
@@ -229,8 +289,8 @@ void product_rows(const result_t* result, const matrix_t* matrix, const vector_t
 #endif
 
 // Rows first .. last of ADAPTIVE that have up to SHORT_ROW entries, one lane each.
-void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                size_t first, size_t last)
+static void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                       size_t first, size_t last)
 {
     const size_t base = matrix->rows[0];
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
@@ -242,11 +302,30 @@ void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* 
     }
 }
 
+#if WG == 1
+// Rows first .. last of ADAPTIVE, one after another.
+static void adaptive_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                             size_t first, size_t last, __local acc_t* scratch)
+{
+    const size_t base = matrix->rows[0];
+    for (size_t i = first; i < last; ++i) {
+        const size_t length = offset_at(matrix, base, i + 1) - offset_at(matrix, base, i);
+        acc_t sum[COLUMNS];
+        if (length > MIDDLE_ROW)
+            long_row(sum, matrix, vector, i, LONG_LANES);
+        else if (length > SHORT_ROW)
+            lane_row(sum, matrix, vector, i, MIDDLE_LANES);
+        else
+            row_sum(sum, matrix, vector, i, 1, 0, 0, 1, scratch);
+        store_row(result, sum, i);
+    }
+}
+#else
 // One chunk of ADAPTIVE: short rows, then rows of up to MIDDLE_ROW entries by MIDDLE_LANES, then longer ones by
 // LONG_LANES. Two lists name the longer ones: rows[1] + chunk is where those of a chunk start in the first,
 // rows[2] + chunk in the second, as words of `rows`.
-void adaptive_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                      size_t first, size_t last, __local acc_t* scratch)
+static void adaptive_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                             size_t first, size_t last, __local acc_t* scratch)
 {
     __global const uint* rows = matrix->rows;
     __global const uint* middle = rows + rows[1] + first / matrix->stride;
@@ -255,11 +334,12 @@ void adaptive_product(const result_t* result, const matrix_t* matrix, const vect
     product_rows(result, matrix, vector, middle[0], middle[1], MIDDLE_LANES, rows, scratch);
     product_rows(result, matrix, vector, longest[0], longest[1], LONG_LANES, rows, scratch);
 }
+#endif
 
-// All of ADAPTIVE, if no sums by chunk are wanted: groups 0 .. short_groups take short rows, the next ones a few
+// All of ADAPTIVE, if no sums by chunk are wanted and a group has several items: groups 0 .. short_groups take short rows, the next ones a few
 // rows of the first list each, the others a row of the second each.
-void spread_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
-                    __local acc_t* scratch)
+static void spread_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
+                           __local acc_t* scratch)
 {
     __global const uint* rows = matrix->rows;
     const uint chunks = (n + matrix->stride - 1) / matrix->stride;
@@ -284,7 +364,7 @@ void spread_product(const result_t* result, const matrix_t* matrix, const vector
 }
 
 // Rows first .. last of a product that y holds already.
-void external_product(const result_t* result, size_t first, size_t last)
+static void external_product(const result_t* result, size_t first, size_t last)
 {
     if (BLEND == 0 ? !result->b : 0) return;
     for (size_t i = first + get_local_id(0); i < last; i += WG) {
@@ -295,8 +375,8 @@ void external_product(const result_t* result, size_t first, size_t last)
 }
 
 // Rows first .. last, one chunk, of the product. Every item sees them when it returns.
-void chunk_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                   size_t first, size_t last, __local acc_t* scratch)
+static void chunk_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                          size_t first, size_t last, __local acc_t* scratch)
 {
     if (FORMAT == ADAPTIVE)
         adaptive_product(result, matrix, vector, first, last, scratch);

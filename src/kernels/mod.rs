@@ -125,7 +125,7 @@ mod tests {
     }
 
     /// Constants that the host has no use for.
-    const OF_THE_DEVICE_ALONE: [(&str, &str); 11] = [
+    const OF_THE_DEVICE_ALONE: [(&str, &str); 13] = [
         ("basis", "AT_ONCE"),
         ("fold", "SHORT_FOLD"),
         ("fold", "WARP"),
@@ -137,6 +137,8 @@ mod tests {
         ("global_barrier", "ABANDON"),
         ("global_barrier", "PATIENCE"),
         ("row", "SIDE"),
+        ("row", "FEW_LANES"),
+        ("row", "PIECE"),
     ];
 
     /// Every `#define NAME number` of a text.

@@ -19,8 +19,7 @@ pub(crate) enum Reader {
     Gpu,
     /// The host back end.
     Host,
-    /// A CPU through OpenCL: slices gain nothing there over rows read from end to end (cfd1, fp64, two cores: PoCL 3.1 549 us in sell and
-    /// 539 in csr-scalar, PoCL 5 on another machine 1144 and 584).
+    /// A CPU through OpenCL.
     CompiledCpu,
 }
 
@@ -29,7 +28,9 @@ pub(crate) enum Reader {
 /// BSR is never chosen: on every device measured, lanes that share a row of CSR did better, however full the blocks.
 pub(super) fn choose(profile: &Profile, precision: Precision, reader: Reader) -> (Format, String) {
     match (choose_for_any(profile, precision), reader) {
-        ((Format::Sell { .. }, why), Reader::CompiledCpu) => {
+        // Slices gain nothing there over rows read from end to end. cfd1, fp64, two cores, sell and csr-scalar: PoCL 3.1 421 and 320 us,
+        // host 608 and 436; PoCL 5 on another machine 1144 and 584.
+        ((Format::Sell { .. }, why), Reader::Host | Reader::CompiledCpu) => {
             (Format::CsrScalar, format!("{why}; by rows on a CPU, with the same bits"))
         }
         (chosen, _) => chosen,
@@ -89,8 +90,10 @@ mod tests {
         assert_eq!(chosen(&full).0, Format::Dense);
         let even = gallery::random::<f32>(3000, 3000, 12_000, 1).expect("small");
         assert_eq!(chosen(&even).0, Format::Sell { sigma: 0 });
-        let (on_cpu, why) = choose(&Profile::of(&even), Precision::Single, Reader::CompiledCpu);
-        assert!(on_cpu == Format::CsrScalar && why.contains("same bits"), "{why}");
+        for reader in [Reader::Host, Reader::CompiledCpu] {
+            let (on_cpu, why) = choose(&Profile::of(&even), Precision::Single, reader);
+            assert!(on_cpu == Format::CsrScalar && why.contains("same bits"), "{why}");
+        }
         let longer = gallery::random::<f32>(300, 3000, 12_000, 1).expect("small");
         assert_eq!(chosen(&longer).0, Format::Csr);
         let skewed = Csr::from_rows(400, 3000, |i, row| {

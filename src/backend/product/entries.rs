@@ -48,6 +48,10 @@ impl<A: Copy, const C: usize> RowSum<A, C> {
     }
 }
 
+/// Most lanes that stay in registers, and entries taken together of what whole rounds of all lanes leave behind.
+const FEW_LANES: usize = 32;
+const PIECE: usize = 8;
+
 /// A row whose entry `k` is added in lane `k % LANES`.
 #[inline]
 pub(super) fn lane_row<T: Real, A: Accumulator<T>, const C: usize, const LANES: usize>(
@@ -64,10 +68,54 @@ pub(super) fn lane_row<T: Real, A: Accumulator<T>, const C: usize, const LANES: 
             lanes[l].add(values[l], &gathered[l]);
         }
     }
-    for ((lane, j), value) in lanes.iter_mut().zip(index_rest).zip(value_rest) {
-        lane.add(*value, &x[*j as usize]);
+    if LANES <= PIECE || LANES > FEW_LANES {
+        for ((lane, j), value) in lanes.iter_mut().zip(index_rest).zip(value_rest) {
+            lane.add(*value, &x[*j as usize]);
+        }
+        return RowSum::folded::<T>(&mut lanes);
     }
-    RowSum::folded::<T>(&mut lanes)
+    // Written out, so that lanes stay in registers: what was stored one by one waits before it is read as a vector. With up to
+    // PIECE lanes that gains nothing.
+    let count = index_rest.len();
+    macro_rules! piece {
+        ($base:literal) => {
+            if $base < LANES && $base < count {
+                let (indices, values) = (&index_rest[$base..], &value_rest[$base..]);
+                if indices.len() >= PIECE {
+                    for l in 0..PIECE {
+                        lanes[$base + l].add(values[l], &x[indices[l] as usize]);
+                    }
+                } else {
+                    for l in 0..PIECE {
+                        if l < indices.len() {
+                            lanes[$base + l].add(values[l], &x[indices[l] as usize]);
+                        }
+                    }
+                }
+            }
+        };
+    }
+    piece!(0);
+    piece!(8);
+    piece!(16);
+    piece!(24);
+    macro_rules! fold_to {
+        ($width:literal) => {
+            if $width < LANES {
+                for l in 0..$width {
+                    for c in 0..C {
+                        lanes[l].0[c] = lanes[l].0[c].add(lanes[l + $width].0[c]);
+                    }
+                }
+            }
+        };
+    }
+    fold_to!(16);
+    fold_to!(8);
+    fold_to!(4);
+    fold_to!(2);
+    fold_to!(1);
+    lanes[0]
 }
 
 /// The elements of `x` that `indices` name. A loop: `map` is a call.

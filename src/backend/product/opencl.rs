@@ -41,7 +41,7 @@ impl OpenCl {
         let items = found.work_group;
         let rows = found.rows_of_group(chunks, (items / a.arrangement.lanes).max(1), self.units());
         let longer_groups = match a.arrangement.kind {
-            Kind::Adaptive => a.longer[0].div_ceil((items / MIDDLE_LANES).max(1)) + a.longer[1],
+            Kind::Adaptive if items > 1 => a.longer[0].div_ceil((items / MIDDLE_LANES).max(1)) + a.longer[1],
             _ => 0,
         };
         let kernel = product::multiply::prepare(&self.context, common, &product::Options { matrix })?;
