@@ -336,8 +336,8 @@ static void adaptive_product(const result_t* result, const matrix_t* matrix, con
 }
 #endif
 
-// All of ADAPTIVE, if no sums by chunk are wanted and a group has several items: groups 0 .. short_groups take short rows, the next ones a few
-// rows of the first list each, the others a row of the second each.
+// All of ADAPTIVE, if no sums by chunk are wanted and a group has several items: groups 0 .. short_groups take short rows, the next
+// ones a few rows of the first list each, the others a row of the second each.
 static void spread_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
                            __local acc_t* scratch)
 {

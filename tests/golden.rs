@@ -337,10 +337,16 @@ fn devices<T: Real>(accumulation: Accumulation) {
         return;
     }
     for device in common::devices_in(T::PRECISION) {
-        let Ok(device) = device.with_accumulation(accumulation) else { continue };
         if device.backend_name() == "host" {
             continue;
         }
+        let device = match device.with_accumulation(accumulation) {
+            Ok(device) => device,
+            Err(error) => {
+                println!("skipped: {}: {error}", device.info().name);
+                continue;
+            }
+        };
         assert_eq!(reference::<T>(&device).accumulation(T::PRECISION), accumulation);
         let sizes = match std::env::var_os("RESIDUUM_TEST_WORK_GROUPS") {
             Some(_) => common::work_groups(&device),
@@ -351,6 +357,16 @@ fn devices<T: Real>(accumulation: Accumulation) {
             all::<T>(&mut golden, &device);
             let who = format!("{}, {}", device.info().name, device.tuning());
             println!("{who}: {} hashes", golden.0.len());
+            // The residual that CG carries goes on shrinking there, until its square is a denormal number.
+            if !device.info().denormals {
+                golden.0.retain(|name, _| {
+                    let faint = name.starts_with("stagnates ");
+                    if faint {
+                        println!("skipped: {name} on {who}, which has no denormal numbers");
+                    }
+                    !faint
+                });
+            }
             compare(&golden, false, &who);
         }
     }
