@@ -145,11 +145,14 @@ static real_t scale_of(const vector_t* vector, uint c)
     return scale;
 }
 
+// True if there is a second part.
+#define HAS_SECOND(vector) (GATHER == 1 ? 0 : FORMAT == EXTERNAL ? 1 : (vector)->v != 0)
+
 static real_t vector_at(const vector_t* vector, size_t i, uint c)
 {
     const size_t at = i * COLUMNS + c;
     if (STAGED > 0 ? vector->staged != 0 : 0) return vector->staged[at];
-    if (GATHER == 1 ? 1 : FORMAT == EXTERNAL ? 0 : vector->v == 0) return vector->u[at];
+    if (!HAS_SECOND(vector)) return vector->u[at];
     return vector->u[at] + scale_of(vector, c) * vector->v[at];
 }
 
@@ -172,7 +175,7 @@ static void columns_at(const vector_t* vector, size_t i, real_t* x)
         return;
     }
     columns_read(vector->u, i, x);
-    if (GATHER == 1 ? 1 : vector->v == 0) return;
+    if (!HAS_SECOND(vector)) return;
     real_t v[COLUMNS];
     columns_read(vector->v, i, v);
     for (uint c = 0; c < COLUMNS; ++c) x[c] = x[c] + vector->scale[c] * v[c];

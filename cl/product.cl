@@ -18,6 +18,9 @@ void multiply(uint n, uint chunk, uint stride, __global const uint* restrict row
     result.b = 0;
     const size_t first = get_group_id(0) * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
-    if (FORMAT == ADAPTIVE ? WG > 1 : 0) spread_product(&result, &matrix, &vector, n, chunk, scratch);
-    else chunk_product(&result, &matrix, &vector, first, last, scratch);
+#if WG > 1 && FORMAT == ADAPTIVE
+    spread_product(&result, &matrix, &vector, n, chunk, scratch);
+#else
+    chunk_product(&result, &matrix, &vector, first, last, scratch);
+#endif
 }

@@ -257,9 +257,7 @@ static void product_rows(const result_t* result, const matrix_t* matrix, const v
     for (; at < last; ++at) {
         const size_t named = list ? list[at] : at;
         acc_t sum[COLUMNS];
-        if (HAS_OFFSETS(kind) && lanes > FEW_LANES)
-            long_row(sum, matrix, vector, named, lanes);
-        else if (HAS_OFFSETS(kind) && lanes > 1)
+        if (HAS_OFFSETS(kind) && lanes > 1)
             lane_row(sum, matrix, vector, named, lanes);
         else
             row_sum(sum, matrix, vector, kind == SORTED ? at : named, 1, 0, 0, lanes, scratch);
@@ -288,20 +286,6 @@ static void product_rows(const result_t* result, const matrix_t* matrix, const v
 }
 #endif
 
-// Rows first .. last of ADAPTIVE that have up to SHORT_ROW entries, one lane each.
-static void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
-                       size_t first, size_t last)
-{
-    const size_t base = matrix->rows[0];
-    for (size_t i = first + get_local_id(0); i < last; i += WG) {
-        if (offset_at(matrix, base, i + 1) - offset_at(matrix, base, i) > SHORT_ROW) continue;
-        acc_t sum[COLUMNS];
-        for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(0);
-        row_add(sum, matrix, vector, i, 0, 1);
-        store_row(result, sum, i);
-    }
-}
-
 #if WG == 1
 // Rows first .. last of ADAPTIVE, one after another.
 static void adaptive_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
@@ -321,6 +305,20 @@ static void adaptive_product(const result_t* result, const matrix_t* matrix, con
     }
 }
 #else
+// Rows first .. last of ADAPTIVE that have up to SHORT_ROW entries, one lane each.
+static void short_rows(const result_t* result, const matrix_t* matrix, const vector_t* vector,
+                       size_t first, size_t last)
+{
+    const size_t base = matrix->rows[0];
+    for (size_t i = first + get_local_id(0); i < last; i += WG) {
+        if (offset_at(matrix, base, i + 1) - offset_at(matrix, base, i) > SHORT_ROW) continue;
+        acc_t sum[COLUMNS];
+        for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(0);
+        row_add(sum, matrix, vector, i, 0, 1);
+        store_row(result, sum, i);
+    }
+}
+
 // One chunk of ADAPTIVE: short rows, then rows of up to MIDDLE_ROW entries by MIDDLE_LANES, then longer ones by
 // LONG_LANES. Two lists name the longer ones: rows[1] + chunk is where those of a chunk start in the first,
 // rows[2] + chunk in the second, as words of `rows`.
@@ -334,10 +332,9 @@ static void adaptive_product(const result_t* result, const matrix_t* matrix, con
     product_rows(result, matrix, vector, middle[0], middle[1], MIDDLE_LANES, rows, scratch);
     product_rows(result, matrix, vector, longest[0], longest[1], LONG_LANES, rows, scratch);
 }
-#endif
 
-// All of ADAPTIVE, if no sums by chunk are wanted and a group has several items: groups 0 .. short_groups take short rows, the next
-// ones a few rows of the first list each, the others a row of the second each.
+// All of ADAPTIVE, if no sums by chunk are wanted: groups 0 .. short_groups take short rows, the next ones a few rows of
+// the first list each, the others a row of the second each.
 static void spread_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
                            __local acc_t* scratch)
 {
@@ -362,6 +359,7 @@ static void spread_product(const result_t* result, const matrix_t* matrix, const
     group -= middle_groups;
     product_rows(result, matrix, vector, longest + group, longest + group + 1, LONG_LANES, rows, scratch);
 }
+#endif
 
 // Rows first .. last of a product that y holds already.
 static void external_product(const result_t* result, size_t first, size_t last)

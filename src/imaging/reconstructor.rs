@@ -7,7 +7,7 @@ use super::regularizer::Regularizer;
 use super::scan::Scan;
 use super::system::System;
 use crate::error::{Error, Result, same_length};
-use crate::number::{Real, per_number};
+use crate::number::{Real, per_number, violated};
 use crate::operator::LinearOperator;
 use crate::solver::{Correction, Method, Observer, Report, Setup, Solver, Stop, Stopping};
 use crate::vector::Vector;
@@ -191,8 +191,11 @@ impl<T: Real> Reconstructor<T> {
         let mut reports = solver.solve_many_observed(b, x, observer)?;
         let mut columns = x.to_columns(*images)?;
         if let Some(check) = check {
+            let [lower, upper] = [how.lower, how.upper].map(T::from_f64);
             for ((report, image), readings) in reports.iter_mut().zip(&mut columns).zip(readings) {
-                project(image, T::from_f64(how.lower), T::from_f64(how.upper));
+                for pixel in image.iter_mut() {
+                    *pixel = violated(*pixel, lower, upper).unwrap_or(*pixel);
+                }
                 check.projected(&**system.operator(), image, readings, &how.stopping, report)?;
             }
         }
@@ -212,19 +215,6 @@ impl<T: Real> Reconstructor<T> {
 /// Pixels of an image row, 0 if the unknowns are no image.
 fn width<T: Real>(system: &System<T>) -> usize {
     system.shape().map_or(0, |[_, cols]| cols)
-}
-
-/// Moves every pixel that is out of bounds to the next bound.
-fn project<T: Real>(image: &mut [T], lower: T, upper: T) {
-    for pixel in image {
-        *pixel = if *pixel < lower {
-            lower
-        } else if *pixel > upper {
-            upper
-        } else {
-            *pixel
-        };
-    }
 }
 
 /// The factor of all weights.

@@ -10,6 +10,17 @@ pub(crate) use real::sealed;
 pub use real::{Precision, Real};
 pub(crate) use sum::Sum;
 
+/// The bound that `x` violates, if it does.
+pub(crate) fn violated<T: Real>(x: T, lower: T, upper: T) -> Option<T> {
+    if x < lower {
+        Some(lower)
+    } else if x > upper {
+        Some(upper)
+    } else {
+        None
+    }
+}
+
 /// A type that device buffers can hold; its layout is that of the OpenCL C type of the same width.
 pub(crate) trait Element: Copy + Send + Sync + Default + std::fmt::Debug + 'static {}
 impl<T: Real> Element for T {}

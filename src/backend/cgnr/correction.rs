@@ -1,7 +1,6 @@
 //! The correction term `F(x, v)` on the host: the twin of `cl/correction.cl`.
 
-use crate::backend::vector::violated;
-use crate::number::{Accumulator, Real, Sum};
+use crate::number::{Accumulator, Real, Sum, violated};
 use crate::state::cgnr;
 
 /// The regularisation weights of one column, and its bounds.

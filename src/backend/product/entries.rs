@@ -99,23 +99,7 @@ pub(super) fn lane_row<T: Real, A: Accumulator<T>, const C: usize, const LANES: 
     piece!(8);
     piece!(16);
     piece!(24);
-    macro_rules! fold_to {
-        ($width:literal) => {
-            if $width < LANES {
-                for l in 0..$width {
-                    for c in 0..C {
-                        lanes[l].0[c] = lanes[l].0[c].add(lanes[l + $width].0[c]);
-                    }
-                }
-            }
-        };
-    }
-    fold_to!(16);
-    fold_to!(8);
-    fold_to!(4);
-    fold_to!(2);
-    fold_to!(1);
-    lanes[0]
+    RowSum::folded::<T>(&mut lanes)
 }
 
 /// The elements of `x` that `indices` name. A loop: `map` is a call.

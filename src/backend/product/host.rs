@@ -68,7 +68,7 @@ fn chunk_columns<T: Real, A: Accumulator<T>, const C: usize>(
     }
 }
 
-/// Products with less stored places than this are done by the thread that asks: to wake the others takes about as long
+/// Products with fewer stored places than this are done by the thread that asks: to wake the others takes about as long
 /// (10 us; two cores, products of 14 000 to 60 000 entries).
 const SHARED: usize = 1 << 15;
 

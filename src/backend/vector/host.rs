@@ -7,19 +7,8 @@ use crate::backend::sums::summing;
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
-use crate::number::{Accumulator, Real};
+use crate::number::{Accumulator, Real, violated};
 use crate::reduction::{Chunks, fold, fold_sums};
-
-/// The bound that `x` violates, if it does.
-pub(in crate::backend) fn violated<T: Real>(x: T, lower: T, upper: T) -> Option<T> {
-    if x < lower {
-        Some(lower)
-    } else if x > upper {
-        Some(upper)
-    } else {
-        None
-    }
-}
 
 fn reduce<T: Real, A: Accumulator<T>>(n: usize, column: Column, reduction: Reduction, x: &[T], y: &[T]) -> f64 {
     let chunks = Chunks::of(n);

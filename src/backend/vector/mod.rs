@@ -3,7 +3,6 @@
 mod host;
 mod opencl;
 
-pub(super) use host::violated;
 pub(super) use opencl::FILES;
 
 use super::Run;
