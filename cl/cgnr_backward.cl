@@ -17,14 +17,16 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
     form_vector(&residual, r, q);
     form_vector(&image, x, d);
     if (!step_length(shape, sums, control, status, &stopped, &image, &residual, writer, scratch)) return;
-    const uint group = get_group_id(0) + (PART(shape) == ROWS_ONLY ? shape.col_groups : 0);
-    if (group < shape.col_groups) {
+    const uint pixel_turns = PART(shape) == ROWS_ONLY ? 0 : (shape.col_groups + shape.each - 1) / shape.each;
+    if (get_group_id(0) < pixel_turns) {
+        const uint first = get_group_id(0) * shape.each;
+        const uint last = min(first + shape.each, shape.col_groups);
         matrix_t transposed;
         open_matrix(&transposed, rows, indices, values, shape.stride);
-        backward_product(shape, group, group + 1, &transposed, &residual, s_new, scratch);
-        backward_pixels(shape, group, group + 1, &image, stopped, d, s, x_new, s_new, phi, control, sums, scratch);
+        backward_product(shape, first, last, &transposed, &residual, s_new, scratch);
+        backward_pixels(shape, first, last, &image, stopped, d, s, x_new, s_new, phi, control, sums, scratch);
     } else {
-        const uint own = group - shape.col_groups;
-        backward_rows(shape, own, own + 1, &residual, stopped, r_new, sums, scratch);
+        const uint first = (get_group_id(0) - pixel_turns) * shape.each;
+        backward_rows(shape, first, min(first + shape.each, shape.row_groups), &residual, stopped, r_new, sums, scratch);
     }
 }

@@ -28,13 +28,15 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
         for (uint c = 0; c < COLUMNS; ++c) direction.scale[c] = acc_to_real(beta[c]);
     }
     // Rows, then pixels, whichever of them this launch does.
-    const uint group = get_group_id(0) + (PART(shape) == PIXELS_ONLY ? shape.row_groups : 0) - (PART(shape) == ROWS_ONLY ? 0 : 1);
-    if (group < shape.row_groups) {
+    const uint row_turns = PART(shape) == PIXELS_ONLY ? 0 : (shape.row_groups + shape.each - 1) / shape.each;
+    const uint turn = get_group_id(0) - (PART(shape) == ROWS_ONLY ? 0 : 1);
+    if (turn < row_turns) {
+        const uint first = turn * shape.each;
         matrix_t matrix;
         open_matrix(&matrix, rows, indices, values, shape.stride);
-        forward_rows(shape, group, group + 1, &matrix, &direction, q, sums, scratch);
+        forward_rows(shape, first, min(first + shape.each, shape.row_groups), &matrix, &direction, q, sums, scratch);
     } else {
-        const uint pixels = group - shape.row_groups;
-        forward_pixels(shape, pixels, pixels + 1, &direction, x, phi, d_new, control, sums, scratch);
+        const uint first = (turn - row_turns) * shape.each;
+        forward_pixels(shape, first, min(first + shape.each, shape.col_groups), &direction, x, phi, d_new, control, sums, scratch);
     }
 }

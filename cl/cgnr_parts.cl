@@ -31,6 +31,7 @@ typedef struct {
     uint width;                       // of the image, 0 if there are no neighbour terms
     uint stride;                      // of the matrix that is multiplied by, in the formats that have one
     uint part;                        // ALL of an iteration's work, or what belongs to rows of A, or to pixels
+    uint each;                        // chunks of a group
 } shape_t;
 
 // A program that multiplies does all; one without products does either part.

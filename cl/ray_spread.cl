@@ -4,7 +4,11 @@
 //   STRIP    lines of a tile: image rows for steep rays, columns for flat ones
 //   WIDTH    pixels of each of these lines
 
-#define CELLS (WIDTH + 1) // places of a line: the first is the one before its first pixel
+// Places before the first pixel of a line and behind the last: no ray that meets the tile leaves it further. What lies outside of the
+// image is never read: rays of a class may share a place there.
+#define RIM STRIP
+#define CELLS (WIDTH + 1 + 2 * RIM)
+#define TURN(t) (WG == 1 ? (t) : (t) ^ (t) >> 1)
 
 // A ray at the first line of a strip, and what it adds to the pixels of a line in all.
 typedef struct {
@@ -12,23 +16,35 @@ typedef struct {
     real_t value;
 } spread_t;
 
-// Adds a ray to STRIP lines of CELLS places, of which `limit` are in use. All are read before any is written, so that no line waits
-// for the one before.
-static void add_ray(const spread_t* ray, uint limit, __local real2_t* cells)
+// Sums of line `line` at place `at`, counted from the rim. Lines lie side by side: items on different lines never meet in a bank of
+// local memory, whatever their places.
+#define CELL(at, line) ((at) * STRIP + (line))
+
+// Adds a ray to the STRIP lines of a tile, if it stays near it: else it does not meet it. All lines are read before any is written, so
+// that none waits for the one before. Neighbouring items take the lines in different orders, which `order` tells: its bits turned over,
+// and from there as a Gray code goes on, so that a step to the next line is one addition. A single item goes from line to line.
+static void add_ray(const spread_t* ray, uint order, __local real2_t* cells)
 {
     const real_t whole = ray->value * RAY_ONE;
-    ulong place = ray->place;
+    const uint first_place = ray->place >> 32;
+    const uint last_place = (ray->place + (STRIP - 1) * ray->slope) >> 32;
+    if (first_place >= CELLS || last_place >= CELLS) return;
+    ulong place = ray->place + order * ray->slope;
+    ulong step[4];
+    for (uint b = 0; b < 4; ++b) step[b] = order >> b & 1 ? -(ray->slope << b) : ray->slope << b;
     uint at[STRIP];
     real2_t sum[STRIP];
-    for (uint l = 0; l < STRIP; ++l) {
-        const real_t share = (real_t)(uint)place * ray->value;
-        at[l] = place >> 32;
-        sum[l] = (real2_t)(whole - share, share);
-        if (at[l] < limit) sum[l] = cells[l * CELLS + at[l]] + sum[l];
-        place += ray->slope;
+    for (uint t = 0; t < STRIP; ++t) {
+        const uint2 words = as_uint2(place);
+        const real_t share = (real_t)words.x * ray->value;
+        at[t] = CELL(words.y, TURN(t) ^ order);
+        sum[t] = cells[at[t]] + (real2_t)(whole - share, share);
+        // The bit that turns, and which way.
+        const uint bit = t & 1 ? (t & 2 ? (t & 4 ? 3 : 2) : 1) : 0;
+        if (WG == 1) place += ray->slope;
+        else place += (t + 1) >> (bit + 1) & 1 ? -step[bit] : step[bit];
     }
-    for (uint l = 0; l < STRIP; ++l)
-        if (at[l] < limit) cells[l * CELLS + at[l]] = sum[l];
+    for (uint t = 0; t < STRIP; ++t) cells[at[t]] = sum[t];
 }
 
 // Sheets first_sheet .. of column `column` of A'y, in `partial`. A group has the sums of a tile of a sheet in local memory: of rays at
@@ -59,37 +75,41 @@ void spread_rays(uint side, uint pixels, uint angles, uint first_sheet, uint col
     __global const uint* tile_spans = spans + sheet.w * (size_t)tiles + tile * (sheet.z - sheet.y);
     for (uint k = get_local_id(0); k < STRIP * CELLS; k += WG) cells[k] = (real2_t)(0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint angle = sheet.y; angle < sheet.z; ++angle) {
-        const uint span = tile_spans[angle - sheet.y];
-        if (span == 0) continue;
-        const uint4 fan = angle_fans[angle];
+    const uint count = sheet.z - sheet.y;
+    uint span = tile_spans[0];
+    uint4 fan = angle_fans[sheet.y];
+    for (uint k = 0; k < count; ++k) {
+        // Those of the next angle are under way while this one is added.
+        const uint later = min(k + 1, count - 1);
+        const uint next_span = tile_spans[later];
+        const uint4 next_fan = angle_fans[sheet.y + later];
+        const uint angle = sheet.y + k;
         const uint end = angle * pixels + (span >> 16);
-        for (uint class = 0; class < fan.z; ++class) {
+        // Another order for each angle, so that no compiler keeps the lines of one in registers.
+        const uint order = WG == 1 ? 0 : (get_local_id(0) ^ angle) & (STRIP - 1);
+        for (uint class = 0; class < (span ? fan.z : 0); ++class) {
             uint i = angle * pixels + (span & 0xffff) + class + fan.z * get_local_id(0);
             for (; i < end; i += fan.z * WG) {
                 const ulong2 words = ((__global const ulong2*)rays)[i];
-                if (fan.w && (words.y & 1) != steep) continue;
                 spread_t ray;
                 ray.value = weights[i] * y[i * columns + column];
                 ray.slope = words.y;
-                // Counted from the place before the first pixel.
-                ray.place = words.x + line * words.y + ((ulong)(1 - column0) << 32);
-                add_ray(&ray, wide + 1, cells);
+                ray.place = words.x + line * words.y + ((ulong)(1 + RIM - column0) << 32);
+                if (!fan.w || (words.y & 1) == steep) add_ray(&ray, order, cells);
             }
             barrier(CLK_LOCAL_MEM_FENCE);
         }
+        span = next_span;
+        fan = next_fan;
     }
-    // Neighbouring items write neighbouring pixels of an image row, or the lines of a strip that lie side by side.
+    // Neighbouring items take four pixels of some image rows, or the lines of a strip, which lie side by side.
     const uint skipped = strip - line;
-    const uint count = STRIP - skipped;
     __global real_t* target = partial + held * ((size_t)side * side);
-    for (uint k = get_local_id(0); k < count * wide; k += WG) {
-        const uint across_tile = steep ? wide : count;
-        const uint quotient = k / across_tile;
-        const uint remainder = k - quotient * across_tile;
-        const uint l = skipped + (steep ? quotient : remainder);
-        const uint q = steep ? remainder : quotient;
+    for (uint k = get_local_id(0); k < (wide + 3) / 4 * (4 * STRIP); k += WG) {
+        const uint l = (steep ? k / 4 : k) & (STRIP - 1);
+        const uint q = k / (4 * STRIP) * 4 + (steep ? k & 3 : k / STRIP & 3);
+        if (l < skipped || q >= wide) continue;
         const size_t at = steep ? (line + l) * (size_t)side + column0 + q : (column0 + q) * (size_t)side + line + l;
-        target[at] = cells[l * CELLS + q + 1].x + cells[l * CELLS + q].y;
+        target[at] = cells[CELL(q + 1 + RIM, l)].x + cells[CELL(q + RIM, l)].y;
     }
 }

@@ -176,7 +176,8 @@ impl Scanner {
             rays.iter().zip(&entries).map(square).sum()
         };
         let frobenius = Magnitude::of_squares(|| magnitude::largest(rays.iter().map(|ray| ray.weight)), squares);
-        Matrix::of_rays(device, Rays::new(&rays, self.pixels, grid.side), nnz, frobenius)
+        let many_items = device.tuning().work_group > 1;
+        Matrix::of_rays(device, Rays::new(&rays, self.pixels, grid.side, many_items), nnz, frobenius)
     }
 
     /// All rays in fixed point.
@@ -254,8 +255,8 @@ mod tests {
             let mut bits: Option<Vec<u64>> = None;
             for device in Device::select_all("").expect("the host at least").iter().filter(|d| d.info().fp64) {
                 let rays = scanner.traced(grid).expect("rays near the image");
-                for held in [1, 2, usize::MAX] {
-                    let mut rays = Rays::<f64>::new(&rays, scanner.pixels, grid.side);
+                for (held, narrow) in [(1, false), (2, true), (usize::MAX, false), (usize::MAX, true)] {
+                    let mut rays = Rays::<f64>::new(&rays, scanner.pixels, grid.side, narrow);
                     rays.held = rays.held.min(held);
                     let traced = Matrix::of_rays(device, rays, a.nnz(), a.frobenius()).expect("it fits");
                     let vector = |data: &[f64]| Vector::from_slice(device, data).expect("it fits");
@@ -295,7 +296,7 @@ mod tests {
                 angles: vec![360.0 * random.uniform()],
             };
             let rays = scanner.traced(grid).expect("rays near the image");
-            let fans = Rays::<f32>::new(&rays, pixels, side).fans;
+            let fans = Rays::<f32>::new(&rays, pixels, side, true).fans;
             for (steep, fan) in [(false, &fans[..4]), (true, &fans[4..])] {
                 for i in fan[0] as usize..fan[1] as usize {
                     for j in (i + fan[2] as usize..fan[1] as usize).step_by(fan[2] as usize) {

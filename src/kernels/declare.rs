@@ -66,6 +66,7 @@ macro_rules! kernels {
             impl Shape {
                 fn argument(self) -> $crate::ocl::Arg {
                     let mut words = [0; $crate::ocl::MOST_WORDS];
+                    const { assert!([$(stringify!($field)),*].len() <= $crate::ocl::MOST_WORDS) };
                     let fields = [$(self.$field),*];
                     for (word, field) in words.iter_mut().zip(fields) {
                         *word = field as u32;

@@ -22,5 +22,5 @@ pub(crate) use layout::{
 };
 pub use layout::{Offsets, Packing};
 pub(crate) use rays::{
-    BLOCK, FAN_WORDS, MOST_PIXELS, MOST_RAYS, ONE, RAY_WORDS, Ray, Rays, SHEET_WORDS, Tiles, images_len,
+    BLOCK, FAN_WORDS, MOST_PIXELS, MOST_RAYS, ONE, RAY_WORDS, Ray, Rays, SHEET_WORDS, TILE_RAYS, Tiles, images_len,
 };

@@ -34,10 +34,13 @@ pub(crate) const MOST_PIXELS: usize = u16::MAX as usize;
 pub(crate) const MOST_RAYS: usize = 1 << 30;
 /// Most pixels of a line of a tile.
 const TILE_WIDTH: usize = 128;
+/// Rays that the items of a group follow at once on a device that has many of them.
+pub(crate) const TILE_RAYS: usize = 32;
 /// Most lines of a tile: an item holds the places of a ray on all of them.
 const TILE_LINES: usize = 16;
-/// Bytes of the sums of a tile, which leave room for several groups on a compute unit of a GPU.
-const TILE_BYTES: usize = 17 << 10;
+/// Bytes of the sums of a tile: they leave room for some groups on a compute unit of a GPU, and for many if those are small.
+const TILE_BYTES: usize = 21 << 10;
+const NARROW_TILE_BYTES: usize = 11 << 10;
 /// One pixel in fixed point.
 pub(crate) const ONE: i64 = 1 << 32;
 /// Most pixels of the sheets that are held at once.
@@ -113,10 +116,19 @@ pub(crate) struct Tiles {
 
 impl Tiles {
     /// Tiles of an image of `side` by `side` pixels whose numbers have `bytes` bytes: small ones for small images, to keep a device busy.
-    fn new(side: usize, bytes: usize) -> Self {
-        let width = side.clamp(1, TILE_WIDTH);
+    /// If there is a `distance`, that of the rays of a class, they are so narrow that [`TILE_RAYS`] rays of a class meet one.
+    fn new(side: usize, bytes: usize, distance: Option<f64>) -> Self {
         let mut lines = if side * side < 1 << 16 { TILE_LINES / 4 } else { TILE_LINES };
-        while lines > 1 && (lines > side || 2 * lines * (width + 1) * bytes > TILE_BYTES) {
+        // Rays at a slope meet a tile with its diagonal.
+        let narrow = |distance: f64| {
+            let diagonal = TILE_RAYS as f64 * distance;
+            (diagonal * diagonal - (lines * lines) as f64).max(0.0).sqrt() as usize
+        };
+        let width = distance.map_or(TILE_WIDTH, narrow).clamp(TILE_WIDTH / 16, TILE_WIDTH).min(side.max(1));
+        // One as wide as the other.
+        let width = side.div_ceil(side.div_ceil(width).max(1)).max(1);
+        let most = if distance.is_some() { NARROW_TILE_BYTES } else { TILE_BYTES };
+        while lines > 1 && (lines > side || 2 * lines * (width + 1 + 2 * lines) * bytes > most) {
             lines /= 2;
         }
         Self { lines, width, across: side.div_ceil(width), down: side.div_ceil(lines) }
@@ -134,16 +146,22 @@ impl Tiles {
 }
 
 impl<T: Real> Rays<T> {
-    /// Rays of angles of `pixels` rays each, through an image of `side` by `side` pixels.
-    pub(crate) fn new(rays: &[Ray], pixels: usize, side: usize) -> Self {
+    /// Rays of angles of `pixels` rays each, through an image of `side` by `side` pixels. `many_items` says that a group follows
+    /// many rays at once.
+    pub(crate) fn new(rays: &[Ray], pixels: usize, side: usize, many_items: bool) -> Self {
         let angles = rays.len() / pixels.max(1);
-        let mut fans = Vec::with_capacity(2 * FAN_WORDS * angles);
+        let (mut fans, mut distances) = (Vec::with_capacity(2 * FAN_WORDS * angles), Vec::new());
         for steep in [false, true] {
-            fans.extend(rays.chunks(pixels.max(1)).flat_map(|fan| fan_of(fan, steep)));
+            for fan in rays.chunks(pixels.max(1)) {
+                let (words, distance) = fan_of(fan, steep);
+                fans.extend(words);
+                distances.extend(distance);
+            }
         }
+        let distance = distances.iter().sum::<f64>() / distances.len().max(1) as f64;
         let sheets = sheets_of(&fans, angles, side * side);
         let count = sheets.len() / SHEET_WORDS;
-        let tiles = Tiles::new(side, T::PRECISION.bytes());
+        let tiles = Tiles::new(side, T::PRECISION.bytes(), many_items.then_some(distance));
         let spans = sheets.par_chunks(SHEET_WORDS).map(|sheet| {
             let fans = &fans[sheet[0] as usize * FAN_WORDS * angles..];
             spans_of(rays, fans, pixels, side, &tiles, sheet)
@@ -194,23 +212,31 @@ pub(crate) fn images_len(side: usize) -> usize {
     4 * side * (side + 1)
 }
 
-/// The rays of one kind of an angle: [`FAN_WORDS`].
-fn fan_of(fan: &[Ray], steep: bool) -> [u32; FAN_WORDS] {
+/// The rays of one kind of an angle, [`FAN_WORDS`], and the least distance of those of a class in pixels, if it is known.
+fn fan_of(fan: &[Ray], steep: bool) -> ([u32; FAN_WORDS], Option<f64>) {
     let there = |ray: &Ray| ray.steep() == steep && ray.lines.0 < ray.lines.1;
-    let Some(first) = fan.iter().position(there) else { return [0; FAN_WORDS] };
+    let Some(first) = fan.iter().position(there) else { return ([0; FAN_WORDS], None) };
     let last = fan.iter().rposition(there).map_or(first, |last| last + 1);
-    let classes = classes_of(&fan[first..last], steep);
+    let nearest = nearest_rays(&fan[first..last], steep);
+    let classes = nearest.map_or(last - first, |nearest| classes_of(nearest, last - first));
+    let distance = nearest.filter(|nearest| *nearest < i64::MAX);
+    let distance = distance.map(|nearest| classes as f64 * nearest as f64 / ONE as f64);
     // Tiles are added to from a ray of the first class on.
     let mixed = fan[first / classes * classes..last].iter().any(|ray| ray.steep() != steep);
-    [first as u32, last as u32, classes as u32, u32::from(mixed)]
+    ([first as u32, last as u32, classes as u32, u32::from(mixed)], distance)
 }
 
-/// Classes that keep the rays of a class a pixel apart. Rays of an angle do not cross within the image, so that the distance of
-/// neighbours bounds that of all. Where that cannot be told, each ray is a class: if neighbours cross, because the source stands
-/// there, and if rays of the other kind lie between them, as in a fan of more than 90 degrees.
-fn classes_of(fan: &[Ray], steep: bool) -> usize {
+/// Classes that keep the rays of a class a pixel apart if neighbours are `nearest` apart, of `count` rays.
+fn classes_of(nearest: i64, count: usize) -> usize {
+    (ONE as u64).div_ceil(nearest as u64).min(count as u64) as usize
+}
+
+/// The least distance of neighbours. Rays of an angle do not cross within the image, so that it bounds the distance of all. Where it
+/// cannot be told, each ray is a class: if neighbours cross, because the source stands there, and if rays of the other kind lie
+/// between them, as in a fan of more than 90 degrees.
+fn nearest_rays(fan: &[Ray], steep: bool) -> Option<i64> {
     if fan.iter().any(|ray| ray.steep() != steep) {
-        return fan.len();
+        return None;
     }
     let mut nearest = i64::MAX;
     let mut way = 0;
@@ -227,12 +253,12 @@ fn classes_of(fan: &[Ray], steep: bool) -> usize {
                 way = distance.signum();
             }
             if distance.signum() != way || distance == 0 {
-                return fan.len();
+                return None;
             }
             nearest = nearest.min(distance.abs());
         }
     }
-    (ONE as u64).div_ceil(nearest as u64).min(fan.len() as u64) as usize
+    Some(nearest)
 }
 
 /// Sheets of angles that have rays of a kind, flat ones first: so many that a device has work, so few that they take little memory.
@@ -295,7 +321,7 @@ mod tests {
         for (spacing, classes) in [(0.3, 4), (0.4, 3), (0.8, 2), (1.0, 1), (1.4, 1), (5.0, 1)] {
             let fan: Vec<Ray> = (0..20).map(|k| ray(spacing * f64::from(k), 0.25)).collect();
             // Fixed point may bring rays nearer by its last place.
-            let found = classes_of(&fan, true);
+            let found = classes_of(nearest_rays(&fan, true).expect("rays that do not cross"), fan.len());
             assert!((classes..=classes + 1).contains(&found), "{found} classes at {spacing}");
             for line in 0..10 {
                 let far = |k: usize| (fan[k + found].place(line) - fan[k].place(line)).abs() >= ONE;
@@ -304,16 +330,22 @@ mod tests {
         }
         // Rays that cross on line 5.
         let crossing = [ray(0.0, 0.4), ray(2.0, 0.0), ray(4.0, 0.2)];
-        assert_eq!(classes_of(&crossing, true), 3);
+        assert_eq!(nearest_rays(&crossing, true), None);
         let parted = [ray(0.0, 0.0), Ray { slope: 0, ..ray(3.0, 0.0) }, ray(6.0, 0.0)];
-        assert_eq!(classes_of(&parted, true), 3);
+        assert_eq!(nearest_rays(&parted, true), None);
+        assert_eq!(fan_of(&parted, true).0, [0, 3, 3, 1]);
+        // Tiles of 16 lines that 32 rays 1.75 pixels apart meet: up to 53 pixels wide, ten of them side by side in 512.
+        assert_eq!(Tiles::new(512, 4, Some(1.75)).width, 52);
+        assert_eq!(Tiles::new(512, 4, Some(1.6)).width, 47);
+        assert_eq!(Tiles::new(512, 4, Some(0.0)).width, 8);
+        assert_eq!(Tiles::new(512, 4, None).width, TILE_WIDTH);
     }
 
     #[test]
     fn sheets_hold_the_angles_that_have_rays() {
         let flat = Ray { slope: 0, ..ray(3.0, 0.0) };
         let rays = [vec![ray(1.0, 0.0), ray(3.0, 0.0)], vec![flat, ray(3.0, 0.0)], vec![flat; 10]].concat();
-        let rays = Rays::<f32>::new(&rays, 2, 10);
+        let rays = Rays::<f32>::new(&rays, 2, 10, false);
         assert_eq!(rays.angles, 7);
         // Flat rays in angles 1 to 6, steep ones in 0 and 1; four angles to a sheet.
         assert_eq!(rays.sheets, [0, 0, 4, 0, 0, 4, 7, 4, 1, 0, 4, 7]);

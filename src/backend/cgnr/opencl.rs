@@ -32,7 +32,7 @@ fn diffusivities(pixels: usize, edges: u32) -> usize {
 kernels! {
     file cgnr_forward, after [common, fold, format, row, cgnr_parts, correction, cgnr_direction];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
-    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
+    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part, each }
     /// `d = s + beta d`, `q = A d`.
     kernel cgnr_forward<T> given(value_count: usize, columns: usize, edges: u32)
         (shape: shape, rows: in_uint, indices: in_uint, values: in_real[value_count],
@@ -46,7 +46,7 @@ kernels! {
 kernels! {
     file cgnr_backward, after [common, fold, format, row, cgnr_parts, correction, cgnr_step];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
-    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
+    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part, each }
     /// `x += alpha d`, `r -= alpha q`, `s = A'r - F(x, x)`.
     kernel cgnr_backward<T> given(value_count: usize, columns: usize, edges: u32)
         (shape: shape, rows: in_uint, indices: in_uint, values: in_real[value_count],
@@ -64,7 +64,7 @@ kernels! {
         cgnr_direction, cgnr_step];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES,
         staged_vector: u32 => STAGED_VECTOR }
-    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part }
+    shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part, each }
     /// `iterations` times `cgnr_backward` and `cgnr_forward`, by groups that all run at once.
     kernel cgnr_resident<T> given(value_count: usize, t_value_count: usize, columns: usize, edges: u32)
         (shape: shape, stride: uint, rows_each: uint, cols_each: uint, iterations: uint, parity: uint,
@@ -84,7 +84,7 @@ pub(in crate::backend) static FILES: &[&File] = &[&cgnr_forward::FILE, &cgnr_bac
 
 /// `shape_t` of one of the files.
 macro_rules! shape_of {
-    ($file:ident, $rows:expr, $cols:expr, $shape:expr, $stride:expr) => {
+    ($file:ident, $rows:expr, $cols:expr, $shape:expr, $stride:expr, $each:expr) => {
         $file::Shape {
             rows: $rows.len,
             row_chunk: $rows.chunk,
@@ -95,6 +95,7 @@ macro_rules! shape_of {
             width: $shape.width,
             stride: $stride,
             part: $shape.part as usize,
+            each: $each,
         }
     };
 }
@@ -150,31 +151,34 @@ impl OpenCl {
     fn plan_forward<T: Real>(&self, run: Run<'_>, shape: CgnrShape, a: &Stored<T>) -> Result<Plan> {
         let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
         let cut = [rows.chunk, rows.lanes];
-        let (common, matrix, _) = self.cgnr_rows(run, Family::CgnrForward, shape, a, a.rows, cut);
+        let (common, matrix, found) = self.cgnr_rows(run, Family::CgnrForward, shape, a, a.rows, cut);
         let CgnrShape { edges, part, .. } = shape;
         let options = cgnr_forward::Options { matrix, edges, pixel_lanes: cols.lanes };
-        let groups = match part {
-            Part::All => 1 + rows.count + cols.count,
-            Part::Rows => rows.count,
-            Part::Pixels => 1 + cols.count,
+        let (groups, share) = match part {
+            Part::All => (1 + rows.count + cols.count, 1),
+            Part::Rows => found.share(rows, self.units()),
+            Part::Pixels => {
+                let (groups, share) = found.share(cols, self.units());
+                (1 + groups, share)
+            }
         };
         let kernel = cgnr_forward::cgnr_forward::prepare(&self.context, common, &options)?;
-        Ok(Plan { kernel, groups, share: 0 })
+        Ok(Plan { kernel, groups, share })
     }
 
     fn plan_backward<T: Real>(&self, run: Run<'_>, shape: CgnrShape, at: &Stored<T>) -> Result<Plan> {
         let (rows, cols) = (Chunks::of(at.cols), Chunks::of(at.rows));
         let cut = [cols.chunk, rows.lanes];
-        let (common, matrix, _) = self.cgnr_rows(run, Family::CgnrBackward, shape, at, at.rows, cut);
+        let (common, matrix, found) = self.cgnr_rows(run, Family::CgnrBackward, shape, at, at.rows, cut);
         let CgnrShape { edges, part, .. } = shape;
         let options = cgnr_backward::Options { matrix, edges, pixel_lanes: cols.lanes };
-        let groups = match part {
-            Part::All => rows.count + cols.count,
-            Part::Rows => rows.count,
-            Part::Pixels => cols.count,
+        let (groups, share) = match part {
+            Part::All => (rows.count + cols.count, 1),
+            Part::Rows => found.share(rows, self.units()),
+            Part::Pixels => found.share(cols, self.units()),
         };
         let kernel = cgnr_backward::cgnr_backward::prepare(&self.context, common, &options)?;
-        Ok(Plan { kernel, groups, share: 0 })
+        Ok(Plan { kernel, groups, share })
     }
 
     fn plan_resident<T: Real>(
@@ -237,7 +241,7 @@ impl<T: Real> CgnrOps<T> for OpenCl {
             value_count: a.value_count(),
             columns,
             edges: shape.edges,
-            shape: shape_of!(cgnr_forward, Chunks::of(a.rows), Chunks::of(a.cols), shape, a.stride),
+            shape: shape_of!(cgnr_forward, Chunks::of(a.rows), Chunks::of(a.cols), shape, a.stride, plan.share),
             rows: a.pointers.buffer(on)?,
             indices: a.indices.buffer(on)?,
             values: a.values.buffer(on)?,
@@ -280,7 +284,7 @@ impl<T: Real> CgnrOps<T> for OpenCl {
             value_count: at.value_count(),
             columns,
             edges: shape.edges,
-            shape: shape_of!(cgnr_backward, Chunks::of(at.cols), Chunks::of(at.rows), shape, at.stride),
+            shape: shape_of!(cgnr_backward, Chunks::of(at.cols), Chunks::of(at.rows), shape, at.stride, plan.share),
             rows: at.pointers.buffer(on)?,
             indices: at.indices.buffer(on)?,
             values: at.values.buffer(on)?,
@@ -335,7 +339,7 @@ impl<T: Real> CgnrOps<T> for OpenCl {
             t_value_count: at.value_count(),
             columns,
             edges: shape.edges,
-            shape: shape_of!(cgnr_resident, rows, cols, shape, a.stride),
+            shape: shape_of!(cgnr_resident, rows, cols, shape, a.stride, 1),
             stride: at.stride,
             rows_each,
             cols_each,
