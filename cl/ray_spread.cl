@@ -20,9 +20,9 @@ typedef struct {
 // local memory, whatever their places.
 #define CELL(at, line) ((at) * STRIP + (line))
 
-// Adds a ray to the STRIP lines of a tile, if it stays near it: else it does not meet it. All lines are read before any is written, so
-// that none waits for the one before. Neighbouring items take the lines in different orders, which `order` tells: its bits turned over,
-// and from there as a Gray code goes on, so that a step to the next line is one addition. A single item goes from line to line.
+// Adds a ray to the STRIP lines of a tile; a ray that leaves the rim does not meet the tile. All lines are read before any is written,
+// so that no line waits for the one before. Neighbouring items take the lines in different orders: turn t of an item is line
+// TURN(t) ^ order. Turns follow a Gray code, so that the step to the next line is one addition. A single item goes from line to line.
 static void add_ray(const spread_t* ray, uint order, __local real2_t* cells)
 {
     const real_t whole = ray->value * RAY_ONE;
@@ -79,7 +79,7 @@ void spread_rays(uint side, uint pixels, uint angles, uint first_sheet, uint col
     uint span = tile_spans[0];
     uint4 fan = angle_fans[sheet.y];
     for (uint k = 0; k < count; ++k) {
-        // Those of the next angle are under way while this one is added.
+        // Loads for the next angle are under way while this one is added.
         const uint later = min(k + 1, count - 1);
         const uint next_span = tile_spans[later];
         const uint4 next_fan = angle_fans[sheet.y + later];

@@ -115,7 +115,7 @@ fn gather<T: Real, const C: usize, const N: usize>(indices: &[u32; N], x: &[[T; 
 /// Rows added at once, so that one's additions need not wait for each other.
 const TOGETHER: usize = 4;
 /// Mean length of rows from which on that pays.
-const LONG: usize = 32;
+pub(super) const LONG: usize = 32;
 
 /// Compressed rows with one lane each, which start at `offsets`; the last one is the end.
 pub(super) fn packed_rows<T: Real, A: Accumulator<T>, const C: usize>(
@@ -150,7 +150,7 @@ pub(super) fn packed_rows<T: Real, A: Accumulator<T>, const C: usize>(
 
 /// `sum` with the entries of a row added one after another.
 #[inline(always)]
-fn add_row<T: Real, A: Accumulator<T>, const C: usize>(
+pub(super) fn add_row<T: Real, A: Accumulator<T>, const C: usize>(
     mut sum: RowSum<A, C>,
     indices: &[u32],
     values: &[T],

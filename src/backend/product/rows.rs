@@ -8,13 +8,13 @@ use std::ops::Range;
 use super::entries::{RowSum, add_places, add_places_of_lanes, lane_row, packed_rows};
 use super::{HostMatrix, structured};
 use crate::number::{Accumulator, Real};
-use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW, SLICE, offset_at};
+use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SLICE, offset_at};
 
 /// Most rows done at a time, a multiple of [`SLICE`].
 pub(super) const BLOCK: usize = 64;
 
 /// Offset `i` of those that start at word `base`.
-fn offset<T: Real>(a: &HostMatrix<'_, T>, base: usize, i: usize) -> usize {
+pub(super) fn offset<T: Real>(a: &HostMatrix<'_, T>, base: usize, i: usize) -> usize {
     offset_at(a.pointers, a.arrangement.wide, base, i)
 }
 
@@ -52,10 +52,6 @@ pub(super) fn block_sums<T: Real, A: Accumulator<T>, const C: usize>(
                 16 => shared_rows::<T, A, C, 16>(a, offsets, x, sums),
                 _ => shared_rows::<T, A, C, 32>(a, offsets, x, sums),
             }
-        }
-        Kind::Adaptive => {
-            let base = a.pointers[0] as usize;
-            adaptive_rows(a, &offsets(a, base, &places)[..=sums.len()], x, sums);
         }
         Kind::Coordinates => {
             let entry_rows = &a.pointers[a.pointers[1] as usize..];
@@ -95,8 +91,8 @@ pub(super) fn block_sums<T: Real, A: Accumulator<T>, const C: usize>(
         Kind::Diagonals => structured::diagonals(a, first, x, sums),
         Kind::Blocks => structured::blocks(a, places, x, sums),
         Kind::Stencil => structured::stencil(a, places, x, sums),
-        // The result holds it already: whoever asks for a row of it is wrong, and sees that.
-        Kind::External => sums.fill(RowSum([A::from_real(T::from_f64(f64::NAN)); C])),
+        // The result holds it already, or rows are added one by one: whoever asks for a block of them is wrong, and sees that.
+        Kind::External | Kind::Adaptive => sums.fill(RowSum([A::from_real(T::from_f64(f64::NAN)); C])),
     }
 }
 
@@ -117,21 +113,21 @@ fn shared_rows<T: Real, A: Accumulator<T>, const C: usize, const LANES: usize>(
     }
 }
 
-/// Compressed rows with as many lanes as each one's length asks for.
-fn adaptive_rows<T: Real, A: Accumulator<T>, const C: usize>(
-    a: &HostMatrix<'_, T>,
-    offsets: &[usize],
+/// Half of [`MIDDLE_LANES`].
+const HALF_LANES: usize = MIDDLE_LANES / 2;
+
+/// A row of more than [`SHORT_ROW`](crate::sparse::SHORT_ROW) entries, with as many lanes as its length asks for. A call of its own, so
+/// that the loop over rows that are not so long stays small.
+#[inline(never)]
+pub(super) fn longer_row<T: Real, A: Accumulator<T>, const C: usize>(
+    indices: &[u32],
+    values: &[T],
     x: &[[T; C]],
-    sums: &mut [RowSum<A, C>],
-) {
-    for (row, sum) in offsets.windows(2).zip(sums) {
-        let (indices, values) = (&a.indices[row[0]..row[1]], &a.values[row[0]..row[1]]);
-        *sum = if indices.len() <= SHORT_ROW {
-            lane_row::<T, A, C, 1>(indices, values, x)
-        } else if indices.len() <= MIDDLE_ROW {
-            lane_row::<T, A, C, MIDDLE_LANES>(indices, values, x)
-        } else {
-            lane_row::<T, A, C, LONG_LANES>(indices, values, x)
-        };
+) -> RowSum<A, C> {
+    match indices.len() {
+        // No lane has a second entry: the first halving of the lanes adds what half as many lanes add.
+        ..=MIDDLE_LANES => lane_row::<T, A, C, HALF_LANES>(indices, values, x),
+        ..=MIDDLE_ROW => lane_row::<T, A, C, MIDDLE_LANES>(indices, values, x),
+        _ => lane_row::<T, A, C, LONG_LANES>(indices, values, x),
     }
 }
