@@ -17,16 +17,16 @@ void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global c
     form_vector(&residual, r, q);
     form_vector(&image, x, d);
     if (!step_length(shape, sums, control, status, &stopped, &image, &residual, writer, scratch)) return;
-    const uint pixel_turns = PART(shape) == ROWS_ONLY ? 0 : (shape.col_groups + shape.each - 1) / shape.each;
+    const uint pixel_turns = PART(shape) == ROWS_ONLY ? 0 : (shape.col_groups + EACH(shape) - 1) / EACH(shape);
     if (get_group_id(0) < pixel_turns) {
-        const uint first = get_group_id(0) * shape.each;
-        const uint last = min(first + shape.each, shape.col_groups);
+        const uint first = get_group_id(0) * EACH(shape);
+        const uint last = min(first + EACH(shape), shape.col_groups);
         matrix_t transposed;
         open_matrix(&transposed, rows, indices, values, shape.stride);
         backward_product(shape, first, last, &transposed, &residual, s_new, scratch);
         backward_pixels(shape, first, last, &image, stopped, d, s, x_new, s_new, phi, control, sums, scratch);
     } else {
-        const uint first = (get_group_id(0) - pixel_turns) * shape.each;
-        backward_rows(shape, first, min(first + shape.each, shape.row_groups), &residual, stopped, r_new, sums, scratch);
+        const uint first = (get_group_id(0) - pixel_turns) * EACH(shape);
+        backward_rows(shape, first, min(first + EACH(shape), shape.row_groups), &residual, stopped, r_new, sums, scratch);
     }
 }

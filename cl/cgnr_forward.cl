@@ -28,15 +28,15 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
         for (uint c = 0; c < COLUMNS; ++c) direction.scale[c] = acc_to_real(beta[c]);
     }
     // Rows, then pixels, whichever of them this launch does.
-    const uint row_turns = PART(shape) == PIXELS_ONLY ? 0 : (shape.row_groups + shape.each - 1) / shape.each;
+    const uint row_turns = PART(shape) == PIXELS_ONLY ? 0 : (shape.row_groups + EACH(shape) - 1) / EACH(shape);
     const uint turn = get_group_id(0) - (PART(shape) == ROWS_ONLY ? 0 : 1);
     if (turn < row_turns) {
-        const uint first = turn * shape.each;
+        const uint first = turn * EACH(shape);
         matrix_t matrix;
         open_matrix(&matrix, rows, indices, values, shape.stride);
-        forward_rows(shape, first, min(first + shape.each, shape.row_groups), &matrix, &direction, q, sums, scratch);
+        forward_rows(shape, first, min(first + EACH(shape), shape.row_groups), &matrix, &direction, q, sums, scratch);
     } else {
-        const uint first = (turn - row_turns) * shape.each;
-        forward_pixels(shape, first, min(first + shape.each, shape.col_groups), &direction, x, phi, d_new, control, sums, scratch);
+        const uint first = (turn - row_turns) * EACH(shape);
+        forward_pixels(shape, first, min(first + EACH(shape), shape.col_groups), &direction, x, phi, d_new, control, sums, scratch);
     }
 }

@@ -31,11 +31,12 @@ typedef struct {
     uint width;                       // of the image, 0 if there are no neighbour terms
     uint stride;                      // of the matrix that is multiplied by, in the formats that have one
     uint part;                        // ALL of an iteration's work, or what belongs to rows of A, or to pixels
-    uint each;                        // chunks of a group
+    uint each;                        // chunks of a group, in a launch without a product
 } shape_t;
 
 // A program that multiplies does all; one without products does either part.
 #define PART(shape) (FORMAT == EXTERNAL ? (shape).part : ALL)
+#define EACH(shape) (FORMAT == EXTERNAL ? (shape).each : 1)
 
 #define RR 0           // written by cgnr_forward: r.r, s.s, s.d, beta
 #define SS 1

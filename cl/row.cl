@@ -372,7 +372,7 @@ static void external_product(const result_t* result, size_t first, size_t last)
     }
 }
 
-// Rows first .. last, one chunk, of the product. Every item sees them when it returns.
+// Rows first .. last of the product, whole chunks. Every item sees them when it returns.
 static void chunk_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
                           size_t first, size_t last, __local acc_t* scratch)
 {

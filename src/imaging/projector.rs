@@ -139,7 +139,8 @@ impl Scanner {
     ///
     /// # Cost
     /// 24 to 28 bytes per ray on the device instead of `2 side (4 + size)`, twice; `4 side² size` for copies of the image, up to
-    /// 2²⁴ numbers for sheets of it, at least an image, and 8 bytes for each pixel; 4 bytes for each angle and each tile of 2048 pixels, twice.
+    /// 2²⁴ numbers for sheets of it, at least an image, and 8 bytes for each pixel; 4 bytes for each angle and each
+    /// tile, twice (2048 pixels on CPUs; on GPUs about 32 tiles side by side at most, 4 to 16 lines high).
     /// A product takes two launches for each of several vectors; with the transposed, two for as many sheets as are held at once.
     ///
     /// # Range
@@ -176,7 +177,7 @@ impl Scanner {
             rays.iter().zip(&entries).map(square).sum()
         };
         let frobenius = Magnitude::of_squares(|| magnitude::largest(rays.iter().map(|ray| ray.weight)), squares);
-        let many_items = device.tuning().work_group > 1;
+        let many_items = device.tuning().work_group > 1 && device.tuning().single_items.is_none();
         Matrix::of_rays(device, Rays::new(&rays, self.pixels, grid.side, many_items), nnz, frobenius)
     }
 

@@ -29,6 +29,9 @@ impl Display for Accumulation {
 /// Arithmetic of a sum over numbers of type `T`.
 #[allow(missing_docs)] // named by a sealed trait, reachable by nobody
 pub trait Accumulator<T>: Copy + Send + Sync + Debug + Default + 'static {
+    /// True if every product added to 0 stays as it is (pairs round the low word of tiny ones once more).
+    const KEEPS_PRODUCTS: bool;
+
     fn from_real(value: T) -> Self;
     /// Exact for `f32`, rounded once for `f64`.
     fn product(a: T, b: T) -> Self;
@@ -55,6 +58,8 @@ pub trait Accumulator<T>: Copy + Send + Sync + Debug + Default + 'static {
 }
 
 impl<T: Real> Accumulator<T> for f64 {
+    const KEEPS_PRODUCTS: bool = true;
+
     #[inline]
     fn from_real(value: T) -> Self {
         value.to_f64()
@@ -154,6 +159,8 @@ fn scaled(value: Pair, exponent: i32) -> Pair {
 const NAN_PAIR: Pair = Pair { high: f32::NAN, low: 0.0 };
 
 impl Accumulator<f32> for Pair {
+    const KEEPS_PRODUCTS: bool = false;
+
     #[inline]
     fn from_real(value: f32) -> Self {
         Self { high: value, low: 0.0 }

@@ -38,7 +38,7 @@ const TILE_WIDTH: usize = 128;
 pub(crate) const TILE_RAYS: usize = 32;
 /// Most lines of a tile: an item holds the places of a ray on all of them.
 const TILE_LINES: usize = 16;
-/// Bytes of the sums of a tile: they leave room for some groups on a compute unit of a GPU, and for many if those are small.
+/// Bytes of the sums of a tile: of a wide one, and of a narrow one, which leaves room for many groups on a compute unit of a GPU.
 const TILE_BYTES: usize = 21 << 10;
 const NARROW_TILE_BYTES: usize = 11 << 10;
 /// One pixel in fixed point.
@@ -124,9 +124,12 @@ impl Tiles {
             let diagonal = TILE_RAYS as f64 * distance;
             (diagonal * diagonal - (lines * lines) as f64).max(0.0).sqrt() as usize
         };
-        let width = distance.map_or(TILE_WIDTH, narrow).clamp(TILE_WIDTH / 16, TILE_WIDTH).min(side.max(1));
-        // One as wide as the other.
-        let width = side.div_ceil(side.div_ceil(width).max(1)).max(1);
+        // No more than some 32 side by side: each tile has a word for each angle.
+        let least = (side / 32).clamp(TILE_WIDTH / 16, TILE_WIDTH);
+        let width = distance.map_or(TILE_WIDTH, narrow).clamp(least, TILE_WIDTH).min(side.max(1));
+        // One as wide as the other; narrow ones in steps of four, because each width is a program.
+        let even = side.div_ceil(side.div_ceil(width).max(1)).max(1);
+        let width = if distance.is_some() { even.next_multiple_of(4) } else { even };
         let most = if distance.is_some() { NARROW_TILE_BYTES } else { TILE_BYTES };
         while lines > 1 && (lines > side || 2 * lines * (width + 1 + 2 * lines) * bytes > most) {
             lines /= 2;
@@ -161,7 +164,8 @@ impl<T: Real> Rays<T> {
         let distance = distances.iter().sum::<f64>() / distances.len().max(1) as f64;
         let sheets = sheets_of(&fans, angles, side * side);
         let count = sheets.len() / SHEET_WORDS;
-        let tiles = Tiles::new(side, T::PRECISION.bytes(), many_items.then_some(distance));
+        let distance = (many_items && !distances.is_empty()).then_some(distance);
+        let tiles = Tiles::new(side, T::PRECISION.bytes(), distance);
         let spans = sheets.par_chunks(SHEET_WORDS).map(|sheet| {
             let fans = &fans[sheet[0] as usize * FAN_WORDS * angles..];
             spans_of(rays, fans, pixels, side, &tiles, sheet)
@@ -335,10 +339,15 @@ mod tests {
         assert_eq!(nearest_rays(&parted, true), None);
         assert_eq!(fan_of(&parted, true).0, [0, 3, 3, 1]);
         // Tiles of 16 lines that 32 rays 1.75 pixels apart meet: up to 53 pixels wide, ten of them side by side in 512.
-        assert_eq!(Tiles::new(512, 4, Some(1.75)).width, 52);
-        assert_eq!(Tiles::new(512, 4, Some(1.6)).width, 47);
-        assert_eq!(Tiles::new(512, 4, Some(0.0)).width, 8);
-        assert_eq!(Tiles::new(512, 4, None).width, TILE_WIDTH);
+        let width = |side, distance| Tiles::new(side, 4, distance).width;
+        assert_eq!(
+            [Some(1.75), Some(1.6), Some(0.0), None].map(|distance| width(512, distance)),
+            [52, 48, 16, 128]
+        );
+        assert_eq!([1024, 4096, 32768].map(|side| width(side, Some(1.0))), [32, 128, 128]);
+        // Rays that cross tell no distance.
+        let crossing = Rays::<f32>::new(&crossing.map(|ray| Ray { lines: (0, 200), ..ray }), 3, 200, true);
+        assert_eq!(crossing.tiles.width, 100);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Rows of products on the host, in the order that `cl/row.cl` adds them.
 //!
-//! Work is done for up to [`BLOCK`] rows at a time. Inner loops have a known length and no dependences but the order of a
+//! Work is done for up to [`BLOCK`] rows at a time, but for rows that `host.rs` adds one after another. Inner loops have a known length and no dependences but the order of a
 //! lane's own additions, so that the compiler makes vector instructions of them; the loads of `x` stand apart.
 
 use std::ops::Range;
@@ -124,10 +124,12 @@ pub(super) fn longer_row<T: Real, A: Accumulator<T>, const C: usize>(
     values: &[T],
     x: &[[T; C]],
 ) -> RowSum<A, C> {
-    match indices.len() {
+    if A::KEEPS_PRODUCTS && indices.len() <= MIDDLE_LANES {
         // No lane has a second entry: the first halving of the lanes adds what half as many lanes add.
-        ..=MIDDLE_LANES => lane_row::<T, A, C, HALF_LANES>(indices, values, x),
-        ..=MIDDLE_ROW => lane_row::<T, A, C, MIDDLE_LANES>(indices, values, x),
-        _ => lane_row::<T, A, C, LONG_LANES>(indices, values, x),
+        lane_row::<T, A, C, HALF_LANES>(indices, values, x)
+    } else if indices.len() <= MIDDLE_ROW {
+        lane_row::<T, A, C, MIDDLE_LANES>(indices, values, x)
+    } else {
+        lane_row::<T, A, C, LONG_LANES>(indices, values, x)
     }
 }
