@@ -82,7 +82,7 @@ fn chunk_columns<T: Real, A: Accumulator<T>, const C: usize>(
 }
 
 /// First offset of rows that are best added one after another: rows of adaptive lanes, and rows of one lane each that are so short that
-/// work on a block of them costs more than it saves (2 000 to 5 000 rows of 4 to 9 entries: 0.6 to 0.7 of the time).
+/// work on a block of them costs more than it saves (2 000 to 5 000 rows of 4 to 9 entries: 0.7 to 0.8 of the time).
 fn row_by_row<T: Real>(a: &HostMatrix<'_, T>) -> Option<usize> {
     let Arrangement { kind, lanes, wide, .. } = a.arrangement;
     match kind {
@@ -93,7 +93,8 @@ fn row_by_row<T: Real>(a: &HostMatrix<'_, T>) -> Option<usize> {
 }
 
 /// Rows from entry `start` on, one after another; `ends` are their ends. `ADAPTIVE` rows have as many lanes as their length asks for,
-/// others one each. A function of its own, so that its loop stays small.
+/// others one each. A call of its own, so that its loop stays small.
+#[inline(never)]
 fn add_rows<T: Real, A: Accumulator<T>, const C: usize, const ADAPTIVE: bool>(
     a: &HostMatrix<'_, T>,
     mut start: usize,
