@@ -1,6 +1,6 @@
 // The launch of a CGNR iteration that multiplies by A'.
 
-// Groups that own pixels come first, then those that own rows of A. An iteration of -1 starts a solve: alpha is 0.
+// Groups that own pixels come first, then those that own rows of A. An iteration of -1 starts a solve: alpha is 0, and r -= q.
 // Bytes: A' once; r, q, x, d, s read; r_new, x_new, s_new written; phi written if F uses it.
 __kernel GROUP
 void cgnr_backward(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,

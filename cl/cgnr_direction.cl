@@ -1,23 +1,29 @@
 // Part of a CGNR iteration up to q = A d. Joined after correction.cl.
 
-// beta for every column, with s.s and s.d of the new direction. Every item gets the results. False if all have stopped.
+// beta for every column, with s.s and s.d of the new direction, and r.r for the group that tests. Every item gets the results.
+// False if all have stopped.
 static int choose_direction(const shape_t shape, __global const acc_t* sums, __global const acc_t* control,
-                            __global const int* status, acc_t* ss, acc_t* beta, acc_t* gd, __local acc_t* scratch)
+                            __global const int* status, int tests, acc_t* ss, acc_t* beta, acc_t* gd, acc_t* rr,
+                            __local acc_t* scratch)
 {
     // Read together with the sums: the wait is for all at once.
-    acc_t last_gd[COLUMNS], total[3 * COLUMNS];
+    acc_t last_gd[COLUMNS], total[MOST_RUNS];
     int iteration[COLUMNS], running = 0;
     for (uint c = 0; c < COLUMNS; ++c) {
         last_gd[c] = control[c * CONTROL + LAST_GD];
         iteration[c] = status[c * STATUS + NEXT_ITERATION];
         running |= status[c * STATUS + LAST_STOP] == RUNNING;
     }
-    partial_folds(total, 3 * COLUMNS, sums + ss_run(shape, 0), shape.col_groups);
+    const runs_t of_pixels = { sums + ss_run(shape, 0), 3 * COLUMNS, shape.col_groups };
+    const runs_t of_rows = { sums + rr_run(shape, 0), COLUMNS, tests ? shape.row_groups : 0 };
+    partial_folds(total, of_pixels, of_rows);
     if (!running) return 0;
     fold_registers(total, 3 * COLUMNS, scratch);
+    if (tests) fold_registers(total + 3 * COLUMNS, COLUMNS, scratch);
     for (uint c = 0; c < COLUMNS; ++c) {
-        // s.s, s.s_old and s.d_old.
+        // s.s, s.s_old, s.d_old and r.r.
         ss[c] = total[c];
+        rr[c] = total[3 * COLUMNS + c];
         beta[c] = acc_real(0);
         if (iteration[c] > 0) beta[c] = acc_div(acc_sub(ss[c], total[COLUMNS + c]), last_gd[c]);
         if (!acc_less(acc_real(0), beta[c])) beta[c] = acc_real(0);
@@ -55,13 +61,10 @@ static void record(uint c, acc_t rr, acc_t ss, acc_t gd, acc_t beta, __global ac
     status[c * STATUS + ITERATION] = iteration;
 }
 
-// The stopping test of every column, which one group makes.
-static void test(const shape_t shape, const acc_t* ss, const acc_t* gd, const acc_t* beta, __global const acc_t* sums,
-                 __global acc_t* control, __global int* status, __global acc_t* history, __local acc_t* scratch)
+// The stopping test of every column, which one item of one group makes.
+static void test(const acc_t* rr, const acc_t* ss, const acc_t* gd, const acc_t* beta, __global acc_t* control,
+                 __global int* status, __global acc_t* history)
 {
-    acc_t rr[COLUMNS];
-    partial_folds(rr, COLUMNS, sums + rr_run(shape, 0), shape.row_groups);
-    fold_registers(rr, COLUMNS, scratch);
     if (get_local_id(0) == 0)
         for (uint c = 0; c < COLUMNS; ++c) record(c, rr[c], ss[c], gd[c], beta[c], control, status, history);
 }

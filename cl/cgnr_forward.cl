@@ -15,13 +15,14 @@ void cgnr_forward(shape_t shape, __global const uint* restrict rows, __global co
         if (all_stopped(status, LAST_STOP)) return;
         read_vector(&direction, s); // the product is there already
     } else {
-        acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS];
-        if (!choose_direction(shape, sums, control, status, ss, beta, gd, scratch)) {
-            if (get_group_id(0) == 0 && get_local_id(0) == 0) hand_on(status, LAST_STOP, STOP);
+        acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS], rr[COLUMNS];
+        const int tests = get_group_id(0) == 0;
+        if (!choose_direction(shape, sums, control, status, tests, ss, beta, gd, rr, scratch)) {
+            if (tests && get_local_id(0) == 0) hand_on(status, LAST_STOP, STOP);
             return;
         }
-        if (get_group_id(0) == 0) {
-            test(shape, ss, gd, beta, sums, control, status, history, scratch);
+        if (tests) {
+            test(rr, ss, gd, beta, control, status, history);
             return;
         }
         form_vector(&direction, s, d_old);

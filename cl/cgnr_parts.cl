@@ -82,6 +82,7 @@ static uint df_run(shape_t shape, uint c) { return col_run(shape, 0, c); }
 static uint ss_run(shape_t shape, uint c) { return col_run(shape, 1, c); }
 static uint so_run(shape_t shape, uint c) { return col_run(shape, 2, c); }
 static uint sd_run(shape_t shape, uint c) { return col_run(shape, 3, c); }
+#define MOST_RUNS (4 * COLUMNS) // that are read together
 
 static int all_stopped(__global const int* status, uint which)
 {
@@ -99,30 +100,35 @@ static void hand_on(__global int* status, uint from, uint to)
     }
 }
 
-// NVIDIA's compiler builds the halves of an iteration around a product in two thirds of the time if this is a function of its own.
-// Where all is one launch, that costs a fifth of an iteration.
-#if PTX && FORMAT == EXTERNAL
-#define APART __attribute__((noinline))
-#else
-#define APART
-#endif
+// Runs of chunk sums, one behind the other.
+typedef struct {
+    __global const acc_t* sums;
+    uint runs, count; // `count` sums in each
+} runs_t;
 
-// Does partial_fold for `runs` quantities with `count` chunk sums each, one behind the other: all reads are under way together.
-APART static void partial_folds(acc_t* held, uint runs, __global const acc_t* sums, uint count)
+// Does partial_fold for the runs of `a`, then for those of `b`: all reads are under way together. Numbers of runs are constants
+// where this is called. As a function of its own in halves of an iteration it saves a tenth of a second of NVIDIA's compiler and
+// costs 10 us an iteration, because lanes are in memory then.
+static void partial_folds(acc_t* held, runs_t a, runs_t b)
 {
+    const uint runs = a.runs + b.runs;
     if (FOLD_ITEM_LANES > 4) {
-        for (uint k = 0; k < runs; ++k) held[k] = partial_fold(sums + k * count, count);
+        for (uint k = 0; k < a.runs; ++k) held[k] = partial_fold(a.sums + k * a.count, a.count);
+        for (uint k = 0; k < b.runs; ++k) held[a.runs + k] = partial_fold(b.sums + k * b.count, b.count);
         return;
     }
-    acc_t lane[12][FOLD_ITEM_LANES]; // quantities of the neediest caller
+    acc_t lane[MOST_RUNS][FOLD_ITEM_LANES];
     for (uint k = 0; k < runs; ++k)
         for (uint j = 0; j < FOLD_ITEM_LANES; ++j) lane[k][j] = acc_real(0);
-    // One loop, not one for each lane: compilers take their time with every loop. A zero more changes no bit.
-    for (uint base = get_local_id(0); base < count; base += FOLD_LANES)
+    // One loop, not one for each lane or run: compilers take their time with every loop. A zero more changes no bit.
+    const uint longest = max(a.count, b.count);
+    for (uint base = get_local_id(0); base < longest; base += FOLD_LANES)
         for (uint k = 0; k < runs; ++k)
             for (uint j = 0; j < FOLD_ITEM_LANES; ++j) {
                 const uint l = base + j * WG;
-                lane[k][j] = acc_add(lane[k][j], l < count ? sums[k * count + l] : acc_real(0));
+                const uint count = k < a.runs ? a.count : b.count;
+                __global const acc_t* sums = k < a.runs ? a.sums + k * a.count : b.sums + (k - a.runs) * b.count;
+                lane[k][j] = acc_add(lane[k][j], l < count ? sums[l] : acc_real(0));
             }
     for (uint k = 0; k < runs; ++k) held[k] = item_fold(lane[k], FOLD_ITEM_LANES);
 }

@@ -68,11 +68,11 @@ void cgnr_resident(shape_t shape, uint stride, uint rows_each, uint cols_each, u
             backward_pixels(shape, first_pixel, last_pixel, &image, stopped, BY_PARITY(d, next), BY_PARITY(s, now),
                             BY_PARITY(x, next), BY_PARITY(s, next), phi, control, sums, scratch);
             global_barrier(barrier_words, ++meetings);
-            acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS];
-            done = !choose_direction(shape, sums, control, status, ss, beta, gd, scratch);
+            acc_t ss[COLUMNS], beta[COLUMNS], gd[COLUMNS], rr[COLUMNS];
+            done = !choose_direction(shape, sums, control, status, tests, ss, beta, gd, rr, scratch);
             if (done && writer) hand_on(status, LAST_STOP, STOP);
             for (uint c = 0; c < COLUMNS; ++c) direction.scale[c] = done ? 0 : acc_to_real(beta[c]);
-            if (tests && !done) test(shape, ss, gd, beta, sums, control, status, history, scratch);
+            if (tests && !done) test(rr, ss, gd, beta, control, status, history);
         }
         if (!done) {
             form_vector(&direction, BY_PARITY(s, next), BY_PARITY(d, next));

@@ -115,8 +115,9 @@ static int step_length(const shape_t shape, __global const acc_t* sums, __global
         iteration[c] = status[c * STATUS + ITERATION];
         running |= stop[c] == RUNNING;
     }
-    partial_folds(total, COLUMNS, sums + qq_run(shape, 0), shape.row_groups);
-    partial_folds(total + COLUMNS, COLUMNS, sums + df_run(shape, 0), shape.col_groups);
+    const runs_t qq = { sums + qq_run(shape, 0), COLUMNS, shape.row_groups };
+    const runs_t df = { sums + df_run(shape, 0), COLUMNS, shape.col_groups };
+    partial_folds(total, qq, df);
     if (!running) {
         if (writer) hand_on(status, STOP, LAST_STOP);
         return 0;
@@ -134,7 +135,8 @@ static int step_length(const shape_t shape, __global const acc_t* sums, __global
         }
         *stopped |= (uint)(stop[c] != RUNNING) << c;
         image->scale[c] = stop[c] == RUNNING ? acc_to_real(alpha) : 0;
-        residual->scale[c] = -image->scale[c];
+        // A start has r = b, and q = A x or 0.
+        residual->scale[c] = stop[c] == RUNNING && iteration[c] < 0 ? -1 : -image->scale[c];
         if (writer) {
             control[c * CONTROL + LAST_GD] = gd[c];
             control[c * CONTROL + ALPHA] = alpha;

@@ -1,5 +1,16 @@
 // Copies of images that rays are traced through, and sums of those that rays were spread over.
 
+// Stores both numbers at once, or one by one, because Oclgrind 21 stores nothing known before the halves of a pair.
+static void store_pair(__global real_t* pairs, uint at, real_t first, real_t second)
+{
+#if PTX
+    ((__global real2_t*)pairs)[at] = (real2_t)(first, second);
+#else
+    pairs[2 * (size_t)at] = first;
+    pairs[2 * (size_t)at + 1] = second;
+#endif
+}
+
 // images = two copies of column `column` of x. Group g makes places g * share .. (g + 1) * share of each.
 // Bytes: 4 side^2 real_t read, as many written.
 __kernel GROUP
@@ -17,18 +28,14 @@ void copy_image(uint side, uint share, uint columns, uint column, __global const
         const size_t right = (line * side + place) * (size_t)columns;
         const real_t left_one = place > 0 ? image[right - columns] : 0;
         const real_t right_one = place < side ? image[right] : 0;
-        // Stored one by one, because Oclgrind 21 stores nothing known before the halves of a pair.
-        images[2 * (size_t)p] = left_one;
-        images[2 * (size_t)p + 1] = right_one - left_one;
+        store_pair(images, p, left_one, right_one - left_one);
         // Neighbouring items read neighbouring pixels here too.
         const uint row = p / side;
         const uint line_across = p - row * side;
         const size_t below = p * (size_t)columns;
         const real_t upper_one = row > 0 ? image[below - side * columns] : 0;
         const real_t lower_one = row < side ? image[below] : 0;
-        const size_t at = 2 * (size_t)(line_across * pitch + row);
-        transposed[at] = upper_one;
-        transposed[at + 1] = lower_one - upper_one;
+        store_pair(transposed, line_across * pitch + row, upper_one, lower_one - upper_one);
     }
 }
 

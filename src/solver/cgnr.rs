@@ -283,14 +283,19 @@ impl<T: Real> Workspace<T> for CgnrWorkspace<T> {
         if *parity == 0 {
             odd.copy_from(even)?;
         }
-        // The start is a backward pass with alpha = 0: what it multiplies by 0 must be finite.
+        // The start is a backward pass that leaves x as it is and takes q from r once: what it multiplies by 0 must be finite.
         vectors.d[0].fill(T::default())?;
-        vectors.q.fill(T::default())?;
         vectors.s[1].fill(T::default())?;
-        a.apply(odd, &mut vectors.r[1])?;
-        let (x, b, r) = (odd.memory(), inputs.b.memory(), vectors.r[1].memory_mut());
-        let products = product::on::<T>(inputs.device.backend());
-        products.residual(inputs.run, &a.stored(), shape.columns, x, b, r, &mut state.sums, 0)?;
+        if a.is_fused() {
+            vectors.q.fill(T::default())?;
+            let (x, b, r) = (odd.memory(), inputs.b.memory(), vectors.r[1].memory_mut());
+            let products = product::on::<T>(inputs.device.backend());
+            products.residual(inputs.run, &a.stored(), shape.columns, x, b, r, &mut state.sums, 0)?;
+        } else {
+            // An operator has rounded A x already: its residual needs no program of its own.
+            vectors.r[1].copy_from(inputs.b)?;
+            a.apply(odd, &mut vectors.q)?;
+        }
         self.backward(inputs, 1)?;
         self.parity = 0;
         self.forward(inputs, 0)

@@ -40,7 +40,7 @@ pub(crate) const TILE_RAYS: usize = 32;
 const TILE_LINES: usize = 16;
 /// Bytes of the sums of a tile: of a wide one, and of a narrow one, which leaves room for many groups on a compute unit of a GPU.
 const TILE_BYTES: usize = 21 << 10;
-const NARROW_TILE_BYTES: usize = 11 << 10;
+const NARROW_TILE_BYTES: usize = 12 << 10;
 /// One pixel in fixed point.
 pub(crate) const ONE: i64 = 1 << 32;
 /// Most pixels of the sheets that are held at once.
@@ -161,11 +161,10 @@ impl<T: Real> Rays<T> {
                 distances.extend(distance);
             }
         }
-        let distance = distances.iter().sum::<f64>() / distances.len().max(1) as f64;
+        let mean = distances.iter().sum::<f64>() / distances.len().max(1) as f64;
         let sheets = sheets_of(&fans, angles, side * side);
         let count = sheets.len() / SHEET_WORDS;
-        let distance = (many_items && !distances.is_empty()).then_some(distance);
-        let tiles = Tiles::new(side, T::PRECISION.bytes(), distance);
+        let tiles = Tiles::new(side, T::PRECISION.bytes(), (many_items && !distances.is_empty()).then_some(mean));
         let spans = sheets.par_chunks(SHEET_WORDS).map(|sheet| {
             let fans = &fans[sheet[0] as usize * FAN_WORDS * angles..];
             spans_of(rays, fans, pixels, side, &tiles, sheet)

@@ -148,6 +148,8 @@ fn forward<T: Real, A: Accumulator<T>>(
 /// `alpha` of each column, and which of them have stopped.
 struct StepLength<T> {
     alphas: [T; MOST_COLUMNS],
+    /// Factor by which `q` is taken from `r`: `alpha`, or 1 at the start, where `r` is `b`, and `q` is `A x` or 0.
+    of_q: [T; MOST_COLUMNS],
     stopped: [bool; MOST_COLUMNS],
 }
 
@@ -158,7 +160,8 @@ fn step_length<T: Real, A: Accumulator<T>>(
     state: &mut HostState<'_>,
 ) -> Option<StepLength<T>> {
     let done = all_stopped(state.status, shape.columns, cgnr::STOP);
-    let mut found = StepLength { alphas: [T::default(); MOST_COLUMNS], stopped: [false; MOST_COLUMNS] };
+    let none = [T::default(); MOST_COLUMNS];
+    let mut found = StepLength { alphas: none, of_q: none, stopped: [false; MOST_COLUMNS] };
     for c in 0..shape.columns {
         let (status, control) = (c * cgnr::STATUS, c * cgnr::CONTROL);
         let mut code = state.status[status + cgnr::STOP];
@@ -183,6 +186,8 @@ fn step_length<T: Real, A: Accumulator<T>>(
         }
         found.stopped[c] = code != stop::RUNNING;
         found.alphas[c] = if found.stopped[c] { T::default() } else { alpha.to_real() };
+        let starts = !found.stopped[c] && iteration < 0;
+        found.of_q[c] = if starts { T::from_f64(1.0) } else { found.alphas[c] };
         if shape.part == Part::Rows {
             continue;
         }
@@ -216,9 +221,9 @@ fn backward<T: Real, A: Accumulator<T>>(
     let columns = shape.columns;
     let (rows, cols) = (Chunks::of(transposed.cols), Chunks::of(transposed.rows));
     let runs = cgnr::Runs { columns, rows: rows.count, cols: cols.count };
-    let Some(StepLength { alphas, stopped }) = step_length::<T, A>(shape, runs, state) else { return };
+    let Some(StepLength { alphas, of_q, stopped }) = step_length::<T, A>(shape, runs, state) else { return };
     let Backward { r, q, x, d, s, r_new, x_new, s_new, phi } = vectors;
-    let residual = Formed { u: r, v: q, scale: alphas.map(|alpha| -alpha) };
+    let residual = Formed { u: r, v: q, scale: of_q.map(|factor| -factor) };
     let image = Formed { u: x, v: d, scale: alphas };
     // A stopped column keeps its bits: x + 0 d would lose the sign of a zero.
     let update = |new: &mut [T], old: &[T], vector: &Formed<'_, T>| {
