@@ -330,7 +330,7 @@ fn readme_names_every_method_format_and_preconditioner() {
     let methods = residuum::Method::ALL.iter().map(|method| method.name().to_string()).collect::<Vec<_>>();
     let formats = residuum::Format::ALL.iter().map(ToString::to_string).collect::<Vec<_>>();
     let preconditioners =
-        residuum::precond::Preconditioner::ALL.iter().map(ToString::to_string).collect::<Vec<_>>();
+        residuum::precond::Preconditioner::ALL.iter().map(|one| one.name().to_string()).collect::<Vec<_>>();
     for name in methods.iter().chain(&formats).chain(&preconditioners) {
         assert!(row.contains(&format!("`{name}`")), "README.md does not name {name}");
     }

@@ -51,7 +51,7 @@ fn solve<T: Real>(
     let b = Vector::from_slice(&device, &rhs).unwrap();
     let matrix = Matrix::with_transpose(&device, a, Format::Auto).unwrap();
     let mut setup = Setup::new(method, stopping.clone());
-    setup.preconditioner = with.map(|which| which.build(&device, a).unwrap());
+    setup.preconditioner = with.map(|which| which.build(&device, a).unwrap().into());
     let mut x = Vector::zeros(&device, a.cols()).unwrap();
     let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
     let x: Vec<f64> = x.to_vec().unwrap().iter().map(|v| v.to_f64()).collect();

@@ -152,6 +152,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         which
             .build(device, &poisson)
             .unwrap()
+            .operator
             .apply(&Vector::from_slice(device, &noise::<T>(49, 5)).unwrap(), &mut z)
             .unwrap();
         found.push(bits(&z.to_vec().unwrap()));

@@ -121,9 +121,9 @@ fn every_one_is_the_same_everywhere<T: Real>(device: &Device) {
     // Squares of later residuals are too faint for a device without denormal numbers.
     let iterations = if device.info().denormals || T::PRECISION == Precision::Double { 12 } else { 2 };
     for (kind, a) in [("dominant", dominant::<T>(300, 5)), ("grid", gallery::poisson_2d::<T>(60, 0.1).unwrap())] {
-        for which in Preconditioner::ALL {
+        for which in Preconditioner::ALL.iter().filter(|which| kind == "grid" || !which.needs_definite()) {
             let on = |device: &Device| {
-                let m = which.build(device, &a).unwrap();
+                let m = which.build(device, &a).unwrap().operator;
                 let x = Vector::from_slice(device, &noise::<T>(a.rows(), 6)).unwrap();
                 let mut z = Vector::filled(device, a.rows(), T::from_f64(f64::NAN)).unwrap();
                 m.apply(&x, &mut z).unwrap();
@@ -148,6 +148,13 @@ fn every_preconditioner_is_the_same_everywhere() {
     each_case::<f32>(every_one_is_the_same_everywhere::<f32>);
     for which in Preconditioner::ALL {
         assert_eq!(which.name().parse::<Preconditioner>().unwrap(), *which);
+        assert_eq!(which.to_string().parse::<Preconditioner>().unwrap(), *which);
+    }
+    for name in ["block-jacobi=3", "ic0=0.01", "ilu0=0", "sainv=0.05", "ainv=0.001"] {
+        assert_eq!(name.parse::<Preconditioner>().unwrap().to_string(), name);
+    }
+    for name in ["block-jacobi=x", "sainv=", "ic0=nan", "jacobi=2", "ssor=1.5"] {
+        assert!(name.parse::<Preconditioner>().is_err(), "{name}");
     }
     assert!("none".parse::<Preconditioner>().is_err());
 }

@@ -120,7 +120,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     say("advice", &advice.to_string());
     advice.warnings.iter().for_each(|warning| say("warning", warning));
     let method = options.method(advice)?;
-    let preconditioner = options.preconditioner(&method, advice)?;
+    let which = options.preconditioner(&method, advice)?;
     let objection = found.objection(&method);
     if let Some(objection) = &objection {
         say("warning", objection);
@@ -131,13 +131,14 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         false => Matrix::new(&device, a, options.format)?,
     };
     let mut setup = Setup::new(method, options.stopping::<T>()?);
-    setup.preconditioner = preconditioner.map(|which| which.build(&device, a)).transpose()?;
+    let built = which.map(|which| which.build(&device, a)).transpose()?;
+    setup.preconditioner = built.as_ref().map(|built| built.operator.clone());
     let b = Vector::from_slice(&device, &problem.b)?;
     let mut x = Vector::zeros(&device, cols)?;
     device.synchronize()?;
     let upload_seconds = clock.elapsed().as_secs_f64();
-    let preconditioner = name_of(preconditioner.as_ref());
-    say("method", &format!("{method}, preconditioner {preconditioner}, {} ({})", matrix.format(), matrix.why()));
+    say("method", &format!("{method}, {} ({})", matrix.format(), matrix.why()));
+    say("", &format!("preconditioner {}", built.as_ref().map_or("none", |built| &built.why)));
     let bar = solving_bar(options.json, options.iterations);
     let report = Solver::with(&matrix, setup)?.solve_observed(&b, &mut x, &mut |progress: &Progress| {
         show(&bar, progress);
@@ -155,7 +156,13 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         found,
         advice,
         objection,
-        preconditioner,
+        preconditioner: json!({
+            "preconditioner": name_of(which.as_ref()),
+            "preconditioner_entries": built.as_ref().map(|built| built.entries),
+            "shift": built.as_ref().and_then(|built| built.shift),
+            "setup_seconds": built.as_ref().map_or(0.0, |built| built.seconds),
+            "why_preconditioner": built.as_ref().map(|built| built.why.clone()),
+        }),
         why_format: matrix.why(),
         error: known.then(|| error(&answer)),
         report: &report,
@@ -221,7 +228,7 @@ struct Finished<'a> {
     found: &'a Examination,
     advice: &'a Advice,
     objection: Option<String>,
-    preconditioner: &'static str,
+    preconditioner: Value,
     why_format: &'a str,
     /// `|x - ones| / |ones|`, if the right-hand side was A times ones.
     error: Option<f64>,
@@ -273,7 +280,6 @@ impl Finished<'_> {
             "warnings": self.advice.warnings,
             "objection": self.objection,
             "explanation": found.explain(report),
-            "preconditioner": self.preconditioner,
             "why_format": self.why_format,
             "max_iterations": self.options.iterations,
             "relative_residual": report.relative_residual(),
@@ -284,6 +290,12 @@ impl Finished<'_> {
             "read": read, "examine": examine, "upload": upload, "compile": report.times.compile,
             "solve": report.times.solve, "verify": report.times.verify, "total": total,
         });
-        merged([device_json(self.device), json!(report), own, json!({ "seconds": seconds })])
+        merged([
+            device_json(self.device),
+            json!(report),
+            own,
+            self.preconditioner.clone(),
+            json!({ "seconds": seconds }),
+        ])
     }
 }

@@ -200,7 +200,7 @@ impl Options {
     }
 }
 
-/// The name of a preconditioner, or `none`.
-pub(crate) fn name_of(preconditioner: Option<&Preconditioner>) -> &'static str {
-    preconditioner.map_or("none", Preconditioner::name)
+/// The name of a preconditioner with its parameter, or `none`.
+pub(crate) fn name_of(preconditioner: Option<&Preconditioner>) -> String {
+    preconditioner.map_or("none".into(), Preconditioner::to_string)
 }

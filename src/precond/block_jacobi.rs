@@ -250,7 +250,7 @@ mod tests {
         assert!(matches!(BlockJacobi::new(&device, &wide, 1), Err(Error::Shape { .. })));
         let none = Csr::<f64>::from_triplets(0, 0, &[]).unwrap();
         assert!(BlockJacobi::new(&device, &none, 4).is_ok());
-        let named: super::super::Preconditioner = "block-jacobi-3".parse().unwrap();
+        let named: super::super::Preconditioner = "block-jacobi=3".parse().unwrap();
         assert_eq!(named, super::super::Preconditioner::BlockJacobi { block: 3 });
     }
 }

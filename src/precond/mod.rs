@@ -1,15 +1,20 @@
 //! Preconditioners: approximations of an inverse, each a [`LinearOperator`](crate::operator::LinearOperator) to be put into
 //! [`Setup::preconditioner`](crate::Setup). [`Preconditioner`] makes them by name.
 
+mod ainv;
 mod block_jacobi;
+mod incomplete;
 mod levels;
 mod sweep;
 
+pub use ainv::{Ainv, AinvOptions, Orthogonalisation};
 pub use block_jacobi::BlockJacobi;
+pub use incomplete::{Factorisation, Incomplete, SHIFTS};
 pub use sweep::{RowOrdering, Sweep};
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
+use std::time::Instant;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -39,7 +44,7 @@ pub enum Preconditioner {
     /// The inverse of the diagonal: [`Diagonal::inverse_of`].
     Jacobi,
     /// The inverses of blocks along the diagonal: [`BlockJacobi::new`]. By name `block-jacobi`, of 8 rows, or
-    /// `block-jacobi-3`.
+    /// `block-jacobi=3`.
     BlockJacobi {
         /// Rows of a block, 1 to 32.
         block: usize,
@@ -63,16 +68,41 @@ pub enum Preconditioner {
         /// Order of the rows.
         ordering: RowOrdering,
     },
+    /// Incomplete Cholesky factors in the places of the matrix: [`Incomplete::new`]. By name `ic0`, or `ic0=0.01` with a shift.
+    Ic0 {
+        /// Share of the diagonal that is added to it, `None` to search for one.
+        shift: Option<f64>,
+    },
+    /// Incomplete LU factors in the places of the matrix: [`Incomplete::new`]. By name `ilu0`, or `ilu0=0.01` with a shift.
+    Ilu0 {
+        /// Share of the largest entry of a row that is added to its diagonal entry, `None` to search for one.
+        shift: Option<f64>,
+    },
+    /// An approximate inverse in factors, stabilised, for symmetric positive definite matrices: [`Ainv::new`]. By name `sainv`, which
+    /// drops entries below 0.1, or `sainv=0.01`.
+    Sainv {
+        /// Entries below it are dropped.
+        drop: f64,
+    },
+    /// AINV: without stabilisation, less work, and pivots may fail.
+    Ainv {
+        /// Entries below it are dropped.
+        drop: f64,
+    },
 }
 
 impl Preconditioner {
-    /// Every preconditioner, with neutral parameters: blocks of 8, relaxation factor 1, rows by colours.
+    /// Every preconditioner, with neutral parameters: blocks of 8, relaxation factor 1, rows by colours, entries from 0.1 on.
     pub const ALL: &'static [Self] = &[
         Self::Jacobi,
         Self::BlockJacobi { block: 8 },
         Self::GaussSeidel { ordering: RowOrdering::Colours },
         Self::Sor { omega: 1.0, ordering: RowOrdering::Colours },
         Self::Ssor { omega: 1.0, ordering: RowOrdering::Colours },
+        Self::Ic0 { shift: None },
+        Self::Ilu0 { shift: None },
+        Self::Sainv { drop: 0.1 },
+        Self::Ainv { drop: 0.1 },
     ];
 
     /// Name, as [`Preconditioner::from_str`] reads it.
@@ -83,6 +113,44 @@ impl Preconditioner {
             Self::GaussSeidel { .. } => "gauss-seidel",
             Self::Sor { .. } => "sor",
             Self::Ssor { .. } => "ssor",
+            Self::Ic0 { .. } => "ic0",
+            Self::Ilu0 { .. } => "ilu0",
+            Self::Sainv { .. } => "sainv",
+            Self::Ainv { .. } => "ainv",
+        }
+    }
+
+    /// Tells if it is for symmetric positive definite matrices alone.
+    pub fn needs_definite(&self) -> bool {
+        matches!(self, Self::Ic0 { .. } | Self::Sainv { .. } | Self::Ainv { .. })
+    }
+
+    /// A copy with the parameter that stands behind the name.
+    fn with(self, text: &str) -> Result<Self> {
+        let bad = |wanted: &str| Error::Option {
+            name: "preconditioner",
+            reason: format!("{}={text}: {wanted}", self.name()),
+        };
+        let number = || text.parse::<f64>().ok().filter(|number| number.is_finite());
+        match self {
+            Self::BlockJacobi { .. } => {
+                let block =
+                    text.parse().map_err(|_| bad("a number of rows belongs behind it, as in block-jacobi=3"))?;
+                Ok(Self::BlockJacobi { block })
+            }
+            Self::Ic0 { .. } => Ok(Self::Ic0 {
+                shift: Some(number().ok_or_else(|| bad("a shift belongs behind it, as in ic0=0.01"))?),
+            }),
+            Self::Ilu0 { .. } => Ok(Self::Ilu0 {
+                shift: Some(number().ok_or_else(|| bad("a shift belongs behind it, as in ilu0=0.01"))?),
+            }),
+            Self::Sainv { .. } => Ok(Self::Sainv {
+                drop: number().ok_or_else(|| bad("a number belongs behind it, as in sainv=0.01"))?,
+            }),
+            Self::Ainv { .. } => {
+                Ok(Self::Ainv { drop: number().ok_or_else(|| bad("a number belongs behind it, as in ainv=0.01"))? })
+            }
+            _ => Err(bad("it takes no parameter")),
         }
     }
 
@@ -90,20 +158,75 @@ impl Preconditioner {
     ///
     /// # Errors
     /// Errors of the functions that the variants name.
-    pub fn build<T: Real>(&self, device: &Device, a: &Csr<T>) -> Result<SharedOperator<T>> {
-        Ok(match *self {
-            Self::Jacobi => Diagonal::inverse_of(device, a)?.into(),
-            Self::BlockJacobi { block } => BlockJacobi::new(device, a, block)?.into(),
-            Self::GaussSeidel { ordering } => Sweep::gauss_seidel(device, a, ordering)?.into(),
-            Self::Sor { omega, ordering } => Sweep::sor(device, a, omega, ordering)?.into(),
-            Self::Ssor { omega, ordering } => Sweep::ssor(device, a, omega, ordering)?.into(),
-        })
+    pub fn build<T: Real>(&self, device: &Device, a: &Csr<T>) -> Result<Built<T>> {
+        let start = Instant::now();
+        let (operator, entries, shift): (SharedOperator<T>, usize, Option<f64>) = match *self {
+            Self::Jacobi => (Diagonal::inverse_of(device, a)?.into(), a.rows(), None),
+            Self::BlockJacobi { block } => (BlockJacobi::new(device, a, block)?.into(), a.rows() * block, None),
+            Self::GaussSeidel { ordering } => Self::swept(a, Sweep::gauss_seidel(device, a, ordering)?),
+            Self::Sor { omega, ordering } => Self::swept(a, Sweep::sor(device, a, omega, ordering)?),
+            Self::Ssor { omega, ordering } => Self::swept(a, Sweep::ssor(device, a, omega, ordering)?),
+            Self::Ic0 { shift } => Self::factored(Incomplete::new(device, a, Factorisation::Cholesky, shift)?),
+            Self::Ilu0 { shift } => Self::factored(Incomplete::new(device, a, Factorisation::Lu, shift)?),
+            Self::Sainv { drop } => Self::inverted(Ainv::new(device, a, AinvOptions::sainv(drop))?),
+            Self::Ainv { drop } => Self::inverted(Ainv::new(device, a, AinvOptions::ainv(drop))?),
+        };
+        let seconds = start.elapsed().as_secs_f64();
+        let launches = operator.launches();
+        let shifted = shift.map_or(String::new(), |shift| format!("shift {shift}, "));
+        let fill = entries as f64 / a.nnz().max(1) as f64;
+        let why = format!(
+            "{self}: {shifted}{entries} entries, {fill:.2} of the matrix, {launches} launches, made in {seconds:.2} s"
+        );
+        Ok(Built { operator, entries, shift, seconds, why })
+    }
+
+    fn swept<T: Real>(a: &Csr<T>, sweep: Sweep<T>) -> (SharedOperator<T>, usize, Option<f64>) {
+        (sweep.into(), a.nnz(), None)
+    }
+
+    fn factored<T: Real>(factors: Incomplete<T>) -> (SharedOperator<T>, usize, Option<f64>) {
+        let (entries, shift) = (factors.entries(), factors.shift());
+        (factors.into(), entries, Some(shift))
+    }
+
+    fn inverted<T: Real>(inverse: Ainv<T>) -> (SharedOperator<T>, usize, Option<f64>) {
+        let entries = inverse.entries();
+        (inverse.into(), entries, None)
     }
 }
 
+/// A preconditioner that was made, and what is known of it.
+#[non_exhaustive]
+pub struct Built<T: Real> {
+    /// The preconditioner.
+    pub operator: SharedOperator<T>,
+    /// Entries that it holds: of both triangles of factors and sweeps, of one of the two factors of an approximate inverse.
+    pub entries: usize,
+    /// Shift of the diagonal, of incomplete factors.
+    pub shift: Option<f64>,
+    /// Seconds that it took to make it.
+    pub seconds: f64,
+    /// All this in words.
+    pub why: String,
+}
+
+impl<T: Real> From<Built<T>> for SharedOperator<T> {
+    fn from(built: Built<T>) -> Self {
+        built.operator
+    }
+}
+
+/// Name and parameter, as [`Preconditioner::from_str`] reads them.
 impl Display for Preconditioner {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        f.write_str(self.name())
+        let name = self.name();
+        match self {
+            Self::BlockJacobi { block } => write!(f, "{name}={block}"),
+            Self::Ic0 { shift: Some(number) } | Self::Ilu0 { shift: Some(number) } => write!(f, "{name}={number}"),
+            Self::Sainv { drop } | Self::Ainv { drop } => write!(f, "{name}={drop}"),
+            _ => f.write_str(name),
+        }
     }
 }
 
@@ -111,12 +234,11 @@ impl FromStr for Preconditioner {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        if let Some(block) = name.strip_prefix("block-jacobi-").and_then(|block| block.parse().ok()) {
-            return Ok(Self::BlockJacobi { block });
-        }
-        Self::ALL.iter().copied().find(|known| known.name() == name).ok_or_else(|| {
+        let (word, parameter) = name.split_once('=').map_or((name, None), |(word, text)| (word, Some(text)));
+        let known = Self::ALL.iter().copied().find(|known| known.name() == word).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(Self::name).collect();
             Error::Option { name: "preconditioner", reason: format!("'{name}' is none of {}", names.join(", ")) }
-        })
+        })?;
+        parameter.map_or(Ok(known), |text| known.with(text))
     }
 }

@@ -1,0 +1,549 @@
+//! Approximate inverses in factors: AINV and SAINV.
+//!
+//! ```text
+//!   Z' S A S Z = D approximately,  M = S Z D^-1 Z' S = W W',   Z unit upper triangular, D = diag(p_0, p_1, ...)
+//!
+//!   for i = 0 .. n-1:                                  the columns of Z are those of the identity at first
+//!       v = A z_i  (SAINV),  row i of A  (AINV);       p_j = <v, z_j>  for j >= i
+//!       z_j = z_j - (p_j / p_i) z_i                    for j > i with p_j != 0
+//!       drop the entries of z_j that this changed and that are smaller than `drop`, but not the diagonal one
+//! ```
+//!
+//! `S` scales the diagonal to 1. Z is kept by rows: row l is changed by a multiple of the sparse vector of all `p_j / p_i`. Sums
+//! run over ascending rows in `f64`; entries of `v` and `z` are rounded to the precision of the matrix. So column j goes through the
+//! same numbers as if it were made alone, update by update, in ascending order (as tests do).
+//!
+//! Source: dedecek-2013, algorithms 6 (AINV) and 7 (SAINV), and 6.2 (rows and the outer product); M. Benzi, J. K. Cullum, M. Tůma,
+//! "Robust approximate inverse preconditioning for the conjugate gradient method", SIAM J. Sci. Comput. 22 (2000), whose SAINV
+//! does not break down: `p_i = z_i' A z_i`.
+
+use rayon::prelude::*;
+
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::matrix::Matrix;
+use crate::number::{Real, per_number};
+use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
+use crate::sparse::{Csr, Format};
+use crate::vector::Vector;
+
+/// Vectors that those of an approximate inverse are made orthogonal to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Orthogonalisation {
+    /// SAINV: against `A z_i`. Pivots of a positive definite matrix are positive whatever is dropped.
+    #[default]
+    Stabilised,
+    /// AINV: against row `i` of `A`. Less work, but pivots may lose their sign, which is an error.
+    Plain,
+}
+
+/// Options of [`Ainv::new`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct AinvOptions {
+    /// SAINV or AINV.
+    pub orthogonalisation: Orthogonalisation,
+    /// Entries of `Z` below it are dropped, 0.1 unless set. 0 drops nothing: `M` is the inverse, nearly dense.
+    pub drop: f64,
+    /// Scales the diagonal of the matrix to 1 first, as it is unless set. Without that `drop` is for the entries of the matrix as it is.
+    pub scales: bool,
+}
+
+impl Default for AinvOptions {
+    fn default() -> Self {
+        Self { orthogonalisation: Orthogonalisation::Stabilised, drop: 0.1, scales: true }
+    }
+}
+
+impl AinvOptions {
+    /// SAINV that drops entries below `drop`.
+    pub fn sainv(drop: f64) -> Self {
+        Self { drop, ..Self::default() }
+    }
+
+    /// AINV that drops entries below `drop`.
+    pub fn ainv(drop: f64) -> Self {
+        Self { orthogonalisation: Orthogonalisation::Plain, drop, ..Self::default() }
+    }
+}
+
+/// The approximate inverse `W W'` of a symmetric positive definite matrix as an operator, for [`Setup::preconditioner`](crate::Setup). Two
+/// products, with no order of rows to keep: as parallel as a matrix. Its bits are the same everywhere. It is made on the host, by all
+/// threads where there is work for them.
+///
+/// # Cost
+/// Held: `W` and its transposed, and a vector. A product reads one of them each, and three vectors.
+#[derive(Debug)]
+pub struct Ainv<T: Real> {
+    product: ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>,
+    entries: usize,
+}
+
+per_number! {
+    fn new<T>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Ainv<T>> = Ainv::new_here;
+}
+
+impl<T: Real> Ainv<T> {
+    /// Makes it for the symmetric positive definite matrix `a`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a `drop` that is negative or no number, [`Error::Structure`]
+    /// for a matrix that is not symmetric, an entry of the diagonal that is not positive, and a pivot that is not positive, with
+    /// its row; [`Error::Memory`] as soon as the factor is larger than the device.
+    pub fn new(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
+        new(device, a, options)
+    }
+
+    fn new_here(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
+        let factor = factor(device, a, options)?;
+        let entries = factor.nnz();
+        let w = Matrix::with_transpose(device, &factor, Format::Auto)?;
+        let product = w.clone().times(w.adjoint()?)?;
+        Ok(Self { product, entries })
+    }
+
+    /// Entries of `Z` with its diagonal, and of `W`.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+}
+
+/// A row of `Z`: `(column, value)`, ascending. Columns before `head` are finished.
+#[derive(Debug, Default)]
+struct Row<T> {
+    entries: Vec<(u32, T)>,
+    head: usize,
+}
+
+/// Products of an entry of a column with a coefficient from which on threads share the rows of an update.
+const WORTH_SHARING: usize = 1 << 15;
+
+/// `W = S Z D^-1/2` by rows.
+fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Csr<T>> {
+    let n = a.rows();
+    same_length("columns of a square matrix", n, a.cols())?;
+    if !(options.drop >= 0.0 && options.drop.is_finite()) {
+        return Err(Error::Option { name: "drop", reason: format!("{} is not a number from 0 on", options.drop) });
+    }
+    if let Some(index) = a.first_not_finite() {
+        return Err(Error::NotFinite { what: "the matrix".into(), index });
+    }
+    check_symmetry(a)?;
+    let scale = if options.scales { unit_diagonal(a)? } else { vec![1.0; n] };
+    let scaled;
+    let a = if options.scales {
+        scaled = a.scaled(&scale, &scale)?;
+        &scaled
+    } else {
+        a
+    };
+    let mut rows: Vec<Row<T>> =
+        (0..n as u32).map(|l| Row { entries: vec![(l, T::from_f64(1.0))], head: 0 }).collect();
+    // Rows in which a column has an entry, or had one.
+    let mut holders: Vec<Vec<u32>> = (0..n as u32).map(|j| vec![j]).collect();
+    let mut pivots = vec![0.0; n];
+    let (mut held, mut allowed) = (n, 2 * (a.nnz() + n));
+    let (mut v, mut p) = (Gathered::new(n), Gathered::new(n));
+    for i in 0..n {
+        let column = take_column(&mut rows, &mut holders[i], i as u32);
+        match options.orthogonalisation {
+            Orthogonalisation::Stabilised => {
+                for (k, z) in &column {
+                    let (columns, values) = a.row(*k as usize);
+                    for (l, value) in columns.iter().zip(values) {
+                        v.add(*l, value.to_f64() * z.to_f64());
+                    }
+                }
+            }
+            Orthogonalisation::Plain => {
+                let (columns, values) = a.row(i);
+                columns.iter().zip(values).for_each(|(l, value)| v.add(*l, value.to_f64()));
+            }
+        }
+        for (l, value) in v.drain() {
+            let value = T::from_f64(value).to_f64();
+            let row = &rows[l as usize];
+            // Column i has left the open part of its rows.
+            if let Some((j, z)) = row.entries[..row.head].last().filter(|(j, _)| *j == i as u32) {
+                p.add(*j, value * z.to_f64());
+            }
+            row.entries[row.head..].iter().for_each(|(j, z)| p.add(*j, value * z.to_f64()));
+        }
+        let mut coefficients = p.drain();
+        // Column i comes first, unless v misses it.
+        let pivot = coefficients.next().filter(|(j, _)| *j == i as u32).map_or(0.0, |(_, pivot)| pivot);
+        if !(pivot > 0.0 && pivot.is_finite()) {
+            return Err(bad_pivot(i, pivot, options));
+        }
+        pivots[i] = pivot;
+        let coefficients: Vec<(u32, f64)> =
+            coefficients.filter(|(_, p)| *p != 0.0).map(|(j, p)| (j, p / pivot)).collect();
+        held = held.wrapping_add_signed(update(&mut rows, &mut holders, &column, &coefficients, options.drop));
+        if held > allowed {
+            // Twice over: the factor and its transposed.
+            device.check_memory(0, &[("approximate inverse", (2 * held * (4 + T::PRECISION.bytes())) as u64)])?;
+            allowed = 2 * held;
+        }
+    }
+    let roots: Vec<f64> = pivots.iter().map(|pivot| pivot.sqrt()).collect();
+    Csr::from_rows(n, n, |l, entries| {
+        let scaled = |(j, z): &(u32, T)| (*j, T::from_f64(scale[l] * z.to_f64() / roots[*j as usize]));
+        entries.extend(rows[l].entries.iter().map(scaled));
+    })
+}
+
+/// A sparse vector that terms are added to in any order of its places.
+struct Gathered {
+    sums: Vec<f64>,
+    there: Vec<bool>,
+    places: Vec<u32>,
+}
+
+impl Gathered {
+    fn new(n: usize) -> Self {
+        Self { sums: vec![0.0; n], there: vec![false; n], places: Vec::new() }
+    }
+
+    fn add(&mut self, place: u32, term: f64) {
+        let at = place as usize;
+        self.sums[at] += term;
+        if !self.there[at] {
+            self.there[at] = true;
+            self.places.push(place);
+        }
+    }
+
+    /// Entries by ascending place. It is empty when they have been taken.
+    fn drain(&mut self) -> impl Iterator<Item = (u32, f64)> + use<'_> {
+        let Self { sums, there, places } = self;
+        places.sort_unstable();
+        places.drain(..).map(|place| {
+            there[place as usize] = false;
+            (place, std::mem::take(&mut sums[place as usize]))
+        })
+    }
+}
+
+/// Finishes column `i`: its entries by ascending row.
+fn take_column<T: Real>(rows: &mut [Row<T>], holders: &mut Vec<u32>, i: u32) -> Vec<(u32, T)> {
+    let mut holders = std::mem::take(holders);
+    holders.sort_unstable();
+    holders.dedup();
+    let mut column = Vec::with_capacity(holders.len());
+    for l in holders {
+        let row = &mut rows[l as usize];
+        // Dropped again if it is not the first of those that are not finished.
+        if let Some((_, z)) = row.entries.get(row.head).filter(|(j, _)| *j == i) {
+            column.push((l, *z));
+            row.head += 1;
+        }
+    }
+    column
+}
+
+/// `z_j -= c_j z_i` for every coefficient `c_j`, with dropping. Returns by how much the number of entries grew.
+fn update<T: Real>(
+    rows: &mut [Row<T>],
+    holders: &mut [Vec<u32>],
+    column: &[(u32, T)],
+    coefficients: &[(u32, f64)],
+    drop: f64,
+) -> isize {
+    if coefficients.is_empty() {
+        return 0;
+    }
+    let merged = |(l, z): &(u32, T)| {
+        let row = &rows[*l as usize];
+        let (open, z) = (&row.entries[row.head..], z.to_f64());
+        let mut next = Vec::with_capacity(open.len() + coefficients.len());
+        let mut at = 0;
+        for (j, c) in coefficients {
+            while open.get(at).is_some_and(|(there, _)| there < j) {
+                next.push(open[at]);
+                at += 1;
+            }
+            let old = open.get(at).filter(|(there, _)| there == j);
+            let value = T::from_f64(old.map_or(0.0, |(_, value)| value.to_f64()) - c * z);
+            at += usize::from(old.is_some());
+            if value.to_f64().abs() >= drop && value.to_f64() != 0.0 {
+                next.push((*j, value));
+            }
+        }
+        next.extend_from_slice(&open[at..]);
+        next
+    };
+    let new: Vec<Vec<(u32, T)>> = if column.len() * coefficients.len() < WORTH_SHARING {
+        column.iter().map(merged).collect()
+    } else {
+        column.par_iter().map(merged).collect()
+    };
+    let mut grown = 0;
+    for ((l, _), new) in column.iter().zip(new) {
+        let row = &mut rows[*l as usize];
+        // Entries that were not there before.
+        let mut old = row.entries[row.head..].iter().map(|(j, _)| *j).peekable();
+        for (j, _) in &new {
+            while old.next_if(|there| there < j).is_some() {}
+            if old.next_if_eq(j).is_none() {
+                holders[*j as usize].push(*l);
+            }
+        }
+        grown += new.len() as isize - (row.entries.len() - row.head) as isize;
+        row.entries.truncate(row.head);
+        row.entries.extend(new);
+    }
+    grown
+}
+
+fn bad_pivot(i: usize, pivot: f64, options: AinvOptions) -> Error {
+    let remedy = match options.orthogonalisation {
+        Orthogonalisation::Plain => "take sainv, or a smaller drop",
+        Orthogonalisation::Stabilised => {
+            "the matrix is not positive definite, or too nearly singular for its precision"
+        }
+    };
+    Error::Structure {
+        what: format!("pivot {pivot:e} of an approximate inverse is not positive: {remedy}"),
+        row: Some(i),
+    }
+}
+
+/// Factors that scale the diagonal to 1.
+fn unit_diagonal<T: Real>(a: &Csr<T>) -> Result<Vec<f64>> {
+    let diagonal = a.diagonal();
+    if let Some(i) = diagonal.iter().position(|d| *d <= 0.0) {
+        let what = format!("diagonal entry {:e} is not positive: no positive definite matrix", diagonal[i]);
+        return Err(Error::Structure { what, row: Some(i) });
+    }
+    Ok(diagonal.iter().map(|d| d.sqrt().recip()).collect())
+}
+
+/// Rounding of what was meant to be symmetric passes.
+pub(super) fn check_symmetry<T: Real>(a: &Csr<T>) -> Result<()> {
+    let t = a.transpose();
+    let near = |x: &T, y: &T| {
+        let (x, y) = (x.to_f64(), y.to_f64());
+        (x - y).abs() <= T::EPSILON.sqrt() * (x.abs() + y.abs())
+    };
+    let differs = (0..a.rows()).into_par_iter().find_first(|i| {
+        let ((columns, values), (t_columns, t_values)) = (a.row(*i), t.row(*i));
+        columns != t_columns || !values.iter().zip(t_values).all(|(x, y)| near(x, y))
+    });
+    differs.map_or(Ok(()), |row| {
+        let what = "the matrix is not symmetric".into();
+        Err(Error::Structure { what, row: Some(row) })
+    })
+}
+
+impl<T: Real> From<Ainv<T>> for SharedOperator<T> {
+    fn from(inverse: Ainv<T>) -> Self {
+        inverse.shared()
+    }
+}
+
+impl<T: Real> LinearOperator<T> for Ainv<T> {
+    fn device(&self) -> &Device {
+        self.product.device()
+    }
+    fn rows(&self) -> usize {
+        self.product.rows()
+    }
+    fn cols(&self) -> usize {
+        self.product.cols()
+    }
+    fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        self.product.apply(x, z)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        self.product.apply(x, z)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+    fn bytes(&self) -> u64 {
+        self.product.bytes()
+    }
+    fn launches(&self) -> usize {
+        self.product.launches()
+    }
+    fn structure(&self) -> Structure<'_, T> {
+        self.product.structure()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::gallery;
+    use crate::{Method, Setup, Solver, Stopping};
+
+    fn device() -> Device {
+        Device::host()
+    }
+
+    /// A symmetric matrix of about `2 per_row` random entries a row with a diagonal that outweighs them.
+    fn definite<T: Real>(n: usize, per_row: usize, seed: u64) -> Csr<T> {
+        let mut random = gallery::Random::new(seed);
+        let mut entries: Vec<(usize, usize, T)> = Vec::new();
+        let mut sums = vec![0.1; n];
+        for i in 0..n {
+            for _ in 0..per_row {
+                let (j, value) = ((random.uniform() * n as f64) as usize, random.uniform() - 0.6);
+                if i != j {
+                    entries.extend([(i, j, T::from_f64(value)), (j, i, T::from_f64(value))]);
+                    [i, j].into_iter().for_each(|k| sums[k] += value.abs());
+                }
+            }
+        }
+        entries.extend(sums.iter().enumerate().map(|(i, sum)| (i, i, T::from_f64(*sum))));
+        Csr::from_triplets(n, n, &entries).unwrap()
+    }
+
+    /// Columns of `Z` and pivots by the left-looking algorithm of the thesis, one column after another.
+    fn textbook<T: Real>(a: &Csr<T>, options: AinvOptions) -> (Vec<Vec<T>>, Vec<f64>) {
+        let n = a.rows();
+        let (mut z, mut v, mut pivots): (Vec<Vec<T>>, Vec<Vec<f64>>, Vec<f64>) = Default::default();
+        let dot = |v: &[f64], z: &[T]| {
+            let terms = v.iter().zip(z).filter(|(v, z)| **v != 0.0 && z.to_f64() != 0.0);
+            terms.fold(0.0, |sum, (v, z)| sum + v * z.to_f64())
+        };
+        for j in 0..n {
+            let mut column = vec![T::default(); n];
+            column[j] = T::from_f64(1.0);
+            for i in 0..j {
+                let s = dot(&v[i], &column);
+                if s == 0.0 {
+                    continue;
+                }
+                let c = s / pivots[i];
+                for (l, entry) in column.iter_mut().enumerate() {
+                    let old = entry.to_f64();
+                    if z[i][l].to_f64() != 0.0 {
+                        *entry = T::from_f64(old - c * z[i][l].to_f64());
+                        if entry.to_f64().abs() < options.drop && l != j {
+                            *entry = T::default();
+                        }
+                    }
+                }
+            }
+            let mut against = vec![0.0; n];
+            match options.orthogonalisation {
+                Orthogonalisation::Plain => {
+                    a.row(j).0.iter().zip(a.row(j).1).for_each(|(l, value)| against[*l as usize] = value.to_f64());
+                }
+                Orthogonalisation::Stabilised => {
+                    for (k, z) in column.iter().enumerate().filter(|(_, z)| z.to_f64() != 0.0) {
+                        for (l, value) in a.row(k).0.iter().zip(a.row(k).1) {
+                            against[*l as usize] += value.to_f64() * z.to_f64();
+                        }
+                    }
+                    against.iter_mut().for_each(|v| *v = T::from_f64(*v).to_f64());
+                }
+            }
+            pivots.push(dot(&against, &column));
+            z.push(column);
+            v.push(against);
+        }
+        (z, pivots)
+    }
+
+    fn columns_are_those_of_the_textbook<T: Real>() {
+        let matrices = [gallery::poisson_2d::<T>(9, 0.0).unwrap(), definite(120, 6, 3), definite(90, 20, 5)];
+        for a in matrices {
+            for options in [
+                AinvOptions::sainv(0.1),
+                AinvOptions::sainv(0.0),
+                AinvOptions::ainv(0.05),
+                AinvOptions { scales: false, ..AinvOptions::sainv(0.02) },
+            ] {
+                let w = factor(&device(), &a, options).unwrap();
+                let scale = if options.scales { unit_diagonal(&a).unwrap() } else { vec![1.0; a.rows()] };
+                let (z, pivots) =
+                    textbook(&if options.scales { a.scaled(&scale, &scale).unwrap() } else { a.clone() }, options);
+                let mut found = vec![vec![T::default(); a.rows()]; a.rows()];
+                for l in 0..a.rows() {
+                    w.row(l).0.iter().zip(w.row(l).1).for_each(|(j, value)| found[*j as usize][l] = *value);
+                }
+                for (j, (found, z)) in found.iter().zip(&z).enumerate() {
+                    for (l, (found, z)) in found.iter().zip(z).enumerate() {
+                        let wanted = T::from_f64(scale[l] * z.to_f64() / pivots[j].sqrt());
+                        assert_eq!(
+                            found.to_f64().to_bits(),
+                            wanted.to_f64().to_bits(),
+                            "{options:?}: entry {l} {j}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn columns_are_those_of_the_textbook_bit_for_bit() {
+        columns_are_those_of_the_textbook::<f32>();
+        columns_are_those_of_the_textbook::<f64>();
+    }
+
+    #[test]
+    fn without_dropping_it_is_the_inverse() {
+        // A = [[2, 1], [1, 2]]: S = 1 / sqrt 2, Z = [[1, -1/2], [0, 1]], D = (1, 3/4).
+        let a = Csr::<f64>::from_triplets(2, 2, &[(0, 0, 2.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, 2.0)]).unwrap();
+        let w = factor(&device(), &a, AinvOptions::sainv(0.0)).unwrap();
+        let root = 0.75f64.sqrt();
+        let s = 0.5f64.sqrt();
+        for (found, wanted) in w.values().iter().zip([s, -0.5 * s / root, s / root]) {
+            approx::assert_relative_eq!(*found, wanted, max_relative = 1e-15);
+        }
+        let a = definite::<f64>(60, 5, 1);
+        let inverse = Ainv::new(&device(), &a, AinvOptions::ainv(0.0)).unwrap();
+        let x: Vec<f64> = (0..60).map(|k| f64::from(k % 7) - 2.5).collect();
+        let ax = Vector::from_slice(&device(), &a.product(&x).unwrap()).unwrap();
+        let mut found = Vector::zeros(&device(), 60).unwrap();
+        inverse.apply(&ax, &mut found).unwrap();
+        for (found, wanted) in found.to_vec().unwrap().iter().zip(&x) {
+            approx::assert_relative_eq!(*found, *wanted, epsilon = 1e-9);
+        }
+    }
+
+    #[test]
+    fn conjugate_gradients_take_fewer_iterations() {
+        let a = gallery::poisson_2d::<f64>(40, 0.0).unwrap();
+        let iterations = |drop: f64| {
+            let stopping = Stopping { rtol: 1e-8, ..Stopping::for_precision::<f64>() };
+            let mut setup = Setup::new(Method::Cg, stopping);
+            if drop < 1.0 {
+                setup = setup.with_preconditioner(Ainv::new(&device(), &a, AinvOptions::sainv(drop)).unwrap());
+            }
+            let matrix = Matrix::new(&device(), &a, Format::Auto).unwrap();
+            let b = Vector::filled(&device(), 1600, 1.0).unwrap();
+            let mut x = Vector::zeros(&device(), 1600).unwrap();
+            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+            assert!(report.converged(), "{report}");
+            report.iterations
+        };
+        let [none, coarse, fine] = [1.0, 0.1, 0.01].map(iterations);
+        assert!(coarse < none && 2 * fine < coarse, "{none} {coarse} {fine}");
+    }
+
+    #[test]
+    fn matrices_that_have_none_are_refused_with_the_row() {
+        let entries = |d: f64, off: f64| vec![(0, 0, 1.0), (0, 1, off), (1, 0, off), (1, 1, d)];
+        let make = |entries: &[(usize, usize, f64)], options| {
+            factor(&device(), &Csr::<f64>::from_triplets(2, 2, entries).unwrap(), options).err()
+        };
+        for options in [AinvOptions::sainv(0.0), AinvOptions::ainv(0.0)] {
+            let row = |entries: &[(usize, usize, f64)]| match make(entries, options) {
+                Some(Error::Structure { row, .. }) => row,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(row(&entries(1.0, 2.0)), Some(1), "indefinite");
+            assert_eq!(row(&entries(-1.0, 0.5)), Some(1), "a negative diagonal");
+            assert_eq!(row(&entries(0.0, 0.5)), Some(1), "a zero");
+            assert_eq!(row(&[(0, 0, 1.0), (1, 0, 0.5), (1, 1, 1.0)]), Some(0), "not symmetric");
+            assert!(matches!(make(&entries(f64::NAN, 0.5), options), Some(Error::NotFinite { .. })));
+        }
+        assert!(matches!(make(&entries(2.0, 1.0), AinvOptions::sainv(-0.5)), Some(Error::Option { .. })));
+        assert!(make(&entries(2.0, 1.0), AinvOptions::sainv(0.5)).is_none());
+    }
+}

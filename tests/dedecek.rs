@@ -1,0 +1,118 @@
+//! Tables of dedecek-2013 for the matrices of a folder that `RESIDUUM_DATA` names: sizes of approximate inverses and iterations with them,
+//! beside those of the thesis and of a serial program under its conventions. Says so when skipped; with `--nocapture` it prints the table.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+use std::time::Instant;
+
+use residuum::precond::{Ainv, AinvOptions, Orthogonalisation};
+use residuum::{Csr, Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector, io};
+
+/// Conventions of the thesis, found by experiment: explicit zeros go, `D = diag(|A e_j|)`, the matrix is `D^-1/2 A D^-1/2`, the right-hand side
+/// `D^-1 A 1`, all in fp32.
+fn system(a: &Csr<f64>) -> (Csr<f32>, Vec<f32>) {
+    let entries =
+        (0..a.rows()).flat_map(|i| a.row(i).0.iter().zip(a.row(i).1).map(move |(j, v)| (i, *j as usize, *v)));
+    let entries: Vec<(usize, usize, f64)> = entries.filter(|entry| entry.2 != 0.0).collect();
+    let a = Csr::from_triplets(a.rows(), a.cols(), &entries).unwrap();
+    let norms = a.column_norms();
+    let root: Vec<f64> = norms.iter().map(|norm| norm.sqrt().recip()).collect();
+    let sums = a.product(&vec![1.0; a.cols()]).unwrap();
+    let rhs = sums.iter().zip(&norms).map(|(sum, norm)| (sum / norm) as f32).collect();
+    (a.scaled(&root, &root).unwrap().cast(), rhs)
+}
+
+/// The thesis counts from 0 and to 1000: one less than the first iteration whose residual is 1e-5 of the first.
+fn counted(history: &[f64]) -> usize {
+    let first = history.iter().position(|r| *r <= 1e-5 * history[0]);
+    first.filter(|k| *k <= 1000).map_or(1000, |k| k.saturating_sub(1))
+}
+
+struct Row {
+    matrix: &'static str,
+    options: AinvOptions,
+    /// Entries of `Z` and iterations of the thesis (7.3, CPU; 7.8 and 7.5 for 0.01), if it has them.
+    thesis: Option<(usize, usize)>,
+    /// Entries and iterations of a serial program under the same conventions.
+    serial: (usize, usize),
+}
+
+fn rows() -> Vec<Row> {
+    let row = |matrix, options: AinvOptions, thesis, serial| {
+        let mut options = options;
+        options.scales = false;
+        Row { matrix, options, thesis, serial }
+    };
+    let (tenth, hundredth, plain) = (AinvOptions::sainv(0.1), AinvOptions::sainv(0.01), AinvOptions::ainv(0.01));
+    vec![
+        row("1138_bus", tenth, Some((4865, 67)), (4865, 65)),
+        row("bcsstk15", tenth, Some((25_822, 169)), (25_822, 170)),
+        row("nos3", tenth, None, (5175, 73)),
+        row("bcsstk16", tenth, None, (17_584, 64)),
+        row("bcsstk18", tenth, None, (57_404, 314)),
+        row("crystm01", tenth, None, (19_548, 14)),
+        row("aft01", tenth, None, (46_526, 158)),
+        row("apache1", tenth, Some((367_347, 1000)), (367_347, 226)),
+        row("cvxbqp1", tenth, Some((435_078, 1000)), (435_046, 1000)),
+        row("cfd1", tenth, Some((793_660, 1000)), (793_660, 761)),
+        row("1138_bus", hundredth, None, (22_626, 28)),
+        row("bcsstk15", hundredth, Some((264_434, 58)), (267_721, 54)),
+        row("nos3", hundredth, None, (54_121, 29)),
+        row("crystm01", hundredth, None, (77_394, 4)),
+        row("bcsstk16", hundredth, None, (193_973, 29)),
+        row("1138_bus", plain, None, (16_952, 29)),
+        row("bcsstk15", plain, Some((319_606, 71)), (319_605, 86)),
+        row("nos3", plain, None, (50_200, 31)),
+        row("crystm01", plain, None, (77_418, 4)),
+        row("aft01", plain, None, (470_449, 52)),
+    ]
+}
+
+#[test]
+fn sizes_and_iterations_are_those_of_the_thesis() {
+    let Some(folder) = std::env::var_os("RESIDUUM_DATA").filter(|folder| !folder.is_empty()) else {
+        println!("skipped: RESIDUUM_DATA names no folder of matrices");
+        return;
+    };
+    let device = Device::best().expect("a device");
+    println!("fp32, on {}; iterations as the thesis counts them", device.info().name);
+    println!(
+        "| matrix | method | nz(Z) | thesis | serial | iterations | thesis | serial | set-up s | 1001 iterations s |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let mut bad = Vec::new();
+    for Row { matrix: name, options, thesis, serial } in rows() {
+        let path = std::path::Path::new(&folder).join(format!("{name}.mtx.gz"));
+        if !path.exists() {
+            println!("| {name} | not in the folder |");
+            continue;
+        }
+        let (a, rhs) = system(&io::read_matrix(&path, &mut |_, _| ()).unwrap());
+        let clock = Instant::now();
+        let inverse = Ainv::new(&device, &a, options).unwrap();
+        let (entries, setup) = (inverse.entries(), clock.elapsed().as_secs_f64());
+        // The thesis goes by the recurrence: with a tolerance the library would start over from the true residual, which may be larger.
+        let stopping = Stopping::after(1001);
+        let matrix = Matrix::new(&device, &a, Format::Auto).unwrap();
+        let b = Vector::from_slice(&device, &rhs).unwrap();
+        let mut x = Vector::zeros(&device, a.cols()).unwrap();
+        let mut solver =
+            Solver::with(&matrix, Setup::new(Method::Cg, stopping).with_preconditioner(inverse)).unwrap();
+        let report = solver.solve(&b, &mut x).unwrap();
+        let iterations = counted(&report.history);
+        let kind = if options.orthogonalisation == Orthogonalisation::Plain { "AINV" } else { "SAINV" };
+        let [size, count] =
+            thesis.map_or(["-".into(), "-".into()], |(size, count)| [size.to_string(), count.to_string()]);
+        println!(
+            "| {name} | {kind}({}) | {entries} | {size} | {} | {iterations} | {count} | {} | {setup:.2} | {:.2} |",
+            options.drop, serial.0, serial.1, report.times.solve
+        );
+        // Sizes to a thousandth; iterations to 3 %, or two of them.
+        let near = |found: usize, wanted: usize, part: f64, few: usize| {
+            found.abs_diff(wanted) <= few.max((part * wanted as f64) as usize)
+        };
+        if !near(entries, serial.0, 1e-3, 0) || !near(iterations, serial.1, 0.03, 2) {
+            bad.push(format!("{name} {kind}({}): {entries} {iterations}, not {serial:?}", options.drop));
+        }
+    }
+    assert!(bad.is_empty(), "{bad:#?}");
+}
