@@ -178,6 +178,43 @@ fn options_that_change_nothing_are_refused() {
     }
 }
 
+/// A row for every preconditioner that a matrix may be solved with, and the reason where there is none.
+#[test]
+fn preconditioners_are_compared() {
+    let folder = folder();
+    let lopsided = "%%MatrixMarket matrix coordinate real general\n3 3 5\n1 1 4\n1 2 1\n2 2 5\n3 1 -1\n3 3 6\n";
+    std::fs::write(folder.path().join("lopsided.mtx"), lopsided).unwrap();
+    for (matrix, definite) in [("poisson2d:24", true), ("lopsided.mtx", false)] {
+        let method = if definite { "cg" } else { "bicgstab" };
+        let args = [matrix, "--compare", "--json", "--method", method, "--rtol", "1e-6"];
+        let output = run("solve", folder.path(), &[&args[..], &HOST].concat());
+        assert!(output.status.success(), "{}", words(&output));
+        let found = json(&output);
+        let rows = found["candidates"].as_array().unwrap();
+        let named = |name: &str| rows.iter().find(|row| row["preconditioner"] == name);
+        assert!(named("none").is_some() && named("ilu0").is_some());
+        assert_eq!(named("sainv=0.01").is_some(), definite);
+        let fastest = named(found["fastest"].as_str().unwrap()).unwrap();
+        for row in rows {
+            let told = row["stop"].is_string() || row["error"].is_string();
+            assert!(
+                told && (row["seconds"].is_null() || row["seconds"].as_f64() >= fastest["seconds"].as_f64()),
+                "{row}"
+            );
+        }
+        if definite {
+            let iterations = |name: &str| named(name).unwrap()["iterations"].as_u64().unwrap();
+            assert!(iterations("ic0") < iterations("none") && iterations("sainv=0.01") < iterations("sainv=0.1"));
+        }
+    }
+    refused(
+        "solve",
+        folder.path(),
+        &[&["a.mtx", "--compare", "--method", "cgls"][..], &HOST].concat(),
+        "--compare",
+    );
+}
+
 #[test]
 fn files_are_what_they_hold() {
     let folder = folder();

@@ -1,5 +1,6 @@
 //! Solves a sparse system, or a least-squares problem, from a file: with the method that suits the matrix, or another.
 
+mod compare;
 mod options;
 
 use std::ops::ControlFlow;
@@ -78,6 +79,8 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
     a.check_host_memory()?;
     let b = match &options.rhs {
         Some(path) => read_rhs::<T>(path, a.rows())?,
+        // A smooth answer would flatter what is compared.
+        None if options.compare => vec![1.0; a.rows()],
         None => a.product(&vec![1.0; a.cols()])?,
     };
     let read_seconds = clock.elapsed().as_secs_f64();
@@ -93,7 +96,7 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
              the unknowns of the small ones"
         ));
     }
-    if options.rhs.is_none() && a.nnz() > 0 && b.iter().all(|v| *v == 0.0) {
+    if options.rhs.is_none() && !options.compare && a.nnz() > 0 && b.iter().all(|v| *v == 0.0) {
         let words = "A times ones is 0, and so is the answer: name a right-hand side by --rhs";
         advice.warnings.push(words.into());
     }
@@ -131,6 +134,10 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         false => Matrix::new(&device, a, options.format)?,
     };
     let mut setup = Setup::new(method, options.stopping::<T>()?);
+    if options.compare {
+        let b = Vector::from_slice(&device, &problem.b)?;
+        return compare(options, &device, &problem, (&matrix, &b), &setup);
+    }
     let built = which.map(|which| which.build(&device, a)).transpose()?;
     setup.preconditioner = built.as_ref().map(|built| built.operator.clone());
     let b = Vector::from_slice(&device, &problem.b)?;
@@ -176,6 +183,35 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     }
     written.finish()?;
     Ok(report.converged())
+}
+
+/// Solves with every preconditioner that suits the matrix.
+fn compare<T: Real>(
+    options: &Options,
+    device: &Device,
+    problem: &Problem<T>,
+    system: (&Matrix<T>, &Vector<T>),
+    setup: &Setup<T>,
+) -> Result<bool> {
+    if !setup.method.takes_preconditioner() {
+        return Err(option("compare", format!("{} takes no preconditioner", setup.method)));
+    }
+    let asked = (&setup.method, &setup.stopping, &problem.found);
+    let candidates = compare::run(device, &problem.a, system, asked, options.json)?;
+    let mut written = Written::default();
+    if let Some(path) = &options.plot {
+        let title = format!("{}: {}, {}", options.matrix.display(), setup.method, device.info().name);
+        written.add(path, compare::draw(title, &candidates).write(path));
+    }
+    if options.json {
+        let name = json!({ "problem": options.matrix.display().to_string(), "method": setup.method.to_string() });
+        let found = json!({ "rows": problem.a.rows(), "nnz": problem.a.nnz(), "written": shown(&written.paths) });
+        say!("{}", merged([device_json(device), name, found, compare::json(&candidates)]));
+    } else {
+        compare::print(&candidates);
+    }
+    written.finish()?;
+    Ok(candidates.iter().any(|one| one.seconds().is_some()))
 }
 
 /// `|x - ones| / |ones|`.

@@ -91,6 +91,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub(crate) format: Format,
 
+    /// Solve with every preconditioner that suits the matrix, one after another: a table of set-up, iterations and time; b is 1
+    /// everywhere unless --rhs names another
+    #[arg(long, conflicts_with_all = ["preconditioner", "save"])]
+    pub(crate) compare: bool,
     /// Draw the residual over the iterations (.png or .svg)
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,

@@ -1,0 +1,173 @@
+//! All preconditioners that a matrix may be solved with, one after another: `--compare`.
+
+use std::time::Instant;
+
+use common::plot::Chart;
+use common::{counting_bar, say};
+use residuum::precond::Preconditioner;
+use residuum::{
+    Csr, Definiteness, Device, Examination, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector,
+};
+use serde_json::{Value, json};
+
+/// A preconditioner, or none, and how the solve with it went.
+pub(crate) struct Candidate {
+    name: String,
+    setup_seconds: f64,
+    entries: usize,
+    /// Bytes that it holds on the device.
+    bytes: u64,
+    /// Report of the solve, or the reason why there was none.
+    outcome: std::result::Result<Report, String>,
+}
+
+/// Names of all candidates for a matrix, with those parameters that most gain by.
+fn names(found: &Examination) -> Vec<String> {
+    let definite = found.symmetric && !matches!(found.definiteness, Definiteness::Indefinite(_));
+    // A definite matrix gets the symmetric sweep alone.
+    let lopsided =
+        |which: &&Preconditioner| matches!(which, Preconditioner::GaussSeidel { .. } | Preconditioner::Sor { .. });
+    let suits = |which: &&Preconditioner| if definite { !lopsided(which) } else { !which.needs_definite() };
+    let all = Preconditioner::ALL.iter().filter(suits);
+    let mut names = vec!["none".to_string()];
+    names.extend(all.map(ToString::to_string));
+    if definite {
+        names.extend(["sainv=0.03", "sainv=0.01"].map(String::from));
+    }
+    names
+}
+
+/// Solves with every candidate. Programs of the device are built by a first, short solve, which is not timed.
+pub(crate) fn run<T: Real>(
+    device: &Device,
+    a: &Csr<T>,
+    (matrix, b): (&Matrix<T>, &Vector<T>),
+    (method, stopping, found): (&Method, &Stopping, &Examination),
+    quiet: bool,
+) -> Result<Vec<Candidate>> {
+    let names = names(found);
+    let bar = counting_bar(quiet, names.len());
+    let mut candidates = Vec::new();
+    for name in names {
+        bar.set_message(name.clone());
+        let which: Option<Preconditioner> = if name == "none" { None } else { Some(name.parse()?) };
+        candidates.push(one(device, a, (matrix, b), (method, stopping), name, which)?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(candidates)
+}
+
+fn one<T: Real>(
+    device: &Device,
+    a: &Csr<T>,
+    (matrix, b): (&Matrix<T>, &Vector<T>),
+    (method, stopping): (&Method, &Stopping),
+    name: String,
+    which: Option<Preconditioner>,
+) -> Result<Candidate> {
+    let clock = Instant::now();
+    let built = match which.map(|which| which.build(device, a)).transpose() {
+        Ok(built) => built,
+        // A matrix that has none of this kind.
+        Err(error) => {
+            let outcome = Err(error.to_string());
+            return Ok(Candidate { name, setup_seconds: 0.0, entries: 0, bytes: 0, outcome });
+        }
+    };
+    device.synchronize()?;
+    let setup_seconds = if built.is_some() { clock.elapsed().as_secs_f64() } else { 0.0 };
+    let (entries, bytes) = built.as_ref().map_or((0, 0), |built| (built.entries, built.operator.bytes()));
+    let operator = built.map(|built| built.operator);
+    let solve = |stopping: Stopping| {
+        let mut setup = Setup::new(*method, stopping);
+        setup.preconditioner.clone_from(&operator);
+        let mut x = Vector::zeros(device, matrix.cols())?;
+        Solver::with(matrix, setup)?.solve(b, &mut x)
+    };
+    let _programs = solve(Stopping { max_iterations: 1, ..stopping.clone() });
+    let outcome = solve(stopping.clone()).map_err(|error| error.to_string());
+    Ok(Candidate { name, setup_seconds, entries, bytes, outcome })
+}
+
+impl Candidate {
+    /// Seconds to an answer, set-up included, if there is one.
+    pub(crate) fn seconds(&self) -> Option<f64> {
+        let report = self.outcome.as_ref().ok().filter(|report| report.converged())?;
+        Some(self.setup_seconds + report.times.solve + report.times.verify)
+    }
+
+    fn json(&self) -> Value {
+        let own = json!({
+            "preconditioner": self.name, "setup_seconds": self.setup_seconds, "preconditioner_entries": self.entries,
+            "bytes": self.bytes, "seconds": self.seconds(),
+        });
+        let of_solve = match &self.outcome {
+            Ok(report) => json!({
+                "stop": report.stop.to_string(), "iterations": report.iterations,
+                "solve_seconds": report.times.solve + report.times.verify,
+                "us_per_iteration": per_iteration(report), "relative_residual": report.relative_residual(),
+            }),
+            Err(why) => json!({ "error": why }),
+        };
+        common::merged([own, of_solve])
+    }
+
+    fn print(&self) {
+        let name = &self.name;
+        match &self.outcome {
+            Ok(report) => say!(
+                "{name:<18} {:>9.3} {:>10} {:>8} {:>9.3} {:>9.1} {:>9.2}  {:>9}  {}",
+                self.setup_seconds,
+                self.entries,
+                report.iterations,
+                report.times.solve + report.times.verify,
+                per_iteration(report),
+                self.bytes as f64 / f64::from(1 << 20),
+                self.seconds().map_or("-".into(), |seconds| format!("{seconds:.3}")),
+                report.stop
+            ),
+            Err(why) => say!("{name:<18} {why}"),
+        }
+    }
+}
+
+fn per_iteration(report: &Report) -> f64 {
+    1e6 * report.times.solve / report.iterations.max(1) as f64
+}
+
+/// The name of the fastest to an answer.
+fn best(candidates: &[Candidate]) -> Option<(&str, f64)> {
+    let seconds = candidates.iter().filter_map(|one| Some((&*one.name, one.seconds()?)));
+    seconds.min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+pub(crate) fn print(candidates: &[Candidate]) {
+    say!("preconditioner       set-up s    entries    iter.   solve s  us/iter.       MiB  to answer  stop");
+    candidates.iter().for_each(Candidate::print);
+    match best(candidates) {
+        Some((name, seconds)) => say!("fastest: {name}, {seconds:.3} s with its set-up"),
+        None => say!("none converged"),
+    }
+}
+
+pub(crate) fn json(candidates: &[Candidate]) -> Value {
+    let rows: Vec<Value> = candidates.iter().map(Candidate::json).collect();
+    json!({ "candidates": rows, "fastest": best(candidates).map(|(name, _)| name) })
+}
+
+/// The residual over the iterations with each.
+pub(crate) fn draw(title: String, candidates: &[Candidate]) -> Chart<'static> {
+    let line = |one: &Candidate| {
+        let report = one.outcome.as_ref().ok()?;
+        let by = if report.rhs_norm > 0.0 { report.rhs_norm } else { 1.0 };
+        Some((one.name.clone(), report.history.iter().enumerate().map(|(k, v)| (k as f64, v / by)).collect()))
+    };
+    Chart {
+        title,
+        across: "iteration",
+        up: "|b - Ax| / |b|",
+        lines: candidates.iter().filter_map(line).collect(),
+        ..Default::default()
+    }
+}
