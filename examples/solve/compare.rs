@@ -10,6 +10,9 @@ use residuum::{
 };
 use serde_json::{Value, json};
 
+use super::options::name_of;
+use super::relative;
+
 /// A preconditioner, or none, and how the solve with it went.
 pub(crate) struct Candidate {
     name: String,
@@ -21,20 +24,19 @@ pub(crate) struct Candidate {
     outcome: std::result::Result<Report, String>,
 }
 
-/// Names of all candidates for a matrix, with those parameters that most gain by.
-fn names(found: &Examination) -> Vec<String> {
+/// All candidates for a matrix, none among them, with those parameters that most gain by.
+fn suited(found: &Examination) -> Vec<Option<Preconditioner>> {
     let definite = found.symmetric && !matches!(found.definiteness, Definiteness::Indefinite(_));
     // A definite matrix gets the symmetric sweep alone.
     let lopsided =
         |which: &&Preconditioner| matches!(which, Preconditioner::GaussSeidel { .. } | Preconditioner::Sor { .. });
     let suits = |which: &&Preconditioner| if definite { !lopsided(which) } else { !which.needs_definite() };
-    let all = Preconditioner::ALL.iter().filter(suits);
-    let mut names = vec!["none".to_string()];
-    names.extend(all.map(ToString::to_string));
+    let mut all = vec![None];
+    all.extend(Preconditioner::ALL.iter().filter(suits).copied().map(Some));
     if definite {
-        names.extend(["sainv=0.03", "sainv=0.01"].map(String::from));
+        all.extend([0.03, 0.01].map(|drop| Some(Preconditioner::Sainv { drop })));
     }
-    names
+    all
 }
 
 /// Solves with every candidate. Programs of the device are built by a first, short solve, which is not timed.
@@ -45,13 +47,12 @@ pub(crate) fn run<T: Real>(
     (method, stopping, found): (&Method, &Stopping, &Examination),
     quiet: bool,
 ) -> Result<Vec<Candidate>> {
-    let names = names(found);
-    let bar = counting_bar(quiet, names.len());
+    let all = suited(found);
+    let bar = counting_bar(quiet, all.len());
     let mut candidates = Vec::new();
-    for name in names {
-        bar.set_message(name.clone());
-        let which: Option<Preconditioner> = if name == "none" { None } else { Some(name.parse()?) };
-        candidates.push(one(device, a, (matrix, b), (method, stopping), name, which)?);
+    for which in all {
+        bar.set_message(name_of(which.as_ref()));
+        candidates.push(one(device, a, (matrix, b), (method, stopping), which)?);
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -63,9 +64,9 @@ fn one<T: Real>(
     a: &Csr<T>,
     (matrix, b): (&Matrix<T>, &Vector<T>),
     (method, stopping): (&Method, &Stopping),
-    name: String,
     which: Option<Preconditioner>,
 ) -> Result<Candidate> {
+    let name = name_of(which.as_ref());
     let clock = Instant::now();
     let built = match which.map(|which| which.build(device, a)).transpose() {
         Ok(built) => built,
@@ -160,8 +161,7 @@ pub(crate) fn json(candidates: &[Candidate]) -> Value {
 pub(crate) fn draw(title: String, candidates: &[Candidate]) -> Chart<'static> {
     let line = |one: &Candidate| {
         let report = one.outcome.as_ref().ok()?;
-        let by = if report.rhs_norm > 0.0 { report.rhs_norm } else { 1.0 };
-        Some((one.name.clone(), report.history.iter().enumerate().map(|(k, v)| (k as f64, v / by)).collect()))
+        Some((one.name.clone(), relative(&report.history, report.rhs_norm)))
     };
     Chart {
         title,

@@ -231,12 +231,14 @@ fn write<T: Real>(options: &Options, answer: &[T], report: &Report) -> Written {
     written
 }
 
+/// Points of a line over the iterations, relative to `by`.
+fn relative(history: &[f64], by: f64) -> Vec<(f64, f64)> {
+    let by = if by > 0.0 { by } else { 1.0 };
+    history.iter().enumerate().map(|(k, v)| (k as f64, v / by)).collect()
+}
+
 /// The residual, and for least squares the gradient, over the iterations.
 fn draw(options: &Options, report: &Report) -> Chart<'static> {
-    let relative = |history: &[f64], by: f64| {
-        let by = if by > 0.0 { by } else { 1.0 };
-        history.iter().enumerate().map(|(k, v)| (k as f64, v / by)).collect::<Vec<_>>()
-    };
     let mut lines = vec![("|b - Ax| / |b|".to_string(), relative(&report.history, report.rhs_norm))];
     if let Some(first) = report.gradient_history.first() {
         lines.push(("|A'r| / |A'b|".to_string(), relative(&report.gradient_history, *first)));

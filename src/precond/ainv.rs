@@ -10,8 +10,8 @@
 //! ```
 //!
 //! `S` scales the diagonal to 1. Z is kept by rows: row l is changed by a multiple of the sparse vector of all `p_j / p_i`. Sums
-//! run over ascending rows in `f64`; entries of `v` and `z` are rounded to the precision of the matrix. So column j goes through the
-//! same numbers as if it were made alone, update by update, in ascending order (as tests do).
+//! run over ascending rows in `f64`; entries of `v` and `z` are rounded to the precision of the matrix. A column made alone, update by
+//! update, has the same bits.
 //!
 //! Source: dedecek-2013, algorithms 6 (AINV) and 7 (SAINV), and 6.2 (rows and the outer product); M. Benzi, J. K. Cullum, M. Tůma,
 //! "Robust approximate inverse preconditioning for the conjugate gradient method", SIAM J. Sci. Comput. 22 (2000), whose SAINV
@@ -19,6 +19,7 @@
 
 use rayon::prelude::*;
 
+use super::check_symmetry;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
@@ -110,7 +111,6 @@ impl<T: Real> Ainv<T> {
 }
 
 /// A row of `Z`: `(column, value)`, ascending. Columns before `head` are finished.
-#[derive(Debug, Default)]
 struct Row<T> {
     entries: Vec<(u32, T)>,
     head: usize,
@@ -317,23 +317,6 @@ fn unit_diagonal<T: Real>(a: &Csr<T>) -> Result<Vec<f64>> {
         return Err(Error::Structure { what, row: Some(i) });
     }
     Ok(diagonal.iter().map(|d| d.sqrt().recip()).collect())
-}
-
-/// Rounding of what was meant to be symmetric passes.
-pub(super) fn check_symmetry<T: Real>(a: &Csr<T>) -> Result<()> {
-    let t = a.transpose();
-    let near = |x: &T, y: &T| {
-        let (x, y) = (x.to_f64(), y.to_f64());
-        (x - y).abs() <= T::EPSILON.sqrt() * (x.abs() + y.abs())
-    };
-    let differs = (0..a.rows()).into_par_iter().find_first(|i| {
-        let ((columns, values), (t_columns, t_values)) = (a.row(*i), t.row(*i));
-        columns != t_columns || !values.iter().zip(t_values).all(|(x, y)| near(x, y))
-    });
-    differs.map_or(Ok(()), |row| {
-        let what = "the matrix is not symmetric".into();
-        Err(Error::Structure { what, row: Some(row) })
-    })
 }
 
 impl<T: Real> From<Ainv<T>> for SharedOperator<T> {

@@ -12,7 +12,7 @@
 //! Source: dedecek-2013, algorithm 5; Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 10.4 (ILU(0)),
 //! section 10.3 and 11.6.3 (levels); T. A. Manteuffel, Math. Comp. 34 (1980) (shifts).
 
-use super::ainv::check_symmetry;
+use super::check_symmetry;
 use super::sweep::{RowOrdering, Sweep};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};

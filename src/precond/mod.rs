@@ -16,6 +16,8 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 use std::time::Instant;
 
+use rayon::prelude::*;
+
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::Real;
@@ -131,25 +133,20 @@ impl Preconditioner {
             name: "preconditioner",
             reason: format!("{}={text}: {wanted}", self.name()),
         };
-        let number = || text.parse::<f64>().ok().filter(|number| number.is_finite());
+        let number = || {
+            let found = text.parse::<f64>().ok().filter(|number| number.is_finite());
+            found.ok_or_else(|| bad(&format!("a number belongs behind it, as in {}=0.01", self.name())))
+        };
         match self {
             Self::BlockJacobi { .. } => {
                 let block =
                     text.parse().map_err(|_| bad("a number of rows belongs behind it, as in block-jacobi=3"))?;
                 Ok(Self::BlockJacobi { block })
             }
-            Self::Ic0 { .. } => Ok(Self::Ic0 {
-                shift: Some(number().ok_or_else(|| bad("a shift belongs behind it, as in ic0=0.01"))?),
-            }),
-            Self::Ilu0 { .. } => Ok(Self::Ilu0 {
-                shift: Some(number().ok_or_else(|| bad("a shift belongs behind it, as in ilu0=0.01"))?),
-            }),
-            Self::Sainv { .. } => Ok(Self::Sainv {
-                drop: number().ok_or_else(|| bad("a number belongs behind it, as in sainv=0.01"))?,
-            }),
-            Self::Ainv { .. } => {
-                Ok(Self::Ainv { drop: number().ok_or_else(|| bad("a number belongs behind it, as in ainv=0.01"))? })
-            }
+            Self::Ic0 { .. } => Ok(Self::Ic0 { shift: Some(number()?) }),
+            Self::Ilu0 { .. } => Ok(Self::Ilu0 { shift: Some(number()?) }),
+            Self::Sainv { .. } => Ok(Self::Sainv { drop: number()? }),
+            Self::Ainv { .. } => Ok(Self::Ainv { drop: number()? }),
             _ => Err(bad("it takes no parameter")),
         }
     }
@@ -194,6 +191,23 @@ impl Preconditioner {
         let entries = inverse.entries();
         (inverse.into(), entries, None)
     }
+}
+
+/// Fails with the first row that differs from its column. Rounding of what was meant to be symmetric passes.
+fn check_symmetry<T: Real>(a: &Csr<T>) -> Result<()> {
+    let t = a.transpose();
+    let near = |x: &T, y: &T| {
+        let (x, y) = (x.to_f64(), y.to_f64());
+        (x - y).abs() <= T::EPSILON.sqrt() * (x.abs() + y.abs())
+    };
+    let differs = (0..a.rows()).into_par_iter().find_first(|i| {
+        let ((columns, values), (t_columns, t_values)) = (a.row(*i), t.row(*i));
+        columns != t_columns || !values.iter().zip(t_values).all(|(x, y)| near(x, y))
+    });
+    differs.map_or(Ok(()), |row| {
+        let what = "the matrix is not symmetric".into();
+        Err(Error::Structure { what, row: Some(row) })
+    })
 }
 
 /// A preconditioner that was made, and what is known of it.
