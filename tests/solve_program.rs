@@ -87,6 +87,29 @@ fn every_method_solves_what_suits_it() {
     }
 }
 
+/// Unknowns are those of the file, in whatever order they are solved for.
+#[test]
+fn an_order_leaves_the_unknowns_where_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        &folder.path().join("a.mtx"),
+        &[&[4.0, 0.0, 0.0, 1.0], &[0.0, 3.0, 1.0, 0.0], &[0.0, 1.0, 5.0, 2.0], &[1.0, 0.0, 2.0, 6.0]],
+    );
+    // A (1, 2, 3, 4).
+    npy::write(&folder.path().join("b.npy"), &[4], &[8.0, 9.0, 25.0, 31.0]).unwrap();
+    for order in ["natural", "rcm", "amd", "colours"] {
+        let args = ["a.mtx", "--rhs", "b.npy", "--preconditioner", "ic0", "--scale", "--json", "--save", "x.npy"];
+        let found = json(&solve(folder.path(), &[&args[..], &["--order", order]].concat()));
+        assert_eq!((found["order"].as_str(), found["stop"].as_str()), (Some(order), Some("Converged")), "{found}");
+        let x = npy::read(&folder.path().join("x.npy")).unwrap();
+        assert!(
+            x.data.iter().zip([1.0, 2.0, 3.0, 4.0]).all(|(x, wanted)| (x - wanted).abs() < 1e-6),
+            "{order} {x:?}"
+        );
+    }
+    assert_eq!(solve(folder.path(), &["a.mtx", "--order", "sideways"]).status.code(), Some(2));
+}
+
 #[test]
 fn what_cannot_work_is_said() {
     let folder = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use common::plot::Chart;
 use common::{Precision, Written, device_json, merged, option, reading_bar, say, show, shown, solving_bar};
 use options::{Options, name_of};
 use residuum::io::{self, npy};
-use residuum::sparse::gallery;
+use residuum::sparse::{Ordering, Permutation, gallery};
 use residuum::{
     Advice, Csr, Device, Error, Examination, Matrix, Progress, Real, Report, Result, Setup, Solver, Vector,
 };
@@ -67,6 +67,8 @@ struct Problem<T: Real> {
     b: Vec<T>,
     /// Factors of the unknowns: the answer is `right x`.
     right: Vec<f64>,
+    /// Order of the rows and columns of `a`, if it is not that of the file.
+    order: Option<Permutation>,
     found: Examination,
     advice: Advice,
     read_seconds: f64,
@@ -100,8 +102,28 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
         let words = "A times ones is 0, and so is the answer: name a right-hand side by --rhs";
         advice.warnings.push(words.into());
     }
-    let b = b.iter().zip(&left).map(|(b, l)| T::from_f64(b * l)).collect();
-    Ok(Problem { a, b, right, found, advice, read_seconds, examine_seconds: clock.elapsed().as_secs_f64() })
+    let b: Vec<T> = b.iter().zip(&left).map(|(b, l)| T::from_f64(b * l)).collect();
+    let order = match options.order {
+        Ordering::Natural => None,
+        ordering => Some(Permutation::of(&a, ordering)?),
+    };
+    let (a, b) = match &order {
+        Some(order) => (a.permuted(order, order)?, order.apply(&b)?),
+        None => (a, b),
+    };
+    let examine_seconds = clock.elapsed().as_secs_f64();
+    Ok(Problem { a, b, right, order, found, advice, read_seconds, examine_seconds })
+}
+
+impl<T: Real> Problem<T> {
+    /// The unknowns of the file, of those that were solved for.
+    fn given(&self, x: Vec<T>) -> Result<Vec<T>> {
+        let x = match &self.order {
+            Some(order) => order.undo(&x)?,
+            None => x,
+        };
+        Ok(x.iter().zip(&self.right).map(|(x, r)| T::from_f64(x.to_f64() * r)).collect())
+    }
 }
 
 fn run<T: Real>(options: &Options) -> Result<bool> {
@@ -153,8 +175,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     });
     bar.finish_and_clear();
     let report = report?;
-    let answer = x.to_vec()?;
-    let answer = answer.iter().zip(&problem.right).map(|(x, r)| T::from_f64(x.to_f64() * r)).collect::<Vec<T>>();
+    let answer = problem.given(x.to_vec()?)?;
     let written = write(options, &answer, &report);
     let known = options.rhs.is_none() && report.rhs_norm > 0.0;
     let finished = Finished {
@@ -314,6 +335,7 @@ impl Finished<'_> {
             "structural_rank": found.structural_rank,
             "condition_at_least": found.condition,
             "scaled": self.options.scale,
+            "order": self.options.order.name(),
             "advice": self.advice.to_string(),
             "warnings": self.advice.warnings,
             "objection": self.objection,

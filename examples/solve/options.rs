@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use common::{DeviceOptions, Precision, check_outputs, option, plot, refuse_unused};
 use residuum::precond::{Preconditioner, RowOrdering};
+use residuum::sparse::Ordering;
 use residuum::{Advice, Format, Method, Real, Result, Stopping};
 
 /// Help text of an option that takes the name of a row of a table.
@@ -58,6 +59,8 @@ pub(crate) struct Options {
     /// Scale by the column norms D before solving: D^-1/2 A D^-1/2, or A D^-1 if A is not square
     #[arg(long)]
     pub(crate) scale: bool,
+    #[arg(long, value_name = "NAME", default_value_t, help = among("Order of the unknowns, for factors: natural", &Ordering::ALL[1..]))]
+    pub(crate) order: Ordering,
     /// Stop when |b - Ax| <= RTOL |b| [default: 1e-8 in fp64, 1e-5 in fp32]
     #[arg(long)]
     pub(crate) rtol: Option<f64>,

@@ -2,7 +2,7 @@
 //! whether it is positive definite, and what its smallest eigenvalue is.
 
 use crate::number::Real;
-use crate::sparse::Csr;
+use crate::sparse::{Csr, of_symmetric};
 
 /// The lower triangle of a reordered symmetric matrix, each row from its first entry to the diagonal.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Envelope {
     /// multiplications.
     pub(crate) fn of<T: Real>(a: &Csr<T>, scale: &[f64], most: f64) -> Option<Self> {
         let n = a.rows();
-        let order = reverse_cuthill_mckee(a);
+        let order: Vec<usize> = of_symmetric(a).into_iter().map(|i| i as usize).collect();
         let mut place = vec![0; n];
         for (k, i) in order.iter().enumerate() {
             place[*i] = k;
@@ -113,67 +113,6 @@ impl Envelope {
         }
         smallest
     }
-}
-
-/// An order in which neighbours lie close together. Source: A. George, J. W. H. Liu, "Computer solution of large sparse
-/// positive definite systems", 1981, 4.3.
-fn reverse_cuthill_mckee<T: Real>(a: &Csr<T>) -> Vec<usize> {
-    let n = a.rows();
-    let degree = |i: usize| a.row(i).0.len();
-    let mut by_degree: Vec<usize> = (0..n).collect();
-    by_degree.sort_by_key(|i| degree(*i));
-    let mut order = Vec::with_capacity(n);
-    let mut seen = vec![false; n];
-    for root in by_degree {
-        if seen[root] {
-            continue;
-        }
-        let root = far_away(a, root);
-        let begin = order.len();
-        order.push(root);
-        seen[root] = true;
-        let mut next = begin;
-        while next < order.len() {
-            let mut neighbours: Vec<usize> =
-                a.row(order[next]).0.iter().map(|j| *j as usize).filter(|j| !seen[*j]).collect();
-            neighbours.sort_by_key(|j| degree(*j));
-            for j in neighbours {
-                seen[j] = true;
-                order.push(j);
-            }
-            next += 1;
-        }
-    }
-    order.reverse();
-    order
-}
-
-/// An entry of the last level of a breadth-first search from `root`, repeated while the levels grow in number.
-fn far_away<T: Real>(a: &Csr<T>, mut root: usize) -> usize {
-    let mut most = 0;
-    for _ in 0..4 {
-        let mut level = std::collections::HashMap::from([(root, 0)]);
-        let mut queue = vec![root];
-        let mut next = 0;
-        while next < queue.len() {
-            let depth = level[&queue[next]] + 1;
-            for j in a.row(queue[next]).0 {
-                if let std::collections::hash_map::Entry::Vacant(entry) = level.entry(*j as usize) {
-                    entry.insert(depth);
-                    queue.push(*j as usize);
-                }
-            }
-            next += 1;
-        }
-        let deepest = level[&queue[queue.len() - 1]];
-        let ends = queue.iter().copied().filter(|i| level[i] == deepest);
-        let end = ends.min_by_key(|i| a.row(*i).0.len()).unwrap_or(root);
-        if deepest <= most {
-            break;
-        }
-        (most, root) = (deepest, end);
-    }
-    root
 }
 
 #[cfg(test)]

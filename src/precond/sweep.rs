@@ -16,14 +16,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::levels::{colours, levels};
+use super::levels::levels;
 use crate::backend::sweep::{self as operations, Triangle};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::memory::Plans;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape};
-use crate::sparse::Csr;
+use crate::sparse::{Csr, colours};
 use crate::vector::Vector;
 
 /// Order in which a sweep takes the rows.

@@ -7,6 +7,7 @@ mod format;
 pub mod gallery;
 mod interop;
 mod layout;
+mod order;
 mod profile;
 mod rays;
 
@@ -21,6 +22,8 @@ pub(crate) use layout::{
     STENCIL_HEADER, Shape, TABLE, offset_at,
 };
 pub use layout::{Offsets, Packing};
+pub use order::{Ordering, Permutation};
+pub(crate) use order::{colours, of_symmetric};
 pub(crate) use rays::{
     BLOCK, FAN_WORDS, MOST_PIXELS, MOST_RAYS, ONE, RAY_WORDS, Ray, Rays, SHEET_WORDS, TILE_RAYS, Tiles, images_len,
 };
