@@ -8,8 +8,8 @@
 //   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
 //   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
 //   ENTRIES    how the entries of compressed and padded formats are stored, one of PLAIN to CODED
-//   OTHER_FORMAT, OTHER_LANES, OTHER_ENTRIES  those of a second matrix that the same program multiplies by; those of the first
-//              if there is none
+//   OTHER_FORMAT, OTHER_LANES, OTHER_ENTRIES, THIRD_FORMAT, THIRD_LANES, THIRD_ENTRIES  those of a second and of a third matrix
+//              that the same program multiplies by; those of the first if there is none
 //   LOADS      entries of a row whose loads are under way together, if a group has several items
 //   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read, if there is a v (in EXTERNAL there always is)
 //   STAGED     places of local memory for a vector that many rows of a group read, 0 for none
@@ -42,10 +42,13 @@
 #define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : KNOWN_POINTS)
 #define STENCIL_HEADER 12
 #define UNROLL_DIAGONALS (BLOCK > 1 ? WG > 1 : 0)
+#define ALL_ARE(a, b, c) (a == b ? a == c : 0)
 // Kind of a matrix, and the lanes that share a row of it: constants if a program knows one kind alone.
-#define KIND(matrix) (OTHER_FORMAT == FORMAT ? FORMAT : (matrix)->kind)
-#define LANES_OF(matrix) (OTHER_LANES == ROW_LANES ? ROW_LANES : (matrix)->lanes)
-#define ENTRIES_OF(matrix) (OTHER_ENTRIES == ENTRIES ? ENTRIES : (matrix)->entries)
+#define KIND(matrix) (ALL_ARE(FORMAT, OTHER_FORMAT, THIRD_FORMAT) ? FORMAT : (matrix)->kind)
+// Tells if a matrix is of a kind that only the first can be.
+#define IS(matrix, first) (FORMAT == first ? KIND(matrix) == first : 0)
+#define LANES_OF(matrix) (ALL_ARE(ROW_LANES, OTHER_LANES, THIRD_LANES) ? ROW_LANES : (matrix)->lanes)
+#define ENTRIES_OF(matrix) (ALL_ARE(ENTRIES, OTHER_ENTRIES, THIRD_ENTRIES) ? ENTRIES : (matrix)->entries)
 #define HAS_OFFSETS(kind) (kind == CSR ? 1 : kind == ADAPTIVE)
 #define HAS_WIDTH(kind) (kind == ELLPACK ? 1 : kind == DENSE)
 #define HAS_SLICES(kind) (kind == SLICED ? 1 : kind == SORTED)
@@ -60,7 +63,8 @@
 #define BY_COLUMNS(kind) (kind == DENSE || kind == ELLPACK_R || kind == ELLPACK)
 // The item that holds a row's lane of a reduction is not the one that adds the row.
 #define ROWS_APART (ROW_LANES > 1 || FORMAT == SORTED || FORMAT == ADAPTIVE || FORMAT == EXTERNAL)
-#define SHARING_LANES (OTHER_LANES > ROW_LANES ? OTHER_LANES : ROW_LANES)
+#define MORE_LANES(a, b) (a > b ? a : b)
+#define SHARING_LANES MORE_LANES(MORE_LANES(ROW_LANES, OTHER_LANES), THIRD_LANES)
 #define MOST_ROW_LANES (FORMAT == ADAPTIVE ? LONG_LANES : SHARING_LANES)
 #define ITEM_ROW_LANES (MOST_ROW_LANES > WG ? MOST_ROW_LANES / WG : 1)
 
@@ -112,6 +116,14 @@ static void open_other(matrix_t* matrix, __global const uint* rows, __global con
     matrix->kind = OTHER_FORMAT;
     matrix->lanes = OTHER_LANES;
     matrix->entries = OTHER_ENTRIES;
+}
+
+// Takes on the kind of matrix `which` of the three: what the first alone has stays.
+static void take_kind(matrix_t* matrix, uint which)
+{
+    matrix->kind = which == 0 ? FORMAT : which == 1 ? OTHER_FORMAT : THIRD_FORMAT;
+    matrix->lanes = which == 0 ? ROW_LANES : which == 1 ? OTHER_LANES : THIRD_LANES;
+    matrix->entries = which == 0 ? ENTRIES : which == 1 ? OTHER_ENTRIES : THIRD_ENTRIES;
 }
 
 typedef struct {

@@ -3,7 +3,8 @@
 //
 // `registers` holds REGISTERS wide numbers for each column and `status` STATES integers (why it stopped, iterations done),
 // both in two slots: a launch reads one slot, and its group 0 writes the other, so that no group reads what another
-// writes in the same launch. Behind the slots of `status`: most iterations of each column, then the mask of the history.
+// writes in the same launch. Behind the slots of `status`: most iterations of each column, the mask of the history, then the words
+// of resident launches.
 //
 // A block of `programs` is a header and its instructions, four words each: operation, target, two operands. The header:
 // the number of sums to fold, (place, count) of each; the number of instructions; the registers of the coefficients of
@@ -17,6 +18,7 @@
 #define COEFFICIENTS 10
 #define DOT_PLACES 22
 #define STATES 2
+#define FOLDS 4     // most sums that a block folds
 
 #define RUNNING 0
 #define ITERATIONS_DONE 2
@@ -35,12 +37,10 @@
 #define RECORD 11
 #define COUNT 12
 
-// Runs `length` instructions for column c, until one of them stops it.
-static void interpret(__local const uint* code, uint length, uint c, __local acc_t* file, __local int* state,
-                      __global const int* limits, __global acc_t* history)
+// Runs `length` instructions for column c, until one of them stops it. `most` iterations are allowed; `mask` is that of the history.
+static void interpret(__local const uint* code, uint length, uint c, __local acc_t* file, __local int* state, int most,
+                      int mask, __global acc_t* history)
 {
-    const int most = limits[c];
-    const int mask = limits[COLUMNS];
     for (uint k = 0; k < length && state[0] == RUNNING; ++k) {
         const uint op = code[4 * k];
         const uint target = code[4 * k + 1];
@@ -116,7 +116,7 @@ static int run_block(uint program, uint slot, __global const uint* programs, __g
         barrier(CLK_LOCAL_MEM_FENCE);
         __global const int* limits = status + 2 * COLUMNS * STATES;
         for (uint c = item; c < COLUMNS; c += WG)
-            interpret(code, length, c, file + c * REGISTERS, state + c * STATES, limits, history);
+            interpret(code, length, c, file + c * REGISTERS, state + c * STATES, limits[c], limits[COLUMNS], history);
         barrier(CLK_LOCAL_MEM_FENCE);
         running = any_running(state);
     }

@@ -37,11 +37,11 @@ static void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, 
         row_extent(matrix, i, &start, &length);
         walk(sum, matrix, vector, i, start, entry_step(matrix), length, first, lanes);
     }
-    if (FORMAT == DIAGONALS) walk_diagonals(sum, matrix, vector, i);
-    if (FORMAT == STENCIL) walk_stencil(sum, matrix, vector, i);
-    if (FORMAT == BLOCKS) walk_blocks(sum, matrix, vector, i);
-    if (FORMAT == HYBRID) walk_hybrid(sum, matrix, vector, i);
-    if (FORMAT == COORDINATES) walk_coordinates(sum, matrix, vector, i);
+    if (IS(matrix, DIAGONALS)) walk_diagonals(sum, matrix, vector, i);
+    if (IS(matrix, STENCIL)) walk_stencil(sum, matrix, vector, i);
+    if (IS(matrix, BLOCKS)) walk_blocks(sum, matrix, vector, i);
+    if (IS(matrix, HYBRID)) walk_hybrid(sum, matrix, vector, i);
+    if (IS(matrix, COORDINATES)) walk_coordinates(sum, matrix, vector, i);
 }
 
 // One column of row_sum if the lanes that share a row are no neighbours, folded for all of them; `run` is the row's
@@ -85,7 +85,11 @@ typedef struct {
     __global real_t* y;
     __global const real_t* b;
     __local const acc_t* blend; // if BLEND is not 0: a factor for each column, then those of b
+    uint steps;                 // if BLEND is TOLD: the steps of this product
 } result_t;
+
+#define TOLD 4
+#define STEPS(result) (BLEND == TOLD ? (result)->steps : BLEND)
 
 // y = A x, or y = b - A x if there is a b, or with BLEND y = s A x (1), y = A x + k b (2), y = s A x + k b (3), for
 // row i. All is formed in the wide sum and rounded once.
@@ -98,8 +102,8 @@ static void store_row(const result_t* result, const acc_t* sum, size_t i)
         if (BLEND == 0) {
             if (b) value = acc_sub(acc_real(b[at]), value);
         } else {
-            if (BLEND & 1) value = acc_mul(result->blend[c], value);
-            if (BLEND & 2) value = acc_add(value, acc_mul(result->blend[COLUMNS + c], acc_real(b[at])));
+            if (STEPS(result) & 1) value = acc_mul(result->blend[c], value);
+            if (STEPS(result) & 2) value = acc_add(value, acc_mul(result->blend[COLUMNS + c], acc_real(b[at])));
         }
         result->y[at] = acc_to_real(value);
     }
@@ -110,7 +114,7 @@ static void store_row(const result_t* result, const acc_t* sum, size_t i)
 
 #if WG == 1
 #define SIDE 16
-#define SIDE_LANES (FORMAT == DENSE || OTHER_FORMAT == DENSE ? SHARING_LANES : 1)
+#define SIDE_LANES (FORMAT == DENSE || OTHER_FORMAT == DENSE || THIRD_FORMAT == DENSE ? SHARING_LANES : 1)
 
 // Adds one product, unless it is padding. Chosen, not branched to, so that a loop over rows becomes vector instructions.
 static void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t* vector)
@@ -376,7 +380,7 @@ static void external_product(const result_t* result, size_t first, size_t last)
 static void chunk_product(const result_t* result, const matrix_t* matrix, const vector_t* vector,
                           size_t first, size_t last, __local acc_t* scratch)
 {
-    if (FORMAT == ADAPTIVE)
+    if (IS(matrix, ADAPTIVE))
         adaptive_product(result, matrix, vector, first, last, scratch);
     else if (FORMAT == EXTERNAL)
         external_product(result, first, last);

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use common::{bits, noise};
 use residuum::imaging::{Beam, Grid, Scanner};
-use residuum::operator::{Diagonal, LinearOperator, Stencil};
+use residuum::operator::{Diagonal, LinearOperator, SharedOperator, Stencil};
 use residuum::precond::{Preconditioner, RowOrdering};
 use residuum::sparse::gallery;
 use residuum::{
@@ -125,21 +125,41 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let square = Matrix::new(device, &poisson, Format::Csr).unwrap();
     let tall = Matrix::with_transpose(device, &wide, Format::EllpackR).unwrap();
     let diagonal = Diagonal::new(Vector::filled(device, 49, T::from_f64(0.2)).unwrap()).unwrap();
-    for (method, a, preconditioned, columns) in [
-        (Method::Cg, &square, true, 1),
-        (Method::Cg, &square, false, 3),
-        (Method::Minres, &square, false, 1),
-        (Method::BiCgStab, &square, true, 1),
-        (Method::Gmres { restart: 2 }, &square, true, 1),
-        (Method::Gmres { restart: 3 }, &square, false, 2),
-        (Method::Stationary { omega: 0.2 }, &square, false, 1),
-        (Method::Cgls { damp: 0.5 }, &tall, false, 1),
-        (Method::Lsmr { damp: 0.5 }, &tall, false, 1),
-    ] {
+    let factored: SharedOperator<T> = Preconditioner::Sainv { drop: 0.1 }.build(device, &poisson).unwrap().into();
+    // By launches of their own, and in one for all iterations.
+    let residencies = if simulated() { 0..=1 } else { 0..=2 };
+    let scripts = [
+        (Method::Cg, &square, Some("diagonal"), 1),
+        (Method::Cg, &square, Some("factors"), 1),
+        (Method::Cg, &square, None, 3),
+        (Method::Minres, &square, None, 1),
+        (Method::BiCgStab, &square, Some("factors"), 1),
+        (Method::Gmres { restart: 2 }, &square, Some("diagonal"), 1),
+        (Method::Gmres { restart: 3 }, &square, None, 2),
+        (Method::Stationary { omega: 0.2 }, &square, None, 1),
+        (Method::Cgls { damp: 0.5 }, &tall, None, 1),
+        (Method::Lsmr { damp: 0.5 }, &tall, None, 1),
+    ];
+    for (groups, (method, a, preconditioned, columns)) in
+        residencies.flat_map(|groups| scripts.iter().map(move |script| (groups, *script)))
+    {
+        // One launch for all iterations does the same for many methods: some are enough.
+        if groups > 0
+            && matches!(
+                method,
+                Method::Minres | Method::Gmres { .. } | Method::Stationary { .. } | Method::Cgls { .. }
+            )
+        {
+            continue;
+        }
+        let device = &device.with_resident_groups(groups);
+        let a = &a.on(device).unwrap();
         let stopping = Stopping { check_every: 2, ..Stopping::after(2) };
         let mut setup = Setup::new(method, stopping).with_columns(columns);
-        if preconditioned {
-            setup.preconditioner = Some((&diagonal).into());
+        match preconditioned {
+            Some("diagonal") => setup.preconditioner = Some((&diagonal).into()),
+            Some(_) => setup.preconditioner = Some(factored.clone()),
+            None => {}
         }
         let b = Vector::from_slice(device, &noise::<T>(a.rows() * columns, 5)).unwrap();
         let mut x = Vector::zeros(device, a.cols() * columns).unwrap();

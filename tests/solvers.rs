@@ -7,9 +7,10 @@ use std::ops::ControlFlow;
 
 use common::battery::everything;
 use common::{bits, each_case, noise, reference, residencies};
+use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
-    Correction, Csr, Device, Error, Format, Matrix, Method, Real, Report, Solver, Stop, Stopping, Vector,
+    Correction, Csr, Device, Error, Format, Matrix, Method, Real, Report, Setup, Solver, Stop, Stopping, Vector,
 };
 
 /// Parts of a result that must not differ between devices, work-groups and look intervals.
@@ -95,6 +96,81 @@ fn cg_resident_or_not<T: Real>(device: &Device) {
 fn cg_is_the_same_in_one_launch() {
     each_case::<f64>(cg_resident_or_not::<f64>);
     each_case::<f32>(cg_resident_or_not::<f32>);
+}
+
+/// Every script in one launch, by one group, by several (on CPUs more than can run at once, which is noticed), or none; the first
+/// matrix in formats whose rows are found in other ways, with a preconditioner of each kind.
+fn scripts_resident_or_not<T: Real>(device: &Device) {
+    let (square, tall) =
+        (gallery::block_poisson::<T>(9, 3).unwrap(), gallery::random::<T>(300, 170, 2400, 3).unwrap());
+    let start = reference::<T>(device);
+    let damp = 0.3;
+    let scripts: [(Method, &str, usize); 12] = [
+        (Method::Cg, "", 2),
+        (Method::Cg, "jacobi", 1),
+        (Method::Cg, "jacobi", 3),
+        (Method::Cg, "sainv", 1),
+        (Method::Cg, "block-jacobi", 1),
+        (Method::SteepestDescent, "", 1),
+        (Method::Minres, "", 1),
+        (Method::Minres, "", 4),
+        (Method::BiCgStab, "", 1),
+        (Method::BiCgStab, "sainv", 1),
+        (Method::Cgls { damp }, "", 1),
+        (Method::Lsmr { damp }, "", 1),
+    ];
+    for (method, preconditioner, columns) in scripts {
+        let a = if method.takes_rectangles() { &tall } else { &square };
+        let b = noise::<T>(a.rows() * columns, 17);
+        let solve = |device: &Device, format: Format, stopping: Stopping| {
+            let matrix = Matrix::with_transpose(device, a, format).unwrap();
+            let mut setup = Setup::new(method, stopping).with_columns(columns);
+            if !preconditioner.is_empty() {
+                let which: Preconditioner = preconditioner.parse().unwrap();
+                setup = setup.with_preconditioner(which.build(device, a).unwrap());
+            }
+            let mut x = Vector::zeros(device, a.cols() * columns).unwrap();
+            let b = Vector::from_slice(device, &b).unwrap();
+            let reports = Solver::with(&matrix, setup).unwrap().solve_many(&b, &mut x).unwrap();
+            reports.iter().map(|report| essence(&x, report)).collect::<Vec<_>>()
+        };
+        let formats = match (method, columns) {
+            (Method::Minres, 1) => &[
+                Format::Csr,
+                Format::CsrAdaptive,
+                Format::Hyb,
+                Format::Dia,
+                Format::Bsr { block: 0 },
+                Format::Dense,
+            ][..],
+            (Method::Lsmr { .. }, _) => &[Format::Csr, Format::Ellpack, Format::Sell { sigma: 0 }],
+            _ => &[Format::Csr],
+        };
+        for &format in formats {
+            for stopping in [Stopping::after(10), Stopping { exact_every: 4, ..Stopping::for_precision::<T>() }] {
+                let stopping = match method.carries_residual() {
+                    true => stopping,
+                    false => Stopping { exact_every: 0, ..stopping },
+                };
+                let wanted = solve(&start, format, stopping.clone());
+                for &groups in residencies(device, &[0, 1, 3]) {
+                    let device = device.with_resident_groups(groups);
+                    let found = solve(&device, format, Stopping { check_every: 7, ..stopping.clone() });
+                    let name = format!("{} {}", device.info().name, device.tuning());
+                    assert!(
+                        found == wanted,
+                        "{name} {method} {preconditioner} {columns} {format}: {groups} groups"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn scripts_are_the_same_in_one_launch() {
+    each_case::<f64>(scripts_resident_or_not::<f64>);
+    each_case::<f32>(scripts_resident_or_not::<f32>);
 }
 
 /// Long enough for several lanes per item and several chunks per group.

@@ -35,6 +35,7 @@ fn suited(found: &Examination) -> Vec<Option<Preconditioner>> {
     all.extend(Preconditioner::ALL.iter().filter(suits).copied().map(Some));
     if definite {
         all.extend([0.03, 0.01].map(|drop| Some(Preconditioner::Sainv { drop })));
+        all.push(Some(Preconditioner::Fsai { power: 2 }));
     }
     all
 }

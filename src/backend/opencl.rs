@@ -116,6 +116,20 @@ impl OpenCl {
         (common, matrix, found.in_groups_of(common.work_group))
     }
 
+    /// Chunks of a group in a resident launch that multiplies by `a`: the same number for every group, as many as it can work on side
+    /// by side or a multiple. Lanes that share a row keep all items busy with one chunk.
+    pub(super) fn resident_share<T: Real>(
+        &self,
+        run: Run<'_>,
+        chunks: Chunks,
+        work_group: usize,
+        a: &Stored<T>,
+    ) -> usize {
+        let row_lanes = if work_group > 1 { a.arrangement.lanes } else { 1 };
+        let at_once = (work_group / chunks.lanes / row_lanes).max(1);
+        chunks.count.div_ceil(run.tuning.resident_groups.max(1)).next_multiple_of(at_once).max(1)
+    }
+
     pub(super) fn units(&self) -> usize {
         self.context.info().compute_units
     }

@@ -102,7 +102,8 @@ fn has_least_lengths(signature: &Signature) {
         // The words of a matrix are laid out by its format, which knows how many there are; the vectors of a pass are
         // checked where it is known which of them it takes.
         let by_format = kind.ends_with("const uint*");
-        let of_a_pass = signature.name == "step_vectors" && name.starts_with('v') && name.len() == 2;
+        let numbered = name.strip_prefix('v').is_some_and(|number| number.parse::<u8>().is_ok());
+        let of_a_pass = ["step_vectors", "step_resident"].contains(&signature.name) && numbered;
         if kind.ends_with('*') && !by_format && !of_a_pass {
             assert!(signature.checked.contains(name), "{}: {name} may have any length", signature.name);
         }

@@ -8,7 +8,7 @@ mod declare;
 mod options;
 
 pub(crate) use declare::{kernels, long_enough, real_argument};
-pub(crate) use options::{Common, MatrixOptions, OtherMatrix};
+pub(crate) use options::{Common, MatrixOptions, OtherMatrix, TOLD};
 
 /// Texts without kernels, which stand before others.
 pub(crate) mod texts {
@@ -89,7 +89,7 @@ mod tests {
     /// The constants of a kernel file that the host has too, and what they are there.
     fn twins() -> BTreeMap<(&'static str, &'static str), i64> {
         use crate::backend::cgnr::{Part, Staged};
-        use crate::backend::script::{NO_DOT, NO_STATEMENT, NONE, basis};
+        use crate::backend::script::{NO_DOT, NO_DOTS, NO_STATEMENT, NONE, basis, resident};
         use crate::backend::vector::Reduction::{AbsoluteSum, Dot, Maximum, Minimum, Product, Sum};
         use crate::recurrence::{self as program, Op};
         use crate::reduction::LANES;
@@ -118,6 +118,11 @@ mod tests {
         twins!("ray_trace": sparse::{BLOCK});
         twins!("recurrence": program::{REGISTERS, HEADER, MOST_INSTRUCTIONS, FOLDED, INSTRUCTIONS, COEFFICIENTS, DOT_PLACES, STATES},
             stop::{RUNNING, ITERATIONS_DONE});
+        twins!("recurrence": FOLDS = program::FOLDS);
+        twins!("row": TOLD = super::TOLD);
+        twins!("step_resident": resident::{MOST_WORDS, CALL, LENGTH, WORK, SIZE, CHUNK, OPERANDS, BLEND_STEPS,
+            STRIDE, STATEMENTS, SUMMED, LOADED, WRITTEN, DONE, RESIDENT_VECTORS, SCALARS, PASS, PRODUCT});
+        twins!("step_resident": NONE = NONE, NO_STATEMENT = NO_STATEMENT, NO_DOT = NO_DOT, NO_DOTS = NO_DOTS);
         twins!("recurrence": ADD = Op::Add, SUB = Op::Sub, MUL = Op::Mul, DIV = Op::Div, SQRT = Op::Sqrt, SET = Op::Set,
             SET_IF_POSITIVE = Op::SetIfPositive, STOP_IF_LESS = Op::StopIfLess, STOP_UNLESS_LESS = Op::StopUnlessLess,
             STOP_UNLESS_FINITE = Op::StopUnlessFinite, STOP_AT_BUDGET = Op::StopAtBudget, RECORD = Op::Record,
@@ -139,7 +144,7 @@ mod tests {
     }
 
     /// Constants that the host has no use for.
-    const OF_THE_DEVICE_ALONE: [(&str, &str); 13] = [
+    const OF_THE_DEVICE_ALONE: [(&str, &str); 14] = [
         ("basis", "AT_ONCE"),
         ("fold", "SHORT_FOLD"),
         ("fold", "WARP"),
@@ -150,6 +155,7 @@ mod tests {
         ("global_barrier", "GO"),
         ("global_barrier", "ABANDON"),
         ("global_barrier", "PATIENCE"),
+        ("step_resident", "DOTS"),
         ("row", "SIDE"),
         ("row", "FEW_LANES"),
         ("row", "PIECE"),

@@ -48,6 +48,9 @@ impl Common {
     }
 }
 
+/// `blend` of a program whose products each tell their steps.
+pub(crate) const TOLD: u32 = 4;
+
 /// Options of kernels that multiply by a matrix: the macros of `cl/format.cl` and `cl/row.cl`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MatrixOptions {
@@ -57,19 +60,19 @@ pub(crate) struct MatrixOptions {
     pub(crate) block: usize,
     pub(crate) row_lanes: usize,
     pub(crate) entries: u32,
-    /// A second matrix; the first if there is none.
-    pub(crate) other: OtherMatrix,
+    /// A second and a third matrix; the first if there is none.
+    pub(crate) others: [OtherMatrix; 2],
     /// Entries of a row whose loads are under way together.
     pub(crate) loads: usize,
     /// Tells if the vector is `u + scale v`, formed as it is read.
     pub(crate) formed: bool,
     /// Places of local memory for a vector; 0 for none.
     pub(crate) staged: usize,
-    /// Steps before a row is stored: 1 it is scaled, 2 a vector is added.
+    /// Steps before a row is stored: 1 it is scaled, 2 a vector is added; [`TOLD`] if each product says so.
     pub(crate) blend: u32,
 }
 
-/// Options of a second matrix that the same program multiplies by.
+/// Options of another matrix that the same program multiplies by.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OtherMatrix {
     format: u32,
@@ -94,7 +97,7 @@ impl MatrixOptions {
             block,
             row_lanes: lanes,
             entries: entries as u32,
-            other: OtherMatrix::of(arrangement),
+            others: [OtherMatrix::of(arrangement); 2],
             loads,
             formed: false,
             staged: 0,
@@ -113,9 +116,13 @@ impl MatrixOptions {
         defines.set("BLOCK", self.block);
         defines.set("ROW_LANES", self.row_lanes);
         defines.set("ENTRIES", self.entries);
-        defines.set("OTHER_FORMAT", self.other.format);
-        defines.set("OTHER_LANES", self.other.row_lanes);
-        defines.set("OTHER_ENTRIES", self.other.entries);
+        let [other, third] = self.others;
+        defines.set("OTHER_FORMAT", other.format);
+        defines.set("OTHER_LANES", other.row_lanes);
+        defines.set("OTHER_ENTRIES", other.entries);
+        defines.set("THIRD_FORMAT", third.format);
+        defines.set("THIRD_LANES", third.row_lanes);
+        defines.set("THIRD_ENTRIES", third.entries);
         defines.set("LOADS", self.loads);
         defines.set("GATHER", 1 + u32::from(self.formed));
         defines.set("STAGED", self.staged);

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Sums run in ascending order, in `f64`. If a pivot is not positive (IC), or nearly 0 (ILU), all diagonal entries are raised: by a share
-//! of themselves (IC) or of the largest entry of their row (ILU), the first of [`SHIFTS`] that gives good pivots. The factors are rounded
+//! of themselves (IC) or of the largest entry of their row (ILU), the first of [`Incomplete::SHIFTS`] that gives good pivots. The factors are rounded
 //! to the precision of the matrix once, as `(D + L D) D^-1 (D + U)`, and solved with like the sweeps of SSOR, level by level.
 //!
 //! Source: dedecek-2013, algorithm 5; Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 10.4 (ILU(0)),
@@ -20,9 +20,6 @@ use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
 use crate::sparse::Csr;
 use crate::vector::Vector;
-
-/// Shifts that are tried, one after another.
-pub const SHIFTS: [f64; 5] = [0.0, 1e-3, 1e-2, 1e-1, 1.0];
 
 /// Kind of incomplete factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +49,10 @@ per_number! {
 }
 
 impl<T: Real> Incomplete<T> {
-    /// Makes the factors of `a` with the given `shift`, or the first of [`SHIFTS`] with which all pivots are good.
+    /// Shifts that are tried, one after another.
+    pub const SHIFTS: [f64; 5] = [0.0, 1e-3, 1e-2, 1e-1, 1.0];
+
+    /// Makes the factors of `a` with the given `shift`, or the first of [`Incomplete::SHIFTS`] with which all pivots are good.
     ///
     /// # Errors
     /// [`Error::Shape`] for a matrix that is not square, [`Error::NotFinite`], [`Error::Option`] for a shift that is negative or no number,
@@ -95,7 +95,7 @@ fn factors<T: Real>(a: &Csr<T>, kind: Factorisation, shift: Option<f64>) -> Resu
     if kind == Factorisation::Cholesky {
         check_symmetry(a)?;
     }
-    let tried = shift.map_or(SHIFTS.to_vec(), |shift| vec![shift]);
+    let tried = shift.map_or(Incomplete::<T>::SHIFTS.to_vec(), |shift| vec![shift]);
     let mut first: Option<BadPivot> = None;
     for shift in &tried {
         let mut values: Vec<f64> = a.values().iter().map(|v| v.to_f64()).collect();
@@ -268,6 +268,8 @@ impl<T: Real> LinearOperator<T> for Incomplete<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::sparse::gallery;
 
@@ -361,6 +363,105 @@ mod tests {
         }
     }
 
+    /// The loops of the book, row by row; the first row whose pivot is no good, if there is one.
+    fn sparse_textbook(a: &Csr<f64>, kind: Factorisation) -> std::result::Result<Vec<BTreeMap<usize, f64>>, usize> {
+        let mut rows: Vec<BTreeMap<usize, f64>> = Vec::new();
+        for i in 0..a.rows() {
+            let mut row: BTreeMap<usize, f64> =
+                a.row(i).0.iter().map(|j| *j as usize).zip(a.row(i).1.to_vec()).collect();
+            let largest = row.values().fold(0.0f64, |most, v| most.max(v.abs()));
+            let columns: Vec<usize> = row.keys().copied().collect();
+            for k in columns.into_iter().filter(|k| *k < i) {
+                let other = &rows[k];
+                match kind {
+                    Factorisation::Cholesky => {
+                        let mut value = row[&k];
+                        for (j, l) in row.range(..k) {
+                            value -= l * other.get(j).unwrap_or(&0.0);
+                        }
+                        row.insert(k, value / other[&k]);
+                    }
+                    Factorisation::Lu => {
+                        let factor = row[&k] / other[&k];
+                        row.insert(k, factor);
+                        for (j, u) in other.range(k + 1..) {
+                            row.entry(*j).and_modify(|v| *v -= factor * u);
+                        }
+                    }
+                }
+            }
+            let mut pivot = row[&i];
+            if kind == Factorisation::Cholesky {
+                for (_, l) in row.range(..i) {
+                    pivot -= l * l;
+                }
+                if pivot.is_nan() || pivot <= 0.0 {
+                    return Err(i);
+                }
+                pivot = pivot.sqrt();
+            } else if pivot.is_nan() || pivot.abs() <= f64::EPSILON * largest {
+                return Err(i);
+            }
+            row.insert(i, pivot);
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Every matrix of the folder that `RESIDUUM_DATA` names, without a shift.
+    #[test]
+    fn factors_of_real_matrices_are_those_of_the_textbook() {
+        let Some(folder) = std::env::var_os("RESIDUUM_DATA") else {
+            println!("skipped: RESIDUUM_DATA names no folder of matrices");
+            return;
+        };
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = files.filter(|path| path.to_string_lossy().ends_with(".mtx.gz")).collect();
+        files.sort();
+        let mut compared = 0;
+        for path in files {
+            let Ok(a) = crate::io::matrix_market::read_matrix::<f64>(&path) else { continue };
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            for kind in [Factorisation::Cholesky, Factorisation::Lu] {
+                let symmetric = kind == Factorisation::Lu || a.rows() == a.cols() && check_symmetry(&a).is_ok();
+                let Some(diagonal) =
+                    Some(&a).filter(|a| a.rows() == a.cols() && symmetric).map(|a| diagonal_places(a, kind))
+                else {
+                    continue;
+                };
+                let Ok(diagonal) = diagonal else {
+                    println!("{name} {kind:?}: no diagonal for it");
+                    continue;
+                };
+                let mut values = a.values().to_vec();
+                let done = match kind {
+                    Factorisation::Cholesky => cholesky(&a, &diagonal, &mut values),
+                    Factorisation::Lu => lu(&a, &diagonal, &mut values),
+                };
+                compared += 1;
+                let wanted = match (sparse_textbook(&a, kind), done) {
+                    (Ok(wanted), Ok(())) => wanted,
+                    (Err(row), Err((found, _))) => {
+                        println!("{name} {kind:?}: breaks down in row {row}");
+                        assert_eq!(found, row, "{name} {kind:?}");
+                        continue;
+                    }
+                    (wanted, found) => panic!("{name} {kind:?}: {:?}, {found:?}", wanted.err()),
+                };
+                println!("{name} {kind:?}: {} entries", a.nnz());
+                for i in 0..a.rows() {
+                    for at in a.offsets()[i]..a.offsets()[i + 1] {
+                        let j = a.indices()[at] as usize;
+                        if j <= i || kind == Factorisation::Lu {
+                            assert_eq!(values[at].to_bits(), wanted[i][&j].to_bits(), "{name} {kind:?}: {i} {j}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(compared > 0, "no matrix in that folder");
+    }
+
     #[test]
     fn a_shift_is_found_and_faults_name_their_row() {
         // Definite, but IC(0) breaks down in its last row: Kershaw's matrix.
@@ -382,7 +483,7 @@ mod tests {
             ],
         );
         let (_, shift) = factors(&a, Factorisation::Cholesky, None).unwrap();
-        assert!(shift > 0.0 && SHIFTS.contains(&shift), "{shift}");
+        assert!(shift > 0.0 && Incomplete::<f64>::SHIFTS.contains(&shift), "{shift}");
         let row = |a: &Csr<f64>, kind, shift| match factors(a, kind, shift) {
             Err(Error::Structure { row, .. }) => row,
             other => panic!("{other:?}"),

@@ -3,13 +3,15 @@
 
 mod ainv;
 mod block_jacobi;
+mod fsai;
 mod incomplete;
 mod levels;
 mod sweep;
 
 pub use ainv::{Ainv, AinvOptions, Orthogonalisation};
 pub use block_jacobi::BlockJacobi;
-pub use incomplete::{Factorisation, Incomplete, SHIFTS};
+pub use fsai::Fsai;
+pub use incomplete::{Factorisation, Incomplete};
 pub use sweep::{RowOrdering, Sweep};
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
@@ -91,10 +93,17 @@ pub enum Preconditioner {
         /// Entries below it are dropped.
         drop: f64,
     },
+    /// A factorised sparse approximate inverse, for symmetric positive definite matrices: [`Fsai::new`]. By name `fsai`, or `fsai=2`
+    /// in the places of the square of the matrix.
+    Fsai {
+        /// Power of the matrix that has the places, 1 to 4.
+        power: usize,
+    },
 }
 
 impl Preconditioner {
-    /// Every preconditioner, with neutral parameters: blocks of 8, relaxation factor 1, rows by colours, entries from 0.1 on.
+    /// Every preconditioner, with neutral parameters: blocks of 8, relaxation factor 1, rows by colours, entries from 0.1 on,
+    /// places of the matrix itself.
     pub const ALL: &'static [Self] = &[
         Self::Jacobi,
         Self::BlockJacobi { block: 8 },
@@ -105,6 +114,7 @@ impl Preconditioner {
         Self::Ilu0 { shift: None },
         Self::Sainv { drop: 0.1 },
         Self::Ainv { drop: 0.1 },
+        Self::Fsai { power: 1 },
     ];
 
     /// Name, as [`Preconditioner::from_str`] reads it.
@@ -119,12 +129,13 @@ impl Preconditioner {
             Self::Ilu0 { .. } => "ilu0",
             Self::Sainv { .. } => "sainv",
             Self::Ainv { .. } => "ainv",
+            Self::Fsai { .. } => "fsai",
         }
     }
 
     /// Tells if it is for symmetric positive definite matrices alone.
     pub fn needs_definite(&self) -> bool {
-        matches!(self, Self::Ic0 { .. } | Self::Sainv { .. } | Self::Ainv { .. })
+        matches!(self, Self::Ic0 { .. } | Self::Sainv { .. } | Self::Ainv { .. } | Self::Fsai { .. })
     }
 
     /// A copy with the parameter that stands behind the name.
@@ -147,6 +158,11 @@ impl Preconditioner {
             Self::Ilu0 { .. } => Ok(Self::Ilu0 { shift: Some(number()?) }),
             Self::Sainv { .. } => Ok(Self::Sainv { drop: number()? }),
             Self::Ainv { .. } => Ok(Self::Ainv { drop: number()? }),
+            Self::Fsai { .. } => {
+                let power =
+                    text.parse().map_err(|_| bad("a power of the matrix belongs behind it, as in fsai=2"))?;
+                Ok(Self::Fsai { power })
+            }
             _ => Err(bad("it takes no parameter")),
         }
     }
@@ -167,6 +183,11 @@ impl Preconditioner {
             Self::Ilu0 { shift } => Self::factored(Incomplete::new(device, a, Factorisation::Lu, shift)?),
             Self::Sainv { drop } => Self::inverted(Ainv::new(device, a, AinvOptions::sainv(drop))?),
             Self::Ainv { drop } => Self::inverted(Ainv::new(device, a, AinvOptions::ainv(drop))?),
+            Self::Fsai { power } => {
+                let inverse = Fsai::new(device, a, power)?;
+                let entries = inverse.entries();
+                (inverse.into(), entries, None)
+            }
         };
         let seconds = start.elapsed().as_secs_f64();
         let launches = operator.launches();
@@ -239,6 +260,7 @@ impl Display for Preconditioner {
             Self::BlockJacobi { block } => write!(f, "{name}={block}"),
             Self::Ic0 { shift: Some(number) } | Self::Ilu0 { shift: Some(number) } => write!(f, "{name}={number}"),
             Self::Sainv { drop } | Self::Ainv { drop } => write!(f, "{name}={drop}"),
+            Self::Fsai { power } => write!(f, "{name}={power}"),
             _ => f.write_str(name),
         }
     }

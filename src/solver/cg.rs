@@ -136,7 +136,7 @@ impl<T: Real> Workspace<T> for CgWorkspace<T> {
         })
     }
 
-    fn look(&mut self, history: &mut [Sum]) -> Result<Look> {
+    fn look(&mut self, _: &Inputs<'_, T>, history: &mut [Sum]) -> Result<Look> {
         let Self { state, status, .. } = self;
         Memory::read_both((&state.status, status), (&state.history, history))?;
         let column = Status { code: status[STOP], iteration: status[ITERATION] as usize };

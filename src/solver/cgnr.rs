@@ -313,7 +313,7 @@ impl<T: Real> Workspace<T> for CgnrWorkspace<T> {
         operations(inputs.device).cgnr_resident(inputs.run, *shape, [&a, &at], indices, vectors.view(), state)
     }
 
-    fn look(&mut self, history: &mut [Sum]) -> Result<Look> {
+    fn look(&mut self, _: &Inputs<'_, T>, history: &mut [Sum]) -> Result<Look> {
         Memory::read_both((&self.state.status, &mut self.status), (&self.state.history, history))?;
         let columns: Vec<Status> = self
             .status

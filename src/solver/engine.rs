@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use super::driver::Status;
 use super::plan::{B, Call, Launch, Operand, OverBasis, Plan, Preconditioning, Script, Space, VectorId, X};
-use super::products::Products;
+use super::products::{Products, roots};
+use super::residence::{Held, Operands as Factors, Residence};
 use super::stopping::Limits;
 use super::workspace::{Inputs, Look, Workspace};
+use crate::backend::product::{SharedMatrix, Stored};
 use crate::backend::script::basis::{self, Addition, Basis, Then};
+use crate::backend::script::resident::{self, RESIDENT_VECTORS};
 use crate::backend::script::{self, ScriptState, StepCall};
 use crate::error::{Error, Result, same_length};
 use crate::memory::Memory;
@@ -31,9 +34,8 @@ struct Engine<T: Real> {
     columns: usize,
     rows: usize,
     cols: usize,
-    a: Products<T>,
-    adjoint: Option<Products<T>>,
-    preconditioner: Option<Products<T>>,
+    /// Products with each operand that the script names, in their order.
+    products: Factors<T>,
     vectors: Vec<Vector<T>>,
     /// Takes the place of a vector that is being written.
     spare: Vector<T>,
@@ -46,8 +48,13 @@ struct Engine<T: Real> {
     state: ScriptState,
     /// The slot that the next launch reads.
     slot: u32,
-    /// Status of both slots, as they were last looked at.
+    /// Status of both slots and the words behind them, as they were last looked at.
     seen: Vec<i32>,
+    /// Iterations as one launch, if they can be that.
+    residence: Option<Residence<T>>,
+    /// Iterations in resident launches since those were last looked at, and the number of all so far.
+    resident: Range<usize>,
+    resided: u32,
 }
 
 /// Allocates what `script` needs to solve for `columns` right-hand sides at once.
@@ -59,6 +66,39 @@ pub(super) fn boxed<T: Real>(
     preconditioning: Preconditioning,
 ) -> Result<Box<dyn Workspace<T>>> {
     Ok(Box::new(Engine::new(operators, columns, plan, script, preconditioning)?))
+}
+
+/// Products with the operands that `script` names.
+fn factors<T: Real>(
+    operators: &Operators<'_, T>,
+    script: &Script,
+    columns: usize,
+    preconditioning: Preconditioning,
+) -> Result<Factors<T>> {
+    let calls = || script.start.iter().chain(script.steps.iter().flatten());
+    let multiplies_by =
+        |which: Operand| calls().any(|call| matches!(call.launch, Launch::Product { of, .. } if of == which));
+    let [of_operator, of_preconditioner] = operators.exponents;
+    let factors = |operator: &SharedOperator<T>, adjoint, exponent| {
+        Products::of_factors(operator, adjoint, exponent, columns).map(Some)
+    };
+    let mut products = std::array::from_fn(|_| None);
+    products[Operand::A as usize] = factors(operators.a, false, of_operator)?;
+    if multiplies_by(Operand::Adjoint) {
+        products[Operand::Adjoint as usize] = factors(operators.a, true, of_operator)?;
+    }
+    if let Some(operator) = operators.preconditioner {
+        if multiplies_by(Operand::Preconditioner) {
+            products[Operand::Preconditioner as usize] = factors(operator, false, of_preconditioner)?;
+        }
+        if preconditioning == Preconditioning::Roots {
+            let roots = roots(&**operator).map_or([None, None], |roots| roots.map(Some));
+            let [adjoint, root] = roots.map(|root| root.map(Products::of_matrix));
+            products[Operand::RootAdjoint as usize] = adjoint;
+            products[Operand::Root as usize] = root;
+        }
+    }
+    Ok(products)
 }
 
 impl<T: Real> Engine<T> {
@@ -73,21 +113,7 @@ impl<T: Real> Engine<T> {
         let script = Arc::new(script);
         let device = operators.a.device();
         let (rows, cols) = (operators.a.rows(), operators.a.cols());
-        let calls = || script.start.iter().chain(script.steps.iter().flatten());
-        let multiplies_by =
-            |which: Operand| calls().any(|call| matches!(call.launch, Launch::Product { of, .. } if of == which));
-        let [of_operator, of_preconditioner] = operators.exponents;
-        let a = Products::of_factors(operators.a, false, of_operator, columns)?;
-        let adjoint = match multiplies_by(Operand::Adjoint) {
-            true => Some(Products::of_factors(operators.a, true, of_operator, columns)?),
-            false => None,
-        };
-        let preconditioner = match operators.preconditioner {
-            Some(operator) if multiplies_by(Operand::Preconditioner) => {
-                Some(Products::of_factors(operator, false, of_preconditioner, columns)?)
-            }
-            _ => None,
-        };
+        let products = factors(operators, &script, columns, preconditioning)?;
         let mut vectors = Vec::with_capacity(plan.vectors.len());
         for (k, space) in plan.vectors.iter().enumerate() {
             // The answer's place is the user's vector during a solve.
@@ -104,10 +130,11 @@ impl<T: Real> Engine<T> {
                 let entries = entries.to_vec()?;
                 *held = Vector::interleaved(device, &vec![&entries[..]; columns])?;
             }
-            if of_preconditioner != 0 {
-                held.scale_columns(&[of_preconditioner])?;
+            if operators.exponents[1] != 0 {
+                held.scale_columns(&[operators.exponents[1]])?;
             }
         }
+        let residence = Residence::of(&plan, &script, &products);
         let state = ScriptState::new(&device.place(), plan.programs, columns, plan.sums)?;
         let spare = Vector::zeros(device, 1)?;
         let basis = match plan.basis {
@@ -120,9 +147,7 @@ impl<T: Real> Engine<T> {
             columns,
             rows,
             cols,
-            a,
-            adjoint,
-            preconditioner,
+            products,
             vectors,
             spare,
             basis,
@@ -131,7 +156,10 @@ impl<T: Real> Engine<T> {
             sums: plan.sums,
             state,
             slot: 0,
-            seen: vec![0; 2 * columns * STATES],
+            seen: vec![0; ScriptState::words(columns)],
+            residence,
+            resident: 0..0,
+            resided: 0,
         })
     }
 
@@ -164,6 +192,56 @@ impl<T: Real> Engine<T> {
             }
             Launch::Basis(call) => self.over_basis(inputs, step, *call),
         }
+    }
+
+    /// Queues iterations as one launch.
+    fn reside(&mut self, inputs: &Inputs<'_, T>, indices: Range<usize>) -> Result<()> {
+        self.resided = self.resided.wrapping_add(indices.len() as u32);
+        let done = self.resided as usize;
+        let (run, operations) = (inputs.run, script::on::<T>(inputs.device.backend()));
+        let step = StepCall { block: 0, slot: self.slot, columns: self.columns, sums: self.sums };
+        let Self { residence: Some(residence), vectors, products, state, .. } = self else {
+            return same_length("residences of a script", 1, 0);
+        };
+        let stored: Vec<_> = residence.matrices.iter().map(SharedMatrix::read).collect();
+        // Places that the script does not need hold the first matrix, and vectors of one element.
+        let matrices = std::array::from_fn(|k| &**stored.get(k).unwrap_or(&stored[0]));
+        let mut vectors: Vec<Option<&mut Vector<T>>> = vectors.iter_mut().map(Some).collect();
+        let mut between = products.each_mut().map(|products| {
+            let between = products.as_mut().map_or(Default::default(), Products::between_mut);
+            between.iter_mut().map(Some).collect::<Vec<_>>()
+        });
+        let mut taken = Vec::with_capacity(RESIDENT_VECTORS);
+        for held in &residence.vectors {
+            taken.extend(match *held {
+                Held::Vector(v) => vectors[v.index()].take(),
+                Held::Between(which, k) => between[which as usize][k].take(),
+            });
+        }
+        let fillers = vectors[Plan::FILLERS].iter_mut().filter_map(Option::take);
+        taken.extend(fillers.take(RESIDENT_VECTORS.saturating_sub(residence.vectors.len())));
+        let found = taken.len();
+        let Ok(taken) = <[&mut Vector<T>; RESIDENT_VECTORS]>::try_from(taken) else {
+            return same_length("vectors of a resident launch", RESIDENT_VECTORS, found);
+        };
+        let taken = taken.map(Vector::memory_mut);
+        operations.step_resident(run, step, &residence.calls, (indices, done), matrices, taken, state)
+    }
+
+    /// Does what resident launches should have done and gave up, if status words that were read say so.
+    fn settle(&mut self, inputs: &Inputs<'_, T>) -> Result<bool> {
+        let asked = take(&mut self.resident);
+        let done = self.seen[self.seen.len() - resident::STATUS_WORDS + resident::DONE] as u32;
+        let missing = if asked.is_empty() { 0 } else { self.resided.wrapping_sub(done) as usize };
+        let missing = asked.end - missing.min(asked.len())..asked.end;
+        if missing.is_empty() {
+            return Ok(false);
+        }
+        // The groups do not all run at once here: several launches for each iteration, from now on.
+        log::info!("{}: groups cannot wait for each other; solves go on without", inputs.device.info().name);
+        self.residence = None;
+        self.steps(inputs, missing)?;
+        Ok(true)
     }
 
     fn over_basis(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: OverBasis) -> Result<()> {
@@ -203,13 +281,8 @@ impl<T: Real> Engine<T> {
 
     fn product(&mut self, inputs: &Inputs<'_, T>, step: StepCall, launch: &Launch) -> Result<()> {
         let Launch::Product { of: which, x, w, z, blend, .. } = launch else { return Ok(()) };
-        let Self { a, adjoint, preconditioner, vectors, spare: y, state, .. } = self;
-        let products = match which {
-            Operand::A => Some(a),
-            Operand::Adjoint => adjoint.as_mut(),
-            Operand::Preconditioner => preconditioner.as_mut(),
-        };
-        let Some(products) = products else {
+        let Self { products, vectors, spare: y, state, .. } = self;
+        let Some(products) = &mut products[*which as usize] else {
             return same_length("operators of a script", 1, 0);
         };
         let vector = |v: &VectorId| if *v == B { inputs.b } else { &vectors[v.index()] };
@@ -281,20 +354,40 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn steps(&mut self, inputs: &Inputs<'_, T>, mut indices: Range<usize>) -> Result<()> {
         self.behind = true;
+        if self.stays_resident(inputs) {
+            let start = if self.resident.is_empty() { indices.start } else { self.resident.start };
+            self.resident = start..indices.end;
+            return self.reside(inputs, indices);
+        }
         indices.try_for_each(|index| self.queue(inputs, |script| &script.steps[index % script.steps.len()]))
     }
 
     fn exact(&mut self, inputs: &Inputs<'_, T>, done: usize) -> Result<()> {
+        if !self.resident.is_empty() {
+            self.state.status.read(0, &mut self.seen)?;
+            self.settle(inputs)?;
+        }
         self.queue(inputs, |script| &script.exact[done % script.exact.len()])
     }
 
-    fn look(&mut self, history: &mut [Sum]) -> Result<Look> {
-        let Self { state, seen, slot, columns, .. } = self;
-        Memory::read_both((&state.status, seen), (&state.history, history))?;
+    fn look(&mut self, inputs: &Inputs<'_, T>, history: &mut [Sum]) -> Result<Look> {
+        Memory::read_both((&self.state.status, &mut self.seen), (&self.state.history, history))?;
+        if self.settle(inputs)? {
+            Memory::read_both((&self.state.status, &mut self.seen), (&self.state.history, history))?;
+        }
+        let Self { seen, slot, columns, .. } = self;
         let count = *columns * STATES;
         let status = &seen[*slot as usize * count..][..count];
         let columns = status.chunks(STATES).map(|s| Status { code: s[0], iteration: s[1].max(0) as usize });
         Ok(Look { columns: columns.collect(), abandoned: false })
+    }
+
+    fn stays_resident(&self, inputs: &Inputs<'_, T>) -> bool {
+        self.residence.as_ref().is_some_and(|residence| {
+            let stored: Vec<_> = residence.matrices.iter().map(SharedMatrix::read).collect();
+            let matrices: Vec<&Stored<T>> = stored.iter().map(|stored| &**stored).collect();
+            script::on::<T>(inputs.device.backend()).script_stays_resident(inputs.run, &matrices, self.columns)
+        })
     }
 
     fn residual_decides(&self) -> bool {
@@ -320,11 +413,8 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn launches(&self) -> usize {
         let steps = &self.script.steps;
-        let made = |products: Option<&Products<T>>| products.map_or(0, Products::launches);
         let each = |call: &Call| match call.launch {
-            Launch::Product { of: Operand::A, .. } => 1 + made(Some(&self.a)),
-            Launch::Product { of: Operand::Adjoint, .. } => 1 + made(self.adjoint.as_ref()),
-            Launch::Product { of: Operand::Preconditioner, .. } => 1 + made(self.preconditioner.as_ref()),
+            Launch::Product { of, .. } => 1 + self.products[of as usize].as_ref().map_or(0, Products::launches),
             Launch::Basis(call) => call.launches(),
             _ => 1,
         };

@@ -11,6 +11,7 @@ pub(crate) mod method;
 mod plan;
 mod products;
 mod report;
+mod residence;
 mod run;
 mod scaling;
 mod solve;

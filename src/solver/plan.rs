@@ -5,6 +5,7 @@
 //! (`crate::recurrence`); or it is one or two launches over a block of vectors ([`OverBasis`]). The [`Engine`](super::engine) runs scripts on any device.
 
 use crate::backend::script::basis::MOST_VECTORS;
+use crate::backend::script::resident::RESIDENT_VECTORS;
 use crate::backend::script::{Blend, PASS_VECTORS, Pass, Statement};
 use crate::error::{Error, Result};
 use crate::recurrence::{Fault, Program, Registers, Scalar, Sums};
@@ -40,6 +41,13 @@ pub(super) enum Operand {
     A,
     Adjoint,
     Preconditioner,
+    /// `W'` and `W` of a preconditioner `W W'`.
+    RootAdjoint,
+    Root,
+}
+
+impl Operand {
+    pub(super) const COUNT: usize = 5;
 }
 
 /// Way of preconditioning residuals.
@@ -50,6 +58,8 @@ pub(super) enum Preconditioning {
     Diagonal(VectorId),
     /// By a product.
     Operator,
+    /// By a product with `W W'`, whose factors CG takes apart.
+    Roots,
 }
 
 impl Preconditioning {
@@ -57,7 +67,7 @@ impl Preconditioning {
     pub(super) fn diagonal(self) -> Option<VectorId> {
         match self {
             Self::Diagonal(d) => Some(d),
-            Self::None | Self::Operator => None,
+            Self::None | Self::Operator | Self::Roots => None,
         }
     }
 }
@@ -273,7 +283,7 @@ impl Plan {
     /// A plan for a `rows × cols` operator and `columns` right-hand sides at once.
     pub(super) fn new(rows: usize, cols: usize, columns: usize) -> Self {
         let mut vectors = vec![Space::Cols];
-        vectors.resize(1 + PASS_VECTORS, Space::Cols);
+        vectors.resize(Self::FILLERS.end, Space::Cols);
         Self {
             rows,
             cols,
@@ -299,8 +309,8 @@ impl Plan {
         self.fault = self.fault.or(fault);
     }
 
-    /// Vectors that only fill places of a pass that are not used.
-    pub(super) const FILLERS: std::ops::Range<usize> = 1..1 + PASS_VECTORS;
+    /// Vectors that only fill places of a pass or a resident launch that are not used.
+    pub(super) const FILLERS: std::ops::Range<usize> = 1..1 + RESIDENT_VECTORS;
 
     pub(super) fn vector(&mut self, space: Space) -> VectorId {
         if self.vectors.len() + 1 >= usize::from(B.0) {

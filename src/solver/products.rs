@@ -51,6 +51,18 @@ fn last_factor<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool) -> Opti
     }
 }
 
+/// `W'` and `W` of an operator that is `W W'` with a stored square matrix.
+pub(super) fn roots<T: Real>(operator: &dyn LinearOperator<T>) -> Option<[SharedMatrix<T>; 2]> {
+    let mut found = Vec::new();
+    factors(operator, false, &mut found);
+    let [(first, first_adjoint), (last, last_adjoint)] = found[..] else { return None };
+    let [first, last, mirrored] = [(first, first_adjoint), (last, last_adjoint), (last, !last_adjoint)]
+        .map(|(factor, adjoint)| fused(factor, adjoint));
+    let (first, last) = (first?, last?);
+    let square = first.read().rows == first.read().cols;
+    (square && mirrored?.is(&first)).then_some([first, last])
+}
+
 /// Lengths of the vectors that [`Products::of_factors`] keeps: one after each factor but the last.
 pub(super) fn between<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool) -> Vec<usize> {
     if last_factor(operator, adjoint).is_none() {
@@ -91,6 +103,11 @@ impl<T: Real> Products<T> {
         let stored = Stored::external(&operator.device().place(), rows, cols)?;
         let before = Some(Before::Whole(rescaled(operator, exponent, columns)?));
         Ok(Self { stored: SharedMatrix::new(stored), before })
+    }
+
+    /// Products with a stored matrix.
+    pub(super) fn of_matrix(stored: SharedMatrix<T>) -> Self {
+        Self { stored, before: None }
     }
 
     /// Products with `2^exponent operator` for `columns` vectors: fused if that is a matrix as it is.
@@ -179,6 +196,27 @@ impl<T: Real> Products<T> {
             if *adjoint { factor.apply_adjoint(x, y)? } else { factor.apply(x, y)? }
         }
         Ok((&self.stored, between.last().unwrap_or(x)))
+    }
+
+    /// The matrices that a product multiplies by, one after another; none if an operator does a part of it.
+    pub(super) fn chain(&self) -> Option<Vec<SharedMatrix<T>>> {
+        match &self.before {
+            None => Some(vec![self.stored.clone()]),
+            Some(Before::Whole(_)) => None,
+            Some(Before::Factors { operator, adjoint, .. }) => {
+                let mut found = Vec::new();
+                factors(&**operator, *adjoint, &mut found);
+                found.into_iter().map(|(factor, adjoint)| fused(factor, adjoint)).collect()
+            }
+        }
+    }
+
+    /// The vectors between the factors.
+    pub(super) fn between_mut(&mut self) -> &mut [Vector<T>] {
+        match &mut self.before {
+            Some(Before::Factors { between, .. }) => between,
+            _ => &mut [],
+        }
     }
 
     /// Launches that a product takes beside the one that sums it up.

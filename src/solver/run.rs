@@ -124,7 +124,7 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
 
     fn status(&mut self) -> Result<Vec<Status>> {
         let Runner { workspace, history, .. } = &mut *self.on;
-        let look = workspace.look(history)?;
+        let look = workspace.look(&self.inputs, history)?;
         let again = std::mem::take(&mut self.pending);
         if !look.abandoned {
             return Ok(look.columns);
@@ -133,7 +133,7 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
         log::info!("{}: groups cannot wait for each other; solves go on without", self.inputs.device.info().name);
         workspace.leave_residence()?;
         workspace.steps(&self.inputs, again)?;
-        Ok(workspace.look(history)?.columns)
+        Ok(workspace.look(&self.inputs, history)?.columns)
     }
 
     fn stops_at_once(&self) -> bool {

@@ -296,7 +296,11 @@ fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [
     let preconditioning = match &setup.preconditioner {
         None => Preconditioning::None,
         Some(operator) if operator.as_diagonal().is_some() => Preconditioning::Diagonal(plan.vector(Space::Rows)),
-        Some(_) => Preconditioning::Operator,
+        Some(operator) => {
+            let apart = setup.method == Method::Cg && setup.columns == 1 && exponents[1] == 0;
+            let roots = apart.then(|| products::roots(&**operator)).flatten();
+            roots.map_or(Preconditioning::Operator, |_| Preconditioning::Roots)
+        }
     };
     let task = Task {
         preconditioning,
@@ -321,7 +325,9 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
     let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
     vectors.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
     let adjoint = Some(operator).filter(|_| setup.method.takes_rectangles());
-    for (operator, adjoint) in [(Some(operator), false), (adjoint, true), (setup.preconditioner.as_ref(), false)] {
+    let preconditioner =
+        setup.preconditioner.as_ref().filter(|_| planned.preconditioning == Preconditioning::Operator);
+    for (operator, adjoint) in [(Some(operator), false), (adjoint, true), (preconditioner, false)] {
         let lengths = operator.map_or(Vec::new(), |operator| products::between(&**operator, adjoint));
         vectors.extend(lengths.into_iter().map(|len| ("a vector between factors", bytes(len))));
     }

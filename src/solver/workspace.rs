@@ -47,7 +47,7 @@ pub(super) trait Workspace<T: Real>: Send {
     }
 
     /// Waits, and reads the status of every column and the history.
-    fn look(&mut self, history: &mut [Sum]) -> Result<Look>;
+    fn look(&mut self, inputs: &Inputs<'_, T>, history: &mut [Sum]) -> Result<Look>;
 
     /// Numbers that the history holds for each column and iteration: 2, or 1 without a gradient.
     fn numbers(&self) -> usize {

@@ -45,7 +45,7 @@ pub fn cases(device: &Device) -> Vec<Case> {
     use AccessPattern::{LongRows, Places, Rays, Rows};
     use Family::{
         Backproject, CgProduct, CgResident, CgUpdate, CgnrBackward, CgnrForward, CgnrResident, Product, Reduce,
-        Scatter, StepProduct, StepVectors, Sweep, Vector,
+        Scatter, StepProduct, StepResident, StepVectors, Sweep, Vector,
     };
     use SizeClass::{Large, Middle, Small};
     let plan: &[(Family, Option<AccessPattern>, &[SizeClass])] = &[
@@ -58,6 +58,7 @@ pub fn cases(device: &Device) -> Vec<Case> {
         (Product, Some(Rows), &[Large, Middle, Small]),
         (StepProduct, Some(Rows), &[Large, Middle]),
         (StepVectors, None, &[Large, Middle, Small]),
+        (StepResident, Some(Rows), &[Small]),
         (CgProduct, Some(Places), &[Large, Middle]),
         (Vector, None, &[Large, Middle, Small]),
         (Reduce, None, &[Large, Middle, Small]),
@@ -78,7 +79,7 @@ pub fn cases(device: &Device) -> Vec<Case> {
                 let able = (precision == Precision::Single || info.fp64)
                     && (*family != Scatter || precision == Precision::Single || info.int64_atomics)
                     // One group that does all is for systems smaller than these.
-                    && (!matches!(family, CgResident | CgnrResident) || info.resident_groups > 1);
+                    && (!matches!(family, CgResident | CgnrResident | StepResident) || info.resident_groups > 1);
                 let case = Case { family: *family, reading: *reading, precision, size: *size };
                 let varied =
                     || KNOBS.iter().any(|knob| !knob.values(device, *family, Settings::default()).is_empty());

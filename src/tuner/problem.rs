@@ -43,7 +43,7 @@ pub(super) enum Problem<T: Real> {
     /// Iterations of CGNR, likewise.
     Cgnr(Matrix<T>, Resident),
     /// Iterations of MINRES, which is made of the launches that most methods share.
-    Steps(Matrix<T>),
+    Steps(Matrix<T>, Resident),
 }
 
 /// Use of resident launches.
@@ -135,16 +135,17 @@ impl<T: Real> Problem<T> {
                 let resident = if case.family == Family::CgnrResident { Resident::Always } else { Resident::Never };
                 (Self::Cgnr(matrix, resident), format!("iteration of cgnr, {words}"))
             }
-            Family::StepProduct | Family::StepVectors => {
+            Family::StepProduct | Family::StepVectors | Family::StepResident => {
                 let (matrix, words) = grid(Format::Csr)?;
-                (Self::Steps(matrix), format!("iteration of minres, {words}"))
+                let resident = if case.family == Family::StepResident { Resident::Always } else { Resident::Never };
+                (Self::Steps(matrix, resident), format!("iteration of minres, {words}"))
             }
         })
     }
 
     /// Tells if a run is a solve.
     pub(super) fn iterates(&self) -> bool {
-        matches!(self, Self::Cg(..) | Self::Cgnr(..) | Self::Steps(_))
+        matches!(self, Self::Cg(..) | Self::Cgnr(..) | Self::Steps(..))
     }
 
     /// One contestant for each of `devices`, in a race that `referee` holds. Solves do `iterations` in a run.
@@ -170,8 +171,8 @@ impl<T: Real> Problem<T> {
                     .collect::<Result<Vec<_>>>()?;
                 Self::queued(devices, a.rows(), a.rows(), referee, |k, x, y| sweeps[k].apply(x, y))
             }
-            Self::Cg(a, resident) => Self::solved(devices, a, Some(*resident), Method::Cg, iterations, referee),
-            Self::Steps(a) => Self::solved(devices, a, None, Method::Minres, iterations, referee),
+            Self::Cg(a, resident) => Self::solved(devices, (a, *resident), Method::Cg, iterations, referee),
+            Self::Steps(a, resident) => Self::solved(devices, (a, *resident), Method::Minres, iterations, referee),
             Self::Cgnr(a, resident) => {
                 let matrices = with_residency(a, devices, *resident)?;
                 let scale = a.frobenius_norm().powi(2) / a.cols() as f64;
@@ -190,16 +191,12 @@ impl<T: Real> Problem<T> {
 
     fn solved<R>(
         devices: &[Device],
-        a: &Matrix<T>,
-        resident: Option<Resident>,
+        (a, resident): (&Matrix<T>, Resident),
         method: Method,
         iterations: usize,
         referee: &mut Referee<'_, R>,
     ) -> Result<R> {
-        let matrices = match resident {
-            Some(resident) => with_residency(a, devices, resident)?,
-            None => shared(a, devices)?,
-        };
+        let matrices = with_residency(a, devices, resident)?;
         let mut contestants: Vec<Box<dyn Contestant + '_>> = Vec::new();
         for matrix in &matrices {
             let mut solver = Solver::new(matrix, method, Stopping::after(iterations))?;

@@ -224,7 +224,7 @@ impl Tuning {
             Family::CgUpdate => full(self.work_group),
             // Few meetings of large groups, but every group with work for its items. Lanes that share a row are work: with 1024
             // items instead of 256 an iteration of CGNR takes 24 instead of 33 us (64² from 96 x 96 readings, H200).
-            Family::CgResident | Family::CgnrResident => {
+            Family::CgResident | Family::CgnrResident | Family::StepResident => {
                 let items = asked.n.saturating_mul(asked.shared) / self.resident_groups.max(1);
                 let wanted = items.next_power_of_two().clamp(256, 1024);
                 largest_power_of_two(wanted.min(info.max_work_group))

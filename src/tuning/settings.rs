@@ -40,6 +40,8 @@ pub enum Family {
     StepProduct,
     /// The vectors of any other method (`cl/pass.cl`).
     StepVectors,
+    /// Many of its iterations in one launch.
+    StepResident,
 }
 
 /// Way of reading a matrix, as far as speed depends on it.
@@ -103,7 +105,7 @@ pub struct Settings {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Vector,
         Self::Reduce,
         Self::Product,
@@ -118,12 +120,25 @@ impl Family {
         Self::CgnrResident,
         Self::StepProduct,
         Self::StepVectors,
+        Self::StepResident,
     ];
 
     /// Tells if its kernels multiply by a matrix.
     pub fn multiplies(self) -> bool {
-        use Family::{CgProduct, CgResident, CgnrBackward, CgnrForward, CgnrResident, Product, StepProduct};
-        matches!(self, Product | CgProduct | CgResident | CgnrForward | CgnrBackward | CgnrResident | StepProduct)
+        use Family::{
+            CgProduct, CgResident, CgnrBackward, CgnrForward, CgnrResident, Product, StepProduct, StepResident,
+        };
+        matches!(
+            self,
+            Product
+                | CgProduct
+                | CgResident
+                | CgnrForward
+                | CgnrBackward
+                | CgnrResident
+                | StepProduct
+                | StepResident
+        )
     }
 
     /// Tells if the number of its groups is free.

@@ -73,9 +73,7 @@ impl OpenCl {
         let chunks = Chunks::of(a.rows);
         let cut = [chunks.chunk, chunks.lanes];
         let (common, matrix, found) = self.rows(run, Family::CgResident, a, a.rows, cut, 1);
-        // Every group has the same number of chunks, as many as it can work on side by side or a multiple.
-        let at_once = (found.work_group / chunks.lanes).max(1);
-        let share = chunks.count.div_ceil(run.tuning.resident_groups.max(1)).next_multiple_of(at_once);
+        let share = self.resident_share(run, chunks, found.work_group, a);
         // Registers are short where all is in one kernel: no more elements together than an item has lanes.
         let item_lanes = (chunks.lanes / found.work_group).max(1);
         let elements_together = item_lanes.min(ELEMENTS_TOGETHER);

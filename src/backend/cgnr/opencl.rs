@@ -205,7 +205,7 @@ impl OpenCl {
         } else {
             (Staged::Nothing, 0)
         };
-        let matrix = MatrixOptions { other: OtherMatrix::of(at.arrangement), staged: places, ..matrix };
+        let matrix = MatrixOptions { others: [OtherMatrix::of(at.arrangement); 2], staged: places, ..matrix };
         let options = cgnr_resident::Options {
             matrix,
             edges: shape.edges,

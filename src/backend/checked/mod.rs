@@ -18,6 +18,7 @@ use super::cg::{self, CgOps, CgVectors};
 use super::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, Part};
 use super::product::{ProductOps, Stored};
 use super::script::basis::{Addition, Basis, BasisOps};
+use super::script::resident::{RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall};
 use super::script::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, StepCall};
 use super::{Host, Origin, Run, SolveState};
 use crate::error::{Error, Result};
@@ -309,6 +310,23 @@ impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
         let expected = self.expect_script::<T>(Launch::Pass, run, call, state)?;
         self.device.step_vectors(run, call, n, pass, vectors, state)?;
         self.compare_norms::<T>(run, expected, &state.history)
+    }
+
+    fn script_stays_resident(&self, run: Run<'_>, matrices: &[&Stored<T>], columns: usize) -> bool {
+        self.device.script_stays_resident(run, matrices, columns)
+    }
+
+    fn step_resident(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        calls: &[Vec<ResidentCall>],
+        iterations: (Range<usize>, usize),
+        matrices: [&Stored<T>; RESIDENT_MATRICES],
+        vectors: [&mut Memory<T>; RESIDENT_VECTORS],
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        self.device.step_resident(run, call, calls, iterations, matrices, vectors, state)
     }
 }
 

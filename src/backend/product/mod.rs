@@ -112,6 +112,11 @@ impl<T: Real> SharedMatrix<T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Tells if both are the same matrix.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Tells if values are in a table, which other values may not fit into.
     pub(crate) fn has_table(&self) -> bool {
         self.read().arrangement.entries == Entries::Coded

@@ -4,18 +4,23 @@
 pub(crate) mod basis;
 mod host;
 mod opencl;
+pub(crate) mod resident;
 
 pub(super) use opencl::FILES;
+use opencl::PassWords;
 #[cfg(test)]
-pub(crate) use opencl::{NO_DOT, NO_STATEMENT, NONE};
+pub(crate) use opencl::{NO_DOT, NO_DOTS, NO_STATEMENT, NONE};
 
 use super::product::Stored;
+use std::ops::Range;
+
 use super::{PlanKey, Run};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::{Memory, Place, Plans};
 use crate::number::{Real, Sum};
 use crate::recurrence::{REGISTERS, STATES};
 use crate::state::HISTORY;
+use resident::{RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall};
 
 /// Programs, scalars and sums of a script; the layout is that of `cl/recurrence.cl`.
 #[derive(Debug)]
@@ -26,6 +31,8 @@ pub(crate) struct ScriptState {
     pub(crate) status: Memory<i32>,
     pub(crate) history: Memory<Sum>,
     plans: Plans<PassKey>,
+    /// Calls of resident launches, as those read them; made by the first.
+    list: Option<Memory<u32>>,
 }
 
 /// Key of the launches of passes: several of them share the same options.
@@ -43,10 +50,16 @@ impl ScriptState {
             programs: place.take(programs)?,
             sums: place.filled(sums.max(1), Sum::default())?,
             registers: place.filled(2 * columns * REGISTERS, Sum::default())?,
-            status: place.filled(2 * columns * STATES + columns + 1, 0)?,
+            status: place.take(vec![0; Self::words(columns)])?,
             history: place.filled(2 * HISTORY * columns, Sum::default())?,
             plans: Plans::default(),
+            list: None,
         })
+    }
+
+    /// Words of `status`.
+    pub(crate) fn words(columns: usize) -> usize {
+        2 * columns * STATES + columns + 1 + resident::STATUS_WORDS
     }
 
     /// A copy on the host. Waits.
@@ -58,6 +71,7 @@ impl ScriptState {
             status: self.status.on_host()?,
             history: self.history.on_host()?,
             plans: Plans::default(),
+            list: None,
         })
     }
 }
@@ -115,6 +129,12 @@ impl Pass {
         }
         masks
     }
+
+    /// Tells if it takes vector `k`, if only for a dot product.
+    pub(crate) fn takes(&self, k: usize) -> bool {
+        let [read, written] = self.touched();
+        (read | written) >> k & 1 == 1 || self.dots.iter().flatten().any(|v| usize::from(*v) == k)
+    }
 }
 
 /// Launches of a script.
@@ -142,5 +162,28 @@ pub(crate) trait ScriptOps<T: Real>: Send + Sync {
         vectors: [&mut Memory<T>; PASS_VECTORS],
         state: &mut ScriptState,
     ) -> Result<()>;
+    /// Tells if [`ScriptOps::step_resident`] does many iterations with these matrices in one launch, and gains by it.
+    fn script_stays_resident(&self, _: Run<'_>, _: &[&Stored<T>], _columns: usize) -> bool {
+        false
+    }
+    /// Iterations in one launch: iteration `k` makes the calls `calls[k % calls.len()]`. `call` has the slot, which stays the
+    /// same. It may give up before it changes anything, and those after it do too: word `DONE` behind the status keeps the number
+    /// beside the iterations of the last that did not.
+    ///
+    /// # Errors
+    /// [`Error::Option`](crate::Error::Option) where [`ScriptOps::script_stays_resident`] says no.
+    fn step_resident(
+        &self,
+        _: Run<'_>,
+        _call: StepCall,
+        _calls: &[Vec<ResidentCall>],
+        _iterations: (Range<usize>, usize),
+        _matrices: [&Stored<T>; RESIDENT_MATRICES],
+        _vectors: [&mut Memory<T>; RESIDENT_VECTORS],
+        _state: &mut ScriptState,
+    ) -> Result<()> {
+        let reason = "this device does not do many iterations in one launch".into();
+        Err(Error::Option { name: "resident_groups", reason })
+    }
 }
 operations!(ScriptOps, checked);

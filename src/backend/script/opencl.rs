@@ -3,25 +3,29 @@
 //! The kernels take more arguments than a kernel should have: a pass takes up to eight vectors, and a struct of buffers cannot be
 //! passed in OpenCL C 1.2.
 
+use std::ops::Range;
+
+use super::resident::{self, RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall};
 use super::{Blend, PASS_VECTORS, Pass, PassKey, ScriptOps, ScriptState, Statement, StepCall};
 use crate::backend::product::Stored;
 use crate::backend::{OpenCl, Run};
-use crate::error::{Result, same_length};
-use crate::kernels::{MatrixOptions, kernels};
-use crate::memory::Memory;
+use crate::error::{Error, Result, same_length};
+use crate::kernels::{MatrixOptions, OtherMatrix, TOLD, kernels};
+use crate::memory::{Memory, Place};
 use crate::number::Real;
 use crate::ocl::{Defines, File, Plan};
 use crate::recurrence::{HEADER, REGISTERS, STATES};
 use crate::reduction::Chunks;
+use crate::sparse::Kind;
 use crate::state::HISTORY;
 use crate::tuning::Family;
 
 /// Constants of `cl/pass.cl`: the statements, vectors and dot products of a pass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PassWords {
-    statements: [u32; 4],
+    pub(super) statements: [u32; 4],
     touched: u32,
-    dots: u32,
+    pub(super) dots: u32,
 }
 
 impl Default for PassWords {
@@ -32,14 +36,15 @@ impl Default for PassWords {
 }
 
 impl PassWords {
-    fn of(pass: &Pass) -> Self {
+    /// Words of a pass whose vectors have these numbers where it is run.
+    pub(super) fn of(pass: &Pass, numbers: &[u8; PASS_VECTORS]) -> Self {
         let [read, written] = pass.touched();
         let mut statements = [NO_STATEMENT; 4];
         for (word, statement) in statements.iter_mut().zip(&pass.statements) {
-            *word = encoded(statement);
+            *word = encoded(statement, numbers);
         }
-        let dot =
-            |k: usize| pass.dots.get(k).map_or(NO_DOT, |[a, b]| u32::from(*a) | u32::from(*b) << 4) << (8 * k);
+        let number = |v: u8| u32::from(numbers[usize::from(v)]);
+        let dot = |k: usize| pass.dots.get(k).map_or(NO_DOT, |[a, b]| number(*a) | number(*b) << 4) << (8 * k);
         Self { statements, touched: read | written << 8, dots: dot(0) | dot(1) | dot(2) }
     }
 
@@ -88,23 +93,42 @@ kernels! {
         history: out_sum[2 * HISTORY * columns]);
 }
 
-pub(in crate::backend) static FILES: &[&File] = &[&pass::FILE, &step::FILE, super::basis::FILE];
+kernels! {
+    file step_resident, after [common, fold, format, row, global_barrier, recurrence];
+    options { matrix: MatrixOptions }
+    /// Many iterations in one launch, by groups that all run at once.
+    kernel step_resident<T> given(value_counts: [usize; RESIDENT_MATRICES], columns: usize, made: usize)
+        (words: uint, slot: uint, first: uint, iterations: uint, done: uint, list: in_uint[words], v0: out_real, v1: out_real,
+        v2: out_real, v3: out_real, v4: out_real, v5: out_real, v6: out_real, v7: out_real, v8: out_real, v9: out_real,
+        v10: out_real, v11: out_real, rows: in_uint, indices: in_uint, values: in_real[value_counts[0]],
+        other_rows: in_uint, other_indices: in_uint, other_values: in_real[value_counts[1]], third_rows: in_uint,
+        third_indices: in_uint, third_values: in_real[value_counts[2]], sums: out_sum[made],
+        registers: out_sum[2 * columns * REGISTERS], status: out_int[ScriptState::words(columns)],
+        history: out_sum[2 * HISTORY * columns]);
+}
+
+pub(in crate::backend) static FILES: &[&File] =
+    &[&pass::FILE, &step::FILE, &step_resident::FILE, super::basis::FILE];
 
 /// No vector, statement or dot product, in `cl/pass.cl`.
 pub(crate) const NONE: u32 = 15;
 pub(crate) const NO_STATEMENT: u32 = u32::MAX;
 pub(crate) const NO_DOT: u32 = 0xff;
-const NO_DOTS: u32 = NO_DOT | NO_DOT << 8 | NO_DOT << 16;
+pub(crate) const NO_DOTS: u32 = NO_DOT | NO_DOT << 8 | NO_DOT << 16;
+
+/// Numbers of the vectors of a pass in its own launch.
+const OWN: [u8; PASS_VECTORS] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 /// A statement as `cl/pass.cl` reads it.
-fn encoded(statement: &Statement) -> u32 {
+fn encoded(statement: &Statement, numbers: &[u8; PASS_VECTORS]) -> u32 {
+    let number = |v: u8| u32::from(numbers[usize::from(v)]);
     match statement {
         Statement::Combine { target, terms } => {
-            let [a, b, d] = terms.map(|v| v.map_or(NONE, u32::from));
-            u32::from(*target) | a << 4 | b << 8 | d << 12
+            let [a, b, d] = terms.map(|v| v.map_or(NONE, number));
+            number(*target) | a << 4 | b << 8 | d << 12
         }
         Statement::Multiply { target, factors: [a, b] } => {
-            u32::from(*target) | u32::from(*a) << 4 | u32::from(*b) << 8 | NONE << 12 | 1 << 16
+            number(*target) | number(*a) << 4 | number(*b) << 8 | NONE << 12 | 1 << 16
         }
     }
 }
@@ -130,10 +154,31 @@ impl OpenCl {
     }
 }
 
+impl OpenCl {
+    fn plan_step_resident<T: Real>(
+        &self,
+        run: Run<'_>,
+        [a, other, third]: [&Stored<T>; RESIDENT_MATRICES],
+        columns: usize,
+    ) -> Result<Plan> {
+        let chunks = [a.rows, a.cols, other.rows, other.cols].map(Chunks::of);
+        let cut = [chunks[0].chunk, chunks[0].lanes];
+        let (common, matrix, found) = self.rows(run, Family::StepResident, a, a.rows.max(a.cols), cut, columns);
+        let others = [other, third].map(|a| OtherMatrix::of(a.arrangement));
+        let matrix = MatrixOptions { others, blend: TOLD, ..matrix };
+        let kernel =
+            step_resident::step_resident::prepare(&self.context, common, &step_resident::Options { matrix })?;
+        // Groups as the longest vectors want them; each takes its part of the others.
+        let groups_of =
+            |chunks: &Chunks| chunks.count.div_ceil(self.resident_share(run, *chunks, found.work_group, a));
+        Ok(Plan { kernel, groups: chunks.iter().map(groups_of).max().unwrap_or(1).max(1), share: 0 })
+    }
+}
+
 impl<T: Real> ScriptOps<T> for OpenCl {
     fn step_scalars(&self, run: Run<'_>, call: StepCall, state: &mut ScriptState) -> Result<()> {
         let on = &self.context;
-        let ScriptState { programs, sums, registers, status, history, plans } = state;
+        let ScriptState { programs, sums, registers, status, history, plans, .. } = state;
         let words = PassWords::default();
         let key = PassKey { launch: run.key("step_scalars", call.columns, 0), n: 0, words: words.words() };
         let plan = plans.get(key, || {
@@ -212,14 +257,13 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         state: &mut ScriptState,
     ) -> Result<()> {
         let (on, chunks) = (&self.context, Chunks::of(n));
-        let [read, written] = pass.touched();
         for (k, vector) in vectors.iter().enumerate() {
-            if (read | written) >> k & 1 == 1 {
+            if pass.takes(k) {
                 same_length("a vector of a pass", n * call.columns, vector.len())?;
             }
         }
-        let ScriptState { programs, sums, registers, status, history, plans } = state;
-        let words = PassWords::of(pass);
+        let ScriptState { programs, sums, registers, status, history, plans, .. } = state;
+        let words = PassWords::of(pass, &OWN);
         let key = PassKey { launch: run.key("step_vectors", call.columns, 0), n, words: words.words() };
         let plan = plans.get(key, || {
             let found = self.plain::<T>(run, Family::StepVectors, chunks);
@@ -255,5 +299,89 @@ impl<T: Real> ScriptOps<T> for OpenCl {
             history: history.buffer_mut(on)?,
         };
         pass::step_vectors::launch(&plan.kernel, plan.groups, args)
+    }
+
+    fn script_stays_resident(&self, run: Run<'_>, matrices: &[&Stored<T>], columns: usize) -> bool {
+        use Kind::{Csr, Dense, Ellpack, EllpackR, External, Sliced, Sorted};
+        let simple = |kind| matches!(kind, Csr | EllpackR | Ellpack | Sliced | Sorted | Dense);
+        // The first may be of any kind; all are in one program with one way of reading offsets and one number of lanes.
+        let alike = |a: &Stored<T>| Chunks::of(a.rows).lanes == Chunks::of(a.cols).lanes && !a.arrangement.wide;
+        let [first, others @ ..] = matrices else { return false };
+        let rows = first.rows.max(first.cols) * columns;
+        let places = matrices.iter().map(|a| a.places).sum();
+        first.arrangement.kind != External
+            && others.iter().all(|a| simple(a.arrangement.kind))
+            && matrices.iter().all(|a| alike(a))
+            && run.tuning.stays_resident(Family::StepResident, rows, places)
+    }
+
+    fn step_resident(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        calls: &[Vec<ResidentCall>],
+        (iterations, done): (Range<usize>, usize),
+        matrices: [&Stored<T>; RESIDENT_MATRICES],
+        vectors: [&mut Memory<T>; RESIDENT_VECTORS],
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        let on = &self.context;
+        resident::check(calls, call.columns, &vectors)?;
+        let [a, other, third] = matrices;
+        // Entries of the third may change with those of the second alone: they are factors of one operator.
+        let key = run.key("step_resident", call.columns, third.arrangement.entries as u32).reading(a, other);
+        let plan = a.plans.get(key, || self.plan_step_resident(run, matrices, call.columns))?;
+        if state.list.is_none() {
+            let mut programs = vec![0; state.programs.len()];
+            state.programs.read(0, &mut programs)?;
+            let list = resident::list(calls, &programs);
+            let list = list.ok_or(Error::Shape {
+                what: "words of a resident script",
+                expected: resident::MOST_WORDS,
+                found: 0,
+            })?;
+            state.list = Some(Place::OpenCl(on.clone()).take(list)?);
+        }
+        let ScriptState { sums, registers, status, history, list: Some(list), .. } = state else {
+            return same_length("lists of a resident script", 1, 0);
+        };
+        let [v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11] = vectors;
+        let args = step_resident::step_resident::Args {
+            value_counts: matrices.map(Stored::value_count),
+            columns: call.columns,
+            made: call.sums,
+            words: list.len(),
+            slot: call.slot as usize,
+            first: iterations.start % calls.len(),
+            iterations: iterations.len(),
+            done,
+            list: list.buffer(on)?,
+            v0: v0.buffer_mut(on)?,
+            v1: v1.buffer_mut(on)?,
+            v2: v2.buffer_mut(on)?,
+            v3: v3.buffer_mut(on)?,
+            v4: v4.buffer_mut(on)?,
+            v5: v5.buffer_mut(on)?,
+            v6: v6.buffer_mut(on)?,
+            v7: v7.buffer_mut(on)?,
+            v8: v8.buffer_mut(on)?,
+            v9: v9.buffer_mut(on)?,
+            v10: v10.buffer_mut(on)?,
+            v11: v11.buffer_mut(on)?,
+            rows: a.pointers.buffer(on)?,
+            indices: a.indices.buffer(on)?,
+            values: a.values.buffer(on)?,
+            other_rows: other.pointers.buffer(on)?,
+            other_indices: other.indices.buffer(on)?,
+            other_values: other.values.buffer(on)?,
+            third_rows: third.pointers.buffer(on)?,
+            third_indices: third.indices.buffer(on)?,
+            third_values: third.values.buffer(on)?,
+            sums: sums.buffer_mut(on)?,
+            registers: registers.buffer_mut(on)?,
+            status: status.buffer_mut(on)?,
+            history: history.buffer_mut(on)?,
+        };
+        step_resident::step_resident::launch(&plan.kernel, plan.groups, args)
     }
 }

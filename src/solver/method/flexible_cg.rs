@@ -27,7 +27,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
     // z = M r, if that is done in a pass over vectors.
     let preconditioned = |update: Update| match preconditioning {
         Preconditioning::Diagonal(d) => update.multiply(z, d, r),
-        Preconditioning::None | Preconditioning::Operator => update,
+        _ => update,
     };
     let by_operator = preconditioning == Preconditioning::Operator;
 

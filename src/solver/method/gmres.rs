@@ -66,7 +66,7 @@ impl Cycle {
                 calls.push(plan.call(Update::of(Rows).multiply(p, d, u), |_| {}));
                 (p, u)
             }
-            Preconditioning::Operator => {
+            Preconditioning::Operator | Preconditioning::Roots => {
                 calls.push(plan.call(Product::of(Operand::Preconditioner, u, p), |_| {}));
                 (p, u)
             }

@@ -8,7 +8,9 @@
 //! ```
 //!
 //! Without a preconditioner the two launches and the numbers are those of [`cg`](super::super::cg). With a diagonal one there
-//! are three, `z` made where `r` is; with any other a product more. The stopping test is of `r.r`, not of `r.z`.
+//! are three, `z` made where `r` is; with any other a product more. Of a preconditioner `W W'` both factors are known: `r.z` is
+//! `s.s` with `s = W'r`, so that `beta` is there before `z` is, and `p = W s + beta p` is one product. That makes four launches, and
+//! no vector `z`. The stopping test is of `r.r`, not of `r.z`.
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; oses-2013.
 
@@ -19,6 +21,7 @@ use crate::state::stop;
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
     match preconditioning {
         Preconditioning::None => plain(plan),
+        Preconditioning::Roots => by_roots(plan),
         _ => preconditioned(plan, preconditioning),
     }
 }
@@ -111,4 +114,55 @@ fn preconditioned(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
         ),
     };
     Script { start, steps: vec![step], exact: vec![exact], ..Script::default() }
+}
+
+fn by_roots(plan: &mut Plan) -> Script {
+    let [r, s, q] = plan.vectors(Rows);
+    let p = plan.vectors::<2>(Rows);
+    let [rr, rz, pq] = plan.sums(Rows);
+    let [rho, alpha, minus_alpha, beta] = plan.scalars();
+    let residual = plan.residual(r, rr);
+    let half = plan.call(Product::of(Operand::RootAdjoint, r, s).square(rz), |_| {});
+    let first = plan.call(Product::of(Operand::Root, s, p[0]), |_| {});
+    let mut parts = Vec::new();
+    for k in 0..2 {
+        let (now, next) = (p[k], p[1 - k]);
+        let product = plan.call(Product::of(Operand::A, now, q).dot(pq, now), |s| {
+            let (rr, rz) = (s.fold(rr), s.fold(rz));
+            s.test(rr);
+            // r.Mr <= 0: a factor that is singular.
+            s.require_finite(rz);
+            s.stop_unless_less(ZERO, rz, stop::INDEFINITE_PRECONDITIONER);
+            s.set(rho, rz);
+        });
+        let update = Update::of(Rows).set(X, &[(ONE, X), (alpha, now)]).set(r, &[(ONE, r), (minus_alpha, q)]);
+        let update = plan.call(update.dot(rr, r, r), |s| {
+            let pq = s.fold(pq);
+            s.require_positive_curvature(pq);
+            s.set(alpha, rho / pq);
+            s.set(minus_alpha, MINUS_ONE * alpha);
+            s.count();
+        });
+        let direction = plan.call(Product::of(Operand::Root, s, next).plus(beta, now), |s| {
+            let rz = s.fold(rz);
+            s.set(beta, rz / rho);
+        });
+        // The other way round, for a residual computed afresh.
+        let without = plan.call(Product::of(Operand::Root, s, next).scaled(MINUS_ONE).plus(ONE, now), |_| {});
+        let with = plan.call(Product::of(Operand::Root, s, next).plus(ONE, now), |_| {});
+        parts.push([product, update, direction, without, with]);
+    }
+    let call = |k: usize, which: usize| parts[k % 2][which].clone();
+    let [product, update, direction, without, with] = [0, 1, 2, 3, 4];
+    Script {
+        start: vec![residual.clone(), half.clone(), first, call(0, product)],
+        steps: (0..2)
+            .map(|k| vec![call(k, update), half.clone(), call(k, direction), call(k + 1, product)])
+            .collect(),
+        // p goes to the other place and back.
+        exact: (0..2)
+            .map(|k| vec![call(k, without), residual.clone(), half.clone(), call(k + 1, with), call(k, product)])
+            .collect(),
+        ..Script::default()
+    }
 }

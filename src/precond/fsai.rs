@@ -1,0 +1,361 @@
+//! Factorised sparse approximate inverses: FSAI.
+//!
+//! ```text
+//!   A approximately L L',   G = L^-1 approximately,   M = G'G
+//!
+//!   for each row i, with S_i the columns of G's row, i the last of them:
+//!       A(S_i, S_i) = C C'          dense Cholesky factors, in f64
+//!       C' g = e                    e the last unit vector:  row i of G has g in the places S_i
+//! ```
+//!
+//! `G` minimises the Frobenius norm of `I - G L` over all matrices with these places. Rows do not depend on each other, so that all
+//! threads make them at once, and no positive definite matrix breaks down. `M` does not change with a scaling of `A` but for that.
+//!
+//! Source: L. Yu. Kolotilina, A. Yu. Yeremin, "Factorized sparse approximate inverse preconditionings I", SIAM J. Matrix Anal. Appl. 14
+//! (1993); Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 10.5.
+
+use rayon::prelude::*;
+
+use super::check_symmetry;
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::matrix::Matrix;
+use crate::number::{Real, per_number};
+use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
+use crate::sparse::{Csr, Format};
+use crate::vector::Vector;
+
+/// Most places of a row: a dense factorisation takes the cube of them. Longer rows keep the largest of their entries.
+const MOST_PLACES: usize = 256;
+/// Highest power of the matrix.
+const MOST_POWER: usize = 4;
+
+/// The approximate inverse `G'G` of a symmetric positive definite matrix as an operator, with `G` in the places of the lower triangle of a
+/// power of the matrix. Two products; the same bits everywhere. It is made on the host, by all threads.
+///
+/// # Cost
+/// Held: `G` and its transposed, and a vector. A product reads one of them each, and three vectors. The set-up factors a dense matrix
+/// as large as the row for each row.
+#[derive(Debug)]
+pub struct Fsai<T: Real> {
+    product: ProductOperator<Adjoint<Matrix<T>>, Matrix<T>, T>,
+    entries: usize,
+}
+
+per_number! {
+    fn new<T>(device: &Device, a: &Csr<T>, power: usize) -> Result<Fsai<T>> = Fsai::new_here;
+}
+
+impl<T: Real> Fsai<T> {
+    /// Makes it for the symmetric positive definite matrix `a`, in the places of `a^power`, `power` 1 to 4. More places take fewer
+    /// iterations, and more time in each.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a power out of range, [`Error::NotFinite`],
+    /// [`Error::Structure`] with the row of an entry that is not symmetric or of a pivot that is not positive, [`Error::Memory`].
+    pub fn new(device: &Device, a: &Csr<T>, power: usize) -> Result<Self> {
+        new(device, a, power)
+    }
+
+    fn new_here(device: &Device, a: &Csr<T>, power: usize) -> Result<Self> {
+        let factor = factor(device, a, power)?;
+        let entries = factor.nnz();
+        let g = Matrix::with_transpose(device, &factor, Format::Auto)?;
+        let product = g.clone().adjoint()?.times(g)?;
+        Ok(Self { product, entries })
+    }
+
+    /// Entries of `G`.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+}
+
+/// `G` by rows.
+fn factor<T: Real>(device: &Device, a: &Csr<T>, power: usize) -> Result<Csr<T>> {
+    let n = a.rows();
+    same_length("columns of a square matrix", n, a.cols())?;
+    if !(1..=MOST_POWER).contains(&power) {
+        let reason = format!("the matrix to the power of {power}; 1 to {MOST_POWER} are possible");
+        return Err(Error::Option { name: "preconditioner", reason });
+    }
+    if let Some(index) = a.first_not_finite() {
+        return Err(Error::NotFinite { what: "the matrix".into(), index });
+    }
+    check_symmetry(a)?;
+    let places: Vec<Vec<u32>> =
+        (0..n).into_par_iter().map_init(|| Marks::new(n), |marks, i| places(a, i, power, marks)).collect();
+    let held: usize = places.iter().map(Vec::len).sum();
+    // Twice over: the factor and its transposed.
+    device.check_memory(0, &[("approximate inverse", (2 * held * (4 + T::PRECISION.bytes())) as u64)])?;
+    let made = places
+        .par_iter()
+        .enumerate()
+        .map_init(|| Dense::new(n), |dense, (i, places)| dense.row(a, i, places))
+        .collect::<Result<Vec<Vec<T>>>>()?;
+    Csr::from_rows(n, n, |i, entries| entries.extend(places[i].iter().copied().zip(made[i].iter().copied())))
+}
+
+/// Columns that were met while a row was walked from.
+struct Marks {
+    /// The last row that met each column, plus one.
+    met: Vec<u32>,
+}
+
+impl Marks {
+    fn new(n: usize) -> Self {
+        Self { met: vec![0; n] }
+    }
+}
+
+/// Columns of row `i` of the lower triangle of `a^power`, ascending, `i` the last.
+fn places<T: Real>(a: &Csr<T>, i: usize, power: usize, marks: &mut Marks) -> Vec<u32> {
+    let mark = i as u32 + 1;
+    let (mut found, mut from) = (vec![i as u32], 0);
+    marks.met[i] = mark;
+    for _ in 0..power {
+        let to = found.len();
+        for at in from..to {
+            for j in a.row(found[at] as usize).0 {
+                if marks.met[*j as usize] != mark {
+                    marks.met[*j as usize] = mark;
+                    found.push(*j);
+                }
+            }
+        }
+        from = to;
+    }
+    found.retain(|j| *j as usize <= i);
+    if found.len() > MOST_PLACES {
+        found = largest(a, i);
+    }
+    found.sort_unstable();
+    found
+}
+
+/// The columns of the largest entries before the diagonal of row `i`, as many as there may be, and `i`.
+fn largest<T: Real>(a: &Csr<T>, i: usize) -> Vec<u32> {
+    let (columns, values) = a.row(i);
+    let before = columns.iter().zip(values).filter(|(j, _)| (**j as usize) < i);
+    let mut entries: Vec<(f64, u32)> = before.map(|(j, value)| (value.to_f64().abs(), *j)).collect();
+    // Ties: those nearest to the diagonal.
+    entries.sort_unstable_by(|x, y| y.0.total_cmp(&x.0).then(y.1.cmp(&x.1)));
+    entries.truncate(MOST_PLACES - 1);
+    entries.into_iter().map(|(_, j)| j).chain([i as u32]).collect()
+}
+
+/// Room for the dense matrix of a row.
+struct Dense {
+    /// Place of each column of the row in question.
+    place: Vec<u32>,
+    /// Lower triangle, row by row.
+    c: Vec<f64>,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Dense {
+    fn new(n: usize) -> Self {
+        Self { place: vec![NOWHERE; n], c: Vec::new() }
+    }
+
+    /// Values of row `i` of `G` in `places`.
+    fn row<T: Real>(&mut self, a: &Csr<T>, i: usize, places: &[u32]) -> Result<Vec<T>> {
+        let m = places.len();
+        let Self { place, c } = self;
+        places.iter().enumerate().for_each(|(k, j)| place[*j as usize] = k as u32);
+        c.clear();
+        c.resize(m * m, 0.0);
+        for (k, row) in places.iter().enumerate() {
+            let (columns, values) = a.row(*row as usize);
+            for (j, value) in columns.iter().zip(values) {
+                let l = place[*j as usize] as usize;
+                if l <= k {
+                    c[k * m + l] = value.to_f64();
+                }
+            }
+        }
+        places.iter().for_each(|j| place[*j as usize] = NOWHERE);
+        for k in 0..m {
+            for l in 0..=k {
+                let mut value = c[k * m + l];
+                for j in 0..l {
+                    value -= c[k * m + j] * c[l * m + j];
+                }
+                if l < k {
+                    c[k * m + l] = value / c[l * m + l];
+                } else if value > 0.0 && value.is_finite() {
+                    c[k * m + l] = value.sqrt();
+                } else {
+                    let row = Some(places[k] as usize);
+                    let what = format!(
+                        "pivot {value:e} of an approximate inverse (in row {i}) is not positive: the matrix is not positive definite, \
+                         or too nearly singular"
+                    );
+                    return Err(Error::Structure { what, row });
+                }
+            }
+        }
+        // Back substitution with C'.
+        let mut g = vec![0.0; m];
+        for k in (0..m).rev() {
+            let mut value = if k + 1 == m { 1.0 } else { 0.0 };
+            for j in k + 1..m {
+                value -= c[j * m + k] * g[j];
+            }
+            g[k] = value / c[k * m + k];
+        }
+        let made: Vec<T> = g.into_iter().map(T::from_f64).collect();
+        if made.iter().all(|value| value.is_finite()) {
+            return Ok(made);
+        }
+        let what = "an entry of an approximate inverse is too large for its precision: scale the matrix".into();
+        Err(Error::Structure { what, row: Some(i) })
+    }
+}
+
+impl<T: Real> From<Fsai<T>> for SharedOperator<T> {
+    fn from(inverse: Fsai<T>) -> Self {
+        inverse.shared()
+    }
+}
+
+impl<T: Real> LinearOperator<T> for Fsai<T> {
+    fn device(&self) -> &Device {
+        self.product.device()
+    }
+    fn rows(&self) -> usize {
+        self.product.rows()
+    }
+    fn cols(&self) -> usize {
+        self.product.cols()
+    }
+    fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        self.product.apply(x, z)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        self.product.apply(x, z)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+    fn bytes(&self) -> u64 {
+        self.product.bytes()
+    }
+    fn launches(&self) -> usize {
+        self.product.launches()
+    }
+    fn structure(&self) -> Structure<'_, T> {
+        self.product.structure()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::gallery;
+    use crate::{Method, Setup, Solver, Stopping};
+
+    fn device() -> Device {
+        Device::host()
+    }
+
+    #[test]
+    fn all_places_give_the_inverse_of_the_cholesky_factor() {
+        // [[4, 2], [2, 10]] = L L' with L = [[2, 0], [1, 3]]: G = [[1/2, 0], [-1/6, 1/3]].
+        let a = Csr::from_triplets(2, 2, &[(0, 0, 4.0), (0, 1, 2.0), (1, 0, 2.0), (1, 1, 10.0)]).unwrap();
+        let g = factor(&device(), &a, 1).unwrap();
+        assert_eq!(g.values(), [0.5, -1.0 / 6.0, 1.0 / 3.0]);
+        assert_eq!(g.indices(), [0, 0, 1]);
+        // A whole matrix: one iteration of CG.
+        let a = Csr::<f64>::from_rows(9, 9, |i, row| {
+            row.extend((0..9).map(|j| (j as u32, if i == j { 12.0 } else { 1.0 / (i + j) as f64 })));
+        });
+        let a = a.unwrap();
+        let matrix = Matrix::new(&device(), &a, Format::Csr).unwrap();
+        let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>());
+        let mut solver =
+            Solver::with(&matrix, setup.with_preconditioner(Fsai::new(&device(), &a, 1).unwrap())).unwrap();
+        let (b, mut x) = (Vector::filled(&device(), 9, 1.0).unwrap(), Vector::zeros(&device(), 9).unwrap());
+        assert_eq!(solver.solve(&b, &mut x).unwrap().iterations, 1);
+    }
+
+    /// `G A G'` has a unit diagonal: what FSAI is scaled by.
+    #[test]
+    fn rows_are_those_of_a_minimum() {
+        let a = gallery::block_poisson::<f64>(6, 3).unwrap();
+        for power in [1, 2, 3] {
+            let g = factor(&device(), &a, power).unwrap();
+            for i in 0..a.rows() {
+                let (columns, values) = g.row(i);
+                // (A g)_j is 0 in all places before i: the normal equations of the row.
+                let product = |j: u32| {
+                    let (at, entries) = a.row(j as usize);
+                    let terms = at
+                        .iter()
+                        .zip(entries)
+                        .filter_map(|(k, v)| columns.binary_search(k).ok().map(|place| v * values[place]));
+                    terms.sum::<f64>()
+                };
+                let energy: f64 = columns.iter().zip(values).map(|(j, g)| g * product(*j)).sum();
+                assert!((energy - 1.0).abs() < 1e-12, "{energy}");
+                for j in &columns[..columns.len() - 1] {
+                    assert!(product(*j).abs() < 1e-12, "{i} {j}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn more_places_take_fewer_iterations() {
+        let a = gallery::poisson_2d::<f64>(50, 0.0).unwrap();
+        let matrix = Matrix::new(&device(), &a, Format::Csr).unwrap();
+        let b = Vector::filled(&device(), a.rows(), 1.0).unwrap();
+        let iterations = |power: usize| {
+            let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>());
+            let setup = setup.with_preconditioner(Fsai::new(&device(), &a, power).unwrap());
+            let mut x = Vector::zeros(&device(), a.rows()).unwrap();
+            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+            assert!(report.converged(), "{report}");
+            report.iterations
+        };
+        let found = [1, 2, 3, 4].map(iterations);
+        assert!(found.windows(2).all(|pair| pair[1] < pair[0]), "{found:?}");
+    }
+
+    #[test]
+    fn what_has_none_is_refused() {
+        let csr = |entries: &[(usize, usize, f64)]| Csr::from_triplets(2, 2, entries).unwrap();
+        let row = |a: &Csr<f64>| match factor(&device(), a, 1) {
+            Err(Error::Structure { row, .. }) => row,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(row(&csr(&[(0, 0, 1.0), (0, 1, 3.0), (1, 0, 3.0), (1, 1, 1.0)])), Some(1));
+        assert_eq!(row(&csr(&[(0, 0, 1.0), (1, 1, -1.0)])), Some(1));
+        assert_eq!(row(&csr(&[(0, 0, 1.0)])), Some(1));
+        assert_eq!(row(&csr(&[(0, 0, 1.0), (0, 1, 0.5), (1, 0, 0.25), (1, 1, 1.0)])), Some(0));
+        let tiny = Csr::from_triplets(1, 1, &[(0, 0, 1e-80f64)]).unwrap().cast::<f32>();
+        assert!(factor(&device(), &tiny, 1).is_err());
+        let a = csr(&[(0, 0, 1.0), (1, 1, 1.0)]);
+        for power in [0, 5] {
+            assert!(matches!(factor(&device(), &a, power), Err(Error::Option { .. })));
+        }
+        let none = Csr::<f64>::from_triplets(0, 0, &[]).unwrap();
+        assert_eq!(factor(&device(), &none, 2).unwrap().nnz(), 0);
+    }
+
+    /// Rows longer than a dense matrix may be keep their largest entries.
+    #[test]
+    fn long_rows_are_shortened() {
+        let n = 400;
+        let a = Csr::<f64>::from_rows(n, n, |i, row| match i + 1 == n {
+            true => row.extend((0..n).map(|j| (j as u32, if j == i { 9.0 } else { 1e-3 * (1 + j % 300) as f64 }))),
+            false => row.extend([(i as u32, 4.0), (n as u32 - 1, 1e-3 * (1 + i % 300) as f64)]),
+        });
+        let g = factor(&device(), &a.unwrap(), 1).unwrap();
+        let (columns, values) = g.row(n - 1);
+        assert_eq!(columns.len(), MOST_PLACES);
+        assert!(columns.iter().all(|j| *j as usize == n - 1 || j % 300 >= 44 || *j >= 300), "{columns:?}");
+        assert!(values[..columns.len() - 1].iter().all(|v| *v < 0.0));
+    }
+}

@@ -1,0 +1,106 @@
+//! Scripts whose iterations can be done in one launch: their calls by numbers of matrices and vectors.
+
+use super::plan::{Call, Launch, Operand, Plan, Script, VectorId};
+use super::products::Products;
+use crate::backend::product::SharedMatrix;
+use crate::backend::script::Blend;
+use crate::backend::script::resident::{RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall, ResidentWork, list};
+use crate::number::Real;
+
+/// A vector of a resident launch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Held {
+    /// One of the script.
+    Vector(VectorId),
+    /// One between the factors of an operator.
+    Between(Operand, usize),
+}
+
+/// Products with each operand, in the order of [`Operand`].
+pub(super) type Operands<T> = [Option<Products<T>>; Operand::COUNT];
+
+/// The calls of each kind of iteration, and the matrices and vectors that they name by number.
+pub(super) struct Residence<T: Real> {
+    pub(super) calls: Vec<Vec<ResidentCall>>,
+    pub(super) matrices: Vec<SharedMatrix<T>>,
+    pub(super) vectors: Vec<Held>,
+}
+
+impl<T: Real> Residence<T> {
+    /// The residence of `script` with the products of each operand, if each of its calls has a place in a resident launch.
+    pub(super) fn of(plan: &Plan, script: &Script, products: &Operands<T>) -> Option<Self> {
+        // The first matrix may be in any format: that of A.
+        let matrices = products[Operand::A as usize].as_ref()?.chain()?;
+        let mut found = Self { calls: Vec::new(), matrices, vectors: Vec::new() };
+        for step in &script.steps {
+            let mut calls = Vec::new();
+            for call in step {
+                found.take(plan, call, products, &mut calls)?;
+            }
+            found.calls.push(calls);
+        }
+        let fits = found.matrices.len() <= RESIDENT_MATRICES && found.vectors.len() <= RESIDENT_VECTORS;
+        (fits && list(&found.calls, &plan.programs).is_some()).then_some(found)
+    }
+
+    fn take(
+        &mut self,
+        plan: &Plan,
+        call: &Call,
+        products: &Operands<T>,
+        calls: &mut Vec<ResidentCall>,
+    ) -> Option<()> {
+        let block = Some(call.block);
+        let work = match &call.launch {
+            Launch::Scalars => ResidentWork::Scalars,
+            Launch::Basis(_) => return None,
+            Launch::Update { space, pass, vectors } => {
+                let mut numbers = [0; _];
+                for (k, number) in numbers.iter_mut().enumerate().filter(|(k, _)| pass.takes(*k)) {
+                    *number = self.vector(Held::Vector(vectors[k]))?;
+                }
+                ResidentWork::Pass { n: plan.len(*space), pass: pass.clone(), vectors: numbers }
+            }
+            Launch::Product { of, x, w, z, y, blend } => {
+                let chain = products[*of as usize].as_ref()?.chain()?;
+                let (last, before) = chain.split_last()?;
+                let mut x = self.vector(Held::Vector(*x))?;
+                for (k, factor) in before.iter().enumerate() {
+                    let y = self.vector(Held::Between(*of, k))?;
+                    let blend = Blend { scaled: false, shifted: false, dots: [false; 2] };
+                    calls.push(ResidentCall { block: None, work: self.product(factor, [x, x, x, y], blend)? });
+                    x = y;
+                }
+                let [w, z, y] = [w, z, y].map(|v| self.vector(Held::Vector(*v)));
+                self.product(last, [x, w?, z?, y?], *blend)?
+            }
+        };
+        calls.push(ResidentCall { block, work });
+        Some(())
+    }
+
+    fn product(&mut self, matrix: &SharedMatrix<T>, vectors: [u8; 4], blend: Blend) -> Option<ResidentWork> {
+        let known = self.matrices.iter().position(|known| known.is(matrix));
+        let number = known.unwrap_or_else(|| {
+            self.matrices.push(matrix.clone());
+            self.matrices.len() - 1
+        });
+        let stored = matrix.read();
+        let (rows, stride) = (stored.rows, stored.stride);
+        Some(ResidentWork::Product { matrix: u8::try_from(number).ok()?, rows, stride, vectors, blend })
+    }
+
+    /// The number of a vector.
+    fn vector(&mut self, held: Held) -> Option<u8> {
+        if held == Held::Vector(super::plan::B) {
+            return None;
+        }
+        let known = self.vectors.iter().position(|known| *known == held);
+        let number = known.unwrap_or_else(|| {
+            self.vectors.push(held);
+            self.vectors.len() - 1
+        });
+        // Four bits hold it.
+        u8::try_from(number).ok().filter(|number| usize::from(*number) < RESIDENT_VECTORS)
+    }
+}
