@@ -14,6 +14,8 @@
 //! Source: L. Yu. Kolotilina, A. Yu. Yeremin, "Factorized sparse approximate inverse preconditionings I", SIAM J. Matrix Anal. Appl. 14
 //! (1993); Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 10.5.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::check_symmetry;
@@ -83,53 +85,69 @@ fn factor<T: Real>(device: &Device, a: &Csr<T>, power: usize) -> Result<Csr<T>> 
         return Err(Error::NotFinite { what: "the matrix".into(), index });
     }
     check_symmetry(a)?;
-    let places: Vec<Vec<u32>> =
-        (0..n).into_par_iter().map_init(|| Marks::new(n), |marks, i| places(a, i, power, marks)).collect();
-    let held: usize = places.iter().map(Vec::len).sum();
+    let starts: Vec<usize> = (0..n).step_by(ROWS_TOGETHER).collect();
+    let make = |first: &usize| Piece::new(a, *first..n.min(first + ROWS_TOGETHER), power);
+    // The first fault in the order of the rows, whichever thread meets one first.
+    let made: Vec<Result<Piece<T>>> = starts.par_iter().map(make).collect();
+    let pieces = made.into_iter().collect::<Result<Vec<Piece<T>>>>()?;
+    let held: usize = pieces.iter().map(|piece| piece.columns.len()).sum();
     // Twice over: the factor and its transposed.
     device.check_memory(0, &[("approximate inverse", (2 * held * (4 + T::PRECISION.bytes())) as u64)])?;
-    let made = places
-        .par_iter()
-        .enumerate()
-        .map_init(|| Dense::new(n), |dense, (i, places)| dense.row(a, i, places))
-        .collect::<Result<Vec<Vec<T>>>>()?;
-    Csr::from_rows(n, n, |i, entries| entries.extend(places[i].iter().copied().zip(made[i].iter().copied())))
+    let mut offsets = Vec::with_capacity(n + 1);
+    offsets.push(0);
+    let (mut columns, mut values) = (Vec::with_capacity(held), Vec::with_capacity(held));
+    for piece in pieces {
+        let before = columns.len();
+        offsets.extend(piece.ends.into_iter().map(|end| before + end));
+        columns.extend(piece.columns);
+        values.extend(piece.values);
+    }
+    Csr::new(n, n, offsets, columns, values)
 }
 
-/// Columns that were met while a row was walked from.
-struct Marks {
-    /// The last row that met each column, plus one.
-    met: Vec<u32>,
+/// Rows that a thread makes one after another.
+const ROWS_TOGETHER: usize = 512;
+
+/// Rows of `G` that follow each other.
+struct Piece<T> {
+    /// End of each row in what follows.
+    ends: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<T>,
 }
 
-impl Marks {
-    fn new(n: usize) -> Self {
-        Self { met: vec![0; n] }
+impl<T: Real> Piece<T> {
+    fn new(a: &Csr<T>, rows: Range<usize>, power: usize) -> Result<Self> {
+        let (mut ends, mut columns, mut values) = (Vec::with_capacity(rows.len()), Vec::new(), Vec::new());
+        let mut dense = Dense::default();
+        for i in rows {
+            let places = places(a, i, power);
+            dense.row(a, i, &places, &mut values)?;
+            columns.extend(places);
+            ends.push(columns.len());
+        }
+        Ok(Self { ends, columns, values })
     }
 }
 
 /// Columns of row `i` of the lower triangle of `a^power`, ascending, `i` the last.
-fn places<T: Real>(a: &Csr<T>, i: usize, power: usize, marks: &mut Marks) -> Vec<u32> {
-    let mark = i as u32 + 1;
-    let (mut found, mut from) = (vec![i as u32], 0);
-    marks.met[i] = mark;
+fn places<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
+    let mut found = vec![i as u32];
+    let mut newest = found.clone();
     for _ in 0..power {
-        let to = found.len();
-        for at in from..to {
-            for j in a.row(found[at] as usize).0 {
-                if marks.met[*j as usize] != mark {
-                    marks.met[*j as usize] = mark;
-                    found.push(*j);
-                }
-            }
-        }
-        from = to;
+        let mut next: Vec<u32> = newest.iter().flat_map(|j| a.row(*j as usize).0).copied().collect();
+        next.sort_unstable();
+        next.dedup();
+        next.retain(|j| found.binary_search(j).is_err());
+        found.extend(&next);
+        found.sort_unstable();
+        newest = next;
     }
     found.retain(|j| *j as usize <= i);
     if found.len() > MOST_PLACES {
         found = largest(a, i);
+        found.sort_unstable();
     }
-    found.sort_unstable();
     found
 }
 
@@ -145,37 +163,36 @@ fn largest<T: Real>(a: &Csr<T>, i: usize) -> Vec<u32> {
 }
 
 /// Room for the dense matrix of a row.
+#[derive(Default)]
 struct Dense {
-    /// Place of each column of the row in question.
-    place: Vec<u32>,
     /// Lower triangle, row by row.
     c: Vec<f64>,
+    g: Vec<f64>,
 }
 
-const NOWHERE: u32 = u32::MAX;
-
 impl Dense {
-    fn new(n: usize) -> Self {
-        Self { place: vec![NOWHERE; n], c: Vec::new() }
-    }
-
-    /// Values of row `i` of `G` in `places`.
-    fn row<T: Real>(&mut self, a: &Csr<T>, i: usize, places: &[u32]) -> Result<Vec<T>> {
+    /// Adds the values of row `i` of `G` in `places` to `made`.
+    fn row<T: Real>(&mut self, a: &Csr<T>, i: usize, places: &[u32], made: &mut Vec<T>) -> Result<()> {
         let m = places.len();
-        let Self { place, c } = self;
-        places.iter().enumerate().for_each(|(k, j)| place[*j as usize] = k as u32);
+        let Self { c, g } = self;
         c.clear();
         c.resize(m * m, 0.0);
         for (k, row) in places.iter().enumerate() {
             let (columns, values) = a.row(*row as usize);
+            // Both ascend.
+            let mut l = 0;
             for (j, value) in columns.iter().zip(values) {
-                let l = place[*j as usize] as usize;
-                if l <= k {
+                while l <= k && places[l] < *j {
+                    l += 1;
+                }
+                if l > k {
+                    break;
+                }
+                if places[l] == *j {
                     c[k * m + l] = value.to_f64();
                 }
             }
         }
-        places.iter().for_each(|j| place[*j as usize] = NOWHERE);
         for k in 0..m {
             for l in 0..=k {
                 let mut value = c[k * m + l];
@@ -197,7 +214,8 @@ impl Dense {
             }
         }
         // Back substitution with C'.
-        let mut g = vec![0.0; m];
+        g.clear();
+        g.resize(m, 0.0);
         for k in (0..m).rev() {
             let mut value = if k + 1 == m { 1.0 } else { 0.0 };
             for j in k + 1..m {
@@ -205,9 +223,10 @@ impl Dense {
             }
             g[k] = value / c[k * m + k];
         }
-        let made: Vec<T> = g.into_iter().map(T::from_f64).collect();
-        if made.iter().all(|value| value.is_finite()) {
-            return Ok(made);
+        let before = made.len();
+        made.extend(g.iter().map(|value| T::from_f64(*value)));
+        if made[before..].iter().all(|value| value.is_finite()) {
+            return Ok(());
         }
         let what = "an entry of an approximate inverse is too large for its precision: scale the matrix".into();
         Err(Error::Structure { what, row: Some(i) })
