@@ -19,7 +19,7 @@
 
 use rayon::prelude::*;
 
-use super::check_symmetry;
+use super::{check_symmetry, symmetric_product};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
@@ -319,41 +319,7 @@ fn unit_diagonal<T: Real>(a: &Csr<T>) -> Result<Vec<f64>> {
     Ok(diagonal.iter().map(|d| d.sqrt().recip()).collect())
 }
 
-impl<T: Real> From<Ainv<T>> for SharedOperator<T> {
-    fn from(inverse: Ainv<T>) -> Self {
-        inverse.shared()
-    }
-}
-
-impl<T: Real> LinearOperator<T> for Ainv<T> {
-    fn device(&self) -> &Device {
-        self.product.device()
-    }
-    fn rows(&self) -> usize {
-        self.product.rows()
-    }
-    fn cols(&self) -> usize {
-        self.product.cols()
-    }
-    fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-        self.product.apply(x, z)
-    }
-    fn apply_adjoint(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-        self.product.apply(x, z)
-    }
-    fn has_adjoint(&self) -> bool {
-        true
-    }
-    fn bytes(&self) -> u64 {
-        self.product.bytes()
-    }
-    fn launches(&self) -> usize {
-        self.product.launches()
-    }
-    fn structure(&self) -> Structure<'_, T> {
-        self.product.structure()
-    }
-}
+symmetric_product!(Ainv);
 
 #[cfg(test)]
 mod tests {

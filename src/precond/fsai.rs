@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::check_symmetry;
+use super::{check_symmetry, symmetric_product};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
@@ -233,41 +233,7 @@ impl Dense {
     }
 }
 
-impl<T: Real> From<Fsai<T>> for SharedOperator<T> {
-    fn from(inverse: Fsai<T>) -> Self {
-        inverse.shared()
-    }
-}
-
-impl<T: Real> LinearOperator<T> for Fsai<T> {
-    fn device(&self) -> &Device {
-        self.product.device()
-    }
-    fn rows(&self) -> usize {
-        self.product.rows()
-    }
-    fn cols(&self) -> usize {
-        self.product.cols()
-    }
-    fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-        self.product.apply(x, z)
-    }
-    fn apply_adjoint(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-        self.product.apply(x, z)
-    }
-    fn has_adjoint(&self) -> bool {
-        true
-    }
-    fn bytes(&self) -> u64 {
-        self.product.bytes()
-    }
-    fn launches(&self) -> usize {
-        self.product.launches()
-    }
-    fn structure(&self) -> Structure<'_, T> {
-        self.product.structure()
-    }
-}
+symmetric_product!(Fsai);
 
 #[cfg(test)]
 mod tests {

@@ -214,6 +214,48 @@ impl Preconditioner {
     }
 }
 
+/// Makes an operator of a type whose field `product` is a symmetric product of two matrices.
+macro_rules! symmetric_product {
+    ($name:ident) => {
+        impl<T: Real> From<$name<T>> for SharedOperator<T> {
+            fn from(inverse: $name<T>) -> Self {
+                inverse.shared()
+            }
+        }
+
+        impl<T: Real> LinearOperator<T> for $name<T> {
+            fn device(&self) -> &Device {
+                self.product.device()
+            }
+            fn rows(&self) -> usize {
+                self.product.rows()
+            }
+            fn cols(&self) -> usize {
+                self.product.cols()
+            }
+            fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+                self.product.apply(x, z)
+            }
+            fn apply_adjoint(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+                self.product.apply(x, z)
+            }
+            fn has_adjoint(&self) -> bool {
+                true
+            }
+            fn bytes(&self) -> u64 {
+                self.product.bytes()
+            }
+            fn launches(&self) -> usize {
+                self.product.launches()
+            }
+            fn structure(&self) -> Structure<'_, T> {
+                self.product.structure()
+            }
+        }
+    };
+}
+use symmetric_product;
+
 /// Fails with the first row that differs from its column. Rounding of what was meant to be symmetric passes.
 fn check_symmetry<T: Real>(a: &Csr<T>) -> Result<()> {
     let t = a.transpose();
