@@ -173,6 +173,37 @@ fn scripts_are_the_same_in_one_launch() {
     each_case::<f32>(scripts_resident_or_not::<f32>);
 }
 
+/// One handle of a matrix, solved with by one preconditioner after another: their factors are stored in other ways.
+fn one_matrix_with_many_preconditioners<T: Real>(device: &Device) {
+    let a = gallery::block_poisson::<T>(9, 3).unwrap();
+    let b = noise::<T>(a.rows(), 19);
+    let solve = |device: &Device| {
+        let matrix = Matrix::new(device, &a, Format::CsrAdaptive).unwrap();
+        let b = Vector::from_slice(device, &b).unwrap();
+        let names = ["jacobi", "sainv=0.5", "fsai=3", "sainv=0.01", "jacobi"];
+        let solved = names.map(|name| {
+            let which: Preconditioner = name.parse().unwrap();
+            let setup = Setup::new(Method::Cg, Stopping::after(8));
+            let setup = setup.with_preconditioner(which.build(device, &a).unwrap());
+            let mut x = Vector::zeros(device, a.cols()).unwrap();
+            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+            essence(&x, &report)
+        });
+        solved.to_vec()
+    };
+    let wanted = solve(&reference::<T>(device));
+    for &groups in residencies(device, &[0, 1, 3]) {
+        let found = solve(&device.with_resident_groups(groups));
+        assert!(found == wanted, "{} {}: {groups} groups", device.info().name, device.tuning());
+    }
+}
+
+#[test]
+fn preconditioners_of_one_matrix_do_not_meet() {
+    each_case::<f64>(one_matrix_with_many_preconditioners::<f64>);
+    each_case::<f32>(one_matrix_with_many_preconditioners::<f32>);
+}
+
 /// Long enough for several lanes per item and several chunks per group.
 fn cg_on_a_long_vector<T: Real>(device: &Device) {
     let a = gallery::poisson_2d::<T>(1100, 0.01).unwrap();

@@ -225,7 +225,7 @@ impl<T: Real> Engine<T> {
             return same_length("vectors of a resident launch", RESIDENT_VECTORS, found);
         };
         let taken = taken.map(Vector::memory_mut);
-        operations.step_resident(run, step, &residence.calls, (indices, done), matrices, taken, state)
+        operations.step_resident(run, step, &residence.listing, (indices, done), matrices, taken, state)
     }
 
     /// Does what resident launches should have done and gave up, if status words that were read say so.

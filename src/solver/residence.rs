@@ -4,7 +4,7 @@ use super::plan::{Call, Launch, Operand, Plan, Script, VectorId};
 use super::products::Products;
 use crate::backend::product::SharedMatrix;
 use crate::backend::script::Blend;
-use crate::backend::script::resident::{RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall, ResidentWork, list};
+use crate::backend::script::resident::{Listing, RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall, ResidentWork};
 use crate::number::Real;
 
 /// A vector of a resident launch.
@@ -19,9 +19,9 @@ pub(super) enum Held {
 /// Products with each operand, in the order of [`Operand`].
 pub(super) type Operands<T> = [Option<Products<T>>; Operand::COUNT];
 
-/// The calls of each kind of iteration, and the matrices and vectors that they name by number.
+/// Calls of each kind of iteration, and the matrices and vectors that they name by number.
 pub(super) struct Residence<T: Real> {
-    pub(super) calls: Vec<Vec<ResidentCall>>,
+    pub(super) listing: Listing,
     pub(super) matrices: Vec<SharedMatrix<T>>,
     pub(super) vectors: Vec<Held>,
 }
@@ -31,18 +31,30 @@ impl<T: Real> Residence<T> {
     pub(super) fn of(plan: &Plan, script: &Script, products: &Operands<T>) -> Option<Self> {
         // The first matrix may be in any format: that of A.
         let matrices = products[Operand::A as usize].as_ref()?.chain()?;
-        let mut found = Self { calls: Vec::new(), matrices, vectors: Vec::new() };
+        let mut numbers = Numbers { matrices, vectors: Vec::new() };
+        let mut calls = Vec::with_capacity(script.steps.len());
         for step in &script.steps {
-            let mut calls = Vec::new();
+            let mut of_step = Vec::new();
             for call in step {
-                found.take(plan, call, products, &mut calls)?;
+                numbers.take(plan, call, products, &mut of_step)?;
             }
-            found.calls.push(calls);
+            calls.push(of_step);
         }
-        let fits = found.matrices.len() <= RESIDENT_MATRICES && found.vectors.len() <= RESIDENT_VECTORS;
-        (fits && list(&found.calls, &plan.programs).is_some()).then_some(found)
+        let Numbers { matrices, vectors } = numbers;
+        let fits = matrices.len() <= RESIDENT_MATRICES && vectors.len() <= RESIDENT_VECTORS;
+        let listing = Listing::new(calls, &plan.programs).filter(|_| fits)?;
+        Some(Self { listing, matrices, vectors })
     }
+}
 
+/// Matrices and vectors by the numbers that calls name them by.
+struct Numbers<T: Real> {
+    matrices: Vec<SharedMatrix<T>>,
+    vectors: Vec<Held>,
+}
+
+impl<T: Real> Numbers<T> {
+    /// Adds what a resident launch does for `call` to `calls`, if it can.
     fn take(
         &mut self,
         plan: &Plan,

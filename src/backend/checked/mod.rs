@@ -18,7 +18,7 @@ use super::cg::{self, CgOps, CgVectors};
 use super::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, Part};
 use super::product::{ProductOps, Stored};
 use super::script::basis::{Addition, Basis, BasisOps};
-use super::script::resident::{RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall};
+use super::script::resident::{Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
 use super::script::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, StepCall};
 use super::{Host, Origin, Run, SolveState};
 use crate::error::{Error, Result};
@@ -320,13 +320,13 @@ impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
         &self,
         run: Run<'_>,
         call: StepCall,
-        calls: &[Vec<ResidentCall>],
+        listing: &Listing,
         iterations: (Range<usize>, usize),
         matrices: [&Stored<T>; RESIDENT_MATRICES],
         vectors: [&mut Memory<T>; RESIDENT_VECTORS],
         state: &mut ScriptState,
     ) -> Result<()> {
-        self.device.step_resident(run, call, calls, iterations, matrices, vectors, state)
+        self.device.step_resident(run, call, listing, iterations, matrices, vectors, state)
     }
 }
 

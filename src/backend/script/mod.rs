@@ -20,7 +20,7 @@ use crate::memory::{Memory, Place, Plans};
 use crate::number::{Real, Sum};
 use crate::recurrence::{REGISTERS, STATES};
 use crate::state::HISTORY;
-use resident::{RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall};
+use resident::{Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
 
 /// Programs, scalars and sums of a script; the layout is that of `cl/recurrence.cl`.
 #[derive(Debug)]
@@ -31,8 +31,15 @@ pub(crate) struct ScriptState {
     pub(crate) status: Memory<i32>,
     pub(crate) history: Memory<Sum>,
     plans: Plans<PassKey>,
-    /// Calls of resident launches, as those read them; made by the first.
+    residence: ResidentState,
+}
+
+/// Part of a [`ScriptState`] for resident launches.
+#[derive(Debug, Default)]
+struct ResidentState {
+    /// The list of its calls, on the device once it was launched.
     list: Option<Memory<u32>>,
+    plans: Plans<PlanKey>,
 }
 
 /// Key of the launches of passes: several of them share the same options.
@@ -53,7 +60,7 @@ impl ScriptState {
             status: place.take(vec![0; Self::words(columns)])?,
             history: place.filled(2 * HISTORY * columns, Sum::default())?,
             plans: Plans::default(),
-            list: None,
+            residence: ResidentState::default(),
         })
     }
 
@@ -71,7 +78,7 @@ impl ScriptState {
             status: self.status.on_host()?,
             history: self.history.on_host()?,
             plans: Plans::default(),
-            list: None,
+            residence: ResidentState::default(),
         })
     }
 }
@@ -166,7 +173,7 @@ pub(crate) trait ScriptOps<T: Real>: Send + Sync {
     fn script_stays_resident(&self, _: Run<'_>, _: &[&Stored<T>], _columns: usize) -> bool {
         false
     }
-    /// Iterations in one launch: iteration `k` makes the calls `calls[k % calls.len()]`. `call` has the slot, which stays the
+    /// Iterations in one launch, as `listing` says, with the same matrices in each launch of a state. `call` has the slot, which stays the
     /// same. It may give up before it changes anything, and those after it do too: word `DONE` behind the status keeps the number
     /// beside the iterations of the last that did not.
     ///
@@ -176,7 +183,7 @@ pub(crate) trait ScriptOps<T: Real>: Send + Sync {
         &self,
         _: Run<'_>,
         _call: StepCall,
-        _calls: &[Vec<ResidentCall>],
+        _listing: &Listing,
         _iterations: (Range<usize>, usize),
         _matrices: [&Stored<T>; RESIDENT_MATRICES],
         _vectors: [&mut Memory<T>; RESIDENT_VECTORS],

@@ -5,11 +5,11 @@
 
 use std::ops::Range;
 
-use super::resident::{self, RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall};
+use super::resident::{self, Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
 use super::{Blend, PASS_VECTORS, Pass, PassKey, ScriptOps, ScriptState, Statement, StepCall};
 use crate::backend::product::Stored;
 use crate::backend::{OpenCl, Run};
-use crate::error::{Error, Result, same_length};
+use crate::error::{Result, same_length};
 use crate::kernels::{MatrixOptions, OtherMatrix, TOLD, kernels};
 use crate::memory::{Memory, Place};
 use crate::number::Real;
@@ -319,31 +319,22 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         &self,
         run: Run<'_>,
         call: StepCall,
-        calls: &[Vec<ResidentCall>],
+        listing: &Listing,
         (iterations, done): (Range<usize>, usize),
         matrices: [&Stored<T>; RESIDENT_MATRICES],
         vectors: [&mut Memory<T>; RESIDENT_VECTORS],
         state: &mut ScriptState,
     ) -> Result<()> {
         let on = &self.context;
-        resident::check(calls, call.columns, &vectors)?;
+        resident::check(listing, call.columns, &vectors)?;
         let [a, other, third] = matrices;
-        // Entries of the third may change with those of the second alone: they are factors of one operator.
+        let ScriptState { sums, registers, status, history, residence, .. } = state;
+        // The matrices of a script are always the same; storage of their entries may change.
         let key = run.key("step_resident", call.columns, third.arrangement.entries as u32).reading(a, other);
-        let plan = a.plans.get(key, || self.plan_step_resident(run, matrices, call.columns))?;
-        if state.list.is_none() {
-            let mut programs = vec![0; state.programs.len()];
-            state.programs.read(0, &mut programs)?;
-            let list = resident::list(calls, &programs);
-            let list = list.ok_or(Error::Shape {
-                what: "words of a resident script",
-                expected: resident::MOST_WORDS,
-                found: 0,
-            })?;
-            state.list = Some(Place::OpenCl(on.clone()).take(list)?);
-        }
-        let ScriptState { sums, registers, status, history, list: Some(list), .. } = state else {
-            return same_length("lists of a resident script", 1, 0);
+        let plan = residence.plans.get(key, || self.plan_step_resident(run, matrices, call.columns))?;
+        let list = match &mut residence.list {
+            Some(list) => list,
+            none => none.insert(Place::OpenCl(on.clone()).upload(&listing.words)?),
         };
         let [v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11] = vectors;
         let args = step_resident::step_resident::Args {
@@ -352,7 +343,7 @@ impl<T: Real> ScriptOps<T> for OpenCl {
             made: call.sums,
             words: list.len(),
             slot: call.slot as usize,
-            first: iterations.start % calls.len(),
+            first: iterations.start % listing.kinds(),
             iterations: iterations.len(),
             done,
             list: list.buffer(on)?,

@@ -116,21 +116,36 @@ impl ResidentCall {
     }
 }
 
-/// The list of these calls, with the programs that they run. None if it is too long.
-pub(crate) fn list(calls: &[Vec<ResidentCall>], programs: &[u32]) -> Option<Vec<u32>> {
-    let head = 2 + calls.len();
-    let mut words = vec![0; head];
-    words[0] = calls.len() as u32;
-    for (kind, calls) in calls.iter().enumerate() {
-        words[1 + kind] = words.len() as u32;
-        calls.iter().for_each(|call| words.extend(call.words(programs)));
+/// Calls of each kind of iteration: iteration `k` makes the calls `calls[k % calls.len()]`.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    calls: Vec<Vec<ResidentCall>>,
+    /// The list that the kernel reads: all calls with their programs.
+    pub(crate) words: Vec<u32>,
+}
+
+impl Listing {
+    /// Lists these calls, which run blocks of `programs`. None if they are too many.
+    pub(crate) fn new(calls: Vec<Vec<ResidentCall>>, programs: &[u32]) -> Option<Self> {
+        let head = 2 + calls.len();
+        let mut words = vec![0; head];
+        words[0] = calls.len() as u32;
+        for (kind, calls) in calls.iter().enumerate() {
+            words[1 + kind] = words.len() as u32;
+            calls.iter().for_each(|call| words.extend(call.words(programs)));
+        }
+        words[head - 1] = words.len() as u32;
+        (words.len() <= MOST_WORDS).then_some(Self { calls, words })
     }
-    words[head - 1] = words.len() as u32;
-    (words.len() <= MOST_WORDS).then_some(words)
+
+    /// Number of kinds of iterations.
+    pub(crate) fn kinds(&self) -> usize {
+        self.calls.len()
+    }
 }
 
 /// Checks the lengths of the vectors that calls for `columns` columns name.
-pub(super) fn check<T>(calls: &[Vec<ResidentCall>], columns: usize, vectors: &[&mut Memory<T>]) -> Result<()>
+pub(super) fn check<T>(listing: &Listing, columns: usize, vectors: &[&mut Memory<T>]) -> Result<()>
 where
     T: crate::number::Element,
 {
@@ -138,7 +153,7 @@ where
         let found = vectors.get(usize::from(number)).map_or(0, |vector| vector.len());
         same_length("a vector of a resident launch", n * columns, found)
     };
-    for call in calls.iter().flatten() {
+    for call in listing.calls.iter().flatten() {
         match &call.work {
             ResidentWork::Scalars => {}
             ResidentWork::Pass { n, pass, vectors } => {
