@@ -9,9 +9,10 @@
 // Lanes of an item, or more rows than that: those of one lane follow each other.
 #define SPAN (ITEM_LANES > BATCH ? ITEM_LANES : BATCH)
 
-// q = A p for chunks first_chunk .. last_chunk of `groups`, with their sums of p.q and q.q. `scratch` has 2 WG places.
-static void cg_multiply(const matrix_t* matrix, __global const real_t* p, __global real_t* q, uint n, uint chunk, uint groups,
-                        uint first_chunk, uint last_chunk, __global acc_t* sums, __local acc_t* scratch)
+// q = A p for chunks first_chunk .. last_chunk of `groups`, with their sums of p.q and q.Mq. `scratch` has 2 WG places.
+static void cg_multiply(const matrix_t* matrix, __global const real_t* m, __global const real_t* p, __global real_t* q, uint n,
+                        uint chunk, uint groups, uint first_chunk, uint last_chunk, __global acc_t* sums,
+                        __local acc_t* scratch)
 {
     vector_t vector;
     read_vector(&vector, p);
@@ -38,10 +39,11 @@ static void cg_multiply(const matrix_t* matrix, __global const real_t* p, __glob
                 // Beyond the last row that one again, whose sum nobody takes: without a branch, loads of the next batch move up.
                 uint at[BATCH];
                 acc_t sum[BATCH][1];
-                real_t own[BATCH];
+                real_t own[BATCH], weight[BATCH];
                 for (uint k = 0; k < BATCH; ++k) {
                     at[k] = (uint)first + min(begin + k * CHUNK_ITEMS, count - 1);
                     own[k] = p[at[k]];
+                    if (DIAGONAL) weight[k] = m[at[k]];
                     sum[k][0] = acc_real(0);
                 }
                 if (!PRODUCT_FIRST) {
@@ -60,7 +62,7 @@ static void cg_multiply(const matrix_t* matrix, __global const real_t* p, __glob
                     if (!PRODUCT_FIRST) q[at[k]] = acc_to_real(sum[k][0]);
                     const real_t value = PRODUCT_FIRST ? q[at[k]] : acc_to_real(sum[k][0]);
                     pq[lane] = acc_add(pq[lane], acc_product(own[k], value));
-                    qq[lane] = acc_add(qq[lane], acc_product(value, value));
+                    qq[lane] = acc_add(qq[lane], acc_product(value, DIAGONAL ? weight[k] * value : value));
                 }
             }
         acc_t held[2];

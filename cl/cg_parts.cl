@@ -3,15 +3,23 @@
 // algorithm 2; the second product of q with itself lets one pass do all updates, because
 //   r' = r - alpha q   =>   r'.r' = alpha^2 q.q - r.r   (r.q = p.q = r.r / alpha in exact arithmetic).
 // r.r itself is summed afresh from r in every iteration, so the estimate enters beta alone and never accumulates.
+// With a diagonal M as preconditioner z = M r stands for r in the direction, and rho = r.z and q.Mq for r.r and q.q in the
+// formulas:  r'.z' = alpha^2 q.Mq - r.z. The stopping test is of r.r.
 //
-// `sums` holds four runs of `groups` chunk sums: p.q, q.q and twice r.r, of which only cg_resident uses the second.
+// `sums` holds four runs of `groups` chunk sums: p.q, q.Mq and twice r.r, of which only cg_resident uses the second; with
+// a diagonal two more: twice r.z.
 // `control` and `status` hold two slots, one for each of the two kernels, so that no group reads what another writes in
 // the same launch; the limits follow. Once a slot says stop, every later launch only hands it on. Between iterations
 // the two ways leave the same state, and may take turns.
+//
+// Required macro:
+//   DIAGONAL    1 with a diagonal preconditioner, 0 without
 
-#define RR 0                // control of a slot: r.r, alpha, beta
+#define RR 0                // control of a slot: r.r, alpha, beta; r.z in the first slot alone
 #define ALPHA 1
 #define BETA 2
+#define RZ 3
+#define RHO (DIAGONAL ? RZ : RR)
 #define SLOT 4
 #define TOLERANCE (2 * SLOT)
 #define STOP 0              // status of a slot: why it stopped (0: it has not), iterations done
@@ -26,6 +34,7 @@
 #define INDEFINITE 3
 #define BREAKDOWN 4
 #define NOT_FINITE 5
+#define INDEFINITE_PRECONDITIONER 7
 
 // Verdict of the stopping test on r.r.
 static int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
@@ -33,6 +42,13 @@ static int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
     if (!acc_finite(rr)) return NOT_FINITE;
     if (!acc_less(tolerance, rr)) return CONVERGED;
     return iteration >= most ? ITERATIONS_DONE : RUNNING;
+}
+
+// Verdict on r.z.
+static int cg_definite(acc_t rz)
+{
+    if (!acc_finite(rz)) return NOT_FINITE;
+    return acc_less(acc_real(0), rz) ? RUNNING : INDEFINITE_PRECONDITIONER;
 }
 
 // Tells if there is an alpha.
@@ -44,8 +60,8 @@ static int cg_curvature(acc_t pq, acc_t qq)
 }
 
 // beta, from the estimate above.
-static acc_t cg_beta(acc_t alpha, acc_t qq, acc_t rr)
+static acc_t cg_beta(acc_t alpha, acc_t qq, acc_t rho)
 {
-    const acc_t next_rr = acc_sub(acc_mul(alpha, acc_mul(alpha, qq)), rr);
-    return acc_less(acc_real(0), next_rr) ? acc_div(next_rr, rr) : acc_real(0);
+    const acc_t next_rho = acc_sub(acc_mul(alpha, acc_mul(alpha, qq)), rho);
+    return acc_less(acc_real(0), next_rho) ? acc_div(next_rho, rho) : acc_real(0);
 }

@@ -1,17 +1,19 @@
 // Many conjugate gradient iterations in one launch.
 
+#define FOLDED (3 + DIAGONAL) // p.q, q.Mq, r.r and r.z of the last iteration
+
 // `iterations` times cg_update and cg_product in one launch, for groups that all run at once. Each iteration has two global
 // barriers. Every group folds every sum and so comes to the same verdict; what it reads of others was written before the last
-// barrier. Sums of r.r go to two places in turn, because a group may write the next ones while another still reads.
+// barrier. Sums of r.r and r.z go to two places in turn, because a group may write the next ones while another still reads.
 // Bytes: those of the two kernels, from a cache if they fit.
 __kernel GROUP
 void cg_resident(uint n, uint chunk, uint stride, uint groups, uint per_group, uint iterations,
                  __global const uint* restrict rows, __global const uint* restrict indices,
-                 __global const real_t* restrict values, __global real_t* p, __global real_t* q, __global real_t* x,
-                 __global real_t* r, __global acc_t* sums, __global acc_t* control, __global int* status,
-                 __global acc_t* history)
+                 __global const real_t* restrict values, __global const real_t* restrict m, __global real_t* p,
+                 __global real_t* q, __global real_t* x, __global real_t* r, __global acc_t* sums, __global acc_t* control,
+                 __global int* status, __global acc_t* history)
 {
-    __local acc_t scratch[3 * WG];
+    __local acc_t scratch[FOLDED * WG];
     __local int verdict[1];
     __global int* barrier_words = status + BARRIER;
     if (!gather_groups(barrier_words, verdict)) return;
@@ -31,22 +33,26 @@ void cg_resident(uint n, uint chunk, uint stride, uint groups, uint per_group, u
     int stop = status[STOP];
     int iteration = status[ITERATION];
     acc_t rr = control[RR];
+    acc_t rho = control[RHO];
     acc_t alpha = control[SLOT + ALPHA];
     acc_t beta = control[SLOT + BETA];
     int done = 0;
     for (uint k = 0; !done; ++k) {
         // Under way while the sums are folded.
         element_t ahead;
-        if (owns) cg_element(&ahead, q, x, r, p, own);
-        acc_t total[3]; // p.q, q.q and r.r of the last iteration
+        if (owns) cg_element(&ahead, m, q, x, r, p, own);
+        acc_t total[FOLDED];
         total[0] = partial_fold(sums, groups);
         total[1] = partial_fold(sums + groups, groups);
         total[2] = partial_fold(sums + (2 + (k + 1) % 2) * groups, k > 0 ? groups : 0);
-        run_folds(total, 3, get_local_id(0), WG, scratch);
+        if (DIAGONAL) total[FOLDED - 1] = partial_fold(sums + (4 + (k + 1) % 2) * groups, k > 0 ? groups : 0);
+        run_folds(total, FOLDED, get_local_id(0), WG, scratch);
         if (stop == RUNNING && k > 0) {
             rr = total[2];
             stop = cg_verdict(rr, tolerance, iteration, most);
             if (writer) history[iteration & mask] = rr;
+            rho = total[FOLDED - 1];
+            if (DIAGONAL && stop == RUNNING) stop = cg_definite(rho);
         }
         done = k == iterations || stop != RUNNING;
         if (!done) {
@@ -54,19 +60,20 @@ void cg_resident(uint n, uint chunk, uint stride, uint groups, uint per_group, u
             done = stop != RUNNING;
         }
         if (!done) {
-            alpha = acc_div(rr, total[0]);
-            beta = cg_beta(alpha, total[1], rr);
+            alpha = acc_div(rho, total[0]);
+            beta = cg_beta(alpha, total[1], rho);
             iteration = iteration + 1;
-            cg_advance(acc_to_real(alpha), acc_to_real(beta), q, x, r, p, n, chunk, first_chunk, last_chunk,
+            cg_advance(acc_to_real(alpha), acc_to_real(beta), m, q, x, r, p, n, chunk, groups, first_chunk, last_chunk,
                        &ahead, own, sums + (2 + k % 2) * groups, scratch);
             global_barrier(barrier_words, 2 * k + 1);
-            cg_multiply(&matrix, p, q, n, chunk, groups, first_chunk, last_chunk, sums, scratch);
+            cg_multiply(&matrix, m, p, q, n, chunk, groups, first_chunk, last_chunk, sums, scratch);
             global_barrier(barrier_words, 2 * k + 2);
         }
     }
     // Nobody reads these after the last barrier but the groups that have yet to begin, and all have begun.
     if (writer) {
         control[RR] = control[SLOT + RR] = rr;
+        control[RHO] = rho;
         control[SLOT + ALPHA] = alpha;
         control[SLOT + BETA] = beta;
         status[STOP] = status[2 + STOP] = stop;

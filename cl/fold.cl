@@ -165,10 +165,11 @@ static acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* sc
 #define CHUNK_ITEMS (LANES < WG ? LANES : WG)
 #define SIDE_BY_SIDE (WG / CHUNK_ITEMS)
 
-// sums[c * chunks + g] = the sum of x y over chunk g in column c, for chunks first_chunk .. last_chunk of `chunks`, for
-// every column. `scratch` has COLUMNS * WG places.
-static void store_dots(__global const real_t* x, __global const real_t* y, uint n, uint chunk, uint chunks, uint first_chunk,
-                       uint last_chunk, __global acc_t* sums, __local acc_t* scratch)
+// sums[c * chunks + g] = the sum of x (w y) over chunk g in column c, or of x y if `w` is 0, for chunks first_chunk .. last_chunk
+// of `chunks`, for every column. `scratch` has COLUMNS * WG places.
+static void store_weighted_dots(__global const real_t* x, __global const real_t* w, __global const real_t* y, uint n,
+                                uint chunk, uint chunks, uint first_chunk, uint last_chunk, __global acc_t* sums,
+                                __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / CHUNK_ITEMS;
     const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
@@ -183,7 +184,9 @@ static void store_dots(__global const real_t* x, __global const real_t* y, uint 
             for (size_t block = first; block < last; block += LANES)
                 for (uint j = 0; j < ITEM_LANES; ++j) {
                     const size_t i = block + place + j * WG;
-                    if (i < last) lane[j] = acc_add(lane[j], acc_product(x[i * COLUMNS + c], y[i * COLUMNS + c]));
+                    if (i >= last) continue;
+                    const size_t at = i * COLUMNS + c;
+                    lane[j] = acc_add(lane[j], acc_product(x[at], w ? w[at] * y[at] : y[at]));
                 }
             held[c] = item_fold(lane, ITEM_LANES);
         }
@@ -191,4 +194,11 @@ static void store_dots(__global const real_t* x, __global const real_t* y, uint 
         if (place == 0 && mine < last_chunk)
             for (uint c = 0; c < COLUMNS; ++c) sums[c * (size_t)chunks + mine] = held[c];
     }
+}
+
+// sums[c * chunks + g] = the sum of x y.
+static void store_dots(__global const real_t* x, __global const real_t* y, uint n, uint chunk, uint chunks, uint first_chunk,
+                       uint last_chunk, __global acc_t* sums, __local acc_t* scratch)
+{
+    store_weighted_dots(x, 0, y, n, chunk, chunks, first_chunk, last_chunk, sums, scratch);
 }

@@ -3,12 +3,12 @@
 //
 // Required macros:
 //   BLEND        1 the product is scaled, 2 a vector is added to it (see store_row)
-//   DOTS         1: y.y, 2: y.z are summed up
+//   DOTS         1: y.y, 2: y.z, 4: y.(w y), in the place of y.y, are summed up
 
 // `n` rows in chunks of `chunk`; stride of the matrix; block and slot of the program (recurrence.cl).
 typedef struct { uint n, chunk, stride, program, slot; } shape_t;
 
-// y = s A x + k w for COLUMNS vectors (s and k if BLEND asks for them), with the chunk sums of y.y and y.z. Group g
+// y = s A x + k w for COLUMNS vectors (s and k if BLEND asks for them), with the chunk sums of y.y (or y.(w y)) and y.z. Group g
 // owns the rows of chunk g. Bytes: those of multiply, w and z.
 __kernel GROUP
 void step_product(shape_t shape, __global const uint* restrict rows, __global const uint* restrict indices,
@@ -41,6 +41,8 @@ void step_product(shape_t shape, __global const uint* restrict rows, __global co
     chunk_product(&result, &matrix, &vector, first, last, scratch);
     if (DOTS & 1)
         store_dots(y, y, shape.n, shape.chunk, groups, group, group + 1, sums + head[DOT_PLACES], scratch);
+    if (DOTS & 4)
+        store_weighted_dots(y, w, y, shape.n, shape.chunk, groups, group, group + 1, sums + head[DOT_PLACES], scratch);
     if (DOTS & 2)
         store_dots(y, z, shape.n, shape.chunk, groups, group, group + 1, sums + head[DOT_PLACES + 1], scratch);
 }

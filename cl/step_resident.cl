@@ -14,7 +14,7 @@
 #define OPERANDS 4      // of a product: matrix, x, w, z, y, four bits each
 #define BLEND_STEPS 5   // of a product, as in row.cl
 #define STRIDE 6        // of its matrix
-#define STATEMENTS 7    // four of a pass, each as in pass.cl
+#define STATEMENTS 7    // four of a pass, each as in pass.cl; of a product one for its dot products, which nothing stores
 #define SUMMED 11       // dot products, as in pass.cl: of a product y.y and y.z
 #define LOADED 12       // vectors that statements and dot products read, as a mask
 #define WRITTEN 13      // vectors that statements write
@@ -90,7 +90,7 @@ static void run_statements(real_t* v, __local const uint* call, const vectors_t*
 {
     const uint loaded = call[LOADED], written = call[WRITTEN];
     LOAD(0); LOAD(1); LOAD(2); LOAD(3); LOAD(4); LOAD(5); LOAD(6); LOAD(7); LOAD(8); LOAD(9); LOAD(10); LOAD(11);
-    if (written == 0) return;
+    if (call[STATEMENTS] == NO_STATEMENT) return;
     for (uint s = 0; s < 4; ++s) {
         const uint statement = call[STATEMENTS + s];
         if (statement == NO_STATEMENT) continue;

@@ -130,6 +130,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let residencies = if simulated() { 0..=1 } else { 0..=2 };
     let scripts = [
         (Method::Cg, &square, Some("diagonal"), 1),
+        (Method::Cg, &square, Some("diagonal"), 2),
         (Method::Cg, &square, Some("factors"), 1),
         (Method::Cg, &square, None, 3),
         (Method::Minres, &square, None, 1),

@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 
 use common::battery::everything;
 use common::{bits, each_case, noise, reference, residencies};
+use residuum::operator::Diagonal;
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
@@ -96,6 +97,53 @@ fn cg_resident_or_not<T: Real>(device: &Device) {
 fn cg_is_the_same_in_one_launch() {
     each_case::<f64>(cg_resident_or_not::<f64>);
     each_case::<f32>(cg_resident_or_not::<f32>);
+}
+
+/// CG with a diagonal: by launches of its own, many iterations in one launch or two for each, and by the script, which alone computes
+/// residuals afresh.
+fn diagonal_resident_or_not<T: Real>(device: &Device) {
+    let a = gallery::poisson_2d::<T>(45, 0.01).unwrap();
+    let s: Vec<f64> = (0..a.rows()).map(|i| 1.0 + (i % 7) as f64 / 3.0).collect();
+    let a = a.scaled(&s, &s).unwrap();
+    let b = noise::<T>(a.rows(), 14);
+    let good: Vec<T> = a.diagonal().iter().map(|d| T::from_f64(1.0 / d)).collect();
+    // Shows at the start, or after some iterations.
+    let mut negative = good.clone();
+    negative[1000] = T::from_f64(-0.1);
+    let wholly: Vec<T> = good.iter().map(|m| T::from_f64(-m.to_f64())).collect();
+    for (m, stopping, stop) in [
+        (&good, Stopping::for_precision::<T>(), Stop::Converged),
+        (&good, Stopping::after(11), Stop::MaxIterations),
+        (&negative, Stopping::for_precision::<T>(), Stop::IndefinitePreconditioner),
+        (&wholly, Stopping::for_precision::<T>(), Stop::IndefinitePreconditioner),
+    ] {
+        let solve = |device: &Device, stopping: Stopping| {
+            let matrix = Matrix::new(device, &a, Format::Csr).unwrap();
+            let diagonal = Diagonal::new(Vector::from_slice(device, m).unwrap()).unwrap();
+            let setup = Setup::new(Method::Cg, stopping).with_preconditioner(diagonal);
+            let mut x = Vector::zeros(device, a.cols()).unwrap();
+            let mut solver = Solver::with(&matrix, setup).unwrap();
+            let report = solver.solve(&Vector::from_slice(device, &b).unwrap(), &mut x).unwrap();
+            assert_eq!(report.stop, stop, "{report}");
+            essence(&x, &report)
+        };
+        let wanted = solve(&reference::<T>(device), stopping.clone());
+        for &groups in residencies(device, &[0, 1, 2, 100_000]) {
+            let device = device.with_resident_groups(groups);
+            // Afresh so rarely that it never happens: the script, with the same numbers.
+            for (check_every, exact_every) in [(7, 0), (64, 0), (16, 1 << 20)] {
+                let found = solve(&device, Stopping { check_every, exact_every, ..stopping.clone() });
+                let name = format!("{} {}", device.info().name, device.tuning());
+                assert_eq!(found, wanted, "{name}: {groups} groups, every {check_every}, afresh {exact_every}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cg_with_a_diagonal_is_the_same_in_one_launch() {
+    each_case::<f64>(diagonal_resident_or_not::<f64>);
+    each_case::<f32>(diagonal_resident_or_not::<f32>);
 }
 
 /// Every script in one launch, by one group, by several (on CPUs more than can run at once, which is noticed), or none; the first

@@ -11,6 +11,10 @@
 //! pass can update all three vectors. `r.r` itself is summed from `r` in every iteration: the estimate enters `beta`
 //! alone, and its error, relative `eps alpha^2 q.q / r'.r'`, does not accumulate.
 //!
+//! A diagonal preconditioner `M` changes the formulas and not the launches: `p = M r` at the start (`cg_direction`), `r.z` with
+//! `z = M r` for `r.r` in `alpha` and `beta`, `q.Mq` for `q.q` in the estimate. The stopping test is of `r.r` all the same. Each
+//! launch reads a vector more.
+//!
 //! Small systems take one launch for many iterations, in which all groups wait for each other twice in each, where the
 //! device is known to keep its promises about that (`cl/global_barrier.cl`); a launch whose groups do not all run at once
 //! does nothing, and its iterations are done by the two.
@@ -39,11 +43,13 @@ use crate::operator::{LinearOperator, SharedOperator};
 use crate::reduction::Chunks;
 use crate::state::HISTORY;
 use crate::state::barrier::ABANDONED;
-use crate::state::cg::{BARRIER, CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, STATUS, STOP, TOLERANCE};
+use crate::state::cg::{BARRIER, CONTROL, HISTORY_MASK, ITERATION, MAX_ITERATIONS, RUNS, STATUS, STOP, TOLERANCE};
 use crate::vector::Vector;
 
 struct CgWorkspace<T: Real> {
     a: Products<T>,
+    /// An operator that is a diagonal.
+    preconditioner: Option<SharedOperator<T>>,
     /// The answer during a solve, else a vector of one element.
     x: Vector<T>,
     r: Vector<T>,
@@ -56,8 +62,12 @@ struct CgWorkspace<T: Real> {
     resident: bool,
 }
 
-/// Conjugate gradients without a preconditioner, for one right-hand side.
-pub(super) fn boxed<T: Real>(operator: &SharedOperator<T>) -> Result<Box<dyn Workspace<T>>> {
+/// Conjugate gradients without a preconditioner or with a diagonal one, for one right-hand side.
+pub(super) fn boxed<T: Real>(
+    operator: &SharedOperator<T>,
+    preconditioner: Option<&SharedOperator<T>>,
+) -> Result<Box<dyn Workspace<T>>> {
+    let runs = RUNS[usize::from(preconditioner.is_some())];
     let device = operator.device();
     let a = Products::of(operator, 0, 1)?;
     let n = operator.rows();
@@ -65,11 +75,12 @@ pub(super) fn boxed<T: Real>(operator: &SharedOperator<T>) -> Result<Box<dyn Wor
     Ok(Box::new(CgWorkspace {
         resident: a.is_fused(),
         a,
+        preconditioner: preconditioner.cloned(),
         x: Vector::zeros(device, 1)?,
         r: vector()?,
         p: vector()?,
         q: vector()?,
-        state: SolveState::zeros(&device.place(), [4 * Chunks::of(n).count, CONTROL, STATUS, HISTORY])?,
+        state: SolveState::zeros(&device.place(), [runs * Chunks::of(n).count, CONTROL, STATUS, HISTORY])?,
         status: [0; STATUS],
     }))
 }
@@ -78,19 +89,26 @@ fn operations<T: Real>(device: &Device) -> &dyn CgOps<T> {
     operations::on(device.backend())
 }
 
+/// The entries of a diagonal preconditioner.
+fn diagonal<T: Real>(preconditioner: Option<&SharedOperator<T>>) -> Option<&Vector<T>> {
+    preconditioner.and_then(|operator| operator.as_diagonal())
+}
+
 impl<T: Real> CgWorkspace<T> {
     /// Matrix, vectors and state, as launches take them.
     fn parts(&mut self) -> (&Products<T>, CgVectors<'_, T>, &mut SolveState) {
-        let Self { a, x, r, p, q, state, .. } = self;
-        let vectors = CgVectors { x: x.memory_mut(), r: r.memory_mut(), p: p.memory_mut(), q: q.memory_mut() };
+        let Self { a, preconditioner, x, r, p, q, state, .. } = self;
+        let m = diagonal(preconditioner.as_ref()).map(Vector::memory);
+        let vectors = CgVectors { m, x: x.memory_mut(), r: r.memory_mut(), p: p.memory_mut(), q: q.memory_mut() };
         (a, vectors, state)
     }
 
     /// `q = A p` with its sums, and the stopping test.
     fn product(&mut self, inputs: &Inputs<'_, T>) -> Result<()> {
-        let Self { a, p, q, state, .. } = self;
+        let Self { a, p, q, .. } = self;
         a.apply(p, q)?;
-        operations(inputs.device).cg_product(inputs.run, &a.stored(), p.memory(), q.memory_mut(), state)
+        let (a, vectors, state) = self.parts();
+        operations(inputs.device).cg_product(inputs.run, &a.stored(), vectors, state)
     }
 }
 
@@ -111,15 +129,21 @@ impl<T: Real> Workspace<T> for CgWorkspace<T> {
         let mut status = [0; STATUS];
         status[MAX_ITERATIONS] = budget.first().map_or(0, |b| *b as i32);
         status[HISTORY_MASK] = HISTORY as i32 - 1;
-        let Self { a, x, r, p, state, .. } = self;
+        let Self { a, preconditioner, x, r, p, state, .. } = self;
         let count = Chunks::of(inputs.b.len()).count;
         state.control.write(&control)?;
         state.status.write(&status)?;
-        // r = b - A x with the sums of r.r where cg_product looks for them, p = r.
+        // r = b - A x with the sums of r.r where cg_product looks for them, p = M r.
         a.apply(x, r)?;
         let (x, b, products) = (x.memory(), inputs.b.memory(), product::on::<T>(inputs.device.backend()));
         products.residual(inputs.run, &a.stored(), 1, x, b, r.memory_mut(), &mut state.sums, 2 * count)?;
-        p.copy_from(r)?;
+        match diagonal(preconditioner.as_ref()).map(Vector::memory) {
+            None => p.copy_from(r)?,
+            Some(m) => {
+                let operations = operations(inputs.device);
+                operations.cg_direction(inputs.run, inputs.b.len(), m, r.memory(), p.memory_mut(), state)?;
+            }
+        }
         self.product(inputs)
     }
 

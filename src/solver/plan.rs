@@ -72,7 +72,7 @@ impl Preconditioning {
     }
 }
 
-/// `y = s A x + k w`, with the sums of `y.y` and `y.z`.
+/// `y = s A x + k w`, with the sums of `y.y` or `y.(w y)`, and of `y.z`.
 #[derive(Clone, Debug)]
 pub(super) struct Product {
     of: Operand,
@@ -81,12 +81,13 @@ pub(super) struct Product {
     scale: Option<Scalar>,
     shift: Option<(Scalar, VectorId)>,
     square: Option<Sums>,
+    weight: Option<VectorId>,
     dot: Option<(Sums, VectorId)>,
 }
 
 impl Product {
     pub(super) fn of(of: Operand, x: VectorId, y: VectorId) -> Self {
-        Self { of, x, y, scale: None, shift: None, square: None, dot: None }
+        Self { of, x, y, scale: None, shift: None, square: None, weight: None, dot: None }
     }
     /// Multiplies the product by `s`.
     pub(super) fn scaled(self, s: Scalar) -> Self {
@@ -99,6 +100,10 @@ impl Product {
     /// Sums up `y.y`.
     pub(super) fn square(self, sums: Sums) -> Self {
         Self { square: Some(sums), ..self }
+    }
+    /// Sums up `y.(w y)` with a diagonal `w`; nothing is added to such a product.
+    pub(super) fn weighted_square(self, sums: Sums, w: VectorId) -> Self {
+        Self { square: Some(sums), weight: Some(w), ..self }
     }
     /// Sums up `y.z`.
     pub(super) fn dot(self, sums: Sums, z: VectorId) -> Self {
@@ -371,7 +376,8 @@ impl Plan {
         let (launch, words) = match work.into() {
             Work::Scalars => (Launch::Scalars, program.words(&[], &[])),
             Work::Product(product) => {
-                let Product { of, x, y, scale, shift, square, dot } = product;
+                let Product { of, x, y, scale, shift, square, weight, dot } = product;
+                self.note((shift.is_some() && weight.is_some()).then_some("a weighted square of a sum"));
                 let one = crate::recurrence::ONE;
                 let coefficients = [scale.unwrap_or(one), shift.map_or(one, |s| s.0)];
                 let nowhere = Sums { place: 0, count: 0 };
@@ -382,9 +388,10 @@ impl Plan {
                     scaled: scale.is_some(),
                     shifted: shift.is_some(),
                     dots: [square.is_some(), dot.is_some()],
+                    weighted: weight.is_some(),
                 };
-                let launch =
-                    Launch::Product { of, x, w: shift.map_or(x, |s| s.1), z: dot.map_or(x, |d| d.1), y, blend };
+                let w = shift.map(|s| s.1).or(weight).unwrap_or(x);
+                let launch = Launch::Product { of, x, w, z: dot.map_or(x, |d| d.1), y, blend };
                 (launch, program.words(&coefficients, &places))
             }
             Work::Update(update) => {

@@ -79,8 +79,10 @@ impl<T: Real> Numbers<T> {
                 let mut x = self.vector(Held::Vector(*x))?;
                 for (k, factor) in before.iter().enumerate() {
                     let y = self.vector(Held::Between(*of, k))?;
-                    let blend = Blend { scaled: false, shifted: false, dots: [false; 2] };
-                    calls.push(ResidentCall { block: None, work: self.product(factor, [x, x, x, y], blend)? });
+                    calls.push(ResidentCall {
+                        block: None,
+                        work: self.product(factor, [x, x, x, y], Blend::PLAIN)?,
+                    });
                     x = y;
                 }
                 let [w, z, y] = [w, z, y].map(|v| self.vector(Held::Vector(*v)));

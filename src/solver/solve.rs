@@ -245,6 +245,14 @@ fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Resul
 }
 
 impl<T: Real> Setup<T> {
+    /// Tells if it is conjugate gradients by launches of their own ([`cg`]), if nothing is scaled. The script fuses the last
+    /// factor of a product of operators, which those cannot, and computes residuals afresh.
+    fn is_fused_cg(&self, operator: &SharedOperator<T>) -> bool {
+        let by_element = self.preconditioner.as_ref().is_none_or(|operator| operator.as_diagonal().is_some());
+        let alone = self.columns == 1 && self.stopping.exact_every == 0 && !products::is_composed(&**operator);
+        self.method == Method::Cg && by_element && alone
+    }
+
     /// Fails on what the method cannot do with `operator`.
     fn check(&self, operator: &dyn LinearOperator<T>) -> Result<()> {
         let Self { method, stopping, columns, .. } = self;
@@ -322,8 +330,10 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
         return operator.device().check_memory(held(operator), &vectors);
     }
     let mut vectors = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
+    // Fused launches hold `r`, `p` and `q` beside `x`, which stands among these.
     let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
-    vectors.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
+    let most = if setup.is_fused_cg(operator) { 4 } else { usize::MAX };
+    vectors.extend(own.take(most).map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
     let adjoint = Some(operator).filter(|_| setup.method.takes_rectangles());
     let preconditioner =
         setup.preconditioner.as_ref().filter(|_| planned.preconditioning == Preconditioning::Operator);
@@ -343,12 +353,6 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
 /// The vectors and scalars that a set-up needs.
 fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Workspace<T>>> {
     let (operator, exponent, columns) = (system.operator(), system.exponent(), setup.columns);
-    let exact = setup.stopping.exact_every > 0;
-    // The script fuses the last factor of a product of operators, which the two launches cannot.
-    let alone = columns == 1 && !exact && exponent == 0 && !products::is_composed(&**operator);
-    if setup.method == Method::Cg && setup.preconditioner.is_none() && alone {
-        return cg::boxed(operator);
-    }
     // Scaled like the operator, whatever its own scale: Chebyshev's and stationary iterations alone depend on its size, and
     // are told.
     let of_preconditioner = match &setup.preconditioner {
@@ -356,6 +360,9 @@ fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Wo
         None => 0,
     };
     let exponents = [exponent, of_preconditioner];
+    if exponents == [0; 2] && setup.is_fused_cg(operator) {
+        return cg::boxed(operator, setup.preconditioner.as_ref());
+    }
     match planned(operator, setup, exponents) {
         Planned { script: None, .. } => cgnr::boxed(system, setup.corrections.clone()),
         Planned { plan, preconditioning, script: Some(script) } => {

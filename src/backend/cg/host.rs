@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::{CgOps, CgVectors};
 use crate::backend::product::{HostMatrix, Stored, chunk_product};
 use crate::backend::solve_state::HostState;
-use crate::backend::sums::{chunk_sums, summing, total, with_lanes};
+use crate::backend::sums::{chunk_sums, column_dot, summing, total, with_lanes};
 use crate::backend::{Host, Run, SolveState};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -14,7 +14,7 @@ use crate::reduction::{Chunks, fold};
 use crate::state::{cg, stop};
 
 /// `cg_test` of `cl/cg_product.cl`.
-fn cg_test<T: Real, A: Accumulator<T>>(count: usize, state: &mut HostState<'_>) {
+fn cg_test<T: Real, A: Accumulator<T>>(count: usize, diagonal: bool, state: &mut HostState<'_>) {
     let mut code = state.status[2 + cg::STOP];
     let iteration = state.status[2 + cg::ITERATION];
     let mut rr = state.control[cg::SLOT + cg::RR];
@@ -30,16 +30,45 @@ fn cg_test<T: Real, A: Accumulator<T>>(count: usize, state: &mut HostState<'_>) 
             code = stop::ITERATIONS_DONE;
         }
         state.history[(iteration & state.status[cg::HISTORY_MASK]) as usize] = rr;
+        if diagonal {
+            let rz: A = total::<T, A>(&state.sums[4 * count..5 * count]);
+            if code == stop::RUNNING && !rz.is_finite() {
+                code = stop::NOT_FINITE;
+            } else if code == stop::RUNNING && !A::default().less(rz) {
+                code = stop::INDEFINITE_PRECONDITIONER;
+            }
+            state.control[cg::RZ] = Sum(rz.to_bits());
+        }
     }
     state.control[cg::RR] = rr;
     state.status[cg::STOP] = code;
     state.status[cg::ITERATION] = iteration;
 }
 
-fn cg_product<T: Real, A: Accumulator<T>>(a: &HostMatrix<'_, T>, p: &[T], q: &mut [T], state: &mut HostState<'_>) {
+/// `cg_direction` of `cl/cg_direction.cl`.
+fn cg_direction<T: Real, A: Accumulator<T>>(m: &[T], r: &[T], p: &mut [T], state: &mut HostState<'_>) {
+    let chunks = Chunks::of(r.len());
+    let sums = &mut state.sums[4 * chunks.count..];
+    p.par_chunks_mut(chunks.chunk).zip(sums.par_iter_mut()).enumerate().for_each(|(g, (p, sum))| {
+        let range = chunks.range(g);
+        for (p, i) in p.iter_mut().zip(range.clone()) {
+            *p = m[i] * r[i];
+        }
+        let (r, lanes) = (&r[range], chunks.lanes);
+        *sum = column_dot::<T, A>(lanes, 0..r.len(), [1, 0], r, p);
+    });
+}
+
+fn cg_product<T: Real, A: Accumulator<T>>(
+    a: &HostMatrix<'_, T>,
+    m: Option<&[T]>,
+    p: &[T],
+    q: &mut [T],
+    state: &mut HostState<'_>,
+) {
     let chunks = Chunks::of(a.rows);
     let running = state.status[2 + cg::STOP] == stop::RUNNING;
-    cg_test::<T, A>(chunks.count, state);
+    cg_test::<T, A>(chunks.count, m.is_some(), state);
     if !running {
         return;
     }
@@ -49,21 +78,32 @@ fn cg_product<T: Real, A: Accumulator<T>>(a: &HostMatrix<'_, T>, p: &[T], q: &mu
             let range = chunks.range(g);
             let first = range.start;
             chunk_product::<T, A>(a, 1, range.clone(), p, q, |_, _, sum| sum.to_real());
-            let terms = |i: usize| {
-                let value = q[i - first];
-                [A::product(p[i], value), A::product(value, value)]
+            let value = |i: usize| q[i - first];
+            let terms = |i: usize| [A::product(p[i], value(i)), A::product(value(i), value(i))];
+            [*pq, *qq] = match m {
+                None => with_lanes!(chunks.lanes, chunk_sums::<T, A, 2>(range, terms)),
+                Some(m) => {
+                    let terms = |i: usize| [A::product(p[i], value(i)), A::product(value(i), m[i] * value(i))];
+                    with_lanes!(chunks.lanes, chunk_sums::<T, A, 2>(range, terms))
+                }
             };
-            [*pq, *qq] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 2>(range, terms));
         },
     );
 }
 
-fn cg_update<T: Real, A: Accumulator<T>>(n: usize, q: &[T], [x, r, p]: [&mut [T]; 3], state: &mut HostState<'_>) {
+fn cg_update<T: Real, A: Accumulator<T>>(
+    n: usize,
+    m: Option<&[T]>,
+    q: &[T],
+    [x, r, p]: [&mut [T]; 3],
+    state: &mut HostState<'_>,
+) {
     let chunks = Chunks::of(n);
     let mut code = state.status[cg::STOP];
     let iteration = state.status[cg::ITERATION];
-    let rr = A::from_bits(state.control[cg::RR].0);
-    let (mut pq, mut qq) = (rr, rr);
+    let rr = state.control[cg::RR];
+    let rho = A::from_bits(if m.is_some() { state.control[cg::RZ].0 } else { rr.0 });
+    let (mut pq, mut qq) = (rho, rho);
     if code == stop::RUNNING {
         pq = total::<T, A>(&state.sums[..chunks.count]);
         qq = total::<T, A>(&state.sums[chunks.count..2 * chunks.count]);
@@ -75,80 +115,117 @@ fn cg_update<T: Real, A: Accumulator<T>>(n: usize, q: &[T], [x, r, p]: [&mut [T]
             code = stop::BREAKDOWN;
         }
     }
-    state.control[cg::SLOT + cg::RR] = Sum(rr.to_bits());
+    state.control[cg::SLOT + cg::RR] = rr;
     state.status[2 + cg::STOP] = code;
     if code != stop::RUNNING {
         state.status[2 + cg::ITERATION] = iteration;
         return;
     }
-    let alpha_sum = rr.div(pq);
-    let next_rr = alpha_sum.mul(alpha_sum.mul(qq)).sub(rr);
-    let beta_sum = if A::default().less(next_rr) { next_rr.div(rr) } else { A::default() };
+    let alpha_sum = rho.div(pq);
+    let next_rho = alpha_sum.mul(alpha_sum.mul(qq)).sub(rho);
+    let beta_sum = if A::default().less(next_rho) { next_rho.div(rho) } else { A::default() };
     state.control[cg::SLOT + cg::ALPHA] = Sum(alpha_sum.to_bits());
     state.control[cg::SLOT + cg::BETA] = Sum(beta_sum.to_bits());
     state.status[2 + cg::ITERATION] = iteration + 1;
     let (alpha, beta) = (alpha_sum.to_real(), beta_sum.to_real());
     let chunk = chunks.chunk;
-    x.par_chunks_mut(chunk)
+    let (rr_sums, rz_sums) = state.sums[2 * chunks.count..].split_at_mut(2 * chunks.count);
+    let pieces = x
+        .par_chunks_mut(chunk)
         .zip(r.par_chunks_mut(chunk))
         .zip(p.par_chunks_mut(chunk).zip(q.par_chunks(chunk)))
-        .zip(state.sums[2 * chunks.count..].par_iter_mut())
-        .for_each(|(((x, r), (p, q)), sum)| {
-            [*sum] = with_lanes!(chunks.lanes, cg_update_chunk::<T, A, 1>(alpha, beta, x, r, p, q));
-        });
+        .zip(rr_sums.par_iter_mut());
+    match m {
+        None => pieces.for_each(|(((x, r), (p, q)), sum)| {
+            [*sum] = with_lanes!(chunks.lanes, cg_update_chunk::<T, A, 1>(alpha, beta, &[], x, r, p, q));
+        }),
+        Some(m) => pieces.zip(m.par_chunks(chunk).zip(rz_sums.par_iter_mut())).for_each(
+            |((((x, r), (p, q)), rr), (m, rz))| {
+                [*rr, *rz] = with_lanes!(chunks.lanes, cg_update_chunk::<T, A, 2>(alpha, beta, m, x, r, p, q));
+            },
+        ),
+    }
 }
 
-/// One chunk of `cg_update`, block by block of `LANES` elements so that the inner loop has no dependences.
+/// One chunk of `cg_update`, block by block of `LANES` elements so that the inner loop has no dependences. `K` sums: `r.r`, and with
+/// a diagonal `r.z`.
 fn cg_update_chunk<T: Real, A: Accumulator<T>, const K: usize, const LANES: usize>(
     alpha: T,
     beta: T,
+    m: &[T],
     x: &mut [T],
     r: &mut [T],
     p: &mut [T],
     q: &[T],
-) -> [Sum; 1] {
-    let mut lanes = [A::default(); LANES];
+) -> [Sum; K] {
+    let mut lanes = [[A::default(); LANES]; K];
     let blocks = x.chunks_mut(LANES).zip(r.chunks_mut(LANES)).zip(p.chunks_mut(LANES).zip(q.chunks(LANES)));
-    for ((x, r), (p, q)) in blocks {
+    for (block, ((x, r), (p, q))) in blocks.enumerate() {
         let n = x.len();
-        let (r, p, q, lanes) = (&mut r[..n], &mut p[..n], &q[..n], &mut lanes[..n]);
+        let (r, p, q) = (&mut r[..n], &mut p[..n], &q[..n]);
+        let m = if K > 1 { &m[block * LANES..][..n] } else { q };
         for l in 0..n {
             let next = r[l] - alpha * q[l];
+            let z = if K > 1 { m[l] * next } else { next };
             x[l] = x[l] + alpha * p[l];
             r[l] = next;
-            p[l] = next + beta * p[l];
-            lanes[l] = lanes[l].add(A::product(next, next));
+            p[l] = z + beta * p[l];
+            lanes[0][l] = lanes[0][l].add(A::product(next, next));
+            if K > 1 {
+                lanes[K - 1][l] = lanes[K - 1][l].add(A::product(next, z));
+            }
         }
     }
-    [Sum(fold(&mut lanes, A::add).to_bits())]
+    std::array::from_fn(|k| Sum(fold(&mut lanes[k], A::add).to_bits()))
 }
 
 /// The part of [`CgOps::cg_product`] that makes the stopping test and writes the norm of `count` chunks.
-pub(in crate::backend) fn test<T: Real>(run: Run<'_>, count: usize, state: &mut SolveState) -> Result<()> {
+pub(in crate::backend) fn test<T: Real>(
+    run: Run<'_>,
+    count: usize,
+    diagonal: bool,
+    state: &mut SolveState,
+) -> Result<()> {
     let state = &mut state.host()?;
-    summing!(run, T, cg_test(count, state));
+    summing!(run, T, cg_test(count, diagonal, state));
     Ok(())
 }
 
 impl<T: Real> CgOps<T> for Host {
+    fn cg_direction(
+        &self,
+        run: Run<'_>,
+        _: usize,
+        m: &Memory<T>,
+        r: &Memory<T>,
+        p: &mut Memory<T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        let (m, r, p, state) = (m.host()?, r.host()?, p.host_mut()?, &mut state.host()?);
+        summing!(run, T, cg_direction(m, r, p, state));
+        Ok(())
+    }
+
     fn cg_product(
         &self,
         run: Run<'_>,
         a: &Stored<T>,
-        p: &Memory<T>,
-        q: &mut Memory<T>,
+        vectors: CgVectors<'_, T>,
         state: &mut SolveState,
     ) -> Result<()> {
+        let CgVectors { m, p, q, .. } = vectors;
+        let m = m.map(Memory::host).transpose()?;
         let (a, p, q, state) = (a.host()?, p.host()?, q.host_mut()?, &mut state.host()?);
-        summing!(run, T, cg_product(&a, p, q, state));
+        summing!(run, T, cg_product(&a, m, p, q, state));
         Ok(())
     }
 
     fn cg_update(&self, run: Run<'_>, n: usize, vectors: CgVectors<'_, T>, state: &mut SolveState) -> Result<()> {
-        let CgVectors { x, r, p, q } = vectors;
+        let CgVectors { m, x, r, p, q } = vectors;
+        let m = m.map(Memory::host).transpose()?;
         let (q, updated) = (q.host()?, [x.host_mut()?, r.host_mut()?, p.host_mut()?]);
         let state = &mut state.host()?;
-        summing!(run, T, cg_update(n, q, updated, state));
+        summing!(run, T, cg_update(n, m, q, updated, state));
         Ok(())
     }
 }

@@ -15,6 +15,8 @@ use crate::number::Real;
 /// The vectors of a conjugate gradient solve.
 #[derive(Debug)]
 pub(crate) struct CgVectors<'v, T> {
+    /// The diagonal preconditioner, if there is one.
+    pub(crate) m: Option<&'v Memory<T>>,
     pub(crate) x: &'v mut Memory<T>,
     pub(crate) r: &'v mut Memory<T>,
     pub(crate) p: &'v mut Memory<T>,
@@ -23,16 +25,25 @@ pub(crate) struct CgVectors<'v, T> {
 
 /// Launches of conjugate gradients.
 pub(crate) trait CgOps<T: Real>: Send + Sync {
-    /// `q = A p` with `p.q` and `q.q`; the stopping test of this iteration.
+    /// `p = M r` with `r.p` for the first test, for `n` rows; only with a diagonal.
+    fn cg_direction(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        m: &Memory<T>,
+        r: &Memory<T>,
+        p: &mut Memory<T>,
+        state: &mut SolveState,
+    ) -> Result<()>;
+    /// `q = A p` with `p.q` and `q.Mq`; the stopping test of this iteration.
     fn cg_product(
         &self,
         run: Run<'_>,
         a: &Stored<T>,
-        p: &Memory<T>,
-        q: &mut Memory<T>,
+        vectors: CgVectors<'_, T>,
         state: &mut SolveState,
     ) -> Result<()>;
-    /// `alpha`, `beta`; `x += alpha p`, `r -= alpha q`, `p = r + beta p` with `r.r`, for `n` rows.
+    /// `alpha`, `beta`; `x += alpha p`, `r -= alpha q`, `p = M r + beta p` with `r.r` and `r.Mr`, for `n` rows.
     fn cg_update(&self, run: Run<'_>, n: usize, vectors: CgVectors<'_, T>, state: &mut SolveState) -> Result<()>;
     /// Tells if [`CgOps::cg_resident`] does many iterations in one launch, and gains by it.
     fn cg_stays_resident(&self, _: Run<'_>, _: &Stored<T>) -> bool {
@@ -48,10 +59,10 @@ pub(crate) trait CgOps<T: Real>: Send + Sync {
         vectors: CgVectors<'_, T>,
         state: &mut SolveState,
     ) -> Result<()> {
-        let CgVectors { x, r, p, q } = vectors;
+        let CgVectors { m, x, r, p, q } = vectors;
         (0..iterations).try_for_each(|_| {
-            self.cg_update(run, a.rows, CgVectors { x, r, p, q }, state)?;
-            self.cg_product(run, a, p, q, state)
+            self.cg_update(run, a.rows, CgVectors { m, x, r, p, q }, state)?;
+            self.cg_product(run, a, CgVectors { m, x, r, p, q }, state)
         })
     }
 }

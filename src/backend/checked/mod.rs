@@ -9,22 +9,20 @@
 //! Cost of a comparison: a copy of the matrix and the vectors to the host, and a product there. If that is more than [`MOST`]
 //! entries, the comparison waits for a smaller matrix. Once all comparisons are done, a launch costs one atomic load more.
 
+mod fused;
 mod rays;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::cg::{self, CgOps, CgVectors};
-use super::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, Part};
 use super::product::{ProductOps, Stored};
 use super::script::basis::{Addition, Basis, BasisOps};
 use super::script::resident::{Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
 use super::script::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, StepCall};
-use super::{Host, Origin, Run, SolveState};
+use super::{Host, Origin, Run};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::number::{Accumulation, Element, Precision, Real, Sum};
-use crate::reduction::Chunks;
 use crate::sparse::{Arrangement, Kind};
 
 /// Entries, or steps of rays, that are done again: some tens of milliseconds.
@@ -397,101 +395,6 @@ impl<T: Real, D: BasisOps<T> + Origin> BasisOps<T> for Checked<D> {
     }
 }
 
-impl<T: Real, D: CgOps<T> + Origin> CgOps<T> for Checked<D> {
-    fn cg_product(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        p: &Memory<T>,
-        q: &mut Memory<T>,
-        state: &mut SolveState,
-    ) -> Result<()> {
-        let expected = self.expect::<T>(Launch::Cg, run, || {
-            let mut copy = state.on_host()?;
-            let before = copy.history.on_host()?;
-            cg::test::<T>(run, Chunks::of(a.rows).count, &mut copy)?;
-            Ok([before, copy.history])
-        })?;
-        self.device.cg_product(run, a, p, q, state)?;
-        self.compare_norms::<T>(run, expected, &state.history)
-    }
-
-    fn cg_update(&self, run: Run<'_>, n: usize, vectors: CgVectors<'_, T>, state: &mut SolveState) -> Result<()> {
-        self.device.cg_update(run, n, vectors, state)
-    }
-
-    fn cg_stays_resident(&self, run: Run<'_>, a: &Stored<T>) -> bool {
-        self.device.cg_stays_resident(run, a)
-    }
-
-    fn cg_resident(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        iterations: usize,
-        vectors: CgVectors<'_, T>,
-        state: &mut SolveState,
-    ) -> Result<()> {
-        self.device.cg_resident(run, a, iterations, vectors, state)
-    }
-}
-
-impl<T: Real, D: CgnrOps<T> + Origin> CgnrOps<T> for Checked<D> {
-    fn cgnr_forward(
-        &self,
-        run: Run<'_>,
-        shape: CgnrShape,
-        a: &Stored<T>,
-        parity: usize,
-        vectors: CgnrVectors<'_, T>,
-        state: &mut SolveState,
-    ) -> Result<()> {
-        let expected = match shape.part {
-            Part::Rows => None, // the other part tests
-            _ => self.expect::<T>(Launch::Cgnr, run, || {
-                let mut copy = state.on_host()?;
-                let before = copy.history.on_host()?;
-                cgnr::test::<T>(run, shape.columns, [a.rows, a.cols], &mut copy)?;
-                Ok([before, copy.history])
-            })?,
-        };
-        self.device.cgnr_forward(run, shape, a, parity, vectors, state)?;
-        self.compare_norms::<T>(run, expected, &state.history)
-    }
-
-    fn cgnr_backward(
-        &self,
-        run: Run<'_>,
-        shape: CgnrShape,
-        at: &Stored<T>,
-        parity: usize,
-        vectors: CgnrVectors<'_, T>,
-        state: &mut SolveState,
-    ) -> Result<()> {
-        self.device.cgnr_backward(run, shape, at, parity, vectors, state)
-    }
-
-    fn cgnr_launches(&self, run: Run<'_>, matrices: [&Stored<T>; 2]) -> usize {
-        self.device.cgnr_launches(run, matrices)
-    }
-
-    fn cgnr_stays_resident(&self, run: Run<'_>, a: &Stored<T>, at: &Stored<T>) -> bool {
-        self.device.cgnr_stays_resident(run, a, at)
-    }
-
-    fn cgnr_resident(
-        &self,
-        run: Run<'_>,
-        shape: CgnrShape,
-        matrices: [&Stored<T>; 2],
-        iterations: Range<usize>,
-        vectors: CgnrVectors<'_, T>,
-        state: &mut SolveState,
-    ) -> Result<()> {
-        self.device.cgnr_resident(run, shape, matrices, iterations, vectors, state)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -500,6 +403,7 @@ mod tests {
     use crate::device::{Device, host_info};
     use crate::device_info::DeviceInfo;
     use crate::memory::Place;
+    use crate::reduction::Chunks;
     use crate::sparse::{Format, Layout, Offsets, Packable, Reader, gallery};
 
     /// The host, except that its residuals have a wrong bit if `lies` is true.

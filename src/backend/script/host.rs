@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, Statement, StepCall};
 use crate::backend::product::{HostMatrix, Stored, chunk_product};
-use crate::backend::sums::{column_dot, summing, total};
+use crate::backend::sums::{chunk_sums, column_dot, summing, total, with_lanes};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -119,18 +119,28 @@ fn scalars<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_
     let _: Option<Frame<A>> = recur::<T, A>(call, state);
 }
 
-/// Chunk sums of `x y`, column by column, at `place(c)`.
+/// Chunk sums of `x (w y)`, or of `x y` without a `w`, column by column, at `place(c)`.
 fn dots<T: Real, A: Accumulator<T>>(
     chunks: Chunks,
     columns: usize,
-    x: &[T],
-    y: &[T],
+    (x, w, y): (&[T], Option<&[T]>, &[T]),
     place: impl Fn(usize) -> usize,
     sums: &mut [Sum],
 ) {
     for c in 0..columns {
         sums[place(c)..][..chunks.count].par_iter_mut().enumerate().for_each(|(g, sum)| {
-            *sum = column_dot::<T, A>(chunks.lanes, chunks.range(g), [columns, c], x, y);
+            let rows = chunks.range(g);
+            *sum = match w {
+                None => column_dot::<T, A>(chunks.lanes, rows, [columns, c], x, y),
+                Some(w) => {
+                    let term = |i: usize| {
+                        let at = i * columns + c;
+                        [A::product(x[at], w[at] * y[at])]
+                    };
+                    let [sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(rows, term));
+                    sum
+                }
+            };
         });
     }
 }
@@ -161,7 +171,8 @@ fn product<T: Real, A: Accumulator<T>>(
     });
     for (k, other) in [&*y, z].into_iter().enumerate() {
         if blend.dots[k] {
-            dots::<T, A>(chunks, columns, y, other, |c| frame.place(k, c, chunks.count), state.sums);
+            let weight = (k == 0 && blend.weighted).then_some(w);
+            dots::<T, A>(chunks, columns, (y, weight, other), |c| frame.place(k, c, chunks.count), state.sums);
         }
     }
 }

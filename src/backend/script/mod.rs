@@ -100,6 +100,25 @@ pub(crate) struct Blend {
     pub(crate) shifted: bool,
     /// Tells if `y.y` and `y.z` are summed.
     pub(crate) dots: [bool; 2],
+    /// Tells if the first of them is `y.(w y)`, with a `w` that is not added.
+    pub(crate) weighted: bool,
+}
+
+impl Blend {
+    /// A product alone.
+    pub(crate) const PLAIN: Self = Self { scaled: false, shifted: false, dots: [false; 2], weighted: false };
+
+    /// Tells if it reads `w`.
+    pub(crate) fn takes_w(&self) -> bool {
+        self.shifted || self.weighted
+    }
+
+    /// Macros `BLEND` and `DOTS` of `cl/step.cl`.
+    fn macros(&self) -> [u32; 2] {
+        let square = if self.weighted { 4 } else { 1 };
+        let [squared, dot] = self.dots.map(u32::from);
+        [u32::from(self.scaled) | (u32::from(self.shifted) << 1), (squared * square) | (dot << 1)]
+    }
 }
 
 /// Vectors that a pass can take.
@@ -148,7 +167,7 @@ impl Pass {
 pub(crate) trait ScriptOps<T: Real>: Send + Sync {
     /// The program alone.
     fn step_scalars(&self, run: Run<'_>, call: StepCall, state: &mut ScriptState) -> Result<()>;
-    /// The program, then `y = s A x + k w` with `y.y` and `y.z`; `vectors` are `x`, `w` and `z`.
+    /// The program, then `y = s A x + k w` with `y.y` (or `y.(w y)`) and `y.z`; `vectors` are `x`, `w` and `z`.
     fn step_product(
         &self,
         run: Run<'_>,

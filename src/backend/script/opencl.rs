@@ -83,7 +83,7 @@ kernels! {
     file step, after [common, fold, format, row, recurrence];
     options { matrix: MatrixOptions, dots: u32 => DOTS }
     shape { n, chunk, stride, program, slot }
-    /// `y = s A x + k w` with the chunk sums of `y.y` and `y.z`; `added` and `multiplied` tell if there is a `w` and a `z`.
+    /// `y = s A x + k w` with the chunk sums of `y.y` and `y.z`; `added` and `multiplied` tell if it reads `w` and `z`.
     kernel step_product<T> given(value_count: usize, cols: usize, columns: usize, added: bool, multiplied: bool, made: usize)
         (shape: shape, rows: in_uint, indices: in_uint, values: in_real[value_count], x: in_real[cols * columns],
         w: in_real[if added { shape.n * columns } else { 0 }], y: out_real[shape.n * columns],
@@ -120,7 +120,7 @@ pub(crate) const NO_DOTS: u32 = NO_DOT | NO_DOT << 8 | NO_DOT << 16;
 const OWN: [u8; PASS_VECTORS] = [0, 1, 2, 3, 4, 5, 6, 7];
 
 /// A statement as `cl/pass.cl` reads it.
-fn encoded(statement: &Statement, numbers: &[u8; PASS_VECTORS]) -> u32 {
+pub(super) fn encoded(statement: &Statement, numbers: &[u8; PASS_VECTORS]) -> u32 {
     let number = |v: u8| u32::from(numbers[usize::from(v)]);
     match statement {
         Statement::Combine { target, terms } => {
@@ -211,9 +211,7 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         state: &mut ScriptState,
     ) -> Result<()> {
         let on = &self.context;
-        let [scaled, shifted, square, dot] =
-            [blend.scaled, blend.shifted, blend.dots[0], blend.dots[1]].map(u32::from);
-        let macros = [scaled | shifted << 1, square | dot << 1];
+        let macros = blend.macros();
         let key = run.key("step_product", call.columns, macros[0] | macros[1] << 2).reading(a, a);
         let plan = a.plans.get(key, || self.plan_step_product(run, a, call.columns, macros))?;
         let ScriptState { programs, sums, registers, status, history, .. } = state;
@@ -221,7 +219,7 @@ impl<T: Real> ScriptOps<T> for OpenCl {
             value_count: a.value_count(),
             cols: a.cols,
             columns: call.columns,
-            added: blend.shifted,
+            added: blend.takes_w(),
             multiplied: blend.dots[1],
             made: call.sums,
             shape: step::Shape {

@@ -1,7 +1,7 @@
 //! Iterations of a script in one launch, as data: the list that `cl/step_resident.cl` reads.
 
-use super::opencl::{NO_DOT, NO_DOTS, NO_STATEMENT};
-use super::{Blend, PASS_VECTORS, Pass, PassWords};
+use super::opencl::{NO_DOT, NO_DOTS, NO_STATEMENT, encoded};
+use super::{Blend, PASS_VECTORS, Pass, PassWords, Statement};
 use crate::error::{Result, same_length};
 use crate::memory::Memory;
 use crate::recurrence::{HEADER, INSTRUCTIONS};
@@ -54,7 +54,7 @@ pub(crate) enum ResidentWork {
         pass: Pass,
         vectors: [u8; PASS_VECTORS],
     },
-    /// `y = s A x + k w` with `y.y` and `y.z`, of a matrix with `rows` rows.
+    /// `y = s A x + k w` with `y.y` (or `y.(w y)`) and `y.z`, of a matrix with `rows` rows.
     Product {
         matrix: u8,
         rows: usize,
@@ -102,9 +102,16 @@ impl ResidentCall {
                 words[WORK] = PRODUCT;
                 let numbers = [matrix, x, w, z, y].into_iter().enumerate();
                 words[OPERANDS] = numbers.map(|(k, number)| u32::from(*number) << (4 * k)).sum();
-                words[BLEND_STEPS] = u32::from(blend.scaled) | u32::from(blend.shifted) << 1;
+                words[BLEND_STEPS] = blend.macros()[0];
                 words[STRIDE] = *stride as u32;
-                for (k, other) in [y, z].into_iter().enumerate().filter(|(k, _)| blend.dots[*k]) {
+                // w = w y, for the dot product alone.
+                let square = if blend.weighted { w } else { y };
+                if blend.weighted {
+                    let statement = Statement::Multiply { target: 0, factors: [0, 1] };
+                    words[STATEMENTS] = encoded(&statement, &[*w, *y, 0, 0, 0, 0, 0, 0]);
+                    words[LOADED] |= 1 << w;
+                }
+                for (k, other) in [square, z].into_iter().enumerate().filter(|(k, _)| blend.dots[*k]) {
                     let dot = u32::from(*y) | u32::from(*other) << 4;
                     words[SUMMED] = words[SUMMED] & !(NO_DOT << (8 * k)) | dot << (8 * k);
                     words[LOADED] |= 1 << y | 1 << other;
@@ -162,7 +169,7 @@ where
             }
             ResidentWork::Product { rows, vectors: [_, w, z, y], blend, .. } => {
                 of_length(*y, *rows)?;
-                if blend.shifted {
+                if blend.takes_w() {
                     of_length(*w, *rows)?;
                 }
                 if blend.dots[1] {

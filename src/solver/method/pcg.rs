@@ -7,22 +7,23 @@
 //!   beta = r'.z' / r.z,  p = z' + beta p
 //! ```
 //!
-//! Without a preconditioner the two launches and the numbers are those of [`cg`](super::super::cg). With a diagonal one there
-//! are three, `z` made where `r` is; with any other a product more. Of a preconditioner `W W'` both factors are known: `r.z` is
-//! `s.s` with `s = W'r`, so that `beta` is there before `z` is, and `p = W s + beta p` is one product. That makes four launches, and
+//! Without a preconditioner and with a diagonal one the two launches and the numbers are those of [`cg`](super::super::cg); with any
+//! other there are four. Of a preconditioner `W W'` both factors are known: `r.z` is
+//! `s.s` with `s = W'r`, so that `beta` is there before `z` is, and `p = W s + beta p` is one product: four launches with that of `W'`, and
 //! no vector `z`. The stopping test is of `r.r`, not of `r.z`.
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; oses-2013.
 
-use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, ZERO};
+use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, VectorId, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
     match preconditioning {
         Preconditioning::None => plain(plan),
+        Preconditioning::Diagonal(d) => by_diagonal(plan, d),
+        Preconditioning::Operator => by_operator(plan),
         Preconditioning::Roots => by_roots(plan),
-        _ => preconditioned(plan, preconditioning),
     }
 }
 
@@ -63,32 +64,67 @@ fn plain(plan: &mut Plan) -> Script {
     }
 }
 
-fn preconditioned(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
+fn by_diagonal(plan: &mut Plan, d: VectorId) -> Script {
+    let [r, z, p, q] = plan.vectors(Rows);
+    let [rr, rz, pq, qz] = plan.sums(Rows);
+    let [rho, alpha, minus_alpha, beta, next] = plan.scalars();
+    let residual = plan.residual(r, rr);
+    let first = plan.call(Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, z)]).dot(rz, r, z), |_| {});
+    let product = plan.call(Product::of(Operand::A, p, q).weighted_square(qz, d).dot(pq, p), |s| {
+        let (rr, rz) = (s.fold(rr), s.fold(rz));
+        test(s, rr, rz);
+        s.set(rho, rz);
+    });
+    let update = Update::of(Rows)
+        .set(X, &[(ONE, X), (alpha, p)])
+        .set(r, &[(ONE, r), (minus_alpha, q)])
+        .multiply(z, d, r)
+        .set(p, &[(ONE, z), (beta, p)])
+        .dot(rr, r, r)
+        .dot(rz, r, z);
+    let update = plan.call(update, |s| {
+        let (pq, qz) = (s.fold(pq), s.fold(qz));
+        s.require_finite(qz);
+        s.require_positive_curvature(pq);
+        s.set(alpha, rho / pq);
+        s.set(next, alpha * (alpha * qz) - rho);
+        s.set(beta, ZERO);
+        s.set_if_positive(next, beta, next / rho);
+        s.set(minus_alpha, MINUS_ONE * alpha);
+        s.count();
+    });
+    let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
+    let with = Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, p), (ONE, z)]).dot(rz, r, z);
+    let with = plan.call(with, |_| {});
+    Script {
+        start: vec![residual.clone(), first, product.clone()],
+        steps: vec![vec![update, product.clone()]],
+        exact: vec![vec![without, residual, with, product]],
+        ..Script::default()
+    }
+}
+
+/// The stopping test on `r.r`, then one for `r.z <= 0`: a preconditioner that is not definite.
+fn test(s: &mut Program, rr: Scalar, rz: Scalar) {
+    s.test(rr);
+    s.require_finite(rz);
+    s.stop_unless_less(ZERO, rz, stop::INDEFINITE_PRECONDITIONER);
+}
+
+fn by_operator(plan: &mut Plan) -> Script {
     let [r, z, p, q] = plan.vectors(Rows);
     let [rr, rz, pq] = plan.sums(Rows);
     let [rho, alpha, minus_alpha, beta] = plan.scalars();
     let residual = plan.residual(r, rr);
     let apply = plan.call(Product::of(Operand::Preconditioner, r, z).dot(rz, r), |_| {});
+    let first = plan.call(Update::of(Rows).set(p, &[(ONE, z)]), |_| {});
     let product = plan.call(Product::of(Operand::A, p, q).dot(pq, p), |s| {
         let (rr, rz) = (s.fold(rr), s.fold(rz));
-        s.test(rr);
-        // r.Mr <= 0: the preconditioner is not definite.
-        s.require_finite(rz);
-        s.stop_unless_less(ZERO, rz, stop::INDEFINITE_PRECONDITIONER);
+        test(s, rr, rz);
         s.set(rho, rz);
     });
-    let mut update = Update::of(Rows).set(X, &[(ONE, X), (alpha, p)]).set(r, &[(ONE, r), (minus_alpha, q)]);
-    let mut first = Update::of(Rows).set(p, &[(ONE, z)]);
-    let mut with = Update::of(Rows).set(p, &[(ONE, p), (ONE, z)]);
-    if let Preconditioning::Diagonal(d) = preconditioning {
-        update = update.multiply(z, d, r).dot(rr, r, r).dot(rz, r, z);
-        first = Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, z)]).dot(rz, r, z);
-        with = Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, p), (ONE, z)]).dot(rz, r, z);
-    } else {
-        update = update.dot(rr, r, r);
-    }
-    let first = plan.call(first, |_| {});
-    let update = plan.call(update, |s| {
+    let update = Update::of(Rows).set(X, &[(ONE, X), (alpha, p)]).set(r, &[(ONE, r), (minus_alpha, q)]);
+    let update = plan.call(update.dot(rr, r, r), |s| {
         let pq = s.fold(pq);
         s.require_positive_curvature(pq);
         s.set(alpha, rho / pq);
@@ -100,20 +136,13 @@ fn preconditioned(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
         s.set(beta, rz / rho);
     });
     let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
-    let with = plan.call(with, |_| {});
-    let (start, step, exact) = match preconditioning {
-        Preconditioning::Operator => (
-            vec![residual.clone(), apply.clone(), first, product.clone()],
-            vec![update, apply.clone(), direction, product.clone()],
-            vec![without, residual, apply, with, product],
-        ),
-        _ => (
-            vec![residual.clone(), first, product.clone()],
-            vec![update, direction, product.clone()],
-            vec![without, residual, with, product],
-        ),
-    };
-    Script { start, steps: vec![step], exact: vec![exact], ..Script::default() }
+    let with = plan.call(Update::of(Rows).set(p, &[(ONE, p), (ONE, z)]), |_| {});
+    Script {
+        start: vec![residual.clone(), apply.clone(), first, product.clone()],
+        steps: vec![vec![update, apply.clone(), direction, product.clone()]],
+        exact: vec![vec![without, residual, apply, with, product]],
+        ..Script::default()
+    }
 }
 
 fn by_roots(plan: &mut Plan) -> Script {
@@ -129,10 +158,7 @@ fn by_roots(plan: &mut Plan) -> Script {
         let (now, next) = (p[k], p[1 - k]);
         let product = plan.call(Product::of(Operand::A, now, q).dot(pq, now), |s| {
             let (rr, rz) = (s.fold(rr), s.fold(rz));
-            s.test(rr);
-            // r.Mr <= 0: a factor that is singular.
-            s.require_finite(rz);
-            s.stop_unless_less(ZERO, rz, stop::INDEFINITE_PRECONDITIONER);
+            test(s, rr, rz);
             s.set(rho, rz);
         });
         let update = Update::of(Rows).set(X, &[(ONE, X), (alpha, now)]).set(r, &[(ONE, r), (minus_alpha, q)]);

@@ -1,0 +1,119 @@
+//! Spot checks of the fused launches: norms that they write into a history.
+
+use std::ops::Range;
+
+use super::{Checked, Launch};
+use crate::backend::cg::{self, CgOps, CgVectors};
+use crate::backend::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, Part};
+use crate::backend::product::Stored;
+use crate::backend::{Origin, Run, SolveState};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::Real;
+use crate::reduction::Chunks;
+
+impl<T: Real, D: CgOps<T> + Origin> CgOps<T> for Checked<D> {
+    fn cg_direction(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        m: &Memory<T>,
+        r: &Memory<T>,
+        p: &mut Memory<T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        self.device.cg_direction(run, n, m, r, p, state)
+    }
+
+    fn cg_product(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        vectors: CgVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        let expected = self.expect::<T>(Launch::Cg, run, || {
+            let mut copy = state.on_host()?;
+            let before = copy.history.on_host()?;
+            cg::test::<T>(run, Chunks::of(a.rows).count, vectors.m.is_some(), &mut copy)?;
+            Ok([before, copy.history])
+        })?;
+        self.device.cg_product(run, a, vectors, state)?;
+        self.compare_norms::<T>(run, expected, &state.history)
+    }
+
+    fn cg_update(&self, run: Run<'_>, n: usize, vectors: CgVectors<'_, T>, state: &mut SolveState) -> Result<()> {
+        self.device.cg_update(run, n, vectors, state)
+    }
+
+    fn cg_stays_resident(&self, run: Run<'_>, a: &Stored<T>) -> bool {
+        self.device.cg_stays_resident(run, a)
+    }
+
+    fn cg_resident(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        iterations: usize,
+        vectors: CgVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        self.device.cg_resident(run, a, iterations, vectors, state)
+    }
+}
+
+impl<T: Real, D: CgnrOps<T> + Origin> CgnrOps<T> for Checked<D> {
+    fn cgnr_forward(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        a: &Stored<T>,
+        parity: usize,
+        vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        let expected = match shape.part {
+            Part::Rows => None, // the other part tests
+            _ => self.expect::<T>(Launch::Cgnr, run, || {
+                let mut copy = state.on_host()?;
+                let before = copy.history.on_host()?;
+                cgnr::test::<T>(run, shape.columns, [a.rows, a.cols], &mut copy)?;
+                Ok([before, copy.history])
+            })?,
+        };
+        self.device.cgnr_forward(run, shape, a, parity, vectors, state)?;
+        self.compare_norms::<T>(run, expected, &state.history)
+    }
+
+    fn cgnr_backward(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        at: &Stored<T>,
+        parity: usize,
+        vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        self.device.cgnr_backward(run, shape, at, parity, vectors, state)
+    }
+
+    fn cgnr_launches(&self, run: Run<'_>, matrices: [&Stored<T>; 2]) -> usize {
+        self.device.cgnr_launches(run, matrices)
+    }
+
+    fn cgnr_stays_resident(&self, run: Run<'_>, a: &Stored<T>, at: &Stored<T>) -> bool {
+        self.device.cgnr_stays_resident(run, a, at)
+    }
+
+    fn cgnr_resident(
+        &self,
+        run: Run<'_>,
+        shape: CgnrShape,
+        matrices: [&Stored<T>; 2],
+        iterations: Range<usize>,
+        vectors: CgnrVectors<'_, T>,
+        state: &mut SolveState,
+    ) -> Result<()> {
+        self.device.cgnr_resident(run, shape, matrices, iterations, vectors, state)
+    }
+}
