@@ -91,13 +91,20 @@ struct SolveRun<'s, T: Real> {
     pending: Range<usize>,
 }
 
+impl<T: Real> SolveRun<'_, T> {
+    fn start_once(&mut self, budget: &[usize]) -> Result<()> {
+        let Self { on, inputs, limits, .. } = self;
+        inputs.device.backend().queue(|| on.workspace.start(inputs, limits, budget))
+    }
+}
+
 impl<T: Real> Iteration for SolveRun<'_, T> {
     fn columns(&self) -> usize {
         self.limits.len()
     }
 
     fn start(&mut self, budget: &[usize]) -> Result<()> {
-        self.on.workspace.start(&self.inputs, &self.limits, budget)?;
+        self.start_once(budget)?;
         if self.limits.iter().any(Limits::waits) {
             // The first norms set the limits that depend on them; the start is repeated with those in force.
             self.status()?;
@@ -105,7 +112,7 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
                 let first = self.norms(c, 0);
                 self.limits[c].set_first(first);
             }
-            self.on.workspace.start(&self.inputs, &self.limits, budget)?;
+            self.start_once(budget)?;
         }
         Ok(())
     }
@@ -115,11 +122,13 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
             let start = if self.pending.is_empty() { indices.start } else { self.pending.start };
             self.pending = start..indices.end;
         }
-        self.on.workspace.steps(&self.inputs, indices)
+        let Self { on, inputs, .. } = self;
+        inputs.device.backend().queue(|| on.workspace.steps(inputs, indices))
     }
 
     fn exact(&mut self, done: usize) -> Result<()> {
-        self.on.workspace.exact(&self.inputs, done)
+        let Self { on, inputs, .. } = self;
+        inputs.device.backend().queue(|| on.workspace.exact(inputs, done))
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {

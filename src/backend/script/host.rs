@@ -177,10 +177,13 @@ fn product<T: Real, A: Accumulator<T>>(
     }
 }
 
-/// Elements of a chunk that are combined at once, so that a statement's loop has no dependences.
+/// Elements that are combined at once, so that a statement's loop has no dependences.
 const BLOCK: usize = 256;
 
-/// One statement for one chunk of all vectors.
+/// Elements of a piece of work, unless a chunk has more.
+const SPAN: usize = 2048;
+
+/// One statement for one piece of all vectors.
 fn run_statement<T: Real>(
     statement: &Statement,
     pieces: &mut [&mut [T]; PASS_VECTORS],
@@ -240,28 +243,34 @@ fn vectors<T: Real, A: Accumulator<T>>(
     let coefficients: Vec<Vec<[T; 3]>> = (0..pass.statements.len())
         .map(|s| (0..columns).map(|c| array::from_fn(|t| frame.coefficient(c, 3 * s + t).to_real())).collect())
         .collect();
-    let mut all = vectors.map(|v| v.chunks_mut(chunks.chunk * columns));
+    // Chunks may be as short as 32 elements: several of them are one piece of work.
+    let span = chunks.chunk * (SPAN / chunks.chunk).max(1);
+    let mut all = vectors.map(|v| v.chunks_mut(span * columns));
     let mut pieces: Vec<[&mut [T]; PASS_VECTORS]> =
-        (0..chunks.count).map(|_| all.each_mut().map(|v| v.next().unwrap_or_default())).collect();
+        (0..n.div_ceil(span)).map(|_| all.each_mut().map(|v| v.next().unwrap_or_default())).collect();
     let sums: Vec<Vec<Sum>> = pieces
         .par_iter_mut()
         .map(|pieces| {
             for (statement, coefficients) in pass.statements.iter().zip(&coefficients) {
                 run_statement(statement, pieces, columns, coefficients, &running);
             }
-            let mut sums = Vec::with_capacity(pass.dots.len() * columns);
+            let mut sums = Vec::with_capacity(pass.dots.len() * columns * span / chunks.chunk);
             for dot in &pass.dots {
-                let [x, y] = dot.map(|v| &*pieces[usize::from(v)]);
-                for c in 0..columns {
-                    sums.push(column_dot::<T, A>(chunks.lanes, 0..x.len() / columns, [columns, c], x, y));
+                let [x, y] = dot.map(|v| pieces[usize::from(v)].chunks(chunks.chunk * columns));
+                for (x, y) in x.zip(y) {
+                    let rows = x.len() / columns;
+                    sums.extend((0..columns).map(|c| column_dot::<T, A>(chunks.lanes, 0..rows, [columns, c], x, y)));
                 }
             }
             sums
         })
         .collect();
-    for (g, sums) in sums.into_iter().enumerate() {
-        for (at, sum) in sums.into_iter().enumerate() {
-            state.sums[frame.place(at / columns, at % columns, chunks.count) + g] = sum;
+    for (piece, sums) in sums.iter().enumerate() {
+        let first = piece * span / chunks.chunk;
+        for (k, sums) in sums.chunks((sums.len() / pass.dots.len().max(1)).max(1)).enumerate() {
+            for (at, sum) in sums.iter().enumerate() {
+                state.sums[frame.place(k, at % columns, chunks.count) + first + at / columns] = *sum;
+            }
         }
     }
 }
