@@ -3,7 +3,7 @@
 // Required macro:
 //   ROWS_TOGETHER  rows of one item whose loads are under way together, if a group has several items; a power of two
 
-// The rows of a chunk are multiplied before its dot products, which then read them from q.
+// All rows are multiplied before their dot products, which then read them from q.
 #define PRODUCT_FIRST (ROWS_APART || LIES_SIDE_BY_SIDE(FORMAT))
 #define BATCH (WG == 1 ? 1 : ROWS_TOGETHER)
 // Lanes of an item, or more rows than that: those of one lane follow each other.
@@ -22,10 +22,8 @@ static void cg_multiply(const matrix_t* matrix, __global const real_t* m, __glob
     const uint slot = get_local_id(0) / CHUNK_ITEMS;
     const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
     __local acc_t* run = scratch + slot * CHUNK_ITEMS;
+    if (PRODUCT_FIRST) chunks_product(&result, matrix, &vector, n, chunk, first_chunk, last_chunk, scratch);
     for (uint base = first_chunk; base < last_chunk; base += SIDE_BY_SIDE) {
-        if (PRODUCT_FIRST)
-            for (uint g = base; g < min(base + SIDE_BY_SIDE, last_chunk); ++g)
-                chunk_product(&result, matrix, &vector, g * (size_t)chunk, min((g + 1) * (size_t)chunk, (size_t)n), scratch);
         const uint mine = base + slot;
         const size_t first = mine * (size_t)chunk;
         const uint count = mine < last_chunk ? min((size_t)chunk, n - first) : 0;

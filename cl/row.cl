@@ -391,3 +391,12 @@ static void chunk_product(const result_t* result, const matrix_t* matrix, const 
     }
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 }
+
+// Chunks first_chunk .. last_chunk of the product: all rows at once, or if they are found by chunk one chunk after another.
+static void chunks_product(const result_t* result, const matrix_t* matrix, const vector_t* vector, uint n, uint chunk,
+                           uint first_chunk, uint last_chunk, __local acc_t* scratch)
+{
+    const uint together = IS(matrix, ADAPTIVE) ? 1 : last_chunk - first_chunk;
+    for (uint g = first_chunk; g < last_chunk; g += together)
+        chunk_product(result, matrix, vector, g * (size_t)chunk, min((g + together) * (size_t)chunk, (size_t)n), scratch);
+}

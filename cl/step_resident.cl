@@ -167,13 +167,7 @@ static void run_product(__local const uint* call, const vectors_t* vectors, cons
     result.b = vector_of(vectors, (operands >> 8) & 15);
     result.blend = blend;
     result.steps = call[BLEND_STEPS];
-    if (IS(matrix, ADAPTIVE)) {
-        for (uint g = first_chunk; g < last_chunk; ++g)
-            chunk_product(&result, matrix, &vector, g * (size_t)chunk, min((g + 1) * (size_t)chunk, (size_t)n), scratch);
-    } else {
-        chunk_product(&result, matrix, &vector, min(first_chunk * (size_t)chunk, (size_t)n),
-                      min(last_chunk * (size_t)chunk, (size_t)n), scratch);
-    }
+    chunks_product(&result, matrix, &vector, n, chunk, first_chunk, last_chunk, scratch);
 }
 
 // `iterations` iterations, of which the first is of kind `first`. Every group folds every sum and runs every program, and so comes to

@@ -129,8 +129,7 @@ fn definite_matrices() {
 }
 
 fn advised<T: Real>(name: &str, a: &Csr<f64>, advice: &Advice) -> Solved {
-    let with = advice.jacobi.then_some(Preconditioner::Jacobi);
-    solve(name, &a.cast::<T>(), advice.method, with, &stopping::<T>(10_000))
+    solve(name, &a.cast::<T>(), advice.method, advice.ladder[0], &stopping::<T>(10_000))
 }
 
 #[test]
@@ -153,7 +152,7 @@ fn other_matrices_with_the_method_that_is_advised() {
             row(&double),
             row(&single)
         );
-        if advice.jacobi {
+        if advice.ladder[0].is_some() {
             let sweep = solve(
                 &name,
                 &a,

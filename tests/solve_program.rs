@@ -37,7 +37,8 @@ fn a_gallery_matrix_is_solved_and_plotted() {
     let output = solve(folder.path(), &args);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text} {}", String::from_utf8_lossy(&output.stderr));
-    for word in ["device", "advice", "cg with jacobi", "converged after", "|x - 1|", "wrote       c.png"] {
+    for word in ["device", "advice", "advice      cg: symmetric", "converged after", "|x - 1|", "wrote       c.png"]
+    {
         assert!(text.contains(word), "no '{word}' in {text}");
     }
     let plot = std::fs::read(folder.path().join("c.png")).unwrap();
@@ -50,6 +51,21 @@ fn a_gallery_matrix_is_solved_and_plotted() {
     assert_eq!(output.status.code(), Some(0));
     let plot = std::fs::read_to_string(folder.path().join("c.svg")).unwrap();
     assert!(plot.contains("iteration") && plot.contains("<polyline"));
+}
+
+#[test]
+fn a_preconditioner_is_chosen_by_the_matrix() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("uneven.mtx"), &[&[9.0, 1.0, 0.0], &[1.0, 2.0, 0.5], &[0.0, 0.5, 4.0]]);
+    for (matrix, chosen) in [("poisson2d:9", "none"), ("uneven.mtx", "jacobi")] {
+        let output = solve(folder.path(), &[matrix, "--device", "host", "--json"]);
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (&found["preconditioner"], found["tried"].as_array().map(Vec::len)),
+            (&chosen.into(), Some(1)),
+            "{found}"
+        );
+    }
 }
 
 #[test]

@@ -5,9 +5,7 @@ use std::time::Instant;
 use common::plot::Chart;
 use common::{counting_bar, say};
 use residuum::precond::Preconditioner;
-use residuum::{
-    Csr, Definiteness, Device, Examination, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector,
-};
+use residuum::{Csr, Device, Examination, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector};
 use serde_json::{Value, json};
 
 use super::options::name_of;
@@ -24,22 +22,6 @@ pub(crate) struct Candidate {
     outcome: std::result::Result<Report, String>,
 }
 
-/// All candidates for a matrix, none among them, with those parameters that most gain by.
-fn suited(found: &Examination) -> Vec<Option<Preconditioner>> {
-    let definite = found.symmetric && !matches!(found.definiteness, Definiteness::Indefinite(_));
-    // A definite matrix gets the symmetric sweep alone.
-    let lopsided =
-        |which: &&Preconditioner| matches!(which, Preconditioner::GaussSeidel { .. } | Preconditioner::Sor { .. });
-    let suits = |which: &&Preconditioner| if definite { !lopsided(which) } else { !which.needs_definite() };
-    let mut all = vec![None];
-    all.extend(Preconditioner::ALL.iter().filter(suits).copied().map(Some));
-    if definite {
-        all.extend([0.03, 0.01].map(|drop| Some(Preconditioner::Sainv { drop })));
-        all.push(Some(Preconditioner::Fsai { power: 2 }));
-    }
-    all
-}
-
 /// Solves with every candidate. Programs of the device are built by a first, short solve, which is not timed.
 pub(crate) fn run<T: Real>(
     device: &Device,
@@ -48,7 +30,7 @@ pub(crate) fn run<T: Real>(
     (method, stopping, found): (&Method, &Stopping, &Examination),
     quiet: bool,
 ) -> Result<Vec<Candidate>> {
-    let all = suited(found);
+    let all = found.candidates();
     let bar = counting_bar(quiet, all.len());
     let mut candidates = Vec::new();
     for which in all {

@@ -15,7 +15,8 @@ use options::{Options, name_of};
 use residuum::io::{self, npy};
 use residuum::sparse::{Ordering, Permutation, gallery};
 use residuum::{
-    Advice, Csr, Device, Error, Examination, Matrix, Progress, Real, Report, Result, Setup, Solver, Vector,
+    Advice, Climb, Csr, Device, Error, Examination, Matrix, Progress, Real, Report, Result, Rung, Setup, Vector,
+    climb,
 };
 use serde_json::{Value, json};
 
@@ -145,7 +146,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     say("advice", &advice.to_string());
     advice.warnings.iter().for_each(|warning| say("warning", warning));
     let method = options.method(advice)?;
-    let which = options.preconditioner(&method, advice)?;
+    let ladder = options.ladder(&method, found)?;
     let objection = found.objection(&method);
     if let Some(objection) = &objection {
         say("warning", objection);
@@ -155,26 +156,25 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         true => Matrix::with_transpose(&device, a, options.format)?,
         false => Matrix::new(&device, a, options.format)?,
     };
-    let mut setup = Setup::new(method, options.stopping::<T>()?);
+    let setup = Setup::new(method, options.stopping::<T>()?);
     if options.compare {
         let b = Vector::from_slice(&device, &problem.b)?;
         return compare(options, &device, &problem, (&matrix, &b), &setup);
     }
-    let built = which.map(|which| which.build(&device, a)).transpose()?;
-    setup.preconditioner = built.as_ref().map(|built| built.operator.clone());
     let b = Vector::from_slice(&device, &problem.b)?;
     let mut x = Vector::zeros(&device, cols)?;
     device.synchronize()?;
     let upload_seconds = clock.elapsed().as_secs_f64();
     say("method", &format!("{method}, {} ({})", matrix.format(), matrix.why()));
-    say("", &format!("preconditioner {}", built.as_ref().map_or("none", |built| &built.why)));
     let bar = solving_bar(options.json, options.iterations);
-    let report = Solver::with(&matrix, setup)?.solve_observed(&b, &mut x, &mut |progress: &Progress| {
+    let climb = climb((&matrix, a), &setup, &ladder, (&b, &mut x), &mut |progress: &Progress| {
         show(&bar, progress);
         ControlFlow::Continue(())
     });
     bar.finish_and_clear();
-    let report = report?;
+    let Climb { report, which, built, rungs, .. } = climb?;
+    rungs.iter().filter(|rung| rung.which != which).for_each(|rung| say("tried", &rung.to_string()));
+    say("", &format!("preconditioner {}", built.as_ref().map_or("none", |built| &built.why)));
     let answer = problem.given(x.to_vec()?)?;
     let written = write(options, &answer, &report);
     let known = options.rhs.is_none() && report.rhs_norm > 0.0;
@@ -190,6 +190,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
             "shift": built.as_ref().and_then(|built| built.shift),
             "setup_seconds": built.as_ref().map_or(0.0, |built| built.seconds),
             "why_preconditioner": built.as_ref().map(|built| built.why.clone()),
+            "tried": rungs.iter().map(Rung::to_string).collect::<Vec<_>>(),
         }),
         why_format: matrix.why(),
         error: known.then(|| error(&answer)),

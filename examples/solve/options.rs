@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use common::{DeviceOptions, Precision, check_outputs, option, plot, refuse_unused};
 use residuum::precond::{Preconditioner, RowOrdering};
 use residuum::sparse::Ordering;
-use residuum::{Advice, Format, Method, Real, Result, Stopping};
+use residuum::{Advice, Examination, Format, Method, Real, Result, Stopping};
 
 /// Help text of an option that takes the name of a row of a table.
 fn among(others: &str, rows: &[impl ToString]) -> String {
@@ -140,13 +140,10 @@ impl Options {
         })
     }
 
-    /// The preconditioner that is asked for, with its parameters; none unless it is named, or advised.
-    pub(crate) fn preconditioner(&self, method: &Method, advice: &Advice) -> Result<Option<Preconditioner>> {
-        // A stationary iteration without one would be Richardson's, which few matrices bear.
-        let wanted = advice.jacobi || matches!(method, Method::Stationary { .. });
+    /// The preconditioner that is asked for, with its parameters, or those that suit the matrix.
+    pub(crate) fn ladder(&self, method: &Method, found: &Examination) -> Result<Vec<Option<Preconditioner>>> {
         let named = match &*self.preconditioner {
-            "none" => None,
-            "auto" => (method.takes_preconditioner() && wanted).then_some(Preconditioner::Jacobi),
+            "none" | "auto" => None,
             name => Some(name.parse()?),
         };
         let ordering = match self.ordering {
@@ -170,7 +167,7 @@ impl Options {
                 ("relaxation", self.relaxation.is_some() && !relaxes),
             ],
         )?;
-        Ok(made)
+        Ok(if self.preconditioner == "auto" { found.ladder(method) } else { vec![made] })
     }
 
     /// When to stop.

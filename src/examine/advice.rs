@@ -6,6 +6,7 @@ use super::envelope::{Envelope, Factored};
 use super::rank;
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
+use crate::precond::Preconditioner;
 use crate::solver::{Method, Report, Stop};
 use crate::sparse::Csr;
 use crate::sparse::gallery::Random;
@@ -46,6 +47,8 @@ pub struct Examination {
     pub empty_rows: usize,
     /// Columns without entries.
     pub empty_cols: usize,
+    /// Largest over smallest size of the diagonal entries that are not 0; 1 if there are none.
+    pub diagonal_spread: f64,
     /// Largest over smallest 2-norm of the columns that have one.
     pub column_spread: f64,
     /// The largest rank that any matrix with entries in these places can have.
@@ -66,8 +69,8 @@ const CHOLESKY_WORK: f64 = 1e9;
 pub struct Advice {
     /// The method.
     pub method: Method,
-    /// True if the inverse of the diagonal (Jacobi) should precondition.
-    pub jacobi: bool,
+    /// Preconditioners for it, in the order in which to try them: [`Examination::ladder`].
+    pub ladder: Vec<Option<Preconditioner>>,
     /// Why, in words.
     pub why: String,
     /// Faults of the matrix, in words.
@@ -76,7 +79,8 @@ pub struct Advice {
 
 impl Display for Advice {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        write!(f, "{}{}: {}", self.method, if self.jacobi { " with jacobi" } else { "" }, self.why)
+        let with = self.ladder.first().copied().flatten().map_or(String::new(), |first| format!(" with {first}"));
+        write!(f, "{}{with}: {}", self.method, self.why)
     }
 }
 
@@ -115,6 +119,7 @@ impl Examination {
             zero_diagonal: if square { diagonal.iter().filter(|d| **d == 0.0).count() } else { 0 },
             empty_rows: (0..rows).filter(|i| is_empty(a, *i)).count(),
             empty_cols: norms.iter().filter(|n| **n == 0.0).count(),
+            diagonal_spread: Self::spread(&diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>()),
             column_spread: Self::spread(&norms),
             structural_rank: rank::structural(a),
             definiteness: Definiteness::NotAsked,
@@ -249,24 +254,20 @@ impl Examination {
     /// The method for this matrix in numbers of `precision`.
     pub fn advise(&self, precision: Precision) -> Advice {
         let lsmr = Method::Lsmr { damp: 0.0 };
-        let (method, jacobi, why) = if self.rows > self.cols {
-            (lsmr, false, "more rows than columns: the least-squares solution".to_string())
+        let (method, why) = if self.rows > self.cols {
+            (lsmr, "more rows than columns: the least-squares solution".to_string())
         } else if self.rows < self.cols {
-            (lsmr, false, "fewer rows than columns: the solution of least norm".to_string())
+            (lsmr, "fewer rows than columns: the solution of least norm".to_string())
         } else if self.structural_rank < self.rows {
-            (lsmr, false, "square but singular by its structure: the least-squares solution".to_string())
+            (lsmr, "square but singular by its structure: the least-squares solution".to_string())
         } else if self.symmetric {
             match &self.definiteness {
-                Definiteness::Indefinite(how) => {
-                    (Method::Minres, false, format!("symmetric, not definite ({how})"))
+                Definiteness::Indefinite(how) => (Method::Minres, format!("symmetric, not definite ({how})")),
+                Definiteness::Semidefinite => {
+                    (Method::Minres, "symmetric and numerically singular: MINRES needs no definiteness".into())
                 }
-                Definiteness::Semidefinite => (
-                    Method::Minres,
-                    false,
-                    "symmetric and numerically singular: MINRES needs no definiteness".into(),
-                ),
-                Definiteness::Positive(how) => (Method::Cg, true, format!("symmetric positive definite ({how})")),
-                _ => (Method::Cg, true, "symmetric, and nothing speaks against positive definite".into()),
+                Definiteness::Positive(how) => (Method::Cg, format!("symmetric positive definite ({how})")),
+                _ => (Method::Cg, "symmetric, and nothing speaks against positive definite".into()),
             }
         } else {
             // BiCGSTAB is cheaper, but nothing tells beforehand whether it breaks down; this cannot diverge.
@@ -275,9 +276,9 @@ impl Examination {
                 0 => String::new(),
                 count => format!(", {count} zeros on the diagonal"),
             };
-            (gmres, self.zero_diagonal == 0, format!("square, not symmetric{zeros}"))
+            (gmres, format!("square, not symmetric{zeros}"))
         };
-        Advice { method, jacobi, why, warnings: self.warnings(precision) }
+        Advice { ladder: self.ladder(&method), method, why, warnings: self.warnings(precision) }
     }
 
     /// Why `method` cannot work for this matrix, or is not to be trusted, if so.
@@ -528,22 +529,24 @@ mod tests {
 
     #[test]
     fn methods_follow_the_matrix() {
-        let cg = (Method::Cg, true);
-        let minres = (Method::Minres, false);
-        let lsmr = (Method::Lsmr { damp: 0.0 }, false);
+        let cg = (Method::Cg, None);
+        let jacobi = Some(Preconditioner::Jacobi);
+        let minres = (Method::Minres, None);
+        let lsmr = (Method::Lsmr { damp: 0.0 }, None);
         for (rows, wanted) in [
             (&[&[4.0, 1.0][..], &[1.0, 3.0]][..], cg),
+            (&[&[9.0, 1.0][..], &[1.0, 3.0]][..], (Method::Cg, jacobi)),
             (&[&[4.0, 1.0], &[1.0, -3.0]], minres),
             (&[&[1.0, 2.0], &[2.0, 1.0]], minres),
             (&[&[1.0, 1.0], &[1.0, 1.0]], minres),
-            (&[&[4.0, 1.0], &[0.5, 3.0]], (Method::Gmres { restart: 50 }, true)),
-            (&[&[0.0, 1.0], &[0.5, 3.0]], (Method::Gmres { restart: 50 }, false)),
+            (&[&[4.0, 1.0], &[0.5, 9.0]], (Method::Gmres { restart: 50 }, jacobi)),
+            (&[&[0.0, 1.0], &[0.5, 3.0]], (Method::Gmres { restart: 50 }, None)),
             (&[&[1.0, 2.0], &[0.0, 0.0]], lsmr),
             (&[&[1.0, 2.0, 3.0]], lsmr),
             (&[&[1.0], &[2.0]], lsmr),
         ] {
             let advice = Examination::of(&dense(rows)).advise(Precision::Double);
-            assert_eq!((advice.method, advice.jacobi), wanted, "{rows:?}: {advice}");
+            assert_eq!((advice.method, advice.ladder[0]), wanted, "{rows:?}: {advice}");
         }
     }
 

@@ -2,6 +2,8 @@
 
 mod advice;
 mod envelope;
+mod ladder;
 mod rank;
 
 pub use advice::{Advice, Definiteness, Examination};
+pub use ladder::{Climb, Rung, climb};

@@ -297,7 +297,8 @@ impl<T: Real> Diagonal<T> {
             let what = "a diagonal entry too small to divide by, or missing: no Jacobi preconditioner".into();
             return Err(Error::Structure { what, row: Some(i) });
         }
-        Self::new(Vector::from_slice(device, &entries)?)
+        let largest = entries.iter().map(|v| v.to_f64().abs()).fold(0.0, f64::max);
+        Ok(Self { entries: Arc::new(Vector::from_slice(device, &entries)?), largest })
     }
 }
 
