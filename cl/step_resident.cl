@@ -15,7 +15,7 @@
 #define BLEND_STEPS 5   // of a product, as in row.cl
 #define STRIDE 6        // of its matrix
 #define STATEMENTS 7    // four of a pass, each as in pass.cl; of a product one for its dot products, which nothing stores
-#define SUMMED 11       // dot products, as in pass.cl: of a product y.y and y.z
+#define SUMMED 11       // dot products, as in pass.cl: of a product y.y (or y.(w y)) and y.z
 #define LOADED 12       // vectors that statements and dot products read, as a mask
 #define WRITTEN 13      // vectors that statements write
 #define DONE 4          // behind the words of the barrier: `done` of the last launch that was not abandoned

@@ -166,6 +166,8 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     device.synchronize()?;
     let upload_seconds = clock.elapsed().as_secs_f64();
     say("method", &format!("{method}, {} ({})", matrix.format(), matrix.why()));
+    let names: Vec<String> = ladder.iter().map(|which| name_of(which.as_ref())).collect();
+    say("", &format!("preconditioner {}", names.join(", or if that fails ")));
     let bar = solving_bar(options.json, options.iterations);
     let climb = climb((&matrix, a), &setup, &ladder, (&b, &mut x), &mut |progress: &Progress| {
         show(&bar, progress);
@@ -174,7 +176,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     bar.finish_and_clear();
     let Climb { report, which, built, rungs, .. } = climb?;
     rungs.iter().filter(|rung| rung.which != which).for_each(|rung| say("tried", &rung.to_string()));
-    say("", &format!("preconditioner {}", built.as_ref().map_or("none", |built| &built.why)));
+    say("precond.", built.as_ref().map_or("none", |built| &built.why));
     let answer = problem.given(x.to_vec()?)?;
     let written = write(options, &answer, &report);
     let known = options.rhs.is_none() && report.rhs_norm > 0.0;

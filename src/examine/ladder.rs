@@ -7,6 +7,7 @@
 //! goes on from its best answer with the next one. Nothing depends on time: the same system gives the same bits.
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
+use std::time::Instant;
 
 use super::advice::{Definiteness, Examination};
 use crate::error::{Error, Result};
@@ -30,11 +31,11 @@ impl Examination {
             && !matches!(self.definiteness, Definiteness::Indefinite(_) | Definiteness::Semidefinite);
         let jacobi = Some(Preconditioner::Jacobi).filter(|_| self.diagonal_spread > EVEN_DIAGONAL);
         match method {
-            _ if !method.takes_preconditioner() || !divides => vec![None],
             // A stationary iteration without one would be Richardson's, which few matrices bear.
             Method::Stationary { .. } => vec![Some(Preconditioner::Jacobi), Some(by_rows)],
-            // Bounds are those of one preconditioned operator.
-            Method::Chebyshev { .. } => vec![if definite { jacobi } else { None }],
+            _ if !method.takes_preconditioner() || !divides => vec![None],
+            // Bounds are those of one preconditioned operator, which must not depend on the diagonal.
+            Method::Chebyshev { .. } => vec![Some(Preconditioner::Jacobi).filter(|_| definite)],
             Method::Cg | Method::FlexibleCg if definite => {
                 let others = [
                     Preconditioner::Fsai { power: 1 },
@@ -106,10 +107,11 @@ pub struct Climb<T: Real> {
 /// was made of, `vectors` are `b` and `x`; the preconditioner of `setup` is not used.
 ///
 /// The next one is taken, from the best answer so far, if one cannot be made or if its solve stagnates, breaks down, or finds it indefinite;
-/// a solve that ends by a limit of [`Setup::stopping`] or its observer is the last. `x` is the start guess and then the best answer.
+/// a solve that ends by a limit of [`Setup::stopping`] or its observer is the last. Iterations and time are limited for all of them
+/// together. `x` is the start guess and then the best answer.
 ///
 /// # Errors
-/// [`Error::Option`] for an empty ladder; errors of [`Solver::with`] and of a solve; of making a preconditioner if none could be made.
+/// [`Error::Option`] for an empty ladder; errors of making a preconditioner, of [`Solver::with`] and of a solve if no solve gave an answer.
 pub fn climb<T: Real>(
     system: (&Matrix<T>, &Csr<T>),
     setup: &Setup<T>,
@@ -134,6 +136,7 @@ fn climb_here<T: Real>(
     (b, x): (&Vector<T>, &mut Vector<T>),
     observer: &mut Observer<'_>,
 ) -> Result<Climb<T>> {
+    let clock = Instant::now();
     let mut rungs = Vec::with_capacity(ladder.len());
     let mut best: Option<(Report, Option<Preconditioner>, Option<Built<T>>)> = None;
     let mut refused = Error::Option { name: "preconditioner", reason: "a ladder of none".into() };
@@ -148,7 +151,18 @@ fn climb_here<T: Real>(
         };
         let mut setup = setup.clone();
         setup.preconditioner = built.as_ref().map(|built| built.operator.clone());
-        let report = Solver::with(matrix, setup)?.solve_observed(b, x, observer)?;
+        setup.stopping.max_iterations -= rungs.iter().map(|rung: &Rung| rung.iterations).sum::<usize>();
+        setup.stopping.time_limit = setup.stopping.time_limit.map(|limit| limit.saturating_sub(clock.elapsed()));
+        let solved = Solver::with(matrix, setup).and_then(|mut solver| solver.solve_observed(b, x, observer));
+        let report = match solved {
+            Ok(report) => report,
+            // Without memory for this one, say; an answer from before is not thrown away.
+            Err(error) => {
+                rungs.push(Rung { which: *which, end: Err(error.to_string()), iterations: 0 });
+                refused = error;
+                continue;
+            }
+        };
         rungs.push(Rung { which: *which, end: Ok(report.stop), iterations: report.iterations });
         let fails = matches!(
             report.stop,

@@ -72,13 +72,18 @@ pub(super) fn boxed<T: Real>(
     let a = Products::of(operator, 0, 1)?;
     let n = operator.rows();
     let vector = || Vector::zeros(device, n);
+    let mut p = vector()?;
+    if let Some(m) = diagonal(preconditioner) {
+        // One of another device fails here, and not in a solve.
+        p.copy_from(m)?;
+    }
     Ok(Box::new(CgWorkspace {
         resident: a.is_fused(),
         a,
         preconditioner: preconditioner.cloned(),
         x: Vector::zeros(device, 1)?,
         r: vector()?,
-        p: vector()?,
+        p,
         q: vector()?,
         state: SolveState::zeros(&device.place(), [runs * Chunks::of(n).count, CONTROL, STATUS, HISTORY])?,
         status: [0; STATUS],

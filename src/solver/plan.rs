@@ -378,6 +378,8 @@ impl Plan {
             Work::Product(product) => {
                 let Product { of, x, y, scale, shift, square, weight, dot } = product;
                 self.note((shift.is_some() && weight.is_some()).then_some("a weighted square of a sum"));
+                let doubly = weight.is_some_and(|w| w == y || dot.is_some_and(|dot| dot.1 == w));
+                self.note(doubly.then_some("a weight that is summed too"));
                 let one = crate::recurrence::ONE;
                 let coefficients = [scale.unwrap_or(one), shift.map_or(one, |s| s.0)];
                 let nowhere = Sums { place: 0, count: 0 };

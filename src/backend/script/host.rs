@@ -259,7 +259,9 @@ fn vectors<T: Real, A: Accumulator<T>>(
                 let [x, y] = dot.map(|v| pieces[usize::from(v)].chunks(chunks.chunk * columns));
                 for (x, y) in x.zip(y) {
                     let rows = x.len() / columns;
-                    sums.extend((0..columns).map(|c| column_dot::<T, A>(chunks.lanes, 0..rows, [columns, c], x, y)));
+                    sums.extend(
+                        (0..columns).map(|c| column_dot::<T, A>(chunks.lanes, 0..rows, [columns, c], x, y)),
+                    );
                 }
             }
             sums

@@ -8,13 +8,13 @@
 //! ```
 //!
 //! Without a preconditioner and with a diagonal one the two launches and the numbers are those of [`cg`](super::super::cg); with any
-//! other there are four. Of a preconditioner `W W'` both factors are known: `r.z` is
+//! other there are four. Those two estimate `r'.z'` from `q.Mq`. Of a preconditioner `W W'` both factors are known: `r.z` is
 //! `s.s` with `s = W'r`, so that `beta` is there before `z` is, and `p = W s + beta p` is one product: four launches with that of `W'`, and
 //! no vector `z`. The stopping test is of `r.r`, not of `r.z`.
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; oses-2013.
 
-use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, ZERO};
+use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, ZERO};
 use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, VectorId, X};
 use crate::state::stop;
 
@@ -43,17 +43,7 @@ fn plain(plan: &mut Plan) -> Script {
         .set(r, &[(ONE, r), (minus_alpha, q)])
         .set(p, &[(ONE, r), (beta, p)])
         .dot(rr, r, r);
-    let update = plan.call(update, |s| {
-        let (pq, qq) = (s.fold(pq), s.fold(qq));
-        s.require_finite(qq);
-        s.require_positive_curvature(pq);
-        s.set(alpha, rho / pq);
-        s.set(next, alpha * (alpha * qq) - rho);
-        s.set(beta, ZERO);
-        s.set_if_positive(next, beta, next / rho);
-        s.set(minus_alpha, MINUS_ONE * alpha);
-        s.count();
-    });
+    let update = plan.call(update, |s| estimate(s, [pq, qq], [rho, alpha, minus_alpha, beta, next]));
     let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, r)]), |_| {});
     let with = plan.call(Update::of(Rows).set(p, &[(ONE, p), (ONE, r)]), |_| {});
     Script {
@@ -82,17 +72,7 @@ fn by_diagonal(plan: &mut Plan, d: VectorId) -> Script {
         .set(p, &[(ONE, z), (beta, p)])
         .dot(rr, r, r)
         .dot(rz, r, z);
-    let update = plan.call(update, |s| {
-        let (pq, qz) = (s.fold(pq), s.fold(qz));
-        s.require_finite(qz);
-        s.require_positive_curvature(pq);
-        s.set(alpha, rho / pq);
-        s.set(next, alpha * (alpha * qz) - rho);
-        s.set(beta, ZERO);
-        s.set_if_positive(next, beta, next / rho);
-        s.set(minus_alpha, MINUS_ONE * alpha);
-        s.count();
-    });
+    let update = plan.call(update, |s| estimate(s, [pq, qz], [rho, alpha, minus_alpha, beta, next]));
     let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
     let with = Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, p), (ONE, z)]).dot(rz, r, z);
     let with = plan.call(with, |_| {});
@@ -102,6 +82,19 @@ fn by_diagonal(plan: &mut Plan, d: VectorId) -> Script {
         exact: vec![vec![without, residual, with, product]],
         ..Script::default()
     }
+}
+
+/// `alpha` from `p.q`, and `beta` from the estimate of the next `rho` by `q.Mq` (`q.q` without a preconditioner).
+fn estimate(s: &mut Program, [pq, qz]: [Sums; 2], [rho, alpha, minus_alpha, beta, next]: [Scalar; 5]) {
+    let (pq, qz) = (s.fold(pq), s.fold(qz));
+    s.require_finite(qz);
+    s.require_positive_curvature(pq);
+    s.set(alpha, rho / pq);
+    s.set(next, alpha * (alpha * qz) - rho);
+    s.set(beta, ZERO);
+    s.set_if_positive(next, beta, next / rho);
+    s.set(minus_alpha, MINUS_ONE * alpha);
+    s.count();
 }
 
 /// The stopping test on `r.r`, then one for `r.z <= 0`: a preconditioner that is not definite.
