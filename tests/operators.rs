@@ -445,3 +445,28 @@ fn deflation_solves_what_is_singular() {
         assert!(matches!(Deflation::new(direction), Err(Error::Option { name: "direction", .. })));
     }
 }
+
+/// Solves of one operator, with scratch memory behind a lock, on several threads at once: none waits for a lock that its own thread
+/// holds. On the host they share the threads of every launch.
+#[test]
+fn one_operator_serves_solves_on_several_threads() {
+    let device = Device::host();
+    let a = gallery::poisson_2d::<f64>(120, 0.0).unwrap();
+    let matrix = Matrix::new(&device, &a, Format::Csr).unwrap();
+    let shifted = matrix.plus(Identity::new(&device, a.rows()).scaled(0.01)).unwrap().shared();
+    let b = noise::<f64>(a.rows(), 9);
+    let solve = || {
+        let mut x = Vector::zeros(&device, a.rows()).unwrap();
+        let mut solver = Solver::new(shifted.clone(), Method::Cg, Stopping::for_precision::<f64>()).unwrap();
+        let report = solver.solve(&Vector::from_slice(&device, &b).unwrap(), &mut x).unwrap();
+        assert!(report.converged(), "{report}");
+        bits(&x.to_vec().unwrap())
+    };
+    let wanted = solve();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| (0..5).map(|_| solve()).collect::<Vec<_>>())).collect();
+        for thread in threads {
+            assert!(thread.join().unwrap().iter().all(|x| *x == wanted));
+        }
+    });
+}
