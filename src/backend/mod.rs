@@ -15,7 +15,7 @@ pub(crate) use host::Host;
 pub(crate) use opencl::OpenCl;
 pub(crate) use solve_state::SolveState;
 
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::Arc;
 
 use crate::device_info::DeviceInfo;
 use crate::error::Result;
@@ -92,23 +92,12 @@ impl AnyBackend {
         }
     }
 
-    /// Does `work`, which queues many launches: on the host by one of the threads that share each of them. A thread that is none of
-    /// those sleeps through every launch, and to be woken takes 5 to 20 us.
-    ///
-    /// One such work at a time, others stay on their own threads: a thread that waits for the others of a launch takes up whatever
-    /// else waits for a thread, and with another solve it could take a lock that it holds already.
+    /// Does `work`, which queues many launches: on the host by one of the threads that share each of them ([`host::among_threads`]).
     pub(crate) fn queue<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        static ONE: Mutex<()> = Mutex::new(());
-        if matches!(self, Self::OpenCl(_)) || rayon::current_thread_index().is_some() {
-            return work();
+        match self {
+            Self::Host(_) => host::among_threads(work),
+            Self::OpenCl(_) => work(),
         }
-        let alone = match ONE.try_lock() {
-            Ok(alone) => Some(alone),
-            // Work that panicked held nothing but the lock.
-            Err(TryLockError::Poisoned(alone)) => Some(alone.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        };
-        if alone.is_some() { rayon::scope(|_| work()) } else { work() }
     }
 
     /// The OpenCL context, if it has one.

@@ -67,8 +67,8 @@ pub trait LinearOperator<T: Real>: Send + Sync {
     /// Length of `x`.
     fn cols(&self) -> usize;
 
-    /// `y = A x`; `y` is overwritten whatever it held. On the host a solve may call it on a thread of rayon's pool, where it must not wait
-    /// for work that other threads do in that pool.
+    /// `y = A x`; `y` is overwritten whatever it held. On the host a solve may call it on another thread than
+    /// that which asked.
     ///
     /// # Errors
     /// [`Error::Shape`] unless `x` has `cols` and `y` has `rows` elements,
