@@ -1,10 +1,10 @@
 //! Preconditioners one after another, until a solve succeeds.
 //!
 //! Only a solve tells which preconditioner is the fastest. Of 12 positive definite matrices of 3 600 to 2 million rows the first of the
-//! ladder took at most 1.4 times the time of the best of six on an H100; on two cores at most 1.6 times on 8 of 10, else 1.8 (bcsstk18)
+//! ladder took at most 1.4 times the time of the best of five on an H100; on two cores at most 1.6 times on 8 of 10, else 1.8 (bcsstk18)
 //! and 2.2 (bcsstk28). Trials would not have paid: the residual of conjugate gradients says nothing for the first quarter of a hard solve,
 //! and from then on a trial costs what it could gain. So the order is fixed by what is known of the matrix. A solve that fails
-//! goes on from its best answer with the next one. Nothing depends on time: the same system gives the same bits.
+//! goes on from its best answer with the next one. Nothing but a time limit depends on time: the same system gives the same bits.
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::time::Instant;

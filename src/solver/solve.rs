@@ -330,10 +330,8 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
         return operator.device().check_memory(held(operator), &vectors);
     }
     let mut vectors = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
-    // Fused launches hold `r`, `p` and `q` beside `x`, which stands among these.
     let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
-    let most = if setup.is_fused_cg(operator) { 4 } else { usize::MAX };
-    vectors.extend(own.take(most).map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
+    vectors.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
     let adjoint = Some(operator).filter(|_| setup.method.takes_rectangles());
     let preconditioner =
         setup.preconditioner.as_ref().filter(|_| planned.preconditioning == Preconditioning::Operator);

@@ -269,10 +269,10 @@ fn vectors<T: Real, A: Accumulator<T>>(
         .collect();
     for (piece, sums) in sums.iter().enumerate() {
         let first = piece * span / chunks.chunk;
-        for (k, sums) in sums.chunks((sums.len() / pass.dots.len().max(1)).max(1)).enumerate() {
-            for (at, sum) in sums.iter().enumerate() {
-                state.sums[frame.place(k, at % columns, chunks.count) + first + at / columns] = *sum;
-            }
+        let each = sums.len() / pass.dots.len().max(1);
+        for (at, sum) in sums.iter().enumerate() {
+            let (k, at) = (at / each, at % each);
+            state.sums[frame.place(k, at % columns, chunks.count) + first + at / columns] = *sum;
         }
     }
 }

@@ -83,7 +83,7 @@ kernels! {
     file step, after [common, fold, format, row, recurrence];
     options { matrix: MatrixOptions, dots: u32 => DOTS }
     shape { n, chunk, stride, program, slot }
-    /// `y = s A x + k w` with the chunk sums of `y.y` and `y.z`; `added` and `multiplied` tell if it reads `w` and `z`.
+    /// `y = s A x + k w` with the chunk sums of `y.y` (or `y.(w y)`) and `y.z`; `added` and `multiplied` tell if it reads `w` and `z`.
     kernel step_product<T> given(value_count: usize, cols: usize, columns: usize, added: bool, multiplied: bool, made: usize)
         (shape: shape, rows: in_uint, indices: in_uint, values: in_real[value_count], x: in_real[cols * columns],
         w: in_real[if added { shape.n * columns } else { 0 }], y: out_real[shape.n * columns],

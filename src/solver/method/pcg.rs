@@ -60,11 +60,8 @@ fn by_diagonal(plan: &mut Plan, d: VectorId) -> Script {
     let [rho, alpha, minus_alpha, beta, next] = plan.scalars();
     let residual = plan.residual(r, rr);
     let first = plan.call(Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, z)]).dot(rz, r, z), |_| {});
-    let product = plan.call(Product::of(Operand::A, p, q).weighted_square(qz, d).dot(pq, p), |s| {
-        let (rr, rz) = (s.fold(rr), s.fold(rz));
-        test(s, rr, rz);
-        s.set(rho, rz);
-    });
+    let product =
+        plan.call(Product::of(Operand::A, p, q).weighted_square(qz, d).dot(pq, p), |s| test(s, [rr, rz], rho));
     let update = Update::of(Rows)
         .set(X, &[(ONE, X), (alpha, p)])
         .set(r, &[(ONE, r), (minus_alpha, q)])
@@ -97,11 +94,22 @@ fn estimate(s: &mut Program, [pq, qz]: [Sums; 2], [rho, alpha, minus_alpha, beta
     s.count();
 }
 
-/// The stopping test on `r.r`, then one for `r.z <= 0`: a preconditioner that is not definite.
-fn test(s: &mut Program, rr: Scalar, rz: Scalar) {
+/// The stopping test on `r.r`, then one for `r.z <= 0`, a preconditioner that is not definite; `rho = r.z`.
+fn test(s: &mut Program, [rr, rz]: [Sums; 2], rho: Scalar) {
+    let (rr, rz) = (s.fold(rr), s.fold(rz));
     s.test(rr);
     s.require_finite(rz);
     s.stop_unless_less(ZERO, rz, stop::INDEFINITE_PRECONDITIONER);
+    s.set(rho, rz);
+}
+
+/// `alpha` from `p.q`.
+fn step(s: &mut Program, pq: Sums, [rho, alpha, minus_alpha]: [Scalar; 3]) {
+    let pq = s.fold(pq);
+    s.require_positive_curvature(pq);
+    s.set(alpha, rho / pq);
+    s.set(minus_alpha, MINUS_ONE * alpha);
+    s.count();
 }
 
 fn by_operator(plan: &mut Plan) -> Script {
@@ -111,19 +119,9 @@ fn by_operator(plan: &mut Plan) -> Script {
     let residual = plan.residual(r, rr);
     let apply = plan.call(Product::of(Operand::Preconditioner, r, z).dot(rz, r), |_| {});
     let first = plan.call(Update::of(Rows).set(p, &[(ONE, z)]), |_| {});
-    let product = plan.call(Product::of(Operand::A, p, q).dot(pq, p), |s| {
-        let (rr, rz) = (s.fold(rr), s.fold(rz));
-        test(s, rr, rz);
-        s.set(rho, rz);
-    });
+    let product = plan.call(Product::of(Operand::A, p, q).dot(pq, p), |s| test(s, [rr, rz], rho));
     let update = Update::of(Rows).set(X, &[(ONE, X), (alpha, p)]).set(r, &[(ONE, r), (minus_alpha, q)]);
-    let update = plan.call(update.dot(rr, r, r), |s| {
-        let pq = s.fold(pq);
-        s.require_positive_curvature(pq);
-        s.set(alpha, rho / pq);
-        s.set(minus_alpha, MINUS_ONE * alpha);
-        s.count();
-    });
+    let update = plan.call(update.dot(rr, r, r), |s| step(s, pq, [rho, alpha, minus_alpha]));
     let direction = plan.call(Update::of(Rows).set(p, &[(ONE, z), (beta, p)]), |s| {
         let rz = s.fold(rz);
         s.set(beta, rz / rho);
@@ -149,19 +147,9 @@ fn by_roots(plan: &mut Plan) -> Script {
     let mut parts = Vec::new();
     for k in 0..2 {
         let (now, next) = (p[k], p[1 - k]);
-        let product = plan.call(Product::of(Operand::A, now, q).dot(pq, now), |s| {
-            let (rr, rz) = (s.fold(rr), s.fold(rz));
-            test(s, rr, rz);
-            s.set(rho, rz);
-        });
+        let product = plan.call(Product::of(Operand::A, now, q).dot(pq, now), |s| test(s, [rr, rz], rho));
         let update = Update::of(Rows).set(X, &[(ONE, X), (alpha, now)]).set(r, &[(ONE, r), (minus_alpha, q)]);
-        let update = plan.call(update.dot(rr, r, r), |s| {
-            let pq = s.fold(pq);
-            s.require_positive_curvature(pq);
-            s.set(alpha, rho / pq);
-            s.set(minus_alpha, MINUS_ONE * alpha);
-            s.count();
-        });
+        let update = plan.call(update.dot(rr, r, r), |s| step(s, pq, [rho, alpha, minus_alpha]));
         let direction = plan.call(Product::of(Operand::Root, s, next).plus(beta, now), |s| {
             let rz = s.fold(rz);
             s.set(beta, rz / rho);
