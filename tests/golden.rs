@@ -15,8 +15,8 @@ use common::battery::{Essence, Problem, essence, everything, matrices, problems,
 use common::{bits, noise, overlapping, reference, residencies};
 use residuum::imaging::{Beam, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System};
 use residuum::operator::{Deflation, LinearOperator, SharedOperator, Stencil};
-use residuum::precond::{BlockJacobi, RowOrdering, Sweep};
-use residuum::sparse::gallery;
+use residuum::precond::{Bainv, BlockJacobi, RowOrdering, Sweep};
+use residuum::sparse::{Partition, gallery};
 use residuum::{
     Accumulation, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report, Setup,
     Solver, Stopping, Vector,
@@ -219,6 +219,8 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         let blocks = BlockJacobi::new(device, &a, block).unwrap();
         put(format!("block jacobi {kind} {block}"), blocks.into(), Method::Cg);
     }
+    let strips = Bainv::new(device, &a, &Partition::natural(a.rows(), 11).unwrap()).unwrap();
+    put(format!("bainv {kind}"), strips.into(), Method::Cg);
 }
 
 /// Products of operators, whose last factor is fused.

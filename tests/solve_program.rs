@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::fs;
 use std::path::Path;
 use std::process::Output;
 
@@ -65,6 +66,38 @@ fn a_preconditioner_is_chosen_by_the_matrix() {
             (&chosen.into(), Some(1)),
             "{found}"
         );
+    }
+}
+
+#[test]
+fn parts_are_written_and_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let found = |arguments: &[&str]| {
+        let fixed = ["poisson2d:20", "--device", "host", "--json", "--preconditioner"];
+        let output = solve(folder.path(), &[&fixed, arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let value = json(&output);
+        (value["preconditioner_entries"].as_u64().unwrap(), value["iterations"].as_u64().unwrap())
+    };
+    let by_metis = found(&["bainv=4", "--save-partition", "four.part"]);
+    let lines = fs::read_to_string(folder.path().join("four.part")).unwrap();
+    assert_eq!(lines.lines().count(), 400);
+    assert_eq!(found(&["bainv", "--partition", "four.part"]), by_metis);
+    // Rows of the file, whatever order they are solved in: the same parts and so the same number of iterations, but for rounding.
+    let (_, iterations) = found(&["bainv=4", "--partition", "four.part", "--order", "rcm"]);
+    assert!(iterations.abs_diff(by_metis.1) <= 1, "{iterations} {by_metis:?}");
+    for (arguments, words) in [
+        (&["bainv=5", "--partition", "four.part"][..], "bainv=5, but a partition in 4 parts"),
+        (&["jacobi", "--partition", "four.part"], "--partition"),
+        (&["bainv", "--partition", "short.part"], "rows of a partition: expected 400, found 1"),
+        (&["bainv", "--partition", "none.part"], "none.part"),
+    ] {
+        fs::write(folder.path().join("short.part"), "0\n").unwrap();
+        let output =
+            solve(folder.path(), &[&["poisson2d:20", "--device", "host", "--preconditioner"], arguments].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(words) && said.trim().lines().count() == 1, "{said}");
     }
 }
 

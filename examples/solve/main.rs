@@ -169,10 +169,12 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     let names: Vec<String> = ladder.iter().map(|which| name_of(which.as_ref())).collect();
     say("", &format!("preconditioner {}", names.join(", or if that fails ")));
     let bar = solving_bar(options.json, options.iterations);
-    let climb = climb((&matrix, a), &setup, &ladder, (&b, &mut x), &mut |progress: &Progress| {
-        show(&bar, progress);
-        ControlFlow::Continue(())
-    });
+    let partition = options.partition((a, problem.order.as_ref()), &ladder)?;
+    let climb =
+        climb((&matrix, a, partition.as_ref()), &setup, &ladder, (&b, &mut x), &mut |progress: &Progress| {
+            show(&bar, progress);
+            ControlFlow::Continue(())
+        });
     bar.finish_and_clear();
     let Climb { report, which, built, rungs, .. } = climb?;
     rungs.iter().filter(|rung| rung.which != which).for_each(|rung| say("tried", &rung.to_string()));

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum};
 use common::{DeviceOptions, Precision, check_outputs, option, plot, refuse_unused};
 use residuum::precond::{Preconditioner, RowOrdering};
-use residuum::sparse::Ordering;
-use residuum::{Advice, Examination, Format, Method, Real, Result, Stopping};
+use residuum::sparse::{Ordering, Partition, Permutation};
+use residuum::{Advice, Csr, Examination, Format, Method, Real, Result, Stopping, io};
 
 /// Help text of an option that takes the name of a row of a table.
 fn among(others: &str, rows: &[impl ToString]) -> String {
@@ -61,6 +61,12 @@ pub(crate) struct Options {
     pub(crate) scale: bool,
     #[arg(long, value_name = "NAME", default_value_t, help = among("Order of the unknowns, for factors: natural", &Ordering::ALL[1..]))]
     pub(crate) order: Ordering,
+    /// Parts of the rows for bainv, as METIS's programs write them: a line for each row of the file with the number of its part
+    #[arg(long, value_name = "FILE")]
+    pub(crate) partition: Option<PathBuf>,
+    /// Save the parts that bainv was made over, as --partition reads them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save_partition: Option<PathBuf>,
     /// Stop when |b - Ax| <= RTOL |b| [default: 1e-8 in fp64, 1e-5 in fp32]
     #[arg(long)]
     pub(crate) rtol: Option<f64>,
@@ -170,6 +176,33 @@ impl Options {
         Ok(if self.preconditioner == "auto" { found.ladder(method) } else { vec![made] })
     }
 
+    /// The parts of the rows of `a`, if the preconditioner is over parts. `order` is that of the rows of `a`, if they are not those of the file.
+    pub(crate) fn partition<T: Real>(
+        &self,
+        (a, order): (&Csr<T>, Option<&Permutation>),
+        ladder: &[Option<Preconditioner>],
+    ) -> Result<Option<Partition>> {
+        let &[Some(which @ Preconditioner::Bainv { .. })] = ladder else {
+            let name = name_of(ladder.first().and_then(Option::as_ref));
+            let asked =
+                [("partition", self.partition.is_some()), ("save-partition", self.save_partition.is_some())];
+            refuse_unused(&format!("for the preconditioner {name}"), &asked)?;
+            return Ok(None);
+        };
+        let given = self.partition.as_deref().map(io::read_partition).transpose()?;
+        // Rows of the file, in the order of the solve.
+        let given = match (given, order) {
+            (Some(given), Some(order)) => Some(Partition::new(order.apply(given.of())?, given.parts())?),
+            (given, _) => given,
+        };
+        let partition = given.map_or_else(|| which.partition(a), Ok)?;
+        if let Some(path) = &self.save_partition {
+            let of = order.map_or(Ok(partition.of().to_vec()), |order| order.undo(partition.of()))?;
+            io::write_partition(path, &Partition::new(of, partition.parts())?)?;
+        }
+        Ok(Some(partition))
+    }
+
     /// When to stop.
     pub(crate) fn stopping<T: Real>(&self) -> Result<Stopping> {
         let default = Stopping::for_precision::<T>();
@@ -188,9 +221,16 @@ impl Options {
 
     /// Fails on names that are not known, on outputs that are inputs, cannot be written, or that this build cannot draw.
     pub(crate) fn check(&self) -> Result<()> {
-        let inputs: Vec<&Path> =
-            [Some(&self.matrix), self.rhs.as_ref()].into_iter().flatten().map(|p| &**p).collect();
-        let outputs = [("plot", self.plot.as_deref()), ("save", self.save.as_deref())];
+        let inputs: Vec<&Path> = [Some(&self.matrix), self.rhs.as_ref(), self.partition.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|p| &**p)
+            .collect();
+        let outputs = [
+            ("plot", self.plot.as_deref()),
+            ("save", self.save.as_deref()),
+            ("save-partition", self.save_partition.as_deref()),
+        ];
         let outputs: Vec<(&'static str, &Path)> =
             outputs.into_iter().filter_map(|(name, path)| Some((name, path?))).collect();
         check_outputs(&inputs, &outputs)?;

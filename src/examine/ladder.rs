@@ -15,7 +15,7 @@ use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::precond::{Built, Preconditioner, RowOrdering};
 use crate::solver::{Method, Observer, Report, Setup, Solver, Stop};
-use crate::sparse::Csr;
+use crate::sparse::{Csr, Partition};
 use crate::vector::Vector;
 
 /// Largest over smallest diagonal entry up to which Jacobi's preconditioner gains nothing.
@@ -103,8 +103,8 @@ pub struct Climb<T: Real> {
     pub rungs: Vec<Rung>,
 }
 
-/// Solves `A x = b` with the preconditioners of `ladder`, one after another, until a solve converges. `system` is the matrix and what it
-/// was made of, `vectors` are `b` and `x`; the preconditioner of `setup` is not used.
+/// Solves `A x = b` with the preconditioners of `ladder`, one after another, until a solve converges. `system` is the matrix, what it
+/// was made of, and a partition of its rows for `bainv`, if one is known; `vectors` are `b` and `x`; the preconditioner of `setup` is not used.
 ///
 /// The next one is taken, from the best answer so far, if one cannot be made or if its solve stagnates, breaks down, or finds it indefinite;
 /// a solve that ends by a limit of [`Setup::stopping`] or its observer is the last. Iterations and time are limited for all of them
@@ -113,7 +113,7 @@ pub struct Climb<T: Real> {
 /// # Errors
 /// [`Error::Option`] for an empty ladder; errors of making a preconditioner, of [`Solver::with`] and of a solve if no solve gave an answer.
 pub fn climb<T: Real>(
-    system: (&Matrix<T>, &Csr<T>),
+    system: (&Matrix<T>, &Csr<T>, Option<&Partition>),
     setup: &Setup<T>,
     ladder: &[Option<Preconditioner>],
     vectors: (&Vector<T>, &mut Vector<T>),
@@ -124,13 +124,13 @@ pub fn climb<T: Real>(
 
 per_number! {
     fn climb_once<T>(
-        system: (&Matrix<T>, &Csr<T>), setup: &Setup<T>, ladder: &[Option<Preconditioner>],
+        system: (&Matrix<T>, &Csr<T>, Option<&Partition>), setup: &Setup<T>, ladder: &[Option<Preconditioner>],
         vectors: (&Vector<T>, &mut Vector<T>), observer: &mut Observer<'_>
     ) -> Result<Climb<T>> = climb_here;
 }
 
 fn climb_here<T: Real>(
-    (matrix, a): (&Matrix<T>, &Csr<T>),
+    (matrix, a, partition): (&Matrix<T>, &Csr<T>, Option<&Partition>),
     setup: &Setup<T>,
     ladder: &[Option<Preconditioner>],
     (b, x): (&Vector<T>, &mut Vector<T>),
@@ -141,7 +141,7 @@ fn climb_here<T: Real>(
     let mut best: Option<(Report, Option<Preconditioner>, Option<Built<T>>)> = None;
     let mut refused = Error::Option { name: "preconditioner", reason: "a ladder of none".into() };
     for which in ladder {
-        let built = match which.map(|which| which.build(matrix.device(), a)).transpose() {
+        let built = match which.map(|which| which.build_over(matrix.device(), a, partition)).transpose() {
             Ok(built) => built,
             Err(error) => {
                 rungs.push(Rung { which: *which, end: Err(error.to_string()), iterations: 0 });
@@ -235,7 +235,7 @@ mod tests {
         let run = |ladder: &[Option<Preconditioner>], stopping: Stopping| {
             let mut x = Vector::zeros(&device, 4).unwrap();
             let watch = &mut |_: &_| std::ops::ControlFlow::Continue(());
-            let climb = climb((&matrix, &a), &Setup::new(Method::Cg, stopping), ladder, (&b, &mut x), watch);
+            let climb = climb((&matrix, &a, None), &Setup::new(Method::Cg, stopping), ladder, (&b, &mut x), watch);
             (climb, x.to_vec().unwrap())
         };
         let bad = [Some(Preconditioner::Ic0 { shift: Some(0.0) }), Some(Preconditioner::Ilu0 { shift: Some(0.0) })];

@@ -21,6 +21,9 @@ pub mod mat5;
 pub mod matrix_market;
 pub mod npy;
 pub mod npz;
+mod partition;
+
+pub use partition::{read_partition, write_partition};
 
 /// Called now and then while a matrix is read, with the number of entries read so far and of all.
 pub type Watch<'a> = dyn FnMut(u64, u64) + 'a;

@@ -19,9 +19,9 @@
 
 use rayon::prelude::*;
 
-use super::{check_symmetry, symmetric_product};
+use super::{check_symmetric, symmetric_product};
 use crate::device::Device;
-use crate::error::{Error, Result, same_length};
+use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
@@ -120,16 +120,12 @@ struct Row<T> {
 const WORTH_SHARING: usize = 1 << 15;
 
 /// `W = S Z D^-1/2` by rows.
-fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Csr<T>> {
+pub(super) fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Csr<T>> {
     let n = a.rows();
-    same_length("columns of a square matrix", n, a.cols())?;
+    check_symmetric(a)?;
     if !(options.drop >= 0.0 && options.drop.is_finite()) {
         return Err(Error::Option { name: "drop", reason: format!("{} is not a number from 0 on", options.drop) });
     }
-    if let Some(index) = a.first_not_finite() {
-        return Err(Error::NotFinite { what: "the matrix".into(), index });
-    }
-    check_symmetry(a)?;
     let scale = if options.scales { unit_diagonal(a)? } else { vec![1.0; n] };
     let scaled;
     let a = if options.scales {
@@ -174,7 +170,13 @@ fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<
         // Column i comes first, unless v misses it.
         let pivot = coefficients.next().filter(|(j, _)| *j == i as u32).map_or(0.0, |(_, pivot)| pivot);
         if !(pivot > 0.0 && pivot.is_finite()) {
-            return Err(bad_pivot(i, pivot, options));
+            let remedy = match options.orthogonalisation {
+                Orthogonalisation::Plain => "take sainv, or a smaller drop",
+                Orthogonalisation::Stabilised => {
+                    "the matrix is not positive definite, or too nearly singular for its precision"
+                }
+            };
+            return Err(bad_pivot(i, pivot, remedy));
         }
         pivots[i] = pivot;
         let coefficients: Vec<(u32, f64)> =
@@ -296,21 +298,13 @@ fn update<T: Real>(
     grown
 }
 
-fn bad_pivot(i: usize, pivot: f64, options: AinvOptions) -> Error {
-    let remedy = match options.orthogonalisation {
-        Orthogonalisation::Plain => "take sainv, or a smaller drop",
-        Orthogonalisation::Stabilised => {
-            "the matrix is not positive definite, or too nearly singular for its precision"
-        }
-    };
-    Error::Structure {
-        what: format!("pivot {pivot:e} of an approximate inverse is not positive: {remedy}"),
-        row: Some(i),
-    }
+pub(super) fn bad_pivot(row: usize, pivot: f64, remedy: &str) -> Error {
+    let what = format!("pivot {pivot:e} of an approximate inverse is not positive: {remedy}");
+    Error::Structure { what, row: Some(row) }
 }
 
 /// Factors that scale the diagonal to 1.
-fn unit_diagonal<T: Real>(a: &Csr<T>) -> Result<Vec<f64>> {
+pub(super) fn unit_diagonal<T: Real>(a: &Csr<T>) -> Result<Vec<f64>> {
     let diagonal = a.diagonal();
     if let Some(i) = diagonal.iter().position(|d| *d <= 0.0) {
         let what = format!("diagonal entry {:e} is not positive: no positive definite matrix", diagonal[i]);

@@ -18,9 +18,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{check_symmetry, symmetric_product};
+use super::{check_symmetric, symmetric_product};
 use crate::device::Device;
-use crate::error::{Error, Result, same_length};
+use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
@@ -76,15 +76,11 @@ impl<T: Real> Fsai<T> {
 /// `G` by rows.
 fn factor<T: Real>(device: &Device, a: &Csr<T>, power: usize) -> Result<Csr<T>> {
     let n = a.rows();
-    same_length("columns of a square matrix", n, a.cols())?;
+    check_symmetric(a)?;
     if !(1..=MOST_POWER).contains(&power) {
         let reason = format!("the matrix to the power of {power}; 1 to {MOST_POWER} are possible");
         return Err(Error::Option { name: "preconditioner", reason });
     }
-    if let Some(index) = a.first_not_finite() {
-        return Err(Error::NotFinite { what: "the matrix".into(), index });
-    }
-    check_symmetry(a)?;
     let starts: Vec<usize> = (0..n).step_by(ROWS_TOGETHER).collect();
     let make = |first: &usize| Piece::new(a, *first..n.min(first + ROWS_TOGETHER), power);
     // The first fault in the order of the rows, whichever thread meets one first.

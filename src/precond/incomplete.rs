@@ -12,10 +12,10 @@
 //! Source: dedecek-2013, algorithm 5; Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 10.4 (ILU(0)),
 //! section 10.3 and 11.6.3 (levels); T. A. Manteuffel, Math. Comp. 34 (1980) (shifts).
 
-use super::check_symmetry;
 use super::sweep::{RowOrdering, Sweep};
+use super::{check_finite, check_symmetry};
 use crate::device::Device;
-use crate::error::{Error, Result, same_length};
+use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
 use crate::sparse::Csr;
@@ -84,10 +84,7 @@ type BadPivot = (usize, f64);
 
 /// `D + L D + U` off the diagonal and `D` on it, in the places of `a`, and the shift they were made with.
 fn factors<T: Real>(a: &Csr<T>, kind: Factorisation, shift: Option<f64>) -> Result<(Csr<T>, f64)> {
-    same_length("columns of a square matrix", a.rows(), a.cols())?;
-    if let Some(index) = a.first_not_finite() {
-        return Err(Error::NotFinite { what: "the matrix".into(), index });
-    }
+    check_finite(a)?;
     if let Some(shift) = shift.filter(|shift| !(*shift >= 0.0 && shift.is_finite())) {
         return Err(Error::Option { name: "shift", reason: format!("{shift} is not a number from 0 on") });
     }

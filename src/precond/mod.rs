@@ -2,6 +2,7 @@
 //! [`Setup::preconditioner`](crate::Setup). [`Preconditioner`] makes them by name.
 
 mod ainv;
+mod bainv;
 mod block_jacobi;
 mod fsai;
 mod incomplete;
@@ -9,11 +10,13 @@ mod levels;
 mod sweep;
 
 pub use ainv::{Ainv, AinvOptions, Orthogonalisation};
+pub use bainv::Bainv;
 pub use block_jacobi::BlockJacobi;
 pub use fsai::Fsai;
 pub use incomplete::{Factorisation, Incomplete};
 pub use sweep::{RowOrdering, Sweep};
 
+use std::borrow::Cow;
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 use std::time::Instant;
@@ -21,10 +24,10 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_length};
 use crate::number::Real;
 use crate::operator::{Diagonal, SharedOperator};
-use crate::sparse::Csr;
+use crate::sparse::{Csr, Partition};
 
 /// A preconditioner and its parameters.
 ///
@@ -93,6 +96,12 @@ pub enum Preconditioner {
         /// Entries below it are dropped.
         drop: f64,
     },
+    /// An approximate inverse over a partition by METIS, for symmetric positive definite matrices: [`Bainv::new`]. By name `bainv`, with
+    /// parts of about 100 rows, or `bainv=29` with 29 parts. It needs the feature `metis`, or a partition: [`Preconditioner::build_over`].
+    Bainv {
+        /// Number of parts, `None` for one that makes parts of about 100 rows.
+        parts: Option<usize>,
+    },
     /// A factorised sparse approximate inverse, for symmetric positive definite matrices: [`Fsai::new`]. By name `fsai`, or `fsai=2`
     /// in the places of the square of the matrix.
     Fsai {
@@ -114,6 +123,8 @@ impl Preconditioner {
         Self::Ilu0 { shift: None },
         Self::Sainv { drop: 0.1 },
         Self::Ainv { drop: 0.1 },
+        #[cfg(feature = "metis")]
+        Self::Bainv { parts: None },
         Self::Fsai { power: 1 },
     ];
 
@@ -129,13 +140,17 @@ impl Preconditioner {
             Self::Ilu0 { .. } => "ilu0",
             Self::Sainv { .. } => "sainv",
             Self::Ainv { .. } => "ainv",
+            Self::Bainv { .. } => "bainv",
             Self::Fsai { .. } => "fsai",
         }
     }
 
     /// Tells if it is for symmetric positive definite matrices alone.
     pub fn needs_definite(&self) -> bool {
-        matches!(self, Self::Ic0 { .. } | Self::Sainv { .. } | Self::Ainv { .. } | Self::Fsai { .. })
+        matches!(
+            self,
+            Self::Ic0 { .. } | Self::Sainv { .. } | Self::Ainv { .. } | Self::Bainv { .. } | Self::Fsai { .. }
+        )
     }
 
     /// A copy with the parameter that stands behind the name.
@@ -158,6 +173,10 @@ impl Preconditioner {
             Self::Ilu0 { .. } => Ok(Self::Ilu0 { shift: Some(number()?) }),
             Self::Sainv { .. } => Ok(Self::Sainv { drop: number()? }),
             Self::Ainv { .. } => Ok(Self::Ainv { drop: number()? }),
+            Self::Bainv { .. } => {
+                let parts = text.parse().map_err(|_| bad("a number of parts belongs behind it, as in bainv=29"))?;
+                Ok(Self::Bainv { parts: Some(parts) })
+            }
             Self::Fsai { .. } => {
                 let power =
                     text.parse().map_err(|_| bad("a power of the matrix belongs behind it, as in fsai=2"))?;
@@ -172,7 +191,29 @@ impl Preconditioner {
     /// # Errors
     /// Errors of the functions that the variants name.
     pub fn build<T: Real>(&self, device: &Device, a: &Csr<T>) -> Result<Built<T>> {
+        self.build_over(device, a, None)
+    }
+
+    /// Makes it for the matrix `a` over a partition of its rows that is known already, of those that take one: `bainv`.
+    ///
+    /// # Errors
+    /// Errors of the functions that the variants name; [`Error::Option`] for a partition and a preconditioner that takes none.
+    pub fn build_over<T: Real>(
+        &self,
+        device: &Device,
+        a: &Csr<T>,
+        partition: Option<&Partition>,
+    ) -> Result<Built<T>> {
         let start = Instant::now();
+        if partition.is_some() && !matches!(self, Self::Bainv { .. }) {
+            return Err(self.takes_no_partition());
+        }
+        if let (Self::Bainv { parts: Some(parts) }, Some(given)) = (self, partition)
+            && *parts != given.parts()
+        {
+            let reason = format!("{self}, but a partition in {} parts", given.parts());
+            return Err(Error::Option { name: "partition", reason });
+        }
         let (operator, entries, shift): (SharedOperator<T>, usize, Option<f64>) = match *self {
             Self::Jacobi => (Diagonal::inverse_of(device, a)?.into(), a.rows(), None),
             Self::BlockJacobi { block } => (BlockJacobi::new(device, a, block)?.into(), a.rows() * block, None),
@@ -183,6 +224,13 @@ impl Preconditioner {
             Self::Ilu0 { shift } => Self::factored(Incomplete::new(device, a, Factorisation::Lu, shift)?),
             Self::Sainv { drop } => Self::inverted(Ainv::new(device, a, AinvOptions::sainv(drop))?),
             Self::Ainv { drop } => Self::inverted(Ainv::new(device, a, AinvOptions::ainv(drop))?),
+            Self::Bainv { .. } => {
+                let partition =
+                    partition.map_or_else(|| self.partition(a).map(Cow::Owned), |p| Ok(Cow::Borrowed(p)))?;
+                let inverse = Bainv::new(device, a, &partition)?;
+                let entries = inverse.entries();
+                (inverse.into(), entries, None)
+            }
             Self::Fsai { power } => {
                 let inverse = Fsai::new(device, a, power)?;
                 let entries = inverse.entries();
@@ -199,6 +247,21 @@ impl Preconditioner {
         Ok(Built { operator, entries, shift, seconds, why })
     }
 
+    /// The partition that it is made over if none is given: by METIS, of `bainv`.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a preconditioner that takes none, and in a build without the feature `metis`; errors of `Partition::metis`.
+    pub fn partition<T: Real>(&self, a: &Csr<T>) -> Result<Partition> {
+        match self {
+            Self::Bainv { parts } => parts_of(a, parts.unwrap_or(a.rows().div_ceil(ROWS_OF_A_PART).max(1))),
+            _ => Err(self.takes_no_partition()),
+        }
+    }
+
+    fn takes_no_partition(&self) -> Error {
+        Error::Option { name: "partition", reason: format!("{self} takes none; bainv does") }
+    }
+
     fn swept<T: Real>(a: &Csr<T>, sweep: Sweep<T>) -> (SharedOperator<T>, usize, Option<f64>) {
         (sweep.into(), a.nnz(), None)
     }
@@ -212,6 +275,21 @@ impl Preconditioner {
         let entries = inverse.entries();
         (inverse.into(), entries, None)
     }
+}
+
+/// Rows of a part where no number of parts is asked for.
+const ROWS_OF_A_PART: usize = 100;
+
+/// Parts of nearly equal size with few entries between them.
+#[cfg(feature = "metis")]
+fn parts_of<T: Real>(a: &Csr<T>, parts: usize) -> Result<Partition> {
+    Partition::metis(a, parts)
+}
+
+#[cfg(not(feature = "metis"))]
+fn parts_of<T: Real>(_: &Csr<T>, _: usize) -> Result<Partition> {
+    let reason = "this build has no METIS (feature metis), and no partition was given".into();
+    Err(Error::Option { name: "partition", reason })
 }
 
 /// Makes an operator of a type whose field `product` is a symmetric product of two matrices.
@@ -255,6 +333,18 @@ macro_rules! symmetric_product {
     };
 }
 use symmetric_product;
+
+/// Fails unless the matrix is square and its entries are finite.
+fn check_finite<T: Real>(a: &Csr<T>) -> Result<()> {
+    same_length("columns of a square matrix", a.rows(), a.cols())?;
+    a.first_not_finite().map_or(Ok(()), |index| Err(Error::NotFinite { what: "the matrix".into(), index }))
+}
+
+/// Fails unless the matrix is square, finite and symmetric.
+fn check_symmetric<T: Real>(a: &Csr<T>) -> Result<()> {
+    check_finite(a)?;
+    check_symmetry(a)
+}
 
 /// Fails with the first row that differs from its column. Rounding of what was meant to be symmetric passes.
 fn check_symmetry<T: Real>(a: &Csr<T>) -> Result<()> {
@@ -302,6 +392,7 @@ impl Display for Preconditioner {
             Self::BlockJacobi { block } => write!(f, "{name}={block}"),
             Self::Ic0 { shift: Some(number) } | Self::Ilu0 { shift: Some(number) } => write!(f, "{name}={number}"),
             Self::Sainv { drop } | Self::Ainv { drop } => write!(f, "{name}={drop}"),
+            Self::Bainv { parts: Some(parts) } => write!(f, "{name}={parts}"),
             Self::Fsai { power } => write!(f, "{name}={power}"),
             _ => f.write_str(name),
         }

@@ -8,6 +8,7 @@ pub mod gallery;
 mod interop;
 mod layout;
 mod order;
+mod partition;
 mod profile;
 mod rays;
 
@@ -24,6 +25,7 @@ pub(crate) use layout::{
 pub use layout::{Offsets, Packing};
 pub use order::{Ordering, Permutation};
 pub(crate) use order::{colours, of_symmetric};
+pub use partition::Partition;
 pub(crate) use rays::{
     BLOCK, FAN_WORDS, MOST_PIXELS, MOST_RAYS, ONE, RAY_WORDS, Ray, Rays, SHEET_WORDS, TILE_RAYS, Tiles, images_len,
 };
