@@ -15,7 +15,7 @@ use common::battery::{Essence, Problem, essence, everything, matrices, problems,
 use common::{bits, noise, overlapping, reference, residencies};
 use residuum::imaging::{Beam, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System};
 use residuum::operator::{Deflation, LinearOperator, SharedOperator, Stencil};
-use residuum::precond::{Bainv, BlockJacobi, RowOrdering, Sweep};
+use residuum::precond::{Bainv, BlockJacobi, Preconditioner, RowOrdering, Sweep};
 use residuum::sparse::{Partition, gallery};
 use residuum::{
     Accumulation, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report, Setup,
@@ -218,6 +218,12 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     for block in [1, 4, 7] {
         let blocks = BlockJacobi::new(device, &a, block).unwrap();
         put(format!("block jacobi {kind} {block}"), blocks.into(), Method::Cg);
+    }
+    for name in
+        ["ic0", "ilu0", "ic0-sweeps=2:3", "ilu0-sweeps=2:3", "ict=6:1e-2", "ilut=6:1e-2", "sainv", "ainv", "fsai=2"]
+    {
+        let which: Preconditioner = name.parse().unwrap();
+        put(format!("{which} {kind}"), which.build(device, &a).unwrap().operator, Method::FlexibleCg);
     }
     let strips = Bainv::new(device, &a, &Partition::natural(a.rows(), 11).unwrap()).unwrap();
     put(format!("bainv {kind}"), strips.into(), Method::Cg);

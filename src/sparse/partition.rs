@@ -17,7 +17,7 @@ use crate::number::Real;
 /// assert_eq!(strips.sizes(), [100; 4]);
 /// // Three lines between strips of five rows of the grid, 20 neighbours each, both ways.
 /// assert_eq!(strips.cut(&a)?, 3 * 20 * 2);
-/// let along = Partition::along(&Permutation::of(&a, Ordering::ReverseCuthillMckee)?, 4)?;
+/// let along = Partition::along(&Permutation::of(&a, crate::sparse::Ordering::ReverseCuthillMckee)?, 4)?;
 /// assert_eq!(along.sizes(), [100; 4]);
 /// # Ok::<(), residuum::Error>(())
 /// ```
@@ -169,7 +169,7 @@ impl Display for Partition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sparse::{Ordering, gallery};
+    use crate::sparse::gallery;
 
     #[test]
     fn parts_are_checked_and_listed() {
@@ -205,7 +205,7 @@ mod tests {
         // METIS lets a part grow by 3 % unless told otherwise.
         assert!(found.sizes().iter().all(|size| (200..=264).contains(size)), "{found}");
         assert_eq!(found, Partition::metis(&a, 16).unwrap());
-        let order = Permutation::of(&a, Ordering::ReverseCuthillMckee).unwrap();
+        let order = Permutation::of(&a, crate::sparse::Ordering::ReverseCuthillMckee).unwrap();
         let along = Partition::along(&order, 16).unwrap();
         assert!(2 * found.cut(&a).unwrap() < along.cut(&a).unwrap());
         assert_eq!(Partition::metis(&a, 1).unwrap().parts(), 1);

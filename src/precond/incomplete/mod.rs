@@ -1,0 +1,692 @@
+//! Incomplete factors: IC(0) and ILU(0), exact or by sweeps; IC and ILU with a threshold.
+//!
+//! ```text
+//!   IC(0)    A = L L' in the places of A:   l_ik = (a_ik - sum over j < k of l_ij l_kj) / l_kk,   l_ii = sqrt(a_ii - sum of l_ij^2)
+//!   ILU(0)   A = L U in the places of A:    for k < i in row i:   l_ik = a_ik / u_kk,   a_ij -= l_ik u_kj  for j > k in rows i and k
+//! ```
+//!
+//! Sums run in ascending order. If a pivot is not positive (IC), or nearly 0 (ILU), all diagonal entries are raised: by a share
+//! of themselves (IC) or of the largest entry of their row (ILU), the first of [`Incomplete::SHIFTS`] that gives good pivots.
+//!
+//! The factors are kept as `(D + L D) D^-1 (D + U)` with a unit `L`, rounded to the precision of the matrix. Solves go level by level, like
+//! the sweeps of SSOR, or by a number of Jacobi sweeps.
+//!
+//! Source: dedecek-2013, algorithm 5; Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithms 10.4 (ILU(0)) and
+//! 10.6 (ILUT), section 10.3 and 11.6.3 (levels); T. A. Manteuffel, Math. Comp. 34 (1980) (shifts); E. Chow, A. Patel,
+//! "Fine-grained parallel incomplete LU factorization", SIAM J. Sci. Comput. 37 (2015) (sweeps, of factors and of solves).
+
+mod exact;
+mod relaxed;
+mod swept;
+mod threshold;
+
+use self::relaxed::Relaxed;
+use super::sweep::{RowOrdering, Sweep};
+use super::{check_finite, check_symmetry};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::number::{Real, per_number};
+use crate::operator::{LinearOperator, SharedOperator};
+use crate::sparse::Csr;
+use crate::vector::Vector;
+
+/// Kind of incomplete factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Factorisation {
+    /// `L L'`, of a symmetric positive definite matrix.
+    Cholesky,
+    /// `L U`, of any square matrix with a full diagonal.
+    Lu,
+}
+
+/// Places of incomplete factors, and the way in which their entries are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Fill {
+    /// Places of the matrix; exact, row after row on the host, in `f64`.
+    #[default]
+    Exact,
+    /// Places of the matrix; many rows at once on the device, by this number of sweeps over them.
+    Sweeps(usize),
+    /// Places that the values choose, on the host, in `f64`.
+    Threshold {
+        /// Most entries of a row of either factor, off the diagonal.
+        most: usize,
+        /// Smaller entries are dropped: than this share of the norm of their row of the matrix (ILUT), or of
+        /// `sqrt(a_ii a_jj)` in the rest of the matrix (IC).
+        drop: f64,
+    },
+}
+
+/// Options of [`Incomplete::new`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct IncompleteOptions {
+    /// `L L'` or `L U`.
+    pub kind: Factorisation,
+    /// Places of the factors.
+    pub fill: Fill,
+    /// Share that is added to the diagonal, `None` to search for one.
+    pub shift: Option<f64>,
+    /// Jacobi sweeps of a solve with a factor; `None` solves exactly, level by level.
+    pub solve_sweeps: Option<usize>,
+}
+
+impl IncompleteOptions {
+    /// Exact factors in the places of the matrix, solved with exactly, a shift if one is needed.
+    pub fn new(kind: Factorisation) -> Self {
+        Self { kind, fill: Fill::Exact, shift: None, solve_sweeps: None }
+    }
+
+    /// A copy with other places, or another way to them.
+    pub fn with_fill(self, fill: Fill) -> Self {
+        Self { fill, ..self }
+    }
+
+    /// A copy with a shift, or one that is searched for.
+    pub fn with_shift(self, shift: Option<f64>) -> Self {
+        Self { shift, ..self }
+    }
+
+    /// A copy that solves by Jacobi sweeps, or exactly.
+    pub fn with_solve_sweeps(self, sweeps: Option<usize>) -> Self {
+        Self { solve_sweeps: sweeps, ..self }
+    }
+}
+
+/// Incomplete factors of a matrix, as an operator that solves with both. Factors and solves have the same bits everywhere.
+///
+/// # Cost
+/// Solves by levels: held are the entries off the diagonal once, and 24 to 32 bytes for each row. Launches as [`Sweep`] in the order of
+/// the rows: a long chain of rows that need each other takes as many steps. Solves by `k` sweeps: held are the entries off the diagonal as
+/// stored matrices (with the transposed of `L`, of Cholesky), and 3 vectors; `2 k + 1` launches, each of which reads the entries of a
+/// factor. Sweeps over factors: 1 (Cholesky) or 3 numbers of 4 bytes and 3 values for each entry while they are made; 16 launches a sweep.
+#[derive(Debug)]
+pub struct Incomplete<T: Real> {
+    solves: Solves<T>,
+    shift: f64,
+    entries: usize,
+}
+
+/// A way of solving with both factors.
+#[derive(Debug)]
+enum Solves<T: Real> {
+    Levels(Sweep<T>),
+    Relaxed(Box<Relaxed<T>>),
+}
+
+per_number! {
+    fn new<T>(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<Incomplete<T>> = Incomplete::new_here;
+}
+
+impl<T: Real> Incomplete<T> {
+    /// Shifts that are tried, one after another.
+    pub const SHIFTS: [f64; 5] = [0.0, 1e-3, 1e-2, 1e-1, 1.0];
+
+    /// Makes the factors of `a` with the given shift, or the first of [`Incomplete::SHIFTS`] with which all pivots are good.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a matrix that is not square, [`Error::NotFinite`], [`Error::Option`] for a shift or a threshold that is negative or no
+    /// number, no sweeps, or more than 2³² entries, [`Error::Structure`] with the row of a diagonal entry that is missing (or not positive:
+    /// IC), of an entry that is not symmetric (IC), or of a pivot that is no good with any shift; [`Error::Memory`].
+    pub fn new(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<Self> {
+        new(device, a, options)
+    }
+
+    fn new_here(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<Self> {
+        let (factors, shift) = factors(device, a, options)?;
+        let entries = factors.nnz();
+        let solves = match options.solve_sweeps {
+            None => Solves::Levels(Sweep::ssor(device, &factors, 1.0, RowOrdering::Rows)?),
+            Some(sweeps) => Solves::Relaxed(Box::new(Relaxed::new(device, &factors, options.kind, sweeps)?)),
+        };
+        Ok(Self { solves, shift, entries })
+    }
+
+    /// Shift that was used.
+    pub fn shift(&self) -> f64 {
+        self.shift
+    }
+
+    /// Entries of both factors, the diagonal counted once.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    fn operator(&self) -> &dyn LinearOperator<T> {
+        match &self.solves {
+            Solves::Levels(sweep) => sweep,
+            Solves::Relaxed(relaxed) => &**relaxed,
+        }
+    }
+}
+
+/// The first pivot that is no good, and its row.
+type BadPivot = (usize, f64);
+
+/// `D + L D + U` off the diagonal and `D` on it, and the shift they were made with.
+fn factors<T: Real>(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<(Csr<T>, f64)> {
+    let IncompleteOptions { kind, fill, shift, .. } = options;
+    check_finite(a)?;
+    let bad = |name, reason| Error::Option { name, reason };
+    if let Some(shift) = shift.filter(|shift| !(*shift >= 0.0 && shift.is_finite())) {
+        return Err(bad("shift", format!("{shift} is not a number from 0 on")));
+    }
+    match fill {
+        Fill::Sweeps(0) => return Err(bad("sweeps", "no sweeps give no factors".into())),
+        Fill::Threshold { drop, .. } if !(drop >= 0.0 && drop.is_finite()) => {
+            return Err(bad("drop", format!("{drop} is not a number from 0 on")));
+        }
+        _ => {}
+    }
+    let diagonal = diagonal_places(a, kind)?;
+    if kind == Factorisation::Cholesky {
+        check_symmetry(a)?;
+    }
+    let tried = shift.map_or(Incomplete::<T>::SHIFTS.to_vec(), |shift| vec![shift]);
+    let mut first: Option<BadPivot> = None;
+    for shift in &tried {
+        let mut values: Vec<f64> = a.values().iter().map(|v| v.to_f64()).collect();
+        raise(a, kind, &diagonal, *shift, &mut values);
+        let done = match (fill, kind) {
+            (Fill::Exact, Factorisation::Cholesky) => exact::cholesky(a, &diagonal, &mut values).map(|()| None),
+            (Fill::Exact, Factorisation::Lu) => exact::lu(a, &diagonal, &mut values).map(|()| None),
+            (Fill::Sweeps(sweeps), _) => {
+                swept::factors(device, a, kind, &diagonal, &mut values, sweeps)?.map(|()| None)
+            }
+            (Fill::Threshold { most, drop }, Factorisation::Cholesky) => {
+                threshold::cholesky(a, &values, most, drop).map(Some)
+            }
+            (Fill::Threshold { most, drop }, Factorisation::Lu) => threshold::lu(a, &values, most, drop).map(Some),
+        };
+        match done {
+            Ok(made) => {
+                let factors = match made {
+                    Some(made) => made?,
+                    None => together(a, kind, &diagonal, &values)?,
+                };
+                return Ok((factors, *shift));
+            }
+            Err(bad) => first = first.or(Some(bad)),
+        }
+    }
+    let (row, pivot) = first.unwrap_or_default();
+    let last = tried.last().copied().unwrap_or_default();
+    let what = format!(
+        "pivot {pivot:e} of incomplete factors, and none is good with a shift up to {last}: take sainv or jacobi"
+    );
+    Err(Error::Structure { what, row: Some(row) })
+}
+
+/// Place of each diagonal entry among all.
+fn diagonal_places<T: Real>(a: &Csr<T>, kind: Factorisation) -> Result<Vec<usize>> {
+    let place = |i: usize| {
+        let found = a.row(i).0.binary_search(&(i as u32)).ok();
+        let value = found.map_or(0.0, |at| a.row(i).1[at].to_f64());
+        match (found, kind) {
+            (Some(at), Factorisation::Lu) => Ok(a.offsets()[i] + at),
+            (Some(at), Factorisation::Cholesky) if value > 0.0 => Ok(a.offsets()[i] + at),
+            (_, Factorisation::Cholesky) => {
+                let what = format!("diagonal entry {value:e} is not positive: no Cholesky factors");
+                Err(Error::Structure { what, row: Some(i) })
+            }
+            (None, Factorisation::Lu) => {
+                let what = "no entry on the diagonal: no LU factors in the places of the matrix".into();
+                Err(Error::Structure { what, row: Some(i) })
+            }
+        }
+    };
+    (0..a.rows()).map(place).collect()
+}
+
+/// Adds the shift to the diagonal.
+fn raise<T: Real>(a: &Csr<T>, kind: Factorisation, diagonal: &[usize], shift: f64, values: &mut [f64]) {
+    for (i, at) in diagonal.iter().enumerate() {
+        let by = match kind {
+            Factorisation::Cholesky => values[*at],
+            Factorisation::Lu => {
+                let largest = a.row(i).1.iter().fold(0.0f64, |most, v| most.max(v.to_f64().abs()));
+                if values[*at] < 0.0 { -largest } else { largest }
+            }
+        };
+        values[*at] += shift * by;
+    }
+}
+
+/// `D + L D + U` with `L` unit, of factors in place, rounded to `T`. Cholesky's `L L'` is `L_1 D L_1'`.
+fn together<T: Real>(a: &Csr<T>, kind: Factorisation, diagonal: &[usize], values: &[f64]) -> Result<Csr<T>> {
+    let (offsets, columns) = (a.offsets(), a.indices());
+    let pivot = |i: usize| values[diagonal[i]];
+    let entry = |i: usize, at: usize| {
+        let j = columns[at] as usize;
+        match kind {
+            Factorisation::Lu if j < i => values[at] * pivot(j),
+            Factorisation::Lu => values[at],
+            Factorisation::Cholesky if j <= i => values[at] * pivot(j),
+            Factorisation::Cholesky => {
+                let row = &columns[offsets[j]..offsets[j + 1]];
+                // Places are symmetric: the mirror image is there.
+                row.binary_search(&(i as u32)).map_or(0.0, |mirror| values[offsets[j] + mirror] * pivot(i))
+            }
+        }
+    };
+    let of_row = |i: usize| (offsets[i]..offsets[i + 1]).map(move |at| (i, at));
+    rounded(offsets.to_vec(), columns.to_vec(), (0..a.rows()).flat_map(of_row).map(|(i, at)| entry(i, at)))
+}
+
+/// Factors together, rounded to `T`.
+fn rounded<T: Real>(offsets: Vec<usize>, columns: Vec<u32>, values: impl Iterator<Item = f64>) -> Result<Csr<T>> {
+    let made: Vec<T> = values.map(T::from_f64).collect();
+    if let Some(at) = made.iter().position(|v| !v.is_finite()) {
+        let row = offsets.partition_point(|offset| *offset <= at) - 1;
+        let what = "an entry of incomplete factors is too large for its precision: scale the matrix".into();
+        return Err(Error::Structure { what, row: Some(row) });
+    }
+    let n = offsets.len() - 1;
+    Csr::new(n, n, offsets, columns, made)
+}
+
+impl<T: Real> From<Incomplete<T>> for SharedOperator<T> {
+    fn from(factors: Incomplete<T>) -> Self {
+        factors.shared()
+    }
+}
+
+impl<T: Real> LinearOperator<T> for Incomplete<T> {
+    fn device(&self) -> &Device {
+        self.operator().device()
+    }
+    fn rows(&self) -> usize {
+        self.operator().rows()
+    }
+    fn cols(&self) -> usize {
+        self.operator().cols()
+    }
+    fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        self.operator().apply(x, z)
+    }
+    fn bytes(&self) -> u64 {
+        self.operator().bytes()
+    }
+    fn launches(&self) -> usize {
+        self.operator().launches()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::sparse::gallery;
+
+    fn csr(n: usize, entries: &[(usize, usize, f64)]) -> Csr<f64> {
+        Csr::from_triplets(n, n, entries).unwrap()
+    }
+
+    fn found(a: &Csr<f64>, kind: Factorisation, shift: Option<f64>) -> Result<(Csr<f64>, f64)> {
+        factors(&Device::host(), a, IncompleteOptions::new(kind).with_shift(shift))
+    }
+
+    fn applied(a: &Csr<f64>, options: IncompleteOptions, x: &[f64]) -> Vec<f64> {
+        let device = Device::host();
+        let mut z = Vector::filled(&device, a.rows(), f64::NAN).unwrap();
+        let m = Incomplete::new(&device, a, options).unwrap();
+        m.apply(&Vector::from_slice(&device, x).unwrap(), &mut z).unwrap();
+        z.to_vec().unwrap()
+    }
+
+    fn near(found: &[f64], wanted: &[f64], tolerance: f64) {
+        let largest = wanted.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+        for (found, wanted) in found.iter().zip(wanted) {
+            assert!((found - wanted).abs() <= tolerance * largest, "{found} {wanted}");
+        }
+    }
+
+    /// A nonsymmetric matrix whose diagonal outweighs the rest.
+    fn lopsided(n: usize) -> Csr<f64> {
+        let random = gallery::random::<f64>(n, n, 6 * n, 11).unwrap();
+        let dominant = Csr::from_rows(n, n, |i, row| {
+            let entries = random.row(i).0.iter().copied().zip(random.row(i).1.iter().map(|v| v - 0.4));
+            row.extend(entries.filter(|(j, _)| *j as usize != i));
+            row.push((i as u32, 3.0 + 0.01 * i as f64));
+            row.sort_unstable_by_key(|(j, _)| *j);
+        });
+        dominant.unwrap()
+    }
+
+    #[test]
+    fn enough_sweeps_give_the_exact_factors() {
+        let grid = gallery::poisson_2d::<f64>(9, 0.0).unwrap();
+        let blocks = gallery::block_poisson::<f64>(4, 3).unwrap();
+        for (a, kind) in [
+            (&grid, Factorisation::Cholesky),
+            (&grid, Factorisation::Lu),
+            (&blocks, Factorisation::Cholesky),
+            (&lopsided(60), Factorisation::Lu),
+        ] {
+            let exact = IncompleteOptions::new(kind);
+            let wanted = factors(&Device::host(), a, exact).unwrap().0;
+            let swept = |sweeps| factors(&Device::host(), a, exact.with_fill(Fill::Sweeps(sweeps))).unwrap().0;
+            let far = |found: &Csr<f64>| {
+                let squares = found.values().iter().zip(wanted.values()).map(|(x, y)| (x - y).powi(2));
+                squares.sum::<f64>().sqrt()
+            };
+            near(swept(60).values(), wanted.values(), 1e-14);
+            assert!(far(&swept(3)) < 0.2 * far(&swept(1)), "{kind:?}");
+            // Solves: as many sweeps as rows are exact too.
+            let x: Vec<f64> = (0..a.rows()).map(|k| (k % 7) as f64 - 2.0).collect();
+            let wanted = applied(a, exact, &x);
+            near(&applied(a, exact.with_solve_sweeps(Some(a.rows())), &x), &wanted, 1e-13);
+            for sweeps in [1, 2, 3, 4] {
+                let [few, more] = [sweeps, sweeps + 4].map(|k| {
+                    let found = applied(a, exact.with_solve_sweeps(Some(k)), &x);
+                    found.iter().zip(&wanted).map(|(x, y)| (x - y).powi(2)).sum::<f64>()
+                });
+                assert!(more < few, "{kind:?} {sweeps}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_dropping_a_threshold_solves_exactly() {
+        let everything = Fill::Threshold { most: usize::MAX, drop: 0.0 };
+        for (a, kind) in [
+            (gallery::poisson_2d::<f64>(9, 0.0).unwrap(), Factorisation::Cholesky),
+            (gallery::poisson_2d::<f64>(9, 0.0).unwrap(), Factorisation::Lu),
+            (lopsided(60), Factorisation::Lu),
+        ] {
+            let x: Vec<f64> = (0..a.rows()).map(|k| (k % 5) as f64 - 1.0).collect();
+            let options = IncompleteOptions::new(kind).with_fill(everything);
+            near(&applied(&a, options, &a.product(&x).unwrap()), &x, 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_threshold_drops_what_is_small() {
+        // Row 0: 0.1 is below 0.05 of the norm of about 4.1, as is the fill 0.1 * 1 / 4 that it would make.
+        let a =
+            csr(3, &[(0, 0, 4.0), (0, 1, 1.0), (0, 2, 0.1), (1, 0, 1.0), (1, 1, 4.0), (2, 1, 2.0), (2, 2, 4.0)]);
+        let lu = |most, drop| {
+            let options = IncompleteOptions::new(Factorisation::Lu).with_fill(Fill::Threshold { most, drop });
+            factors(&Device::host(), &a, options).unwrap().0
+        };
+        let pattern = |a: &Csr<f64>| (0..a.rows()).map(|i| a.row(i).0.to_vec()).collect::<Vec<_>>();
+        assert_eq!(pattern(&lu(9, 0.05)), [vec![0, 1], vec![0, 1], vec![1, 2]]);
+        assert_eq!(pattern(&lu(9, 0.0)), [vec![0, 1, 2], vec![0, 1, 2], vec![1, 2]]);
+        assert_eq!(pattern(&lu(0, 0.0)), [[0], [1], [2]]);
+        // By hand: u_11 = 4 - 1/4, l_21 u_11 = 2, u_22 = 4.
+        near(lu(9, 0.05).values(), &[4.0, 1.0, 1.0, 3.75, 2.0, 4.0], 1e-15);
+        // IC: of row 0 the largest alone, -2; then 0.5 is less than 0.2 of sqrt(3 * 4) and stays out.
+        let entries = [(0, 0, 4.0), (0, 1, -2.0), (0, 2, 1.0), (1, 1, 4.0), (1, 2, 0.5), (2, 2, 4.0)];
+        let both: Vec<_> = entries.iter().flat_map(|&(i, j, v)| [(i, j, v), (j, i, v)]).collect();
+        let mut both = both;
+        both.dedup();
+        let a = csr(3, &both);
+        let options = IncompleteOptions::new(Factorisation::Cholesky);
+        let ic =
+            |most, drop| factors(&Device::host(), &a, options.with_fill(Fill::Threshold { most, drop })).unwrap().0;
+        assert_eq!(pattern(&ic(1, 0.2)), [vec![0, 1], vec![0, 1], vec![2]]);
+        near(ic(1, 0.2).values(), &[4.0, -2.0, -2.0, 3.0, 4.0], 1e-15);
+        assert_eq!(ic(9, 0.0).nnz(), 9);
+    }
+
+    #[test]
+    fn sweeps_and_thresholds_are_checked() {
+        let a = gallery::poisson_2d::<f64>(3, 0.0).unwrap();
+        let options = IncompleteOptions::new(Factorisation::Lu);
+        for wrong in [
+            options.with_fill(Fill::Sweeps(0)),
+            options.with_solve_sweeps(Some(0)),
+            options.with_fill(Fill::Threshold { most: 3, drop: -1.0 }),
+            options.with_fill(Fill::Threshold { most: 3, drop: f64::NAN }),
+        ] {
+            let made = Incomplete::new(&Device::host(), &a, wrong);
+            assert!(matches!(made, Err(Error::Option { .. })), "{wrong:?}");
+        }
+        // Sweeps and thresholds find shifts and name rows as the exact factors do.
+        let indefinite = csr(2, &[(0, 0, 1.0), (0, 1, 9.0), (1, 0, 9.0), (1, 1, 1.0)]);
+        for fill in [Fill::Sweeps(4), Fill::Threshold { most: 5, drop: 0.0 }] {
+            let options = IncompleteOptions::new(Factorisation::Cholesky).with_fill(fill);
+            let made = factors(&Device::host(), &indefinite, options);
+            assert!(matches!(made, Err(Error::Structure { row: Some(1), .. })), "{fill:?} {made:?}");
+        }
+        let zero = csr(2, &[(0, 0, 0.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0)]);
+        for fill in [Fill::Sweeps(4), Fill::Threshold { most: 5, drop: 0.0 }] {
+            assert!(factors(&Device::host(), &zero, options.with_fill(fill)).unwrap().1 > 0.0, "{fill:?}");
+        }
+        let none = csr(0, &[]);
+        for fill in [Fill::Exact, Fill::Sweeps(1), Fill::Threshold { most: 5, drop: 0.0 }] {
+            for solve_sweeps in [None, Some(2)] {
+                let options = options.with_fill(fill).with_solve_sweeps(solve_sweeps);
+                assert_eq!(applied(&none, options, &[]), [0.0; 0], "{fill:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn full_matrices_are_factored_exactly() {
+        // [[4, 2], [2, 10]] = L L' with L = [[2, 0], [1, 3]]: D = (4, 9), L D = 2, U = 2.
+        let a = csr(2, &[(0, 0, 4.0), (0, 1, 2.0), (1, 0, 2.0), (1, 1, 10.0)]);
+        for kind in [Factorisation::Cholesky, Factorisation::Lu] {
+            let (found, shift) = found(&a, kind, None).unwrap();
+            assert_eq!((found.values(), shift), (&[4.0, 2.0, 2.0, 9.0][..], 0.0), "{kind:?}");
+        }
+        // [[2, 4], [6, 5]] = [[1, 0], [3, 1]] [[2, 4], [0, -7]].
+        let a = csr(2, &[(0, 0, 2.0), (0, 1, 4.0), (1, 0, 6.0), (1, 1, 5.0)]);
+        assert_eq!(found(&a, Factorisation::Lu, None).unwrap().0.values(), [2.0, 4.0, 6.0, -7.0]);
+        let inverse = Incomplete::new(&Device::host(), &a, IncompleteOptions::new(Factorisation::Lu)).unwrap();
+        let x = Vector::from_slice(&Device::host(), &[10.0, 16.0]).unwrap();
+        let mut z = Vector::zeros(&Device::host(), 2).unwrap();
+        inverse.apply(&x, &mut z).unwrap();
+        assert_eq!(z.to_vec().unwrap(), [1.0, 2.0]);
+    }
+
+    /// Dense loops of the book, with the places of `a` alone.
+    fn textbook(a: &Csr<f64>, kind: Factorisation) -> Vec<Vec<f64>> {
+        let n = a.rows();
+        let mut m = vec![vec![0.0; n]; n];
+        let mut there = vec![vec![false; n]; n];
+        for i in 0..n {
+            for (j, value) in a.row(i).0.iter().zip(a.row(i).1) {
+                (m[i][*j as usize], there[i][*j as usize]) = (*value, true);
+            }
+        }
+        for i in 0..n {
+            for k in 0..=i {
+                if !there[i][k] {
+                    continue;
+                }
+                match kind {
+                    Factorisation::Cholesky => {
+                        for j in 0..k {
+                            if there[i][j] && there[k][j] {
+                                m[i][k] -= m[i][j] * m[k][j];
+                            }
+                        }
+                        m[i][k] = if k < i { m[i][k] / m[k][k] } else { m[i][k].sqrt() };
+                    }
+                    Factorisation::Lu if k < i => {
+                        m[i][k] /= m[k][k];
+                        for j in k + 1..n {
+                            if there[i][j] && there[k][j] {
+                                m[i][j] -= m[i][k] * m[k][j];
+                            }
+                        }
+                    }
+                    Factorisation::Lu => {}
+                }
+            }
+        }
+        m
+    }
+
+    #[test]
+    fn factors_are_those_of_the_textbook_bit_for_bit() {
+        let poisson = gallery::poisson_2d::<f64>(8, 0.0).unwrap();
+        let blocks = gallery::block_poisson::<f64>(5, 3).unwrap();
+        for (a, kinds) in [
+            (&poisson, &[Factorisation::Cholesky, Factorisation::Lu][..]),
+            (&blocks, &[Factorisation::Cholesky, Factorisation::Lu]),
+            (&gallery::diagonals(70, 7, 3, 5).unwrap(), &[Factorisation::Lu]),
+        ] {
+            for kind in kinds {
+                let diagonal = diagonal_places(a, *kind).unwrap();
+                let mut values = a.values().to_vec();
+                match kind {
+                    Factorisation::Cholesky => exact::cholesky(a, &diagonal, &mut values).unwrap(),
+                    Factorisation::Lu => exact::lu(a, &diagonal, &mut values).unwrap(),
+                }
+                let wanted = textbook(a, *kind);
+                for i in 0..a.rows() {
+                    for at in a.offsets()[i]..a.offsets()[i + 1] {
+                        let j = a.indices()[at] as usize;
+                        if j <= i || *kind == Factorisation::Lu {
+                            assert_eq!(values[at].to_bits(), wanted[i][j].to_bits(), "{kind:?}: {i} {j}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The loops of the book, row by row; the first row whose pivot is no good, if there is one.
+    fn sparse_textbook(a: &Csr<f64>, kind: Factorisation) -> std::result::Result<Vec<BTreeMap<usize, f64>>, usize> {
+        let mut rows: Vec<BTreeMap<usize, f64>> = Vec::new();
+        for i in 0..a.rows() {
+            let mut row: BTreeMap<usize, f64> =
+                a.row(i).0.iter().map(|j| *j as usize).zip(a.row(i).1.to_vec()).collect();
+            let largest = row.values().fold(0.0f64, |most, v| most.max(v.abs()));
+            let columns: Vec<usize> = row.keys().copied().collect();
+            for k in columns.into_iter().filter(|k| *k < i) {
+                let other = &rows[k];
+                match kind {
+                    Factorisation::Cholesky => {
+                        let mut value = row[&k];
+                        for (j, l) in row.range(..k) {
+                            value -= l * other.get(j).unwrap_or(&0.0);
+                        }
+                        row.insert(k, value / other[&k]);
+                    }
+                    Factorisation::Lu => {
+                        let factor = row[&k] / other[&k];
+                        row.insert(k, factor);
+                        for (j, u) in other.range(k + 1..) {
+                            row.entry(*j).and_modify(|v| *v -= factor * u);
+                        }
+                    }
+                }
+            }
+            let mut pivot = row[&i];
+            if kind == Factorisation::Cholesky {
+                for (_, l) in row.range(..i) {
+                    pivot -= l * l;
+                }
+                if pivot.is_nan() || pivot <= 0.0 {
+                    return Err(i);
+                }
+                pivot = pivot.sqrt();
+            } else if pivot.is_nan() || pivot.abs() <= f64::EPSILON * largest {
+                return Err(i);
+            }
+            row.insert(i, pivot);
+            rows.push(row);
+        }
+        Ok(rows)
+    }
+
+    /// Every matrix of the folder that `RESIDUUM_DATA` names, without a shift.
+    #[test]
+    fn factors_of_real_matrices_are_those_of_the_textbook() {
+        let Some(folder) = std::env::var_os("RESIDUUM_DATA") else {
+            println!("skipped: RESIDUUM_DATA names no folder of matrices");
+            return;
+        };
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> = files.filter(|path| path.to_string_lossy().ends_with(".mtx.gz")).collect();
+        files.sort();
+        let mut compared = 0;
+        for path in files {
+            let Ok(a) = crate::io::matrix_market::read_matrix::<f64>(&path) else { continue };
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            for kind in [Factorisation::Cholesky, Factorisation::Lu] {
+                let symmetric = kind == Factorisation::Lu || a.rows() == a.cols() && check_symmetry(&a).is_ok();
+                let Some(diagonal) =
+                    Some(&a).filter(|a| a.rows() == a.cols() && symmetric).map(|a| diagonal_places(a, kind))
+                else {
+                    continue;
+                };
+                let Ok(diagonal) = diagonal else {
+                    println!("{name} {kind:?}: no diagonal for it");
+                    continue;
+                };
+                let mut values = a.values().to_vec();
+                let done = match kind {
+                    Factorisation::Cholesky => exact::cholesky(&a, &diagonal, &mut values),
+                    Factorisation::Lu => exact::lu(&a, &diagonal, &mut values),
+                };
+                compared += 1;
+                let wanted = match (sparse_textbook(&a, kind), done) {
+                    (Ok(wanted), Ok(())) => wanted,
+                    (Err(row), Err((found, _))) => {
+                        println!("{name} {kind:?}: breaks down in row {row}");
+                        assert_eq!(found, row, "{name} {kind:?}");
+                        continue;
+                    }
+                    (wanted, found) => panic!("{name} {kind:?}: {:?}, {found:?}", wanted.err()),
+                };
+                println!("{name} {kind:?}: {} entries", a.nnz());
+                for i in 0..a.rows() {
+                    for at in a.offsets()[i]..a.offsets()[i + 1] {
+                        let j = a.indices()[at] as usize;
+                        if j <= i || kind == Factorisation::Lu {
+                            assert_eq!(values[at].to_bits(), wanted[i][&j].to_bits(), "{name} {kind:?}: {i} {j}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(compared > 0, "no matrix in that folder");
+    }
+
+    #[test]
+    fn a_shift_is_found_and_faults_name_their_row() {
+        // Definite, but IC(0) breaks down in its last row: Kershaw's matrix.
+        let a = csr(
+            4,
+            &[
+                (0, 0, 3.0),
+                (0, 1, -2.0),
+                (0, 3, 2.0),
+                (1, 0, -2.0),
+                (1, 1, 3.0),
+                (1, 2, -2.0),
+                (2, 1, -2.0),
+                (2, 2, 3.0),
+                (2, 3, -2.0),
+                (3, 0, 2.0),
+                (3, 2, -2.0),
+                (3, 3, 3.0),
+            ],
+        );
+        let (_, shift) = found(&a, Factorisation::Cholesky, None).unwrap();
+        assert!(shift > 0.0 && Incomplete::<f64>::SHIFTS.contains(&shift), "{shift}");
+        let row = |a: &Csr<f64>, kind, shift| match found(a, kind, shift) {
+            Err(Error::Structure { row, .. }) => row,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(row(&a, Factorisation::Cholesky, Some(0.0)), Some(3));
+        let negative = csr(2, &[(0, 0, 1.0), (1, 1, -1.0)]);
+        assert_eq!(row(&negative, Factorisation::Cholesky, None), Some(1));
+        let indefinite = csr(2, &[(0, 0, 1.0), (0, 1, 9.0), (1, 0, 9.0), (1, 1, 1.0)]);
+        assert_eq!(row(&indefinite, Factorisation::Cholesky, None), Some(1));
+        let skew = csr(2, &[(0, 0, 1.0), (0, 1, 0.5), (1, 0, 0.25), (1, 1, 1.0)]);
+        assert_eq!(row(&skew, Factorisation::Cholesky, None), Some(0));
+        assert_eq!(row(&csr(2, &[(0, 0, 1.0), (1, 0, 1.0)]), Factorisation::Lu, None), Some(1));
+        let zero = csr(2, &[(0, 0, 0.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0)]);
+        assert!(found(&zero, Factorisation::Lu, None).unwrap().1 > 0.0);
+        assert_eq!(row(&zero, Factorisation::Lu, Some(0.0)), Some(0));
+        assert!(matches!(found(&a, Factorisation::Lu, Some(-1.0)), Err(Error::Option { .. })));
+    }
+}
