@@ -17,7 +17,7 @@ use crate::number::Real;
 /// assert_eq!(strips.sizes(), [100; 4]);
 /// // Three lines between strips of five rows of the grid, 20 neighbours each, both ways.
 /// assert_eq!(strips.cut(&a)?, 3 * 20 * 2);
-/// let along = Partition::along(&Permutation::of(&a, crate::sparse::Ordering::ReverseCuthillMckee)?, 4)?;
+/// let along = Partition::along(&Permutation::of(&a, Ordering::ReverseCuthillMckee)?, 4)?;
 /// assert_eq!(along.sizes(), [100; 4]);
 /// # Ok::<(), residuum::Error>(())
 /// ```
