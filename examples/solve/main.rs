@@ -168,8 +168,8 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     say("method", &format!("{method}, {} ({})", matrix.format(), matrix.why()));
     let names: Vec<String> = ladder.iter().map(|which| name_of(which.as_ref())).collect();
     say("", &format!("preconditioner {}", names.join(", or if that fails ")));
+    let partition = options.partition(problem.order.as_ref(), &ladder)?;
     let bar = solving_bar(options.json, options.iterations);
-    let partition = options.partition((a, problem.order.as_ref()), &ladder)?;
     let climb =
         climb((&matrix, a, partition.as_ref()), &setup, &ladder, (&b, &mut x), &mut |progress: &Progress| {
             show(&bar, progress);
@@ -180,7 +180,16 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     rungs.iter().filter(|rung| rung.which != which).for_each(|rung| say("tried", &rung.to_string()));
     say("precond.", built.as_ref().map_or("none", |built| &built.why));
     let answer = problem.given(x.to_vec()?)?;
-    let written = write(options, &answer, &report);
+    let mut written = write(options, &answer, &report);
+    if let (Some(path), Some(parts)) = (&options.save_partition, built.as_ref().and_then(|b| b.partition.as_ref()))
+    {
+        // Rows of the file.
+        let saved = match &problem.order {
+            Some(order) => parts.permuted(&order.inverse()).and_then(|parts| io::write_partition(path, &parts)),
+            None => io::write_partition(path, parts),
+        };
+        written.add(path, saved);
+    }
     let known = options.rhs.is_none() && report.rhs_norm > 0.0;
     let finished = Finished {
         options,

@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use common::{DeviceOptions, Precision, check_outputs, option, plot, refuse_unused};
 use residuum::precond::{Preconditioner, RowOrdering};
 use residuum::sparse::{Ordering, Partition, Permutation};
-use residuum::{Advice, Csr, Examination, Format, Method, Real, Result, Stopping, io};
+use residuum::{Advice, Examination, Format, Method, Real, Result, Stopping, io};
 
 /// Help text of an option that takes the name of a row of a table.
 fn among(others: &str, rows: &[impl ToString]) -> String {
@@ -176,31 +176,23 @@ impl Options {
         Ok(if self.preconditioner == "auto" { found.ladder(method) } else { vec![made] })
     }
 
-    /// The parts of the rows of `a`, if the preconditioner is over parts. `order` is that of the rows of `a`, if they are not those of the file.
-    pub(crate) fn partition<T: Real>(
+    /// The parts of the rows that were asked for. `order` is that of the rows in the solve, if it is not that of the file.
+    pub(crate) fn partition(
         &self,
-        (a, order): (&Csr<T>, Option<&Permutation>),
+        order: Option<&Permutation>,
         ladder: &[Option<Preconditioner>],
     ) -> Result<Option<Partition>> {
-        let &[Some(which @ Preconditioner::Bainv { .. })] = ladder else {
+        if !matches!(ladder, [Some(Preconditioner::Bainv { .. })]) {
             let name = name_of(ladder.first().and_then(Option::as_ref));
             let asked =
                 [("partition", self.partition.is_some()), ("save-partition", self.save_partition.is_some())];
             refuse_unused(&format!("for the preconditioner {name}"), &asked)?;
-            return Ok(None);
-        };
-        let given = self.partition.as_deref().map(io::read_partition).transpose()?;
-        // Rows of the file, in the order of the solve.
-        let given = match (given, order) {
-            (Some(given), Some(order)) => Some(Partition::new(order.apply(given.of())?, given.parts())?),
-            (given, _) => given,
-        };
-        let partition = given.map_or_else(|| which.partition(a), Ok)?;
-        if let Some(path) = &self.save_partition {
-            let of = order.map_or(Ok(partition.of().to_vec()), |order| order.undo(partition.of()))?;
-            io::write_partition(path, &Partition::new(of, partition.parts())?)?;
         }
-        Ok(Some(partition))
+        let given = self.partition.as_deref().map(io::read_partition).transpose()?;
+        match (given, order) {
+            (Some(given), Some(order)) => given.permuted(order).map(Some),
+            (given, _) => Ok(given),
+        }
     }
 
     /// When to stop.

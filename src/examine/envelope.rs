@@ -28,7 +28,7 @@ impl Envelope {
     /// multiplications.
     pub(crate) fn of<T: Real>(a: &Csr<T>, scale: &[f64], most: f64) -> Option<Self> {
         let n = a.rows();
-        let order: Vec<usize> = of_symmetric(a).ok()?.into_iter().map(|i| i as usize).collect();
+        let order: Vec<usize> = of_symmetric(a).into_iter().map(|i| i as usize).collect();
         let mut place = vec![0; n];
         for (k, i) in order.iter().enumerate() {
             place[*i] = k;

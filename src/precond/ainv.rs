@@ -19,13 +19,12 @@
 
 use rayon::prelude::*;
 
-use super::{check_symmetric, symmetric_product};
+use super::{Square, check_symmetric, square, symmetric_product};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
-use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
-use crate::sparse::{Csr, Format};
+use crate::operator::{LinearOperator, SharedOperator, Structure};
+use crate::sparse::Csr;
 use crate::vector::Vector;
 
 /// Vectors that those of an approximate inverse are made orthogonal to.
@@ -77,7 +76,7 @@ impl AinvOptions {
 /// Held: `W` and its transposed, and a vector. A product reads one of them each, and three vectors.
 #[derive(Debug)]
 pub struct Ainv<T: Real> {
-    product: ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>,
+    product: Square<T>,
     entries: usize,
 }
 
@@ -98,10 +97,7 @@ impl<T: Real> Ainv<T> {
 
     fn new_here(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
         let factor = factor(device, a, options)?;
-        let entries = factor.nnz();
-        let w = Matrix::with_transpose(device, &factor, Format::Auto)?;
-        let product = w.clone().times(w.adjoint()?)?;
-        Ok(Self { product, entries })
+        Ok(Self { product: square(device, &factor)?, entries: factor.nnz() })
     }
 
     /// Entries of `Z` with its diagonal, and of `W`.
@@ -319,7 +315,7 @@ symmetric_product!(Ainv);
 mod tests {
     use super::*;
     use crate::sparse::gallery;
-    use crate::{Method, Setup, Solver, Stopping};
+    use crate::{Format, Matrix, Method, Setup, Solver, Stopping};
 
     fn device() -> Device {
         Device::host()

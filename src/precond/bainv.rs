@@ -17,13 +17,12 @@
 use rayon::prelude::*;
 
 use super::ainv::{bad_pivot, unit_diagonal};
-use super::{check_symmetric, symmetric_product};
+use super::{Square, check_symmetric, square, symmetric_product};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
-use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
-use crate::sparse::{Csr, Format, Partition};
+use crate::operator::{LinearOperator, SharedOperator, Structure};
+use crate::sparse::{Csr, Partition};
 use crate::vector::Vector;
 
 /// Most rows of a part. A part takes the cube of its rows in operations.
@@ -37,7 +36,7 @@ const MOST_ROWS: usize = 4096;
 /// numbers and about `m^3 / 3` additions and multiplications.
 #[derive(Debug)]
 pub struct Bainv<T: Real> {
-    product: ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>,
+    product: Square<T>,
     entries: usize,
 }
 
@@ -58,10 +57,7 @@ impl<T: Real> Bainv<T> {
 
     fn new_here(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
         let factor = factor(device, a, partition)?;
-        let entries = factor.nnz();
-        let w = Matrix::with_transpose(device, &factor, Format::Auto)?;
-        let product = w.clone().times(w.adjoint()?)?;
-        Ok(Self { product, entries })
+        Ok(Self { product: square(device, &factor)?, entries: factor.nnz() })
     }
 
     /// Entries of `Z` with its diagonal, and of `W`.

@@ -1,4 +1,4 @@
-//! Preconditioners: approximations of an inverse, each a [`LinearOperator`](crate::operator::LinearOperator) to be put into
+//! Preconditioners: approximations of an inverse, each a [`LinearOperator`] to be put into
 //! [`Setup::preconditioner`](crate::Setup). [`Preconditioner`] makes them by name.
 
 mod ainv;
@@ -20,9 +20,21 @@ pub use sweep::{RowOrdering, Sweep};
 
 use rayon::prelude::*;
 
+use crate::device::Device;
 use crate::error::{Error, Result, same_length};
+use crate::matrix::Matrix;
 use crate::number::Real;
-use crate::sparse::Csr;
+use crate::operator::{Adjoint, LinearOperator, ProductOperator};
+use crate::sparse::{Csr, Format};
+
+/// `W W'` of a stored `W`.
+type Square<T> = ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>;
+
+/// `W W'` as an operator: `W` and its transposed on the device.
+fn square<T: Real>(device: &Device, w: &Csr<T>) -> Result<Square<T>> {
+    let w = Matrix::with_transpose(device, w, Format::Auto)?;
+    w.clone().times(w.adjoint()?)
+}
 
 /// Makes an operator of a type whose field `product` is a symmetric product of two matrices.
 macro_rules! symmetric_product {

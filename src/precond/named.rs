@@ -1,6 +1,5 @@
 //! Preconditioners by name, with their parameters, and what is known of one that was made.
 
-use std::borrow::Cow;
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 use std::time::Instant;
@@ -266,7 +265,8 @@ impl Preconditioner {
     ) -> Result<Built<T>> {
         let start = Instant::now();
         if partition.is_some() && !matches!(self, Self::Bainv { .. }) {
-            return Err(self.takes_no_partition());
+            let reason = format!("{self} takes none; bainv does");
+            return Err(Error::Option { name: "partition", reason });
         }
         if let (Self::Bainv { parts: Some(parts) }, Some(given)) = (self, partition)
             && *parts != given.parts()
@@ -274,6 +274,7 @@ impl Preconditioner {
             let reason = format!("{self}, but a partition in {} parts", given.parts());
             return Err(Error::Option { name: "partition", reason });
         }
+        let mut over = partition.cloned();
         let (operator, entries, shift): (SharedOperator<T>, usize, Option<f64>) = match *self {
             Self::Jacobi => (Diagonal::inverse_of(device, a)?.into(), a.rows(), None),
             Self::BlockJacobi { block } => (BlockJacobi::new(device, a, block)?.into(), a.rows() * block, None),
@@ -292,10 +293,12 @@ impl Preconditioner {
             }
             Self::Sainv { drop } => Self::inverted(Ainv::new(device, a, AinvOptions::sainv(drop))?),
             Self::Ainv { drop } => Self::inverted(Ainv::new(device, a, AinvOptions::ainv(drop))?),
-            Self::Bainv { .. } => {
-                let partition =
-                    partition.map_or_else(|| self.partition(a).map(Cow::Owned), |p| Ok(Cow::Borrowed(p)))?;
-                let inverse = Bainv::new(device, a, &partition)?;
+            Self::Bainv { parts } => {
+                let partition = match over.take() {
+                    Some(given) => given,
+                    None => parts_of(a, parts.unwrap_or(a.rows().div_ceil(ROWS_OF_A_PART).max(1)))?,
+                };
+                let inverse = Bainv::new(device, a, over.insert(partition))?;
                 let entries = inverse.entries();
                 (inverse.into(), entries, None)
             }
@@ -312,22 +315,7 @@ impl Preconditioner {
         let why = format!(
             "{self}: {shifted}{entries} entries, {fill:.2} of the matrix, {launches} launches, made in {seconds:.2} s"
         );
-        Ok(Built { operator, entries, shift, seconds, why })
-    }
-
-    /// The partition that it is made over if none is given: by METIS, of `bainv`.
-    ///
-    /// # Errors
-    /// [`Error::Option`] for a preconditioner that takes none, and in a build without the feature `metis`; errors of `Partition::metis`.
-    pub fn partition<T: Real>(&self, a: &Csr<T>) -> Result<Partition> {
-        match self {
-            Self::Bainv { parts } => parts_of(a, parts.unwrap_or(a.rows().div_ceil(ROWS_OF_A_PART).max(1))),
-            _ => Err(self.takes_no_partition()),
-        }
-    }
-
-    fn takes_no_partition(&self) -> Error {
-        Error::Option { name: "partition", reason: format!("{self} takes none; bainv does") }
+        Ok(Built { operator, entries, shift, partition: over, seconds, why })
     }
 
     fn swept<T: Real>(a: &Csr<T>, sweep: Sweep<T>) -> (SharedOperator<T>, usize, Option<f64>) {
@@ -380,7 +368,9 @@ pub struct Built<T: Real> {
     pub entries: usize,
     /// Shift of the diagonal, of incomplete factors.
     pub shift: Option<f64>,
-    /// Seconds that it took to make it.
+    /// Partition that it was made over, if it is one of those.
+    pub partition: Option<Partition>,
+    /// Seconds that it took to make it, and its partition.
     pub seconds: f64,
     /// All this in words.
     pub why: String,

@@ -112,8 +112,8 @@ impl Permutation {
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         let order = match ordering {
             Ordering::Natural => (0..a.rows() as u32).collect(),
-            Ordering::ReverseCuthillMckee => reverse_cuthill_mckee(&neighbours(a)?),
-            Ordering::MinimumDegree => minimum_degree(neighbours(a)?),
+            Ordering::ReverseCuthillMckee => reverse_cuthill_mckee(&neighbours(a)),
+            Ordering::MinimumDegree => minimum_degree(neighbours(a)),
             Ordering::Colours => {
                 let colours = colours(a);
                 let mut order: Vec<u32> = (0..a.rows() as u32).collect();
@@ -172,22 +172,22 @@ impl<T: Real> Csr<T> {
 }
 
 /// The rows that share an entry with each row of a square matrix, either way, without itself; ascending.
-pub(super) fn neighbours<T: Real>(a: &Csr<T>) -> Result<Vec<Vec<u32>>> {
-    same_length("columns of a square matrix", a.rows(), a.cols())?;
+pub(super) fn neighbours<T: Real>(a: &Csr<T>) -> Vec<Vec<u32>> {
     let t = a.transpose();
-    let of = |i: usize| {
-        let mut found: Vec<u32> = a.row(i).0.iter().chain(t.row(i).0).copied().collect();
-        found.sort_unstable();
-        found.dedup();
-        found.retain(|j| *j as usize != i);
-        found
-    };
-    Ok((0..a.rows()).map(of).collect())
+    (0..a.rows())
+        .map(|i| {
+            let mut found: Vec<u32> = a.row(i).0.iter().chain(t.row(i).0).copied().collect();
+            found.sort_unstable();
+            found.dedup();
+            found.retain(|j| *j as usize != i);
+            found
+        })
+        .collect()
 }
 
 /// The order of [`Ordering::ReverseCuthillMckee`] of a symmetric matrix.
-pub(crate) fn of_symmetric<T: Real>(a: &Csr<T>) -> Result<Vec<u32>> {
-    Ok(reverse_cuthill_mckee(&neighbours(a)?))
+pub(crate) fn of_symmetric<T: Real>(a: &Csr<T>) -> Vec<u32> {
+    reverse_cuthill_mckee(&neighbours(a))
 }
 
 fn reverse_cuthill_mckee(graph: &[Vec<u32>]) -> Vec<u32> {

@@ -56,8 +56,7 @@ impl Partition {
     /// # Errors
     /// As [`Partition::natural`].
     pub fn along(order: &Permutation, parts: usize) -> Result<Self> {
-        let pieces = Self::natural(order.order().len(), parts)?;
-        Self::new(order.undo(&pieces.of)?, parts)
+        Self::natural(order.order().len(), parts)?.permuted(&order.inverse())
     }
 
     /// Parts of nearly equal size with few entries between them, by METIS (k-way, its default settings, all weights 1) on the places of
@@ -78,8 +77,9 @@ impl Partition {
         /// Drivers of devices draw from `rand` too, on threads of their own. A partition counts if it was found twice in a row.
         const MOST_TRIES: usize = 10;
 
+        same_length("columns of a square matrix", a.rows(), a.cols())?;
         check_parts(a.rows(), parts)?;
-        let graph = super::order::neighbours(a)?;
+        let graph = super::order::neighbours(a);
         let bad = |reason: String| Error::Option { name: "partition", reason };
         let (mut starts, mut ends) = (vec![0i32], Vec::new());
         for row in &graph {
@@ -140,6 +140,14 @@ impl Partition {
         let mut order: Vec<u32> = (0..self.of.len() as u32).collect();
         order.sort_by_key(|i| self.of[*i as usize]);
         Permutation::of_parts(order)
+    }
+
+    /// Parts of the rows in another order: row `k` is row `order.order()[k]` of this one, as in [`Csr::permuted`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless the order is as long as the partition.
+    pub fn permuted(&self, order: &Permutation) -> Result<Self> {
+        Ok(Self { of: order.apply(&self.of)?, parts: self.parts })
     }
 
     /// Entries of `a` whose row and column lie in different parts.
@@ -205,7 +213,10 @@ mod tests {
     #[test]
     fn pieces_of_an_order_follow_it() {
         let order = Permutation::new(vec![3, 1, 0, 2]).unwrap();
-        assert_eq!(Partition::along(&order, 2).unwrap().of(), [1, 0, 1, 0]);
+        let along = Partition::along(&order, 2).unwrap();
+        assert_eq!(along.of(), [1, 0, 1, 0]);
+        assert_eq!(along.permuted(&order).unwrap(), Partition::natural(4, 2).unwrap());
+        assert!(matches!(Partition::natural(3, 1).unwrap().permuted(&order), Err(Error::Shape { .. })));
     }
 
     #[cfg(feature = "metis")]

@@ -66,8 +66,8 @@ impl<T: Real> Relaxed<T> {
                 let (columns, values) = factors.row(i);
                 for (j, value) in columns.iter().zip(values) {
                     let k = *j as usize;
-                    if if before { k < i } else { k > i } {
-                        let pivot = pivots[if before { k } else { i }];
+                    let (inside, pivot) = if before { (k < i, pivots[k]) } else { (k > i, pivots[i]) };
+                    if inside {
                         row.push((*j, T::from_f64(value.to_f64() / pivot)));
                     }
                 }

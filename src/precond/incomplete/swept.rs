@@ -17,65 +17,73 @@
 //! Source: E. Chow, A. Patel, "Fine-grained parallel incomplete LU factorization", SIAM J. Sci. Comput. 37 (2015), algorithm 2 and
 //! section 2.3 (start; it does not change with a scaling of the matrix).
 
-use super::{BadPivot, Factorisation};
+use super::{BadPivot, Factorisation, largest};
 use crate::backend::factor_sweep::{self as operations, CLASSES, Places};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::sparse::Csr;
 
-/// Factors of the matrix with the places of `a` and the entries `values`, which they replace.
-pub(super) fn factors<T: Real>(
-    device: &Device,
-    a: &Csr<T>,
+/// Factors in the places of a matrix, which stay on the device from shift to shift.
+pub(super) struct Swept<'a, T: Real> {
+    device: &'a Device,
+    a: &'a Csr<T>,
     kind: Factorisation,
-    diagonal: &[usize],
-    values: &mut [f64],
+    /// Place of each diagonal entry among all.
+    diagonal: &'a [usize],
     sweeps: usize,
-) -> Result<std::result::Result<(), BadPivot>> {
-    if let Some(i) = diagonal.iter().position(|at| values[*at] == 0.0) {
-        return Ok(Err((i, 0.0)));
-    }
-    let places = places(device, a, kind, diagonal, values)?;
-    let place = device.place();
-    let mut before = place.take(start::<T>(a, kind, diagonal, values))?;
-    let mut after = place.filled(before.len(), T::default())?;
-    // Entries above the diagonal of Cholesky's factor are never written.
-    after.copy_from(&before)?;
-    let (run, operations) = (device.run::<T>(), operations::on::<T>(device.backend()));
-    for _ in 0..sweeps {
-        for class in 0..CLASSES {
-            operations.factor_sweep(run, &places, class, &before, &mut after)?;
-        }
-        std::mem::swap(&mut before, &mut after);
-    }
-    let mut made = vec![T::default(); before.len()];
-    before.read(0, &mut made)?;
-    for i in 0..a.rows() {
-        let row = a.offsets()[i]..a.offsets()[i + 1];
-        let pivot = made[diagonal[i]].to_f64();
-        let good = match kind {
-            Factorisation::Cholesky => pivot > 0.0,
-            Factorisation::Lu => {
-                let largest = values[row.clone()].iter().fold(0.0f64, |most, v| most.max(v.abs()));
-                pivot.abs() > T::EPSILON * largest
-            }
-        };
-        if !good || !made[row].iter().all(|v| v.is_finite()) {
-            return Ok(Err((i, pivot)));
-        }
-    }
-    values.iter_mut().zip(&made).for_each(|(value, made)| *value = made.to_f64());
-    Ok(Ok(()))
+    places: Places<T>,
 }
 
-fn places<T: Real>(
-    device: &Device,
-    a: &Csr<T>,
-    kind: Factorisation,
-    diagonal: &[usize],
-    values: &[f64],
-) -> Result<Places<T>> {
+impl<'a, T: Real> Swept<'a, T> {
+    pub(super) fn new(
+        device: &'a Device,
+        a: &'a Csr<T>,
+        kind: Factorisation,
+        diagonal: &'a [usize],
+        sweeps: usize,
+    ) -> Result<Self> {
+        Ok(Self { device, a, kind, diagonal, sweeps, places: places(device, a, kind, diagonal)? })
+    }
+
+    /// Factors of the matrix with the entries `values`, which they replace.
+    pub(super) fn factors(&mut self, values: &mut [f64]) -> Result<std::result::Result<(), BadPivot>> {
+        let Self { device, a, kind, diagonal, sweeps, places } = self;
+        if let Some(i) = diagonal.iter().position(|at| values[*at] == 0.0) {
+            return Ok(Err((i, 0.0)));
+        }
+        let place = device.place();
+        places.a.write(&values.iter().map(|v| T::from_f64(*v)).collect::<Vec<T>>())?;
+        let mut before = place.take(start::<T>(a, *kind, diagonal, values))?;
+        let mut after = place.filled(before.len(), T::default())?;
+        // Entries above the diagonal of Cholesky's factor are never written.
+        after.copy_from(&before)?;
+        let (run, operations) = (device.run::<T>(), operations::on::<T>(device.backend()));
+        for _ in 0..*sweeps {
+            for class in 0..CLASSES {
+                operations.factor_sweep(run, places, class, &before, &mut after)?;
+            }
+            std::mem::swap(&mut before, &mut after);
+        }
+        let mut made = vec![T::default(); before.len()];
+        before.read(0, &mut made)?;
+        for i in 0..a.rows() {
+            let row = a.offsets()[i]..a.offsets()[i + 1];
+            let pivot = made[diagonal[i]].to_f64();
+            let good = match kind {
+                Factorisation::Cholesky => pivot > 0.0,
+                Factorisation::Lu => pivot.abs() > T::EPSILON * largest(&values[row.clone()]),
+            };
+            if !good || !made[row].iter().all(|v| v.is_finite()) {
+                return Ok(Err((i, pivot)));
+            }
+        }
+        values.iter_mut().zip(&made).for_each(|(value, made)| *value = made.to_f64());
+        Ok(Ok(()))
+    }
+}
+
+fn places<T: Real>(device: &Device, a: &Csr<T>, kind: Factorisation, diagonal: &[usize]) -> Result<Places<T>> {
     if u32::try_from(a.nnz()).is_err() {
         let reason = format!("{} entries; sweeps count them in 32 bits", a.nnz());
         return Err(Error::Option { name: "preconditioner", reason });
@@ -115,7 +123,8 @@ fn places<T: Real>(
         indices: place.take(a.indices().to_vec())?,
         diagonal: place.take(diagonal.iter().map(|at| *at as u32).collect())?,
         columns,
-        a: place.take(values.iter().map(|v| T::from_f64(*v)).collect())?,
+        // Each shift brings its own.
+        a: place.filled(a.nnz(), T::default())?,
     })
 }
 

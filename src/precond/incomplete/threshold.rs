@@ -16,15 +16,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{BadPivot, rounded};
+use super::{Made, largest, rounded};
 use crate::error::Result;
 use crate::number::Real;
 use crate::sparse::Csr;
 
 /// A row of a factor: columns, ascending, and values.
 type Row = Vec<(u32, f64)>;
-/// Factors together, or the first pivot that is no good.
-type Made<T> = std::result::Result<Result<Csr<T>>, BadPivot>;
 
 /// Keeps the `most` largest entries of a row.
 fn shorten(row: &mut Row, most: usize) {
@@ -60,7 +58,7 @@ pub(super) fn lu<T: Real>(a: &Csr<T>, values: &[f64], most: usize, drop: f64) ->
     for i in 0..n {
         let row = a.offsets()[i]..a.offsets()[i + 1];
         let norm = values[row.clone()].iter().fold(0.0, |sum: f64, v| sum.hypot(*v));
-        let largest = values[row.clone()].iter().fold(0.0f64, |most, v| most.max(v.abs()));
+        let largest = largest(&values[row.clone()]);
         for e in row {
             let j = a.indices()[e];
             (w[j as usize], there[j as usize]) = (values[e], true);
