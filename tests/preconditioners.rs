@@ -5,10 +5,11 @@ mod common;
 
 use common::{bits, each_case, noise, reference};
 use residuum::operator::LinearOperator;
-use residuum::precond::{Preconditioner, RowOrdering, Sweep};
+use residuum::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
-    Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop, Stopping, Vector,
+    Accumulation, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop,
+    Stopping, Vector,
 };
 
 const ORDERINGS: [RowOrdering; 2] = [RowOrdering::Rows, RowOrdering::Colours];
@@ -114,6 +115,59 @@ fn the_same_everywhere<T: Real>(device: &Device) {
 fn sweeps_are_the_same_everywhere() {
     each_case::<f64>(the_same_everywhere::<f64>);
     each_case::<f32>(the_same_everywhere::<f32>);
+}
+
+/// A random definite matrix.
+fn definite<T: Real>(n: usize, seed: u64) -> Csr<T> {
+    let a = dominant::<T>(n, seed);
+    let t = a.transpose();
+    let mut entries: Vec<(usize, usize, T)> = Vec::new();
+    for i in 0..n {
+        for (a, scale) in [(&a, 0.5), (&t, 0.5)] {
+            let (columns, values) = a.row(i);
+            entries
+                .extend(columns.iter().zip(values).map(|(j, v)| (i, *j as usize, T::from_f64(scale * v.to_f64()))));
+        }
+    }
+    Csr::from_triplets(n, n, &entries).unwrap()
+}
+
+/// Columns many at once on the device, beside one after another on the host.
+fn inverses_are_those_of_the_host<T: Real>(device: &Device) {
+    if device.backend_name() != "opencl" || device.accumulation(T::PRECISION) != Accumulation::Double {
+        return;
+    }
+    for (name, a) in [
+        ("grid", gallery::poisson_2d::<T>(40, 0.1).unwrap()),
+        ("blocks", gallery::block_poisson::<T>(9, 3).unwrap()),
+        ("random", definite::<T>(400, 7)),
+    ] {
+        for options in [AinvOptions::sainv(0.1), AinvOptions::sainv(0.01), AinvOptions::ainv(0.05)] {
+            let made = |on_device: bool| {
+                let mut options = options;
+                options.on_device = Some(on_device);
+                let inverse = Ainv::new(device, &a, options).unwrap();
+                assert_eq!(inverse.made_on_device(), on_device, "{name} {options:?}");
+                let x = Vector::from_slice(device, &noise::<T>(a.rows(), 6)).unwrap();
+                let mut z = Vector::filled(device, a.rows(), T::from_f64(f64::NAN)).unwrap();
+                inverse.apply(&x, &mut z).unwrap();
+                (inverse.entries(), bits(&z.to_vec().unwrap()))
+            };
+            assert!(made(true) == made(false), "{name} {options:?} on {} {}", device.info().name, device.tuning());
+        }
+    }
+    // An indefinite matrix: the error is that of the host.
+    let entries = [(0, 0, 1.0), (0, 1, 2.0), (1, 0, 2.0), (1, 1, 1.0)].map(|(i, j, v)| (i, j, T::from_f64(v)));
+    let mut options = AinvOptions::sainv(0.0);
+    options.on_device = Some(true);
+    let refused = Ainv::new(device, &Csr::from_triplets(2, 2, &entries).unwrap(), options);
+    assert!(matches!(refused, Err(Error::Structure { row: Some(1), .. })));
+}
+
+#[test]
+fn approximate_inverses_of_the_device_are_those_of_the_host() {
+    each_case::<f64>(inverses_are_those_of_the_host::<f64>);
+    each_case::<f32>(inverses_are_those_of_the_host::<f32>);
 }
 
 /// Every row of the table: alone, and within a method that takes any preconditioner.

@@ -89,6 +89,7 @@ mod tests {
     /// The constants of a kernel file that the host has too, and what they are there.
     fn twins() -> BTreeMap<(&'static str, &'static str), i64> {
         use crate::backend::cgnr::{Part, Staged};
+        use crate::backend::elimination;
         use crate::backend::script::{NO_DOT, NO_DOTS, NO_STATEMENT, NONE, basis, resident};
         use crate::backend::vector::Reduction::{AbsoluteSum, Dot, Maximum, Minimum, Product, Sum};
         use crate::recurrence::{self as program, Op};
@@ -116,6 +117,8 @@ mod tests {
         twins!("format": PLAIN = Entries::Plain, SHORT = Entries::Short, NEAR = Entries::Near, CODED = Entries::Coded);
         twins!("format": sparse::{CODE_BITS, SLICE, STENCIL_HEADER, SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES});
         twins!("ray_trace": sparse::{BLOCK});
+        twins!("elimination": elimination::{NONE, MOST_ROWS, MOST_PLACES, MOST_COLUMNS, TABLE_PLACES, READY, FINISHED, WRITTEN,
+            FAILED});
         twins!("recurrence": program::{REGISTERS, HEADER, MOST_INSTRUCTIONS, FOLDED, INSTRUCTIONS, COEFFICIENTS, DOT_PLACES, STATES},
             stop::{RUNNING, ITERATIONS_DONE});
         twins!("recurrence": FOLDS = program::FOLDS);

@@ -20,6 +20,7 @@
 use rayon::prelude::*;
 
 use super::{Square, check_symmetric, square, symmetric_product};
+use crate::backend::elimination::{self, Columns, Problem};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
@@ -48,11 +49,14 @@ pub struct AinvOptions {
     pub drop: f64,
     /// Scales the diagonal of the matrix to 1 first, as it is unless set. Without that `drop` is for the entries of the matrix as it is.
     pub scales: bool,
+    /// Makes it on the device, many columns at once, or on the host, with the same bits; `None` chooses by the kind of device and the number
+    /// of rows. The host does it in any case if a column is too long for the device.
+    pub on_device: Option<bool>,
 }
 
 impl Default for AinvOptions {
     fn default() -> Self {
-        Self { orthogonalisation: Orthogonalisation::Stabilised, drop: 0.1, scales: true }
+        Self { orthogonalisation: Orthogonalisation::Stabilised, drop: 0.1, scales: true, on_device: None }
     }
 }
 
@@ -70,7 +74,7 @@ impl AinvOptions {
 
 /// The approximate inverse `W W'` of a symmetric positive definite matrix as an operator, for [`Setup::preconditioner`](crate::Setup). Two
 /// products, with no order of rows to keep: as parallel as a matrix. Its bits are the same everywhere. It is made on the host, by all
-/// threads where there is work for them.
+/// threads where there is work for them, or on the device ([`AinvOptions::on_device`]).
 ///
 /// # Cost
 /// Held: `W` and its transposed, and a vector. A product reads one of them each, and three vectors.
@@ -78,6 +82,7 @@ impl AinvOptions {
 pub struct Ainv<T: Real> {
     product: Square<T>,
     entries: usize,
+    on_device: bool,
 }
 
 per_number! {
@@ -96,13 +101,18 @@ impl<T: Real> Ainv<T> {
     }
 
     fn new_here(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
-        let factor = factor(device, a, options)?;
-        Ok(Self { product: square(device, &factor)?, entries: factor.nnz() })
+        let (factor, on_device) = factor(device, a, options)?;
+        Ok(Self { product: square(device, &factor)?, entries: factor.nnz(), on_device })
     }
 
     /// Entries of `Z` with its diagonal, and of `W`.
     pub fn entries(&self) -> usize {
         self.entries
+    }
+
+    /// Tells if the device made it; the bits are the same.
+    pub fn made_on_device(&self) -> bool {
+        self.on_device
     }
 }
 
@@ -115,8 +125,8 @@ struct Row<T> {
 /// Products of an entry of a column with a coefficient from which on threads share the rows of an update.
 const WORTH_SHARING: usize = 1 << 15;
 
-/// `W = S Z D^-1/2` by rows.
-pub(super) fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Csr<T>> {
+/// `W = S Z D^-1/2` by rows, and if the device made it.
+pub(super) fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<(Csr<T>, bool)> {
     let n = a.rows();
     check_symmetric(a)?;
     if !(options.drop >= 0.0 && options.drop.is_finite()) {
@@ -130,6 +140,54 @@ pub(super) fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions)
     } else {
         a
     };
+    let found = on_device(device, a, options)?;
+    let by_device = found.is_some();
+    let z = found.map_or_else(|| on_host(device, a, options), Ok)?;
+    let roots: Vec<f64> = z.pivots.iter().map(|pivot| pivot.sqrt()).collect();
+    let w = Csr::from_rows(n, n, |l, entries| {
+        let scaled = |(j, z): &(u32, T)| (*j, T::from_f64(scale[l] * z.to_f64() / roots[*j as usize]));
+        entries.extend(z.rows[l].iter().map(scaled));
+    })?;
+    Ok((w, by_device))
+}
+
+/// `Z` by rows, and its pivots.
+struct Z<T> {
+    rows: Vec<Vec<(u32, T)>>,
+    pivots: Vec<f64>,
+}
+
+/// The columns that the device finds, many at once, if it does.
+fn on_device<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Option<Z<T>>> {
+    if options.on_device == Some(false) {
+        return Ok(None);
+    }
+    let stabilised = options.orthogonalisation == Orthogonalisation::Stabilised;
+    let transposed;
+    // Places are symmetric, values nearly so.
+    let entries = if stabilised {
+        transposed = a.transpose();
+        transposed.values()
+    } else {
+        a.values()
+    };
+    let forced = options.on_device == Some(true);
+    let problem =
+        Problem { offsets: a.offsets(), indices: a.indices(), entries, stabilised, drop: options.drop, forced };
+    let found = elimination::on::<T>(device.backend()).columns(device.run::<T>(), &problem)?;
+    Ok(found.map(|Columns { rows: row_of, columns, values, pivots }| {
+        let mut rows: Vec<Vec<(u32, T)>> = vec![Vec::new(); a.rows()];
+        for ((l, j), value) in row_of.iter().zip(&columns).zip(&values) {
+            rows[*l as usize].push((*j as u32, *value));
+        }
+        rows.par_iter_mut().for_each(|row| row.sort_unstable_by_key(|(j, _)| *j));
+        Z { rows, pivots }
+    }))
+}
+
+/// The columns one after another.
+fn on_host<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Z<T>> {
+    let n = a.rows();
     let mut rows: Vec<Row<T>> =
         (0..n as u32).map(|l| Row { entries: vec![(l, T::from_f64(1.0))], head: 0 }).collect();
     // Rows in which a column has an entry, or had one.
@@ -184,11 +242,7 @@ pub(super) fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions)
             allowed = 2 * held;
         }
     }
-    let roots: Vec<f64> = pivots.iter().map(|pivot| pivot.sqrt()).collect();
-    Csr::from_rows(n, n, |l, entries| {
-        let scaled = |(j, z): &(u32, T)| (*j, T::from_f64(scale[l] * z.to_f64() / roots[*j as usize]));
-        entries.extend(rows[l].entries.iter().map(scaled));
-    })
+    Ok(Z { rows: rows.into_iter().map(|row| row.entries).collect(), pivots })
 }
 
 /// A sparse vector that terms are added to in any order of its places.
@@ -396,7 +450,7 @@ mod tests {
                 AinvOptions::ainv(0.05),
                 AinvOptions { scales: false, ..AinvOptions::sainv(0.02) },
             ] {
-                let w = factor(&device(), &a, options).unwrap();
+                let (w, _) = factor(&device(), &a, options).unwrap();
                 let scale = if options.scales { unit_diagonal(&a).unwrap() } else { vec![1.0; a.rows()] };
                 let (z, pivots) =
                     textbook(&if options.scales { a.scaled(&scale, &scale).unwrap() } else { a.clone() }, options);
@@ -428,7 +482,7 @@ mod tests {
     fn without_dropping_it_is_the_inverse() {
         // A = [[2, 1], [1, 2]]: S = 1 / sqrt 2, Z = [[1, -1/2], [0, 1]], D = (1, 3/4).
         let a = Csr::<f64>::from_triplets(2, 2, &[(0, 0, 2.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, 2.0)]).unwrap();
-        let w = factor(&device(), &a, AinvOptions::sainv(0.0)).unwrap();
+        let (w, _) = factor(&device(), &a, AinvOptions::sainv(0.0)).unwrap();
         let root = 0.75f64.sqrt();
         let s = 0.5f64.sqrt();
         for (found, wanted) in w.values().iter().zip([s, -0.5 * s / root, s / root]) {

@@ -1,0 +1,253 @@
+//! Elimination of columns on a device: `cl/elimination.cl`.
+
+use std::sync::Arc;
+
+use super::{
+    Columns, EliminationOps, FAILED, FINISHED, MOST_COLUMNS, MOST_PLACES, MOST_ROWS, NONE, Problem, READY,
+    TABLE_PLACES, WRITTEN,
+};
+use crate::backend::{OpenCl, Run};
+use crate::device_info::DeviceKind;
+use crate::error::Result;
+use crate::kernels::{Common, kernels};
+use crate::memory::{Memory, Place};
+use crate::number::{Accumulation, Real, Sum};
+use crate::ocl::{Context, File};
+use crate::reduction::Chunks;
+use crate::tuning::Family;
+
+kernels! {
+    file elimination, after [common];
+    options { capacity: usize => CAPACITY, stabilised: u32 => STABILISED }
+    /// Marks the open columns that are not ready.
+    kernel mark_blocked given(entries: usize) (n: uint, span: uint, round: uint, offsets: in_uint[n + 1], indices: in_uint[entries],
+        state: in_int[n], first: in_int[n], columns: in_int[n], blocked: out_int[n], counters: out_int[COUNTERS]);
+    /// Hands out slots to those that are.
+    kernel choose_pivots(n: uint, span: uint, round: uint, slots: uint, first: in_int[n], blocked: in_int[n],
+        slot_of: out_int[n], pivot_of: out_int[slots], held: out_int[slots], counters: out_int[COUNTERS]);
+    /// Collects their rows.
+    kernel gather_rows(n: uint, span: uint, round: uint, first: in_int[n], blocked: in_int[n], slot_of: in_int[n],
+        held: out_int, members: out_int[held.len() * MOST_ROWS]);
+    /// Finishes columns, and changes those that they meet.
+    kernel eliminate<T> given(capacity: usize) (n: uint, slots: uint, most_written: uint, drop: in_sum[1], offsets: in_uint[n + 1],
+        indices: in_uint, entries: in_real[indices.len()], pivot_of: in_int[slots], held: in_int[slots],
+        members: in_int[slots * MOST_ROWS], columns: out_int[2 * n * capacity], values: out_real[2 * n * capacity], state: out_int[n],
+        first: out_int[n], counters: out_int[COUNTERS], row_written: out_int[most_written], column_written: out_int[most_written],
+        value_written: out_real[most_written], pivots: out_sum[n]);
+}
+
+pub(in crate::backend) static FILES: &[&File] = &[&elimination::FILE];
+
+/// Rows from which a device pays.
+const LEAST_ROWS: usize = 20_000;
+/// Columns of a round at most.
+const SLOTS: usize = 4096;
+/// Rounds that are queued between two looks at how many columns are finished.
+const ROUNDS: usize = 64;
+/// Local memory that a group takes, with numbers of 8 bytes.
+const LOCAL_BYTES: usize = 4 * TABLE_PLACES + 12 * (MOST_ROWS + MOST_PLACES + MOST_COLUMNS) + 64;
+/// Numbers that are counted.
+const COUNTERS: usize = FAILED + 1;
+
+/// Everything that stays on the device.
+struct State<T: Real> {
+    offsets: Memory<u32>,
+    indices: Memory<u32>,
+    entries: Memory<T>,
+    drop: Memory<Sum>,
+    columns: Memory<i32>,
+    values: Memory<T>,
+    state: Memory<i32>,
+    first: Memory<i32>,
+    blocked: Memory<i32>,
+    slot_of: Memory<i32>,
+    pivot_of: Memory<i32>,
+    held: Memory<i32>,
+    members: Memory<i32>,
+    counters: Memory<i32>,
+    row_written: Memory<i32>,
+    column_written: Memory<i32>,
+    value_written: Memory<T>,
+    pivots: Memory<Sum>,
+}
+
+/// Sizes of a run.
+#[derive(Clone, Copy)]
+struct Sizes {
+    n: usize,
+    /// Most open entries of a row.
+    capacity: usize,
+    most_written: usize,
+}
+
+impl Sizes {
+    /// Sizes for `n` rows and `entries` entries of the matrix that take at most a third of `memory`.
+    fn of<T: Real>(n: usize, entries: usize, [memory, largest]: [u64; 2]) -> Option<Self> {
+        let most_written = (16 * (entries + n)).min(i32::MAX as usize / 2);
+        let element = T::PRECISION.bytes().max(4) as u64;
+        let fits = |capacity: usize| {
+            let rows = 2 * (n * capacity) as u64;
+            let written = most_written as u64;
+            rows * element <= largest
+                && written * element <= largest
+                && (rows + written) * (8 + element) + 24 * n as u64 + 16 * entries as u64 <= memory / 3
+        };
+        let capacity = [128, 64, 32].into_iter().find(|capacity| fits(*capacity))?;
+        Some(Self { n, capacity, most_written })
+    }
+}
+
+impl<T: Real> State<T> {
+    fn new(context: &Arc<Context>, problem: &Problem<'_, T>, sizes: Sizes) -> Result<Self> {
+        let Sizes { n, capacity, most_written } = sizes;
+        let place = Place::OpenCl(context.clone());
+        let rows = || (0..n as i32).collect::<Vec<i32>>();
+        let mut columns = vec![0; 2 * n * capacity];
+        (0..n).for_each(|l| columns[l * capacity] = l as i32);
+        let mut values = vec![T::default(); 2 * n * capacity];
+        (0..n).for_each(|l| values[l * capacity] = T::from_f64(1.0));
+        Ok(Self {
+            offsets: place.take(problem.offsets.iter().map(|o| *o as u32).collect())?,
+            indices: place.upload(problem.indices)?,
+            entries: place.upload(problem.entries)?,
+            drop: place.take(vec![Sum::of(problem.drop, Accumulation::Double)])?,
+            columns: place.take(columns)?,
+            values: place.take(values)?,
+            state: place.filled(n, 2)?,
+            first: place.take(rows())?,
+            blocked: place.filled(n, 0)?,
+            slot_of: place.filled(n, NONE)?,
+            pivot_of: place.filled(SLOTS, 0)?,
+            held: place.filled(SLOTS, 0)?,
+            members: place.filled(SLOTS * MOST_ROWS, 0)?,
+            counters: place.filled(COUNTERS, 0)?,
+            row_written: place.filled(most_written, 0)?,
+            column_written: place.filled(most_written, 0)?,
+            value_written: place.filled(most_written, T::default())?,
+            pivots: place.filled(n, Sum::default())?,
+        })
+    }
+}
+
+impl OpenCl {
+    /// Queues a round.
+    fn elimination_round<T: Real>(
+        &self,
+        run: Run<'_>,
+        round: usize,
+        (sizes, stabilised): (Sizes, bool),
+        s: &mut State<T>,
+    ) -> Result<()> {
+        let (on, Sizes { n, capacity, most_written }) = (&self.context, sizes);
+        let options = elimination::Options { capacity, stabilised: u32::from(stabilised) };
+        let part = 2 * capacity as u32 + options.stabilised;
+        let (common, groups, span) = self.without_barriers::<T>(run, n);
+        let kernel =
+            self.kernel("mark_blocked", common, part, || elimination::mark_blocked::prepare(on, common, &options))?;
+        let args = elimination::mark_blocked::Args {
+            entries: s.indices.len(),
+            n,
+            span,
+            round,
+            offsets: s.offsets.buffer(on)?,
+            indices: s.indices.buffer(on)?,
+            state: s.state.buffer(on)?,
+            first: s.first.buffer(on)?,
+            columns: s.columns.buffer(on)?,
+            blocked: s.blocked.buffer_mut(on)?,
+            counters: s.counters.buffer_mut(on)?,
+        };
+        elimination::mark_blocked::launch(&kernel, groups, args)?;
+        let kernel = self
+            .kernel("choose_pivots", common, part, || elimination::choose_pivots::prepare(on, common, &options))?;
+        let args = elimination::choose_pivots::Args {
+            n,
+            span,
+            round,
+            slots: SLOTS,
+            first: s.first.buffer(on)?,
+            blocked: s.blocked.buffer(on)?,
+            slot_of: s.slot_of.buffer_mut(on)?,
+            pivot_of: s.pivot_of.buffer_mut(on)?,
+            held: s.held.buffer_mut(on)?,
+            counters: s.counters.buffer_mut(on)?,
+        };
+        elimination::choose_pivots::launch(&kernel, groups, args)?;
+        let kernel =
+            self.kernel("gather_rows", common, part, || elimination::gather_rows::prepare(on, common, &options))?;
+        let args = elimination::gather_rows::Args {
+            n,
+            span,
+            round,
+            first: s.first.buffer(on)?,
+            blocked: s.blocked.buffer(on)?,
+            slot_of: s.slot_of.buffer(on)?,
+            held: s.held.buffer_mut(on)?,
+            members: s.members.buffer_mut(on)?,
+        };
+        elimination::gather_rows::launch(&kernel, groups, args)?;
+        let found = self.plain::<T>(run, Family::Sweep, Chunks::of(n));
+        let common: Common = self.common::<T>(run, found.work_group, 1);
+        let kernel =
+            self.kernel("eliminate", common, part, || elimination::eliminate::prepare(on, common, &options))?;
+        let args = elimination::eliminate::Args {
+            capacity,
+            n,
+            slots: SLOTS,
+            most_written,
+            drop: s.drop.buffer(on)?,
+            offsets: s.offsets.buffer(on)?,
+            indices: s.indices.buffer(on)?,
+            entries: s.entries.buffer(on)?,
+            pivot_of: s.pivot_of.buffer(on)?,
+            held: s.held.buffer(on)?,
+            members: s.members.buffer(on)?,
+            columns: s.columns.buffer_mut(on)?,
+            values: s.values.buffer_mut(on)?,
+            state: s.state.buffer_mut(on)?,
+            first: s.first.buffer_mut(on)?,
+            counters: s.counters.buffer_mut(on)?,
+            row_written: s.row_written.buffer_mut(on)?,
+            column_written: s.column_written.buffer_mut(on)?,
+            value_written: s.value_written.buffer_mut(on)?,
+            pivots: s.pivots.buffer_mut(on)?,
+        };
+        elimination::eliminate::launch(&kernel, found.most_groups(self.units()), args)
+    }
+}
+
+impl<T: Real> EliminationOps<T> for OpenCl {
+    fn columns(&self, run: Run<'_>, problem: &Problem<'_, T>) -> Result<Option<Columns<T>>> {
+        let n = problem.offsets.len() - 1;
+        let info = self.context.info();
+        let pays = problem.forced || (info.kind == DeviceKind::Gpu && n >= LEAST_ROWS);
+        let able = run.accumulation == Accumulation::Double && info.local_memory >= LOCAL_BYTES as u64 && n > 0;
+        let memory = [info.memory, info.largest_allocation];
+        let sizes = Sizes::of::<T>(n, problem.indices.len(), memory).filter(|_| pays && able);
+        let Some(sizes) = sizes else { return Ok(None) };
+        let mut state = State::new(&self.context, problem, sizes)?;
+        let (mut counters, mut finished) = ([0; COUNTERS], 0);
+        let mut round = 0;
+        while finished < n {
+            for _ in 0..ROUNDS {
+                round += 1;
+                self.elimination_round(run, round, (sizes, problem.stabilised), &mut state)?;
+            }
+            state.counters.read(0, &mut counters)?;
+            finished = counters[FINISHED] as usize;
+            // The first open column is always ready.
+            if counters[FAILED] != 0 || (finished < n && counters[READY] == 0) {
+                return Ok(None);
+            }
+        }
+        let written = counters[WRITTEN] as usize;
+        let (mut rows, mut columns, mut values) = (vec![0; written], vec![0; written], vec![T::default(); written]);
+        state.row_written.read(0, &mut rows)?;
+        state.column_written.read(0, &mut columns)?;
+        state.value_written.read(0, &mut values)?;
+        let mut pivots = vec![Sum::default(); n];
+        state.pivots.read(0, &mut pivots)?;
+        let pivots = pivots.into_iter().map(|pivot| pivot.value(Accumulation::Double)).collect();
+        Ok(Some(Columns { rows, columns, values, pivots }))
+    }
+}
