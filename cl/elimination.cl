@@ -88,8 +88,12 @@ void gather_rows(uint n, uint span, uint round, __global const int* restrict fir
     }
 }
 
+// For functions that take local memory: PoCL 3.1 makes the local variables of a kernel arguments of it. If all calls of a function pass the
+// same variable, LLVM has put the variable itself into the function by then, and the function goes on with memory that nobody else sees.
+#define INLINED static __attribute__((always_inline))
+
 // Place of `value` among `count` ascending numbers, or -1.
-static int place_of(__local const int* sorted, int count, int value)
+INLINED int place_of(__local const int* sorted, int count, int value)
 {
     int low = 0;
     int high = count;
@@ -114,7 +118,7 @@ static int place_in_row(__global const int* sorted, int count, int value)
 }
 
 // Adds a number to a set; a new one goes to the end of `list`, unless that is full.
-static void insert(__local int* table, __local int* list, volatile __local int* count, int most, int value)
+INLINED void insert(__local int* table, __local int* list, volatile __local int* count, int most, int value)
 {
     if (atomic_add(count, 0) > most) return;
     uint at = (uint)value * 2654435761u % TABLE_PLACES;
@@ -129,7 +133,7 @@ static void insert(__local int* table, __local int* list, volatile __local int* 
 }
 
 // Sorts different numbers; `table` is cleared for the next set.
-static void sort(__local int* list, int count, __local int* table)
+INLINED void sort(__local int* list, int count, __local int* table)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int t = get_local_id(0); t < count; t += WG) {
@@ -145,7 +149,7 @@ static void sort(__local int* list, int count, __local int* table)
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// Finishes the columns that have a slot: their entries, pivots, and what they change in others. A group takes every so many slots.
+// Finishes the columns that have a slot: their entries, pivots, and what they change in others. A group to a slot.
 // Bytes: for a column the rows of A of its entries twice, the open entries of the rows of v several times, those of its own rows twice.
 __kernel GROUP
 void eliminate(uint n, uint slots, uint most_written, __global const acc_t* restrict drop,
@@ -167,147 +171,140 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
     __local int p_count;
     __local int base;
     const int lid = get_local_id(0);
-    const int ready = min(counters[READY], (int)slots);
-    for (int slot = get_group_id(0); slot < ready; slot += get_num_groups(0)) {
-        const int i = pivot_of[slot];
-        const int z_count = held[slot];
-        if (z_count > MOST_ROWS) {
-            if (lid == 0) counters[FAILED] = 1;
-            continue;
-        }
-        // z_i by ascending row. Column i comes first in all of its rows.
-        for (int t = lid; t < z_count; t += WG) z_rows[t] = members[slot * (size_t)MOST_ROWS + t];
-        if (lid == 0) v_count = p_count = 0;
-        sort(z_rows, z_count, table);
-        for (int t = lid; t < z_count; t += WG) {
-            const int l = z_rows[t];
-            z_values[t] = values[(state[l] % 2 * (size_t)n + l) * CAPACITY];
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
+    const int slot = get_group_id(0);
+    if (slot >= min(counters[READY], (int)slots)) return;
+    const int i = pivot_of[slot];
+    // A limit that is met leaves nothing to do in what follows: counts of 0.
+    int failed = held[slot] > MOST_ROWS;
+    const int z_count = failed ? 0 : held[slot];
+    // z_i by ascending row. Column i comes first in all of its rows.
+    for (int t = lid; t < z_count; t += WG) z_rows[t] = members[slot * (size_t)MOST_ROWS + t];
+    if (lid == 0) v_count = p_count = 0;
+    sort(z_rows, z_count, table);
+    for (int t = lid; t < z_count; t += WG) {
+        const int l = z_rows[t];
+        z_values[t] = values[(state[l] % 2 * (size_t)n + l) * CAPACITY];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
 #if STABILISED
-        for (int t = 0; t < z_count; ++t) {
-            const uint row = z_rows[t];
-            for (uint e = offsets[row] + lid; e < offsets[row + 1]; e += WG) {
-                insert(table, v_rows, &v_count, MOST_PLACES, indices[e]);
-            }
+    for (int t = 0; t < z_count; ++t) {
+        const uint row = z_rows[t];
+        for (uint e = offsets[row] + lid; e < offsets[row + 1]; e += WG) {
+            insert(table, v_rows, &v_count, MOST_PLACES, indices[e]);
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const int places = v_count;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int places = v_count;
 #else
-        const int places = (int)(offsets[i + 1] - offsets[i]);
+    int places = (int)(offsets[i + 1] - offsets[i]);
 #endif
-        if (places > MOST_PLACES) {
-            if (lid == 0) counters[FAILED] = 1;
-            barrier(CLK_LOCAL_MEM_FENCE);
-            continue;
-        }
+    if (places > MOST_PLACES) {
+        failed = 1;
+        places = 0;
+    }
 #if STABILISED
-        sort(v_rows, places, table);
-        for (int t = lid; t < places; t += WG) {
-            const int l = v_rows[t];
-            acc_t sum = acc_real(0);
-            for (uint e = offsets[l]; e < offsets[l + 1]; ++e) {
-                const int at = place_of(z_rows, z_count, indices[e]);
-                if (at >= 0) sum = acc_add(sum, acc_product(entries[e], z_values[at]));
-            }
-            v_values[t] = acc_to_real(sum);
+    sort(v_rows, places, table);
+    for (int t = lid; t < places; t += WG) {
+        const int l = v_rows[t];
+        acc_t sum = acc_real(0);
+        for (uint e = offsets[l]; e < offsets[l + 1]; ++e) {
+            const int at = place_of(z_rows, z_count, indices[e]);
+            if (at >= 0) sum = acc_add(sum, acc_product(entries[e], z_values[at]));
         }
+        v_values[t] = acc_to_real(sum);
+    }
 #else
-        for (int t = lid; t < places; t += WG) {
-            v_rows[t] = indices[offsets[i] + t];
-            v_values[t] = entries[offsets[i] + t];
-        }
+    for (int t = lid; t < places; t += WG) {
+        v_rows[t] = indices[offsets[i] + t];
+        v_values[t] = entries[offsets[i] + t];
+    }
 #endif
-        barrier(CLK_LOCAL_MEM_FENCE);
-        // p_j = <v, z_j> for all open columns of the rows of v.
-        for (int t = lid; t < places; t += WG) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // p_j = <v, z_j> for all open columns of the rows of v.
+    for (int t = lid; t < places; t += WG) {
+        const int l = v_rows[t];
+        const size_t from = (state[l] % 2 * (size_t)n + l) * CAPACITY;
+        for (int k = 0; k < state[l] / 2; ++k) insert(table, p_columns, &p_count, MOST_COLUMNS, columns[from + k]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    int others = p_count;
+    if (others > MOST_COLUMNS) {
+        failed = 1;
+        others = 0;
+    }
+    sort(p_columns, others, table);
+    for (int u = lid; u < others; u += WG) {
+        const int column = p_columns[u];
+        acc_t sum = acc_real(0);
+        for (int t = 0; t < places; ++t) {
             const int l = v_rows[t];
             const size_t from = (state[l] % 2 * (size_t)n + l) * CAPACITY;
-            for (int k = 0; k < state[l] / 2; ++k) insert(table, p_columns, &p_count, MOST_COLUMNS, columns[from + k]);
+            const int at = place_in_row(columns + from, state[l] / 2, column);
+            if (at >= 0) sum = acc_add(sum, acc_product(v_values[t], values[from + at]));
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const int others = p_count;
-        if (others > MOST_COLUMNS) {
-            if (lid == 0) counters[FAILED] = 1;
-            barrier(CLK_LOCAL_MEM_FENCE);
-            continue;
-        }
-        sort(p_columns, others, table);
-        for (int u = lid; u < others; u += WG) {
-            const int column = p_columns[u];
-            acc_t sum = acc_real(0);
-            for (int t = 0; t < places; ++t) {
-                const int l = v_rows[t];
-                const size_t from = (state[l] % 2 * (size_t)n + l) * CAPACITY;
-                const int at = place_in_row(columns + from, state[l] / 2, column);
-                if (at >= 0) sum = acc_add(sum, acc_product(v_values[t], values[from + at]));
-            }
-            p_values[u] = sum;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const acc_t pivot = p_values[0];
-        const int good = others > 0 && p_columns[0] == i && acc_less(acc_real(0), pivot) && acc_finite(pivot);
-        if (lid == 0) {
-            base = good ? atomic_add(&counters[WRITTEN], z_count) : 0;
-            if (!good || (uint)(base + z_count) > most_written) counters[FAILED] = 1;
-            pivots[i] = pivot;
-        }
-        for (int u = 1 + lid; u < others; u += WG) {
-            // A column that v misses stays as it is.
-            if (acc_less(p_values[u], acc_real(0)) || acc_less(acc_real(0), p_values[u])) {
-                p_values[u] = acc_div(p_values[u], pivot);
-            }
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const int out = base;
-        if (!good || (uint)(out + z_count) > most_written) {
-            barrier(CLK_LOCAL_MEM_FENCE);
-            continue;
-        }
-        // z_j = z_j - c_j z_i in the rows of z_i, which no other column with a slot changes or reads; an item a row.
-        for (int t = lid; t < z_count; t += WG) {
-            const int l = z_rows[t];
-            const int side = state[l] % 2;
-            const int count = state[l] / 2;
-            const size_t from = (side * (size_t)n + l) * CAPACITY;
-            const size_t to = ((1 - side) * (size_t)n + l) * CAPACITY;
-            row_written[out + t] = l;
-            column_written[out + t] = i;
-            value_written[out + t] = z_values[t];
-            int at = 1;
-            int kept = 0;
-            int u = 1;
-            while (at < count || u < others) {
-                const int own = at < count ? columns[from + at] : NONE;
-                const int other = u < others ? p_columns[u] : NONE;
-                int column = own;
-                real_t value = 0;
-                int keep = 1;
-                if (own <= other) value = values[from + at++];
-                if (other <= own) {
-                    const acc_t c = p_values[u++];
-                    column = other;
-                    // Zero for a column that v misses.
-                    if (acc_less(c, acc_real(0)) || acc_less(acc_real(0), c)) {
-                        value = acc_to_real(acc_sub(acc_real(value), acc_mul(c, acc_real(z_values[t]))));
-                        keep = value != 0 && !isnan(value) && !acc_less(acc_real(fabs(value)), drop[0]);
-                    } else {
-                        keep = own == other;
-                    }
-                }
-                if (!keep) continue;
-                if (kept == CAPACITY) {
-                    counters[FAILED] = 1;
-                    break;
-                }
-                columns[to + kept] = column;
-                values[to + kept] = value;
-                ++kept;
-            }
-            state[l] = 2 * kept + 1 - side;
-            first[l] = kept > 0 ? columns[to] : NONE;
-        }
-        if (lid == 0) atomic_inc(&counters[FINISHED]);
-        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        p_values[u] = sum;
     }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // Zero if no column meets, which is not good.
+    const acc_t pivot = others > 0 ? p_values[0] : acc_real(0);
+    if (others == 0 || p_columns[0] != i || !acc_less(acc_real(0), pivot) || !acc_finite(pivot)) failed = 1;
+    if (lid == 0) {
+        base = failed ? 0 : atomic_add(&counters[WRITTEN], z_count);
+        pivots[i] = pivot;
+    }
+    for (int u = 1 + lid; u < others; u += WG) {
+        // A column that v misses stays as it is.
+        if (acc_less(p_values[u], acc_real(0)) || acc_less(acc_real(0), p_values[u])) {
+            p_values[u] = acc_div(p_values[u], pivot);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int out = base;
+    if ((uint)(out + z_count) > most_written) failed = 1;
+    const int changed = failed ? 0 : z_count;
+    // z_j = z_j - c_j z_i in the rows of z_i, which no other column with a slot changes or reads; an item a row.
+    for (int t = lid; t < changed; t += WG) {
+        const int l = z_rows[t];
+        const int side = state[l] % 2;
+        const int count = state[l] / 2;
+        const size_t from = (side * (size_t)n + l) * CAPACITY;
+        const size_t to = ((1 - side) * (size_t)n + l) * CAPACITY;
+        row_written[out + t] = l;
+        column_written[out + t] = i;
+        value_written[out + t] = z_values[t];
+        int at = 1;
+        int kept = 0;
+        int u = 1;
+        while (at < count || u < others) {
+            const int own = at < count ? columns[from + at] : NONE;
+            const int other = u < others ? p_columns[u] : NONE;
+            int column = own;
+            real_t value = 0;
+            int keep = 1;
+            if (own <= other) value = values[from + at++];
+            if (other <= own) {
+                const acc_t c = p_values[u++];
+                column = other;
+                // Zero for a column that v misses.
+                if (acc_less(c, acc_real(0)) || acc_less(acc_real(0), c)) {
+                    value = acc_to_real(acc_sub(acc_real(value), acc_mul(c, acc_real(z_values[t]))));
+                    keep = value != 0 && !isnan(value) && !acc_less(acc_real(fabs(value)), drop[0]);
+                } else {
+                    keep = own == other;
+                }
+            }
+            if (!keep) continue;
+            if (kept == CAPACITY) {
+                counters[FAILED] = 1;
+                break;
+            }
+            columns[to + kept] = column;
+            values[to + kept] = value;
+            ++kept;
+        }
+        state[l] = 2 * kept + 1 - side;
+        first[l] = kept > 0 ? columns[to] : NONE;
+    }
+    if (lid == 0 && failed) counters[FAILED] = 1;
+    if (lid == 0 && !failed) atomic_inc(&counters[FINISHED]);
 }

@@ -212,7 +212,7 @@ impl OpenCl {
             value_written: s.value_written.buffer_mut(on)?,
             pivots: s.pivots.buffer_mut(on)?,
         };
-        elimination::eliminate::launch(&kernel, found.most_groups(self.units()), args)
+        elimination::eliminate::launch(&kernel, SLOTS, args)
     }
 }
 
