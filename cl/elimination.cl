@@ -17,12 +17,32 @@
 #define MOST_PLACES 1024  // entries of v
 #define MOST_COLUMNS 512  // columns that meet a pivot
 #define TABLE_PLACES 2048 // of a hash table; MOST_PLACES and a group's items fit
+#define TILE 2048         // products of a tile
+#define LANES 16          // items that share a row
 
 // Places of counters.
 #define READY 0    // columns that are ready in this round
 #define FINISHED 1 // columns that are finished
 #define WRITTEN 2  // entries written
 #define FAILED 3   // not 0 if a limit was met, or a pivot is not positive
+
+// Begins with the columns of the identity.
+// Bytes: 40 for each row.
+__kernel GROUP
+void begin_columns(uint n, uint span, __global int* columns, __global real_t* values, __global int* state,
+                   __global int* first, __global int* blocked, __global int* slot_of)
+{
+    const size_t begin = get_group_id(0) * (size_t)span;
+    const size_t end = min(begin + span, (size_t)n);
+    for (size_t l = begin + get_local_id(0); l < end; l += WG) {
+        columns[l * CAPACITY] = (int)l;
+        values[l * CAPACITY] = 1;
+        state[l] = 2;
+        first[l] = (int)l;
+        blocked[l] = 0;
+        slot_of[l] = NONE;
+    }
+}
 
 // Marks the open columns of rows first .. that are not ready, by the number of the round.
 // Bytes: the indices of A, and for each of them 4; 4 for each open entry.
@@ -105,16 +125,15 @@ INLINED int place_of(__local const int* sorted, int count, int value)
     return low < count && sorted[low] == value ? low : -1;
 }
 
-static int place_in_row(__global const int* sorted, int count, int value)
+// Adds the products of each line of a tile to its sum, one after another.
+INLINED void add_lines(__local acc_t* sums, int lines, __local const acc_t* tile, int width)
 {
-    int low = 0;
-    int high = count;
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        if (sorted[middle] < value) low = middle + 1;
-        else high = middle;
+    for (int t = get_local_id(0); t < lines; t += WG) {
+        acc_t sum = sums[t];
+        for (int s = 0; s < width; ++s) sum = acc_add(sum, tile[t * width + s]);
+        sums[t] = sum;
     }
-    return low < count && sorted[low] == value ? low : -1;
+    barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 // Adds a number to a set; a new one goes to the end of `list`, unless that is full.
@@ -164,7 +183,8 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
     __local real_t z_values[MOST_ROWS];
     __local int table[TABLE_PLACES];
     __local int v_rows[MOST_PLACES];
-    __local real_t v_values[MOST_PLACES];
+    __local acc_t v_values[MOST_PLACES];
+    __local acc_t tile[TILE];
     __local int p_columns[MOST_COLUMNS];
     __local acc_t p_values[MOST_COLUMNS];
     __local int v_count;
@@ -187,9 +207,9 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #if STABILISED
-    for (int t = 0; t < z_count; ++t) {
-        const uint row = z_rows[t];
-        for (uint e = offsets[row] + lid; e < offsets[row + 1]; e += WG) {
+    for (int q = lid; q < z_count * LANES; q += WG) {
+        const uint row = z_rows[q / LANES];
+        for (uint e = offsets[row] + q % LANES; e < offsets[row + 1]; e += LANES) {
             insert(table, v_rows, &v_count, MOST_PLACES, indices[e]);
         }
     }
@@ -204,45 +224,66 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
     }
 #if STABILISED
     sort(v_rows, places, table);
-    for (int t = lid; t < places; t += WG) {
-        const int l = v_rows[t];
-        acc_t sum = acc_real(0);
-        for (uint e = offsets[l]; e < offsets[l + 1]; ++e) {
-            const int at = place_of(z_rows, z_count, indices[e]);
-            if (at >= 0) sum = acc_add(sum, acc_product(entries[e], z_values[at]));
+    for (int t = lid; t < places; t += WG) v_values[t] = acc_real(0);
+    // v = A z_i. Entries of z_i come in tiles, a line of products for each place of v, so that lanes share a row of A and each sum
+    // runs over ascending rows. A product that is not there is 0, and adds nothing.
+    const int wide_z = TILE / max(places, 1);
+    for (int from = 0; from < (places > 0 ? z_count : 0); from += wide_z) {
+        const int some = min(wide_z, z_count - from);
+        for (int t = lid; t < places * some; t += WG) tile[t] = acc_real(0);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int q = lid; q < some * LANES; q += WG) {
+            const int s = q / LANES;
+            const uint row = z_rows[from + s];
+            for (uint e = offsets[row] + q % LANES; e < offsets[row + 1]; e += LANES) {
+                const int at = place_of(v_rows, places, indices[e]);
+                tile[at * some + s] = acc_product(entries[e], z_values[from + s]);
+            }
         }
-        v_values[t] = acc_to_real(sum);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        add_lines(v_values, places, tile, some);
     }
+    for (int t = lid; t < places; t += WG) v_values[t] = acc_real(acc_to_real(v_values[t]));
 #else
     for (int t = lid; t < places; t += WG) {
         v_rows[t] = indices[offsets[i] + t];
-        v_values[t] = entries[offsets[i] + t];
+        v_values[t] = acc_real(entries[offsets[i] + t]);
     }
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
     // p_j = <v, z_j> for all open columns of the rows of v.
-    for (int t = lid; t < places; t += WG) {
-        const int l = v_rows[t];
-        const size_t from = (state[l] % 2 * (size_t)n + l) * CAPACITY;
-        for (int k = 0; k < state[l] / 2; ++k) insert(table, p_columns, &p_count, MOST_COLUMNS, columns[from + k]);
+    for (int q = lid; q < places * LANES; q += WG) {
+        const int l = v_rows[q / LANES];
+        const int count = state[l] / 2;
+        const size_t begin = (state[l] % 2 * (size_t)n + l) * CAPACITY;
+        for (int k = q % LANES; k < count; k += LANES) insert(table, p_columns, &p_count, MOST_COLUMNS, columns[begin + k]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     int others = p_count;
     if (others > MOST_COLUMNS) {
         failed = 1;
         others = 0;
+        places = 0;
     }
     sort(p_columns, others, table);
-    for (int u = lid; u < others; u += WG) {
-        const int column = p_columns[u];
-        acc_t sum = acc_real(0);
-        for (int t = 0; t < places; ++t) {
-            const int l = v_rows[t];
-            const size_t from = (state[l] % 2 * (size_t)n + l) * CAPACITY;
-            const int at = place_in_row(columns + from, state[l] / 2, column);
-            if (at >= 0) sum = acc_add(sum, acc_product(v_values[t], values[from + at]));
+    for (int u = lid; u < others; u += WG) p_values[u] = acc_real(0);
+    const int wide_v = TILE / max(others, 1);
+    for (int from = 0; from < places; from += wide_v) {
+        const int some = min(wide_v, places - from);
+        for (int t = lid; t < others * some; t += WG) tile[t] = acc_real(0);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int q = lid; q < some * LANES; q += WG) {
+            const int s = q / LANES;
+            const int l = v_rows[from + s];
+            const int count = state[l] / 2;
+            const size_t begin = (state[l] % 2 * (size_t)n + l) * CAPACITY;
+            for (int k = q % LANES; k < count; k += LANES) {
+                const int at = place_of(p_columns, others, columns[begin + k]);
+                tile[at * some + s] = acc_mul(v_values[from + s], acc_real(values[begin + k]));
+            }
         }
-        p_values[u] = sum;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        add_lines(p_values, others, tile, some);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     // Zero if no column meets, which is not good.

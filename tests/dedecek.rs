@@ -2,32 +2,16 @@
 //! beside those of the thesis and of a serial program under its conventions. Says so when skipped; with `--nocapture` it prints the table.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
+#[path = "common/thesis.rs"]
+mod thesis;
+
 use std::time::Instant;
 
 use residuum::operator::SharedOperator;
 use residuum::precond::{Ainv, AinvOptions, Bainv, Orthogonalisation};
 use residuum::sparse::Partition;
 use residuum::{Csr, Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector, io};
-
-/// Conventions of the thesis, found by experiment: explicit zeros go, `D = diag(|A e_j|)`, the matrix is `D^-1/2 A D^-1/2`, the right-hand side
-/// `D^-1 A 1`, all in fp32.
-fn system(a: &Csr<f64>) -> (Csr<f32>, Vec<f32>) {
-    let entries =
-        (0..a.rows()).flat_map(|i| a.row(i).0.iter().zip(a.row(i).1).map(move |(j, v)| (i, *j as usize, *v)));
-    let entries: Vec<(usize, usize, f64)> = entries.filter(|entry| entry.2 != 0.0).collect();
-    let a = Csr::from_triplets(a.rows(), a.cols(), &entries).unwrap();
-    let norms = a.column_norms();
-    let root: Vec<f64> = norms.iter().map(|norm| norm.sqrt().recip()).collect();
-    let sums = a.product(&vec![1.0; a.cols()]).unwrap();
-    let rhs = sums.iter().zip(&norms).map(|(sum, norm)| (sum / norm) as f32).collect();
-    (a.scaled(&root, &root).unwrap().cast(), rhs)
-}
-
-/// The thesis counts from 0 and to 1000: one less than the first iteration whose residual is 1e-5 of the first.
-fn counted(history: &[f64]) -> usize {
-    let first = history.iter().position(|r| *r <= 1e-5 * history[0]);
-    first.filter(|k| *k <= 1000).map_or(1000, |k| k.saturating_sub(1))
-}
+use thesis::{counted, system};
 
 /// A preconditioner of the thesis.
 #[derive(Clone, Copy)]
@@ -163,7 +147,7 @@ fn sizes_and_iterations_are_those_of_the_thesis() {
             println!("| {name} | not in the folder |");
             continue;
         }
-        let (a, rhs) = system(&io::read_matrix(&path, &mut |_, _| ()).unwrap());
+        let (a, rhs) = system(&io::read_matrix(&path, &mut |_, _| ()).unwrap()).unwrap();
         let clock = Instant::now();
         let (inverse, entries) = which.of(&device, &a);
         let setup = clock.elapsed().as_secs_f64();

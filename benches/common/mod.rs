@@ -13,6 +13,7 @@ pub(crate) struct Setting {
     args: Vec<String>,
     pub(crate) device: Device,
     /// GB/s of a copy on the device.
+    #[allow(dead_code)] // not every benchmark counts bytes
     pub(crate) copy: f64,
     table: Table,
 }

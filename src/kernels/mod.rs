@@ -117,8 +117,8 @@ mod tests {
         twins!("format": PLAIN = Entries::Plain, SHORT = Entries::Short, NEAR = Entries::Near, CODED = Entries::Coded);
         twins!("format": sparse::{CODE_BITS, SLICE, STENCIL_HEADER, SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES});
         twins!("ray_trace": sparse::{BLOCK});
-        twins!("elimination": elimination::{NONE, MOST_ROWS, MOST_PLACES, MOST_COLUMNS, TABLE_PLACES, READY, FINISHED, WRITTEN,
-            FAILED});
+        twins!("elimination": elimination::{MOST_ROWS, MOST_PLACES, MOST_COLUMNS, TABLE_PLACES, TILE, READY, FINISHED, WRITTEN, FAILED});
+        twins!("elimination": NONE = i32::MAX, LANES = 16);
         twins!("recurrence": program::{REGISTERS, HEADER, MOST_INSTRUCTIONS, FOLDED, INSTRUCTIONS, COEFFICIENTS, DOT_PLACES, STATES},
             stop::{RUNNING, ITERATIONS_DONE});
         twins!("recurrence": FOLDS = program::FOLDS);

@@ -163,26 +163,33 @@ fn on_device<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Resu
         return Ok(None);
     }
     let stabilised = options.orthogonalisation == Orthogonalisation::Stabilised;
-    let transposed;
-    // Places are symmetric, values nearly so.
-    let entries = if stabilised {
-        transposed = a.transpose();
-        transposed.values()
-    } else {
-        a.values()
-    };
     let forced = options.on_device == Some(true);
-    let problem =
-        Problem { offsets: a.offsets(), indices: a.indices(), entries, stabilised, drop: options.drop, forced };
+    let problem = Problem {
+        offsets: a.offsets(),
+        indices: a.indices(),
+        entries: a.values(),
+        stabilised,
+        drop: options.drop,
+        forced,
+    };
     let found = elimination::on::<T>(device.backend()).columns(device.run::<T>(), &problem)?;
-    Ok(found.map(|Columns { rows: row_of, columns, values, pivots }| {
-        let mut rows: Vec<Vec<(u32, T)>> = vec![Vec::new(); a.rows()];
+    Ok(found.map(|columns| by_rows(a.rows(), columns)))
+}
+
+/// Entries by rows: each thread collects some of the rows.
+fn by_rows<T: Real>(n: usize, found: Columns<T>) -> Z<T> {
+    let Columns { rows: row_of, columns, values, pivots } = found;
+    let stretch = n.div_ceil(rayon::current_num_threads()).max(1);
+    let mut rows: Vec<Vec<(u32, T)>> = vec![Vec::new(); n];
+    rows.par_chunks_mut(stretch).enumerate().for_each(|(k, rows)| {
+        let begin = k * stretch;
         for ((l, j), value) in row_of.iter().zip(&columns).zip(&values) {
-            rows[*l as usize].push((*j as u32, *value));
+            if let Some(row) = (*l as usize).checked_sub(begin).and_then(|l| rows.get_mut(l)) {
+                row.push((*j as u32, *value));
+            }
         }
-        rows.par_iter_mut().for_each(|row| row.sort_unstable_by_key(|(j, _)| *j));
-        Z { rows, pivots }
-    }))
+    });
+    Z { rows, pivots }
 }
 
 /// The columns one after another.

@@ -12,7 +12,6 @@ use crate::number::Real;
 pub(crate) struct Problem<'a, T> {
     pub(crate) offsets: &'a [usize],
     pub(crate) indices: &'a [u32],
-    /// Values of the transposed matrix (SAINV) or of the matrix (AINV).
     pub(crate) entries: &'a [T],
     pub(crate) stabilised: bool,
     pub(crate) drop: f64,
@@ -20,8 +19,6 @@ pub(crate) struct Problem<'a, T> {
     pub(crate) forced: bool,
 }
 
-/// Open column of a row that has none.
-pub(crate) const NONE: i32 = i32::MAX;
 /// Most entries of a column.
 pub(crate) const MOST_ROWS: usize = 256;
 /// Most rows of `v`.
@@ -30,6 +27,8 @@ pub(crate) const MOST_PLACES: usize = 1024;
 pub(crate) const MOST_COLUMNS: usize = 512;
 /// Places of a hash table: those of `v`, and one for each item of a group.
 pub(crate) const TABLE_PLACES: usize = 2048;
+/// Products of a tile.
+pub(crate) const TILE: usize = 2048;
 /// Columns that are ready in a round.
 pub(crate) const READY: usize = 0;
 /// Columns that are finished.
@@ -39,7 +38,7 @@ pub(crate) const WRITTEN: usize = 2;
 /// Not 0 once a limit was met, or a pivot that is not positive.
 pub(crate) const FAILED: usize = 3;
 
-/// All entries of `Z` in no order, and its pivots.
+/// Entries of `Z` and its pivots. Those of a row come by ascending column: the first open column of a row is finished first.
 pub(crate) struct Columns<T> {
     pub(crate) rows: Vec<i32>,
     pub(crate) columns: Vec<i32>,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Columns, EliminationOps, FAILED, FINISHED, MOST_COLUMNS, MOST_PLACES, MOST_ROWS, NONE, Problem, READY,
-    TABLE_PLACES, WRITTEN,
+    Columns, EliminationOps, FAILED, FINISHED, MOST_COLUMNS, MOST_PLACES, MOST_ROWS, Problem, READY, TABLE_PLACES,
+    TILE, WRITTEN,
 };
 use crate::backend::{OpenCl, Run};
 use crate::device_info::DeviceKind;
@@ -19,6 +19,9 @@ use crate::tuning::Family;
 kernels! {
     file elimination, after [common];
     options { capacity: usize => CAPACITY, stabilised: u32 => STABILISED }
+    /// Begins with the identity.
+    kernel begin_columns<T> given(capacity: usize) (n: uint, span: uint, columns: out_int[2 * n * capacity],
+        values: out_real[2 * n * capacity], state: out_int[n], first: out_int[n], blocked: out_int[n], slot_of: out_int[n]);
     /// Marks the open columns that are not ready.
     kernel mark_blocked given(entries: usize) (n: uint, span: uint, round: uint, offsets: in_uint[n + 1], indices: in_uint[entries],
         state: in_int[n], first: in_int[n], columns: in_int[n], blocked: out_int[n], counters: out_int[COUNTERS]);
@@ -39,13 +42,17 @@ kernels! {
 pub(in crate::backend) static FILES: &[&File] = &[&elimination::FILE];
 
 /// Rows from which a device pays.
-const LEAST_ROWS: usize = 20_000;
-/// Columns of a round at most.
-const SLOTS: usize = 4096;
+const LEAST_ROWS: usize = 50_000;
+/// Rounds after which a device that finished too few columns a round, because they follow each other, leaves them to the host.
+const TRIAL: usize = 512;
+/// Columns of a round from which a device pays.
+const LEAST_COLUMNS: usize = 3;
+/// Columns of a round at most, and the fewest that there is room for: groups without a column cost time as well.
+const SLOTS: [usize; 2] = [4096, 256];
 /// Rounds that are queued between two looks at how many columns are finished.
 const ROUNDS: usize = 64;
 /// Local memory that a group takes, with numbers of 8 bytes.
-const LOCAL_BYTES: usize = 4 * TABLE_PLACES + 12 * (MOST_ROWS + MOST_PLACES + MOST_COLUMNS) + 64;
+const LOCAL_BYTES: usize = 4 * TABLE_PLACES + 12 * (MOST_ROWS + MOST_PLACES + MOST_COLUMNS) + 8 * TILE + 64;
 /// Numbers that are counted.
 const COUNTERS: usize = FAILED + 1;
 
@@ -101,25 +108,20 @@ impl<T: Real> State<T> {
     fn new(context: &Arc<Context>, problem: &Problem<'_, T>, sizes: Sizes) -> Result<Self> {
         let Sizes { n, capacity, most_written } = sizes;
         let place = Place::OpenCl(context.clone());
-        let rows = || (0..n as i32).collect::<Vec<i32>>();
-        let mut columns = vec![0; 2 * n * capacity];
-        (0..n).for_each(|l| columns[l * capacity] = l as i32);
-        let mut values = vec![T::default(); 2 * n * capacity];
-        (0..n).for_each(|l| values[l * capacity] = T::from_f64(1.0));
         Ok(Self {
             offsets: place.take(problem.offsets.iter().map(|o| *o as u32).collect())?,
             indices: place.upload(problem.indices)?,
             entries: place.upload(problem.entries)?,
             drop: place.take(vec![Sum::of(problem.drop, Accumulation::Double)])?,
-            columns: place.take(columns)?,
-            values: place.take(values)?,
-            state: place.filled(n, 2)?,
-            first: place.take(rows())?,
+            columns: place.filled(2 * n * capacity, 0)?,
+            values: place.filled(2 * n * capacity, T::default())?,
+            state: place.filled(n, 0)?,
+            first: place.filled(n, 0)?,
             blocked: place.filled(n, 0)?,
-            slot_of: place.filled(n, NONE)?,
-            pivot_of: place.filled(SLOTS, 0)?,
-            held: place.filled(SLOTS, 0)?,
-            members: place.filled(SLOTS * MOST_ROWS, 0)?,
+            slot_of: place.filled(n, 0)?,
+            pivot_of: place.filled(SLOTS[0], 0)?,
+            held: place.filled(SLOTS[0], 0)?,
+            members: place.filled(SLOTS[0] * MOST_ROWS, 0)?,
             counters: place.filled(COUNTERS, 0)?,
             row_written: place.filled(most_written, 0)?,
             column_written: place.filled(most_written, 0)?,
@@ -130,15 +132,42 @@ impl<T: Real> State<T> {
 }
 
 impl OpenCl {
-    /// Queues a round.
-    fn elimination_round<T: Real>(
+    /// Queues the start.
+    fn begin_elimination<T: Real>(
         &self,
         run: Run<'_>,
-        round: usize,
         (sizes, stabilised): (Sizes, bool),
         s: &mut State<T>,
     ) -> Result<()> {
-        let (on, Sizes { n, capacity, most_written }) = (&self.context, sizes);
+        let (on, Sizes { n, capacity, .. }) = (&self.context, sizes);
+        let options = elimination::Options { capacity, stabilised: u32::from(stabilised) };
+        let part = 2 * capacity as u32 + options.stabilised;
+        let (common, groups, span) = self.without_barriers::<T>(run, n);
+        let kernel = self
+            .kernel("begin_columns", common, part, || elimination::begin_columns::prepare(on, common, &options))?;
+        let args = elimination::begin_columns::Args {
+            capacity,
+            n,
+            span,
+            columns: s.columns.buffer_mut(on)?,
+            values: s.values.buffer_mut(on)?,
+            state: s.state.buffer_mut(on)?,
+            first: s.first.buffer_mut(on)?,
+            blocked: s.blocked.buffer_mut(on)?,
+            slot_of: s.slot_of.buffer_mut(on)?,
+        };
+        elimination::begin_columns::launch(&kernel, groups, args)
+    }
+
+    /// Queues the first half of a round: what is ready, and the rows of that.
+    fn find_ready<T: Real>(
+        &self,
+        run: Run<'_>,
+        (round, slots): (usize, usize),
+        (sizes, stabilised): (Sizes, bool),
+        s: &mut State<T>,
+    ) -> Result<()> {
+        let (on, Sizes { n, capacity, .. }) = (&self.context, sizes);
         let options = elimination::Options { capacity, stabilised: u32::from(stabilised) };
         let part = 2 * capacity as u32 + options.stabilised;
         let (common, groups, span) = self.without_barriers::<T>(run, n);
@@ -164,7 +193,7 @@ impl OpenCl {
             n,
             span,
             round,
-            slots: SLOTS,
+            slots,
             first: s.first.buffer(on)?,
             blocked: s.blocked.buffer(on)?,
             slot_of: s.slot_of.buffer_mut(on)?,
@@ -185,7 +214,20 @@ impl OpenCl {
             held: s.held.buffer_mut(on)?,
             members: s.members.buffer_mut(on)?,
         };
-        elimination::gather_rows::launch(&kernel, groups, args)?;
+        elimination::gather_rows::launch(&kernel, groups, args)
+    }
+
+    /// Queues the second half: those columns, and what they change.
+    fn eliminate_ready<T: Real>(
+        &self,
+        run: Run<'_>,
+        slots: usize,
+        (sizes, stabilised): (Sizes, bool),
+        s: &mut State<T>,
+    ) -> Result<()> {
+        let (on, Sizes { n, capacity, most_written }) = (&self.context, sizes);
+        let options = elimination::Options { capacity, stabilised: u32::from(stabilised) };
+        let part = 2 * capacity as u32 + options.stabilised;
         let found = self.plain::<T>(run, Family::Sweep, Chunks::of(n));
         let common: Common = self.common::<T>(run, found.work_group, 1);
         let kernel =
@@ -193,7 +235,7 @@ impl OpenCl {
         let args = elimination::eliminate::Args {
             capacity,
             n,
-            slots: SLOTS,
+            slots,
             most_written,
             drop: s.drop.buffer(on)?,
             offsets: s.offsets.buffer(on)?,
@@ -212,7 +254,7 @@ impl OpenCl {
             value_written: s.value_written.buffer_mut(on)?,
             pivots: s.pivots.buffer_mut(on)?,
         };
-        elimination::eliminate::launch(&kernel, SLOTS, args)
+        elimination::eliminate::launch(&kernel, slots, args)
     }
 }
 
@@ -227,18 +269,23 @@ impl<T: Real> EliminationOps<T> for OpenCl {
         let Some(sizes) = sizes else { return Ok(None) };
         let mut state = State::new(&self.context, problem, sizes)?;
         let (mut counters, mut finished) = ([0; COUNTERS], 0);
-        let mut round = 0;
+        self.begin_elimination(run, (sizes, problem.stabilised), &mut state)?;
+        let (mut round, mut slots) = (0, SLOTS[0]);
         while finished < n {
             for _ in 0..ROUNDS {
                 round += 1;
-                self.elimination_round(run, round, (sizes, problem.stabilised), &mut state)?;
+                self.find_ready(run, (round, slots), (sizes, problem.stabilised), &mut state)?;
+                self.eliminate_ready(run, slots, (sizes, problem.stabilised), &mut state)?;
             }
             state.counters.read(0, &mut counters)?;
             finished = counters[FINISHED] as usize;
             // The first open column is always ready.
-            if counters[FAILED] != 0 || (finished < n && counters[READY] == 0) {
+            let stuck = finished < n && counters[READY] == 0;
+            let slow = !problem.forced && round == TRIAL && finished < LEAST_COLUMNS * TRIAL;
+            if counters[FAILED] != 0 || stuck || slow {
                 return Ok(None);
             }
+            slots = (2 * counters[READY] as usize).next_power_of_two().clamp(SLOTS[1], SLOTS[0]);
         }
         let written = counters[WRITTEN] as usize;
         let (mut rows, mut columns, mut values) = (vec![0; written], vec![0; written], vec![T::default(); written]);
