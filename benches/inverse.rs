@@ -1,7 +1,7 @@
 //! Tables of dedecek-2013 for the matrices at hand, his figures beside ours, and two more: CG with SSOR beside CG (michels-2011, 8), and the
-//! set-up of SAINV on the host beside the device.
+//! set-up of SAINV on the host beside the device; and one more, preconditioners that take other values beside those made anew.
 //!
-//! `RESIDUUM_DATA=FOLDER cargo bench --bench inverse --features metis -- [--device WORDS] [--only 7.2|7.3|7.4|7.5|7.7|7.8|7.9|ssor|setup]
+//! `RESIDUUM_DATA=FOLDER cargo bench --bench inverse --features metis -- [--device WORDS] [--only 7.2|7.3|7.4|7.5|7.7|7.8|7.9|ssor|setup|update]
 //! [--json]`. Tables of the thesis are in fp32 under its conventions (`tests/common/thesis.rs`), its times in ms: a quad-core Core i5 and a
 //! GeForce "660 GT". A matrix that is not in the folder is named. Times of a solve are those of the iterations that count.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use common::Setting;
 use residuum::operator::SharedOperator;
-use residuum::precond::{Ainv, AinvOptions, RowOrdering, Sweep};
+use residuum::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{Csr, Device, Format, Matrix, Method, Report, Result, Setup, Solver, Stopping, Vector, io};
 use serde_json::{Value, json};
@@ -30,7 +30,10 @@ fn run(setting: &Setting) -> Result<()> {
         let folder = PathBuf::from(folder);
         tables(setting, &folder)?;
         if setting.wanted("setup") {
-            setups(setting, &folder)?;
+            each_matrix(setting, &folder, setup)?;
+        }
+        if setting.wanted("update") {
+            each_matrix(setting, &folder, update)?;
         }
     } else {
         println!("tables of the thesis left out: RESIDUUM_DATA names no folder of matrices");
@@ -244,8 +247,12 @@ fn bainv(_: &Setting, _: &System<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// SAINV(0.1) of every symmetric matrix of the folder from 3 000 rows on, and of grids, in f64: set-up on the host and on the device.
-fn setups(setting: &Setting, folder: &Path) -> Result<()> {
+/// Every square matrix of the folder from 3 000 rows on, and grids, in f64.
+fn each_matrix(
+    setting: &Setting,
+    folder: &Path,
+    measure: impl Fn(&Setting, &str, &Csr<f64>) -> Result<()>,
+) -> Result<()> {
     let failed = |e: std::io::Error| residuum::Error::File { path: folder.into(), reason: e.to_string() };
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .map_err(failed)?
@@ -257,19 +264,49 @@ fn setups(setting: &Setting, folder: &Path) -> Result<()> {
         let Some(name) = file.strip_suffix(".mtx.gz").filter(|name| !name.contains("_rhs")) else { continue };
         let a = io::read_matrix::<f64>(&path, &mut |_, _| ())?;
         if a.rows() >= 3000 && a.rows() == a.cols() {
-            setup(setting, name, &a)?;
+            measure(setting, name, &a)?;
         }
     }
-    for (name, a) in [
-        ("poisson 1024^2", gallery::poisson_2d::<f64>(1024, 0.0)?),
-        ("poisson 64^3", gallery::poisson_3d::<f64>(64)?),
-        ("poisson 128^3", gallery::poisson_3d::<f64>(128)?),
-    ] {
-        setup(setting, name, &a)?;
+    measure(setting, "poisson 1024^2", &gallery::poisson_2d(1024, 0.0)?)?;
+    measure(setting, "poisson 64^3", &gallery::poisson_3d(64)?)?;
+    measure(setting, "poisson 128^3", &gallery::poisson_3d(128)?)
+}
+
+/// Milliseconds of the first set-up in this process for this matrix, of one made anew, and of other values for the first.
+fn update(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
+    for which in ["ssor", "gauss-seidel", "ic0", "ilu0", "fsai"] {
+        let which: Preconditioner = which.parse()?;
+        let build = || {
+            let clock = Instant::now();
+            let built = which.build(&setting.device, a)?;
+            setting.device.synchronize()?;
+            Ok((1e3 * clock.elapsed().as_secs_f64(), built.operator))
+        };
+        let (first, held) = match build() {
+            Ok(made) => made,
+            Err(residuum::Error::Structure { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        let anew = (0..3).map(|_| Ok(build()?.0)).collect::<Result<Vec<f64>>>()?.into_iter().fold(first, f64::min);
+        let mut other = a.clone();
+        other.values_mut().iter_mut().for_each(|value| *value *= 1.25);
+        let update = || {
+            let clock = Instant::now();
+            held.update_values(&other)?;
+            setting.device.synchronize()?;
+            Ok(1e3 * clock.elapsed().as_secs_f64())
+        };
+        let updates = (0..3).map(|_| update()).collect::<Result<Vec<f64>>>()?;
+        let best = updates.into_iter().fold(f64::INFINITY, f64::min);
+        setting.row(&json!({
+            "update": name, "rows": a.rows(), "preconditioner": which.to_string(), "first_ms": first, "anew_ms": anew,
+            "update_ms": best, "of_first": best / first, "of_anew": best / anew,
+        }));
     }
     Ok(())
 }
 
+/// SAINV(0.1): set-up on the host and on the device.
 fn setup(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
     let made = |on_device: bool| {
         let mut options = AinvOptions::sainv(0.1);

@@ -17,7 +17,7 @@
 #define MOST_PLACES 1024  // entries of v
 #define MOST_COLUMNS 512  // columns that meet a pivot
 #define TABLE_PLACES 2048 // of a hash table; MOST_PLACES and a group's items fit
-#define TILE 2048         // products of a tile
+#define TILE 1024         // products of a tile, in the memory of the table
 #define LANES 16          // items that share a row
 
 // Places of counters.
@@ -151,7 +151,7 @@ INLINED void insert(__local int* table, __local int* list, volatile __local int*
     if (place < most) list[place] = value;
 }
 
-// Sorts different numbers; `table` is cleared for the next set.
+// Sorts different numbers with the help of `table`.
 INLINED void sort(__local int* list, int count, __local int* table)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -164,6 +164,11 @@ INLINED void sort(__local int* list, int count, __local int* table)
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int t = get_local_id(0); t < count; t += WG) list[t] = table[t];
     barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// Empties a set.
+INLINED void clear(__local int* table)
+{
     for (int t = get_local_id(0); t < TABLE_PLACES; t += WG) table[t] = -1;
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -181,10 +186,10 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
 {
     __local int z_rows[MOST_ROWS];
     __local real_t z_values[MOST_ROWS];
-    __local int table[TABLE_PLACES];
+    __local acc_t tile[TILE];
+    __local int* table = (__local int*)tile;
     __local int v_rows[MOST_PLACES];
     __local acc_t v_values[MOST_PLACES];
-    __local acc_t tile[TILE];
     __local int p_columns[MOST_COLUMNS];
     __local acc_t p_values[MOST_COLUMNS];
     __local int v_count;
@@ -201,6 +206,7 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
     for (int t = lid; t < z_count; t += WG) z_rows[t] = members[slot * (size_t)MOST_ROWS + t];
     if (lid == 0) v_count = p_count = 0;
     sort(z_rows, z_count, table);
+    clear(table);
     for (int t = lid; t < z_count; t += WG) {
         const int l = z_rows[t];
         z_values[t] = values[(state[l] % 2 * (size_t)n + l) * CAPACITY];
@@ -252,6 +258,7 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
     // p_j = <v, z_j> for all open columns of the rows of v.
+    clear(table);
     for (int q = lid; q < places * LANES; q += WG) {
         const int l = v_rows[q / LANES];
         const int count = state[l] / 2;

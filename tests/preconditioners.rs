@@ -4,7 +4,7 @@
 mod common;
 
 use common::{bits, each_case, noise, reference};
-use residuum::operator::LinearOperator;
+use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
@@ -115,6 +115,60 @@ fn the_same_everywhere<T: Real>(device: &Device) {
 fn sweeps_are_the_same_everywhere() {
     each_case::<f64>(the_same_everywhere::<f64>);
     each_case::<f32>(the_same_everywhere::<f32>);
+}
+
+/// Other values in the same places: the bits of a preconditioner that is made anew, in solvers that hold the old one too.
+fn updates_are_new_ones<T: Real>(device: &Device) {
+    let old = definite::<T>(500, 7);
+    let new = {
+        let mut new = old.clone();
+        let diagonal: Vec<usize> =
+            (0..500).map(|i| old.offsets()[i] + old.row(i).0.binary_search(&(i as u32)).unwrap()).collect();
+        for (i, at) in diagonal.into_iter().enumerate() {
+            new.values_mut()[at] = T::from_f64(old.values()[at].to_f64() * (1.5 + (i % 5) as f64));
+        }
+        new
+    };
+    let elsewhere = gallery::poisson_2d::<T>(10, 0.0).unwrap();
+    let x = Vector::from_slice(device, &noise::<T>(500, 6)).unwrap();
+    let applied = |m: &SharedOperator<T>| {
+        let mut z = Vector::filled(device, 500, T::from_f64(f64::NAN)).unwrap();
+        m.apply(&x, &mut z).unwrap();
+        bits(&z.to_vec().unwrap())
+    };
+    let by_rows = Preconditioner::Ssor { omega: 1.2, ordering: RowOrdering::Rows };
+    let mut updated = 0;
+    for which in Preconditioner::ALL.iter().chain([&by_rows]) {
+        let m = which.build(device, &old).unwrap().operator;
+        let before = applied(&m);
+        assert!(m.update_values(&elsewhere).is_err(), "{which}");
+        let wanted = applied(&which.build(device, &new).unwrap().operator);
+        assert_ne!(wanted, before, "{which}");
+        match m.update_values(&new) {
+            Ok(()) => {
+                updated += 1;
+                assert!(applied(&m) == wanted, "{which} on {} {}", device.info().name, device.tuning());
+                let mut bad = new.clone();
+                bad.values_mut()[old.offsets()[3]..old.offsets()[4]].fill(T::default());
+                assert!(m.update_values(&bad).is_err(), "{which}");
+                assert!(applied(&m) == wanted, "{which}: what a refused update leaves");
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("make "), "{which}: {error}");
+                assert!(applied(&m) == before, "{which}");
+            }
+        }
+    }
+    assert_eq!(updated, UPDATED);
+}
+
+/// Rows of the table that take other values: Gauss-Seidel, SOR, SSOR twice, IC(0), ILU(0), FSAI.
+const UPDATED: usize = 7;
+
+#[test]
+fn updated_preconditioners_are_those_made_anew() {
+    each_case::<f64>(updates_are_new_ones::<f64>);
+    each_case::<f32>(updates_are_new_ones::<f32>);
 }
 
 /// A random definite matrix.

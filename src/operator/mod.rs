@@ -16,6 +16,7 @@ use crate::error::{Error, Result, same_length};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
 use crate::number::{Precision, Real};
+use crate::sparse::Csr;
 use crate::sparse::gallery::Random;
 use crate::vector::Vector;
 
@@ -107,6 +108,17 @@ pub trait LinearOperator<T: Real>: Send + Sync {
     /// Structure of the operator. Solvers use it to fuse products with the rest of an iteration.
     fn structure(&self) -> Structure<'_, T> {
         Structure::Opaque
+    }
+
+    /// Takes the values that belong to `a`, whose entries stand in the same places as those of the matrix it was made from: the next
+    /// time step of a simulation. Solvers that hold it use them from their next launch on, with the bits of one that is made anew.
+    /// Matrices do, and those preconditioners that say so.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] if it cannot, or if entries stand in other places; errors of the function that made it. What it held stays
+    /// then.
+    fn update_values(&self, _a: &Csr<T>) -> Result<()> {
+        Err(cannot_update())
     }
 
     /// The operator as solvers hold it.
@@ -218,6 +230,11 @@ impl<T: Real> From<&Diagonal<T>> for SharedOperator<T> {
     }
 }
 
+fn cannot_update() -> Error {
+    let what = "this operator takes no other values: make a new one".into();
+    Error::Structure { what, row: None }
+}
+
 pub(crate) fn no_adjoint() -> Error {
     let reason = "it has no product with its transposed: a matrix needs Matrix::with_transpose, an operator of your own \
                   apply_adjoint and has_adjoint";
@@ -259,6 +276,9 @@ macro_rules! forward_operator {
             fn structure(&self) -> Structure<'_, T> {
                 (**self).structure()
             }
+            fn update_values(&self, a: &Csr<T>) -> Result<()> {
+                (**self).update_values(a)
+            }
         })+
     };
 }
@@ -294,6 +314,9 @@ impl<T: Real> LinearOperator<T> for Matrix<T> {
     }
     fn structure(&self) -> Structure<'_, T> {
         Structure::Matrix(self)
+    }
+    fn update_values(&self, a: &Csr<T>) -> Result<()> {
+        Matrix::update_values(self, a)
     }
 }
 

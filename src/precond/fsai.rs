@@ -14,11 +14,12 @@
 //! Source: L. Yu. Kolotilina, A. Yu. Yeremin, "Factorized sparse approximate inverse preconditionings I", SIAM J. Matrix Anal. Appl. 14
 //! (1993); Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 10.5.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{check_symmetric, symmetric_product};
+use super::{check_pattern, check_symmetric, symmetric_product};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
@@ -33,19 +34,32 @@ const MOST_PLACES: usize = 256;
 const MOST_POWER: usize = 4;
 
 /// The approximate inverse `G'G` of a symmetric positive definite matrix as an operator, with `G` in the places of the lower triangle of a
-/// power of the matrix. Two products; the same bits everywhere. It is made on the host, by all threads.
+/// power of the matrix. Two products; the same bits everywhere. It is made on the host, by all threads. It takes other
+/// values ([`LinearOperator::update_values`]) without looking for places again.
 ///
 /// # Cost
-/// Held: `G` and its transposed, and a vector. A product reads one of them each, and three vectors. The set-up factors a dense matrix
+/// Held: `G` and its transposed, and a vector; on the host 4 bytes for each entry. A product reads one of them each, and three vectors. The set-up factors a dense matrix
 /// as large as the row for each row.
 #[derive(Debug)]
 pub struct Fsai<T: Real> {
     product: ProductOperator<Adjoint<Matrix<T>>, Matrix<T>, T>,
-    entries: usize,
+    g: Matrix<T>,
+    power: usize,
+    places: Places,
+    /// Checksum of the places of the matrix.
+    pattern: u64,
+}
+
+/// Places of `G` by rows.
+#[derive(Debug)]
+struct Places {
+    offsets: Vec<usize>,
+    columns: Vec<u32>,
 }
 
 per_number! {
     fn new<T>(device: &Device, a: &Csr<T>, power: usize) -> Result<Fsai<T>> = Fsai::new_here;
+    fn update_values<T>(this: &Fsai<T>, a: &Csr<T>) -> Result<()> = Fsai::update_values_here;
 }
 
 impl<T: Real> Fsai<T> {
@@ -60,21 +74,26 @@ impl<T: Real> Fsai<T> {
     }
 
     fn new_here(device: &Device, a: &Csr<T>, power: usize) -> Result<Self> {
-        let factor = factor(device, a, power)?;
-        let entries = factor.nnz();
+        let factor = factor(device, a, power, None)?;
         let g = Matrix::with_transpose(device, &factor, Format::Auto)?;
-        let product = g.clone().adjoint()?.times(g)?;
-        Ok(Self { product, entries })
+        let product = g.clone().adjoint()?.times(g.clone())?;
+        let (offsets, columns, _) = factor.into_parts();
+        Ok(Self { product, g, power, places: Places { offsets, columns }, pattern: a.pattern() })
+    }
+
+    fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
+        check_pattern(a, self.g.rows(), self.pattern)?;
+        self.g.update_values(&factor(self.g.device(), a, self.power, Some(&self.places))?)
     }
 
     /// Entries of `G`.
     pub fn entries(&self) -> usize {
-        self.entries
+        self.places.columns.len()
     }
 }
 
-/// `G` by rows.
-fn factor<T: Real>(device: &Device, a: &Csr<T>, power: usize) -> Result<Csr<T>> {
+/// `G` by rows, in places that may be known already.
+fn factor<T: Real>(device: &Device, a: &Csr<T>, power: usize, known: Option<&Places>) -> Result<Csr<T>> {
     let n = a.rows();
     check_symmetric(a)?;
     if !(1..=MOST_POWER).contains(&power) {
@@ -82,7 +101,7 @@ fn factor<T: Real>(device: &Device, a: &Csr<T>, power: usize) -> Result<Csr<T>> 
         return Err(Error::Option { name: "preconditioner", reason });
     }
     let starts: Vec<usize> = (0..n).step_by(ROWS_TOGETHER).collect();
-    let make = |first: &usize| Piece::new(a, *first..n.min(first + ROWS_TOGETHER), power);
+    let make = |first: &usize| Piece::new(a, *first..n.min(first + ROWS_TOGETHER), power, known);
     // The first fault in the order of the rows, whichever thread meets one first.
     let made: Vec<Result<Piece<T>>> = starts.par_iter().map(make).collect();
     let pieces = made.into_iter().collect::<Result<Vec<Piece<T>>>>()?;
@@ -113,13 +132,18 @@ struct Piece<T> {
 }
 
 impl<T: Real> Piece<T> {
-    fn new(a: &Csr<T>, rows: Range<usize>, power: usize) -> Result<Self> {
+    fn new(a: &Csr<T>, rows: Range<usize>, power: usize, known: Option<&Places>) -> Result<Self> {
         let (mut ends, mut columns, mut values) = (Vec::with_capacity(rows.len()), Vec::new(), Vec::new());
         let mut dense = Dense::default();
         for i in rows {
-            let places = places(a, i, power);
+            // Values choose the places of the longest rows.
+            let known = known.map(|known| &known.columns[known.offsets[i]..known.offsets[i + 1]]);
+            let places = match known.filter(|known| known.len() < MOST_PLACES) {
+                Some(known) => Cow::Borrowed(known),
+                None => Cow::Owned(places(a, i, power)),
+            };
             dense.row(a, i, &places, &mut values)?;
-            columns.extend(places);
+            columns.extend_from_slice(&places);
             ends.push(columns.len());
         }
         Ok(Self { ends, columns, values })
@@ -229,7 +253,7 @@ impl Dense {
     }
 }
 
-symmetric_product!(Fsai);
+symmetric_product!(Fsai, update_values);
 
 #[cfg(test)]
 mod tests {
@@ -245,7 +269,7 @@ mod tests {
     fn all_places_give_the_inverse_of_the_cholesky_factor() {
         // [[4, 2], [2, 10]] = L L' with L = [[2, 0], [1, 3]]: G = [[1/2, 0], [-1/6, 1/3]].
         let a = Csr::from_triplets(2, 2, &[(0, 0, 4.0), (0, 1, 2.0), (1, 0, 2.0), (1, 1, 10.0)]).unwrap();
-        let g = factor(&device(), &a, 1).unwrap();
+        let g = factor(&device(), &a, 1, None).unwrap();
         assert_eq!(g.values(), [0.5, -1.0 / 6.0, 1.0 / 3.0]);
         assert_eq!(g.indices(), [0, 0, 1]);
         // A whole matrix: one iteration of CG.
@@ -266,7 +290,7 @@ mod tests {
     fn rows_are_those_of_a_minimum() {
         let a = gallery::block_poisson::<f64>(6, 3).unwrap();
         for power in [1, 2, 3] {
-            let g = factor(&device(), &a, power).unwrap();
+            let g = factor(&device(), &a, power, None).unwrap();
             for i in 0..a.rows() {
                 let (columns, values) = g.row(i);
                 // (A g)_j is 0 in all places before i: the normal equations of the row.
@@ -307,7 +331,7 @@ mod tests {
     #[test]
     fn what_has_none_is_refused() {
         let csr = |entries: &[(usize, usize, f64)]| Csr::from_triplets(2, 2, entries).unwrap();
-        let row = |a: &Csr<f64>| match factor(&device(), a, 1) {
+        let row = |a: &Csr<f64>| match factor(&device(), a, 1, None) {
             Err(Error::Structure { row, .. }) => row,
             other => panic!("{other:?}"),
         };
@@ -316,13 +340,13 @@ mod tests {
         assert_eq!(row(&csr(&[(0, 0, 1.0)])), Some(1));
         assert_eq!(row(&csr(&[(0, 0, 1.0), (0, 1, 0.5), (1, 0, 0.25), (1, 1, 1.0)])), Some(0));
         let tiny = Csr::from_triplets(1, 1, &[(0, 0, 1e-80f64)]).unwrap().cast::<f32>();
-        assert!(factor(&device(), &tiny, 1).is_err());
+        assert!(factor(&device(), &tiny, 1, None).is_err());
         let a = csr(&[(0, 0, 1.0), (1, 1, 1.0)]);
         for power in [0, 5] {
-            assert!(matches!(factor(&device(), &a, power), Err(Error::Option { .. })));
+            assert!(matches!(factor(&device(), &a, power, None), Err(Error::Option { .. })));
         }
         let none = Csr::<f64>::from_triplets(0, 0, &[]).unwrap();
-        assert_eq!(factor(&device(), &none, 2).unwrap().nnz(), 0);
+        assert_eq!(factor(&device(), &none, 2, None).unwrap().nnz(), 0);
     }
 
     /// Rows longer than a dense matrix may be keep their largest entries.
@@ -333,7 +357,7 @@ mod tests {
             true => row.extend((0..n).map(|j| (j as u32, if j == i { 9.0 } else { 1e-3 * (1 + j % 300) as f64 }))),
             false => row.extend([(i as u32, 4.0), (n as u32 - 1, 1e-3 * (1 + i % 300) as f64)]),
         });
-        let g = factor(&device(), &a.unwrap(), 1).unwrap();
+        let g = factor(&device(), &a.unwrap(), 1, None).unwrap();
         let (columns, values) = g.row(n - 1);
         assert_eq!(columns.len(), MOST_PLACES);
         assert!(columns.iter().all(|j| *j as usize == n - 1 || j % 300 >= 44 || *j >= 300), "{columns:?}");

@@ -36,9 +36,10 @@ fn square<T: Real>(device: &Device, w: &Csr<T>) -> Result<Square<T>> {
     w.clone().times(w.adjoint()?)
 }
 
-/// Makes an operator of a type whose field `product` is a symmetric product of two matrices.
+/// Makes an operator of a type whose field `product` is a symmetric product of two matrices, with a function that takes other values if
+/// there is one.
 macro_rules! symmetric_product {
-    ($name:ident) => {
+    ($name:ident $(, $update:ident)?) => {
         impl<T: Real> From<$name<T>> for SharedOperator<T> {
             fn from(inverse: $name<T>) -> Self {
                 inverse.shared()
@@ -73,10 +74,22 @@ macro_rules! symmetric_product {
             fn structure(&self) -> Structure<'_, T> {
                 self.product.structure()
             }
+            $(fn update_values(&self, a: &Csr<T>) -> Result<()> {
+                $update(self, a)
+            })?
         }
     };
 }
 use symmetric_product;
+
+/// Fails unless the entries of `a` stand where those stood of which `pattern` is the checksum.
+fn check_pattern<T: Real>(a: &Csr<T>, rows: usize, pattern: u64) -> Result<()> {
+    if [a.rows(), a.cols()] == [rows; 2] && a.pattern() == pattern {
+        return Ok(());
+    }
+    let what = "the entries stand in other places than those of the matrix: make a new preconditioner".into();
+    Err(Error::Structure { what, row: None })
+}
 
 /// Fails unless the matrix is square and its entries are finite.
 fn check_finite<T: Real>(a: &Csr<T>) -> Result<()> {

@@ -14,8 +14,9 @@
 //! 11.6.3 (levels), 12.4 (colours); michels-2011, whose open problem it was to do this in parallel; oses-2013.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
+use super::check_pattern;
 use super::levels::levels;
 use crate::backend::sweep::{self as operations, Triangle};
 use crate::device::Device;
@@ -44,7 +45,10 @@ const NARROW: usize = 1024;
 /// One triangle, its rows in the order of their levels.
 #[derive(Debug)]
 struct TriangularSweep<T: Real> {
-    triangle: Triangle<T>,
+    triangle: RwLock<Triangle<T>>,
+    /// Places in the matrix of the entries of the triangle, and of its rows.
+    sources: Vec<u32>,
+    list: Vec<u32>,
     /// Levels of each launch, and rows of its widest.
     launches: Vec<(Range<usize>, usize)>,
 }
@@ -52,7 +56,9 @@ struct TriangularSweep<T: Real> {
 /// Gauss-Seidel, SOR or SSOR as an operator: one or two sweeps over the rows of a matrix, the same bits everywhere.
 ///
 /// # Cost
-/// Held: the entries off the diagonal once (SSOR) or those of one triangle, and 12 to 16 bytes for each row of each sweep.
+/// Held: the entries off the diagonal once (SSOR) or those of one triangle, and 12 to 16 bytes for each row of each sweep; on the
+/// host 4 bytes for each of these entries, and for each row. Takes other values ([`LinearOperator::update_values`]) without looking for
+/// levels or colours again.
 /// A sweep reads its entries, gathers from its result, reads and writes a vector; one launch for each wide level, one for
 /// a run of narrow ones.
 #[derive(Clone, Debug)]
@@ -61,6 +67,8 @@ pub struct Sweep<T: Real> {
     rows: usize,
     omega: f64,
     bytes: u64,
+    /// Checksum of the places of the matrix.
+    pattern: u64,
     forward: Arc<TriangularSweep<T>>,
     /// The sweep back, of SSOR.
     backward: Option<Arc<TriangularSweep<T>>>,
@@ -68,6 +76,7 @@ pub struct Sweep<T: Real> {
 
 per_number! {
     fn new<T>(device: &Device, a: &Csr<T>, omega: f64, ordering: RowOrdering, symmetric: bool) -> Result<Sweep<T>> = Sweep::new_here;
+    fn update_values<T>(this: &Sweep<T>, a: &Csr<T>) -> Result<()> = Sweep::update_values_here;
 }
 
 impl<T: Real> Sweep<T> {
@@ -107,11 +116,7 @@ impl<T: Real> Sweep<T> {
             let reason = format!("{} entries; a sweep counts them in 32 bits", a.nnz());
             return Err(Error::Option { name: "preconditioner", reason });
         }
-        let scale: Vec<T> = a.diagonal().iter().map(|d| T::from_f64(omega / d)).collect();
-        if let Some(i) = scale.iter().position(|v| !v.is_finite()) {
-            let what = "a diagonal entry too small to divide by, or missing: nothing to sweep with".into();
-            return Err(Error::Structure { what, row: Some(i) });
-        }
+        let scale = scale_of(a, omega)?;
         let place = match ordering {
             RowOrdering::Colours => colours(a),
             RowOrdering::Rows => (0..a.rows() as u32).collect(),
@@ -132,7 +137,32 @@ impl<T: Real> Sweep<T> {
         let sweeps = 1 + u64::from(symmetric);
         let bytes = (4 + size) * entries * sweeps / 2 + sweeps * rows * (8 + size);
         let (forward, backward) = (Arc::new(forward), backward.map(Arc::new));
-        Ok(Self { device: device.clone(), rows: a.rows(), omega, bytes, forward, backward })
+        Ok(Self { device: device.clone(), rows: a.rows(), omega, bytes, pattern: a.pattern(), forward, backward })
+    }
+
+    fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
+        check_pattern(a, self.rows, self.pattern)?;
+        let scale = scale_of(a, self.omega)?;
+        for sweep in [Some(&self.forward), self.backward.as_ref()].into_iter().flatten() {
+            let values: Vec<T> = sweep.sources.iter().map(|at| a.values()[*at as usize]).collect();
+            let scale: Vec<T> = sweep.list.iter().map(|i| scale[*i as usize]).collect();
+            let mut triangle = sweep.triangle.write().unwrap_or_else(PoisonError::into_inner);
+            triangle.values.write(&values)?;
+            triangle.scale.write(&scale)?;
+        }
+        Ok(())
+    }
+}
+
+/// `omega / d`, which rows are multiplied by.
+fn scale_of<T: Real>(a: &Csr<T>, omega: f64) -> Result<Vec<T>> {
+    let scale: Vec<T> = a.diagonal().iter().map(|d| T::from_f64(omega / d)).collect();
+    match scale.iter().position(|v| !v.is_finite()) {
+        None => Ok(scale),
+        Some(i) => {
+            let what = "a diagonal entry too small to divide by, or missing: nothing to sweep with".into();
+            Err(Error::Structure { what, row: Some(i) })
+        }
     }
 }
 
@@ -180,16 +210,14 @@ impl<T: Real> TriangularSweep<T> {
         for level in bounds.windows(2) {
             list[level[0] as usize..level[1] as usize].sort_by_cached_key(length);
         }
-        let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
+        let (mut offsets, mut sources) = (vec![0u32], Vec::new());
         for i in list.iter().map(|i| *i as usize) {
-            let (columns, entries) = a.row(i);
-            let needed = columns.iter().zip(entries).filter(|(j, _)| needs(i, **j as usize));
-            for (j, value) in needed {
-                indices.push(*j);
-                values.push(*value);
-            }
-            offsets.push(indices.len() as u32);
+            let places = a.offsets()[i]..a.offsets()[i + 1];
+            sources.extend(places.filter(|at| needs(i, a.indices()[*at] as usize)).map(|at| at as u32));
+            offsets.push(sources.len() as u32);
         }
+        let mut indices: Vec<u32> = sources.iter().map(|at| a.indices()[*at as usize]).collect();
+        let mut values: Vec<T> = sources.iter().map(|at| a.values()[*at as usize]).collect();
         let launches = launches(&bounds);
         let scale: Vec<T> = list.iter().map(|i| scale[*i as usize]).collect();
         // No buffer is empty: a triangle may be.
@@ -200,21 +228,22 @@ impl<T: Real> TriangularSweep<T> {
         let place = device.place();
         let triangle = Triangle {
             bounds: place.take(bounds)?,
-            list: place.take(list)?,
+            list: place.upload(&list)?,
             offsets: place.take(offsets)?,
             indices: place.take(indices)?,
             values: place.take(values)?,
             scale: place.take(scale)?,
             plans: Plans::default(),
         };
-        Ok(Self { triangle, launches })
+        Ok(Self { triangle: RwLock::new(triangle), sources, list, launches })
     }
 
     /// Queues the sweep; `keep` is 2 - omega going back.
     fn apply_here(&self, device: &Device, keep: Option<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
         let (run, operations) = (device.run::<T>(), operations::on::<T>(device.backend()));
+        let triangle = self.triangle.read().unwrap_or_else(PoisonError::into_inner);
         self.launches.iter().try_for_each(|(levels, widest)| {
-            operations.sweep(run, &self.triangle, levels.clone(), *widest, keep, x.memory(), z.memory_mut())
+            operations.sweep(run, &triangle, levels.clone(), *widest, keep, x.memory(), z.memory_mut())
         })
     }
 }
@@ -268,6 +297,9 @@ impl<T: Real> LinearOperator<T> for Sweep<T> {
     }
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+    fn update_values(&self, a: &Csr<T>) -> Result<()> {
+        update_values(self, a)
     }
     fn launches(&self) -> usize {
         self.forward.launches.len() + self.backward.as_ref().map_or(0, |b| b.launches.len())

@@ -27,8 +27,8 @@ pub(crate) const MOST_PLACES: usize = 1024;
 pub(crate) const MOST_COLUMNS: usize = 512;
 /// Places of a hash table: those of `v`, and one for each item of a group.
 pub(crate) const TABLE_PLACES: usize = 2048;
-/// Products of a tile.
-pub(crate) const TILE: usize = 2048;
+/// Products of a tile, in the memory of the table.
+pub(crate) const TILE: usize = 1024;
 /// Columns that are ready in a round.
 pub(crate) const READY: usize = 0;
 /// Columns that are finished.

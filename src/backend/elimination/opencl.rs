@@ -52,7 +52,8 @@ const SLOTS: [usize; 2] = [4096, 256];
 /// Rounds that are queued between two looks at how many columns are finished.
 const ROUNDS: usize = 64;
 /// Local memory that a group takes, with numbers of 8 bytes.
-const LOCAL_BYTES: usize = 4 * TABLE_PLACES + 12 * (MOST_ROWS + MOST_PLACES + MOST_COLUMNS) + 8 * TILE + 64;
+const LOCAL_BYTES: usize = 12 * (MOST_ROWS + MOST_PLACES + MOST_COLUMNS) + 8 * TILE + 64;
+const _: () = assert!(4 * TABLE_PLACES <= 8 * TILE && LOCAL_BYTES <= 32 << 10);
 /// Numbers that are counted.
 const COUNTERS: usize = FAILED + 1;
 
@@ -270,9 +271,10 @@ impl<T: Real> EliminationOps<T> for OpenCl {
         let mut state = State::new(&self.context, problem, sizes)?;
         let (mut counters, mut finished) = ([0; COUNTERS], 0);
         self.begin_elimination(run, (sizes, problem.stabilised), &mut state)?;
-        let (mut round, mut slots) = (0, SLOTS[0]);
+        let most = SLOTS[0].min(n.next_power_of_two());
+        let (mut round, mut slots) = (0, most);
         while finished < n {
-            for _ in 0..ROUNDS {
+            for _ in 0..ROUNDS.min(n) {
                 round += 1;
                 self.find_ready(run, (round, slots), (sizes, problem.stabilised), &mut state)?;
                 self.eliminate_ready(run, slots, (sizes, problem.stabilised), &mut state)?;
@@ -285,7 +287,7 @@ impl<T: Real> EliminationOps<T> for OpenCl {
             if counters[FAILED] != 0 || stuck || slow {
                 return Ok(None);
             }
-            slots = (2 * counters[READY] as usize).next_power_of_two().clamp(SLOTS[1], SLOTS[0]);
+            slots = (2 * counters[READY] as usize).next_power_of_two().clamp(SLOTS[1].min(most), most);
         }
         let written = counters[WRITTEN] as usize;
         let (mut rows, mut columns, mut values) = (vec![0; written], vec![0; written], vec![T::default(); written]);

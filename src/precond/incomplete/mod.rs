@@ -20,10 +20,12 @@ mod relaxed;
 mod swept;
 mod threshold;
 
+use std::sync::{Mutex, PoisonError};
+
 use self::relaxed::Relaxed;
 use self::swept::Swept;
 use super::sweep::{RowOrdering, Sweep};
-use super::{check_finite, check_symmetry};
+use super::{check_finite, check_pattern, check_symmetry};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
@@ -98,6 +100,8 @@ impl IncompleteOptions {
 
 /// Incomplete factors of a matrix, as an operator that solves with both. Factors and solves have the same bits everywhere.
 ///
+/// Factors in the places of the matrix, solved with by levels, take other values ([`LinearOperator::update_values`]).
+///
 /// # Cost
 /// Solves by levels: held are the entries off the diagonal once, and 24 to 32 bytes for each row. Launches as [`Sweep`] in the order of
 /// the rows: a long chain of rows that need each other takes as many steps. Solves by `k` sweeps: held are the entries off the diagonal as
@@ -106,8 +110,12 @@ impl IncompleteOptions {
 #[derive(Debug)]
 pub struct Incomplete<T: Real> {
     solves: Solves<T>,
-    shift: f64,
+    options: IncompleteOptions,
+    /// Of the values that it has now.
+    shift: Mutex<f64>,
     entries: usize,
+    /// Checksum of the places of the matrix.
+    pattern: u64,
 }
 
 /// A way of solving with both factors.
@@ -119,6 +127,7 @@ enum Solves<T: Real> {
 
 per_number! {
     fn new<T>(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<Incomplete<T>> = Incomplete::new_here;
+    fn update_values<T>(this: &Incomplete<T>, a: &Csr<T>) -> Result<()> = Incomplete::update_values_here;
 }
 
 impl<T: Real> Incomplete<T> {
@@ -142,12 +151,25 @@ impl<T: Real> Incomplete<T> {
             None => Solves::Levels(Sweep::ssor(device, &factors, 1.0, RowOrdering::Rows)?),
             Some(sweeps) => Solves::Relaxed(Box::new(Relaxed::new(device, &factors, options.kind, sweeps)?)),
         };
-        Ok(Self { solves, shift, entries })
+        Ok(Self { solves, options, shift: Mutex::new(shift), entries, pattern: a.pattern() })
+    }
+
+    fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
+        let (Solves::Levels(sweep), Fill::Exact | Fill::Sweeps(_)) = (&self.solves, self.options.fill) else {
+            let what =
+                "factors with a threshold, or with Jacobi sweeps, take no other values: make new ones".into();
+            return Err(Error::Structure { what, row: None });
+        };
+        check_pattern(a, self.rows(), self.pattern)?;
+        let (factors, shift) = factors(self.device(), a, self.options)?;
+        sweep.update_values(&factors)?;
+        *self.shift.lock().unwrap_or_else(PoisonError::into_inner) = shift;
+        Ok(())
     }
 
     /// Shift that was used.
     pub fn shift(&self) -> f64 {
-        self.shift
+        *self.shift.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Entries of both factors, the diagonal counted once.
@@ -319,6 +341,9 @@ impl<T: Real> LinearOperator<T> for Incomplete<T> {
     }
     fn bytes(&self) -> u64 {
         self.operator().bytes()
+    }
+    fn update_values(&self, a: &Csr<T>) -> Result<()> {
+        update_values(self, a)
     }
     fn launches(&self) -> usize {
         self.operator().launches()
