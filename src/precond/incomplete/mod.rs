@@ -111,7 +111,7 @@ impl IncompleteOptions {
 pub struct Incomplete<T: Real> {
     solves: Solves<T>,
     options: IncompleteOptions,
-    /// Of the values that it has now.
+    /// Shift of the values that it has now.
     shift: Mutex<f64>,
     entries: usize,
     /// Checksum of the places of the matrix.
