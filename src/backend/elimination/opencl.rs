@@ -29,11 +29,11 @@ kernels! {
     kernel choose_pivots(n: uint, span: uint, round: uint, slots: uint, first: in_int[n], blocked: in_int[n],
         slot_of: out_int[n], pivot_of: out_int[slots], held: out_int[slots], counters: out_int[COUNTERS]);
     /// Collects their rows.
-    kernel gather_rows(n: uint, span: uint, round: uint, first: in_int[n], blocked: in_int[n], slot_of: in_int[n],
-        held: out_int, members: out_int[held.len() * MOST_ROWS]);
+    kernel gather_rows given(slots: usize) (n: uint, span: uint, round: uint, first: in_int[n], blocked: in_int[n], slot_of: in_int[n],
+        held: out_int[slots], members: out_int[slots * MOST_ROWS]);
     /// Finishes columns, and changes those that they meet.
-    kernel eliminate<T> given(capacity: usize) (n: uint, slots: uint, most_written: uint, drop: in_sum[1], offsets: in_uint[n + 1],
-        indices: in_uint, entries: in_real[indices.len()], pivot_of: in_int[slots], held: in_int[slots],
+    kernel eliminate<T> given(capacity: usize, nonzeros: usize) (n: uint, slots: uint, most_written: uint, drop: in_sum[1], offsets: in_uint[n + 1],
+        indices: in_uint[nonzeros], entries: in_real[nonzeros], pivot_of: in_int[slots], held: in_int[slots],
         members: in_int[slots * MOST_ROWS], columns: out_int[2 * n * capacity], values: out_real[2 * n * capacity], state: out_int[n],
         first: out_int[n], counters: out_int[COUNTERS], row_written: out_int[most_written], column_written: out_int[most_written],
         value_written: out_real[most_written], pivots: out_sum[n]);
@@ -206,6 +206,7 @@ impl OpenCl {
         let kernel =
             self.kernel("gather_rows", common, part, || elimination::gather_rows::prepare(on, common, &options))?;
         let args = elimination::gather_rows::Args {
+            slots,
             n,
             span,
             round,
@@ -234,6 +235,7 @@ impl OpenCl {
         let kernel =
             self.kernel("eliminate", common, part, || elimination::eliminate::prepare(on, common, &options))?;
         let args = elimination::eliminate::Args {
+            nonzeros: s.indices.len(),
             capacity,
             n,
             slots,
