@@ -1,7 +1,7 @@
-//! Tables of dedecek-2013 for the matrices at hand, his figures beside ours, and two more: CG with SSOR beside CG (michels-2011, 8), and the
-//! set-up of SAINV on the host beside the device; and one more, preconditioners that take other values beside those made anew.
+//! Tables of dedecek-2013 for the matrices at hand, his figures beside ours, and three more: CG with SSOR beside CG (michels-2011, 8), the
+//! set-up of SAINV on the host beside the device, and preconditioners that take other values beside those made anew.
 //!
-//! `RESIDUUM_DATA=FOLDER cargo bench --bench inverse --features metis -- [--device WORDS] [--only 7.2|7.3|7.4|7.5|7.7|7.8|7.9|ssor|setup|update]
+//! `cargo bench --bench inverse --features metis -- --data FOLDER [--device WORDS] [--only 7.2|7.3|7.4|7.5|7.7|7.8|7.9|ssor|setup|update]
 //! [--json]`. Tables of the thesis are in fp32 under its conventions (`tests/common/thesis.rs`), its times in ms: a quad-core Core i5 and a
 //! GeForce "660 GT". A matrix that is not in the folder is named. Times of a solve are those of the iterations that count.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -10,7 +10,7 @@ mod common;
 #[path = "../tests/common/thesis.rs"]
 mod thesis;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use common::Setting;
@@ -26,17 +26,18 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run(setting: &Setting) -> Result<()> {
-    if let Some(folder) = std::env::var_os("RESIDUUM_DATA").filter(|folder| !folder.is_empty()) {
-        let folder = PathBuf::from(folder);
-        tables(setting, &folder)?;
+    if let Some(folder) = setting.text("--data").map(Path::new) {
+        if TABLES.iter().any(|table| setting.wanted(table)) {
+            tables(setting, folder)?;
+        }
         if setting.wanted("setup") {
-            each_matrix(setting, &folder, setup)?;
+            each_matrix(setting, folder, setup)?;
         }
         if setting.wanted("update") {
-            each_matrix(setting, &folder, update)?;
+            each_matrix(setting, folder, update)?;
         }
     } else {
-        println!("tables of the thesis left out: RESIDUUM_DATA names no folder of matrices");
+        eprintln!("tables of the thesis left out: --data names no folder of matrices");
     }
     if setting.wanted("ssor") {
         for side in [16, 32, 64, 128, 256, 512, 1024] {
@@ -100,7 +101,10 @@ const PRINTED: [Printed; 5] = [
     },
 ];
 
-/// Limits of the thesis: parts of tables 7.4 and 7.7.
+/// Tables of the thesis.
+const TABLES: [&str; 7] = ["7.2", "7.3", "7.4", "7.5", "7.7", "7.8", "7.9"];
+
+/// Parts of tables 7.4 and 7.7.
 const PARTS: [usize; 6] = [128, 256, 512, 1024, 2048, 4096];
 
 /// A system under the conventions of the thesis.
@@ -161,7 +165,7 @@ fn tables(setting: &Setting, folder: &Path) -> Result<()> {
         let name = printed.matrix;
         let path = folder.join(format!("{name}.mtx.gz"));
         if !path.exists() {
-            println!("{name} is not in the folder");
+            eprintln!("{name} is not in the folder");
             continue;
         }
         let (a, rhs) = system(&io::read_matrix(&path, &mut |_, _| ())?)?;
@@ -243,7 +247,7 @@ fn bainv(setting: &Setting, system: &System<'_>, name: &str) -> Result<()> {
 
 #[cfg(not(feature = "metis"))]
 fn bainv(_: &Setting, _: &System<'_>, name: &str) -> Result<()> {
-    println!("{name}: tables 7.4 to 7.7 left out, without the feature metis");
+    eprintln!("{name}: tables 7.4 to 7.7 left out, without the feature metis");
     Ok(())
 }
 
@@ -253,18 +257,10 @@ fn each_matrix(
     folder: &Path,
     measure: impl Fn(&Setting, &str, &Csr<f64>) -> Result<()>,
 ) -> Result<()> {
-    let failed = |e: std::io::Error| residuum::Error::File { path: folder.into(), reason: e.to_string() };
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
-        .map_err(failed)?
-        .map(|entry| Ok(entry.map_err(failed)?.path()))
-        .collect::<Result<_>>()?;
-    paths.sort();
-    for path in paths {
-        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let Some(name) = file.strip_suffix(".mtx.gz").filter(|name| !name.contains("_rhs")) else { continue };
+    for (name, path) in common::matrix_files(folder)? {
         let a = io::read_matrix::<f64>(&path, &mut |_, _| ())?;
         if a.rows() >= 3000 && a.rows() == a.cols() {
-            measure(setting, name, &a)?;
+            measure(setting, &name, &a)?;
         }
     }
     measure(setting, "poisson 1024^2", &gallery::poisson_2d(1024, 0.0)?)?;
@@ -316,7 +312,7 @@ fn setup(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
     let (host, inverse) = match made(false) {
         Ok(made) => made,
         Err(error) => {
-            println!("{name}: {error}");
+            eprintln!("{name}: {error}");
             return Ok(());
         }
     };

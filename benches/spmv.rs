@@ -10,7 +10,7 @@
 mod case;
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use case::{Product, measure};
 use common::Setting;
@@ -77,17 +77,7 @@ const SMALLEST: usize = 10_000;
 /// Every Matrix Market file of a folder in every format that takes no more than three times the bytes of CSR, beside SciPy; in fp64,
 /// or with `--precision fp32`.
 fn files(setting: &Setting, folder: &Path) -> Result<()> {
-    let failed = |e: std::io::Error| Error::File { path: folder.into(), reason: e.to_string() };
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.to_string_lossy().ends_with(".mtx.gz") && !path.to_string_lossy().contains("_rhs") {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    for path in paths {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().replace(".mtx.gz", "");
+    for (name, path) in common::matrix_files(folder)? {
         let a = io::read_matrix::<f64>(&path, &mut |_, _| {})?;
         if a.nnz() < SMALLEST {
             continue;

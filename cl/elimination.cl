@@ -5,8 +5,8 @@
 //   Ready columns never meet later, and what they change lies in different rows, so that all of them may be pivots at once, with
 //   the same bits as one after another.
 //
-// Row l of Z keeps its open entries by ascending column, state[l] / 2 of them, in one of two halves: entry k at
-// (state[l] % 2 * n + l) * CAPACITY + k. first[l] is the first of their columns, or NONE. Sums are those of the host: over ascending rows.
+// Row l of Z keeps its open entries by ascending column in one of two halves: entry k of open_entries(state[l]) at
+// open_begin(state[l], n, l) + k. first[l] is the first of their columns, or NONE. Sums are those of the host: over ascending rows.
 //
 // Required macros:
 //   CAPACITY     most open entries of a row
@@ -26,8 +26,20 @@
 #define WRITTEN 2  // entries written
 #define FAILED 3   // not 0 if a limit was met, or a pivot is not positive
 
+// Number of open entries of a row, and the place of the first of them. Shifts, because Oclgrind does not know the instruction `freeze`
+// that LLVM writes where a signed number is divided and its remainder taken.
+static int open_entries(int state)
+{
+    return state >> 1;
+}
+
+static size_t open_begin(int state, uint n, size_t l)
+{
+    return ((state & 1) * (size_t)n + l) * CAPACITY;
+}
+
 // Begins with the columns of the identity.
-// Bytes: 40 for each row.
+// Bytes: 20 and a value for each row.
 __kernel GROUP
 void begin_columns(uint n, uint span, __global int* columns, __global real_t* values, __global int* state,
                    __global int* first, __global int* blocked, __global int* slot_of)
@@ -57,11 +69,11 @@ void mark_blocked(uint n, uint span, uint round, __global const uint* restrict o
     if (get_global_id(0) == 0) counters[READY] = 0;
     if (counters[FAILED]) return;
     for (size_t l = begin + get_local_id(0); l < end; l += WG) {
-        const int count = state[l] / 2;
+        const int count = open_entries(state[l]);
         if (count == 0) continue;
         int least = first[l];
         for (uint e = offsets[l]; e < offsets[l + 1]; ++e) least = min(least, first[indices[e]]);
-        const size_t from = (state[l] % 2 * (size_t)n + l) * CAPACITY;
+        const size_t from = open_begin(state[l], n, l);
         for (int k = 0; k < count; ++k) {
             const int column = columns[from + k];
             if (column > least) blocked[column] = (int)round;
@@ -174,7 +186,7 @@ INLINED void clear(__local int* table)
 }
 
 // Finishes the columns that have a slot: their entries, pivots, and what they change in others. A group to a slot.
-// Bytes: for a column the rows of A of its entries twice, the open entries of the rows of v several times, those of its own rows twice.
+// Bytes: for a column the rows of A of its entries twice, the open entries of the rows of v and those of its own rows twice.
 __kernel GROUP
 void eliminate(uint n, uint slots, uint most_written, __global const acc_t* restrict drop,
                __global const uint* restrict offsets, __global const uint* restrict indices,
@@ -209,11 +221,11 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
     clear(table);
     for (int t = lid; t < z_count; t += WG) {
         const int l = z_rows[t];
-        z_values[t] = values[(state[l] % 2 * (size_t)n + l) * CAPACITY];
+        z_values[t] = values[open_begin(state[l], n, l)];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #if STABILISED
-    for (int q = lid; q < z_count * LANES; q += WG) {
+    for (uint q = lid; q < (uint)z_count * LANES; q += WG) {
         const uint row = z_rows[q / LANES];
         for (uint e = offsets[row] + q % LANES; e < offsets[row + 1]; e += LANES) {
             insert(table, v_rows, &v_count, MOST_PLACES, indices[e]);
@@ -238,7 +250,7 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
         const int some = min(wide_z, z_count - from);
         for (int t = lid; t < places * some; t += WG) tile[t] = acc_real(0);
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int q = lid; q < some * LANES; q += WG) {
+        for (uint q = lid; q < (uint)some * LANES; q += WG) {
             const int s = q / LANES;
             const uint row = z_rows[from + s];
             for (uint e = offsets[row] + q % LANES; e < offsets[row + 1]; e += LANES) {
@@ -259,10 +271,10 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
     barrier(CLK_LOCAL_MEM_FENCE);
     // p_j = <v, z_j> for all open columns of the rows of v.
     clear(table);
-    for (int q = lid; q < places * LANES; q += WG) {
+    for (uint q = lid; q < (uint)places * LANES; q += WG) {
         const int l = v_rows[q / LANES];
-        const int count = state[l] / 2;
-        const size_t begin = (state[l] % 2 * (size_t)n + l) * CAPACITY;
+        const int count = open_entries(state[l]);
+        const size_t begin = open_begin(state[l], n, l);
         for (int k = q % LANES; k < count; k += LANES) insert(table, p_columns, &p_count, MOST_COLUMNS, columns[begin + k]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -279,11 +291,11 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
         const int some = min(wide_v, places - from);
         for (int t = lid; t < others * some; t += WG) tile[t] = acc_real(0);
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (int q = lid; q < some * LANES; q += WG) {
+        for (uint q = lid; q < (uint)some * LANES; q += WG) {
             const int s = q / LANES;
             const int l = v_rows[from + s];
-            const int count = state[l] / 2;
-            const size_t begin = (state[l] % 2 * (size_t)n + l) * CAPACITY;
+            const int count = open_entries(state[l]);
+            const size_t begin = open_begin(state[l], n, l);
             for (int k = q % LANES; k < count; k += LANES) {
                 const int at = place_of(p_columns, others, columns[begin + k]);
                 tile[at * some + s] = acc_mul(v_values[from + s], acc_real(values[begin + k]));
@@ -306,17 +318,18 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
             p_values[u] = acc_div(p_values[u], pivot);
         }
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    // Rows that change below have been read by other items.
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     const int out = base;
     if ((uint)(out + z_count) > most_written) failed = 1;
     const int changed = failed ? 0 : z_count;
     // z_j = z_j - c_j z_i in the rows of z_i, which no other column with a slot changes or reads; an item a row.
     for (int t = lid; t < changed; t += WG) {
         const int l = z_rows[t];
-        const int side = state[l] % 2;
-        const int count = state[l] / 2;
-        const size_t from = (side * (size_t)n + l) * CAPACITY;
-        const size_t to = ((1 - side) * (size_t)n + l) * CAPACITY;
+        const int other_side = (state[l] & 1) ^ 1;
+        const int count = open_entries(state[l]);
+        const size_t from = open_begin(state[l], n, l);
+        const size_t to = open_begin(other_side, n, l);
         row_written[out + t] = l;
         column_written[out + t] = i;
         value_written[out + t] = z_values[t];
@@ -350,7 +363,7 @@ void eliminate(uint n, uint slots, uint most_written, __global const acc_t* rest
             values[to + kept] = value;
             ++kept;
         }
-        state[l] = 2 * kept + 1 - side;
+        state[l] = 2 * kept + other_side;
         first[l] = kept > 0 ? columns[to] : NONE;
     }
     if (lid == 0 && failed) counters[FAILED] = 1;

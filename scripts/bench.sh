@@ -5,7 +5,7 @@
 #   scripts/bench.sh [--device WORDS] [--data FOLDER] [--quick] FILE.json
 #
 # --device   words that pick the device (default: the best one)
-# --data     a folder of Matrix Market files (*.mtx.gz), whose products are timed too
+# --data     a folder of Matrix Market files (*.mtx.gz), whose products and preconditioners are timed too
 # --quick    fewer sizes
 # SciPy's times stand beside ours where python3 has SciPy.
 set -euo pipefail
@@ -30,11 +30,12 @@ done
 lines=$(mktemp -d)
 trap 'rm -rf "$lines"' EXIT
 cargo bench --quiet --all-features --no-run
-names=(scan spmv solvers start)
+names=(inverse scan spmv solvers start)
 for name in "${names[@]}"; do
     printf '\n== %s\n' "$name" >&2
     options=("${device[@]}")
     case $name in
+        inverse) options+=("${data[@]}") ;;
         spmv) options+=("${data[@]}" "${quick[@]}") ;;
         solvers) options+=("${quick[@]}") ;;
     esac

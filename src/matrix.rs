@@ -261,13 +261,11 @@ impl<T: Real> Matrix<T> {
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
-        let refuse = |what: &str| Err(Error::Structure { what: what.into(), row: None });
         let Some(Pattern { checksum, formats, offsets, packable }) = self.pattern else {
-            return refuse("the entries of this matrix are computed: there are no values to replace");
+            let what = "the entries of this matrix are computed: there are no values to replace".into();
+            return Err(Error::Structure { what, row: None });
         };
-        if [a.rows(), a.cols(), a.nnz()] != [self.rows, self.cols, self.nnz] || a.pattern() != checksum {
-            return refuse("the entries stand in other places than those of the matrix: make a new one");
-        }
+        a.check_pattern(checksum)?;
         if let Some(index) = a.first_not_finite() {
             return Err(Error::NotFinite { what: "the matrix".into(), index });
         }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use common::{bits, noise};
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::{Diagonal, LinearOperator, SharedOperator, Stencil};
-use residuum::precond::{Preconditioner, RowOrdering};
+use residuum::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering};
 use residuum::sparse::gallery;
 use residuum::{
     Accumulation, Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Setup, Solver,
@@ -166,6 +166,17 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         let mut x = Vector::zeros(device, a.cols() * columns).unwrap();
         let reports = Solver::with(a, setup).unwrap().solve_many(&b, &mut x).unwrap();
         found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].history)]);
+    }
+    // Columns many at once on a device; the host makes them one after another.
+    for (side, mut options) in [(5, AinvOptions::sainv(0.02)), (3, AinvOptions::ainv(0.1))] {
+        options.on_device = Some(true);
+        let small = gallery::poisson_2d::<T>(side, 0.1).unwrap();
+        let inverse = Ainv::new(device, &small, options).unwrap();
+        let doubles = device.accumulation(T::PRECISION) == Accumulation::Double;
+        assert_eq!(inverse.made_on_device(), device.backend_name() == "opencl" && doubles);
+        let mut z = Vector::zeros(device, small.rows()).unwrap();
+        inverse.apply(&Vector::from_slice(device, &noise::<T>(small.rows(), 5)).unwrap(), &mut z).unwrap();
+        found.push(bits(&z.to_vec().unwrap()));
     }
     let by_rows = Preconditioner::Ssor { omega: 1.2, ordering: RowOrdering::Rows };
     for which in Preconditioner::ALL.iter().chain([&by_rows]) {

@@ -4,6 +4,8 @@
 pub(crate) mod peer;
 mod table;
 
+use std::path::{Path, PathBuf};
+
 use residuum::{Device, Error, Packing, Result, measure};
 use serde_json::{Value, json};
 use table::Table;
@@ -104,4 +106,20 @@ pub(crate) fn main(name: &str, run: impl FnOnce(&Setting) -> Result<()>) -> std:
             std::process::ExitCode::from(2)
         }
     }
+}
+
+/// Names and paths of the Matrix Market files of a folder, by name; right-hand sides left out.
+#[allow(dead_code)] // not every benchmark reads files
+pub(crate) fn matrix_files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let failed = |e: std::io::Error| Error::File { path: folder.into(), reason: e.to_string() };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        if let Some(name) = file.strip_suffix(".mtx.gz").filter(|name| !name.contains("_rhs")) {
+            found.push((name.to_owned(), path.clone()));
+        }
+    }
+    found.sort();
+    Ok(found)
 }

@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{check_pattern, check_symmetric, symmetric_product};
+use super::{check_symmetric, symmetric_product};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
@@ -38,8 +38,8 @@ const MOST_POWER: usize = 4;
 /// values ([`LinearOperator::update_values`]) without looking for places again.
 ///
 /// # Cost
-/// Held: `G` and its transposed, and a vector; on the host 4 bytes for each entry. A product reads one of them each, and three vectors. The set-up factors a dense matrix
-/// as large as the row for each row.
+/// Held: `G` and its transposed, and a vector; on the host 4 bytes for each entry. A product reads one of them each, and three vectors.
+/// The set-up factors a dense matrix as large as the row for each row.
 #[derive(Debug)]
 pub struct Fsai<T: Real> {
     product: ProductOperator<Adjoint<Matrix<T>>, Matrix<T>, T>,
@@ -82,7 +82,7 @@ impl<T: Real> Fsai<T> {
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
-        check_pattern(a, self.g.rows(), self.pattern)?;
+        a.check_pattern(self.pattern)?;
         self.g.update_values(&factor(self.g.device(), a, self.power, Some(&self.places))?)
     }
 

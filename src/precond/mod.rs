@@ -82,15 +82,6 @@ macro_rules! symmetric_product {
 }
 use symmetric_product;
 
-/// Fails unless the entries of `a` stand where those stood of which `pattern` is the checksum.
-fn check_pattern<T: Real>(a: &Csr<T>, rows: usize, pattern: u64) -> Result<()> {
-    if [a.rows(), a.cols()] == [rows; 2] && a.pattern() == pattern {
-        return Ok(());
-    }
-    let what = "the entries stand in other places than those of the matrix: make a new preconditioner".into();
-    Err(Error::Structure { what, row: None })
-}
-
 /// Fails unless the matrix is square and its entries are finite.
 fn check_finite<T: Real>(a: &Csr<T>) -> Result<()> {
     same_length("columns of a square matrix", a.rows(), a.cols())?;

@@ -16,7 +16,6 @@
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::check_pattern;
 use super::levels::levels;
 use crate::backend::sweep::{self as operations, Triangle};
 use crate::device::Device;
@@ -141,7 +140,7 @@ impl<T: Real> Sweep<T> {
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
-        check_pattern(a, self.rows, self.pattern)?;
+        a.check_pattern(self.pattern)?;
         let scale = scale_of(a, self.omega)?;
         for sweep in [Some(&self.forward), self.backward.as_ref()].into_iter().flatten() {
             let values: Vec<T> = sweep.sources.iter().map(|at| a.values()[*at as usize]).collect();

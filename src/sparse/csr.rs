@@ -234,7 +234,7 @@ impl<T: Real> Csr<T> {
         (self.offsets, self.indices, self.values)
     }
 
-    /// Checksum of the places of all entries: of row offsets and columns, not of values.
+    /// Checksum of the shape and the places of all entries: of row offsets and columns, not of values.
     pub(crate) fn pattern(&self) -> u64 {
         // FNV-1a of blocks, then of their checksums in order: threads change nothing.
         const BLOCK: usize = 1 << 14;
@@ -244,6 +244,15 @@ impl<T: Real> Csr<T> {
         let columns = self.indices.par_chunks(BLOCK).map(|block| over(&mut block.iter().map(|j| u64::from(*j))));
         let [offsets, columns] = [offsets.collect::<Vec<_>>(), columns.collect()];
         over(&mut [self.rows as u64, self.cols as u64].into_iter().chain(offsets).chain(columns))
+    }
+
+    /// Fails unless the entries stand where those stand of which `pattern` is the checksum.
+    pub(crate) fn check_pattern(&self, pattern: u64) -> Result<()> {
+        if self.pattern() == pattern {
+            return Ok(());
+        }
+        let what = "the entries stand in other places than those of the matrix: make a new one".into();
+        Err(Error::Structure { what, row: None })
     }
 
     /// Columns and values of row `i`.

@@ -79,18 +79,20 @@ struct State<T: Real> {
     pivots: Memory<Sum>,
 }
 
-/// Sizes of a run.
+/// Sizes of a run, and which of both methods it is.
 #[derive(Clone, Copy)]
 struct Sizes {
     n: usize,
     /// Most open entries of a row.
     capacity: usize,
     most_written: usize,
+    stabilised: bool,
 }
 
 impl Sizes {
-    /// Sizes for `n` rows and `entries` entries of the matrix that take at most a third of `memory`.
-    fn of<T: Real>(n: usize, entries: usize, [memory, largest]: [u64; 2]) -> Option<Self> {
+    /// Sizes that take at most a third of `memory`.
+    fn of<T: Real>(problem: &Problem<'_, T>, [memory, largest]: [u64; 2]) -> Option<Self> {
+        let (n, entries) = (problem.offsets.len() - 1, problem.indices.len());
         let most_written = (16 * (entries + n)).min(i32::MAX as usize / 2);
         let element = T::PRECISION.bytes().max(4) as u64;
         let fits = |capacity: usize| {
@@ -101,13 +103,19 @@ impl Sizes {
                 && (rows + written) * (8 + element) + 24 * n as u64 + 16 * entries as u64 <= memory / 3
         };
         let capacity = [128, 64, 32].into_iter().find(|capacity| fits(*capacity))?;
-        Some(Self { n, capacity, most_written })
+        Some(Self { n, capacity, most_written, stabilised: problem.stabilised })
+    }
+
+    /// Options of the kernels, and the number that tells programs with other ones apart.
+    fn options(self) -> (elimination::Options, u32) {
+        let stabilised = u32::from(self.stabilised);
+        (elimination::Options { capacity: self.capacity, stabilised }, 2 * self.capacity as u32 + stabilised)
     }
 }
 
 impl<T: Real> State<T> {
     fn new(context: &Arc<Context>, problem: &Problem<'_, T>, sizes: Sizes) -> Result<Self> {
-        let Sizes { n, capacity, most_written } = sizes;
+        let Sizes { n, capacity, most_written, .. } = sizes;
         let place = Place::OpenCl(context.clone());
         Ok(Self {
             offsets: place.take(problem.offsets.iter().map(|o| *o as u32).collect())?,
@@ -134,15 +142,9 @@ impl<T: Real> State<T> {
 
 impl OpenCl {
     /// Queues the start.
-    fn begin_elimination<T: Real>(
-        &self,
-        run: Run<'_>,
-        (sizes, stabilised): (Sizes, bool),
-        s: &mut State<T>,
-    ) -> Result<()> {
+    fn begin_elimination<T: Real>(&self, run: Run<'_>, sizes: Sizes, s: &mut State<T>) -> Result<()> {
         let (on, Sizes { n, capacity, .. }) = (&self.context, sizes);
-        let options = elimination::Options { capacity, stabilised: u32::from(stabilised) };
-        let part = 2 * capacity as u32 + options.stabilised;
+        let (options, part) = sizes.options();
         let (common, groups, span) = self.without_barriers::<T>(run, n);
         let kernel = self
             .kernel("begin_columns", common, part, || elimination::begin_columns::prepare(on, common, &options))?;
@@ -165,12 +167,11 @@ impl OpenCl {
         &self,
         run: Run<'_>,
         (round, slots): (usize, usize),
-        (sizes, stabilised): (Sizes, bool),
+        sizes: Sizes,
         s: &mut State<T>,
     ) -> Result<()> {
-        let (on, Sizes { n, capacity, .. }) = (&self.context, sizes);
-        let options = elimination::Options { capacity, stabilised: u32::from(stabilised) };
-        let part = 2 * capacity as u32 + options.stabilised;
+        let (on, Sizes { n, .. }) = (&self.context, sizes);
+        let (options, part) = sizes.options();
         let (common, groups, span) = self.without_barriers::<T>(run, n);
         let kernel =
             self.kernel("mark_blocked", common, part, || elimination::mark_blocked::prepare(on, common, &options))?;
@@ -220,16 +221,9 @@ impl OpenCl {
     }
 
     /// Queues the second half: those columns, and what they change.
-    fn eliminate_ready<T: Real>(
-        &self,
-        run: Run<'_>,
-        slots: usize,
-        (sizes, stabilised): (Sizes, bool),
-        s: &mut State<T>,
-    ) -> Result<()> {
-        let (on, Sizes { n, capacity, most_written }) = (&self.context, sizes);
-        let options = elimination::Options { capacity, stabilised: u32::from(stabilised) };
-        let part = 2 * capacity as u32 + options.stabilised;
+    fn eliminate_ready<T: Real>(&self, run: Run<'_>, slots: usize, sizes: Sizes, s: &mut State<T>) -> Result<()> {
+        let (on, Sizes { n, capacity, most_written, .. }) = (&self.context, sizes);
+        let (options, part) = sizes.options();
         let found = self.plain::<T>(run, Family::Sweep, Chunks::of(n));
         let common: Common = self.common::<T>(run, found.work_group, 1);
         let kernel =
@@ -268,23 +262,22 @@ impl<T: Real> EliminationOps<T> for OpenCl {
         let pays = problem.forced || (info.kind == DeviceKind::Gpu && n >= LEAST_ROWS);
         let able = run.accumulation == Accumulation::Double && info.local_memory >= LOCAL_BYTES as u64 && n > 0;
         let memory = [info.memory, info.largest_allocation];
-        let sizes = Sizes::of::<T>(n, problem.indices.len(), memory).filter(|_| pays && able);
-        let Some(sizes) = sizes else { return Ok(None) };
+        let Some(sizes) = Sizes::of(problem, memory).filter(|_| pays && able) else { return Ok(None) };
         let mut state = State::new(&self.context, problem, sizes)?;
         let (mut counters, mut finished) = ([0; COUNTERS], 0);
-        self.begin_elimination(run, (sizes, problem.stabilised), &mut state)?;
+        self.begin_elimination(run, sizes, &mut state)?;
         let most = SLOTS[0].min(n.next_power_of_two());
         let (mut round, mut slots) = (0, most);
         while finished < n {
             for _ in 0..ROUNDS.min(n) {
                 round += 1;
-                self.find_ready(run, (round, slots), (sizes, problem.stabilised), &mut state)?;
-                self.eliminate_ready(run, slots, (sizes, problem.stabilised), &mut state)?;
+                self.find_ready(run, (round, slots), sizes, &mut state)?;
+                self.eliminate_ready(run, slots, sizes, &mut state)?;
             }
             state.counters.read(0, &mut counters)?;
+            // The first open column is always ready: a driver that finishes none did not run the kernels.
+            let stuck = counters[FINISHED] as usize <= finished;
             finished = counters[FINISHED] as usize;
-            // The first open column is always ready.
-            let stuck = finished < n && counters[READY] == 0;
             let slow = !problem.forced && round == TRIAL && finished < LEAST_COLUMNS * TRIAL;
             if counters[FAILED] != 0 || stuck || slow {
                 return Ok(None);

@@ -25,7 +25,7 @@ use std::sync::{Mutex, PoisonError};
 use self::relaxed::Relaxed;
 use self::swept::Swept;
 use super::sweep::{RowOrdering, Sweep};
-use super::{check_finite, check_pattern, check_symmetry};
+use super::{check_finite, check_symmetry};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
@@ -114,8 +114,6 @@ pub struct Incomplete<T: Real> {
     /// Shift of the values that it has now.
     shift: Mutex<f64>,
     entries: usize,
-    /// Checksum of the places of the matrix.
-    pattern: u64,
 }
 
 /// A way of solving with both factors.
@@ -151,7 +149,7 @@ impl<T: Real> Incomplete<T> {
             None => Solves::Levels(Sweep::ssor(device, &factors, 1.0, RowOrdering::Rows)?),
             Some(sweeps) => Solves::Relaxed(Box::new(Relaxed::new(device, &factors, options.kind, sweeps)?)),
         };
-        Ok(Self { solves, options, shift: Mutex::new(shift), entries, pattern: a.pattern() })
+        Ok(Self { solves, options, shift: Mutex::new(shift), entries })
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
@@ -160,8 +158,8 @@ impl<T: Real> Incomplete<T> {
                 "factors with a threshold, or with Jacobi sweeps, take no other values: make new ones".into();
             return Err(Error::Structure { what, row: None });
         };
-        check_pattern(a, self.rows(), self.pattern)?;
         let (factors, shift) = factors(self.device(), a, self.options)?;
+        // Factors stand in the places of the matrix: the sweep refuses others.
         sweep.update_values(&factors)?;
         *self.shift.lock().unwrap_or_else(PoisonError::into_inner) = shift;
         Ok(())
