@@ -4,6 +4,8 @@ mod accumulator;
 mod real;
 mod sum;
 
+use rayon::prelude::*;
+
 pub use accumulator::Accumulation;
 pub(crate) use accumulator::{Accumulator, Pair};
 pub(crate) use real::sealed;
@@ -19,6 +21,16 @@ pub(crate) fn violated<T: Real>(x: T, lower: T, upper: T) -> Option<T> {
     } else {
         None
     }
+}
+
+/// Index of the first value that is not finite; by all threads.
+pub(crate) fn first_not_finite<T: Real>(values: &[T]) -> Option<usize> {
+    // Whole chunks first: a test that may end at each value is several times slower.
+    const CHUNK: usize = 1 << 13;
+    let chunk =
+        values.par_chunks(CHUNK).position_first(|chunk| !chunk.iter().fold(true, |all, v| all & v.is_finite()))?;
+    let begin = chunk * CHUNK;
+    values[begin..].iter().position(|v| !v.is_finite()).map(|at| begin + at)
 }
 
 /// A type that device buffers can hold; its layout is that of the OpenCL C type of the same width.

@@ -16,12 +16,14 @@
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use rayon::prelude::*;
+
 use super::levels::levels;
 use crate::backend::sweep::{self as operations, Triangle};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::memory::Plans;
-use crate::number::{Real, per_number};
+use crate::number::{Real, first_not_finite, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape};
 use crate::sparse::{Csr, colours};
 use crate::vector::Vector;
@@ -115,7 +117,7 @@ impl<T: Real> Sweep<T> {
             let reason = format!("{} entries; a sweep counts them in 32 bits", a.nnz());
             return Err(Error::Option { name: "preconditioner", reason });
         }
-        let scale = scale_of(a, omega)?;
+        let scale = scale_of(a.values(), &diagonal_places(a)?, omega)?;
         let place = match ordering {
             RowOrdering::Colours => colours(a),
             RowOrdering::Rows => (0..a.rows() as u32).collect(),
@@ -140,11 +142,22 @@ impl<T: Real> Sweep<T> {
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
-        a.check_pattern(self.pattern)?;
-        let scale = scale_of(a, self.omega)?;
+        self.check_pattern(a)?;
+        let diagonal = diagonal_places(a)?;
+        self.write(a.values(), &diagonal)
+    }
+
+    /// Fails for a matrix with other places.
+    pub(super) fn check_pattern(&self, a: &Csr<T>) -> Result<()> {
+        a.check_pattern(self.pattern)
+    }
+
+    /// Takes other values for the same places; `diagonal` has the places of the diagonal entries.
+    pub(super) fn write(&self, values: &[T], diagonal: &[usize]) -> Result<()> {
+        let scale = scale_of(values, diagonal, self.omega)?;
         for sweep in [Some(&self.forward), self.backward.as_ref()].into_iter().flatten() {
-            let values: Vec<T> = sweep.sources.iter().map(|at| a.values()[*at as usize]).collect();
-            let scale: Vec<T> = sweep.list.iter().map(|i| scale[*i as usize]).collect();
+            let values: Vec<T> = sweep.sources.par_iter().map(|at| values[*at as usize]).collect();
+            let scale: Vec<T> = sweep.list.par_iter().map(|i| scale[*i as usize]).collect();
             let mut triangle = sweep.triangle.write().unwrap_or_else(PoisonError::into_inner);
             triangle.values.write(&values)?;
             triangle.scale.write(&scale)?;
@@ -153,16 +166,19 @@ impl<T: Real> Sweep<T> {
     }
 }
 
+const NO_DIAGONAL: &str = "a diagonal entry too small to divide by, or missing: nothing to sweep with";
+
+/// Place of each diagonal entry among all.
+fn diagonal_places<T: Real>(a: &Csr<T>) -> Result<Vec<usize>> {
+    let place = |i: usize| a.row(i).0.binary_search(&(i as u32)).map(|at| a.offsets()[i] + at);
+    let found: std::result::Result<Vec<usize>, usize> = (0..a.rows()).map(|i| place(i).map_err(|_| i)).collect();
+    found.map_err(|i| Error::Structure { what: NO_DIAGONAL.into(), row: Some(i) })
+}
+
 /// `omega / d`, which rows are multiplied by.
-fn scale_of<T: Real>(a: &Csr<T>, omega: f64) -> Result<Vec<T>> {
-    let scale: Vec<T> = a.diagonal().iter().map(|d| T::from_f64(omega / d)).collect();
-    match scale.iter().position(|v| !v.is_finite()) {
-        None => Ok(scale),
-        Some(i) => {
-            let what = "a diagonal entry too small to divide by, or missing: nothing to sweep with".into();
-            Err(Error::Structure { what, row: Some(i) })
-        }
-    }
+fn scale_of<T: Real>(values: &[T], diagonal: &[usize], omega: f64) -> Result<Vec<T>> {
+    let scale: Vec<T> = diagonal.par_iter().map(|at| T::from_f64(omega / values[*at].to_f64())).collect();
+    first_not_finite(&scale).map_or(Ok(scale), |i| Err(Error::Structure { what: NO_DIAGONAL.into(), row: Some(i) }))
 }
 
 per_number! {

@@ -10,7 +10,7 @@ use super::profile::Profile;
 use crate::error::{Error, Result, same_length};
 use crate::machine;
 use crate::magnitude::{self, Magnitude};
-use crate::number::{PerNumber, Real, per_number};
+use crate::number::{self, PerNumber, Real, per_number};
 
 /// A sparse `rows × cols` matrix in compressed sparse row form.
 ///
@@ -246,6 +246,13 @@ impl<T: Real> Csr<T> {
         over(&mut [self.rows as u64, self.cols as u64].into_iter().chain(offsets).chain(columns))
     }
 
+    /// A matrix with the same places and other values.
+    pub(crate) fn with_values(&self, values: Vec<T>) -> Result<Self> {
+        same_length("values of a matrix", self.nnz(), values.len())?;
+        let (offsets, indices) = (self.offsets.clone(), self.indices.clone());
+        Ok(Self { rows: self.rows, cols: self.cols, offsets, indices, values })
+    }
+
     /// Fails unless the entries stand where those stand of which `pattern` is the checksum.
     pub(crate) fn check_pattern(&self, pattern: u64) -> Result<()> {
         if self.pattern() == pattern {
@@ -283,7 +290,7 @@ impl<T: Real> Csr<T> {
     }
 
     fn first_not_finite_here(&self) -> Option<usize> {
-        self.values.par_iter().position_first(|v| !v.is_finite())
+        number::first_not_finite(&self.values)
     }
 
     /// The diagonal, `min(rows, cols)` numbers, 0 if nothing is stored.

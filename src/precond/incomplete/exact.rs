@@ -4,6 +4,9 @@ use super::{BadPivot, largest};
 use crate::number::Real;
 use crate::sparse::Csr;
 
+/// Place of a column that the row does not have. Places are counted in 32 bits.
+const NOWHERE: u32 = u32::MAX;
+
 /// IC(0): `L` takes the places of the lower triangle of `values`.
 pub(super) fn cholesky<T: Real>(
     a: &Csr<T>,
@@ -11,51 +14,48 @@ pub(super) fn cholesky<T: Real>(
     values: &mut [f64],
 ) -> std::result::Result<(), BadPivot> {
     let (offsets, columns) = (a.offsets(), a.indices());
+    let mut place = vec![NOWHERE; a.cols()];
     for i in 0..a.rows() {
-        for at in offsets[i]..=diagonal[i] {
+        let row = offsets[i]..diagonal[i];
+        row.clone().for_each(|at| place[columns[at] as usize] = at as u32);
+        for at in row.clone() {
             let k = columns[at] as usize;
+            let before = offsets[k]..diagonal[k];
             let mut value = values[at];
             // Entries of rows i and k in the same column before k.
-            let (mut mine, mut other) = (offsets[i], offsets[k]);
-            while mine < at && other < diagonal[k] {
-                match columns[mine].cmp(&columns[other]) {
-                    std::cmp::Ordering::Less => mine += 1,
-                    std::cmp::Ordering::Greater => other += 1,
-                    std::cmp::Ordering::Equal => {
-                        value -= values[mine] * values[other];
-                        mine += 1;
-                        other += 1;
-                    }
+            for (j, other) in columns[before.clone()].iter().zip(&values[before]) {
+                let mine = place[*j as usize];
+                if mine != NOWHERE {
+                    value -= values[mine as usize] * other;
                 }
             }
-            if k < i {
-                values[at] = value / values[diagonal[k]];
-            } else if value > 0.0 && value.is_finite() {
-                values[at] = value.sqrt();
-            } else {
-                return Err((i, value));
-            }
+            values[at] = value / values[diagonal[k]];
         }
+        let pivot = values[row.clone()].iter().fold(values[diagonal[i]], |pivot, l| pivot - l * l);
+        if !(pivot > 0.0 && pivot.is_finite()) {
+            return Err((i, pivot));
+        }
+        values[diagonal[i]] = pivot.sqrt();
+        row.for_each(|at| place[columns[at] as usize] = NOWHERE);
     }
     Ok(())
 }
 
 /// ILU(0) in place: `L` without its unit diagonal, and `U`.
 pub(super) fn lu<T: Real>(a: &Csr<T>, diagonal: &[usize], values: &mut [f64]) -> std::result::Result<(), BadPivot> {
-    const NOWHERE: usize = usize::MAX;
     let (offsets, columns) = (a.offsets(), a.indices());
     let mut place = vec![NOWHERE; a.cols()];
     for i in 0..a.rows() {
         let row = offsets[i]..offsets[i + 1];
         let largest = largest(&values[row.clone()]);
-        row.clone().for_each(|at| place[columns[at] as usize] = at);
+        row.clone().for_each(|at| place[columns[at] as usize] = at as u32);
         for at in offsets[i]..diagonal[i] {
             let k = columns[at] as usize;
             values[at] /= values[diagonal[k]];
             for other in diagonal[k] + 1..offsets[k + 1] {
                 let mine = place[columns[other] as usize];
                 if mine != NOWHERE {
-                    values[mine] -= values[at] * values[other];
+                    values[mine as usize] -= values[at] * values[other];
                 }
             }
         }
@@ -72,7 +72,7 @@ pub(super) fn lu<T: Real>(a: &Csr<T>, diagonal: &[usize], values: &mut [f64]) ->
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{Factorisation, check_symmetry, diagonal_places};
+    use super::super::{Factorisation, Places};
     use super::*;
     use crate::sparse::gallery;
 
@@ -125,7 +125,7 @@ mod tests {
             (&gallery::diagonals(70, 7, 3, 5).unwrap(), &[Factorisation::Lu]),
         ] {
             for kind in kinds {
-                let diagonal = diagonal_places(a, *kind).unwrap();
+                let diagonal = Places::of(a, *kind).unwrap().diagonal;
                 let mut values = a.values().to_vec();
                 match kind {
                     Factorisation::Cholesky => cholesky(a, &diagonal, &mut values).unwrap(),
@@ -204,15 +204,15 @@ mod tests {
             let Ok(a) = crate::io::matrix_market::read_matrix::<f64>(&path) else { continue };
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             for kind in [Factorisation::Cholesky, Factorisation::Lu] {
-                let symmetric = kind == Factorisation::Lu || a.rows() == a.cols() && check_symmetry(&a).is_ok();
-                let Some(diagonal) =
-                    Some(&a).filter(|a| a.rows() == a.cols() && symmetric).map(|a| diagonal_places(a, kind))
-                else {
+                if a.rows() != a.cols() {
                     continue;
-                };
-                let Ok(diagonal) = diagonal else {
-                    println!("{name} {kind:?}: no diagonal for it");
-                    continue;
+                }
+                let diagonal = match Places::of(&a, kind) {
+                    Ok(places) => places.diagonal,
+                    Err(error) => {
+                        println!("{name} {kind:?}: {error}");
+                        continue;
+                    }
                 };
                 let mut values = a.values().to_vec();
                 let done = match kind {

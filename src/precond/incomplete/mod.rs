@@ -22,13 +22,15 @@ mod threshold;
 
 use std::sync::{Mutex, PoisonError};
 
+use rayon::prelude::*;
+
 use self::relaxed::Relaxed;
 use self::swept::Swept;
 use super::sweep::{RowOrdering, Sweep};
-use super::{check_finite, check_symmetry};
+use super::{check_finite, first_asymmetry, mirrored, nearly_equal};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::number::{Real, per_number};
+use crate::number::{Real, first_not_finite, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
 use crate::sparse::Csr;
 use crate::vector::Vector;
@@ -103,6 +105,7 @@ impl IncompleteOptions {
 /// Factors in the places of the matrix, solved with by levels, take other values ([`LinearOperator::update_values`]).
 ///
 /// # Cost
+/// On the host: 8 bytes for each row, and 4 for each entry (Cholesky), besides those of [`Sweep`].
 /// Solves by levels: held are the entries off the diagonal once, and 24 to 32 bytes for each row. Launches as [`Sweep`] in the order of
 /// the rows: a long chain of rows that need each other takes as many steps. Solves by `k` sweeps: held are the entries off the diagonal as
 /// stored matrices (with the transposed of `L`, of Cholesky), and 3 vectors; `2 k + 1` launches, each of which reads the entries of a
@@ -111,9 +114,19 @@ impl IncompleteOptions {
 pub struct Incomplete<T: Real> {
     solves: Solves<T>,
     options: IncompleteOptions,
+    places: Places,
     /// Shift of the values that it has now.
     shift: Mutex<f64>,
     entries: usize,
+}
+
+/// Places in the matrix that factors are made with.
+#[derive(Debug)]
+struct Places {
+    /// Place of each diagonal entry.
+    diagonal: Vec<usize>,
+    /// Place of the mirror image of each entry, for Cholesky.
+    mirror: Vec<u32>,
 }
 
 /// A way of solving with both factors.
@@ -143,13 +156,15 @@ impl<T: Real> Incomplete<T> {
     }
 
     fn new_here(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<Self> {
-        let (factors, shift) = factors(device, a, options)?;
+        check(a, options)?;
+        let places = Places::of(a, options.kind)?;
+        let (factors, shift) = factors(device, a, options, &places)?;
         let entries = factors.nnz();
         let solves = match options.solve_sweeps {
             None => Solves::Levels(Sweep::ssor(device, &factors, 1.0, RowOrdering::Rows)?),
             Some(sweeps) => Solves::Relaxed(Box::new(Relaxed::new(device, &factors, options.kind, sweeps)?)),
         };
-        Ok(Self { solves, options, shift: Mutex::new(shift), entries })
+        Ok(Self { solves, options, places, shift: Mutex::new(shift), entries })
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
@@ -158,9 +173,11 @@ impl<T: Real> Incomplete<T> {
                 "factors with a threshold, or with Jacobi sweeps, take no other values: make new ones".into();
             return Err(Error::Structure { what, row: None });
         };
-        let (factors, shift) = factors(self.device(), a, self.options)?;
-        // Factors stand in the places of the matrix: the sweep refuses others.
-        sweep.update_values(&factors)?;
+        sweep.check_pattern(a)?;
+        check(a, self.options)?;
+        self.places.check_values(a, self.options.kind)?;
+        let (values, shift) = in_places(self.device(), a, self.options, &self.places)?;
+        sweep.write(&values, &self.places.diagonal)?;
         *self.shift.lock().unwrap_or_else(PoisonError::into_inner) = shift;
         Ok(())
     }
@@ -185,8 +202,6 @@ impl<T: Real> Incomplete<T> {
 
 /// The first pivot that is no good, and its row.
 type BadPivot = (usize, f64);
-/// Factors together, or the first pivot that is no good.
-type Made<T> = std::result::Result<Result<Csr<T>>, BadPivot>;
 
 /// The largest magnitude of a row, which pivots are measured by.
 fn largest(row: &[f64]) -> f64 {
@@ -194,51 +209,85 @@ fn largest(row: &[f64]) -> f64 {
 }
 
 /// `D + L D + U` off the diagonal and `D` on it, and the shift they were made with.
-fn factors<T: Real>(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<(Csr<T>, f64)> {
-    let IncompleteOptions { kind, fill, shift, .. } = options;
-    check_finite(a)?;
-    let bad = |name, reason| Error::Option { name, reason };
-    if let Some(shift) = shift.filter(|shift| !(*shift >= 0.0 && shift.is_finite())) {
-        return Err(bad("shift", format!("{shift} is not a number from 0 on")));
-    }
-    match fill {
-        Fill::Sweeps(0) => return Err(bad("sweeps", "no sweeps give no factors".into())),
-        Fill::Threshold { drop, .. } if !(drop >= 0.0 && drop.is_finite()) => {
-            return Err(bad("drop", format!("{drop} is not a number from 0 on")));
-        }
-        _ => {}
-    }
-    let diagonal = diagonal_places(a, kind)?;
-    if kind == Factorisation::Cholesky {
-        check_symmetry(a)?;
-    }
-    let tried = shift.map_or(Incomplete::<T>::SHIFTS.to_vec(), |shift| vec![shift]);
-    let mut first: Option<BadPivot> = None;
-    let mut swept = None;
-    for shift in &tried {
-        let mut values: Vec<f64> = a.values().iter().map(|v| v.to_f64()).collect();
-        raise(a, kind, &diagonal, *shift, &mut values);
-        let made: Made<T> = match (fill, kind) {
-            (Fill::Exact, Factorisation::Cholesky) => {
-                exact::cholesky(a, &diagonal, &mut values).map(|()| together(a, kind, &diagonal, &values))
-            }
-            (Fill::Exact, Factorisation::Lu) => {
-                exact::lu(a, &diagonal, &mut values).map(|()| together(a, kind, &diagonal, &values))
-            }
-            (Fill::Sweeps(sweeps), _) => {
-                let swept = match &mut swept {
-                    Some(swept) => swept,
-                    None => swept.insert(Swept::new(device, a, kind, &diagonal, sweeps)?),
-                };
-                swept.factors(&mut values)?.map(|()| together(a, kind, &diagonal, &values))
-            }
-            (Fill::Threshold { most, drop }, Factorisation::Cholesky) => {
-                threshold::cholesky(a, &values, most, drop)
-            }
-            (Fill::Threshold { most, drop }, Factorisation::Lu) => threshold::lu(a, &values, most, drop),
+fn factors<T: Real>(
+    device: &Device,
+    a: &Csr<T>,
+    options: IncompleteOptions,
+    places: &Places,
+) -> Result<(Csr<T>, f64)> {
+    let Fill::Threshold { most, drop } = options.fill else {
+        let (values, shift) = in_places(device, a, options, places)?;
+        return Ok((a.with_values(values)?, shift));
+    };
+    let (factors, shift) = with_shift(a, options, &places.diagonal, |values| {
+        let made = match options.kind {
+            Factorisation::Cholesky => threshold::cholesky(a, values, most, drop),
+            Factorisation::Lu => threshold::lu(a, values, most, drop),
         };
-        match made {
-            Ok(factors) => return Ok((factors?, *shift)),
+        Ok(made)
+    })?;
+    Ok((factors?, shift))
+}
+
+/// The values of [`factors`] that stand in the places of the matrix.
+fn in_places<T: Real>(
+    device: &Device,
+    a: &Csr<T>,
+    options: IncompleteOptions,
+    places: &Places,
+) -> Result<(Vec<T>, f64)> {
+    let (kind, diagonal) = (options.kind, &places.diagonal);
+    let mut swept = match options.fill {
+        Fill::Sweeps(sweeps) => Some(Swept::new(device, a, kind, diagonal, sweeps)?),
+        _ => None,
+    };
+    let (values, shift) = with_shift(a, options, diagonal, |values| {
+        let made = match (&mut swept, kind) {
+            (Some(swept), _) => swept.factors(values)?,
+            (None, Factorisation::Cholesky) => exact::cholesky(a, diagonal, values),
+            (None, Factorisation::Lu) => exact::lu(a, diagonal, values),
+        };
+        Ok(made.map(|()| together(a, kind, places, values)))
+    })?;
+    Ok((values?, shift))
+}
+
+/// Fails on options and a matrix that no factors can be made of.
+fn check<T: Real>(a: &Csr<T>, options: IncompleteOptions) -> Result<()> {
+    check_finite(a)?;
+    let bad = |name, reason| Err(Error::Option { name, reason });
+    if let Some(shift) = options.shift.filter(|shift| !(*shift >= 0.0 && shift.is_finite())) {
+        return bad("shift", format!("{shift} is not a number from 0 on"));
+    }
+    match options.fill {
+        Fill::Sweeps(0) => bad("sweeps", "no sweeps give no factors".into()),
+        Fill::Threshold { drop, .. } if !(drop >= 0.0 && drop.is_finite()) => {
+            bad("drop", format!("{drop} is not a number from 0 on"))
+        }
+        _ if u32::try_from(a.nnz()).is_err() => {
+            bad("preconditioner", format!("{} entries; factors count them in 32 bits", a.nnz()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What `make` makes of the values of the matrix with the first shift that gives good pivots, and that shift.
+fn with_shift<T: Real, F>(
+    a: &Csr<T>,
+    options: IncompleteOptions,
+    diagonal: &[usize],
+    mut make: impl FnMut(&mut [f64]) -> Result<std::result::Result<F, BadPivot>>,
+) -> Result<(F, f64)> {
+    let tried = options.shift.map_or(Incomplete::<T>::SHIFTS.to_vec(), |shift| vec![shift]);
+    let mut values = Vec::new();
+    let mut first: Option<BadPivot> = None;
+    for shift in &tried {
+        a.values().par_iter().map(|v| v.to_f64()).collect_into_vec(&mut values);
+        if *shift != 0.0 {
+            raise(a, options.kind, diagonal, *shift, &mut values);
+        }
+        match make(&mut values)? {
+            Ok(factors) => return Ok((factors, *shift)),
             Err(bad) => first = first.or(Some(bad)),
         }
     }
@@ -250,25 +299,57 @@ fn factors<T: Real>(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> 
     Err(Error::Structure { what, row: Some(row) })
 }
 
-/// Place of each diagonal entry among all.
-fn diagonal_places<T: Real>(a: &Csr<T>, kind: Factorisation) -> Result<Vec<usize>> {
-    let place = |i: usize| {
-        let found = a.row(i).0.binary_search(&(i as u32)).ok();
-        let value = found.map_or(0.0, |at| a.row(i).1[at].to_f64());
-        match (found, kind) {
-            (Some(at), Factorisation::Lu) => Ok(a.offsets()[i] + at),
-            (Some(at), Factorisation::Cholesky) if value > 0.0 => Ok(a.offsets()[i] + at),
-            (_, Factorisation::Cholesky) => {
-                let what = format!("diagonal entry {value:e} is not positive: no Cholesky factors");
-                Err(Error::Structure { what, row: Some(i) })
+impl Places {
+    /// Places of a matrix that has factors of this kind.
+    fn of<T: Real>(a: &Csr<T>, kind: Factorisation) -> Result<Self> {
+        let place = |i: usize| {
+            let found = a.row(i).0.binary_search(&(i as u32));
+            found.map_or(usize::MAX, |at| a.offsets()[i] + at)
+        };
+        let diagonal: Vec<usize> = (0..a.rows()).into_par_iter().map(place).collect();
+        let missing = diagonal.iter().position(|at| *at == usize::MAX);
+        let mut mirror = Vec::new();
+        match kind {
+            Factorisation::Cholesky => {
+                check_positive(a, |i| diagonal[i])?;
+                mirror = (0..a.nnz() as u32).collect();
+                if !mirrored(a, |at, other| (mirror[at], mirror[other]) = (other as u32, at as u32)) {
+                    return Err(first_asymmetry(a));
+                }
             }
-            (None, Factorisation::Lu) => {
+            Factorisation::Lu if missing.is_some() => {
                 let what = "no entry on the diagonal: no LU factors in the places of the matrix".into();
-                Err(Error::Structure { what, row: Some(i) })
+                return Err(Error::Structure { what, row: missing });
             }
+            Factorisation::Lu => {}
         }
-    };
-    (0..a.rows()).map(place).collect()
+        let found = Self { diagonal, mirror };
+        found.check_values(a, kind)?;
+        Ok(found)
+    }
+
+    /// Fails unless the values of a matrix with these places are those of one with factors of this kind.
+    fn check_values<T: Real>(&self, a: &Csr<T>, kind: Factorisation) -> Result<()> {
+        if kind == Factorisation::Lu {
+            return Ok(());
+        }
+        check_positive(a, |i| self.diagonal[i])?;
+        let values = a.values();
+        let near = |(mine, others): (&[T], &[u32])| {
+            mine.iter().zip(others).fold(true, |all, (v, at)| all & nearly_equal(*v, values[*at as usize]))
+        };
+        let pairs = values.par_chunks(ENTRIES_TOGETHER).zip(self.mirror.par_chunks(ENTRIES_TOGETHER));
+        if pairs.all(near) { Ok(()) } else { Err(first_asymmetry(a)) }
+    }
+}
+
+/// Fails with the first row whose diagonal entry, in the given place, is not positive. One beyond all entries is missing.
+fn check_positive<T: Real>(a: &Csr<T>, place: impl Fn(usize) -> usize) -> Result<()> {
+    let value = |i: usize| a.values().get(place(i)).map_or(0.0, |v| v.to_f64());
+    (0..a.rows()).find(|i| value(*i).is_nan() || value(*i) <= 0.0).map_or(Ok(()), |i| {
+        let what = format!("diagonal entry {:e} is not positive: no Cholesky factors", value(i));
+        Err(Error::Structure { what, row: Some(i) })
+    })
 }
 
 /// Adds the shift to the diagonal.
@@ -285,37 +366,51 @@ fn raise<T: Real>(a: &Csr<T>, kind: Factorisation, diagonal: &[usize], shift: f6
     }
 }
 
+/// Entries and rows that a thread takes one after another.
+const ENTRIES_TOGETHER: usize = 1 << 14;
+const ROWS_TOGETHER: usize = 4096;
+
 /// `D + L D + U` with `L` unit, of factors in place, rounded to `T`. Cholesky's `L L'` is `L_1 D L_1'`.
-fn together<T: Real>(a: &Csr<T>, kind: Factorisation, diagonal: &[usize], values: &[f64]) -> Result<Csr<T>> {
+fn together<T: Real>(a: &Csr<T>, kind: Factorisation, places: &Places, values: &[f64]) -> Result<Vec<T>> {
     let (offsets, columns) = (a.offsets(), a.indices());
-    let pivot = |i: usize| values[diagonal[i]];
+    let pivots: Vec<f64> = places.diagonal.iter().map(|at| values[*at]).collect();
     let entry = |i: usize, at: usize| {
         let j = columns[at] as usize;
         match kind {
-            Factorisation::Lu if j < i => values[at] * pivot(j),
+            Factorisation::Lu if j < i => values[at] * pivots[j],
             Factorisation::Lu => values[at],
-            Factorisation::Cholesky if j <= i => values[at] * pivot(j),
-            Factorisation::Cholesky => {
-                let row = &columns[offsets[j]..offsets[j + 1]];
-                // Places are symmetric: the mirror image is there.
-                row.binary_search(&(i as u32)).map_or(0.0, |mirror| values[offsets[j] + mirror] * pivot(i))
-            }
+            Factorisation::Cholesky if j <= i => values[at] * pivots[j],
+            Factorisation::Cholesky => values[places.mirror[at] as usize] * pivots[i],
         }
     };
-    let of_row = |i: usize| (offsets[i]..offsets[i + 1]).map(move |at| (i, at));
-    rounded(offsets.to_vec(), columns.to_vec(), (0..a.rows()).flat_map(of_row).map(|(i, at)| entry(i, at)))
+    let mut made = vec![T::default(); a.nnz()];
+    let mut blocks = Vec::new();
+    let mut rest = &mut made[..];
+    for first in (0..a.rows()).step_by(ROWS_TOGETHER) {
+        let rows = first..a.rows().min(first + ROWS_TOGETHER);
+        let (block, behind) = rest.split_at_mut(offsets[rows.end] - offsets[first]);
+        blocks.push((rows, block));
+        rest = behind;
+    }
+    blocks.into_par_iter().for_each(|(rows, block)| {
+        let begin = offsets[rows.start];
+        for i in rows {
+            for at in offsets[i]..offsets[i + 1] {
+                block[at - begin] = T::from_f64(entry(i, at));
+            }
+        }
+    });
+    check_rounded(offsets, &made)?;
+    Ok(made)
 }
 
-/// Factors together, rounded to `T`.
-fn rounded<T: Real>(offsets: Vec<usize>, columns: Vec<u32>, values: impl Iterator<Item = f64>) -> Result<Csr<T>> {
-    let made: Vec<T> = values.map(T::from_f64).collect();
-    if let Some(at) = made.iter().position(|v| !v.is_finite()) {
+/// Fails with the row of an entry that the rounding made infinite.
+fn check_rounded<T: Real>(offsets: &[usize], made: &[T]) -> Result<()> {
+    first_not_finite(made).map_or(Ok(()), |at| {
         let row = offsets.partition_point(|offset| *offset <= at) - 1;
         let what = "an entry of incomplete factors is too large for its precision: scale the matrix".into();
-        return Err(Error::Structure { what, row: Some(row) });
-    }
-    let n = offsets.len() - 1;
-    Csr::new(n, n, offsets, columns, made)
+        Err(Error::Structure { what, row: Some(row) })
+    })
 }
 
 impl<T: Real> From<Incomplete<T>> for SharedOperator<T> {
@@ -358,7 +453,12 @@ mod tests {
     }
 
     fn found(a: &Csr<f64>, kind: Factorisation, shift: Option<f64>) -> Result<(Csr<f64>, f64)> {
-        factors(&Device::host(), a, IncompleteOptions::new(kind).with_shift(shift))
+        made(a, IncompleteOptions::new(kind).with_shift(shift))
+    }
+
+    fn made(a: &Csr<f64>, options: IncompleteOptions) -> Result<(Csr<f64>, f64)> {
+        check(a, options)?;
+        factors(&Device::host(), a, options, &Places::of(a, options.kind)?)
     }
 
     fn applied(a: &Csr<f64>, options: IncompleteOptions, x: &[f64]) -> Vec<f64> {
@@ -399,8 +499,8 @@ mod tests {
             (&lopsided(60), Factorisation::Lu),
         ] {
             let exact = IncompleteOptions::new(kind);
-            let wanted = factors(&Device::host(), a, exact).unwrap().0;
-            let swept = |sweeps| factors(&Device::host(), a, exact.with_fill(Fill::Sweeps(sweeps))).unwrap().0;
+            let wanted = made(a, exact).unwrap().0;
+            let swept = |sweeps| made(a, exact.with_fill(Fill::Sweeps(sweeps))).unwrap().0;
             let far = |found: &Csr<f64>| {
                 let squares = found.values().iter().zip(wanted.values()).map(|(x, y)| (x - y).powi(2));
                 squares.sum::<f64>().sqrt()
@@ -442,7 +542,7 @@ mod tests {
             csr(3, &[(0, 0, 4.0), (0, 1, 1.0), (0, 2, 0.1), (1, 0, 1.0), (1, 1, 4.0), (2, 1, 2.0), (2, 2, 4.0)]);
         let lu = |most, drop| {
             let options = IncompleteOptions::new(Factorisation::Lu).with_fill(Fill::Threshold { most, drop });
-            factors(&Device::host(), &a, options).unwrap().0
+            made(&a, options).unwrap().0
         };
         let pattern = |a: &Csr<f64>| (0..a.rows()).map(|i| a.row(i).0.to_vec()).collect::<Vec<_>>();
         assert_eq!(pattern(&lu(9, 0.05)), [vec![0, 1], vec![0, 1], vec![1, 2]]);
@@ -457,8 +557,7 @@ mod tests {
         both.dedup();
         let a = csr(3, &both);
         let options = IncompleteOptions::new(Factorisation::Cholesky);
-        let ic =
-            |most, drop| factors(&Device::host(), &a, options.with_fill(Fill::Threshold { most, drop })).unwrap().0;
+        let ic = |most, drop| made(&a, options.with_fill(Fill::Threshold { most, drop })).unwrap().0;
         assert_eq!(pattern(&ic(1, 0.2)), [vec![0, 1], vec![0, 1], vec![2]]);
         near(ic(1, 0.2).values(), &[4.0, -2.0, -2.0, 3.0, 4.0], 1e-15);
         assert_eq!(ic(9, 0.0).nnz(), 9);
@@ -481,12 +580,12 @@ mod tests {
         let indefinite = csr(2, &[(0, 0, 1.0), (0, 1, 9.0), (1, 0, 9.0), (1, 1, 1.0)]);
         for fill in [Fill::Sweeps(4), Fill::Threshold { most: 5, drop: 0.0 }] {
             let options = IncompleteOptions::new(Factorisation::Cholesky).with_fill(fill);
-            let made = factors(&Device::host(), &indefinite, options);
-            assert!(matches!(made, Err(Error::Structure { row: Some(1), .. })), "{fill:?} {made:?}");
+            let found = made(&indefinite, options);
+            assert!(matches!(found, Err(Error::Structure { row: Some(1), .. })), "{fill:?} {found:?}");
         }
         let zero = csr(2, &[(0, 0, 0.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0)]);
         for fill in [Fill::Sweeps(4), Fill::Threshold { most: 5, drop: 0.0 }] {
-            assert!(factors(&Device::host(), &zero, options.with_fill(fill)).unwrap().1 > 0.0, "{fill:?}");
+            assert!(made(&zero, options.with_fill(fill)).unwrap().1 > 0.0, "{fill:?}");
         }
         let none = csr(0, &[]);
         for fill in [Fill::Exact, Fill::Sweeps(1), Fill::Threshold { most: 5, drop: 0.0 }] {

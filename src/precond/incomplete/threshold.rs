@@ -16,11 +16,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Made, largest, rounded};
+use super::{BadPivot, check_rounded, largest};
 use crate::error::Result;
 use crate::number::Real;
 use crate::sparse::Csr;
 
+/// Factors together, or the first pivot that is no good.
+type Made<T> = std::result::Result<Result<Csr<T>>, BadPivot>;
 /// A row of a factor: columns, ascending, and values.
 type Row = Vec<(u32, f64)>;
 
@@ -39,11 +41,12 @@ fn together<T: Real>(lower: &[Row], pivots: &[f64], upper: &[Row]) -> Result<Csr
     for (i, pivot) in pivots.iter().enumerate() {
         for (column, value) in lower[i].iter().chain([&(i as u32, *pivot)]).chain(&upper[i]) {
             columns.push(*column);
-            values.push(*value);
+            values.push(T::from_f64(*value));
         }
         offsets.push(columns.len());
     }
-    rounded(offsets, columns, values.into_iter())
+    check_rounded(&offsets, &values)?;
+    Csr::new(pivots.len(), pivots.len(), offsets, columns, values)
 }
 
 /// ILUT of the matrix with the places of `a` and the entries `values`.
