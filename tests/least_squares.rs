@@ -9,8 +9,12 @@ use std::path::Path;
 
 use common::noise;
 use residuum::io::matrix_market;
+use residuum::operator::{Diagonal, Identity, LinearOperator, SharedOperator};
+use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Format, Matrix, Method, Precision, Real, Report, Solver, Stop, Stopping, Vector};
+use residuum::{
+    Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop, Stopping, Vector,
+};
 
 /// `argmin |A x - b|` by Householder's QR factorisation, dense.
 fn dense(a: &Csr<f64>, b: &[f64]) -> Vec<f64> {
@@ -124,4 +128,110 @@ fn single_precision_ends_at_its_rounding() {
             }
         }
     }
+}
+
+/// Columns of very different sizes, and a right-hand side that is no combination of them.
+fn uneven_columns() -> (Csr<f64>, Vec<f64>) {
+    let a = gallery::random::<f64>(900, 120, 6000, 5).unwrap();
+    let sizes: Vec<f64> = (0..120).map(|j| 10f64.powf(f64::from(j % 13) / 3.0 - 2.0)).collect();
+    (a.scaled(&[1.0; 900], &sizes).unwrap(), noise(900, 6))
+}
+
+/// A method with a preconditioner from the right, from a start that is not 0.
+fn preconditioned(
+    device: &Device,
+    (a, b): (&Csr<f64>, &[f64]),
+    method: Method,
+    m: impl Into<SharedOperator<f64>>,
+    stopping: Stopping,
+) -> (Vec<f64>, Report) {
+    let matrix = Matrix::with_transpose(device, a, Format::Auto).unwrap();
+    let setup = Setup::new(method, stopping).with_preconditioner(m);
+    let mut solver = Solver::with(&matrix, setup).unwrap();
+    let b = Vector::from_slice(device, b).unwrap();
+    let mut x = Vector::filled(device, a.cols(), 0.5).unwrap();
+    let report = solver.solve(&b, &mut x).unwrap();
+    (x.to_vec().unwrap(), report)
+}
+
+fn none(device: &Device, n: usize) -> SharedOperator<f64> {
+    Identity::new(device, n).shared()
+}
+
+#[test]
+fn preconditioners_from_the_right_leave_the_answer_and_save_iterations() {
+    let (a, b) = uneven_columns();
+    let wanted = dense(&a, &b);
+    let stopping = Stopping { gradient_rtol: 1e-12, ..Stopping::for_precision::<f64>() };
+    for method in METHODS.into_iter().chain([Method::Cgnr]) {
+        let mut first: Option<(Vec<u64>, usize, Stop, Vec<u64>)> = None;
+        for device in common::devices_in(Precision::Double) {
+            let by_norms = Diagonal::inverse_of_norms(&device, &a).unwrap();
+            let (_, plain) = preconditioned(&device, (&a, &b), method, none(&device, 120), stopping.clone());
+            let (x, report) = preconditioned(&device, (&a, &b), method, by_norms, stopping.clone());
+            assert_eq!(report.stop, Stop::LeastSquares, "{report}");
+            assert!(distance(&x, &wanted) < 1e-8, "{report}, {:e}", distance(&x, &wanted));
+            assert!(3 * report.iterations < plain.iterations, "{report}, not preconditioned {plain}");
+            assert_eq!(report.history.len(), report.iterations + 1);
+            // The gradient is that of x.
+            let residual: Vec<f64> = a.product(&x).unwrap().iter().zip(&b).map(|(ax, b)| b - ax).collect();
+            let gradient = norm(a.transpose().product(&residual).unwrap().into_iter());
+            assert!((report.true_residual - norm(residual.into_iter())).abs() < 1e-10 * report.true_residual);
+            assert!((report.gradient.unwrap() - gradient).abs() < 1e-8 * a.column_norms().iter().sum::<f64>());
+            let found = common::battery::essence(&x, &report);
+            assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{method} on {}", device.info().name);
+        }
+    }
+}
+
+/// The root `W` of an approximate inverse of `A'A` makes `A W` nearly orthogonal.
+#[test]
+fn roots_of_approximate_inverses_precondition_least_squares() {
+    let a = gallery::random::<f64>(2000, 500, 12_000, 17).unwrap();
+    let b = noise::<f64>(2000, 2);
+    let wanted = dense(&a, &b);
+    let device = Device::host();
+    for name in ["sainv=0.02", "ainv=0.02", "fsai"] {
+        let m = name.parse::<Preconditioner>().unwrap().build_for_least_squares(&device, &a, None).unwrap();
+        for method in METHODS {
+            let stopping = Stopping::for_precision::<f64>();
+            let (_, plain) = preconditioned(&device, (&a, &b), method, none(&device, 500), stopping.clone());
+            let (x, report) = preconditioned(&device, (&a, &b), method, m.operator.clone(), stopping);
+            println!("{name}: {report}; without {}", plain.iterations);
+            assert!(report.converged() && distance(&x, &wanted) < 1e-7, "{name}: {report}");
+            assert!(report.iterations < plain.iterations, "{name}: {report}; without {}", plain.iterations);
+        }
+    }
+}
+
+/// A preconditioner that leaves an unknown out finds no solution, and nothing says that it did.
+#[test]
+fn a_preconditioner_that_hides_the_gradient_is_not_believed() {
+    let (a, b) = uneven_columns();
+    let device = Device::host();
+    for hidden in [0.0, 1e-200] {
+        let mut scales = vec![1.0; 120];
+        scales[7] = hidden;
+        for method in METHODS {
+            let m = Diagonal::new(Vector::from_slice(&device, &scales).unwrap()).unwrap();
+            let (_, report) = preconditioned(&device, (&a, &b), method, m, Stopping::for_precision::<f64>());
+            assert!(!report.converged(), "{report}");
+        }
+    }
+}
+
+#[test]
+fn preconditioned_least_squares_refuse_what_they_cannot() {
+    let (a, _) = uneven_columns();
+    let device = Device::host();
+    let matrix = Matrix::with_transpose(&device, &a, Format::Auto).unwrap();
+    let made = |method: Method, columns: usize, n: usize| {
+        let setup = Setup::new(method, Stopping::for_precision::<f64>()).with_columns(columns);
+        Solver::with(&matrix, setup.with_preconditioner(none(&device, n))).map(|_| ())
+    };
+    assert!(made(Method::Lsqr { damp: 0.0 }, 1, 120).is_ok());
+    assert!(matches!(made(Method::Lsqr { damp: 0.0 }, 1, 900), Err(Error::Shape { .. })));
+    assert!(matches!(made(Method::Lsqr { damp: 0.5 }, 1, 120), Err(Error::Option { name: "damp", .. })));
+    assert!(matches!(made(Method::Lsqr { damp: 0.0 }, 2, 120), Err(Error::Option { name: "columns", .. })));
+    assert!(matches!(made(Method::Cgne, 1, 120), Err(Error::Option { name: "preconditioner", .. })));
 }

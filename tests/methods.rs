@@ -6,8 +6,8 @@ mod common;
 
 use common::battery::{Essence, Problem, essence, everything, problems};
 use common::{each_case, noise, reference};
-use residuum::operator::LinearOperator;
-use residuum::precond::{RowOrdering, Sweep};
+use residuum::operator::{Diagonal, LinearOperator};
+use residuum::precond::{Preconditioner, RowOrdering, Sweep};
 use residuum::sparse::gallery;
 use residuum::{
     Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Report, Setup, Solver, Stop,
@@ -219,7 +219,7 @@ fn set_ups_that_cannot_work_are_refused() {
     refused("omega", setup(Method::Stationary { omega: 0.0 }));
     refused("smallest", setup(Method::Chebyshev { smallest: 2.0, largest: 1.0 }));
     refused("columns", setup(Method::Cg).with_columns(5));
-    refused("preconditioner", setup(Method::Minres).with_preconditioner(&a));
+    refused("preconditioner", setup(Method::SteepestDescent).with_preconditioner(&a));
     refused("transpose", setup(Method::Lsmr { damp: 0.0 }));
     for method in Method::ALL.iter().copied().filter(|m| !m.takes_rectangles() && !m.carries_residual()) {
         let stopping = Stopping { exact_every: 10, ..stopping::<f64>() };
@@ -466,7 +466,7 @@ fn flexible_cg_takes_a_preconditioner_that_changes() {
                 "none" => setup,
                 "diagonal" => {
                     let entries = Vector::from_slice(device, &entries).unwrap();
-                    setup.with_preconditioner(residuum::operator::Diagonal::new(entries).unwrap())
+                    setup.with_preconditioner(Diagonal::new(entries).unwrap())
                 }
                 "sweep" => setup.with_preconditioner(Sweep::ssor(device, &a, 1.2, RowOrdering::Colours).unwrap()),
                 _ => setup.with_preconditioner(Inner::new(&matrix, Method::Minres, 6).shared()),
@@ -491,6 +491,60 @@ fn flexible_cg_takes_a_preconditioner_that_changes() {
                 }
             }
         }
+    });
+}
+
+/// An indefinite matrix, preconditioned by what suits its definite part.
+#[test]
+fn minres_takes_a_definite_preconditioner() {
+    each_case::<f64>(|device| {
+        let definite = gallery::poisson_2d::<f64>(30, 0.0).unwrap();
+        let a = gallery::poisson_2d::<f64>(30, -0.3).unwrap();
+        let entries: Vec<f64> = (0..900).map(|i| 0.5 + 0.3 * f64::from(i % 5)).collect();
+        let solve = |device: &Device, which: &str| {
+            let matrix = Matrix::new(device, &a, Format::Auto).unwrap();
+            let diagonal = |entries: &[f64]| Diagonal::new(Vector::from_slice(device, entries).unwrap()).unwrap();
+            let setup = Setup::new(Method::Minres, stopping::<f64>());
+            let setup = match which {
+                "none" => setup,
+                "identity" => setup.with_preconditioner(diagonal(&[1.0; 900])),
+                "diagonal" => setup.with_preconditioner(diagonal(&entries)),
+                "matrix" => {
+                    let triplets: Vec<_> = entries.iter().enumerate().map(|(i, d)| (i, i, *d)).collect();
+                    let m = Csr::from_triplets(900, 900, &triplets).unwrap();
+                    setup.with_preconditioner(Matrix::new(device, &m, Format::Csr).unwrap())
+                }
+                "sainv" => setup.with_preconditioner(
+                    "sainv".parse::<Preconditioner>().unwrap().build(device, &definite).unwrap(),
+                ),
+                "ssor" => {
+                    setup.with_preconditioner(Sweep::ssor(device, &definite, 1.0, RowOrdering::Colours).unwrap())
+                }
+                _ => setup.with_preconditioner(diagonal(&[-1.0; 900])),
+            };
+            let b = Vector::from_slice(device, &noise::<f64>(900, 3)).unwrap();
+            let mut x = Vector::zeros(device, 900).unwrap();
+            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+            (essence(&x.to_vec().unwrap(), &report), report)
+        };
+        let mut found = std::collections::BTreeMap::new();
+        for which in ["none", "identity", "diagonal", "matrix", "sainv", "ssor"] {
+            let (essence, report) = solve(device, which);
+            assert!(report.converged(), "{which}: {report}");
+            // The recurrence carries the residual itself.
+            assert!(
+                (report.residual - report.true_residual).abs() < 1e-3 * report.true_residual,
+                "{which}: {report}"
+            );
+            assert!(report.history.windows(2).all(|pair| pair[1] < 3.0 * pair[0]), "{which}");
+            assert!(essence == solve(&reference::<f64>(device), which).0, "{which} on {}", device.info().name);
+            found.insert(which, report.iterations);
+        }
+        println!("{found:?}");
+        assert!(found["identity"].abs_diff(found["none"]) <= 1 && found["diagonal"].abs_diff(found["matrix"]) <= 1);
+        assert!(found["none"] < found["diagonal"], "that one is of no use");
+        assert!(3 * found["ssor"] < 2 * found["none"] && found["sainv"] < found["none"], "{found:?}");
+        assert_eq!(solve(device, "negative").1.stop, Stop::IndefinitePreconditioner);
     });
 }
 

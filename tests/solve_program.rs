@@ -121,6 +121,9 @@ fn every_method_solves_what_suits_it() {
         ("skew.mtx", &["--method", "lsqr"]),
         ("random:60:20:400", &["--method", "cgls"]),
         ("random:60:20:400", &["--method", "cgnr"]),
+        ("random:60:20:400", &["--method", "lsqr", "--preconditioner", "jacobi"]),
+        ("random:60:20:400", &["--method", "lsmr", "--preconditioner", "fsai"]),
+        ("random:60:20:400", &["--method", "cgnr", "--preconditioner", "sainv=0.01"]),
         ("random:20:60:400", &["--method", "cgne"]),
         ("random:60:20:400", &["--scale", "--precision", "fp32"]),
     ] {

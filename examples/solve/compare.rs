@@ -5,7 +5,9 @@ use std::time::Instant;
 use common::plot::Chart;
 use common::{counting_bar, say};
 use residuum::precond::Preconditioner;
-use residuum::{Csr, Device, Examination, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector};
+use residuum::{
+    Csr, Device, Examination, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector, build_for,
+};
 use serde_json::{Value, json};
 
 use super::options::name_of;
@@ -30,7 +32,7 @@ pub(crate) fn run<T: Real>(
     (method, stopping, found): (&Method, &Stopping, &Examination),
     quiet: bool,
 ) -> Result<Vec<Candidate>> {
-    let all = found.candidates();
+    let all = found.candidates(method);
     let bar = counting_bar(quiet, all.len());
     let mut candidates = Vec::new();
     for which in all {
@@ -51,7 +53,7 @@ fn one<T: Real>(
 ) -> Result<Candidate> {
     let name = name_of(which.as_ref());
     let clock = Instant::now();
-    let built = match which.map(|which| which.build(device, a)).transpose() {
+    let built = match which.map(|which| build_for(which, method, device, a, None)).transpose() {
         Ok(built) => built,
         // A matrix that has none of this kind.
         Err(error) => {

@@ -10,6 +10,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::time::Instant;
 
 use super::advice::{Definiteness, Examination};
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
@@ -33,6 +34,10 @@ impl Examination {
         match method {
             // A stationary iteration without one would be Richardson's, which few matrices bear.
             Method::Stationary { .. } => vec![Some(Preconditioner::Jacobi), Some(by_rows)],
+            // Columns of one size, from the right, where none does not do.
+            _ if method.takes_preconditioner() && method.takes_rectangles() => {
+                vec![None, Some(Preconditioner::Jacobi)]
+            }
             _ if !method.takes_preconditioner() || !divides => vec![None],
             // Bounds are those of one preconditioned operator, which must not depend on the diagonal.
             Method::Chebyshev { .. } => vec![Some(Preconditioner::Jacobi).filter(|_| definite)],
@@ -45,13 +50,22 @@ impl Examination {
                 [jacobi].into_iter().chain(others.map(Some)).collect()
             }
             Method::Cg | Method::FlexibleCg => vec![None],
+            Method::Minres if definite => vec![jacobi, Some(Preconditioner::Fsai { power: 1 })],
             _ if self.symmetric && !definite => vec![None],
             _ => vec![jacobi, Some(by_rows), Some(Preconditioner::Ilu0 { shift: None })],
         }
     }
 
-    /// Every preconditioner that a solve of this matrix may be tried with, none among them, with those parameters that most gain by.
-    pub fn candidates(&self) -> Vec<Option<Preconditioner>> {
+    /// Every preconditioner that a solve of this matrix by `method` may be tried with, none among them, with those parameters that most
+    /// gain by.
+    pub fn candidates(&self, method: &Method) -> Vec<Option<Preconditioner>> {
+        let rooted = |which: &&Preconditioner| which.is_for_least_squares();
+        if method.takes_rectangles() {
+            return [None]
+                .into_iter()
+                .chain(Preconditioner::ALL.iter().filter(rooted).copied().map(Some))
+                .collect();
+        }
         let definite = self.symmetric && !matches!(self.definiteness, Definiteness::Indefinite(_));
         // A definite matrix gets the symmetric sweep alone.
         let lopsided = |which: &&Preconditioner| {
@@ -65,6 +79,25 @@ impl Examination {
             all.push(Some(Preconditioner::Fsai { power: 2 }));
         }
         all
+    }
+}
+
+/// Makes the preconditioner for `a` that `method` takes: [`Preconditioner::build_over`], or for methods of least squares
+/// [`Preconditioner::build_for_least_squares`].
+///
+/// # Errors
+/// Errors of these.
+pub fn build_for<T: Real>(
+    which: Preconditioner,
+    method: &Method,
+    device: &Device,
+    a: &Csr<T>,
+    partition: Option<&Partition>,
+) -> Result<Built<T>> {
+    if method.takes_rectangles() {
+        which.build_for_least_squares(device, a, partition)
+    } else {
+        which.build_over(device, a, partition)
     }
 }
 
@@ -141,7 +174,8 @@ fn climb_here<T: Real>(
     let mut best: Option<(Report, Option<Preconditioner>, Option<Built<T>>)> = None;
     let mut refused = Error::Option { name: "preconditioner", reason: "a ladder of none".into() };
     for which in ladder {
-        let built = match which.map(|which| which.build_over(matrix.device(), a, partition)).transpose() {
+        let build = |which| build_for(which, &setup.method, matrix.device(), a, partition);
+        let built = match which.map(build).transpose() {
             Ok(built) => built,
             Err(error) => {
                 rungs.push(Rung { which: *which, end: Err(error.to_string()), iterations: 0 });
@@ -184,7 +218,6 @@ fn climb_here<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Device;
     use crate::solver::Stopping;
     use crate::sparse::{Format, gallery};
 
@@ -206,18 +239,21 @@ mod tests {
         for (found, method, first, all) in [
             (&even, Method::Cg, None, 4),
             (&uneven, Method::Cg, jacobi, 4),
-            (&uneven, Method::Minres, None, 1),
+            (&uneven, Method::Minres, jacobi, 2),
+            (&indefinite, Method::Minres, None, 1),
             (&uneven, Method::BiCgStab, jacobi, 3),
             (&even, Method::Stationary { omega: 1.0 }, jacobi, 2),
             (&lopsided, gmres, jacobi, 3),
             (&indefinite, Method::Cg, None, 1),
             (&indefinite, gmres, None, 1),
             (&zero, gmres, None, 1),
+            (&zero, Method::Lsqr { damp: 0.0 }, None, 2),
+            (&zero, Method::Cgne, None, 1),
         ] {
             let ladder = found.ladder(&method);
             assert_eq!((ladder[0], ladder.len()), (first, all), "{method} {ladder:?}");
         }
-        assert!(even.candidates().len() > lopsided.candidates().len());
+        assert!(even.candidates(&Method::Cg).len() > lopsided.candidates(&gmres).len());
     }
 
     /// D. S. Kershaw's example, J. Comput. Phys. 26 (1978): positive definite, and a pivot of its incomplete factors is negative.

@@ -6,4 +6,4 @@ mod ladder;
 mod rank;
 
 pub use advice::{Advice, Definiteness, Examination};
-pub use ladder::{Climb, Rung, climb};
+pub use ladder::{Climb, Rung, build_for, climb};

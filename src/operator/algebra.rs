@@ -292,10 +292,23 @@ impl<T: Real> Diagonal<T> {
     /// entry whose inverse overflows.
     pub fn inverse_of(device: &Device, a: &Csr<T>) -> Result<Self> {
         same_length("columns of a square matrix", a.rows(), a.cols())?;
-        let entries: Vec<T> = a.diagonal().iter().map(|d| T::from_f64(1.0 / d)).collect();
+        let what = "a diagonal entry too small to divide by, or missing: no Jacobi preconditioner";
+        Self::inverse(device, &a.diagonal(), what)
+    }
+
+    /// The inverses of the norms of the columns of `a`: Jacobi's preconditioner for least squares.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] with the number of a column that is 0, or whose inverse norm overflows.
+    pub fn inverse_of_norms(device: &Device, a: &Csr<T>) -> Result<Self> {
+        Self::inverse(device, &a.column_norms(), "the norm of the column of this number is too small to divide by")
+    }
+
+    /// Fails with the place of a number that has no inverse.
+    fn inverse(device: &Device, of: &[f64], what: &str) -> Result<Self> {
+        let entries: Vec<T> = of.iter().map(|d| T::from_f64(1.0 / d)).collect();
         if let Some(i) = entries.iter().position(|v| !v.is_finite()) {
-            let what = "a diagonal entry too small to divide by, or missing: no Jacobi preconditioner".into();
-            return Err(Error::Structure { what, row: Some(i) });
+            return Err(Error::Structure { what: what.into(), row: Some(i) });
         }
         let largest = entries.iter().map(|v| v.to_f64().abs()).fold(0.0, f64::max);
         Ok(Self { entries: Arc::new(Vector::from_slice(device, &entries)?), largest })

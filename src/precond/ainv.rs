@@ -23,6 +23,7 @@ use super::{Square, check_symmetric, square, symmetric_product};
 use crate::backend::elimination::{self, Columns, Problem};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
 use crate::sparse::Csr;
@@ -81,6 +82,7 @@ impl AinvOptions {
 #[derive(Debug)]
 pub struct Ainv<T: Real> {
     product: Square<T>,
+    w: Matrix<T>,
     entries: usize,
     on_device: bool,
 }
@@ -102,7 +104,14 @@ impl<T: Real> Ainv<T> {
 
     fn new_here(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
         let (factor, on_device) = factor(device, a, options)?;
-        Ok(Self { product: square(device, &factor)?, entries: factor.nnz(), on_device })
+        let (w, product) = square(device, &factor)?;
+        Ok(Self { product, w, entries: factor.nnz(), on_device })
+    }
+
+    /// The root `W` of the approximate inverse, which shares its entries: what preconditions least squares from the right, if this was made
+    /// from [`Csr::normal_matrix`].
+    pub fn root(&self) -> SharedOperator<T> {
+        (&self.w).into()
     }
 
     /// Entries of `Z` with its diagonal, and of `W`.

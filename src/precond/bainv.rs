@@ -20,6 +20,7 @@ use super::ainv::{bad_pivot, unit_diagonal};
 use super::{Square, check_symmetric, square, symmetric_product};
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
 use crate::sparse::{Csr, Partition};
@@ -37,6 +38,7 @@ const MOST_ROWS: usize = 4096;
 #[derive(Debug)]
 pub struct Bainv<T: Real> {
     product: Square<T>,
+    w: Matrix<T>,
     entries: usize,
 }
 
@@ -57,7 +59,14 @@ impl<T: Real> Bainv<T> {
 
     fn new_here(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
         let factor = factor(device, a, partition)?;
-        Ok(Self { product: square(device, &factor)?, entries: factor.nnz() })
+        let (w, product) = square(device, &factor)?;
+        Ok(Self { product, w, entries: factor.nnz() })
+    }
+
+    /// The root `W` of the approximate inverse, which shares its entries: what preconditions least squares from the right, if this was made
+    /// from [`Csr::normal_matrix`].
+    pub fn root(&self) -> SharedOperator<T> {
+        (&self.w).into()
     }
 
     /// Entries of `Z` with its diagonal, and of `W`.

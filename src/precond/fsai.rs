@@ -86,6 +86,15 @@ impl<T: Real> Fsai<T> {
         self.g.update_values(&factor(self.g.device(), a, self.power, Some(&self.places))?)
     }
 
+    /// The root `G'` of the approximate inverse, which shares its entries: what preconditions least squares from the right, if this was
+    /// made from [`Csr::normal_matrix`].
+    ///
+    /// # Errors
+    /// None, as long as `G` has its transposed, which it has.
+    pub fn root(&self) -> Result<SharedOperator<T>> {
+        Ok(self.g.clone().adjoint()?.shared())
+    }
+
     /// Entries of `G`.
     pub fn entries(&self) -> usize {
         self.places.columns.len()

@@ -30,10 +30,10 @@ use crate::sparse::{Csr, Format};
 /// `W W'` of a stored `W`.
 type Square<T> = ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>;
 
-/// `W W'` as an operator: `W` and its transposed on the device.
-fn square<T: Real>(device: &Device, w: &Csr<T>) -> Result<Square<T>> {
+/// `W` with its transposed on the device, and `W W'` as an operator, which shares them.
+fn square<T: Real>(device: &Device, w: &Csr<T>) -> Result<(Matrix<T>, Square<T>)> {
     let w = Matrix::with_transpose(device, w, Format::Auto)?;
-    w.clone().times(w.adjoint()?)
+    Ok((w.clone(), w.clone().times(w.adjoint()?)?))
 }
 
 /// Makes an operator of a type whose field `product` is a symmetric product of two matrices, with a function that takes other values if

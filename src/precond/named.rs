@@ -264,17 +264,8 @@ impl Preconditioner {
         partition: Option<&Partition>,
     ) -> Result<Built<T>> {
         let start = Instant::now();
-        if partition.is_some() && !matches!(self, Self::Bainv { .. }) {
-            let reason = format!("{self} takes none; bainv does");
-            return Err(Error::Option { name: "partition", reason });
-        }
-        if let (Self::Bainv { parts: Some(parts) }, Some(given)) = (self, partition)
-            && *parts != given.parts()
-        {
-            let reason = format!("{self}, but a partition in {} parts", given.parts());
-            return Err(Error::Option { name: "partition", reason });
-        }
-        let mut over = partition.cloned();
+        self.check_partition(partition)?;
+        let mut over = None;
         let (operator, entries, shift): (SharedOperator<T>, usize, Option<f64>) = match *self {
             Self::Jacobi => (Diagonal::inverse_of(device, a)?.into(), a.rows(), None),
             Self::BlockJacobi { block } => (BlockJacobi::new(device, a, block)?.into(), a.rows() * block, None),
@@ -294,11 +285,7 @@ impl Preconditioner {
             Self::Sainv { drop } => Self::inverted(Ainv::new(device, a, AinvOptions::sainv(drop))?),
             Self::Ainv { drop } => Self::inverted(Ainv::new(device, a, AinvOptions::ainv(drop))?),
             Self::Bainv { parts } => {
-                let partition = match over.take() {
-                    Some(given) => given,
-                    None => parts_of(a, parts.unwrap_or(a.rows().div_ceil(ROWS_OF_A_PART).max(1)))?,
-                };
-                let inverse = Bainv::new(device, a, over.insert(partition))?;
+                let inverse = Bainv::new(device, a, over.insert(partition_for(a, parts, partition)?))?;
                 let entries = inverse.entries();
                 (inverse.into(), entries, None)
             }
@@ -308,14 +295,71 @@ impl Preconditioner {
                 (inverse.into(), entries, None)
             }
         };
-        let seconds = start.elapsed().as_secs_f64();
-        let launches = operator.launches();
-        let shifted = shift.map_or(String::new(), |shift| format!("shift {shift}, "));
-        let fill = entries as f64 / a.nnz().max(1) as f64;
-        let why = format!(
-            "{self}: {shifted}{entries} entries, {fill:.2} of the matrix, {launches} launches, made in {seconds:.2} s"
-        );
-        Ok(Built { operator, entries, shift, partition: over, seconds, why })
+        Ok(Built::new(self, (operator, entries, shift, over), a, start))
+    }
+
+    /// Tells if least-squares methods can take it: [`Preconditioner::build_for_least_squares`].
+    pub fn is_for_least_squares(&self) -> bool {
+        matches!(
+            self,
+            Self::Jacobi | Self::Sainv { .. } | Self::Ainv { .. } | Self::Bainv { .. } | Self::Fsai { .. }
+        )
+    }
+
+    /// Makes one for least squares with `a`, which need not be square: an operator `M` over the unknowns such that the columns of `A M`
+    /// are nearly orthogonal, for [`Setup::preconditioner`](crate::Setup::preconditioner) of CGLS, LSQR, LSMR and CGNR. `jacobi` divides
+    /// the columns by their norms; `sainv`, `ainv`, `bainv` (over a partition of the columns) and `fsai` give the root of an
+    /// approximate inverse of [`A'A`](Csr::normal_matrix).
+    ///
+    /// # Errors
+    /// [`Error::Option`] for one that has no root, and as [`Preconditioner::build_over`]; [`Error::Structure`] with the number of a column that
+    /// is 0; errors of the functions that the variants name, and of [`Csr::normal_matrix`].
+    pub fn build_for_least_squares<T: Real>(
+        &self,
+        device: &Device,
+        a: &Csr<T>,
+        partition: Option<&Partition>,
+    ) -> Result<Built<T>> {
+        let start = Instant::now();
+        self.check_partition(partition)?;
+        let mut over = None;
+        let (operator, entries): (SharedOperator<T>, usize) = match *self {
+            Self::Jacobi => (Diagonal::inverse_of_norms(device, a)?.into(), a.cols()),
+            Self::Sainv { drop } => Self::rooted(Ainv::new(device, &a.normal_matrix()?, AinvOptions::sainv(drop))?),
+            Self::Ainv { drop } => Self::rooted(Ainv::new(device, &a.normal_matrix()?, AinvOptions::ainv(drop))?),
+            Self::Bainv { parts } => {
+                let normal = a.normal_matrix()?;
+                let inverse = Bainv::new(device, &normal, over.insert(partition_for(&normal, parts, partition)?))?;
+                (inverse.root(), inverse.entries())
+            }
+            Self::Fsai { power } => {
+                let inverse = Fsai::new(device, &a.normal_matrix()?, power)?;
+                (inverse.root()?, inverse.entries())
+            }
+            _ => {
+                let reason =
+                    format!("{self} has no root: for least squares take jacobi, sainv, ainv, bainv or fsai");
+                return Err(Error::Option { name: "preconditioner", reason });
+            }
+        };
+        Ok(Built::new(self, (operator, entries, None, over), a, start))
+    }
+
+    /// Fails on a partition for a preconditioner that takes none, or with another number of parts.
+    fn check_partition(&self, partition: Option<&Partition>) -> Result<()> {
+        let Some(given) = partition else { return Ok(()) };
+        let reason = match *self {
+            Self::Bainv { parts: Some(parts) } if parts != given.parts() => {
+                format!("{self}, but a partition in {} parts", given.parts())
+            }
+            Self::Bainv { .. } => return Ok(()),
+            _ => format!("{self} takes none; bainv does"),
+        };
+        Err(Error::Option { name: "partition", reason })
+    }
+
+    fn rooted<T: Real>(inverse: Ainv<T>) -> (SharedOperator<T>, usize) {
+        (inverse.root(), inverse.entries())
     }
 
     fn swept<T: Real>(a: &Csr<T>, sweep: Sweep<T>) -> (SharedOperator<T>, usize, Option<f64>) {
@@ -347,6 +391,14 @@ const SOLVE_SWEEPS: usize = 5;
 /// Rows of a part where no number of parts is asked for.
 const ROWS_OF_A_PART: usize = 100;
 
+/// The partition that is given, or one in `parts`.
+fn partition_for<T: Real>(a: &Csr<T>, parts: Option<usize>, given: Option<&Partition>) -> Result<Partition> {
+    match given {
+        Some(given) => Ok(given.clone()),
+        None => parts_of(a, parts.unwrap_or(a.rows().div_ceil(ROWS_OF_A_PART).max(1))),
+    }
+}
+
 /// Parts of nearly equal size with few entries between them.
 #[cfg(feature = "metis")]
 fn parts_of<T: Real>(a: &Csr<T>, parts: usize) -> Result<Partition> {
@@ -374,6 +426,24 @@ pub struct Built<T: Real> {
     pub seconds: f64,
     /// All this in words.
     pub why: String,
+}
+
+impl<T: Real> Built<T> {
+    fn new(
+        which: &Preconditioner,
+        (operator, entries, shift, partition): (SharedOperator<T>, usize, Option<f64>, Option<Partition>),
+        a: &Csr<T>,
+        start: Instant,
+    ) -> Self {
+        let seconds = start.elapsed().as_secs_f64();
+        let launches = operator.launches();
+        let shifted = shift.map_or(String::new(), |shift| format!("shift {shift}, "));
+        let fill = entries as f64 / a.nnz().max(1) as f64;
+        let why = format!(
+            "{which}: {shifted}{entries} entries, {fill:.2} of the matrix, {launches} launches, made in {seconds:.2} s"
+        );
+        Self { operator, entries, shift, partition, seconds, why }
+    }
 }
 
 impl<T: Real> From<Built<T>> for SharedOperator<T> {

@@ -12,6 +12,7 @@ mod plan;
 mod products;
 mod report;
 mod residence;
+mod right;
 mod run;
 mod scaling;
 mod solve;

@@ -8,6 +8,7 @@ use super::engine::{self, Operators};
 use super::method::{Method, Task};
 use super::plan::{Plan, Preconditioning, Script, Space};
 use super::report::Report;
+use super::right::Right;
 use super::run::Runner;
 use super::stopping::Stopping;
 use super::system::{self, System};
@@ -29,7 +30,9 @@ pub struct Setup<T: Real> {
     /// When it is done.
     pub stopping: Stopping,
     /// An approximation of the inverse: any operator of the same shape. See
-    /// [`Method::takes_preconditioner`].
+    /// [`Method::takes_preconditioner`]. Least-squares methods take one from the right, a square operator with an adjoint over the
+    /// unknowns such that `A M` has a small condition number: they iterate on `y` with `x = x_0 + M y`, and the report's
+    /// `gradient_history` is that of `y`; residual, gradient and verdict at the end are those of `x`.
     pub preconditioner: Option<SharedOperator<T>>,
     /// Right-hand sides at once, which share each read of the matrix: 1 to 4 for a [`Matrix`](crate::Matrix), 1 for any
     /// other operator.
@@ -93,16 +96,31 @@ impl<T: Real> std::fmt::Debug for Setup<T> {
 /// # Cost
 /// Launches and vectors moved are stated by each method's file; [`Report::launches_per_iteration`] counts the launches.
 pub struct Solver<T: Real> {
-    system: System<T>,
     setup: Setup<T>,
+    way: Way<T>,
+}
+
+/// Way in which a set-up is solved.
+enum Way<T: Real> {
+    Direct(Box<Direct<T>>),
+    /// Least squares with a preconditioner.
+    Right(Box<Right<T>>),
+}
+
+struct Direct<T: Real> {
+    system: System<T>,
     runner: Runner<T>,
 }
 
 impl<T: Real> std::fmt::Debug for Solver<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let operator = match &self.way {
+            Way::Direct(direct) => direct.system.operator(),
+            Way::Right(right) => right.operator(),
+        };
         f.debug_struct("Solver")
-            .field("rows", &self.system.operator().rows())
-            .field("cols", &self.system.operator().cols())
+            .field("rows", &operator.rows())
+            .field("cols", &operator.cols())
             .field("setup", &self.setup)
             .finish_non_exhaustive()
     }
@@ -137,8 +155,13 @@ impl<T: Real> Solver<T> {
         if !reference.norm2()?.is_finite() {
             return Err(Error::NotFinite { what: "the reference point".into(), index: 0 });
         }
-        self.runner.set_reference(reference)?;
-        self.system.set_reference(reference)
+        match &mut self.way {
+            Way::Direct(direct) => {
+                direct.runner.set_reference(reference)?;
+                direct.system.set_reference(reference)
+            }
+            Way::Right(_) => Err(no_damping(self.setup.method)),
+        }
     }
 
     /// Replaces the corrections of [`Method::Cgnr`], for the solves that follow: none, one for all columns, or one for
@@ -148,14 +171,16 @@ impl<T: Real> Solver<T> {
     /// [`Error::Option`] for a method without corrections, for another number of them, a weight out of range, or weights
     /// of another order of magnitude than those of the set-up, if that decides how the system is scaled.
     pub fn set_corrections(&mut self, corrections: &[Correction]) -> Result<()> {
-        if self.setup.method != Method::Cgnr {
-            return Err(no_corrections(self.setup.method));
-        }
+        let Direct { system, runner } = match &mut self.way {
+            Way::Direct(direct) if self.setup.method == Method::Cgnr => &mut **direct,
+            Way::Right(_) if self.setup.method == Method::Cgnr => return Err(no_damping(self.setup.method)),
+            _ => return Err(no_corrections(self.setup.method)),
+        };
         let corrections = self.setup.corrections_of_columns(corrections)?;
-        cgnr::check(&corrections, self.system.operator().cols())?;
-        self.system.set_damp(damp(&corrections))?;
-        if let Err(error) = self.runner.set_corrections(corrections.clone()) {
-            self.system.set_damp(damp(&self.setup.corrections))?;
+        cgnr::check(&corrections, system.operator().cols())?;
+        system.set_damp(damp(&corrections))?;
+        if let Err(error) = runner.set_corrections(corrections.clone()) {
+            system.set_damp(damp(&self.setup.corrections))?;
             return Err(error);
         }
         self.setup.corrections = corrections;
@@ -208,13 +233,40 @@ impl<T: Real> Solver<T> {
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<Vec<Report>> {
-        let Self { system, setup, runner } = self;
-        system::solve(system, setup.method, runner, &setup.stopping, b, x, observer)
+        match &mut self.way {
+            Way::Direct(direct) => {
+                let Direct { system, runner } = &mut **direct;
+                system::solve(system, self.setup.method, runner, &self.setup.stopping, b, x, observer)
+            }
+            Way::Right(right) => Ok(vec![right.solve(b, x, observer)?]),
+        }
+    }
+}
+
+impl<T: Real> Solver<T> {
+    /// Takes another rule for the solves that follow; the caller has it validated.
+    pub(super) fn set_stopping(&mut self, stopping: Stopping) {
+        self.setup.stopping = stopping;
+    }
+
+    /// The norm of the operator, or an upper bound of it; 0 if it is not known.
+    pub(super) fn operator_norm(&self) -> f64 {
+        match &self.way {
+            Way::Direct(direct) => direct.system.operator_norm(),
+            Way::Right(right) => right.operator_norm(),
+        }
     }
 }
 
 per_number! {
     fn set_up<T>(operator: SharedOperator<T>, setup: Setup<T>) -> Result<Solver<T>> = allocated;
+}
+
+/// The refusal of weights for the unknowns of a preconditioned problem.
+pub(super) fn no_damping(method: Method) -> Error {
+    let reason =
+        format!("{method}: the weight of x would be one of y = M^-1 x, so there is none with a preconditioner");
+    Error::Option { name: "damp", reason }
 }
 
 fn no_corrections(method: Method) -> Error {
@@ -230,6 +282,10 @@ fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Resul
     setup.check(&*operator)?;
     setup.corrections = setup.corrections_of_columns(&setup.corrections)?;
     cgnr::check(&setup.corrections, operator.cols())?;
+    if let Some(preconditioner) = setup.preconditioner.clone().filter(|_| setup.method.takes_rectangles()) {
+        let right = Right::new(&operator, preconditioner, &setup)?;
+        return Ok(Solver { setup, way: Way::Right(Box::new(right)) });
+    }
     // Before the norm of the operator is asked for, which may take vectors.
     check_memory(&operator, &setup, &planned(&operator, &setup, [0; 2]))?;
     let (method, columns) = (setup.method, setup.columns);
@@ -241,7 +297,7 @@ fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Resul
     };
     let workspace = workspace(&system, &setup)?;
     let runner = Runner::new(&operator, columns, workspace)?;
-    Ok(Solver { system, setup, runner })
+    Ok(Solver { setup, way: Way::Direct(Box::new(Direct { system, runner })) })
 }
 
 impl<T: Real> Setup<T> {
@@ -278,6 +334,7 @@ impl<T: Real> Setup<T> {
                 let reason = format!("{method} takes none");
                 return Err(Error::Option { name: "preconditioner", reason });
             }
+            let rows = if method.takes_rectangles() { cols } else { rows };
             same_length("rows of the preconditioner", rows, preconditioner.rows())?;
             same_length("columns of the preconditioner", cols, preconditioner.cols())?;
         }

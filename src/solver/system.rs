@@ -218,6 +218,11 @@ impl<T: Real> System<T> {
         &self.operator
     }
 
+    /// The norm of the operator as it was given, or an upper bound of it; 0 if it is not known.
+    pub(super) fn operator_norm(&self) -> f64 {
+        scale(self.norm, -self.exponent())
+    }
+
     /// The operator is multiplied by 2 to this power.
     pub(super) fn exponent(&self) -> i32 {
         self.scaling.operator

@@ -7,6 +7,7 @@ mod format;
 pub mod gallery;
 mod interop;
 mod layout;
+mod normal;
 mod order;
 mod partition;
 mod profile;

@@ -271,7 +271,7 @@ fn check<T: Real>(a: &Csr<T>, options: IncompleteOptions) -> Result<()> {
     }
 }
 
-/// What `make` makes of the values of the matrix with the first shift that gives good pivots, and that shift.
+/// Result of `make` for the values of the matrix with the first shift that gives good pivots, and that shift.
 fn with_shift<T: Real, F>(
     a: &Csr<T>,
     options: IncompleteOptions,

@@ -13,89 +13,261 @@
 //! `phi` is `|r|`. Three launches. For a singular system that has no solution it stops on the gradient `|A r|`, which is
 //! `phi sqrt(g² + d²)`.
 //!
+//! With a preconditioner `M`, symmetric positive definite, the Lanczos vectors are orthogonal in the inner product of `M`: with
+//! `z = M v̄`, products are `A z / beta`, `alpha = (A z).z / beta²`, `beta'² = v̄'.z'`, and `z / beta` takes the place of `v̄ / beta` in `w'`.
+//! `phi` is then the norm of `r` that belongs to `M`, so that `r` itself is carried for the stopping test:
+//!
+//! ```text
+//!   r' = s'² r - (c' phi / gamma) v̄'
+//! ```
+//!
+//! Four launches with one that is not diagonal, beside those of `M`, else three; five vectors more. The gradient is looked at by starts
+//! alone.
+//!
 //! Source: C. C. Paige and M. A. Saunders, "Solution of sparse indefinite systems of linear equations", SIAM J. Numer.
-//! Anal. 12(4), 1975.
+//! Anal. 12(4), 1975; H. Elman, D. Silvester, A. Wathen, "Finite elements and fast iterative solvers", 2nd ed. 2014, algorithm 4.1
+//! (preconditioned).
 
-use crate::recurrence::{MINUS_ONE, ONE, ZERO, sqrt};
-use crate::solver::plan::{Operand, Plan, Product, Script, Space::Rows, Update, X};
+use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, ZERO, sqrt};
+use crate::solver::plan::{
+    Call, Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, VectorId, X,
+};
 use crate::state::stop;
 
-pub(super) fn script(plan: &mut Plan) -> Script {
+pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
+    match preconditioning {
+        Preconditioning::None => plain(plan),
+        _ => preconditioned(plan, preconditioning),
+    }
+}
+
+/// Scalars of the Lanczos process and of the rotations.
+struct Scalars {
+    beta: Scalar,
+    inverse: Scalar,
+    back: Scalar,
+    alpha: Scalar,
+    turn: Scalar,
+    /// `|r|`, in the norm of the preconditioner.
+    phi: Scalar,
+    last_phi: Scalar,
+    c: Scalar,
+    s: Scalar,
+    d: Scalar,
+    e: Scalar,
+    last_e: Scalar,
+    delta: Scalar,
+    g: Scalar,
+    gamma: Scalar,
+    next_beta: Scalar,
+    /// Coefficients of the new `w` and of `x`.
+    from_v: Scalar,
+    from_old: Scalar,
+    from_w: Scalar,
+    to_x: Scalar,
+}
+
+impl Scalars {
+    fn new(plan: &mut Plan) -> Self {
+        let [beta, inverse, back, alpha, turn, phi, last_phi, c, s, d] = plan.scalars();
+        let [e, last_e, delta, g, gamma, next_beta, from_v, from_old, from_w, to_x] = plan.scalars();
+        Self {
+            beta,
+            inverse,
+            back,
+            alpha,
+            turn,
+            phi,
+            last_phi,
+            c,
+            s,
+            d,
+            e,
+            last_e,
+            delta,
+            g,
+            gamma,
+            next_beta,
+            from_v,
+            from_old,
+            from_w,
+            to_x,
+        }
+    }
+
+    /// The start, with the square of the first `beta`.
+    fn begin(&self, p: &mut Program, beta2: Scalar) {
+        p.set(self.beta, sqrt(beta2));
+        p.set(self.phi, self.beta);
+        p.set(self.c, MINUS_ONE);
+        p.set(self.s, ZERO);
+        p.set(self.d, ZERO);
+        p.set(self.e, ZERO);
+        p.set(self.back, ZERO);
+    }
+
+    /// `alpha`, of the sum that belongs to it.
+    fn orthogonalise(&self, p: &mut Program, v_av: Sums) {
+        let v_av = p.fold(v_av);
+        p.require_finite(v_av);
+        p.set(self.alpha, v_av / self.beta);
+        p.set(self.turn, MINUS_ONE * (self.alpha / self.beta));
+    }
+
+    /// The last rotation and the next one, with `next_beta`, and the coefficients that follow.
+    fn rotate(&self, p: &mut Program) {
+        let &Self { alpha, c, s, d, e, delta, g, gamma, next_beta, phi, .. } = self;
+        p.set(self.last_e, e);
+        p.set(delta, c * d + s * alpha);
+        p.set(g, s * d - c * alpha);
+        p.set(e, s * next_beta);
+        p.set(d, -(c * next_beta));
+        p.set(gamma, sqrt(g * g + next_beta * next_beta));
+        p.set(self.last_phi, phi);
+        // If no rotation is left, the system is singular.
+        p.stop_unless_less(ZERO, gamma, stop::BREAKDOWN);
+        p.set(c, g / gamma);
+        p.set(s, next_beta / gamma);
+        p.set(self.to_x, c * phi);
+        p.set(phi, s * phi);
+        p.set(self.from_v, ONE / (gamma * self.beta));
+        p.set(self.from_old, -(self.last_e / gamma));
+        p.set(self.from_w, -(delta / gamma));
+        p.set(self.back, -(next_beta / self.beta));
+        p.set(self.beta, next_beta);
+        p.count();
+    }
+}
+
+/// `w' = from_v v + from_old w_older + from_w w_old` and `x += to_x w'`, in turn `k`.
+fn advance(it: &Scalars, k: usize, w: [VectorId; 3], v: VectorId) -> Update {
+    let (w_older, w_old, w_new) = (w[(k + 1) % 3], w[(k + 2) % 3], w[k]);
+    Update::of(Rows)
+        .set(w_new, &[(it.from_v, v), (it.from_old, w_older), (it.from_w, w_old)])
+        .set(X, &[(ONE, X), (it.to_x, w_new)])
+}
+
+/// Vectors of the turns before the first, which are 0; `any` is one that is finite.
+fn zeros(of: [VectorId; 3], any: VectorId) -> Update {
+    of.into_iter().fold(Update::of(Rows), |update, v| update.set(v, &[(ZERO, any)]))
+}
+
+fn plain(plan: &mut Plan) -> Script {
     let v = plan.vectors::<3>(Rows);
     let w = plan.vectors::<3>(Rows);
     let [rr, gg, vv, v_av] = plan.sums(Rows);
-    let [beta, inverse, back, alpha, turn, phi, residual2, gradient2] = plan.scalars();
-    let [c, s, d, e, delta, g, gamma, last_phi] = plan.scalars();
-    let [next_beta, from_v, from_old, from_w, to_x, last_e] = plan.scalars();
+    let [residual2, gradient2] = plan.scalars();
+    let it = Scalars::new(plan);
 
     let residual = plan.residual(v[0], rr);
     // The gradient of the start: later ones follow from the rotations.
     let gradient = plan.call(Product::of(Operand::A, v[0], w[0]).square(gg), |_| {});
-    let clear = Update::of(Rows).set(w[1], &[(ZERO, w[0])]).set(w[2], &[(ZERO, w[0])]).set(v[2], &[(ZERO, w[0])]);
-    let clear = plan.call(clear, |p| {
+    let clear = plan.call(zeros([w[1], w[2], v[2]], w[0]), |p| {
         let (rr, gg) = (p.fold(rr), p.fold(gg));
         p.require_finite_start(rr, gg);
         p.set(residual2, rr);
         p.set(gradient2, gg);
-        p.set(beta, sqrt(rr));
-        p.set(phi, beta);
-        p.set(c, MINUS_ONE);
-        p.set(s, ZERO);
-        p.set(d, ZERO);
-        p.set(e, ZERO);
-        p.set(back, ZERO);
+        it.begin(p, rr);
     });
     let mut parts = Vec::new();
     for k in 0..3 {
         let (old, now, new) = (v[(k + 2) % 3], v[k], v[(k + 1) % 3]);
-        let lanczos = Product::of(Operand::A, now, new).scaled(inverse).plus(back, old).dot(v_av, now);
+        let lanczos = Product::of(Operand::A, now, new).scaled(it.inverse).plus(it.back, old).dot(v_av, now);
         let lanczos = plan.call(lanczos, |p| {
             p.test_least_squares(residual2, gradient2);
-            p.set(inverse, ONE / beta);
+            p.set(it.inverse, ONE / it.beta);
         });
-        let orthogonalise = Update::of(Rows).set(new, &[(ONE, new), (turn, now)]).dot(vv, new, new);
-        let orthogonalise = plan.call(orthogonalise, |p| {
-            let v_av = p.fold(v_av);
-            p.require_finite(v_av);
-            p.set(alpha, v_av / beta);
-            p.set(turn, MINUS_ONE * (alpha / beta));
-        });
-        let (w_older, w_old, w_new) = (w[(k + 1) % 3], w[(k + 2) % 3], w[k]);
-        let update = Update::of(Rows)
-            .set(w_new, &[(from_v, now), (from_old, w_older), (from_w, w_old)])
-            .set(X, &[(ONE, X), (to_x, w_new)]);
-        let update = plan.call(update, |p| {
+        let orthogonalise = Update::of(Rows).set(new, &[(ONE, new), (it.turn, now)]).dot(vv, new, new);
+        let orthogonalise = plan.call(orthogonalise, |p| it.orthogonalise(p, v_av));
+        let update = plan.call(advance(&it, k, w, now), |p| {
             let vv = p.fold(vv);
             p.require_finite(vv);
-            p.set(next_beta, sqrt(vv));
-            p.set(last_e, e);
-            p.set(delta, c * d + s * alpha);
-            p.set(g, s * d - c * alpha);
-            p.set(e, s * next_beta);
-            p.set(d, -(c * next_beta));
-            p.set(gamma, sqrt(g * g + next_beta * next_beta));
-            p.set(last_phi, phi);
-            // If no rotation is left, the system is singular.
-            p.stop_unless_less(ZERO, gamma, stop::BREAKDOWN);
-            p.set(c, g / gamma);
-            p.set(s, next_beta / gamma);
-            p.set(to_x, c * phi);
-            p.set(phi, s * phi);
-            p.set(residual2, phi * phi);
+            p.set(it.next_beta, sqrt(vv));
+            it.rotate(p);
+            p.set(residual2, it.phi * it.phi);
             // Gradient of the answer before: g of the present one is not known yet.
-            p.set(gradient2, (last_phi * last_phi) * (g * g + d * d));
-            p.set(from_v, ONE / (gamma * beta));
-            p.set(from_old, -(last_e / gamma));
-            p.set(from_w, -(delta / gamma));
-            p.set(back, -(next_beta / beta));
-            p.set(beta, next_beta);
-            p.count();
+            p.set(gradient2, (it.last_phi * it.last_phi) * (it.g * it.g + it.d * it.d));
         });
-        parts.push([orthogonalise, update, lanczos]);
+        parts.push((vec![orthogonalise, update], lanczos));
     }
-    let start = vec![residual, gradient, clear, parts[0][2].clone()];
-    // Iteration k ends with the product of the next one.
-    let next = |k: usize| parts[(k + 1) % 3][2].clone();
-    let steps = (0..3).map(|k| vec![parts[k][0].clone(), parts[k][1].clone(), next(k)]).collect();
-    Script { start, steps, least_squares: true, ..Script::default() }
+    script_of(vec![residual, gradient, clear], &parts)
+}
+
+/// Rounding that may make `v̄'.M v̄'` negative, as a part of `v̄.M v̄`.
+const ROUNDING: f64 = 1e-4;
+
+fn preconditioned(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
+    let v = plan.vectors::<3>(Rows);
+    let z = plan.vectors::<3>(Rows);
+    let w = plan.vectors::<3>(Rows);
+    let r = plan.vector(Rows);
+    let [rr, gg, vz, z_az] = plan.sums(Rows);
+    let [gradient2, from_r, to_r] = plan.scalars();
+    let rounding = plan.constant(-ROUNDING);
+    let it = Scalars::new(plan);
+    let diagonal = preconditioning.diagonal();
+    // z = M v in the pass that made v, or as a product.
+    let in_pass = |update: Update, v, z| match diagonal {
+        Some(m) => update.multiply(z, m, v).dot(vz, v, z),
+        None => update,
+    };
+    let apply = |plan: &mut Plan, v, z| {
+        let product = Product::of(Operand::Preconditioner, v, z).dot(vz, v);
+        if diagonal.is_some() { None } else { Some(plan.call(product, |_| {})) }
+    };
+
+    let residual = plan.residual(r, rr);
+    let gradient = plan.call(Product::of(Operand::A, r, w[0]).square(gg), |_| {});
+    let copy = plan.call(in_pass(Update::of(Rows).set(v[0], &[(ONE, r)]), v[0], z[0]), |_| {});
+    let first = apply(plan, v[0], z[0]);
+    let clear = plan.call(zeros([w[1], w[2], v[2]], w[0]), |p| {
+        let (rr, gg, vz) = (p.fold(rr), p.fold(gg), p.fold(vz));
+        p.require_finite_start(rr, gg);
+        p.require_finite(vz);
+        p.set(gradient2, gg);
+        p.stop_if_less(vz, ZERO, stop::INDEFINITE_PRECONDITIONER);
+        it.begin(p, vz);
+    });
+    let mut parts = Vec::new();
+    for k in 0..3 {
+        let (old, now, new) = (v[(k + 2) % 3], v[k], v[(k + 1) % 3]);
+        let (z_now, z_new) = (z[k], z[(k + 1) % 3]);
+        let lanczos = Product::of(Operand::A, z_now, new).scaled(it.inverse).plus(it.back, old).dot(z_az, z_now);
+        let lanczos = plan.call(lanczos, |p| {
+            let rr = p.fold(rr);
+            p.test_least_squares(rr, gradient2);
+            // beta = 0 with a residual left: M is singular.
+            p.stop_unless_less(ZERO, it.beta, stop::INDEFINITE_PRECONDITIONER);
+            p.set(it.inverse, ONE / it.beta);
+        });
+        let orthogonalise = in_pass(Update::of(Rows).set(new, &[(ONE, new), (it.turn, now)]), new, z_new);
+        let orthogonalise = plan.call(orthogonalise, |p| it.orthogonalise(p, z_az));
+        let precondition = apply(plan, new, z_new);
+        let update = advance(&it, k, w, z_now).set(r, &[(from_r, r), (to_r, new)]).dot(rr, r, r);
+        let update = plan.call(update, |p| {
+            let vz = p.fold(vz);
+            p.require_finite(vz);
+            p.stop_if_less(vz, rounding * (it.beta * it.beta), stop::INDEFINITE_PRECONDITIONER);
+            p.set(it.next_beta, ZERO);
+            p.set_if_positive(vz, it.next_beta, sqrt(vz));
+            it.rotate(p);
+            p.set(from_r, it.s * it.s);
+            p.set(to_r, -(it.to_x / it.gamma));
+        });
+        let calls = [Some(orthogonalise), precondition, Some(update)];
+        parts.push((calls.into_iter().flatten().collect(), lanczos));
+    }
+    let start = [Some(residual), Some(gradient), Some(copy), first, Some(clear)];
+    script_of(start.into_iter().flatten().collect(), &parts)
+}
+
+/// A script of a start, and the calls of each turn with the product that the turn begins with: iteration `k` ends with that of the next.
+fn script_of(start: Vec<Call>, parts: &[(Vec<Call>, Call)]) -> Script {
+    let step = |k: usize| [&parts[k].0[..], &[parts[(k + 1) % parts.len()].1.clone()]].concat();
+    Script {
+        start: [&start[..], &[parts[0].1.clone()]].concat(),
+        steps: (0..parts.len()).map(step).collect(),
+        least_squares: true,
+        ..Script::default()
+    }
 }

@@ -99,7 +99,7 @@ struct Row {
 const SQUARE: Row =
     Row { name: "", rectangles: false, preconditioner: false, carries_residual: false, gradient: false };
 /// A method for least squares.
-const LEAST_SQUARES: Row = Row { rectangles: true, gradient: true, ..SQUARE };
+const LEAST_SQUARES: Row = Row { rectangles: true, gradient: true, preconditioner: true, ..SQUARE };
 
 /// Problem that a script is made for.
 pub(super) struct Task {
@@ -138,7 +138,7 @@ impl Method {
             Self::FlexibleCg => row("flexible-cg", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
             Self::SteepestDescent => row("steepest-descent", Row { carries_residual: true, ..SQUARE }),
             // The gradient tells a system without a solution.
-            Self::Minres => row("minres", Row { gradient: true, ..SQUARE }),
+            Self::Minres => row("minres", Row { gradient: true, preconditioner: true, ..SQUARE }),
             Self::BiCgStab => row("bicgstab", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
             Self::Gmres { .. } => row("gmres", Row { preconditioner: true, ..SQUARE }),
             Self::Chebyshev { .. } => {
@@ -146,7 +146,9 @@ impl Method {
             }
             Self::Stationary { .. } => row("stationary", Row { preconditioner: true, ..SQUARE }),
             Self::Cgls { .. } => row("cgls", Row { carries_residual: true, ..LEAST_SQUARES }),
-            Self::Cgne => row("cgne", Row { carries_residual: true, gradient: false, ..LEAST_SQUARES }),
+            Self::Cgne => {
+                row("cgne", Row { carries_residual: true, gradient: false, preconditioner: false, ..LEAST_SQUARES })
+            }
             Self::Lsqr { .. } => row("lsqr", LEAST_SQUARES),
             Self::Lsmr { .. } => row("lsmr", LEAST_SQUARES),
             Self::Cgnr => row("cgnr", LEAST_SQUARES),
@@ -160,7 +162,7 @@ impl Method {
             Self::Cg => pcg::script(plan, preconditioning),
             Self::FlexibleCg => flexible_cg::script(plan, preconditioning),
             Self::SteepestDescent => steepest_descent::script(plan),
-            Self::Minres => minres::script(plan),
+            Self::Minres => minres::script(plan, preconditioning),
             Self::BiCgStab => bicgstab::script(plan, preconditioning),
             Self::Gmres { restart } => gmres::script(plan, preconditioning, restart.min(rows.max(1)), epsilon),
             Self::Chebyshev { smallest, largest } => {
@@ -197,7 +199,8 @@ impl Method {
         self.row().gradient
     }
 
-    /// Tells if a preconditioner can be used.
+    /// Tells if a preconditioner can be used: of the system, or from the right
+    /// ([`Setup::preconditioner`](crate::Setup::preconditioner)) if it takes rectangles.
     pub fn takes_preconditioner(&self) -> bool {
         self.row().preconditioner
     }

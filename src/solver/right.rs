@@ -1,0 +1,222 @@
+//! Least squares with a preconditioner `M` from the right: the unknowns are `y`, and `x = x_0 + M y`.
+//!
+//! ```text
+//!   round:  r = b - A x,   min over y of |A M y - r|,   x += M y
+//! ```
+//!
+//! The method iterates on the operator `A M`; its residual is that of `x`, its gradient `M'A'r`. What it says is not believed: a start of
+//! CGLS with `A` alone computes `b - A x` and `A'r` of the new `x`, and only that ends the solve with success. If it does not,
+//! another round begins from `x`, with a gradient ten times smaller, as long as rounds gain something.
+//!
+//! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, 9.3.1 and 9.5; Å. Björck, "Numerical methods for
+//! least squares problems", SIAM 1996, 7.5.1.
+
+use std::time::Duration;
+
+use super::correction::Correction;
+use super::driver::Observer;
+use super::method::Method;
+use super::report::{Report, Stop};
+use super::solve::{Setup, Solver, no_damping};
+use super::stopping::Stopping;
+use crate::error::{Error, Result, same_length};
+use crate::number::Real;
+use crate::operator::{LinearOperator, SharedOperator};
+use crate::vector::Vector;
+
+/// A round that does not make the residual or the gradient half as large gains nothing.
+const LEAST_GAIN: f64 = 0.5;
+/// Factor of the tolerance of the gradient from round to round.
+const TIGHTER: f64 = 0.1;
+
+/// A method on `A M`, and the verification with `A`.
+pub(super) struct Right<T: Real> {
+    a: SharedOperator<T>,
+    preconditioner: SharedOperator<T>,
+    inner: Box<Solver<T>>,
+    verifier: Box<Solver<T>>,
+    method: Method,
+    stopping: Stopping,
+    residual: Vector<T>,
+    y: Vector<T>,
+    step: Vector<T>,
+    /// Answer of the round before.
+    before: Vector<T>,
+}
+
+/// Progress of a solve over its rounds.
+struct Rounds {
+    /// Last verified report, with the history of all rounds.
+    report: Report,
+    /// Limits of the residual, and of the gradient if a reduction of it was asked for.
+    limits: [f64; 2],
+    tolerance: f64,
+}
+
+impl<T: Real> Right<T> {
+    /// Sets up a method that takes rectangles; `setup` has a preconditioner of the right shape.
+    pub(super) fn new(a: &SharedOperator<T>, preconditioner: SharedOperator<T>, setup: &Setup<T>) -> Result<Self> {
+        let refuse =
+            |name, reason: &str| Err(Error::Option { name, reason: format!("{}: {reason}", setup.method) });
+        if setup.method.damp() > 0.0 || setup.corrections.iter().any(|c| *c != Correction::none()) {
+            return Err(no_damping(setup.method));
+        }
+        if setup.columns > 1 {
+            return refuse("columns", "one right-hand side at a time with a preconditioner");
+        }
+        if !preconditioner.has_adjoint() {
+            return refuse("preconditioner", "it needs one that has an adjoint");
+        }
+        let device = a.device();
+        let vector = |len: usize| Vector::zeros(device, len);
+        let product = a.clone().times(preconditioner.clone())?.shared();
+        let plain = Setup { preconditioner: None, corrections: Vec::new(), ..setup.clone() };
+        let verified = Setup { method: Method::Cgls { damp: 0.0 }, ..plain.clone() };
+        Ok(Self {
+            inner: Box::new(Solver::with(product, plain)?),
+            verifier: Box::new(Solver::with(a.clone(), verified)?),
+            method: setup.method,
+            stopping: setup.stopping.clone(),
+            residual: vector(a.rows())?,
+            y: vector(a.cols())?,
+            step: vector(a.cols())?,
+            before: vector(a.cols())?,
+            a: a.clone(),
+            preconditioner,
+        })
+    }
+
+    pub(super) fn operator(&self) -> &SharedOperator<T> {
+        &self.a
+    }
+
+    /// The norm of `A`, or an upper bound of it; 0 if it is not known.
+    pub(super) fn operator_norm(&self) -> f64 {
+        self.verifier.operator_norm()
+    }
+
+    /// Solves from the start guess in `x`, and leaves the answer there.
+    pub(super) fn solve(
+        &mut self,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Report> {
+        same_length("right-hand side", self.a.rows(), b.len())?;
+        same_length("start guess", self.a.cols(), x.len())?;
+        let stopping = self.stopping.clone();
+        let mut report = self.verified(b, x)?;
+        report.method = self.method;
+        let scale = if report.rhs_norm > 0.0 { report.rhs_norm } else { report.true_residual };
+        let reduced = stopping.gradient_reduction * report.gradient.unwrap_or(0.0);
+        let limits = [(stopping.rtol * scale).max(stopping.atol), reduced];
+        let mut rounds = Rounds { report, limits, tolerance: stopping.gradient_rtol };
+        let mut ended = Some(rounds.report.stop).filter(|_| rounds.report.converged());
+        while ended.is_none() {
+            self.before.copy_from(x)?;
+            ended = self.round(b, x, &mut rounds, observer)?;
+        }
+        rounds.report.stop = ended.unwrap_or(Stop::Stagnated);
+        Ok(rounds.report)
+    }
+
+    /// One round; why the solve ends, if it is the last one.
+    fn round(
+        &mut self,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        rounds: &mut Rounds,
+        observer: &mut Observer<'_>,
+    ) -> Result<Option<Stop>> {
+        let report = &mut rounds.report;
+        let left = self.stopping.max_iterations - report.iterations;
+        if left == 0 {
+            return Ok(Some(Stop::MaxIterations));
+        }
+        let time =
+            self.stopping.time_limit.map(|limit| limit.saturating_sub(Duration::from_secs_f64(report.times.solve)));
+        if time.is_some_and(|time| time.is_zero()) {
+            return Ok(Some(Stop::TimeLimit));
+        }
+        self.a.apply(x, &mut self.residual)?;
+        self.residual.axpby(T::from_f64(1.0), b, T::from_f64(-1.0))?;
+        self.y.fill(T::default())?;
+        self.inner.set_stopping(Stopping {
+            rtol: 0.0,
+            atol: rounds.limits[0],
+            gradient_rtol: rounds.tolerance,
+            max_iterations: left,
+            time_limit: time,
+            ..self.stopping.clone()
+        });
+        let round = self.inner.solve_observed(&self.residual, &mut self.y, observer)?;
+        self.preconditioner.apply(&self.y, &mut self.step)?;
+        x.axpby(T::from_f64(1.0), &self.step, T::from_f64(1.0))?;
+        let mut check = self.verified(b, x)?;
+        let [residual, gradient] = [[check.true_residual, report.true_residual], gradients(&check, report)];
+        // If the residual no longer falls, the gradient may.
+        let worse =
+            !(residual[0] <= residual[1] || (residual[0] <= 1.001 * residual[1] && gradient[0] <= gradient[1]));
+        join(report, round);
+        if worse {
+            x.copy_from(&self.before)?;
+            let kept = matches!(report.stop, Stop::Converged | Stop::LeastSquares);
+            return Ok(Some(if kept { Stop::Stagnated } else { report.stop }));
+        }
+        (report.true_residual, report.gradient) = (check.true_residual, check.gradient);
+        report.times.verify += check.times.verify;
+        if residual[0] <= rounds.limits[0] {
+            check.stop = Stop::Converged;
+        } else if gradient[0] <= rounds.limits[1] || self.is_rounding(x, &check)? {
+            check.stop = Stop::LeastSquares;
+        }
+        if check.converged() {
+            return Ok(Some(check.stop));
+        }
+        rounds.tolerance *= TIGHTER;
+        let gained = [residual, gradient].iter().any(|[new, old]| *new < LEAST_GAIN * old);
+        Ok(match report.stop {
+            Stop::Converged | Stop::LeastSquares | Stop::Stagnated if gained => None,
+            Stop::Converged | Stop::LeastSquares => Some(Stop::Stagnated),
+            stop => Some(stop),
+        })
+    }
+
+    /// Report of a start with `A` from `x`, without an iteration.
+    fn verified(&mut self, b: &Vector<T>, x: &mut Vector<T>) -> Result<Report> {
+        self.verifier.set_stopping(Stopping { max_iterations: 0, time_limit: None, ..self.stopping.clone() });
+        self.verifier.solve(b, x)
+    }
+
+    /// Tells if the gradient is as small as rounding lets it be: see [`Stopping::gradient_rtol`].
+    fn is_rounding(&self, x: &Vector<T>, check: &Report) -> Result<bool> {
+        let (norm, epsilon) = (self.operator_norm(), T::EPSILON);
+        let gradient = check.gradient.unwrap_or(f64::NAN);
+        let floor = 4.0 * epsilon * norm * (norm * x.norm2()? + check.rhs_norm);
+        Ok(gradient <= floor && gradient <= epsilon.sqrt() * norm * check.true_residual)
+    }
+}
+
+/// Gradients of two reports.
+fn gradients(one: &Report, other: &Report) -> [f64; 2] {
+    [one, other].map(|report| report.gradient.unwrap_or(f64::NAN))
+}
+
+/// Adds what a round did to the report of those before.
+fn join(report: &mut Report, round: Report) {
+    // A history begins with the norms of its start, which the verification or the last round has as well.
+    let skipped = usize::from(report.iterations > 0);
+    if skipped == 0 {
+        report.history.clear();
+        report.gradient_history.clear();
+    }
+    report.restarts += round.restarts + skipped;
+    report.iterations += round.iterations;
+    report.history.extend(round.history.into_iter().skip(skipped));
+    report.gradient_history.extend(round.gradient_history.into_iter().skip(skipped));
+    (report.residual, report.stop) = (round.residual, round.stop);
+    report.launches_per_iteration = round.launches_per_iteration;
+    report.times.compile += round.times.compile;
+    report.times.solve += round.times.solve;
+    report.times.verify += round.times.verify;
+}

@@ -1,0 +1,123 @@
+//! The matrix of the normal equations.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use super::Csr;
+use crate::error::Result;
+use crate::machine;
+use crate::number::{Real, per_number};
+
+/// Rows that a thread makes one after another.
+const ROWS_TOGETHER: usize = 64;
+const NOWHERE: u32 = u32::MAX;
+
+per_number! {
+    fn normal_matrix<T>(a: &Csr<T>) -> Result<Csr<T>> = normal_matrix_here;
+}
+
+impl<T: Real> Csr<T> {
+    /// `A'A`, the matrix of the normal equations: what preconditioners of least squares are made from. Row `j` is the sum over ascending
+    /// `i` of `a_ij` times row `i` of `A`, in `f64`, rounded once; it is exactly symmetric. By all threads, the same for any number of them.
+    ///
+    /// # Cost
+    /// Twice the sum over the rows of `A` of their squared lengths. A full row of `A` makes `A'A` full.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory) if its entries are more than the machine's memory, before they are allocated.
+    pub fn normal_matrix(&self) -> Result<Self> {
+        normal_matrix(self)
+    }
+}
+
+fn normal_matrix_here<T: Real>(a: &Csr<T>) -> Result<Csr<T>> {
+    let (n, t) = (a.cols(), a.transpose());
+    // The rows of A that row j meets.
+    let rows_of = |j: usize| {
+        let (rows, values) = t.row(j);
+        rows.iter().zip(values).map(|(i, v)| (a.row(*i as usize), v.to_f64()))
+    };
+    let counted = AtomicUsize::new(0);
+    let starts: Vec<usize> = (0..n).step_by(ROWS_TOGETHER).collect();
+    let block = |start: usize| start..n.min(start + ROWS_TOGETHER);
+    starts.par_iter().for_each_init(
+        || vec![NOWHERE; n],
+        |seen, start| {
+            let mut found = 0;
+            for j in block(*start) {
+                for ((columns, _), _) in rows_of(j) {
+                    for k in columns {
+                        found += usize::from(seen[*k as usize] != j as u32);
+                        seen[*k as usize] = j as u32;
+                    }
+                }
+            }
+            counted.fetch_add(found, Ordering::Relaxed);
+        },
+    );
+    let entries = counted.into_inner();
+    // Twice: rows are collected by blocks before they are put together.
+    let bytes = 2 * entries as u64 * (4 + T::PRECISION.bytes() as u64);
+    machine::check_memory(format!("{entries} entries of A'A"), bytes)?;
+    let made: Vec<(Vec<usize>, Vec<u32>, Vec<T>)> = starts
+        .par_iter()
+        .map_init(
+            || (vec![NOWHERE; n], vec![0.0; n]),
+            |(seen, sums), start| {
+                let (mut lengths, mut indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
+                for j in block(*start) {
+                    let begin = indices.len();
+                    for ((columns, entries), factor) in rows_of(j) {
+                        for (k, v) in columns.iter().zip(entries) {
+                            let at = *k as usize;
+                            if seen[at] != j as u32 {
+                                (seen[at], sums[at]) = (j as u32, 0.0);
+                                indices.push(*k);
+                            }
+                            sums[at] += factor * v.to_f64();
+                        }
+                    }
+                    indices[begin..].sort_unstable();
+                    values.extend(indices[begin..].iter().map(|k| T::from_f64(sums[*k as usize])));
+                    lengths.push(indices.len() - begin);
+                }
+                (lengths, indices, values)
+            },
+        )
+        .collect();
+    let mut offsets = Vec::with_capacity(n + 1);
+    offsets.push(0);
+    let (mut indices, mut values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+    let mut end = 0;
+    for (lengths, some_indices, some_values) in made {
+        for length in lengths {
+            end += length;
+            offsets.push(end);
+        }
+        indices.extend(some_indices);
+        values.extend(some_values);
+    }
+    Csr::new(n, n, offsets, indices, values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sparse::gallery;
+
+    #[test]
+    fn it_is_the_transposed_times_the_matrix() {
+        let a = gallery::random::<f64>(300, 170, 1500, 9).unwrap();
+        let normal = a.normal_matrix().unwrap();
+        let x: Vec<f64> = (0..170).map(|i| f64::from(i).sin()).collect();
+        let wanted = a.transpose().product(&a.product(&x).unwrap()).unwrap();
+        for (found, wanted) in normal.product(&x).unwrap().iter().zip(&wanted) {
+            assert!((found - wanted).abs() < 1e-12 * wanted.abs().max(1.0));
+        }
+        let t = normal.transpose();
+        assert_eq!((t.offsets(), t.indices(), t.values()), (normal.offsets(), normal.indices(), normal.values()));
+        let none = Csr::<f64>::from_triplets(3, 0, &[]).unwrap().normal_matrix().unwrap();
+        assert_eq!((none.rows(), none.cols(), none.nnz()), (0, 0, 0));
+    }
+}
