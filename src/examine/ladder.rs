@@ -44,7 +44,7 @@ impl Examination {
             Method::Cg | Method::FlexibleCg if definite => {
                 let others = [
                     Preconditioner::Fsai { power: 1 },
-                    Preconditioner::Sainv { drop: 0.1 },
+                    Preconditioner::Sainv { drop: 0.1, places: None },
                     Preconditioner::Ic0 { shift: None },
                 ];
                 [jacobi].into_iter().chain(others.map(Some)).collect()
@@ -69,13 +69,18 @@ impl Examination {
         let definite = self.symmetric && !matches!(self.definiteness, Definiteness::Indefinite(_));
         // A definite matrix gets the symmetric sweep alone.
         let lopsided = |which: &&Preconditioner| {
-            matches!(which, Preconditioner::GaussSeidel { .. } | Preconditioner::Sor { .. })
+            matches!(
+                which,
+                Preconditioner::GaussSeidel { .. }
+                    | Preconditioner::Sor { .. }
+                    | Preconditioner::NonsymmetricAinv { .. }
+            )
         };
         let suits = |which: &&Preconditioner| if definite { !lopsided(which) } else { !which.needs_definite() };
         let mut all = vec![None];
         all.extend(Preconditioner::ALL.iter().filter(suits).copied().map(Some));
         if definite {
-            all.extend([0.03, 0.01].map(|drop| Some(Preconditioner::Sainv { drop })));
+            all.extend([0.03, 0.01].map(|drop| Some(Preconditioner::Sainv { drop, places: None })));
             all.push(Some(Preconditioner::Fsai { power: 2 }));
         }
         all

@@ -9,6 +9,8 @@
 //!       drop the entries of z_j that this changed and that are smaller than `drop`, but not the diagonal one
 //! ```
 //!
+//! Entries may also be dropped by their places: all but those in the places of a power of `A`.
+//!
 //! `S` scales the diagonal to 1. Z is kept by rows: row l is changed by a multiple of the sparse vector of all `p_j / p_i`. Sums
 //! run over ascending rows in `f64`; entries of `v` and `z` are rounded to the precision of the matrix. A column made alone, update by
 //! update, has the same bits.
@@ -19,7 +21,7 @@
 
 use rayon::prelude::*;
 
-use super::{Square, check_symmetric, square, symmetric_product};
+use super::{Square, check_symmetric, neighbourhood, square, symmetric_product};
 use crate::backend::elimination::{self, Columns, Problem};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -48,6 +50,9 @@ pub struct AinvOptions {
     pub orthogonalisation: Orthogonalisation,
     /// Entries of `Z` below it are dropped, 0.1 unless set. 0 drops nothing: `M` is the inverse, nearly dense.
     pub drop: f64,
+    /// Power of the matrix in whose places `Z` may have entries: the others are dropped as soon as they come up, whatever their size. `None`
+    /// for any place. With it the host makes the columns.
+    pub places: Option<usize>,
     /// Scales the diagonal of the matrix to 1 first, as it is unless set. Without that `drop` is for the entries of the matrix as it is.
     pub scales: bool,
     /// Makes it on the device, many columns at once, or on the host, with the same bits; `None` chooses by the kind of device and the number
@@ -57,7 +62,13 @@ pub struct AinvOptions {
 
 impl Default for AinvOptions {
     fn default() -> Self {
-        Self { orthogonalisation: Orthogonalisation::Stabilised, drop: 0.1, scales: true, on_device: None }
+        Self {
+            orthogonalisation: Orthogonalisation::Stabilised,
+            drop: 0.1,
+            places: None,
+            scales: true,
+            on_device: None,
+        }
     }
 }
 
@@ -67,11 +78,36 @@ impl AinvOptions {
         Self { drop, ..Self::default() }
     }
 
+    /// A copy that drops by place as well: see [`AinvOptions::places`].
+    pub fn with_places(self, power: Option<usize>) -> Self {
+        Self { places: power, ..self }
+    }
+
     /// AINV that drops entries below `drop`.
     pub fn ainv(drop: f64) -> Self {
         Self { orthogonalisation: Orthogonalisation::Plain, drop, ..Self::default() }
     }
 }
+
+impl AinvOptions {
+    pub(super) fn check(self) -> Result<()> {
+        let Self { drop, places, .. } = self;
+        if !(drop >= 0.0 && drop.is_finite()) {
+            return Err(Error::Option { name: "drop", reason: format!("{drop} is not a number from 0 on") });
+        }
+        match places.filter(|power| !(1..=MOST_POWER).contains(power)) {
+            None => Ok(()),
+            Some(power) => {
+                let reason =
+                    format!("places of the matrix to the power of {power}; 1 to {MOST_POWER} are possible");
+                Err(Error::Option { name: "places", reason })
+            }
+        }
+    }
+}
+
+/// Highest power of the matrix whose places may be kept.
+const MOST_POWER: usize = 8;
 
 /// The approximate inverse `W W'` of a symmetric positive definite matrix as an operator, for [`Setup::preconditioner`](crate::Setup). Two
 /// products, with no order of rows to keep: as parallel as a matrix. Its bits are the same everywhere. It is made on the host, by all
@@ -95,7 +131,7 @@ impl<T: Real> Ainv<T> {
     /// Makes it for the symmetric positive definite matrix `a`.
     ///
     /// # Errors
-    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a `drop` that is negative or no number, [`Error::Structure`]
+    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a `drop` that is negative or no number or places of a power out of range, [`Error::Structure`]
     /// for a matrix that is not symmetric, an entry of the diagonal that is not positive, and a pivot that is not positive, with
     /// its row; [`Error::Memory`] as soon as the factor is larger than the device.
     pub fn new(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
@@ -138,9 +174,7 @@ const WORTH_SHARING: usize = 1 << 15;
 pub(super) fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<(Csr<T>, bool)> {
     let n = a.rows();
     check_symmetric(a)?;
-    if !(options.drop >= 0.0 && options.drop.is_finite()) {
-        return Err(Error::Option { name: "drop", reason: format!("{} is not a number from 0 on", options.drop) });
-    }
+    options.check()?;
     let scale = if options.scales { unit_diagonal(a)? } else { vec![1.0; n] };
     let scaled;
     let a = if options.scales {
@@ -151,7 +185,7 @@ pub(super) fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions)
     };
     let found = on_device(device, a, options)?;
     let by_device = found.is_some();
-    let z = found.map_or_else(|| on_host(device, a, options), Ok)?;
+    let z = found.map_or_else(|| on_host(device, a, options, Pivots::Positive), Ok)?;
     let roots: Vec<f64> = z.pivots.iter().map(|pivot| pivot.sqrt()).collect();
     let w = Csr::from_rows(n, n, |l, entries| {
         let scaled = |(j, z): &(u32, T)| (*j, T::from_f64(scale[l] * z.to_f64() / roots[*j as usize]));
@@ -161,14 +195,51 @@ pub(super) fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions)
 }
 
 /// `Z` by rows, and its pivots.
-struct Z<T> {
-    rows: Vec<Vec<(u32, T)>>,
-    pivots: Vec<f64>,
+pub(super) struct Z<T> {
+    pub(super) rows: Vec<Vec<(u32, T)>>,
+    pub(super) pivots: Vec<f64>,
+}
+
+/// Pivots that are good.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Pivots {
+    /// Positive ones, as a symmetric positive definite matrix has them.
+    Positive,
+    /// All but those that are nearly 0.
+    NotZero,
+}
+
+/// Rule of what is dropped.
+struct Dropping {
+    /// Entries below it.
+    below: f64,
+    /// Entries of a row in other columns than these, if there are any.
+    places: Option<Vec<Vec<u32>>>,
+}
+
+impl Dropping {
+    fn of<T: Real>(a: &Csr<T>, options: AinvOptions) -> Self {
+        let of_row = |power| {
+            move |l: usize| {
+                let mut places = neighbourhood(a, l, power);
+                places.retain(|j| *j as usize >= l);
+                places
+            }
+        };
+        let places = options.places.map(|power| (0..a.rows()).into_par_iter().map(of_row(power)).collect());
+        Self { below: options.drop, places }
+    }
+
+    fn keeps(&self, l: u32, j: u32, value: f64) -> bool {
+        value.abs() >= self.below
+            && value != 0.0
+            && self.places.as_ref().is_none_or(|places| places[l as usize].binary_search(&j).is_ok())
+    }
 }
 
 /// The columns that the device finds, many at once, if it does.
 fn on_device<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Option<Z<T>>> {
-    if options.on_device == Some(false) {
+    if options.on_device == Some(false) || options.places.is_some() {
         return Ok(None);
     }
     let stabilised = options.orthogonalisation == Orthogonalisation::Stabilised;
@@ -202,7 +273,13 @@ fn by_rows<T: Real>(n: usize, found: Columns<T>) -> Z<T> {
 }
 
 /// The columns one after another.
-fn on_host<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Z<T>> {
+pub(super) fn on_host<T: Real>(
+    device: &Device,
+    a: &Csr<T>,
+    options: AinvOptions,
+    pivots_wanted: Pivots,
+) -> Result<Z<T>> {
+    let dropping = Dropping::of(a, options);
     let n = a.rows();
     let mut rows: Vec<Row<T>> =
         (0..n as u32).map(|l| Row { entries: vec![(l, T::from_f64(1.0))], head: 0 }).collect();
@@ -239,19 +316,11 @@ fn on_host<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result
         let mut coefficients = p.drain();
         // Column i comes first, unless v misses it.
         let pivot = coefficients.next().filter(|(j, _)| *j == i as u32).map_or(0.0, |(_, pivot)| pivot);
-        if !(pivot > 0.0 && pivot.is_finite()) {
-            let remedy = match options.orthogonalisation {
-                Orthogonalisation::Plain => "take sainv, or a smaller drop",
-                Orthogonalisation::Stabilised => {
-                    "the matrix is not positive definite, or too nearly singular for its precision"
-                }
-            };
-            return Err(bad_pivot(i, pivot, remedy));
-        }
+        check_pivot(i, pivot, pivots_wanted, options.orthogonalisation)?;
         pivots[i] = pivot;
         let coefficients: Vec<(u32, f64)> =
             coefficients.filter(|(_, p)| *p != 0.0).map(|(j, p)| (j, p / pivot)).collect();
-        held = held.wrapping_add_signed(update(&mut rows, &mut holders, &column, &coefficients, options.drop));
+        held = held.wrapping_add_signed(update(&mut rows, &mut holders, &column, &coefficients, &dropping));
         if held > allowed {
             // Twice over: the factor and its transposed.
             device.check_memory(0, &[("approximate inverse", (2 * held * (4 + T::PRECISION.bytes())) as u64)])?;
@@ -259,6 +328,28 @@ fn on_host<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result
         }
     }
     Ok(Z { rows: rows.into_iter().map(|row| row.entries).collect(), pivots })
+}
+
+/// Fails on a pivot that is no good.
+fn check_pivot(i: usize, pivot: f64, wanted: Pivots, orthogonalisation: Orthogonalisation) -> Result<()> {
+    // Rows and columns are scaled, so that a pivot at the level of rounding is as good as none.
+    let good = match wanted {
+        Pivots::Positive => pivot > 0.0,
+        Pivots::NotZero => pivot.abs() > f64::EPSILON,
+    };
+    let remedy = match (wanted, orthogonalisation) {
+        _ if good && pivot.is_finite() => return Ok(()),
+        (Pivots::NotZero, _) => {
+            let what =
+                format!("pivot {pivot:e} of an approximate inverse: take a smaller drop, another order, or ilu0");
+            return Err(Error::Structure { what, row: Some(i) });
+        }
+        (_, Orthogonalisation::Plain) => "take sainv, or a smaller drop",
+        (_, Orthogonalisation::Stabilised) => {
+            "the matrix is not positive definite, or too nearly singular for its precision"
+        }
+    };
+    Err(bad_pivot(i, pivot, remedy))
 }
 
 /// A sparse vector that terms are added to in any order of its places.
@@ -316,7 +407,7 @@ fn update<T: Real>(
     holders: &mut [Vec<u32>],
     column: &[(u32, T)],
     coefficients: &[(u32, f64)],
-    drop: f64,
+    dropping: &Dropping,
 ) -> isize {
     if coefficients.is_empty() {
         return 0;
@@ -334,7 +425,7 @@ fn update<T: Real>(
             let old = open.get(at).filter(|(there, _)| there == j);
             let value = T::from_f64(old.map_or(0.0, |(_, value)| value.to_f64()) - c * z);
             at += usize::from(old.is_some());
-            if value.to_f64().abs() >= drop && value.to_f64() != 0.0 {
+            if dropping.keeps(*l, *j, value.to_f64()) {
                 next.push((*j, value));
             }
         }
@@ -430,7 +521,9 @@ mod tests {
                     let old = entry.to_f64();
                     if z[i][l].to_f64() != 0.0 {
                         *entry = T::from_f64(old - c * z[i][l].to_f64());
-                        if entry.to_f64().abs() < options.drop && l != j {
+                        let elsewhere =
+                            options.places.is_some_and(|power| !neighbourhood(a, l, power).contains(&(j as u32)));
+                        if (elsewhere || entry.to_f64().abs() < options.drop) && l != j {
                             *entry = T::default();
                         }
                     }
@@ -465,6 +558,9 @@ mod tests {
                 AinvOptions::sainv(0.0),
                 AinvOptions::ainv(0.05),
                 AinvOptions { scales: false, ..AinvOptions::sainv(0.02) },
+                AinvOptions::sainv(0.0).with_places(Some(1)),
+                AinvOptions::sainv(0.02).with_places(Some(2)),
+                AinvOptions::ainv(0.0).with_places(Some(1)),
             ] {
                 let (w, _) = factor(&device(), &a, options).unwrap();
                 let scale = if options.scales { unit_diagonal(&a).unwrap() } else { vec![1.0; a.rows()] };
@@ -553,6 +649,8 @@ mod tests {
             assert!(matches!(make(&entries(f64::NAN, 0.5), options), Some(Error::NotFinite { .. })));
         }
         assert!(matches!(make(&entries(2.0, 1.0), AinvOptions::sainv(-0.5)), Some(Error::Option { .. })));
+        let nowhere = AinvOptions::sainv(0.1).with_places(Some(0));
+        assert!(matches!(make(&entries(2.0, 1.0), nowhere), Some(Error::Option { name: "places", .. })));
         assert!(make(&entries(2.0, 1.0), AinvOptions::sainv(0.5)).is_none());
     }
 }

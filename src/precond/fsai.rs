@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{check_symmetric, symmetric_product};
+use super::{check_symmetric, neighbourhood, symmetric_product};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
@@ -161,17 +161,7 @@ impl<T: Real> Piece<T> {
 
 /// Columns of row `i` of the lower triangle of `a^power`, ascending, `i` the last.
 fn places<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
-    let mut found = vec![i as u32];
-    let mut newest = found.clone();
-    for _ in 0..power {
-        let mut next: Vec<u32> = newest.iter().flat_map(|j| a.row(*j as usize).0).copied().collect();
-        next.sort_unstable();
-        next.dedup();
-        next.retain(|j| found.binary_search(j).is_err());
-        found.extend(&next);
-        found.sort_unstable();
-        newest = next;
-    }
+    let mut found = neighbourhood(a, i, power);
     found.retain(|j| *j as usize <= i);
     if found.len() > MOST_PLACES {
         found = largest(a, i);

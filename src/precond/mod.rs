@@ -3,7 +3,9 @@
 
 mod ainv;
 mod bainv;
+mod biconjugation;
 mod block_jacobi;
+mod build;
 mod fsai;
 mod incomplete;
 mod levels;
@@ -12,10 +14,12 @@ mod sweep;
 
 pub use ainv::{Ainv, AinvOptions, Orthogonalisation};
 pub use bainv::Bainv;
+pub use biconjugation::NonsymmetricAinv;
 pub use block_jacobi::BlockJacobi;
+pub use build::Built;
 pub use fsai::Fsai;
 pub use incomplete::{Factorisation, Fill, Incomplete, IncompleteOptions};
-pub use named::{Built, Preconditioner};
+pub use named::Preconditioner;
 pub use sweep::{RowOrdering, Sweep};
 
 use rayon::prelude::*;
@@ -81,6 +85,22 @@ macro_rules! symmetric_product {
     };
 }
 use symmetric_product;
+
+/// Columns of row `i` of `a^power`, as far as its places go, and `i`; ascending.
+fn neighbourhood<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
+    let mut found = vec![i as u32];
+    let mut newest = found.clone();
+    for _ in 0..power {
+        let mut next: Vec<u32> = newest.iter().flat_map(|j| a.row(*j as usize).0).copied().collect();
+        next.sort_unstable();
+        next.dedup();
+        next.retain(|j| found.binary_search(j).is_err());
+        found.extend(&next);
+        found.sort_unstable();
+        newest = next;
+    }
+    found
+}
 
 /// Fails unless the matrix is square and its entries are finite.
 fn check_finite<T: Real>(a: &Csr<T>) -> Result<()> {

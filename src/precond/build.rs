@@ -1,0 +1,231 @@
+//! Preconditioners made by name, and what is known of one that was made.
+
+use std::time::Instant;
+
+use super::{
+    Ainv, AinvOptions, Bainv, BlockJacobi, Factorisation, Fill, Fsai, Incomplete, IncompleteOptions,
+    NonsymmetricAinv, Preconditioner, Sweep,
+};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::number::Real;
+use crate::operator::{Diagonal, SharedOperator};
+use crate::sparse::{Csr, Partition};
+
+impl Preconditioner {
+    /// Makes it for the matrix `a`.
+    ///
+    /// # Errors
+    /// Errors of the functions that the variants name.
+    pub fn build<T: Real>(&self, device: &Device, a: &Csr<T>) -> Result<Built<T>> {
+        self.build_over(device, a, None)
+    }
+
+    /// Makes it for the matrix `a` over a partition of its rows that is known already, of those that take one: `bainv`.
+    ///
+    /// # Errors
+    /// Errors of the functions that the variants name; [`Error::Option`] for a partition and a preconditioner that takes none.
+    pub fn build_over<T: Real>(
+        &self,
+        device: &Device,
+        a: &Csr<T>,
+        partition: Option<&Partition>,
+    ) -> Result<Built<T>> {
+        let start = Instant::now();
+        self.check_partition(partition)?;
+        let mut over = None;
+        let (operator, entries, shift): (SharedOperator<T>, usize, Option<f64>) = match *self {
+            Self::Jacobi => (Diagonal::inverse_of(device, a)?.into(), a.rows(), None),
+            Self::BlockJacobi { block } => (BlockJacobi::new(device, a, block)?.into(), a.rows() * block, None),
+            Self::GaussSeidel { ordering } => Self::swept(a, Sweep::gauss_seidel(device, a, ordering)?),
+            Self::Sor { omega, ordering } => Self::swept(a, Sweep::sor(device, a, omega, ordering)?),
+            Self::Ssor { omega, ordering } => Self::swept(a, Sweep::ssor(device, a, omega, ordering)?),
+            Self::Ic0 { .. }
+            | Self::Ilu0 { .. }
+            | Self::Ic0Sweeps { .. }
+            | Self::Ilu0Sweeps { .. }
+            | Self::Ict { .. }
+            | Self::Ilut { .. } => {
+                let factors = Incomplete::new(device, a, self.factor_options())?;
+                let (entries, shift) = (factors.entries(), factors.shift());
+                (factors.into(), entries, Some(shift))
+            }
+            Self::Sainv { .. } | Self::Ainv { .. } => {
+                let inverse = Ainv::new(device, a, self.dropping())?;
+                let entries = inverse.entries();
+                (inverse.into(), entries, None)
+            }
+            Self::NonsymmetricAinv { .. } => {
+                let inverse = NonsymmetricAinv::new(device, a, self.dropping())?;
+                let entries = inverse.entries();
+                (inverse.into(), entries, None)
+            }
+            Self::Bainv { parts } => {
+                let inverse = Bainv::new(device, a, over.insert(partition_for(a, parts, partition)?))?;
+                let entries = inverse.entries();
+                (inverse.into(), entries, None)
+            }
+            Self::Fsai { power } => {
+                let inverse = Fsai::new(device, a, power)?;
+                let entries = inverse.entries();
+                (inverse.into(), entries, None)
+            }
+        };
+        Ok(Built::new(self, (operator, entries, shift, over), a, start))
+    }
+
+    /// Tells if least-squares methods can take it: [`Preconditioner::build_for_least_squares`].
+    pub fn is_for_least_squares(&self) -> bool {
+        matches!(
+            self,
+            Self::Jacobi | Self::Sainv { .. } | Self::Ainv { .. } | Self::Bainv { .. } | Self::Fsai { .. }
+        )
+    }
+
+    /// Makes one for least squares with `a`, which need not be square: an operator `M` over the unknowns such that the columns of `A M`
+    /// are nearly orthogonal, for [`Setup::preconditioner`](crate::Setup::preconditioner) of CGLS, LSQR, LSMR and CGNR. `jacobi` divides
+    /// the columns by their norms; `sainv`, `ainv`, `bainv` (over a partition of the columns) and `fsai` give the root of an
+    /// approximate inverse of [`A'A`](Csr::normal_matrix).
+    ///
+    /// # Errors
+    /// [`Error::Option`] for one that has no root, and as [`Preconditioner::build_over`]; [`Error::Structure`] with the number of a column that
+    /// is 0; errors of the functions that the variants name, and of [`Csr::normal_matrix`].
+    pub fn build_for_least_squares<T: Real>(
+        &self,
+        device: &Device,
+        a: &Csr<T>,
+        partition: Option<&Partition>,
+    ) -> Result<Built<T>> {
+        let start = Instant::now();
+        self.check_partition(partition)?;
+        let mut over = None;
+        let (operator, entries): (SharedOperator<T>, usize) = match *self {
+            Self::Jacobi => (Diagonal::inverse_of_norms(device, a)?.into(), a.cols()),
+            Self::Sainv { .. } | Self::Ainv { .. } => {
+                let inverse = Ainv::new(device, &a.normal_matrix()?, self.dropping())?;
+                (inverse.root(), inverse.entries())
+            }
+            Self::Bainv { parts } => {
+                let normal = a.normal_matrix()?;
+                let inverse = Bainv::new(device, &normal, over.insert(partition_for(&normal, parts, partition)?))?;
+                (inverse.root(), inverse.entries())
+            }
+            Self::Fsai { power } => {
+                let inverse = Fsai::new(device, &a.normal_matrix()?, power)?;
+                (inverse.root()?, inverse.entries())
+            }
+            _ => {
+                let reason =
+                    format!("{self} has no root: for least squares take jacobi, sainv, ainv, bainv or fsai");
+                return Err(Error::Option { name: "preconditioner", reason });
+            }
+        };
+        Ok(Built::new(self, (operator, entries, None, over), a, start))
+    }
+
+    /// Fails on a partition for a preconditioner that takes none, or with another number of parts.
+    fn check_partition(&self, partition: Option<&Partition>) -> Result<()> {
+        let Some(given) = partition else { return Ok(()) };
+        let reason = match *self {
+            Self::Bainv { parts: Some(parts) } if parts != given.parts() => {
+                format!("{self}, but a partition in {} parts", given.parts())
+            }
+            Self::Bainv { .. } => return Ok(()),
+            _ => format!("{self} takes none; bainv does"),
+        };
+        Err(Error::Option { name: "partition", reason })
+    }
+
+    fn swept<T: Real>(a: &Csr<T>, sweep: Sweep<T>) -> (SharedOperator<T>, usize, Option<f64>) {
+        (sweep.into(), a.nnz(), None)
+    }
+
+    /// Options of incomplete factors.
+    fn factor_options(&self) -> IncompleteOptions {
+        let kind = if self.needs_definite() { Factorisation::Cholesky } else { Factorisation::Lu };
+        let exact = IncompleteOptions::new(kind);
+        match *self {
+            Self::Ic0 { shift } | Self::Ilu0 { shift } => exact.with_shift(shift),
+            Self::Ic0Sweeps { factors, solves } | Self::Ilu0Sweeps { factors, solves } => {
+                exact.with_fill(Fill::Sweeps(factors)).with_solve_sweeps(Some(solves).filter(|solves| *solves > 0))
+            }
+            Self::Ict { most, drop } | Self::Ilut { most, drop } => exact.with_fill(Fill::Threshold { most, drop }),
+            _ => exact,
+        }
+    }
+
+    /// Options of AINV.
+    fn dropping(&self) -> AinvOptions {
+        match *self {
+            Self::Sainv { drop, places } => AinvOptions::sainv(drop).with_places(places),
+            Self::Ainv { drop, places } | Self::NonsymmetricAinv { drop, places } => {
+                AinvOptions::ainv(drop).with_places(places)
+            }
+            _ => AinvOptions::default(),
+        }
+    }
+}
+
+/// Rows of a part where no number of parts is asked for.
+const ROWS_OF_A_PART: usize = 100;
+
+/// The partition that is given, or one in `parts`.
+fn partition_for<T: Real>(a: &Csr<T>, parts: Option<usize>, given: Option<&Partition>) -> Result<Partition> {
+    match given {
+        Some(given) => Ok(given.clone()),
+        None => parts_of(a, parts.unwrap_or(a.rows().div_ceil(ROWS_OF_A_PART).max(1))),
+    }
+}
+
+/// Parts of nearly equal size with few entries between them.
+#[cfg(feature = "metis")]
+fn parts_of<T: Real>(a: &Csr<T>, parts: usize) -> Result<Partition> {
+    Partition::metis(a, parts)
+}
+
+#[cfg(not(feature = "metis"))]
+fn parts_of<T: Real>(_: &Csr<T>, _: usize) -> Result<Partition> {
+    let reason = "this build has no METIS (feature metis), and no partition was given".into();
+    Err(Error::Option { name: "partition", reason })
+}
+
+/// A preconditioner that was made, and what is known of it.
+#[non_exhaustive]
+pub struct Built<T: Real> {
+    /// The preconditioner.
+    pub operator: SharedOperator<T>,
+    /// Entries that it holds: of both triangles of factors and sweeps, of one of the two factors of an approximate inverse.
+    pub entries: usize,
+    /// Shift of the diagonal, of incomplete factors.
+    pub shift: Option<f64>,
+    /// Partition that it was made over, if it is one of those.
+    pub partition: Option<Partition>,
+    /// Seconds that it took to make it, and its partition.
+    pub seconds: f64,
+    /// All this in words.
+    pub why: String,
+}
+
+impl<T: Real> Built<T> {
+    fn new(
+        which: &Preconditioner,
+        (operator, entries, shift, partition): (SharedOperator<T>, usize, Option<f64>, Option<Partition>),
+        a: &Csr<T>,
+        start: Instant,
+    ) -> Self {
+        let seconds = start.elapsed().as_secs_f64();
+        let launches = operator.launches();
+        let shifted = shift.map_or(String::new(), |shift| format!("shift {shift}, "));
+        let fill = entries as f64 / a.nnz().max(1) as f64;
+        let why = format!(
+            "{which}: {shifted}{entries} entries, {fill:.2} of the matrix, {launches} launches, made in {seconds:.2} s"
+        );
+        Self { operator, entries, shift, partition, seconds, why }
+    }
+}
+
+impl<T: Real> From<Built<T>> for SharedOperator<T> {
+    fn from(built: Built<T>) -> Self {
+        built.operator
+    }
+}
