@@ -137,8 +137,10 @@ fn updates_are_new_ones<T: Real>(device: &Device) {
         bits(&z.to_vec().unwrap())
     };
     let by_rows = Preconditioner::Ssor { omega: 1.2, ordering: RowOrdering::Rows };
+    let by_place = Preconditioner::Sainv { drop: 0.0, places: Some(2) };
+    let by_graph = Preconditioner::BlockJacobi { block: 30, by_graph: true };
     let mut updated = 0;
-    for which in Preconditioner::ALL.iter().chain([&by_rows]) {
+    for which in Preconditioner::ALL.iter().chain([&by_rows, &by_place, &by_graph]) {
         let m = which.build(device, &old).unwrap().operator;
         let before = applied(&m);
         for other in &elsewhere {
@@ -231,8 +233,13 @@ fn approximate_inverses_of_the_device_are_those_of_the_host() {
 fn every_one_is_the_same_everywhere<T: Real>(device: &Device) {
     // Squares of later residuals are too faint for a device without denormal numbers.
     let iterations = if device.info().denormals || T::PRECISION == Precision::Double { 12 } else { 2 };
+    let more = [
+        Preconditioner::Sainv { drop: 0.0, places: Some(2) },
+        Preconditioner::BlockJacobi { block: 40, by_graph: true },
+    ];
     for (kind, a) in [("dominant", dominant::<T>(300, 5)), ("grid", gallery::poisson_2d::<T>(60, 0.1).unwrap())] {
-        for which in Preconditioner::ALL.iter().filter(|which| kind == "grid" || !which.needs_definite()) {
+        let suits = |which: &&Preconditioner| kind == "grid" || !which.needs_definite();
+        for which in Preconditioner::ALL.iter().chain(&more).filter(suits) {
             let on = |device: &Device| {
                 let m = which.build(device, &a).unwrap().operator;
                 let x = Vector::from_slice(device, &noise::<T>(a.rows(), 6)).unwrap();
@@ -261,10 +268,18 @@ fn every_preconditioner_is_the_same_everywhere() {
         assert_eq!(which.name().parse::<Preconditioner>().unwrap(), *which);
         assert_eq!(which.to_string().parse::<Preconditioner>().unwrap(), *which);
     }
-    for name in ["block-jacobi=3", "ic0=0.01", "ilu0=0", "sainv=0.05", "ainv=0.001"] {
+    for name in [
+        "block-jacobi=3",
+        "block-jacobi=40:metis",
+        "sainv=0.05:2",
+        "ic0=0.01",
+        "ilu0=0",
+        "sainv=0.05",
+        "ainv=0.001",
+    ] {
         assert_eq!(name.parse::<Preconditioner>().unwrap().to_string(), name);
     }
-    for name in ["block-jacobi=x", "sainv=", "ic0=nan", "jacobi=2", "ssor=1.5"] {
+    for name in ["block-jacobi=x", "block-jacobi=3:x", "sainv=", "sainv=0.1:x", "ic0=nan", "jacobi=2", "ssor=1.5"] {
         assert!(name.parse::<Preconditioner>().is_err(), "{name}");
     }
     assert!("none".parse::<Preconditioner>().is_err());

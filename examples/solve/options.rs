@@ -182,7 +182,7 @@ impl Options {
         order: Option<&Permutation>,
         ladder: &[Option<Preconditioner>],
     ) -> Result<Option<Partition>> {
-        if !matches!(ladder, [Some(Preconditioner::Bainv { .. })]) {
+        if !matches!(ladder, [Some(Preconditioner::Bainv { .. } | Preconditioner::BlockJacobi { .. })]) {
             let name = name_of(ladder.first().and_then(Option::as_ref));
             let asked =
                 [("partition", self.partition.is_some()), ("save-partition", self.save_partition.is_some())];

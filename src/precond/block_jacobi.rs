@@ -5,37 +5,51 @@
 //! ```
 //!
 //! With blocks of 1 this is Jacobi's preconditioner. Unknowns that belong together, such as those of one grid point, should be
-//! neighbours.
+//! neighbours; or the parts of a partition are the blocks.
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 4.1.1 (block relaxation).
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use crate::backend::block_jacobi::{self as operations, Blocks};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude;
+use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape};
-use crate::sparse::Csr;
+use crate::sparse::{Csr, Format, Partition};
 use crate::vector::Vector;
 
-/// Most rows of a block.
+/// Most rows of a block of consecutive rows.
 const MOST: usize = 32;
+/// Most rows of a part: its inverse has the square of that many numbers.
+const MOST_OF_A_PART: usize = 1024;
 
 /// The inverses of dense blocks along the diagonal of a matrix, as an operator; the same bits everywhere. They are computed on
 /// the host in `f64` by elimination with partial pivoting.
 ///
 /// # Cost
-/// Held: `block n` numbers. One launch; it reads them and a vector, and writes a vector.
+/// Held: `block n` numbers; over a partition the square of its size for each part, with columns of 4 bytes, as a stored matrix. One launch; it
+/// reads them and a vector, and writes a vector.
 #[derive(Clone, Debug)]
 pub struct BlockJacobi<T: Real> {
     device: Device,
-    blocks: Arc<Blocks<T>>,
+    inverses: Inverses<T>,
+    entries: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Inverses<T: Real> {
+    Consecutive(Arc<Blocks<T>>),
+    Parts(Arc<Matrix<T>>),
 }
 
 per_number! {
     fn new<T>(device: &Device, a: &Csr<T>, block: usize) -> Result<BlockJacobi<T>> = BlockJacobi::new_here;
+    fn over<T>(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<BlockJacobi<T>> = BlockJacobi::over_here;
     fn apply<T>(this: &BlockJacobi<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> = BlockJacobi::apply_here;
 }
 
@@ -59,39 +73,90 @@ impl<T: Real> BlockJacobi<T> {
         device.check_memory(0, &[("inverses of blocks", (block * n * T::PRECISION.bytes()) as u64)])?;
         let mut entries = vec![T::default(); (block * n).max(1)];
         for begin in (0..n).step_by(block) {
-            let size = block.min(n - begin);
-            let singular = || {
-                let what = "a block without an inverse: no block Jacobi preconditioner".into();
-                Error::Structure { what, row: Some(begin) }
-            };
-            let inverse = inverse(&dense(a, begin, size), size, T::EPSILON).ok_or_else(singular)?;
-            for (at, v) in inverse.iter().enumerate() {
-                let entry = T::from_f64(*v);
-                if !entry.is_finite() {
-                    return Err(singular());
-                }
-                entries[at % size * n + begin + at / size] = entry;
+            let rows: Vec<u32> = (begin..n.min(begin + block)).map(|i| i as u32).collect();
+            for (at, entry) in inverse_of(a, &rows)?.into_iter().enumerate() {
+                entries[at % rows.len() * n + begin + at / rows.len()] = entry;
             }
         }
         let blocks = Blocks { rows: n, block, entries: device.place().take(entries)? };
-        Ok(Self { device: device.clone(), blocks: Arc::new(blocks) })
+        let inverses = Inverses::Consecutive(Arc::new(blocks));
+        Ok(Self { device: device.clone(), inverses, entries: block * n })
+    }
+
+    /// Inverts the blocks of `a` that the parts of `partition` are.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a matrix that is not square, or a partition of another number of rows, [`Error::Option`] for a part of more than
+    /// 1024 rows, [`Error::Structure`] with the first row of a part that has no inverse in `T`, [`Error::Memory`].
+    pub fn over(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
+        over(device, a, partition)
+    }
+
+    fn over_here(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
+        same_length("columns of a square matrix", a.rows(), a.cols())?;
+        partition.check(a)?;
+        let sizes = partition.sizes();
+        if let Some((part, rows)) = sizes.iter().enumerate().find(|(_, rows)| **rows > MOST_OF_A_PART) {
+            let reason = format!("part {part} has {rows} rows, of {MOST_OF_A_PART} at most: take more parts");
+            return Err(Error::Option { name: "partition", reason });
+        }
+        let held: usize = sizes.iter().map(|m| m * m).sum();
+        device.check_memory(0, &[("inverses of blocks", (held * (4 + T::PRECISION.bytes())) as u64)])?;
+        let members = partition.members();
+        // The first fault in the order of the parts, whichever thread meets one first.
+        let made: Vec<Result<Vec<T>>> = members.par_iter().map(|rows| inverse_of(a, rows)).collect();
+        let blocks = made.into_iter().collect::<Result<Vec<_>>>()?;
+        let inverses = Csr::from_rows(a.rows(), a.cols(), |i, entries| {
+            let part = partition.of()[i] as usize;
+            let (rows, size) = (&members[part], members[part].len());
+            // Members ascend.
+            let at = rows.partition_point(|row| (*row as usize) < i);
+            entries.extend(rows.iter().copied().zip(blocks[part][at * size..(at + 1) * size].iter().copied()));
+        })?;
+        let inverses = Inverses::Parts(Arc::new(Matrix::new(device, &inverses, Format::Auto)?));
+        Ok(Self { device: device.clone(), inverses, entries: held })
+    }
+
+    /// Entries of the inverses.
+    pub fn entries(&self) -> usize {
+        self.entries
     }
 
     fn apply_here(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-        check_shape((self.blocks.rows, self.blocks.rows), x, z)?;
+        let blocks = match &self.inverses {
+            Inverses::Parts(matrix) => return matrix.apply(x, z),
+            Inverses::Consecutive(blocks) => blocks,
+        };
+        check_shape((blocks.rows, blocks.rows), x, z)?;
         let (run, operations) = (self.device.run::<T>(), operations::on::<T>(self.device.backend()));
-        operations.block_jacobi(run, &self.blocks, x.memory(), z.memory_mut())
+        operations.block_jacobi(run, blocks, x.memory(), z.memory_mut())
     }
 }
 
-/// The block of `size` rows and columns from `begin` on, row by row.
-fn dense<T: Real>(a: &Csr<T>, begin: usize, size: usize) -> Vec<f64> {
+/// The inverse of the block of ascending `rows`, row by row.
+fn inverse_of<T: Real>(a: &Csr<T>, rows: &[u32]) -> Result<Vec<T>> {
+    let inverse = inverse(&dense(a, rows), rows.len(), T::EPSILON).unwrap_or_default();
+    let entries: Vec<T> = inverse.into_iter().map(T::from_f64).collect();
+    if entries.len() == rows.len() * rows.len() && entries.iter().all(|entry| entry.is_finite()) {
+        return Ok(entries);
+    }
+    let what = "a block without an inverse: no block Jacobi preconditioner".into();
+    Err(Error::Structure { what, row: rows.first().map(|row| *row as usize) })
+}
+
+/// The block of ascending `rows` and columns, row by row.
+fn dense<T: Real>(a: &Csr<T>, rows: &[u32]) -> Vec<f64> {
+    let size = rows.len();
     let mut block = vec![0.0; size * size];
-    for i in 0..size {
-        let (columns, values) = a.row(begin + i);
+    for (i, row) in rows.iter().enumerate() {
+        let (columns, values) = a.row(*row as usize);
+        let mut at = 0;
         for (j, v) in columns.iter().zip(values) {
-            if let Some(j) = (*j as usize).checked_sub(begin).filter(|j| *j < size) {
-                block[i * size + j] = v.to_f64();
+            while at < size && rows[at] < *j {
+                at += 1;
+            }
+            if at < size && rows[at] == *j {
+                block[i * size + at] = v.to_f64();
             }
         }
     }
@@ -157,16 +222,22 @@ impl<T: Real> LinearOperator<T> for BlockJacobi<T> {
         &self.device
     }
     fn rows(&self) -> usize {
-        self.blocks.rows
+        match &self.inverses {
+            Inverses::Consecutive(blocks) => blocks.rows,
+            Inverses::Parts(matrix) => matrix.rows(),
+        }
     }
     fn cols(&self) -> usize {
-        self.blocks.rows
+        self.rows()
     }
     fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
         apply(self, x, z)
     }
     fn bytes(&self) -> u64 {
-        (self.blocks.rows * self.blocks.block * T::PRECISION.bytes()) as u64
+        match &self.inverses {
+            Inverses::Consecutive(blocks) => (blocks.rows * blocks.block * T::PRECISION.bytes()) as u64,
+            Inverses::Parts(matrix) => matrix.bytes(),
+        }
     }
 }
 
@@ -175,7 +246,7 @@ mod tests {
     use super::*;
     use crate::operator::Diagonal;
     use crate::solver::{Method, Setup, Solver, Stopping};
-    use crate::sparse::{Format, gallery};
+    use crate::sparse::gallery;
 
     fn applied(m: &dyn LinearOperator<f64>, x: &[f64]) -> Vec<f64> {
         let x = Vector::from_slice(m.device(), x).unwrap();
@@ -194,6 +265,26 @@ mod tests {
         let whole = BlockJacobi::new(&Device::host(), &a, 3).unwrap();
         // x_2 = 2, 2 x_1 = 6, 4 x_0 = 8 - 9 x_2.
         assert_eq!(applied(&whole, &[6.0, 8.0, 10.0]), [-2.5, 3.0, 2.0]);
+    }
+
+    #[test]
+    fn parts_are_inverted_wherever_their_rows_lie() {
+        // Rows 0 and 2 are [[2, 1], [4, 3]], row 1 is 5; 9 and 7 lie outside of the parts.
+        let entries = [(0, 0, 2.0), (0, 1, 9.0), (0, 2, 1.0), (1, 1, 5.0), (2, 0, 4.0), (2, 1, 7.0), (2, 2, 3.0)];
+        let a = Csr::from_triplets(3, 3, &entries).unwrap();
+        let parts = Partition::new(vec![1, 0, 1], 2).unwrap();
+        let m = BlockJacobi::over(&Device::host(), &a, &parts).unwrap();
+        assert_eq!(applied(&m, &[1.0, 10.0, 5.0]), [-1.0, 2.0, 3.0]);
+        assert_eq!((m.entries(), m.rows(), m.launches()), (5, 3, 1));
+        // Consecutive rows as parts.
+        let a = gallery::diagonals::<f64>(60, 9, 2, 3).unwrap();
+        let x: Vec<f64> = (0..60).map(|i| f64::from(i).sin()).collect();
+        let parts = Partition::natural(60, 6).unwrap();
+        let over = applied(&BlockJacobi::over(&Device::host(), &a, &parts).unwrap(), &x);
+        let along = applied(&BlockJacobi::new(&Device::host(), &a, 10).unwrap(), &x);
+        for (over, along) in over.iter().zip(&along) {
+            approx::assert_relative_eq!(*over, *along, max_relative = 1e-12);
+        }
     }
 
     #[test]
@@ -251,6 +342,13 @@ mod tests {
         let none = Csr::<f64>::from_triplets(0, 0, &[]).unwrap();
         assert!(BlockJacobi::new(&device, &none, 4).is_ok());
         let named: super::super::Preconditioner = "block-jacobi=3".parse().unwrap();
-        assert_eq!(named, super::super::Preconditioner::BlockJacobi { block: 3 });
+        assert_eq!(named, super::super::Preconditioner::BlockJacobi { block: 3, by_graph: false });
+        let parts = Partition::new(vec![0, 1, 0], 2).unwrap();
+        assert!(matches!(BlockJacobi::over(&device, &a, &parts), Err(Error::Shape { .. })));
+        let parts = Partition::new(vec![1, 0, 0, 1], 2).unwrap();
+        assert!(matches!(BlockJacobi::over(&device, &a, &parts), Err(Error::Structure { row: Some(0), .. })));
+        let large = Partition::new(vec![0; 1025], 1).unwrap();
+        let many = gallery::diagonals::<f64>(1025, 3, 1, 1).unwrap();
+        assert!(matches!(BlockJacobi::over(&device, &many, &large), Err(Error::Option { name: "partition", .. })));
     }
 }

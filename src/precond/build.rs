@@ -21,7 +21,8 @@ impl Preconditioner {
         self.build_over(device, a, None)
     }
 
-    /// Makes it for the matrix `a` over a partition of its rows that is known already, of those that take one: `bainv`.
+    /// Makes it for the matrix `a` over a partition of its rows that is known already, of those that take one: `bainv` and
+    /// `block-jacobi`.
     ///
     /// # Errors
     /// Errors of the functions that the variants name; [`Error::Option`] for a partition and a preconditioner that takes none.
@@ -36,7 +37,16 @@ impl Preconditioner {
         let mut over = None;
         let (operator, entries, shift): (SharedOperator<T>, usize, Option<f64>) = match *self {
             Self::Jacobi => (Diagonal::inverse_of(device, a)?.into(), a.rows(), None),
-            Self::BlockJacobi { block } => (BlockJacobi::new(device, a, block)?.into(), a.rows() * block, None),
+            Self::BlockJacobi { block, by_graph } => {
+                let blocks = if block > 0 && (by_graph || partition.is_some()) {
+                    let parts = a.rows().div_ceil(block).max(1);
+                    BlockJacobi::over(device, a, over.insert(partition_for(a, Some(parts), partition)?))?
+                } else {
+                    BlockJacobi::new(device, a, block)?
+                };
+                let entries = blocks.entries();
+                (blocks.into(), entries, None)
+            }
             Self::GaussSeidel { ordering } => Self::swept(a, Sweep::gauss_seidel(device, a, ordering)?),
             Self::Sor { omega, ordering } => Self::swept(a, Sweep::sor(device, a, omega, ordering)?),
             Self::Ssor { omega, ordering } => Self::swept(a, Sweep::ssor(device, a, omega, ordering)?),
@@ -130,8 +140,8 @@ impl Preconditioner {
             Self::Bainv { parts: Some(parts) } if parts != given.parts() => {
                 format!("{self}, but a partition in {} parts", given.parts())
             }
-            Self::Bainv { .. } => return Ok(()),
-            _ => format!("{self} takes none; bainv does"),
+            Self::Bainv { .. } | Self::BlockJacobi { .. } => return Ok(()),
+            _ => format!("{self} takes none; bainv and block-jacobi do"),
         };
         Err(Error::Option { name: "partition", reason })
     }

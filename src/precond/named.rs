@@ -28,10 +28,13 @@ pub enum Preconditioner {
     /// The inverse of the diagonal: [`Diagonal::inverse_of`](crate::operator::Diagonal::inverse_of).
     Jacobi,
     /// The inverses of blocks along the diagonal: [`BlockJacobi::new`](super::BlockJacobi::new). By name `block-jacobi`, of 8 rows, or
-    /// `block-jacobi=3`.
+    /// `block-jacobi=3`; `block-jacobi=100:metis` has the parts of a partition by METIS of about 100 rows as blocks
+    /// ([`BlockJacobi::over`](super::BlockJacobi::over)), as it has those of a partition that is given.
     BlockJacobi {
-        /// Rows of a block, 1 to 32.
+        /// Rows of a block, 1 to 32 of consecutive ones.
         block: usize,
+        /// Blocks are parts of the graph of the matrix.
+        by_graph: bool,
     },
     /// A sweep over the rows: [`Sweep::gauss_seidel`](super::Sweep::gauss_seidel).
     GaussSeidel {
@@ -134,7 +137,7 @@ impl Preconditioner {
     /// places of the matrix itself.
     pub const ALL: &'static [Self] = &[
         Self::Jacobi,
-        Self::BlockJacobi { block: 8 },
+        Self::BlockJacobi { block: 8, by_graph: false },
         Self::GaussSeidel { ordering: RowOrdering::Colours },
         Self::Sor { omega: 1.0, ordering: RowOrdering::Colours },
         Self::Ssor { omega: 1.0, ordering: RowOrdering::Colours },
@@ -240,9 +243,12 @@ impl Preconditioner {
                 Ok(Self::Ilut { most, drop })
             }
             Self::BlockJacobi { .. } => {
-                let block =
-                    text.parse().map_err(|_| bad("a number of rows belongs behind it, as in block-jacobi=3"))?;
-                Ok(Self::BlockJacobi { block })
+                let wanted = "a number of rows belongs behind it, as in block-jacobi=3 or block-jacobi=100:metis";
+                let block = first.parse().map_err(|_| bad(wanted))?;
+                match second {
+                    None | Some("metis") => Ok(Self::BlockJacobi { block, by_graph: second.is_some() }),
+                    Some(_) => Err(bad(wanted)),
+                }
             }
             Self::Ic0 { .. } => Ok(Self::Ic0 { shift: Some(number()?) }),
             Self::Ilu0 { .. } => Ok(Self::Ilu0 { shift: Some(number()?) }),
@@ -273,7 +279,9 @@ impl Display for Preconditioner {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         let name = self.name();
         match self {
-            Self::BlockJacobi { block } => write!(f, "{name}={block}"),
+            Self::BlockJacobi { block, by_graph } => {
+                write!(f, "{name}={block}{}", if *by_graph { ":metis" } else { "" })
+            }
             Self::Ic0 { shift: Some(number) } | Self::Ilu0 { shift: Some(number) } => write!(f, "{name}={number}"),
             Self::Ic0Sweeps { factors, solves } | Self::Ilu0Sweeps { factors, solves } => {
                 write!(f, "{name}={factors}:{solves}")
