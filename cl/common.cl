@@ -42,6 +42,7 @@
 #define JOINED(a, b) JOIN(a, b) // after both are expanded
 
 typedef REAL real_t;
+typedef float single_t; // what values of real_t may be stored in
 typedef JOINED(REAL, 2) real2_t;
 typedef JOINED(REAL, 4) real4_t;
 typedef WORD word_t; // an integer of the size of real_t

@@ -7,7 +7,7 @@
 //              they are many
 //   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
 //   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
-//   ENTRIES    how the entries of compressed and padded formats are stored, one of PLAIN to CODED
+//   ENTRIES    how the entries of compressed and padded formats are stored, one of PLAIN to CODED, with SINGLE or without
 //   OTHER_FORMAT, OTHER_LANES, OTHER_ENTRIES, THIRD_FORMAT, THIRD_LANES, THIRD_ENTRIES  those of a second and of a third matrix
 //              that the same program multiplies by; those of the first if there is none
 //   LOADS      entries of a row whose loads are under way together, if a group has several items
@@ -35,6 +35,7 @@
 #define NEAR 2         // column minus place of the row in 16 bits; the place is the row, or in SORTED where it lies
 #define CODED 3        // column in the upper bits of a word, the value's place in the table `values` in the lower CODE_BITS;
                        // DIAGONALS: that place alone, in 8 bits
+#define SINGLE 4       // added to PLAIN, SHORT or NEAR: values in 32 bits, which hold them exactly
 #define CODE_BITS 8
 #define SLICE 32
 #define AT_ONCE (WG == 1 ? 1 : LOADS)
@@ -211,7 +212,7 @@ static size_t offset_at(const matrix_t* matrix, size_t base, size_t i)
 // Column of the entry at `at`, of a row at `place`.
 static index_t column_at(const matrix_t* matrix, size_t at, size_t place)
 {
-    const uint entries = ENTRIES_OF(matrix);
+    const uint entries = ENTRIES_OF(matrix) & (SINGLE - 1);
     if (entries == SHORT) return ((__global const ushort*)matrix->indices)[at];
     if (entries == NEAR) return (uint)place + ((__global const short*)matrix->indices)[at];
     return entries == CODED ? matrix->indices[at] >> CODE_BITS : matrix->indices[at];
@@ -219,6 +220,7 @@ static index_t column_at(const matrix_t* matrix, size_t at, size_t place)
 
 static real_t value_at(const matrix_t* matrix, size_t at)
 {
+    if (ENTRIES_OF(matrix) & SINGLE) return ((__global const single_t*)matrix->values)[at];
     if (ENTRIES_OF(matrix) != CODED) return matrix->values[at];
     if (FORMAT == DIAGONALS) return matrix->values[((__global const uchar*)matrix->indices)[at]];
     return matrix->values[matrix->indices[at] & ((1 << CODE_BITS) - 1)];

@@ -9,7 +9,7 @@ use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
-use crate::sparse::{Csr, Entries, Format, Kind, Layout, Offsets, Packable, Packing, Rays, plausible_rows};
+use crate::sparse::{Csr, Format, Kind, Layout, Offsets, Packable, Packing, Rays, plausible_rows};
 use crate::vector::Vector;
 
 /// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy. Cloning is
@@ -270,11 +270,10 @@ impl<T: Real> Matrix<T> {
             return Err(Error::NotFinite { what: "the matrix".into(), index });
         }
         let prepare = |a: &Csr<T>, format, stored: &SharedMatrix<T>| {
-            // Columns stay as they are, and values that once were too many for a table stay out of one: solvers would have to build
-            // other programs.
-            let packable = if stored.has_table() { packable } else { Packable::NOTHING };
+            // Columns stay as they are, and values that were not packed stay so: solvers would have to build other programs.
+            let packable = if stored.packs_values() { packable } else { Packable::NOTHING };
             let layout = Layout::new(a, format, offsets, packable, self.device.reader(), |_| Ok(()))?;
-            if stored.has_table() && layout.arrangement.entries != Entries::Coded {
+            if stored.packs_values() && layout.arrangement.entries != stored.read().arrangement.entries {
                 self.device.check_memory(0, &layout.plan())?;
             }
             stored.prepare_values(&self.device.place(), layout)

@@ -4,9 +4,11 @@
 mod common;
 
 use common::battery::{matrices, near_the_diagonal, packed_storages, scanners, storages};
-use common::{bits, each_case, noise, reference};
+use common::{bits, each_case, noise, overlapping, reference};
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Error, Format, Matrix, Offsets, Packing, Real, Storage, Transposed, Vector};
+use residuum::{
+    Csr, Device, Error, Format, Matrix, Offsets, Packing, Precision, Real, Storage, Transposed, Vector,
+};
 
 /// Lengths around lanes, chunks and levels of the reduction tree.
 fn lengths() -> Vec<usize> {
@@ -111,21 +113,37 @@ const SEQUENTIAL: Storage = Storage {
 };
 
 fn products<T: Real>(device: &Device) {
-    for (name, a) in matrices::<T>().into_iter().chain([("near", near_the_diagonal())]) {
+    // Values that `f32` holds, in few columns and in many.
+    let single = [
+        ("near, single", near_the_diagonal().rounded_to_single().unwrap()),
+        ("mean 40, single", overlapping::<T>(100, 90, 4000, 3).rounded_to_single().unwrap()),
+    ];
+    for (name, a) in matrices::<T>().into_iter().chain([("near", near_the_diagonal())]).chain(single) {
         let (x, z) = (noise::<T>(a.cols(), 6), noise::<T>(a.rows(), 7));
         let mut sequential = Vec::new();
         // Each way of packing, with several lanes to a row and with one.
         let packed = packed_storages().into_iter().filter(|storage| match name {
             "poisson" | "near" => true,
+            "near, single" => {
+                matches!(storage.format, Format::Csr | Format::Dia | Format::Hyb | Format::Sell { sigma: 32 })
+            }
+            "mean 40, single" => matches!(storage.format, Format::Csr | Format::Coo),
             "uneven" => matches!(storage.format, Format::CsrAdaptive | Format::Sell { sigma: 32 }),
             "mean 40" => storage.format == Format::Csr,
             _ => false,
         });
-        let plain = if name == "near" { vec![SEQUENTIAL] } else { storages(&a) };
+        let plain = if name.contains("near") || name.contains("single") { vec![SEQUENTIAL] } else { storages(&a) };
         for storage in plain.into_iter().chain(packed) {
             let format = storage.format;
             let compute = |device: &Device| -> [Vec<u64>; 2] {
                 let matrix = Matrix::stored(device, &a, storage).unwrap();
+                if name.contains("single")
+                    && T::PRECISION == Precision::Double
+                    && storage.packing == Packing::Always
+                {
+                    let packs = device.backend_name() == "opencl";
+                    assert_eq!(matrix.why().contains("values in 32 bits"), packs, "{}", matrix.why());
+                }
                 let (x, z) = (Vector::from_slice(device, &x).unwrap(), Vector::from_slice(device, &z).unwrap());
                 let mut y = Vector::filled(device, a.rows(), T::from_f64(f64::NAN)).unwrap();
                 let mut w = Vector::filled(device, a.cols(), T::from_f64(f64::NAN)).unwrap();

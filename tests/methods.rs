@@ -331,14 +331,22 @@ fn new_values_need_no_new_set_up() {
         // More values than a table holds, where the first ones were in one.
         let mut third = first.clone();
         third.values_mut().iter_mut().enumerate().for_each(|(k, v)| *v *= 1.0 + 1e-5 * k as f64);
+        // Values that `f32` holds, and others of these.
+        let single = third.rounded_to_single().unwrap();
+        let mut other_single = single.clone();
+        other_single.values_mut().iter_mut().for_each(|v| *v *= 2.0);
         let plain = Format::ALL.iter().copied().chain([Format::Auto]);
         let stored =
             |(format, packing)| Storage { format, packing, transposed: Transposed::Copy, ..Storage::default() };
         let packed = [Format::Csr, Format::Dia].map(|format| (format, Packing::Always));
         for storage in plain.map(|format| (format, Packing::Auto)).chain(packed).map(stored) {
-            let sequence =
-                if storage.packing == Packing::Always { &[&second, &third, &first][..] } else { &[&second] };
-            for method in [Method::Cg, Method::BiCgStab, Method::Lsqr { damp: 0.0 }] {
+            // From a table to none and back; from values in 32 bits to others of these, and to others.
+            let packed = [(&first, &[&second, &third, &first][..]), (&single, &[&other_single, &third, &single])];
+            let starts = if storage.packing == Packing::Always { &packed[..] } else { &[(&first, &[&second][..])] };
+            let methods = [Method::Cg, Method::BiCgStab, Method::Lsqr { damp: 0.0 }];
+            for (method, (start, sequence)) in
+                methods.iter().flat_map(|method| starts.iter().map(|s| (*method, *s)))
+            {
                 let solve = |solver: &mut Solver<f64>| {
                     let mut x = Vector::zeros(device, 196).unwrap();
                     let report = solver.solve(&b, &mut x).unwrap();
@@ -348,10 +356,10 @@ fn new_values_need_no_new_set_up() {
                     let matrix = Matrix::stored(device, a, storage).unwrap();
                     solve(&mut Solver::new(&matrix, method, stopping::<f64>()).unwrap())
                 };
-                let matrix = Matrix::stored(device, &first, storage).unwrap();
+                let matrix = Matrix::stored(device, start, storage).unwrap();
                 let mut solver = Solver::new(&matrix, method, stopping::<f64>()).unwrap();
                 let words = format!("{method} with {storage:?} on {}", device.info().name);
-                assert!(solve(&mut solver) == fresh(&first), "{words}");
+                assert!(solve(&mut solver) == fresh(start), "{words}");
                 for values in sequence.iter().copied() {
                     // A clone, as a program would keep it.
                     matrix.clone().update_values(values).unwrap();

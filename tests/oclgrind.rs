@@ -89,8 +89,10 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         row.extend([i, i + 1, i + 3].map(|j| (j as u32, T::from_f64(0.3 * i as f64 + j as f64))));
     });
     let near = near.unwrap();
+    let single = near.rounded_to_single().unwrap();
     let slices = Format::Sell { sigma: 1 };
     for (a, formats) in [
+        (&single, &[Format::Csr, slices, Format::Coo][..]),
         (&few, &[Format::Csr, Format::Coo, slices, Format::Hyb, Format::Dia][..]),
         (&skewed, &[Format::CsrAdaptive]),
         (&near, &[Format::Csr, slices]),

@@ -6,7 +6,7 @@ mod common;
 use common::{bits, each_case, noise, reference};
 use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering, Sweep};
-use residuum::sparse::gallery;
+use residuum::sparse::{Partition, gallery};
 use residuum::{
     Accumulation, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop,
     Stopping, Vector,
@@ -283,6 +283,54 @@ fn every_preconditioner_is_the_same_everywhere() {
         assert!(name.parse::<Preconditioner>().is_err(), "{name}");
     }
     assert!("none".parse::<Preconditioner>().is_err());
+}
+
+/// Factors in `f32` inside solves in `f64`: the same bits everywhere, about as many iterations, fewer bytes where kernels read them.
+#[test]
+fn factors_in_single_precision_serve_solves_in_double() {
+    each_case::<f64>(|device| {
+        let a = gallery::poisson_2d::<f64>(60, 0.0).unwrap();
+        let matrix = Matrix::new(device, &a, Format::Auto).unwrap();
+        let b = Vector::from_slice(device, &noise::<f64>(a.rows(), 6)).unwrap();
+        for (name, method) in [
+            ("sainv=0.03", Method::Cg),
+            ("ainv=0.05", Method::Minres),
+            ("fsai=2", Method::Cg),
+            ("bainv=40", Method::Cg),
+            ("nonsymmetric-ainv=0.05", Method::BiCgStab),
+        ] {
+            let which: Preconditioner = name.parse().unwrap();
+            let parts = Partition::natural(a.rows(), 40).unwrap();
+            let parts = Some(&parts).filter(|_| name.starts_with("bainv"));
+            let solve = |m: SharedOperator<f64>| {
+                let bytes = (*m).bytes();
+                let setup = Setup::new(method, Stopping::for_precision::<f64>()).with_preconditioner(m);
+                let mut x = Vector::zeros(device, a.rows()).unwrap();
+                let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+                assert!(report.converged(), "{name}: {report}");
+                (report.iterations, bytes)
+            };
+            let wide = solve(which.build_over(device, &a, parts).unwrap().operator);
+            let narrow = solve(which.build_in_single(device, &a, parts).unwrap().operator);
+            assert!(wide.0.abs_diff(narrow.0) <= 1 + wide.0 / 50, "{name}: {wide:?} {narrow:?}");
+            if device.backend_name() == "opencl" {
+                assert!(4 * narrow.1 < 3 * wide.1, "{name}: {wide:?} {narrow:?}");
+            }
+            let applied = |device: &Device| {
+                let m = which.build_in_single(device, &a, parts).unwrap().operator;
+                let mut z = Vector::zeros(device, a.rows()).unwrap();
+                m.apply(&Vector::from_slice(device, &noise::<f64>(a.rows(), 7)).unwrap(), &mut z).unwrap();
+                bits(&z.to_vec().unwrap())
+            };
+            assert!(applied(device) == applied(&reference::<f64>(device)), "{name} on {}", device.info().name);
+        }
+        let refused = "ic0".parse::<Preconditioner>().unwrap().build_in_single(device, &a, None);
+        assert!(matches!(refused, Err(Error::Option { name: "preconditioner", .. })));
+        // Far out of the range of f32.
+        let far = a.scaled(&[1e-100; 3600], &[1.0; 3600]).unwrap();
+        let refused = "sainv".parse::<Preconditioner>().unwrap().build_in_single(device, &far, None);
+        assert!(matches!(refused, Err(Error::Structure { row: Some(0), .. })));
+    });
 }
 
 #[test]

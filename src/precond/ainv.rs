@@ -53,6 +53,8 @@ pub struct AinvOptions {
     /// Power of the matrix in whose places `Z` may have entries: the others are dropped as soon as they come up, whatever their size. `None`
     /// for any place. With it the host makes the columns.
     pub places: Option<usize>,
+    /// Rounds the factor to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_single`].
+    pub single: bool,
     /// Scales the diagonal of the matrix to 1 first, as it is unless set. Without that `drop` is for the entries of the matrix as it is.
     pub scales: bool,
     /// Makes it on the device, many columns at once, or on the host, with the same bits; `None` chooses by the kind of device and the number
@@ -66,6 +68,7 @@ impl Default for AinvOptions {
             orthogonalisation: Orthogonalisation::Stabilised,
             drop: 0.1,
             places: None,
+            single: false,
             scales: true,
             on_device: None,
         }
@@ -81,6 +84,11 @@ impl AinvOptions {
     /// A copy that drops by place as well: see [`AinvOptions::places`].
     pub fn with_places(self, power: Option<usize>) -> Self {
         Self { places: power, ..self }
+    }
+
+    /// A copy whose factor is rounded to `f32`: half the bytes or less in products, and still a fixed, symmetric operator.
+    pub fn with_single(self, single: bool) -> Self {
+        Self { single, ..self }
     }
 
     /// AINV that drops entries below `drop`.
@@ -140,7 +148,7 @@ impl<T: Real> Ainv<T> {
 
     fn new_here(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
         let (factor, on_device) = factor(device, a, options)?;
-        let (w, product) = square(device, &factor)?;
+        let (w, product) = square(device, &factor, options.single)?;
         Ok(Self { product, w, entries: factor.nnz(), on_device })
     }
 

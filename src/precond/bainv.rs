@@ -43,7 +43,7 @@ pub struct Bainv<T: Real> {
 }
 
 per_number! {
-    fn new<T>(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Bainv<T>> = Bainv::new_here;
+    fn new<T>(device: &Device, a: &Csr<T>, partition: &Partition, narrow: bool) -> Result<Bainv<T>> = Bainv::new_here;
 }
 
 impl<T: Real> Bainv<T> {
@@ -54,12 +54,21 @@ impl<T: Real> Bainv<T> {
     /// 4096 rows, [`Error::NotFinite`], [`Error::Structure`] with the row of an entry that is not symmetric or of a pivot that is not
     /// positive; [`Error::Memory`].
     pub fn new(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
-        new(device, a, partition)
+        new(device, a, partition, false)
     }
 
-    fn new_here(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
+    /// [`Bainv::new`], with a factor that is rounded to `f32` in the end and stored so, for solves in `f64`: see
+    /// [`Csr::rounded_to_single`].
+    ///
+    /// # Errors
+    /// As [`Bainv::new`]; [`Error::Structure`] for a factor that is out of the range of `f32`.
+    pub fn in_single(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
+        new(device, a, partition, true)
+    }
+
+    fn new_here(device: &Device, a: &Csr<T>, partition: &Partition, single: bool) -> Result<Self> {
         let factor = factor(device, a, partition)?;
-        let (w, product) = square(device, &factor)?;
+        let (w, product) = square(device, &factor, single)?;
         Ok(Self { product, w, entries: factor.nnz() })
     }
 

@@ -14,13 +14,13 @@
 //! Sci. Comput. 19 (1998).
 
 use super::ainv::{AinvOptions, Orthogonalisation, Pivots, Z, on_host};
-use super::check_finite;
+use super::{check_finite, factor_on};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, ProductOperator, SharedOperator, Structure};
-use crate::sparse::{Csr, Format};
+use crate::sparse::Csr;
 use crate::vector::Vector;
 
 /// The approximate inverse `Z D^-1 W'` of a square matrix as an operator, for [`Method::BiCgStab`](crate::Method) and
@@ -39,7 +39,7 @@ per_number! {
 }
 
 impl<T: Real> NonsymmetricAinv<T> {
-    /// Makes it for the square matrix `a`. Of the options `drop`, `places` and `scales` are used: there is no stabilised way, and none on the
+    /// Makes it for the square matrix `a`. Of the options `drop`, `places`, `scales` and `single` are used: there is no stabilised way, and none on the
     /// device.
     ///
     /// # Errors
@@ -53,8 +53,8 @@ impl<T: Real> NonsymmetricAinv<T> {
     fn new_here(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
         let [z, w] = factors(device, a, options)?;
         let entries = z.nnz() + w.nnz();
-        let z = Matrix::new(device, &z, Format::Auto)?;
-        let product = z.times(Matrix::new(device, &w.transpose(), Format::Auto)?)?;
+        let on = |factor: &Csr<T>| factor_on(device, factor, options.single, Transposed::None);
+        let product = on(&z)?.times(on(&w.transpose())?)?;
         Ok(Self { product, entries })
     }
 
@@ -142,7 +142,7 @@ impl<T: Real> LinearOperator<T> for NonsymmetricAinv<T> {
 mod tests {
     use super::*;
     use crate::sparse::gallery;
-    use crate::{Method, Setup, Solver, Stopping};
+    use crate::{Format, Method, Setup, Solver, Stopping};
 
     fn device() -> Device {
         Device::host()

@@ -236,7 +236,8 @@ impl<T: Real> LinearOperator<T> for BlockJacobi<T> {
     fn bytes(&self) -> u64 {
         match &self.inverses {
             Inverses::Consecutive(blocks) => (blocks.rows * blocks.block * T::PRECISION.bytes()) as u64,
-            Inverses::Parts(matrix) => matrix.bytes(),
+            // The matrix, not the pointer, which others may share.
+            Inverses::Parts(matrix) => (**matrix).bytes(),
         }
     }
 }

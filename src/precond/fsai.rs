@@ -19,13 +19,13 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{check_symmetric, neighbourhood, symmetric_product};
+use super::{check_symmetric, factor_on, neighbourhood, symmetric_product};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
-use crate::sparse::{Csr, Format};
+use crate::sparse::Csr;
 use crate::vector::Vector;
 
 /// Most places of a row: a dense factorisation takes the cube of them. Longer rows keep the largest of their entries.
@@ -45,6 +45,8 @@ pub struct Fsai<T: Real> {
     product: ProductOperator<Adjoint<Matrix<T>>, Matrix<T>, T>,
     g: Matrix<T>,
     power: usize,
+    /// Values are rounded to `f32`.
+    single: bool,
     places: Places,
     /// Checksum of the places of the matrix.
     pattern: u64,
@@ -58,7 +60,7 @@ struct Places {
 }
 
 per_number! {
-    fn new<T>(device: &Device, a: &Csr<T>, power: usize) -> Result<Fsai<T>> = Fsai::new_here;
+    fn new<T>(device: &Device, a: &Csr<T>, power: usize, narrow: bool) -> Result<Fsai<T>> = Fsai::new_here;
     fn update_values<T>(this: &Fsai<T>, a: &Csr<T>) -> Result<()> = Fsai::update_values_here;
 }
 
@@ -70,20 +72,30 @@ impl<T: Real> Fsai<T> {
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a power out of range, [`Error::NotFinite`],
     /// [`Error::Structure`] with the row of an entry that is not symmetric or of a pivot that is not positive, [`Error::Memory`].
     pub fn new(device: &Device, a: &Csr<T>, power: usize) -> Result<Self> {
-        new(device, a, power)
+        new(device, a, power, false)
     }
 
-    fn new_here(device: &Device, a: &Csr<T>, power: usize) -> Result<Self> {
+    /// [`Fsai::new`], with a factor that is rounded to `f32` in the end and stored so, for solves in `f64`: see
+    /// [`Csr::rounded_to_single`].
+    ///
+    /// # Errors
+    /// As [`Fsai::new`]; [`Error::Structure`] for a factor that is out of the range of `f32`.
+    pub fn in_single(device: &Device, a: &Csr<T>, power: usize) -> Result<Self> {
+        new(device, a, power, true)
+    }
+
+    fn new_here(device: &Device, a: &Csr<T>, power: usize, single: bool) -> Result<Self> {
         let factor = factor(device, a, power, None)?;
-        let g = Matrix::with_transpose(device, &factor, Format::Auto)?;
+        let g = factor_on(device, &factor, single, Transposed::Copy)?;
         let product = g.clone().adjoint()?.times(g.clone())?;
         let (offsets, columns, _) = factor.into_parts();
-        Ok(Self { product, g, power, places: Places { offsets, columns }, pattern: a.pattern() })
+        Ok(Self { product, g, power, single, places: Places { offsets, columns }, pattern: a.pattern() })
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
         a.check_pattern(self.pattern)?;
-        self.g.update_values(&factor(self.g.device(), a, self.power, Some(&self.places))?)
+        let factor = factor(self.g.device(), a, self.power, Some(&self.places))?;
+        self.g.update_values(&if self.single { factor.rounded_to_single()? } else { factor })
     }
 
     /// The root `G'` of the approximate inverse, which shares its entries: what preconditions least squares from the right, if this was
@@ -258,7 +270,7 @@ symmetric_product!(Fsai, update_values);
 mod tests {
     use super::*;
     use crate::sparse::gallery;
-    use crate::{Method, Setup, Solver, Stopping};
+    use crate::{Format, Method, Setup, Solver, Stopping};
 
     fn device() -> Device {
         Device::host()

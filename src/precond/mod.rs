@@ -26,18 +26,27 @@ use rayon::prelude::*;
 
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
-use crate::matrix::Matrix;
-use crate::number::Real;
+use crate::matrix::{Matrix, Storage, Transposed};
+use crate::number::{Precision, Real};
 use crate::operator::{Adjoint, LinearOperator, ProductOperator};
-use crate::sparse::{Csr, Format};
+use crate::sparse::{Csr, Packing};
 
 /// `W W'` of a stored `W`.
 type Square<T> = ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>;
 
 /// `W` with its transposed on the device, and `W W'` as an operator, which shares them.
-fn square<T: Real>(device: &Device, w: &Csr<T>) -> Result<(Matrix<T>, Square<T>)> {
-    let w = Matrix::with_transpose(device, w, Format::Auto)?;
+fn square<T: Real>(device: &Device, w: &Csr<T>, single: bool) -> Result<(Matrix<T>, Square<T>)> {
+    let w = factor_on(device, w, single, Transposed::Copy)?;
     Ok((w.clone(), w.clone().times(w.adjoint()?)?))
+}
+
+/// A factor of an approximate inverse on the device; `single` rounds its values to `f32` and stores them so.
+fn factor_on<T: Real>(device: &Device, w: &Csr<T>, single: bool, transposed: Transposed) -> Result<Matrix<T>> {
+    if !single || T::PRECISION == Precision::Single {
+        return Matrix::stored(device, w, Storage { transposed, ..Storage::default() });
+    }
+    let storage = Storage { transposed, packing: Packing::Always, ..Storage::default() };
+    Matrix::stored(device, &w.rounded_to_single()?, storage)
 }
 
 /// Makes an operator of a type whose field `product` is a symmetric product of two matrices, with a function that takes other values if

@@ -12,6 +12,7 @@ mod order;
 mod partition;
 mod profile;
 mod rays;
+mod single;
 
 pub(crate) use choice::Reader;
 pub use csr::Csr;

@@ -23,7 +23,7 @@ use super::{Host, Origin, Run};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::number::{Accumulation, Element, Precision, Real, Sum};
-use crate::sparse::{Arrangement, Kind};
+use crate::sparse::{Arrangement, Entries, Kind};
 
 /// Entries, or steps of rays, that are done again: some tens of milliseconds.
 const MOST: usize = 1 << 23;
@@ -51,7 +51,7 @@ enum Launch {
 
 const LAUNCH_KINDS: usize = 8;
 const MATRIX_KINDS: usize = 16;
-const ENTRY_KINDS: usize = 4;
+const ENTRY_KINDS: usize = Entries::NearSingle as usize + 1;
 
 /// Number of comparisons of products so far, and of launches that were looked at for norms, by precision and accumulation.
 #[derive(Debug, Default)]

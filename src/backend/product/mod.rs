@@ -87,7 +87,11 @@ impl<T: Real> Stored<T> {
 
     /// Values that belong to the entries: all, or a table.
     pub(super) fn value_count(&self) -> usize {
-        if self.arrangement.entries == Entries::Coded { TABLE } else { self.places }
+        match self.arrangement.entries {
+            Entries::Coded => TABLE,
+            entries if entries.is_single() => self.places.div_ceil(2),
+            _ => self.places,
+        }
     }
 
     /// Arrays of the matrix, if they are on the host.
@@ -117,19 +121,20 @@ impl<T: Real> SharedMatrix<T> {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Tells if values are in a table, which other values may not fit into.
-    pub(crate) fn has_table(&self) -> bool {
-        self.read().arrangement.entries == Entries::Coded
+    /// Tells if values are packed, as other values may not be: in a table, or in 32 bits.
+    pub(crate) fn packs_values(&self) -> bool {
+        let entries = self.read().arrangement.entries;
+        entries == Entries::Coded || entries.is_single()
     }
 
     /// Gets the values of `layout` ready to stand in place of those of this matrix, whose entries stand in the same places. Allocates
-    /// only if they are too many for the table that holds the old ones.
+    /// only if they do not fit into the table that holds the old ones, or into 32 bits.
     pub(crate) fn prepare_values(&self, place: &Place, layout: Layout<T>) -> Result<NewValues<T>> {
         let stored = self.read();
         same_length("stored values of a matrix", stored.places, layout.places)?;
         Ok(match (stored.arrangement.entries, layout.arrangement.entries) {
             (Entries::Coded, Entries::Coded) => NewValues::Table(layout.indices, layout.values),
-            (Entries::Coded, _) => NewValues::Plain {
+            (old, new) if old != new && (old == Entries::Coded || old.is_single()) => NewValues::Plain {
                 indices: place.take(layout.indices)?,
                 values: place.take(layout.values)?,
                 arrangement: layout.arrangement,
@@ -162,7 +167,7 @@ pub(crate) enum NewValues<T> {
     Same(Vec<T>),
     /// Columns with codes, and the table.
     Table(Vec<u32>, Vec<T>),
-    /// Arrays in place of those with a table.
+    /// Arrays in place of those with packed values.
     Plain { indices: Memory<u32>, values: Memory<T>, arrangement: Arrangement },
 }
 

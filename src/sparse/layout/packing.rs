@@ -1,4 +1,4 @@
-//! Entries in fewer bytes: columns in 16 bits, values in a table.
+//! Entries in fewer bytes: columns in 16 bits, values in a table, or in `f32` where that holds them exactly.
 //!
 //! A product reads every entry once, so on a GPU its time is that of the bytes. Bits do not change: the same columns and the
 //! same values are added in the same order.
@@ -9,8 +9,8 @@ use rayon::prelude::*;
 
 use super::{Arrangement, Kind, Layout, Reader, SLICE, padding};
 use crate::error::{Error, Result};
-use crate::number::Real;
 use crate::number::sealed::Number;
+use crate::number::{Precision, Real};
 use crate::reduction::Chunks;
 
 /// Bits of a word that hold a value's place in the table, `CODE_BITS` of `cl/format.cl`.
@@ -59,6 +59,29 @@ pub(crate) enum Entries {
     Near = 2,
     /// A word for the column and for the value's place in a table; of [`Kind::Diagonals`] 8 bits for that place alone.
     Coded = 3,
+    /// As [`Entries::Plain`], with the value in 32 bits, of which `f32` holds it exactly.
+    Single = 4,
+    /// As [`Entries::Short`], with such a value.
+    ShortSingle = 5,
+    /// As [`Entries::Near`], with such a value.
+    NearSingle = 6,
+}
+
+impl Entries {
+    /// Tells if values are in 32 bits where `T` has more.
+    pub(crate) fn is_single(self) -> bool {
+        matches!(self, Self::Single | Self::ShortSingle | Self::NearSingle)
+    }
+
+    /// The way of storing the columns alone.
+    fn columns(self) -> Self {
+        match self {
+            Self::Single => Self::Plain,
+            Self::ShortSingle => Self::Short,
+            Self::NearSingle => Self::Near,
+            other => other,
+        }
+    }
 }
 
 /// Least bytes of a plain matrix that [`Packing::Auto`] packs: smaller ones lie in the caches of an H200 (cfd1, 22 MB: 7.8 us plain,
@@ -199,9 +222,16 @@ impl Shape<'_> {
 
     /// Columns and values of packed entries, a word and a number for each.
     pub(crate) fn unpack<T: Real>(&self, indices: &[u32], values: &[T]) -> (Vec<u32>, Vec<T>) {
+        let single;
+        let values = if self.arrangement.entries.is_single() {
+            single = from_single(values, self.places);
+            &single
+        } else {
+            values
+        };
         let halves = || indices.iter().flat_map(|word| halves(*word)).take(self.places);
         let value = |code: u32| values[code as usize];
-        match self.arrangement.entries {
+        match self.arrangement.entries.columns() {
             Entries::Plain => (indices.to_vec(), values.to_vec()),
             Entries::Short => (halves().map(u32::from).collect(), values.to_vec()),
             Entries::Near => {
@@ -216,6 +246,8 @@ impl Shape<'_> {
                 let codes = indices.iter().map(|word| value(word % TABLE as u32));
                 (indices.iter().map(|word| word >> CODE_BITS).collect(), codes.collect())
             }
+            // Not a way of storing columns.
+            Entries::Single | Entries::ShortSingle | Entries::NearSingle => (Vec::new(), Vec::new()),
         }
     }
 }
@@ -234,6 +266,36 @@ fn joined(halves: &[u16]) -> Vec<u32> {
         u32::from_ne_bytes([a, b, c, d])
     };
     halves.par_chunks(2).map(word).collect()
+}
+
+/// Two values of 32 bits in the place of each of 64, if `f32` holds all values exactly; padding stays.
+fn to_single<T: Real>(values: &[T]) -> Option<Vec<T>> {
+    if T::PRECISION == Precision::Single {
+        return None;
+    }
+    // A number below the normal ones may be 0 to a device.
+    let single = |v: &T| {
+        let (v, rounded) = (v.to_f64(), v.to_f64() as f32);
+        (v.is_nan() || f64::from(rounded) == v && (v == 0.0 || rounded.is_normal())).then_some(rounded)
+    };
+    values.iter().take(FIRST_LOOK).map(single).collect::<Option<Vec<f32>>>()?;
+    let pair = |pair: &[T]| {
+        let [low, high] = [Some(&pair[0]), pair.get(1)].map(|v| v.map_or(Some(0.0), single));
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&low?.to_ne_bytes());
+        bytes[4..].copy_from_slice(&high?.to_ne_bytes());
+        Some(T::from_f64(f64::from_ne_bytes(bytes)))
+    };
+    values.par_chunks(2).map(pair).collect()
+}
+
+/// The first `count` of the values that [`to_single`] packed.
+fn from_single<T: Real>(values: &[T], count: usize) -> Vec<T> {
+    let pair = |v: &T| {
+        let [a, b, c, d, e, f, g, h] = v.to_f64().to_ne_bytes();
+        [[a, b, c, d], [e, f, g, h]].map(|bytes| T::from_f64(f64::from(f32::from_ne_bytes(bytes))))
+    };
+    values.iter().flat_map(pair).take(count).collect()
 }
 
 impl<T: Real> Layout<T> {
@@ -272,8 +334,24 @@ impl<T: Real> Layout<T> {
             self.values = table.values;
             self.values.resize(TABLE, padding());
             self.arrangement.entries = Entries::Coded;
-        } else if by_entries && self.places > 0 {
-            self.pack_columns(diagonals);
+        } else if self.places > 0 {
+            if by_entries {
+                self.pack_columns(diagonals);
+            }
+            self.pack_values();
+        }
+    }
+
+    /// Stores values of `f64` in 32 bits each, if `f32` holds all of them.
+    fn pack_values(&mut self) {
+        if let Some(single) = to_single(&self.values) {
+            self.values = single;
+            self.arrangement.entries = match self.arrangement.entries {
+                Entries::Short => Entries::ShortSingle,
+                Entries::Near => Entries::NearSingle,
+                _ => Entries::Single,
+            };
+            self.why += "; values in 32 bits, which hold them";
         }
     }
 
@@ -370,6 +448,20 @@ mod tests {
         let entries = |a: &Csr<f64>| packed(a).into_iter().filter(|f| f.0 != Format::Dia).collect::<Vec<_>>();
         of(entries(&near), Entries::Near, Entries::Plain);
         of(entries(&far), Entries::Plain, Entries::Plain);
+        // Values of `f32` in these places, an odd number of them; and one that `f32` does not hold.
+        let single = |a: &Csr<f64>| {
+            let (offsets, columns, mut values) = a.clone().into_parts();
+            values.iter_mut().for_each(|v| *v = f64::from(*v as f32));
+            Csr::new(a.rows(), a.cols(), offsets, columns, values).expect("valid")
+        };
+        of(packed(&single(&many)), Entries::ShortSingle, Entries::Single);
+        of(entries(&single(&near)), Entries::NearSingle, Entries::Plain);
+        of(entries(&single(&far)), Entries::Single, Entries::Plain);
+        for other in [0.1, 1e39, 1e-40] {
+            let mut one = single(&many);
+            *one.values_mut().last_mut().expect("entries") = other;
+            of(packed(&one), Entries::Short, Entries::Plain);
+        }
     }
 
     #[test]
