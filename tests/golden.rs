@@ -225,6 +225,15 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         let which: Preconditioner = name.parse().unwrap();
         put(format!("{which} {kind}"), which.build(device, &a).unwrap().operator, Method::FlexibleCg);
     }
+    for name in ["nonsymmetric-ainv", "sainv=0.01:1", "fsai=2,f32"] {
+        let which: Preconditioner = name.parse().unwrap();
+        put(format!("{which} {kind}"), which.build(device, &a).unwrap().operator, Method::BiCgStab);
+    }
+    let sainv: Preconditioner = "sainv=0.05".parse().unwrap();
+    put(format!("minres with {sainv} {kind}"), sainv.build(device, &a).unwrap().operator, Method::Minres);
+    let natural = Partition::natural(a.rows(), 30).unwrap();
+    let over = BlockJacobi::over(device, &a, &natural).unwrap();
+    put(format!("block jacobi of parts {kind}"), over.into(), Method::Cg);
     let strips = Bainv::new(device, &a, &Partition::natural(a.rows(), 11).unwrap()).unwrap();
     put(format!("bainv {kind}"), strips.into(), Method::Cg);
 }

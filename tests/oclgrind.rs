@@ -128,7 +128,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let tall = Matrix::with_transpose(device, &wide, Format::EllpackR).unwrap();
     let diagonal = Diagonal::new(Vector::filled(device, 49, T::from_f64(0.2)).unwrap()).unwrap();
     let factored: SharedOperator<T> =
-        Preconditioner::Sainv { drop: 0.1, places: None }.build(device, &poisson).unwrap().into();
+        Preconditioner::Sainv { drop: 0.1, places: None, single: false }.build(device, &poisson).unwrap().into();
     // By launches of their own, and in one for all iterations.
     let residencies = if simulated() { 0..=1 } else { 0..=2 };
     let scripts = [

@@ -137,7 +137,7 @@ fn updates_are_new_ones<T: Real>(device: &Device) {
         bits(&z.to_vec().unwrap())
     };
     let by_rows = Preconditioner::Ssor { omega: 1.2, ordering: RowOrdering::Rows };
-    let by_place = Preconditioner::Sainv { drop: 0.0, places: Some(2) };
+    let by_place = Preconditioner::Sainv { drop: 0.0, places: Some(2), single: false };
     let by_graph = Preconditioner::BlockJacobi { block: 30, by_graph: true };
     let mut updated = 0;
     for which in Preconditioner::ALL.iter().chain([&by_rows, &by_place, &by_graph]) {
@@ -234,7 +234,7 @@ fn every_one_is_the_same_everywhere<T: Real>(device: &Device) {
     // Squares of later residuals are too faint for a device without denormal numbers.
     let iterations = if device.info().denormals || T::PRECISION == Precision::Double { 12 } else { 2 };
     let more = [
-        Preconditioner::Sainv { drop: 0.0, places: Some(2) },
+        Preconditioner::Sainv { drop: 0.0, places: Some(2), single: false },
         Preconditioner::BlockJacobi { block: 40, by_graph: true },
     ];
     for (kind, a) in [("dominant", dominant::<T>(300, 5)), ("grid", gallery::poisson_2d::<T>(60, 0.1).unwrap())] {
@@ -272,6 +272,8 @@ fn every_preconditioner_is_the_same_everywhere() {
         "block-jacobi=3",
         "block-jacobi=40:metis",
         "sainv=0.05:2",
+        "fsai=2,f32",
+        "sainv=0.1:1,f32",
         "ic0=0.01",
         "ilu0=0",
         "sainv=0.05",
@@ -311,24 +313,23 @@ fn factors_in_single_precision_serve_solves_in_double() {
                 (report.iterations, bytes)
             };
             let wide = solve(which.build_over(device, &a, parts).unwrap().operator);
-            let narrow = solve(which.build_in_single(device, &a, parts).unwrap().operator);
+            let narrow = solve(which.in_single().unwrap().build_over(device, &a, parts).unwrap().operator);
             assert!(wide.0.abs_diff(narrow.0) <= 1 + wide.0 / 50, "{name}: {wide:?} {narrow:?}");
             if device.backend_name() == "opencl" {
                 assert!(4 * narrow.1 < 3 * wide.1, "{name}: {wide:?} {narrow:?}");
             }
             let applied = |device: &Device| {
-                let m = which.build_in_single(device, &a, parts).unwrap().operator;
+                let m = which.in_single().unwrap().build_over(device, &a, parts).unwrap().operator;
                 let mut z = Vector::zeros(device, a.rows()).unwrap();
                 m.apply(&Vector::from_slice(device, &noise::<f64>(a.rows(), 7)).unwrap(), &mut z).unwrap();
                 bits(&z.to_vec().unwrap())
             };
             assert!(applied(device) == applied(&reference::<f64>(device)), "{name} on {}", device.info().name);
         }
-        let refused = "ic0".parse::<Preconditioner>().unwrap().build_in_single(device, &a, None);
-        assert!(matches!(refused, Err(Error::Option { name: "preconditioner", .. })));
+        assert!(matches!("ic0,f32".parse::<Preconditioner>(), Err(Error::Option { name: "preconditioner", .. })));
         // Far out of the range of f32.
         let far = a.scaled(&[1e-100; 3600], &[1.0; 3600]).unwrap();
-        let refused = "sainv".parse::<Preconditioner>().unwrap().build_in_single(device, &far, None);
+        let refused = "sainv,f32".parse::<Preconditioner>().unwrap().build(device, &far);
         assert!(matches!(refused, Err(Error::Structure { row: Some(0), .. })));
     });
 }

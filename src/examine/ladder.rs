@@ -43,14 +43,14 @@ impl Examination {
             Method::Chebyshev { .. } => vec![Some(Preconditioner::Jacobi).filter(|_| definite)],
             Method::Cg | Method::FlexibleCg if definite => {
                 let others = [
-                    Preconditioner::Fsai { power: 1 },
-                    Preconditioner::Sainv { drop: 0.1, places: None },
+                    Preconditioner::Fsai { power: 1, single: false },
+                    Preconditioner::Sainv { drop: 0.1, places: None, single: false },
                     Preconditioner::Ic0 { shift: None },
                 ];
                 [jacobi].into_iter().chain(others.map(Some)).collect()
             }
             Method::Cg | Method::FlexibleCg => vec![None],
-            Method::Minres if definite => vec![jacobi, Some(Preconditioner::Fsai { power: 1 })],
+            Method::Minres if definite => vec![jacobi, Some(Preconditioner::Fsai { power: 1, single: false })],
             _ if self.symmetric && !definite => vec![None],
             _ => vec![jacobi, Some(by_rows), Some(Preconditioner::Ilu0 { shift: None })],
         }
@@ -80,8 +80,8 @@ impl Examination {
         let mut all = vec![None];
         all.extend(Preconditioner::ALL.iter().filter(suits).copied().map(Some));
         if definite {
-            all.extend([0.03, 0.01].map(|drop| Some(Preconditioner::Sainv { drop, places: None })));
-            all.push(Some(Preconditioner::Fsai { power: 2 }));
+            all.extend([0.03, 0.01].map(|drop| Some(Preconditioner::Sainv { drop, places: None, single: false })));
+            all.push(Some(Preconditioner::Fsai { power: 2, single: false }));
         }
         all
     }

@@ -32,45 +32,6 @@ impl Preconditioner {
         a: &Csr<T>,
         partition: Option<&Partition>,
     ) -> Result<Built<T>> {
-        self.build_as(device, a, partition, false)
-    }
-
-    /// [`Preconditioner::build_over`], with factors that are rounded to `f32` in the end and stored so, for solves in `f64`: `sainv`,
-    /// `ainv`, `nonsymmetric-ainv`, `bainv` and `fsai`. Products still take and give vectors of `f64` and sum as those do, so that the rounded
-    /// preconditioner is a fixed operator too, symmetric and definite as before: CG and MINRES take it as any other. The entries take 8
-    /// bytes instead of 12, or 6 where columns take 16 bits ([`Packing`](crate::Packing)).
-    ///
-    /// # Errors
-    /// As [`Preconditioner::build_over`]; [`Error::Option`] for another preconditioner; [`Error::Structure`] for a factor that is out of the
-    /// range of `f32`.
-    pub fn build_in_single<T: Real>(
-        &self,
-        device: &Device,
-        a: &Csr<T>,
-        partition: Option<&Partition>,
-    ) -> Result<Built<T>> {
-        if !matches!(
-            self,
-            Self::Sainv { .. }
-                | Self::Ainv { .. }
-                | Self::NonsymmetricAinv { .. }
-                | Self::Bainv { .. }
-                | Self::Fsai { .. }
-        ) {
-            let reason =
-                format!("{self} has no factor that is rounded: take sainv, ainv, nonsymmetric-ainv, bainv or fsai");
-            return Err(Error::Option { name: "preconditioner", reason });
-        }
-        self.build_as(device, a, partition, true)
-    }
-
-    fn build_as<T: Real>(
-        &self,
-        device: &Device,
-        a: &Csr<T>,
-        partition: Option<&Partition>,
-        single: bool,
-    ) -> Result<Built<T>> {
         let start = Instant::now();
         self.check_partition(partition)?;
         let mut over = None;
@@ -100,22 +61,22 @@ impl Preconditioner {
                 (factors.into(), entries, Some(shift))
             }
             Self::Sainv { .. } | Self::Ainv { .. } => {
-                let inverse = Ainv::new(device, a, self.dropping().with_single(single))?;
+                let inverse = Ainv::new(device, a, self.dropping())?;
                 let entries = inverse.entries();
                 (inverse.into(), entries, None)
             }
             Self::NonsymmetricAinv { .. } => {
-                let inverse = NonsymmetricAinv::new(device, a, self.dropping().with_single(single))?;
+                let inverse = NonsymmetricAinv::new(device, a, self.dropping())?;
                 let entries = inverse.entries();
                 (inverse.into(), entries, None)
             }
-            Self::Bainv { parts } => {
+            Self::Bainv { parts, single } => {
                 let make = if single { Bainv::in_single } else { Bainv::new };
                 let inverse = make(device, a, over.insert(partition_for(a, parts, partition)?))?;
                 let entries = inverse.entries();
                 (inverse.into(), entries, None)
             }
-            Self::Fsai { power } => {
+            Self::Fsai { power, single } => {
                 let make = if single { Fsai::in_single } else { Fsai::new };
                 let inverse = make(device, a, power)?;
                 let entries = inverse.entries();
@@ -156,13 +117,15 @@ impl Preconditioner {
                 let inverse = Ainv::new(device, &a.normal_matrix()?, self.dropping())?;
                 (inverse.root(), inverse.entries())
             }
-            Self::Bainv { parts } => {
+            Self::Bainv { parts, single } => {
                 let normal = a.normal_matrix()?;
-                let inverse = Bainv::new(device, &normal, over.insert(partition_for(&normal, parts, partition)?))?;
+                let make = if single { Bainv::in_single } else { Bainv::new };
+                let inverse = make(device, &normal, over.insert(partition_for(&normal, parts, partition)?))?;
                 (inverse.root(), inverse.entries())
             }
-            Self::Fsai { power } => {
-                let inverse = Fsai::new(device, &a.normal_matrix()?, power)?;
+            Self::Fsai { power, single } => {
+                let make = if single { Fsai::in_single } else { Fsai::new };
+                let inverse = make(device, &a.normal_matrix()?, power)?;
                 (inverse.root()?, inverse.entries())
             }
             _ => {
@@ -178,7 +141,7 @@ impl Preconditioner {
     fn check_partition(&self, partition: Option<&Partition>) -> Result<()> {
         let Some(given) = partition else { return Ok(()) };
         let reason = match *self {
-            Self::Bainv { parts: Some(parts) } if parts != given.parts() => {
+            Self::Bainv { parts: Some(parts), .. } if parts != given.parts() => {
                 format!("{self}, but a partition in {} parts", given.parts())
             }
             Self::Bainv { .. } | Self::BlockJacobi { .. } => return Ok(()),
@@ -208,9 +171,11 @@ impl Preconditioner {
     /// Options of AINV.
     fn dropping(&self) -> AinvOptions {
         match *self {
-            Self::Sainv { drop, places } => AinvOptions::sainv(drop).with_places(places),
-            Self::Ainv { drop, places } | Self::NonsymmetricAinv { drop, places } => {
-                AinvOptions::ainv(drop).with_places(places)
+            Self::Sainv { drop, places, single } => {
+                AinvOptions::sainv(drop).with_places(places).with_single(single)
+            }
+            Self::Ainv { drop, places, single } | Self::NonsymmetricAinv { drop, places, single } => {
+                AinvOptions::ainv(drop).with_places(places).with_single(single)
             }
             _ => AinvOptions::default(),
         }

@@ -102,6 +102,8 @@ pub enum Preconditioner {
         drop: f64,
         /// Power of the matrix whose places are kept, `None` for any place.
         places: Option<usize>,
+        /// Factors rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
+        single: bool,
     },
     /// AINV: without stabilisation, less work, and pivots may fail.
     Ainv {
@@ -109,6 +111,8 @@ pub enum Preconditioner {
         drop: f64,
         /// Power of the matrix whose places are kept, `None` for any place.
         places: Option<usize>,
+        /// Factors rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
+        single: bool,
     },
     /// AINV by biconjugation, for matrices that are not symmetric: [`NonsymmetricAinv::new`](super::NonsymmetricAinv::new). By name `nonsymmetric-ainv`, which drops entries
     /// below 0.1, or `nonsymmetric-ainv=0.01`.
@@ -117,18 +121,24 @@ pub enum Preconditioner {
         drop: f64,
         /// Power of the matrix whose places are kept, `None` for any place.
         places: Option<usize>,
+        /// Factors rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
+        single: bool,
     },
     /// An approximate inverse over a partition by METIS, for symmetric positive definite matrices: [`Bainv::new`](super::Bainv::new). By name `bainv`, with
     /// parts of about 100 rows, or `bainv=29` with 29 parts. It needs the feature `metis`, or a partition: [`Preconditioner::build_over`].
     Bainv {
         /// Number of parts, `None` for one that makes parts of about 100 rows.
         parts: Option<usize>,
+        /// Factors rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
+        single: bool,
     },
     /// A factorised sparse approximate inverse, for symmetric positive definite matrices: [`Fsai::new`](super::Fsai::new). By name `fsai`, or `fsai=2`
     /// in the places of the square of the matrix.
     Fsai {
         /// Power of the matrix that has the places, 1 to 4.
         power: usize,
+        /// Factors rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
+        single: bool,
     },
 }
 
@@ -147,12 +157,12 @@ impl Preconditioner {
         Self::Ilu0Sweeps { factors: 3, solves: SOLVE_SWEEPS },
         Self::Ict { most: 20, drop: 1e-3 },
         Self::Ilut { most: 20, drop: 1e-3 },
-        Self::Sainv { drop: 0.1, places: None },
-        Self::Ainv { drop: 0.1, places: None },
-        Self::NonsymmetricAinv { drop: 0.1, places: None },
+        Self::Sainv { drop: 0.1, places: None, single: false },
+        Self::Ainv { drop: 0.1, places: None, single: false },
+        Self::NonsymmetricAinv { drop: 0.1, places: None, single: false },
         #[cfg(feature = "metis")]
-        Self::Bainv { parts: None },
-        Self::Fsai { power: 1 },
+        Self::Bainv { parts: None, single: false },
+        Self::Fsai { power: 1, single: false },
     ];
 
     /// Name, as [`Preconditioner::from_str`] reads it.
@@ -189,6 +199,34 @@ impl Preconditioner {
                 | Self::Bainv { .. }
                 | Self::Fsai { .. }
         )
+    }
+
+    /// A copy whose factors are rounded to `f32` and stored so, if it has stored factors: by name `sainv=0.1,f32`. Products still take and give
+    /// vectors of `T` and sum as those do, so that it is a fixed operator too, symmetric and definite as before: CG and MINRES take it as
+    /// any other. The entries take 8 bytes instead of 12, or 6 where columns take 16 bits ([`Packing`](crate::Packing)).
+    pub fn in_single(self) -> Option<Self> {
+        match self {
+            Self::Sainv { drop, places, .. } => Some(Self::Sainv { drop, places, single: true }),
+            Self::Ainv { drop, places, .. } => Some(Self::Ainv { drop, places, single: true }),
+            Self::NonsymmetricAinv { drop, places, .. } => {
+                Some(Self::NonsymmetricAinv { drop, places, single: true })
+            }
+            Self::Bainv { parts, .. } => Some(Self::Bainv { parts, single: true }),
+            Self::Fsai { power, .. } => Some(Self::Fsai { power, single: true }),
+            _ => None,
+        }
+    }
+
+    /// Tells if its factors are rounded to `f32`.
+    pub fn is_single(&self) -> bool {
+        self.in_single().as_ref() == Some(self)
+    }
+
+    /// Names of those that have factors to round.
+    fn rounded() -> String {
+        let names: Vec<&str> =
+            Self::ALL.iter().filter(|which| which.in_single().is_some()).map(Self::name).collect();
+        names.join(", ")
     }
 
     /// A copy with the parameter that stands behind the name.
@@ -252,25 +290,27 @@ impl Preconditioner {
             }
             Self::Ic0 { .. } => Ok(Self::Ic0 { shift: Some(number()?) }),
             Self::Ilu0 { .. } => Ok(Self::Ilu0 { shift: Some(number()?) }),
-            Self::Sainv { .. } => dropping().map(|(drop, places)| Self::Sainv { drop, places }),
-            Self::Ainv { .. } => dropping().map(|(drop, places)| Self::Ainv { drop, places }),
-            Self::NonsymmetricAinv { .. } => {
-                dropping().map(|(drop, places)| Self::NonsymmetricAinv { drop, places })
+            Self::Sainv { single, .. } => dropping().map(|(drop, places)| Self::Sainv { drop, places, single }),
+            Self::Ainv { single, .. } => dropping().map(|(drop, places)| Self::Ainv { drop, places, single }),
+            Self::NonsymmetricAinv { single, .. } => {
+                dropping().map(|(drop, places)| Self::NonsymmetricAinv { drop, places, single })
             }
-            Self::Bainv { .. } => {
+            Self::Bainv { single, .. } => {
                 let parts = text.parse().map_err(|_| bad("a number of parts belongs behind it, as in bainv=29"))?;
-                Ok(Self::Bainv { parts: Some(parts) })
+                Ok(Self::Bainv { parts: Some(parts), single })
             }
-            Self::Fsai { .. } => {
+            Self::Fsai { single, .. } => {
                 let power =
                     text.parse().map_err(|_| bad("a power of the matrix belongs behind it, as in fsai=2"))?;
-                Ok(Self::Fsai { power })
+                Ok(Self::Fsai { power, single })
             }
             _ => Err(bad("it takes no parameter")),
         }
     }
 }
 
+/// Ending of the name of a preconditioner whose factors are in `f32`.
+const IN_SINGLE: &str = ",f32";
 /// Jacobi sweeps of a solve with a factor where no number is asked for.
 const SOLVE_SWEEPS: usize = 5;
 
@@ -287,16 +327,17 @@ impl Display for Preconditioner {
                 write!(f, "{name}={factors}:{solves}")
             }
             Self::Ict { most, drop } | Self::Ilut { most, drop } => write!(f, "{name}={most}:{drop}"),
-            Self::Sainv { drop, places }
-            | Self::Ainv { drop, places }
-            | Self::NonsymmetricAinv { drop, places } => {
+            Self::Sainv { drop, places, .. }
+            | Self::Ainv { drop, places, .. }
+            | Self::NonsymmetricAinv { drop, places, .. } => {
                 write!(f, "{name}={drop}")?;
                 places.map_or(Ok(()), |power| write!(f, ":{power}"))
             }
-            Self::Bainv { parts: Some(parts) } => write!(f, "{name}={parts}"),
-            Self::Fsai { power } => write!(f, "{name}={power}"),
+            Self::Bainv { parts: Some(parts), .. } => write!(f, "{name}={parts}"),
+            Self::Fsai { power, .. } => write!(f, "{name}={power}"),
             _ => f.write_str(name),
-        }
+        }?;
+        f.write_str(if self.is_single() { IN_SINGLE } else { "" })
     }
 }
 
@@ -304,11 +345,19 @@ impl FromStr for Preconditioner {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let (word, parameter) = name.split_once('=').map_or((name, None), |(word, text)| (word, Some(text)));
+        let (text, single) = name.strip_suffix(IN_SINGLE).map_or((name, false), |text| (text, true));
+        let (word, parameter) = text.split_once('=').map_or((text, None), |(word, text)| (word, Some(text)));
         let known = Self::ALL.iter().copied().find(|known| known.name() == word).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(Self::name).collect();
             Error::Option { name: "preconditioner", reason: format!("'{name}' is none of {}", names.join(", ")) }
         })?;
-        parameter.map_or(Ok(known), |text| known.with(text))
+        let named = parameter.map_or(Ok(known), |text| known.with(text))?;
+        if !single {
+            return Ok(named);
+        }
+        named.in_single().ok_or_else(|| {
+            let reason = format!("{word} has no factors that are stored in f32: take {}", Self::rounded());
+            Error::Option { name: "preconditioner", reason }
+        })
     }
 }
