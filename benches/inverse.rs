@@ -1,7 +1,8 @@
-//! Tables of dedecek-2013 for the matrices at hand, his figures beside ours, and three more: CG with SSOR beside CG (michels-2011, 8), the
-//! set-up of SAINV on the host beside the device, and preconditioners that take other values beside those made anew.
+//! Tables of dedecek-2013 for the matrices at hand, his figures beside ours, and four more: CG with SSOR beside CG (michels-2011, 8), the
+//! set-up of SAINV on the host beside the device, preconditioners that take other values beside those made anew, and factors in f32 beside
+//! those in f64.
 //!
-//! `cargo bench --bench inverse --features metis -- --data FOLDER [--device WORDS] [--only 7.2|7.3|7.4|7.5|7.7|7.8|7.9|ssor|setup|update]
+//! `cargo bench --bench inverse --features metis -- --data FOLDER [--device WORDS] [--only 7.2|7.3|7.4|7.5|7.7|7.8|7.9|ssor|setup|update|f32]
 //! [--json]`. Tables of the thesis are in fp32 under its conventions (`tests/common/thesis.rs`), its times in ms: a quad-core Core i5 and a
 //! GeForce "660 GT". A matrix that is not in the folder is named. Times of a solve are those of the iterations that count.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -35,6 +36,9 @@ fn run(setting: &Setting) -> Result<()> {
         }
         if setting.wanted("update") {
             each_matrix(setting, folder, update)?;
+        }
+        if setting.wanted("f32") {
+            each_matrix(setting, folder, single)?;
         }
     } else {
         eprintln!("tables of the thesis left out: --data names no folder of matrices");
@@ -298,6 +302,42 @@ fn update(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
             "update": name, "rows": a.rows(), "preconditioner": which.to_string(), "first_ms": first, "anew_ms": anew,
             "update_ms": best, "of_first": best / first, "of_anew": best / anew,
         }));
+    }
+    Ok(())
+}
+
+/// CG in f64 with approximate inverses in f64 and in f32 (b = 1, rtol 1e-8): iterations, milliseconds of the solve, bytes an iteration reads of
+/// them.
+fn single(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
+    let device = &setting.device;
+    let matrix = Matrix::new(device, a, Format::Auto)?;
+    let b = Vector::filled(device, a.rows(), 1.0)?;
+    for which in ["sainv", "fsai"] {
+        let mut row = json!({"f32": name, "rows": a.rows(), "preconditioner": which});
+        for (kind, text) in [("f64", which.to_string()), ("f32", format!("{which},f32"))] {
+            let built = match text.parse::<Preconditioner>()?.build(device, a) {
+                Ok(built) => built,
+                Err(residuum::Error::Structure { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            row[format!("{kind}_mb")] = Value::from((*built.operator).bytes() as f64 / 1e6);
+            let stopping = Stopping { rtol: 1e-8, max_iterations: 5000, ..Stopping::for_precision::<f64>() };
+            let setup = Setup::new(Method::Cg, stopping).with_preconditioner(built.operator);
+            let mut solver = Solver::with(&matrix, setup)?;
+            let mut best: Option<Report> = None;
+            for _ in 0..3 {
+                let mut x = Vector::zeros(device, a.rows())?;
+                let report = solver.solve(&b, &mut x)?;
+                best = best.filter(|best| best.times.solve <= report.times.solve).or(Some(report));
+            }
+            let Some(report) = best else { return Ok(()) };
+            row[format!("{kind}_iterations")] = Value::from(report.iterations);
+            row[format!("{kind}_converged")] = Value::from(report.converged());
+            row[format!("{kind}_ms")] = Value::from(1e3 * report.times.solve);
+        }
+        let ms = |kind: &str| row[format!("{kind}_ms")].as_f64().unwrap_or(f64::NAN);
+        row["f32_of_f64"] = Value::from(ms("f32") / ms("f64"));
+        setting.row(&row);
     }
     Ok(())
 }
