@@ -236,6 +236,7 @@ fn every_one_is_the_same_everywhere<T: Real>(device: &Device) {
     let more = [
         Preconditioner::Sainv { drop: 0.0, places: Some(2), single: false },
         Preconditioner::BlockJacobi { block: 40, by_graph: true },
+        Preconditioner::Chebyshev { degree: 4, ratio: Some(20.0) },
     ];
     for (kind, a) in [("dominant", dominant::<T>(300, 5)), ("grid", gallery::poisson_2d::<T>(60, 0.1).unwrap())] {
         let suits = |which: &&Preconditioner| kind == "grid" || !which.needs_definite();
@@ -272,6 +273,8 @@ fn every_preconditioner_is_the_same_everywhere() {
         "block-jacobi=3",
         "block-jacobi=40:metis",
         "sainv=0.05:2",
+        "chebyshev=4",
+        "chebyshev=5:30",
         "fsai=2,f32",
         "sainv=0.1:1,f32",
         "ic0=0.01",

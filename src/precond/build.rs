@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{
     Ainv, AinvOptions, Bainv, BlockJacobi, Factorisation, Fill, Fsai, Incomplete, IncompleteOptions,
-    NonsymmetricAinv, Preconditioner, Sweep,
+    NonsymmetricAinv, Polynomial, PolynomialOptions, Preconditioner, Sweep,
 };
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -75,6 +75,10 @@ impl Preconditioner {
                 let inverse = make(device, a, over.insert(partition_for(a, parts, partition)?))?;
                 let entries = inverse.entries();
                 (inverse.into(), entries, None)
+            }
+            Self::Chebyshev { degree, ratio } => {
+                let polynomial = Polynomial::new(device, a, PolynomialOptions { degree, ratio })?;
+                (polynomial.into(), a.nnz(), None)
             }
             Self::Fsai { power, single } => {
                 let make = if single { Fsai::in_single } else { Fsai::new };

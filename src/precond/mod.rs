@@ -10,6 +10,7 @@ mod fsai;
 mod incomplete;
 mod levels;
 mod named;
+mod polynomial;
 mod sweep;
 
 pub use ainv::{Ainv, AinvOptions, Orthogonalisation};
@@ -20,6 +21,7 @@ pub use build::Built;
 pub use fsai::Fsai;
 pub use incomplete::{Factorisation, Fill, Incomplete, IncompleteOptions};
 pub use named::Preconditioner;
+pub use polynomial::{Polynomial, PolynomialOptions};
 pub use sweep::{RowOrdering, Sweep};
 
 use rayon::prelude::*;

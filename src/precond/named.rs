@@ -132,6 +132,15 @@ pub enum Preconditioner {
         /// Factors rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
         single: bool,
     },
+    /// A Chebyshev polynomial in the matrix, for symmetric positive definite matrices:
+    /// [`Polynomial::new`](super::Polynomial::new). By name `chebyshev`, of the fourth kind and degree 3, or `chebyshev=5`;
+    /// `chebyshev=5:30` is of the first kind, for eigenvalues down to a thirtieth of the largest.
+    Chebyshev {
+        /// Products with the matrix.
+        degree: usize,
+        /// Ratio of the ends of the interval of the first kind, `None` for the fourth.
+        ratio: Option<f64>,
+    },
     /// A factorised sparse approximate inverse, for symmetric positive definite matrices: [`Fsai::new`](super::Fsai::new). By name `fsai`, or `fsai=2`
     /// in the places of the square of the matrix.
     Fsai {
@@ -163,6 +172,7 @@ impl Preconditioner {
         #[cfg(feature = "metis")]
         Self::Bainv { parts: None, single: false },
         Self::Fsai { power: 1, single: false },
+        Self::Chebyshev { degree: 3, ratio: None },
     ];
 
     /// Name, as [`Preconditioner::from_str`] reads it.
@@ -184,6 +194,7 @@ impl Preconditioner {
             Self::NonsymmetricAinv { .. } => "nonsymmetric-ainv",
             Self::Bainv { .. } => "bainv",
             Self::Fsai { .. } => "fsai",
+            Self::Chebyshev { .. } => "chebyshev",
         }
     }
 
@@ -198,6 +209,7 @@ impl Preconditioner {
                 | Self::Ainv { .. }
                 | Self::Bainv { .. }
                 | Self::Fsai { .. }
+                | Self::Chebyshev { .. }
         )
     }
 
@@ -265,21 +277,13 @@ impl Preconditioner {
         };
         match self {
             Self::Ic0Sweeps { solves, .. } => {
-                let [factors, solves] = sweeps(solves)?;
-                Ok(Self::Ic0Sweeps { factors, solves })
+                sweeps(solves).map(|[factors, solves]| Self::Ic0Sweeps { factors, solves })
             }
             Self::Ilu0Sweeps { solves, .. } => {
-                let [factors, solves] = sweeps(solves)?;
-                Ok(Self::Ilu0Sweeps { factors, solves })
+                sweeps(solves).map(|[factors, solves]| Self::Ilu0Sweeps { factors, solves })
             }
-            Self::Ict { drop, .. } => {
-                let (most, drop) = threshold(drop)?;
-                Ok(Self::Ict { most, drop })
-            }
-            Self::Ilut { drop, .. } => {
-                let (most, drop) = threshold(drop)?;
-                Ok(Self::Ilut { most, drop })
-            }
+            Self::Ict { drop, .. } => threshold(drop).map(|(most, drop)| Self::Ict { most, drop }),
+            Self::Ilut { drop, .. } => threshold(drop).map(|(most, drop)| Self::Ilut { most, drop }),
             Self::BlockJacobi { .. } => {
                 let wanted = "a number of rows belongs behind it, as in block-jacobi=3 or block-jacobi=100:metis";
                 let block = first.parse().map_err(|_| bad(wanted))?;
@@ -303,6 +307,12 @@ impl Preconditioner {
                 let power =
                     text.parse().map_err(|_| bad("a power of the matrix belongs behind it, as in fsai=2"))?;
                 Ok(Self::Fsai { power, single })
+            }
+            Self::Chebyshev { .. } => {
+                let wanted = "a degree, and a ratio of eigenvalues for the first kind, belong behind it, as in chebyshev=5:30";
+                let degree = first.parse().map_err(|_| bad(wanted))?;
+                let ratio = second.map(str::parse).transpose().map_err(|_| bad(wanted))?;
+                Ok(Self::Chebyshev { degree, ratio })
             }
             _ => Err(bad("it takes no parameter")),
         }
@@ -335,6 +345,8 @@ impl Display for Preconditioner {
             }
             Self::Bainv { parts: Some(parts), .. } => write!(f, "{name}={parts}"),
             Self::Fsai { power, .. } => write!(f, "{name}={power}"),
+            Self::Chebyshev { degree, ratio: None } => write!(f, "{name}={degree}"),
+            Self::Chebyshev { degree, ratio: Some(ratio) } => write!(f, "{name}={degree}:{ratio}"),
             _ => f.write_str(name),
         }?;
         f.write_str(if self.is_single() { IN_SINGLE } else { "" })
