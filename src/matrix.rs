@@ -271,9 +271,10 @@ impl<T: Real> Matrix<T> {
         }
         let prepare = |a: &Csr<T>, format, stored: &SharedMatrix<T>| {
             // Columns stay as they are, and values that were not packed stay so: solvers would have to build other programs.
-            let packable = if stored.packs_values() { packable } else { Packable::NOTHING };
+            let old = stored.entries();
+            let packable = if old.packs_values() { packable } else { Packable::NOTHING };
             let layout = Layout::new(a, format, offsets, packable, self.device.reader(), |_| Ok(()))?;
-            if stored.packs_values() && layout.arrangement.entries != stored.read().arrangement.entries {
+            if old.packs_values() && layout.arrangement.entries != old {
                 self.device.check_memory(0, &layout.plan())?;
             }
             stored.prepare_values(&self.device.place(), layout)

@@ -21,7 +21,7 @@
 
 use rayon::prelude::*;
 
-use super::{Square, check_symmetric, neighbourhood, square, symmetric_product};
+use super::{Square, check_symmetric, neighbourhood, product_of_matrices, square};
 use crate::backend::elimination::{self, Columns, Problem};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -81,6 +81,11 @@ impl AinvOptions {
         Self { drop, ..Self::default() }
     }
 
+    /// AINV that drops entries below `drop`.
+    pub fn ainv(drop: f64) -> Self {
+        Self { orthogonalisation: Orthogonalisation::Plain, drop, ..Self::default() }
+    }
+
     /// A copy that drops by place as well: see [`AinvOptions::places`].
     pub fn with_places(self, power: Option<usize>) -> Self {
         Self { places: power, ..self }
@@ -91,13 +96,6 @@ impl AinvOptions {
         Self { single, ..self }
     }
 
-    /// AINV that drops entries below `drop`.
-    pub fn ainv(drop: f64) -> Self {
-        Self { orthogonalisation: Orthogonalisation::Plain, drop, ..Self::default() }
-    }
-}
-
-impl AinvOptions {
     pub(super) fn check(self) -> Result<()> {
         let Self { drop, places, .. } = self;
         if !(drop >= 0.0 && drop.is_finite()) {
@@ -139,8 +137,8 @@ impl<T: Real> Ainv<T> {
     /// Makes it for the symmetric positive definite matrix `a`.
     ///
     /// # Errors
-    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a `drop` that is negative or no number or places of a power out of range, [`Error::Structure`]
-    /// for a matrix that is not symmetric, an entry of the diagonal that is not positive, and a pivot that is not positive, with
+    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a `drop` that is negative or no number or places of a
+    /// power out of range, [`Error::Structure`] for a matrix that is not symmetric, an entry of the diagonal that is not positive, and a pivot that is not positive, with
     /// its row; [`Error::Memory`] as soon as the factor is larger than the device.
     pub fn new(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
         new(device, a, options)
@@ -478,7 +476,7 @@ pub(super) fn unit_diagonal<T: Real>(a: &Csr<T>) -> Result<Vec<f64>> {
     Ok(diagonal.iter().map(|d| d.sqrt().recip()).collect())
 }
 
-symmetric_product!(Ainv);
+product_of_matrices!(Ainv, symmetric);
 
 #[cfg(test)]
 mod tests {

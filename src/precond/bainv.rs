@@ -17,9 +17,9 @@
 use rayon::prelude::*;
 
 use super::ainv::{bad_pivot, unit_diagonal};
-use super::{Square, check_symmetric, square, symmetric_product};
+use super::{Square, check_symmetric, product_of_matrices, square};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
@@ -50,9 +50,9 @@ impl<T: Real> Bainv<T> {
     /// Makes it for the symmetric positive definite matrix `a` over `partition`.
     ///
     /// # Errors
-    /// [`Error::Shape`] for a matrix that is not square, or a partition of another number of rows, [`Error::Option`] for a part of more than
-    /// 4096 rows, [`Error::NotFinite`], [`Error::Structure`] with the row of an entry that is not symmetric or of a pivot that is not
-    /// positive; [`Error::Memory`].
+    /// [`Error::Shape`](crate::Error::Shape) for a matrix that is not square, or a partition of another number of rows, [`Error::Option`](crate::Error::Option) for a part of more than
+    /// 4096 rows, [`Error::NotFinite`](crate::Error::NotFinite), [`Error::Structure`](crate::Error::Structure) with the row of an entry that is not symmetric or of a pivot that is not
+    /// positive; [`Error::Memory`](crate::Error::Memory).
     pub fn new(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
         new(device, a, partition, false)
     }
@@ -61,7 +61,7 @@ impl<T: Real> Bainv<T> {
     /// [`Csr::rounded_to_single`].
     ///
     /// # Errors
-    /// As [`Bainv::new`]; [`Error::Structure`] for a factor that is out of the range of `f32`.
+    /// As [`Bainv::new`]; [`Error::Structure`](crate::Error::Structure) for a factor that is out of the range of `f32`.
     pub fn in_single(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
         new(device, a, partition, true)
     }
@@ -88,11 +88,7 @@ impl<T: Real> Bainv<T> {
 fn factor<T: Real>(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Csr<T>> {
     partition.check(a)?;
     check_symmetric(a)?;
-    let sizes = partition.sizes();
-    if let Some((part, rows)) = sizes.iter().enumerate().find(|(_, rows)| **rows > MOST_ROWS) {
-        let reason = format!("part {part} has {rows} rows, of {MOST_ROWS} at most: take more parts");
-        return Err(Error::Option { name: "partition", reason });
-    }
+    let sizes = partition.sizes_up_to(MOST_ROWS)?;
     let scale = unit_diagonal(a)?;
     let a = &a.scaled(&scale, &scale)?;
     // Twice over: the factor and its transposed.
@@ -170,13 +166,14 @@ impl<T: Real> Block<T> {
     }
 }
 
-symmetric_product!(Bainv);
+product_of_matrices!(Bainv, symmetric);
 
 #[cfg(test)]
 mod tests {
     use super::super::ainv;
     use super::super::ainv::AinvOptions;
     use super::*;
+    use crate::error::Error;
     use crate::sparse::gallery;
 
     fn device() -> Device {

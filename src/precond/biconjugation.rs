@@ -14,7 +14,7 @@
 //! Sci. Comput. 19 (1998).
 
 use super::ainv::{AinvOptions, Orthogonalisation, Pivots, Z, on_host};
-use super::{check_finite, factor_on};
+use super::{check_finite, check_rounded, factor_on, product_of_matrices};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
@@ -39,8 +39,8 @@ per_number! {
 }
 
 impl<T: Real> NonsymmetricAinv<T> {
-    /// Makes it for the square matrix `a`. Of the options `drop`, `places`, `scales` and `single` are used: there is no stabilised way, and none on the
-    /// device.
+    /// Makes it for the square matrix `a`. Of the options `drop`, `places`, `scales` and `single` are used: there is no stabilised way, and
+    /// none on the device.
     ///
     /// # Errors
     /// [`Error::Shape`] for a matrix that is not square, [`Error::NotFinite`], [`Error::Option`] for a `drop` that is negative or no number, or
@@ -81,15 +81,8 @@ fn factors<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result
             let scaled = |(j, v): &(u32, T)| (*j, T::from_f64(scale[l] * v.to_f64() / divisor(*j)));
             entries.extend(found.rows[l].iter().map(scaled));
         })?;
-        match made.first_not_finite() {
-            None => Ok(made),
-            Some(at) => {
-                let row = made.offsets().partition_point(|offset| *offset <= at) - 1;
-                let what =
-                    "an entry of an approximate inverse is too large for its precision: scale the matrix".into();
-                Err(Error::Structure { what, row: Some(row) })
-            }
-        }
+        check_rounded(made.offsets(), made.values(), "an approximate inverse")?;
+        Ok(made)
     };
     Ok([by_rows(&z, true)?, by_rows(&w, false)?])
 }
@@ -108,35 +101,7 @@ fn scales<T: Real>(a: &Csr<T>) -> Result<Vec<f64>> {
     a.diagonal().into_iter().enumerate().map(factor).collect()
 }
 
-impl<T: Real> From<NonsymmetricAinv<T>> for SharedOperator<T> {
-    fn from(inverse: NonsymmetricAinv<T>) -> Self {
-        inverse.shared()
-    }
-}
-
-impl<T: Real> LinearOperator<T> for NonsymmetricAinv<T> {
-    fn device(&self) -> &Device {
-        self.product.device()
-    }
-    fn rows(&self) -> usize {
-        self.product.rows()
-    }
-    fn cols(&self) -> usize {
-        self.product.cols()
-    }
-    fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-        self.product.apply(x, z)
-    }
-    fn bytes(&self) -> u64 {
-        self.product.bytes()
-    }
-    fn launches(&self) -> usize {
-        self.product.launches()
-    }
-    fn structure(&self) -> Structure<'_, T> {
-        self.product.structure()
-    }
-}
+product_of_matrices!(NonsymmetricAinv {});
 
 #[cfg(test)]
 mod tests {

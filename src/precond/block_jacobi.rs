@@ -95,11 +95,7 @@ impl<T: Real> BlockJacobi<T> {
     fn over_here(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         partition.check(a)?;
-        let sizes = partition.sizes();
-        if let Some((part, rows)) = sizes.iter().enumerate().find(|(_, rows)| **rows > MOST_OF_A_PART) {
-            let reason = format!("part {part} has {rows} rows, of {MOST_OF_A_PART} at most: take more parts");
-            return Err(Error::Option { name: "partition", reason });
-        }
+        let sizes = partition.sizes_up_to(MOST_OF_A_PART)?;
         let held: usize = sizes.iter().map(|m| m * m).sum();
         device.check_memory(0, &[("inverses of blocks", (held * (4 + T::PRECISION.bytes())) as u64)])?;
         let members = partition.members();

@@ -60,19 +60,8 @@ impl Preconditioner {
                 let (entries, shift) = (factors.entries(), factors.shift());
                 (factors.into(), entries, Some(shift))
             }
-            Self::Sainv { .. } | Self::Ainv { .. } => {
-                let inverse = Ainv::new(device, a, self.dropping())?;
-                let entries = inverse.entries();
-                (inverse.into(), entries, None)
-            }
             Self::NonsymmetricAinv { .. } => {
                 let inverse = NonsymmetricAinv::new(device, a, self.dropping())?;
-                let entries = inverse.entries();
-                (inverse.into(), entries, None)
-            }
-            Self::Bainv { parts, single } => {
-                let make = if single { Bainv::in_single } else { Bainv::new };
-                let inverse = make(device, a, over.insert(partition_for(a, parts, partition)?))?;
                 let entries = inverse.entries();
                 (inverse.into(), entries, None)
             }
@@ -80,11 +69,9 @@ impl Preconditioner {
                 let polynomial = Polynomial::new(device, a, PolynomialOptions { degree, ratio })?;
                 (polynomial.into(), a.nnz(), None)
             }
-            Self::Fsai { power, single } => {
-                let make = if single { Fsai::in_single } else { Fsai::new };
-                let inverse = make(device, a, power)?;
-                let entries = inverse.entries();
-                (inverse.into(), entries, None)
+            Self::Sainv { .. } | Self::Ainv { .. } | Self::Bainv { .. } | Self::Fsai { .. } => {
+                let Rooted { inverse, entries, .. } = self.rooted(device, a, partition, &mut over)?;
+                (inverse, entries, None)
             }
         };
         Ok(Built::new(self, (operator, entries, shift, over), a, start))
@@ -115,30 +102,50 @@ impl Preconditioner {
         let start = Instant::now();
         self.check_partition(partition)?;
         let mut over = None;
-        let (operator, entries): (SharedOperator<T>, usize) = match *self {
-            Self::Jacobi => (Diagonal::inverse_of_norms(device, a)?.into(), a.cols()),
+        let (operator, entries): (SharedOperator<T>, usize) = if *self == Self::Jacobi {
+            (Diagonal::inverse_of_norms(device, a)?.into(), a.cols())
+        } else if self.is_for_least_squares() {
+            let Rooted { root, entries, .. } = self.rooted(device, &a.normal_matrix()?, partition, &mut over)?;
+            (root, entries)
+        } else {
+            return Err(self.no_root());
+        };
+        Ok(Built::new(self, (operator, entries, None, over), a, start))
+    }
+
+    /// The approximate inverse of the symmetric positive definite matrix `a` with its root, of those that have one.
+    fn rooted<T: Real>(
+        &self,
+        device: &Device,
+        a: &Csr<T>,
+        partition: Option<&Partition>,
+        over: &mut Option<Partition>,
+    ) -> Result<Rooted<T>> {
+        match *self {
             Self::Sainv { .. } | Self::Ainv { .. } => {
-                let inverse = Ainv::new(device, &a.normal_matrix()?, self.dropping())?;
-                (inverse.root(), inverse.entries())
+                let inverse = Ainv::new(device, a, self.dropping())?;
+                Ok(Rooted { root: inverse.root(), entries: inverse.entries(), inverse: inverse.into() })
             }
             Self::Bainv { parts, single } => {
-                let normal = a.normal_matrix()?;
                 let make = if single { Bainv::in_single } else { Bainv::new };
-                let inverse = make(device, &normal, over.insert(partition_for(&normal, parts, partition)?))?;
-                (inverse.root(), inverse.entries())
+                let inverse = make(device, a, over.insert(partition_for(a, parts, partition)?))?;
+                Ok(Rooted { root: inverse.root(), entries: inverse.entries(), inverse: inverse.into() })
             }
             Self::Fsai { power, single } => {
                 let make = if single { Fsai::in_single } else { Fsai::new };
-                let inverse = make(device, &a.normal_matrix()?, power)?;
-                (inverse.root()?, inverse.entries())
+                let inverse = make(device, a, power)?;
+                Ok(Rooted { root: inverse.root(), entries: inverse.entries(), inverse: inverse.into() })
             }
-            _ => {
-                let reason =
-                    format!("{self} has no root: for least squares take jacobi, sainv, ainv, bainv or fsai");
-                return Err(Error::Option { name: "preconditioner", reason });
-            }
-        };
-        Ok(Built::new(self, (operator, entries, None, over), a, start))
+            _ => Err(self.no_root()),
+        }
+    }
+
+    fn no_root(&self) -> Error {
+        let names = Self::names_of(Self::is_for_least_squares);
+        Error::Option {
+            name: "preconditioner",
+            reason: format!("{self} has no root: for least squares take one of {names}"),
+        }
     }
 
     /// Fails on a partition for a preconditioner that takes none, or with another number of parts.
@@ -184,6 +191,13 @@ impl Preconditioner {
             _ => AinvOptions::default(),
         }
     }
+}
+
+/// An approximate inverse `W W'`, and `W`.
+struct Rooted<T: Real> {
+    inverse: SharedOperator<T>,
+    root: SharedOperator<T>,
+    entries: usize,
 }
 
 /// Rows of a part where no number of parts is asked for.

@@ -19,13 +19,13 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{check_symmetric, factor_on, neighbourhood, symmetric_product};
+use super::{check_symmetric, factor_on, neighbourhood, product_of_matrices};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
-use crate::sparse::Csr;
+use crate::sparse::{Csr, RowBlock};
 use crate::vector::Vector;
 
 /// Most places of a row: a dense factorisation takes the cube of them. Longer rows keep the largest of their entries.
@@ -40,9 +40,9 @@ const MOST_POWER: usize = 4;
 /// # Cost
 /// Held: `G` and its transposed, and a vector; on the host 4 bytes for each entry. A product reads one of them each, and three vectors.
 /// The set-up factors a dense matrix as large as the row for each row.
-#[derive(Debug)]
 pub struct Fsai<T: Real> {
     product: ProductOperator<Adjoint<Matrix<T>>, Matrix<T>, T>,
+    root: SharedOperator<T>,
     g: Matrix<T>,
     power: usize,
     /// Values are rounded to `f32`.
@@ -87,9 +87,18 @@ impl<T: Real> Fsai<T> {
     fn new_here(device: &Device, a: &Csr<T>, power: usize, single: bool) -> Result<Self> {
         let factor = factor(device, a, power, None)?;
         let g = factor_on(device, &factor, single, Transposed::Copy)?;
-        let product = g.clone().adjoint()?.times(g.clone())?;
+        let root = g.clone().adjoint()?;
+        let product = root.clone().times(g.clone())?;
         let (offsets, columns, _) = factor.into_parts();
-        Ok(Self { product, g, power, single, places: Places { offsets, columns }, pattern: a.pattern() })
+        Ok(Self {
+            product,
+            root: root.shared(),
+            g,
+            power,
+            single,
+            places: Places { offsets, columns },
+            pattern: a.pattern(),
+        })
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
@@ -100,11 +109,8 @@ impl<T: Real> Fsai<T> {
 
     /// The root `G'` of the approximate inverse, which shares its entries: what preconditions least squares from the right, if this was
     /// made from [`Csr::normal_matrix`].
-    ///
-    /// # Errors
-    /// None, as long as `G` has its transposed, which it has.
-    pub fn root(&self) -> Result<SharedOperator<T>> {
-        Ok(self.g.clone().adjoint()?.shared())
+    pub fn root(&self) -> SharedOperator<T> {
+        self.root.clone()
     }
 
     /// Entries of `G`.
@@ -122,53 +128,40 @@ fn factor<T: Real>(device: &Device, a: &Csr<T>, power: usize, known: Option<&Pla
         return Err(Error::Option { name: "preconditioner", reason });
     }
     let starts: Vec<usize> = (0..n).step_by(ROWS_TOGETHER).collect();
-    let make = |first: &usize| Piece::new(a, *first..n.min(first + ROWS_TOGETHER), power, known);
+    let make = |first: &usize| rows_of_factor(a, *first..n.min(first + ROWS_TOGETHER), power, known);
     // The first fault in the order of the rows, whichever thread meets one first.
-    let made: Vec<Result<Piece<T>>> = starts.par_iter().map(make).collect();
-    let pieces = made.into_iter().collect::<Result<Vec<Piece<T>>>>()?;
-    let held: usize = pieces.iter().map(|piece| piece.columns.len()).sum();
+    let made: Vec<Result<RowBlock<T>>> = starts.par_iter().map(make).collect();
+    let blocks = made.into_iter().collect::<Result<Vec<RowBlock<T>>>>()?;
+    let held: usize = blocks.iter().map(|block| block.indices.len()).sum();
     // Twice over: the factor and its transposed.
     device.check_memory(0, &[("approximate inverse", (2 * held * (4 + T::PRECISION.bytes())) as u64)])?;
-    let mut offsets = Vec::with_capacity(n + 1);
-    offsets.push(0);
-    let (mut columns, mut values) = (Vec::with_capacity(held), Vec::with_capacity(held));
-    for piece in pieces {
-        let before = columns.len();
-        offsets.extend(piece.ends.into_iter().map(|end| before + end));
-        columns.extend(piece.columns);
-        values.extend(piece.values);
-    }
-    Csr::new(n, n, offsets, columns, values)
+    Csr::from_blocks(n, n, blocks)
 }
 
 /// Rows that a thread makes one after another.
 const ROWS_TOGETHER: usize = 512;
 
 /// Rows of `G` that follow each other.
-struct Piece<T> {
-    /// End of each row in what follows.
-    ends: Vec<usize>,
-    columns: Vec<u32>,
-    values: Vec<T>,
-}
-
-impl<T: Real> Piece<T> {
-    fn new(a: &Csr<T>, rows: Range<usize>, power: usize, known: Option<&Places>) -> Result<Self> {
-        let (mut ends, mut columns, mut values) = (Vec::with_capacity(rows.len()), Vec::new(), Vec::new());
-        let mut dense = Dense::default();
-        for i in rows {
-            // Values choose the places of the longest rows.
-            let known = known.map(|known| &known.columns[known.offsets[i]..known.offsets[i + 1]]);
-            let places = match known.filter(|known| known.len() < MOST_PLACES) {
-                Some(known) => Cow::Borrowed(known),
-                None => Cow::Owned(places(a, i, power)),
-            };
-            dense.row(a, i, &places, &mut values)?;
-            columns.extend_from_slice(&places);
-            ends.push(columns.len());
-        }
-        Ok(Self { ends, columns, values })
+fn rows_of_factor<T: Real>(
+    a: &Csr<T>,
+    rows: Range<usize>,
+    power: usize,
+    known: Option<&Places>,
+) -> Result<RowBlock<T>> {
+    let mut made = RowBlock::default();
+    let mut dense = Dense::default();
+    for i in rows {
+        // Values choose the places of the longest rows.
+        let known = known.map(|known| &known.columns[known.offsets[i]..known.offsets[i + 1]]);
+        let places = match known.filter(|known| known.len() < MOST_PLACES) {
+            Some(known) => Cow::Borrowed(known),
+            None => Cow::Owned(places(a, i, power)),
+        };
+        dense.row(a, i, &places, &mut made.values)?;
+        made.indices.extend_from_slice(&places);
+        made.lengths.push(places.len());
     }
+    Ok(made)
 }
 
 /// Columns of row `i` of the lower triangle of `a^power`, ascending, `i` the last.
@@ -264,7 +257,7 @@ impl Dense {
     }
 }
 
-symmetric_product!(Fsai, update_values);
+product_of_matrices!(Fsai, symmetric, update_values);
 
 #[cfg(test)]
 mod tests {

@@ -29,9 +29,9 @@ use rayon::prelude::*;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::{Matrix, Storage, Transposed};
-use crate::number::{Precision, Real};
+use crate::number::{Precision, Real, first_not_finite};
 use crate::operator::{Adjoint, LinearOperator, ProductOperator};
-use crate::sparse::{Csr, Packing};
+use crate::sparse::{Csr, Packing, row_of};
 
 /// `W W'` of a stored `W`.
 type Square<T> = ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>;
@@ -51,10 +51,23 @@ fn factor_on<T: Real>(device: &Device, w: &Csr<T>, single: bool, transposed: Tra
     Matrix::stored(device, &w.rounded_to_single()?, storage)
 }
 
-/// Makes an operator of a type whose field `product` is a symmetric product of two matrices, with a function that takes other values if
-/// there is one.
-macro_rules! symmetric_product {
-    ($name:ident $(, $update:ident)?) => {
+/// Makes an operator of a type whose field `product` is a product of two matrices: one that is its own adjoint if `symmetric` follows the
+/// name, with a function that takes other values if there is one.
+macro_rules! product_of_matrices {
+    ($name:ident, symmetric $(, $update:ident)?) => {
+        product_of_matrices!($name {
+            fn apply_adjoint(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+                self.product.apply(x, z)
+            }
+            fn has_adjoint(&self) -> bool {
+                true
+            }
+            $(fn update_values(&self, a: &Csr<T>) -> Result<()> {
+                $update(self, a)
+            })?
+        });
+    };
+    ($name:ident { $($more:item)* }) => {
         impl<T: Real> From<$name<T>> for SharedOperator<T> {
             fn from(inverse: $name<T>) -> Self {
                 inverse.shared()
@@ -74,12 +87,6 @@ macro_rules! symmetric_product {
             fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
                 self.product.apply(x, z)
             }
-            fn apply_adjoint(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-                self.product.apply(x, z)
-            }
-            fn has_adjoint(&self) -> bool {
-                true
-            }
             fn bytes(&self) -> u64 {
                 self.product.bytes()
             }
@@ -89,13 +96,11 @@ macro_rules! symmetric_product {
             fn structure(&self) -> Structure<'_, T> {
                 self.product.structure()
             }
-            $(fn update_values(&self, a: &Csr<T>) -> Result<()> {
-                $update(self, a)
-            })?
+            $($more)*
         }
     };
 }
-use symmetric_product;
+use product_of_matrices;
 
 /// Columns of row `i` of `a^power`, as far as its places go, and `i`; ascending.
 fn neighbourhood<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
@@ -111,6 +116,14 @@ fn neighbourhood<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
         newest = next;
     }
     found
+}
+
+/// Fails with the row of an entry that rounding to `T` made infinite. `of` is what has these entries.
+fn check_rounded<T: Real>(offsets: &[usize], values: &[T], of: &str) -> Result<()> {
+    first_not_finite(values).map_or(Ok(()), |at| {
+        let what = format!("an entry of {of} is too large for its precision: scale the matrix");
+        Err(Error::Structure { what, row: Some(row_of(offsets, at)) })
+    })
 }
 
 /// Fails unless the matrix is square and its entries are finite.

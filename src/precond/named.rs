@@ -234,11 +234,9 @@ impl Preconditioner {
         self.in_single().as_ref() == Some(self)
     }
 
-    /// Names of those that have factors to round.
-    fn rounded() -> String {
-        let names: Vec<&str> =
-            Self::ALL.iter().filter(|which| which.in_single().is_some()).map(Self::name).collect();
-        names.join(", ")
+    /// Names of those that `suit`.
+    pub(super) fn names_of(suit: impl Fn(&Self) -> bool) -> String {
+        Self::ALL.iter().filter(|which| suit(which)).map(Self::name).collect::<Vec<_>>().join(", ")
     }
 
     /// A copy with the parameter that stands behind the name.
@@ -360,15 +358,16 @@ impl FromStr for Preconditioner {
         let (text, single) = name.strip_suffix(IN_SINGLE).map_or((name, false), |text| (text, true));
         let (word, parameter) = text.split_once('=').map_or((text, None), |(word, text)| (word, Some(text)));
         let known = Self::ALL.iter().copied().find(|known| known.name() == word).ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(Self::name).collect();
-            Error::Option { name: "preconditioner", reason: format!("'{name}' is none of {}", names.join(", ")) }
+            let reason = format!("'{name}' is none of {}", Self::names_of(|_| true));
+            Error::Option { name: "preconditioner", reason }
         })?;
         let named = parameter.map_or(Ok(known), |text| known.with(text))?;
         if !single {
             return Ok(named);
         }
         named.in_single().ok_or_else(|| {
-            let reason = format!("{word} has no factors that are stored in f32: take {}", Self::rounded());
+            let names = Self::names_of(|which| which.in_single().is_some());
+            let reason = format!("{word} has no factors that are stored in f32: take one of {names}");
             Error::Option { name: "preconditioner", reason }
         })
     }

@@ -170,9 +170,11 @@ const NO_DIAGONAL: &str = "a diagonal entry too small to divide by, or missing: 
 
 /// Place of each diagonal entry among all.
 fn diagonal_places<T: Real>(a: &Csr<T>) -> Result<Vec<usize>> {
-    let place = |i: usize| a.row(i).0.binary_search(&(i as u32)).map(|at| a.offsets()[i] + at);
-    let found: std::result::Result<Vec<usize>, usize> = (0..a.rows()).map(|i| place(i).map_err(|_| i)).collect();
-    found.map_err(|i| Error::Structure { what: NO_DIAGONAL.into(), row: Some(i) })
+    let places = a.diagonal_places();
+    match places.iter().position(Option::is_none) {
+        None => Ok(places.into_iter().flatten().collect()),
+        Some(i) => Err(Error::Structure { what: NO_DIAGONAL.into(), row: Some(i) }),
+    }
 }
 
 /// `omega / d`, which rows are multiplied by.

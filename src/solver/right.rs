@@ -160,8 +160,7 @@ impl<T: Real> Right<T> {
         join(report, round);
         if worse {
             x.copy_from(&self.before)?;
-            let kept = matches!(report.stop, Stop::Converged | Stop::LeastSquares);
-            return Ok(Some(if kept { Stop::Stagnated } else { report.stop }));
+            return Ok(Some(if report.converged() { Stop::Stagnated } else { report.stop }));
         }
         (report.true_residual, report.gradient) = (check.true_residual, check.gradient);
         report.times.verify += check.times.verify;

@@ -1,4 +1,4 @@
-//! Compressed rows from entries in any order.
+//! Compressed rows from entries in any order, and from blocks of rows.
 
 use rayon::prelude::*;
 
@@ -62,4 +62,32 @@ pub(super) fn assemble<T: Real>(rows: usize, cols: usize, stretches: &[Vec<(u32,
             same
         });
     })
+}
+
+/// Rows that follow each other, made by one thread.
+#[derive(Default)]
+pub(crate) struct RowBlock<T> {
+    pub(crate) lengths: Vec<usize>,
+    pub(crate) indices: Vec<u32>,
+    pub(crate) values: Vec<T>,
+}
+
+impl<T: Real> Csr<T> {
+    /// Puts blocks of rows that follow each other together.
+    pub(crate) fn from_blocks(rows: usize, cols: usize, blocks: Vec<RowBlock<T>>) -> Result<Self> {
+        let nnz = blocks.iter().map(|block| block.indices.len()).sum();
+        let mut offsets = Vec::with_capacity(rows + 1);
+        let (mut indices, mut values) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
+        offsets.push(0);
+        let mut end = 0;
+        for block in blocks {
+            for length in block.lengths {
+                end += length;
+                offsets.push(end);
+            }
+            indices.extend_from_slice(&block.indices);
+            values.extend_from_slice(&block.values);
+        }
+        Self::new(rows, cols, offsets, indices, values)
+    }
 }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use rayon::prelude::*;
 
 use super::Format;
-use super::assembly::assemble;
+use super::assembly::{RowBlock, assemble};
 use super::profile::Profile;
 use crate::error::{Error, Result, same_length};
 use crate::machine;
@@ -63,6 +63,11 @@ impl<T: Real> PerNumber for Cast<T> {
     type Of<U: Real> = fn(&[T]) -> Vec<U>;
 }
 
+/// The row of the entry at `at`, of rows that begin at `offsets`.
+pub(crate) fn row_of(offsets: &[usize], at: usize) -> usize {
+    offsets.partition_point(|offset| *offset <= at) - 1
+}
+
 impl<T: Real> Csr<T> {
     /// Takes over the three arrays after checking them.
     ///
@@ -114,35 +119,22 @@ impl<T: Real> Csr<T> {
         // Blocks of rows keep the number of separate vectors small and each one long.
         const BLOCK: usize = 256;
         Self::check_dimensions(rows, cols)?;
-        let blocks: Vec<(Vec<usize>, Vec<u32>, Vec<T>)> = (0..rows.div_ceil(BLOCK))
+        let blocks: Vec<RowBlock<T>> = (0..rows.div_ceil(BLOCK))
             .into_par_iter()
             .map(|block| {
                 let mut entries = Vec::new();
-                let (mut lengths, mut indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
+                let mut made = RowBlock::default();
                 for i in block * BLOCK..rows.min((block + 1) * BLOCK) {
                     entries.clear();
                     row(i, &mut entries);
-                    lengths.push(entries.len());
-                    indices.extend(entries.iter().map(|e| e.0));
-                    values.extend(entries.iter().map(|e| e.1));
+                    made.lengths.push(entries.len());
+                    made.indices.extend(entries.iter().map(|e| e.0));
+                    made.values.extend(entries.iter().map(|e| e.1));
                 }
-                (lengths, indices, values)
+                made
             })
             .collect();
-        let nnz = blocks.iter().map(|b| b.1.len()).sum();
-        let mut offsets = Vec::with_capacity(rows + 1);
-        let (mut indices, mut values) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
-        offsets.push(0);
-        let mut end = 0;
-        for (lengths, block_indices, block_values) in blocks {
-            for length in lengths {
-                end += length;
-                offsets.push(end);
-            }
-            indices.extend_from_slice(&block_indices);
-            values.extend_from_slice(&block_values);
-        }
-        Self::new(rows, cols, offsets, indices, values)
+        Self::from_blocks(rows, cols, blocks)
     }
 
     /// Builds a matrix from entries `(row, column, value)` in any order; entries of the same place are summed in
@@ -299,11 +291,14 @@ impl<T: Real> Csr<T> {
     }
 
     fn diagonal_here(&self) -> Vec<f64> {
-        let entry = |i: usize| {
-            let (columns, values) = self.row(i);
-            columns.binary_search(&(i as u32)).map_or(0.0, |k| values[k].to_f64())
-        };
-        (0..self.rows.min(self.cols)).map(entry).collect()
+        let entry = |at: Option<usize>| at.map_or(0.0, |at| self.values[at].to_f64());
+        self.diagonal_places().into_iter().map(entry).collect()
+    }
+
+    /// Place of each entry on the diagonal among all, if something is stored there.
+    pub(crate) fn diagonal_places(&self) -> Vec<Option<usize>> {
+        let place = |i: usize| self.row(i).0.binary_search(&(i as u32)).ok().map(|at| self.offsets[i] + at);
+        (0..self.rows.min(self.cols)).into_par_iter().map(place).collect()
     }
 
     /// Factors of rows and columns, for [`Csr::scaled`], that take what columns differ by in their norms `d` out of the matrix:

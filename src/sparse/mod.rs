@@ -14,9 +14,10 @@ mod profile;
 mod rays;
 mod single;
 
+pub(crate) use assembly::RowBlock;
 pub(crate) use choice::Reader;
 pub use csr::Csr;
-pub(crate) use csr::plausible_rows;
+pub(crate) use csr::{plausible_rows, row_of};
 pub use format::Format;
 #[cfg(test)]
 pub(crate) use layout::CODE_BITS;

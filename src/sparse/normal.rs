@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
-use super::Csr;
+use super::{Csr, RowBlock};
 use crate::error::Result;
 use crate::machine;
 use crate::number::{Real, per_number};
@@ -60,12 +60,13 @@ fn normal_matrix_here<T: Real>(a: &Csr<T>) -> Result<Csr<T>> {
     // Twice: rows are collected by blocks before they are put together.
     let bytes = 2 * entries as u64 * (4 + T::PRECISION.bytes() as u64);
     machine::check_memory(format!("{entries} entries of A'A"), bytes)?;
-    let made: Vec<(Vec<usize>, Vec<u32>, Vec<T>)> = starts
+    let blocks: Vec<RowBlock<T>> = starts
         .par_iter()
         .map_init(
             || (vec![NOWHERE; n], vec![0.0; n]),
             |(seen, sums), start| {
-                let (mut lengths, mut indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
+                let mut made = RowBlock::default();
+                let RowBlock { lengths, indices, values } = &mut made;
                 for j in block(*start) {
                     let begin = indices.len();
                     for ((columns, entries), factor) in rows_of(j) {
@@ -82,23 +83,11 @@ fn normal_matrix_here<T: Real>(a: &Csr<T>) -> Result<Csr<T>> {
                     values.extend(indices[begin..].iter().map(|k| T::from_f64(sums[*k as usize])));
                     lengths.push(indices.len() - begin);
                 }
-                (lengths, indices, values)
+                made
             },
         )
         .collect();
-    let mut offsets = Vec::with_capacity(n + 1);
-    offsets.push(0);
-    let (mut indices, mut values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
-    let mut end = 0;
-    for (lengths, some_indices, some_values) in made {
-        for length in lengths {
-            end += length;
-            offsets.push(end);
-        }
-        indices.extend(some_indices);
-        values.extend(some_values);
-    }
-    Csr::new(n, n, offsets, indices, values)
+    Csr::from_blocks(n, n, blocks)
 }
 
 #[cfg(test)]

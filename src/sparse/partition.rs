@@ -128,6 +128,18 @@ impl Partition {
         sizes
     }
 
+    /// Rows of each part, none of which may have more than `most`.
+    pub(crate) fn sizes_up_to(&self, most: usize) -> Result<Vec<usize>> {
+        let sizes = self.sizes();
+        match sizes.iter().enumerate().find(|(_, rows)| **rows > most) {
+            None => Ok(sizes),
+            Some((part, rows)) => {
+                let reason = format!("part {part} has {rows} rows, of {most} at most: take more parts");
+                Err(Error::Option { name: "partition", reason })
+            }
+        }
+    }
+
     /// The rows of each part, ascending.
     pub fn members(&self) -> Vec<Vec<u32>> {
         let mut members: Vec<Vec<u32>> = self.sizes().into_iter().map(Vec::with_capacity).collect();

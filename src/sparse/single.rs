@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::Csr;
+use super::{Csr, row_of};
 use crate::error::{Error, Result};
 use crate::number::{self, Real, per_number};
 
@@ -30,7 +30,7 @@ fn rounded_to_single_here<T: Real>(a: &Csr<T>) -> Result<Csr<T>> {
     match number::first_not_finite(&values) {
         None => a.with_values(values),
         Some(at) => {
-            let row = a.offsets().partition_point(|offset| *offset <= at) - 1;
+            let row = row_of(a.offsets(), at);
             let what = format!("value {:e} is out of the range of f32", a.values()[at].to_f64());
             Err(Error::Structure { what, row: Some(row) })
         }

@@ -121,10 +121,9 @@ impl<T: Real> SharedMatrix<T> {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Tells if values are packed, as other values may not be: in a table, or in 32 bits.
-    pub(crate) fn packs_values(&self) -> bool {
-        let entries = self.read().arrangement.entries;
-        entries == Entries::Coded || entries.is_single()
+    /// Storage of the entries.
+    pub(crate) fn entries(&self) -> Entries {
+        self.read().arrangement.entries
     }
 
     /// Gets the values of `layout` ready to stand in place of those of this matrix, whose entries stand in the same places. Allocates
@@ -134,7 +133,7 @@ impl<T: Real> SharedMatrix<T> {
         same_length("stored values of a matrix", stored.places, layout.places)?;
         Ok(match (stored.arrangement.entries, layout.arrangement.entries) {
             (Entries::Coded, Entries::Coded) => NewValues::Table(layout.indices, layout.values),
-            (old, new) if old != new && (old == Entries::Coded || old.is_single()) => NewValues::Plain {
+            (old, new) if old != new && old.packs_values() => NewValues::Plain {
                 indices: place.take(layout.indices)?,
                 values: place.take(layout.values)?,
                 arrangement: layout.arrangement,

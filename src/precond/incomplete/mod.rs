@@ -27,10 +27,10 @@ use rayon::prelude::*;
 use self::relaxed::Relaxed;
 use self::swept::Swept;
 use super::sweep::{RowOrdering, Sweep};
-use super::{check_finite, first_asymmetry, mirrored, nearly_equal};
+use super::{check_finite, check_rounded, first_asymmetry, mirrored, nearly_equal};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::number::{Real, first_not_finite, per_number};
+use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
 use crate::sparse::Csr;
 use crate::vector::Vector;
@@ -114,7 +114,8 @@ impl IncompleteOptions {
 pub struct Incomplete<T: Real> {
     solves: Solves<T>,
     options: IncompleteOptions,
-    places: Places,
+    /// Places for other values; none if it takes none.
+    places: Option<Places>,
     /// Shift of the values that it has now.
     shift: Mutex<f64>,
     entries: usize,
@@ -164,20 +165,22 @@ impl<T: Real> Incomplete<T> {
             None => Solves::Levels(Sweep::ssor(device, &factors, 1.0, RowOrdering::Rows)?),
             Some(sweeps) => Solves::Relaxed(Box::new(Relaxed::new(device, &factors, options.kind, sweeps)?)),
         };
+        let in_places = matches!(options.fill, Fill::Exact | Fill::Sweeps(_));
+        let places = Some(places).filter(|_| in_places && options.solve_sweeps.is_none());
         Ok(Self { solves, options, places, shift: Mutex::new(shift), entries })
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
-        let (Solves::Levels(sweep), Fill::Exact | Fill::Sweeps(_)) = (&self.solves, self.options.fill) else {
+        let (Solves::Levels(sweep), Some(places)) = (&self.solves, &self.places) else {
             let what =
                 "factors with a threshold, or with Jacobi sweeps, take no other values: make new ones".into();
             return Err(Error::Structure { what, row: None });
         };
         sweep.check_pattern(a)?;
         check(a, self.options)?;
-        self.places.check_values(a, self.options.kind)?;
-        let (values, shift) = in_places(self.device(), a, self.options, &self.places)?;
-        sweep.write(&values, &self.places.diagonal)?;
+        places.check_values(a, self.options.kind)?;
+        let (values, shift) = in_places(self.device(), a, self.options, places)?;
+        sweep.write(&values, &places.diagonal)?;
         *self.shift.lock().unwrap_or_else(PoisonError::into_inner) = shift;
         Ok(())
     }
@@ -302,28 +305,22 @@ fn with_shift<T: Real, F>(
 impl Places {
     /// Places of a matrix that has factors of this kind.
     fn of<T: Real>(a: &Csr<T>, kind: Factorisation) -> Result<Self> {
-        let place = |i: usize| {
-            let found = a.row(i).0.binary_search(&(i as u32));
-            found.map_or(usize::MAX, |at| a.offsets()[i] + at)
-        };
-        let diagonal: Vec<usize> = (0..a.rows()).into_par_iter().map(place).collect();
-        let missing = diagonal.iter().position(|at| *at == usize::MAX);
-        let mut mirror = Vec::new();
-        match kind {
-            Factorisation::Cholesky => {
-                check_positive(a, |i| diagonal[i])?;
-                mirror = (0..a.nnz() as u32).collect();
-                if !mirrored(a, |at, other| (mirror[at], mirror[other]) = (other as u32, at as u32)) {
-                    return Err(first_asymmetry(a));
-                }
-            }
-            Factorisation::Lu if missing.is_some() => {
-                let what = "no entry on the diagonal: no LU factors in the places of the matrix".into();
-                return Err(Error::Structure { what, row: missing });
-            }
-            Factorisation::Lu => {}
+        let diagonal = a.diagonal_places();
+        if kind == Factorisation::Cholesky {
+            check_positive(a, |i| diagonal[i])?;
         }
-        let found = Self { diagonal, mirror };
+        if let Some(i) = diagonal.iter().position(Option::is_none) {
+            let what = "no entry on the diagonal: no LU factors in the places of the matrix".into();
+            return Err(Error::Structure { what, row: Some(i) });
+        }
+        let mut mirror = Vec::new();
+        if kind == Factorisation::Cholesky {
+            mirror = (0..a.nnz() as u32).collect();
+            if !mirrored(a, |at, other| (mirror[at], mirror[other]) = (other as u32, at as u32)) {
+                return Err(first_asymmetry(a));
+            }
+        }
+        let found = Self { diagonal: diagonal.into_iter().flatten().collect(), mirror };
         found.check_values(a, kind)?;
         Ok(found)
     }
@@ -333,7 +330,7 @@ impl Places {
         if kind == Factorisation::Lu {
             return Ok(());
         }
-        check_positive(a, |i| self.diagonal[i])?;
+        check_positive(a, |i| Some(self.diagonal[i]))?;
         let values = a.values();
         let near = |(mine, others): (&[T], &[u32])| {
             mine.iter().zip(others).fold(true, |all, (v, at)| all & nearly_equal(*v, values[*at as usize]))
@@ -343,9 +340,9 @@ impl Places {
     }
 }
 
-/// Fails with the first row whose diagonal entry, in the given place, is not positive. One beyond all entries is missing.
-fn check_positive<T: Real>(a: &Csr<T>, place: impl Fn(usize) -> usize) -> Result<()> {
-    let value = |i: usize| a.values().get(place(i)).map_or(0.0, |v| v.to_f64());
+/// Fails with the first row whose diagonal entry, in the given place if there is one, is not positive.
+fn check_positive<T: Real>(a: &Csr<T>, place: impl Fn(usize) -> Option<usize>) -> Result<()> {
+    let value = |i: usize| place(i).map_or(0.0, |at| a.values()[at].to_f64());
     (0..a.rows()).find(|i| value(*i).is_nan() || value(*i) <= 0.0).map_or(Ok(()), |i| {
         let what = format!("diagonal entry {:e} is not positive: no Cholesky factors", value(i));
         Err(Error::Structure { what, row: Some(i) })
@@ -366,6 +363,8 @@ fn raise<T: Real>(a: &Csr<T>, kind: Factorisation, diagonal: &[usize], shift: f6
     }
 }
 
+/// Owner of entries in messages.
+const OF_FACTORS: &str = "incomplete factors";
 /// Entries and rows that a thread takes one after another.
 const ENTRIES_TOGETHER: usize = 1 << 14;
 const ROWS_TOGETHER: usize = 4096;
@@ -400,17 +399,8 @@ fn together<T: Real>(a: &Csr<T>, kind: Factorisation, places: &Places, values: &
             }
         }
     });
-    check_rounded(offsets, &made)?;
+    check_rounded(offsets, &made, OF_FACTORS)?;
     Ok(made)
-}
-
-/// Fails with the row of an entry that the rounding made infinite.
-fn check_rounded<T: Real>(offsets: &[usize], made: &[T]) -> Result<()> {
-    first_not_finite(made).map_or(Ok(()), |at| {
-        let row = offsets.partition_point(|offset| *offset <= at) - 1;
-        let what = "an entry of incomplete factors is too large for its precision: scale the matrix".into();
-        Err(Error::Structure { what, row: Some(row) })
-    })
 }
 
 impl<T: Real> From<Incomplete<T>> for SharedOperator<T> {

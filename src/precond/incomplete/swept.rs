@@ -20,7 +20,7 @@
 use super::{BadPivot, Factorisation, largest};
 use crate::backend::factor_sweep::{self as operations, CLASSES, Places};
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::number::Real;
 use crate::sparse::Csr;
 
@@ -84,10 +84,6 @@ impl<'a, T: Real> Swept<'a, T> {
 }
 
 fn places<T: Real>(device: &Device, a: &Csr<T>, kind: Factorisation, diagonal: &[usize]) -> Result<Places<T>> {
-    if u32::try_from(a.nnz()).is_err() {
-        let reason = format!("{} entries; sweeps count them in 32 bits", a.nnz());
-        return Err(Error::Option { name: "preconditioner", reason });
-    }
     let (entries, n) = (a.nnz() as u64, a.rows() as u64);
     let lists = if kind == Factorisation::Lu { 3 } else { 1 };
     device.check_memory(

@@ -16,7 +16,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{BadPivot, check_rounded, largest};
+use super::super::check_rounded;
+use super::{BadPivot, OF_FACTORS, largest};
 use crate::error::Result;
 use crate::number::Real;
 use crate::sparse::Csr;
@@ -45,7 +46,7 @@ fn together<T: Real>(lower: &[Row], pivots: &[f64], upper: &[Row]) -> Result<Csr
         }
         offsets.push(columns.len());
     }
-    check_rounded(&offsets, &values)?;
+    check_rounded(&offsets, &values, OF_FACTORS)?;
     Csr::new(pivots.len(), pivots.len(), offsets, columns, values)
 }
 

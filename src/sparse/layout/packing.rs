@@ -73,14 +73,9 @@ impl Entries {
         matches!(self, Self::Single | Self::ShortSingle | Self::NearSingle)
     }
 
-    /// The way of storing the columns alone.
-    fn columns(self) -> Self {
-        match self {
-            Self::Single => Self::Plain,
-            Self::ShortSingle => Self::Short,
-            Self::NearSingle => Self::Near,
-            other => other,
-        }
+    /// Tells if values are packed, as other values may not be: in a table, or in 32 bits.
+    pub(crate) fn packs_values(self) -> bool {
+        self == Self::Coded || self.is_single()
     }
 }
 
@@ -231,10 +226,10 @@ impl Shape<'_> {
         };
         let halves = || indices.iter().flat_map(|word| halves(*word)).take(self.places);
         let value = |code: u32| values[code as usize];
-        match self.arrangement.entries.columns() {
-            Entries::Plain => (indices.to_vec(), values.to_vec()),
-            Entries::Short => (halves().map(u32::from).collect(), values.to_vec()),
-            Entries::Near => {
+        match self.arrangement.entries {
+            Entries::Plain | Entries::Single => (indices.to_vec(), values.to_vec()),
+            Entries::Short | Entries::ShortSingle => (halves().map(u32::from).collect(), values.to_vec()),
+            Entries::Near | Entries::NearSingle => {
                 let columns = halves().zip(self.rows_of_entries());
                 (columns.map(|(near, row)| row.wrapping_add(near as i16 as u32)).collect(), values.to_vec())
             }
@@ -246,8 +241,6 @@ impl Shape<'_> {
                 let codes = indices.iter().map(|word| value(word % TABLE as u32));
                 (indices.iter().map(|word| word >> CODE_BITS).collect(), codes.collect())
             }
-            // Not a way of storing columns.
-            Entries::Single | Entries::ShortSingle | Entries::NearSingle => (Vec::new(), Vec::new()),
         }
     }
 }
@@ -449,11 +442,7 @@ mod tests {
         of(entries(&near), Entries::Near, Entries::Plain);
         of(entries(&far), Entries::Plain, Entries::Plain);
         // Values of `f32` in these places, an odd number of them; and one that `f32` does not hold.
-        let single = |a: &Csr<f64>| {
-            let (offsets, columns, mut values) = a.clone().into_parts();
-            values.iter_mut().for_each(|v| *v = f64::from(*v as f32));
-            Csr::new(a.rows(), a.cols(), offsets, columns, values).expect("valid")
-        };
+        let single = |a: &Csr<f64>| a.rounded_to_single().expect("in its range");
         of(packed(&single(&many)), Entries::ShortSingle, Entries::Single);
         of(entries(&single(&near)), Entries::NearSingle, Entries::Plain);
         of(entries(&single(&far)), Entries::Single, Entries::Plain);
