@@ -2,7 +2,7 @@
 //! set-up of SAINV on the host beside the device, preconditioners that take other values beside those made anew, and factors in f32 beside
 //! those in f64.
 //!
-//! `cargo bench --bench inverse --features metis -- --data FOLDER [--device WORDS] [--only 7.2|7.3|7.4|7.5|7.7|7.8|7.9|ssor|setup|update|f32]
+//! `cargo bench --bench inverse --features metis -- --data FOLDER [--device WORDS] [--only 7.2|7.3|7.4|7.5|7.7|7.8|7.9|ssor|setup|update|f32|sweeps]
 //! [--json]`. Tables of the thesis are in fp32 under its conventions (`tests/common/thesis.rs`), its times in ms: a quad-core Core i5 and a
 //! GeForce "660 GT". A matrix that is not in the folder is named. Times of a solve are those of the iterations that count.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -15,10 +15,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use common::Setting;
+use residuum::operator::LinearOperator;
 use residuum::operator::SharedOperator;
 use residuum::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering, Sweep};
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Format, Matrix, Method, Report, Result, Setup, Solver, Stopping, Vector, io};
+use residuum::{Csr, Device, Format, Matrix, Method, Report, Result, Setup, Solver, Stopping, Vector, io, measure};
 use serde_json::{Value, json};
 use thesis::{counted, system};
 
@@ -39,6 +40,9 @@ fn run(setting: &Setting) -> Result<()> {
         }
         if setting.wanted("f32") {
             each_matrix(setting, folder, single)?;
+        }
+        if setting.wanted("sweeps") {
+            each_matrix(setting, folder, sweeps)?;
         }
     } else {
         eprintln!("tables of the thesis left out: --data names no folder of matrices");
@@ -330,6 +334,31 @@ fn single(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
         }
         let ms = |kind: &str| row[format!("{kind}_ms")].as_f64().unwrap_or(f64::NAN);
         row["f32_of_f64"] = Value::from(ms("f32") / ms("f64"));
+        setting.row(&row);
+    }
+    Ok(())
+}
+
+/// One application of SSOR: microseconds by a launch for every wide level, and by one launch where the device can, share of the copy
+/// bandwidth.
+fn sweeps(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
+    for (words, ordering) in [("rows", RowOrdering::Rows), ("colours", RowOrdering::Colours)] {
+        let mut row = json!({"ssor": name, "order": words, "rows": a.rows()});
+        for (kind, device) in [("levels", &setting.device.with_resident_groups(0)), ("one", &setting.device)] {
+            let sweep = match Sweep::ssor(device, a, 1.0, ordering) {
+                Ok(sweep) => sweep,
+                Err(residuum::Error::Structure { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let x = Vector::filled(device, a.rows(), 1.0)?;
+            let mut z = Vector::zeros(device, a.rows())?;
+            let us = measure::time(device, || sweep.apply(&x, &mut z))?.microseconds;
+            row[format!("{kind}_launches")] = Value::from(sweep.launches());
+            row[format!("{kind}_us")] = Value::from(us);
+            row[format!("{kind}_of_copy")] = Value::from(sweep.bytes() as f64 / us / 1e3 / setting.copy);
+        }
+        let us = |kind: &str| row[format!("{kind}_us")].as_f64().unwrap_or(f64::NAN);
+        row["one_of_levels"] = Value::from(us("one") / us("levels"));
         setting.row(&row);
     }
     Ok(())

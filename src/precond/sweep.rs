@@ -14,7 +14,7 @@
 //! 11.6.3 (levels), 12.4 (colours); michels-2011, whose open problem it was to do this in parallel; oses-2013.
 
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rayon::prelude::*;
 
@@ -61,7 +61,8 @@ struct TriangularSweep<T: Real> {
 /// host 4 bytes for each of these entries, and for each row. Takes other values ([`LinearOperator::update_values`]) without looking for
 /// levels or colours again.
 /// A sweep reads its entries, gathers from its result, reads and writes a vector; one launch for each wide level, one for
-/// a run of narrow ones.
+/// a run of narrow ones. On NVIDIA's GPUs from Volta on three levels and more are one launch, whose rows wait for the values that they
+/// need; it holds two values more for each row.
 #[derive(Clone, Debug)]
 pub struct Sweep<T: Real> {
     device: Device,
@@ -235,7 +236,11 @@ impl<T: Real> TriangularSweep<T> {
         }
         let mut indices: Vec<u32> = sources.iter().map(|at| a.indices()[*at as usize]).collect();
         let mut values: Vec<T> = sources.iter().map(|at| a.values()[*at as usize]).collect();
-        let launches = launches(&bounds);
+        let waiting = operations::on::<T>(device.backend()).waiting(device.run::<T>(), &bounds, &offsets)?;
+        let launches = match waiting {
+            Some(_) => vec![(0..count, a.rows())],
+            None => launches(&bounds),
+        };
         let scale: Vec<T> = list.iter().map(|i| scale[*i as usize]).collect();
         // No buffer is empty: a triangle may be.
         if indices.is_empty() {
@@ -251,6 +256,7 @@ impl<T: Real> TriangularSweep<T> {
             values: place.take(values)?,
             scale: place.take(scale)?,
             plans: Plans::default(),
+            waiting: waiting.map(Mutex::new),
         };
         Ok(Self { triangle: RwLock::new(triangle), sources, list, launches })
     }

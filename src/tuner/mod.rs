@@ -45,7 +45,7 @@ pub fn cases(device: &Device) -> Vec<Case> {
     use AccessPattern::{LongRows, Places, Rays, Rows};
     use Family::{
         Backproject, CgProduct, CgResident, CgUpdate, CgnrBackward, CgnrForward, CgnrResident, Product, Reduce,
-        Scatter, StepProduct, StepResident, StepVectors, Sweep, Vector,
+        Scatter, StepProduct, StepResident, StepVectors, Sweep, SweepWaiting, Vector,
     };
     use SizeClass::{Large, Middle, Small};
     let plan: &[(Family, Option<AccessPattern>, &[SizeClass])] = &[
@@ -68,6 +68,7 @@ pub fn cases(device: &Device) -> Vec<Case> {
         (Backproject, None, &[Middle]),
         (Scatter, None, &[Middle]),
         (Sweep, None, &[Middle]),
+        (SweepWaiting, None, &[Middle]),
         (CgProduct, Some(Rows), &[Small]),
         (CgUpdate, None, &[Small]),
     ];
@@ -79,7 +80,8 @@ pub fn cases(device: &Device) -> Vec<Case> {
                 let able = (precision == Precision::Single || info.fp64)
                     && (*family != Scatter || precision == Precision::Single || info.int64_atomics)
                     // One group that does all is for systems smaller than these.
-                    && (!matches!(family, CgResident | CgnrResident | StepResident) || info.resident_groups > 1);
+                    && (!matches!(family, CgResident | CgnrResident | StepResident | SweepWaiting)
+                        || info.resident_groups > 1);
                 let case = Case { family: *family, reading: *reading, precision, size: *size };
                 let varied =
                     || KNOBS.iter().any(|knob| !knob.values(device, *family, Settings::default()).is_empty());

@@ -36,8 +36,8 @@ pub(super) enum Problem<T: Real> {
     Product(Matrix<T>),
     /// `y = A'x`: by atomic additions of whole numbers, or of rays.
     Transposed(Matrix<T>),
-    /// One sweep of Gauss-Seidel by colours.
-    Sweep(Csr<T>),
+    /// One sweep of Gauss-Seidel.
+    Sweep(Csr<T>, RowOrdering),
     /// Iterations of conjugate gradients, in one launch or in two each.
     Cg(Matrix<T>, Resident),
     /// Iterations of CGNR, likewise.
@@ -121,8 +121,12 @@ impl<T: Real> Problem<T> {
                 )
             }
             Family::Sweep => (
-                Self::Sweep(gallery::poisson_2d::<T>(side, 0.01)?),
+                Self::Sweep(gallery::poisson_2d::<T>(side, 0.01)?, RowOrdering::Colours),
                 format!("Gauss-Seidel by colours, poisson {side} x {side}"),
+            ),
+            Family::SweepWaiting => (
+                Self::Sweep(gallery::poisson_2d::<T>(side, 0.01)?, RowOrdering::Rows),
+                format!("Gauss-Seidel by rows, poisson {side} x {side}"),
             ),
             Family::CgProduct | Family::CgUpdate | Family::CgResident => {
                 let format = if case.reading == Some(AccessPattern::Places) { Format::Dia } else { Format::Csr };
@@ -164,10 +168,10 @@ impl<T: Real> Problem<T> {
                 let matrices = shared(a, devices)?;
                 Self::queued(devices, a.rows(), a.cols(), referee, |k, x, y| matrices[k].multiply_transposed(x, y))
             }
-            Self::Sweep(a) => {
+            Self::Sweep(a, ordering) => {
                 let sweeps = devices
                     .iter()
-                    .map(|device| Sweep::gauss_seidel(device, a, RowOrdering::Colours))
+                    .map(|device| Sweep::gauss_seidel(device, a, *ordering))
                     .collect::<Result<Vec<_>>>()?;
                 Self::queued(devices, a.rows(), a.rows(), referee, |k, x, y| sweeps[k].apply(x, y))
             }

@@ -215,6 +215,8 @@ impl Tuning {
         let full = |items: usize| if asked.chunk < 4096 { items } else { items.max(512.min(largest)) };
         match asked.case.family {
             Family::Vector | Family::Reduce | Family::Sweep | Family::StepVectors => self.work_group,
+            // Rows of a level that a group takes: one warp, which waits for no other.
+            Family::SweepWaiting => self.work_group.min(32),
             Family::Scatter => self.work_group.max(512).min(largest),
             // The rays of some angles that lie near each other; rays of a class that meet a tile.
             Family::Product if asked.case.reading == Some(AccessPattern::Rays) => self.work_group.min(128),

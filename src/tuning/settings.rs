@@ -24,6 +24,8 @@ pub enum Family {
     Backproject,
     /// Gauss-Seidel and its like (`cl/sweep.cl`).
     Sweep,
+    /// The same in one launch, whose rows wait for each other (`cl/sweep_waiting.cl`).
+    SweepWaiting,
     /// The product of a conjugate gradient iteration.
     CgProduct,
     /// The vectors of a conjugate gradient iteration.
@@ -105,13 +107,14 @@ pub struct Settings {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Vector,
         Self::Reduce,
         Self::Product,
         Self::Scatter,
         Self::Backproject,
         Self::Sweep,
+        Self::SweepWaiting,
         Self::CgProduct,
         Self::CgUpdate,
         Self::CgResident,

@@ -5,6 +5,7 @@ mod opencl;
 pub(super) use opencl::FILES;
 
 use std::ops::Range;
+use std::sync::Mutex;
 
 use rayon::prelude::*;
 
@@ -25,10 +26,32 @@ pub(crate) struct Triangle<T> {
     pub(crate) values: Memory<T>,
     pub(crate) scale: Memory<T>,
     pub(crate) plans: Plans<PlanKey>,
+    /// Of a triangle whose sweep is one launch.
+    pub(crate) waiting: Option<Mutex<Waiting>>,
+}
+
+/// What the groups of a launch share whose rows wait for each other (`cl/sweep_waiting.cl`).
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// Rows of a portion at most.
+    most: usize,
+    /// Values of a row that are asked for together.
+    ahead: usize,
+    groups: usize,
+    /// First place of each portion in the list of rows, and the end of the last.
+    starts: Memory<u32>,
+    /// Values of two launches.
+    told: Memory<i32>,
+    tickets: Memory<i32>,
+    turn: usize,
 }
 
 /// Sweeps.
 pub(crate) trait SweepOps<T: Real>: Send + Sync {
+    /// What a sweep needs to be one launch, if that is faster here than a launch for every wide level: over levels with these bounds,
+    /// and rows with these offsets, both in the order of the levels.
+    fn waiting(&self, run: Run<'_>, bounds: &[u32], offsets: &[u32]) -> Result<Option<Waiting>>;
+
     /// Runs `levels`, of which the widest has `widest` rows: forwards from `x`, or backwards in place with the share `keep` of what
     /// `z` holds.
     fn sweep(
@@ -43,6 +66,12 @@ pub(crate) trait SweepOps<T: Real>: Send + Sync {
     ) -> Result<()>;
 }
 operations!(SweepOps);
+
+/// Starts of portions of at most `most` rows of one level, and the end.
+fn portions(bounds: &[u32], most: usize) -> Vec<u32> {
+    let levels = bounds.windows(2).flat_map(|level| (level[0]..level[1]).step_by(most.max(1)));
+    levels.chain(bounds.last().copied()).collect()
+}
 
 /// Rows of a level from which threads share them.
 const WIDE: usize = 4096;
@@ -94,6 +123,10 @@ fn sweep<T: Real, A: Accumulator<T>>(
 }
 
 impl<T: Real> SweepOps<T> for Host {
+    fn waiting(&self, _: Run<'_>, _: &[u32], _: &[u32]) -> Result<Option<Waiting>> {
+        Ok(None)
+    }
+
     fn sweep(
         &self,
         run: Run<'_>,
@@ -116,5 +149,17 @@ impl<T: Real> SweepOps<T> for Host {
         let (x, z) = (x.host()?, z.host_mut()?);
         summing!(run, T, sweep(&triangle, levels, keep, x, z));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::portions;
+
+    #[test]
+    fn portions_do_not_cross_levels() {
+        assert_eq!(portions(&[0, 10, 20, 23], 4), [0, 4, 8, 10, 14, 18, 20, 23]);
+        assert_eq!(portions(&[0, 1], 4), [0, 1]);
+        assert_eq!(portions(&[0], 4), [0]);
     }
 }

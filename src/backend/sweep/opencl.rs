@@ -1,12 +1,13 @@
-//! Sweeps on a device: `cl/sweep.cl`.
+//! Sweeps on a device: `cl/sweep.cl`, `cl/sweep_waiting.cl`.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
-use super::{SweepOps, Triangle};
+use super::{SweepOps, Triangle, Waiting, portions};
 use crate::backend::{OpenCl, Run};
 use crate::error::Result;
 use crate::kernels::{MatrixOptions, kernels};
-use crate::memory::Memory;
+use crate::memory::{Memory, Place};
 use crate::number::Real;
 use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;
@@ -22,12 +23,106 @@ kernels! {
         x: in_real[list.len()], z: out_real[list.len()]);
 }
 
-pub(in crate::backend) static FILES: &[&File] = &[&sweep::FILE];
+kernels! {
+    file sweep_waiting, after [common];
+    options { operation: u32 => OPERATION, ahead: usize => AHEAD }
+    /// A whole forward or backward sweep.
+    kernel sweep_waiting<T> given(words: usize) (n: uint, portions: uint, turn: uint, keep: real, starts: in_uint[portions + 1], list: in_uint[n],
+        offsets: in_uint[n + 1], indices: in_uint, values: in_real[indices.len()], scale: in_real[n], x: in_real[n],
+        z: out_real[n], told: out_int[2 * n * words], tickets: out_int[2]);
+}
+
+pub(in crate::backend) static FILES: &[&File] = &[&sweep::FILE, &sweep_waiting::FILE];
 
 /// Compressed rows of one lane.
 const MATRIX: MatrixOptions = MatrixOptions::of(Arrangement::of(Kind::Csr), 8);
 
+/// Levels from which one launch is faster than one for each.
+const LEAST_LEVELS: usize = 3;
+/// Levels whose rows are under way together.
+const LEVELS: usize = 16;
+/// Groups for each compute unit at most: all of them ask for values while they wait (Poisson 128^3: 1.1 ms with 2 or 3, 1.7 with 16).
+const GROUPS_PER_UNIT: usize = 4;
+/// Values of a row that are asked for together, at most and at least.
+const AHEAD: [usize; 2] = [4, 16];
+
+/// All bits of a value that was not told.
+const NOT_TOLD: i32 = -1;
+
+/// Words of 32 bits of a number.
+const fn words_of<T: Real>() -> usize {
+    T::PRECISION.bytes() / 4
+}
+
+impl OpenCl {
+    /// Queues a whole sweep as one launch.
+    fn sweep_waiting<T: Real>(
+        &self,
+        run: Run<'_>,
+        triangle: &Triangle<T>,
+        waiting: &Mutex<Waiting>,
+        keep: Option<T>,
+        x: &Memory<T>,
+        z: &mut Memory<T>,
+    ) -> Result<()> {
+        let Triangle { list, offsets, indices, values, scale, plans, .. } = triangle;
+        let (on, operation) = (&self.context, u32::from(keep.is_some()));
+        // Held until the launch is queued: launches take turns in the order of the queue.
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let Waiting { most, ahead, groups, starts, told, tickets, turn } = &mut *waiting;
+        let portions = starts.len() - 1;
+        let plan = plans.get(run.key("sweep_waiting", 1, operation), || {
+            let common = self.common::<T>(run, *most, 1);
+            let options = sweep_waiting::Options { operation, ahead: *ahead };
+            let kernel = sweep_waiting::sweep_waiting::prepare(on, common, &options)?;
+            Ok(Plan { kernel, groups: *groups, share: *most })
+        })?;
+        let args = sweep_waiting::sweep_waiting::Args {
+            words: words_of::<T>(),
+            n: scale.len(),
+            portions,
+            turn: *turn,
+            keep: keep.unwrap_or_default(),
+            starts: starts.buffer(on)?,
+            list: list.buffer(on)?,
+            offsets: offsets.buffer(on)?,
+            indices: indices.buffer(on)?,
+            values: values.buffer(on)?,
+            scale: scale.buffer(on)?,
+            x: x.buffer(on)?,
+            z: z.buffer_mut(on)?,
+            told: told.buffer_mut(on)?,
+            tickets: tickets.buffer_mut(on)?,
+        };
+        sweep_waiting::sweep_waiting::launch(&plan.kernel, plan.groups, args)?;
+        *turn = 1 - *turn;
+        Ok(())
+    }
+}
+
 impl<T: Real> SweepOps<T> for OpenCl {
+    fn waiting(&self, run: Run<'_>, bounds: &[u32], offsets: &[u32]) -> Result<Option<Waiting>> {
+        let (levels, rows) = (bounds.len() - 1, offsets.len() - 1);
+        if run.tuning.resident_groups < 2 || levels < LEAST_LEVELS {
+            return Ok(None);
+        }
+        let found = self.plain::<T>(run, Family::SweepWaiting, Chunks::of(rows));
+        let most = self.context.synchronised(found.work_group);
+        let starts = portions(bounds, most);
+        let longest = offsets.windows(2).map(|row| (row[1] - row[0]) as usize).max().unwrap_or(0);
+        let groups = (LEVELS * (starts.len() - 1)).div_ceil(levels).min(GROUPS_PER_UNIT * self.units());
+        let place = Place::OpenCl(self.context.clone());
+        Ok(Some(Waiting {
+            most,
+            ahead: longest.next_power_of_two().clamp(AHEAD[0], AHEAD[1]),
+            groups: groups.max(1),
+            starts: place.take(starts)?,
+            told: place.filled(2 * rows * words_of::<T>(), NOT_TOLD)?,
+            tickets: place.filled(2, 0)?,
+            turn: 0,
+        }))
+    }
+
     fn sweep(
         &self,
         run: Run<'_>,
@@ -38,7 +133,10 @@ impl<T: Real> SweepOps<T> for OpenCl {
         x: &Memory<T>,
         z: &mut Memory<T>,
     ) -> Result<()> {
-        let Triangle { bounds, list, offsets, indices, values, scale, plans } = triangle;
+        if let Some(waiting) = &triangle.waiting {
+            return self.sweep_waiting(run, triangle, waiting, keep, x, z);
+        }
+        let Triangle { bounds, list, offsets, indices, values, scale, plans, .. } = triangle;
         let (on, operation) = (&self.context, u32::from(keep.is_some()));
         // `groups` is the most that share a level, `share` the items of a group.
         let plan = plans.get(run.key("sweep", 1, operation), || {
