@@ -2,7 +2,7 @@
 //! set-up of SAINV on the host beside the device, preconditioners that take other values beside those made anew, and factors in f32 beside
 //! those in f64.
 //!
-//! `cargo bench --bench inverse --features metis -- --data FOLDER [--device WORDS] [--only 7.2|7.3|7.4|7.5|7.7|7.8|7.9|ssor|setup|update|f32|sweeps]
+//! `cargo bench --bench inverse --features metis -- --data FOLDER [--device WORDS] [--only 7.2|7.3|7.4|7.5|7.7|7.8|7.9|ssor|setup|update|f32|parts|sweeps]
 //! [--json]`. Tables of the thesis are in fp32 under its conventions (`tests/common/thesis.rs`), its times in ms: a quad-core Core i5 and a
 //! GeForce "660 GT". A matrix that is not in the folder is named. Times of a solve are those of the iterations that count.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -15,10 +15,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use common::Setting;
-use residuum::operator::LinearOperator;
-use residuum::operator::SharedOperator;
-use residuum::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering, Sweep};
-use residuum::sparse::gallery;
+use residuum::operator::{LinearOperator, SharedOperator};
+use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering, Sweep};
+use residuum::sparse::{Partition, gallery};
 use residuum::{Csr, Device, Format, Matrix, Method, Report, Result, Setup, Solver, Stopping, Vector, io, measure};
 use serde_json::{Value, json};
 use thesis::{counted, system};
@@ -40,6 +39,9 @@ fn run(setting: &Setting) -> Result<()> {
         }
         if setting.wanted("f32") {
             each_matrix(setting, folder, single)?;
+        }
+        if setting.wanted("parts") {
+            each_matrix(setting, folder, parts)?;
         }
         if setting.wanted("sweeps") {
             each_matrix(setting, folder, sweeps)?;
@@ -227,12 +229,9 @@ fn sainv(setting: &Setting, system: &System<'_>, row: (&str, &str, f64), thesis:
 /// and of 7.5 and 7.6 (`k` = 29 for bcsstk15).
 #[cfg(feature = "metis")]
 fn bainv(setting: &Setting, system: &System<'_>, name: &str) -> Result<()> {
-    use residuum::precond::Bainv;
-    use residuum::sparse::Partition;
-
     let row = |table: &str, parts: usize, thesis: &str| -> Result<()> {
         let (partition_ms, partition) = timed(|| Partition::metis(&system.a, parts))?;
-        let (ms, inverse) = timed(|| Bainv::new(system.device, &system.a, &partition))?;
+        let (ms, inverse) = timed(|| Bainv::new(system.device, &system.a, &partition, BainvOptions::default()))?;
         let entries = inverse.entries();
         let (solve, iterations) = system.solve(Format::Auto, Some(inverse.into()))?;
         setting.row(&json!({
@@ -384,6 +383,32 @@ fn setup(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
         "setup": name, "rows": a.rows(), "nz": inverse.entries(), "host_ms": host, "device_ms": device,
         "device_of_host": device.map(|ms| ms / host),
     }));
+    Ok(())
+}
+
+/// BAINV over parts of rows that follow each other: set-up on the host and on the device.
+fn parts(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
+    for rows in [16, 128, 512] {
+        let partition = Partition::natural(a.rows(), a.rows().div_ceil(rows))?;
+        let made = |on_device: bool| {
+            let mut options = BainvOptions::default();
+            options.on_device = Some(on_device);
+            timed(|| Bainv::new(&setting.device, a, &partition, options))
+        };
+        let (host, inverse) = match made(false) {
+            Ok(made) => made,
+            Err(error) => {
+                eprintln!("{name}: {error}");
+                continue;
+            }
+        };
+        let (device, by_device) = made(true)?;
+        let device = by_device.made_on_device().then_some(device);
+        setting.row(&json!({
+            "bainv": name, "rows": a.rows(), "rows_of_part": rows, "nz": inverse.entries(), "host_ms": host, "device_ms": device,
+            "device_of_host": device.map(|ms| ms / host),
+        }));
+    }
     Ok(())
 }
 

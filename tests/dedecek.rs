@@ -8,7 +8,7 @@ mod thesis;
 use std::time::Instant;
 
 use residuum::operator::SharedOperator;
-use residuum::precond::{Ainv, AinvOptions, Bainv, Orthogonalisation};
+use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Orthogonalisation};
 use residuum::sparse::Partition;
 use residuum::{Csr, Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector, io};
 use thesis::{counted, system};
@@ -41,7 +41,7 @@ impl Inverse {
                 (made.into(), entries)
             }
             Self::Bainv(parts) => {
-                let made = Bainv::new(device, a, &partition(a, parts)).unwrap();
+                let made = Bainv::new(device, a, &partition(a, parts), BainvOptions::default()).unwrap();
                 let entries = made.entries();
                 (made.into(), entries)
             }

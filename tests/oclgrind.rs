@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use common::{bits, noise};
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::{Diagonal, LinearOperator, SharedOperator, Stencil};
-use residuum::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering};
-use residuum::sparse::gallery;
+use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering};
+use residuum::sparse::{Partition, gallery};
 use residuum::{
     Accumulation, Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Setup, Solver,
     Stopping, Storage, Transposed, Vector,
@@ -181,6 +181,14 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         inverse.apply(&Vector::from_slice(device, &noise::<T>(small.rows(), 5)).unwrap(), &mut z).unwrap();
         found.push(bits(&z.to_vec().unwrap()));
     }
+    let mut options = BainvOptions::default();
+    options.on_device = Some(true);
+    let inverse = Bainv::new(device, &poisson, &Partition::natural(poisson.rows(), 3).unwrap(), options).unwrap();
+    let doubles = device.accumulation(T::PRECISION) == Accumulation::Double;
+    assert_eq!(inverse.made_on_device(), device.backend_name() == "opencl" && doubles);
+    let mut z = Vector::zeros(device, poisson.rows()).unwrap();
+    inverse.apply(&Vector::from_slice(device, &noise::<T>(poisson.rows(), 5)).unwrap(), &mut z).unwrap();
+    found.push(bits(&z.to_vec().unwrap()));
     let by_rows = Preconditioner::Ssor { omega: 1.2, ordering: RowOrdering::Rows };
     for which in Preconditioner::ALL.iter().chain([&by_rows]) {
         let mut z = Vector::zeros(device, 49).unwrap();

@@ -5,7 +5,7 @@ mod common;
 
 use common::{bits, each_case, noise, reference};
 use residuum::operator::{LinearOperator, SharedOperator};
-use residuum::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering, Sweep};
+use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering, Sweep};
 use residuum::sparse::{Partition, gallery};
 use residuum::{
     Accumulation, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop,
@@ -103,7 +103,7 @@ fn the_same_everywhere<T: Real>(device: &Device) {
                 let ssor = Sweep::ssor(device, &a, 1.3, ordering).unwrap();
                 let x = Vector::from_slice(device, &x).unwrap();
                 let mut z = Vector::zeros(device, a.rows()).unwrap();
-                // What a launch leaves behind is ready for the next.
+                // Each launch makes its memory ready for the next.
                 for _ in 0..3 {
                     ssor.apply(&x, &mut z).unwrap();
                 }
@@ -224,11 +224,35 @@ fn inverses_are_those_of_the_host<T: Real>(device: &Device) {
             assert!(made(true) == made(false), "{name} {options:?} on {} {}", device.info().name, device.tuning());
         }
     }
+    // Parts of even and uneven sizes, one of a row, one empty.
+    let uneven = Partition::new((0..400).map(|i| if i == 7 { 3 } else { i * i % 3 }).collect(), 5).unwrap();
+    for (a, partition) in [
+        (gallery::poisson_2d::<T>(40, 0.1).unwrap(), Partition::natural(1600, 9).unwrap()),
+        (definite::<T>(400, 7), uneven),
+        (definite::<T>(70, 7), Partition::natural(70, 1).unwrap()),
+    ] {
+        let made = |on_device: bool| {
+            let mut options = BainvOptions::default();
+            options.on_device = Some(on_device);
+            let inverse = Bainv::new(device, &a, &partition, options).unwrap();
+            assert_eq!(inverse.made_on_device(), on_device, "{partition}");
+            let x = Vector::from_slice(device, &noise::<T>(a.rows(), 6)).unwrap();
+            let mut z = Vector::filled(device, a.rows(), T::from_f64(f64::NAN)).unwrap();
+            inverse.apply(&x, &mut z).unwrap();
+            (inverse.entries(), bits(&z.to_vec().unwrap()))
+        };
+        assert!(made(true) == made(false), "{partition} on {} {}", device.info().name, device.tuning());
+    }
     // An indefinite matrix: the error is that of the host.
     let entries = [(0, 0, 1.0), (0, 1, 2.0), (1, 0, 2.0), (1, 1, 1.0)].map(|(i, j, v)| (i, j, T::from_f64(v)));
     let mut options = AinvOptions::sainv(0.0);
     options.on_device = Some(true);
-    let refused = Ainv::new(device, &Csr::from_triplets(2, 2, &entries).unwrap(), options);
+    let a = Csr::from_triplets(2, 2, &entries).unwrap();
+    let refused = Ainv::new(device, &a, options);
+    assert!(matches!(refused, Err(Error::Structure { row: Some(1), .. })));
+    let mut options = BainvOptions::default();
+    options.on_device = Some(true);
+    let refused = Bainv::new(device, &a, &Partition::natural(2, 1).unwrap(), options);
     assert!(matches!(refused, Err(Error::Structure { row: Some(1), .. })));
 }
 

@@ -18,6 +18,7 @@ use rayon::prelude::*;
 
 use super::ainv::{bad_pivot, unit_diagonal};
 use super::{Square, check_symmetric, product_of_matrices, square};
+use crate::backend::parts::{self as parts_of, Inverses, Parts};
 use crate::device::Device;
 use crate::error::Result;
 use crate::matrix::Matrix;
@@ -29,21 +30,41 @@ use crate::vector::Vector;
 /// Most rows of a part. A part takes the cube of its rows in operations.
 const MOST_ROWS: usize = 4096;
 
+/// Options of [`Bainv::new`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BainvOptions {
+    /// Rounds the factor to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_single`].
+    pub single: bool,
+    /// Makes it on the device, a part by a work-group, or on the host, a part by a thread, with the same bits; `None` chooses by the
+    /// kind of device and the number of rows. The host does it in any case if the device has no `f64`, or no room for all parts.
+    pub on_device: Option<bool>,
+}
+
+impl BainvOptions {
+    /// A copy whose factor is rounded to `f32`.
+    pub fn with_single(self, single: bool) -> Self {
+        Self { single, ..self }
+    }
+}
+
 /// The inverse of the blocks that a partition leaves of a symmetric positive definite matrix, `W W'` as an operator. Two products, with
-/// no order of rows to keep. Its bits are the same everywhere. It is made on the host, a part by a thread.
+/// no order of rows to keep. Its bits are the same everywhere. Parts are made by threads of the host, or by work-groups of a device
+/// ([`BainvOptions::on_device`]).
 ///
 /// # Cost
-/// Held: `W` and its transposed, and a vector. A product reads one of them each, and three vectors. Set-up: for a part of `m` rows, `m^2`
-/// numbers and about `m^3 / 3` additions and multiplications.
+/// Held: `W` and its transposed, and a vector. A product reads one of them each, and three vectors. Set-up: for a part of `m` rows,
+/// `m (m + 1) / 2` numbers and about `m^3 / 3` additions and multiplications; on a device one launch.
 #[derive(Debug)]
 pub struct Bainv<T: Real> {
     product: Square<T>,
     w: Matrix<T>,
     entries: usize,
+    on_device: bool,
 }
 
 per_number! {
-    fn new<T>(device: &Device, a: &Csr<T>, partition: &Partition, narrow: bool) -> Result<Bainv<T>> = Bainv::new_here;
+    fn new<T>(device: &Device, a: &Csr<T>, partition: &Partition, options: BainvOptions) -> Result<Bainv<T>> = Bainv::new_here;
 }
 
 impl<T: Real> Bainv<T> {
@@ -51,25 +72,16 @@ impl<T: Real> Bainv<T> {
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for a matrix that is not square, or a partition of another number of rows, [`Error::Option`](crate::Error::Option) for a part of more than
-    /// 4096 rows, [`Error::NotFinite`](crate::Error::NotFinite), [`Error::Structure`](crate::Error::Structure) with the row of an entry that is not symmetric or of a pivot that is not
-    /// positive; [`Error::Memory`](crate::Error::Memory).
-    pub fn new(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
-        new(device, a, partition, false)
+    /// 4096 rows, [`Error::NotFinite`](crate::Error::NotFinite), [`Error::Structure`](crate::Error::Structure) with the row of an entry that is not symmetric, of a pivot that is not
+    /// positive, or of a factor that is out of the range of `f32`; [`Error::Memory`](crate::Error::Memory).
+    pub fn new(device: &Device, a: &Csr<T>, partition: &Partition, options: BainvOptions) -> Result<Self> {
+        new(device, a, partition, options)
     }
 
-    /// [`Bainv::new`], with a factor that is rounded to `f32` in the end and stored so, for solves in `f64`: see
-    /// [`Csr::rounded_to_single`].
-    ///
-    /// # Errors
-    /// As [`Bainv::new`]; [`Error::Structure`](crate::Error::Structure) for a factor that is out of the range of `f32`.
-    pub fn in_single(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
-        new(device, a, partition, true)
-    }
-
-    fn new_here(device: &Device, a: &Csr<T>, partition: &Partition, single: bool) -> Result<Self> {
-        let factor = factor(device, a, partition)?;
-        let (w, product) = square(device, &factor, single)?;
-        Ok(Self { product, w, entries: factor.nnz() })
+    fn new_here(device: &Device, a: &Csr<T>, partition: &Partition, options: BainvOptions) -> Result<Self> {
+        let (factor, on_device) = factor(device, a, partition, options.on_device)?;
+        let (w, product) = square(device, &factor, options.single)?;
+        Ok(Self { product, w, entries: factor.nnz(), on_device })
     }
 
     /// The root `W` of the approximate inverse, which shares its entries: what preconditions least squares from the right, if this was made
@@ -82,88 +94,123 @@ impl<T: Real> Bainv<T> {
     pub fn entries(&self) -> usize {
         self.entries
     }
+
+    /// Tells if the parts were inverted on the device.
+    pub fn made_on_device(&self) -> bool {
+        self.on_device
+    }
 }
 
-/// `W = S Z D^-1/2` by rows.
-fn factor<T: Real>(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Csr<T>> {
+/// `W = S Z D^-1/2` by rows, and whether the device made it.
+fn factor<T: Real>(
+    device: &Device,
+    a: &Csr<T>,
+    partition: &Partition,
+    on_device: Option<bool>,
+) -> Result<(Csr<T>, bool)> {
     partition.check(a)?;
     check_symmetric(a)?;
     let sizes = partition.sizes_up_to(MOST_ROWS)?;
     let scale = unit_diagonal(a)?;
-    let a = &a.scaled(&scale, &scale)?;
     // Twice over: the factor and its transposed.
     let most: usize = sizes.iter().map(|m| m * (m + 1)).sum();
     device.check_memory(0, &[("approximate inverse", (most * (4 + T::PRECISION.bytes())) as u64)])?;
     let members = partition.members();
-    let made: Vec<Result<Block<T>>> = members.par_iter().map(|rows| Block::new(a, rows, partition)).collect();
-    let blocks = made.into_iter().collect::<Result<Vec<_>>>()?;
     let mut place = vec![0; a.rows()];
     for rows in &members {
-        rows.iter().enumerate().for_each(|(l, row)| place[*row as usize] = l);
+        rows.iter().enumerate().for_each(|(l, row)| place[*row as usize] = l as u32);
     }
-    Csr::from_rows(a.rows(), a.cols(), |i, entries| {
+    let parts = separated(&a.scaled(&scale, &scale)?, partition, &members, &place);
+    let operations = parts_of::on::<T>(device.backend());
+    let found = match on_device {
+        Some(false) => None,
+        wanted => operations.invert_parts(device.run::<T>(), &parts, wanted == Some(true))?,
+    };
+    let made_there = found.is_some();
+    let Inverses { triangles, pivots } = match found {
+        Some(found) => found,
+        None => on_host(&parts, &members)?,
+    };
+    let (bases, roots) = (parts.bases(), pivots.into_par_iter().map(f64::sqrt).collect::<Vec<_>>());
+    let factor = Csr::from_rows(a.rows(), a.cols(), |i, entries| {
         let part = partition.of()[i] as usize;
-        blocks[part].row(scale[i], place[i], &members[part], entries);
-    })
+        let (rows, l) = (&members[part], place[i] as usize);
+        let (m, first) = (rows.len(), parts.starts[part] as usize);
+        let row = &triangles[bases[part] + l * m - l * l.saturating_sub(1) / 2..][..m - l];
+        for (j, z) in (l..m).zip(row.iter().map(|z| z.to_f64())).filter(|(_, z)| *z != 0.0) {
+            entries.push((rows[j], T::from_f64(scale[i] * z / roots[first + j])));
+        }
+    })?;
+    Ok((factor, made_there))
 }
 
-/// A part and its inverse.
-struct Block<T> {
-    /// Entries of `Z`, dense, row by row: what lies below the diagonal is 0.
-    z: Vec<T>,
-    /// Square roots of the pivots.
-    roots: Vec<f64>,
+/// The entries of `a` within parts, whose rows are `members`; `place` is that of each row in its part.
+fn separated<T: Real>(a: &Csr<T>, partition: &Partition, members: &[Vec<u32>], place: &[u32]) -> Parts<T> {
+    let of = partition.of();
+    let mut parts = Parts { starts: vec![0], offsets: vec![0], indices: Vec::new(), entries: Vec::new() };
+    for (part, rows) in members.iter().enumerate() {
+        for i in rows {
+            let (columns, values) = a.row(*i as usize);
+            let inside = columns.iter().zip(values).filter(|(j, _)| of[**j as usize] as usize == part);
+            for (j, value) in inside {
+                parts.indices.push(place[*j as usize]);
+                parts.entries.push(*value);
+            }
+            parts.offsets.push(parts.indices.len() as u32);
+        }
+        parts.starts.push(parts.offsets.len() as u32 - 1);
+    }
+    parts
 }
 
-impl<T: Real> Block<T> {
-    /// The block of the ascending `rows`, which are a part.
-    fn new(a: &Csr<T>, rows: &[u32], partition: &Partition) -> Result<Self> {
-        let m = rows.len();
-        let mut z = vec![T::default(); m * m];
-        (0..m).for_each(|l| z[l * m + l] = T::from_f64(1.0));
-        let mut roots = Vec::with_capacity(m);
-        let mut p = vec![0.0; m];
-        for (i, row) in rows.iter().enumerate() {
-            let row = *row as usize;
-            let (columns, values) = a.row(row);
-            p[i..].fill(0.0);
-            let inside = |j: &u32| partition.of()[*j as usize] == partition.of()[row];
-            for (j, value) in columns.iter().zip(values).filter(|(j, _)| inside(j)) {
-                let Ok(l) = rows.binary_search(j) else { continue };
-                // z_j has entries in rows up to j alone.
-                let value = value.to_f64();
-                let first = l.max(i);
-                let terms = &z[l * m + first..(l + 1) * m];
-                p[first..].iter_mut().zip(terms).for_each(|(sum, z)| *sum += value * z.to_f64());
-            }
-            let pivot = p[i];
-            if !(pivot > 0.0 && pivot.is_finite()) {
-                return Err(bad_pivot(row, pivot, "the matrix is not positive definite, or too nearly singular"));
-            }
-            roots.push(pivot.sqrt());
-            p[i + 1..].iter_mut().for_each(|p| *p /= pivot);
-            for l in 0..=i {
-                let own = z[l * m + i].to_f64();
-                if own != 0.0 {
-                    let entries = &mut z[l * m + i + 1..(l + 1) * m];
-                    let update = |z: &mut T, c: &f64| *z = T::from_f64(z.to_f64() - c * own);
-                    entries.iter_mut().zip(&p[i + 1..]).for_each(|(z, c)| update(z, c));
-                }
-            }
-        }
-        Ok(Self { z, roots })
+/// The inverses, a part by a thread. `members` are the rows, for errors.
+fn on_host<T: Real>(parts: &Parts<T>, members: &[Vec<u32>]) -> Result<Inverses<T>> {
+    let made: Vec<Result<Inverses<T>>> =
+        members.par_iter().enumerate().map(|(part, rows)| invert(parts, part, rows)).collect();
+    let mut all = Inverses { triangles: Vec::new(), pivots: Vec::new() };
+    for inverse in made {
+        let Inverses { triangles, pivots } = inverse?;
+        all.triangles.extend(triangles);
+        all.pivots.extend(pivots);
     }
+    Ok(all)
+}
 
-    /// Adds row `l` of `W` to `entries`.
-    fn row(&self, scale: f64, l: usize, rows: &[u32], entries: &mut Vec<(u32, T)>) {
-        let m = rows.len();
-        for j in l..m {
-            let z = self.z[l * m + j].to_f64();
-            if z != 0.0 {
-                entries.push((rows[j], T::from_f64(scale * z / self.roots[j])));
+/// The inverse of one part.
+fn invert<T: Real>(parts: &Parts<T>, part: usize, rows: &[u32]) -> Result<Inverses<T>> {
+    let (m, first) = (rows.len(), parts.starts[part] as usize);
+    // Row `l` from column `j >= l` on.
+    let from = |l: usize, j: usize| l * m - l * l.saturating_sub(1) / 2 + j - l;
+    let mut z = vec![T::default(); m * (m + 1) / 2];
+    (0..m).for_each(|l| z[from(l, l)] = T::from_f64(1.0));
+    let mut pivots = Vec::with_capacity(m);
+    let mut p = vec![0.0; m];
+    for (i, row) in rows.iter().enumerate() {
+        p[i..].fill(0.0);
+        for at in parts.offsets[first + i] as usize..parts.offsets[first + i + 1] as usize {
+            let (l, value) = (parts.indices[at] as usize, parts.entries[at].to_f64());
+            // z_j has entries in rows up to j alone.
+            let j = l.max(i);
+            let terms = &z[from(l, j)..][..m - j];
+            p[j..].iter_mut().zip(terms).for_each(|(sum, z)| *sum += value * z.to_f64());
+        }
+        let pivot = p[i];
+        if !(pivot > 0.0 && pivot.is_finite()) {
+            let what = "the matrix is not positive definite, or too nearly singular";
+            return Err(bad_pivot(*row as usize, pivot, what));
+        }
+        pivots.push(pivot);
+        p[i + 1..].iter_mut().for_each(|p| *p /= pivot);
+        for l in 0..=i {
+            let own = z[from(l, i)].to_f64();
+            if own != 0.0 {
+                let entries = &mut z[from(l, i)..][..m - i][1..];
+                let update = |z: &mut T, c: &f64| *z = T::from_f64(z.to_f64() - c * own);
+                entries.iter_mut().zip(&p[i + 1..]).for_each(|(z, c)| update(z, c));
             }
         }
     }
+    Ok(Inverses { triangles: z, pivots })
 }
 
 product_of_matrices!(Bainv, symmetric);
@@ -198,7 +245,7 @@ mod tests {
             (gallery::poisson_2d::<T>(12, 0.0).unwrap(), Partition::natural(144, 1).unwrap()),
             (gallery::block_poisson::<T>(8, 3).unwrap(), scattered(192, 4).unwrap()),
         ] {
-            let found = factor(&device(), &a, &partition).unwrap();
+            let found = factor(&device(), &a, &partition, None).unwrap().0;
             let wanted = ainv::factor(&device(), &masked(&a, &partition), AinvOptions::ainv(0.0)).unwrap().0;
             assert_eq!(found.indices(), wanted.indices());
             let bits = |w: &Csr<T>| w.values().iter().map(|v| v.to_f64().to_bits()).collect::<Vec<_>>();
@@ -216,24 +263,24 @@ mod tests {
     fn faults_name_what_is_wrong() {
         let csr = |entries: &[(usize, usize, f64)]| Csr::from_triplets(2, 2, entries).unwrap();
         let one = Partition::natural(2, 1).unwrap();
-        let row = |a: &Csr<f64>| match factor(&device(), a, &one) {
+        let row = |a: &Csr<f64>| match factor(&device(), a, &one, None) {
             Err(Error::Structure { row, .. }) => row,
-            other => panic!("{other:?}"),
+            other => panic!("{:?}", other.err()),
         };
         let indefinite = csr(&[(0, 0, 1.0), (0, 1, 3.0), (1, 0, 3.0), (1, 1, 1.0)]);
         assert_eq!(row(&indefinite), Some(1));
         assert_eq!(row(&csr(&[(0, 0, 1.0), (1, 1, -1.0)])), Some(1));
         assert_eq!(row(&csr(&[(0, 0, 1.0), (0, 1, 0.5), (1, 0, 0.25), (1, 1, 1.0)])), Some(0));
         // Apart, the entries that make it indefinite are dropped.
-        assert_eq!(factor(&device(), &indefinite, &Partition::natural(2, 2).unwrap()).unwrap().nnz(), 2);
+        assert_eq!(factor(&device(), &indefinite, &Partition::natural(2, 2).unwrap(), None).unwrap().0.nnz(), 2);
         let nan = csr(&[(0, 0, f64::NAN), (1, 1, 1.0)]);
-        assert!(matches!(factor(&device(), &nan, &one), Err(Error::NotFinite { .. })));
+        assert!(matches!(factor(&device(), &nan, &one, None), Err(Error::NotFinite { .. })));
         let three = Partition::natural(3, 1).unwrap();
-        assert!(matches!(factor(&device(), &indefinite, &three), Err(Error::Shape { .. })));
+        assert!(matches!(factor(&device(), &indefinite, &three, None), Err(Error::Shape { .. })));
         let wide = gallery::poisson_2d::<f64>(65, 0.0).unwrap();
         let all = Partition::natural(4225, 1).unwrap();
-        assert!(matches!(factor(&device(), &wide, &all), Err(Error::Option { name: "partition", .. })));
+        assert!(matches!(factor(&device(), &wide, &all, None), Err(Error::Option { name: "partition", .. })));
         let none = Csr::<f64>::from_triplets(0, 0, &[]).unwrap();
-        assert_eq!(factor(&device(), &none, &Partition::natural(0, 1).unwrap()).unwrap().nnz(), 0);
+        assert_eq!(factor(&device(), &none, &Partition::natural(0, 1).unwrap(), None).unwrap().0.nnz(), 0);
     }
 }

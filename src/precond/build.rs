@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::{
-    Ainv, AinvOptions, Bainv, BlockJacobi, Factorisation, Fill, Fsai, Incomplete, IncompleteOptions,
+    Ainv, AinvOptions, Bainv, BainvOptions, BlockJacobi, Factorisation, Fill, Fsai, Incomplete, IncompleteOptions,
     NonsymmetricAinv, Polynomial, PolynomialOptions, Preconditioner, Sweep,
 };
 use crate::device::Device;
@@ -127,8 +127,8 @@ impl Preconditioner {
                 Ok(Rooted { root: inverse.root(), entries: inverse.entries(), inverse: inverse.into() })
             }
             Self::Bainv { parts, single } => {
-                let make = if single { Bainv::in_single } else { Bainv::new };
-                let inverse = make(device, a, over.insert(partition_for(a, parts, partition)?))?;
+                let options = BainvOptions::default().with_single(single);
+                let inverse = Bainv::new(device, a, over.insert(partition_for(a, parts, partition)?), options)?;
                 Ok(Rooted { root: inverse.root(), entries: inverse.entries(), inverse: inverse.into() })
             }
             Self::Fsai { power, single } => {

@@ -14,7 +14,7 @@ mod polynomial;
 mod sweep;
 
 pub use ainv::{Ainv, AinvOptions, Orthogonalisation};
-pub use bainv::Bainv;
+pub use bainv::{Bainv, BainvOptions};
 pub use biconjugation::NonsymmetricAinv;
 pub use block_jacobi::BlockJacobi;
 pub use build::Built;

@@ -86,6 +86,10 @@ impl<T: Real> Problem<T> {
             let words = format!("random 3072 x 81545, 854129 entries, {}", matrix.format());
             Ok((matrix, words))
         };
+        let sweep = |ordering: RowOrdering, words: &str| -> Result<(Self, String)> {
+            let a = gallery::poisson_2d::<T>(side, 0.01)?;
+            Ok((Self::Sweep(a, ordering), format!("Gauss-Seidel by {words}, poisson {side} x {side}")))
+        };
         Ok(match case.family {
             Family::Vector => (Self::Elements(n), format!("{n} elements")),
             Family::Reduce => (Self::Dot(n), format!("{n} elements")),
@@ -120,14 +124,8 @@ impl<T: Real> Problem<T> {
                     format!("random {n} x 2048, 8 entries a row"),
                 )
             }
-            Family::Sweep => (
-                Self::Sweep(gallery::poisson_2d::<T>(side, 0.01)?, RowOrdering::Colours),
-                format!("Gauss-Seidel by colours, poisson {side} x {side}"),
-            ),
-            Family::SweepWaiting => (
-                Self::Sweep(gallery::poisson_2d::<T>(side, 0.01)?, RowOrdering::Rows),
-                format!("Gauss-Seidel by rows, poisson {side} x {side}"),
-            ),
+            Family::Sweep => sweep(RowOrdering::Colours, "colours")?,
+            Family::SweepWaiting => sweep(RowOrdering::Rows, "rows")?,
             Family::CgProduct | Family::CgUpdate | Family::CgResident => {
                 let format = if case.reading == Some(AccessPattern::Places) { Format::Dia } else { Format::Csr };
                 let (matrix, words) = grid(format)?;

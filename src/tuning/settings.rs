@@ -24,7 +24,7 @@ pub enum Family {
     Backproject,
     /// Gauss-Seidel and its like (`cl/sweep.cl`).
     Sweep,
-    /// The same in one launch, whose rows wait for each other (`cl/sweep_waiting.cl`).
+    /// Sweeps in one launch, whose rows wait for each other (`cl/sweep_waiting.cl`).
     SweepWaiting,
     /// The product of a conjugate gradient iteration.
     CgProduct,

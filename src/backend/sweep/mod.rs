@@ -26,11 +26,11 @@ pub(crate) struct Triangle<T> {
     pub(crate) values: Memory<T>,
     pub(crate) scale: Memory<T>,
     pub(crate) plans: Plans<PlanKey>,
-    /// Of a triangle whose sweep is one launch.
+    /// Memory of launches whose rows wait for each other, if a sweep is one launch.
     pub(crate) waiting: Option<Mutex<Waiting>>,
 }
 
-/// What the groups of a launch share whose rows wait for each other (`cl/sweep_waiting.cl`).
+/// Memory that the groups of a launch share whose rows wait for each other (`cl/sweep_waiting.cl`).
 #[derive(Debug)]
 pub(crate) struct Waiting {
     /// Rows of a portion at most.
@@ -48,7 +48,7 @@ pub(crate) struct Waiting {
 
 /// Sweeps.
 pub(crate) trait SweepOps<T: Real>: Send + Sync {
-    /// What a sweep needs to be one launch, if that is faster here than a launch for every wide level: over levels with these bounds,
+    /// Makes the memory that a sweep needs to be one launch, if that is faster here than a launch for every wide level: over levels with these bounds,
     /// and rows with these offsets, both in the order of the levels.
     fn waiting(&self, run: Run<'_>, bounds: &[u32], offsets: &[u32]) -> Result<Option<Waiting>>;
 
