@@ -15,7 +15,7 @@ use common::battery::{Essence, Problem, essence, everything, matrices, problems,
 use common::{bits, noise, overlapping, reference, residencies};
 use residuum::imaging::{Beam, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System};
 use residuum::operator::{Deflation, LinearOperator, SharedOperator, Stencil};
-use residuum::precond::{Bainv, BlockJacobi, Preconditioner, RowOrdering, Sweep};
+use residuum::precond::{Bainv, BainvOptions, BlockJacobi, Preconditioner, RowOrdering, Sweep};
 use residuum::sparse::{Partition, gallery};
 use residuum::{
     Accumulation, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report, Setup,
@@ -196,7 +196,7 @@ fn same(golden: &mut Golden, name: String, words: Vec<u64>) {
 
 fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     let a = gallery::poisson_2d::<T>(30, 0.1).unwrap();
-    let matrix = Matrix::new(device, &a, Format::Csr).unwrap();
+    let matrix = Matrix::with_transpose(device, &a, Format::Csr).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(a.rows(), 9)).unwrap();
     let mut put = |name: String, preconditioner: SharedOperator<T>, method: Method| {
         let mut z = Vector::zeros(device, a.rows()).unwrap();
@@ -225,16 +225,22 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         let which: Preconditioner = name.parse().unwrap();
         put(format!("{which} {kind}"), which.build(device, &a).unwrap().operator, Method::FlexibleCg);
     }
-    for name in ["nonsymmetric-ainv", "sainv=0.01:1", "fsai=2,f32", "chebyshev=4", "chebyshev=3:20"] {
+    for name in ["nonsymmetric-ainv", "sainv=0.01:1", "fsai=2,f32", "chebyshev=4", "chebyshev=3:20", "spai=2"] {
         let which: Preconditioner = name.parse().unwrap();
         put(format!("{which} {kind}"), which.build(device, &a).unwrap().operator, Method::BiCgStab);
+    }
+    for name in ["ilu0", "ic0", "spai"] {
+        let which: Preconditioner = name.parse().unwrap();
+        let made = which.build_for_least_squares(device, &a, None).unwrap().operator;
+        put(format!("least squares with {which} {kind}"), made, Method::Lsqr { damp: 0.0 });
     }
     let sainv: Preconditioner = "sainv=0.05".parse().unwrap();
     put(format!("minres with {sainv} {kind}"), sainv.build(device, &a).unwrap().operator, Method::Minres);
     let natural = Partition::natural(a.rows(), 30).unwrap();
     let over = BlockJacobi::over(device, &a, &natural).unwrap();
     put(format!("block jacobi of parts {kind}"), over.into(), Method::Cg);
-    let strips = Bainv::new(device, &a, &Partition::natural(a.rows(), 11).unwrap()).unwrap();
+    let strips =
+        Bainv::new(device, &a, &Partition::natural(a.rows(), 11).unwrap(), BainvOptions::default()).unwrap();
     put(format!("bainv {kind}"), strips.into(), Method::Cg);
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use common::noise;
 use residuum::io::matrix_market;
-use residuum::operator::{Diagonal, Identity, LinearOperator, SharedOperator};
+use residuum::operator::{Diagonal, Identity, LinearOperator, SharedOperator, adjoint_error};
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
@@ -191,7 +191,7 @@ fn roots_of_approximate_inverses_precondition_least_squares() {
     let b = noise::<f64>(2000, 2);
     let wanted = dense(&a, &b);
     let device = Device::host();
-    for name in ["sainv=0.02", "ainv=0.02", "fsai"] {
+    for name in ["sainv=0.02", "ainv=0.02", "fsai", "ic0", "ict=20:1e-2"] {
         let m = name.parse::<Preconditioner>().unwrap().build_for_least_squares(&device, &a, None).unwrap();
         for method in METHODS {
             let stopping = Stopping::for_precision::<f64>();
@@ -201,6 +201,44 @@ fn roots_of_approximate_inverses_precondition_least_squares() {
             assert!(report.converged() && distance(&x, &wanted) < 1e-7, "{name}: {report}");
             assert!(report.iterations < plain.iterations, "{name}: {report}; without {}", plain.iterations);
         }
+    }
+}
+
+/// Approximate inverses of a square matrix precondition it from the right, with their adjoints; the same bits on every device.
+#[test]
+fn inverses_of_square_matrices_precondition_least_squares() {
+    let n = 400;
+    let uneven = gallery::random::<f64>(n, n, 5 * n, 11).unwrap();
+    let mut entries: Vec<(usize, usize, f64)> = Vec::new();
+    for i in 0..n {
+        let (columns, values) = uneven.row(i);
+        entries.extend(columns.iter().zip(values).map(|(j, v)| (i, *j as usize, v - 0.5)));
+        entries.push((i, i, if i % 3 == 0 { -4.0 } else { 2.0 + 0.01 * i as f64 }));
+    }
+    let a = Csr::from_triplets(n, n, &entries).unwrap();
+    let truth = noise::<f64>(n, 3);
+    let b = a.product(&truth).unwrap();
+    for name in ["ilu0", "ilut=10:1e-2", "spai", "spai=2", "spai,f32", "ic0", "jacobi"] {
+        let mut first: Option<Vec<u64>> = None;
+        for device in common::devices_in(Precision::Double) {
+            let m = name.parse::<Preconditioner>().unwrap().build_for_least_squares(&device, &a, None).unwrap();
+            let error = adjoint_error(&*m.operator, 5).unwrap();
+            assert!(error < 1e-14, "{name} on {}: {error:e}", device.info().name);
+            let method = Method::Lsqr { damp: 0.0 };
+            let stopping = Stopping::for_precision::<f64>();
+            let (_, plain) = preconditioned(&device, (&a, &b), method, none(&device, n), stopping.clone());
+            let (x, report) = preconditioned(&device, (&a, &b), method, m.operator, stopping);
+            assert!(report.converged() && distance(&x, &truth) < 1e-6, "{name}: {report}");
+            let most = if name == "jacobi" { plain.iterations + 5 } else { 2 * plain.iterations / 3 };
+            assert!(report.iterations <= most, "{name}: {report}; without {}", plain.iterations);
+            let found = x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{name} on {}", device.info().name);
+        }
+    }
+    let wide = gallery::random::<f64>(20, 30, 90, 5).unwrap();
+    for name in ["ilu0", "spai"] {
+        let made = name.parse::<Preconditioner>().unwrap().build_for_least_squares(&Device::host(), &wide, None);
+        assert!(matches!(made.map(|_| ()), Err(Error::Shape { .. })), "{name}");
     }
 }
 

@@ -59,7 +59,13 @@ impl Examination {
     /// Every preconditioner that a solve of this matrix by `method` may be tried with, none among them, with those parameters that most
     /// gain by.
     pub fn candidates(&self, method: &Method) -> Vec<Option<Preconditioner>> {
-        let rooted = |which: &&Preconditioner| which.is_for_least_squares();
+        let rooted = |which: &&Preconditioner| {
+            let of_square = matches!(
+                which,
+                Preconditioner::Ilu0 { .. } | Preconditioner::Ilut { .. } | Preconditioner::Spai { .. }
+            );
+            which.is_for_least_squares() && (!of_square || self.square())
+        };
         if method.takes_rectangles() {
             return [None]
                 .into_iter()
@@ -74,6 +80,7 @@ impl Examination {
                 Preconditioner::GaussSeidel { .. }
                     | Preconditioner::Sor { .. }
                     | Preconditioner::NonsymmetricAinv { .. }
+                    | Preconditioner::Spai { .. }
             )
         };
         let suits = |which: &&Preconditioner| if definite { !lopsided(which) } else { !which.needs_definite() };

@@ -165,23 +165,26 @@ fn separated<T: Real>(a: &Csr<T>, partition: &Partition, members: &[Vec<u32>], p
 
 /// The inverses, a part by a thread. `members` are the rows, for errors.
 fn on_host<T: Real>(parts: &Parts<T>, members: &[Vec<u32>]) -> Result<Inverses<T>> {
-    let made: Vec<Result<Inverses<T>>> =
-        members.par_iter().enumerate().map(|(part, rows)| invert(parts, part, rows)).collect();
-    let mut all = Inverses { triangles: Vec::new(), pivots: Vec::new() };
-    for inverse in made {
-        let Inverses { triangles, pivots } = inverse?;
-        all.triangles.extend(triangles);
-        all.pivots.extend(pivots);
+    let bases = parts.bases();
+    let mut triangles = vec![T::default(); bases.last().copied().unwrap_or(0)];
+    let mut own = Vec::with_capacity(members.len());
+    let mut left = &mut triangles[..];
+    for (part, rows) in members.iter().enumerate() {
+        let (mine, after) = left.split_at_mut(bases[part + 1] - bases[part]);
+        left = after;
+        own.push((part, rows, mine));
     }
-    Ok(all)
+    let pivots: Vec<Result<Vec<f64>>> =
+        own.into_par_iter().map(|(part, rows, z)| invert(parts, part, rows, z)).collect();
+    let pivots = pivots.into_iter().collect::<Result<Vec<_>>>()?.concat();
+    Ok(Inverses { triangles, pivots })
 }
 
-/// The inverse of one part.
-fn invert<T: Real>(parts: &Parts<T>, part: usize, rows: &[u32]) -> Result<Inverses<T>> {
+/// The inverse of one part into `z`, which holds zeros; its pivots.
+fn invert<T: Real>(parts: &Parts<T>, part: usize, rows: &[u32], z: &mut [T]) -> Result<Vec<f64>> {
     let (m, first) = (rows.len(), parts.starts[part] as usize);
     // Row `l` from column `j >= l` on.
     let from = |l: usize, j: usize| l * m - l * l.saturating_sub(1) / 2 + j - l;
-    let mut z = vec![T::default(); m * (m + 1) / 2];
     (0..m).for_each(|l| z[from(l, l)] = T::from_f64(1.0));
     let mut pivots = Vec::with_capacity(m);
     let mut p = vec![0.0; m];
@@ -210,7 +213,7 @@ fn invert<T: Real>(parts: &Parts<T>, part: usize, rows: &[u32]) -> Result<Invers
             }
         }
     }
-    Ok(Inverses { triangles: z, pivots })
+    Ok(pivots)
 }
 
 product_of_matrices!(Bainv, symmetric);

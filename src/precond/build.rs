@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{
     Ainv, AinvOptions, Bainv, BainvOptions, BlockJacobi, Factorisation, Fill, Fsai, Incomplete, IncompleteOptions,
-    NonsymmetricAinv, Polynomial, PolynomialOptions, Preconditioner, Sweep,
+    NonsymmetricAinv, Polynomial, PolynomialOptions, Preconditioner, Spai, SpaiOptions, Sweep,
 };
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -65,6 +65,12 @@ impl Preconditioner {
                 let entries = inverse.entries();
                 (inverse.into(), entries, None)
             }
+            Self::Spai { power, single } => {
+                let options = SpaiOptions::default().with_power(power).with_single(single);
+                let inverse = Spai::new(device, a, options)?;
+                let entries = inverse.entries();
+                (inverse.into(), entries, None)
+            }
             Self::Chebyshev { degree, ratio } => {
                 let polynomial = Polynomial::new(device, a, PolynomialOptions { degree, ratio })?;
                 (polynomial.into(), a.nnz(), None)
@@ -81,14 +87,23 @@ impl Preconditioner {
     pub fn is_for_least_squares(&self) -> bool {
         matches!(
             self,
-            Self::Jacobi | Self::Sainv { .. } | Self::Ainv { .. } | Self::Bainv { .. } | Self::Fsai { .. }
+            Self::Jacobi
+                | Self::Sainv { .. }
+                | Self::Ainv { .. }
+                | Self::Bainv { .. }
+                | Self::Fsai { .. }
+                | Self::Ic0 { .. }
+                | Self::Ict { .. }
+                | Self::Ilu0 { .. }
+                | Self::Ilut { .. }
+                | Self::Spai { .. }
         )
     }
 
     /// Makes one for least squares with `a`, which need not be square: an operator `M` over the unknowns such that the columns of `A M`
     /// are nearly orthogonal, for [`Setup::preconditioner`](crate::Setup::preconditioner) of CGLS, LSQR, LSMR and CGNR. `jacobi` divides
-    /// the columns by their norms; `sainv`, `ainv`, `bainv` (over a partition of the columns) and `fsai` give the root of an
-    /// approximate inverse of [`A'A`](Csr::normal_matrix).
+    /// the columns by their norms; `sainv`, `ainv`, `bainv` (over a partition of the columns), `fsai`, `ic0` and `ict` give the root of an
+    /// approximate inverse of [`A'A`](Csr::normal_matrix); `ilu0`, `ilut` and `spai` give an approximate inverse of `A`, which must be square.
     ///
     /// # Errors
     /// [`Error::Option`] for one that has no root, and as [`Preconditioner::build_over`]; [`Error::Structure`] with the number of a column that
@@ -104,6 +119,17 @@ impl Preconditioner {
         let mut over = None;
         let (operator, entries): (SharedOperator<T>, usize) = if *self == Self::Jacobi {
             (Diagonal::inverse_of_norms(device, a)?.into(), a.cols())
+        } else if let Self::Spai { power, single } = *self {
+            let options = SpaiOptions::default().with_power(power).with_single(single).with_transposed(true);
+            let inverse = Spai::new(device, a, options)?;
+            let entries = inverse.entries();
+            (inverse.into(), entries)
+        } else if matches!(self, Self::Ilu0 { .. } | Self::Ilut { .. }) {
+            let factors = Incomplete::new(device, a, self.factor_options().with_transposed(true))?;
+            let entries = factors.entries();
+            (factors.into(), entries)
+        } else if matches!(self, Self::Ic0 { .. } | Self::Ict { .. }) {
+            Incomplete::root(device, &a.normal_matrix()?, self.factor_options())?
         } else if self.is_for_least_squares() {
             let Rooted { root, entries, .. } = self.rooted(device, &a.normal_matrix()?, partition, &mut over)?;
             (root, entries)
@@ -144,7 +170,7 @@ impl Preconditioner {
         let names = Self::names_of(Self::is_for_least_squares);
         Error::Option {
             name: "preconditioner",
-            reason: format!("{self} has no root: for least squares take one of {names}"),
+            reason: format!("{self} is not for least squares: take one of {names}"),
         }
     }
 

@@ -11,6 +11,7 @@ mod incomplete;
 mod levels;
 mod named;
 mod polynomial;
+mod spai;
 mod sweep;
 
 pub use ainv::{Ainv, AinvOptions, Orthogonalisation};
@@ -22,6 +23,7 @@ pub use fsai::Fsai;
 pub use incomplete::{Factorisation, Fill, Incomplete, IncompleteOptions};
 pub use named::Preconditioner;
 pub use polynomial::{Polynomial, PolynomialOptions};
+pub use spai::{Spai, SpaiOptions};
 pub use sweep::{RowOrdering, Sweep};
 
 use rayon::prelude::*;

@@ -149,6 +149,14 @@ pub enum Preconditioner {
         /// Factors rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
         single: bool,
     },
+    /// A sparse approximate inverse, for square matrices: [`Spai::new`](super::Spai::new). By name `spai`, or `spai=2` in the places of the square of
+    /// the matrix. It is not symmetric.
+    Spai {
+        /// Power of the matrix that has the places, 1 to 4.
+        power: usize,
+        /// The inverse rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
+        single: bool,
+    },
 }
 
 impl Preconditioner {
@@ -172,6 +180,7 @@ impl Preconditioner {
         #[cfg(feature = "metis")]
         Self::Bainv { parts: None, single: false },
         Self::Fsai { power: 1, single: false },
+        Self::Spai { power: 1, single: false },
         Self::Chebyshev { degree: 3, ratio: None },
     ];
 
@@ -194,6 +203,7 @@ impl Preconditioner {
             Self::NonsymmetricAinv { .. } => "nonsymmetric-ainv",
             Self::Bainv { .. } => "bainv",
             Self::Fsai { .. } => "fsai",
+            Self::Spai { .. } => "spai",
             Self::Chebyshev { .. } => "chebyshev",
         }
     }
@@ -225,6 +235,7 @@ impl Preconditioner {
             }
             Self::Bainv { parts, .. } => Some(Self::Bainv { parts, single: true }),
             Self::Fsai { power, .. } => Some(Self::Fsai { power, single: true }),
+            Self::Spai { power, .. } => Some(Self::Spai { power, single: true }),
             _ => None,
         }
     }
@@ -248,6 +259,10 @@ impl Preconditioner {
         let number = || {
             let found = text.parse::<f64>().ok().filter(|number| number.is_finite());
             found.ok_or_else(|| bad(&format!("a number belongs behind it, as in {}=0.01", self.name())))
+        };
+        let power = || {
+            let wanted = format!("a power of the matrix belongs behind it, as in {}=2", self.name());
+            text.parse::<usize>().map_err(|_| bad(&wanted))
         };
         // Two parameters, the second of which may be missing.
         let (first, second) = text.split_once(':').map_or((text, None), |(first, second)| (first, Some(second)));
@@ -301,11 +316,8 @@ impl Preconditioner {
                 let parts = text.parse().map_err(|_| bad("a number of parts belongs behind it, as in bainv=29"))?;
                 Ok(Self::Bainv { parts: Some(parts), single })
             }
-            Self::Fsai { single, .. } => {
-                let power =
-                    text.parse().map_err(|_| bad("a power of the matrix belongs behind it, as in fsai=2"))?;
-                Ok(Self::Fsai { power, single })
-            }
+            Self::Fsai { single, .. } => power().map(|power| Self::Fsai { power, single }),
+            Self::Spai { single, .. } => power().map(|power| Self::Spai { power, single }),
             Self::Chebyshev { .. } => {
                 let wanted = "a degree, and a ratio of eigenvalues for the first kind, belong behind it, as in chebyshev=5:30";
                 let degree = first.parse().map_err(|_| bad(wanted))?;
@@ -342,7 +354,7 @@ impl Display for Preconditioner {
                 places.map_or(Ok(()), |power| write!(f, ":{power}"))
             }
             Self::Bainv { parts: Some(parts), .. } => write!(f, "{name}={parts}"),
-            Self::Fsai { power, .. } => write!(f, "{name}={power}"),
+            Self::Fsai { power, .. } | Self::Spai { power, .. } => write!(f, "{name}={power}"),
             Self::Chebyshev { degree, ratio: None } => write!(f, "{name}={degree}"),
             Self::Chebyshev { degree, ratio: Some(ratio) } => write!(f, "{name}={degree}:{ratio}"),
             _ => f.write_str(name),

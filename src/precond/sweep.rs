@@ -148,6 +148,17 @@ impl<T: Real> Sweep<T> {
         self.write(a.values(), &diagonal)
     }
 
+    /// Queues the first sweep alone: `z = (D / omega + L)^-1 x`.
+    pub(super) fn forward(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        apply(&self.forward, &self.device, None, x, z)
+    }
+
+    /// Queues the sweep back alone, if there is one, in place: `z = (2 / omega - 1) (D / omega + U)^-1 D z`. `x` is any other vector.
+    pub(super) fn back(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        let keep = Some(T::from_f64(2.0 - self.omega));
+        self.backward.as_ref().map_or(Ok(()), |backward| apply(backward, &self.device, keep, x, z))
+    }
+
     /// Fails for a matrix with other places.
     pub(super) fn check_pattern(&self, a: &Csr<T>) -> Result<()> {
         a.check_pattern(self.pattern)
@@ -312,11 +323,8 @@ impl<T: Real> LinearOperator<T> for Sweep<T> {
     }
     fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
         check_shape((self.rows, self.rows), x, z)?;
-        apply(&self.forward, &self.device, None, x, z)?;
-        match &self.backward {
-            None => Ok(()),
-            Some(backward) => apply(backward, &self.device, Some(T::from_f64(2.0 - self.omega)), x, z),
-        }
+        self.forward(x, z)?;
+        self.back(x, z)
     }
     fn bytes(&self) -> u64 {
         self.bytes

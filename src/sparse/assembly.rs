@@ -77,17 +77,26 @@ impl<T: Real> Csr<T> {
     pub(crate) fn from_blocks(rows: usize, cols: usize, blocks: Vec<RowBlock<T>>) -> Result<Self> {
         let nnz = blocks.iter().map(|block| block.indices.len()).sum();
         let mut offsets = Vec::with_capacity(rows + 1);
-        let (mut indices, mut values) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
         offsets.push(0);
         let mut end = 0;
-        for block in blocks {
-            for length in block.lengths {
-                end += length;
-                offsets.push(end);
-            }
-            indices.extend_from_slice(&block.indices);
-            values.extend_from_slice(&block.values);
+        for length in blocks.iter().flat_map(|block| &block.lengths) {
+            end += length;
+            offsets.push(end);
         }
+        // Copied by all threads: fresh memory is touched for the first time here.
+        let (mut indices, mut values) = (vec![0u32; nnz], vec![T::default(); nnz]);
+        let mut copies = Vec::with_capacity(blocks.len());
+        let (mut indices_left, mut values_left) = (&mut indices[..], &mut values[..]);
+        for block in blocks {
+            let (indices, indices_after) = indices_left.split_at_mut(block.indices.len());
+            let (values, values_after) = values_left.split_at_mut(block.values.len());
+            (indices_left, values_left) = (indices_after, values_after);
+            copies.push((block, indices, values));
+        }
+        copies.into_par_iter().for_each(|(block, indices, values)| {
+            indices.copy_from_slice(&block.indices);
+            values.copy_from_slice(&block.values);
+        });
         Self::new(rows, cols, offsets, indices, values)
     }
 }

@@ -17,6 +17,7 @@
 
 mod exact;
 mod relaxed;
+mod root;
 mod swept;
 mod threshold;
 
@@ -25,6 +26,7 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 
 use self::relaxed::Relaxed;
+use self::root::Root;
 use self::swept::Swept;
 use super::sweep::{RowOrdering, Sweep};
 use super::{check_finite, check_rounded, first_asymmetry, mirrored, nearly_equal};
@@ -76,12 +78,14 @@ pub struct IncompleteOptions {
     pub shift: Option<f64>,
     /// Jacobi sweeps of a solve with a factor; `None` solves exactly, level by level.
     pub solve_sweeps: Option<usize>,
+    /// Keeps the transposed of LU factors too, for `M'x`: methods of least squares need it. Such factors take no other values.
+    pub transposed: bool,
 }
 
 impl IncompleteOptions {
     /// Exact factors in the places of the matrix, solved with exactly, a shift if one is needed.
     pub fn new(kind: Factorisation) -> Self {
-        Self { kind, fill: Fill::Exact, shift: None, solve_sweeps: None }
+        Self { kind, fill: Fill::Exact, shift: None, solve_sweeps: None, transposed: false }
     }
 
     /// A copy with other places, or another way to them.
@@ -98,11 +102,17 @@ impl IncompleteOptions {
     pub fn with_solve_sweeps(self, sweeps: Option<usize>) -> Self {
         Self { solve_sweeps: sweeps, ..self }
     }
+
+    /// A copy with the transposed of LU factors, or without.
+    pub fn with_transposed(self, transposed: bool) -> Self {
+        Self { transposed, ..self }
+    }
 }
 
 /// Incomplete factors of a matrix, as an operator that solves with both. Factors and solves have the same bits everywhere.
 ///
-/// Factors in the places of the matrix, solved with by levels, take other values ([`LinearOperator::update_values`]).
+/// Factors in the places of the matrix, solved with by levels, take other values ([`LinearOperator::update_values`]). LU factors have an
+/// adjoint with [`IncompleteOptions::transposed`].
 ///
 /// # Cost
 /// On the host: 8 bytes for each row, and 4 for each entry (Cholesky), besides those of [`Sweep`].
@@ -113,6 +123,8 @@ impl IncompleteOptions {
 #[derive(Debug)]
 pub struct Incomplete<T: Real> {
     solves: Solves<T>,
+    /// Solves with the transposed of LU factors, if they were asked for.
+    adjoint: Option<Solves<T>>,
     options: IncompleteOptions,
     /// Places for other values; none if it takes none.
     places: Option<Places>,
@@ -139,6 +151,7 @@ enum Solves<T: Real> {
 
 per_number! {
     fn new<T>(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<Incomplete<T>> = Incomplete::new_here;
+    fn root<T>(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<(SharedOperator<T>, usize)> = Incomplete::root_here;
     fn update_values<T>(this: &Incomplete<T>, a: &Csr<T>) -> Result<()> = Incomplete::update_values_here;
 }
 
@@ -161,19 +174,39 @@ impl<T: Real> Incomplete<T> {
         let places = Places::of(a, options.kind)?;
         let (factors, shift) = factors(device, a, options, &places)?;
         let entries = factors.nnz();
-        let solves = match options.solve_sweeps {
-            None => Solves::Levels(Sweep::ssor(device, &factors, 1.0, RowOrdering::Rows)?),
-            Some(sweeps) => Solves::Relaxed(Box::new(Relaxed::new(device, &factors, options.kind, sweeps)?)),
-        };
+        let solves = Solves::new(device, &factors, options)?;
+        // The transposed of (D + L D) D^-1 (D + U) has the same form.
+        let twice = options.transposed && options.kind == Factorisation::Lu;
+        let adjoint = twice.then(|| Solves::new(device, &factors.transpose(), options)).transpose()?;
         let in_places = matches!(options.fill, Fill::Exact | Fill::Sweeps(_));
-        let places = Some(places).filter(|_| in_places && options.solve_sweeps.is_none());
-        Ok(Self { solves, options, places, shift: Mutex::new(shift), entries })
+        let places = Some(places).filter(|_| in_places && options.solve_sweeps.is_none() && !twice);
+        Ok(Self { solves, adjoint, options, places, shift: Mutex::new(shift), entries })
+    }
+
+    /// The root `L'^-1` of the approximate inverse `(L L')^-1` with factors of `a`, and the number of their entries: what preconditions
+    /// least squares from the right, if `a` is [`Csr::normal_matrix`].
+    ///
+    /// # Errors
+    /// As [`Incomplete::new`]; [`Error::Option`] for LU factors, and for solves by sweeps.
+    pub fn root(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<(SharedOperator<T>, usize)> {
+        root(device, a, options)
+    }
+
+    fn root_here(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<(SharedOperator<T>, usize)> {
+        if options.kind == Factorisation::Lu || options.solve_sweeps.is_some() {
+            let reason = "Cholesky factors that are solved with by levels have a root, no others do".into();
+            return Err(Error::Option { name: "preconditioner", reason });
+        }
+        check(a, options)?;
+        let (factors, _) = factors(device, a, options, &Places::of(a, options.kind)?)?;
+        let sweep = Sweep::ssor(device, &factors, 1.0, RowOrdering::Rows)?;
+        Ok((Root::new(sweep, &factors)?.shared(), factors.nnz()))
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
         let (Solves::Levels(sweep), Some(places)) = (&self.solves, &self.places) else {
-            let what =
-                "factors with a threshold, or with Jacobi sweeps, take no other values: make new ones".into();
+            let what = "factors with a threshold, with Jacobi sweeps, or with their transposed take no other values: make new ones"
+                .into();
             return Err(Error::Structure { what, row: None });
         };
         sweep.check_pattern(a)?;
@@ -196,9 +229,23 @@ impl<T: Real> Incomplete<T> {
     }
 
     fn operator(&self) -> &dyn LinearOperator<T> {
-        match &self.solves {
-            Solves::Levels(sweep) => sweep,
-            Solves::Relaxed(relaxed) => &**relaxed,
+        self.solves.operator()
+    }
+}
+
+impl<T: Real> Solves<T> {
+    /// Solves with `D + L D + U`.
+    fn new(device: &Device, factors: &Csr<T>, options: IncompleteOptions) -> Result<Self> {
+        Ok(match options.solve_sweeps {
+            None => Self::Levels(Sweep::ssor(device, factors, 1.0, RowOrdering::Rows)?),
+            Some(sweeps) => Self::Relaxed(Box::new(Relaxed::new(device, factors, options.kind, sweeps)?)),
+        })
+    }
+
+    fn operator(&self) -> &dyn LinearOperator<T> {
+        match self {
+            Self::Levels(sweep) => sweep,
+            Self::Relaxed(relaxed) => &**relaxed,
         }
     }
 }
@@ -421,6 +468,17 @@ impl<T: Real> LinearOperator<T> for Incomplete<T> {
     }
     fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
         self.operator().apply(x, z)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        match (&self.adjoint, self.options.kind) {
+            (Some(adjoint), _) => adjoint.operator().apply(x, z),
+            // Symmetric.
+            (None, Factorisation::Cholesky) => self.apply(x, z),
+            (None, Factorisation::Lu) => self.operator().apply_adjoint(x, z),
+        }
+    }
+    fn has_adjoint(&self) -> bool {
+        self.adjoint.is_some() || self.options.kind == Factorisation::Cholesky
     }
     fn bytes(&self) -> u64 {
         self.operator().bytes()
