@@ -149,7 +149,7 @@ fn an_order_leaves_the_unknowns_where_they_are() {
     );
     // A (1, 2, 3, 4).
     npy::write(&folder.path().join("b.npy"), &[4], &[8.0, 9.0, 25.0, 31.0]).unwrap();
-    for order in ["natural", "rcm", "amd", "colours"] {
+    for order in ["natural", "rcm", "amd", "nd", "colours"] {
         let args = ["a.mtx", "--rhs", "b.npy", "--preconditioner", "ic0", "--scale", "--json", "--save", "x.npy"];
         let found = json(&solve(folder.path(), &[&args[..], &["--order", order]].concat()));
         assert_eq!((found["order"].as_str(), found["stop"].as_str()), (Some(order), Some("Converged")), "{found}");

@@ -3,13 +3,12 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use super::envelope::{Envelope, Factored};
-use super::rank;
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
 use crate::precond::Preconditioner;
 use crate::solver::{Method, Report, Stop};
-use crate::sparse::Csr;
 use crate::sparse::gallery::Random;
+use crate::sparse::{Csr, structural_rank};
 
 /// Verdict on `x'Ax > 0` for every `x`, as far as that can be told without factorising.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +120,7 @@ impl Examination {
             empty_cols: norms.iter().filter(|n| **n == 0.0).count(),
             diagonal_spread: Self::spread(&diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>()),
             column_spread: Self::spread(&norms),
-            structural_rank: rank::structural(a),
+            structural_rank: structural_rank(a),
             definiteness: Definiteness::NotAsked,
             condition: f64::INFINITY,
         };

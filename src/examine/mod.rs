@@ -3,7 +3,6 @@
 mod advice;
 mod envelope;
 mod ladder;
-mod rank;
 
 pub use advice::{Advice, Definiteness, Examination};
 pub use ladder::{Climb, Rung, build_for, climb};

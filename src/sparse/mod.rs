@@ -3,10 +3,13 @@
 mod assembly;
 mod choice;
 mod csr;
+#[cfg(feature = "metis")]
+mod dissection;
 mod format;
 pub mod gallery;
 mod interop;
 mod layout;
+mod matching;
 mod normal;
 mod order;
 mod partition;
@@ -26,6 +29,7 @@ pub(crate) use layout::{
     STENCIL_HEADER, Shape, TABLE, offset_at,
 };
 pub use layout::{Offsets, Packing};
+pub(crate) use matching::structural_rank;
 pub use order::{Ordering, Permutation};
 pub(crate) use order::{colours, of_symmetric};
 pub use partition::Partition;

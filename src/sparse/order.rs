@@ -25,14 +25,23 @@ pub enum Ordering {
     /// Approximate minimum degree, by name `amd`: little fill in factors. Source: P. R. Amestoy, T. A. Davis, I. S. Duff, "An approximate
     /// minimum degree ordering algorithm", SIAM J. Matrix Anal. Appl. 17 (1996), without its supervariables.
     MinimumDegree,
+    /// Nested dissection by METIS, by name `nd`: little fill, and rows that need few others before them. It needs the feature `metis`. As for
+    /// [`Partition::metis`](super::Partition::metis), another version of METIS may find another order.
+    NestedDissection,
     /// Rows of the first colour, then those of the second, ...: no two rows of one colour are joined by an entry.
     Colours,
 }
 
 impl Ordering {
     /// All of them.
-    pub const ALL: &'static [Self] =
-        &[Self::Natural, Self::ReverseCuthillMckee, Self::MinimumDegree, Self::Colours];
+    pub const ALL: &'static [Self] = &[
+        Self::Natural,
+        Self::ReverseCuthillMckee,
+        Self::MinimumDegree,
+        #[cfg(feature = "metis")]
+        Self::NestedDissection,
+        Self::Colours,
+    ];
 
     /// Name, as [`Ordering::from_str`] reads it.
     pub fn name(self) -> &'static str {
@@ -40,6 +49,7 @@ impl Ordering {
             Self::Natural => "natural",
             Self::ReverseCuthillMckee => "rcm",
             Self::MinimumDegree => "amd",
+            Self::NestedDissection => "nd",
             Self::Colours => "colours",
         }
     }
@@ -107,13 +117,20 @@ impl Permutation {
     /// An order of the rows of the square matrix `a`. Only the places of its entries count, those of `A` and `A'` together.
     ///
     /// # Errors
-    /// [`Error::Shape`] for a matrix that is not square.
+    /// [`Error::Shape`] for a matrix that is not square; [`Error::Option`] when METIS fails, or is not there.
     pub fn of<T: Real>(a: &Csr<T>, ordering: Ordering) -> Result<Self> {
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         let order = match ordering {
             Ordering::Natural => (0..a.rows() as u32).collect(),
             Ordering::ReverseCuthillMckee => reverse_cuthill_mckee(&neighbours(a)),
-            Ordering::MinimumDegree => minimum_degree(neighbours(a)),
+            Ordering::MinimumDegree => minimum_degree(neighbours(a), a.rows()),
+            #[cfg(feature = "metis")]
+            Ordering::NestedDissection => super::dissection::nested_dissection(&neighbours(a))?,
+            #[cfg(not(feature = "metis"))]
+            Ordering::NestedDissection => {
+                let reason = "this build has no METIS (feature metis), which nested dissection needs".into();
+                return Err(Error::Option { name: "order", reason });
+            }
             Ordering::Colours => {
                 let colours = colours(a);
                 let mut order: Vec<u32> = (0..a.rows() as u32).collect();
@@ -248,8 +265,8 @@ fn far_away(graph: &[Vec<u32>], mut root: u32) -> u32 {
 
 /// Elimination by quotient graphs. An eliminated row becomes an element, which stands for the clique of the rows it was joined to. A row
 /// keeps its remaining neighbours and its elements; its degree is bounded by the sizes of both, less what its elements share with the
-/// newest one.
-fn minimum_degree(mut neighbours: Vec<Vec<u32>>) -> Vec<u32> {
+/// newest one. Rows from `inner` on count as neighbours, but are not put in order.
+pub(super) fn minimum_degree(mut neighbours: Vec<Vec<u32>>, inner: usize) -> Vec<u32> {
     let n = neighbours.len();
     let mut elements: Vec<Vec<u32>> = vec![Vec::new(); n];
     // Rows of the clique of each element; empty once another has absorbed it.
@@ -257,7 +274,7 @@ fn minimum_degree(mut neighbours: Vec<Vec<u32>>) -> Vec<u32> {
     let mut degree: Vec<usize> = neighbours.iter().map(Vec::len).collect();
     let mut done = vec![false; n];
     let mut queue: BinaryHeap<Reverse<(usize, u32)>> =
-        (0..n as u32).map(|i| Reverse((degree[i as usize], i))).collect();
+        (0..inner as u32).map(|i| Reverse((degree[i as usize], i))).collect();
     // Marks of the rows of the newest element, and members of an element outside of it, each valid for one pivot.
     let mut inside = vec![u32::MAX; n];
     let mut outside: Vec<(u32, usize)> = vec![(u32::MAX, 0); n];
@@ -301,7 +318,9 @@ fn minimum_degree(mut neighbours: Vec<Vec<u32>>) -> Vec<u32> {
             let bound = neighbours[i].len() + clique.len() - 1 + others;
             degree[i] = bound.min(degree[i] + clique.len() - 1).min(n - order.len());
             elements[i].push(pivot);
-            queue.push(Reverse((degree[i], i as u32)));
+            if i < inner {
+                queue.push(Reverse((degree[i], i as u32)));
+            }
         }
         members[p] = clique;
     }

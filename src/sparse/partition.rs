@@ -71,39 +71,9 @@ impl Partition {
     /// of 2³¹ entries and more, and when METIS fails.
     #[cfg(feature = "metis")]
     pub fn metis<T: Real>(a: &Csr<T>, parts: usize) -> Result<Self> {
-        use std::sync::{Mutex, PoisonError};
-        /// METIS draws from `rand` of the C library, always from the same seed: one call at a time.
-        static ALONE: Mutex<()> = Mutex::new(());
-        /// Drivers of devices draw from `rand` too, on threads of their own. A partition counts if it was found twice in a row.
-        const MOST_TRIES: usize = 10;
-
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         check_parts(a.rows(), parts)?;
-        let graph = super::order::neighbours(a);
-        let bad = |reason: String| Error::Option { name: "partition", reason };
-        let (mut starts, mut ends) = (vec![0i32], Vec::new());
-        for row in &graph {
-            ends.extend(row.iter().map(|j| *j as i32));
-            let end = i32::try_from(ends.len());
-            starts.push(end.map_err(|_| bad("METIS counts entries in 31 bits; the matrix has more".into()))?);
-        }
-        let failed = |e: &dyn Display| bad(format!("METIS: {e}"));
-        let find = || -> Result<Vec<i32>> {
-            let mut of = vec![0i32; a.rows()];
-            let graph = metis::Graph::new(1, parts as i32, &starts, &ends).map_err(|e| failed(&e))?;
-            graph.part_kway(&mut of).map_err(|e| failed(&e))?;
-            Ok(of)
-        };
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut of = find()?;
-        for _ in 0..MOST_TRIES {
-            let again = find()?;
-            if again == of {
-                break;
-            }
-            of = again;
-        }
-        Self::new(of.into_iter().map(|part| part as u32).collect(), parts)
+        Self::new(parts_of_graph(&super::order::neighbours(a), parts, false)?, parts)
     }
 
     /// Part of each row.
@@ -177,6 +147,43 @@ impl Partition {
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         same_length("rows of a partition", a.rows(), self.of.len())
     }
+}
+
+/// The part of each row of a graph, which has the neighbours of each: METIS, by halves of halves or k-way. It is run until it finds the
+/// same parts twice in a row.
+#[cfg(feature = "metis")]
+pub(super) fn parts_of_graph(graph: &[Vec<u32>], parts: usize, recursive: bool) -> Result<Vec<u32>> {
+    use std::sync::{Mutex, PoisonError};
+    /// METIS draws from `rand` of the C library, always from the same seed: one call at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
+    /// Drivers of devices draw from `rand` too, on threads of their own. A partition counts if it was found twice in a row.
+    const MOST_TRIES: usize = 10;
+
+    let bad = |reason: String| Error::Option { name: "partition", reason };
+    let (mut starts, mut ends) = (vec![0i32], Vec::new());
+    for row in graph {
+        ends.extend(row.iter().map(|j| *j as i32));
+        let end = i32::try_from(ends.len());
+        starts.push(end.map_err(|_| bad("METIS counts entries in 31 bits; the matrix has more".into()))?);
+    }
+    let failed = |e: &dyn Display| bad(format!("METIS: {e}"));
+    let find = || -> Result<Vec<i32>> {
+        let mut of = vec![0i32; graph.len()];
+        let graph = metis::Graph::new(1, parts as i32, &starts, &ends).map_err(|e| failed(&e))?;
+        let done = if recursive { graph.part_recursive(&mut of) } else { graph.part_kway(&mut of) };
+        done.map_err(|e| failed(&e))?;
+        Ok(of)
+    };
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut of = find()?;
+    for _ in 0..MOST_TRIES {
+        let again = find()?;
+        if again == of {
+            break;
+        }
+        of = again;
+    }
+    Ok(of.into_iter().map(|part| part as u32).collect())
 }
 
 fn check_parts(rows: usize, parts: usize) -> Result<()> {

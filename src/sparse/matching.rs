@@ -1,18 +1,23 @@
-//! The structural rank: the most entries of which no two share a row or a column.
+//! Maximum matchings of the rows and columns of a matrix: the most entries of which no two share a row or a column.
 
+use super::Csr;
 use crate::number::Real;
-use crate::sparse::Csr;
 
 /// No row.
-const NONE: usize = usize::MAX;
+pub(super) const NONE: usize = usize::MAX;
 
-/// The largest rank that any matrix with entries in these places can have: a maximum matching of rows and columns.
+/// The largest rank that any matrix with entries in these places can have: the size of a maximum matching.
+pub(crate) fn structural_rank<T: Real>(a: &Csr<T>) -> usize {
+    maximum_matching(a).iter().filter(|row| **row != NONE).count()
+}
+
+/// The row that each column is matched with, or [`NONE`], in a maximum matching. Entries that are 0 do not count.
 ///
 /// Cost: entries × sqrt(rows) at most, a few passes as a rule.
 ///
 /// Source: J. E. Hopcroft, R. M. Karp, "An n^5/2 algorithm for maximum matchings in bipartite graphs", SIAM J. Comput.
 /// 2(4), 1973.
-pub(crate) fn structural<T: Real>(a: &Csr<T>) -> usize {
+pub(super) fn maximum_matching<T: Real>(a: &Csr<T>) -> Vec<usize> {
     let rows = a.rows();
     // Entry k of a row, if it is not 0: its column.
     let column = |i: usize, k: usize| {
@@ -22,7 +27,6 @@ pub(crate) fn structural<T: Real>(a: &Csr<T>) -> usize {
     let length = |i: usize| a.row(i).0.len();
     let mut row_of = vec![NONE; a.cols()];
     let mut matched = vec![false; rows];
-    let mut rank = 0;
     loop {
         // Number of rows that an alternating path from an unmatched one passes through.
         let mut level: Vec<usize> = matched.iter().map(|m| if *m { NONE } else { 0 }).collect();
@@ -43,7 +47,7 @@ pub(crate) fn structural<T: Real>(a: &Csr<T>) -> usize {
             }
         }
         if !open {
-            return rank;
+            return row_of;
         }
         // Paths along the levels that share no row, each to a free column.
         let mut looked = vec![0; rows];
@@ -67,7 +71,6 @@ pub(crate) fn structural<T: Real>(a: &Csr<T>) -> usize {
                             looked[*i] = length(*i);
                         }
                         matched[start] = true;
-                        rank += 1;
                         break;
                     }
                     Some(next) if level[next] == level[i] + 1 && looked[next] < length(next) => path.push(next),
@@ -87,7 +90,7 @@ mod tests {
     fn ranks_of_patterns() {
         let rank = |rows: usize, cols: usize, entries: &[(usize, usize)]| {
             let entries: Vec<(usize, usize, f64)> = entries.iter().map(|(i, j)| (*i, *j, 1.0)).collect();
-            structural(&Csr::from_triplets(rows, cols, &entries).expect("a matrix"))
+            structural_rank(&Csr::from_triplets(rows, cols, &entries).expect("a matrix"))
         };
         assert_eq!(rank(3, 3, &[(0, 0), (1, 0), (2, 0)]), 1);
         assert_eq!(rank(3, 4, &[(0, 1), (1, 2), (2, 3)]), 3);
@@ -108,6 +111,6 @@ mod tests {
         let mut entries: Vec<(usize, usize, f64)> = (0..n).map(|i| (i, order[i], 1.0)).collect();
         entries.extend((0..n).map(|i| (i, i / 3, 2.0)));
         let a = Csr::from_triplets(n, n, &entries).expect("a matrix");
-        assert_eq!(structural(&a), n);
+        assert_eq!(structural_rank(&a), n);
     }
 }
