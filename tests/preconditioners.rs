@@ -176,8 +176,8 @@ fn updates_are_new_ones<T: Real>(device: &Device) {
     assert_eq!(updated, UPDATED);
 }
 
-/// Rows of the table that take other values: Gauss-Seidel, SOR, SSOR twice, IC(0), ILU(0), FSAI.
-const UPDATED: usize = 7;
+/// Rows of the table that take other values: Gauss-Seidel, SOR, SSOR twice, IC(0), ILU(0), FSAI, SPAI.
+const UPDATED: usize = 8;
 
 #[test]
 fn updated_preconditioners_are_those_made_anew() {

@@ -217,6 +217,10 @@ impl Dense {
         let Self { rows, b, e, m } = self;
         let (height, width) = (rows.len(), m.len());
         let Ok(own) = rows.binary_search(&(j as u32)) else { return false };
+        // The solution is 0 if no column has an entry in that row.
+        if (0..width).all(|k| b[k * height + own] == 0.0) {
+            return false;
+        }
         e.clear();
         e.resize(height, 0.0);
         e[own] = 1.0;
@@ -369,6 +373,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(row(&csr(&[(0, 0, 1.0), (0, 1, 1.0)])), Some(1), "an empty row");
+        assert_eq!(row(&csr(&[(0, 0, 1.0), (0, 1, 1.0), (1, 0, 0.0), (1, 1, 0.0)])), Some(1), "a row of zeros");
         // Two equal columns: one is left out.
         let singular = made(&csr(&[(0, 0, 1.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, 1.0)]), 1).unwrap();
         assert!(singular.values().iter().all(|v| v.is_finite()));

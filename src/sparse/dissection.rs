@@ -154,7 +154,7 @@ mod tests {
             let mut column = std::mem::take(&mut below[k]);
             column.extend(own);
             entries += column.len();
-            // Its entries pass on to the first of them.
+            // Entries of a column pass on to the first of them.
             if let Some(first) = column.pop_first() {
                 below[first].extend(column);
             }
