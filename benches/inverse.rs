@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use thesis::{counted, system};
 
 fn main() -> std::process::ExitCode {
-    common::main("inverse", run)
+    common::main("inverse", include_str!("inverse.rs"), run)
 }
 
 fn run(setting: &Setting) -> Result<()> {

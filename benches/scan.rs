@@ -16,7 +16,7 @@ use residuum::{Error, Format, Method, Real, Result, Setup, Solver, Stopping, Vec
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
-    common::main("scan", run)
+    common::main("scan", include_str!("scan.rs"), run)
 }
 
 /// Iterations of a solve.

@@ -19,7 +19,7 @@ use residuum::{
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
-    common::main("solvers", run)
+    common::main("solvers", include_str!("solvers.rs"), run)
 }
 
 fn run(setting: &Setting) -> Result<()> {

@@ -25,7 +25,7 @@ use residuum::{
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
-    common::main("spmv", run)
+    common::main("spmv", include_str!("spmv.rs"), run)
 }
 
 fn run(setting: &Setting) -> Result<()> {

@@ -26,6 +26,9 @@ fn value(args: &[String], name: &str) -> Option<String> {
 
 fn main() -> ExitCode {
     env_logger::init();
+    if table::helped(include_str!("start.rs")) {
+        return ExitCode::SUCCESS;
+    }
     let args: Vec<String> = std::env::args().collect();
     let words = value(&args, "--device").unwrap_or_default();
     let outcome = if args.iter().any(|a| a == CHILD) {

@@ -96,9 +96,12 @@ impl Setting {
     }
 }
 
-/// Runs the benchmark `name`; an error is one line and exit status 2.
-pub(crate) fn main(name: &str, run: impl FnOnce(&Setting) -> Result<()>) -> std::process::ExitCode {
+/// Runs the benchmark `name`; an error is one line and exit status 2. `--help` prints the first comment of its `source`.
+pub(crate) fn main(name: &str, source: &str, run: impl FnOnce(&Setting) -> Result<()>) -> std::process::ExitCode {
     env_logger::init();
+    if table::helped(source) {
+        return std::process::ExitCode::SUCCESS;
+    }
     match Setting::new().and_then(|setting| run(&setting)) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {

@@ -46,3 +46,13 @@ fn cell(value: &Value) -> String {
         _ => value.to_string(),
     }
 }
+
+/// Prints the first comment of a benchmark's `source` if the program was called with `--help`, and tells so.
+pub(crate) fn helped(source: &str) -> bool {
+    let asked = std::env::args().any(|arg| arg == "--help" || arg == "-h");
+    if asked {
+        let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
+        lines.for_each(|line| println!("{}", line.strip_prefix(' ').unwrap_or(line)));
+    }
+    asked
+}

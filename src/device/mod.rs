@@ -143,7 +143,7 @@ impl Device {
     }
 
     /// A handle that does many iterations of a small solve in one launch of up to `groups` groups that wait for each
-    /// other, 0 for none: which changes time but never a result. A launch whose groups do not all run at once is
+    /// other, 0 for none, and with two and more sweeps of many levels in one launch: which changes time but never a result. A launch whose groups do not all run at once is
     /// noticed, and its work done otherwise. Nothing changes on devices that cannot do it ([`DeviceInfo::resident_groups`]).
     pub fn with_resident_groups(&self, groups: usize) -> Self {
         match self.info().resident_groups {

@@ -117,26 +117,31 @@ impl Preconditioner {
         let start = Instant::now();
         self.check_partition(partition)?;
         let mut over = None;
-        let (operator, entries): (SharedOperator<T>, usize) = if *self == Self::Jacobi {
-            (Diagonal::inverse_of_norms(device, a)?.into(), a.cols())
-        } else if let Self::Spai { power, single } = *self {
-            let options = SpaiOptions::default().with_power(power).with_single(single).with_transposed(true);
-            let inverse = Spai::new(device, a, options)?;
-            let entries = inverse.entries();
-            (inverse.into(), entries)
-        } else if matches!(self, Self::Ilu0 { .. } | Self::Ilut { .. }) {
-            let factors = Incomplete::new(device, a, self.factor_options().with_transposed(true))?;
-            let entries = factors.entries();
-            (factors.into(), entries)
-        } else if matches!(self, Self::Ic0 { .. } | Self::Ict { .. }) {
-            Incomplete::root(device, &a.normal_matrix()?, self.factor_options())?
-        } else if self.is_for_least_squares() {
-            let Rooted { root, entries, .. } = self.rooted(device, &a.normal_matrix()?, partition, &mut over)?;
-            (root, entries)
-        } else {
-            return Err(self.no_root());
+        let (operator, entries, shift): (SharedOperator<T>, usize, Option<f64>) = match *self {
+            Self::Jacobi => (Diagonal::inverse_of_norms(device, a)?.into(), a.cols(), None),
+            Self::Spai { power, single } => {
+                let options = SpaiOptions::default().with_power(power).with_single(single).with_transposed(true);
+                let inverse = Spai::new(device, a, options)?;
+                let entries = inverse.entries();
+                (inverse.into(), entries, None)
+            }
+            Self::Ilu0 { .. } | Self::Ilut { .. } => {
+                let factors = Incomplete::new(device, a, self.factor_options().with_transposed(true))?;
+                let (entries, shift) = (factors.entries(), factors.shift());
+                (factors.into(), entries, Some(shift))
+            }
+            Self::Ic0 { .. } | Self::Ict { .. } => {
+                let (root, entries, shift) = Incomplete::root(device, &a.normal_matrix()?, self.factor_options())?;
+                (root, entries, Some(shift))
+            }
+            _ if self.is_for_least_squares() => {
+                let Rooted { root, entries, .. } =
+                    self.rooted(device, &a.normal_matrix()?, partition, &mut over)?;
+                (root, entries, None)
+            }
+            _ => return Err(self.no_root()),
         };
-        Ok(Built::new(self, (operator, entries, None, over), a, start))
+        Ok(Built::new(self, (operator, entries, shift, over), a, start))
     }
 
     /// The approximate inverse of the symmetric positive definite matrix `a` with its root, of those that have one.

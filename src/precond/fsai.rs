@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{check_symmetric, factor_on, neighbourhood, product_of_matrices};
+use super::{check_symmetric, factor_on, neighbourhood, product_of_matrices, rounded};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
@@ -104,7 +104,7 @@ impl<T: Real> Fsai<T> {
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
         a.check_pattern(self.pattern)?;
         let factor = factor(self.g.device(), a, self.power, Some(&self.places))?;
-        self.g.update_values(&if self.single { factor.rounded_to_single()? } else { factor })
+        self.g.update_values(&*rounded(&factor, self.single)?)
     }
 
     /// The root `G'` of the approximate inverse, which shares its entries: what preconditions least squares from the right, if this was

@@ -26,6 +26,8 @@ pub use polynomial::{Polynomial, PolynomialOptions};
 pub use spai::{Spai, SpaiOptions};
 pub use sweep::{RowOrdering, Sweep};
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 use crate::device::Device;
@@ -46,11 +48,18 @@ fn square<T: Real>(device: &Device, w: &Csr<T>, single: bool) -> Result<(Matrix<
 
 /// A factor of an approximate inverse on the device; `single` rounds its values to `f32` and stores them so.
 fn factor_on<T: Real>(device: &Device, w: &Csr<T>, single: bool, transposed: Transposed) -> Result<Matrix<T>> {
-    if !single || T::PRECISION == Precision::Single {
-        return Matrix::stored(device, w, Storage { transposed, ..Storage::default() });
-    }
-    let storage = Storage { transposed, packing: Packing::Always, ..Storage::default() };
-    Matrix::stored(device, &w.rounded_to_single()?, storage)
+    let packing = if rounds::<T>(single) { Packing::Always } else { Packing::default() };
+    Matrix::stored(device, &*rounded(w, single)?, Storage { transposed, packing, ..Storage::default() })
+}
+
+/// Tells if a factor is rounded to `f32`: one that is in `f32` need not be.
+fn rounds<T: Real>(single: bool) -> bool {
+    single && T::PRECISION == Precision::Double
+}
+
+/// The factor as it is stored.
+fn rounded<T: Real>(w: &Csr<T>, single: bool) -> Result<Cow<'_, Csr<T>>> {
+    if rounds::<T>(single) { w.rounded_to_single().map(Cow::Owned) } else { Ok(Cow::Borrowed(w)) }
 }
 
 /// Makes an operator of a type whose field `product` is a product of two matrices: one that is its own adjoint if `symmetric` follows the

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{check_finite, check_rounded, factor_on, neighbourhood};
+use super::{check_finite, check_rounded, factor_on, neighbourhood, rounded};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
@@ -27,8 +27,11 @@ use crate::operator::{LinearOperator, SharedOperator, Structure};
 use crate::sparse::{Csr, RowBlock};
 use crate::vector::Vector;
 
-/// Most places of a column: a dense factorisation takes the cube of them. Longer columns keep the largest of their entries.
+/// Most places of a column: a dense factorisation takes the cube of them. Columns of more take a lower power, and the longest columns of the
+/// matrix keep the largest of their entries.
 const MOST_PLACES: usize = 128;
+/// Most entries of the columns of a dense problem together.
+const MOST_ENTRIES: usize = 1 << 15;
 /// Highest power of the matrix.
 const MOST_POWER: usize = 4;
 /// Columns that a thread makes one after another.
@@ -38,7 +41,8 @@ const COLUMNS_TOGETHER: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpaiOptions {
-    /// Power of the matrix that has the places of the inverse, 1 to 4. More places take fewer iterations, and more time in each.
+    /// Power of the matrix that has the places of the inverse, 1 to 4. More places take fewer iterations, and more time in each. A column
+    /// that would have more than 128 places takes a lower power.
     pub power: usize,
     /// Rounds the inverse to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_single`].
     pub single: bool,
@@ -70,7 +74,8 @@ impl SpaiOptions {
 }
 
 /// The approximate inverse `M` of a square matrix as an operator: one product. The same bits everywhere. It is made on the host, by all
-/// threads. `M` of a symmetric matrix is not symmetric. It takes other values ([`LinearOperator::update_values`]).
+/// threads. `M` of a symmetric matrix is not symmetric. It takes other values ([`LinearOperator::update_values`]), unless a column of the
+/// matrix has more than 128 entries and these choose other places.
 ///
 /// # Cost
 /// Held: `M`, with [`SpaiOptions::transposed`] twice. A product reads it and two vectors. The set-up solves a dense least-squares problem for
@@ -94,8 +99,8 @@ impl<T: Real> Spai<T> {
     ///
     /// # Errors
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a power out of range, [`Error::NotFinite`],
-    /// [`Error::Structure`] with the number of a column that comes out as 0 (row of that number has no entry in its places) or too large,
-    /// [`Error::Memory`].
+    /// [`Error::Structure`] with the number of a column that comes out as 0 (row of that number has no entry in its places) or too large, or
+    /// that meets columns with more than 32 768 entries; [`Error::Memory`].
     pub fn new(device: &Device, a: &Csr<T>, options: SpaiOptions) -> Result<Self> {
         new(device, a, options)
     }
@@ -110,7 +115,7 @@ impl<T: Real> Spai<T> {
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
         a.check_pattern(self.pattern)?;
         let inverse = inverse(self.m.device(), a, self.options)?;
-        self.m.update_values(&if self.options.single { inverse.rounded_to_single()? } else { inverse })
+        self.m.update_values(&*rounded(&inverse, self.options.single)?)
     }
 
     /// Entries of `M`.
@@ -146,9 +151,15 @@ fn columns_of_inverse<T: Real>(columns: &Csr<T>, wanted: Range<usize>, power: us
     let mut made = RowBlock::default();
     let mut dense = Dense::default();
     for j in wanted {
-        let mut places = neighbourhood(columns, j, power);
-        if places.len() > MOST_PLACES {
-            places = largest(columns, j);
+        let neighbours = (1..=power).rev().map(|power| neighbourhood(columns, j, power));
+        let fitting = neighbours.into_iter().find(|places| places.len() <= MOST_PLACES);
+        let places = fitting.unwrap_or_else(|| largest(columns, j));
+        let entries: usize = places.iter().map(|k| columns.row(*k as usize).0.len()).sum();
+        if entries > MOST_ENTRIES {
+            let what = format!(
+                "column {j} meets columns of {entries} entries, of {MOST_ENTRIES} at most: no SPAI; take ilu0 or jacobi"
+            );
+            return Err(Error::Structure { what, row: Some(j) });
         }
         dense.gather(columns, &places);
         if !dense.solve(j) {
@@ -185,6 +196,8 @@ struct Dense {
     e: Vec<f64>,
     /// Solution.
     m: Vec<f64>,
+    /// Power of 2 that the matrix was multiplied by.
+    scale: f64,
 }
 
 impl Dense {
@@ -210,11 +223,16 @@ impl Dense {
                 b[k * height + at] = value.to_f64();
             }
         }
+        // Numbers near 1, so that no sum of squares leaves the range; a power of 2 changes no digit.
+        let largest = b.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+        let exponent = (largest.to_bits() >> 52) as i32 - 1023;
+        self.scale = 2f64.powi(-exponent);
+        b.iter_mut().for_each(|v| *v *= self.scale);
     }
 
     /// Solves for the unit vector of row `j`; tells if the solution is not 0.
     fn solve(&mut self, j: usize) -> bool {
-        let Self { rows, b, e, m } = self;
+        let Self { rows, b, e, m, scale } = self;
         let (height, width) = (rows.len(), m.len());
         let Ok(own) = rows.binary_search(&(j as u32)) else { return false };
         // The solution is 0 if no column has an entry in that row.
@@ -256,6 +274,7 @@ impl Dense {
             let value = later.iter().fold(e[row], |value, l| value - b[l * height + row] * m[*l]);
             m[*k] = value / b[k * height + row];
         }
+        m.iter_mut().for_each(|m| *m *= *scale);
         m.iter().any(|m| *m != 0.0)
     }
 }
@@ -374,6 +393,17 @@ mod tests {
         };
         assert_eq!(row(&csr(&[(0, 0, 1.0), (0, 1, 1.0)])), Some(1), "an empty row");
         assert_eq!(row(&csr(&[(0, 0, 1.0), (0, 1, 1.0), (1, 0, 0.0), (1, 1, 0.0)])), Some(1), "a row of zeros");
+        for size in [1e-170, 1e160] {
+            let m = made(&csr(&[(0, 0, size), (1, 1, 2.0 * size)]), 1).unwrap();
+            assert!(
+                m.values().iter().zip([1.0, 0.5]).all(|(m, wanted)| (m * size - wanted).abs() < 1e-15),
+                "{m:?}"
+            );
+        }
+        let arrow: Vec<_> =
+            (1..40_000).flat_map(|i| [(0, i, 1.0), (i, 0, 1.0), (i, i, 4.0)]).chain([(0, 0, 4.0)]).collect();
+        let arrow = Csr::<f64>::from_triplets(40_000, 40_000, &arrow).unwrap();
+        assert!(matches!(made(&arrow, 1), Err(Error::Structure { row: Some(0), .. })));
         // Two equal columns: one is left out.
         let singular = made(&csr(&[(0, 0, 1.0), (0, 1, 1.0), (1, 0, 1.0), (1, 1, 1.0)]), 1).unwrap();
         assert!(singular.values().iter().all(|v| v.is_finite()));

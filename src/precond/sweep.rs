@@ -126,7 +126,15 @@ impl<T: Real> Sweep<T> {
         let size = T::PRECISION.bytes() as u64;
         let (entries, rows) = (a.nnz() as u64, a.rows() as u64);
         // Either triangle may hold nearly all entries: the plan is for the worst.
-        device.check_memory(0, &[("indices of a sweep", 4 * entries), ("values of a sweep", size * entries)])?;
+        let told = 2 * size * rows;
+        device.check_memory(
+            0,
+            &[
+                ("indices of a sweep", 4 * entries),
+                ("values of a sweep", size * entries),
+                ("told values", 2 * told),
+            ],
+        )?;
         let forward =
             TriangularSweep::new(device, a, &scale, ordering, &place, |mine, other| other < mine, 0..a.rows())?;
         let backward = match symmetric {
@@ -137,7 +145,9 @@ impl<T: Real> Sweep<T> {
             }
         };
         let sweeps = 1 + u64::from(symmetric);
-        let bytes = (4 + size) * entries * sweeps / 2 + sweeps * rows * (8 + size);
+        let waiting: u64 =
+            [Some(&forward), backward.as_ref()].into_iter().flatten().map(|s| s.waiting_bytes()).sum();
+        let bytes = (4 + size) * entries * sweeps / 2 + sweeps * rows * (8 + size) + waiting;
         let (forward, backward) = (Arc::new(forward), backward.map(Arc::new));
         Ok(Self { device: device.clone(), rows: a.rows(), omega, bytes, pattern: a.pattern(), forward, backward })
     }
@@ -270,6 +280,13 @@ impl<T: Real> TriangularSweep<T> {
             waiting: waiting.map(Mutex::new),
         };
         Ok(Self { triangle: RwLock::new(triangle), sources, list, launches })
+    }
+
+    /// Bytes of what rows that wait for each other share.
+    fn waiting_bytes(&self) -> u64 {
+        let triangle = self.triangle.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(waiting) = &triangle.waiting else { return 0 };
+        waiting.lock().unwrap_or_else(PoisonError::into_inner).bytes()
     }
 
     /// Queues the sweep; `keep` is 2 - omega going back.

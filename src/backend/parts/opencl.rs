@@ -24,6 +24,8 @@ pub(in crate::backend) static FILES: &[&File] = &[&parts::FILE];
 /// Rows of all parts from which a GPU pays, if there is a part for each compute unit. On an H100 the whole set-up takes 0.46 to 1.1 of
 /// the time of 16 threads then, and up to 1.6 of it below.
 const LEAST_ROWS: usize = 50_000;
+/// Rows of a part up to which it is left to one group, unless that is asked for: more take seconds in one launch.
+const MOST_ROWS: usize = 1024;
 
 impl<T: Real> PartsOps<T> for OpenCl {
     fn invert_parts(&self, run: Run<'_>, parts: &Parts<T>, forced: bool) -> Result<Option<Inverses<T>>> {
@@ -33,6 +35,7 @@ impl<T: Real> PartsOps<T> for OpenCl {
         let bytes = (places * T::PRECISION.bytes()) as u64;
         let fits = bytes <= info.largest_allocation && bytes <= info.memory / 2 && u32::try_from(places).is_ok();
         let many = rows >= LEAST_ROWS && parts.count() >= self.units();
+        let many = many && (0..parts.count()).all(|part| parts.rows(part) <= MOST_ROWS);
         let pays = forced || (info.kind == DeviceKind::Gpu && many);
         if !(fits && pays && run.accumulation == Accumulation::Double && places > 0) {
             return Ok(None);

@@ -46,6 +46,13 @@ pub(crate) struct Waiting {
     turn: usize,
 }
 
+impl Waiting {
+    /// Bytes that it holds.
+    pub(crate) fn bytes(&self) -> u64 {
+        4 * (self.starts.len() + self.told.len() + self.tickets.len()) as u64
+    }
+}
+
 /// Sweeps.
 pub(crate) trait SweepOps<T: Real>: Send + Sync {
     /// Makes the memory that a sweep needs to be one launch, if that is faster here than a launch for every wide level: over levels with these bounds,

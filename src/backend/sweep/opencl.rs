@@ -39,6 +39,8 @@ const MATRIX: MatrixOptions = MatrixOptions::of(Arrangement::of(Kind::Csr), 8);
 
 /// Levels from which one launch is faster than one for each.
 const LEAST_LEVELS: usize = 3;
+/// Rows of a level, in the mean, up to which that holds: measured up to 7 000.
+const MOST_ROWS_OF_LEVEL: usize = 1 << 14;
 /// Levels whose rows are under way together.
 const LEVELS: usize = 16;
 /// Groups for each compute unit at most: all of them ask for values while they wait (Poisson 128^3: 1.1 ms with 2 or 3, 1.7 with 16).
@@ -103,7 +105,10 @@ impl OpenCl {
 impl<T: Real> SweepOps<T> for OpenCl {
     fn waiting(&self, run: Run<'_>, bounds: &[u32], offsets: &[u32]) -> Result<Option<Waiting>> {
         let (levels, rows) = (bounds.len() - 1, offsets.len() - 1);
-        if run.tuning.resident_groups < 2 || levels < LEAST_LEVELS {
+        // Places of entries are counted on past the end, in 32 bits.
+        let countable = offsets.last().is_none_or(|end| *end <= u32::MAX - AHEAD[1] as u32);
+        let narrow = levels >= LEAST_LEVELS && rows / levels <= MOST_ROWS_OF_LEVEL;
+        if run.tuning.resident_groups < 2 || !narrow || !countable {
             return Ok(None);
         }
         let found = self.plain::<T>(run, Family::SweepWaiting, Chunks::of(rows));

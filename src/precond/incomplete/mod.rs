@@ -16,6 +16,7 @@
 //! "Fine-grained parallel incomplete LU factorization", SIAM J. Sci. Comput. 37 (2015) (sweeps, of factors and of solves).
 
 mod exact;
+mod options;
 mod relaxed;
 mod root;
 mod swept;
@@ -25,6 +26,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
+pub use self::options::{Factorisation, Fill, IncompleteOptions};
 use self::relaxed::Relaxed;
 use self::root::Root;
 use self::swept::Swept;
@@ -37,85 +39,14 @@ use crate::operator::{LinearOperator, SharedOperator};
 use crate::sparse::Csr;
 use crate::vector::Vector;
 
-/// Kind of incomplete factors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Factorisation {
-    /// `L L'`, of a symmetric positive definite matrix.
-    Cholesky,
-    /// `L U`, of any square matrix with a full diagonal.
-    Lu,
-}
-
-/// Places of incomplete factors, and the way in which their entries are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub enum Fill {
-    /// Places of the matrix; exact, row after row on the host, in `f64`.
-    #[default]
-    Exact,
-    /// Places of the matrix; many rows at once on the device, by this number of sweeps over them.
-    Sweeps(usize),
-    /// Places that the values choose, on the host, in `f64`.
-    Threshold {
-        /// Most entries of a row of either factor, off the diagonal.
-        most: usize,
-        /// Smaller entries are dropped: than this share of the norm of their row of the matrix (ILUT), or of
-        /// `sqrt(a_ii a_jj)` in the rest of the matrix (IC).
-        drop: f64,
-    },
-}
-
-/// Options of [`Incomplete::new`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct IncompleteOptions {
-    /// `L L'` or `L U`.
-    pub kind: Factorisation,
-    /// Places of the factors.
-    pub fill: Fill,
-    /// Share that is added to the diagonal, `None` to search for one.
-    pub shift: Option<f64>,
-    /// Jacobi sweeps of a solve with a factor; `None` solves exactly, level by level.
-    pub solve_sweeps: Option<usize>,
-    /// Keeps the transposed of LU factors too, for `M'x`: methods of least squares need it. Such factors take no other values.
-    pub transposed: bool,
-}
-
-impl IncompleteOptions {
-    /// Exact factors in the places of the matrix, solved with exactly, a shift if one is needed.
-    pub fn new(kind: Factorisation) -> Self {
-        Self { kind, fill: Fill::Exact, shift: None, solve_sweeps: None, transposed: false }
-    }
-
-    /// A copy with other places, or another way to them.
-    pub fn with_fill(self, fill: Fill) -> Self {
-        Self { fill, ..self }
-    }
-
-    /// A copy with a shift, or one that is searched for.
-    pub fn with_shift(self, shift: Option<f64>) -> Self {
-        Self { shift, ..self }
-    }
-
-    /// A copy that solves by Jacobi sweeps, or exactly.
-    pub fn with_solve_sweeps(self, sweeps: Option<usize>) -> Self {
-        Self { solve_sweeps: sweeps, ..self }
-    }
-
-    /// A copy with the transposed of LU factors, or without.
-    pub fn with_transposed(self, transposed: bool) -> Self {
-        Self { transposed, ..self }
-    }
-}
-
 /// Incomplete factors of a matrix, as an operator that solves with both. Factors and solves have the same bits everywhere.
 ///
 /// Factors in the places of the matrix, solved with by levels, take other values ([`LinearOperator::update_values`]). LU factors have an
 /// adjoint with [`IncompleteOptions::transposed`].
 ///
 /// # Cost
-/// On the host: 8 bytes for each row, and 4 for each entry (Cholesky), besides those of [`Sweep`].
+/// On the host: 8 bytes for each row, and 4 for each entry (Cholesky), besides those of [`Sweep`]. With
+/// [`IncompleteOptions::transposed`] all that is held twice.
 /// Solves by levels: held are the entries off the diagonal once, and 24 to 32 bytes for each row. Launches as [`Sweep`] in the order of
 /// the rows: a long chain of rows that need each other takes as many steps. Solves by `k` sweeps: held are the entries off the diagonal as
 /// stored matrices (with the transposed of `L`, of Cholesky), and 3 vectors; `2 k + 1` launches, each of which reads the entries of a
@@ -151,7 +82,7 @@ enum Solves<T: Real> {
 
 per_number! {
     fn new<T>(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<Incomplete<T>> = Incomplete::new_here;
-    fn root<T>(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<(SharedOperator<T>, usize)> = Incomplete::root_here;
+    fn root<T>(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<(SharedOperator<T>, usize, f64)> = Incomplete::root_here;
     fn update_values<T>(this: &Incomplete<T>, a: &Csr<T>) -> Result<()> = Incomplete::update_values_here;
 }
 
@@ -183,24 +114,32 @@ impl<T: Real> Incomplete<T> {
         Ok(Self { solves, adjoint, options, places, shift: Mutex::new(shift), entries })
     }
 
-    /// The root `L'^-1` of the approximate inverse `(L L')^-1` with factors of `a`, and the number of their entries: what preconditions
-    /// least squares from the right, if `a` is [`Csr::normal_matrix`].
+    /// The root `L'^-1` of the approximate inverse `(L L')^-1` with factors of `a`, the number of their entries, and their shift: what
+    /// preconditions least squares from the right, if `a` is [`Csr::normal_matrix`].
     ///
     /// # Errors
     /// As [`Incomplete::new`]; [`Error::Option`] for LU factors, and for solves by sweeps.
-    pub fn root(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<(SharedOperator<T>, usize)> {
+    pub fn root(
+        device: &Device,
+        a: &Csr<T>,
+        options: IncompleteOptions,
+    ) -> Result<(SharedOperator<T>, usize, f64)> {
         root(device, a, options)
     }
 
-    fn root_here(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<(SharedOperator<T>, usize)> {
+    fn root_here(
+        device: &Device,
+        a: &Csr<T>,
+        options: IncompleteOptions,
+    ) -> Result<(SharedOperator<T>, usize, f64)> {
         if options.kind == Factorisation::Lu || options.solve_sweeps.is_some() {
             let reason = "Cholesky factors that are solved with by levels have a root, no others do".into();
             return Err(Error::Option { name: "preconditioner", reason });
         }
         check(a, options)?;
-        let (factors, _) = factors(device, a, options, &Places::of(a, options.kind)?)?;
+        let (factors, shift) = factors(device, a, options, &Places::of(a, options.kind)?)?;
         let sweep = Sweep::ssor(device, &factors, 1.0, RowOrdering::Rows)?;
-        Ok((Root::new(sweep, &factors)?.shared(), factors.nnz()))
+        Ok((Root::new(sweep, &factors)?.shared(), factors.nnz(), shift))
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
@@ -481,7 +420,7 @@ impl<T: Real> LinearOperator<T> for Incomplete<T> {
         self.adjoint.is_some() || self.options.kind == Factorisation::Cholesky
     }
     fn bytes(&self) -> u64 {
-        self.operator().bytes()
+        self.operator().bytes() + self.adjoint.as_ref().map_or(0, |adjoint| adjoint.operator().bytes())
     }
     fn update_values(&self, a: &Csr<T>) -> Result<()> {
         update_values(self, a)

@@ -68,7 +68,7 @@ impl<T: Real> LinearOperator<T> for Root<T> {
         true
     }
     fn bytes(&self) -> u64 {
-        self.sweep.bytes() / 2 + 3 * (self.rows() * T::PRECISION.bytes()) as u64
+        self.sweep.bytes() + 3 * (self.rows() * T::PRECISION.bytes()) as u64
     }
     fn launches(&self) -> usize {
         self.sweep.launches() / 2 + 1
