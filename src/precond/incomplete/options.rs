@@ -29,7 +29,7 @@ pub enum Fill {
     },
 }
 
-/// Options of [`Incomplete::new`].
+/// Options of [`Incomplete::new`](super::Incomplete::new).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct IncompleteOptions {
