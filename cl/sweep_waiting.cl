@@ -10,7 +10,7 @@
 // there yet. A launch clears the values, and the ticket, of the next one. Words of this size are read and written whole; nothing else
 // passes between groups, so that no order between two words is needed.
 //
-// Required macro:
+// Required macros:
 //   OPERATION   0 forward, 1 backward, in place
 //   AHEAD       values of a row that are asked for together
 

@@ -143,8 +143,8 @@ impl Device {
     }
 
     /// A handle that does many iterations of a small solve in one launch of up to `groups` groups that wait for each
-    /// other, 0 for none, and with two and more sweeps of many levels in one launch: which changes time but never a result. A launch whose groups do not all run at once is
-    /// noticed, and its work done otherwise. Nothing changes on devices that cannot do it ([`DeviceInfo::resident_groups`]).
+    /// other, 0 for none; with two groups and more, sweeps of many levels are one launch too. This changes time but never a result. A launch
+    /// of iterations whose groups do not all run at once is noticed, and its work done otherwise. Nothing changes on devices that cannot do it ([`DeviceInfo::resident_groups`]).
     pub fn with_resident_groups(&self, groups: usize) -> Self {
         match self.info().resident_groups {
             0 => self.clone(),

@@ -60,11 +60,7 @@ impl Examination {
     /// gain by.
     pub fn candidates(&self, method: &Method) -> Vec<Option<Preconditioner>> {
         let rooted = |which: &&Preconditioner| {
-            let of_square = matches!(
-                which,
-                Preconditioner::Ilu0 { .. } | Preconditioner::Ilut { .. } | Preconditioner::Spai { .. }
-            );
-            which.is_for_least_squares() && (!of_square || self.square())
+            if self.square() { which.is_for_least_squares() } else { which.takes_rectangles() }
         };
         if method.takes_rectangles() {
             return [None]

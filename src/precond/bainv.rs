@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use super::ainv::{bad_pivot, unit_diagonal};
 use super::{Square, check_symmetric, product_of_matrices, square};
-use crate::backend::parts::{self as parts_of, Inverses, Parts};
+use crate::backend::parts::{self as operations, Inverses, Parts, row_start};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
@@ -125,10 +125,9 @@ fn factor<T: Real>(
         rows.iter().enumerate().for_each(|(l, row)| place[*row as usize] = l as u32);
     }
     let parts = separated(&a.scaled(&scale, &scale)?, partition, &members, &place);
-    let operations = parts_of::on::<T>(device.backend());
     let found = match on_device {
         Some(false) => None,
-        wanted => match operations.invert_parts(device.run::<T>(), &parts, wanted == Some(true)) {
+        wanted => match invert_on_device(device, &parts, wanted == Some(true)) {
             // The host has more room.
             Err(Error::Memory { .. }) if wanted.is_none() => None,
             found => found?,
@@ -144,12 +143,17 @@ fn factor<T: Real>(
         let part = partition.of()[i] as usize;
         let (rows, l) = (&members[part], place[i] as usize);
         let (m, first) = (rows.len(), parts.starts[part] as usize);
-        let row = &triangles[bases[part] + l * m - l * l.saturating_sub(1) / 2..][..m - l];
+        let row = &triangles[bases[part] + row_start(m, l)..][..m - l];
         for (j, z) in (l..m).zip(row.iter().map(|z| z.to_f64())).filter(|(_, z)| *z != 0.0) {
             entries.push((rows[j], T::from_f64(scale[i] * z / roots[first + j])));
         }
     })?;
     Ok((factor, made_there))
+}
+
+/// The inverses, if the device makes them.
+fn invert_on_device<T: Real>(device: &Device, parts: &Parts<T>, forced: bool) -> Result<Option<Inverses<T>>> {
+    operations::on::<T>(device.backend()).invert_parts(device.run::<T>(), parts, forced)
 }
 
 /// The entries of `a` within parts, whose rows are `members`; `place` is that of each row in its part.
@@ -192,7 +196,7 @@ fn on_host<T: Real>(parts: &Parts<T>, members: &[Vec<u32>]) -> Result<Inverses<T
 fn invert<T: Real>(parts: &Parts<T>, part: usize, rows: &[u32], z: &mut [T]) -> Result<Vec<f64>> {
     let (m, first) = (rows.len(), parts.starts[part] as usize);
     // Row `l` from column `j >= l` on.
-    let from = |l: usize, j: usize| l * m - l * l.saturating_sub(1) / 2 + j - l;
+    let from = |l: usize, j: usize| row_start(m, l) + j - l;
     (0..m).for_each(|l| z[from(l, l)] = T::from_f64(1.0));
     let mut pivots = Vec::with_capacity(m);
     let mut p = vec![0.0; m];

@@ -35,7 +35,7 @@ impl Preconditioner {
         let start = Instant::now();
         self.check_partition(partition)?;
         let mut over = None;
-        let (operator, entries, shift): (SharedOperator<T>, usize, Option<f64>) = match *self {
+        let (operator, entries, shift): Made<T> = match *self {
             Self::Jacobi => (Diagonal::inverse_of(device, a)?.into(), a.rows(), None),
             Self::BlockJacobi { block, by_graph } => {
                 let blocks = if block > 0 && (by_graph || partition.is_some()) {
@@ -55,22 +55,13 @@ impl Preconditioner {
             | Self::Ic0Sweeps { .. }
             | Self::Ilu0Sweeps { .. }
             | Self::Ict { .. }
-            | Self::Ilut { .. } => {
-                let factors = Incomplete::new(device, a, self.factor_options())?;
-                let (entries, shift) = (factors.entries(), factors.shift());
-                (factors.into(), entries, Some(shift))
-            }
+            | Self::Ilut { .. } => factored(Incomplete::new(device, a, self.factor_options())?),
             Self::NonsymmetricAinv { .. } => {
                 let inverse = NonsymmetricAinv::new(device, a, self.dropping())?;
                 let entries = inverse.entries();
                 (inverse.into(), entries, None)
             }
-            Self::Spai { power, single } => {
-                let options = SpaiOptions::default().with_power(power).with_single(single);
-                let inverse = Spai::new(device, a, options)?;
-                let entries = inverse.entries();
-                (inverse.into(), entries, None)
-            }
+            Self::Spai { power, single } => spai(device, a, [single, false], power)?,
             Self::Chebyshev { degree, ratio } => {
                 let polynomial = Polynomial::new(device, a, PolynomialOptions { degree, ratio })?;
                 (polynomial.into(), a.nnz(), None)
@@ -100,6 +91,12 @@ impl Preconditioner {
         )
     }
 
+    /// Tells if it can be made for least squares of a matrix that is not square, of those that [can be made](Self::is_for_least_squares) for
+    /// least squares.
+    pub fn takes_rectangles(&self) -> bool {
+        self.is_for_least_squares() && !matches!(self, Self::Ilu0 { .. } | Self::Ilut { .. } | Self::Spai { .. })
+    }
+
     /// Makes one for least squares with `a`, which need not be square: an operator `M` over the unknowns such that the columns of `A M`
     /// are nearly orthogonal, for [`Setup::preconditioner`](crate::Setup::preconditioner) of CGLS, LSQR, LSMR and CGNR. `jacobi` divides
     /// the columns by their norms; `sainv`, `ainv`, `bainv` (over a partition of the columns), `fsai`, `ic0` and `ict` give the root of an
@@ -117,18 +114,11 @@ impl Preconditioner {
         let start = Instant::now();
         self.check_partition(partition)?;
         let mut over = None;
-        let (operator, entries, shift): (SharedOperator<T>, usize, Option<f64>) = match *self {
+        let (operator, entries, shift): Made<T> = match *self {
             Self::Jacobi => (Diagonal::inverse_of_norms(device, a)?.into(), a.cols(), None),
-            Self::Spai { power, single } => {
-                let options = SpaiOptions::default().with_power(power).with_single(single).with_transposed(true);
-                let inverse = Spai::new(device, a, options)?;
-                let entries = inverse.entries();
-                (inverse.into(), entries, None)
-            }
+            Self::Spai { power, single } => spai(device, a, [single, true], power)?,
             Self::Ilu0 { .. } | Self::Ilut { .. } => {
-                let factors = Incomplete::new(device, a, self.factor_options().with_transposed(true))?;
-                let (entries, shift) = (factors.entries(), factors.shift());
-                (factors.into(), entries, Some(shift))
+                factored(Incomplete::new(device, a, self.factor_options().with_transposed(true))?)
             }
             Self::Ic0 { .. } | Self::Ict { .. } => {
                 let (root, entries, shift) = Incomplete::root(device, &a.normal_matrix()?, self.factor_options())?;
@@ -192,7 +182,7 @@ impl Preconditioner {
         Err(Error::Option { name: "partition", reason })
     }
 
-    fn swept<T: Real>(a: &Csr<T>, sweep: Sweep<T>) -> (SharedOperator<T>, usize, Option<f64>) {
+    fn swept<T: Real>(a: &Csr<T>, sweep: Sweep<T>) -> Made<T> {
         (sweep.into(), a.nnz(), None)
     }
 
@@ -222,6 +212,21 @@ impl Preconditioner {
             _ => AinvOptions::default(),
         }
     }
+}
+
+/// An operator, its entries, and its shift if it is one of incomplete factors.
+type Made<T> = (SharedOperator<T>, usize, Option<f64>);
+
+fn factored<T: Real>(factors: Incomplete<T>) -> Made<T> {
+    let (entries, shift) = (factors.entries(), factors.shift());
+    (factors.into(), entries, Some(shift))
+}
+
+fn spai<T: Real>(device: &Device, a: &Csr<T>, [single, transposed]: [bool; 2], power: usize) -> Result<Made<T>> {
+    let options = SpaiOptions::default().with_power(power).with_single(single).with_transposed(transposed);
+    let inverse = Spai::new(device, a, options)?;
+    let entries = inverse.entries();
+    Ok((inverse.into(), entries, None))
 }
 
 /// An approximate inverse `W W'`, and `W`.

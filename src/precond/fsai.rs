@@ -17,9 +17,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use rayon::prelude::*;
-
-use super::{check_symmetric, factor_on, neighbourhood, product_of_matrices, rounded};
+use super::{
+    check_power, check_symmetric, factor_on, largest_of_row, made_by_threads, neighbourhood, product_of_matrices,
+    rounded,
+};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
@@ -30,8 +31,6 @@ use crate::vector::Vector;
 
 /// Most places of a row: a dense factorisation takes the cube of them. Longer rows keep the largest of their entries.
 const MOST_PLACES: usize = 256;
-/// Highest power of the matrix.
-const MOST_POWER: usize = 4;
 
 /// The approximate inverse `G'G` of a symmetric positive definite matrix as an operator, with `G` in the places of the lower triangle of a
 /// power of the matrix. Two products; the same bits everywhere. It is made on the host, by all threads. It takes other
@@ -121,21 +120,10 @@ impl<T: Real> Fsai<T> {
 
 /// `G` by rows, in places that may be known already.
 fn factor<T: Real>(device: &Device, a: &Csr<T>, power: usize, known: Option<&Places>) -> Result<Csr<T>> {
-    let n = a.rows();
     check_symmetric(a)?;
-    if !(1..=MOST_POWER).contains(&power) {
-        let reason = format!("the matrix to the power of {power}; 1 to {MOST_POWER} are possible");
-        return Err(Error::Option { name: "preconditioner", reason });
-    }
-    let starts: Vec<usize> = (0..n).step_by(ROWS_TOGETHER).collect();
-    let make = |first: &usize| rows_of_factor(a, *first..n.min(first + ROWS_TOGETHER), power, known);
-    // The first fault in the order of the rows, whichever thread meets one first.
-    let made: Vec<Result<RowBlock<T>>> = starts.par_iter().map(make).collect();
-    let blocks = made.into_iter().collect::<Result<Vec<RowBlock<T>>>>()?;
-    let held: usize = blocks.iter().map(|block| block.indices.len()).sum();
+    check_power(power)?;
     // Twice over: the factor and its transposed.
-    device.check_memory(0, &[("approximate inverse", (2 * held * (4 + T::PRECISION.bytes())) as u64)])?;
-    Csr::from_blocks(n, n, blocks)
+    made_by_threads(device, a.rows(), (ROWS_TOGETHER, 2), |rows| rows_of_factor(a, rows, power, known))
 }
 
 /// Rows that a thread makes one after another.
@@ -169,21 +157,9 @@ fn places<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
     let mut found = neighbourhood(a, i, power);
     found.retain(|j| *j as usize <= i);
     if found.len() > MOST_PLACES {
-        found = largest(a, i);
-        found.sort_unstable();
+        found = largest_of_row(a, i, MOST_PLACES, |j| j < i);
     }
     found
-}
-
-/// The columns of the largest entries before the diagonal of row `i`, as many as there may be, and `i`.
-fn largest<T: Real>(a: &Csr<T>, i: usize) -> Vec<u32> {
-    let (columns, values) = a.row(i);
-    let before = columns.iter().zip(values).filter(|(j, _)| (**j as usize) < i);
-    let mut entries: Vec<(f64, u32)> = before.map(|(j, value)| (value.to_f64().abs(), *j)).collect();
-    // Ties: those nearest to the diagonal.
-    entries.sort_unstable_by(|x, y| y.0.total_cmp(&x.0).then(y.1.cmp(&x.1)));
-    entries.truncate(MOST_PLACES - 1);
-    entries.into_iter().map(|(_, j)| j).chain([i as u32]).collect()
 }
 
 /// Room for the dense matrix of a row.

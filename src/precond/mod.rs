@@ -27,6 +27,7 @@ pub use spai::{Spai, SpaiOptions};
 pub use sweep::{RowOrdering, Sweep};
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -35,7 +36,7 @@ use crate::error::{Error, Result, same_length};
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::number::{Precision, Real, first_not_finite};
 use crate::operator::{Adjoint, LinearOperator, ProductOperator};
-use crate::sparse::{Csr, Packing, row_of};
+use crate::sparse::{Csr, Packing, RowBlock, row_of};
 
 /// `W W'` of a stored `W`.
 type Square<T> = ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>;
@@ -127,6 +128,48 @@ fn neighbourhood<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
         newest = next;
     }
     found
+}
+
+/// Columns of the largest entries of row `i` among those that `wanted` picks, and `i`: `most` in all; ascending. Of equal entries those
+/// with the higher columns are taken.
+fn largest_of_row<T: Real>(a: &Csr<T>, i: usize, most: usize, wanted: impl Fn(usize) -> bool) -> Vec<u32> {
+    let (columns, values) = a.row(i);
+    let picked = columns.iter().zip(values).filter(|(j, _)| wanted(**j as usize));
+    let mut entries: Vec<(f64, u32)> = picked.map(|(j, value)| (value.to_f64().abs(), *j)).collect();
+    entries.sort_unstable_by(|x, y| y.0.total_cmp(&x.0).then(y.1.cmp(&x.1)));
+    entries.truncate(most - 1);
+    let mut found: Vec<u32> = entries.into_iter().map(|(_, j)| j).chain([i as u32]).collect();
+    found.sort_unstable();
+    found
+}
+
+/// Highest power of a matrix whose places an inverse may have.
+const MOST_POWER: usize = 4;
+
+/// Fails for a power whose places an inverse cannot have.
+fn check_power(power: usize) -> Result<()> {
+    if (1..=MOST_POWER).contains(&power) {
+        return Ok(());
+    }
+    let reason = format!("the matrix to the power of {power}; 1 to {MOST_POWER} are possible");
+    Err(Error::Option { name: "preconditioner", reason })
+}
+
+/// The square matrix of `n` rows that threads make, each `together` rows one after another. Fails with the first fault in the order of the
+/// rows, or if `copies` of it do not fit into the memory of the device.
+fn made_by_threads<T: Real>(
+    device: &Device,
+    n: usize,
+    (together, copies): (usize, usize),
+    make: impl Fn(Range<usize>) -> Result<RowBlock<T>> + Sync,
+) -> Result<Csr<T>> {
+    let starts: Vec<usize> = (0..n).step_by(together).collect();
+    let made: Vec<Result<RowBlock<T>>> =
+        starts.par_iter().map(|first| make(*first..n.min(first + together))).collect();
+    let blocks = made.into_iter().collect::<Result<Vec<_>>>()?;
+    let held: usize = blocks.iter().map(|block| block.indices.len()).sum();
+    device.check_memory(0, &[("approximate inverse", (copies * held * (4 + T::PRECISION.bytes())) as u64)])?;
+    Csr::from_blocks(n, n, blocks)
 }
 
 /// Fails with the row of an entry that rounding to `T` made infinite. `of` is what has these entries.

@@ -16,9 +16,9 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
-use super::{check_finite, check_rounded, factor_on, neighbourhood, rounded};
+use super::{
+    check_finite, check_power, check_rounded, factor_on, largest_of_row, made_by_threads, neighbourhood, rounded,
+};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
@@ -32,8 +32,6 @@ use crate::vector::Vector;
 const MOST_PLACES: usize = 128;
 /// Most entries of the columns of a dense problem together.
 const MOST_ENTRIES: usize = 1 << 15;
-/// Highest power of the matrix.
-const MOST_POWER: usize = 4;
 /// Columns that a thread makes one after another.
 const COLUMNS_TOGETHER: usize = 256;
 
@@ -128,20 +126,10 @@ impl<T: Real> Spai<T> {
 fn inverse<T: Real>(device: &Device, a: &Csr<T>, options: SpaiOptions) -> Result<Csr<T>> {
     check_finite(a)?;
     let SpaiOptions { power, transposed, .. } = options;
-    if !(1..=MOST_POWER).contains(&power) {
-        let reason = format!("the matrix to the power of {power}; 1 to {MOST_POWER} are possible");
-        return Err(Error::Option { name: "preconditioner", reason });
-    }
-    let (n, columns) = (a.rows(), &a.transpose());
-    let starts: Vec<usize> = (0..n).step_by(COLUMNS_TOGETHER).collect();
-    let make = |first: &usize| columns_of_inverse(columns, *first..n.min(first + COLUMNS_TOGETHER), power);
-    // The first fault in the order of the columns, whichever thread meets one first.
-    let made: Vec<Result<RowBlock<T>>> = starts.par_iter().map(make).collect();
-    let blocks = made.into_iter().collect::<Result<Vec<_>>>()?;
-    let held: usize = blocks.iter().map(|block| block.indices.len()).sum();
-    let copies = 1 + usize::from(transposed);
-    device.check_memory(0, &[("approximate inverse", (copies * held * (4 + T::PRECISION.bytes())) as u64)])?;
-    let by_columns = Csr::from_blocks(n, n, blocks)?;
+    check_power(power)?;
+    let columns = &a.transpose();
+    let sizes = (COLUMNS_TOGETHER, 1 + usize::from(transposed));
+    let by_columns = made_by_threads(device, a.rows(), sizes, |wanted| columns_of_inverse(columns, wanted, power))?;
     check_rounded(by_columns.offsets(), by_columns.values(), "an approximate inverse")?;
     Ok(by_columns.transpose())
 }
@@ -151,9 +139,9 @@ fn columns_of_inverse<T: Real>(columns: &Csr<T>, wanted: Range<usize>, power: us
     let mut made = RowBlock::default();
     let mut dense = Dense::default();
     for j in wanted {
-        let neighbours = (1..=power).rev().map(|power| neighbourhood(columns, j, power));
-        let fitting = neighbours.into_iter().find(|places| places.len() <= MOST_PLACES);
-        let places = fitting.unwrap_or_else(|| largest(columns, j));
+        let mut neighbours = (1..=power).rev().map(|power| neighbourhood(columns, j, power));
+        let fitting = neighbours.find(|places| places.len() <= MOST_PLACES);
+        let places = fitting.unwrap_or_else(|| largest_of_row(columns, j, MOST_PLACES, |i| i != j));
         let entries: usize = places.iter().map(|k| columns.row(*k as usize).0.len()).sum();
         if entries > MOST_ENTRIES {
             let what = format!(
@@ -171,18 +159,6 @@ fn columns_of_inverse<T: Real>(columns: &Csr<T>, wanted: Range<usize>, power: us
         made.lengths.push(places.len());
     }
     Ok(made)
-}
-
-/// Rows of the largest entries of column `j`, as many as there may be, and `j`; ascending.
-fn largest<T: Real>(columns: &Csr<T>, j: usize) -> Vec<u32> {
-    let (rows, values) = columns.row(j);
-    let others = rows.iter().zip(values).filter(|(i, _)| **i as usize != j);
-    let mut entries: Vec<(f64, u32)> = others.map(|(i, value)| (value.to_f64().abs(), *i)).collect();
-    entries.sort_unstable_by(|x, y| y.0.total_cmp(&x.0).then(x.1.cmp(&y.1)));
-    entries.truncate(MOST_PLACES - 1);
-    let mut found: Vec<u32> = entries.into_iter().map(|(_, i)| i).chain([j as u32]).collect();
-    found.sort_unstable();
-    found
 }
 
 /// Room for the least-squares problem of a column.

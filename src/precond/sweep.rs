@@ -126,14 +126,12 @@ impl<T: Real> Sweep<T> {
         let size = T::PRECISION.bytes() as u64;
         let (entries, rows) = (a.nnz() as u64, a.rows() as u64);
         // Either triangle may hold nearly all entries: the plan is for the worst.
-        let told = 2 * size * rows;
+        // Two values a row for each sweep, where rows wait for each other.
+        let waits = device.tuning().resident_groups > 1;
+        let told = if waits { 2 * (1 + u64::from(symmetric)) * size * rows } else { 0 };
         device.check_memory(
             0,
-            &[
-                ("indices of a sweep", 4 * entries),
-                ("values of a sweep", size * entries),
-                ("told values", 2 * told),
-            ],
+            &[("indices of a sweep", 4 * entries), ("values of a sweep", size * entries), ("told values", told)],
         )?;
         let forward =
             TriangularSweep::new(device, a, &scale, ordering, &place, |mine, other| other < mine, 0..a.rows())?;

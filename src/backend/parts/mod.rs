@@ -39,10 +39,15 @@ impl<T> Parts<T> {
         let mut bases = vec![0];
         for part in 0..self.count() {
             let m = self.rows(part);
-            bases.push(bases[part] + m * (m + 1) / 2);
+            bases.push(bases[part] + row_start(m, m));
         }
         bases
     }
+}
+
+/// Start of row `l` of a triangle of `m` rows: its entry on the diagonal.
+pub(crate) fn row_start(m: usize, l: usize) -> usize {
+    l * (2 * m + 1 - l) / 2
 }
 
 /// Inverses of parts.

@@ -41,13 +41,9 @@ impl<T: Real> PartsOps<T> for OpenCl {
             return Ok(None);
         }
         let place = Place::OpenCl(on.clone());
-        let (mut indices, mut entries) = (parts.indices.clone(), parts.entries.clone());
-        // No buffer is empty: a matrix may be.
-        indices.resize(indices.len().max(1), 0);
-        entries.resize(indices.len(), T::default());
         let (starts, offsets) = (place.upload(&parts.starts)?, place.upload(&parts.offsets)?);
         let bases = place.take(bases.into_iter().map(|base| base as u32).collect())?;
-        let (indices, entries) = (place.take(indices)?, place.take(entries)?);
+        let (indices, entries) = (place.upload(&parts.indices)?, place.upload(&parts.entries)?);
         let mut triangles = place.filled(places, T::default())?;
         let mut sums = place.filled(rows, Sum::default())?;
         let mut pivots = place.filled(rows, Sum::default())?;
