@@ -14,11 +14,19 @@
 //   OPERATION   0 forward, 1 backward, in place
 //   AHEAD       values of a row that are asked for together
 
+// Atomics of OpenCL C 1.2. PTX has loads and stores that are faster and as safe.
+static uint read_uint(volatile __global uint* at) { return atomic_add(at, 0); }
+static void write_uint(volatile __global uint* at, uint value) { atomic_xchg(at, value); }
+#ifdef cl_khr_int64_base_atomics
+static ulong read_ulong(volatile __global ulong* at) { return atom_add(at, 0); }
+static void write_ulong(volatile __global ulong* at, ulong value) { atom_xchg(at, value); }
+#endif
+
 static word_t word_of(real_t value) { return JOINED(as_, WORD)(value); }
 static real_t value_of(word_t word) { return JOINED(as_, REAL)(word); }
 
 // Reads the word of a value that another group may write.
-static word_t read_told(__global const word_t* told)
+static word_t read_told(__global word_t* told)
 {
 #if PTX
     if (sizeof(word_t) == 8) {
@@ -30,7 +38,7 @@ static word_t read_told(__global const word_t* told)
     __asm__ volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(told) : "memory");
     return word;
 #else
-    return *(volatile __global const word_t*)told;
+    return JOINED(read_, WORD)(told);
 #endif
 }
 
@@ -42,7 +50,7 @@ static void tell(__global word_t* told, real_t value)
     if (sizeof(word_t) == 8) __asm__ volatile("st.relaxed.gpu.global.u64 [%0], %1;" :: "l"(told), "l"((ulong)word) : "memory");
     else __asm__ volatile("st.relaxed.gpu.global.u32 [%0], %1;" :: "l"(told), "r"((uint)word) : "memory");
 #else
-    *(volatile __global word_t*)told = word;
+    JOINED(write_, WORD)(told, word);
 #endif
 }
 

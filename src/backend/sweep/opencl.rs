@@ -8,7 +8,7 @@ use crate::backend::{OpenCl, Run};
 use crate::error::Result;
 use crate::kernels::{MatrixOptions, kernels};
 use crate::memory::{Memory, Place};
-use crate::number::Real;
+use crate::number::{Precision, Real};
 use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;
 use crate::sparse::{Arrangement, Kind};
@@ -108,7 +108,9 @@ impl<T: Real> SweepOps<T> for OpenCl {
         // Places of entries are counted on past the end, in 32 bits.
         let countable = offsets.last().is_none_or(|end| *end <= u32::MAX - AHEAD[1] as u32);
         let narrow = levels >= LEAST_LEVELS && rows / levels <= MOST_ROWS_OF_LEVEL;
-        if run.tuning.resident_groups < 2 || !narrow || !countable {
+        // A value is told as one word.
+        let whole = T::PRECISION == Precision::Single || self.context.info().int64_atomics;
+        if run.tuning.resident_groups < 2 || !narrow || !countable || !whole {
             return Ok(None);
         }
         let found = self.plain::<T>(run, Family::SweepWaiting, Chunks::of(rows));
