@@ -155,17 +155,17 @@ fn check_power(power: usize) -> Result<()> {
     Err(Error::Option { name: "preconditioner", reason })
 }
 
-/// The square matrix of `n` rows that threads make, each `together` rows one after another. Fails with the first fault in the order of the
+/// The square matrix of `n` rows that threads make, each `together` rows one after another, in room of its own. Fails with the first fault in the order of the
 /// rows, or if `copies` of it do not fit into the memory of the device.
-fn made_by_threads<T: Real>(
+fn made_by_threads<T: Real, W: Default + Send>(
     device: &Device,
     n: usize,
     (together, copies): (usize, usize),
-    make: impl Fn(Range<usize>) -> Result<RowBlock<T>> + Sync,
+    make: impl Fn(&mut W, Range<usize>) -> Result<RowBlock<T>> + Sync,
 ) -> Result<Csr<T>> {
     let starts: Vec<usize> = (0..n).step_by(together).collect();
     let made: Vec<Result<RowBlock<T>>> =
-        starts.par_iter().map(|first| make(*first..n.min(first + together))).collect();
+        starts.par_iter().map_init(W::default, |room, first| make(room, *first..n.min(first + together))).collect();
     let blocks = made.into_iter().collect::<Result<Vec<_>>>()?;
     let held: usize = blocks.iter().map(|block| block.indices.len()).sum();
     device.check_memory(0, &[("approximate inverse", (copies * held * (4 + T::PRECISION.bytes())) as u64)])?;

@@ -129,15 +129,19 @@ fn inverse<T: Real>(device: &Device, a: &Csr<T>, options: SpaiOptions) -> Result
     check_power(power)?;
     let columns = &a.transpose();
     let sizes = (COLUMNS_TOGETHER, 1 + usize::from(transposed));
-    let by_columns = made_by_threads(device, a.rows(), sizes, |wanted| columns_of_inverse(columns, wanted, power))?;
+    let by_columns = made_by_threads(device, a.rows(), sizes, |room, wanted| columns_of_inverse(columns, wanted, power, room))?;
     check_rounded(by_columns.offsets(), by_columns.values(), "an approximate inverse")?;
     Ok(by_columns.transpose())
 }
 
 /// Columns of `M` that follow each other. Row `j` of `columns` is column `j` of `A`.
-fn columns_of_inverse<T: Real>(columns: &Csr<T>, wanted: Range<usize>, power: usize) -> Result<RowBlock<T>> {
+fn columns_of_inverse<T: Real>(
+    columns: &Csr<T>,
+    wanted: Range<usize>,
+    power: usize,
+    dense: &mut Dense,
+) -> Result<RowBlock<T>> {
     let mut made = RowBlock::default();
-    let mut dense = Dense::default();
     for j in wanted {
         let mut neighbours = (1..=power).rev().map(|power| neighbourhood(columns, j, power));
         let fitting = neighbours.find(|places| places.len() <= MOST_PLACES);

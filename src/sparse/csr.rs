@@ -63,6 +63,22 @@ impl<T: Real> PerNumber for Cast<T> {
     type Of<U: Real> = fn(&[T]) -> Vec<U>;
 }
 
+/// The largest magnitude, 0 for none.
+fn largest<T: Real>(values: &[T]) -> f64 {
+    let of = |values: &[T]| magnitude::largest(values.iter().map(|v| v.to_f64()));
+    values.par_chunks(1 << 16).map(of).reduce(|| 0.0, |a, b| magnitude::largest([a, b].into_iter()))
+}
+
+/// The Frobenius norm of a matrix with these entries, the same for any number of threads.
+pub(crate) fn frobenius<T: Real>(values: &[T]) -> Magnitude {
+    let squares = |exponent| {
+        let square = |v: &T| magnitude::scale(v.to_f64(), exponent).powi(2);
+        let blocks: Vec<f64> = values.par_chunks(4096).map(|block| block.iter().map(square).sum()).collect();
+        blocks.iter().sum()
+    };
+    Magnitude::of_squares(|| largest(values), squares)
+}
+
 /// The row of the entry at `at`, of rows that begin at `offsets`.
 pub(crate) fn row_of(offsets: &[usize], at: usize) -> usize {
     offsets.partition_point(|offset| *offset <= at) - 1
@@ -357,19 +373,12 @@ impl<T: Real> Csr<T> {
 
     /// The largest magnitude among the entries, 0 for none.
     pub(crate) fn largest(&self) -> f64 {
-        let of = |values: &[T]| magnitude::largest(values.iter().map(|v| v.to_f64()));
-        self.values.par_chunks(1 << 16).map(of).reduce(|| 0.0, |a, b| magnitude::largest([a, b].into_iter()))
+        largest(&self.values)
     }
 
     /// The Frobenius norm, the same for any number of threads.
     pub(crate) fn frobenius(&self) -> Magnitude {
-        let squares = |exponent| {
-            let square = |v: &T| magnitude::scale(v.to_f64(), exponent).powi(2);
-            let blocks: Vec<f64> =
-                self.values.par_chunks(4096).map(|block| block.iter().map(square).sum()).collect();
-            blocks.iter().sum()
-        };
-        Magnitude::of_squares(|| self.largest(), squares)
+        frobenius(&self.values)
     }
 
     /// `A x`, in double precision on the host: for right-hand sides and checks, not for iterating.

@@ -20,12 +20,12 @@ mod single;
 pub(crate) use assembly::RowBlock;
 pub(crate) use choice::Reader;
 pub use csr::Csr;
-pub(crate) use csr::{plausible_rows, row_of};
+pub(crate) use csr::{frobenius, plausible_rows, row_of};
 pub use format::Format;
 #[cfg(test)]
 pub(crate) use layout::CODE_BITS;
 pub(crate) use layout::{
-    Arrangement, Entries, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, Packable, SHORT_ROW, SLICE,
+    Arrangement, Entries, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, Packable, Places, SHORT_ROW, SLICE, pieces,
     STENCIL_HEADER, Shape, TABLE, offset_at,
 };
 pub use layout::{Offsets, Packing};

@@ -6,6 +6,7 @@
 mod compressed;
 mod packing;
 mod padded;
+mod places;
 mod structured;
 
 pub(crate) use compressed::{LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW};
@@ -14,12 +15,13 @@ pub(crate) use packing::CODE_BITS;
 pub use packing::Packing;
 pub(crate) use packing::{Entries, Packable, Shape, TABLE, offset_at};
 pub(crate) use padded::SLICE;
+pub(crate) use places::Places;
 
 use super::choice::{Reader, choose};
 use super::profile::Profile;
 use super::{Csr, Format};
 use crate::error::{Error, Result};
-use crate::number::Real;
+use crate::number::{Precision, Real};
 
 /// `FORMAT` of `cl/format.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,6 +78,13 @@ pub enum Offsets {
     Wide,
 }
 
+impl Offsets {
+    /// Tells if so many entries take 64 bits.
+    pub(crate) fn are_wide(self, nnz: usize) -> bool {
+        self == Self::Wide || nnz > u32::MAX as usize
+    }
+}
+
 /// A matrix as three arrays.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout<T> {
@@ -123,39 +132,13 @@ impl<T: Real> Layout<T> {
         limit: impl Fn(u64) -> Result<()>,
     ) -> Result<Self> {
         let profile = Profile::of(a);
-        let wide = offsets == Offsets::Wide || a.nnz() > u32::MAX as usize;
+        let wide = offsets.are_wide(a.nnz());
         let (format, why) = match format {
             Format::Auto => choose(&profile, T::PRECISION, reader),
             pinned => (pinned, "asked for".to_string()),
         };
-        let too_long = |what: &str| Error::Structure {
-            what: format!("{} entries exceed the 32-bit positions of {what}; use csr", a.nnz()),
-            row: None,
-        };
-        if a.nnz() > u32::MAX as usize && matches!(format, Format::Hyb | Format::Bsr { .. }) {
-            return Err(too_long(&format.to_string()));
-        }
         limit(profile.stored_bytes(format, T::PRECISION))?;
-        let mut layout = match format {
-            Format::Csr => compressed::csr(a, Format::Csr, lanes_for(profile.mean()), wide),
-            Format::OnTheFly => {
-                let reason = "a matrix with entries is stored: see Scanner::projector and operator::Stencil".into();
-                return Err(Error::Option { name: "format", reason });
-            }
-            Format::Auto | Format::CsrScalar => compressed::csr(a, Format::CsrScalar, 1, wide),
-            Format::CsrAdaptive => compressed::adaptive(a, wide)?,
-            Format::Coo => compressed::coordinates(a, wide),
-            Format::Ellpack => padded::ellpack(a),
-            Format::EllpackR => padded::ellpack_r(a),
-            Format::Sell { sigma } => padded::sell(a, padded::window(&profile, sigma)?)?,
-            Format::Hyb => padded::hybrid(a, profile.hybrid_width(T::PRECISION)),
-            Format::Dia => structured::diagonals(a, &profile),
-            Format::Bsr { block } => {
-                let block = if block == 0 { super::profile::smallest_block(a).0 } else { block };
-                structured::blocks(a, block)?
-            }
-            Format::Dense => structured::dense(a, lanes_for(a.cols() as f64)),
-        };
+        let mut layout = Self::arranged(a, format, wide, &profile, T::PRECISION)?;
         layout.why = why;
         layout.longest = profile.longest;
         if layout.arrangement.lanes > 1 {
@@ -167,6 +150,37 @@ impl<T: Real> Layout<T> {
         }
         layout.pack(packable, &profile.diagonals);
         Ok(layout)
+    }
+
+    /// The plain arrays in a format that is chosen, of the width that it has for numbers of `precision`.
+    fn arranged(a: &Csr<T>, format: Format, wide: bool, profile: &Profile, precision: Precision) -> Result<Self> {
+        let too_long = |what: &str| Error::Structure {
+            what: format!("{} entries exceed the 32-bit positions of {what}; use csr", a.nnz()),
+            row: None,
+        };
+        if a.nnz() > u32::MAX as usize && matches!(format, Format::Hyb | Format::Bsr { .. }) {
+            return Err(too_long(&format.to_string()));
+        }
+        Ok(match format {
+            Format::Csr => compressed::csr(a, Format::Csr, lanes_for(profile.mean()), wide),
+            Format::OnTheFly => {
+                let reason = "a matrix with entries is stored: see Scanner::projector and operator::Stencil".into();
+                return Err(Error::Option { name: "format", reason });
+            }
+            Format::Auto | Format::CsrScalar => compressed::csr(a, Format::CsrScalar, 1, wide),
+            Format::CsrAdaptive => compressed::adaptive(a, wide)?,
+            Format::Coo => compressed::coordinates(a, wide),
+            Format::Ellpack => padded::ellpack(a),
+            Format::EllpackR => padded::ellpack_r(a),
+            Format::Sell { sigma } => padded::sell(a, padded::window(profile, sigma)?)?,
+            Format::Hyb => padded::hybrid(a, profile.hybrid_width(precision)),
+            Format::Dia => structured::diagonals(a, profile),
+            Format::Bsr { block } => {
+                let block = if block == 0 { super::profile::smallest_block(a).0 } else { block };
+                structured::blocks(a, block)?
+            }
+            Format::Dense => structured::dense(a, lanes_for(a.cols() as f64)),
+        })
     }
 
     fn of(a: &Csr<T>, format: Format, kind: Kind) -> Self {
@@ -220,8 +234,8 @@ fn words(offsets: impl Iterator<Item = usize>, wide: bool, into: &mut Vec<u32>) 
     }
 }
 
-/// Cuts `data` at `ends`, so that threads can fill the pieces.
-fn pieces<E>(mut data: &mut [E], lengths: impl Iterator<Item = usize>) -> Vec<&mut [E]> {
+/// Cuts `data` into pieces of these lengths, so that threads can fill them.
+pub(crate) fn pieces<E>(mut data: &mut [E], lengths: impl Iterator<Item = usize>) -> Vec<&mut [E]> {
     lengths
         .map(|length| {
             let (piece, rest) = std::mem::take(&mut data).split_at_mut(length);

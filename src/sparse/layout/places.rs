@@ -1,0 +1,62 @@
+//! Places of the entries of a matrix in its layout, so that other values go there without another layout.
+
+use rayon::prelude::*;
+
+use super::{Layout, padding};
+use crate::error::Result;
+use crate::number::{Precision, Real};
+use crate::sparse::profile::Profile;
+use crate::sparse::{Csr, Format};
+
+/// Numbers of the entries in the places of a layout.
+#[derive(Clone, Debug)]
+pub(crate) enum Places {
+    /// Entry `k` stands in place `k`.
+    InOrder,
+    /// The entry of each place, or [`NONE`].
+    Listed(Vec<u32>),
+}
+
+/// No entry: padding.
+const NONE: u32 = u32::MAX;
+
+impl Places {
+    /// Places in the layout of `a`, or of its transposed, in a format that is not [`Format::Auto`], for numbers of `precision`. None if
+    /// 32 bits do not count the entries.
+    pub(crate) fn of<T: Real>(
+        a: &Csr<T>,
+        transposed: bool,
+        format: Format,
+        wide: bool,
+        precision: Precision,
+    ) -> Result<Option<Self>> {
+        if a.nnz() >= NONE as usize {
+            return Ok(None);
+        }
+        if !transposed && matches!(format, Format::Csr | Format::CsrScalar | Format::CsrAdaptive | Format::Coo) {
+            return Ok(Some(Self::InOrder));
+        }
+        // Layouts copy values: here the numbers of the entries, which f64 holds exactly.
+        let (offsets, indices) = (a.offsets().to_vec(), a.indices().to_vec());
+        let numbers = (0..a.nnz()).into_par_iter().map(|k| k as f64).collect();
+        let mut numbered = Csr::new(a.rows(), a.cols(), offsets, indices, numbers)?;
+        if transposed {
+            numbered = numbered.transpose();
+        }
+        let layout = Layout::arranged(&numbered, format, wide, &Profile::of(&numbered), precision)?;
+        let number = |place: &f64| if place.is_nan() { NONE } else { *place as u32 };
+        let places: Vec<u32> = layout.values.par_iter().map(number).collect();
+        let in_order = places.len() == a.nnz() && places.par_iter().enumerate().all(|(k, place)| k == *place as usize);
+        Ok(Some(if in_order { Self::InOrder } else { Self::Listed(places) }))
+    }
+
+    /// The values of a layout from those of the entries.
+    pub(crate) fn values<T: Real>(&self, entries: &[T]) -> Vec<T> {
+        match self {
+            Self::InOrder => entries.to_vec(),
+            Self::Listed(places) => {
+                places.par_iter().map(|k| if *k == NONE { padding() } else { entries[*k as usize] }).collect()
+            }
+        }
+    }
+}
