@@ -277,7 +277,7 @@ fn each_matrix(
 
 /// Milliseconds of the first set-up in this process for this matrix, of one made anew, and of other values for the first.
 fn update(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
-    for which in ["ssor", "gauss-seidel", "ic0", "ilu0", "fsai"] {
+    for which in ["jacobi", "block-jacobi=4", "ssor", "gauss-seidel", "ic0", "ilu0", "fsai", "spai", "chebyshev"] {
         let which: Preconditioner = which.parse()?;
         let build = || {
             let clock = Instant::now();

@@ -225,7 +225,15 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         let which: Preconditioner = name.parse().unwrap();
         put(format!("{which} {kind}"), which.build(device, &a).unwrap().operator, Method::FlexibleCg);
     }
-    for name in ["nonsymmetric-ainv", "sainv=0.01:1", "fsai=2,f32", "chebyshev=4", "chebyshev=3:20", "spai=2"] {
+    for name in [
+        "nonsymmetric-ainv",
+        "sainv=0.01:1",
+        "fsai=2,f32",
+        "chebyshev=4",
+        "chebyshev=3:20",
+        "spai=2",
+        "adaptive-fsai=4:3",
+    ] {
         let which: Preconditioner = name.parse().unwrap();
         put(format!("{which} {kind}"), which.build(device, &a).unwrap().operator, Method::BiCgStab);
     }

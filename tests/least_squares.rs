@@ -191,7 +191,7 @@ fn roots_of_approximate_inverses_precondition_least_squares() {
     let b = noise::<f64>(2000, 2);
     let wanted = dense(&a, &b);
     let device = Device::host();
-    for name in ["sainv=0.02", "ainv=0.02", "fsai", "ic0", "ict=20:1e-2"] {
+    for name in ["sainv=0.02", "ainv=0.02", "fsai", "adaptive-fsai", "ic0", "ict=20:1e-2"] {
         let m = name.parse::<Preconditioner>().unwrap().build_for_least_squares(&device, &a, None).unwrap();
         for method in METHODS {
             let stopping = Stopping::for_precision::<f64>();

@@ -342,7 +342,11 @@ fn new_values_need_no_new_set_up() {
         for storage in plain.map(|format| (format, Packing::Auto)).chain(packed).map(stored) {
             // From a table to none and back; from values in 32 bits to others of these, and to others.
             let packed = [(&first, &[&second, &third, &first][..]), (&single, &[&other_single, &third, &single])];
-            let starts = if storage.packing == Packing::Always { &packed[..] } else { &[(&first, &[&second][..])] };
+            let starts = if storage.packing == Packing::Always {
+                &packed[..]
+            } else {
+                &[(&first, &[&second, &third, &first][..])]
+            };
             let methods = [Method::Cg, Method::BiCgStab, Method::Lsqr { damp: 0.0 }];
             for (method, (start, sequence)) in
                 methods.iter().flat_map(|method| starts.iter().map(|s| (*method, *s)))

@@ -166,6 +166,11 @@ fn updates_are_new_ones<T: Real>(device: &Device) {
                 bad.values_mut()[old.offsets()[3]..old.offsets()[4]].fill(T::default());
                 assert!(m.update_values(&bad).is_err(), "{which}");
                 assert!(applied(&m) == wanted, "{which}: what a refused update leaves");
+                // From the second time on places of values are known.
+                for (values, wanted) in [(&old, &before), (&new, &wanted)] {
+                    m.update_values(values).unwrap();
+                    assert!(applied(&m) == *wanted, "{which} on {}: once more", device.info().name);
+                }
             }
             Err(error) => {
                 assert!(error.to_string().contains("make "), "{which}: {error}");
@@ -176,13 +181,76 @@ fn updates_are_new_ones<T: Real>(device: &Device) {
     assert_eq!(updated, UPDATED);
 }
 
-/// Rows of the table that take other values: Gauss-Seidel, SOR, SSOR twice, IC(0), ILU(0), FSAI, SPAI.
-const UPDATED: usize = 8;
+/// Rows of the table that take other values: Jacobi, block Jacobi twice, Gauss-Seidel, SOR, SSOR twice, IC(0), ILU(0), FSAI, SPAI, Chebyshev.
+const UPDATED: usize = 12;
 
 #[test]
 fn updated_preconditioners_are_those_made_anew() {
     each_case::<f64>(updates_are_new_ones::<f64>);
     each_case::<f32>(updates_are_new_ones::<f32>);
+}
+
+/// A solver whose matrix and preconditioner take other values, and again: the bits of one that is made anew.
+fn solvers_take_new_values<T: Real>(device: &Device) {
+    let old = gallery::block_poisson::<T>(8, 3).unwrap();
+    let new = {
+        let scales: Vec<f64> = (0..old.rows()).map(|i| 1.0 + (i % 7) as f64 / 8.0).collect();
+        old.scaled(&scales, &scales).unwrap()
+    };
+    let tall = gallery::random::<T>(300, old.rows(), 2000, 5).unwrap();
+    let short = {
+        let mut short = tall.clone();
+        short
+            .values_mut()
+            .iter_mut()
+            .enumerate()
+            .for_each(|(k, v)| *v = T::from_f64(v.to_f64() * (1 + k % 3) as f64));
+        short
+    };
+    let names = ["jacobi", "block-jacobi=3", "ssor", "ic0", "fsai", "chebyshev"];
+    let cases = [Method::Cg, Method::FlexibleCg, Method::Minres, Method::BiCgStab, Method::Gmres { restart: 6 }];
+    let square = cases.iter().flat_map(|method| names.map(|name| (*method, name, [&old, &new])));
+    let by_norms = [(Method::Lsqr { damp: 0.0 }, "jacobi", [&tall, &short])];
+    for ((method, name, values), columns) in square.chain(by_norms).flat_map(|case| [1, 2].map(|c| (case, c))) {
+        // Several right-hand sides take a diagonal alone; GMRES and least squares take one.
+        let several = name == "jacobi" && !matches!(method, Method::Gmres { .. } | Method::Lsqr { .. });
+        if columns > 1 && !several {
+            continue;
+        }
+        let words = format!("{method} with {name} for {columns} on {}", device.info().name);
+        let which: Preconditioner = name.parse().unwrap();
+        let rows = values[0].rows();
+        let b: Vec<Vec<T>> = (0..columns as u64).map(|c| noise::<T>(rows, 7 + c)).collect();
+        let b: Vec<&[T]> = b.iter().map(|b| &b[..]).collect();
+        let b = Vector::interleaved(device, &b).unwrap();
+        let made = |a: &Csr<T>| {
+            let matrix = Matrix::with_transpose(device, a, Format::Csr).unwrap();
+            let m = residuum::build_for(which, &method, device, a, None).unwrap().operator;
+            let setup = Setup::new(method, Stopping::after(9)).with_columns(columns).with_preconditioner(m.clone());
+            (Solver::with(&matrix, setup).unwrap(), matrix, m)
+        };
+        let solve = |solver: &mut Solver<T>| {
+            let mut x = Vector::zeros(device, values[0].cols() * columns).unwrap();
+            let reports = solver.solve_many(&b, &mut x).unwrap();
+            let histories: Vec<u64> = reports.iter().flat_map(|report| bits(&report.history)).collect();
+            (bits(&x.to_vec().unwrap()), histories)
+        };
+        let (mut solver, matrix, m) = made(values[0]);
+        let wanted = values.map(|a| solve(&mut made(a).0));
+        assert!(wanted[0] != wanted[1], "{words}");
+        assert!(solve(&mut solver) == wanted[0], "{words}");
+        for turn in [1, 0, 1] {
+            matrix.update_values(values[turn]).unwrap();
+            m.update_values(values[turn]).unwrap();
+            assert!(solve(&mut solver) == wanted[turn], "{words}: turn {turn}");
+        }
+    }
+}
+
+#[test]
+fn solvers_take_the_new_values_of_their_preconditioners() {
+    each_case::<f64>(solvers_take_new_values::<f64>);
+    each_case::<f32>(solvers_take_new_values::<f32>);
 }
 
 /// A random definite matrix.
@@ -309,6 +377,8 @@ fn every_preconditioner_is_the_same_everywhere() {
         "chebyshev=4",
         "chebyshev=5:30",
         "fsai=2,f32",
+        "adaptive-fsai=5:3",
+        "adaptive-fsai=20:1,f32",
         "sainv=0.1:1,f32",
         "ic0=0.01",
         "ilu0=0",
@@ -317,7 +387,16 @@ fn every_preconditioner_is_the_same_everywhere() {
     ] {
         assert_eq!(name.parse::<Preconditioner>().unwrap().to_string(), name);
     }
-    for name in ["block-jacobi=x", "block-jacobi=3:x", "sainv=", "sainv=0.1:x", "ic0=nan", "jacobi=2", "ssor=1.5"] {
+    for name in [
+        "block-jacobi=x",
+        "block-jacobi=3:x",
+        "sainv=",
+        "sainv=0.1:x",
+        "ic0=nan",
+        "jacobi=2",
+        "ssor=1.5",
+        "adaptive-fsai=3:x",
+    ] {
         assert!(name.parse::<Preconditioner>().is_err(), "{name}");
     }
     assert!("none".parse::<Preconditioner>().is_err());

@@ -1,12 +1,11 @@
 //! Operators made of operators. Those that need a vector in between allocate it once, when they are made.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{LinearOperator, Structure, check_shape};
 use crate::device::Device;
-use crate::error::{Error, Result, same_length};
+use crate::error::{Result, same_length};
 use crate::number::Real;
-use crate::sparse::Csr;
 use crate::vector::Vector;
 
 /// A vector in between, for one product at a time.
@@ -265,83 +264,5 @@ impl<T: Real> LinearOperator<T> for Identity {
     }
     fn norm_bound(&self) -> Option<f64> {
         Some(1.0)
-    }
-}
-
-/// `diag(d)`: multiplies element by element.
-#[derive(Clone, Debug)]
-pub struct Diagonal<T: Real> {
-    entries: Arc<Vector<T>>,
-    largest: f64,
-}
-
-impl<T: Real> Diagonal<T> {
-    /// The diagonal matrix of `entries`. Waits for the device, to learn the largest of them.
-    ///
-    /// # Errors
-    /// Errors of [`Vector`].
-    pub fn new(entries: Vector<T>) -> Result<Self> {
-        let largest = if entries.is_empty() { 0.0 } else { entries.max()?.abs().max(entries.min()?.abs()) };
-        Ok(Self { entries: Arc::new(entries), largest })
-    }
-
-    /// Jacobi's preconditioner: the inverse of the diagonal of `a`.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] for a matrix that is not square, [`Error::Structure`] for one with a zero on its diagonal or an
-    /// entry whose inverse overflows.
-    pub fn inverse_of(device: &Device, a: &Csr<T>) -> Result<Self> {
-        same_length("columns of a square matrix", a.rows(), a.cols())?;
-        let what = "a diagonal entry too small to divide by, or missing: no Jacobi preconditioner";
-        Self::inverse(device, &a.diagonal(), what)
-    }
-
-    /// The inverses of the norms of the columns of `a`: Jacobi's preconditioner for least squares.
-    ///
-    /// # Errors
-    /// [`Error::Structure`] with the number of a column that is 0, or whose inverse norm overflows.
-    pub fn inverse_of_norms(device: &Device, a: &Csr<T>) -> Result<Self> {
-        Self::inverse(device, &a.column_norms(), "the norm of the column of this number is too small to divide by")
-    }
-
-    /// Fails with the place of a number that has no inverse.
-    fn inverse(device: &Device, of: &[f64], what: &str) -> Result<Self> {
-        let entries: Vec<T> = of.iter().map(|d| T::from_f64(1.0 / d)).collect();
-        if let Some(i) = entries.iter().position(|v| !v.is_finite()) {
-            return Err(Error::Structure { what: what.into(), row: Some(i) });
-        }
-        let largest = entries.iter().map(|v| v.to_f64().abs()).fold(0.0, f64::max);
-        Ok(Self { entries: Arc::new(Vector::from_slice(device, &entries)?), largest })
-    }
-}
-
-impl<T: Real> LinearOperator<T> for Diagonal<T> {
-    fn device(&self) -> &Device {
-        self.entries.device()
-    }
-    fn rows(&self) -> usize {
-        self.entries.len()
-    }
-    fn cols(&self) -> usize {
-        self.entries.len()
-    }
-    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        check_shape((self.entries.len(), self.entries.len()), x, y)?;
-        y.product_of(&self.entries, x)
-    }
-    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.apply(x, y)
-    }
-    fn has_adjoint(&self) -> bool {
-        true
-    }
-    fn norm_bound(&self) -> Option<f64> {
-        Some(self.largest)
-    }
-    fn structure(&self) -> Structure<'_, T> {
-        Structure::Diagonal(&self.entries)
-    }
-    fn bytes(&self) -> u64 {
-        (self.entries.len() * T::PRECISION.bytes()) as u64
     }
 }

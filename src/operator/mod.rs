@@ -3,10 +3,12 @@
 
 mod algebra;
 mod deflation;
+mod diagonal;
 mod stencil;
 
-pub use algebra::{Adjoint, Diagonal, Identity, ProductOperator, Scale, SumOperator};
+pub use algebra::{Adjoint, Identity, ProductOperator, Scale, SumOperator};
 pub use deflation::Deflation;
+pub use diagonal::Diagonal;
 pub use stencil::Stencil;
 
 use std::sync::Arc;
@@ -183,7 +185,7 @@ pub enum Structure<'a, T: Real> {
     /// A stored or traced matrix, whose products are fused with the rest of an iteration.
     Matrix(&'a Matrix<T>),
     /// A diagonal, which multiplies element by element.
-    Diagonal(&'a Vector<T>),
+    Diagonal(Arc<Vector<T>>),
     /// The adjoint of an operator.
     Adjoint(&'a dyn LinearOperator<T>),
     /// The product of two operators: first the second, then the first.
@@ -199,7 +201,7 @@ impl<T: Real> dyn LinearOperator<T> + '_ {
     }
 
     /// The diagonal it is, if it multiplies element by element.
-    pub(crate) fn as_diagonal(&self) -> Option<&Vector<T>> {
+    pub(crate) fn as_diagonal(&self) -> Option<Arc<Vector<T>>> {
         if let Structure::Diagonal(entries) = self.structure() { Some(entries) } else { None }
     }
 }

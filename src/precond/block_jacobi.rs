@@ -9,7 +9,8 @@
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 4.1.1 (block relaxation).
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rayon::prelude::*;
 
@@ -29,7 +30,7 @@ const MOST: usize = 32;
 const MOST_OF_A_PART: usize = 1024;
 
 /// The inverses of dense blocks along the diagonal of a matrix, as an operator; the same bits everywhere. They are computed on
-/// the host in `f64` by elimination with partial pivoting.
+/// the host in `f64` by elimination with partial pivoting. It takes other values ([`LinearOperator::update_values`]).
 ///
 /// # Cost
 /// Held: `block n` numbers; over a partition the square of its size for each part, with columns of 4 bytes, as a stored matrix. One launch; it
@@ -37,19 +38,25 @@ const MOST_OF_A_PART: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct BlockJacobi<T: Real> {
     device: Device,
+    rows: usize,
     inverses: Inverses<T>,
     entries: usize,
+    /// Checksum of the places of the matrix.
+    pattern: u64,
 }
 
 #[derive(Clone, Debug)]
 enum Inverses<T: Real> {
-    Consecutive(Arc<Blocks<T>>),
-    Parts(Arc<Matrix<T>>),
+    /// Held for one call, so that values may be replaced between any two.
+    Consecutive(Arc<RwLock<Blocks<T>>>),
+    /// Their matrix, and the partition.
+    Parts(Arc<(Matrix<T>, Partition)>),
 }
 
 per_number! {
     fn new<T>(device: &Device, a: &Csr<T>, block: usize) -> Result<BlockJacobi<T>> = BlockJacobi::new_here;
     fn over<T>(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<BlockJacobi<T>> = BlockJacobi::over_here;
+    fn update_values<T>(this: &BlockJacobi<T>, a: &Csr<T>) -> Result<()> = BlockJacobi::update_values_here;
     fn apply<T>(this: &BlockJacobi<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> = BlockJacobi::apply_here;
 }
 
@@ -71,16 +78,10 @@ impl<T: Real> BlockJacobi<T> {
             return Err(Error::Option { name: "preconditioner", reason });
         }
         device.check_memory(0, &[("inverses of blocks", (block * n * T::PRECISION.bytes()) as u64)])?;
-        let mut entries = vec![T::default(); (block * n).max(1)];
-        for begin in (0..n).step_by(block) {
-            let rows: Vec<u32> = (begin..n.min(begin + block)).map(|i| i as u32).collect();
-            for (at, entry) in inverse_of(a, &rows)?.into_iter().enumerate() {
-                entries[at % rows.len() * n + begin + at / rows.len()] = entry;
-            }
-        }
+        let entries = consecutive(a, block)?;
         let blocks = Blocks { rows: n, block, entries: device.place().take(entries)? };
-        let inverses = Inverses::Consecutive(Arc::new(blocks));
-        Ok(Self { device: device.clone(), inverses, entries: block * n })
+        let inverses = Inverses::Consecutive(Arc::new(RwLock::new(blocks)));
+        Ok(Self { device: device.clone(), rows: n, inverses, entries: block * n, pattern: a.pattern() })
     }
 
     /// Inverts the blocks of `a` that the parts of `partition` are.
@@ -98,19 +99,25 @@ impl<T: Real> BlockJacobi<T> {
         let sizes = partition.sizes_up_to(MOST_OF_A_PART)?;
         let held: usize = sizes.iter().map(|m| m * m).sum();
         device.check_memory(0, &[("inverses of blocks", (held * (4 + T::PRECISION.bytes())) as u64)])?;
-        let members = partition.members();
-        // The first fault in the order of the parts, whichever thread meets one first.
-        let made: Vec<Result<Vec<T>>> = members.par_iter().map(|rows| inverse_of(a, rows)).collect();
-        let blocks = made.into_iter().collect::<Result<Vec<_>>>()?;
-        let inverses = Csr::from_rows(a.rows(), a.cols(), |i, entries| {
-            let part = partition.of()[i] as usize;
-            let (rows, size) = (&members[part], members[part].len());
-            // Members ascend.
-            let at = rows.partition_point(|row| (*row as usize) < i);
-            entries.extend(rows.iter().copied().zip(blocks[part][at * size..(at + 1) * size].iter().copied()));
-        })?;
-        let inverses = Inverses::Parts(Arc::new(Matrix::new(device, &inverses, Format::Auto)?));
-        Ok(Self { device: device.clone(), inverses, entries: held })
+        let matrix = Matrix::new(device, &over_parts(a, partition)?, Format::Auto)?;
+        let inverses = Inverses::Parts(Arc::new((matrix, partition.clone())));
+        Ok(Self { device: device.clone(), rows: a.rows(), inverses, entries: held, pattern: a.pattern() })
+    }
+
+    fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
+        a.check_pattern(self.pattern)?;
+        match &self.inverses {
+            Inverses::Consecutive(blocks) => {
+                let mut blocks = blocks.write().unwrap_or_else(PoisonError::into_inner);
+                let entries = consecutive(a, blocks.block)?;
+                blocks.entries.write(&entries)
+            }
+            Inverses::Parts(parts) => {
+                let (matrix, partition) = &**parts;
+                let inverses = over_parts(a, partition)?;
+                matrix.replace_values(inverses.values(), || Ok(Cow::Borrowed(&inverses)))
+            }
+        }
     }
 
     /// Entries of the inverses.
@@ -120,13 +127,49 @@ impl<T: Real> BlockJacobi<T> {
 
     fn apply_here(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
         let blocks = match &self.inverses {
-            Inverses::Parts(matrix) => return matrix.apply(x, z),
-            Inverses::Consecutive(blocks) => blocks,
+            Inverses::Parts(parts) => return parts.0.apply(x, z),
+            // A writer that panicked left whole blocks.
+            Inverses::Consecutive(blocks) => blocks.read().unwrap_or_else(PoisonError::into_inner),
         };
         check_shape((blocks.rows, blocks.rows), x, z)?;
         let (run, operations) = (self.device.run::<T>(), operations::on::<T>(self.device.backend()));
-        operations.block_jacobi(run, blocks, x.memory(), z.memory_mut())
+        operations.block_jacobi(run, &blocks, x.memory(), z.memory_mut())
     }
+}
+
+/// Inverses of blocks of consecutive rows, as [`Blocks::entries`] holds them. The first fault in the order of the blocks, whichever thread meets
+/// one first.
+fn consecutive<T: Real>(a: &Csr<T>, block: usize) -> Result<Vec<T>> {
+    let n = a.rows();
+    let starts: Vec<usize> = (0..n).step_by(block).collect();
+    let rows = |begin: usize| -> Vec<u32> { (begin..n.min(begin + block)).map(|i| i as u32).collect() };
+    let made: Vec<Result<Vec<T>>> =
+        starts.par_iter().with_min_len(BLOCKS_TOGETHER).map(|begin| inverse_of(a, &rows(*begin))).collect();
+    let mut entries = vec![T::default(); (block * n).max(1)];
+    for (begin, inverse) in starts.into_iter().zip(made) {
+        let size = block.min(n - begin);
+        for (at, entry) in inverse?.into_iter().enumerate() {
+            entries[at % size * n + begin + at / size] = entry;
+        }
+    }
+    Ok(entries)
+}
+
+/// Blocks that a thread inverts one after another.
+const BLOCKS_TOGETHER: usize = 64;
+
+/// Inverses of the blocks that parts are, as a matrix. The first fault in the order of the parts.
+fn over_parts<T: Real>(a: &Csr<T>, partition: &Partition) -> Result<Csr<T>> {
+    let members = partition.members();
+    let made: Vec<Result<Vec<T>>> = members.par_iter().map(|rows| inverse_of(a, rows)).collect();
+    let blocks = made.into_iter().collect::<Result<Vec<_>>>()?;
+    Csr::from_rows(a.rows(), a.cols(), |i, entries| {
+        let part = partition.of()[i] as usize;
+        let (rows, size) = (&members[part], members[part].len());
+        // Members ascend.
+        let at = rows.partition_point(|row| (*row as usize) < i);
+        entries.extend(rows.iter().copied().zip(blocks[part][at * size..(at + 1) * size].iter().copied()));
+    })
 }
 
 /// The inverse of the block of ascending `rows`, row by row.
@@ -218,10 +261,7 @@ impl<T: Real> LinearOperator<T> for BlockJacobi<T> {
         &self.device
     }
     fn rows(&self) -> usize {
-        match &self.inverses {
-            Inverses::Consecutive(blocks) => blocks.rows,
-            Inverses::Parts(matrix) => matrix.rows(),
-        }
+        self.rows
     }
     fn cols(&self) -> usize {
         self.rows()
@@ -231,10 +271,12 @@ impl<T: Real> LinearOperator<T> for BlockJacobi<T> {
     }
     fn bytes(&self) -> u64 {
         match &self.inverses {
-            Inverses::Consecutive(blocks) => (blocks.rows * blocks.block * T::PRECISION.bytes()) as u64,
-            // The matrix, not the pointer, which others may share.
-            Inverses::Parts(matrix) => (**matrix).bytes(),
+            Inverses::Consecutive(_) => (self.entries * T::PRECISION.bytes()) as u64,
+            Inverses::Parts(parts) => parts.0.bytes(),
         }
+    }
+    fn update_values(&self, a: &Csr<T>) -> Result<()> {
+        update_values(self, a)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use super::{
-    Ainv, AinvOptions, Bainv, BainvOptions, BlockJacobi, Factorisation, Fill, Fsai, Incomplete, IncompleteOptions,
-    NonsymmetricAinv, Polynomial, PolynomialOptions, Preconditioner, Spai, SpaiOptions, Sweep,
+    Ainv, AinvOptions, Bainv, BainvOptions, BlockJacobi, Factorisation, Fill, Fsai, FsaiOptions, Incomplete,
+    IncompleteOptions, NonsymmetricAinv, Polynomial, PolynomialOptions, Preconditioner, Spai, SpaiOptions, Sweep,
 };
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -66,7 +66,11 @@ impl Preconditioner {
                 let polynomial = Polynomial::new(device, a, PolynomialOptions { degree, ratio })?;
                 (polynomial.into(), a.nnz(), None)
             }
-            Self::Sainv { .. } | Self::Ainv { .. } | Self::Bainv { .. } | Self::Fsai { .. } => {
+            Self::Sainv { .. }
+            | Self::Ainv { .. }
+            | Self::Bainv { .. }
+            | Self::Fsai { .. }
+            | Self::AdaptiveFsai { .. } => {
                 let Rooted { inverse, entries, .. } = self.rooted(device, a, partition, &mut over)?;
                 (inverse, entries, None)
             }
@@ -83,6 +87,7 @@ impl Preconditioner {
                 | Self::Ainv { .. }
                 | Self::Bainv { .. }
                 | Self::Fsai { .. }
+                | Self::AdaptiveFsai { .. }
                 | Self::Ic0 { .. }
                 | Self::Ict { .. }
                 | Self::Ilu0 { .. }
@@ -152,9 +157,8 @@ impl Preconditioner {
                 let inverse = Bainv::new(device, a, over.insert(partition_for(a, parts, partition)?), options)?;
                 Ok(Rooted { root: inverse.root(), entries: inverse.entries(), inverse: inverse.into() })
             }
-            Self::Fsai { power, single } => {
-                let make = if single { Fsai::in_single } else { Fsai::new };
-                let inverse = make(device, a, power)?;
+            Self::Fsai { .. } | Self::AdaptiveFsai { .. } => {
+                let inverse = Fsai::new(device, a, self.fsai_options())?;
                 Ok(Rooted { root: inverse.root(), entries: inverse.entries(), inverse: inverse.into() })
             }
             _ => Err(self.no_root()),
@@ -197,6 +201,15 @@ impl Preconditioner {
             }
             Self::Ict { most, drop } | Self::Ilut { most, drop } => exact.with_fill(Fill::Threshold { most, drop }),
             _ => exact,
+        }
+    }
+
+    /// Options of FSAI.
+    fn fsai_options(&self) -> FsaiOptions {
+        match *self {
+            Self::Fsai { power, single } => FsaiOptions::power(power).with_single(single),
+            Self::AdaptiveFsai { places, single } => FsaiOptions::adaptive(places).with_single(single),
+            _ => FsaiOptions::default(),
         }
     }
 

@@ -19,7 +19,7 @@ pub use bainv::{Bainv, BainvOptions};
 pub use biconjugation::NonsymmetricAinv;
 pub use block_jacobi::BlockJacobi;
 pub use build::Built;
-pub use fsai::Fsai;
+pub use fsai::{AdaptivePlaces, Fsai, FsaiOptions, FsaiPlaces};
 pub use incomplete::{Factorisation, Fill, Incomplete, IncompleteOptions};
 pub use named::Preconditioner;
 pub use polynomial::{Polynomial, PolynomialOptions};

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 
-use super::RowOrdering;
+use super::{AdaptivePlaces, RowOrdering};
 use crate::error::{Error, Result};
 
 /// A preconditioner and its parameters.
@@ -149,6 +149,15 @@ pub enum Preconditioner {
         /// Factors rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
         single: bool,
     },
+    /// A factorised sparse approximate inverse whose places are found, for symmetric positive definite matrices:
+    /// [`FsaiPlaces::Adaptive`](super::FsaiPlaces::Adaptive). By name `adaptive-fsai`, or `adaptive-fsai=10:2`, steps of a row and places of
+    /// a step.
+    AdaptiveFsai {
+        /// Steps of a row, and the places of each.
+        places: AdaptivePlaces,
+        /// Factors rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
+        single: bool,
+    },
     /// A sparse approximate inverse, for square matrices: [`Spai::new`](super::Spai::new). By name `spai`, or `spai=2` in the places of the square of
     /// the matrix. It is not symmetric.
     Spai {
@@ -180,6 +189,7 @@ impl Preconditioner {
         #[cfg(feature = "metis")]
         Self::Bainv { parts: None, single: false },
         Self::Fsai { power: 1, single: false },
+        Self::AdaptiveFsai { places: AdaptivePlaces::NEUTRAL, single: false },
         Self::Spai { power: 1, single: false },
         Self::Chebyshev { degree: 3, ratio: None },
     ];
@@ -203,6 +213,7 @@ impl Preconditioner {
             Self::NonsymmetricAinv { .. } => "nonsymmetric-ainv",
             Self::Bainv { .. } => "bainv",
             Self::Fsai { .. } => "fsai",
+            Self::AdaptiveFsai { .. } => "adaptive-fsai",
             Self::Spai { .. } => "spai",
             Self::Chebyshev { .. } => "chebyshev",
         }
@@ -219,6 +230,7 @@ impl Preconditioner {
                 | Self::Ainv { .. }
                 | Self::Bainv { .. }
                 | Self::Fsai { .. }
+                | Self::AdaptiveFsai { .. }
                 | Self::Chebyshev { .. }
         )
     }
@@ -235,6 +247,7 @@ impl Preconditioner {
             }
             Self::Bainv { parts, .. } => Some(Self::Bainv { parts, single: true }),
             Self::Fsai { power, .. } => Some(Self::Fsai { power, single: true }),
+            Self::AdaptiveFsai { places, .. } => Some(Self::AdaptiveFsai { places, single: true }),
             Self::Spai { power, .. } => Some(Self::Spai { power, single: true }),
             _ => None,
         }
@@ -266,12 +279,13 @@ impl Preconditioner {
         };
         // Two parameters, the second of which may be missing.
         let (first, second) = text.split_once(':').map_or((text, None), |(first, second)| (first, Some(second)));
-        let sweeps = |solves: usize| {
-            let wanted = format!("numbers of sweeps belong behind it, as in {}=3:5", self.name());
-            let factors = first.parse().map_err(|_| bad(&wanted))?;
-            let solves = second.map_or(Ok(solves), str::parse).map_err(|_| bad(&wanted))?;
-            Ok([factors, solves])
+        let counts = |default: usize, what: &str, example: &str| {
+            let wanted = format!("{what} belong behind it, as in {}={example}", self.name());
+            let one = first.parse::<usize>().map_err(|_| bad(&wanted))?;
+            let other = second.map_or(Ok(default), str::parse).map_err(|_| bad(&wanted))?;
+            Ok([one, other])
         };
+        let sweeps = |solves| counts(solves, "numbers of sweeps", "3:5");
         let threshold = |drop: f64| {
             let wanted =
                 format!("entries of a row and a threshold belong behind it, as in {}=20:1e-3", self.name());
@@ -280,12 +294,9 @@ impl Preconditioner {
             Ok((most, drop))
         };
         let dropping = || {
-            let wanted = format!(
-                "what is dropped, and a power of the matrix that has the places, belong behind it, as in {}=0.1:2",
-                self.name()
-            );
-            let drop = first.parse::<f64>().ok().filter(|drop| drop.is_finite()).ok_or_else(|| bad(&wanted))?;
-            let places = second.map(str::parse).transpose().map_err(|_| bad(&wanted))?;
+            let wanted = "what is dropped, and a power of the matrix that has the places, belong behind it, as in sainv=0.1:2";
+            let drop = first.parse::<f64>().ok().filter(|drop| drop.is_finite()).ok_or_else(|| bad(wanted))?;
+            let places = second.map(str::parse).transpose().map_err(|_| bad(wanted))?;
             Ok((drop, places))
         };
         match self {
@@ -317,6 +328,10 @@ impl Preconditioner {
                 Ok(Self::Bainv { parts: Some(parts), single })
             }
             Self::Fsai { single, .. } => power().map(|power| Self::Fsai { power, single }),
+            Self::AdaptiveFsai { places, single } => {
+                let [steps, per_step] = counts(places.per_step, "steps of a row and places of a step", "10:2")?;
+                Ok(Self::AdaptiveFsai { places: AdaptivePlaces { steps, per_step, ..places }, single })
+            }
             Self::Spai { single, .. } => power().map(|power| Self::Spai { power, single }),
             Self::Chebyshev { .. } => {
                 let wanted = "a degree, and a ratio of eigenvalues for the first kind, belong behind it, as in chebyshev=5:30";
@@ -355,6 +370,7 @@ impl Display for Preconditioner {
             }
             Self::Bainv { parts: Some(parts), .. } => write!(f, "{name}={parts}"),
             Self::Fsai { power, .. } | Self::Spai { power, .. } => write!(f, "{name}={power}"),
+            Self::AdaptiveFsai { places, .. } => write!(f, "{name}={}:{}", places.steps, places.per_step),
             Self::Chebyshev { degree, ratio: None } => write!(f, "{name}={degree}"),
             Self::Chebyshev { degree, ratio: Some(ratio) } => write!(f, "{name}={degree}:{ratio}"),
             _ => f.write_str(name),

@@ -62,7 +62,7 @@ impl PolynomialOptions {
 }
 
 /// A Chebyshev polynomial in `D^-1 A` times `D^-1`, for a symmetric positive definite `A` with the diagonal `D`, as an operator; the same bits
-/// everywhere.
+/// everywhere. It takes other values ([`LinearOperator::update_values`]), and gives them to its matrix, shared or not.
 ///
 /// # Cost
 /// Held: the matrix, unless it is shared, `D^-1` and two vectors. A product takes `degree` products with the matrix, which read 3 vectors
@@ -72,16 +72,30 @@ pub struct Polynomial<T: Real> {
     matrix: Matrix<T>,
     /// True if nobody else holds the matrix.
     owned: bool,
+    options: PolynomialOptions,
+    /// Held for one product.
+    state: Mutex<State<T>>,
+}
+
+/// Numbers that belong to the values of the matrix, and room for a product.
+#[derive(Debug)]
+struct State<T: Real> {
     inverse: Vector<T>,
+    coefficients: Coefficients<T>,
+    scratch: [Vector<T>; 2],
+}
+
+#[derive(Debug)]
+struct Coefficients<T> {
     /// Factor of the first term.
     first: T,
     /// `keep` and `step` of each product.
     factors: Vec<[T; 2]>,
-    scratch: Mutex<[Vector<T>; 2]>,
 }
 
 per_number! {
     fn on<T>(matrix: Matrix<T>, a: &Csr<T>, options: PolynomialOptions) -> Result<Polynomial<T>> = Polynomial::on_here;
+    fn update_values<T>(this: &Polynomial<T>, a: &Csr<T>) -> Result<()> = Polynomial::update_values_here;
     fn apply<T>(this: &Polynomial<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> = Polynomial::apply_here;
 }
 
@@ -109,25 +123,20 @@ impl<T: Real> Polynomial<T> {
         crate::error::same_length("rows of the matrix of a polynomial", a.rows(), matrix.rows())?;
         options.check()?;
         let device = matrix.device();
-        let diagonal = a.diagonal();
-        let inverse: Vec<T> = diagonal.iter().map(|d| T::from_f64(1.0 / d)).collect();
-        if let Some(i) =
-            (0..a.rows()).find(|i| diagonal[*i].is_nan() || diagonal[*i] <= 0.0 || !inverse[*i].is_finite())
-        {
-            let what = format!("diagonal entry {:e} is not positive, or too small to divide by", diagonal[i]);
-            return Err(Error::Structure { what, row: Some(i) });
-        }
-        let (first, factors) = options.factors(bound(a, &diagonal));
-        let round = |v: f64| T::from_f64(v);
+        let (inverse, coefficients) = options.found(a)?;
         let vector = || Vector::zeros(device, a.rows());
-        Ok(Self {
-            inverse: Vector::from_slice(device, &inverse)?,
-            first: round(first),
-            factors: factors.into_iter().map(|factors| factors.map(round)).collect(),
-            scratch: Mutex::new([vector()?, vector()?]),
-            matrix,
-            owned: false,
-        })
+        let state =
+            State { inverse: Vector::from_slice(device, &inverse)?, coefficients, scratch: [vector()?, vector()?] };
+        Ok(Self { options, state: Mutex::new(state), matrix, owned: false })
+    }
+
+    fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
+        check_symmetric(a)?;
+        let (inverse, coefficients) = self.options.found(a)?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.matrix.update_values(a)?;
+        state.coefficients = coefficients;
+        state.inverse.write(&inverse)
     }
 
     fn apply_here(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
@@ -135,20 +144,21 @@ impl<T: Real> Polynomial<T> {
         let device = self.matrix.device();
         let (run, operations) = (device.run::<T>(), operations::on::<T>(device.backend()));
         // Each product overwrites what another, perhaps one that panicked, left.
-        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let [other, residual] = &mut *scratch;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { inverse, coefficients: Coefficients { first, factors }, scratch: [other, residual] } =
+            &mut *state;
         // Each step writes over the vector before the last: the last one goes into `z`.
-        let into_z = |k: usize| (self.factors.len() - k).is_multiple_of(2);
+        let into_z = |k: usize| (factors.len() - k).is_multiple_of(2);
         let (now, before) = if into_z(0) { (&mut *z, &mut *other) } else { (&mut *other, &mut *z) };
-        now.product_of(&self.inverse, x)?;
-        now.scale(self.first)?;
+        now.product_of(inverse, x)?;
+        now.scale(*first)?;
         before.fill(T::default())?;
         let stored = self.matrix.forward().read();
-        for (k, factors) in self.factors.iter().enumerate() {
+        for (k, step) in factors.iter().enumerate() {
             let (now, before) = if into_z(k) { (&*z, &mut *other) } else { (&*other, &mut *z) };
-            let given = Given { z: now.memory(), b: x.memory(), m: self.inverse.memory() };
+            let given = Given { z: now.memory(), b: x.memory(), m: inverse.memory() };
             let (before, residual) = (before.memory_mut(), residual.memory_mut());
-            operations.polynomial_step(run, &stored, *factors, given, before, residual)?;
+            operations.polynomial_step(run, &stored, *step, given, before, residual)?;
         }
         Ok(())
     }
@@ -163,6 +173,22 @@ impl PolynomialOptions {
             None => format!("degree {degree}; 1 to {MOST_DEGREE} are possible"),
         };
         Err(Error::Option { name: "preconditioner", reason })
+    }
+
+    /// The inverse of the diagonal, and the coefficients.
+    fn found<T: Real>(self, a: &Csr<T>) -> Result<(Vec<T>, Coefficients<T>)> {
+        let diagonal = a.diagonal();
+        let inverse: Vec<T> = diagonal.iter().map(|d| T::from_f64(1.0 / d)).collect();
+        if let Some(i) =
+            (0..a.rows()).find(|i| diagonal[*i].is_nan() || diagonal[*i] <= 0.0 || !inverse[*i].is_finite())
+        {
+            let what = format!("diagonal entry {:e} is not positive, or too small to divide by", diagonal[i]);
+            return Err(Error::Structure { what, row: Some(i) });
+        }
+        let (first, factors) = self.factors(bound(a, &diagonal));
+        let round = |v: f64| T::from_f64(v);
+        let factors = factors.into_iter().map(|factors| factors.map(round)).collect();
+        Ok((inverse, Coefficients { first: round(first), factors }))
     }
 
     /// The factor of the first term, and `keep` and `step` of each product, for eigenvalues up to `bound`.
@@ -229,7 +255,10 @@ impl<T: Real> LinearOperator<T> for Polynomial<T> {
         vectors as u64 + if self.owned { self.matrix.bytes() } else { 0 }
     }
     fn launches(&self) -> usize {
-        self.factors.len() + 3
+        self.options.degree + 3
+    }
+    fn update_values(&self, a: &Csr<T>) -> Result<()> {
+        update_values(self, a)
     }
 }
 

@@ -129,7 +129,8 @@ fn inverse<T: Real>(device: &Device, a: &Csr<T>, options: SpaiOptions) -> Result
     check_power(power)?;
     let columns = &a.transpose();
     let sizes = (COLUMNS_TOGETHER, 1 + usize::from(transposed));
-    let by_columns = made_by_threads(device, a.rows(), sizes, |room, wanted| columns_of_inverse(columns, wanted, power, room))?;
+    let by_columns =
+        made_by_threads(device, a.rows(), sizes, |room, wanted| columns_of_inverse(columns, wanted, power, room))?;
     check_rounded(by_columns.offsets(), by_columns.values(), "an approximate inverse")?;
     Ok(by_columns.transpose())
 }

@@ -27,6 +27,7 @@
 
 use std::mem::swap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::driver::Status;
 use super::products::Products;
@@ -50,6 +51,8 @@ struct CgWorkspace<T: Real> {
     a: Products<T>,
     /// An operator that is a diagonal.
     preconditioner: Option<SharedOperator<T>>,
+    /// Entries of the diagonal, as the solve under way began with them.
+    m: Option<Arc<Vector<T>>>,
     /// The answer during a solve, else a vector of one element.
     x: Vector<T>,
     r: Vector<T>,
@@ -73,7 +76,8 @@ pub(super) fn boxed<T: Real>(
     let n = operator.rows();
     let vector = || Vector::zeros(device, n);
     let mut p = vector()?;
-    if let Some(m) = diagonal(preconditioner) {
+    let m = diagonal(preconditioner);
+    if let Some(m) = &m {
         // One of another device fails here, and not in a solve.
         p.copy_from(m)?;
     }
@@ -81,6 +85,7 @@ pub(super) fn boxed<T: Real>(
         resident: a.is_fused(),
         a,
         preconditioner: preconditioner.cloned(),
+        m,
         x: Vector::zeros(device, 1)?,
         r: vector()?,
         p,
@@ -95,15 +100,15 @@ fn operations<T: Real>(device: &Device) -> &dyn CgOps<T> {
 }
 
 /// The entries of a diagonal preconditioner.
-fn diagonal<T: Real>(preconditioner: Option<&SharedOperator<T>>) -> Option<&Vector<T>> {
+fn diagonal<T: Real>(preconditioner: Option<&SharedOperator<T>>) -> Option<Arc<Vector<T>>> {
     preconditioner.and_then(|operator| operator.as_diagonal())
 }
 
 impl<T: Real> CgWorkspace<T> {
     /// Matrix, vectors and state, as launches take them.
     fn parts(&mut self) -> (&Products<T>, CgVectors<'_, T>, &mut SolveState) {
-        let Self { a, preconditioner, x, r, p, q, state, .. } = self;
-        let m = diagonal(preconditioner.as_ref()).map(Vector::memory);
+        let Self { a, m, x, r, p, q, state, .. } = self;
+        let m = m.as_deref().map(Vector::memory);
         let vectors = CgVectors { m, x: x.memory_mut(), r: r.memory_mut(), p: p.memory_mut(), q: q.memory_mut() };
         (a, vectors, state)
     }
@@ -134,7 +139,8 @@ impl<T: Real> Workspace<T> for CgWorkspace<T> {
         let mut status = [0; STATUS];
         status[MAX_ITERATIONS] = budget.first().map_or(0, |b| *b as i32);
         status[HISTORY_MASK] = HISTORY as i32 - 1;
-        let Self { a, preconditioner, x, r, p, state, .. } = self;
+        self.m = diagonal(self.preconditioner.as_ref());
+        let Self { a, m, x, r, p, state, .. } = self;
         let count = Chunks::of(inputs.b.len()).count;
         state.control.write(&control)?;
         state.status.write(&status)?;
@@ -142,7 +148,7 @@ impl<T: Real> Workspace<T> for CgWorkspace<T> {
         a.apply(x, r)?;
         let (x, b, products) = (x.memory(), inputs.b.memory(), product::on::<T>(inputs.device.backend()));
         products.residual(inputs.run, &a.stored(), 1, x, b, r.memory_mut(), &mut state.sums, 2 * count)?;
-        match diagonal(preconditioner.as_ref()).map(Vector::memory) {
+        match m.as_deref().map(Vector::memory) {
             None => p.copy_from(r)?,
             Some(m) => {
                 let operations = operations(inputs.device);

@@ -37,6 +37,7 @@ struct Engine<T: Real> {
     /// Products with each operand that the script names, in their order.
     products: Factors<T>,
     vectors: Vec<Vector<T>>,
+    diagonal: Option<DiagonalCopy<T>>,
     /// Takes the place of a vector that is being written.
     spare: Vector<T>,
     basis: Option<Basis<T>>,
@@ -101,6 +102,37 @@ fn factors<T: Real>(
     Ok(products)
 }
 
+/// A vector with the entries of a diagonal preconditioner, scaled.
+struct DiagonalCopy<T: Real> {
+    operator: SharedOperator<T>,
+    /// Entries that it has.
+    copied: Option<Arc<Vector<T>>>,
+    exponent: i32,
+    place: VectorId,
+}
+
+impl<T: Real> DiagonalCopy<T> {
+    /// Copies the entries, if the preconditioner has others by now.
+    fn refresh(&mut self, columns: usize, vectors: &mut [Vector<T>]) -> Result<()> {
+        let Some(entries) = self.operator.as_diagonal() else { return Ok(()) };
+        if self.copied.as_ref().is_some_and(|copied| Arc::ptr_eq(copied, &entries)) {
+            return Ok(());
+        }
+        let held = &mut vectors[self.place.index()];
+        if columns == 1 {
+            held.copy_from(&entries)?;
+        } else {
+            let entries = entries.to_vec()?;
+            held.write_columns(&vec![&entries[..]; columns])?;
+        }
+        if self.exponent != 0 {
+            held.scale_columns(&vec![self.exponent; columns])?;
+        }
+        self.copied = Some(entries);
+        Ok(())
+    }
+}
+
 impl<T: Real> Engine<T> {
     fn new(
         operators: &Operators<'_, T>,
@@ -121,19 +153,16 @@ impl<T: Real> Engine<T> {
             let len = if is_place { 1 } else { plan.len(*space) * columns };
             vectors.push(Vector::zeros(device, len)?);
         }
-        let entries = operators.preconditioner.and_then(|operator| operator.as_diagonal());
-        if let (Preconditioning::Diagonal(d), Some(entries)) = (preconditioning, entries) {
-            let held = &mut vectors[d.index()];
-            if columns == 1 {
-                held.copy_from(entries)?;
-            } else {
-                let entries = entries.to_vec()?;
-                *held = Vector::interleaved(device, &vec![&entries[..]; columns])?;
-            }
-            if operators.exponents[1] != 0 {
-                held.scale_columns(&[operators.exponents[1]])?;
-            }
-        }
+        let mut diagonal = match preconditioning {
+            Preconditioning::Diagonal(place) => operators.preconditioner.map(|operator| DiagonalCopy {
+                operator: Arc::clone(operator),
+                copied: None,
+                exponent: operators.exponents[1],
+                place,
+            }),
+            _ => None,
+        };
+        diagonal.iter_mut().try_for_each(|diagonal| diagonal.refresh(columns, &mut vectors))?;
         let residence = Residence::of(&plan, &script, &products);
         let state = ScriptState::new(&device.place(), plan.programs, columns, plan.sums)?;
         let spare = Vector::zeros(device, 1)?;
@@ -149,6 +178,7 @@ impl<T: Real> Engine<T> {
             cols,
             products,
             vectors,
+            diagonal,
             spare,
             basis,
             behind: false,
@@ -330,6 +360,9 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn start(&mut self, inputs: &Inputs<'_, T>, limits: &[Limits], budget: &[usize]) -> Result<()> {
         self.finish(inputs)?;
+        if let Some(diagonal) = &mut self.diagonal {
+            diagonal.refresh(self.columns, &mut self.vectors)?;
+        }
         let (columns, accumulation) = (self.columns, inputs.run.accumulation);
         let mut registers = vec![Sum::default(); 2 * columns * REGISTERS];
         for (at, file) in registers.chunks_mut(REGISTERS).enumerate() {

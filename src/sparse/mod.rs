@@ -25,8 +25,8 @@ pub use format::Format;
 #[cfg(test)]
 pub(crate) use layout::CODE_BITS;
 pub(crate) use layout::{
-    Arrangement, Entries, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, Packable, Places, SHORT_ROW, SLICE, pieces,
-    STENCIL_HEADER, Shape, TABLE, offset_at,
+    Arrangement, Entries, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, Packable, Places, SHORT_ROW, SLICE,
+    STENCIL_HEADER, Shape, TABLE, offset_at, pieces,
 };
 pub use layout::{Offsets, Packing};
 pub(crate) use matching::structural_rank;

@@ -14,29 +14,34 @@ pub(super) fn cholesky<T: Real>(
     values: &mut [f64],
 ) -> std::result::Result<(), BadPivot> {
     let (offsets, columns) = (a.offsets(), a.indices());
-    let mut place = vec![NOWHERE; a.cols()];
+    // Row i of L, 0 in other places: a product with 0 changes no sum, unless that is -0.
+    let mut own = vec![0.0; a.cols()];
     for i in 0..a.rows() {
         let row = offsets[i]..diagonal[i];
-        row.clone().for_each(|at| place[columns[at] as usize] = at as u32);
         for at in row.clone() {
             let k = columns[at] as usize;
             let before = offsets[k]..diagonal[k];
-            let mut value = values[at];
             // Entries of rows i and k in the same column before k.
-            for (j, other) in columns[before.clone()].iter().zip(&values[before]) {
-                let mine = place[*j as usize];
-                if mine != NOWHERE {
-                    value -= values[mine as usize] * other;
+            let products =
+                columns[before.clone()].iter().zip(&values[before.clone()]).map(|(j, l)| (own[*j as usize], l));
+            let start = values[at];
+            let value = match start.to_bits() == (-0.0f64).to_bits() {
+                false => products.fold(start, |value, (mine, l)| value - mine * l),
+                true => {
+                    let here = |j: &u32| columns[row.clone()].binary_search(j).is_ok();
+                    let both = columns[before].iter().zip(products).filter(|(j, _)| here(j));
+                    both.fold(start, |value, (_, (mine, l))| value - mine * l)
                 }
-            }
+            };
             values[at] = value / values[diagonal[k]];
+            own[k] = values[at];
         }
         let pivot = values[row.clone()].iter().fold(values[diagonal[i]], |pivot, l| pivot - l * l);
         if !(pivot > 0.0 && pivot.is_finite()) {
             return Err((i, pivot));
         }
         values[diagonal[i]] = pivot.sqrt();
-        row.for_each(|at| place[columns[at] as usize] = NOWHERE);
+        row.for_each(|at| own[columns[at] as usize] = 0.0);
     }
     Ok(())
 }
@@ -119,10 +124,21 @@ mod tests {
     fn factors_are_those_of_the_textbook_bit_for_bit() {
         let poisson = gallery::poisson_2d::<f64>(8, 0.0).unwrap();
         let blocks = gallery::block_poisson::<f64>(5, 3).unwrap();
+        // Entries that are 0, with both signs.
+        let zeros = Csr::from_rows(blocks.rows(), blocks.cols(), |i, row| {
+            let (columns, values) = blocks.row(i);
+            row.extend(columns.iter().zip(values).map(|(j, v)| match (i != *j as usize, (i + *j as usize) % 3) {
+                (true, 1) => (*j, 0.0),
+                (true, 2) => (*j, -0.0),
+                _ => (*j, *v),
+            }));
+        });
+        let zeros = zeros.unwrap();
         for (a, kinds) in [
             (&poisson, &[Factorisation::Cholesky, Factorisation::Lu][..]),
             (&blocks, &[Factorisation::Cholesky, Factorisation::Lu]),
             (&gallery::diagonals(70, 7, 3, 5).unwrap(), &[Factorisation::Lu]),
+            (&zeros, &[Factorisation::Cholesky, Factorisation::Lu]),
         ] {
             for kind in kinds {
                 let diagonal = Places::of(a, *kind).unwrap().diagonal;

@@ -46,7 +46,8 @@ impl Places {
         let layout = Layout::arranged(&numbered, format, wide, &Profile::of(&numbered), precision)?;
         let number = |place: &f64| if place.is_nan() { NONE } else { *place as u32 };
         let places: Vec<u32> = layout.values.par_iter().map(number).collect();
-        let in_order = places.len() == a.nnz() && places.par_iter().enumerate().all(|(k, place)| k == *place as usize);
+        let in_order =
+            places.len() == a.nnz() && places.par_iter().enumerate().all(|(k, place)| k == *place as usize);
         Ok(Some(if in_order { Self::InOrder } else { Self::Listed(places) }))
     }
 
