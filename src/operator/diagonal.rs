@@ -9,7 +9,8 @@ use crate::number::Real;
 use crate::sparse::Csr;
 use crate::vector::Vector;
 
-/// `diag(d)`: multiplies element by element. One that was made from a matrix takes other values ([`LinearOperator::update_values`]).
+/// `diag(d)`: multiplies element by element. One that was made from a matrix takes other values ([`LinearOperator::update_values`]), and holds a
+/// second vector from then on.
 #[derive(Clone, Debug)]
 pub struct Diagonal<T: Real> {
     device: Device,
@@ -135,7 +136,8 @@ impl<T: Real> LinearOperator<T> for Diagonal<T> {
         Structure::Diagonal(Arc::clone(&self.read().now))
     }
     fn bytes(&self) -> u64 {
-        (self.len * T::PRECISION.bytes()) as u64
+        let vectors = 1 + usize::from(self.read().before.is_some());
+        (vectors * self.len * T::PRECISION.bytes()) as u64
     }
     fn update_values(&self, a: &Csr<T>) -> Result<()> {
         let Some(Origin { pattern, of }) = self.origin else { return Err(cannot_update()) };

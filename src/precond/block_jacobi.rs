@@ -108,9 +108,9 @@ impl<T: Real> BlockJacobi<T> {
         a.check_pattern(self.pattern)?;
         match &self.inverses {
             Inverses::Consecutive(blocks) => {
-                let mut blocks = blocks.write().unwrap_or_else(PoisonError::into_inner);
-                let entries = consecutive(a, blocks.block)?;
-                blocks.entries.write(&entries)
+                let block = blocks.read().unwrap_or_else(PoisonError::into_inner).block;
+                let entries = consecutive(a, block)?;
+                blocks.write().unwrap_or_else(PoisonError::into_inner).entries.write(&entries)
             }
             Inverses::Parts(parts) => {
                 let (matrix, partition) = &**parts;
