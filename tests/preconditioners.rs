@@ -249,6 +249,31 @@ fn solvers_take_new_values<T: Real>(device: &Device) {
     }
 }
 
+/// A diagonal of another order of magnitude needs another scaling than the solver was set up for.
+#[test]
+fn values_far_from_the_first_are_refused() {
+    each_case::<f32>(|device| {
+        let diagonal = |first: f32| {
+            let entries: Vec<(usize, usize, f32)> =
+                (0..50).map(|i| (i, i, if i == 0 { first } else { 1.0 })).collect();
+            Csr::from_triplets(50, 50, &entries).unwrap()
+        };
+        let (far, near) = (diagonal(1e-37), diagonal(2.0));
+        let matrix = Matrix::new(device, &far, Format::Csr).unwrap();
+        let m = Preconditioner::Jacobi.build(device, &far).unwrap().operator;
+        let setup = Setup::new(Method::Cg, Stopping::for_precision::<f32>()).with_preconditioner(m.clone());
+        let mut solver = Solver::with(&matrix, setup).unwrap();
+        let b = Vector::filled(device, 50, 1.0).unwrap();
+        let mut x = Vector::zeros(device, 50).unwrap();
+        matrix.update_values(&near).unwrap();
+        m.update_values(&near).unwrap();
+        let refused = solver.solve(&b, &mut x);
+        assert!(matches!(refused, Err(Error::Option { name: "preconditioner", .. })), "{refused:?}");
+        m.update_values(&far).unwrap();
+        assert!(solver.solve(&b, &mut x).is_ok());
+    });
+}
+
 #[test]
 fn solvers_take_the_new_values_of_their_preconditioners() {
     each_case::<f64>(solvers_take_new_values::<f64>);

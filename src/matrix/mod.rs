@@ -254,8 +254,8 @@ impl<T: Real> Matrix<T> {
     /// [`Error::Api`].
     ///
     /// # Cost
-    /// The first time the layout of the values on the host, as for a new matrix, and of their places: 4 bytes on the host for each stored
-    /// place, twice with a transposed copy. From then on a copy of the values in the order of the layout, and their way to the device. Packed values
+    /// The first time a layout of the numbers of the entries on the host, in `f64`, as for a new matrix; held from then on are 4 bytes on the host for each
+    /// stored place that is not in the order of the entries, and those of a transposed copy. From then on a copy of the values in the order of the layout, and their way to the device. Packed values
     /// ([`Packing`]) are laid out anew each time.
     pub fn update_values(&self, a: &Csr<T>) -> Result<()> {
         update_values(self, a)

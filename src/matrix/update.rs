@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Backward, Matrix};
 use crate::backend::product::{NewValues, SharedMatrix};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, same_length};
 use crate::number::{Real, first_not_finite};
 use crate::sparse::{Csr, Format, Layout, Offsets, Packable, Places, frobenius};
 
@@ -54,6 +54,7 @@ impl<T: Real> Matrix<T> {
         whole: impl Fn() -> Result<Cow<'a, Csr<T>>>,
     ) -> Result<()> {
         let Some(pattern) = &self.pattern else { return Err(computed()) };
+        same_length("values of a matrix", self.nnz, values.len())?;
         if let Some(index) = first_not_finite(values) {
             return Err(Error::NotFinite { what: "the matrix".into(), index });
         }

@@ -121,7 +121,9 @@ impl<T: Real> LinearOperator<T> for Diagonal<T> {
     }
     fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         check_shape((self.len, self.len), x, y)?;
-        y.product_of(&self.read().now, x)
+        // Not held during the product: a thread that waits for others may take up another product.
+        let now = Arc::clone(&self.read().now);
+        y.product_of(&now, x)
     }
     fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         self.apply(x, y)

@@ -113,8 +113,10 @@ pub trait LinearOperator<T: Real>: Send + Sync {
     }
 
     /// Takes the values that belong to `a`, whose entries stand in the same places as those of the matrix it was made from: the next
-    /// time step of a simulation. Solvers that hold it use them from their next launch on, with the bits of one that is made anew.
-    /// Matrices do, and those preconditioners that say so.
+    /// time step of a simulation. Solvers that hold it use them in their next solve, with the bits of one that is made anew.
+    /// Matrices do, and those preconditioners that say so. Meant between solves: one under way takes new values of a matrix from its next launch
+    /// on, and those of a diagonal from its next start. Least squares with a preconditioner go on measuring gradients by the norm
+    /// of `A M` that was estimated when they were set up.
     ///
     /// # Errors
     /// [`Error::Structure`] if it cannot, or if entries stand in other places; errors of the function that made it. What it held stays

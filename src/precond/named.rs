@@ -151,7 +151,7 @@ pub enum Preconditioner {
     },
     /// A factorised sparse approximate inverse whose places are found, for symmetric positive definite matrices:
     /// [`FsaiPlaces::Adaptive`](super::FsaiPlaces::Adaptive). By name `adaptive-fsai`, or `adaptive-fsai=10:2`, steps of a row and places of
-    /// a step.
+    /// a step; the name does not say the tolerance, which is 0.01 then.
     AdaptiveFsai {
         /// Steps of a row, and the places of each.
         places: AdaptivePlaces,
@@ -294,7 +294,8 @@ impl Preconditioner {
             Ok((most, drop))
         };
         let dropping = || {
-            let wanted = "what is dropped, and a power of the matrix that has the places, belong behind it, as in sainv=0.1:2";
+            let wanted =
+                "what is dropped, and a power of the matrix that has the places, belong behind it, as in 0.1:2";
             let drop = first.parse::<f64>().ok().filter(|drop| drop.is_finite()).ok_or_else(|| bad(wanted))?;
             let places = second.map(str::parse).transpose().map_err(|_| bad(wanted))?;
             Ok((drop, places))

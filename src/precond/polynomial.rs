@@ -73,6 +73,8 @@ pub struct Polynomial<T: Real> {
     /// True if nobody else holds the matrix.
     owned: bool,
     options: PolynomialOptions,
+    /// Checksum of the places of the matrix.
+    pattern: u64,
     /// Held for one product.
     state: Mutex<State<T>>,
 }
@@ -127,16 +129,21 @@ impl<T: Real> Polynomial<T> {
         let vector = || Vector::zeros(device, a.rows());
         let state =
             State { inverse: Vector::from_slice(device, &inverse)?, coefficients, scratch: [vector()?, vector()?] };
-        Ok(Self { options, state: Mutex::new(state), matrix, owned: false })
+        Ok(Self { options, pattern: a.pattern(), state: Mutex::new(state), matrix, owned: false })
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
+        a.check_pattern(self.pattern)?;
         check_symmetric(a)?;
         let (inverse, coefficients) = self.options.found(a)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Into room of products first: nothing has changed if this fails.
+        let State { inverse: held, coefficients: old, scratch: [new, _] } = &mut *state;
+        new.write(&inverse)?;
         self.matrix.update_values(a)?;
-        state.coefficients = coefficients;
-        state.inverse.write(&inverse)
+        std::mem::swap(held, new);
+        *old = coefficients;
+        Ok(())
     }
 
     fn apply_here(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {

@@ -110,6 +110,8 @@ enum Way<T: Real> {
 struct Direct<T: Real> {
     system: System<T>,
     runner: Runner<T>,
+    /// Exponent by which the preconditioner is scaled.
+    of_preconditioner: i32,
 }
 
 impl<T: Real> std::fmt::Debug for Solver<T> {
@@ -171,7 +173,7 @@ impl<T: Real> Solver<T> {
     /// [`Error::Option`] for a method without corrections, for another number of them, a weight out of range, or weights
     /// of another order of magnitude than those of the set-up, if that decides how the system is scaled.
     pub fn set_corrections(&mut self, corrections: &[Correction]) -> Result<()> {
-        let Direct { system, runner } = match &mut self.way {
+        let Direct { system, runner, .. } = match &mut self.way {
             Way::Direct(direct) if self.setup.method == Method::Cgnr => &mut **direct,
             Way::Right(_) if self.setup.method == Method::Cgnr => return Err(no_damping(self.setup.method)),
             _ => return Err(no_corrections(self.setup.method)),
@@ -235,7 +237,10 @@ impl<T: Real> Solver<T> {
     ) -> Result<Vec<Report>> {
         match &mut self.way {
             Way::Direct(direct) => {
-                let Direct { system, runner } = &mut **direct;
+                let Direct { system, runner, of_preconditioner } = &mut **direct;
+                if let Some(preconditioner) = &self.setup.preconditioner {
+                    system.check_preconditioner(&**preconditioner, *of_preconditioner)?;
+                }
                 system::solve(system, self.setup.method, runner, &self.setup.stopping, b, x, observer)
             }
             Way::Right(right) => Ok(vec![right.solve(b, x, observer)?]),
@@ -295,9 +300,15 @@ fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Resul
         (false, true) => System::of_square(&operator, columns)?.with_norm()?,
         (false, false) => System::of_square(&operator, columns)?,
     };
-    let workspace = workspace(&system, &setup)?;
+    // Scaled like the operator, whatever its own scale: Chebyshev's and stationary iterations alone depend on its size, and
+    // are told.
+    let of_preconditioner = match &setup.preconditioner {
+        Some(preconditioner) => system.needed_by(&**preconditioner)?,
+        None => 0,
+    };
+    let workspace = workspace(&system, &setup, of_preconditioner)?;
     let runner = Runner::new(&operator, columns, workspace)?;
-    Ok(Solver { setup, way: Way::Direct(Box::new(Direct { system, runner })) })
+    Ok(Solver { setup, way: Way::Direct(Box::new(Direct { system, runner, of_preconditioner })) })
 }
 
 impl<T: Real> Setup<T> {
@@ -406,14 +417,12 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
 }
 
 /// The vectors and scalars that a set-up needs.
-fn workspace<T: Real>(system: &System<T>, setup: &Setup<T>) -> Result<Box<dyn Workspace<T>>> {
+fn workspace<T: Real>(
+    system: &System<T>,
+    setup: &Setup<T>,
+    of_preconditioner: i32,
+) -> Result<Box<dyn Workspace<T>>> {
     let (operator, exponent, columns) = (system.operator(), system.exponent(), setup.columns);
-    // Scaled like the operator, whatever its own scale: Chebyshev's and stationary iterations alone depend on its size, and
-    // are told.
-    let of_preconditioner = match &setup.preconditioner {
-        Some(preconditioner) => system.needed_by(&**preconditioner)?,
-        None => 0,
-    };
     let exponents = [exponent, of_preconditioner];
     if exponents == [0; 2] && setup.is_fused_cg(operator) {
         return cg::boxed(operator, setup.preconditioner.as_ref());

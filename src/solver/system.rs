@@ -233,6 +233,20 @@ impl<T: Real> System<T> {
         Ok(needed(magnitude(preconditioner)?.exponent(), &self.reach.operator))
     }
 
+    /// Fails if the values of a preconditioner that knows its norm need another exponent by now.
+    ///
+    /// # Errors
+    /// [`Error::Option`].
+    pub(super) fn check_preconditioner(&self, preconditioner: &dyn LinearOperator<T>, exponent: i32) -> Result<()> {
+        match known_norm(preconditioner) {
+            Some(norm) if needed(norm.exponent(), &self.reach.operator) != exponent => {
+                let reason = "its new values are of another order of magnitude: set the solver up again".into();
+                Err(Error::Option { name: "preconditioner", reason })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Keeps a reference point that the method was given, to scale it with the right-hand side.
     pub(super) fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
         self.reference = Some((reference.to_vec()?, vec![0; self.columns]));

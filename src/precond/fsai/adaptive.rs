@@ -6,7 +6,7 @@
 //!   S = {i}
 //!   in each step:
 //!       solve A(S, S) for the row g that makes psi least
-//!       add the columns j < i with the largest (A g)_j^2 / a_jj:  what psi would fall by if j alone were added
+//!       add the columns j < i with the largest (A g)_j^2 / a_jj:  what psi would fall by if g_j alone were changed
 //! ```
 //!
 //! Source: C. Janna, M. Ferronato, "Adaptive pattern research for block FSAI preconditioning", SIAM J. Sci. Comput. 33 (2011), which takes
@@ -21,9 +21,9 @@ use crate::sparse::Csr;
 /// Places that are looked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptivePlaces {
-    /// Steps of a row at most.
+    /// Most steps of a row.
     pub steps: usize,
-    /// Places that a step adds at most; 1 to 255 in all steps together.
+    /// Most places that a step adds; 1 to 255 in all steps together.
     pub per_step: usize,
     /// Share of its first value that `psi` must fall by in a step, or the row is done; 0 to 1.
     pub tolerance: f64,
@@ -58,7 +58,7 @@ impl AdaptivePlaces {
 pub(super) struct Search {
     /// Places in the order in which they were found, the row's own last: all factors before it are kept from step to step.
     places: Vec<u32>,
-    /// They ascending.
+    /// The places, ascending.
     ascending: Vec<u32>,
     /// The row of `G` in that order.
     row: Vec<f64>,
@@ -110,8 +110,8 @@ impl Search {
     /// Adds the places that bring most to those of the row `g`; tells if there were any.
     fn add<T: Real>(&mut self, a: &Csr<T>, diagonal: &[f64], i: usize, most: usize, g: &[f64]) -> bool {
         let Self { places, ascending, product, touched, best, .. } = self;
-        if product.len() < a.rows() {
-            product.resize(a.rows(), 0.0);
+        if product.len() < i {
+            product.resize(i, 0.0);
         }
         for (k, g) in places.iter().zip(g) {
             let (columns, values) = a.row(*k as usize);
@@ -124,7 +124,7 @@ impl Search {
             }
         }
         // Nothing is gained where a place is already; nor where a column comes a second time.
-        places.iter().for_each(|k| product[*k as usize] = 0.0);
+        places.iter().filter(|k| (**k as usize) < i).for_each(|k| product[*k as usize] = 0.0);
         best.clear();
         for j in touched.drain(..) {
             let sum = std::mem::take(&mut product[j as usize]);

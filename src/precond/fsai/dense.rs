@@ -16,13 +16,13 @@ pub(super) struct Dense {
     places: Vec<u32>,
     /// Row of `G`.
     pub(super) g: Vec<f64>,
-    /// Number of each column from the first place on among the places, plus one; 0 for a column that is none.
+    /// For each column from the first place on its number among the places plus one, or 0.
     numbers: Vec<u32>,
 }
 
 impl Dense {
-    /// Takes the entries of the lower triangle in rows and columns `places`, in any order. Returns how many places of the last row the factor begins with: these
-    /// rows and columns are not touched.
+    /// Takes the entries of the lower triangle in rows and columns `places`, in any order. Returns how many of them the factor of the last row
+    /// begins with too: these rows and columns are not touched.
     fn gather<T: Real>(&mut self, a: &Csr<T>, places: &[u32]) -> usize {
         let Self { c, numbers, stride, places: before, .. } = self;
         let m = places.len();

@@ -91,11 +91,12 @@ impl FsaiOptions {
 }
 
 /// The approximate inverse `G'G` of a symmetric positive definite matrix as an operator. Two products; the same bits everywhere. It is made
-/// on the host, by all threads. With the places of a power it takes other values ([`LinearOperator::update_values`]) without looking for places
-/// again; values that choose the places would choose others.
+/// on the host, by all threads. With the places of a power it takes other values ([`LinearOperator::update_values`]), unless these would choose
+/// other places for a row of 256; with adaptive places it takes none.
 ///
 /// # Cost
-/// Held: `G` and its transposed, and a vector; on the host 4 bytes for each entry. A product reads one of them each, and three vectors.
+/// Held: `G` and its transposed, and a vector; on the host 4 bytes for each entry and 8 for each row, and from the first other values on what
+/// [`Matrix::update_values`] keeps. A product reads one of them each, and three vectors.
 /// The set-up factors a dense matrix as large as the row for each row, with [`FsaiPlaces::Adaptive`] for each step of a row.
 pub struct Fsai<T: Real> {
     product: ProductOperator<Adjoint<Matrix<T>>, Matrix<T>, T>,
