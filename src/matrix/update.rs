@@ -41,9 +41,14 @@ fn computed() -> Error {
 
 impl<T: Real> Matrix<T> {
     pub(super) fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
-        let Some(pattern) = &self.pattern else { return Err(computed()) };
-        a.check_pattern(pattern.checksum)?;
+        self.check_pattern(a)?;
         self.replace_values(a.values(), || Ok(Cow::Borrowed(a)))
+    }
+
+    /// Fails unless the entries of `a` stand where those of this matrix do.
+    pub(crate) fn check_pattern(&self, a: &Csr<T>) -> Result<()> {
+        let Some(pattern) = &self.pattern else { return Err(computed()) };
+        a.check_pattern(pattern.checksum)
     }
 
     /// [`Matrix::update_values`] for values that are known to belong to entries in the same places. `whole` makes the matrix of them, which the

@@ -155,8 +155,8 @@ fn check_power(power: usize) -> Result<()> {
     Err(Error::Option { name: "preconditioner", reason })
 }
 
-/// The square matrix of `n` rows that threads make, each `together` rows one after another, in room that it keeps. Fails with the first fault in the order of the
-/// rows, or if `copies` of it do not fit into the memory of the device.
+/// The square matrix of `n` rows that threads make, each `together` rows one after another, in room that it keeps. Fails with the
+/// first fault in the order of the rows, or if `copies` of it do not fit into the memory of the device.
 fn made_by_threads<T: Real, W: Default + Send>(
     device: &Device,
     n: usize,

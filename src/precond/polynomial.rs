@@ -16,6 +16,7 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, 12.3.2 (first kind); J. Lottes, "Optimal polynomial
 //! smoothers for multigrid V-cycles", Numer. Linear Algebra Appl. 30 (2023), algorithm 1 (fourth kind).
 
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -73,8 +74,6 @@ pub struct Polynomial<T: Real> {
     /// True if nobody else holds the matrix.
     owned: bool,
     options: PolynomialOptions,
-    /// Checksum of the places of the matrix.
-    pattern: u64,
     /// Held for one product.
     state: Mutex<State<T>>,
 }
@@ -129,18 +128,18 @@ impl<T: Real> Polynomial<T> {
         let vector = || Vector::zeros(device, a.rows());
         let state =
             State { inverse: Vector::from_slice(device, &inverse)?, coefficients, scratch: [vector()?, vector()?] };
-        Ok(Self { options, pattern: a.pattern(), state: Mutex::new(state), matrix, owned: false })
+        Ok(Self { options, state: Mutex::new(state), matrix, owned: false })
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
-        a.check_pattern(self.pattern)?;
+        self.matrix.check_pattern(a)?;
         check_symmetric(a)?;
         let (inverse, coefficients) = self.options.found(a)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Into room of products first: nothing has changed if this fails.
         let State { inverse: held, coefficients: old, scratch: [new, _] } = &mut *state;
         new.write(&inverse)?;
-        self.matrix.update_values(a)?;
+        self.matrix.replace_values(a.values(), || Ok(Cow::Borrowed(a)))?;
         std::mem::swap(held, new);
         *old = coefficients;
         Ok(())

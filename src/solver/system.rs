@@ -189,8 +189,7 @@ impl<T: Real> System<T> {
         let (Some(found), false) = (known, known == self.known) else { return Ok(()) };
         let damp = self.damp.unwrap_or(0.0);
         if !self.scaling.follow(found.hypot(Magnitude::of(damp)), &self.reach) {
-            let reason = "its new values are of another order of magnitude: set the solver up again".into();
-            return Err(Error::Option { name: "matrix", reason });
+            return Err(out_of_scale("matrix", "its new values"));
         }
         (self.known, self.magnitude) = (known, found);
         if self.damp.is_some() {
@@ -206,8 +205,7 @@ impl<T: Real> System<T> {
     /// [`Error::Option`] if they need a scaling that the solver was not set up for.
     pub(super) fn set_damp(&mut self, damp: f64) -> Result<()> {
         if !self.scaling.follow(self.magnitude.hypot(Magnitude::of(damp)), &self.reach) {
-            let reason = "the weights are of another order of magnitude: set the solver up again".into();
-            return Err(Error::Option { name: "corrections", reason });
+            return Err(out_of_scale("corrections", "the weights"));
         }
         self.damp = Some(damp);
         self.stacked = self.norm.hypot(scale(damp, self.exponent()));
@@ -240,8 +238,7 @@ impl<T: Real> System<T> {
     pub(super) fn check_preconditioner(&self, preconditioner: &dyn LinearOperator<T>, exponent: i32) -> Result<()> {
         match known_norm(preconditioner) {
             Some(norm) if needed(norm.exponent(), &self.reach.operator) != exponent => {
-                let reason = "its new values are of another order of magnitude: set the solver up again".into();
-                Err(Error::Option { name: "preconditioner", reason })
+                Err(out_of_scale("preconditioner", "its new values"))
             }
             _ => Ok(()),
         }
@@ -295,6 +292,11 @@ impl<T: Real> System<T> {
         held.copy_from_slice(shifts);
         runner.set_reference(&reference)
     }
+}
+
+/// Refusal of numbers that need another scaling than that of the set-up.
+fn out_of_scale(name: &'static str, what: &str) -> Error {
+    Error::Option { name, reason: format!("{what} are of another order of magnitude: set the solver up again") }
 }
 
 /// The norm that an operator says it has.

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use super::Format;
 use super::assembly::{RowBlock, assemble};
+use super::pattern::Checksum;
 use super::profile::Profile;
 use crate::error::{Error, Result, same_length};
 use crate::machine;
@@ -23,6 +24,7 @@ pub struct Csr<T> {
     offsets: Vec<usize>,
     indices: Vec<u32>,
     values: Vec<T>,
+    pub(super) pattern: Checksum,
 }
 
 /// Tells if a matrix of `entries` entries may have so many rows. Row offsets take memory even if nothing is stored,
@@ -116,7 +118,7 @@ impl<T: Real> Csr<T> {
                 row: Some(row),
             });
         }
-        Ok(Self { rows, cols, offsets, indices, values })
+        Ok(Self { rows, cols, offsets, indices, values, pattern: Checksum::default() })
     }
 
     /// Builds a matrix row by row, as a sensor delivers it: `row(i)` yields the entries of row `i` in ascending
@@ -242,32 +244,12 @@ impl<T: Real> Csr<T> {
         (self.offsets, self.indices, self.values)
     }
 
-    /// Checksum of the shape and the places of all entries: of row offsets and columns, not of values.
-    pub(crate) fn pattern(&self) -> u64 {
-        // FNV-1a of blocks, then of their checksums in order: threads change nothing.
-        const BLOCK: usize = 1 << 14;
-        let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
-        let over = |words: &mut dyn Iterator<Item = u64>| words.fold(0xcbf2_9ce4_8422_2325, mix);
-        let offsets = self.offsets.par_chunks(BLOCK).map(|block| over(&mut block.iter().map(|o| *o as u64)));
-        let columns = self.indices.par_chunks(BLOCK).map(|block| over(&mut block.iter().map(|j| u64::from(*j))));
-        let [offsets, columns] = [offsets.collect::<Vec<_>>(), columns.collect()];
-        over(&mut [self.rows as u64, self.cols as u64].into_iter().chain(offsets).chain(columns))
-    }
-
     /// A matrix with the same places and other values.
-    pub(crate) fn with_values(&self, values: Vec<T>) -> Result<Self> {
+    pub(crate) fn with_values<U>(&self, values: Vec<U>) -> Result<Csr<U>> {
         same_length("values of a matrix", self.nnz(), values.len())?;
-        let (offsets, indices) = (self.offsets.clone(), self.indices.clone());
-        Ok(Self { rows: self.rows, cols: self.cols, offsets, indices, values })
-    }
-
-    /// Fails unless the entries stand where those stand of which `pattern` is the checksum.
-    pub(crate) fn check_pattern(&self, pattern: u64) -> Result<()> {
-        if self.pattern() == pattern {
-            return Ok(());
-        }
-        let what = "the entries stand in other places than those of the matrix: make a new one".into();
-        Err(Error::Structure { what, row: None })
+        let Self { rows, cols, offsets, indices, pattern, .. } = self;
+        let (offsets, indices, pattern) = (offsets.clone(), indices.clone(), pattern.clone());
+        Ok(Csr { rows: *rows, cols: *cols, offsets, indices, values, pattern })
     }
 
     /// Columns and values of row `i`.
@@ -428,6 +410,7 @@ impl<T: Real> Csr<T> {
             offsets: self.offsets.clone(),
             indices: self.indices.clone(),
             values: U::pick::<Cast<T>>(to_single, to_double)(&self.values),
+            pattern: self.pattern.clone(),
         }
     }
 
@@ -493,7 +476,7 @@ impl<T: Real> Csr<T> {
                 }
             }
         });
-        Self { rows: self.cols, cols: self.rows, offsets, indices, values }
+        Self { rows: self.cols, cols: self.rows, offsets, indices, values, pattern: Checksum::default() }
     }
 }
 

@@ -13,6 +13,7 @@ mod matching;
 mod normal;
 mod order;
 mod partition;
+mod pattern;
 mod profile;
 mod rays;
 mod single;

@@ -58,7 +58,7 @@ impl AdaptivePlaces {
 pub(super) struct Search {
     /// Places in the order in which they were found, the row's own last: all factors before it are kept from step to step.
     places: Vec<u32>,
-    /// The places, ascending.
+    /// The places that were found, ascending.
     ascending: Vec<u32>,
     /// The row of `G` in that order.
     row: Vec<f64>,
@@ -82,7 +82,6 @@ impl Search {
     ) -> Result<&[u32]> {
         self.places.clear();
         self.places.push(i as u32);
-        self.ascending.clone_from(&self.places);
         dense.solve(a, i, &self.places)?;
         let (first, mut before) = (diagonal[i], diagonal[i]);
         for _ in 0..wanted.steps {
@@ -98,6 +97,8 @@ impl Search {
             before = psi;
         }
         let Self { places, ascending, row, .. } = self;
+        ascending.clone_from(places);
+        ascending.sort_unstable();
         row.clear();
         row.resize(places.len(), 0.0);
         for (place, value) in places.iter().zip(&dense.g) {
@@ -109,7 +110,7 @@ impl Search {
 
     /// Adds the places that bring most to those of the row `g`; tells if there were any.
     fn add<T: Real>(&mut self, a: &Csr<T>, diagonal: &[f64], i: usize, most: usize, g: &[f64]) -> bool {
-        let Self { places, ascending, product, touched, best, .. } = self;
+        let Self { places, product, touched, best, .. } = self;
         if product.len() < i {
             product.resize(i, 0.0);
         }
@@ -139,8 +140,6 @@ impl Search {
         best.sort_unstable_by_key(|(_, j)| *j);
         let own = places.pop();
         places.extend(best.iter().map(|(_, j)| *j).chain(own));
-        ascending.clone_from(places);
-        ascending.sort_unstable();
         !best.is_empty()
     }
 }

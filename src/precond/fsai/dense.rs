@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::sparse::Csr;
 
-/// Room for the dense matrix of a row. Neighbouring rows often begin with the same places, and their factors with the same rows and columns:
-/// these are kept.
+/// Room for the dense matrix of a row. Neighbouring rows often begin with the same places, and their factors with the same rows
+/// and columns: these are kept.
 #[derive(Default)]
 pub(super) struct Dense {
     /// `C'`, row by row: first the lower triangle of `A(S_i, S_i)`, mirrored.
@@ -21,8 +21,8 @@ pub(super) struct Dense {
 }
 
 impl Dense {
-    /// Takes the entries of the lower triangle in rows and columns `places`, in any order. Returns how many of them the factor of the last row
-    /// begins with too: these rows and columns are not touched.
+    /// Takes the entries of the lower triangle in rows and columns `places`, in any order. Returns how many of them the factor of
+    /// the last row begins with too: these rows and columns are not touched.
     fn gather<T: Real>(&mut self, a: &Csr<T>, places: &[u32]) -> usize {
         let Self { c, numbers, stride, places: before, .. } = self;
         let m = places.len();

@@ -8,8 +8,9 @@
 //!       C' g = e                    e the last unit vector:  row i of G has g in the places S_i
 //! ```
 //!
-//! `S_i` are the places of a power of the matrix, or those that bring most ([`AdaptivePlaces`]). `G` minimises the Frobenius norm of `I - G L` over all matrices with these places. Rows do not depend on each other, so that all
-//! threads make them at once, and no positive definite matrix breaks down. `M` does not change with a scaling of `A` but for that.
+//! `S_i` are the places of a power of the matrix, or those that bring most ([`AdaptivePlaces`]). `G` minimises the Frobenius norm of
+//! `I - G L` over all matrices with these places. Rows do not depend on each other, so that all threads make them at once, and no
+//! positive definite matrix breaks down. `M` does not change with a scaling of `A` but for that.
 //!
 //! Source: L. Yu. Kolotilina, A. Yu. Yeremin, "Factorized sparse approximate inverse preconditionings I", SIAM J. Matrix Anal. Appl. 14
 //! (1993); Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 10.5.
@@ -142,10 +143,10 @@ impl<T: Real> Fsai<T> {
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
-        a.check_pattern(self.pattern)?;
-        check_symmetric(a)?;
         let Self { g, options: FsaiOptions { places: kind, single }, places, .. } = self;
         let FsaiPlaces::Power(power) = *kind else { return Err(chosen_by_values(None)) };
+        a.check_pattern(self.pattern)?;
+        check_symmetric(a)?;
         let values = places.values(a, power)?;
         let whole = |values| Csr::new(a.rows(), a.rows(), places.offsets.clone(), places.columns.clone(), values);
         if rounds::<T>(*single) {
@@ -176,7 +177,11 @@ fn chosen_by_values(row: Option<usize>) -> Error {
 fn factor<T: Real>(device: &Device, a: &Csr<T>, options: FsaiOptions) -> Result<Csr<T>> {
     check_symmetric(a)?;
     options.check()?;
-    let diagonal = a.diagonal();
+    // A search alone asks for it.
+    let diagonal = match options.places {
+        FsaiPlaces::Power(_) => Vec::new(),
+        FsaiPlaces::Adaptive(_) => a.diagonal(),
+    };
     // Twice over: the factor and its transposed.
     made_by_threads(device, a.rows(), (ROWS_TOGETHER, 2), |room, rows| {
         rows_of_factor(a, &diagonal, rows, options.places, room)

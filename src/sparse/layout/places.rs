@@ -37,9 +37,7 @@ impl Places {
             return Ok(Some(Self::InOrder));
         }
         // Layouts copy values: here the numbers of the entries, which f64 holds exactly.
-        let (offsets, indices) = (a.offsets().to_vec(), a.indices().to_vec());
-        let numbers = (0..a.nnz()).into_par_iter().map(|k| k as f64).collect();
-        let mut numbered = Csr::new(a.rows(), a.cols(), offsets, indices, numbers)?;
+        let mut numbered = a.with_values((0..a.nnz()).into_par_iter().map(|k| k as f64).collect())?;
         if transposed {
             numbered = numbered.transpose();
         }

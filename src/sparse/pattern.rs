@@ -1,0 +1,53 @@
+//! Checksums of the places of a matrix: what other values must fit to.
+
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+
+use super::Csr;
+use crate::error::{Error, Result};
+use crate::number::Real;
+
+/// A checksum that is computed when it is first asked for. It says nothing that the places do not say: all are equal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Checksum(OnceLock<u64>);
+
+impl PartialEq for Checksum {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl<T: Real> Csr<T> {
+    /// Checksum of the shape and the places of all entries: of row offsets and columns, not of values. It is computed once: a matrix
+    /// on a device and its preconditioners ask for it one after another.
+    pub(crate) fn pattern(&self) -> u64 {
+        // Not in `OnceLock::get_or_init`: a thread that waits for others there may ask again.
+        let Checksum(known) = &self.pattern;
+        known.get().copied().unwrap_or_else(|| {
+            let found = self.checksum();
+            let _ = known.set(found);
+            found
+        })
+    }
+
+    fn checksum(&self) -> u64 {
+        // FNV-1a of blocks, then of their checksums in order: threads change nothing.
+        const BLOCK: usize = 1 << 14;
+        let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        let over = |words: &mut dyn Iterator<Item = u64>| words.fold(0xcbf2_9ce4_8422_2325, mix);
+        let offsets = self.offsets().par_chunks(BLOCK).map(|block| over(&mut block.iter().map(|o| *o as u64)));
+        let columns = self.indices().par_chunks(BLOCK).map(|block| over(&mut block.iter().map(|j| u64::from(*j))));
+        let [offsets, columns] = [offsets.collect::<Vec<_>>(), columns.collect()];
+        over(&mut [self.rows() as u64, self.cols() as u64].into_iter().chain(offsets).chain(columns))
+    }
+
+    /// Fails unless the entries stand where those stand of which `pattern` is the checksum.
+    pub(crate) fn check_pattern(&self, pattern: u64) -> Result<()> {
+        if self.pattern() == pattern {
+            return Ok(());
+        }
+        let what = "the entries stand in other places than those of the matrix: make a new one".into();
+        Err(Error::Structure { what, row: None })
+    }
+}
