@@ -115,6 +115,44 @@ fn nothing_to_do_is_converged_at_iteration_0() {
     });
 }
 
+/// A solve that has not gained an eighth of its digits ends after exactly the iterations of its patience, wherever the host looks; one that
+/// has goes on as if there were none.
+#[test]
+fn slow_solves_end_after_their_patience() {
+    each_device(|device| {
+        let a = gallery::poisson_2d::<f64>(24, 0.0).unwrap();
+        let [b, other]: [Vec<f64>; 2] =
+            [0.0, 0.25].map(|slope| (0..a.rows()).map(|i| 1.0 + slope * i as f64).collect());
+        for method in [Method::Cg, Method::Minres, Method::BiCgStab, Method::Gmres { restart: 100 }] {
+            let run = |patience, check_every, b: &[&[f64]]| {
+                let stopping = Stopping { patience, check_every, ..stopping::<f64>() };
+                Problem::new(method, &a).solve(device, b, &stopping)
+            };
+            let whole = &run(None, 64, &[&b])[0];
+            assert!(whole.1.converged(), "{}", whole.1);
+            // The least iteration after which an eighth is gained.
+            let needed = whole.1.history.iter().position(|norm| *norm <= 0.1 * whole.1.history[0]).unwrap();
+            assert!(needed > 4, "{needed}");
+            for check_every in [1, 7, 64] {
+                let slow = &run(Some(needed - 1), check_every, &[&b])[0].1;
+                assert_eq!((slow.stop, slow.iterations), (Stop::Slow, needed - 1), "{slow}");
+                let enough = &run(Some(needed), check_every, &[&b])[0];
+                assert!(essence(&enough.0, &enough.1) == essence(&whole.0, &whole.1), "{}", enough.1);
+            }
+            // Columns are left together: as long as one gains they go on.
+            let zero = vec![0.0; a.rows()];
+            let both = run(Some(needed - 1), 64, &[&b, &zero]);
+            assert_eq!([both[0].1.stop, both[1].1.stop], [Stop::Slow, Stop::Converged]);
+            let both = run(Some(4), 64, &[&b, &other]);
+            assert!(both.iter().all(|(_, report)| (report.stop, report.iterations) == (Stop::Slow, 4)));
+        }
+        // Nothing is slow where no end is asked for.
+        let stopping = Stopping { patience: Some(2), ..Stopping::after(9) };
+        let solved = Problem::new(Method::Cg, &a).solve(device, &[&b], &stopping);
+        assert_eq!((solved[0].1.stop, solved[0].1.iterations), (Stop::MaxIterations, 9), "{}", solved[0].1);
+    });
+}
+
 #[test]
 fn reasons_for_stopping_are_their_own() {
     each_device(|device| {

@@ -195,6 +195,48 @@ fn what_cannot_work_is_said() {
     assert_eq!(output.status.code(), Some(0), "minres solves it");
 }
 
+/// A named method needs no more than a glance at the matrix, unless the solve fails or more is asked for.
+#[test]
+fn a_named_method_needs_a_glance() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |extra: &[&str]| {
+        let args = [&["poisson2d:20", "--device", "host", "--json"], extra].concat();
+        json(&solve(folder.path(), &args))
+    };
+    for (extra, known) in [
+        (&["--method", "cg"][..], false),
+        (&["--method", "cg", "--examine"], true),
+        (&["--method", "cg", "--iterations", "3"], true),
+        (&[], true),
+    ] {
+        let found = run(extra);
+        assert_eq!(found["condition_at_least"].is_number(), known, "{found}");
+        assert_eq!(found["preconditioner"].as_str(), Some("none"), "{found}");
+        let seconds = found["answer_seconds"].as_f64().unwrap();
+        assert!(seconds > 0.0 && seconds < found["seconds"]["total"].as_f64().unwrap(), "{found}");
+    }
+    // A preconditioner of its own for what is slow: a Laplacian in one direction.
+    let rows = 3000;
+    let a = Csr::from_rows(rows, rows, |i, row| {
+        for j in i.saturating_sub(1)..(i + 2).min(rows) {
+            row.push((j as u32, if i == j { 2.0 } else { -1.0 }));
+        }
+    });
+    matrix_market::write_matrix(&folder.path().join("line.mtx"), &a.unwrap()).unwrap();
+    matrix_market::write_matrix(
+        &folder.path().join("b.mtx"),
+        &Csr::from_rows(rows, 1, |_, row| row.push((0, 1.0))).unwrap(),
+    )
+    .unwrap();
+    let found = json(&solve(
+        folder.path(),
+        &["line.mtx", "--rhs", "b.mtx", "--method", "cg", "--device", "host", "--json"],
+    ));
+    assert_eq!(found["stop"].as_str(), Some("Converged"), "{found}");
+    assert_eq!(found["preconditioner"].as_str(), Some("adaptive-fsai=10:2"), "{found}");
+    assert!(found["tried"][0].as_str().unwrap().contains("none: too slow after 550 iterations"), "{found}");
+}
+
 #[test]
 fn bad_input_is_one_line_and_exit_code_2() {
     let folder = tempfile::tempdir().unwrap();

@@ -15,8 +15,8 @@ use options::{Options, name_of};
 use residuum::io::{self, npy};
 use residuum::sparse::{Ordering, Permutation, gallery};
 use residuum::{
-    Advice, Climb, Csr, Device, Error, Examination, Matrix, Progress, Real, Report, Result, Rung, Setup, Vector,
-    climb,
+    Advice, Climb, Csr, Device, Error, Examination, Matrix, Method, Progress, Real, Report, Result, Rung, Setup,
+    Vector, climb,
 };
 use serde_json::{Value, json};
 
@@ -72,6 +72,8 @@ struct Problem<T: Real> {
     order: Option<Permutation>,
     found: Examination,
     advice: Advice,
+    /// Warnings that are not of the matrix alone.
+    remarks: Vec<String>,
     read_seconds: f64,
     examine_seconds: f64,
 }
@@ -91,18 +93,20 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
     let before = Examination::spread(&a.column_norms());
     let [left, right] = if options.scale { a.equilibration() } else { [vec![1.0; a.rows()], vec![1.0; a.cols()]] };
     let a = if options.scale { a.scaled(&left, &right)? } else { a };
-    let found = Examination::of(&a);
+    let found = options.examination(&a);
     let mut advice = found.advise(T::PRECISION);
+    let mut remarks = Vec::new();
     if options.scale && before > 1e6 {
-        advice.warnings.push(format!(
+        remarks.push(format!(
             "before it was scaled, norms of columns differed by a factor of {before:.0e}: a small residual says little of \
              the unknowns of the small ones"
         ));
     }
     if options.rhs.is_none() && !options.compare && a.nnz() > 0 && b.iter().all(|v| *v == 0.0) {
         let words = "A times ones is 0, and so is the answer: name a right-hand side by --rhs";
-        advice.warnings.push(words.into());
+        remarks.push(words.into());
     }
+    advice.warnings.extend(remarks.iter().cloned());
     let b: Vec<T> = b.iter().zip(&left).map(|(b, l)| T::from_f64(b * l)).collect();
     let order = match options.order {
         Ordering::Natural => None,
@@ -113,10 +117,28 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
         None => (a, b),
     };
     let examine_seconds = clock.elapsed().as_secs_f64();
-    Ok(Problem { a, b, right, order, found, advice, read_seconds, examine_seconds })
+    Ok(Problem { a, b, right, order, found, advice, remarks, read_seconds, examine_seconds })
 }
 
 impl<T: Real> Problem<T> {
+    /// Faults of the matrix, and of `method` for it, in words.
+    fn warnings(&self, method: &Method) -> Vec<String> {
+        self.advice.warnings.iter().cloned().chain(self.found.objection(method)).collect()
+    }
+
+    /// Examines the matrix thoroughly, in the order of the file.
+    fn examine(&mut self) -> Result<()> {
+        let clock = Instant::now();
+        self.found = match &self.order {
+            Some(order) => Examination::of(&self.a.permuted(&order.inverse(), &order.inverse())?),
+            None => Examination::of(&self.a),
+        };
+        self.advice = self.found.advise(T::PRECISION);
+        self.advice.warnings.extend(self.remarks.iter().cloned());
+        self.examine_seconds += clock.elapsed().as_secs_f64();
+        Ok(())
+    }
+
     /// The unknowns of the file, of those that were solved for.
     fn given(&self, x: Vec<T>) -> Result<Vec<T>> {
         let x = match &self.order {
@@ -138,19 +160,16 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     };
     say("device", &format!("{} on {}", device.info().name, device.info().platform));
     say("", device.choice());
-    let problem = problem::<T>(options)?;
-    let Problem { a, advice, found, .. } = &problem;
+    let mut problem = problem::<T>(options)?;
+    let a = &problem.a;
     let (rows, cols, entries) = (a.rows(), a.cols(), a.nnz());
     let name = options.matrix.display();
     say("matrix", &format!("{name}: {rows} x {cols}, {entries} entries, {}", T::PRECISION));
-    say("advice", &advice.to_string());
-    advice.warnings.iter().for_each(|warning| say("warning", warning));
-    let method = options.method(advice)?;
-    let ladder = options.ladder(&method, found)?;
-    let objection = found.objection(&method);
-    if let Some(objection) = &objection {
-        say("warning", objection);
-    }
+    let glance = if options.examines() { "" } else { " (at a glance)" };
+    say("advice", &format!("{}{glance}", problem.advice));
+    let method = options.method(&problem.advice)?;
+    let ladder = options.ladder(&method, &problem.found)?;
+    problem.warnings(&method).iter().for_each(|warning| say("warning", warning));
     let clock = Instant::now();
     let matrix = match method.takes_rectangles() {
         true => Matrix::with_transpose(&device, a, options.format)?,
@@ -167,7 +186,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     let upload_seconds = clock.elapsed().as_secs_f64();
     say("method", &format!("{method}, {} ({})", matrix.format(), matrix.why()));
     let names: Vec<String> = ladder.iter().map(|which| name_of(which.as_ref())).collect();
-    say("", &format!("preconditioner {}", names.join(", or if that fails ")));
+    say("", &format!("preconditioner {}", names.join(", or if that fails or is slow ")));
     let partition = options.partition(problem.order.as_ref(), &ladder)?;
     let bar = solving_bar(options.json, options.iterations);
     let climb =
@@ -176,8 +195,10 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
             ControlFlow::Continue(())
         });
     bar.finish_and_clear();
-    let Climb { report, which, built, rungs, .. } = climb?;
-    rungs.iter().filter(|rung| rung.which != which).for_each(|rung| say("tried", &rung.to_string()));
+    let climb = climb?;
+    let answer_seconds = climb.seconds();
+    let Climb { report, which, built, rungs, .. } = climb;
+    rungs.iter().filter(|_| rungs.len() > 1).for_each(|rung| say("tried", &rung.to_string()));
     say("precond.", built.as_ref().map_or("none", |built| &built.why));
     let answer = problem.given(x.to_vec()?)?;
     let mut written = write(options, &answer, &report);
@@ -190,18 +211,23 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         };
         written.add(path, saved);
     }
+    if !report.converged() && !options.examines() {
+        problem.examine()?;
+        problem.warnings(&method).iter().for_each(|warning| say("warning", warning));
+    }
     let known = options.rhs.is_none() && report.rhs_norm > 0.0;
     let finished = Finished {
         options,
         device: &device,
-        found,
-        advice,
-        objection,
+        found: &problem.found,
+        advice: &problem.advice,
+        objection: problem.found.objection(&method),
         preconditioner: json!({
             "preconditioner": name_of(which.as_ref()),
             "preconditioner_entries": built.as_ref().map(|built| built.entries),
             "shift": built.as_ref().and_then(|built| built.shift),
             "setup_seconds": built.as_ref().map_or(0.0, |built| built.seconds),
+            "answer_seconds": answer_seconds,
             "why_preconditioner": built.as_ref().map(|built| built.why.clone()),
             "tried": rungs.iter().map(Rung::to_string).collect::<Vec<_>>(),
         }),

@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use common::{DeviceOptions, Precision, check_outputs, option, plot, refuse_unused};
 use residuum::precond::{Preconditioner, RowOrdering};
 use residuum::sparse::{Ordering, Partition, Permutation};
-use residuum::{Advice, Examination, Format, Method, Real, Result, Stopping, io};
+use residuum::{Advice, Csr, Examination, Format, Method, Real, Result, Stopping, io};
 
 /// Help text of an option that takes the name of a row of a table.
 fn among(others: &str, rows: &[impl ToString]) -> String {
@@ -84,6 +84,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     pub(crate) iterations: usize,
 
+    /// Look at the matrix thoroughly before the solve (definite? how near to singular?), as without a named method; else that is done if the
+    /// solve fails
+    #[arg(long)]
+    pub(crate) examine: bool,
     /// Compute the residual afresh every so many iterations; 0 for never (the end is verified in any case)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) exact_every: usize,
@@ -144,6 +148,16 @@ impl Options {
             }
             other => other,
         })
+    }
+
+    /// Properties of the matrix that are known before the solve. Only an advice on the method needs all that can be told.
+    pub(crate) fn examination<T: Real>(&self, a: &Csr<T>) -> Examination {
+        if self.examines() { Examination::of(a) } else { Examination::glance(a) }
+    }
+
+    /// Tells if the matrix is examined thoroughly before the solve.
+    pub(crate) fn examines(&self) -> bool {
+        self.examine || self.method == "auto"
     }
 
     /// The preconditioner that is asked for, with its parameters, or those that suit the matrix.

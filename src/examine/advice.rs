@@ -3,11 +3,11 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use super::envelope::{Envelope, Factored};
+use super::spectrum::{extreme_eigenvalues, noise_of};
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
 use crate::precond::Preconditioner;
 use crate::solver::{Method, Report, Stop};
-use crate::sparse::gallery::Random;
 use crate::sparse::{Csr, structural_rank};
 
 /// Verdict on `x'Ax > 0` for every `x`, as far as that can be told without factorising.
@@ -28,7 +28,8 @@ pub enum Definiteness {
 
 /// Properties of a matrix that iterative methods depend on.
 ///
-/// Cost: a few passes over the entries, a transposed copy, and up to `4e8` multiplications for the eigenvalues.
+/// Cost: a few passes over the entries and a transposed copy; but for [`Examination::glance`] also a matching of rows and columns, up to
+/// `4e8` multiplications for the eigenvalues, and `1e9` for a factorisation: up to a second.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Examination {
@@ -50,7 +51,7 @@ pub struct Examination {
     pub diagonal_spread: f64,
     /// Largest over smallest 2-norm of the columns that have one.
     pub column_spread: f64,
-    /// The largest rank that any matrix with entries in these places can have.
+    /// The largest rank that any matrix with entries in these places can have; at a glance no more than rows and columns with entries.
     pub structural_rank: usize,
     /// True if it is positive definite.
     pub definiteness: Definiteness,
@@ -85,6 +86,7 @@ impl Display for Advice {
 
 per_number! {
     fn examination<T>(a: &Csr<T>) -> Examination = Examination::of_here;
+    fn at_a_glance<T>(a: &Csr<T>) -> Examination = Examination::glance_here;
 }
 
 impl Examination {
@@ -98,71 +100,115 @@ impl Examination {
         examination(a)
     }
 
-    fn of_here<T: Real>(a: &Csr<T>) -> Self {
-        // Numbers whose squares would vanish or overflow are looked at in other units.
+    /// Looks at `a` no longer than that takes to read it a few times: enough for a method that is known, and its
+    /// [ladder](Examination::ladder). Nothing is known of eigenvalues then, so that an indefinite matrix may pass for a definite one.
+    pub fn glance<T: Real>(a: &Csr<T>) -> Self {
+        at_a_glance(a)
+    }
+
+    /// `a` in other units, if squares of its numbers would vanish or overflow.
+    fn in_other_units<T: Real>(a: &Csr<T>) -> Option<Csr<T>> {
         const FAR: i32 = 300;
-        if let Some(exponent) = Magnitude::of(a.largest()).exponent().filter(|exponent| exponent.abs() > FAR) {
-            return Self::of(&a.times_power_of_two(-exponent));
+        let exponent = Magnitude::of(a.largest()).exponent().filter(|exponent| exponent.abs() > FAR)?;
+        Some(a.times_power_of_two(-exponent))
+    }
+
+    fn glance_here<T: Real>(a: &Csr<T>) -> Self {
+        match Self::in_other_units(a) {
+            Some(a) => Self::seen(&a, &a.transpose()),
+            None => Self::seen(a, &a.transpose()),
         }
+    }
+
+    /// Properties that a few passes over the entries tell.
+    fn seen<T: Real>(a: &Csr<T>, transposed: &Csr<T>) -> Self {
         let (rows, cols) = (a.rows(), a.cols());
-        let transposed = a.transpose();
-        let symmetric = rows == cols && equal(a, &transposed);
+        let square = rows == cols;
         let diagonal = a.diagonal();
         let norms = a.column_norms();
-        let square = rows == cols;
+        let empty_rows = (0..rows).filter(|i| is_empty(a, *i)).count();
+        let empty_cols = norms.iter().filter(|n| **n == 0.0).count();
         let mut found = Self {
             rows,
             cols,
             nnz: a.values().iter().filter(|v| v.to_f64() != 0.0).count(),
-            symmetric,
+            symmetric: square && equal(a, transposed),
             zero_diagonal: if square { diagonal.iter().filter(|d| **d == 0.0).count() } else { 0 },
-            empty_rows: (0..rows).filter(|i| is_empty(a, *i)).count(),
-            empty_cols: norms.iter().filter(|n| **n == 0.0).count(),
+            empty_rows,
+            empty_cols,
             diagonal_spread: Self::spread(&diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>()),
             column_spread: Self::spread(&norms),
-            structural_rank: structural_rank(a),
+            structural_rank: (rows - empty_rows).min(cols - empty_cols),
             definiteness: Definiteness::NotAsked,
-            condition: f64::INFINITY,
+            condition: f64::NAN,
         };
-        if symmetric {
-            found.look_for_definiteness(a, &diagonal);
-        } else {
-            let scale: Vec<f64> = norms.iter().map(|n| if *n > 0.0 { 1.0 / n } else { 0.0 }).collect();
-            let mut image = vec![0.0; rows];
-            let (low, high) = extreme_eigenvalues(cols, a.nnz(), usize::MAX, |x, y| {
-                let scaled: Vec<f64> = x.iter().zip(&scale).map(|(x, s)| x * s).collect();
-                multiply(a, &scaled, &mut image);
-                multiply(&transposed, &image, y);
-                for (y, s) in y.iter_mut().zip(&scale) {
-                    *y *= s;
-                }
-            });
-            // If there are fewer rows than columns, B'B has zeros that say nothing of A.
-            let lost = low <= high * cols as f64 * f64::EPSILON;
-            let missing = cols.saturating_sub(rows) + found.empty_cols;
-            found.condition = if lost && missing == 0 { f64::INFINITY } else { (high / low.max(0.0)).sqrt() };
-            if lost && missing > 0 {
-                found.condition = f64::NAN;
-            }
+        if found.symmetric {
+            found.definiteness = Self::seen_definiteness(a, &diagonal);
         }
         found
     }
 
-    fn look_for_definiteness<T: Real>(&mut self, a: &Csr<T>, diagonal: &[f64]) {
+    fn seen_definiteness<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Definiteness {
         if a.rows() > 0 && diagonal.iter().all(|d| *d < 0.0) {
-            let found = "its diagonal is negative: if -A is definite, cg solves -A x = -b".to_string();
-            self.definiteness = Definiteness::Indefinite(found);
+            let found = "its diagonal is negative: if -A is definite, cg solves -A x = -b";
+            Definiteness::Indefinite(found.into())
         } else if let Some(i) = diagonal.iter().position(|d| *d <= 0.0) {
-            self.definiteness = Definiteness::Indefinite(format!("entry {i} of the diagonal is {}", diagonal[i]));
+            Definiteness::Indefinite(format!("entry {i} of the diagonal is {}", diagonal[i]))
         } else if let Some((i, j)) = outweighed_pair(a, diagonal) {
-            let found = format!("entry ({i}, {j}) outweighs the two of the diagonal beside it");
-            self.definiteness = Definiteness::Indefinite(found);
+            Definiteness::Indefinite(format!("entry ({i}, {j}) outweighs the two of the diagonal beside it"))
+        } else if dominant(a, diagonal) {
+            Definiteness::Positive("each diagonal entry outweighs its row")
+        } else {
+            Definiteness::Likely
         }
-        if self.definiteness != Definiteness::NotAsked {
-            // Eigenvalues of both signs: extreme ones say nothing of those next to 0.
-            self.condition = f64::NAN;
-            return;
+    }
+
+    fn of_here<T: Real>(a: &Csr<T>) -> Self {
+        if let Some(a) = Self::in_other_units(a) {
+            return Self::of(&a);
         }
+        let transposed = a.transpose();
+        let mut found = Self::seen(a, &transposed);
+        found.structural_rank = structural_rank(a);
+        if found.symmetric {
+            found.look_for_definiteness(a);
+        } else {
+            found.look_for_condition(a, &transposed);
+        }
+        found
+    }
+
+    /// The condition of a matrix that is not symmetric.
+    fn look_for_condition<T: Real>(&mut self, a: &Csr<T>, transposed: &Csr<T>) {
+        let (rows, cols) = (a.rows(), a.cols());
+        let scale: Vec<f64> = a.column_norms().iter().map(|n| if *n > 0.0 { 1.0 / n } else { 0.0 }).collect();
+        let mut image = vec![0.0; rows];
+        let (low, high) = extreme_eigenvalues(cols, a.nnz(), usize::MAX, |x, y| {
+            let scaled: Vec<f64> = x.iter().zip(&scale).map(|(x, s)| x * s).collect();
+            multiply(a, &scaled, &mut image);
+            multiply(transposed, &image, y);
+            for (y, s) in y.iter_mut().zip(&scale) {
+                *y *= s;
+            }
+        });
+        // If there are fewer rows than columns, B'B has zeros that say nothing of A.
+        let lost = low <= high * cols as f64 * f64::EPSILON;
+        let missing = cols.saturating_sub(rows) + self.empty_cols;
+        self.condition = match (lost, missing) {
+            (true, 0) => f64::INFINITY,
+            (true, _) => f64::NAN,
+            _ => (high / low.max(0.0)).sqrt(),
+        };
+    }
+
+    fn look_for_definiteness<T: Real>(&mut self, a: &Csr<T>) {
+        // Eigenvalues of both signs: extreme ones say nothing of those next to 0.
+        let mut proof = match self.definiteness {
+            Definiteness::Indefinite(_) => return,
+            Definiteness::Positive(proof) => Some(proof),
+            _ => None,
+        };
+        let diagonal = a.diagonal();
         let scale: Vec<f64> = diagonal.iter().map(|d| d.sqrt().recip()).collect();
         let envelope = Envelope::of(a, &scale, CHOLESKY_WORK);
         // With a factorisation at hand only the largest eigenvalue is missing, which comes soon.
@@ -175,7 +221,6 @@ impl Examination {
             }
         });
         let noise = high.abs().max(low.abs()) * a.rows() as f64 * f64::EPSILON;
-        let mut proof = dominant(a, diagonal).then_some("each diagonal entry outweighs its row");
         if let Some(mut envelope) = envelope {
             match envelope.factor(noise) {
                 Factored::Positive => {
@@ -334,13 +379,13 @@ impl Examination {
                 report.relative_residual()
             ),
             Stop::LeastSquares => return None,
-            Stop::MaxIterations | Stop::TimeLimit
+            Stop::MaxIterations | Stop::TimeLimit | Stop::Slow
                 if matches!(report.method, Method::Stationary { .. } | Method::Chebyshev { .. })
                     && report.residual > 10.0 * report.history.first().copied()? =>
             {
                 "the iteration diverges: a smaller omega, or bounds that hold all eigenvalues".into()
             }
-            Stop::MaxIterations | Stop::TimeLimit => {
+            Stop::MaxIterations | Stop::TimeLimit | Stop::Slow => {
                 let (first, last) = (report.history.first().copied()?, report.residual);
                 let pace = (first / last).ln() / report.iterations.max(1) as f64;
                 if pace * report.iterations as f64 > 0.7 {
@@ -383,12 +428,12 @@ fn is_empty<T: Real>(a: &Csr<T>, i: usize) -> bool {
 
 /// Tells if two matrices hold the same numbers, entries that are 0 left out.
 fn equal<T: Real>(a: &Csr<T>, b: &Csr<T>) -> bool {
-    let entries = |m: &Csr<T>, i: usize| -> Vec<(u32, u64)> {
+    fn entries<T: Real>(m: &Csr<T>, i: usize) -> impl Iterator<Item = (u32, u64)> {
         let (columns, values) = m.row(i);
-        let pairs = columns.iter().zip(values).filter(|(_, v)| v.to_f64() != 0.0);
-        pairs.map(|(j, v)| (*j, v.to_f64().to_bits())).collect()
-    };
-    (0..a.rows()).all(|i| entries(a, i) == entries(b, i))
+        let pairs = columns.iter().zip(values).map(|(j, v)| (*j, v.to_f64()));
+        pairs.filter(|(_, v)| *v != 0.0).map(|(j, v)| (j, v.to_bits()))
+    }
+    (0..a.rows()).all(|i| entries(a, i).eq(entries(b, i)))
 }
 
 /// `y = A x`.
@@ -419,81 +464,6 @@ fn dominant<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> bool {
         let all: f64 = a.row(i).1.iter().map(|v| v.to_f64().abs()).sum();
         2.0 * diagonal[i] > all
     })
-}
-
-/// Seeded numbers to start from.
-fn noise_of(n: usize) -> Vec<f64> {
-    let mut random = Random::new(1950);
-    (0..n).map(|_| random.normal()).collect()
-}
-
-/// The smallest and largest eigenvalue that a Lanczos process of a symmetric operator finds from a seeded start; `nnz`
-/// limits its steps beside `most`. Without re-orthogonalisation: what is lost are copies of eigenvalues, not the extreme ones.
-///
-/// Source: C. C. Paige, "The computation of eigenvalues and eigenvectors of very large sparse matrices", 1971.
-fn extreme_eigenvalues(n: usize, nnz: usize, most: usize, mut apply: impl FnMut(&[f64], &mut [f64])) -> (f64, f64) {
-    const WORK: usize = 400_000_000;
-    let steps = (WORK / (2 * nnz + 8 * n).max(1)).clamp(20, 3000).min(2 * n).min(most);
-    let mut v = noise_of(n);
-    let norm = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
-    let length = norm(&v);
-    v.iter_mut().for_each(|x| *x /= length);
-    let (mut before, mut w) = (vec![0.0; n], vec![0.0; n]);
-    let (mut alphas, mut betas) = (Vec::new(), Vec::new());
-    let mut beta = 0.0;
-    let mut largest = 0.0f64;
-    for _ in 0..steps {
-        apply(&v, &mut w);
-        let alpha: f64 = v.iter().zip(&w).map(|(v, w)| v * w).sum();
-        for ((w, v), before) in w.iter_mut().zip(&v).zip(&before) {
-            *w -= alpha * v + beta * before;
-        }
-        alphas.push(alpha);
-        beta = norm(&w);
-        largest = largest.max(alpha.abs() + beta);
-        if beta <= largest * f64::EPSILON || !beta.is_finite() {
-            break;
-        }
-        betas.push(beta);
-        std::mem::swap(&mut before, &mut v);
-        for (v, w) in v.iter_mut().zip(&w) {
-            *v = w / beta;
-        }
-    }
-    betas.truncate(alphas.len().saturating_sub(1));
-    (nth_eigenvalue(&alphas, &betas, 0), nth_eigenvalue(&alphas, &betas, alphas.len().saturating_sub(1)))
-}
-
-/// Eigenvalue `index`, counted from the smallest, of a symmetric tridiagonal matrix, by bisection with Sturm sequences.
-fn nth_eigenvalue(alphas: &[f64], betas: &[f64], index: usize) -> f64 {
-    let bound =
-        alphas.iter().fold(0.0f64, |m, a| m.max(a.abs())) + 2.0 * betas.iter().fold(0.0f64, |m, b| m.max(*b));
-    let below = |x: f64| {
-        let mut count = 0;
-        let mut pivot = 1.0;
-        for (k, alpha) in alphas.iter().enumerate() {
-            let beta = if k > 0 { betas[k - 1] } else { 0.0 };
-            pivot = alpha - x - beta * beta / pivot;
-            if pivot == 0.0 {
-                pivot = -f64::MIN_POSITIVE;
-            }
-            count += usize::from(pivot < 0.0);
-        }
-        count
-    };
-    let (mut low, mut high) = (-bound, bound);
-    for _ in 0..200 {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            break;
-        }
-        if below(middle) > index {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    0.5 * (low + high)
 }
 
 #[cfg(test)]
@@ -547,6 +517,33 @@ mod tests {
             let advice = Examination::of(&dense(rows)).advise(Precision::Double);
             assert_eq!((advice.method, advice.ladder[0]), wanted, "{rows:?}: {advice}");
         }
+    }
+
+    #[test]
+    fn a_glance_tells_what_a_ladder_needs() {
+        let matrices = [
+            gallery::poisson_2d::<f64>(9, 0.0).unwrap(),
+            dense(&[&[4.0, 1.0], &[1.0, 3.0]]).times_power_of_two(900),
+            dense(&[&[4.0, 1.0], &[0.5, 3.0]]),
+            dense(&[&[4.0, 1.0], &[1.0, -3.0]]),
+            dense(&[&[1.0, 3.0], &[3.0, 1.0]]),
+            dense(&[&[1.0, 2.0, 3.0], &[0.0, 1.0, 2.0]]),
+            dense(&[&[1.0, 2.0], &[0.0, 0.0]]),
+        ];
+        for a in matrices {
+            let (glance, found) = (Examination::glance(&a), Examination::of(&a));
+            assert!(glance.condition.is_nan() && glance.structural_rank >= found.structural_rank, "{glance:?}");
+            for method in [Method::Cg, Method::Minres, Method::BiCgStab, Method::Lsqr { damp: 0.0 }] {
+                assert_eq!(glance.ladder(&method), found.ladder(&method), "{method} {glance:?}");
+                assert_eq!(glance.objection(&method), found.objection(&method), "{method} {glance:?}");
+            }
+            let properties = |e: &Examination| (e.nnz, e.symmetric, e.zero_diagonal, e.empty_rows, e.empty_cols);
+            assert_eq!(properties(&glance), properties(&found));
+        }
+        // No pair of entries disproves that it is definite; a factorisation does.
+        let hidden = dense(&[&[1.0, 0.9, -0.9], &[0.9, 1.0, 0.9], &[-0.9, 0.9, 1.0]]);
+        assert_eq!(Examination::glance(&hidden).definiteness, Definiteness::Likely);
+        assert!(matches!(Examination::of(&hidden).definiteness, Definiteness::Indefinite(_)));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Preconditioners one after another, until a solve succeeds.
 //!
-//! Only a solve tells which preconditioner is the fastest. Of 12 positive definite matrices of 3 600 to 2 million rows the first of the
-//! ladder took at most 1.4 times the time of the best of five on an H100; on two cores at most 1.6 times on 8 of 10, else 1.8 (bcsstk18)
-//! and 2.2 (bcsstk28). Trials would not have paid: the residual of conjugate gradients says nothing for the first quarter of a hard solve,
-//! and from then on a trial costs what it could gain. So the order is fixed by what is known of the matrix. A solve that fails
-//! goes on from its best answer with the next one. Nothing but a time limit depends on time: the same system gives the same bits.
+//! Only a solve tells which preconditioner is the fastest, so the order is fixed by what is known of the matrix. A solve that fails goes on
+//! from its best answer with the next one; so does a slow one, whose residual has hardly moved after as many iterations as it takes
+//! to make the next one: the two together then cost little more than the better one alone.
+//!
+//! Nothing but a time limit depends on time: the same system gives the same bits. So patience is one number for all devices, though
+//! set-ups by a CPU cost 200 to 400 of its own iterations and 700 to 5000 of a GPU's, the more the larger the matrix.
 
+use std::collections::VecDeque;
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::time::Instant;
 
@@ -21,6 +23,13 @@ use crate::vector::Vector;
 
 /// Largest over smallest diagonal entry up to which Jacobi's preconditioner gains nothing.
 const EVEN_DIAGONAL: f64 = 2.0;
+
+/// Iterations of none or Jacobi's before a solve is called slow. Of 11 positive definite matrices of 3 600 to 80 800 rows two are slow
+/// (bcsstk18, bcsstk28: 1993 and 4846 iterations), and FSAI gains by a factor of 2 to 3 on two cores, by 1.3 on an H100. With fewer
+/// iterations aft01 and bcsstk15 are slow, where an H100 loses.
+const PATIENCE: usize = 550;
+/// One more iteration for so many rows.
+const ROWS_TO_WAIT_FOR: usize = 40;
 
 /// Tried if Jacobi's does not do: on 7 positive definite matrices of 3 900 to 80 800 rows it took 0.31 to 0.82 times the
 /// iterations of FSAI in the places of the matrix.
@@ -127,13 +136,27 @@ pub struct Rung {
     pub end: std::result::Result<Stop, String>,
     /// Iterations.
     pub iterations: usize,
+    /// Seconds of its set-up and its solve, without building programs.
+    pub seconds: f64,
+}
+
+impl Rung {
+    fn new(which: Option<Preconditioner>, end: std::result::Result<&Report, &Error>, setup_seconds: f64) -> Self {
+        match end {
+            Ok(report) => {
+                let seconds = setup_seconds + report.times.solve + report.times.verify;
+                Self { which, end: Ok(report.stop), iterations: report.iterations, seconds }
+            }
+            Err(error) => Self { which, end: Err(error.to_string()), iterations: 0, seconds: setup_seconds },
+        }
+    }
 }
 
 impl Display for Rung {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         let name = self.which.map_or("none".into(), |which| which.to_string());
         match &self.end {
-            Ok(stop) => write!(f, "{name}: {stop} after {} iterations", self.iterations),
+            Ok(stop) => write!(f, "{name}: {stop} after {} iterations, {:.3} s", self.iterations, self.seconds),
             Err(why) => write!(f, "{name}: {why}"),
         }
     }
@@ -152,12 +175,21 @@ pub struct Climb<T: Real> {
     pub rungs: Vec<Rung>,
 }
 
+impl<T: Real> Climb<T> {
+    /// Seconds of all set-ups and solves, without building programs.
+    pub fn seconds(&self) -> f64 {
+        self.rungs.iter().map(|rung| rung.seconds).sum()
+    }
+}
+
 /// Solves `A x = b` with the preconditioners of `ladder`, one after another, until a solve converges. `system` is the matrix, what it
 /// was made of, and a partition of its rows for `bainv`, if one is known; `vectors` are `b` and `x`; the preconditioner of `setup` is not used.
 ///
 /// The next one is taken, from the best answer so far, if one cannot be made or if its solve stagnates, breaks down, or finds it indefinite;
-/// a solve that ends by a limit of [`Setup::stopping`] or its observer is the last. Iterations and time are limited for all of them
-/// together. `x` is the start guess and then the best answer.
+/// also if a solve with none or Jacobi's by a method for symmetric matrices is slow, as [`Stopping::patience`](crate::Stopping::patience)
+/// says, by default after 550 iterations, or one for 40 rows; what is slow is taken up again after the last. A solve that ends by another
+/// limit of [`Setup::stopping`] or its observer is the last. Iterations and time are limited for all of them together. `x` is the start
+/// guess and then the best answer.
 ///
 /// # Errors
 /// [`Error::Option`] for an empty ladder; errors of making a preconditioner, of [`Solver::with`] and of a solve if no solve gave an answer.
@@ -186,42 +218,49 @@ fn climb_here<T: Real>(
     observer: &mut Observer<'_>,
 ) -> Result<Climb<T>> {
     let clock = Instant::now();
-    let mut rungs = Vec::with_capacity(ladder.len());
+    let mut rungs: Vec<Rung> = Vec::with_capacity(ladder.len());
     let mut best: Option<(Report, Option<Preconditioner>, Option<Built<T>>)> = None;
     let mut refused = Error::Option { name: "preconditioner", reason: "a ladder of none".into() };
-    for which in ladder {
-        let build = |which| build_for(which, &setup.method, matrix.device(), a, partition);
-        let built = match which.map(build).transpose() {
-            Ok(built) => built,
-            Err(error) => {
-                rungs.push(Rung { which: *which, end: Err(error.to_string()), iterations: 0 });
-                refused = error;
-                continue;
-            }
-        };
+    let mut left: VecDeque<_> = ladder.iter().map(|which| (*which, patience(setup, *which, a.rows()))).collect();
+    while let Some((which, patience)) = left.pop_front() {
+        let begin = Instant::now();
+        let built =
+            match which.map(|which| build_for(which, &setup.method, matrix.device(), a, partition)).transpose() {
+                Ok(built) => built,
+                Err(error) => {
+                    rungs.push(Rung::new(which, Err(&error), begin.elapsed().as_secs_f64()));
+                    refused = error;
+                    continue;
+                }
+            };
+        let setup_seconds = built.as_ref().map_or(0.0, |built| built.seconds);
         let mut setup = setup.clone();
         setup.preconditioner = built.as_ref().map(|built| built.operator.clone());
-        setup.stopping.max_iterations -= rungs.iter().map(|rung: &Rung| rung.iterations).sum::<usize>();
+        setup.stopping.max_iterations -= rungs.iter().map(|rung| rung.iterations).sum::<usize>();
         setup.stopping.time_limit = setup.stopping.time_limit.map(|limit| limit.saturating_sub(clock.elapsed()));
+        // Only for something else is anything left.
+        setup.stopping.patience = patience.filter(|_| !left.is_empty());
         let solved = Solver::with(matrix, setup).and_then(|mut solver| solver.solve_observed(b, x, observer));
+        rungs.push(Rung::new(which, solved.as_ref(), setup_seconds));
         let report = match solved {
             Ok(report) => report,
             // Without memory for this one, say; an answer from before is not thrown away.
             Err(error) => {
-                rungs.push(Rung { which: *which, end: Err(error.to_string()), iterations: 0 });
                 refused = error;
                 continue;
             }
         };
-        rungs.push(Rung { which: *which, end: Ok(report.stop), iterations: report.iterations });
+        if report.stop == Stop::Slow {
+            left.push_back((which, None));
+        }
         let fails = matches!(
             report.stop,
-            Stop::Stagnated | Stop::Breakdown | Stop::IndefinitePreconditioner | Stop::NotFinite
+            Stop::Stagnated | Stop::Breakdown | Stop::IndefinitePreconditioner | Stop::NotFinite | Stop::Slow
         );
         // An answer is never worse than the start it was found from: the last that is better is the one in `x`.
         let better = best.as_ref().is_none_or(|(held, ..)| report.true_residual < held.true_residual);
         if better || !fails {
-            best = Some((report, *which, built));
+            best = Some((report, which, built));
         }
         if !fails {
             break;
@@ -229,6 +268,13 @@ fn climb_here<T: Real>(
     }
     let (report, which, built) = best.ok_or(refused)?;
     Ok(Climb { report, which, built, rungs })
+}
+
+/// Iterations after which a slow solve with `which` is left.
+fn patience<T: Real>(setup: &Setup<T>, which: Option<Preconditioner>, rows: usize) -> Option<usize> {
+    let plain = matches!(which, None | Some(Preconditioner::Jacobi));
+    let symmetric = matches!(setup.method, Method::Cg | Method::FlexibleCg | Method::Minres);
+    setup.stopping.patience.or_else(|| (plain && symmetric).then_some(PATIENCE.max(rows / ROWS_TO_WAIT_FOR)))
 }
 
 #[cfg(test)]
@@ -270,6 +316,33 @@ mod tests {
             assert_eq!((ladder[0], ladder.len()), (first, all), "{method} {ladder:?}");
         }
         assert!(even.candidates(&Method::Cg).len() > lopsided.candidates(&gmres).len());
+    }
+
+    #[test]
+    fn what_is_slow_is_left_for_something_else() {
+        let a = gallery::poisson_2d::<f64>(30, 0.0).unwrap();
+        let device = Device::host();
+        let matrix = Matrix::new(&device, &a, Format::Csr).unwrap();
+        let b = Vector::from_slice(&device, &vec![1.0; a.rows()]).unwrap();
+        let run = |patience, ladder: &[Option<Preconditioner>]| {
+            let mut x = Vector::zeros(&device, a.rows()).unwrap();
+            let watch = &mut |_: &_| std::ops::ControlFlow::Continue(());
+            let stopping = Stopping { patience, ..Stopping::for_precision::<f64>() };
+            climb((&matrix, &a, None), &Setup::new(Method::Cg, stopping), ladder, (&b, &mut x), watch).unwrap()
+        };
+        let Climb { report, which, rungs, .. } = run(Some(10), &[None, Some(ADAPTIVE_FSAI)]);
+        assert!(report.converged(), "{report}");
+        assert_eq!((which, rungs.len()), (Some(ADAPTIVE_FSAI), 2));
+        assert_eq!((&rungs[0].end, rungs[0].iterations), (&Ok(Stop::Slow), 10), "{}", rungs[0]);
+        // 550 iterations are enough for this one; and without something else nothing is too slow.
+        assert_eq!(run(None, &[None, Some(ADAPTIVE_FSAI)]).rungs.len(), 1);
+        assert_eq!(run(Some(5), &[None]).rungs.len(), 1);
+        // Nothing else can be made.
+        let wrong = Some(Preconditioner::Fsai { power: 99, single: false });
+        let Climb { report, which, rungs, .. } = run(Some(5), &[None, wrong]);
+        assert!(report.converged(), "{report}");
+        assert_eq!((which, rungs.len(), rungs[0].iterations), (None, 3, 5));
+        assert!(rungs[1].end.is_err() && rungs[2].iterations > 5, "{} {}", rungs[1], rungs[2]);
     }
 
     /// D. S. Kershaw's example, J. Comput. Phys. 26 (1978): positive definite, and a pivot of its incomplete factors is negative.

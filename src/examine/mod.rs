@@ -3,6 +3,7 @@
 mod advice;
 mod envelope;
 mod ladder;
+mod spectrum;
 
 pub use advice::{Advice, Definiteness, Examination};
 pub use ladder::{Climb, Rung, build_for, climb};

@@ -133,6 +133,14 @@ impl Column {
         (0..2).any(|which| norms[which] < LEAST_GAIN * self.last[which])
     }
 
+    /// Tells if less than an eighth of the digits that were wanted are gained since the first start.
+    fn is_slow(&self, c: usize, method: &dyn Iteration) -> bool {
+        let least = self.history.iter().map(|norms| method.excess(c, *norms)).fold(f64::INFINITY, f64::min);
+        // Square roots are the same everywhere; logarithms and powers need not be.
+        let eighth = self.last_excess.sqrt().sqrt().sqrt();
+        self.last_excess.is_finite() && least * eighth > self.last_excess
+    }
+
     /// Takes over what the recurrence came to since the last start.
     fn end(&mut self, status: &Status) {
         self.base += status.iteration;
@@ -148,7 +156,9 @@ impl Column {
     /// believed as far as what it says of the end is true.
     fn better_iteration(&self, end: f64) -> Option<usize> {
         let failed = match self.stop {
-            None | Some(Stop::Converged | Stop::LeastSquares | Stop::TimeLimit | Stop::Cancelled) => false,
+            None | Some(Stop::Converged | Stop::LeastSquares | Stop::TimeLimit | Stop::Cancelled | Stop::Slow) => {
+                false
+            }
             Some(_) => true,
         };
         let drift = if end.is_finite() { (end.sqrt() - self.recurrence.sqrt()).abs() } else { 0.0 };
@@ -236,7 +246,8 @@ pub(super) fn run(
             method.start(&rest.collect::<Vec<_>>())?;
         }
         let most = budget.into_iter().max().unwrap_or(0);
-        iterate(method, stopping, most, &clock, &mut columns, observer)?;
+        let patience = stopping.patience.filter(|patience| restarts == 0 && *patience > 0);
+        iterate(method, stopping, (most, patience), &clock, &mut columns, observer)?;
     }
     go_back(method, stopping, &clock, &mut columns)?;
     let iterating = (clock.working(method) - verifying).max(0.0);
@@ -398,11 +409,12 @@ fn queue(method: &mut dyn Iteration, stopping: &Stopping, indices: Range<usize>)
     Ok(())
 }
 
-/// Iterates from a start, up to `most` times, until the device says that every column has stopped.
+/// Iterates from a start, up to `most` times, until the device says that every column has stopped, or until all that have not are slow
+/// after the iterations of `patience`.
 fn iterate(
     method: &mut dyn Iteration,
     stopping: &Stopping,
-    most: usize,
+    (most, patience): (usize, Option<usize>),
     clock: &Clock,
     columns: &mut [Column],
     observer: &mut Observer<'_>,
@@ -411,7 +423,8 @@ fn iterate(
     let mut batch = stopping.check_every.min(if method.stops_at_once() { HISTORY / 2 } else { 2 });
     loop {
         let begin = clock.working(method);
-        batch = batch.min(most - queued).max(1);
+        let looked_at = patience.filter(|patience| queued < *patience).unwrap_or(most);
+        batch = batch.min(looked_at.min(most) - queued).max(1);
         queue(method, stopping, queued..queued + batch)?;
         queued += batch;
         let statuses = method.status()?;
@@ -434,9 +447,12 @@ fn iterate(
             gradient: Some(largest(1)).filter(|g| *g > 0.0),
         };
         let cancelled = observer(&progress).is_break();
-        let ended = statuses.iter().all(|s| s.code != stop::RUNNING);
+        let running = |status: &Status| status.code == stop::RUNNING;
+        let ended = !statuses.iter().any(running);
         let late = clock.is_over(method);
-        if !ended && !cancelled && !late {
+        let slow = patience == Some(queued)
+            && statuses.iter().enumerate().all(|(c, s)| !running(s) || columns[c].is_slow(c, method));
+        if !ended && !cancelled && !late && !slow {
             continue;
         }
         for (column, status) in columns.iter_mut().zip(&statuses) {
@@ -446,6 +462,7 @@ fn iterate(
             column.end(status);
             column.stop = match status.code {
                 stop::RUNNING if cancelled => Some(Stop::Cancelled),
+                stop::RUNNING if slow => Some(Stop::Slow),
                 stop::RUNNING => Some(Stop::TimeLimit),
                 stop::INDEFINITE => Some(Stop::Indefinite),
                 stop::INDEFINITE_PRECONDITIONER => Some(Stop::IndefinitePreconditioner),

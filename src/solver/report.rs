@@ -33,6 +33,8 @@ pub enum Stop {
     IndefinitePreconditioner,
     /// The time allowed is over.
     TimeLimit,
+    /// Too little was gained for the iterations of [`Stopping::patience`](crate::Stopping::patience).
+    Slow,
     /// NaN or infinity appeared.
     NotFinite,
     /// The observer asked to stop.
@@ -52,6 +54,7 @@ impl Display for Stop {
             Self::Breakdown => "breakdown: a divisor vanished although the residual did not",
             Self::IndefinitePreconditioner => "the preconditioner is not positive definite",
             Self::TimeLimit => "the time allowed is over",
+            Self::Slow => "too slow",
             Self::NotFinite => "NaN or infinity appeared",
             Self::Cancelled => "cancelled",
             Self::Projected => "converged before the projection onto the bounds",

@@ -146,6 +146,7 @@ impl<T: Real> Right<T> {
             atol: rounds.limits[0],
             gradient_rtol: rounds.tolerance,
             max_iterations: left,
+            patience: self.stopping.patience.filter(|_| report.iterations == 0),
             time_limit: time,
             ..self.stopping.clone()
         });

@@ -25,6 +25,10 @@ pub struct Stopping {
     pub gradient_reduction: f64,
     /// Most iterations.
     pub max_iterations: usize,
+    /// Iterations after which a slow solve ends ([`Stop::Slow`](crate::Stop::Slow)): one whose residual, or gradient, has not gained an
+    /// eighth of the digits that it is to gain. Looked at once, after exactly so many iterations, so that it ends in the same place
+    /// everywhere. Nothing is slow if the limits are 0.
+    pub patience: Option<usize>,
     /// Every so many iterations the residual is computed afresh from `b - A x`, instead of by the recurrence, and the
     /// direction follows: what rounding has added up is gone, at the cost of two products (oses-2013, section on conjugate
     /// gradients; J. R. Shewchuk 1994, B2, takes 50). 0 for never: the end is verified in any case. For methods whose
@@ -50,6 +54,7 @@ impl Stopping {
             gradient_rtol,
             gradient_reduction: 0.0,
             max_iterations: 10_000,
+            patience: None,
             exact_every: 0,
             check_every: HISTORY / 2,
             time_limit: None,
@@ -64,6 +69,7 @@ impl Stopping {
             gradient_rtol: 0.0,
             gradient_reduction: 0.0,
             max_iterations: iterations,
+            patience: None,
             exact_every: 0,
             check_every: HISTORY / 2,
             time_limit: None,
