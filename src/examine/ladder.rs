@@ -1,11 +1,12 @@
 //! Preconditioners one after another, until a solve succeeds.
 //!
 //! Only a solve tells which preconditioner is the fastest, so the order is fixed by what is known of the matrix. A solve that fails goes on
-//! from its best answer with the next one; so does a slow one, whose residual has hardly moved after as many iterations as it takes
-//! to make the next one: the two together then cost little more than the better one alone.
+//! from its best answer with the next one; so does a slow one, whose residual has hardly moved in the time that it takes to make the
+//! next one: the two together then cost little more than the better one alone.
 //!
-//! Nothing but a time limit depends on time: the same system gives the same bits. So patience is one number for all devices, though
-//! set-ups by a CPU cost 200 to 400 of its own iterations and 700 to 5000 of a GPU's, the more the larger the matrix.
+//! That time is counted in iterations, which are the same in every run, and their number is known of a kind of device: CPUs make adaptive
+//! FSAI in the time of 200 to 400 iterations, GPUs (by the CPU beside them) in that of 700 to 5000, the more the larger the matrix.
+//! Nothing but a time limit depends on clocks: on one kind of device the same system gives the same bits.
 
 use std::collections::VecDeque;
 use std::fmt::{Display, Formatter, Result as FmtResult};
@@ -13,6 +14,7 @@ use std::time::Instant;
 
 use super::advice::{Definiteness, Examination};
 use crate::device::Device;
+use crate::device_info::DeviceKind;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
@@ -24,11 +26,10 @@ use crate::vector::Vector;
 /// Largest over smallest diagonal entry up to which Jacobi's preconditioner gains nothing.
 const EVEN_DIAGONAL: f64 = 2.0;
 
-/// Iterations of none or Jacobi's before a solve is called slow. Of 11 positive definite matrices of 3 600 to 80 800 rows two are slow
-/// (bcsstk18, bcsstk28: 1993 and 4846 iterations), and FSAI gains by a factor of 2 to 3 on two cores, by 1.3 on an H100. With fewer
-/// iterations aft01 and bcsstk15 are slow, where an H100 loses.
-const PATIENCE: usize = 550;
-/// One more iteration for so many rows.
+/// Iterations of none or Jacobi's on a CPU before a solve may be called slow.
+const PATIENCE: usize = 150;
+/// ... on any other device, and one more for so many rows.
+const PATIENCE_ELSEWHERE: usize = 1000;
 const ROWS_TO_WAIT_FOR: usize = 40;
 
 /// Tried if Jacobi's does not do: on 7 positive definite matrices of 3 900 to 80 800 rows it took 0.31 to 0.82 times the
@@ -187,7 +188,7 @@ impl<T: Real> Climb<T> {
 ///
 /// The next one is taken, from the best answer so far, if one cannot be made or if its solve stagnates, breaks down, or finds it indefinite;
 /// also if a solve with none or Jacobi's by a method for symmetric matrices is slow, as [`Stopping::patience`](crate::Stopping::patience)
-/// says, by default after 550 iterations, or one for 40 rows; what is slow is taken up again after the last. A solve that ends by another
+/// says, by default after 150 iterations on CPUs, and after 1000 or one for 40 rows elsewhere; what is slow is taken up again after the last. A solve that ends by another
 /// limit of [`Setup::stopping`] or its observer is the last. Iterations and time are limited for all of them together. `x` is the start
 /// guess and then the best answer.
 ///
@@ -221,7 +222,7 @@ fn climb_here<T: Real>(
     let mut rungs: Vec<Rung> = Vec::with_capacity(ladder.len());
     let mut best: Option<(Report, Option<Preconditioner>, Option<Built<T>>)> = None;
     let mut refused = Error::Option { name: "preconditioner", reason: "a ladder of none".into() };
-    let mut left: VecDeque<_> = ladder.iter().map(|which| (*which, patience(setup, *which, a.rows()))).collect();
+    let mut left: VecDeque<_> = ladder.iter().map(|which| (*which, patience(setup, *which, matrix))).collect();
     while let Some((which, patience)) = left.pop_front() {
         let begin = Instant::now();
         let built =
@@ -271,10 +272,14 @@ fn climb_here<T: Real>(
 }
 
 /// Iterations after which a slow solve with `which` is left.
-fn patience<T: Real>(setup: &Setup<T>, which: Option<Preconditioner>, rows: usize) -> Option<usize> {
+fn patience<T: Real>(setup: &Setup<T>, which: Option<Preconditioner>, matrix: &Matrix<T>) -> Option<usize> {
     let plain = matches!(which, None | Some(Preconditioner::Jacobi));
     let symmetric = matches!(setup.method, Method::Cg | Method::FlexibleCg | Method::Minres);
-    setup.stopping.patience.or_else(|| (plain && symmetric).then_some(PATIENCE.max(rows / ROWS_TO_WAIT_FOR)))
+    let usual = match matrix.device().info().kind {
+        DeviceKind::Cpu | DeviceKind::Host => PATIENCE,
+        DeviceKind::Gpu | DeviceKind::Accelerator => PATIENCE_ELSEWHERE.max(matrix.rows() / ROWS_TO_WAIT_FOR),
+    };
+    setup.stopping.patience.or_else(|| (plain && symmetric).then_some(usual))
 }
 
 #[cfg(test)]
@@ -330,11 +335,11 @@ mod tests {
             let stopping = Stopping { patience, ..Stopping::for_precision::<f64>() };
             climb((&matrix, &a, None), &Setup::new(Method::Cg, stopping), ladder, (&b, &mut x), watch).unwrap()
         };
-        let Climb { report, which, rungs, .. } = run(Some(10), &[None, Some(ADAPTIVE_FSAI)]);
+        let Climb { report, which, rungs, .. } = run(Some(9), &[None, Some(ADAPTIVE_FSAI)]);
         assert!(report.converged(), "{report}");
         assert_eq!((which, rungs.len()), (Some(ADAPTIVE_FSAI), 2));
-        assert_eq!((&rungs[0].end, rungs[0].iterations), (&Ok(Stop::Slow), 10), "{}", rungs[0]);
-        // 550 iterations are enough for this one; and without something else nothing is too slow.
+        assert_eq!((&rungs[0].end, rungs[0].iterations), (&Ok(Stop::Slow), 9), "{}", rungs[0]);
+        // 150 iterations are enough for this one; and without something else nothing is too slow.
         assert_eq!(run(None, &[None, Some(ADAPTIVE_FSAI)]).rungs.len(), 1);
         assert_eq!(run(Some(5), &[None]).rungs.len(), 1);
         // Nothing else can be made.

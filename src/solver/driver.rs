@@ -133,12 +133,12 @@ impl Column {
         (0..2).any(|which| norms[which] < LEAST_GAIN * self.last[which])
     }
 
-    /// Tells if less than an eighth of the digits that were wanted are gained since the first start.
+    /// Tells if less than a sixteenth of the digits that were wanted are gained since the first start.
     fn is_slow(&self, c: usize, method: &dyn Iteration) -> bool {
         let least = self.history.iter().map(|norms| method.excess(c, *norms)).fold(f64::INFINITY, f64::min);
         // Square roots are the same everywhere; logarithms and powers need not be.
-        let eighth = self.last_excess.sqrt().sqrt().sqrt();
-        self.last_excess.is_finite() && least * eighth > self.last_excess
+        let sixteenth = self.last_excess.sqrt().sqrt().sqrt().sqrt();
+        self.last_excess.is_finite() && least * sixteenth > self.last_excess
     }
 
     /// Takes over what the recurrence came to since the last start.

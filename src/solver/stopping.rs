@@ -25,8 +25,8 @@ pub struct Stopping {
     pub gradient_reduction: f64,
     /// Most iterations.
     pub max_iterations: usize,
-    /// Iterations after which a slow solve ends ([`Stop::Slow`](crate::Stop::Slow)): one whose residual, or gradient, has not gained an
-    /// eighth of the digits that it is to gain. Looked at once, after exactly so many iterations, so that it ends in the same place
+    /// Iterations after which a slow solve ends ([`Stop::Slow`](crate::Stop::Slow)): one whose residual, or gradient, has not gained a
+    /// sixteenth of the digits that it is to gain. Looked at once, after exactly so many iterations, so that it ends in the same place
     /// everywhere. Nothing is slow if the limits are 0.
     pub patience: Option<usize>,
     /// Every so many iterations the residual is computed afresh from `b - A x`, instead of by the recurrence, and the
