@@ -211,6 +211,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         };
         written.add(path, saved);
     }
+    let most_bytes = which.filter(|_| !method.takes_rectangles()).and_then(|which| which.most_bytes(a));
     if !report.converged() && !options.examines() {
         problem.examine()?;
         problem.warnings(&method).iter().for_each(|warning| say("warning", warning));
@@ -225,6 +226,8 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         preconditioner: json!({
             "preconditioner": name_of(which.as_ref()),
             "preconditioner_entries": built.as_ref().map(|built| built.entries),
+            "preconditioner_bytes": built.as_ref().map(|built| built.operator.bytes()),
+            "preconditioner_most_bytes": most_bytes,
             "shift": built.as_ref().and_then(|built| built.shift),
             "setup_seconds": built.as_ref().map_or(0.0, |built| built.seconds),
             "answer_seconds": answer_seconds,

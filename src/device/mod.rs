@@ -299,6 +299,12 @@ pub(crate) mod tests {
         Device::wrap(DeviceInfo { largest_allocation: bytes, ..inner.info }, inner.backend, inner.choice)
     }
 
+    /// A device with so many bytes of memory.
+    pub(crate) fn with_memory(device: Device, bytes: u64) -> Device {
+        let inner = Arc::into_inner(device.inner).expect("the only one");
+        Device::wrap(DeviceInfo { memory: bytes, ..inner.info }, inner.backend, inner.choice)
+    }
+
     #[test]
     fn a_driver_that_ends_loops_gets_groups_large_enough() {
         let info = DeviceInfo { kind: DeviceKind::Cpu, least_work_group: 32, ..gpu() };

@@ -4,9 +4,9 @@
 //! from its best answer with the next one; so does a slow one, whose residual has hardly moved in the time that it takes to make the
 //! next one: the two together then cost little more than the better one alone.
 //!
-//! That time is counted in iterations, which are the same in every run, and their number is known of a kind of device: CPUs make adaptive
-//! FSAI in the time of 200 to 400 iterations, GPUs (by the CPU beside them) in that of 700 to 5000, the more the larger the matrix.
-//! Nothing but a time limit depends on clocks: on one kind of device the same system gives the same bits.
+//! Iterations count that time: they are the same in every run. CPUs make adaptive FSAI in the time of 200 to 400 of them, GPUs (by the CPU
+//! beside them) in that of 700 to 5000, the more the larger the matrix. Nothing but a time limit depends on clocks: on one kind of device
+//! the same system gives the same bits.
 
 use std::collections::VecDeque;
 use std::fmt::{Display, Formatter, Result as FmtResult};

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::{LinearOperator, Structure, check_shape};
 use crate::device::Device;
 use crate::error::{Result, same_length};
+use crate::matrix::Matrix;
 use crate::number::Real;
 use crate::vector::Vector;
 
@@ -218,13 +219,27 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
     }
     // No bound: the product of two is often so far above the norm that a test against it passes at once.
     fn bytes(&self) -> u64 {
-        self.left.bytes() + self.right.bytes() + self.scratch.bytes()
+        // A matrix and its adjoint are held once.
+        let shared = match (matrix_of(&self.left), matrix_of(&self.right)) {
+            (Some(left), Some(right)) => left.forward().is(right.forward()),
+            _ => false,
+        };
+        self.left.bytes() + if shared { 0 } else { self.right.bytes() } + self.scratch.bytes()
     }
     fn launches(&self) -> usize {
         self.left.launches() + self.right.launches()
     }
     fn structure(&self) -> Structure<'_, T> {
         Structure::Product([&self.left, &self.right])
+    }
+}
+
+/// The stored matrix by which `operator` or its adjoint multiplies.
+fn matrix_of<T: Real>(operator: &dyn LinearOperator<T>) -> Option<&Matrix<T>> {
+    match operator.structure() {
+        Structure::Matrix(matrix) => Some(matrix),
+        Structure::Adjoint(operator) => matrix_of(operator),
+        _ => None,
     }
 }
 

@@ -13,10 +13,10 @@ use crate::operator::{Diagonal, SharedOperator};
 use crate::sparse::{Csr, Partition};
 
 impl Preconditioner {
-    /// Makes it for the matrix `a`.
+    /// Makes it for the matrix `a`. Most of the memory it takes is known before: [`Preconditioner::most_bytes`].
     ///
     /// # Errors
-    /// Errors of the functions that the variants name.
+    /// Errors of the functions that the variants name; [`Error::Memory`] before anything is made, where places of the matrix tell.
     pub fn build<T: Real>(&self, device: &Device, a: &Csr<T>) -> Result<Built<T>> {
         self.build_over(device, a, None)
     }
@@ -34,6 +34,7 @@ impl Preconditioner {
     ) -> Result<Built<T>> {
         let start = Instant::now();
         self.check_partition(partition)?;
+        self.check_fits(device, a)?;
         let mut over = None;
         let (operator, entries, shift): Made<T> = match *self {
             Self::Jacobi => (Diagonal::inverse_of(device, a)?.into(), a.rows(), None),

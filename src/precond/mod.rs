@@ -9,6 +9,7 @@ mod build;
 mod fsai;
 mod incomplete;
 mod levels;
+mod memory;
 mod named;
 mod polynomial;
 mod spai;

@@ -40,7 +40,7 @@ use crate::sparse::{Csr, RowBlock, pieces};
 use crate::vector::Vector;
 
 /// Most places of a row: a dense factorisation takes the cube of them. Longer rows keep the largest of their entries.
-const MOST_PLACES: usize = 256;
+pub(super) const MOST_PLACES: usize = 256;
 
 /// Places of the entries of `G`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -188,8 +188,8 @@ fn factor<T: Real>(device: &Device, a: &Csr<T>, options: FsaiOptions) -> Result<
     })
 }
 
-/// Rows that a thread makes one after another.
-const ROWS_TOGETHER: usize = 512;
+/// Rows that a thread makes one after another: few, so that small matrices keep many threads busy.
+const ROWS_TOGETHER: usize = 128;
 
 /// Rows of `G` that follow each other.
 fn rows_of_factor<T: Real>(
