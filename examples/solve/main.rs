@@ -90,13 +90,13 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
     };
     let read_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
-    let before = Examination::spread(&a.column_norms());
+    let before = if options.scale { Examination::spread(&a.column_norms()) } else { 1.0 };
     let [left, right] = if options.scale { a.equilibration() } else { [vec![1.0; a.rows()], vec![1.0; a.cols()]] };
     let a = if options.scale { a.scaled(&left, &right)? } else { a };
     let found = options.examination(&a);
     let mut advice = found.advise(T::PRECISION);
     let mut remarks = Vec::new();
-    if options.scale && before > 1e6 {
+    if before > 1e6 {
         remarks.push(format!(
             "before it was scaled, norms of columns differed by a factor of {before:.0e}: a small residual says little of \
              the unknowns of the small ones"

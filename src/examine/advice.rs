@@ -2,11 +2,13 @@
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
+use rayon::prelude::*;
+
 use super::envelope::{Envelope, Factored};
 use super::spectrum::{extreme_eigenvalues, noise_of};
-use crate::magnitude::Magnitude;
+use crate::magnitude::{self, Magnitude};
 use crate::number::{Precision, Real, per_number};
-use crate::precond::Preconditioner;
+use crate::precond::{Preconditioner, mirrored};
 use crate::solver::{Method, Report, Stop};
 use crate::sparse::{Csr, structural_rank};
 
@@ -114,25 +116,24 @@ impl Examination {
     }
 
     fn glance_here<T: Real>(a: &Csr<T>) -> Self {
-        match Self::in_other_units(a) {
-            Some(a) => Self::seen(&a, &a.transpose()),
-            None => Self::seen(a, &a.transpose()),
-        }
+        Self::in_other_units(a).map_or_else(|| Self::seen(a), |a| Self::seen(&a))
     }
 
     /// Properties that a few passes over the entries tell.
-    fn seen<T: Real>(a: &Csr<T>, transposed: &Csr<T>) -> Self {
+    fn seen<T: Real>(a: &Csr<T>) -> Self {
         let (rows, cols) = (a.rows(), a.cols());
         let square = rows == cols;
         let diagonal = a.diagonal();
-        let norms = a.column_norms();
-        let empty_rows = (0..rows).filter(|i| is_empty(a, *i)).count();
+        let symmetric = square && is_symmetric(a);
+        // Threads share rows, not columns.
+        let norms = if symmetric { row_norms(a) } else { a.column_norms() };
+        let empty_rows = rows_of(a).filter(|i| is_empty(a, *i)).count();
         let empty_cols = norms.iter().filter(|n| **n == 0.0).count();
         let mut found = Self {
             rows,
             cols,
-            nnz: a.values().iter().filter(|v| v.to_f64() != 0.0).count(),
-            symmetric: square && equal(a, transposed),
+            nnz: a.values().par_iter().filter(|v| v.to_f64() != 0.0).count(),
+            symmetric,
             zero_diagonal: if square { diagonal.iter().filter(|d| **d == 0.0).count() } else { 0 },
             empty_rows,
             empty_cols,
@@ -167,13 +168,12 @@ impl Examination {
         if let Some(a) = Self::in_other_units(a) {
             return Self::of(&a);
         }
-        let transposed = a.transpose();
-        let mut found = Self::seen(a, &transposed);
+        let mut found = Self::seen(a);
         found.structural_rank = structural_rank(a);
         if found.symmetric {
             found.look_for_definiteness(a);
         } else {
-            found.look_for_condition(a, &transposed);
+            found.look_for_condition(a, &a.transpose());
         }
         found
     }
@@ -426,6 +426,28 @@ fn is_empty<T: Real>(a: &Csr<T>, i: usize) -> bool {
     a.row(i).1.iter().all(|v| v.to_f64() == 0.0)
 }
 
+/// Numbers of the rows, for threads that share them.
+fn rows_of<T: Real>(a: &Csr<T>) -> impl IndexedParallelIterator<Item = usize> {
+    (0..a.rows()).into_par_iter().with_min_len(1024)
+}
+
+/// The 2-norm of each row.
+fn row_norms<T: Real>(a: &Csr<T>) -> Vec<f64> {
+    rows_of(a).map(|i| magnitude::norm(a.row(i).1.iter().map(|v| v.to_f64()))).collect()
+}
+
+/// Tells if a square matrix equals its transpose, entries that are 0 left out.
+fn is_symmetric<T: Real>(a: &Csr<T>) -> bool {
+    let values = a.values();
+    let same = |x: f64, y: f64| x.to_bits() == y.to_bits() || (x == 0.0 && y == 0.0);
+    let mut all_same = true;
+    if mirrored(a, |at, mirror| all_same &= same(values[at].to_f64(), values[mirror].to_f64())) {
+        return all_same;
+    }
+    // Places of zeros may differ.
+    values.iter().any(|v| v.to_f64() == 0.0) && equal(a, &a.transpose())
+}
+
 /// Tells if two matrices hold the same numbers, entries that are 0 left out.
 fn equal<T: Real>(a: &Csr<T>, b: &Csr<T>) -> bool {
     fn entries<T: Real>(m: &Csr<T>, i: usize) -> impl Iterator<Item = (u32, u64)> {
@@ -438,7 +460,6 @@ fn equal<T: Real>(a: &Csr<T>, b: &Csr<T>) -> bool {
 
 /// `y = A x`.
 fn multiply<T: Real>(a: &Csr<T>, x: &[f64], y: &mut [f64]) {
-    use rayon::prelude::*;
     y.par_iter_mut().with_min_len(256).enumerate().for_each(|(i, y)| {
         let (columns, values) = a.row(i);
         *y = columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize]).sum();
@@ -447,7 +468,7 @@ fn multiply<T: Real>(a: &Csr<T>, x: &[f64], y: &mut [f64]) {
 
 /// An entry with `a_ij^2 > a_ii a_jj`, which no positive semidefinite matrix has.
 fn outweighed_pair<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<(usize, usize)> {
-    (0..a.rows()).find_map(|i| {
+    rows_of(a).find_map_first(|i| {
         let (columns, values) = a.row(i);
         let heavy = |(j, v): (&u32, &T)| {
             let j = *j as usize;
@@ -460,7 +481,7 @@ fn outweighed_pair<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<(usize, usiz
 
 /// Tells if each diagonal entry is more than the others of its row together.
 fn dominant<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> bool {
-    (0..a.rows()).all(|i| {
+    rows_of(a).all(|i| {
         let all: f64 = a.row(i).1.iter().map(|v| v.to_f64().abs()).sum();
         2.0 * diagonal[i] > all
     })
@@ -540,6 +561,13 @@ mod tests {
             let properties = |e: &Examination| (e.nnz, e.symmetric, e.zero_diagonal, e.empty_rows, e.empty_cols);
             assert_eq!(properties(&glance), properties(&found));
         }
+        // Zeros that are stored have no part in it, wherever they are.
+        let with_zero = |below: &[(usize, usize, f64)]| {
+            let entries = [&[(0, 0, 2.0), (1, 1, 3.0), (2, 2, 4.0), (0, 2, 0.0), (0, 1, 1.0)], below].concat();
+            Examination::glance(&Csr::from_triplets(3, 3, &entries).unwrap()).symmetric
+        };
+        assert!(with_zero(&[(1, 0, 1.0)]) && with_zero(&[(1, 0, 1.0), (2, 0, -0.0)]));
+        assert!(!with_zero(&[]) && !with_zero(&[(1, 0, -1.0)]) && !with_zero(&[(1, 0, 1.0), (2, 0, 1.0)]));
         // No pair of entries disproves that it is definite; a factorisation does.
         let hidden = dense(&[&[1.0, 0.9, -0.9], &[0.9, 1.0, 0.9], &[-0.9, 0.9, 1.0]]);
         assert_eq!(Examination::glance(&hidden).definiteness, Definiteness::Likely);

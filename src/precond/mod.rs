@@ -195,7 +195,7 @@ fn check_symmetric<T: Real>(a: &Csr<T>) -> Result<()> {
 
 /// Calls `each` with the place of every entry below the diagonal of a square matrix and that of its mirror image, row by row. Tells if
 /// the places are symmetric; it stops at the first entry without a mirror image.
-fn mirrored<T: Real>(a: &Csr<T>, mut each: impl FnMut(usize, usize)) -> bool {
+pub(crate) fn mirrored<T: Real>(a: &Csr<T>, mut each: impl FnMut(usize, usize)) -> bool {
     let (offsets, columns) = (a.offsets(), a.indices());
     // The first entry behind the diagonal of each row that no entry below was found for: they are met in ascending order.
     let mut next = Vec::with_capacity(a.rows());
