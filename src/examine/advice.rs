@@ -30,8 +30,8 @@ pub enum Definiteness {
 
 /// Properties of a matrix that iterative methods depend on.
 ///
-/// Cost: a few passes over the entries and a transposed copy; but for [`Examination::glance`] also a matching of rows and columns, up to
-/// `4e8` multiplications for the eigenvalues, and `1e9` for a factorisation: up to a second.
+/// Cost: a few passes over the entries; [`Examination::of`] also takes a matching of rows and columns, a transposed copy of a matrix that
+/// is not symmetric, up to `4e8` multiplications for the eigenvalues, and `1e9` for a factorisation: up to a second.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Examination {

@@ -7,13 +7,14 @@ use crate::error::Result;
 use crate::number::Real;
 use crate::sparse::Csr;
 
-/// Places that a format may add, for each entry and for each row, in bytes beside those of compressed rows.
+/// Places of a stored format for each entry: those of slices are padded up to this.
 const PADDING: f64 = 1.1;
+/// Bytes for each row beside its entries: offsets, order of the rows, lists of long ones.
 const BYTES_OF_ROW: usize = 24;
 
 impl Preconditioner {
-    /// Most entries that it has if it is made for the square matrix `a` ([`Built::entries`](super::Built::entries)): a number known from the places of the matrix
-    /// and the parameters. `None` if only the set-up tells: of those that drop by value without a limit, and of parts and powers.
+    /// Most entries that it has if it is made for the square matrix `a` ([`Built::entries`](super::Built::entries)): a number known from
+    /// the places of the matrix and the parameters. `None` if only the set-up tells: of those that drop by value without a limit, and of parts and powers.
     ///
     /// Cost: a pass over the entries at most.
     pub fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
