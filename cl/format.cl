@@ -28,7 +28,7 @@
 #define HYBRID 8       // rows: width of the ELLPACK part, length of the tail, rows of the tail; tail behind that part
 #define COORDINATES 9  // rows: rows of a chunk, where the row of each entry starts, offsets of chunks, row of each entry
 #define ADAPTIVE 10    // rows: where the offsets start, two lists of longer rows (see adaptive_product); stride: chunk
-#define STENCIL 11     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point; values: coefficients
+#define STENCIL 11     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point, table of the rims; values: coefficients
 #define EXTERNAL 12     // nothing: an operator has computed the product, and the result already holds it
 #define PLAIN 0        // column in a word of `indices`, value in `values`
 #define SHORT 1        // column in 16 bits
@@ -42,6 +42,7 @@
 #define KNOWN_POINTS (FORMAT == STENCIL ? BLOCK : 1)
 #define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : KNOWN_POINTS)
 #define STENCIL_HEADER 12
+#define STENCIL_TABLE 10 // word of the grid that says where the table of rows at the rims starts, 0 for none
 #define UNROLL_DIAGONALS (BLOCK > 1 ? WG > 1 : 0)
 #define ALL_ARE(a, b, c) (a == b ? a == c : 0)
 // Kind of a matrix, and the lanes that share a row of it: constants if a program knows one kind alone.
@@ -317,6 +318,37 @@ static uint on_grid(__global const uint* grid, uint4 offset, uint x, uint y, uin
     return x + offset.x < grid[0] && y + offset.y < grid[1] && z + offset.z < grid[2];
 }
 
+// Kind of a coordinate: those below `before` and behind the inner ones each have their own, the inner ones share one.
+static uint rim_kind(uint at, uint before, uint inside)
+{
+    const uint shared = inside > 0 ? inside - 1 : 0;
+    return at < before ? at : max(before, at < shared ? 0 : at - shared);
+}
+
+// Row i of a stencil with rims, by the table of rows: for each kind of point (those of x fastest) the distances of its entries from
+// it, behind word grid[STENCIL_TABLE], and their coefficients, behind those of the points and one more. NaN ends a row.
+static void walk_rim(acc_t* sum, const matrix_t* matrix, const vector_t* vector, uint i, uint x, uint y, uint z)
+{
+    __global const uint* grid = matrix->rows;
+    uint kind = rim_kind(y, grid[6], grid[7]);
+    if (WIDE) kind += rim_kind(z, grid[8], grid[9]) * (grid[1] - (grid[7] > 0 ? grid[7] - 1 : 0));
+    kind = kind * (grid[0] - (grid[5] > 0 ? grid[5] - 1 : 0)) + rim_kind(x, grid[4], grid[5]);
+    const uint points = grid[3];
+    __global const uint* distance = grid + grid[STENCIL_TABLE] + (size_t)kind * points;
+    __global const real_t* coefficient = matrix->values + points + 1 + (size_t)kind * points;
+    if (KNOWN_POINTS > 1) {
+        real_t value[KNOWN_POINTS];
+        uint column[KNOWN_POINTS];
+        for (uint k = 0; k < KNOWN_POINTS; ++k) {
+            value[k] = coefficient[k];
+            column[k] = i + distance[k];
+        }
+        for (uint k = 0; k < KNOWN_POINTS; ++k) add_term(sum, value[k], column[k], vector, 1);
+        return;
+    }
+    for (uint k = 0; k < points; ++k) add_term(sum, coefficient[k], i + distance[k], vector, 1);
+}
+
 // Row i by the points of a stencil, those that lie on the grid. The first words of the grid: width, height, depth, number
 // of points; then for each dimension the first coordinate that has all neighbours, and how many have.
 static void walk_stencil(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
@@ -328,6 +360,10 @@ static void walk_stencil(acc_t* sum, const matrix_t* matrix, const vector_t* vec
     const uint y = line - z * grid[1];
     const int deep = WIDE ? z - grid[8] < grid[9] : 1;
     const int inside = deep && x - grid[4] < grid[5] && y - grid[6] < grid[7];
+    if (!inside && grid[STENCIL_TABLE]) {
+        walk_rim(sum, matrix, vector, (uint)i, x, y, z);
+        return;
+    }
     __global const uint4* points = (__global const uint4*)(grid + STENCIL_HEADER);
     if (KNOWN_POINTS > 1) {
         uint there = inside ? (1 << KNOWN_POINTS) - 1 : 0;

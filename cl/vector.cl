@@ -27,6 +27,16 @@ void axpby(uint n, uint span, real_t alpha, real_t beta, __global const real_t* 
     for (size_t i = first + get_local_id(0); i < last; i += WG) y[i] = alpha * x[i] + beta * y[i];
 }
 
+// z = alpha x + beta y. Bytes: 2 n real_t read, n written.
+__kernel GROUP
+void add_scaled(uint n, uint span, real_t alpha, real_t beta, __global const real_t* restrict x,
+                __global const real_t* restrict y, __global real_t* restrict z)
+{
+    const size_t first = get_group_id(0) * (size_t)span;
+    const size_t last = min(first + span, (size_t)n);
+    for (size_t i = first + get_local_id(0); i < last; i += WG) z[i] = alpha * x[i] + beta * y[i];
+}
+
 // z = x y, element by element. Bytes: 2 n real_t read, n written.
 __kernel GROUP
 void multiply_elements(uint n, uint span, __global const real_t* restrict x, __global const real_t* restrict y,

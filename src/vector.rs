@@ -48,6 +48,7 @@ enum Update<'v, T: Real> {
     ScaledFrom(T, &'v Vector<T>),
     Scale(T),
     Sum(T, &'v Vector<T>, T),
+    SumOf([T; 2], &'v Vector<T>, &'v Vector<T>),
     Product(&'v Vector<T>, &'v Vector<T>),
     Clamp(T, T),
 }
@@ -65,6 +66,7 @@ fn update_here<T: Real>(x: &mut Vector<T>, update: Update<'_, T>) -> Result<()> 
         Update::ScaledFrom(alpha, y) => operations.scale(run, n, alpha, &y.memory, x),
         Update::Scale(alpha) => operations.rescale(run, n, alpha, x),
         Update::Sum(alpha, y, beta) => operations.axpby(run, n, alpha, beta, &y.memory, x),
+        Update::SumOf(factors, y, z) => operations.add_scaled(run, n, factors, &y.memory, &z.memory, x),
         Update::Product(y, z) => operations.multiply_elements(run, n, &y.memory, &z.memory, x),
         Update::Clamp(lower, upper) => operations.clamp_elements(run, n, lower, upper, x),
     }
@@ -273,6 +275,16 @@ impl<T: Real> Vector<T> {
     pub fn axpby(&mut self, alpha: T, y: &Self, beta: T) -> Result<()> {
         same_length("vectors of a sum", self.len, y.len)?;
         update(self, Update::Sum(alpha, y, beta))
+    }
+
+    /// `x = alpha y + beta z`. Cost: `2 n` read, `n` written.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::DeviceMismatch`].
+    pub fn sum_of(&mut self, alpha: T, y: &Self, beta: T, z: &Self) -> Result<()> {
+        same_length("vectors of a sum", self.len, y.len)?;
+        same_length("vectors of a sum", self.len, z.len)?;
+        update(self, Update::SumOf([alpha, beta], y, z))
     }
 
     /// `x_i = y_i z_i`. Cost: `2 n` read, `n` written.

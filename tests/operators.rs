@@ -8,11 +8,12 @@ use std::sync::Arc;
 use common::{bits, each_case, noise, reference};
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::{
-    Deflation, Diagonal, Identity, LinearOperator, SharedOperator, Stencil, adjoint_error, estimate_norm,
+    Deflation, Diagonal, Identity, LinearOperator, Rim, SharedOperator, Stencil, adjoint_error, estimate_norm,
 };
 use residuum::sparse::gallery;
 use residuum::{
-    Correction, Csr, Device, Error, Format, Matrix, Method, Real, Result, Setup, Solver, Stopping, Vector,
+    Correction, Csr, Device, Error, Format, Matrix, Method, NullSpace, Real, Result, Setup, Solver, Stopping,
+    Vector,
 };
 
 /// A matrix that does not say it is one: what a user's own operator looks like to a solver.
@@ -75,7 +76,86 @@ fn stencils() -> Vec<Stencil> {
         Stencil::new([1000, 1, 1], &[([0, 0, 0], 2.0), ([1, 0, 0], 1.0)]).unwrap(),
         Stencil::new([5, 5, 1], &[([0, 0, 0], 2.0)]).unwrap(),
         Stencil::new([5, 5, 1], &[]).unwrap(),
+        Stencil::laplacian_2d(37, 23).unwrap().with_rims([REFLECTING, REFLECTING, Rim::Zero]),
+        Stencil::laplacian_2d(70, 5).unwrap().with_rims([PERIODIC, Rim::Zero, REFLECTING]),
+        Stencil::laplacian_2d(1, 300).unwrap().with_rims([PERIODIC, REFLECTING, PERIODIC]),
+        Stencil::laplacian_2d(2, 1).unwrap().with_rims([PERIODIC, PERIODIC, Rim::Zero]),
+        Stencil::laplacian_3d(9, 11, 7).unwrap().with_rims([REFLECTING, PERIODIC, REFLECTING]),
+        Stencil::new([41, 29, 1], &upwind).unwrap().with_rims([PERIODIC, PERIODIC, PERIODIC]),
+        Stencil::new([41, 29, 1], &upwind).unwrap().with_rims([REFLECTING, PERIODIC, Rim::Zero]),
+        Stencil::new([2, 3, 1], &upwind).unwrap().with_rims([REFLECTING, PERIODIC, Rim::Zero]),
+        Stencil::new([7, 6, 8], &box_of_27).unwrap().with_rims([PERIODIC, REFLECTING, Rim::Zero]),
+        Stencil::new([40, 1, 1], &[([0, 0, 0], 2.0), ([3, 0, 0], -1.0), ([-3, 0, 0], -1.0)])
+            .unwrap()
+            .with_rims([REFLECTING; 3]),
     ]
+}
+
+const REFLECTING: Rim = Rim::Reflecting;
+const PERIODIC: Rim = Rim::Periodic;
+
+/// The matrix of a stencil by its definition, dense: no code of the library but its points.
+fn by_definition(size: [i64; 3], points: &[([i32; 3], f64)], rims: [Rim; 3]) -> Vec<Vec<f64>> {
+    let n = (size[0] * size[1] * size[2]) as usize;
+    let mut a = vec![vec![0.0; n]; n];
+    for (i, row) in a.iter_mut().enumerate() {
+        let i = i as i64;
+        let at = [i % size[0], i / size[0] % size[1], i / (size[0] * size[1])];
+        for (offset, c) in points {
+            let mut there = [0; 3];
+            let mut found = true;
+            for k in 0..3 {
+                let mut t = at[k] + i64::from(offset[k]);
+                while !(0..size[k]).contains(&t) {
+                    match rims[k] {
+                        Rim::Zero => {
+                            found = false;
+                            break;
+                        }
+                        Rim::Periodic => t += if t < 0 { size[k] } else { -size[k] },
+                        Rim::Reflecting => t = if t < 0 { -1 - t } else { 2 * size[k] - 1 - t },
+                    }
+                }
+                there[k] = t;
+            }
+            if found {
+                row[(there[0] + size[0] * (there[1] + size[1] * there[2])) as usize] += c;
+            }
+        }
+    }
+    a
+}
+
+#[test]
+fn rims_are_as_they_are_defined() {
+    let points = [([0, 0, 0], 4.5), ([-1, 0, 0], -1.0), ([2, 0, 0], -0.5), ([0, 1, 0], -2.0), ([1, -3, 1], 0.25)];
+    let kinds = [Rim::Zero, Rim::Reflecting, Rim::Periodic];
+    for k in 0..27 {
+        let rims = [kinds[k % 3], kinds[k / 3 % 3], kinds[k / 9]];
+        for size in [[5, 4, 3], [1, 2, 2], [3, 1, 1]] {
+            let wanted = by_definition(size, &points, rims);
+            let stencil = Stencil::new(size.map(|n| n as usize), &points).unwrap().with_rims(rims);
+            let found = stencil.to_csr::<f64>().unwrap();
+            for (i, wanted) in wanted.iter().enumerate() {
+                let mut row = vec![0.0; wanted.len()];
+                let (columns, values) = found.row(i);
+                for (j, v) in columns.iter().zip(values) {
+                    row[*j as usize] = *v;
+                }
+                assert_eq!(&row, wanted, "{size:?} {rims:?}, row {i}");
+            }
+        }
+    }
+    // Nothing is lost through a rim that reflects, and it tells rows apart only where it must.
+    let closed = Stencil::laplacian_2d(40, 30).unwrap().with_rims([REFLECTING, REFLECTING, Rim::Zero]);
+    let a = closed.operator::<f64>(&Device::host()).unwrap();
+    let (ones, mut y) = (Vector::filled(a.device(), 1200, 1.0).unwrap(), Vector::zeros(a.device(), 1200).unwrap());
+    a.multiply(&ones, &mut y).unwrap();
+    assert_eq!(y.asum().unwrap(), 0.0);
+    let far = [([0, 0, 0], 1.0), ([0, 900, 0], 1.0), ([900, 0, 0], 1.0)];
+    let far =
+        Stencil::new([1000, 1000, 1], &far).unwrap().with_rims([PERIODIC; 3]).operator::<f64>(&Device::host());
+    assert!(matches!(far, Err(Error::Option { name: "stencil", .. })));
 }
 
 fn stencil_products<T: Real>(device: &Device) {
@@ -91,19 +171,21 @@ fn stencil_products<T: Real>(device: &Device) {
             if transposed { a.multiply_transposed(&x, &mut y) } else { a.multiply(&x, &mut y) }.unwrap();
             bits(&y.to_vec().unwrap())
         };
-        for transposed in [false, true] {
+        for transposed in [false, true].into_iter().filter(|transposed| !transposed || made.has_adjoint()) {
             assert_eq!(product(&made, transposed), product(&stored, transposed), "{stencil:?} {}", device.tuning());
         }
     }
-    let stencil = Stencil::laplacian_2d(50, 40).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(2000, 4)).unwrap();
     let solve = |a: &Matrix<T>| {
         let mut x = Vector::zeros(device, 2000).unwrap();
         let report = Solver::new(a, Method::Cg, Stopping::after(30)).unwrap().solve(&b, &mut x).unwrap();
         (bits(&x.to_vec().unwrap()), bits(&report.history))
     };
-    let stored = Matrix::new(device, &stencil.to_csr::<T>().unwrap(), Format::CsrScalar).unwrap();
-    assert!(solve(&stencil.operator(device).unwrap()) == solve(&stored), "{}", device.tuning());
+    for rims in [[Rim::Zero; 3], [REFLECTING, PERIODIC, Rim::Zero]] {
+        let stencil = Stencil::laplacian_2d(50, 40).unwrap().with_rims(rims);
+        let stored = Matrix::new(device, &stencil.to_csr::<T>().unwrap(), Format::CsrScalar).unwrap();
+        assert!(solve(&stencil.operator(device).unwrap()) == solve(&stored), "{rims:?} {}", device.tuning());
+    }
 }
 
 #[test]
@@ -469,4 +551,88 @@ fn one_operator_serves_solves_on_several_threads() {
             assert!(thread.join().unwrap().iter().all(|x| *x == wanted));
         }
     });
+}
+
+/// A grid whose rims reflect, with a right-hand side that has a part in the null space, and a start that has one.
+fn singular<T: Real>(device: &Device) -> (Vec<u64>, Vec<u64>) {
+    let closed = Stencil::laplacian_2d(40, 25).unwrap().with_rims([REFLECTING, REFLECTING, Rim::Zero]);
+    let a = closed.operator::<T>(device).unwrap();
+    let b = Vector::from_slice(device, &noise::<T>(1000, 5).iter().map(|v| *v + exact(0.5)).collect::<Vec<_>>())
+        .unwrap();
+    let mut x = Vector::filled(device, 1000, exact(3.0)).unwrap();
+    let setup = Setup::new(Method::Cg, Stopping::for_precision::<T>());
+    let space = NullSpace::constants(device, 1000).unwrap();
+    let report = Solver::with(&a, setup.clone().with_null_space(space)).unwrap().solve(&b, &mut x).unwrap();
+    assert!(report.converged(), "{report}");
+    // The part that was left out is the mean, and so is what the answer has of it nothing.
+    let mean = b.sum().unwrap() / 1000.0;
+    assert!((report.projected.unwrap() - mean.abs() * 1000f64.sqrt()).abs() < 1e-5 * mean.abs());
+    assert!(x.sum().unwrap().abs() < 1e-4 * x.asum().unwrap(), "{}", x.sum().unwrap());
+    let mut r = Vector::zeros(device, 1000).unwrap();
+    a.multiply(&x, &mut r).unwrap();
+    r.axpby(exact(1.0), &b, exact(-1.0)).unwrap();
+    assert!((r.norm2().unwrap() - report.projected.unwrap()).abs() < 1e-4, "what is left is the part left out");
+    // Without it there is no solution, and none is claimed.
+    let mut x = Vector::zeros(device, 1000).unwrap();
+    assert!(!Solver::with(&a, setup).unwrap().solve(&b, &mut x).unwrap().converged());
+    (bits(&x.to_vec().unwrap()), bits(&report.history))
+}
+
+#[test]
+fn null_spaces_are_left_out() {
+    fn all<T: Real>() {
+        each_case::<T>(|device| {
+            assert!(singular::<T>(device) == singular::<T>(&reference::<T>(device)), "{}", device.tuning())
+        });
+    }
+    all::<f32>();
+    all::<f64>();
+}
+
+#[test]
+fn what_is_no_null_space_is_refused() {
+    let device = Device::host();
+    let vector =
+        |f: &dyn Fn(usize) -> f64| Vector::from_slice(&device, &(0..30).map(f).collect::<Vec<_>>()).unwrap();
+    let halves = [vector(&|i| if i < 15 { 1.0 } else { 0.0 }), vector(&|i| if i < 15 { 0.0 } else { 1.0 })];
+    for bad in
+        [vec![], vec![vector(&|_| 0.0)], vec![vector(&|_| f64::NAN)], vec![vector(&|_| 1.0), vector(&|i| i as f64)]]
+    {
+        assert!(matches!(NullSpace::of(bad), Err(Error::Option { name: "null_space", .. })));
+    }
+    let space = NullSpace::of(halves.into()).unwrap();
+    assert_eq!(space.dimension(), 2);
+    let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_null_space(space.clone());
+    let refused = |a: &Matrix<f64>, setup: Setup<f64>| {
+        assert!(matches!(Solver::with(a, setup), Err(Error::Option { name: "null_space", .. })));
+    };
+    // Two grids that do not touch have it; one grid, and one with fixed values, have not.
+    let line = Stencil::laplacian_2d(30, 1).unwrap();
+    refused(&line.clone().operator(&device).unwrap(), setup.clone());
+    let closed = line.with_rims([REFLECTING, REFLECTING, Rim::Zero]).operator(&device).unwrap();
+    refused(&closed, setup.clone());
+    let two = gallery_of_two(&device);
+    let mut x = Vector::zeros(&device, 30).unwrap();
+    let b = vector(&|i| (i % 7) as f64);
+    let report = Solver::with(&two, setup.clone()).unwrap().solve(&b, &mut x).unwrap();
+    assert!(report.converged() && report.projected.unwrap() > 1.0, "{report}");
+    refused(&two, setup.with_columns(2));
+    refused(&two, Setup::new(Method::Lsqr { damp: 0.0 }, Stopping::after(1)).with_null_space(space));
+}
+
+/// Two lines of 15 points whose ends reflect.
+fn gallery_of_two(device: &Device) -> Matrix<f64> {
+    let a = Csr::from_rows(30, 30, |i, row| {
+        let there = |j: usize| j < 30 && j / 15 == i / 15;
+        let neighbours = [i.wrapping_sub(1), i + 1].map(there);
+        let count = neighbours.iter().filter(|there| **there).count();
+        if neighbours[0] {
+            row.push((i as u32 - 1, -1.0));
+        }
+        row.push((i as u32, count as f64));
+        if neighbours[1] {
+            row.push((i as u32 + 1, -1.0));
+        }
+    });
+    Matrix::new(device, &a.unwrap(), Format::Csr).unwrap()
 }

@@ -9,7 +9,7 @@ mod stencil;
 pub use algebra::{Adjoint, Identity, ProductOperator, Scale, SumOperator};
 pub use deflation::Deflation;
 pub use diagonal::Diagonal;
-pub use stencil::Stencil;
+pub use stencil::{Rim, Stencil};
 
 use std::sync::Arc;
 

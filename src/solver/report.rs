@@ -100,6 +100,8 @@ pub struct Report {
     pub true_residual: f64,
     /// `|b|`.
     pub rhs_norm: f64,
+    /// The norm of the part of `b` that lies in the null space, and was left out, if a [`NullSpace`](crate::NullSpace) was given.
+    pub projected: Option<f64>,
     /// `|s|`, the norm of the objective's gradient at the answer, for least squares.
     pub gradient: Option<f64>,
     /// `|r|` of the recurrence before each iteration, and at the end.
@@ -149,6 +151,7 @@ impl Report {
             residual: outcome.residual,
             true_residual: outcome.true_residual,
             rhs_norm,
+            projected: None,
             gradient: least_squares.then_some(outcome.gradient),
             history: outcome.history.iter().map(|h| h[0]).collect(),
             gradient_history: outcome.history.iter().filter(|_| least_squares).map(of_gradient).collect(),
@@ -190,6 +193,10 @@ impl Display for Report {
             self.accumulation,
             self.format,
             self.tuning,
-        )
+        )?;
+        match self.projected {
+            Some(part) => write!(f, "; {part:.3e} of the right-hand side lay in the null space and was left out"),
+            None => Ok(()),
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::correction::Correction;
 use super::driver::Observer;
 use super::engine::{self, Operators};
 use super::method::{Method, Task};
+use super::null_space::{NullSpace, Projection};
 use super::plan::{Plan, Preconditioning, Script, Space};
 use super::report::Report;
 use super::right::Right;
@@ -37,6 +38,9 @@ pub struct Setup<T: Real> {
     /// Right-hand sides at once, which share each read of the matrix: 1 to 4 for a [`Matrix`](crate::Matrix), 1 for any
     /// other operator.
     pub columns: usize,
+    /// The null space of a singular symmetric operator, which the solve keeps out of. For one right-hand side, and methods that want
+    /// a square operator.
+    pub null_space: Option<NullSpace<T>>,
     /// Correction terms of [`Method::Cgnr`]: none, one for all columns, or one for each.
     pub corrections: Vec<Correction>,
 }
@@ -44,7 +48,7 @@ pub struct Setup<T: Real> {
 impl<T: Real> Setup<T> {
     /// One right-hand side, no preconditioner, no correction.
     pub fn new(method: Method, stopping: Stopping) -> Self {
-        Self { method, stopping, preconditioner: None, columns: 1, corrections: Vec::new() }
+        Self { method, stopping, preconditioner: None, columns: 1, null_space: None, corrections: Vec::new() }
     }
 
     /// Sets the preconditioner.
@@ -55,6 +59,11 @@ impl<T: Real> Setup<T> {
     /// Sets the number of right-hand sides at once.
     pub fn with_columns(self, columns: usize) -> Self {
         Self { columns, ..self }
+    }
+
+    /// Sets the null space.
+    pub fn with_null_space(self, null_space: NullSpace<T>) -> Self {
+        Self { null_space: Some(null_space), ..self }
     }
 
     /// Sets the corrections: one for all columns, or one for each.
@@ -86,6 +95,7 @@ impl<T: Real> std::fmt::Debug for Setup<T> {
             .field("stopping", &self.stopping)
             .field("preconditioned", &self.preconditioner.is_some())
             .field("columns", &self.columns)
+            .field("null_space", &self.null_space.as_ref().map(NullSpace::dimension))
             .field("corrections", &self.corrections)
             .finish_non_exhaustive()
     }
@@ -98,6 +108,7 @@ impl<T: Real> std::fmt::Debug for Setup<T> {
 pub struct Solver<T: Real> {
     setup: Setup<T>,
     way: Way<T>,
+    projection: Option<Projection<T>>,
 }
 
 /// Way in which a set-up is solved.
@@ -235,13 +246,23 @@ impl<T: Real> Solver<T> {
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<Vec<Report>> {
-        match &mut self.way {
+        let Self { setup, way, projection } = self;
+        match way {
             Way::Direct(direct) => {
                 let Direct { system, runner, of_preconditioner } = &mut **direct;
-                if let Some(preconditioner) = &self.setup.preconditioner {
+                if let Some(preconditioner) = &setup.preconditioner {
                     system.check_preconditioner(&**preconditioner, *of_preconditioner)?;
                 }
-                system::solve(system, self.setup.method, runner, &self.setup.stopping, b, x, observer)
+                let Some(projection) = projection else {
+                    return system::solve(system, setup.method, runner, &setup.stopping, b, x, observer);
+                };
+                system.check_lengths(b, x)?;
+                let b = projection.project(b, x)?;
+                let mut reports = system::solve(system, setup.method, runner, &setup.stopping, b, x, observer)?;
+                for report in &mut reports {
+                    report.projected = Some(projection.removed()?);
+                }
+                Ok(reports)
             }
             Way::Right(right) => Ok(vec![right.solve(b, x, observer)?]),
         }
@@ -289,7 +310,7 @@ fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Resul
     cgnr::check(&setup.corrections, operator.cols())?;
     if let Some(preconditioner) = setup.preconditioner.clone().filter(|_| setup.method.takes_rectangles()) {
         let right = Right::new(&operator, preconditioner, &setup)?;
-        return Ok(Solver { setup, way: Way::Right(Box::new(right)) });
+        return Ok(Solver { setup, way: Way::Right(Box::new(right)), projection: None });
     }
     // Before the norm of the operator is asked for, which may take vectors.
     check_memory(&operator, &setup, &planned(&operator, &setup, [0; 2]))?;
@@ -308,7 +329,11 @@ fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Resul
     };
     let workspace = workspace(&system, &setup, of_preconditioner)?;
     let runner = Runner::new(&operator, columns, workspace)?;
-    Ok(Solver { setup, way: Way::Direct(Box::new(Direct { system, runner, of_preconditioner })) })
+    let projection = match &setup.null_space {
+        Some(space) => Some(Projection::new(&*operator, space)?),
+        None => None,
+    };
+    Ok(Solver { setup, way: Way::Direct(Box::new(Direct { system, runner, of_preconditioner })), projection })
 }
 
 impl<T: Real> Setup<T> {
@@ -339,6 +364,11 @@ impl<T: Real> Setup<T> {
         }
         if !self.corrections.is_empty() && *method != Method::Cgnr {
             return Err(no_corrections(*method));
+        }
+        if self.null_space.is_some() && (method.takes_rectangles() || *columns != 1) {
+            let reason =
+                format!("for one right-hand side of a method for square operators, not {columns} of {method}");
+            return Err(Error::Option { name: "null_space", reason });
         }
         if let Some(preconditioner) = &self.preconditioner {
             if !method.takes_preconditioner() {

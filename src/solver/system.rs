@@ -68,8 +68,7 @@ fn solve_here<T: Real>(
 ) -> Result<Vec<Report>> {
     let (operator, columns) = (system.operator.clone(), system.columns);
     let device = operator.device();
-    same_length("right-hand side", operator.rows() * columns, b.len())?;
-    same_length("start guess", operator.cols() * columns, x.len())?;
+    system.check_lengths(b, x)?;
     let (begin, built) = (Instant::now(), device.programs().seconds);
     system.refresh()?;
     let norms = finite(b.column_norms(columns)?, "the right-hand side")?;
@@ -140,6 +139,11 @@ impl<T: Real> System<T> {
             stacked: 0.0,
             reference: None,
         })
+    }
+
+    pub(super) fn check_lengths(&self, b: &Vector<T>, x: &Vector<T>) -> Result<()> {
+        same_length("right-hand side", self.operator.rows() * self.columns, b.len())?;
+        same_length("start guess", self.operator.cols() * self.columns, x.len())
     }
 
     /// System for methods that multiply by `A` alone.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::HostMatrix;
 use super::entries::RowSum;
 use crate::number::{Accumulator, Real};
-use crate::sparse::STENCIL_HEADER;
+use crate::sparse::{STENCIL_HEADER, STENCIL_TABLE};
 
 /// Rows from `first` on, diagonal by diagonal.
 pub(super) fn diagonals<T: Real, A: Accumulator<T>, const C: usize>(
@@ -75,6 +75,11 @@ pub(super) fn stencil<T: Real, A: Accumulator<T>, const C: usize>(
         let (y, z) = (line % height, line / height);
         let count = (width - column).min(rows.end - i);
         let sums = &mut sums[i - rows.start..][..count];
+        if a.pointers[STENCIL_TABLE] > 0 {
+            line_with_rims(a, i, [column, y, z], x, sums);
+            i += count;
+            continue;
+        }
         for (point, value) in points[..a.pointers[3] as usize].iter().zip(a.values) {
             let [dx, dy, dz, _] = point.map(|d| d as i32 as i64);
             let on_grid = |at: usize, d: i64, size: usize| (0..size as i64).contains(&(at as i64 + d));
@@ -93,5 +98,43 @@ pub(super) fn stencil<T: Real, A: Accumulator<T>, const C: usize>(
             }
         }
         i += count;
+    }
+}
+
+/// `rim_kind` of `cl/format.cl`, and how many points have it from `at` on.
+fn rim_kind(at: usize, before: usize, inside: usize) -> (usize, usize) {
+    let shared = inside.saturating_sub(1);
+    match at.checked_sub(before) {
+        Some(within) if within < inside => (before, inside - within),
+        _ => (if at < before { at } else { before.max(at.saturating_sub(shared)) }, 1),
+    }
+}
+
+/// Rows from `first` on, all of one line, of a stencil with rims: `walk_rim` of `cl/format.cl`.
+fn line_with_rims<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    first: usize,
+    [column, y, z]: [usize; 3],
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    let axis = |k: usize| (a.pointers[4 + 2 * k] as usize, a.pointers[5 + 2 * k] as usize);
+    let kinds = |k: usize| a.pointers[k] as usize - axis(k).1.saturating_sub(1);
+    let of_line = [(1, y), (2, z)].map(|(k, at)| rim_kind(at, axis(k).0, axis(k).1).0);
+    let known = a.pointers[3] as usize;
+    let mut done = 0;
+    while done < sums.len() {
+        let (kind, alike) = rim_kind(column + done, axis(0).0, axis(0).1);
+        let count = alike.min(sums.len() - done);
+        let row = (kind + kinds(0) * (of_line[0] + kinds(1) * of_line[1])) * known;
+        let distances = &a.pointers[a.pointers[STENCIL_TABLE] as usize + row..][..known];
+        let coefficients = &a.values[known + 1 + row..][..known];
+        for (distance, value) in distances.iter().zip(coefficients).take_while(|(_, value)| !value.is_nan()) {
+            let start = (first + done).wrapping_add_signed(*distance as i32 as isize);
+            for (sum, x) in sums[done..done + count].iter_mut().zip(&x[start..]) {
+                sum.add(*value, x);
+            }
+        }
+        done += count;
     }
 }

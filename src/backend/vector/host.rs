@@ -81,6 +81,21 @@ impl<T: Real> VectorOps<T> for Host {
         Ok(())
     }
 
+    fn add_scaled(
+        &self,
+        _: Run<'_>,
+        n: usize,
+        [alpha, beta]: [T; 2],
+        x: &Memory<T>,
+        y: &Memory<T>,
+        z: &mut Memory<T>,
+    ) -> Result<()> {
+        let terms = x.host()?[..n].par_iter().zip(&y.host()?[..n]);
+        let z = &mut z.host_mut()?[..n];
+        z.par_iter_mut().zip(terms).with_min_len(LEAST).for_each(|(z, (x, y))| *z = alpha * *x + beta * *y);
+        Ok(())
+    }
+
     fn multiply_elements(
         &self,
         _: Run<'_>,

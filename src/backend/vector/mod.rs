@@ -43,6 +43,16 @@ pub(crate) trait VectorOps<T: Real>: Send + Sync {
     fn rescale(&self, run: Run<'_>, n: usize, alpha: T, x: &mut Memory<T>) -> Result<()>;
     /// `y = alpha x + beta y`.
     fn axpby(&self, run: Run<'_>, n: usize, alpha: T, beta: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()>;
+    /// `z = alpha x + beta y`.
+    fn add_scaled(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        factors: [T; 2],
+        x: &Memory<T>,
+        y: &Memory<T>,
+        z: &mut Memory<T>,
+    ) -> Result<()>;
     /// `z = x y`, element by element.
     fn multiply_elements(
         &self,

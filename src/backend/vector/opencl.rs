@@ -26,6 +26,8 @@ kernels! {
     kernel rescale<T>(n: uint, span: uint, alpha: real, x: out_real[n]);
     /// `y = alpha x + beta y`.
     kernel axpby<T>(n: uint, span: uint, alpha: real, beta: real, x: in_real[n], y: out_real[n]);
+    /// `z = alpha x + beta y`.
+    kernel add_scaled<T>(n: uint, span: uint, alpha: real, beta: real, x: in_real[n], y: in_real[n], z: out_real[n]);
     /// `z = x y`, element by element.
     kernel multiply_elements<T>(n: uint, span: uint, x: in_real[n], y: in_real[n], z: out_real[n]);
     /// `x = min(max(x, lower), upper)`.
@@ -85,6 +87,21 @@ impl<T: Real> VectorOps<T> for OpenCl {
         let (kernel, groups, span) = self.elements::<T, _>(run, n, "axpby", vector::axpby::prepare)?;
         let (x, y) = (x.buffer(&self.context)?, y.buffer_mut(&self.context)?);
         vector::axpby::launch(&kernel, groups, vector::axpby::Args { n, span, alpha, beta, x, y })
+    }
+
+    fn add_scaled(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        [alpha, beta]: [T; 2],
+        x: &Memory<T>,
+        y: &Memory<T>,
+        z: &mut Memory<T>,
+    ) -> Result<()> {
+        use vector::add_scaled::{Args, launch, prepare};
+        let (kernel, groups, span) = self.elements::<T, _>(run, n, "add_scaled", prepare)?;
+        let (x, y, z) = (x.buffer(&self.context)?, y.buffer(&self.context)?, z.buffer_mut(&self.context)?);
+        launch(&kernel, groups, Args { n, span, alpha, beta, x, y, z })
     }
 
     fn multiply_elements(

@@ -68,6 +68,9 @@ impl Arrangement {
 /// Words before the points of [`Kind::Stencil`], `STENCIL_HEADER` of `cl/format.cl`.
 pub(crate) const STENCIL_HEADER: usize = 12;
 
+/// Word of the header that says where the table of rows by kind starts, 0 if there is none; `STENCIL_TABLE` of `cl/format.cl`.
+pub(crate) const STENCIL_TABLE: usize = 10;
+
 /// Width of row offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offsets {

@@ -1,0 +1,58 @@
+//! Removal of directions from a vector.
+
+mod opencl;
+
+pub(super) use opencl::FILES;
+
+use rayon::prelude::*;
+
+use super::sums::{column_dot, summing, total};
+use super::{Host, Run};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::{Accumulator, Real, Sum};
+use crate::reduction::Chunks;
+
+/// Directions to remove, and what was removed.
+pub(crate) struct Directions<'v, T> {
+    /// The direction of this launch.
+    pub(crate) z: &'v Memory<T>,
+    /// `1 / z.z` of each direction.
+    pub(crate) inverse: &'v Memory<Sum>,
+    /// Which of them this is.
+    pub(crate) place: usize,
+    /// Chunk sums.
+    pub(crate) sums: &'v mut Memory<Sum>,
+    /// `z.x` of each direction.
+    pub(crate) removed: &'v mut Memory<Sum>,
+}
+
+/// Removal of directions.
+pub(crate) trait ProjectionOps<T: Real>: Send + Sync {
+    /// `x -= (z.x / z.z) z` for vectors of `n` elements.
+    fn remove_component(&self, run: Run<'_>, n: usize, along: Directions<'_, T>, x: &mut Memory<T>) -> Result<()>;
+}
+operations!(ProjectionOps);
+
+/// Both kernels of `cl/projection.cl`. Returns `z.x`.
+fn remove_component<T: Real, A: Accumulator<T>>(chunks: Chunks, z: &[T], inverse: Sum, x: &mut [T]) -> Sum {
+    let dot = |g: usize| column_dot::<T, A>(chunks.lanes, chunks.range(g), [1, 0], z, x);
+    let sums: Vec<Sum> = (0..chunks.count).into_par_iter().map(dot).collect();
+    let share = total::<T, A>(&sums);
+    let factor = share.mul(A::from_bits(inverse.0));
+    x.par_chunks_mut(chunks.chunk).zip(z.par_chunks(chunks.chunk)).for_each(|(x, z)| {
+        for (x, z) in x.iter_mut().zip(z) {
+            *x = A::from_real(*x).sub(factor.mul(A::from_real(*z))).to_real();
+        }
+    });
+    Sum(share.to_bits())
+}
+
+impl<T: Real> ProjectionOps<T> for Host {
+    fn remove_component(&self, run: Run<'_>, n: usize, along: Directions<'_, T>, x: &mut Memory<T>) -> Result<()> {
+        let (z, inverse, x) = (&along.z.host()?[..n], along.inverse.host()?[along.place], x.host_mut()?);
+        let removed = summing!(run, T, remove_component(Chunks::of(n), z, inverse, &mut x[..n]));
+        along.removed.host_mut()?[along.place] = removed;
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! Systems with a singular matrix whose null space is known.
+
+use std::sync::Arc;
+
+use crate::backend::projection::{self as operations, Directions};
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::memory::Memory;
+use crate::number::{Real, Sum, per_number};
+use crate::operator::{LinearOperator, magnitude};
+use crate::reduction::Chunks;
+use crate::vector::Vector;
+
+/// Largest `|A z|`, in units of `eps |A| |z|`, of a vector that counts as one of the null space.
+const ROUNDING: f64 = 100.0;
+
+/// The null space of a singular symmetric matrix: mutually orthogonal vectors `z` with `A z = 0`.
+///
+/// A solver that is given it ([`Setup::with_null_space`](crate::Setup::with_null_space)) solves for the part of `b` that has a
+/// solution, `b - (z.b / z.z) z` for each `z`, and begins without the part of the start guess that `A` does not see, so that the
+/// answer is the one orthogonal to the null space. [`Report::projected`](crate::Report::projected) says how much of `b` was left out.
+///
+/// # Cost
+/// Held: the vectors, and a right-hand side in the solver. A solve takes four launches for each vector, which read 6 vectors and
+/// write 2, and one read of numbers.
+///
+/// Source: P. Bochev, R. B. Lehoucq, "On the finite element solution of the pure Neumann problem", SIAM Review 47(1), 2005, section 4.
+#[derive(Clone, Debug)]
+pub struct NullSpace<T: Real> {
+    vectors: Arc<[Vector<T>]>,
+    /// `z.z` of each.
+    squares: Vec<f64>,
+}
+
+impl<T: Real> NullSpace<T> {
+    /// The constants: the null space of a grid whose rims reflect or repeat.
+    ///
+    /// # Errors
+    /// Those of [`Vector::filled`].
+    pub fn constants(device: &Device, n: usize) -> Result<Self> {
+        Self::of(vec![Vector::filled(device, n, T::from_f64(1.0))?])
+    }
+
+    /// The space that these vectors span.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for vectors of different lengths, [`Error::Option`] if there are none, if one is 0 or not finite, or if two are
+    /// not orthogonal.
+    pub fn of(vectors: Vec<Vector<T>>) -> Result<Self> {
+        let bad = |reason: String| Err(Error::Option { name: "null_space", reason });
+        if vectors.is_empty() {
+            return bad("it has no vector".into());
+        }
+        let mut squares: Vec<f64> = Vec::new();
+        for (k, z) in vectors.iter().enumerate() {
+            same_length("vectors of a null space", vectors[0].len(), z.len())?;
+            let square = z.dot(z)?;
+            if !(square > 0.0 && square.is_finite()) {
+                return bad(format!("the square of vector {k} is {square}"));
+            }
+            for (j, other) in vectors[..k].iter().enumerate() {
+                let cosine = z.dot(other)? / (square * squares[j]).sqrt();
+                if cosine.abs() > ROUNDING * T::EPSILON {
+                    return bad(format!("vectors {j} and {k} are not orthogonal: their cosine is {cosine:.1e}"));
+                }
+            }
+            squares.push(square);
+        }
+        Ok(Self { vectors: vectors.into(), squares })
+    }
+
+    /// Number of vectors.
+    pub fn dimension(&self) -> usize {
+        self.vectors.len()
+    }
+
+    /// Fails unless `a` takes each vector to 0, as far as rounding lets it.
+    fn check(&self, a: &dyn LinearOperator<T>) -> Result<()> {
+        let norm = magnitude(a)?.to_f64();
+        for (k, (z, square)) in self.vectors.iter().zip(&self.squares).enumerate() {
+            same_length("vectors of the null space", a.cols(), z.len())?;
+            let mut y = Vector::zeros(a.device(), a.rows())?;
+            a.apply(z, &mut y)?;
+            let (found, limit) = (y.norm2()?, ROUNDING * T::EPSILON * norm * square.sqrt());
+            if found.partial_cmp(&limit).is_none_or(|order| order.is_gt()) {
+                let reason = format!(
+                    "|A z| of vector {k} is {found:.1e}, which rounding (at most {limit:.1e}) does not explain"
+                );
+                return Err(Error::Option { name: "null_space", reason });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A null space with what a solver needs to keep its systems out of it.
+pub(super) struct Projection<T: Real> {
+    space: NullSpace<T>,
+    /// Right-hand side of the solve under way.
+    rhs: Vector<T>,
+    scratch: Scratch,
+}
+
+/// Numbers that a removal works with.
+struct Scratch {
+    /// `1 / z.z` of each vector.
+    inverse: Memory<Sum>,
+    sums: Memory<Sum>,
+    /// Parts taken out of the right-hand side, and of the start.
+    removed: [Memory<Sum>; 2],
+}
+
+per_number! {
+    fn remove<T>(space: &NullSpace<T>, scratch: &mut Scratch, which: usize, x: &mut Vector<T>) -> Result<()> = remove_here;
+}
+
+/// Takes every vector of the space out of `x`.
+fn remove_here<T: Real>(
+    space: &NullSpace<T>,
+    scratch: &mut Scratch,
+    which: usize,
+    x: &mut Vector<T>,
+) -> Result<()> {
+    let Scratch { inverse, sums, removed } = scratch;
+    let device = x.device().clone();
+    let operations = operations::on::<T>(device.backend());
+    for (place, z) in space.vectors.iter().enumerate() {
+        let along = Directions { z: z.memory(), inverse, place, sums, removed: &mut removed[which] };
+        operations.remove_component(device.run::<T>(), z.len(), along, x.memory_mut())?;
+    }
+    Ok(())
+}
+
+impl<T: Real> Projection<T> {
+    /// # Errors
+    /// [`Error::Option`] for vectors that are not in the null space of `a`.
+    pub(super) fn new(a: &dyn LinearOperator<T>, space: &NullSpace<T>) -> Result<Self> {
+        space.check(a)?;
+        let (device, n) = (a.device(), a.rows());
+        let accumulation = device.accumulation(T::PRECISION);
+        let inverse: Vec<Sum> = space.squares.iter().map(|square| Sum::of(1.0 / square, accumulation)).collect();
+        let zeros = |count| device.place().filled(count, Sum::default());
+        let scratch = Scratch {
+            inverse: device.place().upload(&inverse)?,
+            sums: zeros(Chunks::of(n).count.max(1))?,
+            removed: [zeros(space.dimension())?, zeros(space.dimension())?],
+        };
+        Ok(Self { rhs: Vector::zeros(device, n)?, scratch, space: space.clone() })
+    }
+
+    /// The right-hand side that has a solution; takes the null space out of the start `x`.
+    pub(super) fn project(&mut self, b: &Vector<T>, x: &mut Vector<T>) -> Result<&Vector<T>> {
+        let Self { space, rhs, scratch } = self;
+        rhs.copy_from(b)?;
+        remove(space, scratch, 0, rhs)?;
+        remove(space, scratch, 1, x)?;
+        Ok(rhs)
+    }
+
+    /// The norm of what was taken out of the right-hand side. Waits.
+    pub(super) fn removed(&self) -> Result<f64> {
+        let mut shares = vec![Sum::default(); self.space.dimension()];
+        self.scratch.removed[0].read(0, &mut shares)?;
+        let accumulation = self.rhs.device().accumulation(T::PRECISION);
+        let squares =
+            shares.iter().zip(&self.space.squares).map(|(s, square)| s.value(accumulation).powi(2) / square);
+        Ok(squares.sum::<f64>().sqrt())
+    }
+}
