@@ -41,6 +41,7 @@ pub mod operator;
 pub mod precond;
 mod recurrence;
 mod reduction;
+pub mod simulation;
 mod solver;
 pub mod sparse;
 mod state;

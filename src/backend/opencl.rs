@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::kernels::{Common, MatrixOptions};
 use crate::memory::Plans;
 use crate::number::{Accumulation, Precision, Real, Sum};
-use crate::ocl::{Buffer, Context, Prepared};
+use crate::ocl::{Buffer, Context, Prepared, lock};
 use crate::reduction::Chunks;
 use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES};
 use crate::tuning::{AccessPattern, Case, Family, LaunchQuery, Parameters, SizeClass};
@@ -23,6 +23,8 @@ pub(crate) struct OpenCl {
     kernels: Plans<KernelKey, Prepared>,
     /// Chunk sums and result of the reductions that users ask for, made on first use.
     pub(super) scratch: Mutex<Option<[Buffer<Sum>; 2]>>,
+    /// A buffer of one word, for kernels that are given none, made on first use.
+    words: Mutex<Option<Arc<Buffer<u32>>>>,
     /// Partial results of the groups of a transposed product, made on first use.
     pub(super) partial: Mutex<Option<Buffer<Sum>>>,
 }
@@ -52,7 +54,7 @@ impl Origin for OpenCl {
 
 impl OpenCl {
     pub(super) fn new(context: Arc<Context>) -> Self {
-        Self { context, kernels: Plans::default(), scratch: Mutex::new(None), partial: Mutex::new(None) }
+        Self { context, kernels: Plans::default(), scratch: Mutex::new(None), words: Mutex::new(None), partial: Mutex::new(None) }
     }
 
     /// Options of a kernel whose items wait for each other, for one column.
@@ -128,6 +130,15 @@ impl OpenCl {
         let row_lanes = if work_group > 1 { a.arrangement.lanes } else { 1 };
         let at_once = (work_group / chunks.lanes / row_lanes).max(1);
         chunks.count.div_ceil(run.tuning.resident_groups.max(1)).next_multiple_of(at_once).max(1)
+    }
+
+    /// A buffer for kernels that are given no words.
+    pub(super) fn no_words(&self) -> Result<Arc<Buffer<u32>>> {
+        let mut words = lock(&self.words);
+        Ok(match &*words {
+            Some(buffer) => buffer.clone(),
+            None => words.insert(Arc::new(Buffer::filled(&self.context, 1, 0)?)).clone(),
+        })
     }
 
     pub(super) fn units(&self) -> usize {

@@ -30,6 +30,7 @@ pub(crate) mod texts {
         fold,
         format,
         rays,
+        flow_grid,
         row,
         recurrence,
         global_barrier,
@@ -90,6 +91,7 @@ mod tests {
     fn twins() -> BTreeMap<(&'static str, &'static str), i64> {
         use crate::backend::cgnr::{Part, Staged};
         use crate::backend::elimination;
+        use crate::backend::flow;
         use crate::backend::script::{NO_DOT, NO_DOTS, NO_STATEMENT, NONE, basis, resident};
         use crate::backend::vector::Reduction::{AbsoluteSum, Dot, Maximum, Minimum, Product, Sum};
         use crate::recurrence::{self as program, Op};
@@ -141,6 +143,7 @@ mod tests {
             VARIATION, EPSILON2, BOX, LOWER, UPPER, CONTROL, STOP, ITERATION, LAST_STOP, NEXT_ITERATION, MAX_ITERATIONS,
             HISTORY_MASK, STATUS}, stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE,
             GRADIENT_CONVERGED});
+        twins!("flow_grid": flow::{FLUID, LEFT_OPEN, UPPER_OPEN, LEFT_BURIED, UPPER_BURIED});
         twins!("cgnr_resident": NOTHING = Staged::Nothing, DIRECTION = Staged::Direction, RESIDUAL = Staged::Residual);
         twins!("global_barrier": barrier::{ABANDONED});
         found

@@ -1,0 +1,401 @@
+//! Incompressible flow.
+
+use std::mem::swap;
+
+use super::obstacles::Obstacles;
+use super::waves::bump;
+use super::{cells, positive};
+use crate::backend::flow::{
+    self as operations, FLUID, FlowGrid, FlowStep, LEFT_BURIED, LEFT_OPEN, UPPER_BURIED, UPPER_OPEN,
+};
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::matrix::Matrix;
+use crate::memory::Memory;
+use crate::number::{Real, per_number};
+use crate::operator::{Rim, Stencil};
+use crate::solver::{Method, NullSpace, Report, Setup, Solver, Stopping};
+use crate::sparse::Format;
+use crate::vector::Vector;
+
+/// Behaviour of a flow along walls and obstacles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Wall {
+    /// It sticks to them; the upper wall moves to the right with this velocity.
+    NoSlip {
+        /// Velocity of the upper wall.
+        lid: f64,
+    },
+    /// It slips along them without friction.
+    FreeSlip,
+}
+
+/// How values between nodes of the grid are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interpolation {
+    /// Linearly, as the paper has it: stable, and as viscous as half a cell times the velocity where the flow moves less than a cell a step.
+    #[default]
+    Linear,
+    /// By cubic polynomials through sixteen nodes: second order in all.
+    Cubic,
+}
+
+/// How a place is traced back in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trace {
+    /// By the velocity there.
+    #[default]
+    Euler,
+    /// By the velocity half a step before: second order.
+    Midpoint,
+}
+
+/// Set-up of [`Flow`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FlowSetup {
+    /// Width and height in cells.
+    pub size: [usize; 2],
+    /// Side of a cell, in the unit of length.
+    pub cell: f64,
+    /// Time step.
+    pub step: f64,
+    /// Kinematic viscosity, `1 / Re` where velocity and length have the unit 1. `viscosity * step / cell²` may be up to 1/4.
+    pub viscosity: f64,
+    /// Behaviour along walls and obstacles.
+    pub wall: Wall,
+    /// How values between nodes are found.
+    pub interpolation: Interpolation,
+    /// How a place is traced back in time.
+    pub trace: Trace,
+    /// Solid cells.
+    pub obstacles: Option<Obstacles>,
+    /// When the pressure is solved for.
+    pub stopping: Stopping,
+}
+
+impl FlowSetup {
+    /// A closed box of `[width, height]` cells to which the flow sticks, with linear interpolation and Euler's rule; the pressure is solved
+    /// for as [`Stopping::for_precision`] says.
+    pub fn new<T: Real>(size: [usize; 2], cell: f64, step: f64, viscosity: f64) -> Self {
+        Self {
+            size,
+            cell,
+            step,
+            viscosity,
+            wall: Wall::NoSlip { lid: 0.0 },
+            interpolation: Interpolation::default(),
+            trace: Trace::default(),
+            obstacles: None,
+            stopping: Stopping::for_precision::<T>(),
+        }
+    }
+}
+
+/// Incompressible flow in a closed box by the equations of Navier and Stokes. A step of `dt` on cells of side `h`:
+///
+/// ```text
+///   g = u(where the flow comes from) + dt viscosity Lap u         likewise for v
+///   L p = -(outflow of each cell)                                  L: 4 in the middle, -1 for each neighbour, walls reflect
+///   u = g - (p(i, j) - p(i - 1, j))                                likewise for v
+///   dye = dye(where the flow comes from)
+/// ```
+///
+/// `u` (to the right) lies on the left faces of cells, `v` (downwards) on the upper ones; the pressure is `p h / dt`. `L` is singular:
+/// the constants are its null space, one for each part of the box that obstacles separate, and are projected out
+/// ([`NullSpace`]). The pressure before is the start guess. What is left of the outflow after a step is the residual of the solve.
+///
+/// # Cost
+/// Held: eight vectors and a null space beside those of the method, with obstacles a mask and a matrix. A step takes four launches, the
+/// projection and a solve.
+///
+/// # Source
+/// krueger-westermann-2003, section 6, equations 3 to 7; the grid after F. H. Harlow, J. E. Welch, Phys. Fluids 8, 1965; transport
+/// after J. Stam, "Stable fluids", SIGGRAPH 1999.
+#[derive(Debug)]
+pub struct Flow<T: Real> {
+    setup: FlowSetup,
+    mask: Option<Memory<u32>>,
+    filled: usize,
+    solver: Solver<T>,
+    matrix: Matrix<T>,
+    velocity: [Vector<T>; 2],
+    tentative: [Vector<T>; 2],
+    pressure: Vector<T>,
+    b: Vector<T>,
+    dye: Vector<T>,
+    carried: Vector<T>,
+}
+
+per_number! {
+    fn set_up<T>(device: &Device, setup: FlowSetup) -> Result<Flow<T>> = Flow::new_here;
+    fn set_velocity<T>(this: &mut Flow<T>, velocity: &dyn Fn(f64, f64) -> [f64; 2]) -> Result<()> = Flow::set_velocity_here;
+}
+
+/// The bits of each cell for the kernels.
+fn words(obstacles: &Obstacles) -> Vec<u32> {
+    let ([width, _], solid) = (obstacles.size(), obstacles.solid());
+    let face = |open: u32, buried: u32, here: bool, there: bool| match (here, there) {
+        (false, false) => open,
+        (true, true) => buried,
+        _ => 0,
+    };
+    let word = |c: usize| {
+        let left = if c.is_multiple_of(width) { 0 } else { face(LEFT_OPEN, LEFT_BURIED, solid[c], solid[c - 1]) };
+        let upper = if c < width { 0 } else { face(UPPER_OPEN, UPPER_BURIED, solid[c], solid[c - width]) };
+        left | upper | if solid[c] { 0 } else { FLUID }
+    };
+    (0..solid.len()).map(word).collect()
+}
+
+/// A vector for each component of the fluid, 1 in its cells.
+fn null_space<T: Real>(device: &Device, n: usize, components: &[Vec<usize>]) -> Result<NullSpace<T>> {
+    let vectors = components.iter().map(|component| {
+        let mut ones = vec![T::default(); n];
+        for cell in component {
+            ones[*cell] = T::from_f64(1.0);
+        }
+        Vector::from_slice(device, &ones)
+    });
+    NullSpace::of(vectors.collect::<Result<_>>()?)
+}
+
+impl<T: Real> Flow<T> {
+    /// A box of fluid at rest.
+    ///
+    /// Free cells without free neighbours are filled, and all separate parts of the fluid but the largest eight ([`Flow::filled`]).
+    ///
+    /// # Errors
+    /// [`Error::Option`] for numbers that cannot be, and for a step that is unstable with this viscosity; those of [`Matrix::new`] and
+    /// [`Solver::new`].
+    pub fn new(device: &Device, setup: FlowSetup) -> Result<Self> {
+        set_up(device, setup)
+    }
+
+    fn new_here(device: &Device, mut setup: FlowSetup) -> Result<Self> {
+        let n = check(&setup)?;
+        let size = setup.size;
+        let (matrix, space, mask, filled) = match setup.obstacles.take() {
+            None => {
+                let stencil = Stencil::laplacian_2d(size[0], size[1])?;
+                let closed = stencil.with_rims([Rim::Reflecting, Rim::Reflecting, Rim::Zero]);
+                (closed.operator(device)?, NullSpace::constants(device, n)?, None, 0)
+            }
+            Some(obstacles) => {
+                let (obstacles, filled, components) = obstacles.filled();
+                let space = null_space(device, n, &components)?;
+                let matrix = Matrix::new(device, &obstacles.laplacian(0.0, 1.0, Rim::Reflecting)?, Format::Auto)?;
+                let mask = device.place().take(words(&obstacles))?;
+                setup.obstacles = Some(obstacles);
+                (matrix, space, Some(mask), filled)
+            }
+        };
+        let solve = Setup::new(Method::Cg, setup.stopping.clone()).with_null_space(space);
+        let vector = || Vector::zeros(device, n);
+        Ok(Self {
+            solver: Solver::with(&matrix, solve)?,
+            matrix,
+            mask,
+            filled,
+            velocity: [vector()?, vector()?],
+            tentative: [vector()?, vector()?],
+            pressure: vector()?,
+            b: vector()?,
+            dye: vector()?,
+            carried: vector()?,
+            setup,
+        })
+    }
+
+    /// A step in time.
+    ///
+    /// # Errors
+    /// Those of [`Solver::solve`]. A pressure that is not solved for to the tolerance is no error: see [`Report::stop`].
+    pub fn step(&mut self) -> Result<Report> {
+        let device = self.b.device().clone();
+        let (operations, run) = (operations::on::<T>(device.backend()), device.run::<T>());
+        let step = self.numbers();
+        {
+            let Self { setup, mask, velocity: [u, v], tentative: [g, f], b, .. } = self;
+            let grid = grid(setup, mask);
+            let to = [g.memory_mut(), f.memory_mut()];
+            operations.flow_momentum(run, grid, step, [u.memory(), v.memory()], to)?;
+            operations.flow_divergence(run, grid, [g.memory(), f.memory()], b.memory_mut())?;
+        }
+        let report = self.solver.solve(&self.b, &mut self.pressure)?;
+        let Self { setup, mask, velocity: [u, v], tentative: [g, f], pressure: p, dye, carried, .. } = self;
+        let grid = grid(setup, mask);
+        let to = [u.memory_mut(), v.memory_mut()];
+        operations.subtract_gradient(run, grid, p.memory(), [g.memory(), f.memory()], to)?;
+        let velocity = [u.memory(), v.memory()];
+        operations.flow_transport(run, grid, step, velocity, dye.memory(), carried.memory_mut())?;
+        swap(dye, carried);
+        Ok(report)
+    }
+
+    fn numbers(&self) -> FlowStep<T> {
+        let FlowSetup { cell, step, viscosity, wall, .. } = &self.setup;
+        let lid = match wall {
+            Wall::NoSlip { lid } => *lid,
+            Wall::FreeSlip => 0.0,
+        };
+        FlowStep {
+            lid: T::from_f64(lid),
+            step: T::from_f64(step / cell),
+            viscosity: T::from_f64(viscosity * step / (cell * cell)),
+        }
+    }
+
+    /// Adds `change (1 - d² / radius²)²` to the velocity where the distance `d` from `place` is less than `radius`: a push. Place and
+    /// radius are in cells from the upper left corner.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a radius that is not positive or a number that is not finite.
+    pub fn push(&mut self, place: [f64; 2], radius: f64, change: [f64; 2]) -> Result<()> {
+        let device = self.b.device().clone();
+        let Self { setup, mask, velocity: [u, v], .. } = self;
+        let operations = operations::on::<T>(device.backend());
+        let along = bump(place, [0.0, 0.5], radius, change[0], LEFT_OPEN)?;
+        let down = bump(place, [0.5, 0.0], radius, change[1], UPPER_OPEN)?;
+        let along = operations::Splat { from: [1, 0], ..along };
+        let down = operations::Splat { from: [0, 1], ..down };
+        operations.splat(device.run::<T>(), grid(setup, mask), along, u.memory_mut())?;
+        operations.splat(device.run::<T>(), grid(setup, mask), down, v.memory_mut())
+    }
+
+    /// Adds `amount (1 - d² / radius²)²` of dye where the distance `d` from `place` is less than `radius`, both in cells.
+    ///
+    /// # Errors
+    /// As [`Flow::push`].
+    pub fn inject(&mut self, place: [f64; 2], radius: f64, amount: f64) -> Result<()> {
+        let device = self.b.device().clone();
+        let Self { setup, mask, dye, .. } = self;
+        let bump = bump(place, [0.5, 0.5], radius, amount, FLUID)?;
+        operations::on::<T>(device.backend()).splat(device.run::<T>(), grid(setup, mask), bump, dye.memory_mut())
+    }
+
+    /// Replaces the velocity: `u(x, y)` on left faces and `v(x, y)` on upper ones, at places in the unit of length from the upper left
+    /// corner. Faces of walls stay at rest.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn set_velocity(&mut self, velocity: &dyn Fn(f64, f64) -> [f64; 2]) -> Result<()> {
+        set_velocity(self, velocity)
+    }
+
+    fn set_velocity_here(&mut self, velocity: &dyn Fn(f64, f64) -> [f64; 2]) -> Result<()> {
+        let ([width, height], h) = (self.setup.size, self.setup.cell);
+        let bits = self.setup.obstacles.as_ref().map(words);
+        let mut fields = [vec![T::default(); width * height], vec![T::default(); width * height]];
+        for c in 0..width * height {
+            let (i, j) = (c % width, c / width);
+            let bits = bits.as_ref().map_or(LEFT_OPEN | UPPER_OPEN, |bits| bits[c]);
+            let (x, y) = (i as f64 * h, j as f64 * h);
+            if i > 0 && bits & LEFT_OPEN != 0 {
+                fields[0][c] = T::from_f64(velocity(x, y + h / 2.0)[0]);
+            }
+            if j > 0 && bits & UPPER_OPEN != 0 {
+                fields[1][c] = T::from_f64(velocity(x + h / 2.0, y)[1]);
+            }
+        }
+        self.velocity.iter_mut().zip(&fields).try_for_each(|(vector, field)| vector.write(field))
+    }
+
+    /// Greatest magnitude of the divergence, `outflow / h`, in any cell. Waits for the device.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn divergence(&mut self) -> Result<f64> {
+        let device = self.b.device().clone();
+        let Self { setup, mask, velocity: [u, v], b, .. } = self;
+        let operations = operations::on::<T>(device.backend());
+        let velocity = [u.memory(), v.memory()];
+        operations.flow_divergence(device.run::<T>(), grid(setup, mask), velocity, b.memory_mut())?;
+        Ok(b.max()?.max(-b.min()?) / setup.cell)
+    }
+
+    /// Velocities: to the right on the left faces of the cells, downwards on the upper ones.
+    pub fn velocity(&self) -> [&Vector<T>; 2] {
+        [&self.velocity[0], &self.velocity[1]]
+    }
+
+    /// The pressure times `dt / h`, as the last solve left it.
+    pub fn pressure(&self) -> &Vector<T> {
+        &self.pressure
+    }
+
+    /// The dye.
+    pub fn dye(&self) -> &Vector<T> {
+        &self.dye
+    }
+
+    /// The dye, to be changed.
+    pub fn dye_mut(&mut self) -> &mut Vector<T> {
+        &mut self.dye
+    }
+
+    /// Takes another time step and viscosity, for the steps that follow.
+    ///
+    /// # Errors
+    /// As [`Flow::new`].
+    pub fn set_step(&mut self, step: f64, viscosity: f64) -> Result<()> {
+        let changed = FlowSetup { step, viscosity, ..self.setup.clone() };
+        check(&changed)?;
+        self.setup = changed;
+        Ok(())
+    }
+
+    /// The set-up, with the obstacles that are in force.
+    pub fn setup(&self) -> &FlowSetup {
+        &self.setup
+    }
+
+    /// Number of free cells that were filled.
+    pub fn filled(&self) -> usize {
+        self.filled
+    }
+
+    /// The matrix of the pressure.
+    pub fn matrix(&self) -> &Matrix<T> {
+        &self.matrix
+    }
+}
+
+/// Fails on numbers that cannot be meant. Returns the number of cells.
+fn check(setup: &FlowSetup) -> Result<usize> {
+    let FlowSetup { size, cell, step, viscosity, wall, .. } = setup;
+    // Nodes up to two cells beyond a rim mirror those inside.
+    let n = cells(*size, 4)?;
+    positive("cell", *cell)?;
+    positive("step", *step)?;
+    if !(*viscosity >= 0.0 && viscosity.is_finite()) {
+        return Err(Error::Option { name: "viscosity", reason: format!("{viscosity} is not a number of at least 0") });
+    }
+    let spread = viscosity * step / (cell * cell);
+    if spread > 0.25 {
+        let most = 0.25 * cell * cell / viscosity;
+        let reason = format!("{step} is unstable with this viscosity and cell: at most {most:.3e}");
+        return Err(Error::Option { name: "step", reason });
+    }
+    if let Wall::NoSlip { lid } = wall
+        && !lid.is_finite()
+    {
+        return Err(Error::Option { name: "lid", reason: format!("{lid} is no velocity") });
+    }
+    if let Some(obstacles) = &setup.obstacles {
+        same_length("width of the obstacles", size[0], obstacles.size()[0])?;
+        same_length("height of the obstacles", size[1], obstacles.size()[1])?;
+    }
+    Ok(n)
+}
+
+fn grid<'a>(setup: &FlowSetup, mask: &'a Option<Memory<u32>>) -> FlowGrid<'a> {
+    FlowGrid {
+        width: setup.size[0],
+        height: setup.size[1],
+        mask: mask.as_ref(),
+        cubic: setup.interpolation == Interpolation::Cubic,
+        midpoint: setup.trace == Trace::Midpoint,
+        slip: setup.wall == Wall::FreeSlip,
+    }
+}
