@@ -1,6 +1,7 @@
 //! Parts that the programs share: exit status, devices, checks before the work, progress bars, plots.
 
 pub mod plot;
+pub mod simulate;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

@@ -334,6 +334,15 @@ impl<T: Real> Flow<T> {
         &mut self.dye
     }
 
+    /// Brings the fluid to rest and takes the dye away.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn reset(&mut self) -> Result<()> {
+        let Self { velocity: [u, v], pressure, dye, .. } = self;
+        [u, v, pressure, dye].into_iter().try_for_each(|field| field.fill(T::default()))
+    }
+
     /// Takes another time step and viscosity, for the steps that follow.
     ///
     /// # Errors

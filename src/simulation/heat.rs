@@ -1,6 +1,8 @@
 //! Heat flow on a picture.
 
+use super::waves::bump;
 use super::{cells, positive};
+use crate::backend::flow::{self as operations, FLUID, FlowGrid};
 use crate::device::Device;
 use crate::error::{Result, same_length};
 use crate::matrix::Matrix;
@@ -50,6 +52,7 @@ impl HeatSetup {
 /// michels-2011, section 7 (with `s = -tau`).
 #[derive(Debug)]
 pub struct Heat<T: Real> {
+    size: [usize; 2],
     matrix: Matrix<T>,
     solver: Solver<T>,
     temperature: Vector<T>,
@@ -83,6 +86,7 @@ impl<T: Real> Heat<T> {
             format => Matrix::new(device, &stencil.to_csr()?, format)?,
         };
         Ok(Self {
+            size,
             solver: Solver::new(&matrix, Method::Cg, setup.stopping.clone())?,
             matrix,
             temperature: Vector::from_slice(device, picture)?,
@@ -109,6 +113,20 @@ impl<T: Real> Heat<T> {
         matrix.multiply(temperature, before)?;
         std::mem::swap(temperature, before);
         Ok(())
+    }
+
+    /// Adds `amount (1 - d² / radius²)²` to the temperature where the distance `d` from `(x, y)` is less than `radius`. Units are grid
+    /// distances; point `(i, j)` lies at `(i + 1/2, j + 1/2)`.
+    ///
+    /// # Errors
+    /// [`Error::Option`](crate::Error::Option) for a radius that is not positive or a number that is not finite.
+    pub fn warm(&mut self, place: [f64; 2], radius: f64, amount: f64) -> Result<()> {
+        let bump = bump(place, [0.5, 0.5], radius, amount, FLUID)?;
+        let device = self.temperature.device().clone();
+        let [width, height] = self.size;
+        let grid = FlowGrid { width, height, mask: None, cubic: false, midpoint: false, slip: false };
+        let operations = operations::on::<T>(device.backend());
+        operations.splat(device.run::<T>(), grid, bump, self.temperature.memory_mut())
     }
 
     /// The temperatures.
