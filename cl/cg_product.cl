@@ -39,7 +39,8 @@ void cg_product(uint n, uint chunk, uint stride, __global const uint* restrict r
         cg_test(groups, sums, control, status, history, scratch);
         return;
     }
-    if (status[2 + STOP] != RUNNING) return;
+    // After the last iteration nobody needs another product.
+    if (status[2 + STOP] != RUNNING || status[2 + ITERATION] >= status[MAX_ITERATIONS]) return;
     const uint group = get_group_id(0) - 1;
     matrix_t matrix;
     open_matrix(&matrix, rows, indices, values, stride);

@@ -110,7 +110,7 @@ static void store_row(const result_t* result, const acc_t* sum, size_t i)
 }
 
 // True if one item that has no neighbours adds SIDE rows side by side: where neighbours in a row lie far apart.
-#define LIES_SIDE_BY_SIDE(kind) (WG == 1 ? BY_COLUMNS(kind) || HAS_SLICES(kind) || kind == DIAGONALS : 0)
+#define LIES_SIDE_BY_SIDE(kind) (WG == 1 ? BY_COLUMNS(kind) || HAS_SLICES(kind) || kind == DIAGONALS || kind == STENCIL : 0)
 
 #if WG == 1
 #define SIDE 16
@@ -122,6 +122,29 @@ static void add_chosen(acc_t* sum, real_t value, index_t column, const vector_t*
     for (uint c = 0; c < COLUMNS; ++c) {
         const acc_t next = acc_add(sum[c], acc_product(value, vector_at(vector, column, c)));
         sum[c] = isnan(value) ? sum[c] : next;
+    }
+}
+
+// Adds SIDE rows of a stencil, from `at` on: in one pass over the points if they are inner ones of one line, else one after another.
+static void side_points(acc_t (*sum)[COLUMNS], const matrix_t* matrix, const vector_t* vector, size_t at)
+{
+    __global const uint* grid = matrix->rows;
+    const uint line = (uint)at / grid[0];
+    const uint x = (uint)at - line * grid[0];
+    const uint z = WIDE ? line / grid[1] : 0;
+    const uint y = line - z * grid[1];
+    const int deep = WIDE ? z - grid[8] < grid[9] : 1;
+    if (!(deep && x - grid[4] < grid[5] && x + SIDE - 1 - grid[4] < grid[5] && y - grid[6] < grid[7])) {
+        for (uint l = 0; l < SIDE; ++l) walk_stencil(sum[l], matrix, vector, at + l);
+        return;
+    }
+    const uint points = KNOWN_POINTS > 1 ? KNOWN_POINTS : grid[3];
+    for (uint k = 0; k < points; ++k) {
+        const real_t value = KNOWN_POINTS > 1 ? matrix->coefficient[k] : matrix->values[k];
+        const uint first = (uint)at + (KNOWN_POINTS > 1 ? matrix->diagonal[k] : grid[STENCIL_HEADER + 4 * k + 3]);
+        for (uint l = 0; l < SIDE; ++l)
+            for (uint c = 0; c < COLUMNS; ++c)
+                sum[l][c] = acc_add(sum[l][c], acc_product(value, vector_at(vector, first + l, c)));
     }
 }
 
@@ -145,6 +168,10 @@ static void side_rows(const result_t* result, const matrix_t* matrix, const vect
     for (uint j = 0; j < shared; ++j)
         for (uint l = 0; l < SIDE; ++l)
             for (uint c = 0; c < COLUMNS; ++c) lane[j][l][c] = acc_real(0);
+    if (kind == STENCIL) {
+        side_points(lane[0], matrix, vector, at);
+        length = 0;
+    }
     for (uint k = 0; k < length; ++k) {
         const size_t from = start + k * step;
         const uint j = k & (shared - 1);

@@ -95,19 +95,24 @@ impl FlowSetup {
 /// Incompressible flow in a closed box by the equations of Navier and Stokes. A step of `dt` on cells of side `h`:
 ///
 /// ```text
-///   g = u(where the flow comes from) + dt viscosity Lap u         likewise for v
+///   e = u + dt viscosity Lap u                                     likewise for v
+///   g = e(where the flow comes from)                               likewise for v
 ///   L p = -(outflow of each cell)                                  L: 4 in the middle, -1 for each neighbour, walls reflect
 ///   u = g - (p(i, j) - p(i - 1, j))                                likewise for v
 ///   dye = dye(where the flow comes from)
 /// ```
 ///
+/// The paper adds what viscosity and transport do, both of `u`. One after the other, as here, is stable at any velocity; the sum is not,
+/// since neighbours of the face are none of the place that the flow comes from.
+///
 /// `u` (to the right) lies on the left faces of cells, `v` (downwards) on the upper ones; the pressure is `p h / dt`. `L` is singular:
 /// the constants are its null space, one for each part of the box that obstacles separate, and are projected out
-/// ([`NullSpace`]). The pressure before is the start guess. What is left of the outflow after a step is the residual of the solve.
+/// ([`NullSpace`]). The start guess is the pressure before, times the number that makes it the best: then a solve that ends after a few
+/// iterations never adds energy to the flow. What is left of the outflow after a step is the residual of the solve.
 ///
 /// # Cost
-/// Held: eight vectors and a null space beside those of the method, with obstacles a mask and a matrix. A step takes four launches, the
-/// projection and a solve.
+/// Held: ten vectors and a null space beside those of the method, with obstacles a mask and a matrix. A step takes five launches,
+/// a product and two reductions, the projection and a solve.
 ///
 /// # Source
 /// krueger-westermann-2003, section 6, equations 3 to 7; the grid after F. H. Harlow, J. E. Welch, Phys. Fluids 8, 1965; transport
@@ -120,6 +125,8 @@ pub struct Flow<T: Real> {
     solver: Solver<T>,
     matrix: Matrix<T>,
     velocity: [Vector<T>; 2],
+    /// The velocity spread by viscosity, and then carried along.
+    spread: [Vector<T>; 2],
     tentative: [Vector<T>; 2],
     pressure: Vector<T>,
     b: Vector<T>,
@@ -190,7 +197,7 @@ impl<T: Real> Flow<T> {
                 (matrix, space, Some(mask), filled)
             }
         };
-        let solve = Setup::new(Method::Cg, setup.stopping.clone()).with_null_space(space);
+        let solve = Setup::new(Method::Cg, super::last(&setup.stopping)).with_null_space(space);
         let vector = || Vector::zeros(device, n);
         Ok(Self {
             solver: Solver::with(&matrix, solve)?,
@@ -198,6 +205,7 @@ impl<T: Real> Flow<T> {
             mask,
             filled,
             velocity: [vector()?, vector()?],
+            spread: [vector()?, vector()?],
             tentative: [vector()?, vector()?],
             pressure: vector()?,
             b: vector()?,
@@ -216,12 +224,19 @@ impl<T: Real> Flow<T> {
         let (operations, run) = (operations::on::<T>(device.backend()), device.run::<T>());
         let step = self.numbers();
         {
-            let Self { setup, mask, velocity: [u, v], tentative: [g, f], b, .. } = self;
-            let grid = grid(setup, mask);
-            let to = [g.memory_mut(), f.memory_mut()];
-            operations.flow_momentum(run, grid, step, [u.memory(), v.memory()], to)?;
+            let Self { setup, mask, velocity: [u, v], spread: [su, sv], tentative: [g, f], b, .. } = self;
+            let (grid, velocity) = (grid(setup, mask), [u.memory(), v.memory()]);
+            let spread = match setup.viscosity > 0.0 {
+                true => {
+                    operations.flow_spread(run, grid, step, velocity, [su.memory_mut(), sv.memory_mut()])?;
+                    [su.memory(), sv.memory()]
+                }
+                false => velocity,
+            };
+            operations.flow_carry(run, grid, step, velocity, spread, [g.memory_mut(), f.memory_mut()])?;
             operations.flow_divergence(run, grid, [g.memory(), f.memory()], b.memory_mut())?;
         }
+        self.scale_pressure()?;
         let report = self.solver.solve(&self.b, &mut self.pressure)?;
         let Self { setup, mask, velocity: [u, v], tentative: [g, f], pressure: p, dye, carried, .. } = self;
         let grid = grid(setup, mask);
@@ -231,6 +246,17 @@ impl<T: Real> Flow<T> {
         operations.flow_transport(run, grid, step, velocity, dye.memory(), carried.memory_mut())?;
         swap(dye, carried);
         Ok(report)
+    }
+
+    /// Scales the pressure of the step before to the best start guess of its direction, in the energy norm. So a solve that ends early
+    /// takes energy out of the flow and never adds any: unscaled, a pressure that is not that of this step would.
+    fn scale_pressure(&mut self) -> Result<()> {
+        // The velocity of the step before is needed no more.
+        let Self { matrix, pressure: p, b, velocity: [product, _], .. } = self;
+        matrix.multiply(p, product)?;
+        let (aligned, energy) = (b.dot(p)?, product.dot(p)?);
+        let best = aligned / energy;
+        p.scale(T::from_f64(if energy > 0.0 && best.is_finite() { best } else { 0.0 }))
     }
 
     fn numbers(&self) -> FlowStep<T> {

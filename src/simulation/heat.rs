@@ -87,7 +87,7 @@ impl<T: Real> Heat<T> {
         };
         Ok(Self {
             size,
-            solver: Solver::new(&matrix, Method::Cg, setup.stopping.clone())?,
+            solver: Solver::new(&matrix, Method::Cg, super::last(&setup.stopping))?,
             matrix,
             temperature: Vector::from_slice(device, picture)?,
             before: Vector::zeros(device, n)?,

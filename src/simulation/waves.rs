@@ -135,7 +135,7 @@ impl<T: Real> Waves<T> {
         Ok(Self {
             size,
             average,
-            solver: Solver::new(&matrix, Method::Cg, setup.stopping.clone())?,
+            solver: Solver::new(&matrix, Method::Cg, super::last(&setup.stopping))?,
             matrix,
             mask: words.map(|words| device.place().take(words)).transpose()?,
             before: Vector::from_slice(device, &surface)?,

@@ -149,6 +149,8 @@ impl<T: Real> Workspace<T> for CgWorkspace<T> {
         let (x, b, products) = (x.memory(), inputs.b.memory(), product::on::<T>(inputs.device.backend()));
         products.residual(inputs.run, &a.stored(), 1, x, b, r.memory_mut(), &mut state.sums, 2 * count)?;
         match m.as_deref().map(Vector::memory) {
+            // A start without iterations has no direction.
+            None if status[MAX_ITERATIONS] == 0 => {}
             None => p.copy_from(r)?,
             Some(m) => {
                 let operations = operations(inputs.device);

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 use super::report::Stop;
-use super::stopping::Stopping;
+use super::stopping::{Answer, Stopping};
 use crate::error::Result;
 use crate::state::{HISTORY, stop};
 
@@ -236,7 +236,8 @@ pub(super) fn run(
         record(method, &mut columns, &statuses, true);
         verifying += clock.working(method) - before;
         let late = restarts > 0 && clock.is_over(method);
-        judge_start(&mut columns, &statuses, late, clock.leaves_as_much_again(method), method)?;
+        let again = clock.leaves_as_much_again(method);
+        judge_start(&mut columns, &statuses, (late, again), stopping.answer, method)?;
         if columns.iter().all(|c| c.stop.is_some()) {
             break;
         }
@@ -291,18 +292,19 @@ fn record(method: &dyn Iteration, columns: &mut [Column], statuses: &[Status], f
 fn judge_start(
     columns: &mut [Column],
     statuses: &[Status],
-    late: bool,
-    again: bool,
+    (late, again): (bool, bool),
+    answer: Answer,
     method: &mut dyn Iteration,
 ) -> Result<()> {
     let (mut kept, mut restored) = (Vec::new(), Vec::new());
+    let residual_decides = answer == Answer::Best && method.residual_decides();
     for (c, column) in columns.iter_mut().enumerate().filter(|(_, column)| !column.settled) {
         column.verified = column.history.last().copied().unwrap_or([f64::NAN; 2]);
         if column.restarts == 1 {
             column.recurrence = column.verified[0];
         }
         let order = method.compare(column.verified, column.best);
-        let worse = !column.verified[0].is_finite() || (method.residual_decides() && order.is_gt());
+        let worse = !column.verified[0].is_finite() || (residual_decides && order.is_gt());
         let fails = worse && column.best[0].is_finite();
         if fails {
             column.stop = column.stop.or(Some(column.no_gain()));
@@ -321,16 +323,19 @@ fn judge_start(
         }
         column.settled = column.stop.is_some();
         // The answer of the last start is still the one kept: it can be gone on from once more.
-        column.better = column.better_iteration(column.verified[0]).filter(|_| again && method.residual_decides());
+        column.better = column.better_iteration(column.verified[0]).filter(|_| again && residual_decides);
         if column.better.is_some() {
             continue;
         }
         if fails {
             column.verified = column.best;
             restored.push(c);
-        } else if order.is_lt() {
+        } else if order.is_lt() || answer == Answer::Last {
             column.best = column.verified;
-            kept.push(c);
+            // Nothing goes back to an answer that is settled: it stays where it is.
+            if !column.settled {
+                kept.push(c);
+            }
         }
     }
     method.restore(&restored)?;

@@ -27,4 +27,4 @@ pub use method::Method;
 pub use null_space::NullSpace;
 pub use report::{Report, Stop, Times};
 pub use solve::{Setup, Solver};
-pub use stopping::Stopping;
+pub use stopping::{Answer, Stopping};

@@ -8,6 +8,17 @@ use crate::magnitude;
 use crate::number::{Precision, Real};
 use crate::state::HISTORY;
 
+/// Answer that a solve returns if the residual at its end is larger than at an earlier verified start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Answer {
+    /// The one with the smaller residual.
+    #[default]
+    Best,
+    /// The last one, unless it holds NaN or infinity. For a few iterations of a method whose error falls in another norm: conjugate
+    /// gradients make the energy of the error smaller in every iteration, while the residual may rise.
+    Last,
+}
+
 /// Stopping rules, shared by every method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stopping {
@@ -34,6 +45,8 @@ pub struct Stopping {
     /// gradients; J. R. Shewchuk 1994, B2, takes 50). 0 for never: the end is verified in any case. For methods whose
     /// recurrence carries the residual: see [`Method::carries_residual`](crate::Method::carries_residual).
     pub exact_every: usize,
+    /// Answer that is returned if the residual has risen.
+    pub answer: Answer,
     /// Most iterations queued between two looks at the device. Changes no result: once the test on the device is
     /// met, what is already queued changes nothing (products of operators that are no matrix are still made).
     pub check_every: usize,
@@ -56,6 +69,7 @@ impl Stopping {
             max_iterations: 10_000,
             patience: None,
             exact_every: 0,
+            answer: Answer::Best,
             check_every: HISTORY / 2,
             time_limit: None,
         }
@@ -71,6 +85,7 @@ impl Stopping {
             max_iterations: iterations,
             patience: None,
             exact_every: 0,
+            answer: Answer::Best,
             check_every: HISTORY / 2,
             time_limit: None,
         }

@@ -68,8 +68,10 @@ fn cg_product<T: Real, A: Accumulator<T>>(
 ) {
     let chunks = Chunks::of(a.rows);
     let running = state.status[2 + cg::STOP] == stop::RUNNING;
+    let more = state.status[2 + cg::ITERATION] < state.status[cg::MAX_ITERATIONS];
     cg_test::<T, A>(chunks.count, m.is_some(), state);
-    if !running {
+    // After the last iteration nobody needs another product.
+    if !(running && more) {
         return;
     }
     let (pq, rest) = state.sums.split_at_mut(chunks.count);

@@ -210,35 +210,54 @@ impl<'a, T: Real> Velocity<'a, T> {
     }
 }
 
-/// `flow_momentum` of `cl/flow_momentum.cl`.
-fn momentum<T: Real, R: Rules>(
-    velocity: Velocity<'_, T>,
-    viscosity: T,
-    mask: Option<&[u32]>,
-    g: &mut [T],
-    f: &mut [T],
-) {
+/// `flow_spread` of `cl/flow_momentum.cl`.
+fn spread<T: Real, R: Rules>(velocity: Velocity<'_, T>, viscosity: T, mask: Option<&[u32]>, g: &mut [T], f: &mut [T]) {
     let Velocity { width, u, v, .. } = velocity;
-    let (one_half, quarter) = (real::<T>(0.5), real::<T>(0.25));
-    let lines = g.par_chunks_mut(width).zip(f.par_chunks_mut(width)).enumerate();
-    lines.for_each(|(row, (g, f))| {
+    g.par_chunks_mut(width).zip(f.par_chunks_mut(width)).enumerate().for_each(|(row, (g, f))| {
         let j = row as i32;
         for (column, (g, f)) in g.iter_mut().zip(f).enumerate() {
             let (i, c) = (column as i32, row * width + column);
             let bits = mask.map_or(LEFT_OPEN | UPPER_OPEN, |mask| mask[c]);
             *g = T::default();
             if i > 0 && bits & LEFT_OPEN != 0 {
-                let sum = (v.node::<R>(j, i - 1) + v.node::<R>(j, i)) + (v.node::<R>(j + 1, i - 1) + v.node::<R>(j + 1, i));
-                let [x, y] = velocity.trace_back::<R>([u.values[c], quarter * sum], [whole(i), whole::<T>(j) + one_half]);
-                let spread = viscosity * u.laplacian::<R>(i, j, mask, LEFT_BURIED);
-                *g = u.value_at::<R>(x, y - one_half) + spread;
+                *g = u.values[c] + viscosity * u.laplacian::<R>(i, j, mask, LEFT_BURIED);
             }
             *f = T::default();
             if j > 0 && bits & UPPER_OPEN != 0 {
-                let sum = (u.node::<R>(i, j - 1) + u.node::<R>(i, j)) + (u.node::<R>(i + 1, j - 1) + u.node::<R>(i + 1, j));
-                let [x, y] = velocity.trace_back::<R>([quarter * sum, v.values[c]], [whole::<T>(i) + one_half, whole(j)]);
-                let spread = viscosity * v.laplacian::<R>(j, i, mask, UPPER_BURIED);
-                *f = v.value_at::<R>(y, x - one_half) + spread;
+                *f = v.values[c] + viscosity * v.laplacian::<R>(j, i, mask, UPPER_BURIED);
+            }
+        }
+    });
+}
+
+/// `flow_carry` of `cl/flow_momentum.cl`; `held` is what is carried.
+fn carry<T: Real, R: Rules>(
+    velocity: Velocity<'_, T>,
+    held: Velocity<'_, T>,
+    mask: Option<&[u32]>,
+    cu: &mut [T],
+    cv: &mut [T],
+) {
+    let Velocity { width, u, v, .. } = velocity;
+    let (one_half, quarter) = (real::<T>(0.5), real::<T>(0.25));
+    cu.par_chunks_mut(width).zip(cv.par_chunks_mut(width)).enumerate().for_each(|(row, (cu, cv))| {
+        let j = row as i32;
+        for (column, (cu, cv)) in cu.iter_mut().zip(cv).enumerate() {
+            let (i, c) = (column as i32, row * width + column);
+            let bits = mask.map_or(LEFT_OPEN | UPPER_OPEN, |mask| mask[c]);
+            *cu = T::default();
+            if i > 0 && bits & LEFT_OPEN != 0 {
+                let sum = (v.values[c - 1] + v.values[c]) + (v.node::<R>(j + 1, i - 1) + v.node::<R>(j + 1, i));
+                let place = [whole(i), whole::<T>(j) + one_half];
+                let [x, y] = velocity.trace_back::<R>([u.values[c], quarter * sum], place);
+                *cu = held.u.value_at::<R>(x, y - one_half);
+            }
+            *cv = T::default();
+            if j > 0 && bits & UPPER_OPEN != 0 {
+                let sum = (u.values[c - width] + u.values[c]) + (u.node::<R>(i + 1, j - 1) + u.node::<R>(i + 1, j));
+                let place = [whole::<T>(i) + one_half, whole(j)];
+                let [x, y] = velocity.trace_back::<R>([quarter * sum, v.values[c]], place);
+                *cv = held.v.value_at::<R>(y, x - one_half);
             }
         }
     });
@@ -300,7 +319,7 @@ fn words<'a>(grid: &FlowGrid<'a>) -> Result<Option<&'a [u32]>> {
 }
 
 impl<T: Real> FlowOps<T> for Host {
-    fn flow_momentum(
+    fn flow_spread(
         &self,
         _: Run<'_>,
         grid: FlowGrid<'_>,
@@ -310,7 +329,23 @@ impl<T: Real> FlowOps<T> for Host {
     ) -> Result<()> {
         let velocity = Velocity::new(grid, step, u.host()?, v.host()?);
         let (mask, g, f) = (words(&grid)?, g.host_mut()?, f.host_mut()?);
-        by_rules!(grid, T, momentum(velocity, step.viscosity, mask, g, f));
+        by_rules!(grid, T, spread(velocity, step.viscosity, mask, g, f));
+        Ok(())
+    }
+
+    fn flow_carry(
+        &self,
+        _: Run<'_>,
+        grid: FlowGrid<'_>,
+        step: FlowStep<T>,
+        [u, v]: [&Memory<T>; 2],
+        [g, f]: [&Memory<T>; 2],
+        [cu, cv]: [&mut Memory<T>; 2],
+    ) -> Result<()> {
+        let velocity = Velocity::new(grid, step, u.host()?, v.host()?);
+        let held = Velocity::new(grid, step, g.host()?, f.host()?);
+        let (mask, cu, cv) = (words(&grid)?, cu.host_mut()?, cv.host_mut()?);
+        by_rules!(grid, T, carry(velocity, held, mask, cu, cv));
         Ok(())
     }
 

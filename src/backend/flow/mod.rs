@@ -64,12 +64,22 @@ pub(crate) struct Splat<T> {
 
 /// Steps of flows. Vectors have a number for each cell.
 pub(crate) trait FlowOps<T: Real>: Send + Sync {
-    /// `to = from` carried along by itself and spread by viscosity, both components.
-    fn flow_momentum(
+    /// `to = from` spread by viscosity, both components.
+    fn flow_spread(
         &self,
         run: Run<'_>,
         grid: FlowGrid<'_>,
         step: FlowStep<T>,
+        from: [&Memory<T>; 2],
+        to: [&mut Memory<T>; 2],
+    ) -> Result<()>;
+    /// `to = from` carried along by `velocity`, both components.
+    fn flow_carry(
+        &self,
+        run: Run<'_>,
+        grid: FlowGrid<'_>,
+        step: FlowStep<T>,
+        velocity: [&Memory<T>; 2],
         from: [&Memory<T>; 2],
         to: [&mut Memory<T>; 2],
     ) -> Result<()>;

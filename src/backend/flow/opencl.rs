@@ -11,9 +11,13 @@ use crate::ocl::{Buffer, File};
 kernels! {
     file flow_momentum, after [common, flow_grid];
     options { obstacles: u32 => OBSTACLES, cubic: u32 => CUBIC, midpoint: u32 => MIDPOINT, slip: u32 => SLIP }
-    /// Both components a time step further on, before the pressure.
-    kernel flow_momentum<T> given(masked: usize)(n: uint, span: uint, width: uint, height: uint, lid: real, step: real,
-        sixth: real, viscosity: real, mask: in_uint[masked], u: in_real[n], v: in_real[n], g: out_real[n], f: out_real[n]);
+    /// Both components spread by viscosity.
+    kernel flow_spread<T> given(masked: usize)(n: uint, span: uint, width: uint, height: uint, lid: real, viscosity: real,
+        mask: in_uint[masked], u: in_real[n], v: in_real[n], g: out_real[n], f: out_real[n]);
+    /// Both components carried along.
+    kernel flow_carry<T> given(masked: usize)(n: uint, span: uint, width: uint, height: uint, lid: real, step: real,
+        sixth: real, mask: in_uint[masked], u: in_real[n], v: in_real[n], g: in_real[n], f: in_real[n], cu: out_real[n],
+        cv: out_real[n]);
 }
 
 kernels! {
@@ -83,7 +87,7 @@ fn sixth<T: Real>() -> T {
 }
 
 impl<T: Real> FlowOps<T> for OpenCl {
-    fn flow_momentum(
+    fn flow_spread(
         &self,
         run: Run<'_>,
         grid: FlowGrid<'_>,
@@ -91,11 +95,44 @@ impl<T: Real> FlowOps<T> for OpenCl {
         [u, v]: [&Memory<T>; 2],
         [g, f]: [&mut Memory<T>; 2],
     ) -> Result<()> {
-        use flow_momentum::flow_momentum::{Args, launch, prepare};
+        use flow_momentum::flow_spread::{Args, launch, prepare};
         let (n, on) = (grid.cells(), &self.context);
         let (common, groups, span) = self.without_barriers::<T>(run, n);
         let options = options!(flow_momentum, grid);
-        let kernel = self.kernel("flow_momentum", common, grid.part(), || prepare(on, common, &options))?;
+        let kernel = self.kernel("flow_spread", common, grid.part(), || prepare(on, common, &options))?;
+        let none = self.no_words()?;
+        let (mask, masked) = self.mask(&grid, &none)?;
+        let args = Args {
+            masked,
+            n,
+            span,
+            width: grid.width,
+            height: grid.height,
+            lid: step.lid,
+            viscosity: step.viscosity,
+            mask,
+            u: u.buffer(on)?,
+            v: v.buffer(on)?,
+            g: g.buffer_mut(on)?,
+            f: f.buffer_mut(on)?,
+        };
+        launch(&kernel, groups, args)
+    }
+
+    fn flow_carry(
+        &self,
+        run: Run<'_>,
+        grid: FlowGrid<'_>,
+        step: FlowStep<T>,
+        [u, v]: [&Memory<T>; 2],
+        [g, f]: [&Memory<T>; 2],
+        [cu, cv]: [&mut Memory<T>; 2],
+    ) -> Result<()> {
+        use flow_momentum::flow_carry::{Args, launch, prepare};
+        let (n, on) = (grid.cells(), &self.context);
+        let (common, groups, span) = self.without_barriers::<T>(run, n);
+        let options = options!(flow_momentum, grid);
+        let kernel = self.kernel("flow_carry", common, grid.part(), || prepare(on, common, &options))?;
         let none = self.no_words()?;
         let (mask, masked) = self.mask(&grid, &none)?;
         let args = Args {
@@ -107,12 +144,13 @@ impl<T: Real> FlowOps<T> for OpenCl {
             lid: step.lid,
             step: step.step,
             sixth: sixth(),
-            viscosity: step.viscosity,
             mask,
             u: u.buffer(on)?,
             v: v.buffer(on)?,
-            g: g.buffer_mut(on)?,
-            f: f.buffer_mut(on)?,
+            g: g.buffer(on)?,
+            f: f.buffer(on)?,
+            cu: cu.buffer_mut(on)?,
+            cv: cv.buffer_mut(on)?,
         };
         launch(&kernel, groups, args)
     }

@@ -80,7 +80,12 @@ pub(super) fn stencil<T: Real, A: Accumulator<T>, const C: usize>(
             i += count;
             continue;
         }
-        for (point, value) in points[..a.pointers[3] as usize].iter().zip(a.values) {
+        let points = &points[..a.pointers[3] as usize];
+        if fused_line(a, points, i, [column, y, z], x, sums) {
+            i += count;
+            continue;
+        }
+        for (point, value) in points.iter().zip(a.values) {
             let [dx, dy, dz, _] = point.map(|d| d as i32 as i64);
             let on_grid = |at: usize, d: i64, size: usize| (0..size as i64).contains(&(at as i64 + d));
             if !on_grid(y, dy, height) || !on_grid(z, dz, depth) {
@@ -99,6 +104,86 @@ pub(super) fn stencil<T: Real, A: Accumulator<T>, const C: usize>(
         }
         i += count;
     }
+}
+
+/// Rows that have all points, from `first` on: one pass, in which sums stay in registers.
+fn inner_rows<T: Real, A: Accumulator<T>, const C: usize>(
+    distances: impl Iterator<Item = u32>,
+    values: &[T],
+    first: usize,
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    fn of<T: Real, A: Accumulator<T>, const C: usize, const K: usize>(
+        values: &[T],
+        xs: &[&[[T; C]]],
+        sums: &mut [RowSum<A, C>],
+    ) {
+        let n = sums.len();
+        let values: [T; K] = std::array::from_fn(|k| values[k]);
+        let xs: [&[[T; C]]; K] = std::array::from_fn(|k| &xs[k][..n]);
+        for i in 0..n {
+            let mut sum = RowSum::default();
+            for k in 0..K {
+                sum.add(values[k], &xs[k][i]);
+            }
+            sums[i] = sum;
+        }
+    }
+    let mut held = [x; 9];
+    let mut count = 0;
+    for distance in distances.take(9) {
+        held[count] = &x[first.wrapping_add_signed(distance as i32 as isize)..];
+        count += 1;
+    }
+    match values.len() {
+        3 => of::<T, A, C, 3>(values, &held, sums),
+        5 => of::<T, A, C, 5>(values, &held, sums),
+        7 => of::<T, A, C, 7>(values, &held, sums),
+        9 => of::<T, A, C, 9>(values, &held, sums),
+        _ => {}
+    }
+}
+
+/// Numbers of points for which [`inner_rows`] has a loop.
+fn is_unrolled(points: usize) -> bool {
+    matches!(points, 3 | 5 | 7 | 9)
+}
+
+/// Rows from `first` on, all of one line, if all points lie on the grid: tells if they were added.
+fn fused_line<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    points: &[[u32; 4]],
+    first: usize,
+    at: [usize; 3],
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) -> bool {
+    let inner = |k: usize, at: usize| {
+        let (before, inside) = (a.pointers[4 + 2 * k] as usize, a.pointers[5 + 2 * k] as usize);
+        (before, before + inside, at >= before && at < before + inside)
+    };
+    let (low, high, _) = inner(0, at[0]);
+    if !is_unrolled(points.len()) || !inner(1, at[1]).2 || !inner(2, at[2]).2 {
+        return false;
+    }
+    // Rows of this line that have all points; those at its ends have fewer.
+    let count = sums.len();
+    let from = low.saturating_sub(at[0]).min(count);
+    let to = high.saturating_sub(at[0]).clamp(from, count);
+    let distances = || points.iter().map(|point| point[3]);
+    inner_rows(distances(), &a.values[..points.len()], first + from, x, &mut sums[from..to]);
+    let width = a.pointers[0] as usize;
+    for row in (0..from).chain(to..count) {
+        for (point, value) in points.iter().zip(a.values) {
+            let there = (at[0] + row) as i64 + i64::from(point[0] as i32);
+            if (0..width as i64).contains(&there) {
+                let place = (first + row).wrapping_add_signed(point[3] as i32 as isize);
+                sums[row].add(*value, &x[place]);
+            }
+        }
+    }
+    true
 }
 
 /// `rim_kind` of `cl/format.cl`, and how many points have it from `at` on.
@@ -129,7 +214,15 @@ fn line_with_rims<T: Real, A: Accumulator<T>, const C: usize>(
         let row = (kind + kinds(0) * (of_line[0] + kinds(1) * of_line[1])) * known;
         let distances = &a.pointers[a.pointers[STENCIL_TABLE] as usize + row..][..known];
         let coefficients = &a.values[known + 1 + row..][..known];
-        for (distance, value) in distances.iter().zip(coefficients).take_while(|(_, value)| !value.is_nan()) {
+        let entries = coefficients.iter().position(|value| value.is_nan()).unwrap_or(known);
+        let (distances, coefficients) = (&distances[..entries], &coefficients[..entries]);
+        if is_unrolled(entries) {
+            let inner = &mut sums[done..done + count];
+            inner_rows(distances.iter().copied(), coefficients, first + done, x, inner);
+            done += count;
+            continue;
+        }
+        for (distance, value) in distances.iter().zip(coefficients) {
             let start = (first + done).wrapping_add_signed(*distance as i32 as isize);
             for (sum, x) in sums[done..done + count].iter_mut().zip(&x[start..]) {
                 sum.add(*value, x);

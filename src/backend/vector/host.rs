@@ -3,15 +3,34 @@
 use rayon::prelude::*;
 
 use super::{Column, Reduction, VectorOps};
-use crate::backend::sums::summing;
+use crate::backend::sums::{chunk_sums, summing, total, with_lanes};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
-use crate::number::{Accumulator, Real, violated};
+use crate::number::{Accumulator, Real, Sum, violated};
 use crate::reduction::{Chunks, fold, fold_sums};
+
+/// The sum of the chunk sums of `term`.
+fn sum<T: Real, A: Accumulator<T>>(chunks: Chunks, term: impl Fn(usize) -> A + Sync) -> f64 {
+    let chunk = |g: usize| {
+        let [sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(chunks.range(g), |i| [term(i)]));
+        sum
+    };
+    let sums: Vec<Sum> = (0..chunks.count).into_par_iter().with_min_len(4).map(chunk).collect();
+    total::<T, A>(&sums).to_f64()
+}
 
 fn reduce<T: Real, A: Accumulator<T>>(n: usize, column: Column, reduction: Reduction, x: &[T], y: &[T]) -> f64 {
     let chunks = Chunks::of(n);
+    let Column { count, index } = column;
+    match reduction {
+        // The loop over columns that lie side by side has no multiplication.
+        Reduction::Dot if count == 1 => return sum::<T, A>(chunks, |i| A::product(x[i], y[i])),
+        Reduction::Dot => return sum::<T, A>(chunks, |i| A::product(x[i * count + index], y[i * count + index])),
+        Reduction::Sum => return sum::<T, A>(chunks, |i| A::from_real(x[i * count + index])),
+        Reduction::AbsoluteSum => return sum::<T, A>(chunks, |i| A::from_real(x[i * count + index].abs())),
+        Reduction::Product | Reduction::Minimum | Reduction::Maximum => {}
+    }
     let combine = |a: A, b: A| match reduction {
         Reduction::Product => a.mul(b),
         Reduction::Minimum => {
@@ -28,7 +47,7 @@ fn reduce<T: Real, A: Accumulator<T>>(n: usize, column: Column, reduction: Reduc
                 b
             }
         }
-        _ => a.add(b),
+        _ => a,
     };
     let identity = match reduction {
         Reduction::Product => A::from_f64(1.0),
@@ -36,11 +55,7 @@ fn reduce<T: Real, A: Accumulator<T>>(n: usize, column: Column, reduction: Reduc
         Reduction::Maximum => A::from_f64(f64::NEG_INFINITY),
         _ => A::default(),
     };
-    let term = |i: usize| match (reduction, i * column.count + column.index) {
-        (Reduction::Dot, at) => A::product(x[at], y[at]),
-        (Reduction::AbsoluteSum, at) => A::from_real(x[at].abs()),
-        (_, at) => A::from_real(x[at]),
-    };
+    let term = |i: usize| A::from_real(x[i * count + index]);
     let sums: Vec<A> = (0..chunks.count)
         .into_par_iter()
         .map(|g| {
