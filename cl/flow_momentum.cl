@@ -21,6 +21,13 @@ static real_t laplacian(const component_t* q, int a, int b, __global const uint*
     return ((node(q, a - 1, b) - middle) + (node(q, a + 1, b) - middle)) + across(q, a, b, q->nb, mask, buried);
 }
 
+// laplacian of a face whose neighbours are all stored, at word c.
+static real_t inner_laplacian(__global const real_t* q, size_t c, uint stride_a, uint stride_b)
+{
+    const real_t middle = q[c];
+    return ((q[c - stride_a] - middle) + (q[c + stride_a] - middle)) + ((q[c - stride_b] - middle) + (q[c + stride_b] - middle));
+}
+
 // g = u + viscosity * (differences of the neighbours), f likewise for v; 0 on faces of walls. `viscosity` is that times the time step
 // over the square of a cell. Group g owns cells g * span .. (g + 1) * span of n. Bytes: u and v read, g and f written, and the mask
 // read if there is one.
@@ -41,6 +48,11 @@ void flow_spread(uint n, uint span, uint width, uint height, real_t lid, real_t 
     for (size_t c = first + get_local_id(0); c < last; c += WG) {
         const int j = (uint)c / width;
         const int i = (uint)c - (uint)j * width;
+        if (!OBSTACLES && i > 0 && j > 0 && i + 1 < grid.width && j + 1 < grid.height) {
+            g[c] = u[c] + viscosity * inner_laplacian(u, c, 1, width);
+            f[c] = v[c] + viscosity * inner_laplacian(v, c, width, 1);
+            continue;
+        }
         const uint bits = OBSTACLES ? mask[c] : LEFT_OPEN | UPPER_OPEN;
         g[c] = i > 0 && (bits & LEFT_OPEN) ? u[c] + viscosity * laplacian(&along, i, j, mask, LEFT_BURIED) : 0;
         f[c] = j > 0 && (bits & UPPER_OPEN) ? v[c] + viscosity * laplacian(&down, j, i, mask, UPPER_BURIED) : 0;

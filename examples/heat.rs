@@ -107,7 +107,10 @@ impl<T: Real> Program<T> {
             }
         };
         if options.backwards && (show.iterations.is_some() || show.rtol.is_some()) {
-            return Err(option("backwards", "a step backwards solves nothing: --iterations and --rtol change nothing"));
+            return Err(option(
+                "backwards",
+                "a step backwards solves nothing: --iterations and --rtol change nothing",
+            ));
         }
         let start: Vec<T> = start.into_iter().map(|v| T::from_f64(f64::from(v))).collect();
         let mut setup = HeatSetup::new::<T>(size, options.step);
@@ -174,7 +177,11 @@ impl<T: Real> Simulation for Program<T> {
     fn results(&mut self) -> Result<(Option<String>, Value, bool)> {
         let total = self.heat.temperature().sum()?;
         let words = format!("heat in the picture {total:.6e}, {:.6} of what it began with", total / self.total);
-        Ok((Some(words), json!({ "heat": total, "heat_at_first": self.total, "format": self.heat.matrix().format().to_string() }), false))
+        Ok((
+            Some(words),
+            json!({ "heat": total, "heat_at_first": self.total, "format": self.heat.matrix().format().to_string() }),
+            false,
+        ))
     }
 
     fn size(&self) -> [usize; 2] {

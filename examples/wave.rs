@@ -198,7 +198,11 @@ impl<T: Real> Simulation for Program<T> {
     fn results(&mut self) -> Result<(Option<String>, Value, bool)> {
         let energy = self.waves.energy()?;
         let words = format!("energy {energy:.6e}, of the first drop {:.6e}", self.energy);
-        Ok((Some(words), json!({ "energy": energy, "energy_at_first": self.energy, "format": self.waves.matrix().format().to_string() }), false))
+        Ok((
+            Some(words),
+            json!({ "energy": energy, "energy_at_first": self.energy, "format": self.waves.matrix().format().to_string() }),
+            false,
+        ))
     }
 
     fn size(&self) -> [usize; 2] {

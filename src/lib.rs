@@ -60,7 +60,9 @@ pub use matrix::{Matrix, Storage, Transposed};
 pub use number::{Accumulation, Precision, Real};
 pub use ocl::Programs;
 pub use solver::method::pages as methods;
-pub use solver::{Answer, Correction, Method, NullSpace, Observer, Progress, Report, Setup, Solver, Stop, Stopping, Times};
+pub use solver::{
+    Answer, Correction, Method, NullSpace, Observer, Progress, Report, Setup, Solver, Stop, Stopping, Times,
+};
 pub use sparse::{Csr, Format, Offsets, Packing};
 pub use tuning::Tuning;
 pub use vector::Vector;

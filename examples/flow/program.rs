@@ -54,11 +54,15 @@ fn set_up<T: Real>(options: &Options) -> Result<(f64, FlowSetup)> {
         if width != height {
             return Err(option("size", format!("{width} x {height}: this case is a square")));
         }
-        refuse_unused("in a case whose answer is known", &[("obstacles", options.obstacles.is_some()), ("slip", options.slip)])?;
+        refuse_unused(
+            "in a case whose answer is known",
+            &[("obstacles", options.obstacles.is_some()), ("slip", options.slip)],
+        )?;
     }
     setup.step = options.dt.unwrap_or(setup.step);
     if let Some(kind) = options.interpolation {
-        setup.interpolation = if kind == InterpolationKind::Cubic { Interpolation::Cubic } else { Interpolation::Linear };
+        setup.interpolation =
+            if kind == InterpolationKind::Cubic { Interpolation::Cubic } else { Interpolation::Linear };
     }
     if let Some(kind) = options.trace {
         setup.trace = if kind == TraceKind::Midpoint { Trace::Midpoint } else { Trace::Euler };
@@ -84,8 +88,7 @@ impl<T: Real> Program<T> {
             Case::TaylorGreen => View::Vorticity,
             Case::Jets | Case::Still => View::Dye,
         });
-        let mut program =
-            Self { case: options.case, reynolds, device, flow, view, steps: 0 };
+        let mut program = Self { case: options.case, reynolds, device, flow, view, steps: 0 };
         program.begin()?;
         Ok(program)
     }
@@ -246,7 +249,8 @@ impl<T: Real> Simulation for Program<T> {
         match self.case {
             Case::Cavity if ghia(self.reynolds).is_some() => {
                 let [u, v] = differences_from_ghia(&self.flow, self.reynolds)?;
-                words += &format!("; centre lines differ from Ghia, Ghia and Shin by at most {u:.4} (u) and {v:.4} (v)");
+                words +=
+                    &format!("; centre lines differ from Ghia, Ghia and Shin by at most {u:.4} (u) and {v:.4} (v)");
                 fields["ghia_differences"] = json!([u, v]);
                 wrong = u.max(v) > RIGHT;
             }

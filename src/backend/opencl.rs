@@ -54,7 +54,13 @@ impl Origin for OpenCl {
 
 impl OpenCl {
     pub(super) fn new(context: Arc<Context>) -> Self {
-        Self { context, kernels: Plans::default(), scratch: Mutex::new(None), words: Mutex::new(None), partial: Mutex::new(None) }
+        Self {
+            context,
+            kernels: Plans::default(),
+            scratch: Mutex::new(None),
+            words: Mutex::new(None),
+            partial: Mutex::new(None),
+        }
     }
 
     /// Options of a kernel whose items wait for each other, for one column.

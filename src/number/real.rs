@@ -53,6 +53,10 @@ pub(crate) mod sealed {
         type Narrow: Accumulator<Self>;
         /// The value as a kernel argument.
         fn number(self) -> Number;
+        /// The integer next to it on the way to 0; the nearest that there is for values out of range, 0 for NaN.
+        fn truncated(self) -> i32;
+        /// The number nearest to an integer.
+        fn of_integer(value: i32) -> Self;
     }
 
     /// A number of either precision.
@@ -72,6 +76,12 @@ pub(crate) mod sealed {
         fn number(self) -> Number {
             Number::Single(self)
         }
+        fn truncated(self) -> i32 {
+            self as i32
+        }
+        fn of_integer(value: i32) -> Self {
+            value as f32
+        }
     }
 
     impl Sealed for f64 {
@@ -82,6 +92,12 @@ pub(crate) mod sealed {
         type Narrow = f64;
         fn number(self) -> Number {
             Number::Double(self)
+        }
+        fn truncated(self) -> i32 {
+            self as i32
+        }
+        fn of_integer(value: i32) -> Self {
+            f64::from(value)
         }
     }
 }

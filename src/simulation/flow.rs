@@ -281,10 +281,11 @@ impl<T: Real> Flow<T> {
         let device = self.b.device().clone();
         let Self { setup, mask, velocity: [u, v], .. } = self;
         let operations = operations::on::<T>(device.backend());
-        let along = bump(place, [0.0, 0.5], radius, change[0], LEFT_OPEN)?;
-        let down = bump(place, [0.5, 0.0], radius, change[1], UPPER_OPEN)?;
-        let along = operations::Splat { from: [1, 0], ..along };
-        let down = operations::Splat { from: [0, 1], ..down };
+        let along = bump(setup.size, place, [0.0, 0.5], [radius, change[0]], LEFT_OPEN)?;
+        let down = bump(setup.size, place, [0.5, 0.0], [radius, change[1]], UPPER_OPEN)?;
+        // Faces at the near rims are walls.
+        let along = operations::Splat { columns: along.columns.start.max(1)..along.columns.end, ..along };
+        let down = operations::Splat { rows: down.rows.start.max(1)..down.rows.end, ..down };
         operations.splat(device.run::<T>(), grid(setup, mask), along, u.memory_mut())?;
         operations.splat(device.run::<T>(), grid(setup, mask), down, v.memory_mut())
     }
@@ -296,7 +297,7 @@ impl<T: Real> Flow<T> {
     pub fn inject(&mut self, place: [f64; 2], radius: f64, amount: f64) -> Result<()> {
         let device = self.b.device().clone();
         let Self { setup, mask, dye, .. } = self;
-        let bump = bump(place, [0.5, 0.5], radius, amount, FLUID)?;
+        let bump = bump(setup.size, place, [0.5, 0.5], [radius, amount], FLUID)?;
         operations::on::<T>(device.backend()).splat(device.run::<T>(), grid(setup, mask), bump, dye.memory_mut())
     }
 
@@ -404,7 +405,10 @@ fn check(setup: &FlowSetup) -> Result<usize> {
     positive("cell", *cell)?;
     positive("step", *step)?;
     if !(*viscosity >= 0.0 && viscosity.is_finite()) {
-        return Err(Error::Option { name: "viscosity", reason: format!("{viscosity} is not a number of at least 0") });
+        return Err(Error::Option {
+            name: "viscosity",
+            reason: format!("{viscosity} is not a number of at least 0"),
+        });
     }
     let spread = viscosity * step / (cell * cell);
     if spread > 0.25 {

@@ -121,7 +121,7 @@ impl<T: Real> Heat<T> {
     /// # Errors
     /// [`Error::Option`](crate::Error::Option) for a radius that is not positive or a number that is not finite.
     pub fn warm(&mut self, place: [f64; 2], radius: f64, amount: f64) -> Result<()> {
-        let bump = bump(place, [0.5, 0.5], radius, amount, FLUID)?;
+        let bump = bump(self.size, place, [0.5, 0.5], [radius, amount], FLUID)?;
         let device = self.temperature.device().clone();
         let [width, height] = self.size;
         let grid = FlowGrid { width, height, mask: None, cubic: false, midpoint: false, slip: false };

@@ -112,7 +112,8 @@ impl<T: Real> Waves<T> {
         let weight = gamma / 2.0;
         let around = [[0, -1, 0], [-1, 0, 0], [1, 0, 0], [0, 1, 0]].map(|offset| (offset, -weight));
         let points = [&[([0; 3], 1.0 + 4.0 * weight)][..], &around].concat();
-        let stencil = || Ok::<_, Error>(Stencil::new([size[0], size[1], 1], &points)?.with_rims([rim, rim, Rim::Zero]));
+        let stencil =
+            || Ok::<_, Error>(Stencil::new([size[0], size[1], 1], &points)?.with_rims([rim, rim, Rim::Zero]));
         let matrix = match (&setup.obstacles, format) {
             (None, Format::OnTheFly) => stencil()?.operator(device)?,
             (None, format) => Matrix::new(device, &stencil()?.to_csr()?, format)?,
@@ -172,13 +173,13 @@ impl<T: Real> Waves<T> {
     /// # Errors
     /// [`Error::Option`] for a radius that is not positive or a number that is not finite.
     pub fn disturb(&mut self, [x, y]: [f64; 2], radius: f64, height: f64) -> Result<()> {
-        let bump = bump([x, y], [0.5, 0.5], radius, height, FLUID)?;
+        let bump = bump(self.size, [x, y], [0.5, 0.5], [radius, height], FLUID)?;
         let device = self.surface.device().clone();
         let operations = operations::on::<T>(device.backend());
         let [width, rows] = self.size;
         let mask = self.mask.as_ref();
         let grid = FlowGrid { width, height: rows, mask, cubic: false, midpoint: false, slip: false };
-        operations.splat(device.run::<T>(), grid, bump, self.surface.memory_mut())?;
+        operations.splat(device.run::<T>(), grid, bump.clone(), self.surface.memory_mut())?;
         operations.splat(device.run::<T>(), grid, bump, self.before.memory_mut())
     }
 
@@ -222,23 +223,35 @@ impl<T: Real> Waves<T> {
     }
 }
 
-/// A bump on the nodes at `node` in each cell.
+/// A bump on a grid of this size, on the nodes at `node` in each cell.
 ///
 /// # Errors
 /// [`Error::Option`] for a radius that is not positive, or numbers that are not finite.
-pub(super) fn bump<T: Real>(place: [f64; 2], node: [f64; 2], radius: f64, amount: f64, bits: u32) -> Result<Splat<T>> {
+pub(super) fn bump<T: Real>(
+    [width, height]: [usize; 2],
+    place: [f64; 2],
+    node: [f64; 2],
+    [radius, amount]: [f64; 2],
+    bits: u32,
+) -> Result<Splat<T>> {
     positive("radius", radius)?;
     if !place.iter().chain([&amount]).all(|number| T::from_f64(*number).is_finite()) {
         let reason = format!("{amount} at ({}, {}) is no finite number at a place", place[0], place[1]);
         return Err(Error::Option { name: "amount", reason });
     }
     let inverse = T::from_f64(1.0 / (radius * radius));
+    // More on each side: rounding may take a node in.
+    let around = |at: f64, n: usize| {
+        let end = |at: f64| at.clamp(0.0, n as f64) as usize;
+        end(at - radius - 2.0)..end(at + radius + 2.0)
+    };
     Ok(Splat {
         place: place.map(T::from_f64),
         node: node.map(T::from_f64),
         inverse,
         amount: T::from_f64(amount),
-        from: [0; 2],
+        columns: around(place[0], width),
+        rows: around(place[1], height),
         bits,
     })
 }

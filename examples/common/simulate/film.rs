@@ -34,7 +34,11 @@ impl Target {
         let wrong = || option("save", format!("'{text}': a file for each frame is named like frame-%04d.png"));
         let (digits, behind) = rest.split_once('d').ok_or_else(wrong)?;
         let padded = digits.is_empty() || digits.starts_with('0') && digits.len() == 2;
-        let digits = if padded { digits.parse::<usize>().or(if digits.is_empty() { Ok(1) } else { Err(()) }) } else { Err(()) };
+        let digits = if padded {
+            digits.parse::<usize>().or(if digits.is_empty() { Ok(1) } else { Err(()) })
+        } else {
+            Err(())
+        };
         if behind.contains('%') {
             return Err(wrong());
         }
@@ -124,7 +128,8 @@ fn write_files(queue: &Mutex<Receiver<(usize, Picture)>>, target: &Target) -> Re
 fn write_film(queue: &Mutex<Receiver<(usize, Picture)>>, path: &Path, count: usize) -> Result<()> {
     let Some((_, first)) = next(queue) else { return Ok(()) };
     let failed = |error: png::EncodingError| Error::File { path: path.into(), reason: error.to_string() };
-    let mut rest = std::iter::once(first.clone()).chain(std::iter::from_fn(|| next(queue).map(|(_, picture)| picture)));
+    let mut rest =
+        std::iter::once(first.clone()).chain(std::iter::from_fn(|| next(queue).map(|(_, picture)| picture)));
     let frames: Vec<Picture> = rest.by_ref().take(count.max(1)).collect();
     let mut bytes = Vec::new();
     {
@@ -190,7 +195,8 @@ mod tests {
         }
         let nowhere = Target::named(&folder.path().join("none/%d.png")).unwrap();
         let mut film = Film::new(&nowhere, 7);
-        let failed = frames.iter().cycle().take(500).enumerate().find_map(|(k, frame)| film.add(k, frame.clone()).err());
+        let failed =
+            frames.iter().cycle().take(500).enumerate().find_map(|(k, frame)| film.add(k, frame.clone()).err());
         assert!(failed.is_some() || film.finish().is_err());
     }
 }

@@ -143,7 +143,8 @@ pub fn vector_bits<T: Real>(x: &Vector<T>) -> Result<impl Iterator<Item = u64>> 
 /// FNV-1a of words.
 fn hash(words: &[u64]) -> String {
     let bytes = words.iter().flat_map(|word| word.to_le_bytes());
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     format!("{hash:016x}")
 }
 
@@ -200,7 +201,11 @@ impl ShowOptions {
     pub fn run(&self, simulation: &mut dyn Simulation, program: &str) -> Result<bool> {
         let mut tally = Tally::default();
         let begin = Instant::now();
-        let (seconds, timed) = if self.window { self.show(simulation, program, &mut tally)? } else { self.loop_over(simulation, &mut tally)? };
+        let (seconds, timed) = if self.window {
+            self.show(simulation, program, &mut tally)?
+        } else {
+            self.loop_over(simulation, &mut tally)?
+        };
         let per_second = if seconds > 0.0 { timed as f64 / seconds } else { 0.0 };
         let (words, results, check_failed) = simulation.results()?;
         let hash = hash(&simulation.bits()?);
@@ -278,7 +283,10 @@ impl ShowOptions {
 pub fn read_picture(path: &Path, size: Option<[usize; 2]>) -> Result<Brightness> {
     let found = picture::read(path)?;
     if size.is_none() && found.size.iter().any(|n| *n > 65_536) {
-        return Err(option("size", format!("{} x {} pixels are too many: name a size", found.size[0], found.size[1])));
+        return Err(option(
+            "size",
+            format!("{} x {} pixels are too many: name a size", found.size[0], found.size[1]),
+        ));
     }
     Ok(match size {
         Some(size) if size != found.size => found.resized(size),
@@ -302,5 +310,7 @@ pub(crate) fn no_window(reason: impl std::fmt::Display) -> Error {
 
 /// Says the keys of a window.
 pub fn tell_keys(mouse: &str) {
-    tell!("mouse: {mouse}; space: pause, s: one step, r: reset, up and down: time step, left and right: the other parameter, c: colours, q: end");
+    tell!(
+        "mouse: {mouse}; space: pause, s: one step, r: reset, up and down: time step, left and right: the other parameter, c: colours, q: end"
+    );
 }

@@ -95,7 +95,8 @@ impl Picture {
                     *pixel = SOLID;
                     continue;
                 }
-                let dx = (here[(x + 1).min(width - 1)].to_f64() - here[x.saturating_sub(1)].to_f64()) / (2.0 * steep);
+                let dx =
+                    (here[(x + 1).min(width - 1)].to_f64() - here[x.saturating_sub(1)].to_f64()) / (2.0 * steep);
                 let dy = (below[x].to_f64() - above[x].to_f64()) / (2.0 * steep);
                 let inverse = 1.0 / (dx * dx + dy * dy + 1.0).sqrt();
                 let along = |v: [f64; 3]| ((v[2] - dx * v[0] - dy * v[1]) * inverse).max(0.0);
@@ -153,7 +154,8 @@ const MOST_PIXELS: u64 = 1 << 28;
 /// [`Error::File`], and [`Error::Format`] for a file that is no PNG or one of more than 2^28 pixels.
 pub fn read(path: &Path) -> Result<Brightness> {
     let bad = |reason: String| Error::Format { what: path.display().to_string(), reason };
-    let file = std::fs::File::open(path).map_err(|error| Error::File { path: path.into(), reason: error.to_string() })?;
+    let file =
+        std::fs::File::open(path).map_err(|error| Error::File { path: path.into(), reason: error.to_string() })?;
     let mut decoder = png::Decoder::new(std::io::BufReader::new(file));
     decoder.set_transformations(png::Transformations::normalize_to_color8());
     let mut reader = decoder.read_info().map_err(|error| bad(format!("no picture (PNG): {error}")))?;

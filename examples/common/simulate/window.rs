@@ -132,7 +132,9 @@ impl View<'_> {
         // A window manager may give another size than was asked for.
         for (y, line) in buffer.chunks_exact_mut(columns).enumerate() {
             match lines.clone().nth(y / scale) {
-                Some(words) => line.iter_mut().enumerate().for_each(|(x, to)| *to = words.get(x / scale).copied().unwrap_or(0)),
+                Some(words) => {
+                    line.iter_mut().enumerate().for_each(|(x, to)| *to = words.get(x / scale).copied().unwrap_or(0))
+                }
                 None => line.fill(0),
             }
         }
@@ -152,7 +154,10 @@ impl View<'_> {
         let per_second = (frames - before) as f64 / seconds;
         let paused = if self.paused { ", paused" } else { "" };
         let parameters = self.simulation.parameters();
-        window.set_title(&format!("{}: {per_second:.0} frames/s, |r| / |b| {:.1e}, {parameters}{paused}", self.program, self.residual));
+        window.set_title(&format!(
+            "{}: {per_second:.0} frames/s, |r| / |b| {:.1e}, {parameters}{paused}",
+            self.program, self.residual
+        ));
         self.counted = (frames, frames, Instant::now());
     }
 

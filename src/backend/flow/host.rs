@@ -1,230 +1,154 @@
-//! Steps of flows on the host: the functions of `cl/flow_grid.cl` and of the kernels after it, operation for operation.
+//! Steps of flows on the host: the kernels of `cl/flow_momentum.cl`, `cl/flow_pressure.cl`, `cl/flow_transport.cl` and `cl/splat.cl`,
+//! operation for operation. Nodes whose neighbours are all there are worked on in blocks.
 
 use rayon::prelude::*;
 
-use super::{
-    FLUID, FlowGrid, FlowOps, FlowStep, LEFT_BURIED, LEFT_OPEN, Splat, UPPER_BURIED, UPPER_OPEN,
+use super::sampling::{
+    BLOCK, By, Rules, Velocity, blend, by_rules, cells_block, cubic_weights, floored, real, weighted, whole,
 };
+use super::{FLUID, FlowGrid, FlowOps, FlowStep, LEFT_BURIED, LEFT_OPEN, Splat, UPPER_BURIED, UPPER_OPEN};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
 
-/// How values between nodes are found: options of the kernels.
-trait Rules: Copy + Send + Sync {
-    const CUBIC: bool;
-    const MIDPOINT: bool;
-    const SLIP: bool;
-}
-
+/// Faces of a row that may be open.
 #[derive(Clone, Copy)]
-struct By<const CUBIC: bool, const MIDPOINT: bool, const SLIP: bool>;
-
-impl<const C: bool, const M: bool, const S: bool> Rules for By<C, M, S> {
-    const CUBIC: bool = C;
-    const MIDPOINT: bool = M;
-    const SLIP: bool = S;
+struct Row<'a, T> {
+    velocity: Velocity<'a, T>,
+    mask: Option<&'a [u32]>,
+    /// Row of the grid.
+    j: usize,
 }
 
-/// Calls a function with the rules of a grid.
-macro_rules! by_rules {
-    ($grid:expr, $t:ty, $function:ident($($arg:expr),* $(,)?)) => {
-        match ($grid.cubic, $grid.midpoint, $grid.slip) {
-            (false, false, false) => $function::<$t, By<false, false, false>>($($arg),*),
-            (false, false, true) => $function::<$t, By<false, false, true>>($($arg),*),
-            (false, true, false) => $function::<$t, By<false, true, false>>($($arg),*),
-            (false, true, true) => $function::<$t, By<false, true, true>>($($arg),*),
-            (true, false, false) => $function::<$t, By<true, false, false>>($($arg),*),
-            (true, false, true) => $function::<$t, By<true, false, true>>($($arg),*),
-            (true, true, false) => $function::<$t, By<true, true, false>>($($arg),*),
-            (true, true, true) => $function::<$t, By<true, true, true>>($($arg),*),
-        }
-    };
-}
-
-fn real<T: Real>(value: f64) -> T {
-    T::from_f64(value)
-}
-
-fn whole<T: Real>(value: i32) -> T {
-    T::from_f64(f64::from(value))
-}
-
-fn floored<T: Real>(x: T) -> i32 {
-    let found = x.to_f64() as i32;
-    if x < whole(found) { found - 1 } else { found }
-}
-
-fn within<T: Real>(x: T, last: T) -> T {
-    if x > T::default() {
-        if x < last { x } else { last }
-    } else {
-        T::default()
+impl<T: Real> Row<'_, T> {
+    /// Tells if a face of column `i` is open.
+    fn is_open(&self, i: usize, bit: u32) -> bool {
+        self.mask.is_none_or(|mask| mask[self.j * self.velocity.width + i] & bit != 0)
     }
-}
 
-fn blend<T: Real>(from: T, to: T, part: T) -> T {
-    from + part * (to - from)
-}
+    /// Columns that have neighbours on all sides, if the row has; and the others.
+    fn inner(&self) -> (std::ops::Range<usize>, impl Iterator<Item = usize> + use<T>) {
+        let Velocity { width, height, .. } = self.velocity;
+        let inner = if self.j > 0 && self.j + 1 < height { 1..width - 1 } else { 0..0 };
+        (inner.clone(), (0..inner.start).chain(inner.end..width))
+    }
 
-fn cubic_weights<T: Real>(f: T) -> [T; 4] {
-    let (sixth, one_half) = (real::<T>(1.0 / 6.0), real::<T>(0.5));
-    let (before, behind, further) = (f + real(1.0), f - real(1.0), f - real(2.0));
-    [
-        -(sixth * (f * behind * further)),
-        one_half * (before * behind * further),
-        -(one_half * (before * f * further)),
-        sixth * (before * f * behind),
-    ]
-}
+    /// Velocity spread by viscosity, both components, in column `i`.
+    fn spread<R: Rules>(&self, viscosity: T, i: usize) -> [T; 2] {
+        let Velocity { width, u, v, .. } = self.velocity;
+        let (a, b, c) = (i as i32, self.j as i32, self.j * width + i);
+        let mut found = [T::default(); 2];
+        if i > 0 && self.is_open(i, LEFT_OPEN) {
+            found[0] = u.values[c] + viscosity * u.laplacian::<R>(a, b, self.mask, LEFT_BURIED);
+        }
+        if self.j > 0 && self.is_open(i, UPPER_OPEN) {
+            found[1] = v.values[c] + viscosity * v.laplacian::<R>(b, a, self.mask, UPPER_BURIED);
+        }
+        found
+    }
 
-fn weighted<T: Real>(w: &[T; 4], q: &[T; 4]) -> T {
-    (w[0] * q[0] + w[1] * q[1]) + (w[2] * q[2] + w[3] * q[3])
-}
+    /// What the flow carries to both faces of column `i`.
+    fn carry<R: Rules>(&self, held: &Velocity<'_, T>, i: usize) -> [T; 2] {
+        let Velocity { width, u, v, .. } = self.velocity;
+        let (one_half, quarter) = (real::<T>(0.5), real::<T>(0.25));
+        let (a, b, c) = (i as i32, self.j as i32, self.j * width + i);
+        let mut found = [T::default(); 2];
+        if i > 0 && self.is_open(i, LEFT_OPEN) {
+            let sum = (v.values[c - 1] + v.values[c]) + (v.node::<R>(b + 1, a - 1) + v.node::<R>(b + 1, a));
+            let place = [whole(a), whole::<T>(b) + one_half];
+            let [x, y] = self.velocity.trace_back::<R>([u.values[c], quarter * sum], place);
+            found[0] = held.u.value_at::<R>(x, y - one_half);
+        }
+        if self.j > 0 && self.is_open(i, UPPER_OPEN) {
+            let sum = (u.values[c - width] + u.values[c]) + (u.node::<R>(a + 1, b - 1) + u.node::<R>(a + 1, b));
+            let place = [whole::<T>(a) + one_half, whole(b)];
+            let [x, y] = self.velocity.trace_back::<R>([quarter * sum, v.values[c]], place);
+            found[1] = held.v.value_at::<R>(y, x - one_half);
+        }
+        found
+    }
 
-/// `component_t`.
-#[derive(Clone, Copy)]
-struct Component<'a, T> {
-    values: &'a [T],
-    na: i32,
-    nb: i32,
-    stride_a: usize,
-    stride_b: usize,
-    wall: T,
-}
-
-impl<T: Real> Component<'_, T> {
+    /// [`Row::carry`] for inner columns from `first` on, at most [`BLOCK`]: to left faces.
     #[inline(always)]
-    fn at(&self, a: i32, b: i32) -> T {
-        self.values[a as usize * self.stride_a + b as usize * self.stride_b]
+    fn carry_along<R: Rules>(&self, held: &Velocity<'_, T>, first: usize, to: &mut [T]) {
+        let Velocity { width, u, v, .. } = self.velocity;
+        let (one_half, quarter, n) = (real::<T>(0.5), real::<T>(0.25), to.len());
+        let c = self.j * width + first;
+        let (here, below) = (&v.values[c - 1..][..n + 1], &v.values[c - 1 + width..][..n + 1]);
+        let mut velocity = [[T::default(); BLOCK]; 2];
+        velocity[0][..n].copy_from_slice(&u.values[c..][..n]);
+        let mut places = [[T::default(); BLOCK], [whole::<T>(self.j as i32) + one_half; BLOCK]];
+        for l in 0..n {
+            velocity[1][l] = quarter * ((here[l] + here[l + 1]) + (below[l] + below[l + 1]));
+            places[0][l] = whole((first + l) as i32);
+        }
+        self.velocity.trace_block::<R>(n, &mut velocity, &mut places, [T::default(), one_half]);
+        held.u.value_block::<R>([&places[0], &places[1]], to);
+        self.close(first, LEFT_OPEN, to);
     }
 
+    /// The same to upper faces.
     #[inline(always)]
-    fn node<R: Rules>(&self, a: i32, b: i32) -> T {
-        if a >= 0 && a < self.na && b >= 0 && b < self.nb { self.at(a, b) } else { self.mirrored::<R>(a, b) }
+    fn carry_down<R: Rules>(&self, held: &Velocity<'_, T>, first: usize, to: &mut [T]) {
+        let Velocity { width, u, v, .. } = self.velocity;
+        let (one_half, quarter, n) = (real::<T>(0.5), real::<T>(0.25), to.len());
+        let c = self.j * width + first;
+        let (above, here) = (&u.values[c - width..][..n + 1], &u.values[c..][..n + 1]);
+        let mut velocity = [[T::default(); BLOCK]; 2];
+        velocity[1][..n].copy_from_slice(&v.values[c..][..n]);
+        let mut places = [[T::default(); BLOCK], [whole(self.j as i32); BLOCK]];
+        for l in 0..n {
+            velocity[0][l] = quarter * ((above[l] + here[l]) + (above[l + 1] + here[l + 1]));
+            places[0][l] = whole::<T>((first + l) as i32) + one_half;
+        }
+        self.velocity.trace_block::<R>(n, &mut velocity, &mut places, [one_half, T::default()]);
+        held.v.value_block::<R>([&places[1], &places[0]], to);
+        self.close(first, UPPER_OPEN, to);
     }
 
-    /// A node beyond a rim, or on a far one.
-    #[cold]
-    fn mirrored<R: Rules>(&self, mut a: i32, mut b: i32) -> T {
-        let mut mirrored = false;
-        if a < 0 {
-            (a, mirrored) = (-a, true);
+    /// Sets what lies on faces of walls to 0.
+    fn close(&self, first: usize, bit: u32, to: &mut [T]) {
+        let Some(mask) = self.mask else { return };
+        for (to, word) in to.iter_mut().zip(&mask[self.j * self.velocity.width + first..]) {
+            if word & bit == 0 {
+                *to = T::default();
+            }
         }
-        if a > self.na {
-            (a, mirrored) = (2 * self.na - a, true);
-        }
-        let before = b < 0;
-        let beyond = before || b >= self.nb;
-        if before {
-            b = -1 - b;
-        } else if beyond {
-            b = 2 * self.nb - 1 - b;
-        }
-        let found = if a == self.na { T::default() } else { self.at(a, b) };
-        let value = if mirrored { -found } else { found };
-        if !beyond || R::SLIP {
-            return value;
-        }
-        let wall = if before { self.wall } else { T::default() };
-        (wall + wall) - value
-    }
-
-    #[inline(always)]
-    fn linear_at<R: Rules>(&self, a: T, b: T) -> T {
-        let (a0, b0) = (floored(a), floored(b));
-        let (fa, fb) = (a - whole(a0), b - whole(b0));
-        let q = |da: i32, db: i32| self.node::<R>(a0 + da, b0 + db);
-        blend(blend(q(0, 0), q(1, 0), fa), blend(q(0, 1), q(1, 1), fa), fb)
-    }
-
-    fn cubic_at<R: Rules>(&self, a: T, b: T) -> T {
-        let (a0, b0) = (floored(a), floored(b));
-        let (wa, wb) = (cubic_weights(a - whole(a0)), cubic_weights(b - whole(b0)));
-        let line = |k: i32| {
-            let q = |l: i32| self.node::<R>(a0 - 1 + l, b0 - 1 + k);
-            weighted(&wa, &[q(0), q(1), q(2), q(3)])
-        };
-        weighted(&wb, &[line(0), line(1), line(2), line(3)])
-    }
-
-    #[inline(always)]
-    fn value_at<R: Rules>(&self, a: T, b: T) -> T {
-        if R::CUBIC { self.cubic_at::<R>(a, b) } else { self.linear_at::<R>(a, b) }
-    }
-
-    /// `laplacian` of `cl/flow_momentum.cl`.
-    #[inline(always)]
-    fn laplacian<R: Rules>(&self, a: i32, b: i32, mask: Option<&[u32]>, buried: u32) -> T {
-        let middle = self.node::<R>(a, b);
-        let mut sum = T::default();
-        for side in [-1, 1] {
-            let there = b + side;
-            let place = || a as usize * self.stride_a + there as usize * self.stride_b;
-            let in_wall = mask.is_some_and(|mask| there >= 0 && there < self.nb && mask[place()] & buried != 0);
-            let value = match (in_wall, R::SLIP) {
-                (true, true) => middle,
-                (true, false) => -middle,
-                (false, _) => self.node::<R>(a, there),
-            };
-            sum = if side < 0 { value - middle } else { sum + (value - middle) };
-        }
-        ((self.node::<R>(a - 1, b) - middle) + (self.node::<R>(a + 1, b) - middle)) + sum
-    }
-}
-
-/// Both components of a velocity on a grid.
-#[derive(Clone, Copy)]
-struct Velocity<'a, T> {
-    width: usize,
-    height: usize,
-    u: Component<'a, T>,
-    v: Component<'a, T>,
-    step: T,
-}
-
-impl<'a, T: Real> Velocity<'a, T> {
-    fn new(grid: FlowGrid<'_>, step: FlowStep<T>, u: &'a [T], v: &'a [T]) -> Self {
-        let FlowGrid { width, height, .. } = grid;
-        let (na, nb) = (width as i32, height as i32);
-        Self {
-            width,
-            height,
-            u: Component { values: u, na, nb, stride_a: 1, stride_b: width, wall: step.lid },
-            v: Component { values: v, na: nb, nb: na, stride_a: width, stride_b: 1, wall: T::default() },
-            step: step.step,
-        }
-    }
-
-    /// `trace_back` of `cl/flow_grid.cl`.
-    #[inline(always)]
-    fn trace_back<R: Rules>(&self, mut velocity: [T; 2], [x, y]: [T; 2]) -> [T; 2] {
-        let (width, height, one_half) = (whole::<T>(self.width as i32), whole::<T>(self.height as i32), real::<T>(0.5));
-        if R::MIDPOINT {
-            let half_step = one_half * self.step;
-            let mx = within(x - half_step * velocity[0], width);
-            let my = within(y - half_step * velocity[1], height);
-            velocity = [self.u.linear_at::<R>(mx, my - one_half), self.v.linear_at::<R>(my, mx - one_half)];
-        }
-        [within(x - self.step * velocity[0], width), within(y - self.step * velocity[1], height)]
     }
 }
 
 /// `flow_spread` of `cl/flow_momentum.cl`.
-fn spread<T: Real, R: Rules>(velocity: Velocity<'_, T>, viscosity: T, mask: Option<&[u32]>, g: &mut [T], f: &mut [T]) {
+fn spread<T: Real, R: Rules>(
+    velocity: Velocity<'_, T>,
+    viscosity: T,
+    mask: Option<&[u32]>,
+    g: &mut [T],
+    f: &mut [T],
+) {
     let Velocity { width, u, v, .. } = velocity;
-    g.par_chunks_mut(width).zip(f.par_chunks_mut(width)).enumerate().for_each(|(row, (g, f))| {
-        let j = row as i32;
-        for (column, (g, f)) in g.iter_mut().zip(f).enumerate() {
-            let (i, c) = (column as i32, row * width + column);
-            let bits = mask.map_or(LEFT_OPEN | UPPER_OPEN, |mask| mask[c]);
-            *g = T::default();
-            if i > 0 && bits & LEFT_OPEN != 0 {
-                *g = u.values[c] + viscosity * u.laplacian::<R>(i, j, mask, LEFT_BURIED);
+    g.par_chunks_mut(width).zip(f.par_chunks_mut(width)).enumerate().for_each(|(j, (g, f))| {
+        let row = Row { velocity, mask, j };
+        let (inner, outer) = row.inner();
+        // Cells beside obstacles have neighbours that are none.
+        let inner = if mask.is_some() { 0..0 } else { inner };
+        let rest: Vec<usize> = if inner.is_empty() { (0..width).collect() } else { outer.collect() };
+        for i in rest {
+            [g[i], f[i]] = row.spread::<R>(viscosity, i);
+        }
+        let c = j * width;
+        for (values, to, first_along) in [(u.values, g, true), (v.values, f, false)] {
+            if inner.is_empty() {
+                continue;
             }
-            *f = T::default();
-            if j > 0 && bits & UPPER_OPEN != 0 {
-                *f = v.values[c] + viscosity * v.laplacian::<R>(j, i, mask, UPPER_BURIED);
+            let line = |c: usize| &values[c..][..width];
+            let (above, here, below) = (line(c - width), line(c), line(c + width));
+            for i in inner.clone() {
+                let middle = here[i];
+                let beside = (here[i - 1] - middle) + (here[i + 1] - middle);
+                let upright = (above[i] - middle) + (below[i] - middle);
+                let sum = if first_along { beside + upright } else { upright + beside };
+                to[i] = middle + viscosity * sum;
             }
         }
     });
@@ -238,27 +162,17 @@ fn carry<T: Real, R: Rules>(
     cu: &mut [T],
     cv: &mut [T],
 ) {
-    let Velocity { width, u, v, .. } = velocity;
-    let (one_half, quarter) = (real::<T>(0.5), real::<T>(0.25));
-    cu.par_chunks_mut(width).zip(cv.par_chunks_mut(width)).enumerate().for_each(|(row, (cu, cv))| {
-        let j = row as i32;
-        for (column, (cu, cv)) in cu.iter_mut().zip(cv).enumerate() {
-            let (i, c) = (column as i32, row * width + column);
-            let bits = mask.map_or(LEFT_OPEN | UPPER_OPEN, |mask| mask[c]);
-            *cu = T::default();
-            if i > 0 && bits & LEFT_OPEN != 0 {
-                let sum = (v.values[c - 1] + v.values[c]) + (v.node::<R>(j + 1, i - 1) + v.node::<R>(j + 1, i));
-                let place = [whole(i), whole::<T>(j) + one_half];
-                let [x, y] = velocity.trace_back::<R>([u.values[c], quarter * sum], place);
-                *cu = held.u.value_at::<R>(x, y - one_half);
-            }
-            *cv = T::default();
-            if j > 0 && bits & UPPER_OPEN != 0 {
-                let sum = (u.values[c - width] + u.values[c]) + (u.node::<R>(i + 1, j - 1) + u.node::<R>(i + 1, j));
-                let place = [whole::<T>(i) + one_half, whole(j)];
-                let [x, y] = velocity.trace_back::<R>([quarter * sum, v.values[c]], place);
-                *cv = held.v.value_at::<R>(y, x - one_half);
-            }
+    let width = velocity.width;
+    cu.par_chunks_mut(width).zip(cv.par_chunks_mut(width)).enumerate().for_each(|(j, (cu, cv))| {
+        let row = Row { velocity, mask, j };
+        let (inner, outer) = row.inner();
+        for i in outer {
+            [cu[i], cv[i]] = row.carry::<R>(&held, i);
+        }
+        for first in inner.clone().step_by(BLOCK) {
+            let block = first..inner.end.min(first + BLOCK);
+            row.carry_along::<R>(&held, first, &mut cu[block.clone()]);
+            row.carry_down::<R>(&held, first, &mut cv[block]);
         }
     });
 }
@@ -293,23 +207,63 @@ fn cell_at<T: Real, R: Rules>(q: &[T], [width, height]: [usize; 2], x: T, y: T) 
     }
 }
 
+impl<T: Real> Row<'_, T> {
+    /// What the flow carries to cell `i` of the row.
+    fn transport<R: Rules>(&self, q: &[T], i: usize) -> T {
+        let Velocity { width, height, u, v, .. } = self.velocity;
+        let (one_half, c) = (real::<T>(0.5), self.j * width + i);
+        if !self.is_open(i, FLUID) {
+            return q[c];
+        }
+        let (a, b) = (i as i32, self.j as i32);
+        let vx = one_half * (u.values[c] + u.node::<R>(a + 1, b));
+        let vy = one_half * (v.values[c] + v.node::<R>(b + 1, a));
+        let place = [whole::<T>(a) + one_half, whole::<T>(b) + one_half];
+        let [x, y] = self.velocity.trace_back::<R>([vx, vy], place);
+        cell_at::<T, R>(q, [width, height], x - one_half, y - one_half)
+    }
+
+    /// [`Row::transport`] for inner columns from `first` on, at most [`BLOCK`].
+    #[inline(always)]
+    fn transport_block<R: Rules>(&self, q: &[T], first: usize, to: &mut [T]) {
+        let Velocity { width, height, u, v, .. } = self.velocity;
+        let (one_half, n, c) = (real::<T>(0.5), to.len(), self.j * width + first);
+        let (along, here, below) = (&u.values[c..][..n + 1], &v.values[c..][..n], &v.values[c + width..][..n]);
+        let mut velocity = [[T::default(); BLOCK]; 2];
+        let mut places = [[T::default(); BLOCK], [whole::<T>(self.j as i32) + one_half; BLOCK]];
+        for l in 0..n {
+            velocity[0][l] = one_half * (along[l] + along[l + 1]);
+            velocity[1][l] = one_half * (here[l] + below[l]);
+            places[0][l] = whole::<T>((first + l) as i32) + one_half;
+        }
+        self.velocity.trace_block::<R>(n, &mut velocity, &mut places, [one_half; 2]);
+        if R::CUBIC {
+            for (l, to) in to.iter_mut().enumerate() {
+                *to = cell_at::<T, R>(q, [width, height], places[0][l], places[1][l]);
+            }
+        } else {
+            cells_block(q, [width, height], [&places[0], &places[1]], to);
+        }
+        if let Some(mask) = self.mask {
+            for ((to, word), q) in to.iter_mut().zip(&mask[c..]).zip(&q[c..]) {
+                if word & FLUID == 0 {
+                    *to = *q;
+                }
+            }
+        }
+    }
+}
+
 /// `flow_transport` of `cl/flow_transport.cl`.
 fn transport<T: Real, R: Rules>(velocity: Velocity<'_, T>, mask: Option<&[u32]>, q: &[T], carried: &mut [T]) {
-    let Velocity { width, height, u, v, .. } = velocity;
-    let one_half = real::<T>(0.5);
-    carried.par_chunks_mut(width).enumerate().for_each(|(row, line)| {
-        let j = row as i32;
-        for (column, carried) in line.iter_mut().enumerate() {
-            let (i, c) = (column as i32, row * width + column);
-            if mask.is_some_and(|mask| mask[c] & FLUID == 0) {
-                *carried = q[c];
-                continue;
-            }
-            let vx = one_half * (u.values[c] + u.node::<R>(i + 1, j));
-            let vy = one_half * (v.values[c] + v.node::<R>(j + 1, i));
-            let place = [whole::<T>(i) + one_half, whole::<T>(j) + one_half];
-            let [x, y] = velocity.trace_back::<R>([vx, vy], place);
-            *carried = cell_at::<T, R>(q, [width, height], x - one_half, y - one_half);
+    carried.par_chunks_mut(velocity.width).enumerate().for_each(|(j, carried)| {
+        let row = Row { velocity, mask, j };
+        let (inner, outer) = row.inner();
+        for i in outer {
+            carried[i] = row.transport::<R>(q, i);
+        }
+        for first in inner.clone().step_by(BLOCK) {
+            row.transport_block::<R>(q, first, &mut carried[first..inner.end.min(first + BLOCK)]);
         }
     });
 }
@@ -408,14 +362,14 @@ impl<T: Real> FlowOps<T> for Host {
 
     fn splat(&self, _: Run<'_>, grid: FlowGrid<'_>, bump: Splat<T>, q: &mut Memory<T>) -> Result<()> {
         let (mask, width) = (words(&grid)?, grid.width);
-        let Splat { place, node, inverse, amount, from, bits } = bump;
-        q.host_mut()?.par_chunks_mut(width).enumerate().skip(from[1]).for_each(|(j, q)| {
+        let Splat { place, node, inverse, amount, columns, rows, bits } = bump;
+        q.host_mut()?.par_chunks_mut(width).enumerate().skip(rows.start).take(rows.len()).for_each(|(j, q)| {
             let ay = (whole::<T>(j as i32) + node[1]) - place[1];
-            for (i, q) in q.iter_mut().enumerate().skip(from[0]) {
+            for i in columns.clone() {
                 let ax = (whole::<T>(i as i32) + node[0]) - place[0];
                 let rest = real::<T>(1.0) - inverse * (ax * ax + ay * ay);
                 if rest > T::default() && mask.is_none_or(|mask| mask[j * width + i] & bits != 0) {
-                    *q = *q + amount * (rest * rest);
+                    q[i] = q[i] + amount * (rest * rest);
                 }
             }
         });

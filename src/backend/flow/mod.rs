@@ -2,8 +2,11 @@
 
 mod host;
 mod opencl;
+mod sampling;
 
 pub(super) use opencl::FILES;
+
+use std::ops::Range;
 
 use super::Run;
 use crate::error::Result;
@@ -48,7 +51,7 @@ pub(crate) struct FlowStep<T> {
 }
 
 /// A bump `amount (1 - d^2 / radius^2)^2` around `place`, in units of a cell.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Splat<T> {
     pub(crate) place: [T; 2],
     /// Place of a node in its cell.
@@ -56,8 +59,9 @@ pub(crate) struct Splat<T> {
     /// `1 / radius^2`.
     pub(crate) inverse: T,
     pub(crate) amount: T,
-    /// First column and row that take part.
-    pub(crate) from: [usize; 2],
+    /// Columns and rows that take part.
+    pub(crate) columns: Range<usize>,
+    pub(crate) rows: Range<usize>,
     /// Bits of the cells that take part, if there is a mask.
     pub(crate) bits: u32,
 }

@@ -42,8 +42,8 @@ kernels! {
 kernels! {
     file splat, after [common];
     /// Adds a bump.
-    kernel splat<T> given(mask_words: usize)(n: uint, span: uint, width: uint, left: uint, upper: uint, masked: uint, bits: uint,
-        x: real, y: real, dx: real, dy: real, inverse: real, amount: real, mask: in_uint[mask_words], q: out_real[n]);
+    kernel splat<T> given(mask_words: usize)(start: uint, end: uint, span: uint, width: uint, left: uint, right: uint, masked: uint, bits: uint,
+        x: real, y: real, dx: real, dy: real, inverse: real, amount: real, mask: in_uint[mask_words], q: out_real[end]);
 }
 
 pub(in crate::backend) static FILES: &[&File] =
@@ -68,7 +68,9 @@ impl FlowGrid<'_> {
 
     /// Number of these options.
     fn part(&self) -> u32 {
-        [self.mask.is_some(), self.cubic, self.midpoint, self.slip].iter().fold(0, |part, bit| 2 * part + u32::from(*bit))
+        [self.mask.is_some(), self.cubic, self.midpoint, self.slip]
+            .iter()
+            .fold(0, |part, bit| 2 * part + u32::from(*bit))
     }
 }
 
@@ -249,18 +251,22 @@ impl<T: Real> FlowOps<T> for OpenCl {
 
     fn splat(&self, run: Run<'_>, grid: FlowGrid<'_>, bump: Splat<T>, q: &mut Memory<T>) -> Result<()> {
         use splat::splat::{Args, launch, prepare};
-        let (n, on) = (grid.cells(), &self.context);
-        let (common, groups, span) = self.without_barriers::<T>(run, n);
+        let (start, end, on) = (bump.rows.start * grid.width, bump.rows.end * grid.width, &self.context);
+        if start >= end {
+            return Ok(());
+        }
+        let (common, groups, span) = self.without_barriers::<T>(run, end - start);
         let kernel = self.kernel("splat", common, 0, || prepare(on, common, &splat::Options {}))?;
         let none = self.no_words()?;
         let (mask, mask_words) = self.mask(&grid, &none)?;
         let args = Args {
             mask_words,
-            n,
+            start,
+            end,
             span,
             width: grid.width,
-            left: bump.from[0],
-            upper: bump.from[1],
+            left: bump.columns.start,
+            right: bump.columns.end,
             masked: usize::from(grid.mask.is_some()),
             bits: bump.bits as usize,
             x: bump.place[0],

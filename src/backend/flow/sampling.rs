@@ -1,0 +1,314 @@
+//! Values of staggered grids between their nodes, on the host: the functions of `cl/flow_grid.cl`, operation for operation, and loops over
+//! blocks of places that the compiler makes vector instructions of.
+
+use super::{FlowGrid, FlowStep};
+use crate::number::Real;
+
+/// Places that are worked on together.
+pub(super) const BLOCK: usize = 64;
+
+/// How values between nodes are found: options of the kernels.
+pub(super) trait Rules: Copy + Send + Sync {
+    const CUBIC: bool;
+    const MIDPOINT: bool;
+    const SLIP: bool;
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct By<const CUBIC: bool, const MIDPOINT: bool, const SLIP: bool>;
+
+impl<const C: bool, const M: bool, const S: bool> Rules for By<C, M, S> {
+    const CUBIC: bool = C;
+    const MIDPOINT: bool = M;
+    const SLIP: bool = S;
+}
+
+/// Calls a function with the rules of a grid.
+macro_rules! by_rules {
+    ($grid:expr, $t:ty, $function:ident($($arg:expr),* $(,)?)) => {
+        match ($grid.cubic, $grid.midpoint, $grid.slip) {
+            (false, false, false) => $function::<$t, By<false, false, false>>($($arg),*),
+            (false, false, true) => $function::<$t, By<false, false, true>>($($arg),*),
+            (false, true, false) => $function::<$t, By<false, true, false>>($($arg),*),
+            (false, true, true) => $function::<$t, By<false, true, true>>($($arg),*),
+            (true, false, false) => $function::<$t, By<true, false, false>>($($arg),*),
+            (true, false, true) => $function::<$t, By<true, false, true>>($($arg),*),
+            (true, true, false) => $function::<$t, By<true, true, false>>($($arg),*),
+            (true, true, true) => $function::<$t, By<true, true, true>>($($arg),*),
+        }
+    };
+}
+pub(super) use by_rules;
+
+pub(super) fn real<T: Real>(value: f64) -> T {
+    T::from_f64(value)
+}
+
+pub(super) fn whole<T: Real>(value: i32) -> T {
+    T::of_integer(value)
+}
+
+pub(super) fn floored<T: Real>(x: T) -> i32 {
+    let found = x.truncated();
+    if x < whole(found) { found - 1 } else { found }
+}
+
+pub(super) fn within<T: Real>(x: T, last: T) -> T {
+    if x > T::default() { if x < last { x } else { last } } else { T::default() }
+}
+
+pub(super) fn blend<T: Real>(from: T, to: T, part: T) -> T {
+    from + part * (to - from)
+}
+
+pub(super) fn cubic_weights<T: Real>(f: T) -> [T; 4] {
+    let (sixth, one_half) = (real::<T>(1.0 / 6.0), real::<T>(0.5));
+    let (before, behind, further) = (f + real(1.0), f - real(1.0), f - real(2.0));
+    [
+        -(sixth * (f * behind * further)),
+        one_half * (before * behind * further),
+        -(one_half * (before * f * further)),
+        sixth * (before * f * behind),
+    ]
+}
+
+pub(super) fn weighted<T: Real>(w: &[T; 4], q: &[T; 4]) -> T {
+    (w[0] * q[0] + w[1] * q[1]) + (w[2] * q[2] + w[3] * q[3])
+}
+
+/// `component_t`.
+#[derive(Clone, Copy)]
+pub(super) struct Component<'a, T> {
+    pub(super) values: &'a [T],
+    pub(super) na: i32,
+    pub(super) nb: i32,
+    pub(super) stride_a: usize,
+    pub(super) stride_b: usize,
+    pub(super) wall: T,
+}
+
+impl<T: Real> Component<'_, T> {
+    #[inline(always)]
+    fn at(&self, a: i32, b: i32) -> T {
+        self.values[a as usize * self.stride_a + b as usize * self.stride_b]
+    }
+
+    #[inline(always)]
+    pub(super) fn node<R: Rules>(&self, a: i32, b: i32) -> T {
+        if a >= 0 && a < self.na && b >= 0 && b < self.nb { self.at(a, b) } else { self.mirrored::<R>(a, b) }
+    }
+
+    /// A node beyond a rim, or on a far one.
+    #[cold]
+    fn mirrored<R: Rules>(&self, mut a: i32, mut b: i32) -> T {
+        let mut mirrored = false;
+        if a < 0 {
+            (a, mirrored) = (-a, true);
+        }
+        if a > self.na {
+            (a, mirrored) = (2 * self.na - a, true);
+        }
+        let before = b < 0;
+        let beyond = before || b >= self.nb;
+        if before {
+            b = -1 - b;
+        } else if beyond {
+            b = 2 * self.nb - 1 - b;
+        }
+        let found = if a == self.na { T::default() } else { self.at(a, b) };
+        let value = if mirrored { -found } else { found };
+        if !beyond || R::SLIP {
+            return value;
+        }
+        let wall = if before { self.wall } else { T::default() };
+        (wall + wall) - value
+    }
+
+    #[inline(always)]
+    pub(super) fn linear_at<R: Rules>(&self, a: T, b: T) -> T {
+        let (a0, b0) = (floored(a), floored(b));
+        let (fa, fb) = (a - whole(a0), b - whole(b0));
+        let q = |da: i32, db: i32| self.node::<R>(a0 + da, b0 + db);
+        blend(blend(q(0, 0), q(1, 0), fa), blend(q(0, 1), q(1, 1), fa), fb)
+    }
+
+    fn cubic_at<R: Rules>(&self, a: T, b: T) -> T {
+        let (a0, b0) = (floored(a), floored(b));
+        let (wa, wb) = (cubic_weights(a - whole(a0)), cubic_weights(b - whole(b0)));
+        let line = |k: i32| {
+            let q = |l: i32| self.node::<R>(a0 - 1 + l, b0 - 1 + k);
+            weighted(&wa, &[q(0), q(1), q(2), q(3)])
+        };
+        weighted(&wb, &[line(0), line(1), line(2), line(3)])
+    }
+
+    #[inline(always)]
+    pub(super) fn value_at<R: Rules>(&self, a: T, b: T) -> T {
+        if R::CUBIC { self.cubic_at::<R>(a, b) } else { self.linear_at::<R>(a, b) }
+    }
+
+    /// `laplacian` of `cl/flow_momentum.cl`.
+    #[inline(always)]
+    pub(super) fn laplacian<R: Rules>(&self, a: i32, b: i32, mask: Option<&[u32]>, buried: u32) -> T {
+        let middle = self.node::<R>(a, b);
+        let mut sum = T::default();
+        for side in [-1, 1] {
+            let there = b + side;
+            let place = || a as usize * self.stride_a + there as usize * self.stride_b;
+            let in_wall = mask.is_some_and(|mask| there >= 0 && there < self.nb && mask[place()] & buried != 0);
+            let value = match (in_wall, R::SLIP) {
+                (true, true) => middle,
+                (true, false) => -middle,
+                (false, _) => self.node::<R>(a, there),
+            };
+            sum = if side < 0 { value - middle } else { sum + (value - middle) };
+        }
+        ((self.node::<R>(a - 1, b) - middle) + (self.node::<R>(a + 1, b) - middle)) + sum
+    }
+}
+
+/// Both components of a velocity on a grid.
+#[derive(Clone, Copy)]
+pub(super) struct Velocity<'a, T> {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) u: Component<'a, T>,
+    pub(super) v: Component<'a, T>,
+    pub(super) step: T,
+}
+
+impl<'a, T: Real> Velocity<'a, T> {
+    pub(super) fn new(grid: FlowGrid<'_>, step: FlowStep<T>, u: &'a [T], v: &'a [T]) -> Self {
+        let FlowGrid { width, height, .. } = grid;
+        let (na, nb) = (width as i32, height as i32);
+        Self {
+            width,
+            height,
+            u: Component { values: u, na, nb, stride_a: 1, stride_b: width, wall: step.lid },
+            v: Component { values: v, na: nb, nb: na, stride_a: width, stride_b: 1, wall: T::default() },
+            step: step.step,
+        }
+    }
+
+    /// `trace_back` of `cl/flow_grid.cl`.
+    #[inline(always)]
+    pub(super) fn trace_back<R: Rules>(&self, mut velocity: [T; 2], [x, y]: [T; 2]) -> [T; 2] {
+        let (width, height, one_half) =
+            (whole::<T>(self.width as i32), whole::<T>(self.height as i32), real::<T>(0.5));
+        if R::MIDPOINT {
+            let half_step = one_half * self.step;
+            let mx = within(x - half_step * velocity[0], width);
+            let my = within(y - half_step * velocity[1], height);
+            velocity = [self.u.linear_at::<R>(mx, my - one_half), self.v.linear_at::<R>(my, mx - one_half)];
+        }
+        [within(x - self.step * velocity[0], width), within(y - self.step * velocity[1], height)]
+    }
+}
+
+/// Places of a block, and what is found there.
+pub(super) type Block<T> = [T; BLOCK];
+
+/// Linear values at places of a block, one for each of `to`. `inside(i, j)` is the index of node `(i, j)` if it and its three neighbours
+/// further on are stored, `other` finds any node.
+#[inline(always)]
+fn blend_block<T: Real>(
+    [a, b]: [&Block<T>; 2],
+    values: &[T],
+    [along, across]: [usize; 2],
+    inside: impl Fn(i32, i32) -> Option<usize>,
+    other: impl Fn(i32, i32) -> T,
+    to: &mut [T],
+) {
+    let n = to.len();
+    let (mut nodes, mut parts) = ([[0; BLOCK]; 2], [[T::default(); BLOCK]; 2]);
+    for (k, places) in [a, b].into_iter().enumerate() {
+        for l in 0..n {
+            nodes[k][l] = floored(places[l]);
+            parts[k][l] = places[l] - whole(nodes[k][l]);
+        }
+    }
+    for l in 0..n {
+        let (i, j) = (nodes[0][l], nodes[1][l]);
+        let [near, further, beside, far] = match inside(i, j).and_then(|at| values.get(at..=at + along + across)) {
+            Some(four) => [four[0], four[along], four[across], four[along + across]],
+            None => [other(i, j), other(i + 1, j), other(i, j + 1), other(i + 1, j + 1)],
+        };
+        let first = blend(near, further, parts[0][l]);
+        to[l] = blend(first, blend(beside, far, parts[0][l]), parts[1][l]);
+    }
+}
+
+impl<T: Real> Component<'_, T> {
+    /// [`Component::linear_at`] for the first places of a block.
+    #[inline(always)]
+    fn linear_block<R: Rules>(&self, places: [&Block<T>; 2], to: &mut [T]) {
+        let (most_a, most_b) = ((self.na - 1) as u32, (self.nb - 1) as u32);
+        let inside = |a: i32, b: i32| {
+            let both = (a as u32) < most_a && (b as u32) < most_b;
+            both.then(|| a as usize * self.stride_a + b as usize * self.stride_b)
+        };
+        let strides = [self.stride_a, self.stride_b];
+        let other = |a: i32, b: i32| self.node::<R>(a, b);
+        blend_block(places, self.values, strides, inside, other, to);
+    }
+
+    /// [`Component::value_at`] for the first places of a block.
+    #[inline(always)]
+    pub(super) fn value_block<R: Rules>(&self, places: [&Block<T>; 2], to: &mut [T]) {
+        if R::CUBIC {
+            for (l, to) in to.iter_mut().enumerate() {
+                *to = self.cubic_at::<R>(places[0][l], places[1][l]);
+            }
+        } else {
+            self.linear_block::<R>(places, to);
+        }
+    }
+}
+
+/// Values of cells between their middles, linearly, for the first places of a block.
+#[inline(always)]
+pub(super) fn cells_block<T: Real>(q: &[T], [width, height]: [usize; 2], places: [&Block<T>; 2], to: &mut [T]) {
+    let inside = |i: i32, j: i32| {
+        let both = (i as u32) < width as u32 - 1 && (j as u32) < height as u32 - 1;
+        both.then(|| j as usize * width + i as usize)
+    };
+    let other = |i: i32, j: i32| {
+        let x = i.clamp(0, width as i32 - 1) as usize;
+        q[j.clamp(0, height as i32 - 1) as usize * width + x]
+    };
+    blend_block(places, q, [1, width], inside, other, to);
+}
+
+impl<T: Real> Velocity<'_, T> {
+    /// [`Velocity::trace_back`] for the first `n` places of a block, in place. `offset` is taken from each coordinate in the end.
+    #[inline(always)]
+    pub(super) fn trace_block<R: Rules>(
+        &self,
+        n: usize,
+        velocity: &mut [Block<T>; 2],
+        places: &mut [Block<T>; 2],
+        offset: [T; 2],
+    ) {
+        let ends = [whole::<T>(self.width as i32), whole::<T>(self.height as i32)];
+        let one_half = real::<T>(0.5);
+        if R::MIDPOINT {
+            let half_step = one_half * self.step;
+            let zero = [T::default(); BLOCK];
+            let (mut middle, mut shifted) = ([zero; 2], [zero; 2]);
+            for k in 0..2 {
+                for l in 0..n {
+                    middle[k][l] = within(places[k][l] - half_step * velocity[k][l], ends[k]);
+                    shifted[k][l] = middle[k][l] - one_half;
+                }
+            }
+            let [vx, vy] = velocity;
+            self.u.linear_block::<R>([&middle[0], &shifted[1]], &mut vx[..n]);
+            self.v.linear_block::<R>([&middle[1], &shifted[0]], &mut vy[..n]);
+        }
+        for k in 0..2 {
+            for l in 0..n {
+                places[k][l] = within(places[k][l] - self.step * velocity[k][l], ends[k]) - offset[k];
+            }
+        }
+    }
+}
