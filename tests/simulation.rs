@@ -165,7 +165,7 @@ fn vortex_error(side: usize, device: &Device) -> f64 {
 
 #[test]
 fn the_vortex_of_taylor_and_green_decays_at_second_order() {
-    let errors = [16, 32, 64].map(|side| vortex_error(side, &Device::host()));
+    let errors = [24, 48, 96].map(|side| vortex_error(side, &Device::host()));
     println!("errors of the vortex: {errors:?}");
     for pair in errors.windows(2) {
         let order = (pair[0] / pair[1]).log2();

@@ -63,6 +63,12 @@ pub(super) fn column_dot<T: Real, A: Accumulator<T>>(
     x: &[T],
     y: &[T],
 ) -> Sum {
+    if columns == 1 {
+        // Elements that lie side by side, at places known beforehand: vectors.
+        let (x, y) = (&x[..rows.end], &y[..rows.end]);
+        let [sum] = with_lanes!(lanes, chunk_sums::<T, A, 1>(rows, |i| [A::product(x[i], y[i])]));
+        return sum;
+    }
     let term = |i: usize| [A::product(x[i * columns + c], y[i * columns + c])];
     let [sum] = with_lanes!(lanes, chunk_sums::<T, A, 1>(rows, term));
     sum

@@ -330,7 +330,7 @@ fn judge_start(
         if fails {
             column.verified = column.best;
             restored.push(c);
-        } else if order.is_lt() || answer == Answer::Last {
+        } else if order.is_lt() && answer == Answer::Best {
             column.best = column.verified;
             // Nothing goes back to an answer that is settled: it stays where it is.
             if !column.settled {

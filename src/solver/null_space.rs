@@ -22,23 +22,33 @@ const ROUNDING: f64 = 100.0;
 ///
 /// # Cost
 /// Held: the vectors, and a right-hand side in the solver. A solve takes four launches for each vector, which read 6 vectors and
-/// write 2, and one read of numbers.
+/// write 2 (the constants: 2 read and 1 written), and one read of numbers.
 ///
 /// Source: P. Bochev, R. B. Lehoucq, "On the finite element solution of the pure Neumann problem", SIAM Review 47(1), 2005, section 4.
 #[derive(Clone, Debug)]
 pub struct NullSpace<T: Real> {
-    vectors: Arc<[Vector<T>]>,
-    /// `z.z` of each.
+    kind: Kind<T>,
+    /// `z.z` of each vector.
     squares: Vec<f64>,
+}
+
+#[derive(Clone, Debug)]
+enum Kind<T: Real> {
+    /// Ones, of so many elements.
+    Constants(Device, usize),
+    Vectors(Arc<[Vector<T>]>),
 }
 
 impl<T: Real> NullSpace<T> {
     /// The constants: the null space of a grid whose rims reflect or repeat.
     ///
     /// # Errors
-    /// Those of [`Vector::filled`].
+    /// [`Error::Option`] for `n = 0`.
     pub fn constants(device: &Device, n: usize) -> Result<Self> {
-        Self::of(vec![Vector::filled(device, n, T::from_f64(1.0))?])
+        if n == 0 {
+            return Err(Error::Option { name: "null_space", reason: "it has no element".into() });
+        }
+        Ok(Self { kind: Kind::Constants(device.clone(), n), squares: vec![n as f64] })
     }
 
     /// The space that these vectors span.
@@ -66,18 +76,26 @@ impl<T: Real> NullSpace<T> {
             }
             squares.push(square);
         }
-        Ok(Self { vectors: vectors.into(), squares })
+        Ok(Self { kind: Kind::Vectors(vectors.into()), squares })
     }
 
     /// Number of vectors.
     pub fn dimension(&self) -> usize {
-        self.vectors.len()
+        self.squares.len()
     }
 
     /// Fails unless `a` takes each vector to 0, as far as rounding lets it.
     fn check(&self, a: &dyn LinearOperator<T>) -> Result<()> {
         let norm = magnitude(a)?.to_f64();
-        for (k, (z, square)) in self.vectors.iter().zip(&self.squares).enumerate() {
+        let ones = match &self.kind {
+            Kind::Constants(device, n) => vec![Vector::filled(device, *n, T::from_f64(1.0))?],
+            Kind::Vectors(_) => Vec::new(),
+        };
+        let vectors = match &self.kind {
+            Kind::Constants(..) => &ones[..],
+            Kind::Vectors(vectors) => vectors,
+        };
+        for (k, (z, square)) in vectors.iter().zip(&self.squares).enumerate() {
             same_length("vectors of the null space", a.cols(), z.len())?;
             let mut y = Vector::zeros(a.device(), a.rows())?;
             a.apply(z, &mut y)?;
@@ -98,11 +116,13 @@ pub(super) struct Projection<T: Real> {
     space: NullSpace<T>,
     /// Right-hand side of the solve under way.
     rhs: Vector<T>,
-    scratch: Scratch,
+    scratch: Scratch<T>,
 }
 
 /// Numbers that a removal works with.
-struct Scratch {
+struct Scratch<T: Real> {
+    /// A vector of one number, for kernels that read none.
+    any: Vector<T>,
     /// `1 / z.z` of each vector.
     inverse: Memory<Sum>,
     sums: Memory<Sum>,
@@ -111,22 +131,32 @@ struct Scratch {
 }
 
 per_number! {
-    fn remove<T>(space: &NullSpace<T>, scratch: &mut Scratch, which: usize, x: &mut Vector<T>) -> Result<()> = remove_here;
+    fn remove<T>(
+        space: &NullSpace<T>,
+        scratch: &mut Scratch<T>,
+        which: usize,
+        x: &mut Vector<T>,
+    ) -> Result<()> = remove_here;
 }
 
 /// Takes every vector of the space out of `x`.
 fn remove_here<T: Real>(
     space: &NullSpace<T>,
-    scratch: &mut Scratch,
+    scratch: &mut Scratch<T>,
     which: usize,
     x: &mut Vector<T>,
 ) -> Result<()> {
-    let Scratch { inverse, sums, removed } = scratch;
+    let Scratch { any, inverse, sums, removed } = scratch;
     let device = x.device().clone();
     let operations = operations::on::<T>(device.backend());
-    for (place, z) in space.vectors.iter().enumerate() {
-        let along = Directions { z: z.memory(), inverse, place, sums, removed: &mut removed[which] };
-        operations.remove_component(device.run::<T>(), z.len(), along, x.memory_mut())?;
+    for place in 0..space.dimension() {
+        let z = match &space.kind {
+            Kind::Constants(..) => None,
+            Kind::Vectors(vectors) => Some(vectors[place].memory()),
+        };
+        let removed = &mut removed[which];
+        let along = Directions { z, any: any.memory(), inverse, place, sums, removed };
+        operations.remove_component(device.run::<T>(), x.len(), along, x.memory_mut())?;
     }
     Ok(())
 }
@@ -141,6 +171,7 @@ impl<T: Real> Projection<T> {
         let inverse: Vec<Sum> = space.squares.iter().map(|square| Sum::of(1.0 / square, accumulation)).collect();
         let zeros = |count| device.place().filled(count, Sum::default());
         let scratch = Scratch {
+            any: Vector::zeros(device, 1)?,
             inverse: device.place().upload(&inverse)?,
             sums: zeros(Chunks::of(n).count.max(1))?,
             removed: [zeros(space.dimension())?, zeros(space.dimension())?],

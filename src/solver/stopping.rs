@@ -14,7 +14,7 @@ pub enum Answer {
     /// The one with the smaller residual.
     #[default]
     Best,
-    /// The last one, unless it holds NaN or infinity. For a few iterations of a method whose error falls in another norm: conjugate
+    /// The last one, whatever it is; none is kept. For a few iterations of a method whose error falls in another norm: conjugate
     /// gradients make the energy of the error smaller in every iteration, while the residual may rise.
     Last,
 }

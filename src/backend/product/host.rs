@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::entries::{LONG, RowSum, add_row};
 use super::rows::{BLOCK, block_sums, longer_row, offset, order};
 use super::{HostMatrix, MOST_COLUMNS, ProductOps, Stored};
-use crate::backend::sums::{squares, summing};
+use crate::backend::sums::{column_dot, squares, summing};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -151,10 +151,20 @@ fn residual<T: Real, A: Accumulator<T>>(
     sums: &mut [Sum],
 ) {
     let chunks = Chunks::of(a.rows);
-    for_each_chunk(a, chunks.chunk * columns, r, |g, r| {
+    let chunk = |g: usize, r: &mut [T]| {
         let difference = |i: usize, c: usize, sum: A| A::from_real(b[i * columns + c]).sub(sum).to_real();
         chunk_product(a, columns, chunks.range(g), x, r, difference);
-    });
+    };
+    if columns == 1 && a.values.len().max(a.rows) >= SHARED {
+        // Each chunk while it is still near.
+        let parts = r.par_chunks_mut(chunks.chunk).zip(sums[..chunks.count].par_iter_mut());
+        parts.enumerate().for_each(|(g, (r, sum))| {
+            chunk(g, r);
+            *sum = column_dot::<T, A>(chunks.lanes, 0..r.len(), [1, 0], r, r);
+        });
+        return;
+    }
+    for_each_chunk(a, chunks.chunk * columns, r, chunk);
     squares::<T, A>(chunks, columns, r, sums);
 }
 

@@ -6,7 +6,7 @@ pub(super) use opencl::FILES;
 
 use rayon::prelude::*;
 
-use super::sums::{column_dot, summing, total};
+use super::sums::{chunk_sums, column_dot, summing, total, with_lanes};
 use super::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -15,8 +15,10 @@ use crate::reduction::Chunks;
 
 /// Directions to remove, and what was removed.
 pub(crate) struct Directions<'v, T> {
-    /// The direction of this launch.
-    pub(crate) z: &'v Memory<T>,
+    /// The direction of this launch; ones if there is none.
+    pub(crate) z: Option<&'v Memory<T>>,
+    /// A vector of numbers, whatever they are.
+    pub(crate) any: &'v Memory<T>,
     /// `1 / z.z` of each direction.
     pub(crate) inverse: &'v Memory<Sum>,
     /// Which of them this is.
@@ -35,22 +37,32 @@ pub(crate) trait ProjectionOps<T: Real>: Send + Sync {
 operations!(ProjectionOps);
 
 /// Both kernels of `cl/projection.cl`. Returns `z.x`.
-fn remove_component<T: Real, A: Accumulator<T>>(chunks: Chunks, z: &[T], inverse: Sum, x: &mut [T]) -> Sum {
-    let dot = |g: usize| column_dot::<T, A>(chunks.lanes, chunks.range(g), [1, 0], z, x);
+fn remove_component<T: Real, A: Accumulator<T>>(chunks: Chunks, z: Option<&[T]>, inverse: Sum, x: &mut [T]) -> Sum {
+    let dot = |g: usize| match z {
+        Some(z) => column_dot::<T, A>(chunks.lanes, chunks.range(g), [1, 0], z, x),
+        None => {
+            let [sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(chunks.range(g), |i| [A::from_real(x[i])]));
+            sum
+        }
+    };
     let sums: Vec<Sum> = (0..chunks.count).into_par_iter().map(dot).collect();
     let share = total::<T, A>(&sums);
     let factor = share.mul(A::from_bits(inverse.0));
-    x.par_chunks_mut(chunks.chunk).zip(z.par_chunks(chunks.chunk)).for_each(|(x, z)| {
-        for (x, z) in x.iter_mut().zip(z) {
-            *x = A::from_real(*x).sub(factor.mul(A::from_real(*z))).to_real();
+    x.par_chunks_mut(chunks.chunk).enumerate().for_each(|(g, x)| match z {
+        Some(z) => {
+            for (x, z) in x.iter_mut().zip(&z[chunks.range(g)]) {
+                *x = A::from_real(*x).sub(factor.mul(A::from_real(*z))).to_real();
+            }
         }
+        None => x.iter_mut().for_each(|x| *x = A::from_real(*x).sub(factor).to_real()),
     });
     Sum(share.to_bits())
 }
 
 impl<T: Real> ProjectionOps<T> for Host {
     fn remove_component(&self, run: Run<'_>, n: usize, along: Directions<'_, T>, x: &mut Memory<T>) -> Result<()> {
-        let (z, inverse, x) = (&along.z.host()?[..n], along.inverse.host()?[along.place], x.host_mut()?);
+        let z = along.z.map(Memory::host).transpose()?;
+        let (inverse, x) = (along.inverse.host()?[along.place], x.host_mut()?);
         let removed = summing!(run, T, remove_component(Chunks::of(n), z, inverse, &mut x[..n]));
         along.removed.host_mut()?[along.place] = removed;
         Ok(())

@@ -12,12 +12,13 @@ use crate::tuning::Family;
 
 kernels! {
     file projection, after [common, fold];
+    options { constant: u32 => CONSTANT }
     /// Chunk sums of `z.x`.
-    kernel component_sums<T>(n: uint, chunk: uint, groups: uint, per_group: uint, z: in_real[n], x: in_real[n],
+    kernel component_sums<T> given(words: usize)(n: uint, chunk: uint, groups: uint, per_group: uint, z: in_real[words], x: in_real[n],
         sums: out_sum[groups]);
     /// `x -= (s inverse) z`.
-    kernel remove_component<T>(n: uint, chunk: uint, groups: uint, per_group: uint, place: uint, inverse: in_sum[place + 1],
-        sums: in_sum[groups], z: in_real[n], x: out_real[n], removed: out_sum[place + 1]);
+    kernel remove_component<T> given(words: usize)(n: uint, chunk: uint, groups: uint, per_group: uint, place: uint, inverse: in_sum[place + 1],
+        sums: in_sum[groups], z: in_real[words], x: out_real[n], removed: out_sum[place + 1]);
 }
 
 pub(in crate::backend) static FILES: &[&File] = &[&projection::FILE];
@@ -29,13 +30,21 @@ impl<T: Real> ProjectionOps<T> for OpenCl {
         let found = self.plain::<T>(run, Family::CgUpdate, chunks);
         let (work_groups, per_group) = found.share(chunks, self.units());
         let common = self.common::<T>(run, found.work_group, chunks.lanes);
-        let options = projection::Options {};
+        let constant = u32::from(along.z.is_none());
+        let options = projection::Options { constant };
         let over_chunks =
-            self.kernel("component_sums", common, 0, || component_sums::prepare(on, common, &options))?;
+            self.kernel("component_sums", common, constant, || component_sums::prepare(on, common, &options))?;
         let removal =
-            self.kernel("remove_component", common, 0, || remove_component::prepare(on, common, &options))?;
-        let (chunk, groups, z) = (chunks.chunk, chunks.count, along.z.buffer(on)?);
+            self.kernel("remove_component", common, constant, || remove_component::prepare(on, common, &options))?;
+        let (chunk, groups) = (chunks.chunk, chunks.count);
+        // Nothing is read of a z that is constant: any buffer will do.
+        let (z, words) = match along.z {
+            Some(z) => (z, n),
+            None => (along.any, 0),
+        };
+        let z = z.buffer(on)?;
         let args = component_sums::Args {
+            words,
             n,
             chunk,
             groups,
@@ -46,6 +55,7 @@ impl<T: Real> ProjectionOps<T> for OpenCl {
         };
         component_sums::launch(&over_chunks, work_groups, args)?;
         let args = remove_component::Args {
+            words,
             n,
             chunk,
             groups,
