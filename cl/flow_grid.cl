@@ -138,7 +138,7 @@ INLINED real_t component_at(const component_t* q, real_t sixth, real_t a, real_t
     return CUBIC ? cubic_at(q, sixth, a, b) : linear_at(q, a, b);
 }
 
-// Where the flow at (x, y), of velocity (vx, vy), was a time step ago.
+// Traces the flow at (x, y), of velocity (vx, vy), back to its place a time step ago.
 INLINED void trace_back(const grid_t* grid, const component_t* u, const component_t* v, real_t vx, real_t vy, real_t* x, real_t* y)
 {
     const real_t width = (real_t)grid->width, height = (real_t)grid->height;

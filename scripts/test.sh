@@ -38,8 +38,14 @@ if ! ls /usr/lib/oclgrind/liboclgrind-rt-icd.so >/dev/null 2>&1; then
     get_packages oclgrind
 fi
 
+say "a display without a screen, for the windows of the simulations"
+for tool in Xvfb xdotool xwd; do
+    command -v $tool >/dev/null || { get_packages xvfb xdotool x11-apps; break; }
+done
+
 say "tests on the host and on $devices OpenCL device(s)"
-# REQUIRE_DEVICES makes too few devices a failure, REQUIRE_OCLGRIND a missing simulator: green is never empty.
-REQUIRE_DEVICES=1 REQUIRE_OCLGRIND=1 RUST_BACKTRACE=0 cargo test --all-features
+# REQUIRE_DEVICES makes too few devices a failure, REQUIRE_OCLGRIND a missing simulator, REQUIRE_WINDOW a missing display: green is
+# never empty.
+REQUIRE_DEVICES=1 REQUIRE_OCLGRIND=1 REQUIRE_WINDOW=1 RUST_BACKTRACE=0 cargo test --all-features
 
 say "all checks passed"

@@ -14,8 +14,11 @@ use std::sync::Arc;
 use common::battery::{Essence, Problem, essence, everything, matrices, problems, scanners, storages};
 use common::{bits, noise, overlapping, reference, residencies};
 use residuum::imaging::{Beam, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System};
-use residuum::operator::{Deflation, LinearOperator, SharedOperator, Stencil};
+use residuum::operator::{Deflation, LinearOperator, Rim, SharedOperator, Stencil};
 use residuum::precond::{Bainv, BainvOptions, BlockJacobi, Preconditioner, RowOrdering, Sweep};
+use residuum::simulation::{
+    Flow, FlowSetup, Heat, HeatSetup, Interpolation, Obstacles, Trace, Wall, WaveSetup, Waves,
+};
 use residuum::sparse::{Partition, gallery};
 use residuum::{
     Accumulation, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report, Setup,
@@ -88,11 +91,53 @@ fn products<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         Stencil::laplacian_2d(37, 23).unwrap(),
         Stencil::laplacian_3d(9, 11, 7).unwrap(),
         Stencil::new([41, 29, 1], &upwind).unwrap(),
+        Stencil::laplacian_2d(37, 23).unwrap().with_rims([Rim::Reflecting, Rim::Periodic, Rim::Zero]),
+        Stencil::laplacian_3d(9, 11, 7).unwrap().with_rims([Rim::Periodic, Rim::Zero, Rim::Reflecting]),
     ]
     .iter()
     .enumerate()
     {
         golden.put(format!("stencil {kind} {k}"), product(&stencil.operator::<T>(device).unwrap()));
+    }
+}
+
+/// Fields of the simulations after a few steps.
+fn simulations<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    let size = [37, 29];
+    let picture: Vec<T> = noise(37 * 29, 9);
+    let disc = |c: usize| ((c % 37) as f64 - 20.0).powi(2) + ((c / 37) as f64 - 14.0).powi(2) < 30.0;
+    let obstacles = Obstacles::new(size, (0..37 * 29).map(disc).collect()).unwrap();
+    let mut heat = Heat::new(device, &HeatSetup::new::<T>(size, 1.5), &picture).unwrap();
+    let mut setup = WaveSetup::new::<T>(size, 0.6);
+    (setup.obstacles, setup.stopping) = (Some(obstacles.clone()), Stopping::after(5));
+    let mut waves = Waves::new(device, &setup, &picture).unwrap();
+    let flow = |interpolation, trace, wall, obstacles: Option<Obstacles>| {
+        let mut setup = FlowSetup::new::<T>(size, 1.0 / 29.0, 0.02, 1e-3);
+        (setup.interpolation, setup.trace, setup.wall, setup.obstacles) = (interpolation, trace, wall, obstacles);
+        setup.stopping = Stopping::after(4);
+        let mut flow = Flow::<T>::new(device, setup).unwrap();
+        flow.dye_mut().write(&picture).unwrap();
+        flow
+    };
+    let mut flows = [
+        flow(Interpolation::Linear, Trace::Euler, Wall::NoSlip { lid: 0.7 }, None),
+        flow(Interpolation::Cubic, Trace::Midpoint, Wall::FreeSlip, Some(obstacles)),
+    ];
+    for _ in 0..3 {
+        let _ = heat.step().unwrap();
+        waves.disturb([5.0, 7.5], 4.0, 0.5).unwrap();
+        let _ = waves.step().unwrap();
+        for flow in &mut flows {
+            flow.push([9.0, 8.0], 6.0, [2.5, -1.0]).unwrap();
+            let _ = flow.step().unwrap();
+        }
+    }
+    golden.put(format!("heat {kind}"), bits(&heat.temperature().to_vec().unwrap()));
+    golden.put(format!("waves {kind}"), bits(&waves.surface().to_vec().unwrap()));
+    for (k, flow) in flows.iter().enumerate() {
+        let [u, v] = flow.velocity();
+        let fields = [u, v, flow.pressure(), flow.dye()].map(|field| bits(&field.to_vec().unwrap()));
+        golden.put(format!("flow {kind} {k}"), fields.concat());
     }
 }
 
@@ -309,6 +354,7 @@ fn all<T: Real>(golden: &mut Golden, device: &Device) {
     let kind = format!("{} {}", T::PRECISION, device.accumulation(T::PRECISION));
     vectors::<T>(golden, &kind, device);
     products::<T>(golden, &kind, device);
+    simulations::<T>(golden, &kind, device);
     methods::<T>(golden, &kind, device);
     fused::<T>(golden, &kind, device);
     preconditioners::<T>(golden, &kind, device);

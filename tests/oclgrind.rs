@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 
 use common::{bits, noise};
 use residuum::imaging::{Beam, Grid, Scanner};
-use residuum::operator::{Diagonal, LinearOperator, SharedOperator, Stencil};
+use residuum::operator::{Diagonal, LinearOperator, Rim, SharedOperator, Stencil};
 use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering};
+use residuum::simulation::{Flow, FlowSetup, Interpolation, Obstacles, Trace};
 use residuum::sparse::{Partition, gallery};
 use residuum::{
     Accumulation, Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Setup, Solver,
@@ -25,6 +26,28 @@ fn simulator() -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
+/// Steps of flows of both kinds, with pushes and dye: all kernels of simulations.
+fn simulated_fields<T: Real>(device: &Device) -> Vec<Vec<u64>> {
+    let mut found = Vec::new();
+    let obstacles = Obstacles::new([11, 9], (0..99).map(|c| c == 40 || c == 41 || c == 52).collect()).unwrap();
+    let rules =
+        [(Interpolation::Linear, Trace::Euler, None), (Interpolation::Cubic, Trace::Midpoint, Some(obstacles))];
+    for (interpolation, trace, obstacles) in rules {
+        let mut setup = FlowSetup::new::<T>([11, 9], 1.0 / 9.0, 0.05, 1e-3);
+        (setup.interpolation, setup.trace, setup.obstacles) = (interpolation, trace, obstacles);
+        setup.stopping = Stopping::after(2);
+        let mut flow = Flow::<T>::new(device, setup).unwrap();
+        for _ in 0..2 {
+            flow.push([4.0, 5.0], 3.0, [1.0, -2.0]).unwrap();
+            flow.inject([4.0, 5.0], 3.0, 1.0).unwrap();
+            let _ = flow.step().unwrap();
+        }
+        let [u, v] = flow.velocity();
+        found.extend([u, v, flow.pressure(), flow.dye()].map(|field| bits(&field.to_vec().unwrap())));
+    }
+    found
+}
+
 /// All operations on `device`: what they compute, as bits; with what only devices with denormals can hold, if wanted.
 fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let mut found = Vec::new();
@@ -33,6 +56,9 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let x = Vector::from_slice(device, &a).unwrap();
     let mut y = Vector::from_slice(device, &b).unwrap();
     y.axpby(T::from_f64(0.5), &x, T::from_f64(2.0)).unwrap();
+    let mut sum = Vector::zeros(device, n).unwrap();
+    sum.sum_of(T::from_f64(0.5), &x, T::from_f64(2.0), &y).unwrap();
+    found.push(bits(&sum.to_vec().unwrap()));
     let mut z = Vector::zeros(device, n).unwrap();
     z.scaled_from(T::from_f64(3.0), &y).unwrap();
     z.product_of(&x, &y).unwrap();
@@ -115,7 +141,13 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let matrix = Matrix::stored(device, &narrow, storage).unwrap();
     let mut w = Vector::zeros(device, 7).unwrap();
     matrix.multiply_transposed(&Vector::from_slice(device, &noise::<T>(90, 7)).unwrap(), &mut w).unwrap();
-    for stencil in [Stencil::laplacian_2d(9, 7).unwrap(), Stencil::laplacian_3d(5, 3, 4).unwrap()] {
+    found.extend(simulated_fields::<T>(device));
+    let closed = [Rim::Reflecting, Rim::Periodic, Rim::Zero];
+    for stencil in [
+        Stencil::laplacian_2d(9, 7).unwrap(),
+        Stencil::laplacian_3d(5, 3, 4).unwrap(),
+        Stencil::laplacian_2d(41, 5).unwrap().with_rims(closed),
+    ] {
         let a = stencil.operator::<T>(device).unwrap();
         let b = Vector::from_slice(device, &noise::<T>(a.rows(), 5)).unwrap();
         let mut x = Vector::zeros(device, a.cols()).unwrap();

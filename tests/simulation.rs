@@ -56,7 +56,7 @@ fn heat_modes_decay_by_the_discrete_formula() {
             let mut heat = Heat::new(&Device::host(), &setup, &start).unwrap();
             let mut factor = 1.0;
             for _ in 0..5 {
-                heat.step().unwrap();
+                let _ = heat.step().unwrap();
                 factor /= 1.0 + s * lambda;
                 let wanted: Vec<f64> = start.iter().map(|v| v * factor).collect();
                 let found = heat.temperature().to_vec().unwrap();
@@ -79,7 +79,7 @@ fn insulated_pictures_keep_their_heat_and_cold_rims_take_it() {
         let mut heat = Heat::new(&Device::host(), &setup, &picture).unwrap();
         let before = heat.temperature().sum().unwrap();
         for _ in 0..10 {
-            heat.step().unwrap();
+            let _ = heat.step().unwrap();
         }
         heat.temperature().sum().unwrap() / before
     };
@@ -101,7 +101,7 @@ fn waves_follow_their_discrete_dispersion() {
             let a = gamma * lambda / 2.0;
             let (mut before, mut now) = (1.0, 1.0);
             for _ in 0..40 {
-                waves.step().unwrap();
+                let _ = waves.step().unwrap();
                 let new = match average {
                     TimeAverage::NewAndPrevious => 2.0 * now / (1.0 + a) - before,
                     TimeAverage::NewAndPresent => ((2.0 - a) * now - before) / (1.0 + a),
@@ -126,7 +126,7 @@ fn waves_keep_their_energy_or_lose_it() {
         waves.disturb([25.0, 12.0], 5.0, 1.0).unwrap();
         let before = waves.energy().unwrap();
         for _ in 0..300 {
-            waves.step().unwrap();
+            let _ = waves.step().unwrap();
         }
         let left = waves.surface().to_vec().unwrap();
         assert!(setup.obstacles.is_none() || (0..1200).all(|c| !block(c) || left[c] == 0.0));
@@ -181,7 +181,7 @@ fn a_lid_driven_cavity_is_that_of_ghia() {
     let steps = (16.0 / setup.step).ceil() as usize;
     let mut flow = Flow::<f64>::new(&Device::host(), setup).unwrap();
     for _ in 0..steps {
-        flow.step().unwrap();
+        let _ = flow.step().unwrap();
     }
     let differences = differences_from_ghia(&flow, 100.0).unwrap();
     println!("greatest differences from Ghia, Ghia and Shin: {differences:?}");
@@ -232,7 +232,7 @@ fn dye_stays_between_its_bounds_and_goes_with_the_flow() {
         let before = middle(&flow.dye().to_vec().unwrap());
         for _ in 0..20 {
             flow.push([12.0, 24.0], 8.0, [0.1, 0.0]).unwrap();
-            flow.step().unwrap();
+            let _ = flow.step().unwrap();
         }
         let dye = flow.dye().to_vec().unwrap();
         assert!(dye.iter().all(|v| (0.0..=1.0).contains(v)), "{interpolation:?}");
@@ -352,7 +352,10 @@ fn what_cannot_be_simulated_is_refused() {
         let flow = Flow::<f64>::new(&device, FlowSetup::new::<f64>([8, 8], 0.125, step, 0.01));
         assert!(matches!(flow, Err(Error::Option { name: "step", .. })), "{step}");
     }
-    assert!(matches!(Heat::new(&device, &HeatSetup::new::<f64>([4, 4], 1.0), &[0.0; 15]), Err(Error::Shape { .. })));
+    assert!(matches!(
+        Heat::new(&device, &HeatSetup::new::<f64>([4, 4], 1.0), &[0.0; 15]),
+        Err(Error::Shape { .. })
+    ));
     for size in [[0, 4], [1 << 20, 1 << 20], [usize::MAX, 2]] {
         let heat = Heat::<f64>::new(&device, &HeatSetup::new::<f64>(size, 1.0), &[]);
         assert!(matches!(heat, Err(Error::Option { name: "size", .. })), "{size:?}");
@@ -371,7 +374,9 @@ fn what_cannot_be_simulated_is_refused() {
     let other = Obstacles::new([7, 8], vec![false; 56]).unwrap();
     assert!(flow(&|setup| setup.obstacles = Some(other.clone())).contains("width of the obstacles"));
     let mut good = Flow::<f64>::new(&device, FlowSetup::new::<f64>([8, 8], 0.125, 0.01, 0.01)).unwrap();
-    assert!(good.push([4.0, 4.0], 0.0, [1.0, 1.0]).is_err() && good.push([4.0, f64::NAN], 1.0, [1.0, 1.0]).is_err());
+    assert!(
+        good.push([4.0, 4.0], 0.0, [1.0, 1.0]).is_err() && good.push([4.0, f64::NAN], 1.0, [1.0, 1.0]).is_err()
+    );
     assert!(good.inject([4.0, 4.0], 1.0, f64::INFINITY).is_err() && good.set_step(1.0, 1.0).is_err());
     let nan = Vector::from_slice(&device, &[f64::NAN; 16]).unwrap();
     let mut heat = Heat::new(&device, &HeatSetup::new::<f64>([4, 4], 1.0), &[0.0; 16]).unwrap();

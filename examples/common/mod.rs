@@ -1,5 +1,7 @@
 //! Parts that the programs share: exit status, devices, checks before the work, progress bars, plots.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
 pub mod plot;
 pub mod simulate;
 

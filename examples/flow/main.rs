@@ -61,7 +61,7 @@ pub(crate) enum TraceKind {
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Options {
-    /// What flows
+    /// Kind of flow
     #[arg(long, value_enum, default_value_t = Case::Jets)]
     pub(crate) case: Case,
     /// Reynolds number: of velocity and length 1
@@ -76,16 +76,16 @@ pub(crate) struct Options {
     /// Picture (PNG) whose dark parts are solid
     #[arg(long, value_name = "FILE")]
     pub(crate) obstacles: Option<PathBuf>,
-    /// How values between nodes of the grid are found [default: linear; cubic in the cases that are compared]
+    /// Interpolation between nodes of the grid [default: linear; cubic in the cases that are compared]
     #[arg(long, value_enum)]
     pub(crate) interpolation: Option<InterpolationKind>,
-    /// How the flow is traced back [default: euler; midpoint in the cases that are compared]
+    /// Rule by which the flow is traced back [default: euler; midpoint in the cases that are compared]
     #[arg(long, value_enum)]
     pub(crate) trace: Option<TraceKind>,
     /// The flow slips along walls, instead of sticking to them
     #[arg(long)]
     pub(crate) slip: bool,
-    /// What is drawn [default: dye; speed in the cavity, vorticity of the vortex]
+    /// Field that is drawn [default: dye; speed in the cavity, vorticity of the vortex]
     #[arg(long, value_enum)]
     pub(crate) view: Option<View>,
     #[command(flatten)]

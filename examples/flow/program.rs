@@ -3,6 +3,7 @@
 use common::simulate::picture::{Picture, glowing, signed};
 use common::simulate::{Change, Drag, Simulation, read_obstacles, vector_bits};
 use common::{option, refuse_unused, tell};
+use rayon::prelude::*;
 use residuum::simulation::cases::{
     cavity, differences_from_ghia, ghia, taylor_green, taylor_green_decay, taylor_green_velocity,
 };
@@ -96,7 +97,7 @@ impl<T: Real> Program<T> {
     /// Steps that this time takes.
     pub(crate) fn frames_of(&self, time: f64) -> Result<usize> {
         let frames = (time / self.flow.setup().step).ceil();
-        match frames >= 1.0 && frames <= 1e9 {
+        match (1.0..=1e9).contains(&frames) {
             true => Ok(frames as usize),
             false => Err(option("time", format!("{time} is not a time of 1 to 10^9 steps"))),
         }
@@ -122,37 +123,28 @@ impl<T: Real> Program<T> {
         Ok(())
     }
 
-    /// Values at the middles of the cells, and their range.
-    fn values(&self) -> Result<(Vec<f64>, [f64; 2])> {
-        let ([width, height], h) = (self.flow.setup().size, self.flow.setup().cell);
+    /// Values of a view other than the dye, in each cell.
+    fn values(&self, view: View) -> Result<Vec<f32>> {
+        if view == View::Pressure {
+            return Ok(self.flow.pressure().to_vec()?.into_iter().map(|v| v.to_f64() as f32).collect());
+        }
+        let (width, h) = (self.flow.setup().size[0], self.flow.setup().cell);
         let [u, v] = self.flow.velocity();
         let (u, v) = (u.to_vec()?, v.to_vec()?);
         let right = |c: usize| if (c + 1).is_multiple_of(width) { 0.0 } else { u[c + 1].to_f64() };
-        let below = |c: usize| if c + width < width * height { v[c + width].to_f64() } else { 0.0 };
-        let cells = 0..width * height;
-        Ok(match self.view {
-            View::Dye => (self.flow.dye().to_vec()?.into_iter().map(Real::to_f64).collect(), [0.0, 1.0]),
-            View::Speed => {
-                let speed = |c: usize| (u[c].to_f64() + right(c)).hypot(v[c].to_f64() + below(c)) / 2.0;
-                (cells.map(speed).collect(), [0.0, 1.0])
+        let below = |c: usize| v.get(c + width).map_or(0.0, |v| v.to_f64());
+        let value = |c: usize| {
+            let here = [u[c].to_f64(), v[c].to_f64()];
+            if view == View::Speed {
+                return (here[0] + right(c)).hypot(here[1] + below(c)) / 2.0;
             }
-            View::Vorticity => {
-                let inner = |c: usize| !c.is_multiple_of(width) && c >= width;
-                // At the upper left corner of the cell; rows count downwards.
-                let rotation = |c: usize| {
-                    let (du, dv) = (u[c].to_f64() - u[c - width].to_f64(), v[c].to_f64() - v[c - 1].to_f64());
-                    (du - dv) / h
-                };
-                let values: Vec<f64> = cells.map(|c| if inner(c) { rotation(c) } else { 0.0 }).collect();
-                let mean = values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64;
-                (values, [-3.0, 3.0].map(|part| part * mean.sqrt().max(1e-6)))
+            // At the upper left corner of the cell; rows count downwards.
+            match c.is_multiple_of(width) || c < width {
+                true => 0.0,
+                false => ((here[0] - u[c - width].to_f64()) - (here[1] - v[c - 1].to_f64())) / h,
             }
-            View::Pressure => {
-                let values: Vec<f64> = self.flow.pressure().to_vec()?.into_iter().map(Real::to_f64).collect();
-                let mean = values.iter().map(|v| v * v).sum::<f64>() / values.len() as f64;
-                (values, [-3.0, 3.0].map(|part| part * mean.sqrt().max(1e-9)))
-            }
-        })
+        };
+        Ok((0..u.len()).into_par_iter().with_min_len(4096).map(|c| value(c) as f32).collect())
     }
 
     /// Greatest error of `u` from the exact decay of the vortex, in units of its velocity now.
@@ -178,12 +170,23 @@ impl<T: Real> Simulation for Program<T> {
     }
 
     fn draw(&self, picture: &mut Picture) -> Result<()> {
-        let (values, range) = self.values()?;
+        let obstacles = self.flow.setup().obstacles.as_ref();
+        let solid = obstacles.map(|obstacles| obstacles.solid());
         picture.palette = match self.view {
             View::Dye | View::Speed => glowing(),
             View::Vorticity | View::Pressure => signed(),
         };
-        picture.draw(&values, range, self.flow.setup().obstacles.as_ref().map(|obstacles| obstacles.solid()));
+        match self.view {
+            View::Dye => picture.draw(&self.flow.dye().to_vec()?, [0.0, 1.0], solid),
+            View::Speed => picture.draw(&self.values(View::Speed)?, [0.0, 1.0], solid),
+            view => {
+                // Three times the root of the mean square, in both signs.
+                let values = self.values(view)?;
+                let square = values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>() / values.len() as f64;
+                let most = 3.0 * square.sqrt().max(1e-9);
+                picture.draw(&values, [-most, most], solid);
+            }
+        }
         Ok(())
     }
 
@@ -225,7 +228,7 @@ impl<T: Real> Simulation for Program<T> {
                     View::Pressure => View::Dye,
                 };
             }
-            // What would be unstable stays as it was.
+            // A value that would be unstable stays as it was.
             Change::Step(up) => drop(self.flow.set_step(step * factor(up), viscosity)),
             Change::Other(up) => drop(self.flow.set_step(step, viscosity * factor(up))),
         }

@@ -152,7 +152,7 @@ impl Stencil {
         self.len() == 0
     }
 
-    /// The same stencil with other values beyond the ends of each axis.
+    /// A copy of the stencil with other values beyond the ends of each axis.
     pub fn with_rims(self, rims: [Rim; 3]) -> Self {
         Self { rims, ..self }
     }

@@ -30,7 +30,7 @@ pub enum Wall {
     FreeSlip,
 }
 
-/// How values between nodes of the grid are found.
+/// Interpolation between nodes of the grid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interpolation {
     /// Linearly, as the paper has it: stable, and as viscous as half a cell times the velocity where the flow moves less than a cell a step.
@@ -40,7 +40,7 @@ pub enum Interpolation {
     Cubic,
 }
 
-/// How a place is traced back in time.
+/// Rule by which a place is traced back in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trace {
     /// By the velocity there.
@@ -64,9 +64,9 @@ pub struct FlowSetup {
     pub viscosity: f64,
     /// Behaviour along walls and obstacles.
     pub wall: Wall,
-    /// How values between nodes are found.
+    /// Interpolation between nodes.
     pub interpolation: Interpolation,
-    /// How a place is traced back in time.
+    /// Rule by which a place is traced back in time.
     pub trace: Trace,
     /// Solid cells.
     pub obstacles: Option<Obstacles>,

@@ -18,7 +18,7 @@ pub use waves::{TimeAverage, WaveSetup, Waves};
 use crate::error::{Error, Result};
 use crate::solver::{Answer, Stopping};
 
-/// The same rules, for the last answer: a step that ends early has the least energy of the error there, whatever its residual is.
+/// Rules with the last answer: a step that ends early has the least energy of the error there, whatever its residual is.
 fn last(stopping: &Stopping) -> Stopping {
     Stopping { answer: Answer::Last, ..stopping.clone() }
 }

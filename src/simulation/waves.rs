@@ -34,7 +34,7 @@ pub struct WaveSetup {
     pub gamma: f64,
     /// [`Rim::Zero`]: the rim is fixed; [`Rim::Reflecting`]: it is free; [`Rim::Periodic`].
     pub rim: Rim,
-    /// How time is discretised.
+    /// Discretisation of time.
     pub average: TimeAverage,
     /// Solid cells that reflect waves.
     pub obstacles: Option<Obstacles>,

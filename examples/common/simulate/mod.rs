@@ -12,7 +12,7 @@ use clap::Args;
 use film::{Film, Target};
 use picture::{Brightness, Picture};
 use residuum::simulation::Obstacles;
-use residuum::{Device, Error, Real, Report, Result, Stopping, Vector};
+use residuum::{Device, Real, Report, Result, Stopping, Vector};
 use serde_json::{Value, json};
 
 use crate::{DeviceOptions, Precision, check_outputs, counting_bar, device_json, merged, option, say, tell};
@@ -181,7 +181,7 @@ impl ShowOptions {
     /// Fails before the work on options that cannot be.
     ///
     /// # Errors
-    /// [`Error::Option`], and those of [`check_outputs`].
+    /// [`residuum::Error::Option`], and those of [`check_outputs`].
     pub fn check(&self, inputs: &[&Path]) -> Result<()> {
         if self.window && cfg!(not(feature = "window")) {
             return Err(option("window", "this program was built without it: add --features window"));
@@ -279,7 +279,7 @@ impl ShowOptions {
 /// Reads a picture in the size that was asked for, else in its own.
 ///
 /// # Errors
-/// Those of [`picture::read`]; [`Error::Option`] for one larger than 65536 along a side.
+/// Those of [`picture::read`]; [`residuum::Error::Option`] for one larger than 65536 along a side.
 pub fn read_picture(path: &Path, size: Option<[usize; 2]>) -> Result<Brightness> {
     let found = picture::read(path)?;
     if size.is_none() && found.size.iter().any(|n| *n > 65_536) {
@@ -297,15 +297,10 @@ pub fn read_picture(path: &Path, size: Option<[usize; 2]>) -> Result<Brightness>
 /// The dark parts of a picture as obstacles on a grid of `size`.
 ///
 /// # Errors
-/// Those of [`picture::read`]; [`Error::Option`] if all is dark.
+/// Those of [`picture::read`]; [`residuum::Error::Option`] if all is dark.
 pub fn read_obstacles(path: &Path, size: [usize; 2]) -> Result<Obstacles> {
     let picture = picture::read(path)?.resized(size);
     Obstacles::new(size, picture.values.iter().map(|v| *v < 0.5).collect())
-}
-
-/// Says what happened to a window that could not be opened.
-pub(crate) fn no_window(reason: impl std::fmt::Display) -> Error {
-    option("window", format!("no window can be opened here ({reason})"))
 }
 
 /// Says the keys of a window.

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use residuum::{Report, Result};
+use residuum::{Error, Report, Result};
 use softbuffer::{Context, Surface};
 use winit::application::ApplicationHandler;
 use winit::dpi::PhysicalSize;
@@ -15,7 +15,13 @@ use winit::window::{Window, WindowId};
 
 use super::film::Target;
 use super::picture::{Picture, glowing};
-use super::{Change, Drag, Simulation, no_window};
+use super::{Change, Drag, Simulation};
+use crate::option;
+
+/// Error of a window that cannot be opened.
+fn no_window(reason: impl std::fmt::Display) -> Error {
+    option("window", format!("no window can be opened here ({reason})"))
+}
 
 /// Frames a second that are shown at most.
 const SHOWN: f64 = 60.0;

@@ -48,7 +48,7 @@ impl<T: Real> Row<'_, T> {
         found
     }
 
-    /// What the flow carries to both faces of column `i`.
+    /// Velocity that the flow carries to both faces of column `i`.
     fn carry<R: Rules>(&self, held: &Velocity<'_, T>, i: usize) -> [T; 2] {
         let Velocity { width, u, v, .. } = self.velocity;
         let (one_half, quarter) = (real::<T>(0.5), real::<T>(0.25));
@@ -88,7 +88,7 @@ impl<T: Real> Row<'_, T> {
         self.close(first, LEFT_OPEN, to);
     }
 
-    /// The same to upper faces.
+    /// [`Row::carry`] to upper faces.
     #[inline(always)]
     fn carry_down<R: Rules>(&self, held: &Velocity<'_, T>, first: usize, to: &mut [T]) {
         let Velocity { width, u, v, .. } = self.velocity;
@@ -208,7 +208,7 @@ fn cell_at<T: Real, R: Rules>(q: &[T], [width, height]: [usize; 2], x: T, y: T) 
 }
 
 impl<T: Real> Row<'_, T> {
-    /// What the flow carries to cell `i` of the row.
+    /// Value that the flow carries to cell `i` of the row.
     fn transport<R: Rules>(&self, q: &[T], i: usize) -> T {
         let Velocity { width, height, u, v, .. } = self.velocity;
         let (one_half, c) = (real::<T>(0.5), self.j * width + i);

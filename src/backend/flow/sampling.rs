@@ -7,7 +7,7 @@ use crate::number::Real;
 /// Places that are worked on together.
 pub(super) const BLOCK: usize = 64;
 
-/// How values between nodes are found: options of the kernels.
+/// Rules of interpolation and tracing: options of the kernels.
 pub(super) trait Rules: Copy + Send + Sync {
     const CUBIC: bool;
     const MIDPOINT: bool;

@@ -131,10 +131,8 @@ fn inner_rows<T: Real, A: Accumulator<T>, const C: usize>(
         }
     }
     let mut held = [x; 9];
-    let mut count = 0;
-    for distance in distances.take(9) {
-        held[count] = &x[first.wrapping_add_signed(distance as i32 as isize)..];
-        count += 1;
+    for (held, distance) in held.iter_mut().zip(distances) {
+        *held = &x[first.wrapping_add_signed(distance as i32 as isize)..];
     }
     match values.len() {
         3 => of::<T, A, C, 3>(values, &held, sums),

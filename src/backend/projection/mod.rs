@@ -21,7 +21,7 @@ pub(crate) struct Directions<'v, T> {
     pub(crate) any: &'v Memory<T>,
     /// `1 / z.z` of each direction.
     pub(crate) inverse: &'v Memory<Sum>,
-    /// Which of them this is.
+    /// Number of this direction.
     pub(crate) place: usize,
     /// Chunk sums.
     pub(crate) sums: &'v mut Memory<Sum>,
