@@ -19,7 +19,7 @@ enum RimKind {
     Lossy,
     /// No heat passes the rim
     Insulated,
-    /// What leaves on one side comes in on the other
+    /// Both ends are one: a side continues on the other
     Periodic,
 }
 
@@ -96,16 +96,13 @@ fn emblem([width, height]: [usize; 2]) -> Vec<f32> {
 impl<T: Real> Program<T> {
     fn new(options: &Options) -> Result<Self> {
         let show = &options.show;
-        let (size, start) = match &options.input {
-            Some(path) => {
-                let picture = read_picture(path, show.size)?;
-                (picture.size, picture.values)
-            }
-            None => {
-                let size = show.size.unwrap_or([512; 2]);
-                (size, emblem(size))
-            }
+        let picture = match &options.input {
+            Some(path) => Some(read_picture(path, show.size)?),
+            None => None,
         };
+        let size = picture.as_ref().map_or(show.size.unwrap_or([512; 2]), |picture| picture.size);
+        let device = show.open::<T>(size, 8)?;
+        let start = picture.map_or_else(|| emblem(size), |picture| picture.values);
         if options.backwards && (show.iterations.is_some() || show.rtol.is_some()) {
             return Err(option(
                 "backwards",
@@ -120,7 +117,6 @@ impl<T: Real> Program<T> {
             RimKind::Periodic => Rim::Periodic,
         };
         (setup.format, setup.stopping) = (options.format, show.stopping::<T>(None));
-        let device = show.on.open::<T>()?;
         let heat = Heat::new(&device, &setup, &start)?;
         let total = heat.temperature().sum()?;
         Ok(Self { setup, start, device, heat, backwards: options.backwards, colours: 0, total })

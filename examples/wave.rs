@@ -20,7 +20,7 @@ enum RimKind {
     Fixed,
     /// Waves come back from the rim
     Reflecting,
-    /// What leaves on one side comes in on the other
+    /// Both ends are one: a side continues on the other
     Periodic,
 }
 
@@ -97,9 +97,9 @@ impl<T: Real> Program<T> {
             RimKind::Periodic => Rim::Periodic,
         };
         setup.average = if options.damped { TimeAverage::NewAndPresent } else { TimeAverage::NewAndPrevious };
+        let device = options.show.open::<T>(size, 9)?;
         setup.obstacles = options.obstacles.as_deref().map(|path| read_obstacles(path, size)).transpose()?;
         (setup.format, setup.stopping) = (options.format, options.show.stopping::<T>(Some(ITERATIONS)));
-        let device = options.show.on.open::<T>()?;
         let waves = still(&device, &setup)?;
         let mut program = Self {
             setup,

@@ -151,7 +151,7 @@ fn flows_with_known_answers_are_compared_with_them() {
 fn bad_input_is_one_line_and_status_2() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("text.png"), "no picture").unwrap();
-    let cases: [(&str, &[&str], &str); 22] = [
+    let cases: [(&str, &[&str], &str); 23] = [
         ("heat", &["--input", "text.png"], "no picture"),
         ("heat", &["--input", "none.png"], "none.png"),
         ("heat", &["--step", "0"], "--step"),
@@ -160,6 +160,7 @@ fn bad_input_is_one_line_and_status_2() {
         ("heat", &["--size", "0"], "--size"),
         ("heat", &["--size", "70000"], "--size"),
         ("heat", &["--size", "65536x65536"], "2^31"),
+        ("heat", &["--size", "46000x46000", "--precision", "fp64"], "the limit is"),
         ("heat", &["--save", "film.gif"], "--save"),
         ("heat", &["--save", "frame-%s.png"], "--save"),
         ("heat", &["--save", "none/film.png"], "none"),

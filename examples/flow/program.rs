@@ -29,6 +29,12 @@ pub(crate) struct Program<T: Real> {
     steps: usize,
 }
 
+/// Width and height of the box.
+fn size(options: &Options) -> [usize; 2] {
+    let known = matches!(options.case, Case::Cavity | Case::TaylorGreen);
+    options.show.size.unwrap_or(if known { [128; 2] } else { [512; 2] })
+}
+
 /// The Reynolds number, and the set-up of a case.
 fn set_up<T: Real>(options: &Options) -> Result<(f64, FlowSetup)> {
     let Options { case, show, .. } = options;
@@ -41,7 +47,7 @@ fn set_up<T: Real>(options: &Options) -> Result<(f64, FlowSetup)> {
     if !(reynolds > 0.0 && reynolds.is_finite()) {
         return Err(option("reynolds", format!("{reynolds} is not a positive number")));
     }
-    let [width, height] = show.size.unwrap_or(if known { [128; 2] } else { [512; 2] });
+    let [width, height] = size(options);
     let mut setup = match case {
         Case::Cavity => cavity::<T>(width, reynolds),
         Case::TaylorGreen => taylor_green::<T>(width, 1.0 / reynolds),
@@ -78,8 +84,8 @@ fn set_up<T: Real>(options: &Options) -> Result<(f64, FlowSetup)> {
 
 impl<T: Real> Program<T> {
     pub(crate) fn new(options: &Options) -> Result<Self> {
+        let device = options.show.open::<T>(size(options), 16)?;
         let (reynolds, setup) = set_up::<T>(options)?;
-        let device = options.show.on.open::<T>()?;
         let flow = Flow::new(&device, setup)?;
         if flow.filled() > 0 {
             tell!("{} free cells without free neighbours, or in small pockets, were filled", flow.filled());

@@ -13,7 +13,7 @@ use crate::{check_ending, option};
 /// Delay between the frames of an animated picture, in milliseconds.
 const DELAY: u16 = 40;
 
-/// Where frames go.
+/// Destination of the frames.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     /// A file for each, with the number of the frame between two parts of the name, in so many digits.

@@ -57,18 +57,22 @@ fn parse_size(text: &str) -> std::result::Result<[usize; 2], String> {
         Ok(n) if (1..=65_536).contains(&n) => Ok(n),
         _ => Err(format!("'{text}' is not a number of grid points from 1 to 65536")),
     };
-    match text.split_once(['x', 'X']) {
-        Some((width, height)) => Ok([number(width)?, number(height)?]),
-        None => number(text).map(|side| [side; 2]),
+    let size = match text.split_once(['x', 'X']) {
+        Some((width, height)) => [number(width)?, number(height)?],
+        None => [number(text)?; 2],
+    };
+    match size[0] * size[1] <= 1 << 31 {
+        true => Ok(size),
+        false => Err(format!("'{text}' has more than 2^31 grid points")),
     }
 }
 
-/// What a mouse does with a button held, in grid points.
+/// Motion of the mouse with a button held, in grid points.
 #[derive(Clone, Copy, Debug)]
 pub struct Drag {
     /// Place of the pointer.
     pub place: [f64; 2],
-    /// How far it has moved since the frame before.
+    /// Distance that it has moved since the frame before.
     pub moved: [f64; 2],
     /// True for the second button.
     pub second: bool,
@@ -121,7 +125,7 @@ pub trait Simulation {
     fn change(&mut self, change: Change) -> Result<()>;
     /// Parameters in force, for the title of the window.
     fn parameters(&self) -> String;
-    /// What is known of the answer, for the end: text and JSON, and whether a check failed.
+    /// Words about the answer for the end, as text and JSON, and whether a check failed.
     ///
     /// # Errors
     /// Those of the device.
@@ -169,13 +173,26 @@ impl Tally {
 }
 
 impl ShowOptions {
-    /// How each step is solved: as asked for, or by this number of iterations or this tolerance.
+    /// Rules for the solve of a step: as asked for, else this number of iterations, else the tolerance of the precision.
     pub fn stopping<T: Real>(&self, iterations: Option<usize>) -> Stopping {
         match (self.iterations.or(iterations.filter(|_| self.rtol.is_none())), self.rtol) {
             (Some(iterations), _) => Stopping::after(iterations),
             (None, Some(rtol)) => Stopping { rtol, ..Stopping::for_precision::<T>() },
             (None, None) => Stopping::for_precision::<T>(),
         }
+    }
+
+    /// Opens the device, after a look at its memory: before anything is made that has a number for each grid point, of which the device will
+    /// hold `fields` and the host a few.
+    ///
+    /// # Errors
+    /// Those of [`DeviceOptions::open`] and [`Device::check_memory`].
+    pub fn open<T: Real>(&self, [width, height]: [usize; 2], fields: u64) -> Result<Device> {
+        let device = self.on.open::<T>()?;
+        let bytes = (width * height * T::PRECISION.bytes()) as u64;
+        device.check_memory(fields * bytes, &[("a field", bytes)])?;
+        Device::host().check_memory(0, &[("pictures and fields on the host", 4 * bytes)])?;
+        Ok(device)
     }
 
     /// Fails before the work on options that cannot be.

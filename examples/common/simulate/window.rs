@@ -207,7 +207,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// What is done between events.
+    /// Does a step, and shows it, between events.
     fn go_on(&mut self, events: &ActiveEventLoop) -> Result<()> {
         if self.frames.is_some_and(|frames| self.counted.0 >= frames) {
             events.exit();
