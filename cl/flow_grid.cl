@@ -71,7 +71,7 @@ static real_t node(const component_t* q, int a, int b)
 {
     int mirrored = 0;
     if (a < 0) {
-        a = -a;
+        a = a == -1 ? 1 : 2; // Oclgrind 21 does not know what Clang makes of -a here
         mirrored = 1;
     }
     if (a > q->na) {

@@ -42,6 +42,7 @@
 #define KNOWN_POINTS (FORMAT == STENCIL ? BLOCK : 1)
 #define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : KNOWN_POINTS)
 #define STENCIL_HEADER 12
+#define TABLE_HEADER 5
 #define STENCIL_TABLE 10 // word of the grid that says where the table of rows at the rims starts, 0 for none
 #define UNROLL_DIAGONALS (BLOCK > 1 ? WG > 1 : 0)
 #define ALL_ARE(a, b, c) (a == b ? a == c : 0)
@@ -318,23 +319,26 @@ static uint on_grid(__global const uint* grid, uint4 offset, uint x, uint y, uin
     return x + offset.x < grid[0] && y + offset.y < grid[1] && z + offset.z < grid[2];
 }
 
-// Kind of a coordinate: those below `before` and behind the inner ones each have their own, the inner ones share one.
-static uint rim_kind(uint at, uint before, uint inside)
+// Kind of a coordinate: those below `before` and behind the inner ones each have their own, the inner ones share one; `shared` is how
+// many fewer kinds than inner ones that makes.
+static uint rim_kind(uint at, uint before, uint inside, uint shared)
 {
-    const uint shared = inside > 0 ? inside - 1 : 0;
-    return at < before ? at : max(before, at < shared ? 0 : at - shared);
+    if (at < before) return at;
+    return at - before < inside ? before : at - shared;
 }
 
-// Row i of a stencil with rims, by the table of rows: for each kind of point (those of x fastest) the distances of its entries from
-// it, behind word grid[STENCIL_TABLE], and their coefficients, behind those of the points and one more. NaN ends a row.
+// Row i of a stencil with rims, by the table behind word grid[STENCIL_TABLE]. It begins with the kinds of x and y and what the inner
+// points of x, y and z share, and then has for each kind of point (those of x fastest) the distances of its entries. Their coefficients
+// lie behind those of the points and one more. NaN ends a row.
 static void walk_rim(acc_t* sum, const matrix_t* matrix, const vector_t* vector, uint i, uint x, uint y, uint z)
 {
     __global const uint* grid = matrix->rows;
-    uint kind = rim_kind(y, grid[6], grid[7]);
-    if (WIDE) kind += rim_kind(z, grid[8], grid[9]) * (grid[1] - (grid[7] > 0 ? grid[7] - 1 : 0));
-    kind = kind * (grid[0] - (grid[5] > 0 ? grid[5] - 1 : 0)) + rim_kind(x, grid[4], grid[5]);
+    __global const uint* table = grid + grid[STENCIL_TABLE];
+    uint kind = rim_kind(y, grid[6], grid[7], table[3]);
+    if (WIDE) kind += rim_kind(z, grid[8], grid[9], table[4]) * table[1];
+    kind = kind * table[0] + rim_kind(x, grid[4], grid[5], table[2]);
     const uint points = grid[3];
-    __global const uint* distance = grid + grid[STENCIL_TABLE] + (size_t)kind * points;
+    __global const uint* distance = table + TABLE_HEADER + (size_t)kind * points;
     __global const real_t* coefficient = matrix->values + points + 1 + (size_t)kind * points;
     if (KNOWN_POINTS > 1) {
         real_t value[KNOWN_POINTS];

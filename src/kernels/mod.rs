@@ -117,7 +117,7 @@ mod tests {
             HYBRID = Kind::Hybrid, COORDINATES = Kind::Coordinates, ADAPTIVE = Kind::Adaptive,
             STENCIL = Kind::Stencil, EXTERNAL = Kind::External);
         twins!("format": PLAIN = Entries::Plain, SHORT = Entries::Short, NEAR = Entries::Near, CODED = Entries::Coded, SINGLE = Entries::Single);
-        twins!("format": sparse::{CODE_BITS, SLICE, STENCIL_HEADER, STENCIL_TABLE, SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES});
+        twins!("format": sparse::{CODE_BITS, SLICE, STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER, SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES});
         twins!("ray_trace": sparse::{BLOCK});
         twins!("elimination": elimination::{MOST_ROWS, MOST_PLACES, MOST_COLUMNS, TABLE_PLACES, TILE, READY, FINISHED, WRITTEN, FAILED});
         twins!("elimination": NONE = i32::MAX, LANES = 16);

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
-use crate::sparse::{Arrangement, Csr, Format, Kind, Layout, STENCIL_HEADER, STENCIL_TABLE};
+use crate::sparse::{Arrangement, Csr, Format, Kind, Layout, STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER};
 
 /// Most points that kernels know while they are built: more of them fill the registers of a GPU.
 const MOST_UNROLLED: usize = 9;
@@ -332,6 +332,15 @@ impl Stencil {
         let mut values: Vec<T> = points.iter().map(|point| T::from_f64(point.1)).chain([T::default()]).collect();
         if self.has_table() {
             pointers[STENCIL_TABLE] = pointers.len() as u32;
+            let axes = self.axes();
+            let header: [usize; TABLE_HEADER] = [
+                axes[0].kinds,
+                axes[1].kinds,
+                self.size[0] - axes[0].kinds,
+                self.size[1] - axes[1].kinds,
+                self.size[2] - axes[2].kinds,
+            ];
+            pointers.extend(header.map(|word| word as u32));
             let mut row = Vec::new();
             self.each_kind(|at, _| {
                 self.row(at, &mut row);

@@ -27,7 +27,7 @@ pub use format::Format;
 pub(crate) use layout::CODE_BITS;
 pub(crate) use layout::{
     Arrangement, Entries, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, Packable, Places, SHORT_ROW, SLICE,
-    STENCIL_HEADER, STENCIL_TABLE, Shape, TABLE, offset_at, pieces,
+    STENCIL_HEADER, STENCIL_TABLE, Shape, TABLE, TABLE_HEADER, offset_at, pieces,
 };
 pub use layout::{Offsets, Packing};
 pub(crate) use matching::structural_rank;

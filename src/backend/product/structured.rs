@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::HostMatrix;
 use super::entries::RowSum;
 use crate::number::{Accumulator, Real};
-use crate::sparse::{STENCIL_HEADER, STENCIL_TABLE};
+use crate::sparse::{STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER};
 
 /// Rows from `first` on, diagonal by diagonal.
 pub(super) fn diagonals<T: Real, A: Accumulator<T>, const C: usize>(
@@ -210,7 +210,7 @@ fn line_with_rims<T: Real, A: Accumulator<T>, const C: usize>(
         let (kind, alike) = rim_kind(column + done, axis(0).0, axis(0).1);
         let count = alike.min(sums.len() - done);
         let row = (kind + kinds(0) * (of_line[0] + kinds(1) * of_line[1])) * known;
-        let distances = &a.pointers[a.pointers[STENCIL_TABLE] as usize + row..][..known];
+        let distances = &a.pointers[a.pointers[STENCIL_TABLE] as usize + TABLE_HEADER + row..][..known];
         let coefficients = &a.values[known + 1 + row..][..known];
         let entries = coefficients.iter().position(|value| value.is_nan()).unwrap_or(known);
         let (distances, coefficients) = (&distances[..entries], &coefficients[..entries]);

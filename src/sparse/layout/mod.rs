@@ -71,6 +71,10 @@ pub(crate) const STENCIL_HEADER: usize = 12;
 /// Word of the header that says where the table of rows by kind starts, 0 if there is none; `STENCIL_TABLE` of `cl/format.cl`.
 pub(crate) const STENCIL_TABLE: usize = 10;
 
+/// Words of that table before its rows: kinds of x and y, and by how many the inner points of x, y and z are more than their one kind.
+/// `TABLE_HEADER` of `cl/format.cl`.
+pub(crate) const TABLE_HEADER: usize = 5;
+
 /// Width of row offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offsets {
