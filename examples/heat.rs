@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use common::simulate::picture::{PALETTES, Picture};
-use common::simulate::{Change, Drag, ShowOptions, Simulation, read_picture, tell_keys, vector_bits};
+use common::simulate::{Change, Drag, ShowOptions, Simulation, read_picture, vector_bits};
 use common::{Precision, option};
 use residuum::operator::Rim;
 use residuum::simulation::{Heat, HeatSetup};
@@ -60,12 +60,8 @@ fn main() -> ExitCode {
 }
 
 fn simulate<T: Real>(options: &Options) -> Result<bool> {
-    options.show.check(&options.input.iter().map(|path| &**path).collect::<Vec<_>>())?;
-    let mut program = Program::<T>::new(options)?;
-    if options.show.window {
-        tell_keys("left button warms, right button cools");
-    }
-    options.show.run(&mut program, "heat")
+    options.show.check(options.input.as_deref())?;
+    options.show.run(&mut Program::<T>::new(options)?, "heat", "left button warms, right button cools")
 }
 
 /// Heat with what it began with.

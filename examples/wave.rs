@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, ValueEnum};
 use common::Precision;
 use common::simulate::picture::{PALETTES, Picture, watery};
-use common::simulate::{Change, Drag, ShowOptions, Simulation, read_obstacles, tell_keys, vector_bits};
+use common::simulate::{Change, Drag, ShowOptions, Simulation, read_obstacles, vector_bits};
 use residuum::operator::Rim;
 use residuum::simulation::{TimeAverage, WaveSetup, Waves};
 use residuum::sparse::gallery::Random;
@@ -64,12 +64,9 @@ fn main() -> ExitCode {
 }
 
 fn simulate<T: Real>(options: &Options) -> Result<bool> {
-    options.show.check(&options.obstacles.iter().map(|path| &**path).collect::<Vec<_>>())?;
-    let mut program = Program::<T>::new(options)?;
-    if options.show.window {
-        tell_keys("left button presses the water down, right button lifts it");
-    }
-    options.show.run(&mut program, "wave")
+    options.show.check(options.obstacles.as_deref())?;
+    let mouse = "left button presses the water down, right button lifts it";
+    options.show.run(&mut Program::<T>::new(options)?, "wave", mouse)
 }
 
 /// Waves, and where the next drop falls.

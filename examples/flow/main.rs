@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use common::Precision;
-use common::simulate::{ShowOptions, tell_keys};
+use common::simulate::ShowOptions;
 use program::Program;
 use residuum::{Real, Result};
 
@@ -103,13 +103,10 @@ fn main() -> ExitCode {
 }
 
 fn simulate<T: Real>(mut options: Options) -> Result<bool> {
-    options.show.check(&options.obstacles.iter().map(|path| &**path).collect::<Vec<_>>())?;
+    options.show.check(options.obstacles.as_deref())?;
     let mut program = Program::<T>::new(&options)?;
     if let Some(time) = options.time {
         options.show.frames = Some(program.frames_of(time)?);
     }
-    if options.show.window {
-        tell_keys("left button pushes and blows dye, right button dye alone");
-    }
-    options.show.run(&mut program, "flow")
+    options.show.run(&mut program, "flow", "left button pushes and blows dye, right button dye alone")
 }

@@ -2,8 +2,8 @@
 
 use std::mem::swap;
 
+use super::bump::{Bump, Nodes};
 use super::obstacles::Obstacles;
-use super::waves::bump;
 use super::{cells, positive};
 use crate::backend::flow::{
     self as operations, FLUID, FlowGrid, FlowStep, LEFT_BURIED, LEFT_OPEN, UPPER_BURIED, UPPER_OPEN,
@@ -278,16 +278,11 @@ impl<T: Real> Flow<T> {
     /// # Errors
     /// [`Error::Option`] for a radius that is not positive or a number that is not finite.
     pub fn push(&mut self, place: [f64; 2], radius: f64, change: [f64; 2]) -> Result<()> {
-        let device = self.b.device().clone();
         let Self { setup, mask, velocity: [u, v], .. } = self;
-        let operations = operations::on::<T>(device.backend());
-        let along = bump(setup.size, place, [0.0, 0.5], [radius, change[0]], LEFT_OPEN)?;
-        let down = bump(setup.size, place, [0.5, 0.0], [radius, change[1]], UPPER_OPEN)?;
-        // Faces at the near rims are walls.
-        let along = operations::Splat { columns: along.columns.start.max(1)..along.columns.end, ..along };
-        let down = operations::Splat { rows: down.rows.start.max(1)..down.rows.end, ..down };
-        operations.splat(device.run::<T>(), grid(setup, mask), along, u.memory_mut())?;
-        operations.splat(device.run::<T>(), grid(setup, mask), down, v.memory_mut())
+        let [along, down] = change.map(|change| Bump::new::<T>(place, radius, change));
+        let (along, down) = (along?, down?);
+        along.add_to(u, Nodes::LeftFaces, setup.size, mask.as_ref())?;
+        down.add_to(v, Nodes::UpperFaces, setup.size, mask.as_ref())
     }
 
     /// Adds `amount (1 - d² / radius²)²` of dye where the distance `d` from `place` is less than `radius`, both in cells.
@@ -295,10 +290,8 @@ impl<T: Real> Flow<T> {
     /// # Errors
     /// As [`Flow::push`].
     pub fn inject(&mut self, place: [f64; 2], radius: f64, amount: f64) -> Result<()> {
-        let device = self.b.device().clone();
         let Self { setup, mask, dye, .. } = self;
-        let bump = bump(setup.size, place, [0.5, 0.5], [radius, amount], FLUID)?;
-        operations::on::<T>(device.backend()).splat(device.run::<T>(), grid(setup, mask), bump, dye.memory_mut())
+        Bump::new::<T>(place, radius, amount)?.add_to(dye, Nodes::Middles, setup.size, mask.as_ref())
     }
 
     /// Replaces the velocity: `u(x, y)` on left faces and `v(x, y)` on upper ones, at places in the unit of length from the upper left

@@ -1,8 +1,7 @@
 //! Heat flow on a picture.
 
-use super::waves::bump;
+use super::bump::{Bump, Nodes};
 use super::{cells, positive};
-use crate::backend::flow::{self as operations, FLUID, FlowGrid};
 use crate::device::Device;
 use crate::error::{Result, same_length};
 use crate::matrix::Matrix;
@@ -121,12 +120,8 @@ impl<T: Real> Heat<T> {
     /// # Errors
     /// [`Error::Option`](crate::Error::Option) for a radius that is not positive or a number that is not finite.
     pub fn warm(&mut self, place: [f64; 2], radius: f64, amount: f64) -> Result<()> {
-        let bump = bump(self.size, place, [0.5, 0.5], [radius, amount], FLUID)?;
-        let device = self.temperature.device().clone();
-        let [width, height] = self.size;
-        let grid = FlowGrid { width, height, mask: None, cubic: false, midpoint: false, slip: false };
-        let operations = operations::on::<T>(device.backend());
-        operations.splat(device.run::<T>(), grid, bump, self.temperature.memory_mut())
+        let bump = Bump::new::<T>(place, radius, amount)?;
+        bump.add_to(&mut self.temperature, Nodes::Middles, self.size, None)
     }
 
     /// The temperatures.

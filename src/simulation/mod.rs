@@ -4,6 +4,7 @@
 //! on the device row by row, row 0 uppermost, and are read with [`Vector::to_vec`](crate::Vector::to_vec). The same set-up gives the
 //! same bits on the host and on every device. Steps take the last answer of a solve ([`Answer::Last`]).
 
+mod bump;
 pub mod cases;
 mod flow;
 mod heat;

@@ -1,8 +1,9 @@
 //! Waves on water.
 
+use super::bump::{Bump, Nodes};
 use super::obstacles::Obstacles;
 use super::{cells, positive};
-use crate::backend::flow::{self as operations, FLUID, FlowGrid, Splat};
+use crate::backend::flow::FLUID;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
@@ -173,14 +174,11 @@ impl<T: Real> Waves<T> {
     /// # Errors
     /// [`Error::Option`] for a radius that is not positive or a number that is not finite.
     pub fn disturb(&mut self, [x, y]: [f64; 2], radius: f64, height: f64) -> Result<()> {
-        let bump = bump(self.size, [x, y], [0.5, 0.5], [radius, height], FLUID)?;
-        let device = self.surface.device().clone();
-        let operations = operations::on::<T>(device.backend());
-        let [width, rows] = self.size;
-        let mask = self.mask.as_ref();
-        let grid = FlowGrid { width, height: rows, mask, cubic: false, midpoint: false, slip: false };
-        operations.splat(device.run::<T>(), grid, bump.clone(), self.surface.memory_mut())?;
-        operations.splat(device.run::<T>(), grid, bump, self.before.memory_mut())
+        let bump = Bump::new::<T>([x, y], radius, height)?;
+        for field in [&mut self.surface, &mut self.before] {
+            bump.add_to(field, Nodes::Middles, self.size, self.mask.as_ref())?;
+        }
+        Ok(())
     }
 
     /// The energy that steps with [`TimeAverage::NewAndPrevious`] keep: `|u - v|² + (gamma / 2) (u'L u + v'L v)` for the surface `u` and
@@ -221,37 +219,4 @@ impl<T: Real> Waves<T> {
     pub fn matrix(&self) -> &Matrix<T> {
         &self.matrix
     }
-}
-
-/// A bump on a grid of this size, on the nodes at `node` in each cell.
-///
-/// # Errors
-/// [`Error::Option`] for a radius that is not positive, or numbers that are not finite.
-pub(super) fn bump<T: Real>(
-    [width, height]: [usize; 2],
-    place: [f64; 2],
-    node: [f64; 2],
-    [radius, amount]: [f64; 2],
-    bits: u32,
-) -> Result<Splat<T>> {
-    positive("radius", radius)?;
-    if !place.iter().chain([&amount]).all(|number| T::from_f64(*number).is_finite()) {
-        let reason = format!("{amount} at ({}, {}) is no finite number at a place", place[0], place[1]);
-        return Err(Error::Option { name: "amount", reason });
-    }
-    let inverse = T::from_f64(1.0 / (radius * radius));
-    // More on each side: rounding may take a node in.
-    let around = |at: f64, n: usize| {
-        let end = |at: f64| at.clamp(0.0, n as f64) as usize;
-        end(at - radius - 2.0)..end(at + radius + 2.0)
-    };
-    Ok(Splat {
-        place: place.map(T::from_f64),
-        node: node.map(T::from_f64),
-        inverse,
-        amount: T::from_f64(amount),
-        columns: around(place[0], width),
-        rows: around(place[1], height),
-        bits,
-    })
 }

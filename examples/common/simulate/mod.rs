@@ -199,23 +199,28 @@ impl ShowOptions {
     ///
     /// # Errors
     /// [`residuum::Error::Option`], and those of [`check_outputs`].
-    pub fn check(&self, inputs: &[&Path]) -> Result<()> {
+    pub fn check(&self, input: Option<&Path>) -> Result<()> {
         if self.window && cfg!(not(feature = "window")) {
             return Err(option("window", "this program was built without it: add --features window"));
         }
         if let Some(save) = &self.save {
             let target = Target::named(save)?;
             let first = target.path(0);
-            return check_outputs(inputs, &[("save", &first)]);
+            return check_outputs(input.as_slice(), &[("save", &first)]);
         }
         Ok(())
     }
 
-    /// Runs a simulation to its end, and prints what came of it. True if all was done.
+    /// Runs a simulation to its end, and prints what came of it. `mouse` says what the mouse does in a window. True if all was done.
     ///
     /// # Errors
     /// Those of the simulation, and of the files.
-    pub fn run(&self, simulation: &mut dyn Simulation, program: &str) -> Result<bool> {
+    pub fn run(&self, simulation: &mut dyn Simulation, program: &str, mouse: &str) -> Result<bool> {
+        if self.window {
+            tell!(
+                "mouse: {mouse}; space: pause, s: one step, r: reset, up and down: time step, left and right: the other parameter, c: colours, q: end"
+            );
+        }
         let mut tally = Tally::default();
         let begin = Instant::now();
         let (seconds, timed) = if self.window {
@@ -318,11 +323,4 @@ pub fn read_picture(path: &Path, size: Option<[usize; 2]>) -> Result<Brightness>
 pub fn read_obstacles(path: &Path, size: [usize; 2]) -> Result<Obstacles> {
     let picture = picture::read(path)?.resized(size);
     Obstacles::new(size, picture.values.iter().map(|v| *v < 0.5).collect())
-}
-
-/// Says the keys of a window.
-pub fn tell_keys(mouse: &str) {
-    tell!(
-        "mouse: {mouse}; space: pause, s: one step, r: reset, up and down: time step, left and right: the other parameter, c: colours, q: end"
-    );
 }

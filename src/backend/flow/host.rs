@@ -360,8 +360,15 @@ impl<T: Real> FlowOps<T> for Host {
         Ok(())
     }
 
-    fn splat(&self, _: Run<'_>, grid: FlowGrid<'_>, bump: Splat<T>, q: &mut Memory<T>) -> Result<()> {
-        let (mask, width) = (words(&grid)?, grid.width);
+    fn splat(
+        &self,
+        _: Run<'_>,
+        width: usize,
+        mask: Option<&Memory<u32>>,
+        bump: Splat<T>,
+        q: &mut Memory<T>,
+    ) -> Result<()> {
+        let mask = mask.map(Memory::host).transpose()?;
         let Splat { place, node, inverse, amount, columns, rows, bits } = bump;
         q.host_mut()?.par_chunks_mut(width).enumerate().skip(rows.start).take(rows.len()).for_each(|(j, q)| {
             let ay = (whole::<T>(j as i32) + node[1]) - place[1];

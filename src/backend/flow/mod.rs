@@ -114,7 +114,14 @@ pub(crate) trait FlowOps<T: Real>: Send + Sync {
         q: &Memory<T>,
         carried: &mut Memory<T>,
     ) -> Result<()>;
-    /// Adds a bump to `q`.
-    fn splat(&self, run: Run<'_>, grid: FlowGrid<'_>, splat: Splat<T>, q: &mut Memory<T>) -> Result<()>;
+    /// Adds a bump to `q`, on a grid of this width, where `mask` has one of its bits.
+    fn splat(
+        &self,
+        run: Run<'_>,
+        width: usize,
+        mask: Option<&Memory<u32>>,
+        splat: Splat<T>,
+        q: &mut Memory<T>,
+    ) -> Result<()>;
 }
 operations!(FlowOps);

@@ -1,16 +1,18 @@
 //! Steps of flows on a device: `cl/flow_momentum.cl`, `cl/flow_pressure.cl`, `cl/flow_transport.cl` and `cl/splat.cl`.
 
+use std::sync::Arc;
+
 use super::{FlowGrid, FlowOps, FlowStep, Splat};
 use crate::backend::{OpenCl, Run};
 use crate::error::Result;
-use crate::kernels::kernels;
+use crate::kernels::{Common, kernels};
 use crate::memory::Memory;
 use crate::number::Real;
-use crate::ocl::{Buffer, File};
+use crate::ocl::{Buffer, Context, Defines, File, Prepared};
 
 kernels! {
     file flow_momentum, after [common, flow_grid];
-    options { obstacles: u32 => OBSTACLES, cubic: u32 => CUBIC, midpoint: u32 => MIDPOINT, slip: u32 => SLIP }
+    options { rules: FlowOptions }
     /// Both components spread by viscosity.
     kernel flow_spread<T> given(masked: usize)(n: uint, span: uint, width: uint, height: uint, lid: real, viscosity: real,
         mask: in_uint[masked], u: in_real[n], v: in_real[n], g: out_real[n], f: out_real[n]);
@@ -22,7 +24,7 @@ kernels! {
 
 kernels! {
     file flow_pressure, after [common, flow_grid];
-    options { obstacles: u32 => OBSTACLES, cubic: u32 => CUBIC, midpoint: u32 => MIDPOINT, slip: u32 => SLIP }
+    options { rules: FlowOptions }
     /// `b = -` outflow of each cell.
     kernel flow_divergence<T> given(masked: usize)(n: uint, span: uint, width: uint, height: uint, mask: in_uint[masked],
         u: in_real[n], v: in_real[n], b: out_real[n]);
@@ -33,7 +35,7 @@ kernels! {
 
 kernels! {
     file flow_transport, after [common, flow_grid];
-    options { obstacles: u32 => OBSTACLES, cubic: u32 => CUBIC, midpoint: u32 => MIDPOINT, slip: u32 => SLIP }
+    options { rules: FlowOptions }
     /// `carried = q` carried along.
     kernel flow_transport<T> given(masked: usize)(n: uint, span: uint, width: uint, height: uint, lid: real, step: real,
         sixth: real, mask: in_uint[masked], u: in_real[n], v: in_real[n], q: in_real[n], carried: out_real[n]);
@@ -49,38 +51,76 @@ kernels! {
 pub(in crate::backend) static FILES: &[&File] =
     &[&flow_momentum::FILE, &flow_pressure::FILE, &flow_transport::FILE, &splat::FILE];
 
-/// Options of a file, of which each has the same.
-macro_rules! options {
-    ($file:ident, $grid:expr) => {
-        $file::Options {
-            obstacles: u32::from($grid.mask.is_some()),
-            cubic: u32::from($grid.cubic),
-            midpoint: u32::from($grid.midpoint),
-            slip: u32::from($grid.slip),
-        }
-    };
+/// Options of a program that reads a staggered grid: the macros of `cl/flow_grid.cl`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlowOptions {
+    obstacles: bool,
+    cubic: bool,
+    midpoint: bool,
+    slip: bool,
 }
 
-impl FlowGrid<'_> {
-    fn cells(&self) -> usize {
-        self.width * self.height
+impl FlowOptions {
+    fn of(grid: &FlowGrid<'_>) -> Self {
+        Self { obstacles: grid.mask.is_some(), cubic: grid.cubic, midpoint: grid.midpoint, slip: grid.slip }
+    }
+
+    fn named(&self) -> [(&'static str, u32); 4] {
+        let Self { obstacles, cubic, midpoint, slip } = *self;
+        [("OBSTACLES", obstacles), ("CUBIC", cubic), ("MIDPOINT", midpoint), ("SLIP", slip)]
+            .map(|(name, is)| (name, u32::from(is)))
+    }
+
+    fn define(&self, defines: &mut Defines) {
+        self.named().into_iter().for_each(|(name, value)| defines.set(name, value));
     }
 
     /// Number of these options.
     fn part(&self) -> u32 {
-        [self.mask.is_some(), self.cubic, self.midpoint, self.slip]
-            .iter()
-            .fold(0, |part, bit| 2 * part + u32::from(*bit))
+        self.named().into_iter().fold(0, |part, (_, value)| 2 * part + value)
+    }
+}
+
+/// Launch of a kernel over the cells of a grid.
+struct CellLaunch {
+    kernel: Prepared,
+    n: usize,
+    groups: usize,
+    span: usize,
+    words: Words,
+}
+
+/// Words of a mask for a kernel: those there are, or any buffer if it reads none.
+struct Words(Arc<Buffer<u32>>);
+
+impl Words {
+    /// The mask, and how many words of it are read of `cells`.
+    fn of<'a>(
+        &'a self,
+        mask: Option<&'a Memory<u32>>,
+        on: &Arc<Context>,
+        cells: usize,
+    ) -> Result<(&'a Buffer<u32>, usize)> {
+        Ok(match mask {
+            Some(mask) => (mask.buffer(on)?, cells),
+            None => (&self.0, 0),
+        })
     }
 }
 
 impl OpenCl {
-    /// The mask of a grid, or any buffer of words if it has none, and its words.
-    fn mask<'a>(&self, grid: &FlowGrid<'a>, none: &'a Buffer<u32>) -> Result<(&'a Buffer<u32>, usize)> {
-        Ok(match grid.mask {
-            Some(mask) => (mask.buffer(&self.context)?, grid.cells()),
-            None => (none, 0),
-        })
+    /// Prepares a kernel for a grid.
+    fn over_cells<T: Real>(
+        &self,
+        run: Run<'_>,
+        grid: &FlowGrid<'_>,
+        name: &'static str,
+        prepare: impl FnOnce(&Arc<Context>, Common, FlowOptions) -> Result<Prepared>,
+    ) -> Result<CellLaunch> {
+        let (n, rules) = (grid.width * grid.height, FlowOptions::of(grid));
+        let (common, groups, span) = self.without_barriers::<T>(run, n);
+        let kernel = self.kernel(name, common, rules.part(), || prepare(&self.context, common, rules))?;
+        Ok(CellLaunch { kernel, n, groups, span, words: Words(self.no_words()?) })
     }
 }
 
@@ -98,12 +138,11 @@ impl<T: Real> FlowOps<T> for OpenCl {
         [g, f]: [&mut Memory<T>; 2],
     ) -> Result<()> {
         use flow_momentum::flow_spread::{Args, launch, prepare};
-        let (n, on) = (grid.cells(), &self.context);
-        let (common, groups, span) = self.without_barriers::<T>(run, n);
-        let options = options!(flow_momentum, grid);
-        let kernel = self.kernel("flow_spread", common, grid.part(), || prepare(on, common, &options))?;
-        let none = self.no_words()?;
-        let (mask, masked) = self.mask(&grid, &none)?;
+        let on = &self.context;
+        let made = |on: &_, common, rules| prepare(on, common, &flow_momentum::Options { rules });
+        let CellLaunch { kernel, n, groups, span, words } =
+            self.over_cells::<T>(run, &grid, "flow_spread", made)?;
+        let (mask, masked) = words.of(grid.mask, on, n)?;
         let args = Args {
             masked,
             n,
@@ -131,12 +170,10 @@ impl<T: Real> FlowOps<T> for OpenCl {
         [cu, cv]: [&mut Memory<T>; 2],
     ) -> Result<()> {
         use flow_momentum::flow_carry::{Args, launch, prepare};
-        let (n, on) = (grid.cells(), &self.context);
-        let (common, groups, span) = self.without_barriers::<T>(run, n);
-        let options = options!(flow_momentum, grid);
-        let kernel = self.kernel("flow_carry", common, grid.part(), || prepare(on, common, &options))?;
-        let none = self.no_words()?;
-        let (mask, masked) = self.mask(&grid, &none)?;
+        let on = &self.context;
+        let made = |on: &_, common, rules| prepare(on, common, &flow_momentum::Options { rules });
+        let CellLaunch { kernel, n, groups, span, words } = self.over_cells::<T>(run, &grid, "flow_carry", made)?;
+        let (mask, masked) = words.of(grid.mask, on, n)?;
         let args = Args {
             masked,
             n,
@@ -165,12 +202,11 @@ impl<T: Real> FlowOps<T> for OpenCl {
         b: &mut Memory<T>,
     ) -> Result<()> {
         use flow_pressure::flow_divergence::{Args, launch, prepare};
-        let (n, on) = (grid.cells(), &self.context);
-        let (common, groups, span) = self.without_barriers::<T>(run, n);
-        let options = options!(flow_pressure, grid);
-        let kernel = self.kernel("flow_divergence", common, grid.part(), || prepare(on, common, &options))?;
-        let none = self.no_words()?;
-        let (mask, masked) = self.mask(&grid, &none)?;
+        let on = &self.context;
+        let made = |on: &_, common, rules| prepare(on, common, &flow_pressure::Options { rules });
+        let CellLaunch { kernel, n, groups, span, words } =
+            self.over_cells::<T>(run, &grid, "flow_divergence", made)?;
+        let (mask, masked) = words.of(grid.mask, on, n)?;
         let args = Args {
             masked,
             n,
@@ -194,12 +230,11 @@ impl<T: Real> FlowOps<T> for OpenCl {
         [u, v]: [&mut Memory<T>; 2],
     ) -> Result<()> {
         use flow_pressure::subtract_gradient::{Args, launch, prepare};
-        let (n, on) = (grid.cells(), &self.context);
-        let (common, groups, span) = self.without_barriers::<T>(run, n);
-        let options = options!(flow_pressure, grid);
-        let kernel = self.kernel("subtract_gradient", common, grid.part(), || prepare(on, common, &options))?;
-        let none = self.no_words()?;
-        let (mask, masked) = self.mask(&grid, &none)?;
+        let on = &self.context;
+        let made = |on: &_, common, rules| prepare(on, common, &flow_pressure::Options { rules });
+        let CellLaunch { kernel, n, groups, span, words } =
+            self.over_cells::<T>(run, &grid, "subtract_gradient", made)?;
+        let (mask, masked) = words.of(grid.mask, on, n)?;
         let args = Args {
             masked,
             n,
@@ -225,12 +260,11 @@ impl<T: Real> FlowOps<T> for OpenCl {
         carried: &mut Memory<T>,
     ) -> Result<()> {
         use flow_transport::flow_transport::{Args, launch, prepare};
-        let (n, on) = (grid.cells(), &self.context);
-        let (common, groups, span) = self.without_barriers::<T>(run, n);
-        let options = options!(flow_transport, grid);
-        let kernel = self.kernel("flow_transport", common, grid.part(), || prepare(on, common, &options))?;
-        let none = self.no_words()?;
-        let (mask, masked) = self.mask(&grid, &none)?;
+        let on = &self.context;
+        let made = |on: &_, common, rules| prepare(on, common, &flow_transport::Options { rules });
+        let CellLaunch { kernel, n, groups, span, words } =
+            self.over_cells::<T>(run, &grid, "flow_transport", made)?;
+        let (mask, masked) = words.of(grid.mask, on, n)?;
         let args = Args {
             masked,
             n,
@@ -249,25 +283,32 @@ impl<T: Real> FlowOps<T> for OpenCl {
         launch(&kernel, groups, args)
     }
 
-    fn splat(&self, run: Run<'_>, grid: FlowGrid<'_>, bump: Splat<T>, q: &mut Memory<T>) -> Result<()> {
+    fn splat(
+        &self,
+        run: Run<'_>,
+        width: usize,
+        mask: Option<&Memory<u32>>,
+        bump: Splat<T>,
+        q: &mut Memory<T>,
+    ) -> Result<()> {
         use splat::splat::{Args, launch, prepare};
-        let (start, end, on) = (bump.rows.start * grid.width, bump.rows.end * grid.width, &self.context);
+        let (start, end, on) = (bump.rows.start * width, bump.rows.end * width, &self.context);
         if start >= end {
             return Ok(());
         }
         let (common, groups, span) = self.without_barriers::<T>(run, end - start);
         let kernel = self.kernel("splat", common, 0, || prepare(on, common, &splat::Options {}))?;
-        let none = self.no_words()?;
-        let (mask, mask_words) = self.mask(&grid, &none)?;
+        let (masked, words) = (usize::from(mask.is_some()), Words(self.no_words()?));
+        let (mask, mask_words) = words.of(mask, on, end)?;
         let args = Args {
             mask_words,
             start,
             end,
             span,
-            width: grid.width,
+            width,
             left: bump.columns.start,
             right: bump.columns.end,
-            masked: usize::from(grid.mask.is_some()),
+            masked,
             bits: bump.bits as usize,
             x: bump.place[0],
             y: bump.place[1],

@@ -148,6 +148,12 @@ fn is_unrolled(points: usize) -> bool {
     matches!(points, 3 | 5 | 7 | 9)
 }
 
+/// Coordinates of an axis that have all neighbours.
+fn inner_points<T: Real>(a: &HostMatrix<'_, T>, axis: usize) -> Range<usize> {
+    let (before, inside) = (a.pointers[4 + 2 * axis] as usize, a.pointers[5 + 2 * axis] as usize);
+    before..before + inside
+}
+
 /// Rows from `first` on, all of one line, if all points lie on the grid: tells if they were added.
 fn fused_line<T: Real, A: Accumulator<T>, const C: usize>(
     a: &HostMatrix<'_, T>,
@@ -157,14 +163,10 @@ fn fused_line<T: Real, A: Accumulator<T>, const C: usize>(
     x: &[[T; C]],
     sums: &mut [RowSum<A, C>],
 ) -> bool {
-    let inner = |k: usize, at: usize| {
-        let (before, inside) = (a.pointers[4 + 2 * k] as usize, a.pointers[5 + 2 * k] as usize);
-        (before, before + inside, at >= before && at < before + inside)
-    };
-    let (low, high, _) = inner(0, at[0]);
-    if !is_unrolled(points.len()) || !inner(1, at[1]).2 || !inner(2, at[2]).2 {
+    if !is_unrolled(points.len()) || [1, 2].iter().any(|k| !inner_points(a, *k).contains(&at[*k])) {
         return false;
     }
+    let Range { start: low, end: high } = inner_points(a, 0);
     // Rows of this line that have all points; those at its ends have fewer.
     let count = sums.len();
     let from = low.saturating_sub(at[0]).min(count);
@@ -185,12 +187,11 @@ fn fused_line<T: Real, A: Accumulator<T>, const C: usize>(
 }
 
 /// `rim_kind` of `cl/format.cl`, and how many points have it from `at` on.
-fn rim_kind(at: usize, before: usize, inside: usize) -> (usize, usize) {
-    let shared = inside.saturating_sub(1);
-    match at.checked_sub(before) {
-        Some(within) if within < inside => (before, inside - within),
-        _ => (if at < before { at } else { before.max(at.saturating_sub(shared)) }, 1),
+fn rim_kind(at: usize, inner: &Range<usize>) -> (usize, usize) {
+    if inner.contains(&at) {
+        return (inner.start, inner.end - at);
     }
+    (if at < inner.start { at } else { at - inner.len().saturating_sub(1) }, 1)
 }
 
 /// Rows from `first` on, all of one line, of a stencil with rims: `walk_rim` of `cl/format.cl`.
@@ -201,22 +202,23 @@ fn line_with_rims<T: Real, A: Accumulator<T>, const C: usize>(
     x: &[[T; C]],
     sums: &mut [RowSum<A, C>],
 ) {
-    let axis = |k: usize| (a.pointers[4 + 2 * k] as usize, a.pointers[5 + 2 * k] as usize);
-    let kinds = |k: usize| a.pointers[k] as usize - axis(k).1.saturating_sub(1);
-    let of_line = [(1, y), (2, z)].map(|(k, at)| rim_kind(at, axis(k).0, axis(k).1).0);
+    let table = &a.pointers[a.pointers[STENCIL_TABLE] as usize..];
+    let kinds = [table[0] as usize, table[1] as usize];
+    let inner = inner_points(a, 0);
+    let of_line = [(1, y), (2, z)].map(|(axis, at)| rim_kind(at, &inner_points(a, axis)).0);
     let known = a.pointers[3] as usize;
     let mut done = 0;
     while done < sums.len() {
-        let (kind, alike) = rim_kind(column + done, axis(0).0, axis(0).1);
+        let (kind, alike) = rim_kind(column + done, &inner);
         let count = alike.min(sums.len() - done);
-        let row = (kind + kinds(0) * (of_line[0] + kinds(1) * of_line[1])) * known;
-        let distances = &a.pointers[a.pointers[STENCIL_TABLE] as usize + TABLE_HEADER + row..][..known];
+        let row = (kind + kinds[0] * (of_line[0] + kinds[1] * of_line[1])) * known;
+        let distances = &table[TABLE_HEADER + row..][..known];
         let coefficients = &a.values[known + 1 + row..][..known];
         let entries = coefficients.iter().position(|value| value.is_nan()).unwrap_or(known);
         let (distances, coefficients) = (&distances[..entries], &coefficients[..entries]);
         if is_unrolled(entries) {
-            let inner = &mut sums[done..done + count];
-            inner_rows(distances.iter().copied(), coefficients, first + done, x, inner);
+            let sums = &mut sums[done..done + count];
+            inner_rows(distances.iter().copied(), coefficients, first + done, x, sums);
             done += count;
             continue;
         }
