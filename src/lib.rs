@@ -25,6 +25,7 @@ mod device_info;
 pub mod doctor;
 mod error;
 mod examine;
+pub mod fem;
 mod files;
 pub mod imaging;
 pub mod interop;

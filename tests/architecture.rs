@@ -66,7 +66,7 @@ const LEVELS: [&[&str]; 14] = [
     &["matrix", "measure"],
     &["operator"],
     &["interop", "precond", "solver"],
-    &["examine", "imaging", "simulation"],
+    &["examine", "fem", "imaging", "simulation"],
     &["doctor"],
     &["tuner"],
 ];

@@ -90,6 +90,7 @@ mod tests {
     /// The constants of a kernel file that the host has too, and what they are there.
     fn twins() -> BTreeMap<(&'static str, &'static str), i64> {
         use crate::backend::cgnr::{Part, Staged};
+        use crate::backend::elements;
         use crate::backend::elimination;
         use crate::backend::flow;
         use crate::backend::script::{NO_DOT, NO_DOTS, NO_STATEMENT, NONE, basis, resident};
@@ -143,6 +144,7 @@ mod tests {
             VARIATION, EPSILON2, BOX, LOWER, UPPER, CONTROL, STOP, ITERATION, LAST_STOP, NEXT_ITERATION, MAX_ITERATIONS,
             HISTORY_MASK, STATUS}, stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE,
             GRADIENT_CONVERGED});
+        twins!("elements": elements::{NO_COEFFICIENT});
         twins!("flow_grid": flow::{FLUID, LEFT_OPEN, UPPER_OPEN, LEFT_BURIED, UPPER_BURIED});
         twins!("cgnr_resident": NOTHING = Staged::Nothing, DIRECTION = Staged::Direction, RESIDUAL = Staged::Residual);
         twins!("global_barrier": barrier::{ABANDONED});
