@@ -21,27 +21,35 @@
 // Shape functions that have a common integral along an axis.
 #define COUPLED(o, i) ((o) < 2 || (i) < 2 ? (o) < 4 && (i) < 4 : (o) == (i) || (o) == (i) + 2 || (i) == (o) + 2)
 
-// to = matrix * from, along a column.
-static void multiply(real_t (*to)[WIDE], __global const real_t* restrict matrix, real_t (*from)[WIDE])
+// Numbers known to the compiler: boxes have the integrals of products of shape functions, mapped cells their values in the Gauss points,
+// then their slopes there.
+__constant real_t table[] = {TABLE};
+
+// to = matrix * from, along a column. Entry (o, i) of the matrix is table[first + o * down + i * right].
+static void multiply(real_t (*to)[WIDE], uint first, uint down, uint right, real_t (*from)[WIDE])
 {
     UNROLLED (uint o = 0; o < POINTS; ++o) {
         EACH to[o][l] = 0;
         UNROLLED (uint i = 0; i < POINTS; ++i)
-            EACH to[o][l] += matrix[o * POINTS + i] * from[i][l];
+            EACH to[o][l] += table[first + o * down + i * right] * from[i][l];
     }
 }
+#define TO_VALUES(to, from) multiply(to, 0, POINTS, 1, from)
+#define TO_SLOPES(to, from) multiply(to, PLANE, POINTS, 1, from)
+#define FROM_VALUES(to, from) multiply(to, 0, 1, POINTS, from)
+#define FROM_SLOPES(to, from) multiply(to, PLANE, 1, POINTS, from)
 
-// The matrix of values: entries that are 0 take no part.
-static void multiply_mass(real_t (*to)[WIDE], __global const real_t* restrict matrix, real_t (*from)[WIDE])
+// The matrix of values of a box: entries that are 0 take no part.
+static void multiply_mass(real_t (*to)[WIDE], real_t (*from)[WIDE])
 {
     UNROLLED (uint o = 0; o < POINTS; ++o) {
         EACH to[o][l] = 0;
         UNROLLED (uint i = 0; i < POINTS; ++i)
-            if (COUPLED(o, i)) EACH to[o][l] += matrix[o * POINTS + i] * from[i][l];
+            if (COUPLED(o, i)) EACH to[o][l] += table[o * POINTS + i] * from[i][l];
     }
 }
 
-// The matrix of slopes.
+// The matrix of slopes of a box.
 static void multiply_stiffness(real_t (*to)[WIDE], real_t (*from)[WIDE])
 {
     EACH to[0][l] = from[0][l] - from[1][l];
@@ -56,7 +64,7 @@ static void multiply_stiffness(real_t (*to)[WIDE], real_t (*from)[WIDE])
 // Bytes for each cell: CELL numbers of ids; those of x, and parts or y written; a factor for each axis, or 6 CELL of the metric.
 __kernel GROUP
 void apply_elements(uint count, uint start, uint batches, uint free, __global const uint* restrict ids,
-                    __global const real_t* restrict tables, __global const real_t* restrict geometry,
+                    __global const real_t* restrict geometry,
                     __global const real_t* restrict x, __global const real_t* restrict hung, __global real_t* restrict parts,
                     __global real_t* restrict y)
 {
@@ -69,17 +77,25 @@ void apply_elements(uint count, uint start, uint batches, uint free, __global co
             const uint set = w / PLANE, t = w - set * PLANE;
             const uint j = t / POINTS, i = t - j * POINTS;
             real_t u[POINTS][WIDE], a[POINTS][WIDE], b[POINTS][WIDE];
+            // All numbers before all loads: these wait for memory together.
+            uint id[POINTS][WIDE];
             UNROLLED (uint k = 0; k < POINTS; ++k)
                 EACH {
                     const size_t cell = first + set * WIDE + l;
-                    const uint id = cell < count ? ids[cell * CELL + k * PLANE + t] : NO_COEFFICIENT;
-                    u[k][l] = id < free ? x[id] : id != NO_COEFFICIENT ? hung[id - free] : 0;
+                    id[k][l] = cell < count ? ids[cell * CELL + k * PLANE + t] : NO_COEFFICIENT;
+                }
+            UNROLLED (uint k = 0; k < POINTS; ++k)
+                EACH {
+                    u[k][l] = id[k][l] < free ? x[id[k][l]] : 0;
+#if HANGING
+                    if (id[k][l] >= free && id[k][l] != NO_COEFFICIENT) u[k][l] = hung[id[k][l] - free];
+#endif
                 }
 #if MAPPED
-            multiply(a, tables, u);
-            multiply(b, tables + PLANE, u);
+            TO_VALUES(a, u);
+            TO_SLOPES(b, u);
 #else
-            multiply_mass(a, tables, u);
+            multiply_mass(a, u);
             multiply_stiffness(b, u);
 #endif
             UNROLLED (uint k = 0; k < POINTS; ++k)
@@ -101,9 +117,9 @@ void apply_elements(uint count, uint start, uint batches, uint free, __global co
                     b[j][l] = held[PLACE(1, i, j, k)];
                 }
 #if MAPPED
-            multiply(c, tables, a);
-            multiply(d, tables + PLANE, a);
-            multiply(e, tables, b);
+            TO_VALUES(c, a);
+            TO_SLOPES(d, a);
+            TO_VALUES(e, b);
             UNROLLED (uint j = 0; j < POINTS; ++j)
                 EACH {
                     held[PLACE(0, i, j, k)] = c[j][l];
@@ -111,9 +127,9 @@ void apply_elements(uint count, uint start, uint batches, uint free, __global co
                     held[PLACE(2, i, j, k)] = e[j][l];
                 }
 #else
-            multiply_mass(c, tables, a);
+            multiply_mass(c, a);
             multiply_stiffness(d, a);
-            multiply_mass(e, tables, b);
+            multiply_mass(e, b);
             EACH {
                 const size_t cell = first + set * WIDE + l;
                 const real_t gy = cell < count ? geometry[3 * cell + 1] : 0, gz = cell < count ? geometry[3 * cell + 2] : 0;
@@ -138,7 +154,7 @@ void apply_elements(uint count, uint start, uint batches, uint free, __global co
                     b[i][l] = held[PLACE(1, i, j, k)];
                 }
             multiply_stiffness(c, a);
-            multiply_mass(d, tables, b);
+            multiply_mass(d, b);
             EACH {
                 const size_t cell = first + set * WIDE + l;
                 if (cell < count) {
@@ -163,11 +179,11 @@ void apply_elements(uint count, uint start, uint batches, uint free, __global co
             const uint k = t / POINTS, j = t - k * POINTS;
             real_t a[POINTS][WIDE], gx[POINTS][WIDE], gy[POINTS][WIDE], gz[POINTS][WIDE];
             UNROLLED (uint i = 0; i < POINTS; ++i) EACH a[i][l] = held[PLACE(0, i, j, k)];
-            multiply(gx, tables + PLANE, a);
+            TO_SLOPES(gx, a);
             UNROLLED (uint i = 0; i < POINTS; ++i) EACH a[i][l] = held[PLACE(1, i, j, k)];
-            multiply(gy, tables, a);
+            TO_VALUES(gy, a);
             UNROLLED (uint i = 0; i < POINTS; ++i) EACH a[i][l] = held[PLACE(2, i, j, k)];
-            multiply(gz, tables, a);
+            TO_VALUES(gz, a);
             EACH {
                 const size_t cell = first + set * WIDE + l;
                 if (cell < count) {
@@ -182,11 +198,11 @@ void apply_elements(uint count, uint start, uint batches, uint free, __global co
                     }
                 }
             }
-            multiply(a, tables + 3 * PLANE, gx);
+            FROM_SLOPES(a, gx);
             UNROLLED (uint i = 0; i < POINTS; ++i) EACH held[PLACE(0, i, j, k)] = a[i][l];
-            multiply(a, tables + 2 * PLANE, gy);
+            FROM_VALUES(a, gy);
             UNROLLED (uint i = 0; i < POINTS; ++i) EACH held[PLACE(1, i, j, k)] = a[i][l];
-            multiply(a, tables + 2 * PLANE, gz);
+            FROM_VALUES(a, gz);
             UNROLLED (uint i = 0; i < POINTS; ++i) EACH held[PLACE(2, i, j, k)] = a[i][l];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -197,15 +213,15 @@ void apply_elements(uint count, uint start, uint batches, uint free, __global co
             const uint k = t / POINTS, i = t - k * POINTS;
             real_t a[POINTS][WIDE], b[POINTS][WIDE], c[POINTS][WIDE];
             UNROLLED (uint j = 0; j < POINTS; ++j) EACH a[j][l] = held[PLACE(0, i, j, k)];
-            multiply(b, tables + 2 * PLANE, a);
+            FROM_VALUES(b, a);
             UNROLLED (uint j = 0; j < POINTS; ++j) EACH a[j][l] = held[PLACE(1, i, j, k)];
-            multiply(c, tables + 3 * PLANE, a);
+            FROM_SLOPES(c, a);
             UNROLLED (uint j = 0; j < POINTS; ++j)
                 EACH {
                     held[PLACE(0, i, j, k)] = b[j][l] + c[j][l];
                     a[j][l] = held[PLACE(2, i, j, k)];
                 }
-            multiply(b, tables + 2 * PLANE, a);
+            FROM_VALUES(b, a);
             UNROLLED (uint j = 0; j < POINTS; ++j) EACH held[PLACE(1, i, j, k)] = b[j][l];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -216,9 +232,9 @@ void apply_elements(uint count, uint start, uint batches, uint free, __global co
             const uint j = t / POINTS, i = t - j * POINTS;
             real_t a[POINTS][WIDE], b[POINTS][WIDE], c[POINTS][WIDE];
             UNROLLED (uint k = 0; k < POINTS; ++k) EACH a[k][l] = held[PLACE(0, i, j, k)];
-            multiply(b, tables + 2 * PLANE, a);
+            FROM_VALUES(b, a);
             UNROLLED (uint k = 0; k < POINTS; ++k) EACH a[k][l] = held[PLACE(1, i, j, k)];
-            multiply(c, tables + 3 * PLANE, a);
+            FROM_SLOPES(c, a);
             EACH {
                 const size_t cell = first + set * WIDE + l;
                 if (cell < count) {

@@ -94,7 +94,7 @@ pub fn refuse_unused(why: &str, given: &[(&'static str, bool)]) -> Result<()> {
 }
 
 /// Options that choose a device.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct DeviceOptions {
     /// Device: words that must all match, such as gpu, nvidia, !pocl, memory=8G, 0:1, host [default: RESIDUUM_DEVICE, else the best]
     #[arg(long, value_name = "WORDS")]

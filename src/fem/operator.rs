@@ -101,7 +101,7 @@ fn batch<T: Real>(space: &Space, place: &Place, cells: &[usize], start: usize) -
         start,
         mapped,
         ids: place.take(ids.collect())?,
-        tables: place.take(rounded(CellTables::new(degree).numbers(mapped).into_iter()))?,
+        tables: rounded(CellTables::new(degree).numbers(mapped).into_iter()),
         geometry: place.take(geometry)?,
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::poisson::Poisson;
+use super::solution::Errors;
 use crate::error::{Error, Result, same_length};
 use crate::sparse::Csr;
 
@@ -178,6 +179,37 @@ impl Triangulation {
     /// The triangles, as numbers of points.
     pub fn triangles(&self) -> &[[u32; 3]] {
         &self.triangles
+    }
+
+    /// Distance of the piecewise linear function with these values at the points from one whose value and gradient `exact` gives, by the
+    /// middles of the edges of each triangle.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless there is a value for each point.
+    pub fn errors(&self, values: &[f64], exact: impl Fn([f64; 3]) -> (f64, [f64; 3])) -> Result<Errors> {
+        same_length("values of a triangulation", self.points.len(), values.len())?;
+        let mut sums = [0.0; 2];
+        for corners in &self.triangles {
+            let p = corners.map(|k| self.points[k as usize]);
+            let u = corners.map(|k| values[k as usize]);
+            let twice = twice_area(p);
+            let slope = |d: usize| -> f64 {
+                let of = |k: usize| {
+                    let (q, r) = (p[(k + 1) % 3], p[(k + 2) % 3]);
+                    [q[1] - r[1], r[0] - q[0]][d]
+                };
+                (0..3).map(|k| u[k] * of(k)).sum::<f64>() / twice
+            };
+            let slopes = [slope(0), slope(1)];
+            for k in 0..3 {
+                let (a, b) = (k, (k + 1) % 3);
+                let (wanted, gradient) = exact([0.5 * (p[a][0] + p[b][0]), 0.5 * (p[a][1] + p[b][1]), 0.0]);
+                let weight = twice / 6.0;
+                sums[0] += weight * ((slopes[0] - gradient[0]).powi(2) + (slopes[1] - gradient[1]).powi(2));
+                sums[1] += weight * (0.5 * (u[a] + u[b]) - wanted).powi(2);
+            }
+        }
+        Ok(Errors { energy: sums[0].sqrt(), l2: sums[1].sqrt() })
     }
 
     /// The system of a problem, whose functions are given points and normals with third coordinate 0. Values are given on those edges of the

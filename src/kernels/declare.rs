@@ -45,7 +45,7 @@ macro_rules! kernels {
             };
 
             /// Compile-time constants of the file.
-            #[derive(Clone, Copy, Debug, Default)]
+            #[derive(Clone, Debug, Default)]
             pub(crate) struct Options {
                 $($(pub(crate) $option: $type),*)?
             }
@@ -142,7 +142,7 @@ macro_rules! kernels {
     };
     (@define $defines:ident $self:ident.$option:ident) => { $self.$option.define($defines) };
     (@define $defines:ident $self:ident.$option:ident $macro:ident) => {
-        $defines.set(stringify!($macro), $self.$option)
+        $defines.set(stringify!($macro), &$self.$option)
     };
     (@checked $arg:ident $len:expr) => { stringify!($arg) };
     (@c uint) => { "uint" };

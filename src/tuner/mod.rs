@@ -44,8 +44,8 @@ pub struct Trial {
 pub fn cases(device: &Device) -> Vec<Case> {
     use AccessPattern::{LongRows, Places, Rays, Rows};
     use Family::{
-        Backproject, CgProduct, CgResident, CgUpdate, CgnrBackward, CgnrForward, CgnrResident, Product, Reduce,
-        Scatter, StepProduct, StepResident, StepVectors, Sweep, SweepWaiting, Vector,
+        Backproject, CgProduct, CgResident, CgUpdate, CgnrBackward, CgnrForward, CgnrResident, Elements, Product,
+        Reduce, Scatter, StepProduct, StepResident, StepVectors, Sweep, SweepWaiting, Vector,
     };
     use SizeClass::{Large, Middle, Small};
     let plan: &[(Family, Option<AccessPattern>, &[SizeClass])] = &[
@@ -69,6 +69,7 @@ pub fn cases(device: &Device) -> Vec<Case> {
         (Scatter, None, &[Middle]),
         (Sweep, None, &[Middle]),
         (SweepWaiting, None, &[Middle]),
+        (Elements, None, &[Middle]),
         (CgProduct, Some(Rows), &[Small]),
         (CgUpdate, None, &[Small]),
     ];

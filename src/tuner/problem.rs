@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::device_info::DeviceKind;
 use crate::error::Result;
+use crate::fem::{Mesh, Space};
 use crate::imaging::{Beam, Grid, Scanner};
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::measure;
@@ -30,6 +31,8 @@ pub(super) type Referee<'r, R> = dyn FnMut(&mut [Box<dyn Contestant + '_>]) -> R
 pub(super) enum Problem<T: Real> {
     /// `y = alpha x + beta y`.
     Elements(usize),
+    /// `y = A x` for finite elements whose matrix is not stored.
+    Cells(Space),
     /// `x.y`, and the number back on the host.
     Dot(usize),
     /// `y = A x`.
@@ -92,6 +95,12 @@ impl<T: Real> Problem<T> {
         };
         Ok(match case.family {
             Family::Vector => (Self::Elements(n), format!("{n} elements")),
+            Family::Elements => {
+                let cells = 33;
+                let mut mesh = Mesh::boxes([cells; 3], [[0.0, 1.0]; 3])?;
+                mesh.set_degree(3)?;
+                (Self::Cells(Space::new(&mesh)?), format!("finite elements, {cells}^3 cells of degree 3"))
+            }
             Family::Reduce => (Self::Dot(n), format!("{n} elements")),
             Family::Product => {
                 let (matrix, words) = match case.reading {
@@ -155,6 +164,11 @@ impl<T: Real> Problem<T> {
         match self {
             Self::Elements(n) => {
                 Self::queued(devices, *n, *n, referee, |_, x, y| y.axpby(T::from_f64(0.5), x, T::from_f64(0.25)))
+            }
+            Self::Cells(space) => {
+                let operators =
+                    devices.iter().map(|device| space.operator::<T>(device)).collect::<Result<Vec<_>>>()?;
+                Self::queued(devices, space.len(), space.len(), referee, |k, x, y| operators[k].apply(x, y))
             }
             // Only the dot product waits; the number goes back by a fill that is queued.
             Self::Dot(n) => Self::queued(devices, *n, 1, referee, |_, x, y| y.fill(T::from_f64(x.dot(x)?))),

@@ -215,6 +215,9 @@ impl Tuning {
         let full = |items: usize| if asked.chunk < 4096 { items } else { items.max(512.min(largest)) };
         match asked.case.family {
             Family::Vector | Family::Reduce | Family::Sweep | Family::StepVectors => self.work_group,
+            // Columns of one cell or several: few items are left over.
+            Family::Elements if (33..=64).contains(&asked.shared) => self.work_group.min(64),
+            Family::Elements => self.work_group.min(128),
             // Rows of a level that a group takes: one warp, which waits for no other.
             Family::SweepWaiting => self.work_group.min(32),
             Family::Scatter => self.work_group.max(512).min(largest),

@@ -14,6 +14,8 @@ use crate::sparse::Kind;
 pub enum Family {
     /// Element by element (`cl/fill.cl`, `cl/vector.cl`).
     Vector,
+    /// Products of finite elements whose matrix is not stored (`cl/elements.cl`).
+    Elements,
     /// Norms, dots and the like (`cl/reduce.cl`).
     Reduce,
     /// A product alone (`cl/product.cl`).
@@ -107,8 +109,9 @@ pub struct Settings {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Vector,
+        Self::Elements,
         Self::Reduce,
         Self::Product,
         Self::Scatter,

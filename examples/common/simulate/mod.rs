@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::{DeviceOptions, Precision, check_outputs, counting_bar, device_json, merged, option, say, tell};
 
 /// Options of every simulation.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct ShowOptions {
     /// Grid points: a number for a square, or WIDTHxHEIGHT
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -52,7 +52,11 @@ pub struct ShowOptions {
     pub json: bool,
 }
 
-fn parse_size(text: &str) -> std::result::Result<[usize; 2], String> {
+/// Reads a number for a square, or WIDTHxHEIGHT.
+///
+/// # Errors
+/// A text that is neither, with sides from 1 to 65536 and at most 2^31 points.
+pub fn parse_size(text: &str) -> std::result::Result<[usize; 2], String> {
     let number = |text: &str| match text.parse::<usize>() {
         Ok(n) if (1..=65_536).contains(&n) => Ok(n),
         _ => Err(format!("'{text}' is not a number of grid points from 1 to 65536")),

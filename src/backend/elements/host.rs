@@ -242,7 +242,7 @@ fn apply<T: Real, const N: usize>(
 ) -> Result<()> {
     let [x, hung] = [given[0].host()?, given[1].host()?];
     let (ids, cell, inside) = (batch.ids.host()?, N * N * N, (N - 2) * (N - 2) * (N - 2));
-    let arrays = Arrays { tables: batch.tables.host()?, geometry: batch.geometry.host()?, count: batch.count };
+    let arrays = Arrays { tables: &batch.tables, geometry: batch.geometry.host()?, count: batch.count };
     let parts = &mut parts.host_mut()?[batch.start..batch.start + batch.count * cell];
     // Numbers inside of cells of a batch follow each other.
     let first_inside = if inside > 0 { ids[cell - 1] as usize + 1 - inside } else { 0 };

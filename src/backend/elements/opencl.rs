@@ -1,22 +1,23 @@
 //! Products of finite elements on a device: `cl/elements.cl` and `cl/element_sums.cl`.
 
+use std::fmt::{Display, Formatter, Result as FmtResult};
+
 use super::{Batch, ElementOps, Sums};
 use crate::backend::{OpenCl, Run};
 use crate::device_info::DeviceKind;
 use crate::error::Result;
 use crate::kernels::kernels;
 use crate::memory::Memory;
-use crate::number::Real;
-use crate::ocl::File;
-use crate::reduction::Chunks;
-use crate::tuning::Family;
+use crate::number::{Precision, Real};
+use crate::ocl::{Defines, File};
+use crate::tuning::{Case, Family, LaunchQuery, SizeClass};
 
 kernels! {
     file elements, after [common];
-    options { points: usize => POINTS, mapped: bool => MAPPED, wide: usize => WIDE, sets: usize => SETS }
+    options { shape: CellOptions, table: Literals => TABLE }
     /// Products of the cells of a batch.
     kernel apply_elements<T> given(points: usize, geometries: usize, hanging: usize)
-        (count: uint, start: uint, batches: uint, free: uint, ids: in_uint[count * points.pow(3)], tables: in_real[points * points],
+        (count: uint, start: uint, batches: uint, free: uint, ids: in_uint[count * points.pow(3)],
         geometry: in_real[geometries], x: in_real[free], hung: in_real[hanging], parts: out_real[start + count * points.pow(3)],
         y: out_real[free]);
 }
@@ -31,6 +32,50 @@ kernels! {
 }
 
 pub(in crate::backend) static FILES: &[&File] = &[&elements::FILE, &element_sums::FILE];
+
+/// Options of a program for cells of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CellOptions {
+    points: usize,
+    mapped: bool,
+    hanging: bool,
+    wide: usize,
+    sets: usize,
+}
+
+impl CellOptions {
+    fn define(&self, defines: &mut Defines) {
+        let Self { points, mapped, hanging, wide, sets } = *self;
+        let (mapped, hanging) = (usize::from(mapped), usize::from(hanging));
+        let all = [("POINTS", points), ("MAPPED", mapped), ("HANGING", hanging), ("WIDE", wide), ("SETS", sets)];
+        all.into_iter().for_each(|(name, value)| defines.set(name, value));
+    }
+}
+
+/// Numbers in the text of a program, to the last bit: loads of them would be as many as multiplications.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Literals(String);
+
+impl Literals {
+    fn of<T: Real>(numbers: &[T]) -> Self {
+        let suffix = if T::PRECISION == Precision::Single { "f" } else { "" };
+        let literals: Vec<String> = numbers.iter().map(|number| literal(number.to_f64()) + suffix).collect();
+        Self(literals.join(","))
+    }
+}
+
+impl Display for Literals {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        f.write_str(&self.0)
+    }
+}
+
+/// A number that is not tiny as a hexadecimal constant.
+fn literal(number: f64) -> String {
+    let bits = number.to_bits();
+    let (sign, exponent) = (if number < 0.0 { "-" } else { "" }, (bits >> 52 & 0x7ff) as i32 - 1023);
+    if number == 0.0 { "0x0p0".into() } else { format!("{sign}0x1.{:013x}p{exponent}", bits & ((1 << 52) - 1)) }
+}
 
 /// Cells that a group works on at once.
 #[derive(Clone, Copy)]
@@ -58,7 +103,7 @@ impl OpenCl {
         }
         // Cells for all items, as long as some groups have room on a unit.
         let most = work_group / (points * points);
-        let sets = (1..=most.max(1)).rev().find(|sets| fits(*sets, 3)).unwrap_or(1);
+        let sets = (1..=most.max(1)).rev().find(|sets| fits(*sets, 2)).unwrap_or(1);
         Share { wide: 1, sets, batches: 1 }
     }
 }
@@ -76,12 +121,25 @@ impl<T: Real> ElementOps<T> for OpenCl {
         use elements::apply_elements::{Args, launch, prepare};
         let Batch { points, count, start, mapped, .. } = *batch;
         let on = &self.context;
-        let found = self.plain::<T>(run, Family::Vector, Chunks::of(count * points * points));
-        let common = self.common::<T>(run, found.work_group, 1);
+        let (n, plane) = (count * points.pow(3), points * points);
+        let case =
+            Case { family: Family::Elements, reading: None, precision: T::PRECISION, size: SizeClass::of(n) };
+        let asked = LaunchQuery { case, n, chunk: plane, shared: plane, longest: 0, columns: 1 };
+        let common = self.common::<T>(run, self.parameters(run, &asked).work_group, 1);
         let Share { wide, sets, batches } = self.share_cells(batch, common.work_group);
-        let options = elements::Options { points, mapped, wide, sets };
-        let part = (points + 16 * usize::from(mapped) + 32 * wide) as u32;
-        let kernel = self.kernel("apply_elements", common, part, || prepare(on, common, &options))?;
+        let hanging = hung.len() > 1;
+        let part = (points + 16 * usize::from(mapped) + 32 * usize::from(hanging) + 64 * wide) as u32;
+        let kernel = self.kernel("apply_elements", common, part, || {
+            let shape = CellOptions { points, mapped, hanging, wide, sets };
+            prepare(
+                on,
+                common,
+                &elements::Options {
+                    shape,
+                    table: Literals::of(&batch.tables[..if mapped { 2 * plane } else { plane }]),
+                },
+            )
+        })?;
         let args = Args {
             points,
             geometries: count * if mapped { 6 * points.pow(3) } else { 3 },
@@ -91,7 +149,6 @@ impl<T: Real> ElementOps<T> for OpenCl {
             batches,
             free,
             ids: batch.ids.buffer(on)?,
-            tables: batch.tables.buffer(on)?,
             geometry: batch.geometry.buffer(on)?,
             x: x.buffer(on)?,
             hung: hung.buffer(on)?,
@@ -141,5 +198,18 @@ impl<T: Real> ElementOps<T> for OpenCl {
             to: to.buffer_mut(on)?,
         };
         launch(&kernel, groups, args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::literal;
+
+    #[test]
+    fn literals_have_every_bit() {
+        assert_eq!(literal(1.0), "0x1.0000000000000p0");
+        assert_eq!(literal(-0.75), "-0x1.8000000000000p-1");
+        assert_eq!(literal(f64::from(0.1f32)), "0x1.99999a0000000p-4");
+        assert_eq!(literal(0.0), "0x0p0");
     }
 }

@@ -1,0 +1,280 @@
+//! Finite elements of any degree on a mesh that is refined frame by frame.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod case;
+mod view;
+mod vtk;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use case::{CaseKind, Domain};
+use clap::{Parser, ValueEnum};
+use common::simulate::picture::Picture;
+use common::simulate::{Change, Drag, ShowOptions, Simulation, parse_size, vector_bits};
+use common::{Precision, check_outputs, option, refuse_unused};
+use residuum::fem::Errors;
+use residuum::{Device, Format, Real, Report, Result, Stopping, Vector};
+use serde_json::{Value, json};
+use view::View;
+
+/// Rule by which a frame refines the mesh of the frame before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Refinement {
+    /// Halve every cell
+    H,
+    /// Halve the cells at the singularity
+    Graded,
+    /// Raise every degree by one
+    P,
+    /// Halve the cells at the singularity, and raise the degree by one with every second layer away from it
+    Hp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OperatorKind {
+    /// Apply the matrix cell by cell, store none of it
+    MatrixFree,
+    /// Assemble the matrix and store it
+    Stored,
+}
+
+/// Solve -Laplace u = f by finite elements of degree 1 to 8 on hexahedra with hanging nodes, and refine (oses-2013, section 3.1).
+///
+/// Every frame solves on a finer mesh and is compared with the known solution. With --window the mouse turns the picture. Exit status: 0 done, 1 a
+/// solve did not converge to --rtol, 2 bad input.
+#[derive(Debug, Parser)]
+#[command(version)]
+#[command(mut_arg("size", |arg| arg.value_name("N").help("Cells along each side of the coarsest mesh (rings of triangles in the disc) [default: 2; disc: 4]")))]
+#[command(mut_arg("frames", |arg| arg.help("Meshes, each finer than the one before [default: 5; with --window until it is closed]")))]
+#[command(mut_arg("precision", |arg| arg.default_value("fp64")))]
+struct Options {
+    /// Problem
+    #[arg(long, value_enum, default_value_t = CaseKind::Fichera)]
+    case: CaseKind,
+    /// Refinement from frame to frame [default: hp at a singularity, else p; disc: h]
+    #[arg(long, value_enum)]
+    refine: Option<Refinement>,
+    /// Degree of the first mesh, 1 to 8 [default: 2]
+    #[arg(long, value_name = "P")]
+    degree: Option<usize>,
+    /// Operator of the solve
+    #[arg(long, value_enum, default_value_t = OperatorKind::MatrixFree)]
+    operator: OperatorKind,
+    /// Format of a stored matrix
+    #[arg(long, value_name = "FORMAT", default_value = "auto")]
+    format: Format,
+    /// Preconditioner: none, jacobi; for a stored matrix any that `solve` knows [default: jacobi]
+    #[arg(long, value_name = "NAME", default_value = "jacobi")]
+    preconditioner: String,
+    /// Show the whole surface: else an eighth of what is solid is cut away
+    #[arg(long)]
+    whole: bool,
+    /// Show the values in the plane x, y or z = POSITION of the lattice instead, as z=0.5
+    #[arg(long, value_name = "AXIS=POSITION", value_parser = view::parse_slice)]
+    slice: Option<(usize, f64)>,
+    /// Size of the picture: a number for a square, or WIDTHxHEIGHT
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "480")]
+    pixels: [usize; 2],
+    /// Write the last mesh and its values for ParaView
+    #[arg(long, value_name = "FILE.vtk")]
+    vtk: Option<PathBuf>,
+    #[command(flatten)]
+    show: ShowOptions,
+}
+
+fn main() -> ExitCode {
+    env_logger::init();
+    let options = Options::parse();
+    let outcome = match options.show.precision {
+        Precision::Fp32 => simulate::<f32>(options),
+        Precision::Fp64 => simulate::<f64>(options),
+    };
+    common::exit::<Options>("fem", outcome)
+}
+
+fn simulate<T: Real>(mut options: Options) -> Result<bool> {
+    options.show.check(None)?;
+    if let Some(path) = &options.vtk {
+        check_outputs(&[], &[("vtk", path)])?;
+    }
+    if !options.show.window {
+        let _ = options.show.frames.get_or_insert(5);
+    }
+    let vtk = options.vtk.clone();
+    let mut program = Program::<T>::new(options)?;
+    let show = program.options.show.clone();
+    let done = show.run(&mut program, "fem", "the mouse turns the picture; up and down refine more and less")?;
+    if let (Some(path), Some(answer)) = (&vtk, &program.answer) {
+        vtk::write(path, &program.domain, &answer.x)?;
+    }
+    Ok(done)
+}
+
+/// Answer on a mesh.
+struct Answer<T: Real> {
+    values: Vector<T>,
+    x: Vec<f64>,
+}
+
+/// Meshes that grow finer.
+struct Program<T: Real> {
+    options: Options,
+    refine: Refinement,
+    device: Device,
+    domain: Domain,
+    frame: usize,
+    answer: Option<Answer<T>>,
+    steps: Vec<Value>,
+    last: Option<(usize, Errors)>,
+    view: View,
+}
+
+impl<T: Real> Program<T> {
+    fn new(options: Options) -> Result<Self> {
+        let case = options.case;
+        let disc = case == CaseKind::Disc;
+        let refine = options.refine.unwrap_or(match case {
+            CaseKind::Disc => Refinement::H,
+            CaseKind::Fichera | CaseKind::LShape => Refinement::Hp,
+            CaseKind::Cube | CaseKind::Bend => Refinement::P,
+        });
+        if disc {
+            refuse_unused(
+                "for triangles, which have degree 1",
+                &[("degree", options.degree.is_some()), ("slice", options.slice.is_some())],
+            )?;
+            if refine != Refinement::H {
+                return Err(option("refine", "triangles are refined by h"));
+            }
+        }
+        let graded = matches!(refine, Refinement::Graded | Refinement::Hp);
+        if graded && case.singularity().is_none() && !disc {
+            return Err(option("refine", format!("{case:?} has no singularity: h or p")));
+        }
+        let stored = disc || options.operator == OperatorKind::Stored;
+        if !stored && options.format != Format::Auto {
+            return Err(option("format", "only a stored matrix has one"));
+        }
+        if !stored && !matches!(&*options.preconditioner, "none" | "jacobi") {
+            return Err(option("preconditioner", "without a stored matrix: none or jacobi"));
+        }
+        let [cells, other] = options.show.size.unwrap_or(if disc { [4; 2] } else { [2; 2] });
+        if cells != other {
+            return Err(option("size", "it is one number, the cells along each side"));
+        }
+        let device = options.show.on.open::<T>()?;
+        let domain = Domain::new(case, cells, options.degree.unwrap_or(2))?;
+        let view = View::new(options.pixels, !options.whole);
+        Ok(Self { options, refine, device, domain, frame: 0, answer: None, steps: Vec::new(), last: None, view })
+    }
+
+    fn refine(&mut self) -> Result<()> {
+        match self.refine {
+            Refinement::H => self.domain.halve(false),
+            Refinement::Graded => self.domain.halve(true),
+            Refinement::P => self.domain.raise(),
+            Refinement::Hp => {
+                self.domain.halve(true)?;
+                self.domain.grade(self.options.degree.unwrap_or(2))
+            }
+        }
+    }
+}
+
+impl<T: Real> Simulation for Program<T> {
+    fn step(&mut self) -> Result<Option<Report>> {
+        if self.frame > 0 {
+            self.refine()?;
+        }
+        self.frame += 1;
+        // The solution is far closer to the exact one than this.
+        let stopping = match (self.options.show.iterations, self.options.show.rtol) {
+            (None, None) => {
+                Stopping { rtol: if T::EPSILON < 1e-10 { 1e-10 } else { 1e-6 }, ..Stopping::for_precision::<T>() }
+            }
+            _ => self.options.show.stopping::<T>(None),
+        };
+        let stored = self.options.operator == OperatorKind::Stored;
+        let solved = self.domain.solve::<T>(
+            &self.device,
+            stored,
+            self.options.format,
+            &self.options.preconditioner,
+            stopping,
+        )?;
+        let x: Vec<f64> = solved.values.to_vec()?.into_iter().map(Real::to_f64).collect();
+        let errors = self.domain.errors(&x)?;
+        let (cells, hanging) = self.domain.counts();
+        self.steps.push(json!({
+            "unknowns": x.len(), "cells": cells, "hanging": hanging, "iterations": solved.report.iterations,
+            "energy_error": errors.energy, "l2_error": errors.l2, "relative_residual": solved.report.relative_residual(),
+        }));
+        self.last = Some((x.len(), errors));
+        self.answer = Some(Answer { values: solved.values, x });
+        Ok(Some(solved.report))
+    }
+
+    fn draw(&self, picture: &mut Picture) -> Result<()> {
+        match &self.answer {
+            Some(answer) => self.view.draw(&self.domain, &answer.x, self.options.slice, picture),
+            None => Ok(()),
+        }
+    }
+
+    fn bits(&self) -> Result<Vec<u64>> {
+        self.answer.as_ref().map_or(Ok(Vec::new()), |answer| Ok(vector_bits(&answer.values)?.collect()))
+    }
+
+    fn reset(&mut self) -> Result<()> {
+        self.domain = self.domain.begin_anew()?;
+        (self.frame, self.answer, self.last) = (0, None, None);
+        Ok(())
+    }
+
+    fn drag(&mut self, drag: Drag) -> Result<()> {
+        self.view.turn(drag.moved);
+        Ok(())
+    }
+
+    fn change(&mut self, change: Change) -> Result<()> {
+        match change {
+            Change::Colours => self.view.next_colours(),
+            Change::Other(_) => self.view.cuts = !self.view.cuts,
+            Change::Step(_) if self.options.case == CaseKind::Disc => {}
+            Change::Step(up) => self.refine = if up { Refinement::P } else { Refinement::H },
+        }
+        Ok(())
+    }
+
+    fn parameters(&self) -> String {
+        self.last.map_or(String::new(), |(unknowns, errors)| {
+            format!("{unknowns} unknowns, energy error {:.2e}, {:?}", errors.energy, self.refine)
+        })
+    }
+
+    fn results(&mut self) -> Result<(Option<String>, Value, bool)> {
+        let mut words = String::from("unknowns    cells  hanging  iterations  energy error  L2 error");
+        for step in &self.steps {
+            let number = |name: &str| step[name].as_u64().unwrap_or(0);
+            words += &format!(
+                "\n{:8} {:8} {:8} {:11} {:13.3e} {:9.2e}",
+                number("unknowns"),
+                number("cells"),
+                number("hanging"),
+                number("iterations"),
+                step["energy_error"].as_f64().unwrap_or(f64::NAN),
+                step["l2_error"].as_f64().unwrap_or(f64::NAN)
+            );
+        }
+        Ok((Some(words), json!({ "steps": self.steps, "preconditioner": self.options.preconditioner }), false))
+    }
+
+    fn size(&self) -> [usize; 2] {
+        self.options.pixels
+    }
+
+    fn device(&self) -> Device {
+        self.device.clone()
+    }
+}
