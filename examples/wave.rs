@@ -139,7 +139,7 @@ impl<T: Real> Simulation for Program<T> {
         let solid = self.setup.obstacles.as_ref().map(|obstacles| obstacles.solid());
         picture.palette = if self.colours == 2 { watery() } else { PALETTES[self.colours]() };
         match self.colours {
-            2 => picture.draw_surface(&heights, 1.2, solid),
+            2 => picture.draw_surface(&heights, 0.35, solid),
             _ => picture.draw(&heights, [-2.0, 2.0], solid),
         }
         Ok(())

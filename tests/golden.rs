@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use common::battery::{Essence, Problem, essence, everything, matrices, problems, scanners, storages};
 use common::{bits, noise, overlapping, reference, residencies};
+use residuum::fem::{Mesh, Poisson, Space};
 use residuum::imaging::{Beam, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System};
 use residuum::operator::{Deflation, LinearOperator, Rim, SharedOperator, Stencil};
 use residuum::precond::{Bainv, BainvOptions, BlockJacobi, Preconditioner, RowOrdering, Sweep};
@@ -98,6 +99,30 @@ fn products<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     .enumerate()
     {
         golden.put(format!("stencil {kind} {k}"), product(&stencil.operator::<T>(device).unwrap()));
+    }
+}
+
+/// Products of finite elements of several degrees with hanging nodes, and right-hand sides and matrices, which the host makes.
+fn finite_elements<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    let mut mesh = Mesh::boxes([3, 2, 2], [[0.0, 1.0]; 3]).unwrap();
+    for _ in 0..2 {
+        let _ = mesh.refine(|cell| cell.touches([1.0, 0.5, 0.5])).unwrap();
+    }
+    mesh.set_degrees(|cell| 5 - cell.level - usize::from(cell.middle()[2] < 0.5)).unwrap();
+    let twisted = mesh.clone().mapped(|[x, y, z]| {
+        let slopes = [[1.0, 0.2 * z, 0.2 * y], [0.0, 1.0, -0.3], [0.1 * x, 0.0, 1.0]];
+        ([x + 0.2 * y * z, y - 0.3 * z, z + 0.05 * x * x], slopes)
+    });
+    for (k, mesh) in [mesh, twisted].into_iter().enumerate() {
+        let space = Space::with_boundary(&mesh, |x| x[0] < 0.9).unwrap();
+        let x = Vector::from_slice(device, &noise::<T>(space.len(), 12)).unwrap();
+        let mut y = Vector::zeros(device, space.len()).unwrap();
+        space.operator::<T>(device).unwrap().apply(&x, &mut y).unwrap();
+        golden.put(format!("finite elements {kind} {k}"), bits(&y.to_vec().unwrap()));
+        let problem = Poisson::new(|x| x[0] - x[1] * x[2]).with_values(|x| x[0] * x[1]).with_flux(|_, n| n[0]);
+        let load = problem.load(&space).unwrap();
+        golden.put(format!("right-hand side of finite elements {kind} {k}"), bits(&load.b));
+        golden.put(format!("matrix of finite elements {kind} {k}"), bits(space.matrix().unwrap().values()));
     }
 }
 
@@ -355,6 +380,7 @@ fn all<T: Real>(golden: &mut Golden, device: &Device) {
     vectors::<T>(golden, &kind, device);
     products::<T>(golden, &kind, device);
     simulations::<T>(golden, &kind, device);
+    finite_elements::<T>(golden, &kind, device);
     methods::<T>(golden, &kind, device);
     fused::<T>(golden, &kind, device);
     preconditioners::<T>(golden, &kind, device);

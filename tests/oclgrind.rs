@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use common::{bits, noise};
+use residuum::fem::{Mesh, Space};
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::{Diagonal, LinearOperator, Rim, SharedOperator, Stencil};
 use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering};
@@ -48,9 +49,26 @@ fn simulated_fields<T: Real>(device: &Device) -> Vec<Vec<u64>> {
     found
 }
 
+/// Products of finite elements of several degrees, with hanging nodes, boxes and mapped cells.
+fn products_of_elements<T: Real>(device: &Device) -> Vec<Vec<u64>> {
+    let mut mesh = Mesh::boxes([2, 1, 1], [[0.0, 1.0]; 3]).unwrap();
+    let _ = mesh.refine(|cell| cell.middle()[0] < 0.5).unwrap();
+    mesh.set_degrees(|cell| if cell.middle()[1] < 0.5 { 3 } else { 2 }).unwrap();
+    let mapped = mesh.clone().mapped(|x| (x.map(|x| 2.0 * x), [[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]]));
+    let product = |mesh: Mesh| {
+        let space = Space::with_boundary(&mesh, |x| x[1] == 0.0).unwrap();
+        assert!(space.hanging() > 0);
+        let x = Vector::from_slice(device, &noise::<T>(space.len(), 8)).unwrap();
+        let mut y = Vector::filled(device, space.len(), T::from_f64(f64::NAN)).unwrap();
+        space.operator::<T>(device).unwrap().apply(&x, &mut y).unwrap();
+        bits(&y.to_vec().unwrap())
+    };
+    [mesh, mapped].map(product).into()
+}
+
 /// All operations on `device`: what they compute, as bits; with what only devices with denormals can hold, if wanted.
 fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
-    let mut found = Vec::new();
+    let mut found = products_of_elements::<T>(device);
     let n = 77;
     let (a, b) = (noise::<T>(n, 1), noise::<T>(n, 2));
     let x = Vector::from_slice(device, &a).unwrap();

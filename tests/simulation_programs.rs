@@ -1,4 +1,4 @@
-//! `examples/heat`, `wave` and `flow` as a user runs them: files, hashes, known answers, exit codes.
+//! `examples/heat`, `wave`, `flow` and `fem` as a user runs them: files, hashes, known answers, exit codes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
@@ -148,10 +148,50 @@ fn flows_with_known_answers_are_compared_with_them() {
 }
 
 #[test]
+fn finite_elements_have_one_hash_and_fall_in_error() {
+    let folder = tempfile::tempdir().unwrap();
+    for case in ["cube", "fichera", "l-shape", "bend", "disc"] {
+        let common = ["--case", case, "--frames", "3", "--pixels", "60x40"];
+        let on_host = [&common[..], &["--device", "host", "--save", "film.png", "--vtk", "out.vtk"]].concat();
+        let found = json("fem", folder.path(), &on_host);
+        assert_eq!(frames(&folder.path().join("film.png")), (3, [60, 40]), "{case}");
+        let steps = found["steps"].as_array().unwrap();
+        let errors: Vec<f64> = steps.iter().map(|step| step["energy_error"].as_f64().unwrap()).collect();
+        assert!(errors.len() == 3 && errors.windows(2).all(|e| e[1] < 0.72 * e[0]), "{case}: {errors:?}");
+        let vtk = std::fs::read(folder.path().join("out.vtk")).unwrap();
+        let count = |word: &str| -> usize {
+            let at = vtk.windows(word.len()).position(|part| part == word.as_bytes()).expect(word) + word.len();
+            let digits = vtk[at..].iter().take_while(|c| c.is_ascii_digit());
+            digits.fold(0, |n, c| 10 * n + usize::from(c - b'0'))
+        };
+        // All arrays are as long as the file says: the last one ends it.
+        let values = b"LOOKUP_TABLE default\n";
+        let at = vtk.windows(values.len()).position(|part| part == values).unwrap() + values.len();
+        assert_eq!(vtk.len() - at, 8 * count("POINT_DATA "), "{case}");
+        assert_eq!(count("CELLS "), count("CELL_TYPES "));
+        for device in common::devices() {
+            let index =
+                device.info().index.map_or("host".into(), |(platform, device)| format!("{platform}:{device}"));
+            let found_there = json("fem", folder.path(), &[&common[..], &["--device", &index]].concat());
+            assert_eq!(found_there["hash"], found["hash"], "{case} on {}", device.info().name);
+        }
+    }
+    // Stored or not, the answer is the same up to the tolerance; a slice is a picture too.
+    let both = ["matrix-free", "stored"].map(|operator| {
+        let args =
+            ["--operator", operator, "--frames", "3", "--device", "host", "--slice", "z=0.1", "--save", "s.png"];
+        json("fem", folder.path(), &args)["steps"][2]["energy_error"].as_f64().unwrap()
+    });
+    assert!((both[0] / both[1] - 1.0).abs() < 1e-8, "{both:?}");
+    let args = ["--frames", "2", "--rtol", "1e-30", "--device", "host"];
+    assert_eq!(run("fem", folder.path(), &args).status.code(), Some(1));
+}
+
+#[test]
 fn bad_input_is_one_line_and_status_2() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("text.png"), "no picture").unwrap();
-    let cases: [(&str, &[&str], &str); 23] = [
+    let cases: [(&str, &[&str], &str); 37] = [
         ("heat", &["--input", "text.png"], "no picture"),
         ("heat", &["--input", "none.png"], "none.png"),
         ("heat", &["--step", "0"], "--step"),
@@ -175,6 +215,20 @@ fn bad_input_is_one_line_and_status_2() {
         ("flow", &["--size", "3"], "smaller than 4 x 4"),
         ("flow", &["--case", "cavity", "--size", "40x30"], "square"),
         ("flow", &["--case", "cavity", "--slip"], "--slip"),
+        ("fem", &["--size", "0"], "--size"),
+        ("fem", &["--size", "4x3"], "--size"),
+        ("fem", &["--size", "2000", "--case", "cube"], "2^31"),
+        ("fem", &["--degree", "9"], "--degree"),
+        ("fem", &["--degree", "0"], "--degree"),
+        ("fem", &["--refine", "p", "--frames", "8"], "--frames"),
+        ("fem", &["--case", "cube", "--refine", "hp"], "--refine"),
+        ("fem", &["--case", "disc", "--degree", "2"], "--degree"),
+        ("fem", &["--slice", "z=nan"], "--slice"),
+        ("fem", &["--format", "csr"], "--format"),
+        ("fem", &["--preconditioner", "ssor"], "--preconditioner"),
+        ("fem", &["--operator", "stored", "--preconditioner", "magic"], "magic"),
+        ("fem", &["--vtk", "none/out.vtk"], "none"),
+        ("fem", &["--save", "film.gif"], "--save"),
     ];
     for (name, args, wanted) in cases {
         let args = [args, &["--device", "host"][..]].concat();

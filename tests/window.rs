@@ -105,7 +105,8 @@ fn touched(display: &Display, name: &str) {
     let folder = tempfile::tempdir().unwrap();
     let saved = folder.path().join("last.png");
     let mut command = program(name);
-    command.args(["--window", "--device", "host", "--size", "400x300", "--json", "--save"]).arg(&saved);
+    let size = if name == "fem" { "--pixels" } else { "--size" };
+    command.args(["--window", "--device", "host", size, "400x300", "--json", "--save"]).arg(&saved);
     command.env("DISPLAY", &display.1).env_remove("WAYLAND_DISPLAY").stdout(Stdio::piped());
     let mut running = command.spawn().expect("the program starts");
     let window = display.window(name, &mut running);
@@ -145,14 +146,14 @@ fn touched(display: &Display, name: &str) {
 #[test]
 fn windows_are_touched_and_show_what_is_saved() {
     let Some(display) = display() else { return };
-    for name in ["heat", "wave", "flow"] {
+    for name in ["heat", "wave", "flow", "fem"] {
         touched(&display, name);
     }
 }
 
 #[test]
 fn without_a_display_a_window_is_refused_in_words() {
-    for name in ["heat", "wave", "flow"] {
+    for name in ["heat", "wave", "flow", "fem"] {
         let mut command = program(name);
         command.args(["--window", "--device", "host", "--size", "16", "--frames", "2"]);
         let output = command

@@ -126,7 +126,8 @@ impl Domain {
     /// Halves the cells, all of them or those at the singularity.
     pub(crate) fn halve(&mut self, graded: bool) -> Result<()> {
         match &mut self.shape {
-            Shape::Plane { mesh, .. } => *mesh = mesh.refined()?,
+            // Twice the rings, whose rim lies on the circle: middles of edges would not.
+            Shape::Plane { mesh, .. } => *mesh = Triangulation::disc(2 * (mesh.triangles().len() / 6).isqrt())?,
             Shape::Solid { mesh, .. } => {
                 let at = self.case.singularity().filter(|_| graded);
                 let _ = mesh.refine(|cell| at.is_none_or(|at| at(cell)))?;
@@ -139,7 +140,7 @@ impl Domain {
     pub(crate) fn raise(&mut self) -> Result<()> {
         match &mut self.shape {
             Shape::Plane { .. } => Ok(()),
-            Shape::Solid { mesh, .. } => mesh.set_degrees(|cell| cell.degree + 1),
+            Shape::Solid { mesh, .. } => mesh.set_degrees(|cell| (cell.degree + 1).min(8)),
         }
     }
 

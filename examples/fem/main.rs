@@ -111,6 +111,9 @@ fn simulate<T: Real>(mut options: Options) -> Result<bool> {
     Ok(done)
 }
 
+/// Unknowns from which on a mesh in a window is refined no more.
+const MOST_IN_A_WINDOW: usize = 10_000;
+
 /// Answer on a mesh.
 struct Answer<T: Real> {
     values: Vector<T>,
@@ -163,6 +166,13 @@ impl<T: Real> Program<T> {
         if cells != other {
             return Err(option("size", "it is one number, the cells along each side"));
         }
+        let (first, frames) = (options.degree.unwrap_or(2), options.show.frames.unwrap_or(0));
+        if refine == Refinement::P && first + frames > 9 {
+            return Err(option(
+                "frames",
+                format!("degree {first} can be raised {} times", 8usize.saturating_sub(first)),
+            ));
+        }
         let device = options.show.on.open::<T>()?;
         let domain = Domain::new(case, cells, options.degree.unwrap_or(2))?;
         let view = View::new(options.pixels, !options.whole);
@@ -184,6 +194,10 @@ impl<T: Real> Program<T> {
 
 impl<T: Real> Simulation for Program<T> {
     fn step(&mut self) -> Result<Option<Report>> {
+        // A window goes on without end, a mesh does not.
+        if self.options.show.window && self.last.is_some_and(|(unknowns, _)| unknowns > MOST_IN_A_WINDOW) {
+            return Ok(None);
+        }
         if self.frame > 0 {
             self.refine()?;
         }

@@ -271,7 +271,7 @@ fn raster(
             let at = y * width + x;
             if depth > depths[at] {
                 depths[at] = depth;
-                let line = (0..3).any(|k| patch.lines[k] && parts[k] * heights[k] < 0.7);
+                let line = (0..3).any(|k| patch.lines[k] && heights[k] > 6.0 && parts[k] * heights[k] < 0.7);
                 let value = (0..3).map(|k| parts[k] * patch.values[k]).sum();
                 pixels[at] = if line { LINE } else { range.colour(value, patch.shade) };
             }
