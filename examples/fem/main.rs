@@ -284,6 +284,10 @@ impl<T: Real> Simulation for Program<T> {
         Ok((Some(words), json!({ "steps": self.steps, "preconditioner": self.options.preconditioner }), false))
     }
 
+    fn delay(&self) -> u16 {
+        800
+    }
+
     fn size(&self) -> [usize; 2] {
         self.options.pixels
     }

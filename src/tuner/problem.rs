@@ -66,6 +66,14 @@ fn side(size: SizeClass, device: &Device) -> usize {
     }
 }
 
+/// A product of finite elements of degree 3, and what it is in words.
+fn finite_elements<T: Real>() -> Result<(Problem<T>, String)> {
+    let cells = 33;
+    let mut mesh = Mesh::boxes([cells; 3], [[0.0, 1.0]; 3])?;
+    mesh.set_degree(3)?;
+    Ok((Problem::Cells(Space::new(&mesh)?), format!("finite elements, {cells}^3 cells of degree 3")))
+}
+
 impl<T: Real> Problem<T> {
     /// The work for a case, and what it is in words.
     pub(super) fn new(case: &Case, device: &Device) -> Result<(Self, String)> {
@@ -95,12 +103,7 @@ impl<T: Real> Problem<T> {
         };
         Ok(match case.family {
             Family::Vector => (Self::Elements(n), format!("{n} elements")),
-            Family::Elements => {
-                let cells = 33;
-                let mut mesh = Mesh::boxes([cells; 3], [[0.0, 1.0]; 3])?;
-                mesh.set_degree(3)?;
-                (Self::Cells(Space::new(&mesh)?), format!("finite elements, {cells}^3 cells of degree 3"))
-            }
+            Family::Elements => finite_elements()?,
             Family::Reduce => (Self::Dot(n), format!("{n} elements")),
             Family::Product => {
                 let (matrix, words) = match case.reading {

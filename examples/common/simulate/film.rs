@@ -10,9 +10,6 @@ use residuum::{Error, Result, io};
 use super::picture::Picture;
 use crate::{check_ending, option};
 
-/// Delay between the frames of an animated picture, in milliseconds.
-const DELAY: u16 = 40;
-
 /// Destination of the frames.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
@@ -64,8 +61,8 @@ pub struct Film {
 }
 
 impl Film {
-    /// Begins to write up to `count` frames. A film is held in memory until it is complete.
-    pub fn new(target: &Target, count: usize) -> Self {
+    /// Begins to write up to `count` frames, which an animated picture shows for `delay` milliseconds each. A film is held in memory until it is complete.
+    pub fn new(target: &Target, count: usize, delay: u16) -> Self {
         let threads = match target {
             Target::Files(..) => available_parallelism().map_or(1, |n| n.get()).min(16),
             Target::Film(_) => 1,
@@ -76,7 +73,7 @@ impl Film {
             let (queue, target) = (queue.clone(), target.clone());
             spawn(move || match &target {
                 Target::Files(..) => write_files(&queue, &target),
-                Target::Film(path) => write_film(&queue, path, count),
+                Target::Film(path) => write_film(&queue, path, count, delay),
             })
         };
         Self { frames: Some(frames), writers: (0..threads).map(writer).collect() }
@@ -125,7 +122,7 @@ fn write_files(queue: &Mutex<Receiver<(usize, Picture)>>, target: &Target) -> Re
 }
 
 /// Writes an animated picture of `count` frames, or of those that came.
-fn write_film(queue: &Mutex<Receiver<(usize, Picture)>>, path: &Path, count: usize) -> Result<()> {
+fn write_film(queue: &Mutex<Receiver<(usize, Picture)>>, path: &Path, count: usize, delay: u16) -> Result<()> {
     let Some((_, first)) = next(queue) else { return Ok(()) };
     let failed = |error: png::EncodingError| Error::File { path: path.into(), reason: error.to_string() };
     let mut rest =
@@ -136,7 +133,7 @@ fn write_film(queue: &Mutex<Receiver<(usize, Picture)>>, path: &Path, count: usi
         let mut encoder = first.encoder(&mut bytes, png::Compression::High);
         if frames.len() > 1 {
             encoder.set_animated(frames.len() as u32, 0).map_err(failed)?;
-            encoder.set_frame_delay(DELAY, 1000).map_err(failed)?;
+            encoder.set_frame_delay(delay, 1000).map_err(failed)?;
         }
         let mut writer = encoder.write_header().map_err(failed)?;
         for frame in &frames {
@@ -175,7 +172,7 @@ mod tests {
             .collect();
         for name in ["frame-%02d.png", "film.png"] {
             let target = Target::named(&folder.path().join(name)).unwrap();
-            let mut film = Film::new(&target, 7);
+            let mut film = Film::new(&target, 7, 40);
             for (k, frame) in frames.iter().enumerate() {
                 film.add(k, frame.clone()).unwrap();
             }
@@ -194,7 +191,7 @@ mod tests {
             }
         }
         let nowhere = Target::named(&folder.path().join("none/%d.png")).unwrap();
-        let mut film = Film::new(&nowhere, 7);
+        let mut film = Film::new(&nowhere, 7, 40);
         let failed =
             frames.iter().cycle().take(500).enumerate().find_map(|(k, frame)| film.add(k, frame.clone()).err());
         assert!(failed.is_some() || film.finish().is_err());

@@ -134,6 +134,10 @@ pub trait Simulation {
     /// # Errors
     /// Those of the device.
     fn results(&mut self) -> Result<(Option<String>, Value, bool)>;
+    /// Milliseconds that a film shows a frame.
+    fn delay(&self) -> u16 {
+        40
+    }
     /// Width and height.
     fn size(&self) -> [usize; 2];
     /// Device.
@@ -263,7 +267,7 @@ impl ShowOptions {
         let frames = self.frames.unwrap_or(200);
         let target = self.save.as_deref().map(Target::named).transpose()?;
         let every = self.every as usize;
-        let mut film = target.as_ref().map(|target| Film::new(target, frames.div_ceil(every)));
+        let mut film = target.as_ref().map(|target| Film::new(target, frames.div_ceil(every), simulation.delay()));
         let device = simulation.device();
         let mut picture = Picture::new(simulation.size(), picture::glowing());
         let bar = counting_bar(self.json, frames);
