@@ -8,7 +8,7 @@ use std::f64::consts::PI;
 use common::{bits, each_case, noise, reference};
 use residuum::fem::{Errors, Mesh, Point, Poisson, Space, Triangulation, hexahedron};
 use residuum::operator::{Diagonal, LinearOperator};
-use residuum::{Device, Format, Matrix, Method, Real, Setup, Solver, Stopping, Vector};
+use residuum::{Device, Format, Matrix, Method, Precision, Real, Setup, Solver, Stopping, Vector};
 
 const UNIT: [[f64; 2]; 3] = [[0.0, 1.0]; 3];
 
@@ -209,7 +209,9 @@ fn products_have_equal_bits() {
         bits(&first).into_iter().chain(bits(&z.to_vec().unwrap())).collect()
     }
     fn check<T: Real>(device: &Device) {
-        for degree in 1..=8 {
+        // A program for each degree: some compilers take seconds for one.
+        let every = if T::PRECISION == Precision::Double { 1 } else { 3 };
+        for degree in (1..=8).step_by(every) {
             let mut mesh = Mesh::boxes([3, 2, 4], UNIT).unwrap();
             mesh.set_degree(degree).unwrap();
             assert_eq!(products::<T>(device, &mesh), products::<T>(&reference::<T>(device), &mesh), "{degree}");
