@@ -58,8 +58,8 @@ static void multiply_stiffness(real_t (*to)[WIDE], real_t (*from)[WIDE])
         EACH to[o][l] = from[o][l];
 }
 
-// parts, y = the products of `count` cells with the coefficients `ids` of x. Of those below `free` x is read, of those above `hung`, but of the
-// largest there is none. Products of shape functions inside a cell go to y, which belong to no other cell; the others to
+// parts, y = the products of `count` cells with their coefficients. `ids` below `free` are places in x; others, less `free`, are places in
+// hung; NO_COEFFICIENT stands for 0. Products of shape functions inside a cell go to y, which belong to no other cell; the others to
 // parts, from `start` on, in the order i, k, j (MAPPED: k, j, i), the last one fastest.
 // Bytes for each cell: CELL numbers of ids; those of x, and parts or y written; a factor for each axis, or 6 CELL of the metric.
 __kernel GROUP

@@ -5,10 +5,12 @@ mod common;
 
 use std::f64::consts::PI;
 
-use common::{bits, each_case, noise, reference};
+use common::{bits, each_case, noise, ran_alone, reference};
 use residuum::fem::{Errors, Mesh, Point, Poisson, Space, Triangulation, hexahedron};
 use residuum::operator::{Diagonal, LinearOperator};
-use residuum::{Device, Format, Matrix, Method, Precision, Real, Setup, Solver, Stopping, Vector};
+use residuum::{
+    Device, Error, Format, Matrix, Method, Precision, Real, Setup, Solver, Stopping, Vector, allocations,
+};
 
 const UNIT: [[f64; 2]; 3] = [[0.0, 1.0]; 3];
 
@@ -196,9 +198,70 @@ fn the_operator_is_the_matrix() {
 }
 
 #[test]
+fn values_given_on_half_of_a_larger_edge_are_given_on_all_of_it() {
+    // The edge x = 1, y = 0 of the second box has given values beside its lower half only.
+    let mut mesh = Mesh::boxes([2, 1, 1], [[0.0, 2.0], [0.0, 1.0], [0.0, 1.0]]).unwrap();
+    let _ = mesh.refine(|cell| cell.middle()[0] < 1.0).unwrap();
+    for degree in 1..=3 {
+        mesh.set_degree(degree).unwrap();
+        let space = Space::with_boundary(&mesh, |x| x[1] == 0.0 && x[0] < 1.0 && x[2] < 0.5).unwrap();
+        let load = Poisson::new(|_| 0.0).with_values(|_| 1.0).load(&space).unwrap();
+        let solution = load.solution(&space, &solved(&space, &load.b)).unwrap();
+        let found = solution.errors(|_| (1.0, [0.0; 3]));
+        assert!(found.l2 < 1e-11 && found.energy < 1e-11, "{degree}: {found:?}");
+    }
+}
+
+/// Boxes that meet in an edge, the middle of which is the one coefficient that hangs.
+fn hanging_once() -> Space {
+    let mesh = Mesh::boxes([2, 2, 1], [[0.0, 2.0], [0.0, 2.0], [0.0, 1.0]]).unwrap();
+    let mut mesh = mesh.keep(|cell| (cell.middle()[0] < 1.0) == (cell.middle()[1] < 1.0)).unwrap();
+    let _ = mesh.refine(|cell| cell.middle()[0] < 1.0).unwrap();
+    let space = Space::with_boundary(&mesh, |x| x[2] == 0.0).unwrap();
+    assert_eq!(space.hanging(), 1);
+    space
+}
+
+#[test]
+fn maps_that_fold_are_refused() {
+    let mesh = Mesh::boxes([2; 3], UNIT).unwrap().mapped(|x| {
+        ([x[0] * x[0] - 0.6 * x[0], x[1], x[2]], [[2.0 * x[0] - 0.6, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    });
+    let space = Space::new(&mesh).unwrap();
+    let refused = |what: Option<Error>| matches!(what, Some(Error::Option { name: "map", .. }));
+    assert!(refused(space.matrix().err()) && refused(space.operator::<f64>(&Device::host()).err()));
+    assert!(refused(Poisson::new(|_| 1.0).load(&space).err()) && refused(space.diagonal().err()));
+    // A space without unknowns is one, and so is its matrix.
+    let space = Space::new(&Mesh::boxes([1; 3], UNIT).unwrap()).unwrap();
+    assert!(space.is_empty() && space.matrix().unwrap().rows() == 0);
+}
+
+#[test]
+fn products_allocate_nothing_and_build_nothing_after_the_first() {
+    if ran_alone("products_allocate_nothing_and_build_nothing_after_the_first") {
+        return;
+    }
+    each_case::<f64>(|device| {
+        let space = Space::new(&ragged(3)).unwrap();
+        let operator = space.operator::<f64>(device).unwrap();
+        let x = Vector::filled(device, space.len(), 1.0).unwrap();
+        let mut y = Vector::zeros(device, space.len()).unwrap();
+        operator.apply(&x, &mut y).unwrap();
+        let built = || device.programs().built + device.programs().loaded;
+        let before = (allocations(), built());
+        for _ in 0..3 {
+            operator.apply(&x, &mut y).unwrap();
+        }
+        assert_eq!((allocations(), built()), before);
+    });
+}
+
+#[test]
 fn products_have_equal_bits() {
     fn products<T: Real>(device: &Device, mesh: &Mesh) -> Vec<u64> {
-        let space = Space::new(mesh).unwrap();
+        products_in::<T>(device, &Space::new(mesh).unwrap())
+    }
+    fn products_in<T: Real>(device: &Device, space: &Space) -> Vec<u64> {
         let operator = space.operator::<T>(device).unwrap();
         let x = Vector::from_slice(device, &noise::<T>(space.len(), 7)).unwrap();
         let mut y = Vector::filled(device, space.len(), T::from_f64(f64::NAN)).unwrap();
@@ -209,6 +272,8 @@ fn products_have_equal_bits() {
         bits(&first).into_iter().chain(bits(&z.to_vec().unwrap())).collect()
     }
     fn check<T: Real>(device: &Device) {
+        let once = hanging_once();
+        assert_eq!(products_in::<T>(device, &once), products_in::<T>(&reference::<T>(device), &once), "one hangs");
         // A program for each degree: some compilers take seconds for one.
         let every = if T::PRECISION == Precision::Double { 1 } else { 3 };
         for degree in (1..=8).step_by(every) {

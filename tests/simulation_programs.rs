@@ -217,7 +217,7 @@ fn bad_input_is_one_line_and_status_2() {
         ("flow", &["--case", "cavity", "--slip"], "--slip"),
         ("fem", &["--size", "0"], "--size"),
         ("fem", &["--size", "4x3"], "--size"),
-        ("fem", &["--size", "2000", "--case", "cube"], "2^31"),
+        ("fem", &["--size", "2000", "--case", "cube"], "2^29"),
         ("fem", &["--degree", "9"], "--degree"),
         ("fem", &["--degree", "0"], "--degree"),
         ("fem", &["--refine", "p", "--frames", "8"], "--frames"),

@@ -155,6 +155,14 @@ impl Domain {
         }
     }
 
+    /// Cells, and the sum of their degrees.
+    pub(crate) fn size(&self) -> [usize; 2] {
+        match &self.shape {
+            Shape::Plane { mesh, .. } => [mesh.triangles().len(); 2],
+            Shape::Solid { mesh, .. } => [mesh.len(), mesh.views().map(|cell| cell.degree).sum()],
+        }
+    }
+
     /// Cells, and coefficients of hanging nodes.
     pub(crate) fn counts(&self) -> (usize, usize) {
         match &self.shape {

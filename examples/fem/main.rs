@@ -99,12 +99,18 @@ fn simulate<T: Real>(mut options: Options) -> Result<bool> {
         check_outputs(&[], &[("vtk", path)])?;
     }
     if !options.show.window {
-        let _ = options.show.frames.get_or_insert(5);
+        // As many as there are degrees left, if these are raised.
+        let left = match options.refine {
+            None if !matches!(options.case, CaseKind::Cube | CaseKind::Bend) => 5,
+            None | Some(Refinement::P) => 9usize.saturating_sub(options.degree.unwrap_or(2)).max(1),
+            _ => 5,
+        };
+        let _ = options.show.frames.get_or_insert(left.min(5));
     }
     let vtk = options.vtk.clone();
     let mut program = Program::<T>::new(options)?;
     let show = program.options.show.clone();
-    let done = show.run(&mut program, "fem", "the mouse turns the picture; up and down refine more and less")?;
+    let done = show.run(&mut program, "fem", "the mouse turns the picture; up refines by p, down by h")?;
     if let (Some(path), Some(answer)) = (&vtk, &program.answer) {
         vtk::write(path, &program.domain, &answer.x)?;
     }
@@ -167,7 +173,7 @@ impl<T: Real> Program<T> {
             return Err(option("size", "it is one number, the cells along each side"));
         }
         let (first, frames) = (options.degree.unwrap_or(2), options.show.frames.unwrap_or(0));
-        if refine == Refinement::P && first + frames > 9 {
+        if refine == Refinement::P && first.saturating_add(frames) > 9 {
             return Err(option(
                 "frames",
                 format!("degree {first} can be raised {} times", 8usize.saturating_sub(first)),
@@ -199,7 +205,15 @@ impl<T: Real> Simulation for Program<T> {
             return Ok(None);
         }
         if self.frame > 0 {
-            self.refine()?;
+            let before = self.domain.size();
+            match self.refine() {
+                // The finest mesh stays in its window.
+                Err(_) if self.options.show.window => return Ok(None),
+                outcome => outcome?,
+            }
+            if self.options.show.window && self.domain.size() == before {
+                return Ok(None);
+            }
         }
         self.frame += 1;
         // The solution is far closer to the exact one than this.
@@ -243,6 +257,7 @@ impl<T: Real> Simulation for Program<T> {
     fn reset(&mut self) -> Result<()> {
         self.domain = self.domain.begin_anew()?;
         (self.frame, self.answer, self.last) = (0, None, None);
+        self.steps.clear();
         Ok(())
     }
 

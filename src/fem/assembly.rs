@@ -68,7 +68,7 @@ impl Space {
     /// [`Error::Structure`](crate::Error::Structure), [`Error::Memory`](crate::Error::Memory).
     ///
     /// # Cost
-    /// Rows are formed in parallel. Boxes have few entries: an inner one of degree `p` some `min(p, 3)³` to a row and more for the functions of
+    /// Rows are formed in parallel. Boxes have few entries: 19 to 37 to a row for functions inside of a cell, and more for those of
     /// vertices; mapped cells of degree `p` couple all of their `(p + 1)³` functions. [`Space::operator`] stores nothing of it.
     ///
     /// # Source

@@ -48,16 +48,17 @@ impl Space {
             let weight = points[0][1] * points[1][1] * points[2][1];
             match determinant > 0.0 && metric.iter().all(|entry| entry.is_finite()) {
                 true => Ok(metric.map(|entry| weight * entry)),
-                false => Err(Error::Option {
-                    name: "map",
-                    reason: format!(
-                        "the determinant of its derivatives is {determinant} near {:?}",
-                        self.mesh.view(cell).middle()
-                    ),
-                }),
+                false => Err(self.folded(cell, determinant)),
             }
         };
         Ok(Geometry::Mapped((0..rule.len().pow(3)).map(at).collect::<Result<_>>()?))
+    }
+
+    /// The error of a cell where the map has this determinant.
+    pub(super) fn folded(&self, cell: Cell, determinant: f64) -> Error {
+        let middle = self.mesh.view(cell).middle();
+        let reason = format!("the determinant of its derivatives is {determinant} near {middle:?}");
+        Error::Option { name: "map", reason }
     }
 
     /// Geometry of all cells.

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::shape::MOST_DEGREE;
 use crate::error::{Error, Result};
+use crate::machine;
 
 /// Place of a point in space.
 pub type Point = [f64; 3];
@@ -18,8 +19,11 @@ pub type Mapped = (Point, [[f64; 3]; 3]);
 
 type Map = dyn Fn(Point) -> Mapped + Send + Sync;
 
-/// Boxes along an axis if all were as small as the smallest: 17 bits of a key.
+/// Boxes along an axis if all were as small as the smallest: keys have 19 bits for twice the place of a corner.
 const LONGEST_AXIS: u64 = 1 << 17;
+
+/// Most cells: each has 8 coefficients at least, which 32 bits count.
+const MOST_CELLS: usize = 1 << 29;
 
 /// Numbers from keys that are spread already.
 #[derive(Default)]
@@ -128,12 +132,16 @@ impl Mesh {
     /// `counts` boxes along each axis of the box `bounds`, of degree 1.
     ///
     /// # Errors
-    /// [`Error::Option`] for no boxes, more than 2^17 along an axis or 2^31 in all, bounds that are not finite and ascending.
+    /// [`Error::Option`] for no boxes, more than 2^17 along an axis or 2^29 in all, bounds that are not finite and ascending; [`Error::Memory`].
     pub fn boxes(counts: [usize; 3], bounds: [[f64; 2]; 3]) -> Result<Self> {
         let all = counts.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
-        if counts.iter().any(|n| *n as u64 > LONGEST_AXIS) || all.is_none_or(|all| all == 0 || all > 1 << 31) {
-            return bad("mesh", format!("{counts:?} boxes: not between 1 and 2^17 along an axis and 2^31 in all"));
-        }
+        let Some(all) = all
+            .filter(|all| (1..=MOST_CELLS).contains(all))
+            .filter(|_| counts.iter().all(|n| *n as u64 <= LONGEST_AXIS))
+        else {
+            return bad("mesh", format!("{counts:?} boxes: not between 1 and 2^17 along an axis and 2^29 in all"));
+        };
+        machine::check_memory(format!("a mesh of {all} cells"), 16 * all as u64)?;
         if let Some([low, high]) = bounds.iter().find(|[low, high]| !(low < high && (high - low).is_finite())) {
             return bad("mesh", format!("an axis from {low} to {high} has no length"));
         }
@@ -258,7 +266,7 @@ impl Mesh {
     /// Children have the degree of what was split. Returns the number of cells that were split.
     ///
     /// # Errors
-    /// [`Error::Option`] for cells so small that more than 2^17 would lie along an axis, or more than 2^31 cells in all; the mesh stays then.
+    /// [`Error::Option`] for cells so small that more than 2^17 would lie along an axis, or more than 2^29 cells in all; the mesh stays then.
     pub fn refine(&mut self, wanted: impl Fn(&CellView) -> bool) -> Result<usize> {
         let mut marks: Vec<bool> = self.views().map(|view| wanted(&view)).collect();
         let (mut cells, mut split) = (self.cells.clone(), 0);
@@ -267,7 +275,7 @@ impl Mesh {
             let longest = self.counts.iter().max().map_or(0, |n| *n as u64);
             let fits = |cell: &Cell| longest << (cell.level + 1) <= LONGEST_AXIS;
             let last = cells.iter().zip(&marks).any(|(cell, mark)| *mark && !fits(cell));
-            if last || cells.len() + 7 * count > 1 << 31 {
+            if last || cells.len() + 7 * count > MOST_CELLS {
                 return bad("mesh", "it cannot be refined further".into());
             }
             split += count;
@@ -367,7 +375,11 @@ impl Finder<'_> {
             for level in 0..=self.deepest {
                 let scaled = [0, 1, 2].map(|d| {
                     let [low, high] = bounds[d];
-                    (point[d] - low) / (high - low) * (((counts[d] as u64) << level) as f64)
+                    let boxes = ((counts[d] as u64) << level) as f64;
+                    let scaled = (point[d] - low) / (high - low) * boxes;
+                    // Corners of cells, which rounding may have moved, lie between boxes.
+                    let corner = (scaled - scaled.round()).abs() < 1e-12 * boxes;
+                    if corner { scaled.round() } else { scaled }
                 });
                 // On a boundary, the box before it on the axes whose bit is set.
                 let at = [0, 1, 2].map(|d| {
@@ -452,6 +464,9 @@ mod tests {
         }
         assert!(finder.locate([0.7, 0.7, 0.7]).is_none() && finder.locate([-0.1, 0.0, 0.0]).is_none());
         assert!(finder.locate([f64::NAN, 0.0, 0.0]).is_none());
+        // A corner that rounding moves into a box that is left out.
+        let mesh = Mesh::boxes([49, 1, 1], UNIT).unwrap().keep(|cell| cell.middle()[0] > 1.0 / 49.0).unwrap();
+        assert!(mesh.finder().locate([1.0 / 49.0, 0.5, 0.5]).is_some());
     }
 
     #[test]

@@ -22,8 +22,9 @@ use crate::vector::Vector;
 /// # Cost
 /// For `n` unknowns in cells of degree `p`, with `s = (1 + 1/p)³` coefficients of cells to an unknown, of which a part `1 - (p-1)³ / (p+1)³` is
 /// shared: a product reads `x` (from the cache more often) and writes `y`, reads a number of 4 bytes for each coefficient, and for shared
-/// ones a part is written, read, and its place read; for mapped cells 6 numbers besides. It takes `2 (p + 1)` times as few operations as
-/// the entries of dense matrices of cells would. Held: the same arrays. Launches: one for each degree, and one; two more if nodes hang.
+/// ones a part is written, read, and its place read; for mapped cells 6 numbers besides. Dense matrices of
+/// mapped cells would take `(p + 1)² / 16` times as many operations, those of boxes 0.7 to 46 times. Held: the same arrays. Launches: one for each degree, one if cells share anything,
+/// two more if nodes hang.
 ///
 /// # Source
 /// S. A. Orszag, "Spectral methods for problems in complex geometries", J. Comput. Phys. 37 (1980), for sum factorisation.
@@ -127,8 +128,13 @@ fn operator_here<T: Real>(space: &Space, device: &Device) -> Result<ElementOpera
     let (total, mapped) = (space.ids.len() as u64, space.mesh.is_mapped());
     let metric = if mapped { 6 * total * number } else { 3 * number * space.mesh.cells.len() as u64 };
     let bytes = total * (4 + number + 4) + metric;
-    let largest = (total * number).max(if mapped { metric } else { 0 });
-    device.check_memory(bytes, &[("arrays of finite elements", largest)])?;
+    let plan = [
+        ("numbers of coefficients", 4 * total),
+        ("parts", total * number),
+        ("places", 4 * total),
+        ("geometry", metric),
+    ];
+    device.check_memory(0, &plan)?;
     let order = by_degree(&space.mesh);
     let (mut batches, mut start) = (Vec::new(), 0);
     // Place of the parts of each cell.
@@ -171,7 +177,8 @@ fn operator_here<T: Real>(space: &Space, device: &Device) -> Result<ElementOpera
     };
     let room = Room {
         parts: place.filled(start, T::default())?,
-        hung: place.filled(hanging.max(1), T::default())?,
+        // One more, so that no buffer is empty.
+        hung: place.filled(hanging + 1, T::default())?,
         collected: place.filled(hanging.max(1), T::default())?,
     };
     Ok(ElementOperator {
@@ -254,6 +261,6 @@ impl<T: Real> LinearOperator<T> for ElementOperator<T> {
         self.bytes
     }
     fn launches(&self) -> usize {
-        self.batches.len() + 1 + 2 * usize::from(self.hanging.is_some())
+        self.batches.len() + usize::from(self.shared.rows > 0) + 2 * usize::from(self.hanging.is_some())
     }
 }

@@ -94,7 +94,7 @@ impl Poisson {
         let of_cell = |c: usize| -> Result<Vec<f64>> {
             let cell = space.mesh.cells[c];
             let degree = usize::from(cell.degree);
-            let mut load = rules[degree].load(space, c, &*self.source);
+            let mut load = rules[degree].load(space, c, &*self.source)?;
             let u = space.local(c, &lift);
             if u.iter().any(|u| *u != 0.0) {
                 let product = tables[degree].product(&space.geometry(cell)?, &u);
@@ -149,15 +149,19 @@ impl LoadRule {
     }
 
     /// `int f phi` for the shape functions of a cell.
-    fn load(&self, space: &Space, c: usize, source: &Source) -> Vec<f64> {
+    fn load(&self, space: &Space, c: usize, source: &Source) -> Result<Vec<f64>> {
         let cell = space.mesh.cells[c];
         let at = |q: usize| {
             let points = mode_of(q, self.rule.len()).map(|k| self.rule[k]);
             let (place, slopes) = space.mesh.place_in(cell, points.map(|point| point[0]));
-            source(place) * metric(slopes).1 * (points[0][1] * points[1][1] * points[2][1])
+            let determinant = metric(slopes).1;
+            match determinant > 0.0 {
+                true => Ok(source(place) * determinant * (points[0][1] * points[1][1] * points[2][1])),
+                false => Err(space.folded(cell, determinant)),
+            }
         };
-        let values: Vec<f64> = (0..self.rule.len().pow(3)).map(at).collect();
-        contract([&self.shapes_back; 3], &values)
+        let values: Vec<f64> = (0..self.rule.len().pow(3)).map(at).collect::<Result<_>>()?;
+        Ok(contract([&self.shapes_back; 3], &values))
     }
 }
 
@@ -184,6 +188,10 @@ fn face_load(space: &Space, face: Face, flux: &Flux) -> Vec<(usize, f64)> {
             let (u, v) = ([0, 1, 2].map(|i| slopes[i][a]), [0, 1, 2].map(|i| slopes[i][b]));
             let normal = [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]];
             let area = normal.iter().map(|n| n * n).sum::<f64>().sqrt();
+            // A face that the map makes a line or a point.
+            if area == 0.0 {
+                continue;
+            }
             let outward = normal.map(|n| if upper { n / area } else { -n / area });
             let share = flux(place, outward) * area * s[1] * t[1];
             let (of_s, of_t) = (shapes(s[0]), shapes(t[0]));

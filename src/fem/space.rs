@@ -17,6 +17,7 @@ use super::shape::{MOST_SHAPES, Table, halves};
 pub(super) use crate::backend::elements::NO_COEFFICIENT as NONE;
 use crate::backend::elements::part_place;
 use crate::error::{Error, Result};
+use crate::machine;
 
 /// Place of an entity on its cell: for each axis 0 at the lower side, 1 along it, 2 at the upper side.
 pub(super) type Side = [u8; 3];
@@ -199,7 +200,7 @@ impl Entities {
     fn give(&mut self, cell: Cell, side: Side) {
         let Some(found) = self.find(cell, side) else { return };
         match Self::above(cell, side).filter(|_| self.all[found].hangs) {
-            Some((parent, on)) => self.give(parent, on),
+            Some((parent, on)) => closure(on).for_each(|side| self.give(parent, side)),
             None => self.all[found].given = true,
         }
     }
@@ -301,17 +302,34 @@ impl Space {
     /// The functions on `mesh` with given values on the whole boundary.
     ///
     /// # Errors
-    /// [`Error::Option`] for a mesh with more than 2^32 coefficients.
+    /// [`Error::Option`] for a mesh with more than 2^32 coefficients; [`Error::Memory`].
     pub fn new(mesh: &Mesh) -> Result<Self> {
         Self::with_boundary(mesh, |_| true)
     }
 
     /// The functions on `mesh` with given values on those faces of the boundary whose middle, in space, `is_given` names (Dirichlet); on
-    /// the others the flux is given (Neumann).
+    /// the others the flux is given (Neumann). Where such a face begins in the middle of an edge of a larger cell, values are given on the whole
+    /// edge.
     ///
     /// # Errors
     /// As [`Space::new`].
     pub fn with_boundary(mesh: &Mesh, is_given: impl Fn(Point) -> bool) -> Result<Self> {
+        let points = |cell: &Cell| usize::from(cell.degree) + 1;
+        let mut starts = vec![0];
+        let mut total = 0;
+        for cell in &mesh.cells {
+            total += points(cell).pow(3);
+            starts.push(total);
+        }
+        let too_many = || Error::Option { name: "mesh", reason: "it has more than 2^32 coefficients".into() };
+        if total >= NONE as usize {
+            return Err(too_many());
+        }
+        // Numbers, and a table of vertices, edges and faces.
+        machine::check_memory(
+            format!("a space of {} cells", mesh.cells.len()),
+            4 * total as u64 + 64 * mesh.cells.len() as u64,
+        )?;
         let mut entities = Entities::of(mesh)?;
         let open_faces = give_boundary(mesh, &mut entities, is_given);
         let count = |wanted: fn(&Entity) -> bool| -> usize {
@@ -319,17 +337,10 @@ impl Space {
         };
         let shared = count(|entity| !entity.hangs && !entity.given);
         let (hanging, given) = (count(|entity| entity.hangs), count(|entity| !entity.hangs && entity.given));
-        let points = |cell: &Cell| usize::from(cell.degree) + 1;
         let inside: usize = mesh.cells.iter().map(|cell| (points(cell) - 2).pow(3)).sum();
         let free = shared + inside;
-        let mut starts = vec![0];
-        let mut total = 0;
-        for cell in &mesh.cells {
-            total += points(cell).pow(3);
-            starts.push(total);
-        }
-        if free + hanging + given >= NONE as usize || total >= NONE as usize {
-            return Err(Error::Option { name: "mesh", reason: "it has more than 2^32 coefficients".into() });
+        if free + hanging + given >= NONE as usize {
+            return Err(too_many());
         }
         let mut next = [0, free, free + hanging];
         for entity in &mut entities.all {

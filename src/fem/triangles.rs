@@ -218,7 +218,7 @@ impl Triangulation {
     /// Integrals over triangles and edges are those of the values at middles of edges, and at Gauss' two points.
     ///
     /// # Errors
-    /// [`Error::NotFinite`] if a function gives NaN or an infinite number, [`Error::Structure`] if no point is unknown.
+    /// [`Error::NotFinite`] if a function gives NaN or an infinite number.
     ///
     /// # Source
     /// dedecek-2013, section 2.1; J. Alberty, C. Carstensen, S. A. Funken, "Remarks around 50 lines of Matlab", Numer. Algorithms 20 (1999).
@@ -226,7 +226,9 @@ impl Triangulation {
         let point = |k: u32| self.points[k as usize];
         let along = |a: [f64; 2], b: [f64; 2], t: f64| [a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1])];
         let space = |[x, y]: [f64; 2]| [x, y, 0.0];
-        let (mut given, mut is_unknown) = (vec![0.0; self.points.len()], vec![true; self.points.len()]);
+        let (mut given, mut is_unknown) = (vec![0.0; self.points.len()], vec![false; self.points.len()]);
+        // Points of no triangle keep the value 0.
+        self.triangles.iter().flatten().for_each(|k| is_unknown[*k as usize] = true);
         let (fixed, open): (Vec<[u32; 2]>, Vec<[u32; 2]>) =
             self.rim.iter().copied().partition(|[a, b]| is_given(along(point(*a), point(*b), 0.5)));
         for k in fixed.iter().flatten() {

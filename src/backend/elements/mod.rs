@@ -29,8 +29,8 @@ pub(crate) struct Batch<T> {
     /// Boxes: integrals of products of shape functions, `points x points`. Mapped cells: values at the Gauss points, slopes there, and the
     /// transposed of both.
     pub(crate) tables: Vec<T>,
-    /// Boxes: a factor for each axis. Mapped cells: `xx, xy, xz, yy, yz, zz` of the metric, each in all Gauss points, the third axis first,
-    /// then the second, then the first in steps of a plane.
+    /// Boxes: a factor for each axis. Mapped cells: `xx, xy, xz, yy, yz, zz` of the metric, each in all Gauss points, the second axis
+    /// fastest, then the third, then the first.
     pub(crate) geometry: Memory<T>,
 }
 

@@ -101,7 +101,7 @@ impl OpenCl {
             let batches = count.div_ceil(wide).div_ceil(16 * self.units()).clamp(1, 64);
             return Share { wide, sets: 1, batches };
         }
-        // Cells for all items, as long as some groups have room on a unit.
+        // Cells for all items, as long as two groups fit into local memory.
         let most = work_group / (points * points);
         let sets = (1..=most.max(1)).rev().find(|sets| fits(*sets, 2)).unwrap_or(1);
         Share { wide: 1, sets, batches: 1 }
@@ -127,6 +127,7 @@ impl<T: Real> ElementOps<T> for OpenCl {
         let asked = LaunchQuery { case, n, chunk: plane, shared: plane, longest: 0, columns: 1 };
         let common = self.common::<T>(run, self.parameters(run, &asked).work_group, 1);
         let Share { wide, sets, batches } = self.share_cells(batch, common.work_group);
+        // There is one number more than hang.
         let hanging = hung.len() > 1;
         let part = (points + 16 * usize::from(mapped) + 32 * usize::from(hanging) + 64 * wide) as u32;
         let kernel = self.kernel("apply_elements", common, part, || {
