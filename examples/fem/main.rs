@@ -99,7 +99,7 @@ fn simulate<T: Real>(mut options: Options) -> Result<bool> {
         check_outputs(&[], &[("vtk", path)])?;
     }
     if !options.show.window {
-        // As many as there are degrees left, if these are raised.
+        // Degrees end at 8.
         let left = match options.refine {
             None if !matches!(options.case, CaseKind::Cube | CaseKind::Bend) => 5,
             None | Some(Refinement::P) => 9usize.saturating_sub(options.degree.unwrap_or(2)).max(1),
