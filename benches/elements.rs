@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use common::Setting;
 use residuum::fem::{Mapped, Mesh, Point, Space, hexahedron};
-use residuum::operator::{Diagonal, LinearOperator, SharedOperator};
+use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery::Random;
 use residuum::{Csr, Device, Format, Matrix, Method, Report, Result, Setup, Solver, Stopping, Vector, measure};
@@ -148,11 +148,6 @@ fn solve(
     Ok(Solved { report, seconds, distance })
 }
 
-fn jacobi(space: &Space, device: &Device) -> Result<SharedOperator<f64>> {
-    let inverse: Vec<f64> = space.diagonal()?.iter().map(|d| 1.0 / d).collect();
-    Ok(Diagonal::new(Vector::from_slice(device, &inverse)?)?.into())
-}
-
 /// Preconditioners that are tried on the stored matrix.
 const TRIED: [&str; 6] = ["jacobi", "ssor", "chebyshev=4", "fsai", "adaptive-fsai", "sainv=0.1"];
 
@@ -190,7 +185,7 @@ fn thesis(setting: &Setting) -> Result<()> {
             row(name, set_up, &found, Some(&there));
         }
         let not_stored = |device: &Device| {
-            solve(space.operator::<f64>(device)?.shared(), Some(jacobi(&space, device)?), &x_sol, RTOL)
+            solve(space.operator::<f64>(device)?.shared(), Some(space.jacobi::<f64>(device)?.into()), &x_sol, RTOL)
         };
         row("jacobi, not stored", 0.0, &not_stored(device)?, Some(&not_stored(host)?));
     }
@@ -208,9 +203,9 @@ fn large(setting: &Setting, unknowns: usize) -> Result<()> {
         let clock = Instant::now();
         let space = cube(unknowns, degree, false)?;
         let operator = space.operator::<f64>(device)?;
-        let jacobi = jacobi(&space, device)?;
+        let jacobi = space.jacobi::<f64>(device)?;
         let (set_up, held) = (clock.elapsed().as_secs_f64(), operator.bytes());
-        let found = solve(operator.shared(), Some(jacobi), &solution(space.len()), 1e-6)?;
+        let found = solve(operator.shared(), Some(jacobi.into()), &solution(space.len()), 1e-6)?;
         setting.row(&json!({
             "p": degree, "unknowns": space.len(), "set-up s": set_up, "iterations": found.report.iterations,
             "stop": format!("{:?}", found.report.stop), "solve s": found.seconds,

@@ -4,9 +4,9 @@ use std::f64::consts::PI;
 
 use clap::ValueEnum;
 use residuum::fem::{CellView, Errors, Load, Mesh, Point, Poisson, Space, TriangleSystem, Triangulation};
-use residuum::operator::{Diagonal, LinearOperator, SharedOperator};
+use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::precond::Preconditioner;
-use residuum::{Device, Format, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector};
+use residuum::{Csr, Device, Format, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector};
 
 /// Problem with a known solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -182,36 +182,32 @@ impl Domain {
     ) -> Result<Solved<T>> {
         let problem = self.case.problem();
         let mut setup = Setup::new(Method::Cg, stopping);
-        let (matrix, b) = match &mut self.shape {
+        let mut store = |a: &Csr<f64>| -> Result<SharedOperator<T>> {
+            let a = a.cast::<T>();
+            if preconditioner != "none" {
+                setup.preconditioner = Some(preconditioner.parse::<Preconditioner>()?.build(device, &a)?.operator);
+            }
+            Ok(Matrix::new(device, &a, format)?.into())
+        };
+        let (operator, b) = match &mut self.shape {
             Shape::Plane { mesh, on } => {
                 let system = on.insert(mesh.system(&problem, |_| true)?);
-                (Some(system.matrix.clone()), system.b.clone())
+                (store(&system.matrix)?, system.b.clone())
             }
             Shape::Solid { mesh, on } => {
                 let space = Space::new(mesh)?;
                 let load = problem.load(&space)?;
-                let (matrix, b) = (stored.then(|| space.matrix()).transpose()?, load.b.clone());
+                let operator = if stored {
+                    store(&space.matrix()?)?
+                } else {
+                    if preconditioner == "jacobi" {
+                        setup.preconditioner = Some(space.jacobi::<T>(device)?.into());
+                    }
+                    space.operator::<T>(device)?.shared()
+                };
+                let b = load.b.clone();
                 *on = Some((space, load));
-                (matrix, b)
-            }
-        };
-        let operator: SharedOperator<T> = match (&matrix, &self.shape) {
-            (None, Shape::Solid { on: Some((space, _)), .. }) => {
-                if preconditioner == "jacobi" {
-                    let inverse: Vec<T> = space.diagonal()?.iter().map(|d| T::from_f64(1.0 / d)).collect();
-                    setup = setup.with_preconditioner(Diagonal::new(Vector::from_slice(device, &inverse)?)?);
-                }
-                space.operator::<T>(device)?.shared()
-            }
-            (matrix, _) => {
-                let a = matrix
-                    .as_ref()
-                    .map_or_else(|| residuum::Csr::from_triplets(0, 0, &[]), |a| Ok(a.cast::<T>()))?;
-                if preconditioner != "none" {
-                    let made = preconditioner.parse::<Preconditioner>()?.build(device, &a)?;
-                    setup = setup.with_preconditioner(made.operator);
-                }
-                Matrix::new(device, &a, format)?.into()
+                (operator, b)
             }
         };
         let b: Vec<T> = b.into_iter().map(T::from_f64).collect();

@@ -100,9 +100,8 @@ fn simulate<T: Real>(mut options: Options) -> Result<bool> {
     }
     if !options.show.window {
         // Degrees end at 8.
-        let left = match options.refine {
-            None if !matches!(options.case, CaseKind::Cube | CaseKind::Bend) => 5,
-            None | Some(Refinement::P) => 9usize.saturating_sub(options.degree.unwrap_or(2)).max(1),
+        let left = match options.refinement() {
+            Refinement::P => 9usize.saturating_sub(options.degree.unwrap_or(2)).max(1),
             _ => 5,
         };
         let _ = options.show.frames.get_or_insert(left.min(5));
@@ -115,6 +114,17 @@ fn simulate<T: Real>(mut options: Options) -> Result<bool> {
         vtk::write(path, &program.domain, &answer.x)?;
     }
     Ok(done)
+}
+
+impl Options {
+    /// The rule that is asked for, or the one that suits the problem.
+    fn refinement(&self) -> Refinement {
+        self.refine.unwrap_or(match self.case {
+            CaseKind::Disc => Refinement::H,
+            CaseKind::Fichera | CaseKind::LShape => Refinement::Hp,
+            CaseKind::Cube | CaseKind::Bend => Refinement::P,
+        })
+    }
 }
 
 /// Unknowns from which on a mesh in a window is refined no more.
@@ -143,11 +153,7 @@ impl<T: Real> Program<T> {
     fn new(options: Options) -> Result<Self> {
         let case = options.case;
         let disc = case == CaseKind::Disc;
-        let refine = options.refine.unwrap_or(match case {
-            CaseKind::Disc => Refinement::H,
-            CaseKind::Fichera | CaseKind::LShape => Refinement::Hp,
-            CaseKind::Cube | CaseKind::Bend => Refinement::P,
-        });
+        let refine = options.refinement();
         if disc {
             refuse_unused(
                 "for triangles, which have degree 1",

@@ -4,8 +4,12 @@ use rayon::prelude::*;
 
 use super::cells::{CellTables, Geometry};
 use super::space::{Combinations, Space};
+use crate::device::Device;
 use crate::error::Result;
+use crate::number::Real;
+use crate::operator::Diagonal;
 use crate::sparse::Csr;
+use crate::vector::Vector;
 
 /// Places where each free or hanging coefficient occurs: a cell and a shape function of it, by ascending cell.
 pub(super) struct Occurrences {
@@ -19,44 +23,45 @@ impl Occurrences {
     }
 }
 
-/// Coefficients that hanging ones give a share to: the transposed of the constraints, for free coefficients.
-pub(super) fn transposed(space: &Space) -> Combinations {
-    let shared = space.shared;
-    let mut offsets = vec![0; shared + 1];
-    let entries = || {
-        let rows = (0..space.hanging).map(|row| (row, space.constraints.row(row)));
-        rows.flat_map(|(row, entries)| entries.iter().map(move |entry| (row, *entry)))
-            .filter(|(_, (id, _))| (*id as usize) < shared)
-    };
-    entries().for_each(|(_, (id, _))| offsets[id as usize + 1] += 1);
-    for i in 0..shared {
+/// Items by the number each belongs to, in the order given, with the place where those of each number begin.
+fn grouped<V: Copy + Default, I: Iterator<Item = (usize, V)>>(
+    count: usize,
+    items: impl Fn() -> I,
+) -> (Vec<usize>, Vec<V>) {
+    let mut offsets = vec![0; count + 1];
+    items().for_each(|(number, _)| offsets[number + 1] += 1);
+    for i in 0..count {
         offsets[i + 1] += offsets[i];
     }
     let mut next = offsets.clone();
-    let mut found = vec![(0, 0.0); offsets[shared]];
-    for (row, (id, factor)) in entries() {
-        found[next[id as usize]] = (row as u32, factor);
-        next[id as usize] += 1;
+    let mut found = vec![V::default(); offsets[count]];
+    for (number, item) in items() {
+        found[next[number]] = item;
+        next[number] += 1;
     }
-    Combinations { offsets, entries: found }
+    (offsets, found)
+}
+
+/// Coefficients that hanging ones give a share to: the transposed of the constraints, for free coefficients.
+pub(super) fn transposed(space: &Space) -> Combinations {
+    let (offsets, entries) = grouped(space.shared, || {
+        let rows =
+            (0..space.hanging).flat_map(|row| space.constraints.row(row).iter().map(move |entry| (row, entry)));
+        let shares = rows.map(|(row, (id, factor))| (*id as usize, (row as u32, *factor)));
+        shares.filter(|(id, _)| *id < space.shared)
+    });
+    Combinations { offsets, entries }
 }
 
 impl Space {
     pub(super) fn occurrences(&self) -> Occurrences {
         let known = self.free + self.hanging;
-        let mut offsets = vec![0; known + 1];
-        self.ids.iter().filter(|id| (**id as usize) < known).for_each(|id| offsets[*id as usize + 1] += 1);
-        for i in 0..known {
-            offsets[i + 1] += offsets[i];
-        }
-        let mut next = offsets.clone();
-        let mut places = vec![(0, 0); offsets[known]];
-        for cell in 0..self.mesh.cells.len() {
-            for (k, id) in self.ids(cell).iter().enumerate().filter(|(_, id)| (**id as usize) < known) {
-                places[next[*id as usize]] = (cell as u32, k as u32);
-                next[*id as usize] += 1;
-            }
-        }
+        let (offsets, places) = grouped(known, || {
+            let cells = (0..self.mesh.cells.len()).flat_map(|cell| {
+                self.ids(cell).iter().enumerate().map(move |(k, id)| (*id as usize, (cell as u32, k as u32)))
+            });
+            cells.filter(|(id, _)| *id < known)
+        });
         Occurrences { offsets, places }
     }
 
@@ -75,7 +80,7 @@ impl Space {
     /// oses-2013, section 3.1.1, for its spaces of section 3.1.2.
     pub fn matrix(&self) -> Result<Csr<f64>> {
         let assembler = Assembler::new(self)?;
-        let lower = Csr::from_rows(self.free, self.free, |i, row| assembler.row(i, i, row))?;
+        let lower = Csr::from_rows(self.free, self.free, |i, row| assembler.row(i, row))?;
         let upper = lower.transpose();
         Csr::from_rows(self.free, self.free, |i, row| {
             let entries = |a: &Csr<f64>, row: &mut Vec<(u32, f64)>, first: usize| {
@@ -89,7 +94,7 @@ impl Space {
         })
     }
 
-    /// The diagonal of [`Space::matrix`], without forming it: for Jacobi's preconditioner.
+    /// The diagonal of [`Space::matrix`], without forming it.
     ///
     /// # Errors
     /// As [`Space::matrix`].
@@ -102,12 +107,21 @@ impl Space {
         let entry = |i: usize| {
             if i < self.shared && !assembler.shares.row(i).is_empty() {
                 let mut row = Vec::new();
-                assembler.row(i, i, &mut row);
+                assembler.row(i, &mut row);
                 return row.last().filter(|(column, _)| *column as usize == i).map_or(0.0, |(_, entry)| *entry);
             }
             assembler.occurrences.of(i).iter().map(|(cell, k)| parts[*cell as usize][*k as usize]).sum()
         };
         Ok((0..self.free).into_par_iter().map(entry).collect())
+    }
+
+    /// Jacobi's preconditioner: the inverse of [`Space::diagonal`].
+    ///
+    /// # Errors
+    /// As [`Space::matrix`]; those of [`Vector`].
+    pub fn jacobi<T: Real>(&self, device: &Device) -> Result<Diagonal<T>> {
+        let inverse: Vec<T> = self.diagonal()?.into_iter().map(|d| T::from_f64(1.0 / d)).collect();
+        Diagonal::new(Vector::from_slice(device, &inverse)?)
     }
 }
 
@@ -131,8 +145,8 @@ impl<'s> Assembler<'s> {
         })
     }
 
-    /// Entries of row `i` up to column `last`, which is free, by ascending column.
-    fn row(&self, i: usize, last: usize, row: &mut Vec<(u32, f64)>) {
+    /// Entries of row `i` up to the diagonal, by ascending column.
+    fn row(&self, i: usize, row: &mut Vec<(u32, f64)>) {
         let space = self.space;
         let mut found: Vec<(u32, f64)> = Vec::new();
         let mut add = |id: usize, share: f64| {
@@ -142,12 +156,12 @@ impl<'s> Assembler<'s> {
                 let degree = usize::from(space.mesh.cells[cell].degree);
                 for (column, entry) in self.tables[degree].row(&self.geometries[cell], k) {
                     let (column, known) = (ids[column], space.free + space.hanging);
-                    // Given ones are no unknowns; what lies right of `last` is left out.
-                    if column as usize <= last {
+                    // Given ones are no unknowns; what lies right of the diagonal is left out.
+                    if column as usize <= i {
                         found.push((column, share * entry));
                     } else if (space.free..known).contains(&(column as usize)) {
                         let combined = space.constraints.row(column as usize - space.free).iter();
-                        let wanted = combined.filter(|(id, _)| *id as usize <= last);
+                        let wanted = combined.filter(|(id, _)| *id as usize <= i);
                         found.extend(wanted.map(|(id, factor)| (*id, share * entry * factor)));
                     }
                 }

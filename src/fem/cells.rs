@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::mesh::Cell;
+use super::mesh::{Cell, Point};
 use super::shape::{Table, contract, gauss, mass, stiffness};
 use super::space::{Space, mode_of};
 use crate::error::{Error, Result};
@@ -19,6 +19,12 @@ pub(super) fn metric(j: [[f64; 3]; 3]) -> ([f64; 6], f64) {
     let determinant = dot(column(0), rows[0]);
     let entry = |a: usize, b: usize| dot(rows[a], rows[b]) / determinant;
     ([entry(0, 0), entry(0, 1), entry(0, 2), entry(1, 1), entry(1, 2), entry(2, 2)], determinant)
+}
+
+/// Point `q` of a rule along all three axes, the first fastest, and its weight.
+pub(super) fn gauss_point(rule: &[[f64; 2]], q: usize) -> (Point, f64) {
+    let points = mode_of(q, rule.len()).map(|k| rule[k]);
+    (points.map(|point| point[0]), points[0][1] * points[1][1] * points[2][1])
 }
 
 /// Geometry of a cell.
@@ -42,10 +48,8 @@ impl Space {
         }
         let rule = gauss(usize::from(cell.degree) + 1);
         let at = |k: usize| {
-            let points = mode_of(k, rule.len()).map(|k| rule[k]);
-            let (_, slopes) = self.mesh.place_in(cell, points.map(|point| point[0]));
-            let (metric, determinant) = metric(slopes);
-            let weight = points[0][1] * points[1][1] * points[2][1];
+            let (point, weight) = gauss_point(&rule, k);
+            let (metric, determinant) = metric(self.mesh.place_in(cell, point).1);
             match determinant > 0.0 && metric.iter().all(|entry| entry.is_finite()) {
                 true => Ok(metric.map(|entry| weight * entry)),
                 false => Err(self.folded(cell, determinant)),
@@ -130,23 +134,34 @@ impl CellTables {
                 row
             }
             Geometry::Mapped(metric) => {
-                // Slopes of the shape function in the Gauss points, times the metric, against those of all others.
-                let mut g = [vec![0.0; n * n * n], vec![0.0; n * n * n], vec![0.0; n * n * n]];
-                for (q, [xx, xy, xz, yy, yz, zz]) in metric.iter().enumerate() {
-                    let [a, b, c] = mode_of(q, n);
-                    let (v, s) = (&self.values, &self.slopes);
-                    let dx = s.at(a, i) * v.at(b, j) * v.at(c, l);
-                    let dy = v.at(a, i) * s.at(b, j) * v.at(c, l);
-                    let dz = v.at(a, i) * v.at(b, j) * s.at(c, l);
-                    g[0][q] = xx * dx + xy * dy + xz * dz;
-                    g[1][q] = xy * dx + yy * dy + yz * dz;
-                    g[2][q] = xz * dx + yz * dy + zz * dz;
-                }
-                let (v, s) = (&self.values_back, &self.slopes_back);
-                let sums = [contract([s, v, v], &g[0]), contract([v, s, v], &g[1]), contract([v, v, s], &g[2])];
-                (0..n * n * n).map(|c| (c, sums[0][c] + sums[1][c] + sums[2][c])).collect()
+                // Slopes of the shape function in the Gauss points.
+                let (v, s) = (&self.values, &self.slopes);
+                let along = |tables: [&Table; 3]| -> Vec<f64> {
+                    let at = |q: usize| {
+                        let [a, b, c] = mode_of(q, n);
+                        tables[0].at(a, i) * tables[1].at(b, j) * tables[2].at(c, l)
+                    };
+                    (0..n * n * n).map(at).collect()
+                };
+                self.back(metric, [along([s, v, v]), along([v, s, v]), along([v, v, s])])
+                    .into_iter()
+                    .enumerate()
+                    .collect()
             }
         }
+    }
+
+    /// Slopes in the Gauss points, times the metric, against those of all shape functions.
+    fn back(&self, metric: &[[f64; 6]], mut g: [Vec<f64>; 3]) -> Vec<f64> {
+        for (q, [xx, xy, xz, yy, yz, zz]) in metric.iter().enumerate() {
+            let [dx, dy, dz] = [g[0][q], g[1][q], g[2][q]];
+            g[0][q] = xx * dx + xy * dy + xz * dz;
+            g[1][q] = xy * dx + yy * dy + yz * dz;
+            g[2][q] = xz * dx + yz * dy + zz * dz;
+        }
+        let (v, s) = (&self.values_back, &self.slopes_back);
+        let sums = [contract([s, v, v], &g[0]), contract([v, s, v], &g[1]), contract([v, v, s], &g[2])];
+        (0..metric.len()).map(|c| sums[0][c] + sums[1][c] + sums[2][c]).collect()
     }
 
     /// The product of the matrix of a cell with coefficients.
@@ -160,16 +175,7 @@ impl CellTables {
             }
             Geometry::Mapped(metric) => {
                 let (v, s) = (&self.values, &self.slopes);
-                let mut g = [contract([s, v, v], u), contract([v, s, v], u), contract([v, v, s], u)];
-                for (q, [xx, xy, xz, yy, yz, zz]) in metric.iter().enumerate() {
-                    let [dx, dy, dz] = [g[0][q], g[1][q], g[2][q]];
-                    g[0][q] = xx * dx + xy * dy + xz * dz;
-                    g[1][q] = xy * dx + yy * dy + yz * dz;
-                    g[2][q] = xz * dx + yz * dy + zz * dz;
-                }
-                let (v, s) = (&self.values_back, &self.slopes_back);
-                let sums = [contract([s, v, v], &g[0]), contract([v, s, v], &g[1]), contract([v, v, s], &g[2])];
-                (0..u.len()).map(|c| sums[0][c] + sums[1][c] + sums[2][c]).collect()
+                self.back(metric, [contract([s, v, v], u), contract([v, s, v], u), contract([v, v, s], u)])
             }
         }
     }

@@ -127,7 +127,6 @@ fn operator_here<T: Real>(space: &Space, device: &Device) -> Result<ElementOpera
     let (place, number) = (device.place(), T::PRECISION.bytes() as u64);
     let (total, mapped) = (space.ids.len() as u64, space.mesh.is_mapped());
     let metric = if mapped { 6 * total * number } else { 3 * number * space.mesh.cells.len() as u64 };
-    let bytes = total * (4 + number + 4) + metric;
     let plan = [
         ("numbers of coefficients", 4 * total),
         ("parts", total * number),
@@ -188,7 +187,7 @@ fn operator_here<T: Real>(space: &Space, device: &Device) -> Result<ElementOpera
         shared: shared_rows,
         hanging: hanging_rows,
         room: Mutex::new(room),
-        bytes,
+        bytes: plan.iter().map(|part| part.1).sum(),
         moved: moved::<T>(space),
     })
 }
@@ -212,12 +211,6 @@ impl<T: Real> ElementOperator<T> {
 
     fn apply_here(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         crate::operator::check_shape((self.free, self.free), x, y)?;
-        for vector in [x, &*y] {
-            if !vector.device().is_same(&self.device) {
-                let expected = self.device.info().name.clone();
-                return Err(Error::DeviceMismatch { what: "a vector", expected });
-            }
-        }
         let (operations, run) = (operations::on::<T>(self.device.backend()), self.device.run::<T>());
         let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
         let Room { parts, hung, collected } = &mut *room;

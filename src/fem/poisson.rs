@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::assembly::transposed;
-use super::cells::{CellTables, metric};
+use super::cells::{CellTables, gauss_point, metric};
 use super::mesh::Point;
 use super::shape::{MOST_SHAPES, Table, contract, gauss, projection, shapes};
 use super::space::{Entity, Face, Side, Space, closure, mode_of, side_of};
@@ -42,6 +42,16 @@ pub struct Load {
     pub b: Vec<f64>,
     /// Coefficients of the functions on the boundary whose values are given.
     pub(super) given: Vec<f64>,
+}
+
+/// Fails if a function of a problem gave NaN or an infinite number.
+pub(super) fn check_finite(b: &[f64], given: &[f64]) -> Result<()> {
+    for (what, values) in [("right-hand side of finite elements", b), ("given values of finite elements", given)] {
+        if let Some(index) = values.iter().position(|v| !v.is_finite()) {
+            return Err(Error::NotFinite { what: what.into(), index });
+        }
+    }
+    Ok(())
 }
 
 impl Poisson {
@@ -124,13 +134,7 @@ impl Poisson {
             own
         };
         let b: Vec<f64> = (0..space.free).into_par_iter().map(entry).collect();
-        for (what, values) in
-            [("right-hand side of finite elements", &b), ("given values of finite elements", &given)]
-        {
-            if let Some(index) = values.iter().position(|v| !v.is_finite()) {
-                return Err(Error::NotFinite { what: what.into(), index });
-            }
-        }
+        check_finite(&b, &given)?;
         Ok(Load { b, given })
     }
 }
@@ -152,11 +156,11 @@ impl LoadRule {
     fn load(&self, space: &Space, c: usize, source: &Source) -> Result<Vec<f64>> {
         let cell = space.mesh.cells[c];
         let at = |q: usize| {
-            let points = mode_of(q, self.rule.len()).map(|k| self.rule[k]);
-            let (place, slopes) = space.mesh.place_in(cell, points.map(|point| point[0]));
+            let (point, weight) = gauss_point(&self.rule, q);
+            let (place, slopes) = space.mesh.place_in(cell, point);
             let determinant = metric(slopes).1;
             match determinant > 0.0 {
-                true => Ok(source(place) * determinant * (points[0][1] * points[1][1] * points[2][1])),
+                true => Ok(source(place) * determinant * weight),
                 false => Err(space.folded(cell, determinant)),
             }
         };

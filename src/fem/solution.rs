@@ -1,12 +1,14 @@
 //! Functions of a space: values, energy, distance from a known solution.
 
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
 
-use super::cells::{CellTables, metric};
+use super::cells::{CellTables, gauss_point, metric};
 use super::mesh::{Finder, Point};
 use super::poisson::Load;
 use super::shape::{MOST_SHAPES, Table, contract, gauss, shapes};
-use super::space::{Space, mode_of};
+use super::space::Space;
 use crate::error::{Result, same_length};
 
 /// Distance of a function from another.
@@ -24,7 +26,8 @@ pub struct Errors {
 pub struct Solution<'s> {
     space: &'s Space,
     all: Vec<f64>,
-    finder: Finder<'s>,
+    /// Made when a point is looked for.
+    finder: OnceLock<Finder<'s>>,
 }
 
 impl Load {
@@ -35,14 +38,15 @@ impl Load {
     pub fn solution<'s>(&self, space: &'s Space, x: &[f64]) -> Result<Solution<'s>> {
         same_length("unknowns of finite elements", space.free, x.len())?;
         same_length("given coefficients of finite elements", space.given, self.given.len())?;
-        Ok(Solution { space, all: space.complete(x, &self.given), finder: space.mesh.finder() })
+        Ok(Solution { space, all: space.complete(x, &self.given), finder: OnceLock::new() })
     }
 }
 
 impl Solution<'_> {
     /// The value at a point of the lattice, before the map; none outside of the mesh.
     pub fn value(&self, point: Point) -> Option<f64> {
-        let (cell, t) = self.finder.locate(point)?;
+        let finder = self.finder.get_or_init(|| self.space.mesh.finder());
+        let (cell, t) = finder.locate(point)?;
         Some(self.value_in(cell, t))
     }
 
@@ -108,13 +112,12 @@ impl Solution<'_> {
             let g = [contract([s, v, v], &u), contract([v, s, v], &u), contract([v, v, s], &u)];
             let mut sums = [0.0; 2];
             for (q, value) in value.iter().enumerate() {
-                let points = mode_of(q, rule.len()).map(|k| rule[k]);
-                let (place, j) = self.space.mesh.place_in(cell, points.map(|point| point[0]));
+                let (point, weight) = gauss_point(rule, q);
+                let (place, j) = self.space.mesh.place_in(cell, point);
                 let (wanted, gradient) = exact(place);
                 // Slopes of the exact function along the axes of the cell, so that the metric measures the difference.
                 let d = [0, 1, 2].map(|d| g[d][q] - (0..3).map(|i| j[i][d] * gradient[i]).sum::<f64>());
                 let (m, determinant) = metric(j);
-                let weight = points[0][1] * points[1][1] * points[2][1];
                 let square = d[0] * (m[0] * d[0] + 2.0 * (m[1] * d[1] + m[2] * d[2]))
                     + d[1] * (m[3] * d[1] + 2.0 * m[4] * d[2])
                     + m[5] * d[2] * d[2];

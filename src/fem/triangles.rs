@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::poisson::Poisson;
+use super::poisson::{Poisson, check_finite};
 use super::solution::Errors;
 use crate::error::{Error, Result, same_length};
 use crate::sparse::Csr;
@@ -281,13 +281,7 @@ impl Triangulation {
                 }
             }
         }
-        for (what, values) in
-            [("right-hand side of finite elements", &b), ("given values of finite elements", &given)]
-        {
-            if let Some(index) = values.iter().position(|v| !v.is_finite()) {
-                return Err(Error::NotFinite { what: what.into(), index });
-            }
-        }
+        check_finite(&b, &given)?;
         let matrix = Csr::from_triplets(b.len(), b.len(), &entries)?;
         Ok(TriangleSystem { matrix, b, unknown, given })
     }
