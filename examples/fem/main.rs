@@ -127,8 +127,9 @@ impl Options {
     }
 }
 
-/// Unknowns from which on a mesh in a window is refined no more.
-const MOST_IN_A_WINDOW: usize = 10_000;
+/// Unknowns from which on a mesh in a window is refined no more: mouse and keys wait for a solve, which takes a second and more on a busy
+/// machine beyond this.
+const MOST_IN_A_WINDOW: usize = 2_000;
 
 /// Answer on a mesh.
 struct Answer<T: Real> {
