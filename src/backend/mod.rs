@@ -9,6 +9,7 @@ mod host;
 mod opencl;
 mod solve_state;
 mod sums;
+mod widest;
 
 use checked::Checked;
 pub(crate) use host::Host;

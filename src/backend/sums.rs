@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::widest::widest;
 use crate::number::{Accumulator, Real, Sum};
 use crate::reduction::{Chunks, fold, fold_sums};
 
@@ -20,39 +21,135 @@ macro_rules! summing {
 }
 pub(super) use summing;
 
-/// Calls `$function` with the number of lanes as a constant, so that loops over lanes have a known length.
-macro_rules! with_lanes {
-    ($lanes:expr, $function:ident::<$t:ty, $a:ty, $k:tt>($($arg:expr),* $(,)?)) => {
-        match $lanes {
-            0..=32 => $function::<$t, $a, $k, 32>($($arg),*),
-            33..=64 => $function::<$t, $a, $k, 64>($($arg),*),
-            65..=128 => $function::<$t, $a, $k, 128>($($arg),*),
-            129..=256 => $function::<$t, $a, $k, 256>($($arg),*),
-            257..=512 => $function::<$t, $a, $k, 512>($($arg),*),
-            _ => $function::<$t, $a, $k, 1024>($($arg),*),
-        }
-    };
+/// Lane sums of one chunk folded, `K` of them at once, over elements that lie side by side in `S` vectors of one length: `terms` yields
+/// what the elements at one place add to each. More lanes than the chunk's, 32 at least, only add zeros.
+pub(super) fn chunk_sums<T: Real, A: Accumulator<T>, const S: usize, const K: usize>(
+    lanes: usize,
+    vectors: [&[T]; S],
+    terms: impl Fn([T; S]) -> [A; K],
+) -> [Sum; K] {
+    match lanes {
+        0..=32 => lane_sums::<T, A, _, S, K, 32, 4>(vectors, terms),
+        33..=64 => lane_sums::<T, A, _, S, K, 64, 8>(vectors, terms),
+        65..=128 => lane_sums::<T, A, _, S, K, 128, 16>(vectors, terms),
+        129..=256 => lane_sums::<T, A, _, S, K, 256, 32>(vectors, terms),
+        257..=512 => lane_sums::<T, A, _, S, K, 512, 64>(vectors, terms),
+        _ => lane_sums::<T, A, _, S, K, 1024, 128>(vectors, terms),
+    }
 }
 
-pub(super) use with_lanes;
+widest! {
+    /// [`chunk_sums`] for `LANES` lanes, `EIGHTH` times eight.
+    fn lane_sums<'v; T: Real, A: Accumulator<T>, F: Fn([T; S]) -> [A; K]; const S, const K, const LANES, const EIGHTH>(
+        vectors: [&'v [T]; S],
+        terms: F,
+    ) -> [Sum; K] {
+        if vectors[0].len() == LANES {
+            folded_eighths::<T, A, S, K, EIGHTH>(vectors, terms)
+        } else {
+            folded_lanes::<T, A, S, K, LANES>(vectors, terms)
+        }
+    }
+}
 
-/// Lane sums of one chunk folded, `K` of them at once: `terms(i)` yields what element `i` adds to each. `LANES` lanes
-/// instead of the chunk's fewer ones only add zeros.
-pub(super) fn chunk_sums<T: Real, A: Accumulator<T>, const K: usize, const LANES: usize>(
-    range: Range<usize>,
-    mut terms: impl FnMut(usize) -> [A; K],
+/// Sums of vectors with an element for each lane, eight times `EIGHTH`: three of the halvings are done in registers.
+#[inline(always)]
+fn folded_eighths<T: Real, A: Accumulator<T>, const S: usize, const K: usize, const EIGHTH: usize>(
+    vectors: [&[T]; S],
+    terms: impl Fn([T; S]) -> [A; K],
+) -> [Sum; K] {
+    let none = [T::default(); EIGHTH];
+    let mut parts = [[&none; 8]; S];
+    for s in 0..S {
+        for (part, elements) in parts[s].iter_mut().zip(vectors[s].as_chunks::<EIGHTH>().0) {
+            *part = elements;
+        }
+    }
+    let mut lanes = [[A::default(); EIGHTH]; K];
+    for l in 0..EIGHTH {
+        let mut sums = [[A::default(); 8]; K];
+        for r in 0..8 {
+            let mut elements = [T::default(); S];
+            for s in 0..S {
+                elements[s] = parts[s][r][l];
+            }
+            let found = terms(elements);
+            for k in 0..K {
+                sums[k][r] = sums[k][r].add(found[k]);
+            }
+        }
+        for k in 0..K {
+            let [a, b, c, d, e, f, g, h] = sums[k];
+            lanes[k][l] = (a.add(e).add(c.add(g))).add(b.add(f).add(d.add(h)));
+        }
+    }
+    folded(lanes)
+}
+
+/// Sums of vectors of any length, in `LANES` lanes.
+#[inline(always)]
+fn folded_lanes<T: Real, A: Accumulator<T>, const S: usize, const K: usize, const LANES: usize>(
+    vectors: [&[T]; S],
+    terms: impl Fn([T; S]) -> [A; K],
 ) -> [Sum; K] {
     let mut lanes = [[A::default(); LANES]; K];
-    for block in range.clone().step_by(LANES) {
-        for l in 0..LANES.min(range.end - block) {
-            let term = terms(block + l);
+    let n = vectors[0].len();
+    for first in (0..n).step_by(LANES) {
+        let count = LANES.min(n - first);
+        let mut parts = vectors;
+        for part in &mut parts {
+            *part = &part[first..][..count];
+        }
+        for l in 0..count {
+            let mut elements = [T::default(); S];
+            for s in 0..S {
+                elements[s] = parts[s][l];
+            }
+            let found = terms(elements);
             for k in 0..K {
-                lanes[k][l] = lanes[k][l].add(term[k]);
+                lanes[k][l] = lanes[k][l].add(found[k]);
             }
         }
     }
+    folded(lanes)
+}
+
+#[inline(always)]
+fn folded<T: Real, A: Accumulator<T>, const K: usize, const N: usize>(mut lanes: [[A; N]; K]) -> [Sum; K] {
     // In place: a `map` would copy the lanes.
     std::array::from_fn(|k| Sum(fold(&mut lanes[k], A::add).to_bits()))
+}
+
+/// [`chunk_sums`] of one sum over elements that lie anywhere: `term(i)` yields what element `i` adds.
+pub(super) fn scattered_sum<T: Real, A: Accumulator<T>>(
+    lanes: usize,
+    range: Range<usize>,
+    term: impl Fn(usize) -> A,
+) -> Sum {
+    fn sum<A: Copy, const N: usize>(
+        range: Range<usize>,
+        zero: A,
+        add: impl Fn(A, A) -> A,
+        term: impl Fn(usize) -> A,
+    ) -> A {
+        let mut lanes = [zero; N];
+        for block in range.clone().step_by(N) {
+            for (lane, i) in lanes.iter_mut().zip(block..range.end) {
+                *lane = add(*lane, term(i));
+            }
+        }
+        fold(&mut lanes, add)
+    }
+    let zero = A::default();
+    let found = match lanes {
+        0..=32 => sum::<A, 32>(range, zero, A::add, term),
+        33..=64 => sum::<A, 64>(range, zero, A::add, term),
+        65..=128 => sum::<A, 128>(range, zero, A::add, term),
+        129..=256 => sum::<A, 256>(range, zero, A::add, term),
+        257..=512 => sum::<A, 512>(range, zero, A::add, term),
+        _ => sum::<A, 1024>(range, zero, A::add, term),
+    };
+    Sum(found.to_bits())
 }
 
 /// The sum of `x y` over some rows of column `c`, for interleaved columns: one chunk, in `lanes` lanes.
@@ -64,14 +161,10 @@ pub(super) fn column_dot<T: Real, A: Accumulator<T>>(
     y: &[T],
 ) -> Sum {
     if columns == 1 {
-        // Elements that lie side by side, at places known beforehand: vectors.
-        let (x, y) = (&x[..rows.end], &y[..rows.end]);
-        let [sum] = with_lanes!(lanes, chunk_sums::<T, A, 1>(rows, |i| [A::product(x[i], y[i])]));
+        let [sum] = chunk_sums(lanes, [&x[rows.clone()], &y[rows]], |[x, y]| [A::product(x, y)]);
         return sum;
     }
-    let term = |i: usize| [A::product(x[i * columns + c], y[i * columns + c])];
-    let [sum] = with_lanes!(lanes, chunk_sums::<T, A, 1>(rows, term));
-    sum
+    scattered_sum::<T, A>(lanes, rows, |i| A::product(x[i * columns + c], y[i * columns + c]))
 }
 
 /// The second level of a reduction.

@@ -390,11 +390,18 @@ impl<T: Real> Flow<T> {
     }
 }
 
+/// Most cells along a side: places in single precision are no finer than half a cell beyond.
+const MOST_CELLS: usize = 1 << 22;
+
 /// Fails on numbers that cannot be meant. Returns the number of cells.
 fn check(setup: &FlowSetup) -> Result<usize> {
     let FlowSetup { size, cell, step, viscosity, wall, .. } = setup;
     // Nodes up to two cells beyond a rim mirror those inside.
     let n = cells(*size, 4)?;
+    if let Some(side) = size.iter().find(|side| **side > MOST_CELLS) {
+        let reason = format!("{side} cells along a side are more than {MOST_CELLS}");
+        return Err(Error::Option { name: "size", reason });
+    }
     positive("cell", *cell)?;
     positive("step", *step)?;
     if !(*viscosity >= 0.0 && viscosity.is_finite()) {

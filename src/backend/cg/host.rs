@@ -5,12 +5,13 @@ use rayon::prelude::*;
 use super::{CgOps, CgVectors};
 use crate::backend::product::{HostMatrix, Stored, chunk_product};
 use crate::backend::solve_state::HostState;
-use crate::backend::sums::{chunk_sums, column_dot, summing, total, with_lanes};
+use crate::backend::sums::{chunk_sums, column_dot, summing, total};
+use crate::backend::widest::widest;
 use crate::backend::{Host, Run, SolveState};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
-use crate::reduction::{Chunks, fold};
+use crate::reduction::Chunks;
 use crate::state::{cg, stop};
 
 /// `cg_test` of `cl/cg_product.cl`.
@@ -78,16 +79,13 @@ fn cg_product<T: Real, A: Accumulator<T>>(
     q.par_chunks_mut(chunks.chunk).zip(pq.par_iter_mut().zip(rest.par_iter_mut())).enumerate().for_each(
         |(g, (q, (pq, qq)))| {
             let range = chunks.range(g);
-            let first = range.start;
             chunk_product::<T, A>(a, 1, range.clone(), p, q, |_, _, sum| sum.to_real());
-            let value = |i: usize| q[i - first];
-            let terms = |i: usize| [A::product(p[i], value(i)), A::product(value(i), value(i))];
+            let p = &p[range.clone()];
             [*pq, *qq] = match m {
-                None => with_lanes!(chunks.lanes, chunk_sums::<T, A, 2>(range, terms)),
-                Some(m) => {
-                    let terms = |i: usize| [A::product(p[i], value(i)), A::product(value(i), m[i] * value(i))];
-                    with_lanes!(chunks.lanes, chunk_sums::<T, A, 2>(range, terms))
-                }
+                None => chunk_sums(chunks.lanes, [p, q], |[p, q]| [A::product(p, q), A::product(q, q)]),
+                Some(m) => chunk_sums(chunks.lanes, [p, q, &m[range]], |[p, q, m]| {
+                    [A::product(p, q), A::product(q, m * q)]
+                }),
             };
         },
     );
@@ -139,46 +137,55 @@ fn cg_update<T: Real, A: Accumulator<T>>(
         .zip(rr_sums.par_iter_mut());
     match m {
         None => pieces.for_each(|(((x, r), (p, q)), sum)| {
-            [*sum] = with_lanes!(chunks.lanes, cg_update_chunk::<T, A, 1>(alpha, beta, &[], x, r, p, q));
+            update_chunk([alpha, beta], x, r, p, q);
+            *sum = column_dot::<T, A>(chunks.lanes, 0..r.len(), [1, 0], r, r);
         }),
         Some(m) => pieces.zip(m.par_chunks(chunk).zip(rz_sums.par_iter_mut())).for_each(
             |((((x, r), (p, q)), rr), (m, rz))| {
-                [*rr, *rz] = with_lanes!(chunks.lanes, cg_update_chunk::<T, A, 2>(alpha, beta, m, x, r, p, q));
+                update_chunk_with_diagonal([alpha, beta], m, x, r, p, q);
+                [*rr, *rz] = chunk_sums(chunks.lanes, [r, m], |[r, m]| [A::product(r, r), A::product(r, m * r)]);
             },
         ),
     }
 }
 
-/// One chunk of `cg_update`, block by block of `LANES` elements so that the inner loop has no dependences. `K` sums: `r.r`, and with
-/// a diagonal `r.z`.
-fn cg_update_chunk<T: Real, A: Accumulator<T>, const K: usize, const LANES: usize>(
-    alpha: T,
-    beta: T,
-    m: &[T],
-    x: &mut [T],
-    r: &mut [T],
-    p: &mut [T],
-    q: &[T],
-) -> [Sum; K] {
-    let mut lanes = [[A::default(); LANES]; K];
-    let blocks = x.chunks_mut(LANES).zip(r.chunks_mut(LANES)).zip(p.chunks_mut(LANES).zip(q.chunks(LANES)));
-    for (block, ((x, r), (p, q))) in blocks.enumerate() {
-        let n = x.len();
-        let (r, p, q) = (&mut r[..n], &mut p[..n], &q[..n]);
-        let m = if K > 1 { &m[block * LANES..][..n] } else { q };
+widest! {
+    /// The vectors of one chunk of `cg_update`; `[alpha, beta]` are given.
+    fn update_chunk<'v; T: Real>(
+        factors: [T; 2],
+        x: &'v mut [T],
+        r: &'v mut [T],
+        p: &'v mut [T],
+        q: &'v [T],
+    ) -> () {
+        let (n, [alpha, beta]) = (q.len(), factors);
+        let (x, r, p) = (&mut x[..n], &mut r[..n], &mut p[..n]);
         for l in 0..n {
             let next = r[l] - alpha * q[l];
-            let z = if K > 1 { m[l] * next } else { next };
             x[l] = x[l] + alpha * p[l];
             r[l] = next;
-            p[l] = z + beta * p[l];
-            lanes[0][l] = lanes[0][l].add(A::product(next, next));
-            if K > 1 {
-                lanes[K - 1][l] = lanes[K - 1][l].add(A::product(next, z));
-            }
+            p[l] = next + beta * p[l];
         }
     }
-    std::array::from_fn(|k| Sum(fold(&mut lanes[k], A::add).to_bits()))
+
+    /// [`update_chunk`] with a diagonal preconditioner `m`.
+    fn update_chunk_with_diagonal<'v; T: Real>(
+        factors: [T; 2],
+        m: &'v [T],
+        x: &'v mut [T],
+        r: &'v mut [T],
+        p: &'v mut [T],
+        q: &'v [T],
+    ) -> () {
+        let (n, [alpha, beta]) = (q.len(), factors);
+        let (m, x, r, p) = (&m[..n], &mut x[..n], &mut r[..n], &mut p[..n]);
+        for l in 0..n {
+            let next = r[l] - alpha * q[l];
+            x[l] = x[l] + alpha * p[l];
+            r[l] = next;
+            p[l] = m[l] * next + beta * p[l];
+        }
+    }
 }
 
 /// The part of [`CgOps::cg_product`] that makes the stopping test and writes the norm of `count` chunks.

@@ -6,7 +6,7 @@ use super::correction::{Grid, Weights};
 use super::{CgnrOps, CgnrShape, CgnrVectors, Part, by_parity};
 use crate::backend::product::{HostMatrix, MOST_COLUMNS, Stored, multiply};
 use crate::backend::solve_state::HostState;
-use crate::backend::sums::{chunk_sums, squares, summing, total, with_lanes};
+use crate::backend::sums::{column_dot, scattered_sum, squares, summing, total};
 use crate::backend::{Host, Run, SolveState};
 use crate::error::Result;
 use crate::number::{Accumulator, Real, Sum};
@@ -139,9 +139,9 @@ fn forward<T: Real, A: Accumulator<T>>(
             if weights.violated(x[at]).is_some() {
                 sum = sum.add(weights.of_box(d[at]));
             }
-            [A::from_real(d[at]).mul(sum)]
+            A::from_real(d[at]).mul(sum)
         };
-        [*sum] = with_lanes!(cols.lanes, chunk_sums::<T, A, 1>(cols.range(g), term));
+        *sum = scattered_sum::<T, A>(cols.lanes, cols.range(g), term);
     });
 }
 
@@ -287,11 +287,7 @@ fn backward_sums<T: Real, A: Accumulator<T>>(
         .into_par_iter()
         .map(|place| {
             let (c, g) = (place / cols.count, place % cols.count);
-            let terms = |i: usize| {
-                let at = i * columns + c;
-                [s, s_old, d].map(|other| A::product(s[at], other[at]))
-            };
-            with_lanes!(cols.lanes, chunk_sums::<T, A, 3>(cols.range(g), terms))
+            [s, s_old, d].map(|other| column_dot::<T, A>(cols.lanes, cols.range(g), [columns, c], s, other))
         })
         .collect();
     for (place, sum) in found.into_iter().enumerate() {

@@ -1,12 +1,16 @@
 //! Steps of flows on the host: the kernels of `cl/flow_momentum.cl`, `cl/flow_pressure.cl`, `cl/flow_transport.cl` and `cl/splat.cl`,
 //! operation for operation. Nodes whose neighbours are all there are worked on in blocks.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::sampling::{
-    BLOCK, By, Rules, Velocity, blend, by_rules, cells_block, cubic_weights, floored, real, weighted, whole,
+    BLOCK, Block, By, Rules, Scratch, Velocity, blend, by_rules, cells_block, cubic_weights, floored, real,
+    weighted, whole,
 };
 use super::{FLUID, FlowGrid, FlowOps, FlowStep, LEFT_BURIED, LEFT_OPEN, Splat, UPPER_BURIED, UPPER_OPEN};
+use crate::backend::widest::widest;
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -27,11 +31,15 @@ impl<T: Real> Row<'_, T> {
         self.mask.is_none_or(|mask| mask[self.j * self.velocity.width + i] & bit != 0)
     }
 
-    /// Columns that have neighbours on all sides, if the row has; and the others.
-    fn inner(&self) -> (std::ops::Range<usize>, impl Iterator<Item = usize> + use<T>) {
+    /// Columns that have neighbours on all sides, if the row has.
+    fn inner(&self) -> Range<usize> {
         let Velocity { width, height, .. } = self.velocity;
-        let inner = if self.j > 0 && self.j + 1 < height { 1..width - 1 } else { 0..0 };
-        (inner.clone(), (0..inner.start).chain(inner.end..width))
+        if self.j > 0 && self.j + 1 < height { 1..width - 1 } else { 0..0 }
+    }
+
+    /// The other columns.
+    fn outer(&self, inner: &Range<usize>) -> impl Iterator<Item = usize> + use<T> {
+        (0..inner.start).chain(inner.end..self.velocity.width)
     }
 
     /// Velocity spread by viscosity, both components, in column `i`.
@@ -71,48 +79,80 @@ impl<T: Real> Row<'_, T> {
 
     /// [`Row::carry`] for inner columns from `first` on, at most [`BLOCK`]: to left faces.
     #[inline(always)]
-    fn carry_along<R: Rules>(&self, held: &Velocity<'_, T>, first: usize, to: &mut [T]) {
+    fn carry_along<R: Rules>(&self, held: &Velocity<'_, T>, first: usize, scratch: &mut Scratch<T>, to: &mut [T]) {
         let Velocity { width, u, v, .. } = self.velocity;
         let (one_half, quarter, n) = (real::<T>(0.5), real::<T>(0.25), to.len());
         let c = self.j * width + first;
-        let (here, below) = (&v.values[c - 1..][..n + 1], &v.values[c - 1 + width..][..n + 1]);
-        let mut velocity = [[T::default(); BLOCK]; 2];
-        velocity[0][..n].copy_from_slice(&u.values[c..][..n]);
-        let mut places = [[T::default(); BLOCK], [whole::<T>(self.j as i32) + one_half; BLOCK]];
-        for l in 0..n {
-            velocity[1][l] = quarter * ((here[l] + here[l + 1]) + (below[l] + below[l + 1]));
-            places[0][l] = whole((first + l) as i32);
-        }
-        self.velocity.trace_block::<R>(n, &mut velocity, &mut places, [T::default(), one_half]);
-        held.u.value_block::<R>([&places[0], &places[1]], to);
-        self.close(first, LEFT_OPEN, to);
+        scratch.velocity[0][..n].copy_from_slice(&u.values[c..][..n]);
+        mean([c - 1, c, c - 1 + width, c + width], v.values, quarter, &mut scratch.velocity[1][..n]);
+        scratch.places = [columns(first, T::default()), [whole::<T>(self.j as i32) + one_half; BLOCK]];
+        self.velocity.trace_block::<R>(n, scratch, [0, 1], [T::default(), one_half]);
+        held.u.value_block::<R>(n, scratch);
+        to.copy_from_slice(&scratch.found[..n]);
+        close(self.mask.map(|mask| &mask[c..]), LEFT_OPEN, to);
     }
 
     /// [`Row::carry`] to upper faces.
     #[inline(always)]
-    fn carry_down<R: Rules>(&self, held: &Velocity<'_, T>, first: usize, to: &mut [T]) {
+    fn carry_down<R: Rules>(&self, held: &Velocity<'_, T>, first: usize, scratch: &mut Scratch<T>, to: &mut [T]) {
         let Velocity { width, u, v, .. } = self.velocity;
         let (one_half, quarter, n) = (real::<T>(0.5), real::<T>(0.25), to.len());
         let c = self.j * width + first;
-        let (above, here) = (&u.values[c - width..][..n + 1], &u.values[c..][..n + 1]);
-        let mut velocity = [[T::default(); BLOCK]; 2];
-        velocity[1][..n].copy_from_slice(&v.values[c..][..n]);
-        let mut places = [[T::default(); BLOCK], [whole(self.j as i32); BLOCK]];
-        for l in 0..n {
-            velocity[0][l] = quarter * ((above[l] + here[l]) + (above[l + 1] + here[l + 1]));
-            places[0][l] = whole::<T>((first + l) as i32) + one_half;
-        }
-        self.velocity.trace_block::<R>(n, &mut velocity, &mut places, [one_half, T::default()]);
-        held.v.value_block::<R>([&places[1], &places[0]], to);
-        self.close(first, UPPER_OPEN, to);
+        mean([c - width, c, c - width + 1, c + 1], u.values, quarter, &mut scratch.velocity[0][..n]);
+        scratch.velocity[1][..n].copy_from_slice(&v.values[c..][..n]);
+        scratch.places = [columns(first, one_half), [whole(self.j as i32); BLOCK]];
+        self.velocity.trace_block::<R>(n, scratch, [1, 0], [one_half, T::default()]);
+        held.v.value_block::<R>(n, scratch);
+        to.copy_from_slice(&scratch.found[..n]);
+        close(self.mask.map(|mask| &mask[c..]), UPPER_OPEN, to);
     }
+}
 
-    /// Sets what lies on faces of walls to 0.
-    fn close(&self, first: usize, bit: u32, to: &mut [T]) {
-        let Some(mask) = self.mask else { return };
-        for (to, word) in to.iter_mut().zip(&mask[self.j * self.velocity.width + first..]) {
-            if word & bit == 0 {
-                *to = T::default();
+/// Places of a row's nodes from column `first` on, `offset` beyond.
+#[inline(always)]
+fn columns<T: Real>(first: usize, offset: T) -> Block<T> {
+    let mut places = [offset; BLOCK];
+    for l in 0..BLOCK {
+        places[l] = whole::<T>((first + l) as i32) + offset;
+    }
+    places
+}
+
+/// The mean of four nodes: `quarter ((q[0] + q[1]) + (q[2] + q[3]))` of those from `starts` on.
+#[inline(always)]
+fn mean<T: Real>(starts: [usize; 4], values: &[T], quarter: T, to: &mut [T]) {
+    let n = to.len();
+    let [a, b, c, d] = starts.map(|start| &values[start..][..n]);
+    for l in 0..n {
+        to[l] = quarter * ((a[l] + b[l]) + (c[l] + d[l]));
+    }
+}
+
+widest! {
+    /// Spreads both components of the velocity in one row.
+    fn spread_row<'v; T: Real, R: Rules>(row: Row<'v, T>, viscosity: T, g: &'v mut [T], f: &'v mut [T]) -> () {
+        let Velocity { width, u, v, .. } = row.velocity;
+        // Cells beside obstacles have neighbours that are none.
+        let inner = if row.mask.is_some() { 0..0 } else { row.inner() };
+        for i in row.outer(&inner) {
+            [g[i], f[i]] = row.spread::<R>(viscosity, i);
+        }
+        let c = row.j * width;
+        for (values, to, first_along) in [(u.values, g, true), (v.values, f, false)] {
+            if inner.is_empty() {
+                continue;
+            }
+            let n = inner.len();
+            let line = |c: usize| &values[c + inner.start..][..n];
+            let (above, before, here, behind, below) =
+                (line(c - width), line(c - 1), line(c), line(c + 1), line(c + width));
+            let to = &mut to[inner.clone()][..n];
+            for i in 0..n {
+                let middle = here[i];
+                let beside = (before[i] - middle) + (behind[i] - middle);
+                let upright = (above[i] - middle) + (below[i] - middle);
+                let sum = if first_along { beside + upright } else { upright + beside };
+                to[i] = middle + viscosity * sum;
             }
         }
     }
@@ -126,32 +166,26 @@ fn spread<T: Real, R: Rules>(
     g: &mut [T],
     f: &mut [T],
 ) {
-    let Velocity { width, u, v, .. } = velocity;
+    let width = velocity.width;
     g.par_chunks_mut(width).zip(f.par_chunks_mut(width)).enumerate().for_each(|(j, (g, f))| {
-        let row = Row { velocity, mask, j };
-        let (inner, outer) = row.inner();
-        // Cells beside obstacles have neighbours that are none.
-        let inner = if mask.is_some() { 0..0 } else { inner };
-        let rest: Vec<usize> = if inner.is_empty() { (0..width).collect() } else { outer.collect() };
-        for i in rest {
-            [g[i], f[i]] = row.spread::<R>(viscosity, i);
-        }
-        let c = j * width;
-        for (values, to, first_along) in [(u.values, g, true), (v.values, f, false)] {
-            if inner.is_empty() {
-                continue;
-            }
-            let line = |c: usize| &values[c..][..width];
-            let (above, here, below) = (line(c - width), line(c), line(c + width));
-            for i in inner.clone() {
-                let middle = here[i];
-                let beside = (here[i - 1] - middle) + (here[i + 1] - middle);
-                let upright = (above[i] - middle) + (below[i] - middle);
-                let sum = if first_along { beside + upright } else { upright + beside };
-                to[i] = middle + viscosity * sum;
-            }
-        }
+        spread_row::<T, R>(Row { velocity, mask, j }, viscosity, g, f);
     });
+}
+
+widest! {
+    /// Carries both components of `held` to one row.
+    fn carry_row<'v; T: Real, R: Rules>(row: Row<'v, T>, held: Velocity<'v, T>, cu: &'v mut [T], cv: &'v mut [T]) -> () {
+        let inner = row.inner();
+        for i in row.outer(&inner) {
+            [cu[i], cv[i]] = row.carry::<R>(&held, i);
+        }
+        let mut scratch = Scratch::new();
+        for first in inner.clone().step_by(BLOCK) {
+            let block = first..inner.end.min(first + BLOCK);
+            row.carry_along::<R>(&held, first, &mut scratch, &mut cu[block.clone()]);
+            row.carry_down::<R>(&held, first, &mut scratch, &mut cv[block]);
+        }
+    }
 }
 
 /// `flow_carry` of `cl/flow_momentum.cl`; `held` is what is carried.
@@ -164,16 +198,7 @@ fn carry<T: Real, R: Rules>(
 ) {
     let width = velocity.width;
     cu.par_chunks_mut(width).zip(cv.par_chunks_mut(width)).enumerate().for_each(|(j, (cu, cv))| {
-        let row = Row { velocity, mask, j };
-        let (inner, outer) = row.inner();
-        for i in outer {
-            [cu[i], cv[i]] = row.carry::<R>(&held, i);
-        }
-        for first in inner.clone().step_by(BLOCK) {
-            let block = first..inner.end.min(first + BLOCK);
-            row.carry_along::<R>(&held, first, &mut cu[block.clone()]);
-            row.carry_down::<R>(&held, first, &mut cv[block]);
-        }
+        carry_row::<T, R>(Row { velocity, mask, j }, held, cu, cv);
     });
 }
 
@@ -225,24 +250,25 @@ impl<T: Real> Row<'_, T> {
 
     /// [`Row::transport`] for inner columns from `first` on, at most [`BLOCK`].
     #[inline(always)]
-    fn transport_block<R: Rules>(&self, q: &[T], first: usize, to: &mut [T]) {
+    fn transport_block<R: Rules>(&self, q: &[T], first: usize, scratch: &mut Scratch<T>, to: &mut [T]) {
         let Velocity { width, height, u, v, .. } = self.velocity;
         let (one_half, n, c) = (real::<T>(0.5), to.len(), self.j * width + first);
-        let (along, here, below) = (&u.values[c..][..n + 1], &v.values[c..][..n], &v.values[c + width..][..n]);
-        let mut velocity = [[T::default(); BLOCK]; 2];
-        let mut places = [[T::default(); BLOCK], [whole::<T>(self.j as i32) + one_half; BLOCK]];
-        for l in 0..n {
-            velocity[0][l] = one_half * (along[l] + along[l + 1]);
-            velocity[1][l] = one_half * (here[l] + below[l]);
-            places[0][l] = whole::<T>((first + l) as i32) + one_half;
+        for (k, (from, further)) in [(u.values, 1), (v.values, width)].into_iter().enumerate() {
+            let (here, there) = (&from[c..][..n], &from[c + further..][..n]);
+            for ((velocity, here), there) in scratch.velocity[k][..n].iter_mut().zip(here).zip(there) {
+                *velocity = one_half * (*here + *there);
+            }
         }
-        self.velocity.trace_block::<R>(n, &mut velocity, &mut places, [one_half; 2]);
+        scratch.places = [columns(first, one_half), [whole::<T>(self.j as i32) + one_half; BLOCK]];
+        self.velocity.trace_block::<R>(n, scratch, [0, 1], [one_half; 2]);
         if R::CUBIC {
-            for (l, to) in to.iter_mut().enumerate() {
-                *to = cell_at::<T, R>(q, [width, height], places[0][l], places[1][l]);
+            let [x, y] = &scratch.places;
+            for ((to, x), y) in to.iter_mut().zip(x).zip(y) {
+                *to = cell_at::<T, R>(q, [width, height], *x, *y);
             }
         } else {
-            cells_block(q, [width, height], [&places[0], &places[1]], to);
+            cells_block(q, [width, height], n, scratch);
+            to.copy_from_slice(&scratch.found[..n]);
         }
         if let Some(mask) = self.mask {
             for ((to, word), q) in to.iter_mut().zip(&mask[c..]).zip(&q[c..]) {
@@ -254,18 +280,70 @@ impl<T: Real> Row<'_, T> {
     }
 }
 
+widest! {
+    /// Carries values of cells to one row.
+    fn transport_row<'v; T: Real, R: Rules>(row: Row<'v, T>, q: &'v [T], carried: &'v mut [T]) -> () {
+        let inner = row.inner();
+        for i in row.outer(&inner) {
+            carried[i] = row.transport::<R>(q, i);
+        }
+        let mut scratch = Scratch::new();
+        for first in inner.clone().step_by(BLOCK) {
+            let block = first..inner.end.min(first + BLOCK);
+            row.transport_block::<R>(q, first, &mut scratch, &mut carried[block]);
+        }
+    }
+}
+
 /// `flow_transport` of `cl/flow_transport.cl`.
 fn transport<T: Real, R: Rules>(velocity: Velocity<'_, T>, mask: Option<&[u32]>, q: &[T], carried: &mut [T]) {
     carried.par_chunks_mut(velocity.width).enumerate().for_each(|(j, carried)| {
-        let row = Row { velocity, mask, j };
-        let (inner, outer) = row.inner();
-        for i in outer {
-            carried[i] = row.transport::<R>(q, i);
-        }
-        for first in inner.clone().step_by(BLOCK) {
-            row.transport_block::<R>(q, first, &mut carried[first..inner.end.min(first + BLOCK)]);
-        }
+        transport_row::<T, R>(Row { velocity, mask, j }, q, carried);
     });
+}
+
+widest! {
+    /// `flow_divergence` of `cl/flow_pressure.cl` in one row; `below` is the row of `v` after it.
+    fn divergence_row<'v; T: Real>(u: &'v [T], v: &'v [T], below: Option<&'v [T]>, b: &'v mut [T]) -> () {
+        let (n, zero) = (b.len() - 1, T::default());
+        let (left, right, upper) = (&u[..n], &u[1..][..n], &v[..n]);
+        match below {
+            Some(below) => {
+                let (b, lower) = (&mut b[..n], &below[..n]);
+                for i in 0..n {
+                    b[i] = -((right[i] - left[i]) + (lower[i] - upper[i]));
+                }
+            }
+            None => {
+                let b = &mut b[..n];
+                for i in 0..n {
+                    b[i] = -((right[i] - left[i]) + (zero - upper[i]));
+                }
+            }
+        }
+        // Nothing flows through the far rims.
+        b[n] = -((zero - u[n]) + (below.map_or(zero, |below| below[n]) - v[n]));
+    }
+}
+
+widest! {
+    /// `to = from - (p - other)`.
+    fn subtract_difference<'v; T: Real>(from: &'v [T], p: &'v [T], other: &'v [T], to: &'v mut [T]) -> () {
+        let n = to.len();
+        let (from, p, other) = (&from[..n], &p[..n], &other[..n]);
+        for i in 0..n {
+            to[i] = from[i] - (p[i] - other[i]);
+        }
+    }
+}
+
+/// Sets what lies where a bit of the mask is missing to 0.
+fn close<T: Real>(mask: Option<&[u32]>, bit: u32, to: &mut [T]) {
+    for (to, word) in to.iter_mut().zip(mask.unwrap_or_default()) {
+        if word & bit == 0 {
+            *to = T::default();
+        }
+    }
 }
 
 fn words<'a>(grid: &FlowGrid<'a>) -> Result<Option<&'a [u32]>> {
@@ -310,16 +388,12 @@ impl<T: Real> FlowOps<T> for Host {
         [u, v]: [&Memory<T>; 2],
         b: &mut Memory<T>,
     ) -> Result<()> {
-        let (mask, u, v, zero) = (words(&grid)?, u.host()?, v.host()?, T::default());
-        let FlowGrid { width, height, .. } = grid;
+        let (mask, u, v, width) = (words(&grid)?, u.host()?, v.host()?, grid.width);
         b.host_mut()?.par_chunks_mut(width).enumerate().for_each(|(j, b)| {
-            for (i, b) in b.iter_mut().enumerate() {
-                let c = j * width + i;
-                let right = if i + 1 < width { u[c + 1] } else { zero };
-                let lower = if j + 1 < height { v[c + width] } else { zero };
-                let fluid = mask.is_none_or(|mask| mask[c] & FLUID != 0);
-                *b = if fluid { -((right - u[c]) + (lower - v[c])) } else { zero };
-            }
+            let c = j * width;
+            let below = (j + 1 < grid.height).then(|| &v[c + width..][..width]);
+            divergence_row(&u[c..][..width], &v[c..][..width], below, b);
+            close(mask.map(|mask| &mask[c..]), FLUID, b);
         });
         Ok(())
     }
@@ -335,12 +409,17 @@ impl<T: Real> FlowOps<T> for Host {
         let (mask, p, g, f, width) = (words(&grid)?, p.host()?, g.host()?, f.host()?, grid.width);
         let lines = u.host_mut()?.par_chunks_mut(width).zip(v.host_mut()?.par_chunks_mut(width));
         lines.enumerate().for_each(|(j, (u, v))| {
-            for (i, (u, v)) in u.iter_mut().zip(v).enumerate() {
-                let c = j * width + i;
-                let bits = mask.map_or(LEFT_OPEN | UPPER_OPEN, |mask| mask[c]);
-                *u = if i > 0 && bits & LEFT_OPEN != 0 { g[c] - (p[c] - p[c - 1]) } else { T::default() };
-                *v = if j > 0 && bits & UPPER_OPEN != 0 { f[c] - (p[c] - p[c - width]) } else { T::default() };
+            let c = j * width;
+            let p_here = &p[c..][..width];
+            subtract_difference(&g[c + 1..], &p_here[1..], p_here, &mut u[1..]);
+            u[0] = T::default();
+            match j {
+                0 => v.fill(T::default()),
+                _ => subtract_difference(&f[c..], p_here, &p[c - width..], v),
             }
+            let mask = mask.map(|mask| &mask[c..]);
+            close(mask, LEFT_OPEN, u);
+            close(mask, UPPER_OPEN, v);
         });
         Ok(())
     }

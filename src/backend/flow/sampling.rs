@@ -1,6 +1,8 @@
 //! Values of staggered grids between their nodes, on the host: the functions of `cl/flow_grid.cl`, operation for operation, and loops over
 //! blocks of places that the compiler makes vector instructions of.
 
+use std::ops::Range;
+
 use super::{FlowGrid, FlowStep};
 use crate::number::Real;
 
@@ -40,23 +42,29 @@ macro_rules! by_rules {
 }
 pub(super) use by_rules;
 
+#[inline(always)]
 pub(super) fn real<T: Real>(value: f64) -> T {
     T::from_f64(value)
 }
 
+#[inline(always)]
 pub(super) fn whole<T: Real>(value: i32) -> T {
     T::of_integer(value)
 }
 
+/// The largest integer that is not above `x`.
+#[inline(always)]
 pub(super) fn floored<T: Real>(x: T) -> i32 {
-    let found = x.truncated();
-    if x < whole(found) { found - 1 } else { found }
+    let found = x.nearest();
+    found - i32::from(x < whole(found))
 }
 
+#[inline(always)]
 pub(super) fn within<T: Real>(x: T, last: T) -> T {
     if x > T::default() { if x < last { x } else { last } } else { T::default() }
 }
 
+#[inline(always)]
 pub(super) fn blend<T: Real>(from: T, to: T, part: T) -> T {
     from + part * (to - from)
 }
@@ -205,109 +213,179 @@ impl<'a, T: Real> Velocity<'a, T> {
     }
 }
 
-/// Places of a block, and what is found there.
+/// Numbers of a block.
 pub(super) type Block<T> = [T; BLOCK];
 
-/// Linear values at places of a block, one for each of `to`. `inside(i, j)` is the index of node `(i, j)` if it and its three neighbours
-/// further on are stored, `other` finds any node.
-#[inline(always)]
-fn blend_block<T: Real>(
-    [a, b]: [&Block<T>; 2],
-    values: &[T],
-    [along, across]: [usize; 2],
-    inside: impl Fn(i32, i32) -> Option<usize>,
-    other: impl Fn(i32, i32) -> T,
-    to: &mut [T],
-) {
-    let n = to.len();
-    let (mut nodes, mut parts) = ([[0; BLOCK]; 2], [[T::default(); BLOCK]; 2]);
-    for (k, places) in [a, b].into_iter().enumerate() {
-        for l in 0..n {
-            nodes[k][l] = floored(places[l]);
-            parts[k][l] = places[l] - whole(nodes[k][l]);
+/// Numbers that blocks are worked on with. Made once for many blocks: to make it takes as long as half a block.
+pub(super) struct Scratch<T> {
+    /// Velocity at the places, and the places.
+    pub(super) velocity: [Block<T>; 2],
+    pub(super) places: [Block<T>; 2],
+    /// What is found there.
+    pub(super) found: Block<T>,
+    nodes: [[i32; BLOCK]; 2],
+    parts: [Block<T>; 2],
+    corners: [Block<T>; 4],
+}
+
+impl<T: Real> Scratch<T> {
+    pub(super) fn new() -> Self {
+        let zero = [T::default(); BLOCK];
+        let (nodes, two) = ([[0; BLOCK]; 2], [zero; 2]);
+        Self { velocity: two, places: two, found: zero, nodes, parts: two, corners: [zero; 4] }
+    }
+}
+
+/// Values of nodes that lie on lines in memory.
+struct Lines<'a, T> {
+    values: &'a [T],
+    /// Distances of neighbours in memory, along both axes. One is 1.
+    strides: [usize; 2],
+    /// Nodes with less than this have three neighbours further on.
+    inside: [u32; 2],
+}
+
+/// Nodes that are looked at together: if all lie side by side, their values are moved as vectors.
+const PIECE: usize = 16;
+
+impl<T: Real> Lines<'_, T> {
+    /// Linear values at the first `n` places of a block, in `found`. `other` finds any node.
+    #[inline(always)]
+    fn blend_block(&self, n: usize, scratch: &mut Scratch<T>, other: impl Fn(i32, i32) -> T) {
+        let Scratch { places, found, nodes, parts, corners, .. } = scratch;
+        // Whole blocks, whatever stands beyond `n`: loops of a known length become vector instructions.
+        for k in 0..2 {
+            for l in 0..BLOCK {
+                nodes[k][l] = floored(places[k][l]);
+                parts[k][l] = places[k][l] - whole(nodes[k][l]);
+            }
+        }
+        for first in (0..n).step_by(PIECE) {
+            self.fetch(first..n.min(first + PIECE), nodes, corners, &other);
+        }
+        for l in 0..BLOCK {
+            let near = blend(corners[0][l], corners[1][l], parts[0][l]);
+            found[l] = blend(near, blend(corners[2][l], corners[3][l], parts[0][l]), parts[1][l]);
         }
     }
-    for l in 0..n {
-        let (i, j) = (nodes[0][l], nodes[1][l]);
-        let [near, further, beside, far] = match inside(i, j).and_then(|at| values.get(at..=at + along + across)) {
-            Some(four) => [four[0], four[along], four[across], four[along + across]],
-            None => [other(i, j), other(i + 1, j), other(i, j + 1), other(i + 1, j + 1)],
+
+    /// Values of nodes and of their neighbours: along the first axis, the second, both.
+    #[inline(always)]
+    fn fetch(
+        &self,
+        piece: Range<usize>,
+        nodes: &[[i32; BLOCK]; 2],
+        corners: &mut [Block<T>; 4],
+        other: impl Fn(i32, i32) -> T,
+    ) {
+        let [along, across] = self.strides;
+        let distances = [0, along, across, along + across];
+        let at = |l: usize| {
+            let node = [nodes[0][l], nodes[1][l]];
+            let inside = (node[0] as u32) < self.inside[0] && (node[1] as u32) < self.inside[1];
+            inside.then(|| node[0] as usize * along + node[1] as usize * across)
         };
-        let first = blend(near, further, parts[0][l]);
-        to[l] = blend(first, blend(beside, far, parts[0][l]), parts[1][l]);
+        let (first, last) = (piece.start, piece.end - 1);
+        let side_by_side = if along == 1 { [1, 0] } else { [0, 1] };
+        let is_next = |l: usize| {
+            let next = |k: usize| nodes[k][l] == nodes[k][first] + side_by_side[k] * (l - first) as i32;
+            next(0) & next(1)
+        };
+        if let (Some(start), Some(_)) = (at(first), at(last))
+            && piece.clone().fold(true, |all, l| all & is_next(l))
+        {
+            for (corner, distance) in corners.iter_mut().zip(distances) {
+                let (to, from) = (&mut corner[piece.clone()], &self.values[start + distance..]);
+                match (to.first_chunk_mut::<PIECE>(), from.first_chunk::<PIECE>()) {
+                    (Some(to), Some(from)) => *to = *from,
+                    // The last piece of a row.
+                    _ => to.copy_from_slice(&from[..piece.len()]),
+                }
+            }
+            return;
+        }
+        for l in piece {
+            let found = match at(l).and_then(|at| self.values.get(at..=at + along + across)) {
+                Some(four) => distances.map(|distance| four[distance]),
+                None => {
+                    let (i, j) = (nodes[0][l], nodes[1][l]);
+                    [other(i, j), other(i + 1, j), other(i, j + 1), other(i + 1, j + 1)]
+                }
+            };
+            for (corner, found) in corners.iter_mut().zip(found) {
+                corner[l] = found;
+            }
+        }
     }
 }
 
 impl<T: Real> Component<'_, T> {
-    /// [`Component::linear_at`] for the first places of a block.
+    /// [`Component::linear_at`] for the first `n` places of a block.
     #[inline(always)]
-    fn linear_block<R: Rules>(&self, places: [&Block<T>; 2], to: &mut [T]) {
-        let (most_a, most_b) = ((self.na - 1) as u32, (self.nb - 1) as u32);
-        let inside = |a: i32, b: i32| {
-            let both = (a as u32) < most_a && (b as u32) < most_b;
-            both.then(|| a as usize * self.stride_a + b as usize * self.stride_b)
-        };
-        let strides = [self.stride_a, self.stride_b];
-        let other = |a: i32, b: i32| self.node::<R>(a, b);
-        blend_block(places, self.values, strides, inside, other, to);
+    fn linear_block<R: Rules>(&self, n: usize, scratch: &mut Scratch<T>) {
+        let inside = [(self.na - 1) as u32, (self.nb - 1) as u32];
+        let lines = Lines { values: self.values, strides: [self.stride_a, self.stride_b], inside };
+        lines.blend_block(n, scratch, |a, b| self.node::<R>(a, b));
     }
 
-    /// [`Component::value_at`] for the first places of a block.
+    /// [`Component::value_at`] for the first `n` places of a block.
     #[inline(always)]
-    pub(super) fn value_block<R: Rules>(&self, places: [&Block<T>; 2], to: &mut [T]) {
-        if R::CUBIC {
-            for (l, to) in to.iter_mut().enumerate() {
-                *to = self.cubic_at::<R>(places[0][l], places[1][l]);
-            }
-        } else {
-            self.linear_block::<R>(places, to);
+    pub(super) fn value_block<R: Rules>(&self, n: usize, scratch: &mut Scratch<T>) {
+        if !R::CUBIC {
+            return self.linear_block::<R>(n, scratch);
+        }
+        let Scratch { places: [a, b], found, .. } = scratch;
+        for ((found, a), b) in found[..n].iter_mut().zip(a).zip(b) {
+            *found = self.cubic_at::<R>(*a, *b);
         }
     }
 }
 
-/// Values of cells between their middles, linearly, for the first places of a block.
+/// Values of cells between their middles, linearly, for the first `n` places of a block.
 #[inline(always)]
-pub(super) fn cells_block<T: Real>(q: &[T], [width, height]: [usize; 2], places: [&Block<T>; 2], to: &mut [T]) {
-    let inside = |i: i32, j: i32| {
-        let both = (i as u32) < width as u32 - 1 && (j as u32) < height as u32 - 1;
-        both.then(|| j as usize * width + i as usize)
-    };
-    let other = |i: i32, j: i32| {
+pub(super) fn cells_block<T: Real>(values: &[T], [width, height]: [usize; 2], n: usize, scratch: &mut Scratch<T>) {
+    let lines = Lines { values, strides: [1, width], inside: [width as u32 - 1, height as u32 - 1] };
+    lines.blend_block(n, scratch, |i, j| {
         let x = i.clamp(0, width as i32 - 1) as usize;
-        q[j.clamp(0, height as i32 - 1) as usize * width + x]
-    };
-    blend_block(places, q, [1, width], inside, other, to);
+        values[j.clamp(0, height as i32 - 1) as usize * width + x]
+    });
 }
 
 impl<T: Real> Velocity<'_, T> {
-    /// [`Velocity::trace_back`] for the first `n` places of a block, in place. `offset` is taken from each coordinate in the end.
+    /// [`Velocity::trace_back`] for the first `n` places of a block, in place. The coordinates of the places come out in the order
+    /// `axes`, less `offset` each.
     #[inline(always)]
     pub(super) fn trace_block<R: Rules>(
         &self,
         n: usize,
-        velocity: &mut [Block<T>; 2],
-        places: &mut [Block<T>; 2],
+        scratch: &mut Scratch<T>,
+        axes: [usize; 2],
         offset: [T; 2],
     ) {
         let ends = [whole::<T>(self.width as i32), whole::<T>(self.height as i32)];
         let one_half = real::<T>(0.5);
+        let (velocity, begin) = (scratch.velocity, scratch.places);
+        let mut carrying = velocity;
         if R::MIDPOINT {
             let half_step = one_half * self.step;
-            let zero = [T::default(); BLOCK];
-            let (mut middle, mut shifted) = ([zero; 2], [zero; 2]);
+            let mut middle = begin;
             for k in 0..2 {
-                for l in 0..n {
-                    middle[k][l] = within(places[k][l] - half_step * velocity[k][l], ends[k]);
-                    shifted[k][l] = middle[k][l] - one_half;
+                for l in 0..BLOCK {
+                    middle[k][l] = within(begin[k][l] - half_step * velocity[k][l], ends[k]);
                 }
             }
-            let [vx, vy] = velocity;
-            self.u.linear_block::<R>([&middle[0], &shifted[1]], &mut vx[..n]);
-            self.v.linear_block::<R>([&middle[1], &shifted[0]], &mut vy[..n]);
+            for (k, component) in [self.u, self.v].into_iter().enumerate() {
+                scratch.places[0] = middle[k];
+                for l in 0..BLOCK {
+                    scratch.places[1][l] = middle[1 - k][l] - one_half;
+                }
+                component.linear_block::<R>(n, scratch);
+                carrying[k] = scratch.found;
+            }
         }
-        for k in 0..2 {
-            for l in 0..n {
-                places[k][l] = within(places[k][l] - self.step * velocity[k][l], ends[k]) - offset[k];
+        for (k, place) in axes.into_iter().zip(&mut scratch.places) {
+            for l in 0..BLOCK {
+                place[l] = within(begin[k][l] - self.step * carrying[k][l], ends[k]) - offset[k];
             }
         }
     }

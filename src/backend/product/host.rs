@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::entries::{LONG, RowSum, add_row};
-use super::rows::{BLOCK, block_sums, longer_row, offset, order};
+use super::rows::{BLOCK, LONG_BLOCK, block_sums, longer_row, offset, order};
 use super::{HostMatrix, MOST_COLUMNS, ProductOps, Stored};
 use crate::backend::sums::{column_dot, squares, summing};
 use crate::backend::{Host, Run};
@@ -60,9 +60,24 @@ fn chunk_columns<T: Real, A: Accumulator<T>, const C: usize>(
         }
         return add_rows::<T, A, C, false>(a, start, rows, ends, x, y, store);
     }
-    for start in rows.clone().step_by(BLOCK) {
-        let places = start..rows.end.min(start + BLOCK);
-        let mut sums = [RowSum::<A, C>::default(); BLOCK];
+    match a.arrangement.kind {
+        // What they do for a block takes longer than a few rows.
+        Kind::Stencil | Kind::Diagonals => by_blocks::<T, A, C, LONG_BLOCK>(a, rows, x, y, store),
+        _ => by_blocks::<T, A, C, BLOCK>(a, rows, x, y, store),
+    }
+}
+
+/// Rows `rows`, `N` at a time.
+fn by_blocks<T: Real, A: Accumulator<T>, const C: usize, const N: usize>(
+    a: &HostMatrix<'_, T>,
+    rows: Range<usize>,
+    x: &[[T; C]],
+    y: &mut [[T; C]],
+    store: impl Fn(usize, usize, A) -> T,
+) {
+    for start in rows.clone().step_by(N) {
+        let places = start..rows.end.min(start + N);
+        let mut sums = [RowSum::<A, C>::default(); N];
         let sums = &mut sums[..places.len()];
         block_sums(a, places.clone(), x, sums);
         let store = |i: usize, sum: &RowSum<A, C>| -> [T; C] { std::array::from_fn(|c| store(i, c, sum.0[c])) };

@@ -13,6 +13,9 @@ use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SLICE, offset_at
 /// Most rows done at a time, a multiple of [`SLICE`].
 pub(super) const BLOCK: usize = 64;
 
+/// Most rows done at a time of matrices that store no rows.
+pub(super) const LONG_BLOCK: usize = 512;
+
 /// Offset `i` of those that start at word `base`.
 pub(super) fn offset<T: Real>(a: &HostMatrix<'_, T>, base: usize, i: usize) -> usize {
     offset_at(a.pointers, a.arrangement.wide, base, i)
@@ -33,7 +36,7 @@ fn offsets<T: Real>(a: &HostMatrix<'_, T>, base: usize, rows: &Range<usize>) -> 
     found
 }
 
-/// Sums of the rows at places `places`, at most [`BLOCK`] from a multiple of [`SLICE`] on; [`order`] tells which row
+/// Sums of the rows at places `places`, at most [`BLOCK`] or [`LONG_BLOCK`] from a multiple of [`SLICE`] on; [`order`] tells which row
 /// is at a place. `sums` come as zeros.
 pub(super) fn block_sums<T: Real, A: Accumulator<T>, const C: usize>(
     a: &HostMatrix<'_, T>,

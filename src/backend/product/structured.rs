@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::HostMatrix;
 use super::entries::RowSum;
+use crate::backend::widest::widest;
 use crate::number::{Accumulator, Real};
 use crate::sparse::{STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER};
 
@@ -24,8 +25,38 @@ pub(super) fn diagonals<T: Real, A: Accumulator<T>, const C: usize>(
         }
         let x = &x[(column + low as i64) as usize..][..high - low];
         let values = &a.values[d * a.stride + first + low..][..high - low];
-        for ((sum, value), x) in sums[low..high].iter_mut().zip(values).zip(x) {
+        add_diagonal(&mut sums[low..high], values, x);
+    }
+}
+
+widest! {
+    fn add_diagonal<'v; T: Real, A: Accumulator<T>; const C>(
+        sums: &'v mut [RowSum<A, C>],
+        values: &'v [T],
+        x: &'v [[T; C]],
+    ) -> () {
+        for ((sum, value), x) in sums.iter_mut().zip(values).zip(x) {
             sum.add_unless_padding(*value, x);
+        }
+    }
+
+    /// Rows of `K` entries each: `values`, times the elements of `xs`.
+    fn add_points<'v; T: Real, A: Accumulator<T>; const C, const K>(
+        values: &'v [T],
+        xs: &'v [&'v [[T; C]]],
+        sums: &'v mut [RowSum<A, C>],
+    ) -> () {
+        let n = sums.len();
+        let (mut held, mut near) = ([T::default(); K], [xs[0]; K]);
+        for k in 0..K {
+            (held[k], near[k]) = (values[k], &xs[k][..n]);
+        }
+        for i in 0..n {
+            let mut sum = RowSum::default();
+            for k in 0..K {
+                sum.add(held[k], &near[k][i]);
+            }
+            sums[i] = sum;
         }
     }
 }
@@ -114,31 +145,15 @@ fn inner_rows<T: Real, A: Accumulator<T>, const C: usize>(
     x: &[[T; C]],
     sums: &mut [RowSum<A, C>],
 ) {
-    fn of<T: Real, A: Accumulator<T>, const C: usize, const K: usize>(
-        values: &[T],
-        xs: &[&[[T; C]]],
-        sums: &mut [RowSum<A, C>],
-    ) {
-        let n = sums.len();
-        let values: [T; K] = std::array::from_fn(|k| values[k]);
-        let xs: [&[[T; C]]; K] = std::array::from_fn(|k| &xs[k][..n]);
-        for i in 0..n {
-            let mut sum = RowSum::default();
-            for k in 0..K {
-                sum.add(values[k], &xs[k][i]);
-            }
-            sums[i] = sum;
-        }
-    }
     let mut held = [x; 9];
     for (held, distance) in held.iter_mut().zip(distances) {
         *held = &x[first.wrapping_add_signed(distance as i32 as isize)..];
     }
     match values.len() {
-        3 => of::<T, A, C, 3>(values, &held, sums),
-        5 => of::<T, A, C, 5>(values, &held, sums),
-        7 => of::<T, A, C, 7>(values, &held, sums),
-        9 => of::<T, A, C, 9>(values, &held, sums),
+        3 => add_points::<T, A, C, 3>(values, &held, sums),
+        5 => add_points::<T, A, C, 5>(values, &held, sums),
+        7 => add_points::<T, A, C, 7>(values, &held, sums),
+        9 => add_points::<T, A, C, 9>(values, &held, sums),
         _ => {}
     }
 }

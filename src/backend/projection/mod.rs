@@ -6,7 +6,7 @@ pub(super) use opencl::FILES;
 
 use rayon::prelude::*;
 
-use super::sums::{chunk_sums, column_dot, summing, total, with_lanes};
+use super::sums::{chunk_sums, column_dot, summing, total};
 use super::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -41,7 +41,7 @@ fn remove_component<T: Real, A: Accumulator<T>>(chunks: Chunks, z: Option<&[T]>,
     let dot = |g: usize| match z {
         Some(z) => column_dot::<T, A>(chunks.lanes, chunks.range(g), [1, 0], z, x),
         None => {
-            let [sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(chunks.range(g), |i| [A::from_real(x[i])]));
+            let [sum] = chunk_sums(chunks.lanes, [&x[chunks.range(g)]], |[x]| [A::from_real(x)]);
             sum
         }
     };

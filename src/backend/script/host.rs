@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, Statement, StepCall};
 use crate::backend::product::{HostMatrix, Stored, chunk_product};
-use crate::backend::sums::{chunk_sums, column_dot, summing, total, with_lanes};
+use crate::backend::sums::{column_dot, scattered_sum, summing, total};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -135,10 +135,9 @@ fn dots<T: Real, A: Accumulator<T>>(
                 Some(w) => {
                     let term = |i: usize| {
                         let at = i * columns + c;
-                        [A::product(x[at], w[at] * y[at])]
+                        A::product(x[at], w[at] * y[at])
                     };
-                    let [sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(rows, term));
-                    sum
+                    scattered_sum::<T, A>(chunks.lanes, rows, term)
                 }
             };
         });

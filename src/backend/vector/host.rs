@@ -1,34 +1,50 @@
 //! Operations on vectors on the host.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::{Column, Reduction, VectorOps};
-use crate::backend::sums::{chunk_sums, summing, total, with_lanes};
+use crate::backend::sums::{chunk_sums, column_dot, scattered_sum, summing, total};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum, violated};
 use crate::reduction::{Chunks, fold, fold_sums};
 
-/// The sum of the chunk sums of `term`.
-fn sum<T: Real, A: Accumulator<T>>(chunks: Chunks, term: impl Fn(usize) -> A + Sync) -> f64 {
-    let chunk = |g: usize| {
-        let [sum] = with_lanes!(chunks.lanes, chunk_sums::<T, A, 1>(chunks.range(g), |i| [term(i)]));
-        sum
-    };
-    let sums: Vec<Sum> = (0..chunks.count).into_par_iter().with_min_len(4).map(chunk).collect();
+/// The sum of what `sum` finds in each chunk.
+fn sum<T: Real, A: Accumulator<T>>(chunks: Chunks, sum: impl Fn(Range<usize>) -> Sum + Sync) -> f64 {
+    let sums = (0..chunks.count).into_par_iter().with_min_len(4).map(|g| sum(chunks.range(g)));
+    let sums: Vec<Sum> = sums.collect();
     total::<T, A>(&sums).to_f64()
+}
+
+/// The sum of `term` over a column.
+fn column_sum<T: Real, A: Accumulator<T>>(
+    chunks: Chunks,
+    Column { count, index }: Column,
+    x: &[T],
+    term: impl Fn(T) -> A + Sync,
+) -> f64 {
+    sum::<T, A>(chunks, |rows| match count {
+        1 => {
+            let [sum] = chunk_sums(chunks.lanes, [&x[rows]], |[x]| [term(x)]);
+            sum
+        }
+        _ => scattered_sum::<T, A>(chunks.lanes, rows, |i| term(x[i * count + index])),
+    })
 }
 
 fn reduce<T: Real, A: Accumulator<T>>(n: usize, column: Column, reduction: Reduction, x: &[T], y: &[T]) -> f64 {
     let chunks = Chunks::of(n);
     let Column { count, index } = column;
     match reduction {
-        // The loop over columns that lie side by side has no multiplication.
-        Reduction::Dot if count == 1 => return sum::<T, A>(chunks, |i| A::product(x[i], y[i])),
-        Reduction::Dot => return sum::<T, A>(chunks, |i| A::product(x[i * count + index], y[i * count + index])),
-        Reduction::Sum => return sum::<T, A>(chunks, |i| A::from_real(x[i * count + index])),
-        Reduction::AbsoluteSum => return sum::<T, A>(chunks, |i| A::from_real(x[i * count + index].abs())),
+        Reduction::Dot => {
+            let dot = |rows| column_dot::<T, A>(chunks.lanes, rows, [count, index], x, y);
+            return sum::<T, A>(chunks, dot);
+        }
+        Reduction::Sum => return column_sum::<T, A>(chunks, column, x, A::from_real),
+        Reduction::AbsoluteSum => return column_sum::<T, A>(chunks, column, x, |x| A::from_real(x.abs())),
         Reduction::Product | Reduction::Minimum | Reduction::Maximum => {}
     }
     let combine = |a: A, b: A| match reduction {
