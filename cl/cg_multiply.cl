@@ -9,6 +9,21 @@
 // Lanes of an item, or more rows than that: those of one lane follow each other.
 #define SPAN (ITEM_LANES > BATCH ? ITEM_LANES : BATCH)
 
+// Adds p.q and q.Mq of a chunk to the lanes, for one item: elements that lie side by side, which compilers make vector instructions of.
+static void one_item_dots(acc_t* pq, acc_t* qq, __global const real_t* m, __global const real_t* p, __global const real_t* q,
+                          size_t first, uint count)
+{
+    for (uint block = 0; block < count; block += ITEM_LANES) {
+        const size_t from = first + block;
+        const uint lanes = min((uint)ITEM_LANES, count - block);
+        for (uint l = 0; l < lanes; ++l) {
+            const real_t value = q[from + l];
+            pq[l] = acc_add(pq[l], acc_product(p[from + l], value));
+            qq[l] = acc_add(qq[l], acc_product(value, DIAGONAL ? m[from + l] * value : value));
+        }
+    }
+}
+
 // q = A p for chunks first_chunk .. last_chunk of `groups`, with their sums of p.q and q.Mq. `scratch` has 2 WG places.
 static void cg_multiply(const matrix_t* matrix, __global const real_t* m, __global const real_t* p, __global real_t* q, uint n,
                         uint chunk, uint groups, uint first_chunk, uint last_chunk, __global acc_t* sums,
@@ -30,6 +45,12 @@ static void cg_multiply(const matrix_t* matrix, __global const real_t* m, __glob
         // If the item that adds a row also holds its lane of the dot products, all stays in registers.
         acc_t pq[ITEM_LANES], qq[ITEM_LANES];
         for (uint j = 0; j < ITEM_LANES; ++j) pq[j] = qq[j] = acc_real(0);
+        if (WG == 1 ? PRODUCT_FIRST : 0) {
+            one_item_dots(pq, qq, m, p, q, first, count);
+            sums[mine] = item_fold(pq, ITEM_LANES);
+            sums[groups + mine] = item_fold(qq, ITEM_LANES);
+            continue;
+        }
         for (uint block = 0; block < count; block += SPAN * CHUNK_ITEMS)
             for (uint j = 0; j < SPAN; j += BATCH) {
                 const uint begin = block + place + j * CHUNK_ITEMS;

@@ -28,6 +28,30 @@ typedef struct {
     real_t sixth;  // 1/6, rounded
 } grid_t;
 
+// A cell, and how far it is to the next one of the same item: one division instead of one for each cell.
+typedef struct {
+    int i, j;
+    int across, down;
+} cell_t;
+
+static void open_cell(cell_t* cell, size_t c, uint width)
+{
+    cell->j = (uint)c / width;
+    cell->i = (uint)c - (uint)cell->j * width;
+    cell->down = WG / width;
+    cell->across = WG - (uint)cell->down * width;
+}
+
+static void go_on(cell_t* cell, uint width)
+{
+    cell->i += cell->across;
+    cell->j += cell->down;
+    if (cell->i >= (int)width) {
+        cell->i -= width;
+        ++cell->j;
+    }
+}
+
 // A component of the velocity: `a` counts nodes along it, `b` across.
 typedef struct {
     __global const real_t* values;
@@ -102,6 +126,61 @@ INLINED real_t linear_at(const component_t* q, real_t a, real_t b)
     }
     return blend(blend(node(q, a0, b0), node(q, a0 + 1, b0), fa), blend(node(q, a0, b0 + 1), node(q, a0 + 1, b0 + 1), fa), fb);
 }
+
+// True if one item moves SIDE cells of a row at once, in loops that compilers make vector instructions of.
+#define BY_SIDES (WG == 1 && !CUBIC && !MIDPOINT)
+
+#if BY_SIDES
+#define SIDE 32
+
+// Tells if SIDE cells from word c on are of one row, with neighbours on all sides.
+static int is_side(const cell_t* cell, const grid_t* grid, size_t c, size_t last)
+{
+    const int inner = cell->i > 0 && cell->j > 0 && cell->i + SIDE < grid->width && cell->j + 1 < grid->height;
+    return inner && c + SIDE <= last;
+}
+
+// Values at SIDE places between nodes. Tells if each has four nodes; if one has not, none is written.
+static int linear_side(const component_t* q, const real_t* a, const real_t* b, real_t* found)
+{
+    int na[SIDE], nb[SIDE];
+    real_t fa[SIDE], fb[SIDE], near[SIDE], further[SIDE], beside[SIDE], far[SIDE];
+    int outside = 0;
+    for (int l = 0; l < SIDE; ++l) {
+        na[l] = floored(a[l]);
+        nb[l] = floored(b[l]);
+        fa[l] = a[l] - (real_t)na[l];
+        fb[l] = b[l] - (real_t)nb[l];
+        outside |= (na[l] < 0) | (nb[l] < 0) | (na[l] + 1 >= q->na) | (nb[l] + 1 >= q->nb);
+    }
+    if (outside) return 0;
+    // Most lie side by side as well.
+    const int along = q->stride_a == 1;
+    int apart = 0;
+    for (int l = 0; l < SIDE; ++l)
+        apart |= (na[l] - na[0] - (along ? l : 0)) | (nb[l] - nb[0] - (along ? 0 : l));
+    if (apart) {
+        for (int l = 0; l < SIDE; ++l) {
+            __global const real_t* at = q->values + na[l] * q->stride_a + nb[l] * q->stride_b;
+            near[l] = at[0];
+            further[l] = at[q->stride_a];
+            beside[l] = at[q->stride_b];
+            far[l] = at[q->stride_a + q->stride_b];
+        }
+    } else {
+        __global const real_t* at = q->values + na[0] * q->stride_a + nb[0] * q->stride_b;
+        for (int l = 0; l < SIDE; ++l) {
+            near[l] = at[l];
+            further[l] = at[q->stride_a + l];
+            beside[l] = at[q->stride_b + l];
+            far[l] = at[q->stride_a + q->stride_b + l];
+        }
+    }
+    for (int l = 0; l < SIDE; ++l)
+        found[l] = blend(blend(near[l], further[l], fa[l]), blend(beside[l], far[l], fa[l]), fb[l]);
+    return 1;
+}
+#endif
 
 // Weights of four nodes at -1, 0, 1, 2 for the value at f.
 static void cubic_weights(real_t f, real_t sixth, real_t* w)

@@ -45,9 +45,10 @@ void flow_spread(uint n, uint span, uint width, uint height, real_t lid, real_t 
     open_v(&down, &grid, v);
     const size_t first = get_group_id(0) * (size_t)span;
     const size_t last = min(first + span, (size_t)n);
-    for (size_t c = first + get_local_id(0); c < last; c += WG) {
-        const int j = (uint)c / width;
-        const int i = (uint)c - (uint)j * width;
+    cell_t cell;
+    open_cell(&cell, first + get_local_id(0), width);
+    for (size_t c = first + get_local_id(0); c < last; c += WG, go_on(&cell, width)) {
+        const int i = cell.i, j = cell.j;
         if (!OBSTACLES && i > 0 && j > 0 && i + 1 < grid.width && j + 1 < grid.height) {
             g[c] = u[c] + viscosity * inner_laplacian(u, c, 1, width);
             f[c] = v[c] + viscosity * inner_laplacian(v, c, width, 1);
@@ -58,6 +59,42 @@ void flow_spread(uint n, uint span, uint width, uint height, real_t lid, real_t 
         f[c] = j > 0 && (bits & UPPER_OPEN) ? v[c] + viscosity * laplacian(&down, j, i, mask, UPPER_BURIED) : 0;
     }
 }
+
+#if BY_SIDES
+// SIDE left faces from word c on, those of cell (i, j) and further on: tells if they were carried.
+static int carry_along(const grid_t* grid, const component_t* held, __global const uint* mask, __global const real_t* u,
+                       __global const real_t* v, size_t c, int i, int j, __global real_t* cu)
+{
+    const real_t width = (real_t)grid->width, height = (real_t)grid->height, half_cell = (real_t)0.5f;
+    real_t a[SIDE], b[SIDE], found[SIDE];
+    for (int l = 0; l < SIDE; ++l) {
+        __global const real_t* here = v + c + l;
+        const real_t sum = (here[-1] + here[0]) + (here[grid->width - 1] + here[grid->width]);
+        a[l] = within((real_t)(i + l) - grid->step * u[c + l], width);
+        b[l] = within(((real_t)j + half_cell) - grid->step * ((real_t)0.25f * sum), height) - half_cell;
+    }
+    if (!linear_side(held, a, b, found)) return 0;
+    for (int l = 0; l < SIDE; ++l) cu[c + l] = OBSTACLES && !(mask[c + l] & LEFT_OPEN) ? 0 : found[l];
+    return 1;
+}
+
+// carry_along for upper faces.
+static int carry_down(const grid_t* grid, const component_t* held, __global const uint* mask, __global const real_t* u,
+                      __global const real_t* v, size_t c, int i, int j, __global real_t* cv)
+{
+    const real_t width = (real_t)grid->width, height = (real_t)grid->height, half_cell = (real_t)0.5f;
+    real_t a[SIDE], b[SIDE], found[SIDE];
+    for (int l = 0; l < SIDE; ++l) {
+        __global const real_t* here = u + c + l;
+        const real_t sum = (here[-grid->width] + here[0]) + (here[1 - grid->width] + here[1]);
+        a[l] = within((real_t)j - grid->step * v[c + l], height);
+        b[l] = within(((real_t)(i + l) + half_cell) - grid->step * ((real_t)0.25f * sum), width) - half_cell;
+    }
+    if (!linear_side(held, a, b, found)) return 0;
+    for (int l = 0; l < SIDE; ++l) cv[c + l] = OBSTACLES && !(mask[c + l] & UPPER_OPEN) ? 0 : found[l];
+    return 1;
+}
+#endif
 
 // cu = g at where the flow (u, v) comes from, cv likewise f; 0 on faces of walls. Group g owns cells g * span .. (g + 1) * span of n.
 // Bytes: u, v, g and f read, cu and cv written, and the mask read if there is one.
@@ -80,14 +117,29 @@ void flow_carry(uint n, uint span, uint width, uint height, real_t lid, real_t s
     const real_t half_cell = (real_t)0.5f, quarter = (real_t)0.25f;
     const size_t first = get_group_id(0) * (size_t)span;
     const size_t last = min(first + span, (size_t)n);
-    for (size_t c = first + get_local_id(0); c < last; c += WG) {
-        const int j = (uint)c / width;
-        const int i = (uint)c - (uint)j * width;
+#if BY_SIDES
+    size_t single = first; // cells before this one are carried one by one
+#endif
+    cell_t cell;
+    open_cell(&cell, first + get_local_id(0), width);
+    for (size_t c = first + get_local_id(0); c < last; c += WG, go_on(&cell, width)) {
+        const int i = cell.i, j = cell.j;
+#if BY_SIDES
+        if (c >= single && is_side(&cell, &grid, c, last)) {
+            single = c + SIDE;
+            if (carry_along(&grid, &along_held, mask, u, v, c, i, j, cu) && carry_down(&grid, &down_held, mask, u, v, c, i, j, cv)) {
+                c += SIDE - 1;
+                cell.i += SIDE - 1;
+                continue;
+            }
+        }
+#endif
         const uint bits = OBSTACLES ? mask[c] : LEFT_OPEN | UPPER_OPEN;
         real_t there = 0;
         if (i > 0 && (bits & LEFT_OPEN)) {
             real_t x = (real_t)i, y = (real_t)j + half_cell;
-            const real_t sum = (v[c - 1] + v[c]) + (node(&down, j + 1, i - 1) + node(&down, j + 1, i));
+            const real_t below = j + 1 < grid.height ? v[c + width - 1] + v[c + width] : 0;
+            const real_t sum = (v[c - 1] + v[c]) + below;
             trace_back(&grid, &along, &down, u[c], quarter * sum, &x, &y);
             there = component_at(&along_held, sixth, x, y - half_cell);
         }
@@ -95,7 +147,8 @@ void flow_carry(uint n, uint span, uint width, uint height, real_t lid, real_t s
         there = 0;
         if (j > 0 && (bits & UPPER_OPEN)) {
             real_t x = (real_t)i + half_cell, y = (real_t)j;
-            const real_t sum = (u[c - width] + u[c]) + (node(&along, i + 1, j - 1) + node(&along, i + 1, j));
+            const real_t beside = i + 1 < grid.width ? u[c - width + 1] + u[c + 1] : 0;
+            const real_t sum = (u[c - width] + u[c]) + beside;
             trace_back(&grid, &along, &down, quarter * sum, v[c], &x, &y);
             there = component_at(&down_held, sixth, y, x - half_cell);
         }

@@ -8,9 +8,10 @@ void flow_divergence(uint n, uint span, uint width, uint height, __global const 
 {
     const size_t first = get_group_id(0) * (size_t)span;
     const size_t last = min(first + span, (size_t)n);
-    for (size_t c = first + get_local_id(0); c < last; c += WG) {
-        const uint j = (uint)c / width;
-        const uint i = (uint)c - j * width;
+    cell_t cell;
+    open_cell(&cell, first + get_local_id(0), width);
+    for (size_t c = first + get_local_id(0); c < last; c += WG, go_on(&cell, width)) {
+        const uint i = cell.i, j = cell.j;
         const real_t right = i + 1 < width ? u[c + 1] : 0;
         const real_t lower = j + 1 < height ? v[c + width] : 0;
         const int fluid = OBSTACLES ? (mask[c] & FLUID) != 0 : 1;
@@ -27,9 +28,10 @@ void subtract_gradient(uint n, uint span, uint width, __global const uint* restr
 {
     const size_t first = get_group_id(0) * (size_t)span;
     const size_t last = min(first + span, (size_t)n);
-    for (size_t c = first + get_local_id(0); c < last; c += WG) {
-        const uint j = (uint)c / width;
-        const uint i = (uint)c - j * width;
+    cell_t cell;
+    open_cell(&cell, first + get_local_id(0), width);
+    for (size_t c = first + get_local_id(0); c < last; c += WG, go_on(&cell, width)) {
+        const uint i = cell.i, j = cell.j;
         const uint bits = OBSTACLES ? mask[c] : LEFT_OPEN | UPPER_OPEN;
         u[c] = i > 0 && (bits & LEFT_OPEN) ? g[c] - (p[c] - p[c - 1]) : 0;
         v[c] = j > 0 && (bits & UPPER_OPEN) ? f[c] - (p[c] - p[c - width]) : 0;

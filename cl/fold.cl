@@ -181,13 +181,16 @@ static void store_weighted_dots(__global const real_t* x, __global const real_t*
         for (uint c = 0; c < COLUMNS; ++c) {
             acc_t lane[ITEM_LANES];
             for (uint j = 0; j < ITEM_LANES; ++j) lane[j] = acc_real(0);
-            for (size_t block = first; block < last; block += LANES)
-                for (uint j = 0; j < ITEM_LANES; ++j) {
+            for (size_t block = first; block < last; block += LANES) {
+                // One item: as many as there are, which compilers make vector instructions of.
+                const uint lanes = WG == 1 ? min((size_t)ITEM_LANES, last - block) : ITEM_LANES;
+                for (uint j = 0; j < lanes; ++j) {
                     const size_t i = block + place + j * WG;
-                    if (i >= last) continue;
+                    if (WG > 1 && i >= last) continue;
                     const size_t at = i * COLUMNS + c;
                     lane[j] = acc_add(lane[j], acc_product(x[at], w ? w[at] * y[at] : y[at]));
                 }
+            }
             held[c] = item_fold(lane, ITEM_LANES);
         }
         run_folds(held, COLUMNS, place, CHUNK_ITEMS, scratch + slot * CHUNK_ITEMS);

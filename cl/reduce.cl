@@ -25,6 +25,13 @@ static acc_t combine(uint operation, acc_t a, acc_t b)
     return acc_add(a, b);
 }
 
+// The number that an element adds; `other` counts in a dot product alone.
+static acc_t term(uint operation, real_t value, real_t other)
+{
+    if (operation == DOT) return acc_product(value, other);
+    return acc_real(operation == ABSOLUTE_SUM ? fabs(value) : value);
+}
+
 static acc_t fold(uint operation, acc_t* lane, uint held, uint total, __local acc_t* scratch)
 {
     for (uint half_held = held / 2; half_held > 0; half_held /= 2)
@@ -54,15 +61,20 @@ void reduce_chunks(uint operation, uint n, uint chunk, uint columns, uint column
     // On GPUs a constant, so that lanes are kept in registers; lanes too many hold the identity, which changes no bit.
     const uint held = WG == 1 ? lanes : FOLD_ITEM_LANES;
     for (uint j = 0; j < held; ++j) lane[j] = identity(which);
-    for (size_t block = first; block < last; block += lanes)
+    // One item: elements that lie side by side, which compilers make vector instructions of.
+    const int alone = WG == 1 && columns == 1;
+    for (size_t block = first; alone && block < last; block += lanes) {
+        const uint count = min((size_t)lanes, last - block);
+        for (uint l = 0; l < count; ++l)
+            lane[l] = combine(which, lane[l], term(which, x[block + l], y[block + l]));
+    }
+    for (size_t block = first; !alone && block < last; block += lanes)
         for (uint j = 0; j < held; ++j) {
             const uint l = get_local_id(0) + j * WG;
             const size_t i = block + l;
             if (l >= lanes || i >= last) continue;
             const size_t at = i * columns + column;
-            const real_t value = x[at];
-            lane[j] = combine(which, lane[j], which == DOT ? acc_product(value, y[at])
-                                       : acc_real(which == ABSOLUTE_SUM ? fabs(value) : value));
+            lane[j] = combine(which, lane[j], term(which, x[at], y[at]));
         }
     const acc_t sum = fold(which, lane, held, lanes, scratch);
     if (get_local_id(0) == 0) sums[get_group_id(0)] = sum;

@@ -277,22 +277,44 @@ fn fields<T: Real>(device: &Device, steps: usize) -> Vec<Vec<u64>> {
     for (interpolation, trace, wall, solid) in rules {
         let mut setup = FlowSetup::new::<T>([width, height], 1.0 / 29.0, 0.02, 1e-3);
         (setup.interpolation, setup.trace, setup.wall) = (interpolation, trace, wall);
-        (setup.obstacles, setup.stopping) = (solid.cloned(), Stopping::after(4));
-        let mut flow = Flow::<T>::new(device, setup).unwrap();
-        flow.dye_mut().write(&picture).unwrap();
-        for k in 0..steps {
-            flow.push([9.0 + k as f64, 8.0], 6.0, [2.5, -1.0]).unwrap();
-            flow.inject([9.0, 20.0], 3.0, 0.25).unwrap();
-            let _ = flow.step().unwrap();
-        }
-        let [u, v] = flow.velocity();
-        for field in [u, v, flow.pressure(), flow.dye()] {
-            let field = field.to_vec().unwrap();
-            assert!(field.iter().all(|v| v.is_finite()) && field.iter().any(|v| v.to_f64() != 0.0));
-            found.push(bits(&field));
-        }
+        setup.obstacles = solid.cloned();
+        found.extend(flow_fields(device, setup, &picture, steps, [2.5, -1.0]));
+    }
+    // Rows in which a processor moves many cells at once, at rest, slowly, and by more than the height of the box.
+    let disc = |c: usize| ((c % 331) as f64 - 200.0).powi(2) + ((c / 331) as f64 - 20.0).powi(2) < 60.0;
+    let obstacles = Obstacles::new([331, 37], (0..331 * 37).map(disc).collect()).unwrap();
+    for (solid, push) in [(None, [2.5, -1.0]), (Some(&obstacles), [-0.4, 0.3]), (Some(&obstacles), [-40.0, 60.0])] {
+        let mut setup = FlowSetup::new::<T>([331, 37], 1.0 / 37.0, 0.02, 1e-3);
+        setup.obstacles = solid.cloned();
+        found.extend(flow_fields(device, setup, &noise::<T>(331 * 37, 5), steps, push));
     }
     found
+}
+
+/// Bits of the fields of a flow that is pushed and dyed.
+fn flow_fields<T: Real>(
+    device: &Device,
+    mut setup: FlowSetup,
+    picture: &[T],
+    steps: usize,
+    push: [f64; 2],
+) -> Vec<Vec<u64>> {
+    setup.stopping = Stopping::after(4);
+    let mut flow = Flow::<T>::new(device, setup).unwrap();
+    flow.dye_mut().write(picture).unwrap();
+    for k in 0..steps {
+        flow.push([9.0 + k as f64, 8.0], 6.0, push).unwrap();
+        flow.inject([9.0, 20.0], 3.0, 0.25).unwrap();
+        let _ = flow.step().unwrap();
+    }
+    let [u, v] = flow.velocity();
+    [u, v, flow.pressure(), flow.dye()]
+        .map(|field| {
+            let field = field.to_vec().unwrap();
+            assert!(field.iter().all(|v| v.is_finite()) && field.iter().any(|v| v.to_f64() != 0.0));
+            bits(&field)
+        })
+        .into()
 }
 
 #[test]
@@ -367,6 +389,7 @@ fn what_cannot_be_simulated_is_refused() {
     };
     assert_eq!(flow(&|_| ()), "");
     assert!(flow(&|setup| setup.size = [3, 8]).contains("smaller than 4 x 4"));
+    assert!(flow(&|setup| setup.size = [5_000_000, 8]).contains("5000000 cells along a side"));
     assert!(flow(&|setup| setup.viscosity = 1.0).contains("unstable"));
     assert!(flow(&|setup| setup.viscosity = -1.0).contains("viscosity"));
     assert!(flow(&|setup| setup.cell = f64::NAN).contains("cell"));

@@ -46,3 +46,56 @@ macro_rules! widest {
     )+};
 }
 pub(super) use widest;
+
+#[cfg(test)]
+mod tests {
+    use super::super::sums::chunk_sums;
+    use crate::number::{Pair, Sum};
+    use crate::reduction::fold;
+
+    widest! {
+        fn squares<'v; T: crate::Real; const K>(x: &'v [T; K], to: &'v mut [T; K]) -> () {
+            for k in 0..K {
+                to[k] = x[k] * x[k] + x[k];
+            }
+        }
+    }
+
+    #[test]
+    fn wide_instructions_contract_nothing() {
+        // With a fused multiplication the last one would be 2^-46 larger.
+        let x = [1.0 + f32::EPSILON, 1.0 / 3.0, -3.0, 1e-30, 0.1, 1e20, -0.0, 1.0 + 3.0 * f32::EPSILON];
+        let mut found = [0.0; 8];
+        squares(&x, &mut found);
+        for (x, found) in x.iter().zip(found) {
+            let square = std::hint::black_box(x * x);
+            assert_eq!((square + x).to_bits(), found.to_bits(), "{x}");
+        }
+    }
+
+    /// Sums of products in the tree that the contract says, lane by lane.
+    fn plain<A: crate::number::Accumulator<f32>>(lanes: usize, x: &[f32], y: &[f32]) -> Sum {
+        let mut sums = vec![A::default(); lanes];
+        for (i, (x, y)) in x.iter().zip(y).enumerate() {
+            sums[i % lanes] = sums[i % lanes].add(A::product(*x, *y));
+        }
+        Sum(fold(&mut sums, A::add).to_bits())
+    }
+
+    #[test]
+    fn sums_follow_the_tree_for_every_number_of_elements() {
+        let x: Vec<f32> = (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32 / 1e6 - 8.0).collect();
+        let y: Vec<f32> = x.iter().rev().map(|x| x * 1.7 - 1.0).collect();
+        for lanes in [32, 64, 128, 256, 512, 1024] {
+            for n in [0, 1, 31, lanes - 1, lanes, lanes + 1, 2 * lanes, 3 * lanes + 7] {
+                let (x, y) = (&x[..n], &y[..n]);
+                let doubles =
+                    chunk_sums(lanes, [x, y], |[x, y]| [f64::from(x) * f64::from(y), f64::from(x) * f64::from(x)]);
+                assert_eq!(doubles, [plain::<f64>(lanes, x, y), plain::<f64>(lanes, x, x)], "{lanes} {n}");
+                let [pair] =
+                    chunk_sums(lanes, [x, y], |[x, y]| [<Pair as crate::number::Accumulator<f32>>::product(x, y)]);
+                assert_eq!(pair, plain::<Pair>(lanes, x, y), "{lanes} {n}");
+            }
+        }
+    }
+}

@@ -169,3 +169,20 @@ macro_rules! real {
 }
 real!(f32, Precision::Single);
 real!(f64, Precision::Double);
+
+#[cfg(test)]
+mod tests {
+    use super::sealed::Sealed;
+
+    #[test]
+    fn nearest_integers_are_found_in_the_last_bits() {
+        let halves = (-40..40).chain([-8_388_607, 8_388_607]).map(|half| f64::from(half) / 2.0);
+        for x in halves.chain([0.49, -0.49, 1.51, 4_194_303.0, -4_194_303.0, 1e-30, -1e-30]) {
+            let expected = x.round_ties_even() as i32;
+            assert_eq!(x.nearest(), expected, "{x}");
+            // Numbers above 2^21 have no half in single precision.
+            let single = x as f32;
+            assert_eq!(single.nearest(), f64::from(single).round_ties_even() as i32, "{single}");
+        }
+    }
+}

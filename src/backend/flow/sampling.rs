@@ -221,7 +221,7 @@ pub(super) struct Scratch<T> {
     /// Velocity at the places, and the places.
     pub(super) velocity: [Block<T>; 2],
     pub(super) places: [Block<T>; 2],
-    /// What is found there.
+    /// Values found there.
     pub(super) found: Block<T>,
     nodes: [[i32; BLOCK]; 2],
     parts: [Block<T>; 2],

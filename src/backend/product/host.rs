@@ -61,7 +61,7 @@ fn chunk_columns<T: Real, A: Accumulator<T>, const C: usize>(
         return add_rows::<T, A, C, false>(a, start, rows, ends, x, y, store);
     }
     match a.arrangement.kind {
-        // What they do for a block takes longer than a few rows.
+        // Work for a block takes longer than a few of their rows.
         Kind::Stencil | Kind::Diagonals => by_blocks::<T, A, C, LONG_BLOCK>(a, rows, x, y, store),
         _ => by_blocks::<T, A, C, BLOCK>(a, rows, x, y, store),
     }

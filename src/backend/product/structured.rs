@@ -8,24 +8,66 @@ use crate::backend::widest::widest;
 use crate::number::{Accumulator, Real};
 use crate::sparse::{STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER};
 
-/// Rows from `first` on, diagonal by diagonal.
+/// Most diagonals, and points of a stencil, that one pass over the rows takes.
+const FUSED: usize = 9;
+
+/// Rows from `first` on.
 pub(super) fn diagonals<T: Real, A: Accumulator<T>, const C: usize>(
     a: &HostMatrix<'_, T>,
     first: usize,
     x: &[[T; C]],
     sums: &mut [RowSum<A, C>],
 ) {
+    let offsets = &a.pointers[2..2 + a.pointers[0] as usize];
+    let rows = 0..sums.len();
+    // Rows in which each diagonal lies in the matrix.
+    let all = offsets.iter().fold(rows.clone(), |all, offset| {
+        let inside = on_diagonal(a, first, *offset, rows.clone());
+        all.start.max(inside.start)..all.end.min(inside.end)
+    });
+    if !is_unrolled(offsets.len()) || all.is_empty() {
+        return along_diagonals(a, first, rows, x, sums);
+    }
+    along_diagonals(a, first, 0..all.start, x, sums);
+    along_diagonals(a, first, all.end..rows.end, x, sums);
+    let (mut values, mut xs): ([&[T]; FUSED], [&[[T; C]]; FUSED]) = ([&[]; FUSED], [&[]; FUSED]);
+    for (d, offset) in offsets.iter().enumerate() {
+        values[d] = &a.values[d * a.stride + first + all.start..];
+        xs[d] = &x[(first + all.start).wrapping_add_signed(*offset as i32 as isize)..];
+    }
+    let sums = &mut sums[all];
+    match offsets.len() {
+        3 => add_diagonals::<T, A, C, 3>(&values, &xs, sums),
+        5 => add_diagonals::<T, A, C, 5>(&values, &xs, sums),
+        7 => add_diagonals::<T, A, C, 7>(&values, &xs, sums),
+        _ => add_diagonals::<T, A, C, 9>(&values, &xs, sums),
+    }
+}
+
+/// Rows, of some behind `first`, for which a diagonal lies in the matrix. Only padding lies outside.
+fn on_diagonal<T: Real>(a: &HostMatrix<'_, T>, first: usize, offset: u32, rows: Range<usize>) -> Range<usize> {
+    let column = first as i64 + i64::from(offset as i32);
+    let (start, end) = (rows.start as i64, rows.end as i64);
+    let low = (-column).clamp(start, end);
+    low as usize..(a.cols as i64 - column).clamp(low, end) as usize
+}
+
+/// Some of the rows behind `first`, diagonal by diagonal.
+fn along_diagonals<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    first: usize,
+    rows: Range<usize>,
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
     for (d, offset) in a.pointers[2..2 + a.pointers[0] as usize].iter().enumerate() {
-        // Only padding lies outside the matrix.
-        let column = first as i64 + i64::from(*offset as i32);
-        let low = (-column).clamp(0, sums.len() as i64) as usize;
-        let high = (a.cols as i64 - column).clamp(low as i64, sums.len() as i64) as usize;
-        if low == high {
+        let inside = on_diagonal(a, first, *offset, rows.clone());
+        if inside.is_empty() {
             continue;
         }
-        let x = &x[(column + low as i64) as usize..][..high - low];
-        let values = &a.values[d * a.stride + first + low..][..high - low];
-        add_diagonal(&mut sums[low..high], values, x);
+        let x = &x[(first + inside.start).wrapping_add_signed(*offset as i32 as isize)..][..inside.len()];
+        let values = &a.values[d * a.stride + first + inside.start..][..inside.len()];
+        add_diagonal(&mut sums[inside], values, x);
     }
 }
 
@@ -37,6 +79,26 @@ widest! {
     ) -> () {
         for ((sum, value), x) in sums.iter_mut().zip(values).zip(x) {
             sum.add_unless_padding(*value, x);
+        }
+    }
+
+    /// Rows that have all of `K` diagonals, in one pass, in which sums stay in registers.
+    fn add_diagonals<'v; T: Real, A: Accumulator<T>; const C, const K>(
+        values: &'v [&'v [T]],
+        xs: &'v [&'v [[T; C]]],
+        sums: &'v mut [RowSum<A, C>],
+    ) -> () {
+        let n = sums.len();
+        let (mut held, mut near) = ([values[0]; K], [xs[0]; K]);
+        for k in 0..K {
+            (held[k], near[k]) = (&values[k][..n], &xs[k][..n]);
+        }
+        for i in 0..n {
+            let mut sum = RowSum::default();
+            for k in 0..K {
+                sum.add_unless_padding(held[k][i], &near[k][i]);
+            }
+            sums[i] = sum;
         }
     }
 
@@ -145,7 +207,7 @@ fn inner_rows<T: Real, A: Accumulator<T>, const C: usize>(
     x: &[[T; C]],
     sums: &mut [RowSum<A, C>],
 ) {
-    let mut held = [x; 9];
+    let mut held = [x; FUSED];
     for (held, distance) in held.iter_mut().zip(distances) {
         *held = &x[first.wrapping_add_signed(distance as i32 as isize)..];
     }
@@ -158,7 +220,7 @@ fn inner_rows<T: Real, A: Accumulator<T>, const C: usize>(
     }
 }
 
-/// Numbers of points for which [`inner_rows`] has a loop.
+/// Numbers of points, and of diagonals, for which there is a loop of their own.
 fn is_unrolled(points: usize) -> bool {
     matches!(points, 3 | 5 | 7 | 9)
 }
