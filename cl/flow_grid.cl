@@ -127,11 +127,10 @@ INLINED real_t linear_at(const component_t* q, real_t a, real_t b)
     return blend(blend(node(q, a0, b0), node(q, a0 + 1, b0), fa), blend(node(q, a0, b0 + 1), node(q, a0 + 1, b0 + 1), fa), fb);
 }
 
-// True if one item moves SIDE cells of a row at once, in loops that compilers make vector instructions of.
-#define BY_SIDES (WG == 1 && !CUBIC && !MIDPOINT)
-
-#if BY_SIDES
+// One item works on SIDE cells of a row at once, in loops that compilers make vector instructions of; where the flow is traced, if that is
+// done in the simplest way.
 #define SIDE 32
+#define BY_SIDES (WG == 1 && !CUBIC && !MIDPOINT)
 
 // Tells if SIDE cells from word c on are of one row, with neighbours on all sides.
 static int is_side(const cell_t* cell, const grid_t* grid, size_t c, size_t last)
@@ -140,6 +139,7 @@ static int is_side(const cell_t* cell, const grid_t* grid, size_t c, size_t last
     return inner && c + SIDE <= last;
 }
 
+#if BY_SIDES
 // Values at SIDE places between nodes. Tells if each has four nodes; if one has not, none is written.
 static int linear_side(const component_t* q, const real_t* a, const real_t* b, real_t* found)
 {

@@ -49,14 +49,21 @@ void flow_spread(uint n, uint span, uint width, uint height, real_t lid, real_t 
     open_cell(&cell, first + get_local_id(0), width);
     for (size_t c = first + get_local_id(0); c < last; c += WG, go_on(&cell, width)) {
         const int i = cell.i, j = cell.j;
+        if (WG == 1 && !OBSTACLES && is_side(&cell, &grid, c, last)) {
+            for (int l = 0; l < SIDE; ++l) g[c + l] = u[c + l] + viscosity * inner_laplacian(u, c + l, 1, width);
+            for (int l = 0; l < SIDE; ++l) f[c + l] = v[c + l] + viscosity * inner_laplacian(v, c + l, width, 1);
+            c += SIDE - 1;
+            cell.i += SIDE - 1;
+            continue;
+        }
         if (!OBSTACLES && i > 0 && j > 0 && i + 1 < grid.width && j + 1 < grid.height) {
             g[c] = u[c] + viscosity * inner_laplacian(u, c, 1, width);
             f[c] = v[c] + viscosity * inner_laplacian(v, c, width, 1);
             continue;
         }
         const uint bits = OBSTACLES ? mask[c] : LEFT_OPEN | UPPER_OPEN;
-        g[c] = i > 0 && (bits & LEFT_OPEN) ? u[c] + viscosity * laplacian(&along, i, j, mask, LEFT_BURIED) : 0;
-        f[c] = j > 0 && (bits & UPPER_OPEN) ? v[c] + viscosity * laplacian(&down, j, i, mask, UPPER_BURIED) : 0;
+        g[c] = i > 0 && (bits & LEFT_OPEN) != 0 ? u[c] + viscosity * laplacian(&along, i, j, mask, LEFT_BURIED) : 0;
+        f[c] = j > 0 && (bits & UPPER_OPEN) != 0 ? v[c] + viscosity * laplacian(&down, j, i, mask, UPPER_BURIED) : 0;
     }
 }
 
@@ -136,7 +143,7 @@ void flow_carry(uint n, uint span, uint width, uint height, real_t lid, real_t s
 #endif
         const uint bits = OBSTACLES ? mask[c] : LEFT_OPEN | UPPER_OPEN;
         real_t there = 0;
-        if (i > 0 && (bits & LEFT_OPEN)) {
+        if (i > 0 && (bits & LEFT_OPEN) != 0) {
             real_t x = (real_t)i, y = (real_t)j + half_cell;
             const real_t below = j + 1 < grid.height ? v[c + width - 1] + v[c + width] : 0;
             const real_t sum = (v[c - 1] + v[c]) + below;
@@ -145,7 +152,7 @@ void flow_carry(uint n, uint span, uint width, uint height, real_t lid, real_t s
         }
         cu[c] = there;
         there = 0;
-        if (j > 0 && (bits & UPPER_OPEN)) {
+        if (j > 0 && (bits & UPPER_OPEN) != 0) {
             real_t x = (real_t)i + half_cell, y = (real_t)j;
             const real_t beside = i + 1 < grid.width ? u[c - width + 1] + u[c + 1] : 0;
             const real_t sum = (u[c - width] + u[c]) + beside;

@@ -33,7 +33,7 @@ void subtract_gradient(uint n, uint span, uint width, __global const uint* restr
     for (size_t c = first + get_local_id(0); c < last; c += WG, go_on(&cell, width)) {
         const uint i = cell.i, j = cell.j;
         const uint bits = OBSTACLES ? mask[c] : LEFT_OPEN | UPPER_OPEN;
-        u[c] = i > 0 && (bits & LEFT_OPEN) ? g[c] - (p[c] - p[c - 1]) : 0;
-        v[c] = j > 0 && (bits & UPPER_OPEN) ? f[c] - (p[c] - p[c - width]) : 0;
+        u[c] = i > 0 && (bits & LEFT_OPEN) != 0 ? g[c] - (p[c] - p[c - 1]) : 0;
+        v[c] = j > 0 && (bits & UPPER_OPEN) != 0 ? f[c] - (p[c] - p[c - width]) : 0;
     }
 }

@@ -87,6 +87,18 @@ fn inputs_are_never_written_over() {
     reconstruct(&["--output", "x.png", "--save", "x.png"], "is that of --output too");
     reconstruct(&["--save", "reconstruction.png"], "is that of --output too");
     reconstruct(&["--output", "x.jpg"], "pictures are written as .png");
+    reconstruct(&["--segment", "x.png"], "pictures are written as .npy");
+    reconstruct(&["--segment", "s.npy"], "is an input");
+    reconstruct(&["--save", "x.npy", "--segment", "x.npy"], "is that of --save too");
+    reconstruct(&["--keep", "90"], "'90' is not two numbers of degrees");
+    reconstruct(&["--keep", "0:nan"], "is not two numbers of degrees");
+    reconstruct(&["--keep", "90:0"], "90 is above 0");
+    reconstruct(&["--keep", "181:200"], "no angle lies from 181 to 200; the scan has those from 0 to 171");
+    reconstruct(&["--classes", "3"], "it changes nothing without --segment or --truth");
+    reconstruct(&["--classes", "17", "--segment", "c.npy"], "17 is not between 2 and 16");
+    reconstruct(&["--truth", "s.npy"], "is no class");
+    reconstruct(&["--truth", "b.npy"], "a picture has 2");
+    reconstruct(&["--truth", "notes.txt"], "notes.txt");
     let after: Vec<Vec<u8>> = ["a.mtx", "b.npy", "s.npy"].map(|name| std::fs::read(at(name)).unwrap()).into();
     assert!(before == after && !at("x.png").exists() && !at("reconstruction.png").exists());
 }

@@ -378,3 +378,28 @@ fn solvers_beside_their_matrices_follow_new_values() {
     assert_eq!(refused.status.code(), Some(2));
     assert_eq!(String::from_utf8_lossy(&refused.stderr).lines().count(), 1);
 }
+
+#[test]
+fn pictures_are_cut_into_classes_and_compared_with_a_truth() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--size", "40", "--iterations", "30", "--device", "host", "--json"];
+    let cut = json(&reconstruct(folder.path(), &[&args[..], &["--segment", "plate.npy"]].concat()));
+    let threshold = cut["images"][0]["thresholds"][0].as_f64().unwrap();
+    assert!(threshold > 0.0 && cut["images"][0]["mcc"].is_null(), "{cut}");
+    let classes = npy::read(&folder.path().join("plate.npy")).unwrap();
+    let plate = classes.data.iter().filter(|class| **class == 1.0).count();
+    assert!(classes.shape == [40, 40] && (300..1300).contains(&plate), "{plate} of 1600 pixels");
+    // A second run cuts every pixel the same way; half of the angles show less of the plate.
+    let mcc = |more: &[&str]| {
+        let value = json(&reconstruct(folder.path(), &[&args[..], &["--truth", "plate.npy"], more].concat()));
+        value["images"][0]["mcc"].as_f64().unwrap()
+    };
+    assert_eq!(mcc(&[]), 1.0);
+    let half = mcc(&["--keep", "0:90"]);
+    assert!(half > 0.3 && half < 0.99, "{half}");
+    // The scan has an angle every two degrees from 0 to 358.
+    let kept = json(&reconstruct(folder.path(), &[&args[..], &["--keep", "10:20"]].concat()));
+    assert!(kept["problem"].as_str().unwrap().contains("6 angles"), "{kept}");
+    let three = json(&reconstruct(folder.path(), &[&args[..], &["--segment", "c.npy", "--classes", "3"]].concat()));
+    assert_eq!(three["images"][0]["thresholds"].as_array().unwrap().len(), 2);
+}

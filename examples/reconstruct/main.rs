@@ -6,15 +6,15 @@ mod options;
 mod problem;
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use common::{Precision, Written, device_json, merged, say, show, shown, solving_bar};
+use common::{Precision, Written, device_json, merged, option, say, show, shown, solving_bar};
 use options::Options;
 use problem::{Problem, from_matrix, from_scan};
-use residuum::imaging::{Image, Quality, Reconstruction, Reconstructor};
+use residuum::imaging::{Image, Quality, Reconstruction, Reconstructor, Segmentation};
 use residuum::io::npy;
 use residuum::operator::LinearOperator;
 use residuum::{Device, Matrix, Progress, Real, Result, Stop};
@@ -41,6 +41,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     }
     // Before the input is read, which may take long.
     options.how::<T>(true)?;
+    let truth = options.truth.as_ref().map(Segmentation::read).transpose()?;
     let problem = match &options.matrix {
         Some(path) => from_matrix::<T>(options, &device, path)?,
         None => from_scan::<T>(options, &device)?,
@@ -55,6 +56,9 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         None => Vec::new(),
     };
     options.check_files(&pictures)?;
+    if let (Some(truth), Some(shape)) = (&truth, problem.system.shape()) {
+        fits(truth, shape)?;
+    }
     let mut reconstructor = Reconstructor::new(&problem.system, how.clone(), problem.readings.len())?;
     let bar = solving_bar(options.json, options.iterations);
     let readings: Vec<&[T]> = problem.readings.iter().map(|r| &r[..]).collect();
@@ -63,12 +67,26 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         ControlFlow::Continue(())
     })?;
     bar.finish_and_clear();
-    let written = write(options, &pictures, &images);
+    let cuts = match options.segment.is_some() || truth.is_some() {
+        true => {
+            images.iter().map(|image| image.segment(options.classes.unwrap_or(2))).collect::<Result<Vec<_>>>()?
+        }
+        false => Vec::new(),
+    };
+    let mut written = write(options, &pictures, &images);
+    if let Some(path) = &options.segment {
+        written.add(path, write_cuts(path, &cuts));
+    }
+    let mcc = match &truth {
+        Some(truth) => cuts.iter().map(|cut| cut.matthews(truth).map(Some)).collect::<Result<_>>()?,
+        None => vec![None; images.len()],
+    };
     let qualities = match &problem.reference {
         Some(reference) => images.iter().map(|image| image.compare(reference).map(Some)).collect::<Result<_>>()?,
         None => vec![None; images.len()],
     };
-    let finished = Finished { options, device: &device, problem, how, images, qualities, written: &written.paths };
+    let finished =
+        Finished { options, device: &device, problem, how, images, qualities, cuts, mcc, written: &written.paths };
     finished.report(start.elapsed().as_secs_f64());
     let done = finished.images.iter().all(|image| match image.report.stop {
         Stop::Converged => true,
@@ -113,6 +131,29 @@ fn write<T: Real>(options: &Options, pictures: &[PathBuf], images: &[Image<T>]) 
     written
 }
 
+/// Fails on a truth of another size than the pictures.
+fn fits(truth: &Segmentation, [rows, cols]: [usize; 2]) -> Result<()> {
+    match (truth.rows, truth.cols) == (rows, cols) {
+        true => Ok(()),
+        false => {
+            let reason =
+                format!("{} x {} pixels for pictures of {rows} x {cols}: see --size", truth.rows, truth.cols);
+            Err(option("truth", reason))
+        }
+    }
+}
+
+/// Writes the classes of all images as one array.
+fn write_cuts(path: &Path, cuts: &[Segmentation]) -> Result<()> {
+    match cuts {
+        [cut] => cut.write_npy(path),
+        _ => {
+            let classes: Vec<u8> = cuts.iter().flat_map(|cut| &cut.classes).copied().collect();
+            npy::write_bytes(path, &[cuts.len(), cuts[0].rows, cuts[0].cols], &classes)
+        }
+    }
+}
+
 /// Everything there is to say at the end.
 struct Finished<'a, T: Real> {
     options: &'a Options,
@@ -121,6 +162,9 @@ struct Finished<'a, T: Real> {
     how: Reconstruction,
     images: Vec<Image<T>>,
     qualities: Vec<Option<Quality>>,
+    /// Classes of the pixels of each image, if they were asked for, and their correlation with the truth.
+    cuts: Vec<Segmentation>,
+    mcc: Vec<Option<f64>>,
     written: &'a [PathBuf],
 }
 
@@ -136,7 +180,7 @@ impl<T: Real> Finished<'_, T> {
             });
             return say!("{}", merged([device_json(self.device), self.json(), json!({ "seconds": seconds })]));
         }
-        for (image, quality) in images.iter().zip(&self.qualities) {
+        for (k, (image, quality)) in images.iter().zip(&self.qualities).enumerate() {
             let report = &image.report;
             say!(
                 "result      {} after {} iterations, |b - Ax| / |b| = {:.4e}, {} launches per iteration",
@@ -147,6 +191,11 @@ impl<T: Real> Finished<'_, T> {
             );
             if let Some(quality) = quality {
                 say!("            correlation {:.4}, PSNR {:.2} dB", quality.correlation, quality.psnr);
+            }
+            if let Some(cut) = self.cuts.get(k) {
+                let thresholds: Vec<String> = cut.thresholds.iter().map(|t| format!("{t:.4e}")).collect();
+                let mcc = self.mcc[k].map(|mcc| format!(", Matthews correlation {mcc:.4}")).unwrap_or_default();
+                say!("            {} classes, threshold {}{mcc}", thresholds.len() + 1, thresholds.join(", "));
             }
         }
         for (k, warning) in images.iter().enumerate().filter_map(|(k, image)| Some((k + 1, image.warning?))) {
@@ -163,11 +212,12 @@ impl<T: Real> Finished<'_, T> {
     fn json(&self) -> Value {
         let Self { problem, how, .. } = self;
         let operator = problem.system.operator();
-        let each = |(image, quality): (&Image<T>, &Option<Quality>)| {
+        let each = |(k, (image, quality)): (usize, (&Image<T>, &Option<Quality>))| {
             let relative =
                 json!({ "relative_residual": image.report.relative_residual(), "warning": image.warning });
             let quality = quality.as_ref().map_or_else(|| json!({}), |quality| json!(quality));
-            merged([json!(image.report), relative, quality])
+            let cut = self.cuts.get(k).map(|cut| json!({ "thresholds": cut.thresholds, "mcc": self.mcc[k] }));
+            merged([json!(image.report), relative, quality, cut.unwrap_or_else(|| json!({}))])
         };
         json!({
             "problem": problem.what,
@@ -179,7 +229,7 @@ impl<T: Real> Finished<'_, T> {
             "nnz": problem.system.matrix().map(Matrix::nnz),
             "why_format": problem.system.matrix().map(Matrix::why),
             "max_iterations": self.options.iterations,
-            "images": self.images.iter().zip(&self.qualities).map(each).collect::<Vec<_>>(),
+            "images": self.images.iter().zip(&self.qualities).enumerate().map(each).collect::<Vec<_>>(),
             "written": shown(self.written),
         })
     }

@@ -1,10 +1,11 @@
 //! Options of the program `reconstruct`, and what they mean.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
 use common::{DeviceOptions, Precision, check_ending, check_outputs, option, refuse_unused};
-use residuum::imaging::{Beam, Geometry, Reconstruction, Regularizer};
+use residuum::imaging::{Beam, Geometry, Reconstruction, Regularizer, Segmentation};
 use residuum::io::FileKind;
 use residuum::{Format, Real, Result, Stopping};
 
@@ -43,6 +44,9 @@ pub(crate) struct Options {
     /// Side of the image in pixels [default: 128 simulated, 256 otherwise]
     #[arg(long, value_name = "PIXELS")]
     pub(crate) size: Option<usize>,
+    /// Keep the angles from the first to the second of these degrees of the scan, as 0:90 [default: all]
+    #[arg(long, value_name = "FROM:TO", allow_hyphen_values = true)]
+    pub(crate) keep: Option<String>,
     /// Use this many of the angles, evenly spaced [default: all]
     #[arg(long, value_name = "COUNT")]
     pub(crate) angles: Option<usize>,
@@ -107,6 +111,15 @@ pub(crate) struct Options {
     /// Reference picture of the same field (a challenge .mat file or a square .npy): prints correlation and PSNR
     #[arg(long, value_name = "FILE")]
     pub(crate) reference: Option<PathBuf>,
+    /// Cut the picture into classes by Otsu's rule and save them (.npy, bytes; 0 is the darkest)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) segment: Option<PathBuf>,
+    /// Number of classes for --segment and --truth [default: 2]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) classes: Option<usize>,
+    /// True classes of the pixels (a challenge _seg.mat file or a .npy of --size rows): prints the correlation of Matthews
+    #[arg(long, value_name = "FILE")]
+    pub(crate) truth: Option<PathBuf>,
     /// Picture to write, as PNG [default: reconstruction.png]
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -161,10 +174,22 @@ impl Options {
         })
     }
 
+    /// Degrees of the scan that are kept, if not all are.
+    pub(crate) fn kept(&self) -> Result<Option<RangeInclusive<f64>>> {
+        let Some(text) = &self.keep else { return Ok(None) };
+        let number = |text: &str| text.trim().parse().ok().filter(|degrees: &f64| degrees.is_finite());
+        match text.split_once(':').map(|(from, to)| (number(from), number(to))) {
+            Some((Some(from), Some(to))) if from <= to => Ok(Some(from..=to)),
+            Some((Some(from), Some(to))) => Err(option("keep", format!("{from} is above {to}"))),
+            _ => Err(option("keep", format!("'{text}' is not two numbers of degrees, such as 0:90"))),
+        }
+    }
+
     /// Fails on options that would change nothing, and on outputs that could not be written.
     pub(crate) fn check(&self) -> Result<()> {
         let of_scans = [
             ("size", self.size.is_some()),
+            ("keep", self.keep.is_some()),
             ("angles", self.angles.is_some()),
             ("bin", self.bin.is_some()),
             ("field", self.field.is_some()),
@@ -180,8 +205,21 @@ impl Options {
         ];
         if self.matrix.is_some() {
             refuse_unused("with --matrix: there is no scan", &[&of_scans[..], &of_sinograms].concat())?;
-            let picture = ("output", self.output.is_some() && self.width.is_none());
-            refuse_unused("with --matrix unless --width says that the unknowns are a picture", &[picture])?;
+            let of_pictures = [
+                ("output", self.output.is_some()),
+                ("segment", self.segment.is_some()),
+                ("truth", self.truth.is_some()),
+            ];
+            let of_pictures = of_pictures.map(|(name, given)| (name, given && self.width.is_none()));
+            refuse_unused("with --matrix unless --width says that the unknowns are a picture", &of_pictures)?;
+        }
+        self.kept()?;
+        if let Some(classes) = self.classes.filter(|classes| !Segmentation::CLASSES.contains(classes)) {
+            let (least, most) = Segmentation::CLASSES.into_inner();
+            return Err(option("classes", format!("{classes} is not between {least} and {most}")));
+        }
+        if self.segment.is_none() && self.truth.is_none() {
+            refuse_unused("without --segment or --truth", &[("classes", self.classes.is_some())])?;
         }
         match &self.input {
             None => refuse_unused("for the simulated scan, which knows its scanner", &of_sinograms)?,
@@ -197,6 +235,9 @@ impl Options {
             Some(_) => {}
         }
         check_ending("output", &self.picture(), &["png"])?;
+        if let Some(path) = &self.segment {
+            check_ending("segment", path, &["npy"])?;
+        }
         // Pictures of several images have names of their own, known once the input is read.
         let written = self.output.is_some() || self.matrix.is_none();
         self.check_files(written.then(|| self.picture()).as_slice())
@@ -204,11 +245,12 @@ impl Options {
 
     /// Fails on outputs that are inputs, or cannot be written.
     pub(crate) fn check_files(&self, pictures: &[PathBuf]) -> Result<()> {
-        let inputs = [&self.input, &self.matrix, &self.rhs, &self.reference];
+        let inputs = [&self.input, &self.matrix, &self.rhs, &self.reference, &self.truth];
         let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| &**path).collect();
         let pictures = pictures.iter().map(|path| ("output", &**path));
+        let numbers = [("save", self.save.as_deref()), ("segment", self.segment.as_deref())];
         let outputs: Vec<(&'static str, &Path)> =
-            pictures.chain(self.save.as_deref().map(|path| ("save", path))).collect();
+            pictures.chain(numbers.into_iter().filter_map(|(name, path)| Some((name, path?)))).collect();
         check_outputs(&inputs, &outputs)
     }
 

@@ -45,6 +45,10 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         Some(path) => (Scan::read(path, &options.geometry()?)?, path.display().to_string()),
     };
     let prepared = |scan: Scan| {
+        let scan = match options.kept()? {
+            Some(degrees) => scan.with_arc(degrees)?,
+            None => scan,
+        };
         let scan = match options.angles {
             Some(count) => scan.with_angles(count)?,
             None => scan,

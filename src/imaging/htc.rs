@@ -64,12 +64,16 @@ impl Scan {
     }
 }
 
+/// Reads the picture of a file of the challenge: rows, columns, pixels.
+pub(super) fn read_picture(path: &Path) -> Result<(usize, usize, Vec<f64>)> {
+    let variables = mat5::read(path)?;
+    variables.iter().find_map(|(_, value)| value.matrix()).ok_or_else(|| missing(path, "no picture"))
+}
+
 /// Reads a reference picture of the challenge at the side of `grid`, in attenuation per unit of length (the files hold it per
 /// pixel).
 pub(super) fn read_reference(path: &Path, grid: Grid) -> Result<Vec<f64>> {
-    let variables = mat5::read(path)?;
-    let (rows, cols, image) =
-        variables.iter().find_map(|(_, value)| value.matrix()).ok_or_else(|| missing(path, "no picture"))?;
+    let (rows, cols, image) = read_picture(path)?;
     if rows != cols || rows == 0 {
         return Err(missing(path, &format!("the picture is {rows} x {cols}, not square")));
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::htc;
 use super::quality::{Quality, resample};
 use super::scanner::Grid;
+use super::segment::Segmentation;
 use crate::error::{Error, Result};
 use crate::io::{FileKind, npy};
 use crate::number::Real;
@@ -35,6 +36,14 @@ impl<T: Real> Image<T> {
     /// As [`Quality::of`].
     pub fn compare(&self, reference: &[f64]) -> Result<Quality> {
         Quality::of(&self.in_double(), reference)
+    }
+
+    /// Cuts the image into classes of pixels.
+    ///
+    /// # Errors
+    /// As [`Segmentation::otsu`].
+    pub fn segment(&self, classes: usize) -> Result<Segmentation> {
+        Segmentation::otsu(&self.in_double(), [self.rows, self.cols], classes)
     }
 
     /// Writes the pixels as a `.npy` array of `rows × cols`.

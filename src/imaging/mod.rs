@@ -54,6 +54,7 @@ mod reconstructor;
 mod regularizer;
 mod scan;
 mod scanner;
+mod segment;
 mod system;
 
 pub use image::{Image, read_reference};
@@ -63,4 +64,5 @@ pub use reconstructor::{Reconstruction, Reconstructor};
 pub use regularizer::Regularizer;
 pub use scan::{Geometry, Scan};
 pub use scanner::{Beam, Grid, Scanner};
+pub use segment::Segmentation;
 pub use system::System;

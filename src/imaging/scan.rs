@@ -1,5 +1,6 @@
 //! Readings with the scanner that took them.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use super::scanner::{Beam, Grid, Scanner};
@@ -119,7 +120,29 @@ impl Scan {
         if count == 0 || count > there {
             return Err(Error::Option { name: "angles", reason: format!("{count} is not between 1 and {there}") });
         }
-        let kept: Vec<usize> = (0..count).map(|k| k * there / count).collect();
+        self.with_rows((0..count).map(|k| k * there / count).collect())
+    }
+
+    /// Keeps the angles within a range of degrees, both ends included: a scan of limited angle.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if no angle lies there.
+    pub fn with_arc(&self, degrees: RangeInclusive<f64>) -> Result<Self> {
+        let angles = &self.scanner.angles;
+        let kept: Vec<usize> = (0..angles.len()).filter(|k| degrees.contains(&angles[*k])).collect();
+        if kept.is_empty() {
+            let (least, greatest) = (angles.iter().copied().fold(f64::INFINITY, f64::min), angles.iter().copied());
+            let greatest = greatest.fold(f64::NEG_INFINITY, f64::max);
+            let (from, to) = degrees.into_inner();
+            let reason =
+                format!("no angle lies from {from} to {to}; the scan has those from {least} to {greatest}");
+            return Err(Error::Option { name: "keep", reason });
+        }
+        self.with_rows(kept)
+    }
+
+    /// Keeps these rows of the sinogram.
+    fn with_rows(&self, kept: Vec<usize>) -> Result<Self> {
         let pixels = self.scanner.pixels;
         let angles = kept.iter().map(|k| self.scanner.angles[*k]).collect();
         let sinogram = kept.iter().flat_map(|k| &self.sinogram[k * pixels..(k + 1) * pixels]).copied().collect();
@@ -171,6 +194,10 @@ mod tests {
         assert_eq!(thin.scanner.angles, [0.0, 20.0]);
         assert_eq!(thin.sinogram[7], 14.0);
         assert!(scan.with_angles(5).is_err() && scan.binned(0).is_err());
+        let limited = scan.with_arc(10.0..=20.0).expect("two angles");
+        assert_eq!((&limited.scanner.angles[..], limited.sinogram[0]), (&[10.0, 20.0][..], 7.0));
+        assert_eq!(scan.with_arc(-5.0..=100.0).expect("all"), scan);
+        assert!(matches!(scan.with_arc(20.0..=10.0), Err(Error::Option { name: "keep", .. })));
     }
 
     #[test]

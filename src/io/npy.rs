@@ -166,12 +166,31 @@ per_number! {
 }
 
 fn write_here<T: Real>(path: &Path, shape: &[usize], data: &[T]) -> Result<()> {
-    let count = shape.iter().fold(1usize, |n, &d| n.saturating_mul(d));
-    same_length("elements against the shape", count, data.len())?;
     let descr = match T::PRECISION {
         Precision::Single => "<f4",
         Precision::Double => "<f8",
     };
+    write_array(path, descr, shape, data.len(), |out| write_numbers(out, data))
+}
+
+/// [`write`] of bytes, `|u1`: classes of pixels, masks.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_bytes(path: &Path, shape: &[usize], data: &[u8]) -> Result<()> {
+    write_array(path, "|u1", shape, data.len(), |out| out.write_all(data))
+}
+
+/// Writes an array of `len` elements of type `descr`.
+fn write_array(
+    path: &Path,
+    descr: &str,
+    shape: &[usize],
+    len: usize,
+    elements: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<()> {
+    let count = shape.iter().fold(1usize, |n, &d| n.saturating_mul(d));
+    same_length("elements against the shape", count, len)?;
     let Some(header) = header_bytes(descr, shape) else {
         return Err(Error::Format {
             what: short_name(path),
@@ -180,7 +199,7 @@ fn write_here<T: Real>(path: &Path, shape: &[usize], data: &[T]) -> Result<()> {
     };
     write_atomically(path, |out| {
         out.write_all(&header)?;
-        write_numbers(out, data)
+        elements(out)
     })
 }
 
