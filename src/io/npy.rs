@@ -173,10 +173,10 @@ fn write_here<T: Real>(path: &Path, shape: &[usize], data: &[T]) -> Result<()> {
     write_array(path, descr, shape, data.len(), |out| write_numbers(out, data))
 }
 
-/// [`write`] of bytes, `|u1`: classes of pixels, masks.
+/// [`write()`] of bytes, `|u1`: classes of pixels, masks.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_bytes(path: &Path, shape: &[usize], data: &[u8]) -> Result<()> {
     write_array(path, "|u1", shape, data.len(), |out| out.write_all(data))
 }
