@@ -103,6 +103,22 @@ fn inputs_are_never_written_over() {
     assert!(before == after && !at("x.png").exists() && !at("reconstruction.png").exists());
 }
 
+/// A picture that cannot be cut into classes is saved all the same.
+#[test]
+fn what_fails_in_the_end_keeps_nothing_from_being_saved() {
+    let folder = folder();
+    let flat = ["--lower", "5", "--upper", "5", "--size", "8", "--iterations", "2", "--device", "host"];
+    let cut = ["--input", "s.npy", "--save", "x.npy", "--segment", "c.npy"];
+    refused(
+        "reconstruct",
+        folder.path(),
+        &[&cut[..], &flat].concat(),
+        "2 for a picture of 1 different grey values",
+    );
+    let at = |name: &str| folder.path().join(name);
+    assert!(at("x.npy").exists() && at("reconstruction.png").exists() && !at("c.npy").exists());
+}
+
 #[test]
 fn what_cannot_be_written_is_said_before_the_work() {
     let folder = folder();

@@ -67,19 +67,11 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         ControlFlow::Continue(())
     })?;
     bar.finish_and_clear();
-    let cuts = match options.segment.is_some() || truth.is_some() {
-        true => {
-            images.iter().map(|image| image.segment(options.classes.unwrap_or(2))).collect::<Result<Vec<_>>>()?
-        }
-        false => Vec::new(),
-    };
     let mut written = write(options, &pictures, &images);
-    if let Some(path) = &options.segment {
-        written.add(path, write_cuts(path, &cuts));
-    }
+    let cuts = cut(options, &images, &mut written);
     let mcc = match &truth {
         Some(truth) => cuts.iter().map(|cut| cut.matthews(truth).map(Some)).collect::<Result<_>>()?,
-        None => vec![None; images.len()],
+        None => vec![None; cuts.len()],
     };
     let qualities = match &problem.reference {
         Some(reference) => images.iter().map(|image| image.compare(reference).map(Some)).collect::<Result<_>>()?,
@@ -139,6 +131,27 @@ fn fits(truth: &Segmentation, [rows, cols]: [usize; 2]) -> Result<()> {
             let reason =
                 format!("{} x {} pixels for pictures of {rows} x {cols}: see --size", truth.rows, truth.cols);
             Err(option("truth", reason))
+        }
+    }
+}
+
+/// Cuts the images into classes, if that is asked for, and writes those. None for pictures that cannot be cut: that is an error in
+/// the end, when all else is written and said.
+fn cut<T: Real>(options: &Options, images: &[Image<T>], written: &mut Written) -> Vec<Segmentation> {
+    let Some(path) = options.segment.as_ref().or(options.truth.as_ref()) else { return Vec::new() };
+    let cuts = images.iter().map(|image| image.segment(options.classes.unwrap_or(2))).collect::<Result<Vec<_>>>();
+    let result = cuts.and_then(|cuts| {
+        options.segment.as_ref().map_or(Ok(()), |path| write_cuts(path, &cuts))?;
+        Ok(cuts)
+    });
+    match result {
+        Ok(cuts) => {
+            options.segment.iter().for_each(|path| written.add(path, Ok(())));
+            cuts
+        }
+        Err(error) => {
+            written.add(path, Err(error));
+            Vec::new()
         }
     }
 }

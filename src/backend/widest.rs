@@ -15,7 +15,7 @@ pub(super) fn run_widest<W: NullaryFnOnce>(work: W) -> W::Output {
     work.call()
 }
 
-/// Declares functions whose bodies are compiled for the widest instructions too. All that a body calls in its loops must always be
+/// Declares functions whose bodies are compiled for the widest instructions too. All that a body calls in its hot loops must always be
 /// inlined: a call of its own keeps the instructions that it was compiled with. Of generics come lifetimes, types, numbers.
 macro_rules! widest {
     ($(

@@ -15,7 +15,8 @@ pub struct Segmentation {
     pub rows: usize,
     /// Pixels of a row.
     pub cols: usize,
-    /// Thresholds in ascending order: a pixel is of class `c` if its value is above `c` of them. Empty for one that was read.
+    /// Thresholds in ascending order: a pixel is of class `c` if `c` of them are at most its value, to the rounding of a bin's end. Empty
+    /// for one that was read.
     pub thresholds: Vec<f64>,
     /// Class of each pixel, row by row.
     pub classes: Vec<u8>,
@@ -51,9 +52,17 @@ impl Segmentation {
             let reason = format!("{classes} is not between {} and {}", Self::CLASSES.start(), Self::CLASSES.end());
             return Err(Error::Option { name: "classes", reason });
         }
-        let thresholds = thresholds(values, classes)?;
-        let class = |v: &f64| thresholds.iter().filter(|threshold| v > threshold).count() as u8;
+        let Histogram { bins, counts } = Histogram::of(values);
+        let different = counts.iter().filter(|count| **count > 0.0).count();
+        if different < classes {
+            let reason = format!("{classes} for a picture of {different} different grey values");
+            return Err(Error::Option { name: "classes", reason });
+        }
+        let cuts = best_cuts(&counts, classes);
+        // By bins, as the cuts were chosen: a value on the end of a bin is on either side of a rounded threshold.
+        let class = |v: &f64| cuts.iter().filter(|cut| bins.of(*v) >= **cut).count() as u8;
         let classes = values.iter().map(class).collect();
+        let thresholds = cuts.iter().map(|cut| bins.threshold(&counts, *cut)).collect();
         Ok(Self { rows, cols, thresholds, classes })
     }
 
@@ -109,43 +118,59 @@ impl Segmentation {
             counts[usize::from(*found > 0)][usize::from(*truth > 0)] += 1.0;
         }
         let [[tn, fn_], [fp, tp]] = counts;
-        let scale = ((tp + fp) * (tp + fn_) * (tn + fp) * (tn + fn_)).sqrt();
-        Ok(if scale > 0.0 { (tp * tn - fp * fn_) / scale } else { 0.0 })
+        // Products of two counts are exact, and the root of a rounded square is: 1 for the same picture.
+        let scale = (((tp + fp) * (tp + fn_)) * ((tn + fp) * (tn + fn_))).sqrt();
+        Ok(if scale > 0.0 { ((tp * tn - fp * fn_) / scale).clamp(-1.0, 1.0) } else { 0.0 })
     }
 
     /// Writes the classes as a `.npy` array of `rows × cols` bytes.
     ///
     /// # Errors
-    /// [`Error::File`].
+    /// [`Error::File`]; [`Error::Shape`] if somebody changed their number.
     pub fn write_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         npy::write_bytes(path.as_ref(), &[self.rows, self.cols], &self.classes)
     }
 }
 
-/// Thresholds of [`Segmentation::otsu`].
-fn thresholds(values: &[f64], classes: usize) -> Result<Vec<f64>> {
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    // Halves, whose difference does not overflow.
-    let width = (greatest / 2.0 - least / 2.0) / (BINS / 2) as f64;
-    let mut counts = [0.0; BINS];
-    for value in values {
-        let bin = (value / width - least / width) as usize;
-        counts[bin.min(BINS - 1)] += 1.0;
+/// Bins of equal width from the least to the greatest value.
+struct Bins {
+    least: f64,
+    width: f64,
+}
+
+impl Bins {
+    /// Bin of a value.
+    fn of(&self, value: f64) -> usize {
+        // A picture of one value alone has bins of width 0, and NaN here: the first bin.
+        ((value / self.width - self.least / self.width) as usize).min(BINS - 1)
     }
-    let different = counts.iter().filter(|count| **count > 0.0).count();
-    if !(width > 0.0 && width.is_finite()) || different < classes {
-        let reason = format!("{classes} for a picture of {different} different grey values");
-        return Err(Error::Option { name: "classes", reason });
-    }
-    let cuts = best_cuts(&counts, classes);
-    // Bins `..cut` lie below a cut; empty ones may lie on either side.
-    let middle = |cut: usize| {
+
+    /// Threshold between bins `..cut` and the others; empty ones may lie on either side.
+    fn threshold(&self, counts: &[f64; BINS], cut: usize) -> f64 {
         let below = (0..cut).rev().take_while(|b| counts[*b] == 0.0).count();
         let above = (cut..BINS).take_while(|b| counts[*b] == 0.0).count();
-        least + width * ((cut - below) as f64 + (below + above) as f64 / 2.0)
-    };
-    Ok(cuts.into_iter().map(middle).collect())
+        self.least + self.width * ((cut - below) as f64 + (below + above) as f64 / 2.0)
+    }
+}
+
+/// Number of values in each bin.
+struct Histogram {
+    bins: Bins,
+    counts: [f64; BINS],
+}
+
+impl Histogram {
+    fn of(values: &[f64]) -> Self {
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        // Halves, whose difference does not overflow.
+        let bins = Bins { least, width: (greatest / 2.0 - least / 2.0) / (BINS / 2) as f64 };
+        let mut counts = [0.0; BINS];
+        for value in values {
+            counts[bins.of(*value)] += 1.0;
+        }
+        Self { bins, counts }
+    }
 }
 
 /// Starts of the classes but the first, among the bins: those with the largest variance between classes.
@@ -198,6 +223,17 @@ mod tests {
         let found = Segmentation::otsu(&values, [2, 3], 2).expect("two classes");
         assert_eq!(found.classes, [0, 0, 1, 0, 1, 1]);
         assert!((found.thresholds[0] - 2.0).abs() < 0.01, "{:?}", found.thresholds);
+    }
+
+    #[test]
+    fn values_on_the_end_of_a_bin_are_of_the_class_it_was_counted_in() {
+        let of = |values: &[f64], classes: usize| {
+            Segmentation::otsu(values, [1, values.len()], classes).expect("classes").classes
+        };
+        assert_eq!(of(&[0.0, 100.0, 101.0, 256.0], 4), [0, 1, 2, 3]);
+        // Neighbours among the numbers.
+        assert_eq!(of(&[1e16 + 2.0, 1e16 + 4.0], 2), [0, 1]);
+        assert_eq!(of(&[1e16, 1e16 + 2.0], 2), [0, 1]);
     }
 
     /// Variance between the classes of all pairs of thresholds, tried one by one.

@@ -152,7 +152,7 @@ mod tests {
     }
 
     /// Constants that the host has no use for.
-    const OF_THE_DEVICE_ALONE: [(&str, &str); 14] = [
+    const OF_THE_DEVICE_ALONE: [(&str, &str); 15] = [
         ("basis", "AT_ONCE"),
         ("fold", "SHORT_FOLD"),
         ("fold", "WARP"),
@@ -164,6 +164,7 @@ mod tests {
         ("global_barrier", "ABANDON"),
         ("global_barrier", "PATIENCE"),
         ("step_resident", "DOTS"),
+        ("flow_grid", "SIDE"),
         ("row", "SIDE"),
         ("row", "FEW_LANES"),
         ("row", "PIECE"),

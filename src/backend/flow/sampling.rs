@@ -1,5 +1,5 @@
-//! Values of staggered grids between their nodes, on the host: the functions of `cl/flow_grid.cl`, operation for operation, and loops over
-//! blocks of places that the compiler makes vector instructions of.
+//! Values of staggered grids between their nodes, on the host: the functions of `cl/flow_grid.cl`, operation for operation (but
+//! [`floored`], which finds the same integer by another way), and loops over blocks of places that the compiler makes vector instructions of.
 
 use std::ops::Range;
 
