@@ -68,37 +68,23 @@ void flow_spread(uint n, uint span, uint width, uint height, real_t lid, real_t 
 }
 
 #if BY_SIDES
-// SIDE left faces from word c on, those of cell (i, j) and further on: tells if they were carried.
-static int carry_along(const grid_t* grid, const component_t* held, __global const uint* mask, __global const real_t* u,
-                       __global const real_t* v, size_t c, int i, int j, __global real_t* cu)
+// SIDE faces of component `own` of the flow from word c on, the first of which is node (a, b); `other` holds the other component. Tells if
+// they were carried; faces whose `bit` of the mask is not set get 0.
+static int carry_side(real_t step, const component_t* own, __global const real_t* other, const component_t* held,
+                      __global const uint* mask, uint bit, size_t c, int a, int b, __global real_t* carried)
 {
-    const real_t width = (real_t)grid->width, height = (real_t)grid->height, half_cell = (real_t)0.5f;
-    real_t a[SIDE], b[SIDE], found[SIDE];
+    const real_t end_a = (real_t)own->na, end_b = (real_t)own->nb, half_cell = (real_t)0.5f;
+    const int along = own->stride_a == 1;
+    real_t place_a[SIDE], place_b[SIDE], found[SIDE];
     for (int l = 0; l < SIDE; ++l) {
-        __global const real_t* here = v + c + l;
-        const real_t sum = (here[-1] + here[0]) + (here[grid->width - 1] + here[grid->width]);
-        a[l] = within((real_t)(i + l) - grid->step * u[c + l], width);
-        b[l] = within(((real_t)j + half_cell) - grid->step * ((real_t)0.25f * sum), height) - half_cell;
+        __global const real_t* here = other + c + l;
+        __global const real_t* next = here + own->stride_b;
+        const real_t sum = (*(here - own->stride_a) + *here) + (*(next - own->stride_a) + *next);
+        place_a[l] = within((real_t)(along ? a + l : a) - step * own->values[c + l], end_a);
+        place_b[l] = within(((real_t)(along ? b : b + l) + half_cell) - step * ((real_t)0.25f * sum), end_b) - half_cell;
     }
-    if (!linear_side(held, a, b, found)) return 0;
-    for (int l = 0; l < SIDE; ++l) cu[c + l] = OBSTACLES && !(mask[c + l] & LEFT_OPEN) ? 0 : found[l];
-    return 1;
-}
-
-// carry_along for upper faces.
-static int carry_down(const grid_t* grid, const component_t* held, __global const uint* mask, __global const real_t* u,
-                      __global const real_t* v, size_t c, int i, int j, __global real_t* cv)
-{
-    const real_t width = (real_t)grid->width, height = (real_t)grid->height, half_cell = (real_t)0.5f;
-    real_t a[SIDE], b[SIDE], found[SIDE];
-    for (int l = 0; l < SIDE; ++l) {
-        __global const real_t* here = u + c + l;
-        const real_t sum = (here[-grid->width] + here[0]) + (here[1 - grid->width] + here[1]);
-        a[l] = within((real_t)j - grid->step * v[c + l], height);
-        b[l] = within(((real_t)(i + l) + half_cell) - grid->step * ((real_t)0.25f * sum), width) - half_cell;
-    }
-    if (!linear_side(held, a, b, found)) return 0;
-    for (int l = 0; l < SIDE; ++l) cv[c + l] = OBSTACLES && !(mask[c + l] & UPPER_OPEN) ? 0 : found[l];
+    if (!linear_side(held, place_a, place_b, found)) return 0;
+    for (int l = 0; l < SIDE; ++l) carried[c + l] = OBSTACLES && !(mask[c + l] & bit) ? 0 : found[l];
     return 1;
 }
 #endif
@@ -134,7 +120,8 @@ void flow_carry(uint n, uint span, uint width, uint height, real_t lid, real_t s
 #if BY_SIDES
         if (c >= single && is_side(&cell, &grid, c, last)) {
             single = c + SIDE;
-            if (carry_along(&grid, &along_held, mask, u, v, c, i, j, cu) && carry_down(&grid, &down_held, mask, u, v, c, i, j, cv)) {
+            if (carry_side(step, &along, v, &along_held, mask, LEFT_OPEN, c, i, j, cu) &&
+                carry_side(step, &down, u, &down_held, mask, UPPER_OPEN, c, j, i, cv)) {
                 c += SIDE - 1;
                 cell.i += SIDE - 1;
                 continue;

@@ -137,12 +137,12 @@ fn cg_update<T: Real, A: Accumulator<T>>(
         .zip(rr_sums.par_iter_mut());
     match m {
         None => pieces.for_each(|(((x, r), (p, q)), sum)| {
-            update_chunk([alpha, beta], x, r, p, q);
+            update_chunk::<T, 0>([alpha, beta], &[], x, r, p, q);
             *sum = column_dot::<T, A>(chunks.lanes, 0..r.len(), [1, 0], r, r);
         }),
         Some(m) => pieces.zip(m.par_chunks(chunk).zip(rz_sums.par_iter_mut())).for_each(
             |((((x, r), (p, q)), rr), (m, rz))| {
-                update_chunk_with_diagonal([alpha, beta], m, x, r, p, q);
+                update_chunk::<T, 1>([alpha, beta], m, x, r, p, q);
                 [*rr, *rz] = chunk_sums(chunks.lanes, [r, m], |[r, m]| [A::product(r, r), A::product(r, m * r)]);
             },
         ),
@@ -150,26 +150,8 @@ fn cg_update<T: Real, A: Accumulator<T>>(
 }
 
 widest! {
-    /// The vectors of one chunk of `cg_update`; `[alpha, beta]` are given.
-    fn update_chunk<'v; T: Real>(
-        factors: [T; 2],
-        x: &'v mut [T],
-        r: &'v mut [T],
-        p: &'v mut [T],
-        q: &'v [T],
-    ) -> () {
-        let (n, [alpha, beta]) = (q.len(), factors);
-        let (x, r, p) = (&mut x[..n], &mut r[..n], &mut p[..n]);
-        for l in 0..n {
-            let next = r[l] - alpha * q[l];
-            x[l] = x[l] + alpha * p[l];
-            r[l] = next;
-            p[l] = next + beta * p[l];
-        }
-    }
-
-    /// [`update_chunk`] with a diagonal preconditioner `m`.
-    fn update_chunk_with_diagonal<'v; T: Real>(
+    /// The vectors of one chunk of `cg_update`; `[alpha, beta]` are given. If `DIAGONAL` is 1, `m` is the preconditioner; else it is not read.
+    fn update_chunk<'v; T: Real; const DIAGONAL>(
         factors: [T; 2],
         m: &'v [T],
         x: &'v mut [T],
@@ -178,12 +160,13 @@ widest! {
         q: &'v [T],
     ) -> () {
         let (n, [alpha, beta]) = (q.len(), factors);
-        let (m, x, r, p) = (&m[..n], &mut x[..n], &mut r[..n], &mut p[..n]);
+        let (m, x, r, p) = (if DIAGONAL == 1 { &m[..n] } else { q }, &mut x[..n], &mut r[..n], &mut p[..n]);
         for l in 0..n {
             let next = r[l] - alpha * q[l];
+            let z = if DIAGONAL == 1 { m[l] * next } else { next };
             x[l] = x[l] + alpha * p[l];
             r[l] = next;
-            p[l] = m[l] * next + beta * p[l];
+            p[l] = z + beta * p[l];
         }
     }
 }
