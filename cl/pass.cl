@@ -2,26 +2,32 @@
 // (recurrence.cl), and does nothing more once every column has stopped.
 //
 // Required macros:
-//   STATEMENT_k  for k from 0 to 3: target | a << 4 | b << 8 | d << 12, each the number of a vector or NONE; 1 << 16 for a
-//                product element by element; NO_STATEMENT if there is none
+//   STATEMENT_k  for k from 0 to 3: target | a << 4 | b << 8 | d << 12, each the number of a vector or NONE; MULTIPLY << 16 for a
+//                product element by element, CLAMP << 16 for a within the bounds b and d; NO_STATEMENT if there is none
 //   TOUCHED      vectors that are read, as a mask, and those that are written << 8
 //   DOTS         dot products of what the pass leaves behind: a | b << 4, eight bits each, 255 for none
 
 #define NONE 15
 #define NO_STATEMENT 0xffffffff
 #define NO_DOT 255
+#define MULTIPLY 1
+#define CLAMP 2
 
 // `n` elements in `chunks` chunks of `chunk`, `per_group` of them for each group; block and slot of the program (recurrence.cl).
 typedef struct { uint n, chunk, chunks, per_group, program, slot; } shape_t;
 
-// Element by element: v[target] = k a + l b + m d, from left to right, or a b. Numbers of vectors are constants where this
-// is called, so `v` lives in registers.
+// Element by element: v[target] = k a + l b + m d, from left to right, or a b, or a within [b, d]. Numbers of vectors are constants
+// where this is called, so `v` lives in registers.
 static void apply_statement(real_t* v, uint statement, const real_t* coefficient)
 {
     if (statement == NO_STATEMENT) return;
     const uint target = statement & 15, a = (statement >> 4) & 15, b = (statement >> 8) & 15, d = (statement >> 12) & 15;
-    if (statement >> 16) {
+    if (statement >> 16 == MULTIPLY) {
         v[target] = v[a] * v[b];
+        return;
+    }
+    if (statement >> 16 == CLAMP) {
+        v[target] = v[a] < v[b] ? v[b] : v[a] > v[d] ? v[d] : v[a];
         return;
     }
     real_t value = coefficient[0] * v[a];

@@ -27,6 +27,8 @@
 #define NONE 15
 #define NO_STATEMENT 0xffffffff
 #define NO_DOT 255
+#define MULTIPLY 1
+#define CLAMP 2
 #define NO_DOTS 0xffffff
 #define DOTS 3          // most dot products of a call
 #define RESIDENT_VECTORS 12
@@ -96,8 +98,10 @@ static void run_statements(real_t* v, __local const uint* call, const vectors_t*
         if (statement == NO_STATEMENT) continue;
         const uint a = (statement >> 4) & 15, b = (statement >> 8) & 15, d = (statement >> 12) & 15;
         real_t value;
-        if (statement >> 16) {
+        if (statement >> 16 == MULTIPLY) {
             value = v[a] * v[b];
+        } else if (statement >> 16 == CLAMP) {
+            value = v[a] < v[b] ? v[b] : v[a] > v[d] ? v[d] : v[a];
         } else {
             value = coefficient[3 * s] * v[a];
             if (b != NONE) value = value + coefficient[3 * s + 1] * v[b];

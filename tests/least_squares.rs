@@ -13,7 +13,8 @@ use residuum::operator::{Diagonal, Identity, LinearOperator, SharedOperator, adj
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
-    Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop, Stopping, Vector,
+    Correction, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop, Stopping,
+    Vector,
 };
 
 /// `argmin |A x - b|` by Householder's QR factorisation, dense.
@@ -272,4 +273,211 @@ fn preconditioned_least_squares_refuse_what_they_cannot() {
     assert!(matches!(made(Method::Lsqr { damp: 0.5 }, 1, 120), Err(Error::Option { name: "damp", .. })));
     assert!(matches!(made(Method::Lsqr { damp: 0.0 }, 2, 120), Err(Error::Option { name: "columns", .. })));
     assert!(matches!(made(Method::Cgne, 1, 120), Err(Error::Option { name: "preconditioner", .. })));
+}
+
+/// `A'(b - A x) - tikhonov x` on the host: minus the gradient.
+fn downhill(a: &Csr<f64>, b: &[f64], x: &[f64], tikhonov: f64) -> Vec<f64> {
+    let residual: Vec<f64> = b.iter().zip(a.product(x).unwrap()).map(|(b, ax)| b - ax).collect();
+    a.transpose().product(&residual).unwrap().iter().zip(x).map(|(g, x)| g - tikhonov * x).collect()
+}
+
+/// The minimum within bounds is where the gradient vanishes, or points out of the bounds at those that hold a pixel.
+#[test]
+fn minima_within_bounds_meet_their_conditions() {
+    let a = gallery::random::<f64>(90, 40, 700, 3).unwrap();
+    let b = noise::<f64>(90, 5);
+    let (mut lower, mut upper) = (vec![-0.05; 40], vec![0.05; 40]);
+    (lower[7], upper[7]) = (0.0, 0.0);
+    (lower[9], upper[9]) = (f64::NEG_INFINITY, f64::INFINITY);
+    for method in [Method::Fista, Method::Pdhg] {
+        for tikhonov in [0.0, 3.0] {
+            let mut first = None;
+            for device in common::devices_in(Precision::Double) {
+                let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+                let stopping = Stopping { gradient_rtol: 1e-11, rtol: 0.0, ..Stopping::for_precision::<f64>() };
+                // Bounds of the correction hold beside those of the pixels.
+                let correction = Correction { tikhonov, upper: 0.04, ..Correction::none() };
+                let setup = Setup::new(method, stopping).with_corrections(&[correction]);
+                let mut solver = Solver::with(&matrix, setup).unwrap();
+                solver.set_bounds(&lower, &upper).unwrap();
+                let mut x = Vector::filled(&device, 40, 0.5).unwrap();
+                let report = solver.solve(&Vector::from_slice(&device, &b).unwrap(), &mut x).unwrap();
+                let x = x.to_vec().unwrap();
+                assert_eq!(report.stop, Stop::LeastSquares, "{method} {tikhonov}: {report}");
+                let (mut low, mut high, mut free) = (0, 0, 0);
+                for (i, g) in downhill(&a, &b, &x, tikhonov).into_iter().enumerate() {
+                    let (least, most) = (lower[i], upper[i].min(0.04));
+                    assert!((least..=most).contains(&x[i]), "{method}: pixel {i} is {}", x[i]);
+                    match x[i] {
+                        _ if least == most => {}
+                        value if value == least => (low, ()) = (low + 1, assert!(g <= 1e-6, "{method}: {i} {g:e}")),
+                        value if value == most => {
+                            (high, ()) = (high + 1, assert!(g >= -1e-6, "{method}: {i} {g:e}"))
+                        }
+                        _ => (free, ()) = (free + 1, assert!(g.abs() < 1e-6, "{method}: {i} {g:e}")),
+                    }
+                }
+                assert!(low > 3 && high > 3 && free > 3, "{low} {high} {free}");
+                println!("{report}");
+                let found = common::battery::essence(&x, &report);
+                assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{method}, {}", device.info().name);
+            }
+        }
+    }
+}
+
+/// `sum_p |D x|_p` and `sum_p |e.D x|_p` of an image.
+fn variations(x: &[f64], width: usize, [ex, ey]: [f64; 2]) -> [f64; 2] {
+    let (mut isotropic, mut directional) = (0.0, 0.0);
+    for i in 0..x.len() {
+        let dx = if i % width + 1 < width { x[i + 1] - x[i] } else { 0.0 };
+        let dy = if i + width < x.len() { x[i + width] - x[i] } else { 0.0 };
+        isotropic += dx.hypot(dy);
+        directional += (ex * dx + ey * dy).abs();
+    }
+    [isotropic, directional]
+}
+
+/// An edge whose total variation is weighted keeps its place and loses height: `weight / pixels` on either side of it.
+#[test]
+fn total_variation_of_an_edge_is_that_of_its_formula() {
+    let (width, height, left) = (12, 5, 4);
+    let n = width * height;
+    let b: Vec<f64> = (0..n).map(|i| if i % width < left { 0.25 } else { 1.0 }).collect();
+    let identity = Csr::from_rows(n, n, |i, row| row.push((i as u32, 1.0))).unwrap();
+    let device = Device::host();
+    let matrix = Matrix::with_transpose(&device, &identity, Format::Csr).unwrap();
+    for (variation, directional, direction) in
+        [(0.6, 0.0, [0.0; 2]), (0.0, 0.6, [1.0, 0.0]), (0.5, 0.1, [-1.0, 0.0]), (0.6, 7.0, [0.0, 1.0])]
+    {
+        let terms = Correction { variation, directional, direction, width, ..Correction::none() };
+        let stopping = Stopping { gradient_rtol: 1e-12, rtol: 0.0, ..Stopping::for_precision::<f64>() };
+        let setup = Setup::new(Method::Pdhg, stopping).with_corrections(&[terms]);
+        let mut solver = Solver::with(&matrix, setup).unwrap();
+        let mut x = Vector::zeros(&device, n).unwrap();
+        let report = solver.solve(&Vector::from_slice(&device, &b).unwrap(), &mut x).unwrap();
+        println!("{report}");
+        assert_eq!(report.stop, Stop::LeastSquares, "{report}");
+        for (i, value) in x.to_vec().unwrap().into_iter().enumerate() {
+            let column = i % width;
+            let wanted = match column < left {
+                true => 0.25 + 0.6 / left as f64,
+                false => 1.0 - 0.6 / (width - left) as f64,
+            };
+            assert!((value - wanted).abs() < 1e-9, "{variation} {directional} {direction:?}: {i} {value} {wanted}");
+        }
+    }
+}
+
+/// All terms of PDHG at once: no neighbour of its answer has a smaller objective, on any device, with the same bits.
+#[test]
+fn pdhg_minimises_what_it_says() {
+    let (width, height) = (9, 8);
+    let n = width * height;
+    let a = gallery::random::<f64>(60, n, 900, 3).unwrap();
+    let b = noise::<f64>(60, 5);
+    let terms = common::battery::everything_exact(width);
+    let objective = |x: &[f64]| {
+        let misfit: f64 = b.iter().zip(a.product(x).unwrap()).map(|(b, ax)| (b - ax).powi(2)).sum();
+        let [isotropic, directional] = variations(x, width, terms.direction);
+        let square: f64 = x.iter().map(|v| v * v).sum();
+        misfit / 2.0 + terms.tikhonov * square / 2.0 + terms.variation * isotropic + terms.directional * directional
+    };
+    let mut first = None;
+    for device in common::devices_in(Precision::Double) {
+        let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+        let stopping = Stopping { gradient_rtol: 1e-10, rtol: 0.0, ..Stopping::for_precision::<f64>() };
+        let setup = Setup::new(Method::Pdhg, stopping).with_columns(2);
+        let corrections = [terms.clone(), Correction::none()];
+        let mut solver = Solver::with(&matrix, setup.with_corrections(&corrections)).unwrap();
+        let rhs = Vector::interleaved(&device, &[&b, &b]).unwrap();
+        let mut x = Vector::zeros(&device, 2 * n).unwrap();
+        let reports = solver.solve_many(&rhs, &mut x).unwrap();
+        let columns = x.to_columns(2).unwrap();
+        println!("{}\n{}", reports[0], reports[1]);
+        assert_eq!(reports[0].stop, Stop::LeastSquares, "{}", reports[0]);
+        let found: Vec<_> =
+            columns.iter().zip(&reports).map(|(x, report)| common::battery::essence(x, report)).collect();
+        assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{}", device.info().name);
+        let (x, least) = (&columns[0], objective(&columns[0]));
+        assert!(x.iter().all(|v| (-0.2..=0.4).contains(v)) && x.contains(&0.4) && x.contains(&-0.2));
+        let mut rises = 0;
+        for k in 0..400 {
+            let size = [1e-1, 1e-2, 1e-3, 1e-4][k % 4];
+            // One pixel, a patch, or all of them.
+            let push = noise::<f64>(n, 100 + k as u64);
+            let moved: Vec<f64> = (0..n)
+                .map(|i| {
+                    let push = match k % 3 {
+                        0 => {
+                            if i == k % n {
+                                push[0]
+                            } else {
+                                0.0
+                            }
+                        }
+                        1 => {
+                            if i % width < k % width {
+                                push[0]
+                            } else {
+                                0.0
+                            }
+                        }
+                        _ => push[i],
+                    };
+                    (x[i] + size * push).clamp(-0.2, 0.4)
+                })
+                .collect();
+            let there = objective(&moved);
+            assert!(there >= least - 1e-9 * least, "{k}: {there} is below {least}");
+            rises += usize::from(there > least);
+        }
+        assert!(rises > 300, "{rises}");
+    }
+}
+
+#[test]
+fn bounded_methods_refuse_what_they_cannot() {
+    let device = Device::host();
+    let a = gallery::random::<f64>(30, 12, 100, 3).unwrap();
+    let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+    let refused = |method: Method, correction: Correction, name: &str| {
+        let setup = Setup::new(method, Stopping::after(3)).with_corrections(&[correction]);
+        match Solver::with(&matrix, setup) {
+            Err(Error::Option { name: found, .. }) => assert_eq!(found, name, "{method}"),
+            other => panic!("{method} {name}: {other:?}"),
+        }
+    };
+    let none = Correction::none;
+    refused(
+        Method::Cgnr,
+        Correction { directional: 1.0, direction: [1.0, 0.0], width: 4, ..none() },
+        "directional",
+    );
+    refused(Method::Fista, Correction { variation: 1.0, width: 4, ..none() }, "variation");
+    refused(Method::Fista, Correction { smooth: 1.0, width: 4, ..none() }, "smooth");
+    refused(Method::Pdhg, Correction { smooth: 1.0, width: 4, ..none() }, "smooth");
+    refused(Method::Pdhg, Correction { variation: 1.0, epsilon: 0.1, width: 4, ..none() }, "epsilon");
+    refused(Method::Pdhg, Correction { variation: 1.0, ..none() }, "width");
+    refused(Method::Pdhg, Correction { directional: 1.0, direction: [1.0, 1.0], width: 4, ..none() }, "direction");
+    refused(Method::Pdhg, Correction { lower: 1.0, upper: 0.0, ..none() }, "lower");
+    let bounds = |method: Method, lower: &[f64], upper: &[f64]| {
+        Solver::new(&matrix, method, Stopping::after(3)).unwrap().set_bounds(lower, upper)
+    };
+    let (zero, one) = ([0.0; 12], [1.0; 12]);
+    assert!(bounds(Method::Fista, &zero, &one).is_ok());
+    assert!(matches!(bounds(Method::Fista, &zero[1..], &one), Err(Error::Shape { .. })));
+    for (method, lower) in [
+        (Method::Cgnr, zero),
+        (Method::Lsqr { damp: 0.0 }, zero),
+        (Method::Pdhg, [2.0; 12]),
+        (Method::Pdhg, [f64::NAN; 12]),
+    ] {
+        assert!(matches!(bounds(method, &lower, &one), Err(Error::Option { name: "bounds", .. })), "{method}");
+    }
+    // Terms over neighbours need vectors of their own.
+    let mut pdhg = Solver::new(&matrix, Method::Pdhg, Stopping::after(3)).unwrap();
+    let variation = Correction { variation: 1.0, width: 4, ..none() };
+    assert!(matches!(pdhg.set_corrections(&[variation]), Err(Error::Option { name: "corrections", .. })));
+    assert!(pdhg.set_corrections(&[Correction { tikhonov: 1.0, lower: 0.0, ..none() }]).is_ok());
 }

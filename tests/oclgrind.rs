@@ -297,6 +297,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
             upper: 0.2,
             bound_weight: 1.0,
             width: 6,
+            ..Correction::none()
         };
         for corrections in [vec![Correction::none()], vec![all.clone(); 2], vec![all.clone(); 4]] {
             let columns: Vec<Vec<T>> = (0..corrections.len()).map(|c| noise(40, 10 + c as u64)).collect();

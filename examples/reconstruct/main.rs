@@ -1,4 +1,4 @@
-//! Reconstructs an image from sensor data by regularised CGNR, on whatever device is there.
+//! Reconstructs an image from sensor data by regularised least squares, on whatever device is there.
 //!
 //! Without arguments: a simulated scan, so that it works on a fresh machine. See `--help`.
 
@@ -14,7 +14,7 @@ use clap::Parser;
 use common::{Precision, Written, device_json, merged, option, say, show, shown, solving_bar};
 use options::Options;
 use problem::{Problem, from_matrix, from_scan};
-use residuum::imaging::{Image, Quality, Reconstruction, Reconstructor, Segmentation};
+use residuum::imaging::{Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation};
 use residuum::io::npy;
 use residuum::operator::LinearOperator;
 use residuum::{Device, Matrix, Progress, Real, Result, Stop};
@@ -40,13 +40,15 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         say!("            {}", device.choice());
     }
     // Before the input is read, which may take long.
-    options.how::<T>(true)?;
+    options.how::<T>(true, 0.0)?;
     let truth = options.truth.as_ref().map(Segmentation::read).transpose()?;
     let problem = match &options.matrix {
         Some(path) => from_matrix::<T>(options, &device, path)?,
         None => from_scan::<T>(options, &device)?,
     };
-    let how = options.how::<T>(problem.system.shape().is_some())?;
+    let middle = problem.system.scanner().map_or(0.0, Scanner::middle);
+    let how = options.how::<T>(problem.system.shape().is_some(), middle)?;
+    let how = Reconstruction { support: problem.support.clone(), ..how };
     if !options.json {
         introduce(&problem, &how);
     }
@@ -102,7 +104,11 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     let bounds =
         bounds.iter().filter(|(_, bound)| bound.is_finite()).map(|(name, bound)| format!("{name}={bound}"));
     let words: Vec<String> = how.regularizers.iter().map(ToString::to_string).chain(bounds).collect();
-    say!("method      cgnr, {}", if words.is_empty() { "no correction".into() } else { words.join(", ") });
+    let support = how.support.as_ref().map(|support| support.iter().filter(|pixel| **pixel).count());
+    let support = support.map(|count| format!("{count} pixels may hold something"));
+    let words: Vec<String> = words.into_iter().chain(support).collect();
+    let words = if words.is_empty() { "no correction".into() } else { words.join(", ") };
+    say!("method      {}, {words}", how.method);
 }
 
 /// Writes numbers first, which nothing else holds; what fails keeps nothing else from being written.
@@ -234,6 +240,7 @@ impl<T: Real> Finished<'_, T> {
         };
         json!({
             "problem": problem.what,
+            "method": how.method.name(),
             "regularizers": how.regularizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "lower": how.lower.is_finite().then_some(how.lower),
             "upper": how.upper.is_finite().then_some(how.upper),

@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use common::{DeviceOptions, Precision, check_ending, check_outputs, option, refuse_unused};
 use residuum::imaging::{Beam, Geometry, Reconstruction, Regularizer, Segmentation};
 use residuum::io::FileKind;
-use residuum::{Format, Real, Result, Stopping};
+use residuum::{Format, Method, Real, Result, Stopping};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BeamKind {
@@ -15,7 +15,7 @@ pub(crate) enum BeamKind {
     Parallel,
 }
 
-/// Reconstruct an image from sensor data by regularised CGNR.
+/// Reconstruct an image from sensor data by regularised least squares.
 ///
 /// Without input: a simulated fan-beam scan with noise and gain errors. Exit status: 0 done, 1 not converged (a
 /// tolerance was asked for and not met, or the iteration broke down), 2 bad input.
@@ -50,6 +50,12 @@ pub(crate) struct Options {
     /// Use this many of the angles, evenly spaced [default: all]
     #[arg(long, value_name = "COUNT")]
     pub(crate) angles: Option<usize>,
+    /// Take the background out: the reading near 0 that most rays have
+    #[arg(long)]
+    pub(crate) background: bool,
+    /// Correct beam hardening: each reading p becomes C0 + C1 p + C2 p² + ...
+    #[arg(long, value_name = "C0,C1,...", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) polynomial: Vec<f64>,
     /// Average this many neighbouring detector pixels into one [default: 1]
     #[arg(long, value_name = "COUNT")]
     pub(crate) bin: Option<usize>,
@@ -86,7 +92,11 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub(crate) format: Format,
 
-    /// tikhonov=W, smooth=W, tv=W or none; can be given several times [default: tv=0.05]
+    /// cgnr (bounds by a penalty), fista or pdhg (bounds kept exactly; pdhg: total variation itself, not a smooth stand-in)
+    #[arg(long, value_name = "NAME", default_value = "cgnr")]
+    pub(crate) method: Method,
+    /// tikhonov=W, smooth=W (cgnr), tv=W (not fista), directional=W[@DEGREES] (pdhg: edges across the middle ray of the scan, or
+    /// across a direction anticlockwise from the right), or none; can be given several times [default: tv=0.05, none for fista]
     #[arg(long, value_name = "NAME=W")]
     pub(crate) regularizer: Vec<String>,
     /// Least value of a pixel [default: 0 for scans, none for --matrix]
@@ -95,6 +105,10 @@ pub(crate) struct Options {
     /// Greatest value of a pixel [default: none]
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) upper: Option<f64>,
+    /// Pixels that may hold something, all others are 0: disc (the one whose shadow the scan shows), or a .npy array of --size rows
+    /// that is not 0 there; for fista and pdhg
+    #[arg(long, value_name = "disc|FILE")]
+    pub(crate) support: Option<String>,
     /// Most iterations
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub(crate) iterations: usize,
@@ -132,10 +146,15 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Set-up of a reconstruction; `picture` tells if the unknowns are an image.
-    pub(crate) fn how<T: Real>(&self, picture: bool) -> Result<Reconstruction> {
+    /// Set-up of a reconstruction, without a support; `picture` tells if the unknowns are an image, `middle` is the direction of the
+    /// middle ray.
+    pub(crate) fn how<T: Real>(&self, picture: bool, middle: f64) -> Result<Reconstruction> {
         let default = Reconstruction::of_scans::<T>();
-        let named = self.regularizer.iter().filter(|text| *text != "none").map(|text| text.parse::<Regularizer>());
+        let parsed = |text: &String| match text.starts_with("directional=") && !text.contains('@') {
+            true => format!("{text}@{middle}").parse::<Regularizer>(),
+            false => text.parse(),
+        };
+        let named = self.regularizer.iter().filter(|text| *text != "none").map(parsed);
         let named = named.collect::<Result<Vec<_>>>()?;
         let lower = self.lower.unwrap_or(if self.matrix.is_some() { f64::NEG_INFINITY } else { default.lower });
         let upper = self.upper.unwrap_or(default.upper);
@@ -150,10 +169,10 @@ impl Options {
             ..default.stopping
         };
         let regularizers = match (self.regularizer.is_empty(), picture) {
-            (true, true) => default.regularizers,
+            (true, true) if self.method != Method::Fista => default.regularizers,
             _ => named,
         };
-        Ok(Reconstruction { regularizers, lower, upper, stopping })
+        Ok(Reconstruction { method: self.method, regularizers, lower, upper, support: None, stopping })
     }
 
     /// The scanner of a `.npy` sinogram.
@@ -191,6 +210,9 @@ impl Options {
             ("size", self.size.is_some()),
             ("keep", self.keep.is_some()),
             ("angles", self.angles.is_some()),
+            ("background", self.background),
+            ("polynomial", !self.polynomial.is_empty()),
+            ("support", self.support.is_some()),
             ("bin", self.bin.is_some()),
             ("field", self.field.is_some()),
             ("reference", self.reference.is_some()),
@@ -214,6 +236,12 @@ impl Options {
             refuse_unused("with --matrix unless --width says that the unknowns are a picture", &of_pictures)?;
         }
         self.kept()?;
+        if self.method == Method::Cgnr {
+            refuse_unused(
+                "for cgnr, whose bounds are a penalty; see --method",
+                &[("support", self.support.is_some())],
+            )?;
+        }
         if let Some(classes) = self.classes.filter(|classes| !Segmentation::CLASSES.contains(classes)) {
             let (least, most) = Segmentation::CLASSES.into_inner();
             return Err(option("classes", format!("{classes} is not between {least} and {most}")));
@@ -246,7 +274,8 @@ impl Options {
     /// Fails on outputs that are inputs, or cannot be written.
     pub(crate) fn check_files(&self, pictures: &[PathBuf]) -> Result<()> {
         let inputs = [&self.input, &self.matrix, &self.rhs, &self.reference, &self.truth];
-        let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| &**path).collect();
+        let support = self.support.as_deref().filter(|support| *support != "disc").map(Path::new);
+        let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| &**path).chain(support).collect();
         let pictures = pictures.iter().map(|path| ("output", &**path));
         let numbers = [("save", self.save.as_deref()), ("segment", self.segment.as_deref())];
         let outputs: Vec<(&'static str, &Path)> =

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use common::{option, reading_bar};
-use residuum::imaging::{Beam, Grid, Noise, Phantom, Scan, Scanner, System, read_reference};
+use residuum::imaging::{Beam, Disc, Grid, Noise, Phantom, Scan, Scanner, System, read_reference};
+use residuum::io::npy;
 use residuum::{Csr, Device, Matrix, Real, Result, io};
 
 use crate::options::Options;
@@ -14,6 +15,8 @@ pub(crate) struct Problem<T: Real> {
     pub(crate) what: String,
     pub(crate) system: System<T>,
     pub(crate) readings: Vec<Vec<T>>,
+    /// Pixels that may hold something, if some may not.
+    pub(crate) support: Option<Vec<bool>>,
     /// Picture to compare with.
     pub(crate) reference: Option<Vec<f64>>,
     pub(crate) read_seconds: f64,
@@ -53,6 +56,11 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
             Some(count) => scan.with_angles(count)?,
             None => scan,
         };
+        let scan = if options.background { scan.without_background()? } else { scan };
+        let scan = match &options.polynomial[..] {
+            [] => scan,
+            coefficients => scan.with_polynomial(coefficients)?,
+        };
         let scan = scan.binned(options.bin.unwrap_or(1))?;
         let field = options.field.unwrap_or(scan.field);
         Ok(scan.with_field(field))
@@ -64,6 +72,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         (None, None) => Some(Phantom::plate().image(grid)),
         (None, Some(_)) => None,
     };
+    let support = options.support.as_ref().map(|name| support(name, &scans[0], grid)).transpose()?;
     let read_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
     let system = System::new(device, scanner, grid, options.format)?;
@@ -72,10 +81,25 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         what: format!("{what}: {} angles x {} pixels to {side} x {side}", scanner.angles.len(), scanner.pixels),
         system,
         readings: scans.iter().map(Scan::readings).collect(),
+        support,
         reference,
         read_seconds,
         build_seconds: clock.elapsed().as_secs_f64(),
     })
+}
+
+/// The pixels of a disc found in a scan, or those that are not 0 in a file.
+fn support(name: &str, scan: &Scan, grid: Grid) -> Result<Vec<bool>> {
+    if name == "disc" {
+        return Ok(Disc::of_shadow(scan)?.pixels(grid));
+    }
+    let array = npy::read(Path::new(name))?;
+    if array.shape != [grid.side, grid.side] {
+        let reason =
+            format!("{:?} numbers for a picture of {} x {}: see --size", array.shape, grid.side, grid.side);
+        return Err(option("support", reason));
+    }
+    Ok(array.data.iter().map(|v| *v != 0.0).collect())
 }
 
 pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Path) -> Result<Problem<T>> {
@@ -105,6 +129,7 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Pa
         what: format!("{} with {}", path.display(), rhs.display()),
         system,
         readings,
+        support: None,
         reference: None,
         read_seconds,
         build_seconds: clock.elapsed().as_secs_f64(),

@@ -1,5 +1,5 @@
 //! Images from sensor data: [`Scan`] (readings with their scanner), [`System`] (the matrix of a scanner and a grid),
-//! [`Reconstructor`] (regularised CGNR, frame after frame), [`Image`] (pixels, report, comparison).
+//! [`Reconstructor`] (regularised least squares, frame after frame), [`Image`] (pixels, report, comparison).
 //!
 //! ```
 //! use residuum::imaging::{Beam, Noise, Phantom, Reconstruction, Reconstructor, Scanner, System};
@@ -45,6 +45,7 @@
 //!
 //! Source: P. M. Joseph, "An improved algorithm for reprojecting rays through pixel images", IEEE Trans. Med. Imaging 1(3), 1982.
 
+mod disc;
 mod htc;
 mod image;
 mod phantom;
@@ -57,6 +58,7 @@ mod scanner;
 mod segment;
 mod system;
 
+pub use disc::Disc;
 pub use image::{Image, read_reference};
 pub use phantom::{Ellipse, Noise, Phantom};
 pub use quality::{Quality, resample};

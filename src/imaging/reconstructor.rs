@@ -15,12 +15,16 @@ use crate::vector::Vector;
 /// Options of a reconstruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reconstruction {
+    /// [`Method::Cgnr`], [`Method::Fista`] or [`Method::Pdhg`].
+    pub method: Method,
     /// Terms beside the misfit of the readings; weights of the same kind add up.
     pub regularizers: Vec<Regularizer>,
     /// Least value of a pixel, `-INFINITY` for none.
     pub lower: f64,
     /// Greatest value of a pixel, `INFINITY` for none.
     pub upper: f64,
+    /// Pixels that may hold something, row by row; all others are 0. Not for CGNR.
+    pub support: Option<Vec<bool>>,
     /// When to stop.
     pub stopping: Stopping,
 }
@@ -31,13 +35,15 @@ const EDGE: f64 = 0.01;
 const BOUND_WEIGHT: f64 = 1.0;
 
 impl Reconstruction {
-    /// Suits scans in the precision of `T`: total variation of weight 0.05, no value below 0, at most 100 iterations, done
+    /// Suits scans in the precision of `T`: CGNR with total variation of weight 0.05, no value below 0, at most 100 iterations, done
     /// early at a minimum.
     pub fn of_scans<T: Real>() -> Self {
         Self {
+            method: Method::Cgnr,
             regularizers: vec![Regularizer::TotalVariation(0.05)],
             lower: 0.0,
             upper: f64::INFINITY,
+            support: None,
             stopping: Stopping { rtol: 0.0, max_iterations: 100, ..Stopping::for_precision::<T>() },
         }
     }
@@ -45,32 +51,67 @@ impl Reconstruction {
     /// The correction for readings of an image of mean brightness `brightness`: weights times `scale`, the mean diagonal of
     /// `A'A`.
     fn correction(&self, width: usize, scale: f64, brightness: f64) -> Correction {
-        let mut correction = Correction { lower: self.lower, upper: self.upper, width, ..Correction::none() };
+        // With a support the bounds of each pixel have them.
+        let (lower, upper) = match self.support {
+            Some(_) => (f64::NEG_INFINITY, f64::INFINITY),
+            None => (self.lower, self.upper),
+        };
+        let mut correction = Correction { lower, upper, width, ..Correction::none() };
         for regularizer in &self.regularizers {
             match regularizer {
                 Regularizer::Tikhonov(weight) => correction.tikhonov += weight * scale,
                 Regularizer::Smooth(weight) => correction.smooth += weight * scale,
                 Regularizer::TotalVariation(weight) => correction.variation += weight * scale * brightness,
+                Regularizer::Directional { weight, degrees } => {
+                    let turn = degrees.to_radians();
+                    correction.directional += weight * scale * brightness;
+                    // Rows of an image count downwards.
+                    correction.direction = [libm::cos(turn), -libm::sin(turn)];
+                }
             }
         }
-        correction.epsilon = EDGE * brightness;
-        if self.bounded() {
+        let exact = self.method != Method::Cgnr;
+        correction.epsilon = if exact { 0.0 } else { EDGE * brightness };
+        if self.projected() {
             correction.bound_weight = BOUND_WEIGHT * scale;
         }
         correction
     }
 
-    fn bounded(&self) -> bool {
-        self.lower.is_finite() || self.upper.is_finite()
+    /// Tells if answers are projected onto bounds at the end.
+    fn projected(&self) -> bool {
+        self.method == Method::Cgnr && (self.lower.is_finite() || self.upper.is_finite())
+    }
+
+    /// Fails on what the method cannot do.
+    fn check(&self) -> Result<()> {
+        if !self.method.takes_corrections() {
+            let reason = format!("{} reconstructs no images; cgnr, fista and pdhg do", self.method);
+            return Err(Error::Option { name: "method", reason });
+        }
+        let directions = self.regularizers.iter().filter(|r| matches!(r, Regularizer::Directional { .. })).count();
+        if directions > 1 {
+            return Err(Error::Option { name: "regularizer", reason: "one direction at most".into() });
+        }
+        Ok(())
+    }
+
+    /// Least and greatest values of all pixels, if some may hold nothing.
+    fn bounds<T: Real>(&self) -> Option<[Vec<T>; 2]> {
+        let bound = |bound: f64| -> Option<Vec<T>> {
+            let within = |pixel: &bool| if *pixel { T::from_f64(bound) } else { T::default() };
+            Some(self.support.as_ref()?.iter().map(within).collect())
+        };
+        Some([bound(self.lower)?, bound(self.upper)?])
     }
 }
 
-/// Reconstructs images of one system, frame after frame, by regularised CGNR ([`Method::Cgnr`]). Set up once; a second
-/// frame allocates nothing on the device and builds no program.
+/// Reconstructs images of one system, frame after frame, by regularised least squares. Set up once; a second frame allocates nothing on
+/// the device and builds no program.
 ///
 /// The weights of regularisers are multiplied by the mean diagonal of `A'A`, and for total variation also by the mean
-/// brightness `|b| / |A 1|`. Bounds act as a penalty while iterating; the answer is projected onto them at the end, and its
-/// residual is computed after that.
+/// brightness `|b| / |A 1|`. [`Method::Fista`] and [`Method::Pdhg`] keep bounds in every iterate. With [`Method::Cgnr`] they act as a penalty
+/// while iterating; the answer is projected onto them at the end, and its residual is computed after that.
 pub struct Reconstructor<T: Real> {
     system: System<T>,
     how: Reconstruction,
@@ -117,15 +158,19 @@ impl<T: Real> Reconstructor<T> {
     }
 
     fn set_up_here(system: &System<T>, how: Reconstruction, images: usize) -> Result<Self> {
+        how.check()?;
         let operator = system.operator();
         let (device, rows, cols) = (operator.device(), operator.rows(), operator.cols());
-        let setup = Setup::new(Method::Cgnr, how.stopping.clone()).with_columns(images);
+        let setup = Setup::new(how.method, how.stopping.clone()).with_columns(images);
         // The scale of the system depends on the weights, but not on the brightness.
         let correction = how.correction(width(system), scale(system, &how)?, 1.0);
-        let solver = Solver::with(operator.clone(), setup.with_corrections(&[correction]))?;
+        let mut solver = Solver::with(operator.clone(), setup.with_corrections(&[correction]))?;
+        if let Some([lower, upper]) = how.bounds() {
+            solver.set_bounds(&lower, &upper)?;
+        }
         let b = Vector::zeros(device, rows * images)?;
         let x = Vector::zeros(device, cols * images)?;
-        let check = if how.bounded() {
+        let check = if how.projected() {
             Some(Check { x: Vector::zeros(device, cols)?, r: Vector::zeros(device, rows)? })
         } else {
             None

@@ -149,6 +149,46 @@ impl Scan {
         Ok(Self::new(Scanner { angles, ..self.scanner.clone() }, sinogram)?.with_field(self.field))
     }
 
+    /// Takes the background out: readings of rays that met nothing, which a source brighter or darker than it was taken for moves off 0.
+    /// It is the value within `-0.1 ..= 0.1` around which most readings lie, by a histogram of 200 bins.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if no reading lies there.
+    pub fn without_background(self) -> Result<Self> {
+        const NEAR: f64 = 0.1;
+        const BINS: usize = 200;
+        let width = 2.0 * NEAR / BINS as f64;
+        let bin = |v: f64| (((v + NEAR) / width) as usize).min(BINS - 1);
+        let near = || self.sinogram.iter().copied().filter(|v| v.abs() <= NEAR);
+        let mut counts = [0usize; BINS];
+        near().for_each(|v| counts[bin(v)] += 1);
+        // Of equal bins the one nearest to 0.
+        let off = |b: usize| (2 * b + 1).abs_diff(BINS);
+        let peak = (0..BINS).max_by(|a, b| counts[*a].cmp(&counts[*b]).then(off(*b).cmp(&off(*a)))).unwrap_or(0);
+        let around: Vec<f64> = near().filter(|v| bin(*v).abs_diff(peak) <= 1).collect();
+        if around.is_empty() {
+            let reason = format!("no reading lies between -{NEAR} and {NEAR}: no ray passes beside the object");
+            return Err(Error::Option { name: "background", reason });
+        }
+        let background = around.iter().sum::<f64>() / around.len() as f64;
+        let sinogram = self.sinogram.iter().map(|v| v - background).collect();
+        Ok(Self { sinogram, ..self })
+    }
+
+    /// Replaces each reading `p` by `c_0 + c_1 p + c_2 p² + ...`: the correction of beam hardening, which makes thick parts read too
+    /// little.
+    ///
+    /// # Errors
+    /// [`Error::Option`] without coefficients, [`Error::NotFinite`] if a reading becomes none.
+    pub fn with_polynomial(self, coefficients: &[f64]) -> Result<Self> {
+        if coefficients.is_empty() {
+            return Err(Error::Option { name: "polynomial", reason: "it has no coefficients".into() });
+        }
+        let corrected = |p: &f64| coefficients.iter().rev().fold(0.0, |sum, c| sum * p + c);
+        let sinogram: Vec<f64> = self.sinogram.iter().map(corrected).collect();
+        Ok(Self::new(self.scanner, sinogram)?.with_field(self.field))
+    }
+
     /// Averages each `factor` neighbouring detector pixels into one; pixels left over at the end are dropped.
     ///
     /// # Errors
@@ -198,6 +238,23 @@ mod tests {
         assert_eq!((&limited.scanner.angles[..], limited.sinogram[0]), (&[10.0, 20.0][..], 7.0));
         assert_eq!(scan.with_arc(-5.0..=100.0).expect("all"), scan);
         assert!(matches!(scan.with_arc(20.0..=10.0), Err(Error::Option { name: "keep", .. })));
+    }
+
+    #[test]
+    fn readings_are_corrected() {
+        // Most rays pass beside the object, and read 0.021 with a little noise.
+        let data = vec![0.0211, 1.0, 2.0, 0.0209, 0.021, -0.08, 0.021, 1.5, 0.5, 0.0213];
+        let scan = Scan::new(parallel(vec![0.0, 90.0]), data).expect("valid").with_field(3.0);
+        let corrected = scan.clone().without_background().expect("a background");
+        let background = (0.0211 + 0.0209 + 0.021 + 0.021 + 0.0213) / 5.0;
+        approx::assert_relative_eq!(corrected.sinogram[2], 2.0 - background, max_relative = 1e-14);
+        assert_eq!(corrected.field, 3.0);
+        let inside = Scan::new(parallel(vec![0.0]), vec![1.0; 5]).expect("valid");
+        assert!(matches!(inside.without_background(), Err(Error::Option { name: "background", .. })));
+        let hardened = scan.clone().with_polynomial(&[0.5, 2.0, 0.25]).expect("finite");
+        assert_eq!((hardened.sinogram[2], hardened.field), (0.5 + 4.0 + 1.0, 3.0));
+        assert!(matches!(scan.clone().with_polynomial(&[]), Err(Error::Option { name: "polynomial", .. })));
+        assert!(matches!(scan.with_polynomial(&[1.0, f64::INFINITY]), Err(Error::NotFinite { .. })));
     }
 
     #[test]

@@ -69,6 +69,14 @@ impl Scanner {
         }
     }
 
+    /// Direction of the middle ray of the middle of all angles, in degrees anticlockwise from the right: if the arc of the angles is
+    /// short, edges across it are what the scan does not tell.
+    pub fn middle(&self) -> f64 {
+        let least = self.angles.iter().copied().fold(f64::INFINITY, f64::min);
+        let greatest = self.angles.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        0.5 * (least + greatest) + 90.0
+    }
+
     /// Fails on a scanner that cannot exist.
     ///
     /// # Errors
@@ -99,9 +107,14 @@ impl Scanner {
 
     /// A point on ray `pixel` of projection `angle`, and its direction (unit length).
     pub fn ray(&self, angle: usize, pixel: usize) -> ([f64; 2], [f64; 2]) {
+        self.ray_at(angle, pixel as f64)
+    }
+
+    /// The ray to a place between pixels.
+    pub(super) fn ray_at(&self, angle: usize, place: f64) -> ([f64; 2], [f64; 2]) {
         let turn = self.angles[angle].to_radians();
         let (sin, cos) = (libm::sin(turn), libm::cos(turn));
-        let along = (pixel as f64 - 0.5 * (self.pixels as f64 - 1.0) + self.offset) * self.pitch;
+        let along = (place - 0.5 * (self.pixels as f64 - 1.0) + self.offset) * self.pitch;
         match self.beam {
             Beam::Parallel => ([along * cos, along * sin], [-sin, cos]),
             Beam::Fan { source_origin, source_detector } => {

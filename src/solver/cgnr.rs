@@ -60,6 +60,7 @@ use std::ops::Range;
 
 use super::correction::Correction;
 use super::driver::Status;
+use super::method::Method;
 use super::products::Products;
 use super::stopping::Limits;
 use super::system::System;
@@ -137,7 +138,7 @@ pub(super) fn held(rows: u64, cols: u64) -> Vec<(&'static str, u64)> {
 /// Fails on corrections that cannot be meant, or that differ although all columns must agree. Returns how launches see them.
 pub(super) fn check(corrections: &[Correction], cols: usize) -> Result<CgnrShape> {
     for correction in corrections {
-        correction.validate(cols)?;
+        correction.validate(Method::Cgnr, cols)?;
     }
     let width = corrections.iter().map(|c| c.width).max().unwrap_or(0);
     if let Some(other) = corrections.iter().find(|c| c.edges() > 0 && c.width != width) {

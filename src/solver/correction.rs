@@ -1,5 +1,6 @@
-//! The correction term of regularised CGNR.
+//! The correction term of regularised least squares.
 
+use super::method::Method;
 use crate::error::{Error, Result};
 use crate::magnitude::scale;
 
@@ -7,11 +8,17 @@ use crate::magnitude::scale;
 ///
 /// ```text
 ///   R(x) = tikhonov |x|² / 2 + smooth |D x|² / 2 + variation sum_p sqrt(|D x|_p² + epsilon²)
-///          + bound_weight |x - P x|² / 2
+///          + directional sum_p |e.D x|_p + bound_weight |x - P x|² / 2
 /// ```
 ///
-/// `D x` are the first differences to the right and downwards in an image of `width` pixels a row, `P` the projection
-/// onto `lower <= x <= upper`. Weights are absolute; [`imaging`](crate::imaging) scales them to the scan.
+/// `D x` are the first differences to the right and downwards in an image of `width` pixels a row, `e` a `direction`, `P` the
+/// projection onto `lower <= x <= upper`. Weights are absolute; [`imaging`](crate::imaging) scales them to the scan.
+///
+/// | Method | Terms | Bounds |
+/// |---|---|---|
+/// | [`Method::Cgnr`] | all but `directional` | by their weight |
+/// | [`Method::Fista`] | `tikhonov` | kept exactly |
+/// | [`Method::Pdhg`] | `tikhonov`, `variation` with an `epsilon` of 0, `directional` | kept exactly |
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correction {
     /// Weight of `|x|²`.
@@ -20,15 +27,19 @@ pub struct Correction {
     pub smooth: f64,
     /// Weight of the total variation.
     pub variation: f64,
-    /// Differences below this count as smooth rather than as an edge; above 0 if `variation` is.
+    /// Differences below this count as smooth rather than as an edge; for CGNR, above 0 if `variation` is.
     pub epsilon: f64,
+    /// Weight of the derivative along `direction`, for a scan that lacks the angles that would tell of it.
+    pub directional: f64,
+    /// Direction across (to the right) and down, of length 1 if there is a weight.
+    pub direction: [f64; 2],
     /// Least value of a pixel; `-INFINITY` for none.
     pub lower: f64,
     /// Greatest value of a pixel; `INFINITY` for none. The paper's `x_i <= 0` is `upper = 0`.
     pub upper: f64,
-    /// Weight of the squared violation of the bounds.
+    /// Weight of the squared violation of the bounds, for CGNR.
     pub bound_weight: f64,
-    /// Pixels of an image row; needed by `smooth` and `variation`, else 0.
+    /// Pixels of an image row; needed by `smooth`, `variation` and `directional`, else 0.
     pub width: usize,
 }
 
@@ -40,6 +51,8 @@ impl Correction {
             smooth: 0.0,
             variation: 0.0,
             epsilon: 0.0,
+            directional: 0.0,
+            direction: [0.0; 2],
             lower: f64::NEG_INFINITY,
             upper: f64::INFINITY,
             bound_weight: 0.0,
@@ -52,8 +65,12 @@ impl Correction {
         if self.variation > 0.0 { 2 } else { u32::from(self.smooth > 0.0) }
     }
 
-    /// The weights as those of a term that is added to `|A|²`: for scaling, and for what rounding leaves of a gradient.
-    pub(super) fn weight(&self) -> f64 {
+    /// The weights as those of a term that `method` adds to `|A|²`: for scaling, and for what rounding leaves of a gradient.
+    pub(super) fn weight(&self, method: Method) -> f64 {
+        if method != Method::Cgnr {
+            // Dual variables have the others.
+            return self.tikhonov;
+        }
         // D'D has a norm of at most 8, and the diffusivities of total variation are at most 1 / epsilon.
         let edges = self.smooth + if self.variation > 0.0 { self.variation / self.epsilon } else { 0.0 };
         self.tikhonov + 8.0 * edges + self.bound_weight
@@ -66,6 +83,8 @@ impl Correction {
             smooth: scale(self.smooth, 2 * m),
             variation: scale(self.variation, k + m),
             epsilon: scale(self.epsilon, k - m),
+            directional: scale(self.directional, k + m),
+            direction: self.direction,
             lower: scale(self.lower, k - m),
             upper: scale(self.upper, k - m),
             bound_weight: scale(self.bound_weight, 2 * m),
@@ -73,12 +92,14 @@ impl Correction {
         }
     }
 
-    pub(super) fn validate(&self, cols: usize) -> Result<()> {
+    /// Fails on what cannot be meant, or what `method` does not minimise.
+    pub(super) fn validate(&self, method: Method, cols: usize) -> Result<()> {
         for (name, value) in [
             ("tikhonov", self.tikhonov),
             ("smooth", self.smooth),
             ("variation", self.variation),
             ("epsilon", self.epsilon),
+            ("directional", self.directional),
             ("bound_weight", self.bound_weight),
         ] {
             if !(value >= 0.0 && value.is_finite()) {
@@ -91,10 +112,27 @@ impl Correction {
                 reason: format!("{} is not below upper = {}", self.lower, self.upper),
             });
         }
-        if self.variation > 0.0 && self.epsilon == 0.0 {
+        let refused: &[(&'static str, f64)] = match method {
+            Method::Cgnr => &[("directional", self.directional)],
+            Method::Fista => {
+                &[("smooth", self.smooth), ("variation", self.variation), ("directional", self.directional)]
+            }
+            Method::Pdhg => &[("smooth", self.smooth), ("epsilon", self.epsilon)],
+            _ => &[],
+        };
+        if let Some((name, _)) = refused.iter().find(|(_, value)| *value != 0.0) {
+            return Err(Error::Option { name, reason: format!("{method} has no such term") });
+        }
+        if method == Method::Cgnr && self.variation > 0.0 && self.epsilon == 0.0 {
             return Err(Error::Option { name: "epsilon", reason: "total variation needs one above 0".into() });
         }
-        if self.edges() > 0 && (self.width == 0 || !cols.is_multiple_of(self.width)) {
+        let [across, down] = self.direction;
+        let length = across.hypot(down);
+        if self.directional > 0.0 && !((length - 1.0).abs() <= 1e-6) {
+            let reason = format!("({across}, {down}) is not of length 1");
+            return Err(Error::Option { name: "direction", reason });
+        }
+        if (self.edges() > 0 || self.directional > 0.0) && (self.width == 0 || !cols.is_multiple_of(self.width)) {
             return Err(Error::Option {
                 name: "width",
                 reason: format!("{} does not divide {cols} unknowns into image rows", self.width),

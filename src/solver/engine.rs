@@ -4,15 +4,20 @@ use std::mem::{swap, take};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::correction::Correction;
 use super::driver::Status;
-use super::plan::{B, Call, Launch, Operand, OverBasis, Plan, Preconditioning, Script, Space, VectorId, X};
+use super::objective::Objective;
+use super::plan::{
+    B, Call, Launch, Operand, OverBasis, OverImage, Plan, Preconditioning, Script, Space, VectorId, X,
+};
 use super::products::{Products, roots};
 use super::residence::{Held, Operands as Factors, Residence};
 use super::stopping::Limits;
-use super::workspace::{Inputs, Look, Workspace};
+use super::workspace::{Inputs, Look, Workspace, no_bounds};
 use crate::backend::product::{SharedMatrix, Stored};
 use crate::backend::script::basis::{self, Addition, Basis, Then};
 use crate::backend::script::resident::{self, RESIDENT_VECTORS};
+use crate::backend::script::variation::{self, Dual, Variation};
 use crate::backend::script::{self, ScriptState, StepCall};
 use crate::error::{Error, Result, same_length};
 use crate::memory::Memory;
@@ -44,6 +49,10 @@ struct Engine<T: Real> {
     /// Iterations were queued since the answer was brought up to date.
     behind: bool,
     initial: Vec<(Scalar, f64)>,
+    /// Terms beside the misfit, for the methods that have some.
+    objective: Option<Objective<T>>,
+    /// The next start is the first of a solve.
+    first: bool,
     /// Chunk sums that the calls of the script name.
     sums: usize,
     state: ScriptState,
@@ -58,15 +67,20 @@ struct Engine<T: Real> {
     resided: u32,
 }
 
-/// Allocates what `script` needs to solve for `columns` right-hand sides at once.
+/// Allocates what `script` needs to solve for as many right-hand sides at once as there are corrections.
 pub(super) fn boxed<T: Real>(
     operators: &Operators<'_, T>,
-    columns: usize,
+    corrections: Vec<Correction>,
     plan: Plan,
-    script: Script,
+    mut script: Script,
     preconditioning: Preconditioning,
 ) -> Result<Box<dyn Workspace<T>>> {
-    Ok(Box::new(Engine::new(operators, columns, plan, script, preconditioning)?))
+    let (columns, terms) = (corrections.len(), script.terms.take());
+    let mut engine = Engine::new(operators, columns, plan, script, preconditioning)?;
+    if let Some(terms) = terms {
+        engine.objective = Some(Objective::new(terms, corrections, operators.a, operators.exponents[0])?);
+    }
+    Ok(Box::new(engine))
 }
 
 /// Products with the operands that `script` names.
@@ -183,6 +197,8 @@ impl<T: Real> Engine<T> {
             basis,
             behind: false,
             initial,
+            objective: None,
+            first: true,
             sums: plan.sums,
             state,
             slot: 0,
@@ -221,7 +237,49 @@ impl<T: Real> Engine<T> {
                 operations.step_vectors(run, step, n, pass, vectors, &mut self.state)
             }
             Launch::Basis(call) => self.over_basis(inputs, step, *call),
+            Launch::Image(call) => self.over_image(inputs, step, *call),
         }
+    }
+
+    fn over_image(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: OverImage) -> Result<()> {
+        let (run, operations) = (inputs.run, variation::on::<T>(inputs.device.backend()));
+        let (OverImage::Ascend { field, .. } | OverImage::Subtract { field, .. }) = call;
+        let variation = Variation {
+            n: self.cols,
+            width: field.width,
+            along: field.q.is_some(),
+            first: field.weights.0.into(),
+            place: field.change.place as usize,
+        };
+        let others = match call {
+            OverImage::Ascend { x, last_x, .. } => [x, last_x],
+            OverImage::Subtract { g, .. } => [g, VectorId::FILLER],
+        };
+        let Self { vectors, state, .. } = self;
+        let places = [field.p[0], field.p[1], field.q.unwrap_or(VectorId::SECOND_FILLER), others[0], others[1]];
+        let different = |_| Error::Shape { what: "different vectors of a call", expected: places.len(), found: 0 };
+        let held = vectors.get_disjoint_mut(places.map(VectorId::index)).map_err(different)?;
+        let [px, py, q, first, second] = held.map(Vector::memory_mut);
+        let dual = Dual { p: [px, py], q };
+        match call {
+            OverImage::Ascend { .. } => {
+                operations.variation_ascend(run, step, variation, [&*first, &*second], dual, state)
+            }
+            OverImage::Subtract { .. } => operations.variation_subtract(run, step, variation, dual, first, state),
+        }
+    }
+
+    /// Brings the terms beside the misfit up to date, for a start.
+    fn refresh_objective(&mut self, limits: &[Limits]) -> Result<()> {
+        let Self { objective: Some(objective), vectors, .. } = self else { return Ok(()) };
+        objective.refresh()?;
+        objective.write_bounds(limits, vectors)?;
+        if take(&mut self.first) {
+            for v in &objective.terms.dual {
+                vectors[v.index()].fill(T::default())?;
+            }
+        }
+        Ok(())
     }
 
     /// Queues iterations as one launch.
@@ -350,7 +408,7 @@ impl<T: Real> Drop for Written<'_, T> {
 impl<T: Real> Workspace<T> for Engine<T> {
     fn exchange(&mut self, x: &mut Vector<T>) -> Result<()> {
         swap(x, &mut self.vectors[X.index()]);
-        self.behind = false;
+        (self.behind, self.first) = (false, true);
         Ok(())
     }
 
@@ -360,19 +418,21 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn start(&mut self, inputs: &Inputs<'_, T>, limits: &[Limits], budget: &[usize]) -> Result<()> {
         self.finish(inputs)?;
+        self.refresh_objective(limits)?;
         if let Some(diagonal) = &mut self.diagonal {
             diagonal.refresh(self.columns, &mut self.vectors)?;
         }
         let (columns, accumulation) = (self.columns, inputs.run.accumulation);
         let mut registers = vec![Sum::default(); 2 * columns * REGISTERS];
         for (at, file) in registers.chunks_mut(REGISTERS).enumerate() {
-            let limits = &limits[at % columns];
+            let (c, limits) = (at % columns, &limits[at % columns]);
+            let weights = self.objective.as_ref().map(|objective| objective.scalars(c, limits.exponents));
             let limits = [
                 (RESIDUAL_LIMIT, limits.residual),
                 (GRADIENT_LIMIT, limits.gradient),
                 (GRADIENT_RATIO, limits.ratio),
             ];
-            for (scalar, value) in self.initial.iter().chain(&limits) {
+            for (scalar, value) in self.initial.iter().chain(weights.iter().flatten()).chain(&limits) {
                 file[usize::from(scalar.0)] = Sum::of(*value, accumulation);
             }
         }
@@ -424,8 +484,8 @@ impl<T: Real> Workspace<T> for Engine<T> {
     }
 
     fn residual_decides(&self) -> bool {
-        // With damping the answer is not the one of the least residual.
-        self.script.reference.is_none()
+        // With damping or other terms the answer is not the one of the least residual.
+        self.script.reference.is_none() && self.objective.as_ref().is_none_or(Objective::is_misfit)
     }
 
     fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
@@ -435,13 +495,27 @@ impl<T: Real> Workspace<T> for Engine<T> {
         }
     }
 
+    fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
+        match &mut self.objective {
+            Some(objective) => objective.set_corrections(corrections),
+            None => Err(Error::Option { name: "corrections", reason: "this method takes none".into() }),
+        }
+    }
+
+    fn set_bounds(&mut self, lower: &[T], upper: &[T]) -> Result<()> {
+        match &mut self.objective {
+            Some(objective) => objective.set_bounds(lower, upper, self.cols),
+            None => Err(no_bounds()),
+        }
+    }
+
     fn residual(&self) -> &Vector<T> {
-        // The first call of every script computes it, and nothing overwrites it before the first iteration.
-        let place = match self.script.start.first().map(|call| &call.launch) {
-            Some(Launch::Product { y, .. }) => y.index(),
-            _ => X.index(),
+        // The first product of every script computes it, and nothing overwrites it before the first iteration.
+        let product = |call: &Call| match call.launch {
+            Launch::Product { y, .. } => Some(y.index()),
+            _ => None,
         };
-        &self.vectors[place]
+        &self.vectors[self.script.start.iter().find_map(product).unwrap_or(X.index())]
     }
 
     fn launches(&self) -> usize {

@@ -9,6 +9,7 @@ mod driver;
 mod engine;
 pub(crate) mod method;
 mod null_space;
+mod objective;
 mod plan;
 mod products;
 mod report;

@@ -4,6 +4,7 @@
 //! ([`Product`]), a pass over vectors ([`Update`]) or scalars alone, and each begins with a program over the scalars
 //! (`crate::recurrence`); or it is one or two launches over a block of vectors ([`OverBasis`]). The [`Engine`](super::engine) runs scripts on any device.
 
+use super::objective::Terms;
 use crate::backend::script::basis::MOST_VECTORS;
 use crate::backend::script::resident::RESIDENT_VECTORS;
 use crate::backend::script::{Blend, PASS_VECTORS, Pass, Statement};
@@ -30,6 +31,10 @@ pub(super) const X: VectorId = VectorId(0);
 pub(super) const B: VectorId = VectorId(u8::MAX);
 
 impl VectorId {
+    /// Vectors that fill places of a call which are not used.
+    pub(super) const FILLER: Self = Self(1);
+    pub(super) const SECOND_FILLER: Self = Self(2);
+
     pub(super) fn index(self) -> usize {
         self.0.into()
     }
@@ -170,6 +175,14 @@ impl Update {
         self
     }
 
+    /// `target = a` within the bounds `lower` and `upper`, element by element.
+    pub(super) fn clamp(mut self, target: VectorId, a: VectorId, [lower, upper]: [VectorId; 2]) -> Self {
+        let (of, bounds) = (self.place(a), [self.place(lower), self.place(upper)]);
+        let target = self.place(target);
+        self.pass.statements.push(Statement::Clamp { target, of, bounds });
+        self
+    }
+
     /// Sums up `a.b`.
     pub(super) fn dot(mut self, sums: Sums, a: VectorId, b: VectorId) -> Self {
         let dot = [self.place(a), self.place(b)];
@@ -212,12 +225,42 @@ impl OverBasis {
     }
 }
 
+/// The dual variables of the total variation of an image ([`variation`](crate::backend::script::variation)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    /// Pixels of a row.
+    pub(super) width: usize,
+    pub(super) p: [VectorId; 2],
+    /// Those of the derivative along a direction, if that has a term.
+    pub(super) q: Option<VectorId>,
+    /// The first of the scalars that the launches read.
+    pub(super) weights: Scalar,
+    /// Sums of the squares of a step.
+    pub(super) change: Sums,
+}
+
+/// A call over an image, which runs no program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OverImage {
+    /// `p += step D (2 x - x_old)`, then into its disc; `q` likewise.
+    Ascend { field: Field, x: VectorId, last_x: VectorId },
+    /// `g -= D'p + (e.D)'q`.
+    Subtract { field: Field, g: VectorId },
+}
+
+impl From<OverImage> for Work {
+    fn from(call: OverImage) -> Self {
+        Self::Image(call)
+    }
+}
+
 /// A launch without its program.
 pub(super) enum Work {
     Scalars,
     Product(Product),
     Update(Update),
     Basis(OverBasis),
+    Image(OverImage),
 }
 
 impl From<OverBasis> for Work {
@@ -252,6 +295,7 @@ pub(super) enum Launch {
     Product { of: Operand, x: VectorId, w: VectorId, z: VectorId, y: VectorId, blend: Blend },
     Update { space: Space, pass: Pass, vectors: [VectorId; PASS_VECTORS] },
     Basis(OverBasis),
+    Image(OverImage),
 }
 
 impl Launch {
@@ -259,6 +303,7 @@ impl Launch {
     pub(super) fn runs_program(&self) -> bool {
         match self {
             Self::Basis(call) => call.runs_program(),
+            Self::Image(_) => false,
             _ => true,
         }
     }
@@ -405,15 +450,14 @@ impl Plan {
                 });
                 (Launch::Update { space: update.space, pass: update.pass, vectors }, words)
             }
+            Work::Image(call) => (Launch::Image(call), program.words(&[], &[])),
             Work::Basis(call) => {
-                self.note(
-                    (!call.runs_program() && !program.is_empty()).then_some("a call that runs no program has one"),
-                );
                 let rotates = matches!(call, OverBasis::Rotate { .. });
                 self.note((rotates && program.folds() > 1).then_some("too many sums for a rotation"));
                 (Launch::Basis(call), program.words(&[], &[]))
             }
         };
+        self.note((!launch.runs_program() && !program.is_empty()).then_some("a call that runs no program has one"));
         self.note(program.fault());
         self.programs.extend(words);
         Call { block, launch }
@@ -443,6 +487,8 @@ pub(super) struct Script {
     pub(super) least_squares: bool,
     /// The reference point of a damped problem, which the user may set.
     pub(super) reference: Option<VectorId>,
+    /// Terms that depend on corrections.
+    pub(super) terms: Option<Terms>,
 }
 
 #[cfg(test)]

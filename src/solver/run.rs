@@ -66,6 +66,10 @@ impl<T: Real> Runner<T> {
         self.workspace.set_corrections(corrections)
     }
 
+    pub(super) fn set_bounds(&mut self, lower: &[T], upper: &[T]) -> Result<()> {
+        self.workspace.set_bounds(lower, upper)
+    }
+
     /// `b - A x` of the last start.
     pub(super) fn residual(&self) -> &Vector<T> {
         self.workspace.residual()

@@ -7,13 +7,14 @@ use super::driver::Observer;
 use super::engine::{self, Operators};
 use super::method::{Method, Task};
 use super::null_space::{NullSpace, Projection};
+use super::objective::Neighbours;
 use super::plan::{Plan, Preconditioning, Script, Space};
 use super::report::Report;
 use super::right::Right;
 use super::run::Runner;
 use super::stopping::Stopping;
 use super::system::{self, System};
-use super::workspace::Workspace;
+use super::workspace::{Workspace, no_bounds};
 use super::{cg, cgnr, products};
 use crate::backend::product::MOST_COLUMNS;
 use crate::backend::script::basis;
@@ -41,7 +42,7 @@ pub struct Setup<T: Real> {
     /// The null space of a singular symmetric operator, which the solve keeps out of. For one right-hand side, and methods that want
     /// a square operator.
     pub null_space: Option<NullSpace<T>>,
-    /// Correction terms of [`Method::Cgnr`]: none, one for all columns, or one for each.
+    /// Correction terms, for methods that take them ([`Method::takes_corrections`]): none, one for all columns, or one for each.
     pub corrections: Vec<Correction>,
 }
 
@@ -177,27 +178,40 @@ impl<T: Real> Solver<T> {
         }
     }
 
-    /// Replaces the corrections of [`Method::Cgnr`], for the solves that follow: none, one for all columns, or one for
-    /// each. Allocates only if total variation is new.
+    /// Replaces the corrections, for the solves that follow: none, one for all columns, or one for each. Allocates only if total
+    /// variation is new to [`Method::Cgnr`].
     ///
     /// # Errors
     /// [`Error::Option`] for a method without corrections, for another number of them, a weight out of range, or weights
-    /// of another order of magnitude than those of the set-up, if that decides how the system is scaled.
+    /// of another order of magnitude than those of the set-up, if that decides how the system is scaled; for terms over neighbours
+    /// that [`Method::Pdhg`] was not set up for.
     pub fn set_corrections(&mut self, corrections: &[Correction]) -> Result<()> {
         let Direct { system, runner, .. } = match &mut self.way {
-            Way::Direct(direct) if self.setup.method == Method::Cgnr => &mut **direct,
-            Way::Right(_) if self.setup.method == Method::Cgnr => return Err(no_damping(self.setup.method)),
-            _ => return Err(no_corrections(self.setup.method)),
+            _ if !self.setup.method.takes_corrections() => return Err(no_corrections(self.setup.method)),
+            Way::Direct(direct) => &mut **direct,
+            Way::Right(_) => return Err(no_damping(self.setup.method)),
         };
-        let corrections = self.setup.corrections_of_columns(corrections)?;
-        cgnr::check(&corrections, system.operator().cols())?;
-        system.set_damp(damp(&corrections))?;
+        let (method, corrections) = (self.setup.method, self.setup.corrections_of_columns(corrections)?);
+        check_corrections(method, &corrections, system.operator().cols())?;
+        system.set_damp(damp(method, &corrections))?;
         if let Err(error) = runner.set_corrections(corrections.clone()) {
-            system.set_damp(damp(&self.setup.corrections))?;
+            system.set_damp(damp(method, &self.setup.corrections))?;
             return Err(error);
         }
         self.setup.corrections = corrections;
         Ok(())
+    }
+
+    /// Sets the least and the greatest value of each unknown, beside the bounds of the corrections, for the solves that follow: a
+    /// mask has both 0 where nothing is. For [`Method::Fista`] and [`Method::Pdhg`], which keep them exactly.
+    ///
+    /// # Errors
+    /// [`Error::Shape`]; [`Error::Option`] for another method, or bounds that no number lies between.
+    pub fn set_bounds(&mut self, lower: &[T], upper: &[T]) -> Result<()> {
+        match &mut self.way {
+            Way::Direct(direct) => direct.runner.set_bounds(lower, upper),
+            Way::Right(_) => Err(no_bounds()),
+        }
     }
 
     /// Solves from the start guess in `x`, and leaves the answer there.
@@ -296,18 +310,26 @@ pub(super) fn no_damping(method: Method) -> Error {
 }
 
 fn no_corrections(method: Method) -> Error {
-    Error::Option { name: "corrections", reason: format!("{method} takes none; cgnr does") }
+    Error::Option { name: "corrections", reason: format!("{method} takes none; cgnr, fista and pdhg do") }
 }
 
 /// The root of the largest weight: what a correction adds to the norm of the operator.
-fn damp(corrections: &[Correction]) -> f64 {
-    corrections.iter().map(Correction::weight).fold(0.0, f64::max).sqrt()
+fn damp(method: Method, corrections: &[Correction]) -> f64 {
+    corrections.iter().map(|correction| correction.weight(method)).fold(0.0, f64::max).sqrt()
+}
+
+/// Fails on corrections that cannot be meant, that `method` does not minimise, or that differ although all columns must agree.
+fn check_corrections(method: Method, corrections: &[Correction], cols: usize) -> Result<()> {
+    match method {
+        Method::Cgnr => cgnr::check(corrections, cols).map(|_| ()),
+        _ => corrections.iter().try_for_each(|correction| correction.validate(method, cols)),
+    }
 }
 
 fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Result<Solver<T>> {
     setup.check(&*operator)?;
     setup.corrections = setup.corrections_of_columns(&setup.corrections)?;
-    cgnr::check(&setup.corrections, operator.cols())?;
+    check_corrections(setup.method, &setup.corrections, operator.cols())?;
     if let Some(preconditioner) = setup.preconditioner.clone().filter(|_| setup.method.takes_rectangles()) {
         let right = Right::new(&operator, preconditioner, &setup)?;
         return Ok(Solver { setup, way: Way::Right(Box::new(right)), projection: None });
@@ -316,7 +338,10 @@ fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Resul
     check_memory(&operator, &setup, &planned(&operator, &setup, [0; 2]))?;
     let (method, columns) = (setup.method, setup.columns);
     let system = match (method.takes_rectangles(), method.has_gradient()) {
-        (true, true) => System::of_least_squares(&operator, columns, method.damp().max(damp(&setup.corrections)))?,
+        (true, true) => {
+            let damp = method.damp().max(damp(method, &setup.corrections));
+            System::of_least_squares(&operator, columns, damp)?
+        }
         (true, false) => System::of_rectangle(&operator, columns)?,
         (false, true) => System::of_square(&operator, columns)?.with_norm()?,
         (false, false) => System::of_square(&operator, columns)?,
@@ -362,7 +387,7 @@ impl<T: Real> Setup<T> {
             let reason = format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible");
             return Err(Error::Option { name: "columns", reason });
         }
-        if !self.corrections.is_empty() && *method != Method::Cgnr {
+        if !self.corrections.is_empty() && !method.takes_corrections() {
             return Err(no_corrections(*method));
         }
         if self.null_space.is_some() && (method.takes_rectangles() || *columns != 1) {
@@ -414,6 +439,7 @@ fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [
         epsilon: T::EPSILON,
         operator: exponents[0],
         preconditioned: exponents[0] + exponents[1],
+        neighbours: Neighbours::of(&setup.corrections),
     };
     let script = setup.method.script(&mut plan, &task);
     Planned { plan, preconditioning, script }
@@ -452,7 +478,7 @@ fn workspace<T: Real>(
     setup: &Setup<T>,
     of_preconditioner: i32,
 ) -> Result<Box<dyn Workspace<T>>> {
-    let (operator, exponent, columns) = (system.operator(), system.exponent(), setup.columns);
+    let (operator, exponent) = (system.operator(), system.exponent());
     let exponents = [exponent, of_preconditioner];
     if exponents == [0; 2] && setup.is_fused_cg(operator) {
         return cg::boxed(operator, setup.preconditioner.as_ref());
@@ -461,7 +487,7 @@ fn workspace<T: Real>(
         Planned { script: None, .. } => cgnr::boxed(system, setup.corrections.clone()),
         Planned { plan, preconditioning, script: Some(script) } => {
             let operators = Operators { a: operator, preconditioner: setup.preconditioner.as_ref(), exponents };
-            engine::boxed(&operators, columns, plan, script, preconditioning)
+            engine::boxed(&operators, setup.corrections.clone(), plan, script, preconditioning)
         }
     }
 }

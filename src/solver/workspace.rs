@@ -79,6 +79,11 @@ pub(super) trait Workspace<T: Real>: Send {
         Err(Error::Option { name: "corrections", reason: "this method takes none; cgnr does".into() })
     }
 
+    /// Sets the least and the greatest value of each unknown, in units of the system that was given.
+    fn set_bounds(&mut self, _lower: &[T], _upper: &[T]) -> Result<()> {
+        Err(no_bounds())
+    }
+
     /// `b - A x` of the last start.
     fn residual(&self) -> &Vector<T>;
 
@@ -89,4 +94,9 @@ pub(super) trait Workspace<T: Real>: Send {
     fn least_squares(&self) -> bool {
         false
     }
+}
+
+/// The refusal of bounds for each unknown.
+pub(super) fn no_bounds() -> Error {
+    Error::Option { name: "bounds", reason: "this method keeps none for each unknown; fista and pdhg do".into() }
 }

@@ -132,7 +132,9 @@ pub(crate) fn problems<T: Real>() -> Vec<Problem<T>> {
         found.push(Problem { reference, start: noise(40, 72), ..Problem::new(method, &tall) });
     }
     found.push(Problem::new(Method::Cgne, &wide));
-    found.push(Problem::new(Method::Cgnr, &tall));
+    for method in [Method::Cgnr, Method::Fista, Method::Pdhg] {
+        found.push(Problem::new(method, &tall));
+    }
     for as_matrix in [false, true] {
         let diagonal = Some(scaling.clone());
         found.push(Problem { diagonal, as_matrix, ..Problem::new(Method::FlexibleCg, &definite) });
@@ -221,5 +223,20 @@ pub(crate) fn everything(width: usize) -> Correction {
         upper: 0.4,
         bound_weight: 3.0,
         width,
+        ..Correction::none()
+    }
+}
+
+/// A correction with everything that PDHG minimises, for an image of `width`.
+pub(crate) fn everything_exact(width: usize) -> Correction {
+    Correction {
+        tikhonov: 0.01,
+        variation: 0.2,
+        directional: 0.1,
+        direction: [0.6, -0.8],
+        lower: -0.2,
+        upper: 0.4,
+        width,
+        ..Correction::none()
     }
 }

@@ -10,7 +10,7 @@ use crate::backend::sums::{column_dot, scattered_sum, summing, total};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
-use crate::number::{Accumulator, Real, Sum};
+use crate::number::{Accumulator, Real, Sum, violated};
 use crate::recurrence::{COEFFICIENTS, DOT_PLACES, FOLDED, HEADER, INSTRUCTIONS, REGISTERS, STATES, interpret};
 use crate::reduction::Chunks;
 use crate::state::stop;
@@ -191,7 +191,9 @@ fn run_statement<T: Real>(
     running: &[bool],
 ) {
     let target = match statement {
-        Statement::Combine { target, .. } | Statement::Multiply { target, .. } => usize::from(*target),
+        Statement::Combine { target, .. }
+        | Statement::Multiply { target, .. }
+        | Statement::Clamp { target, .. } => usize::from(*target),
     };
     let own = std::mem::take(&mut pieces[target]);
     let mut at = 0;
@@ -216,6 +218,12 @@ fn run_statement<T: Real>(
             Statement::Multiply { factors: [a, b], .. } => {
                 for (out, (a, b)) in out.iter_mut().zip(source(*a).iter().zip(source(*b))) {
                     *out = *a * *b;
+                }
+            }
+            Statement::Clamp { of, bounds: [lower, upper], .. } => {
+                let bounds = source(*lower).iter().zip(source(*upper));
+                for (out, (value, (lower, upper))) in out.iter_mut().zip(source(*of).iter().zip(bounds)) {
+                    *out = violated(*value, *lower, *upper).unwrap_or(*value);
                 }
             }
         }

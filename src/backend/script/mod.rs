@@ -5,11 +5,12 @@ pub(crate) mod basis;
 mod host;
 mod opencl;
 pub(crate) mod resident;
+pub(crate) mod variation;
 
 pub(super) use opencl::FILES;
 use opencl::PassWords;
 #[cfg(test)]
-pub(crate) use opencl::{NO_DOT, NO_DOTS, NO_STATEMENT, NONE};
+pub(crate) use opencl::{CLAMP, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE};
 
 use super::product::Stored;
 use std::ops::Range;
@@ -124,11 +125,12 @@ impl Blend {
 /// Vectors that a pass can take.
 pub(crate) const PASS_VECTORS: usize = 8;
 
-/// One statement of a pass: `target = k a + l b + m d`, or `a b` element by element; numbers of vectors.
+/// One statement of a pass, element by element: `target = k a + l b + m d`, `a b`, or `a` within bounds; numbers of vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Statement {
     Combine { target: u8, terms: [Option<u8>; 3] },
     Multiply { target: u8, factors: [u8; 2] },
+    Clamp { target: u8, of: u8, bounds: [u8; 2] },
 }
 
 /// A pass over vectors.
@@ -148,6 +150,7 @@ impl Pass {
             let (target, read) = match statement {
                 Statement::Combine { target, terms } => (target, terms.iter().flatten().fold(0, |m, v| m | 1 << v)),
                 Statement::Multiply { target, factors } => (target, 1 << factors[0] | 1 << factors[1]),
+                Statement::Clamp { target, of, bounds } => (target, 1 << of | 1 << bounds[0] | 1 << bounds[1]),
             };
             // A vector that was written before is in registers.
             masks[0] |= read & !masks[1];

@@ -108,13 +108,16 @@ kernels! {
 }
 
 pub(in crate::backend) static FILES: &[&File] =
-    &[&pass::FILE, &step::FILE, &step_resident::FILE, super::basis::FILE];
+    &[&pass::FILE, &step::FILE, &step_resident::FILE, super::basis::FILE, super::variation::FILE];
 
 /// No vector, statement or dot product, in `cl/pass.cl`.
 pub(crate) const NONE: u32 = 15;
 pub(crate) const NO_STATEMENT: u32 = u32::MAX;
 pub(crate) const NO_DOT: u32 = 0xff;
 pub(crate) const NO_DOTS: u32 = NO_DOT | NO_DOT << 8 | NO_DOT << 16;
+/// Kinds of statements; 0 is a combination.
+pub(crate) const MULTIPLY: u32 = 1;
+pub(crate) const CLAMP: u32 = 2;
 
 /// Numbers of the vectors of a pass in its own launch.
 const OWN: [u8; PASS_VECTORS] = [0, 1, 2, 3, 4, 5, 6, 7];
@@ -128,7 +131,10 @@ pub(super) fn encoded(statement: &Statement, numbers: &[u8; PASS_VECTORS]) -> u3
             number(*target) | a << 4 | b << 8 | d << 12
         }
         Statement::Multiply { target, factors: [a, b] } => {
-            number(*target) | number(*a) << 4 | number(*b) << 8 | NONE << 12 | 1 << 16
+            number(*target) | number(*a) << 4 | number(*b) << 8 | NONE << 12 | MULTIPLY << 16
+        }
+        Statement::Clamp { target, of, bounds: [lower, upper] } => {
+            number(*target) | number(*of) << 4 | number(*lower) << 8 | number(*upper) << 12 | CLAMP << 16
         }
     }
 }

@@ -5,12 +5,14 @@ mod bidiagonal;
 pub mod cgls;
 pub mod cgne;
 pub mod chebyshev;
+pub mod fista;
 pub mod flexible_cg;
 pub mod gmres;
 pub mod lsmr;
 pub mod lsqr;
 pub mod minres;
 pub mod pcg;
+pub mod pdhg;
 pub mod stationary;
 pub mod steepest_descent;
 
@@ -18,13 +20,15 @@ pub mod steepest_descent;
 pub mod pages {
     pub use super::super::{cg, cgnr};
     pub use super::{
-        bicgstab, cgls, cgne, chebyshev, flexible_cg, gmres, lsmr, lsqr, minres, pcg, stationary, steepest_descent,
+        bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, lsmr, lsqr, minres, pcg, pdhg, stationary,
+        steepest_descent,
     };
 }
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 
+use super::objective::Neighbours;
 use super::plan::{Plan, Preconditioning, Script};
 use crate::error::{Error, Result};
 use crate::magnitude::scale;
@@ -80,6 +84,10 @@ pub enum Method {
     /// Regularised CGNR: `min |A x - b|² / 2 + R(x)` with the [`Correction`](crate::Correction) `R` of
     /// [`Setup::with_corrections`](crate::Setup::with_corrections).
     Cgnr,
+    /// FISTA: accelerated projected gradients, `min |A x - b|² / 2 + tikhonov |x|² / 2` within bounds, which every iterate keeps.
+    Fista,
+    /// PDHG: `min |A x - b|² / 2` with total variation, within bounds, which every iterate keeps.
+    Pdhg,
 }
 
 /// The properties by which the solver treats a method.
@@ -111,6 +119,8 @@ pub(super) struct Task {
     pub(super) operator: i32,
     /// Exponent by which the preconditioned operator is multiplied.
     pub(super) preconditioned: i32,
+    /// Terms over neighbours of an image.
+    pub(super) neighbours: Neighbours,
 }
 
 impl Method {
@@ -129,6 +139,8 @@ impl Method {
         Self::Lsqr { damp: 0.0 },
         Self::Lsmr { damp: 0.0 },
         Self::Cgnr,
+        Self::Fista,
+        Self::Pdhg,
     ];
 
     fn row(&self) -> Row {
@@ -152,12 +164,14 @@ impl Method {
             Self::Lsqr { .. } => row("lsqr", LEAST_SQUARES),
             Self::Lsmr { .. } => row("lsmr", LEAST_SQUARES),
             Self::Cgnr => row("cgnr", LEAST_SQUARES),
+            Self::Fista => row("fista", Row { preconditioner: false, ..LEAST_SQUARES }),
+            Self::Pdhg => row("pdhg", Row { preconditioner: false, ..LEAST_SQUARES }),
         }
     }
 
     /// The script of the method; none for one with launches of its own.
     pub(super) fn script(&self, plan: &mut Plan, task: &Task) -> Option<Script> {
-        let &Task { preconditioning, rows, epsilon, operator, preconditioned } = task;
+        let &Task { preconditioning, rows, epsilon, operator, preconditioned, neighbours } = task;
         Some(match *self {
             Self::Cg => pcg::script(plan, preconditioning),
             Self::FlexibleCg => flexible_cg::script(plan, preconditioning),
@@ -175,6 +189,8 @@ impl Method {
             Self::Lsqr { damp } => lsqr::script(plan, scale(damp, operator)),
             Self::Lsmr { damp } => lsmr::script(plan, scale(damp, operator)),
             Self::Cgnr => return None,
+            Self::Fista => fista::script(plan, epsilon),
+            Self::Pdhg => pdhg::script(plan, neighbours, epsilon),
         })
     }
 
@@ -203,6 +219,11 @@ impl Method {
     /// ([`Setup::preconditioner`](crate::Setup::preconditioner)) if it takes rectangles.
     pub fn takes_preconditioner(&self) -> bool {
         self.row().preconditioner
+    }
+
+    /// Tells if it minimises terms beside the misfit ([`Setup::with_corrections`](crate::Setup::with_corrections)).
+    pub fn takes_corrections(&self) -> bool {
+        matches!(self, Self::Cgnr | Self::Fista | Self::Pdhg)
     }
 
     /// The damping of a least-squares method that has it as a parameter, else 0.
