@@ -99,6 +99,23 @@ fn inputs_are_never_written_over() {
     reconstruct(&["--truth", "s.npy"], "is no class");
     reconstruct(&["--truth", "b.npy"], "a picture has 2");
     reconstruct(&["--truth", "notes.txt"], "notes.txt");
+    reconstruct(&["--method", "lsqr"], "lsqr reconstructs no images; cgnr, fista and pdhg do");
+    reconstruct(&["--support", "disc"], "it changes nothing for cgnr");
+    reconstruct(&["--method", "pdhg", "--support", "b.npy"], "numbers for a picture of 8 x 8");
+    reconstruct(&["--method", "pdhg", "--support", "none.npy"], "none.npy");
+    reconstruct(&["--method", "pdhg", "--support", "s.npy", "--save", "s.npy"], "is an input");
+    reconstruct(&["--method", "fista", "--regularizer", "tv=1"], "fista has no such term");
+    reconstruct(&["--method", "pdhg", "--regularizer", "smooth=1"], "pdhg has no such term");
+    reconstruct(&["--regularizer", "directional=1"], "cgnr has no such term");
+    reconstruct(&["--method", "pdhg", "--regularizer", "directional=1@x"], "is none of tikhonov=W");
+    reconstruct(&["--polynomial", "0,1e308,1e308"], "not finite");
+    // Readings of something that is wider than the detector.
+    npy::write(&at("ones.npy"), &[20, 16], &[1.0; 320]).unwrap();
+    let inside = |args: &[&str], part: &str| {
+        refused("reconstruct", folder.path(), &[args, &["--input", "ones.npy"], &HOST].concat(), part);
+    };
+    inside(&["--background"], "no reading lies between -0.1 and 0.1");
+    inside(&["--method", "pdhg", "--support", "disc"], "no disc: too few projections");
     let after: Vec<Vec<u8>> = ["a.mtx", "b.npy", "s.npy"].map(|name| std::fs::read(at(name)).unwrap()).into();
     assert!(before == after && !at("x.png").exists() && !at("reconstruction.png").exists());
 }

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use common::battery::{Essence, Problem, essence, everything, matrices, problems, scanners, storages};
 use common::{bits, noise, overlapping, reference, residencies};
 use residuum::fem::{Mesh, Poisson, Space};
-use residuum::imaging::{Beam, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System};
+use residuum::imaging::{
+    Beam, Disc, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System,
+};
 use residuum::operator::{Deflation, LinearOperator, Rim, SharedOperator, Stencil};
 use residuum::precond::{Bainv, BainvOptions, BlockJacobi, Preconditioner, RowOrdering, Sweep};
 use residuum::simulation::{
@@ -351,15 +353,23 @@ fn images<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     let grid = Grid { side: 40, pixel: 0.05 };
     let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 2e5, gain: 0.003, seed: 2009 }).unwrap();
     let how = Reconstruction {
-        regularizers: vec![Regularizer::TotalVariation(0.05)],
-        lower: 0.0,
-        upper: f64::INFINITY,
         stopping: Stopping { gradient_rtol: T::EPSILON, ..Stopping::after(40) },
+        ..Reconstruction::of_scans::<T>()
+    };
+    let direction = Regularizer::Directional { weight: 0.02, degrees: 30.0 };
+    let exact = Reconstruction {
+        method: Method::Pdhg,
+        regularizers: vec![Regularizer::TotalVariation(0.05), direction],
+        support: Some(Disc::of_shadow(&scan).unwrap().pixels(grid)),
+        ..how.clone()
     };
     for format in [Format::Csr, Format::OnTheFly] {
         let system = System::<T>::new(device, &scanner, grid, format).unwrap();
-        let image = Reconstructor::new(&system, how.clone(), 1).unwrap().reconstruct(&[&scan]).unwrap().remove(0);
-        golden.put(format!("image {kind} {format}"), words(essence(&image.values, &image.report)));
+        for (name, how) in [("image", &how), ("exact image", &exact)] {
+            let mut reconstructor = Reconstructor::new(&system, how.clone(), 1).unwrap();
+            let image = reconstructor.reconstruct(&[&scan]).unwrap().remove(0);
+            golden.put(format!("{name} {kind} {format}"), words(essence(&image.values, &image.report)));
+        }
     }
 }
 

@@ -6,11 +6,11 @@ mod common;
 use common::battery::essence;
 use common::each_case;
 use residuum::imaging::{
-    Beam, Geometry, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scan, Scanner, System,
-    read_reference,
+    Beam, Disc, Ellipse, Geometry, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scan, Scanner,
+    System, read_reference,
 };
 use residuum::operator::LinearOperator;
-use residuum::{Error, Format, Real, Stop, Stopping};
+use residuum::{Error, Format, Method, Real, Stop, Stopping};
 
 /// The plate in the field `[-1, 1]²`, brighter by `factor` for each frame.
 fn scan(pixels: usize, factor: f64) -> Scan {
@@ -32,19 +32,47 @@ fn how<T: Real>() -> Reconstruction {
     Reconstruction { stopping: Stopping { max_iterations: 30, ..how.stopping }, ..how }
 }
 
+/// PDHG with everything it keeps and minimises, within the disc of a scan.
+fn exact<T: Real>(scan: &Scan, side: usize) -> Reconstruction {
+    let direction = Regularizer::Directional { weight: 0.02, degrees: scan.scanner.middle() };
+    Reconstruction {
+        method: Method::Pdhg,
+        regularizers: vec![Regularizer::TotalVariation(0.05), direction, Regularizer::Tikhonov(1e-4)],
+        upper: 1.0,
+        support: Some(Disc::of_shadow(scan).unwrap().pixels(scan.grid(side))),
+        ..how::<T>()
+    }
+}
+
+/// FISTA within bounds.
+fn projected<T: Real>() -> Reconstruction {
+    Reconstruction { method: Method::Fista, regularizers: vec![], upper: 1.0, ..how::<T>() }
+}
+
 fn frames<T: Real>(device: &residuum::Device) {
     let scans = [scan(48, 1.0), scan(48, 2.5), scan(48, 0.3)];
-    for (format, images) in [(Format::Csr, 1), (Format::Csr, 2), (Format::OnTheFly, 1)] {
+    for (format, images, how) in [
+        (Format::Csr, 1, how::<T>()),
+        (Format::Csr, 2, how::<T>()),
+        (Format::OnTheFly, 1, how::<T>()),
+        (Format::Csr, 3, exact::<T>(&scans[0], 32)),
+        (Format::OnTheFly, 1, exact::<T>(&scans[0], 32)),
+        (Format::Csr, 1, projected::<T>()),
+    ] {
         let system = System::<T>::new(device, &scans[0].scanner, scans[0].grid(32), format).unwrap();
-        let mut reconstructor = Reconstructor::new(&system, how::<T>(), images).unwrap();
+        let mut reconstructor = Reconstructor::new(&system, how.clone(), images).unwrap();
         for (k, scan) in scans.iter().enumerate() {
             let given = vec![scan; images];
             let found = reconstructor.reconstruct(&given).unwrap();
-            let words = format!("frame {k}, {images} at once, {format} on {}", device.info().name);
-            let fresh = Reconstructor::new(&system, how::<T>(), images).unwrap().reconstruct(&given).unwrap();
+            let words =
+                format!("frame {k} by {}, {images} at once, {format} on {}", how.method, device.info().name);
+            let fresh = Reconstructor::new(&system, how.clone(), images).unwrap().reconstruct(&given).unwrap();
             for (found, fresh) in found.iter().zip(&fresh) {
                 assert!(essence(&found.values, &found.report) == essence(&fresh.values, &fresh.report), "{words}");
-                assert!(found.values.iter().all(|v| v.to_f64() >= 0.0), "{words}");
+                let within = |v: &T| (how.lower..=how.upper).contains(&v.to_f64());
+                assert!(found.values.iter().all(within), "{words}");
+                let outside = how.support.iter().flatten().zip(&found.values).filter(|(within, _)| !**within);
+                assert!(outside.map(|(_, v)| v.to_f64()).all(|v| v == 0.0), "{words}");
             }
         }
     }
@@ -61,10 +89,16 @@ fn a_second_frame_allocates_nothing_and_builds_nothing() {
         return;
     }
     for device in common::devices() {
-        for (format, images) in [(Format::Auto, 1), (Format::Auto, 3), (Format::OnTheFly, 1)] {
-            let scans: Vec<Scan> = [1.0, 2.0, 3.0].map(|factor| scan(40, factor)).into();
+        let scans: Vec<Scan> = [1.0, 2.0, 3.0].map(|factor| scan(40, factor)).into();
+        for (format, images, how) in [
+            (Format::Auto, 1, how::<f32>()),
+            (Format::Auto, 3, how::<f32>()),
+            (Format::OnTheFly, 1, how::<f32>()),
+            (Format::Auto, 2, exact::<f32>(&scans[0], 24)),
+            (Format::Auto, 1, projected::<f32>()),
+        ] {
             let system = System::<f32>::new(&device, &scans[0].scanner, scans[0].grid(24), format).unwrap();
-            let mut reconstructor = Reconstructor::new(&system, how::<f32>(), images).unwrap();
+            let mut reconstructor = Reconstructor::new(&system, how.clone(), images).unwrap();
             let _first = reconstructor.reconstruct(&vec![&scans[0]; images]).unwrap();
             let count = || {
                 let programs = device.programs();
@@ -75,7 +109,8 @@ fn a_second_frame_allocates_nothing_and_builds_nothing() {
             for scan in &scans[1..] {
                 let _next = reconstructor.reconstruct(&vec![scan; images]).unwrap();
             }
-            assert_eq!(count(), before, "{images} with {format} on {}", device.info().name);
+            let words = format!("{images} by {} with {format} on {}", how.method, device.info().name);
+            assert_eq!(count(), before, "{words}");
         }
     }
 }
@@ -112,6 +147,37 @@ fn scans_go_to_images_and_files() {
     assert!(image.report.stop != Stop::Converged || image.report.relative_residual() <= 0.4, "{}", image.report);
 }
 
+/// A plate seen under a quarter of the angles: bounds, support and exact total variation tell more of it than penalties do.
+#[test]
+fn what_is_known_of_an_object_makes_up_for_angles() {
+    let scanner = Scanner {
+        beam: Beam::Fan { source_origin: 5.0, source_detector: 8.0 },
+        pixels: 160,
+        pitch: 0.024,
+        offset: 0.0,
+        angles: (0..60).map(f64::from).collect(),
+    };
+    let ellipse = |x, y, a, b, value| Ellipse { x, y, a, b, turn: 0.0, value };
+    let holes = [ellipse(0.3, 0.1, 0.12, 0.2, -1.0), ellipse(-0.3, -0.2, 0.2, 0.1, -1.0)];
+    let phantom = Phantom { ellipses: [vec![ellipse(0.05, -0.03, 0.8, 0.8, 1.0)], holes.to_vec()].concat() };
+    let noise = Noise { photons: 2e5, gain: 0.003, seed: 7 };
+    let scan = phantom.scan(&scanner, 2.0, noise).unwrap().with_field(2.0);
+    let truth = phantom.image(scan.grid(64));
+    let system = System::<f32>::new(&residuum::Device::host(), &scanner, scan.grid(64), Format::Auto).unwrap();
+    let error = |how: Reconstruction| {
+        let how = Reconstruction { upper: 1.0, stopping: Stopping { max_iterations: 600, ..how.stopping }, ..how };
+        let image = Reconstructor::new(&system, how, 1).unwrap().reconstruct(&[&scan]).unwrap().remove(0);
+        println!("{}", image.report);
+        image.compare(&truth).unwrap().relative_error
+    };
+    let support = Some(Disc::of_shadow(&scan).unwrap().pixels(scan.grid(64)));
+    let pdhg = Reconstruction { method: Method::Pdhg, ..how::<f32>() };
+    let [penalties, bounds, with_support] =
+        [how::<f32>(), pdhg.clone(), Reconstruction { support, ..pdhg }].map(error);
+    println!("{penalties} {bounds} {with_support}");
+    assert!(bounds < 0.8 * penalties && with_support < 0.9 * bounds, "{penalties} {bounds} {with_support}");
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let device = residuum::Device::host();
@@ -141,6 +207,26 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(plain.reconstruct(&[&scan]), Err(Error::Option { name: "scan", .. })));
     let image = plain.reconstruct_readings(&[&scan.readings::<f64>()], observer).unwrap().remove(0);
     assert_eq!((image.rows, image.cols, image.pixel), (256, 1, 1.0));
+    // Terms that a method does not know.
+    let set_up = |how: Reconstruction| Reconstructor::new(&system, how, 1).map(|_| ());
+    let with = |method: Method, regularizers: &[Regularizer]| Reconstruction {
+        method,
+        regularizers: regularizers.to_vec(),
+        ..how::<f64>()
+    };
+    let across = Regularizer::Directional { weight: 1.0, degrees: 0.0 };
+    let support =
+        |method: Method, pixels: usize| Reconstruction { support: Some(vec![true; pixels]), ..with(method, &[]) };
+    assert!(matches!(set_up(with(Method::Lsqr { damp: 0.0 }, &[])), Err(Error::Option { name: "method", .. })));
+    assert!(matches!(set_up(with(Method::Cgnr, &[across])), Err(Error::Option { name: "directional", .. })));
+    assert!(matches!(set_up(with(Method::Pdhg, &[across; 2])), Err(Error::Option { name: "regularizer", .. })));
+    assert!(matches!(
+        set_up(with(Method::Fista, &[Regularizer::TotalVariation(0.1)])),
+        Err(Error::Option { name: "variation", .. })
+    ));
+    assert!(matches!(set_up(support(Method::Cgnr, 256)), Err(Error::Option { name: "bounds", .. })));
+    assert!(matches!(set_up(support(Method::Pdhg, 255)), Err(Error::Shape { .. })));
+    assert!(set_up(support(Method::Fista, 256)).is_ok());
     // A field far from every ray.
     let beside = Scanner { offset: 1e6, ..scan.scanner.clone() };
     assert!(matches!(

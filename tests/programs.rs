@@ -379,6 +379,36 @@ fn solvers_beside_their_matrices_follow_new_values() {
     assert_eq!(String::from_utf8_lossy(&refused.stderr).lines().count(), 1);
 }
 
+/// The recipe for scans of a short arc, on the simulated scan: what is known of the plate makes its classes better.
+#[test]
+fn pictures_of_a_short_arc_gain_by_what_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--size", "40", "--device", "host", "--json"];
+    let known = |more: &[&str]| json(&reconstruct(folder.path(), &[&args[..], more].concat()));
+    let _whole = known(&["--segment", "truth.npy"]);
+    let arc = ["--keep", "0:100", "--iterations", "600", "--truth", "truth.npy"];
+    let number = |value: &serde_json::Value, name: &str| value["images"][0][name].as_f64().unwrap();
+    let penalties = known(&arc);
+    let exact =
+        ["--method", "pdhg", "--upper", "1.2", "--regularizer", "tv=0.02", "--regularizer", "directional=0.02"];
+    let exact = known(&[&arc[..], &exact, &["--background", "--polynomial=0,1", "--save", "x.npy"]].concat());
+    assert_eq!(exact["method"], "pdhg");
+    // The middle of 0, 2, ... 100 degrees.
+    assert_eq!(exact["regularizers"][1], "directional=0.02@50");
+    assert!(number(&exact, "relative_error") < number(&penalties, "relative_error"));
+    assert!(number(&exact, "mcc") > number(&penalties, "mcc"));
+    let values = npy::read(&folder.path().join("x.npy")).unwrap().data;
+    assert!(values.iter().all(|v| (0.0..=f64::from(1.2f32)).contains(v)));
+    // A support of the user's own.
+    let half: Vec<f64> = (0..1600).map(|i| f64::from(u8::from(i % 40 < 20))).collect();
+    npy::write(&folder.path().join("half.npy"), &[40, 40], &half).unwrap();
+    let left = ["--method", "fista", "--support", "half.npy", "--iterations", "5", "--save", "x.npy"];
+    let _left = known(&left);
+    let values = npy::read(&folder.path().join("x.npy")).unwrap().data;
+    assert!(values.iter().zip(&half).all(|(v, half)| *half == 1.0 || *v == 0.0));
+    assert!(values.iter().any(|v| *v > 0.0));
+}
+
 #[test]
 fn pictures_are_cut_into_classes_and_compared_with_a_truth() {
     let folder = tempfile::tempdir().unwrap();

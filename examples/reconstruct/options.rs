@@ -95,8 +95,8 @@ pub(crate) struct Options {
     /// cgnr (bounds by a penalty), fista or pdhg (bounds kept exactly; pdhg: total variation itself, not a smooth stand-in)
     #[arg(long, value_name = "NAME", default_value = "cgnr")]
     pub(crate) method: Method,
-    /// tikhonov=W, smooth=W (cgnr), tv=W (not fista), directional=W[@DEGREES] (pdhg: edges across the middle ray of the scan, or
-    /// across a direction anticlockwise from the right), or none; can be given several times [default: tv=0.05, none for fista]
+    /// tikhonov=W, smooth=W (cgnr), tv=W (not fista), directional=W[@DEGREES] (pdhg: changes along the detector in the middle of the
+    /// scan, or along a direction anticlockwise from the right), or none; can be given several times [default: tv=0.05, none for fista]
     #[arg(long, value_name = "NAME=W")]
     pub(crate) regularizer: Vec<String>,
     /// Least value of a pixel [default: 0 for scans, none for --matrix]
@@ -147,7 +147,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// Set-up of a reconstruction, without a support; `picture` tells if the unknowns are an image, `middle` is the direction of the
-    /// middle ray.
+    /// detector in the middle of the scan.
     pub(crate) fn how<T: Real>(&self, picture: bool, middle: f64) -> Result<Reconstruction> {
         let default = Reconstruction::of_scans::<T>();
         let parsed = |text: &String| match text.starts_with("directional=") && !text.contains('@') {

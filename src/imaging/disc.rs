@@ -7,9 +7,9 @@ use crate::error::{Error, Result};
 /// A disc in the plane of a scan, in the scanner's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Disc {
-    /// Its middle: to the right and upwards from the axis of rotation.
+    /// Middle: to the right and upwards from the axis of rotation.
     pub centre: [f64; 2],
-    /// Its radius.
+    /// Radius.
     pub radius: f64,
 }
 

@@ -13,8 +13,8 @@ pub enum Regularizer {
     Smooth(f64),
     /// Few edges: flat regions, sharp borders. By lagged diffusivity with CGNR, exactly with PDHG.
     TotalVariation(f64),
-    /// Few edges across a direction: the absolute derivative along it, for PDHG. It fills in what a scan of few angles does not
-    /// tell, along the rays in the middle of its arc ([`Scanner::middle`](super::Scanner::middle)).
+    /// Few changes along a direction: the absolute derivative, for PDHG. Along the detector in the middle of a short arc
+    /// ([`Scanner::middle`](super::Scanner::middle)) it takes out the streaks of the angles that are missing.
     Directional {
         /// The weight.
         weight: f64,

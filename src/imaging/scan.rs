@@ -162,7 +162,7 @@ impl Scan {
         let near = || self.sinogram.iter().copied().filter(|v| v.abs() <= NEAR);
         let mut counts = [0usize; BINS];
         near().for_each(|v| counts[bin(v)] += 1);
-        // Of equal bins the one nearest to 0.
+        // The one nearest to 0 of equal bins.
         let off = |b: usize| (2 * b + 1).abs_diff(BINS);
         let peak = (0..BINS).max_by(|a, b| counts[*a].cmp(&counts[*b]).then(off(*b).cmp(&off(*a)))).unwrap_or(0);
         let around: Vec<f64> = near().filter(|v| bin(*v).abs_diff(peak) <= 1).collect();

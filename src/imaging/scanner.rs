@@ -69,12 +69,12 @@ impl Scanner {
         }
     }
 
-    /// Direction of the middle ray of the middle of all angles, in degrees anticlockwise from the right: if the arc of the angles is
-    /// short, edges across it are what the scan does not tell.
+    /// Direction of the detector in the middle of the arc of all angles, in degrees anticlockwise from the right: along it a scan of a
+    /// short arc tells every edge, so that what else changes along it is streaks.
     pub fn middle(&self) -> f64 {
         let least = self.angles.iter().copied().fold(f64::INFINITY, f64::min);
         let greatest = self.angles.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        0.5 * (least + greatest) + 90.0
+        0.5 * (least + greatest)
     }
 
     /// Fails on a scanner that cannot exist.

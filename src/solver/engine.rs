@@ -7,10 +7,11 @@ use std::sync::Arc;
 use super::correction::Correction;
 use super::driver::Status;
 use super::objective::Objective;
+use super::operands::{DiagonalCopy, Operators, factors};
 use super::plan::{
     B, Call, Launch, Operand, OverBasis, OverImage, Plan, Preconditioning, Script, Space, VectorId, X,
 };
-use super::products::{Products, roots};
+use super::products::Products;
 use super::residence::{Held, Operands as Factors, Residence};
 use super::stopping::Limits;
 use super::workspace::{Inputs, Look, Workspace, no_bounds};
@@ -22,17 +23,10 @@ use crate::backend::script::{self, ScriptState, StepCall};
 use crate::error::{Error, Result, same_length};
 use crate::memory::Memory;
 use crate::number::{Real, Sum};
-use crate::operator::{LinearOperator, SharedOperator};
+use crate::operator::LinearOperator;
 use crate::recurrence::{GRADIENT_LIMIT, GRADIENT_RATIO, REGISTERS, RESIDUAL_LIMIT, STATES, Scalar};
 use crate::state::HISTORY;
 use crate::vector::Vector;
-
-/// Operators of a script, and the exponents of the powers of two by which both are multiplied (`scaling.rs`).
-pub(super) struct Operators<'o, T: Real> {
-    pub(super) a: &'o SharedOperator<T>,
-    pub(super) preconditioner: Option<&'o SharedOperator<T>>,
-    pub(super) exponents: [i32; 2],
-}
 
 struct Engine<T: Real> {
     script: Arc<Script>,
@@ -81,70 +75,6 @@ pub(super) fn boxed<T: Real>(
         engine.objective = Some(Objective::new(terms, corrections, operators.a, operators.exponents[0])?);
     }
     Ok(Box::new(engine))
-}
-
-/// Products with the operands that `script` names.
-fn factors<T: Real>(
-    operators: &Operators<'_, T>,
-    script: &Script,
-    columns: usize,
-    preconditioning: Preconditioning,
-) -> Result<Factors<T>> {
-    let calls = || script.start.iter().chain(script.steps.iter().flatten());
-    let multiplies_by =
-        |which: Operand| calls().any(|call| matches!(call.launch, Launch::Product { of, .. } if of == which));
-    let [of_operator, of_preconditioner] = operators.exponents;
-    let factors = |operator: &SharedOperator<T>, adjoint, exponent| {
-        Products::of_factors(operator, adjoint, exponent, columns).map(Some)
-    };
-    let mut products = std::array::from_fn(|_| None);
-    products[Operand::A as usize] = factors(operators.a, false, of_operator)?;
-    if multiplies_by(Operand::Adjoint) {
-        products[Operand::Adjoint as usize] = factors(operators.a, true, of_operator)?;
-    }
-    if let Some(operator) = operators.preconditioner {
-        if multiplies_by(Operand::Preconditioner) {
-            products[Operand::Preconditioner as usize] = factors(operator, false, of_preconditioner)?;
-        }
-        if preconditioning == Preconditioning::Roots {
-            let roots = roots(&**operator).map_or([None, None], |roots| roots.map(Some));
-            let [adjoint, root] = roots.map(|root| root.map(Products::of_matrix));
-            products[Operand::RootAdjoint as usize] = adjoint;
-            products[Operand::Root as usize] = root;
-        }
-    }
-    Ok(products)
-}
-
-/// A vector with the entries of a diagonal preconditioner, scaled.
-struct DiagonalCopy<T: Real> {
-    operator: SharedOperator<T>,
-    /// Entries that it has.
-    copied: Option<Arc<Vector<T>>>,
-    exponent: i32,
-    place: VectorId,
-}
-
-impl<T: Real> DiagonalCopy<T> {
-    /// Copies the entries, if the preconditioner has others by now.
-    fn refresh(&mut self, columns: usize, vectors: &mut [Vector<T>]) -> Result<()> {
-        let Some(entries) = self.operator.as_diagonal() else { return Ok(()) };
-        if self.copied.as_ref().is_some_and(|copied| Arc::ptr_eq(copied, &entries)) {
-            return Ok(());
-        }
-        let held = &mut vectors[self.place.index()];
-        if columns == 1 {
-            held.copy_from(&entries)?;
-        } else {
-            let entries = entries.to_vec()?;
-            held.write_columns(&vec![&entries[..]; columns])?;
-        }
-        if self.exponent != 0 {
-            held.scale_columns(&vec![self.exponent; columns])?;
-        }
-        self.copied = Some(entries);
-        Ok(())
-    }
 }
 
 impl<T: Real> Engine<T> {

@@ -10,6 +10,7 @@ mod engine;
 pub(crate) mod method;
 mod null_space;
 mod objective;
+mod operands;
 mod plan;
 mod products;
 mod report;

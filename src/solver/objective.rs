@@ -1,4 +1,4 @@
-//! What proximal methods minimise beside the misfit: the weights of each column as scalars of the script, and bounds of each pixel as
+//! Terms that proximal methods minimise beside the misfit: the weights of each column as scalars of the script, and bounds of each pixel as
 //! vectors.
 
 use super::correction::Correction;
@@ -17,26 +17,17 @@ use crate::vector::Vector;
 const POWER_STEPS: usize = 30;
 const MARGIN: f64 = 1.02;
 
-/// Length `sigma` of the step of the dual variable of the misfit: it is strongly convex, so that 1 suits any scale.
-const SIGMA: f64 = 1.0;
-
-/// A scalar that depends on the correction of its column and on `|A|`. `tau` is the step of the image,
-/// `tau (sigma |A|² + step |D|²) <= 1`, half of it for each term if there are neighbours.
+/// A scalar that depends on the correction of its column and on `|A|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Weight {
-    /// `1 / (1 + tau tikhonov)`.
-    Keep,
-    /// `tau` times that.
-    Push,
-    /// `1 / tau²`.
-    InverseStep2,
-    /// `1 / (1 + sigma)`.
-    KeepDual,
-    /// `2 sigma` and `-sigma` times that.
-    NewResidual,
-    OldResidual,
-    /// The step of the dual variables of total variation.
+    /// `tau` for a `sigma` of 1, by `tau (sigma |A|² + step |D|²) = 1` with half of it for each term, or all of it without neighbours.
+    Tau,
+    /// The step of the dual variables of total variation for a `sigma` of 1, likewise.
     Step,
+    /// `|A|²` and `1 / |A|`.
+    Square,
+    Inverse,
+    Tikhonov,
     /// Weight of the total variation.
     Variation,
     /// Weight of the derivative along a direction.
@@ -85,28 +76,23 @@ impl Neighbours {
 }
 
 impl Weight {
-    /// Its value for a correction in the units of the solve, and the norm of the operator there.
+    /// The value for a correction in the units of the solve, and the norm of the operator there.
     fn of(self, correction: &Correction, neighbours: Neighbours, norm: f64) -> f64 {
         // No step is right for an operator of norm 0, and any is: its gradient is 0.
-        let of_misfit = if norm > 0.0 { SIGMA * norm * norm } else { 1.0 };
+        let norm = if norm > 0.0 { norm } else { 1.0 };
         let share = if neighbours.width > 0 { 0.5 } else { 1.0 };
-        let tau = share / of_misfit;
-        let keep = 1.0 / (1.0 + tau * correction.tikhonov);
-        let dual = 1.0 / (1.0 + SIGMA);
-        let [across, down] = correction.direction;
+        let tau = share / (norm * norm);
         match self {
-            Self::Keep => keep,
-            Self::Push => tau * keep,
-            Self::InverseStep2 => 1.0 / (tau * tau),
-            Self::KeepDual => dual,
-            Self::NewResidual => 2.0 * SIGMA * dual,
-            Self::OldResidual => -SIGMA * dual,
+            Self::Tau => tau,
             Self::Step if neighbours.width > 0 => (1.0 - share) / (tau * neighbours.norm2()),
             Self::Step => 0.0,
+            Self::Square => norm * norm,
+            Self::Inverse => 1.0 / norm,
+            Self::Tikhonov => correction.tikhonov,
             Self::Variation => correction.variation,
             Self::Directional => correction.directional,
-            Self::Across => across,
-            Self::Down => down,
+            Self::Across => correction.direction[0],
+            Self::Down => correction.direction[1],
         }
     }
 }

@@ -231,7 +231,7 @@ pub(super) struct Field {
     /// Pixels of a row.
     pub(super) width: usize,
     pub(super) p: [VectorId; 2],
-    /// Those of the derivative along a direction, if that has a term.
+    /// Dual numbers of the derivative along a direction, if that has a term.
     pub(super) q: Option<VectorId>,
     /// The first of the scalars that the launches read.
     pub(super) weights: Scalar,

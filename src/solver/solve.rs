@@ -4,10 +4,11 @@ use std::ops::ControlFlow;
 
 use super::correction::Correction;
 use super::driver::Observer;
-use super::engine::{self, Operators};
+use super::engine;
 use super::method::{Method, Task};
 use super::null_space::{NullSpace, Projection};
 use super::objective::Neighbours;
+use super::operands::Operators;
 use super::plan::{Plan, Preconditioning, Script, Space};
 use super::report::Report;
 use super::right::Right;

@@ -132,12 +132,13 @@ pub(crate) fn problems<T: Real>() -> Vec<Problem<T>> {
         found.push(Problem { reference, start: noise(40, 72), ..Problem::new(method, &tall) });
     }
     found.push(Problem::new(Method::Cgne, &wide));
-    for method in [Method::Cgnr, Method::Fista, Method::Pdhg] {
-        found.push(Problem::new(method, &tall));
-    }
+    found.push(Problem::new(Method::Cgnr, &tall));
     for as_matrix in [false, true] {
         let diagonal = Some(scaling.clone());
         found.push(Problem { diagonal, as_matrix, ..Problem::new(Method::FlexibleCg, &definite) });
+    }
+    for method in [Method::Fista, Method::Pdhg] {
+        found.push(Problem::new(method, &tall));
     }
     found
 }

@@ -33,7 +33,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
     let [last_x, y, g, lower, upper] = plan.vectors(Cols);
     let rr = plan.sum(Rows);
     let [step2, turn, xx] = plan.sums(Cols);
-    let [keep, push, inverse_step2, beta, next, gradient2, lost, moved] = plan.scalars();
+    let [tau, tikhonov, keep, push, inverse_step2, beta, next, gradient2, lost, moved] = plan.scalars();
     let [minus_beta, ahead] = [plan.constant(0.0), plan.constant(1.0)];
     let (t, half, four) = (plan.constant(1.0), plan.constant(0.5), plan.constant(4.0));
     let least = plan.constant((LOST * epsilon).powi(2));
@@ -42,7 +42,11 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
     let feasible = plan.call(Update::of(Cols).clamp(X, X, bounds), |_| {});
     let residual = plan.residual(r, rr);
     let first = Update::of(Rows).set(last_r, &[(ONE, r)]).set(ahead_r, &[(ONE, r)]);
-    let first = plan.call(first, |_| {});
+    let first = plan.call(first, |s| {
+        s.set(keep, ONE / (ONE + tau * tikhonov));
+        s.set(push, tau * keep);
+        s.set(inverse_step2, ONE / (tau * tau));
+    });
     let gradient = plan.call(Product::of(Operand::Adjoint, ahead_r, g), |_| {});
     let projected = Update::of(Cols).set(last_x, &[(ONE, X)]).set(g, &[(keep, X), (push, g)]).clamp(g, g, bounds);
     let projected = plan.call(projected.set(g, &[(ONE, X), (MINUS_ONE, g)]).dot(step2, g, g), |_| {});
@@ -75,7 +79,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
         let rr = s.fold(rr);
         s.count();
         s.test_least_squares(rr, gradient2);
-        // What a start says of the answer decides.
+        // A start then says what the answer is worth.
         s.stop_unless_less(lost, moved, stop::CONVERGED);
     });
     Script {
@@ -83,7 +87,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
         steps: vec![vec![gradient, advance, compare, product, look_ahead]],
         least_squares: true,
         terms: Some(Terms {
-            weights: vec![(keep, Weight::Keep), (push, Weight::Push), (inverse_step2, Weight::InverseStep2)],
+            weights: vec![(tau, Weight::Tau), (tikhonov, Weight::Tikhonov)],
             bounds,
             dual: Vec::new(),
             neighbours: Neighbours::default(),

@@ -23,7 +23,7 @@ struct Weights<T, A> {
 }
 
 impl<T: Real, A: Accumulator<T>> Weights<T, A> {
-    /// Those of every column that runs, with its number.
+    /// Scalars of every column that runs, with its number.
     fn of_running(call: StepCall, image: Variation, registers: &[Sum], status: &[i32]) -> Vec<(usize, Self)> {
         let column = |c: usize| call.slot as usize * call.columns + c;
         let running = (0..call.columns).filter(|c| status[column(*c) * STATES] == stop::RUNNING);

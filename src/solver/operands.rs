@@ -1,0 +1,82 @@
+//! Operators of a script: products with each operand that it names, and the copy of a diagonal preconditioner.
+
+use std::sync::Arc;
+
+use super::plan::{Launch, Operand, Preconditioning, Script, VectorId};
+use super::products::{Products, roots};
+use super::residence::Operands as Factors;
+use crate::error::Result;
+use crate::number::Real;
+use crate::operator::SharedOperator;
+use crate::vector::Vector;
+
+/// Operators of a script, and the exponents of the powers of two by which both are multiplied (`scaling.rs`).
+pub(super) struct Operators<'o, T: Real> {
+    pub(super) a: &'o SharedOperator<T>,
+    pub(super) preconditioner: Option<&'o SharedOperator<T>>,
+    pub(super) exponents: [i32; 2],
+}
+
+/// Products with the operands that `script` names.
+pub(super) fn factors<T: Real>(
+    operators: &Operators<'_, T>,
+    script: &Script,
+    columns: usize,
+    preconditioning: Preconditioning,
+) -> Result<Factors<T>> {
+    let calls = || script.start.iter().chain(script.steps.iter().flatten());
+    let multiplies_by =
+        |which: Operand| calls().any(|call| matches!(call.launch, Launch::Product { of, .. } if of == which));
+    let [of_operator, of_preconditioner] = operators.exponents;
+    let factors = |operator: &SharedOperator<T>, adjoint, exponent| {
+        Products::of_factors(operator, adjoint, exponent, columns).map(Some)
+    };
+    let mut products = std::array::from_fn(|_| None);
+    products[Operand::A as usize] = factors(operators.a, false, of_operator)?;
+    if multiplies_by(Operand::Adjoint) {
+        products[Operand::Adjoint as usize] = factors(operators.a, true, of_operator)?;
+    }
+    if let Some(operator) = operators.preconditioner {
+        if multiplies_by(Operand::Preconditioner) {
+            products[Operand::Preconditioner as usize] = factors(operator, false, of_preconditioner)?;
+        }
+        if preconditioning == Preconditioning::Roots {
+            let roots = roots(&**operator).map_or([None, None], |roots| roots.map(Some));
+            let [adjoint, root] = roots.map(|root| root.map(Products::of_matrix));
+            products[Operand::RootAdjoint as usize] = adjoint;
+            products[Operand::Root as usize] = root;
+        }
+    }
+    Ok(products)
+}
+
+/// A vector with the entries of a diagonal preconditioner, scaled.
+pub(super) struct DiagonalCopy<T: Real> {
+    pub(super) operator: SharedOperator<T>,
+    /// Entries that it has.
+    pub(super) copied: Option<Arc<Vector<T>>>,
+    pub(super) exponent: i32,
+    pub(super) place: VectorId,
+}
+
+impl<T: Real> DiagonalCopy<T> {
+    /// Copies the entries, if the preconditioner has others by now.
+    pub(super) fn refresh(&mut self, columns: usize, vectors: &mut [Vector<T>]) -> Result<()> {
+        let Some(entries) = self.operator.as_diagonal() else { return Ok(()) };
+        if self.copied.as_ref().is_some_and(|copied| Arc::ptr_eq(copied, &entries)) {
+            return Ok(());
+        }
+        let held = &mut vectors[self.place.index()];
+        if columns == 1 {
+            held.copy_from(&entries)?;
+        } else {
+            let entries = entries.to_vec()?;
+            held.write_columns(&vec![&entries[..]; columns])?;
+        }
+        if self.exponent != 0 {
+            held.scale_columns(&vec![self.exponent; columns])?;
+        }
+        self.copied = Some(entries);
+        Ok(())
+    }
+}
