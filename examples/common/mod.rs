@@ -202,6 +202,7 @@ pub fn solving_bar(quiet: bool, iterations: usize) -> ProgressBar {
 
 /// Shows how far a solve has come.
 pub fn show(bar: &ProgressBar, progress: &Progress) {
+    bar.set_length(progress.max_iterations as u64);
     bar.set_position(progress.iteration as u64);
     bar.set_message(format!("|r| {:.3e}", progress.residual));
 }

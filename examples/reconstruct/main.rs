@@ -17,7 +17,7 @@ use problem::{Problem, from_matrix, from_scan};
 use residuum::imaging::{Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation};
 use residuum::io::npy;
 use residuum::operator::LinearOperator;
-use residuum::{Device, Matrix, Progress, Real, Result, Stop};
+use residuum::{Device, Matrix, Progress, Real, Result, Stop, Times};
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
@@ -69,6 +69,8 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         ControlFlow::Continue(())
     })?;
     bar.finish_and_clear();
+    // Images of a batch have the same times.
+    let times: Vec<Times> = images.iter().step_by(reconstructor.batch()).map(|image| image.report.times).collect();
     let mut written = write(options, &pictures, &images);
     let cuts = cut(options, &images, &mut written);
     let mcc = match &truth {
@@ -79,8 +81,18 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         Some(reference) => images.iter().map(|image| image.compare(reference).map(Some)).collect::<Result<_>>()?,
         None => vec![None; images.len()],
     };
-    let finished =
-        Finished { options, device: &device, problem, how, images, qualities, cuts, mcc, written: &written.paths };
+    let finished = Finished {
+        options,
+        device: &device,
+        problem,
+        how,
+        images,
+        times,
+        qualities,
+        cuts,
+        mcc,
+        written: &written.paths,
+    };
     finished.report(start.elapsed().as_secs_f64());
     let done = finished.images.iter().all(|image| match image.report.stop {
         Stop::Converged => true,
@@ -180,6 +192,8 @@ struct Finished<'a, T: Real> {
     problem: Problem<T>,
     how: Reconstruction,
     images: Vec<Image<T>>,
+    /// Times of each batch.
+    times: Vec<Times>,
     qualities: Vec<Option<Quality>>,
     /// Classes of the pixels of each image, if they were asked for, and their correlation with the truth.
     cuts: Vec<Segmentation>,
@@ -190,11 +204,11 @@ struct Finished<'a, T: Real> {
 impl<T: Real> Finished<'_, T> {
     fn report(&self, total: f64) {
         let Self { problem, images, .. } = self;
-        let times = images[0].report.times;
-        let solve = times.solve + times.verify;
+        let solve: f64 = self.times.iter().map(|times| times.solve + times.verify).sum();
+        let compile: f64 = self.times.iter().map(|times| times.compile).sum();
         if self.options.json {
             let seconds = json!({
-                "read": problem.read_seconds, "build": problem.build_seconds, "compile": times.compile,
+                "read": problem.read_seconds, "build": problem.build_seconds, "compile": compile,
                 "solve": solve, "total": total,
             });
             return say!("{}", merged([device_json(self.device), self.json(), json!({ "seconds": seconds })]));
@@ -221,7 +235,6 @@ impl<T: Real> Finished<'_, T> {
             say!("warning     {}{warning}", if images.len() > 1 { format!("image {k}: ") } else { String::new() });
         }
         let Problem { read_seconds: read, build_seconds: build, .. } = problem;
-        let compile = times.compile;
         say!(
             "seconds     read {read:.3}, build {build:.3}, compile {compile:.3}, solve {solve:.3}, total {total:.3}"
         );

@@ -6,10 +6,11 @@ use super::image::Image;
 use super::regularizer::Regularizer;
 use super::scan::Scan;
 use super::system::System;
+use crate::backend::product::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number, violated};
 use crate::operator::LinearOperator;
-use crate::solver::{Correction, Method, Observer, Report, Setup, Solver, Stop, Stopping};
+use crate::solver::{Correction, Method, Observer, Progress, Report, Setup, Solver, Stop, Stopping};
 use crate::vector::Vector;
 
 /// Options of a reconstruction.
@@ -117,6 +118,8 @@ pub struct Reconstructor<T: Real> {
     how: Reconstruction,
     solver: Solver<T>,
     images: usize,
+    /// Images that are solved for at once.
+    batch: usize,
     b: Vector<T>,
     x: Vector<T>,
     /// Vectors for the residual of a projected answer.
@@ -148,8 +151,8 @@ per_number! {
 }
 
 impl<T: Real> Reconstructor<T> {
-    /// Allocates what it takes to reconstruct `images` images at once, which share each read of the matrix: 1 to 4, or 1
-    /// for an operator that is no matrix.
+    /// Allocates what it takes to reconstruct `images` images, in batches of up to 4 that share each read of the matrix, or one by one
+    /// for an operator that is no matrix. An image has the same bits in any batch.
     ///
     /// # Errors
     /// As [`Solver::with`]; [`Error::Option`] for weights of a system whose scale is out of range.
@@ -161,21 +164,29 @@ impl<T: Real> Reconstructor<T> {
         how.check()?;
         let operator = system.operator();
         let (device, rows, cols) = (operator.device(), operator.rows(), operator.cols());
-        let setup = Setup::new(how.method, how.stopping.clone()).with_columns(images);
+        let most = if operator.as_matrix().is_some() { MOST_COLUMNS } else { 1 };
+        // Batches as even as can be, since places that are left over in the last one cost as much. No images are an error of the solver.
+        let batch = images.div_ceil(images.div_ceil(most).max(1));
+        let setup = Setup::new(how.method, how.stopping.clone()).with_columns(batch);
         // The scale of the system depends on the weights, but not on the brightness.
         let correction = how.correction(width(system), scale(system, &how)?, 1.0);
         let mut solver = Solver::with(operator.clone(), setup.with_corrections(&[correction]))?;
         if let Some([lower, upper]) = how.bounds() {
             solver.set_bounds(&lower, &upper)?;
         }
-        let b = Vector::zeros(device, rows * images)?;
-        let x = Vector::zeros(device, cols * images)?;
+        let b = Vector::zeros(device, rows * batch)?;
+        let x = Vector::zeros(device, cols * batch)?;
         let check = if how.projected() {
             Some(Check { x: Vector::zeros(device, cols)?, r: Vector::zeros(device, rows)? })
         } else {
             None
         };
-        Ok(Self { system: system.clone(), how, solver, images, b, x, check })
+        Ok(Self { system: system.clone(), how, solver, images, batch, b, x, check })
+    }
+
+    /// Images that are solved for at once. Those of a batch share the seconds of their reports.
+    pub fn batch(&self) -> usize {
+        self.batch
     }
 
     /// The system it was set up for.
@@ -191,7 +202,7 @@ impl<T: Real> Reconstructor<T> {
         self.reconstruct_observed(scans, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// [`Reconstructor::reconstruct`], with an observer that sees the progress and may end it.
+    /// [`Reconstructor::reconstruct`], with an observer that sees the progress over all batches, and may end the batch at hand.
     ///
     /// # Errors
     /// As [`Reconstructor::reconstruct`].
@@ -219,22 +230,41 @@ impl<T: Real> Reconstructor<T> {
     }
 
     fn reconstruct_here(&mut self, readings: &[&[T]], observer: &mut Observer<'_>) -> Result<Vec<Image<T>>> {
-        let Self { system, how, solver, images, b, x, check } = self;
-        same_length("vectors of readings", *images, readings.len())?;
+        same_length("vectors of readings", self.images, readings.len())?;
         for readings in readings {
-            same_length("readings against rows of the matrix", system.operator().rows(), readings.len())?;
+            same_length("readings against rows of the matrix", self.system.operator().rows(), readings.len())?;
             if let Some(index) = readings.iter().position(|v| !v.is_finite()) {
                 return Err(Error::NotFinite { what: "the readings".into(), index });
             }
         }
+        let batches = readings.len().div_ceil(self.batch.max(1));
+        let each = self.how.stopping.max_iterations;
+        let mut images = Vec::with_capacity(readings.len());
+        for (k, readings) in readings.chunks(self.batch.max(1)).enumerate() {
+            let mut observe = |progress: &Progress| {
+                let (iteration, max_iterations) = (k * each + progress.iteration, batches * each);
+                observer(&Progress { iteration, max_iterations, ..*progress })
+            };
+            images.extend(self.reconstruct_batch(readings, &mut observe)?);
+        }
+        Ok(images)
+    }
+
+    /// Reconstructs the images of one batch, or of fewer.
+    fn reconstruct_batch(&mut self, readings: &[&[T]], observer: &mut Observer<'_>) -> Result<Vec<Image<T>>> {
+        let Self { system, how, solver, batch, b, x, check, .. } = self;
+        // Places that are left over repeat the last image.
+        let last = readings.last().copied().unwrap_or_default();
+        let left_over = batch.saturating_sub(readings.len());
+        let filled: Vec<&[T]> = readings.iter().copied().chain(std::iter::repeat_n(last, left_over)).collect();
         let (width, scale) = (width(system), scale(system, how)?);
         let corrections: Vec<Correction> =
-            readings.iter().map(|b| how.correction(width, scale, system.brightness(b))).collect();
+            filled.iter().map(|b| how.correction(width, scale, system.brightness(b))).collect();
         solver.set_corrections(&corrections)?;
-        b.write_columns(readings)?;
+        b.write_columns(&filled)?;
         x.fill(T::default())?;
         let mut reports = solver.solve_many_observed(b, x, observer)?;
-        let mut columns = x.to_columns(*images)?;
+        let mut columns = x.to_columns(*batch)?;
         if let Some(check) = check {
             let [lower, upper] = [how.lower, how.upper].map(T::from_f64);
             for ((report, image), readings) in reports.iter_mut().zip(&mut columns).zip(readings) {
