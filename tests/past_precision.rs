@@ -43,7 +43,8 @@ fn ten_thousand_iterations_of_a_small_scan_end_by_themselves() {
             let correction = if name == "cgnr" { Correction::none() } else { tikhonov.clone() };
             let report = match name {
                 "fista" => {
-                    let setup = Setup::new(Method::Fista, stopping.clone()).with_corrections(&[tikhonov.clone()]);
+                    let setup = Setup::new(Method::Fista, stopping.clone())
+                        .with_corrections(std::slice::from_ref(&tikhonov));
                     Solver::with(&matrix, setup).unwrap().solve(&b, &mut x)
                 }
                 "cgls" => {

@@ -84,7 +84,8 @@ fn solve(mut a: [[f64; 3]; 3], mut b: [f64; 3]) -> Option<[f64; 3]> {
         let pivot = (k..3).max_by(|i, j| a[*i][k].abs().total_cmp(&a[*j][k].abs()))?;
         a.swap(k, pivot);
         b.swap(k, pivot);
-        if !(a[k][k].abs() > 1e-12 * scale) {
+        let regular = a[k][k].abs() > 1e-12 * scale;
+        if !regular {
             return None;
         }
         for i in k + 1..3 {

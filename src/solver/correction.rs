@@ -127,8 +127,8 @@ impl Correction {
             return Err(Error::Option { name: "epsilon", reason: "total variation needs one above 0".into() });
         }
         let [across, down] = self.direction;
-        let length = across.hypot(down);
-        if self.directional > 0.0 && !((length - 1.0).abs() <= 1e-6) {
+        let is_unit = (across.hypot(down) - 1.0).abs() <= 1e-6;
+        if self.directional > 0.0 && !is_unit {
             let reason = format!("({across}, {down}) is not of length 1");
             return Err(Error::Option { name: "direction", reason });
         }
