@@ -7,7 +7,7 @@ mod common;
 
 use std::path::Path;
 
-use common::noise;
+use common::{noise, oracle};
 use residuum::io::matrix_market;
 use residuum::operator::{Diagonal, Identity, LinearOperator, SharedOperator, adjoint_error};
 use residuum::precond::Preconditioner;
@@ -374,6 +374,58 @@ fn total_variation_of_an_edge_is_that_of_its_formula() {
     }
 }
 
+/// Values of the same Frobenius norm and another 2-norm, and those of an operator made of a matrix: steps are as long as they may be.
+#[test]
+fn steps_follow_new_values() {
+    let device = Device::host();
+    let values = |v: [f64; 4]| {
+        let [a, b, c, d] = v;
+        Csr::from_triplets(2, 2, &[(0, 0, a), (0, 1, b), (1, 0, c), (1, 1, d)]).unwrap()
+    };
+    let b = Vector::from_slice(&device, &[1.0, 3.0]).unwrap();
+    let stopping = Stopping::for_precision::<f64>();
+    for method in [Method::Fista, Method::Pdhg] {
+        for scaled in [false, true] {
+            let matrix = Matrix::with_transpose(&device, &values([1.0, 1.0, 1.0, -1.0]), Format::Csr).unwrap();
+            let operator = |matrix: &Matrix<f64>| -> SharedOperator<f64> {
+                if scaled { matrix.clone().scaled(1.0).shared() } else { matrix.into() }
+            };
+            let mut solver = Solver::new(operator(&matrix), method, stopping.clone()).unwrap();
+            let mut x = Vector::zeros(&device, 2).unwrap();
+            assert!(solver.solve(&b, &mut x).unwrap().converged());
+            let next = if scaled { [4.0, 4.0, 4.0, -4.0] } else { [1.0, 1.0, 1.0, 1.0] };
+            matrix.update_values(&values(next)).unwrap();
+            let mut anew = Solver::new(operator(&matrix), method, stopping.clone()).unwrap();
+            let [mut x, mut y] = [(); 2].map(|()| Vector::zeros(&device, 2).unwrap());
+            let (report, wanted) = (solver.solve(&b, &mut x).unwrap(), anew.solve(&b, &mut y).unwrap());
+            assert!(report.converged(), "{report}");
+            assert_eq!(report.history, wanted.history, "{method} {scaled}");
+            assert_eq!(x.to_vec().unwrap(), y.to_vec().unwrap());
+        }
+    }
+}
+
+/// A start that leaves no residual is no minimum of an image that is to be smooth.
+#[test]
+fn a_start_without_a_residual_is_gone_on_from() {
+    let device = Device::host();
+    let identity = Csr::from_rows(30, 30, |i, row| row.push((i as u32, 1.0))).unwrap();
+    let matrix = Matrix::with_transpose(&device, &identity, Format::Csr).unwrap();
+    let b = Vector::from_slice(&device, &noise::<f64>(30, 9)).unwrap();
+    let stopping = Stopping { rtol: 0.0, gradient_rtol: 1e-8, ..Stopping::for_precision::<f64>() };
+    let answer = |start: &Vector<f64>| {
+        let terms = Correction { variation: 0.3, width: 6, ..Correction::none() };
+        let setup = Setup::new(Method::Pdhg, stopping.clone()).with_corrections(&[terms]);
+        let mut x = Vector::zeros(&device, 30).unwrap();
+        x.copy_from(start).unwrap();
+        let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+        assert!(report.stop == Stop::LeastSquares && report.iterations > 3, "{report}");
+        x.to_vec().unwrap()
+    };
+    let (cold, warm) = (answer(&Vector::zeros(&device, 30).unwrap()), answer(&b));
+    assert!(distance(&warm, &cold) < 1e-5, "{}", distance(&warm, &cold));
+}
+
 /// All terms of PDHG at once: no neighbour of its answer has a smaller objective, on any device, with the same bits.
 #[test]
 fn pdhg_minimises_what_it_says() {
@@ -480,9 +532,52 @@ fn bounded_methods_refuse_what_they_cannot() {
     ] {
         assert!(matches!(bounds(method, &lower, &one), Err(Error::Option { name: "bounds", .. })), "{method}");
     }
+    // Bounds of both kinds that leave nothing, or nothing that is finite.
+    let mut fista = Solver::new(&matrix, Method::Fista, Stopping::after(3)).unwrap();
+    fista.set_corrections(&[Correction { lower: 0.5, ..none() }]).unwrap();
+    assert!(matches!(fista.set_bounds(&zero, &zero), Err(Error::Option { name: "bounds", .. })));
+    fista.set_bounds(&one, &one).unwrap();
+    let above = Correction { lower: 1.5, ..none() };
+    assert!(matches!(fista.set_corrections(&[above]), Err(Error::Option { name: "bounds", .. })));
+    refused(Method::Fista, Correction { lower: f64::INFINITY, ..none() }, "bounds");
+    refused(Method::Pdhg, Correction { direction: [f64::NAN, 0.0], ..none() }, "direction");
+    // Images of different widths.
+    let widths = [4, 6].map(|width| Correction { variation: 1.0, width, ..none() });
+    let setup = Setup::new(Method::Pdhg, Stopping::after(3)).with_columns(2).with_corrections(&widths);
+    assert!(matches!(Solver::with(&matrix, setup), Err(Error::Option { name: "width", .. })));
     // Terms over neighbours need vectors of their own.
     let mut pdhg = Solver::new(&matrix, Method::Pdhg, Stopping::after(3)).unwrap();
     let variation = Correction { variation: 1.0, width: 4, ..none() };
     assert!(matches!(pdhg.set_corrections(&[variation]), Err(Error::Option { name: "corrections", .. })));
     assert!(pdhg.set_corrections(&[Correction { tikhonov: 1.0, lower: 0.0, ..none() }]).is_ok());
+}
+
+/// FISTA within 0 and 1 on the test problem of IR Tools: the errors that IR Tools has after as many iterations.
+#[test]
+fn fista_is_that_of_ir_tools() {
+    let (a, x) = (oracle::matrix(), oracle::head());
+    // The problem is the one of the table.
+    assert_eq!((a.rows(), a.cols(), a.nnz()), (8190, 4096, 469_640));
+    let b = a.product(&x).unwrap();
+    for (found, wanted) in [
+        (norm(a.values().iter().copied()), 590.5253315),
+        (norm(b.iter().copied()), 677.097546),
+        (norm(x.iter().copied()), 15.84739726),
+    ] {
+        approx::assert_relative_eq!(found, wanted, max_relative = 1e-8);
+    }
+    let device = Device::host();
+    let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+    for (level, cases) in [(0.01, [(168, 0.03706), (300, 0.04011)]), (0.05, [(58, 0.15016), (300, 0.19293)])] {
+        let b = Vector::from_slice(&device, &oracle::noisy(&b, level)).unwrap();
+        for (iterations, wanted) in cases {
+            let bounds = Correction { lower: 0.0, upper: 1.0, ..Correction::none() };
+            let setup = Setup::new(Method::Fista, Stopping::after(iterations)).with_corrections(&[bounds]);
+            let mut found = Vector::zeros(&device, a.cols()).unwrap();
+            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut found).unwrap();
+            let error = distance(&found.to_vec().unwrap(), &x);
+            println!("{report}: error {error:.5}, IR Tools {wanted}");
+            assert!((error - wanted).abs() < 0.01 * wanted, "{error} for {wanted}");
+        }
+    }
 }

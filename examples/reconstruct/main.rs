@@ -40,13 +40,13 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         say!("            {}", device.choice());
     }
     // Before the input is read, which may take long.
-    options.how::<T>(true, 0.0)?;
+    options.how::<T>(true, options.matrix.is_none().then_some(0.0))?;
     let truth = options.truth.as_ref().map(Segmentation::read).transpose()?;
     let problem = match &options.matrix {
         Some(path) => from_matrix::<T>(options, &device, path)?,
         None => from_scan::<T>(options, &device)?,
     };
-    let middle = problem.system.scanner().map_or(0.0, Scanner::middle);
+    let middle = problem.system.scanner().map(Scanner::middle);
     let how = options.how::<T>(problem.system.shape().is_some(), middle)?;
     let how = Reconstruction { support: problem.support.clone(), ..how };
     if !options.json {
@@ -257,6 +257,7 @@ impl<T: Real> Finished<'_, T> {
             "regularizers": how.regularizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "lower": how.lower.is_finite().then_some(how.lower),
             "upper": how.upper.is_finite().then_some(how.upper),
+            "support": how.support.as_ref().map(|pixels| pixels.iter().filter(|pixel| **pixel).count()),
             "rows": operator.rows(),
             "cols": operator.cols(),
             "nnz": problem.system.matrix().map(Matrix::nnz),

@@ -105,7 +105,7 @@ pub(crate) struct Options {
     /// Greatest value of a pixel [default: none]
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) upper: Option<f64>,
-    /// Pixels that may hold something, all others are 0: disc (the one whose shadow the scan shows), or a .npy array of --size rows
+    /// Pixels that may hold something, all others are 0: disc (the one whose shadow the scan shows; of several scans all), or a .npy array of --size rows
     /// that is not 0 there; for fista and pdhg
     #[arg(long, value_name = "disc|FILE")]
     pub(crate) support: Option<String>,
@@ -148,11 +148,12 @@ pub(crate) struct Options {
 impl Options {
     /// Set-up of a reconstruction, without a support; `picture` tells if the unknowns are an image, `middle` is the direction of the
     /// detector in the middle of the scan.
-    pub(crate) fn how<T: Real>(&self, picture: bool, middle: f64) -> Result<Reconstruction> {
+    pub(crate) fn how<T: Real>(&self, picture: bool, middle: Option<f64>) -> Result<Reconstruction> {
         let default = Reconstruction::of_scans::<T>();
-        let parsed = |text: &String| match text.starts_with("directional=") && !text.contains('@') {
-            true => format!("{text}@{middle}").parse::<Regularizer>(),
-            false => text.parse(),
+        // A text that is bad for another reason is quoted as it was typed.
+        let parsed = |text: &String| match (text.starts_with("directional=") && !text.contains('@'), middle) {
+            (true, Some(middle)) => format!("{text}@{middle}").parse::<Regularizer>().or_else(|_| text.parse()),
+            _ => text.parse(),
         };
         let named = self.regularizer.iter().filter(|text| *text != "none").map(parsed);
         let named = named.collect::<Result<Vec<_>>>()?;

@@ -72,7 +72,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         (None, None) => Some(Phantom::plate().image(grid)),
         (None, Some(_)) => None,
     };
-    let support = options.support.as_ref().map(|name| support(name, &scans[0], grid)).transpose()?;
+    let support = options.support.as_ref().map(|name| support(name, &scans, grid)).transpose()?;
     let read_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
     let system = System::new(device, scanner, grid, options.format)?;
@@ -88,10 +88,15 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
     })
 }
 
-/// The pixels of a disc found in a scan, or those that are not 0 in a file.
-fn support(name: &str, scan: &Scan, grid: Grid) -> Result<Vec<bool>> {
+/// The pixels of the discs found in all scans, or those that are not 0 in a file.
+fn support(name: &str, scans: &[Scan], grid: Grid) -> Result<Vec<bool>> {
     if name == "disc" {
-        return Ok(Disc::of_shadow(scan)?.pixels(grid));
+        let mut all = vec![false; grid.pixels()];
+        for scan in scans {
+            let pixels = Disc::of_shadow(scan)?.pixels(grid);
+            all.iter_mut().zip(pixels).for_each(|(all, pixel)| *all |= pixel);
+        }
+        return Ok(all);
     }
     let array = npy::read(Path::new(name))?;
     if array.shape != [grid.side, grid.side] {

@@ -21,14 +21,15 @@ impl Disc {
     /// something are tangents. A ray at the depth `d` within a disc of radius `r` and attenuation `m` reads `2 m sqrt(2 r d)`, so the squares
     /// of the outermost readings are continued to 0 along a line.
     ///
-    /// For a round object; any number of angles from 2 on will do, within any arc.
+    /// For a round object; two projections will do that are not opposite ones of parallel rays, and any arc. Those whose rims lie off the detector
+    /// are left out.
     ///
     /// # Errors
     /// [`Error::Option`] if fewer than two projections have a shadow with both rims on the detector.
     pub fn of_shadow(scan: &Scan) -> Result<Self> {
         let scanner = &scan.scanner;
         let largest = scan.sinogram.iter().copied().fold(0.0, f64::max);
-        // Normal equations of `n.c + side r = n.f`, for a tangent through `f` with the normal `n`.
+        // Normal equations of `n.c - side r = n.f`, for a tangent through `f` with the normal `n`.
         let (mut matrix, mut right, mut tangents) = ([[0.0; 3]; 3], [0.0; 3], 0);
         for (angle, readings) in scan.sinogram.chunks(scanner.pixels).enumerate() {
             let reversed: Vec<f64> = readings.iter().rev().copied().collect();
@@ -50,7 +51,8 @@ impl Disc {
         match solve(matrix, right).filter(|[_, _, radius]| tangents >= 4 && *radius > 0.0) {
             Some([x, y, radius]) => Ok(Self { centre: [x, y], radius }),
             None => {
-                let reason = "no disc: too few projections show something with nothing on both sides of it".into();
+                let reason =
+                    "no disc: too few different projections show something with nothing on both sides of it".into();
                 Err(Error::Option { name: "support", reason })
             }
         }
@@ -68,13 +70,14 @@ impl Disc {
     }
 }
 
-/// Place between pixels at which a row of readings rises from 0; none without two readings above `least` in a row, or if the first
-/// one is above it.
+/// Place between pixels at which a row of readings rises from 0; none if the first reading is above `least`, or none is, or the one after
+/// the first that is rises no further.
 fn rim(readings: &[f64], least: f64) -> Option<f64> {
-    let first = readings.windows(2).position(|pair| pair[0] > least && pair[1] > pair[0])?;
-    let [here, next] = [readings[first].powi(2), readings[first + 1].powi(2)];
+    let first = readings.iter().position(|reading| *reading > least).filter(|first| *first > 0)?;
+    let next = readings.get(first + 1).filter(|next| **next > readings[first])?.powi(2);
+    let here = readings[first].powi(2);
     // Noise must not put it further off than the pixel before.
-    (first > 0).then(|| first as f64 - (here / (next - here)).min(1.0))
+    Some(first as f64 - (here / (next - here)).min(1.0))
 }
 
 /// Solves three equations by elimination with pivots; none if they are singular.
@@ -139,7 +142,13 @@ mod tests {
     fn what_throws_no_shadow_with_rims_has_no_disc() {
         let scanner = Scanner { beam: Beam::Parallel, pixels: 8, pitch: 1.0, offset: 0.0, angles: vec![0.0, 90.0] };
         let scan = |row: [f64; 8]| Scan::new(scanner.clone(), [row, row].concat()).expect("a scan");
-        for row in [[0.0; 8], [1.0; 8], [1.0, 2.0, 3.0, 2.0, 1.0, 0.0, 0.0, 0.0]] {
+        for row in [
+            [0.0; 8],
+            [1.0; 8],
+            [1.0, 2.0, 3.0, 2.0, 1.0, 0.0, 0.0, 0.0],
+            [2.0, 1.9, 2.5, 3.0, 2.0, 1.0, 0.0, 0.0],
+            [0.0, 0.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0],
+        ] {
             assert!(matches!(Disc::of_shadow(&scan(row)), Err(Error::Option { name: "support", .. })), "{row:?}");
         }
         assert!(Disc::of_shadow(&scan([0.0, 0.0, 2.0, 3.0, 3.0, 2.0, 0.0, 0.0])).is_ok());

@@ -27,7 +27,8 @@ pub struct Matrix<T: Real> {
     why: String,
     bytes: u64,
     read_bytes: [u64; 2],
-    frobenius: Arc<RwLock<Magnitude>>,
+    /// The Frobenius norm, and how often the values were replaced.
+    frobenius: Arc<RwLock<(Magnitude, u64)>>,
     pattern: Option<Pattern>,
     forward: SharedMatrix<T>,
     transposed: Backward<T>,
@@ -202,7 +203,7 @@ impl<T: Real> Matrix<T> {
             why,
             bytes: plan.iter().map(|p| p.1).sum(),
             read_bytes: [forward.read_bytes(), backward.as_ref().map_or(0, Layout::read_bytes)],
-            frobenius: Arc::new(RwLock::new(frobenius)),
+            frobenius: Arc::new(RwLock::new((frobenius, 0))),
             pattern: None,
             forward: SharedMatrix::new(Stored::new(&device.place(), forward)?),
             transposed: match backward {
@@ -234,7 +235,7 @@ impl<T: Real> Matrix<T> {
             bytes: plan.iter().map(|part| part.1).sum(),
             // The copies of the image are written and read; of the sheets likewise.
             read_bytes: [read + 2 * plan[2].1, read + 2 * number * (cols * rays.sheets()) as u64],
-            frobenius: Arc::new(RwLock::new(frobenius)),
+            frobenius: Arc::new(RwLock::new((frobenius, 0))),
             pattern: None,
             forward: SharedMatrix::new(Stored::external(&place, rows, cols)?),
             transposed: Backward::Copy(SharedMatrix::new(Stored::external(&place, cols, rows)?)),
@@ -322,7 +323,12 @@ impl<T: Real> Matrix<T> {
 
     /// [`Matrix::frobenius_norm`], which may be out of the range of `f64`.
     pub(crate) fn frobenius(&self) -> Magnitude {
-        *self.frobenius.read().unwrap_or_else(PoisonError::into_inner)
+        self.frobenius.read().unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Number of times that the values were replaced.
+    pub(crate) fn version(&self) -> u64 {
+        self.frobenius.read().unwrap_or_else(PoisonError::into_inner).1
     }
 
     /// Device of the matrix.

@@ -90,7 +90,8 @@ impl<T: Real> Matrix<T> {
             stored.replace_values(new)?;
         }
         self.forward.replace_values(forward)?;
-        *self.frobenius.write().unwrap_or_else(PoisonError::into_inner) = frobenius(values);
+        let mut held = self.frobenius.write().unwrap_or_else(PoisonError::into_inner);
+        *held = (frobenius(values), held.1 + 1);
         Ok(())
     }
 

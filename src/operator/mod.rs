@@ -326,9 +326,12 @@ impl<T: Real> LinearOperator<T> for Matrix<T> {
 
 /// A vector of seeded numbers in (-1, 1).
 fn noise<T: Real>(device: &Device, len: usize, seed: u64) -> Result<Vector<T>> {
+    Vector::from_slice(device, &noise_of(len, seed))
+}
+
+fn noise_of<T: Real>(len: usize, seed: u64) -> Vec<T> {
     let mut random = Random::new(seed);
-    let data: Vec<T> = (0..len).map(|_| T::from_f64(2.0 * random.uniform() - 1.0)).collect();
-    Vector::from_slice(device, &data)
+    (0..len).map(|_| T::from_f64(2.0 * random.uniform() - 1.0)).collect()
 }
 
 /// Distance of `apply` and `apply_adjoint` from being adjoint: `|<A x, y> - <x, A'y>| / (|A x| |y|)` for seeded random `x`
@@ -356,8 +359,18 @@ pub fn adjoint_error<T: Real>(operator: &dyn LinearOperator<T>, seed: u64) -> Re
 /// Errors of the operator, which needs an adjoint, and of [`Vector`].
 pub fn estimate_norm<T: Real>(operator: &dyn LinearOperator<T>, steps: usize) -> Result<f64> {
     let device = operator.device();
-    let mut x = noise::<T>(device, operator.cols(), 1)?;
-    let mut ax = Vector::zeros(device, operator.rows())?;
+    let (mut x, mut ax) = (Vector::zeros(device, operator.cols())?, Vector::zeros(device, operator.rows())?);
+    estimate_norm_in(operator, steps, &mut x, &mut ax)
+}
+
+/// [`estimate_norm`] in vectors that are there.
+pub(crate) fn estimate_norm_in<T: Real>(
+    operator: &dyn LinearOperator<T>,
+    steps: usize,
+    x: &mut Vector<T>,
+    ax: &mut Vector<T>,
+) -> Result<f64> {
+    x.write(&noise_of::<T>(operator.cols(), 1))?;
     let mut norm = 0.0;
     for _ in 0..steps {
         let length = x.norm2()?;
@@ -371,9 +384,9 @@ pub fn estimate_norm<T: Real>(operator: &dyn LinearOperator<T>, steps: usize) ->
             // The inverse of the length is out of range in `T`: a power of two first, which brings the length near 1.
             x.scale_columns(&[-libm::ilogb(length)])?;
         }
-        operator.apply(&x, &mut ax)?;
+        operator.apply(x, ax)?;
         norm = ax.norm2()?;
-        operator.apply_adjoint(&ax, &mut x)?;
+        operator.apply_adjoint(ax, x)?;
     }
     Ok(norm)
 }

@@ -1,6 +1,8 @@
 //! The correction term of regularised least squares.
 
+use super::cgnr;
 use super::method::Method;
+use super::objective::Neighbours;
 use crate::error::{Error, Result};
 use crate::magnitude::scale;
 
@@ -17,8 +19,8 @@ use crate::magnitude::scale;
 /// | Method | Terms | Bounds |
 /// |---|---|---|
 /// | [`Method::Cgnr`] | all but `directional` | by their weight |
-/// | [`Method::Fista`] | `tikhonov` | kept exactly |
-/// | [`Method::Pdhg`] | `tikhonov`, `variation` with an `epsilon` of 0, `directional` | kept exactly |
+/// | [`Method::Fista`] | `tikhonov` | kept exactly, rounded to the precision of vectors |
+/// | [`Method::Pdhg`] | `tikhonov`, `variation` with an `epsilon` of 0, `directional` | likewise |
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correction {
     /// Weight of `|x|²`.
@@ -65,6 +67,11 @@ impl Correction {
         if self.variation > 0.0 { 2 } else { u32::from(self.smooth > 0.0) }
     }
 
+    /// Tells if a method with dual variables has terms over neighbours.
+    pub(super) fn has_neighbours(&self) -> bool {
+        self.variation > 0.0 || self.directional > 0.0
+    }
+
     /// The weights as those of a term that `method` adds to `|A|²`: for scaling, and for what rounding leaves of a gradient.
     pub(super) fn weight(&self, method: Method) -> f64 {
         if method != Method::Cgnr {
@@ -109,7 +116,7 @@ impl Correction {
         if self.lower.partial_cmp(&self.upper).is_none_or(|order| order.is_gt()) {
             return Err(Error::Option {
                 name: "lower",
-                reason: format!("{} is not below upper = {}", self.lower, self.upper),
+                reason: format!("{} is not at most upper = {}", self.lower, self.upper),
             });
         }
         let refused: &[(&'static str, f64)] = match method {
@@ -128,16 +135,33 @@ impl Correction {
         }
         let [across, down] = self.direction;
         let is_unit = (across.hypot(down) - 1.0).abs() <= 1e-6;
-        if self.directional > 0.0 && !is_unit {
+        let is_finite = across.is_finite() && down.is_finite();
+        if !is_finite || (self.directional > 0.0 && !is_unit) {
             let reason = format!("({across}, {down}) is not of length 1");
             return Err(Error::Option { name: "direction", reason });
         }
-        if (self.edges() > 0 || self.directional > 0.0) && (self.width == 0 || !cols.is_multiple_of(self.width)) {
+        if (self.edges() > 0 || self.has_neighbours()) && (self.width == 0 || !cols.is_multiple_of(self.width)) {
             return Err(Error::Option {
                 name: "width",
                 reason: format!("{} does not divide {cols} unknowns into image rows", self.width),
             });
         }
         Ok(())
+    }
+}
+
+/// The root of the largest weight: what a correction adds to the norm of the operator.
+pub(super) fn damp(method: Method, corrections: &[Correction]) -> f64 {
+    corrections.iter().map(|correction| correction.weight(method)).fold(0.0, f64::max).sqrt()
+}
+
+/// Fails on corrections that cannot be meant, that `method` does not minimise, or that differ although all columns must agree.
+pub(super) fn check_corrections(method: Method, corrections: &[Correction], cols: usize) -> Result<()> {
+    match method {
+        Method::Cgnr => cgnr::check(corrections, cols).map(|_| ()),
+        _ => {
+            corrections.iter().try_for_each(|correction| correction.validate(method, cols))?;
+            Neighbours::of(corrections).check(corrections)
+        }
     }
 }

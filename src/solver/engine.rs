@@ -357,11 +357,11 @@ impl<T: Real> Workspace<T> for Engine<T> {
         for (at, file) in registers.chunks_mut(REGISTERS).enumerate() {
             let (c, limits) = (at % columns, &limits[at % columns]);
             let weights = self.objective.as_ref().map(|objective| objective.scalars(c, limits.exponents));
-            let limits = [
-                (RESIDUAL_LIMIT, limits.residual),
-                (GRADIENT_LIMIT, limits.gradient),
-                (GRADIENT_RATIO, limits.ratio),
-            ];
+            // A residual of 0 is no minimum if there are other terms: below 0 no residual is.
+            let ends = self.objective.as_ref().is_none_or(Objective::is_misfit) || limits.residual > 0.0;
+            let residual = if ends { limits.residual } else { -1.0 };
+            let limits =
+                [(RESIDUAL_LIMIT, residual), (GRADIENT_LIMIT, limits.gradient), (GRADIENT_RATIO, limits.ratio)];
             for (scalar, value) in self.initial.iter().chain(weights.iter().flatten()).chain(&limits) {
                 file[usize::from(scalar.0)] = Sum::of(*value, accumulation);
             }

@@ -6,10 +6,9 @@ use super::plan::VectorId;
 use super::scaling::rescaled;
 use super::stopping::Limits;
 use crate::error::{Error, Result, same_length};
-use crate::magnitude::{Magnitude, scale};
-use crate::matrix::Matrix;
+use crate::magnitude::scale;
 use crate::number::Real;
-use crate::operator::{SharedOperator, estimate_norm};
+use crate::operator::{LinearOperator, SharedOperator, estimate_norm_in};
 use crate::recurrence::Scalar;
 use crate::vector::Vector;
 
@@ -61,8 +60,23 @@ pub(super) struct Neighbours {
 impl Neighbours {
     /// Terms that some of `corrections` have.
     pub(super) fn of(corrections: &[Correction]) -> Self {
-        let width = corrections.iter().filter(|c| c.variation > 0.0 || c.directional > 0.0).map(|c| c.width).max();
+        let width = corrections.iter().filter(|c| c.has_neighbours()).map(|c| c.width).max();
         Self { width: width.unwrap_or(0), directional: corrections.iter().any(|c| c.directional > 0.0) }
+    }
+
+    /// Fails if terms over neighbours are for images of different widths.
+    ///
+    /// # Errors
+    /// [`Error::Option`].
+    pub(super) fn check(self, corrections: &[Correction]) -> Result<()> {
+        let other = corrections.iter().find(|c| c.has_neighbours() && c.width != self.width);
+        match other {
+            None => Ok(()),
+            Some(other) => {
+                let reason = format!("{} and {} differ between right-hand sides", other.width, self.width);
+                Err(Error::Option { name: "width", reason })
+            }
+        }
     }
 
     /// At least `|D|²`, of the differences and of the derivative along a direction of length 1 together.
@@ -97,6 +111,22 @@ impl Weight {
     }
 }
 
+/// Mark of the values of an operator: of a matrix how often they were replaced, of others the bound of their norm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Values {
+    Matrix(u64),
+    Bound(Option<f64>),
+}
+
+impl Values {
+    fn of<T: Real>(operator: &dyn LinearOperator<T>) -> Self {
+        match operator.as_matrix() {
+            Some(matrix) => Self::Matrix(matrix.version()),
+            None => Self::Bound(operator.norm_bound()),
+        }
+    }
+}
+
 /// The terms of a script with their present values.
 pub(super) struct Objective<T: Real> {
     pub(super) terms: Terms,
@@ -105,9 +135,11 @@ pub(super) struct Objective<T: Real> {
     pixels: Option<[Vec<T>; 2]>,
     /// Shifts that the bounds in the vectors were scaled by; none if they are to be written.
     written: Option<Vec<i32>>,
-    /// At least `|A|` of the scaled operator, most likely, and what the operator said of itself then.
+    /// At least `|A|` of the scaled operator, most likely, and the values that it was estimated of.
     norm: f64,
-    known: Option<Magnitude>,
+    known: Option<Values>,
+    /// Vectors of the power iteration, so that new values need no new ones.
+    power: [Vector<T>; 2],
     operator: SharedOperator<T>,
     exponent: i32,
 }
@@ -121,24 +153,25 @@ impl<T: Real> Objective<T> {
         exponent: i32,
     ) -> Result<Self> {
         let operator = operator.clone();
+        check_bounds::<T>(&corrections, None)?;
         let (pixels, written, norm, known) = (None, None, 0.0, None);
-        let mut made = Self { terms, corrections, pixels, written, norm, known, operator, exponent };
-        made.estimate()?;
+        let vector = |len: usize| Vector::zeros(operator.device(), len);
+        let power = [vector(operator.cols())?, vector(operator.rows())?];
+        let mut made = Self { terms, corrections, pixels, written, norm, known, power, operator, exponent };
+        made.refresh()?;
         Ok(made)
     }
 
-    fn estimate(&mut self) -> Result<()> {
-        self.known = self.operator.as_matrix().map(Matrix::frobenius);
-        self.norm = MARGIN * estimate_norm(&*rescaled(&self.operator, self.exponent, 1)?, POWER_STEPS)?;
-        Ok(())
-    }
-
-    /// Estimates the norm anew if the values of a matrix are others.
+    /// Estimates the norm anew if the values of the operator are others, as far as it can tell.
     pub(super) fn refresh(&mut self) -> Result<()> {
-        match self.operator.as_matrix().map(Matrix::frobenius) {
-            Some(found) if self.known != Some(found) => self.estimate(),
-            _ => Ok(()),
+        let found = Values::of(&*self.operator);
+        if self.known != Some(found) {
+            let [x, ax] = &mut self.power;
+            let scaled = rescaled(&self.operator, self.exponent, 1)?;
+            self.norm = MARGIN * estimate_norm_in(&*scaled, POWER_STEPS, x, ax)?;
+            self.known = Some(found);
         }
+        Ok(())
     }
 
     /// The scalars of column `c`, scaled by these exponents.
@@ -167,6 +200,7 @@ impl<T: Real> Objective<T> {
             corrections.iter().map(|correction| [correction.lower, correction.upper]).collect()
         };
         if bounds(&corrections) != bounds(&self.corrections) {
+            check_bounds(&corrections, self.pixels.as_ref())?;
             self.written = None;
         }
         self.corrections = corrections;
@@ -180,12 +214,9 @@ impl<T: Real> Objective<T> {
     pub(super) fn set_bounds(&mut self, lower: &[T], upper: &[T], cols: usize) -> Result<()> {
         same_length("lower bounds of pixels", cols, lower.len())?;
         same_length("upper bounds of pixels", cols, upper.len())?;
-        let ordered = |(l, u): (&T, &T)| l <= u;
-        if let Some(pixel) = lower.iter().zip(upper).position(|bounds| !ordered(bounds)) {
-            let reason = format!("{} is not at most {} at pixel {pixel}", lower[pixel], upper[pixel]);
-            return Err(Error::Option { name: "bounds", reason });
-        }
-        self.pixels = Some([lower.to_vec(), upper.to_vec()]);
+        let pixels = [lower.to_vec(), upper.to_vec()];
+        check_bounds(&self.corrections, Some(&pixels))?;
+        self.pixels = Some(pixels);
         self.written = None;
         Ok(())
     }
@@ -196,17 +227,15 @@ impl<T: Real> Objective<T> {
         if self.written.as_ref() == Some(&shifts) {
             return Ok(());
         }
+        // None of them stand if the second cannot be written.
+        self.written = None;
         let columns = self.corrections.len();
         for (which, place) in self.terms.bounds.iter().enumerate() {
             let held = &mut vectors[place.index()];
             let bound = |at: usize| {
                 let (i, c) = (at / columns, at % columns);
                 let correction = &self.corrections[c];
-                let own = self.pixels.as_ref().map(|pixels| pixels[which][i].to_f64());
-                let value = match which {
-                    0 => own.map_or(correction.lower, |own| own.max(correction.lower)),
-                    _ => own.map_or(correction.upper, |own| own.min(correction.upper)),
-                };
+                let value = bounds_of(correction, self.pixels.as_ref(), i)[which];
                 T::from_f64(scale(value, shifts[c]))
             };
             held.write(&(0..held.len()).map(bound).collect::<Vec<T>>())?;
@@ -214,4 +243,32 @@ impl<T: Real> Objective<T> {
         self.written = Some(shifts);
         Ok(())
     }
+}
+
+/// Bounds of pixel `i` with a correction: those of both.
+fn bounds_of<T: Real>(correction: &Correction, pixels: Option<&[Vec<T>; 2]>, i: usize) -> [f64; 2] {
+    let own =
+        pixels.map_or([f64::NEG_INFINITY, f64::INFINITY], |pixels| [0, 1].map(|which| pixels[which][i].to_f64()));
+    [own[0].max(correction.lower), own[1].min(correction.upper)]
+}
+
+/// Fails on bounds that no number lies between, or that are no numbers.
+fn check_bounds<T: Real>(corrections: &[Correction], pixels: Option<&[Vec<T>; 2]>) -> Result<()> {
+    let refuse = |reason: String| Err(Error::Option { name: "bounds", reason });
+    if let Some([lower, upper]) = pixels
+        && let Some(pixel) = lower.iter().zip(upper).position(|(l, u)| l.partial_cmp(u).is_none())
+    {
+        return refuse(format!("one of pixel {pixel} is no number"));
+    }
+    let count = pixels.map_or(1, |pixels| pixels[0].len());
+    for correction in corrections {
+        for pixel in 0..count {
+            let [lower, upper] = bounds_of(correction, pixels, pixel).map(|bound| T::from_f64(bound).to_f64());
+            let some = lower <= upper && lower < f64::INFINITY && upper > f64::NEG_INFINITY;
+            if !some {
+                return refuse(format!("no number lies between {lower} and {upper} at pixel {pixel}"));
+            }
+        }
+    }
+    Ok(())
 }

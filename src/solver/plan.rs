@@ -2,7 +2,8 @@
 //!
 //! A method file declares what it holds with a [`Plan`] and returns a [`Script`]. Each [`Call`] is one launch: a product
 //! ([`Product`]), a pass over vectors ([`Update`]) or scalars alone, and each begins with a program over the scalars
-//! (`crate::recurrence`); or it is one or two launches over a block of vectors ([`OverBasis`]). The [`Engine`](super::engine) runs scripts on any device.
+//! (`crate::recurrence`); or it is one or two launches over a block of vectors
+//! ([`OverBasis`]), or one over an image ([`OverImage`]), without a program. The [`Engine`](super::engine) runs scripts on any device.
 
 use super::objective::Terms;
 use crate::backend::script::basis::MOST_VECTORS;

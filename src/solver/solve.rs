@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::correction::Correction;
+use super::correction::{Correction, check_corrections, damp};
 use super::driver::Observer;
 use super::engine;
 use super::method::{Method, Task};
@@ -314,19 +314,6 @@ fn no_corrections(method: Method) -> Error {
     Error::Option { name: "corrections", reason: format!("{method} takes none; cgnr, fista and pdhg do") }
 }
 
-/// The root of the largest weight: what a correction adds to the norm of the operator.
-fn damp(method: Method, corrections: &[Correction]) -> f64 {
-    corrections.iter().map(|correction| correction.weight(method)).fold(0.0, f64::max).sqrt()
-}
-
-/// Fails on corrections that cannot be meant, that `method` does not minimise, or that differ although all columns must agree.
-fn check_corrections(method: Method, corrections: &[Correction], cols: usize) -> Result<()> {
-    match method {
-        Method::Cgnr => cgnr::check(corrections, cols).map(|_| ()),
-        _ => corrections.iter().try_for_each(|correction| correction.validate(method, cols)),
-    }
-}
-
 fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Result<Solver<T>> {
     setup.check(&*operator)?;
     setup.corrections = setup.corrections_of_columns(&setup.corrections)?;
@@ -455,6 +442,10 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
         return operator.device().check_memory(held(operator), &vectors);
     }
     let mut vectors = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
+    if setup.method.takes_corrections() {
+        let one = |len: usize| (len * T::PRECISION.bytes()) as u64;
+        vectors.extend([operator.rows(), operator.cols()].map(|len| ("a vector for the norm", one(len))));
+    }
     let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
     vectors.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));
     let adjoint = Some(operator).filter(|_| setup.method.takes_rectangles());

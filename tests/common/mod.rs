@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 pub(crate) mod battery;
+pub(crate) mod oracle;
 
 use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::sparse::gallery;

@@ -26,11 +26,12 @@
 //! ```
 //!
 //! 0 if `x`, `p`, `q` and `z` are optimal together: steps of `x` alone are 0 as long as bounds hold all of it. A start sets
-//! `z = b - A x`, its value at the minimum, and keeps `p` and `q`, which are 0 when a solve begins. It ends by itself where all of this
+//! `z = b - A x`, its value at the minimum, and goes on with a step of `p` and `q`, which are 0 when a solve begins. It ends by itself where all of this
 //! is what the rounding of `x`, `p`, `q` and `z` makes of it.
 //!
 //! Vectors held: 4 as long as `A` has rows, 4 as it has columns, 2 more for total variation and 1 more for a direction. Launches: 4, 6
-//! with neighbours. Bytes: those of two products, 9 vectors of rows, 7 of columns, and 9 more with total variation.
+//! with neighbours. Bytes: those of two products, 6 vectors of rows, 7 of columns, and 10 more with total variation, 13 with a
+//! direction.
 //!
 //! Source: A. Chambolle, T. Pock, "A first-order primal-dual algorithm for convex problems with applications to imaging", J. Math.
 //! Imaging Vision 40(1), 2011, algorithm 1; the choice of `sigma`: D. Applegate et al., "Practical large-scale linear programming using
