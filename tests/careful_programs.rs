@@ -115,7 +115,7 @@ fn inputs_are_never_written_over() {
         refused("reconstruct", folder.path(), &[args, &["--input", "ones.npy"], &HOST].concat(), part);
     };
     inside(&["--background"], "no reading lies between -0.1 and 0.1");
-    inside(&["--method", "pdhg", "--support", "disc"], "no disc: too few projections");
+    inside(&["--method", "pdhg", "--support", "disc"], "no disc: too few different projections");
     let after: Vec<Vec<u8>> = ["a.mtx", "b.npy", "s.npy"].map(|name| std::fs::read(at(name)).unwrap()).into();
     assert!(before == after && !at("x.png").exists() && !at("reconstruction.png").exists());
 }
