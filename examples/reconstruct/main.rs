@@ -103,6 +103,11 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     Ok(done)
 }
 
+/// Number of pixels that may hold something, if some may not.
+fn supported(how: &Reconstruction) -> Option<usize> {
+    Some(how.support.as_ref()?.iter().filter(|pixel| **pixel).count())
+}
+
 fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     say!("problem     {}", problem.what);
     let (system, count) = (&problem.system, problem.readings.len());
@@ -116,8 +121,7 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     let bounds =
         bounds.iter().filter(|(_, bound)| bound.is_finite()).map(|(name, bound)| format!("{name}={bound}"));
     let words: Vec<String> = how.regularizers.iter().map(ToString::to_string).chain(bounds).collect();
-    let support = how.support.as_ref().map(|support| support.iter().filter(|pixel| **pixel).count());
-    let support = support.map(|count| format!("{count} pixels may hold something"));
+    let support = supported(how).map(|count| format!("{count} pixels may hold something"));
     let words: Vec<String> = words.into_iter().chain(support).collect();
     let words = if words.is_empty() { "no correction".into() } else { words.join(", ") };
     say!("method      {}, {words}", how.method);
@@ -257,7 +261,7 @@ impl<T: Real> Finished<'_, T> {
             "regularizers": how.regularizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "lower": how.lower.is_finite().then_some(how.lower),
             "upper": how.upper.is_finite().then_some(how.upper),
-            "support": how.support.as_ref().map(|pixels| pixels.iter().filter(|pixel| **pixel).count()),
+            "support": supported(how),
             "rows": operator.rows(),
             "cols": operator.cols(),
             "nnz": problem.system.matrix().map(Matrix::nnz),

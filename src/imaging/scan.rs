@@ -131,8 +131,7 @@ impl Scan {
         let angles = &self.scanner.angles;
         let kept: Vec<usize> = (0..angles.len()).filter(|k| degrees.contains(&angles[*k])).collect();
         if kept.is_empty() {
-            let (least, greatest) = (angles.iter().copied().fold(f64::INFINITY, f64::min), angles.iter().copied());
-            let greatest = greatest.fold(f64::NEG_INFINITY, f64::max);
+            let [least, greatest] = self.scanner.arc();
             let (from, to) = degrees.into_inner();
             let reason =
                 format!("no angle lies from {from} to {to}; the scan has those from {least} to {greatest}");

@@ -72,9 +72,14 @@ impl Scanner {
     /// Direction of the detector in the middle of the arc of all angles, in degrees anticlockwise from the right: along it a scan of a
     /// short arc tells every edge, so that what else changes along it is streaks.
     pub fn middle(&self) -> f64 {
-        let least = self.angles.iter().copied().fold(f64::INFINITY, f64::min);
-        let greatest = self.angles.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let [least, greatest] = self.arc();
         0.5 * (least + greatest)
+    }
+
+    /// The least and the greatest angle.
+    pub(super) fn arc(&self) -> [f64; 2] {
+        let angles = || self.angles.iter().copied();
+        [angles().fold(f64::INFINITY, f64::min), angles().fold(f64::NEG_INFINITY, f64::max)]
     }
 
     /// Fails on a scanner that cannot exist.

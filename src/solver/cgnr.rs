@@ -58,7 +58,7 @@
 use std::mem::swap;
 use std::ops::Range;
 
-use super::correction::Correction;
+use super::correction::{Correction, check_widths};
 use super::driver::Status;
 use super::method::Method;
 use super::products::Products;
@@ -69,7 +69,7 @@ use crate::backend::SolveState;
 use crate::backend::cgnr::{self as operations, CgnrOps, CgnrShape, CgnrVectors, Part};
 use crate::backend::product;
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulation, Real, Sum};
 use crate::operator::LinearOperator;
@@ -141,12 +141,7 @@ pub(super) fn check(corrections: &[Correction], cols: usize) -> Result<CgnrShape
         correction.validate(Method::Cgnr, cols)?;
     }
     let width = corrections.iter().map(|c| c.width).max().unwrap_or(0);
-    if let Some(other) = corrections.iter().find(|c| c.edges() > 0 && c.width != width) {
-        return Err(Error::Option {
-            name: "width",
-            reason: format!("{} and {width} differ between right-hand sides", other.width),
-        });
-    }
+    check_widths(corrections, width, |correction| correction.edges() > 0)?;
     let edges = corrections.iter().map(Correction::edges).max().unwrap_or(0);
     Ok(CgnrShape { columns: corrections.len(), width, edges, part: Part::All })
 }

@@ -150,6 +150,21 @@ impl Correction {
     }
 }
 
+/// Fails if those that `count` are for images of another width.
+pub(super) fn check_widths(
+    corrections: &[Correction],
+    width: usize,
+    count: impl Fn(&Correction) -> bool,
+) -> Result<()> {
+    match corrections.iter().find(|correction| count(correction) && correction.width != width) {
+        None => Ok(()),
+        Some(other) => {
+            let reason = format!("{} and {width} differ between right-hand sides", other.width);
+            Err(Error::Option { name: "width", reason })
+        }
+    }
+}
+
 /// The root of the largest weight: what a correction adds to the norm of the operator.
 pub(super) fn damp(method: Method, corrections: &[Correction]) -> f64 {
     corrections.iter().map(|correction| correction.weight(method)).fold(0.0, f64::max).sqrt()
@@ -161,7 +176,7 @@ pub(super) fn check_corrections(method: Method, corrections: &[Correction], cols
         Method::Cgnr => cgnr::check(corrections, cols).map(|_| ()),
         _ => {
             corrections.iter().try_for_each(|correction| correction.validate(method, cols))?;
-            Neighbours::of(corrections).check(corrections)
+            check_widths(corrections, Neighbours::of(corrections).width, Correction::has_neighbours)
         }
     }
 }

@@ -14,7 +14,7 @@ use super::plan::{
 use super::products::Products;
 use super::residence::{Held, Operands as Factors, Residence};
 use super::stopping::Limits;
-use super::workspace::{Inputs, Look, Workspace, no_bounds};
+use super::workspace::{Inputs, Look, Workspace, no_bounds, no_corrections};
 use crate::backend::product::{SharedMatrix, Stored};
 use crate::backend::script::basis::{self, Addition, Basis, Then};
 use crate::backend::script::resident::{self, RESIDENT_VECTORS};
@@ -428,7 +428,7 @@ impl<T: Real> Workspace<T> for Engine<T> {
     fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
         match &mut self.objective {
             Some(objective) => objective.set_corrections(corrections),
-            None => Err(Error::Option { name: "corrections", reason: "this method takes none".into() }),
+            None => Err(no_corrections("this method")),
         }
     }
 

@@ -64,21 +64,6 @@ impl Neighbours {
         Self { width: width.unwrap_or(0), directional: corrections.iter().any(|c| c.directional > 0.0) }
     }
 
-    /// Fails if terms over neighbours are for images of different widths.
-    ///
-    /// # Errors
-    /// [`Error::Option`].
-    pub(super) fn check(self, corrections: &[Correction]) -> Result<()> {
-        let other = corrections.iter().find(|c| c.has_neighbours() && c.width != self.width);
-        match other {
-            None => Ok(()),
-            Some(other) => {
-                let reason = format!("{} and {} differ between right-hand sides", other.width, self.width);
-                Err(Error::Option { name: "width", reason })
-            }
-        }
-    }
-
     /// At least `|D|²`, of the differences and of the derivative along a direction of length 1 together.
     fn norm2(self) -> f64 {
         match (self.width, self.directional) {
@@ -183,7 +168,7 @@ impl<T: Real> Objective<T> {
 
     /// Tells if the least residual is what is wanted.
     pub(super) fn is_misfit(&self) -> bool {
-        self.corrections.iter().all(|c| c.tikhonov == 0.0 && c.variation == 0.0 && c.directional == 0.0)
+        self.corrections.iter().all(|c| c.tikhonov == 0.0 && !c.has_neighbours())
     }
 
     /// Takes other corrections.

@@ -15,7 +15,7 @@ use super::right::Right;
 use super::run::Runner;
 use super::stopping::Stopping;
 use super::system::{self, System};
-use super::workspace::{Workspace, no_bounds};
+use super::workspace::{Workspace, no_bounds, no_corrections};
 use super::{cg, cgnr, products};
 use crate::backend::product::MOST_COLUMNS;
 use crate::backend::script::basis;
@@ -308,10 +308,6 @@ pub(super) fn no_damping(method: Method) -> Error {
     let reason =
         format!("{method}: the weight of x would be one of y = M^-1 x, so there is none with a preconditioner");
     Error::Option { name: "damp", reason }
-}
-
-fn no_corrections(method: Method) -> Error {
-    Error::Option { name: "corrections", reason: format!("{method} takes none; cgnr, fista and pdhg do") }
 }
 
 fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Result<Solver<T>> {

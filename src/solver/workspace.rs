@@ -1,5 +1,6 @@
 //! The trait that every set-up method implements: its launches, and where its vectors lie.
 
+use std::fmt::Display;
 use std::ops::Range;
 
 use super::correction::Correction;
@@ -76,7 +77,7 @@ pub(super) trait Workspace<T: Real>: Send {
 
     /// Sets the correction of every column.
     fn set_corrections(&mut self, _: Vec<Correction>) -> Result<()> {
-        Err(Error::Option { name: "corrections", reason: "this method takes none; cgnr does".into() })
+        Err(no_corrections("this method"))
     }
 
     /// Sets the least and the greatest value of each unknown, in units of the system that was given.
@@ -94,6 +95,11 @@ pub(super) trait Workspace<T: Real>: Send {
     fn least_squares(&self) -> bool {
         false
     }
+}
+
+/// The refusal of corrections by `method`.
+pub(super) fn no_corrections(method: impl Display) -> Error {
+    Error::Option { name: "corrections", reason: format!("{method} takes none; cgnr, fista and pdhg do") }
 }
 
 /// The refusal of bounds for each unknown.
