@@ -194,15 +194,15 @@ void basis_add(shape_t shape, uint fresh, uint project, uint square, uint store,
 }
 
 // The rotations of GMRES (Saad, 6.5.3) for vector `step` of the basis: column step - 1 of the triangle and the right side; or for
-// step 0 the right side alone.
-static void rotate_column(uint step, uint most, uint c, __global acc_t* arrays, __local acc_t* file)
+// step 0, and without a triangle, its norm alone, in the place of the right side.
+static void rotate_column(uint step, uint triangle, uint most, uint c, __global acc_t* arrays, __local acc_t* file)
 {
     const acc_t square = file[SQUARE_REGISTER];
     const acc_t norm = acc_sqrt(square);
     __global acc_t* right = array_of(arrays, RIGHT_SIDE, most, c);
     array_of(arrays, SCALE, most, c)[step] = acc_div(acc_real(1), norm);
-    if (step == 0) {
-        right[0] = norm;
+    if (step == 0 || !triangle) {
+        right[step] = norm;
         file[RESIDUAL_REGISTER] = square;
         return;
     }
@@ -231,7 +231,7 @@ static void rotate_column(uint step, uint most, uint c, __global acc_t* arrays, 
 
 // Folds the square of vector `step`, rotates, then runs the program of its block. One group.
 __kernel GROUP
-void basis_rotate(shape_t shape, uint program, uint step, __global const uint* restrict programs,
+void basis_rotate(shape_t shape, uint program, uint step, uint triangle, __global const uint* restrict programs,
                   __global const acc_t* restrict script_sums, __global acc_t* registers, __global int* status,
                   __global acc_t* history, __global const acc_t* sums, __global acc_t* arrays)
 {
@@ -248,7 +248,7 @@ void basis_rotate(shape_t shape, uint program, uint step, __global const uint* r
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (uint c = get_local_id(0); c < COLUMNS; c += WG)
-            if (state[STATES * c] == RUNNING) rotate_column(step, shape.most, c, arrays, file + c * REGISTERS);
+            if (state[STATES * c] == RUNNING) rotate_column(step, triangle, shape.most, c, arrays, file + c * REGISTERS);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     run_block(program, shape.slot, programs, script_sums, registers, status, history, code, file, state, scratch);

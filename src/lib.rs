@@ -62,7 +62,8 @@ pub use number::{Accumulation, Precision, Real};
 pub use ocl::Programs;
 pub use solver::method::pages as methods;
 pub use solver::{
-    Answer, Correction, Method, NullSpace, Observer, Progress, Report, Setup, Solver, Stop, Stopping, Times,
+    Answer, ChosenWeight, Correction, Method, NullSpace, Observer, Progress, Report, Setup, Solver, Stop, Stopping,
+    Times, WeightPoint, WeightRule, WeightStop,
 };
 pub use sparse::{Csr, Format, Offsets, Packing};
 pub use tuning::Tuning;

@@ -7,7 +7,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{noise, oracle};
+use common::noise;
 use residuum::io::matrix_market;
 use residuum::operator::{Diagonal, Identity, LinearOperator, SharedOperator, adjoint_error};
 use residuum::precond::Preconditioner;
@@ -550,34 +550,4 @@ fn bounded_methods_refuse_what_they_cannot() {
     let variation = Correction { variation: 1.0, width: 4, ..none() };
     assert!(matches!(pdhg.set_corrections(&[variation]), Err(Error::Option { name: "corrections", .. })));
     assert!(pdhg.set_corrections(&[Correction { tikhonov: 1.0, lower: 0.0, ..none() }]).is_ok());
-}
-
-/// FISTA within 0 and 1 on the test problem of IR Tools: the errors that IR Tools has after as many iterations.
-#[test]
-fn fista_is_that_of_ir_tools() {
-    let (a, x) = (oracle::matrix(), oracle::head());
-    // The problem is the one of the table.
-    assert_eq!((a.rows(), a.cols(), a.nnz()), (8190, 4096, 469_640));
-    let b = a.product(&x).unwrap();
-    for (found, wanted) in [
-        (norm(a.values().iter().copied()), 590.5253315),
-        (norm(b.iter().copied()), 677.097546),
-        (norm(x.iter().copied()), 15.84739726),
-    ] {
-        approx::assert_relative_eq!(found, wanted, max_relative = 1e-8);
-    }
-    let device = Device::host();
-    let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
-    for (level, cases) in [(0.01, [(168, 0.03706), (300, 0.04011)]), (0.05, [(58, 0.15016), (300, 0.19293)])] {
-        let b = Vector::from_slice(&device, &oracle::noisy(&b, level)).unwrap();
-        for (iterations, wanted) in cases {
-            let bounds = Correction { lower: 0.0, upper: 1.0, ..Correction::none() };
-            let setup = Setup::new(Method::Fista, Stopping::after(iterations)).with_corrections(&[bounds]);
-            let mut found = Vector::zeros(&device, a.cols()).unwrap();
-            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut found).unwrap();
-            let error = distance(&found.to_vec().unwrap(), &x);
-            println!("{report}: error {error:.5}, IR Tools {wanted}");
-            assert!((error - wanted).abs() < 0.01 * wanted, "{error} for {wanted}");
-        }
-    }
 }

@@ -379,6 +379,10 @@ impl Examination {
                 report.relative_residual()
             ),
             Stop::LeastSquares => return None,
+            Stop::Regularised => match &report.weight {
+                Some(weight) if weight.at_end => format!("{} found no weight between: try another rule", weight.rule),
+                _ => return None,
+            },
             Stop::MaxIterations | Stop::TimeLimit | Stop::Slow
                 if matches!(report.method, Method::Stationary { .. } | Method::Chebyshev { .. })
                     && report.residual > 10.0 * report.history.first().copied()? =>

@@ -46,6 +46,10 @@ pub(super) trait Iteration {
     fn stops_at_once(&self) -> bool {
         false
     }
+    /// Tells if the host alone finds out that a solve has ended, at a look.
+    fn ends_by_host(&self) -> bool {
+        false
+    }
     /// Squared norms of residual and gradient of iteration `k` of column `c` since the last start, as they were when
     /// [`Iteration::status`] was asked.
     fn norms(&self, c: usize, k: usize) -> [f64; 2];
@@ -177,6 +181,8 @@ const LEAST_GAIN: f64 = 0.25;
 
 /// Iterations queued between two looks, if a quarter of those done is not more.
 const LOOK_AHEAD: usize = 64;
+/// Iterations queued between two looks where those beyond the end are done for nothing.
+const SHORT_SIGHT: usize = 4;
 
 /// Time after which the host looks again, if iterations are long.
 const LOOK_SECONDS: f64 = 0.02;
@@ -315,6 +321,7 @@ fn judge_start(
                 stop::GRADIENT_CONVERGED => Some(Stop::LeastSquares),
                 stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
                 stop::NOT_FINITE => Some(Stop::NotFinite),
+                stop::REGULARISED => Some(Stop::Regularised),
                 _ if column.gained(column.verified, excess) => late.then_some(Stop::TimeLimit),
                 _ if method.is_rounding(c, column.verified)? => Some(Stop::LeastSquares),
                 _ => Some(column.no_gain()),
@@ -437,7 +444,11 @@ fn iterate(
         // Short solves are looked at soon, long ones rarely: a look costs a round trip to the device. Long iterations are
         // looked at often: what is queued beyond the end is wasted, and an observer wants to be heard.
         let in_time = (LOOK_SECONDS * batch as f64 / (clock.working(method) - begin)) as usize;
-        let ahead = if method.stops_at_once() { HISTORY } else { LOOK_AHEAD.max(queued / 4) };
+        let ahead = match (method.stops_at_once(), method.ends_by_host()) {
+            (true, _) => HISTORY,
+            (_, true) => SHORT_SIGHT,
+            _ => LOOK_AHEAD.max(queued / 4),
+        };
         batch = (2 * batch).min(ahead).min(stopping.check_every).min(HISTORY / 2).min(in_time.max(1));
         let norms: Vec<[f64; 2]> = columns
             .iter()

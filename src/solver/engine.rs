@@ -5,15 +5,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::correction::Correction;
+use super::damping::Weighing;
 use super::driver::Status;
 use super::objective::Objective;
 use super::operands::{DiagonalCopy, Operators, factors};
 use super::plan::{
-    B, Call, Launch, Operand, OverBasis, OverImage, Plan, Preconditioning, Script, Space, VectorId, X,
+    B, Call, Damping, Launch, Operand, OverBasis, OverImage, Plan, Preconditioning, Script, Space, VectorId, X,
 };
 use super::products::Products;
 use super::residence::{Held, Operands as Factors, Residence};
 use super::stopping::Limits;
+use super::weight::{ChosenWeight, WeightRule};
 use super::workspace::{Inputs, Look, Workspace, no_bounds, no_corrections};
 use crate::backend::product::{SharedMatrix, Stored};
 use crate::backend::script::basis::{self, Addition, Basis, Then};
@@ -39,12 +41,15 @@ struct Engine<T: Real> {
     diagonal: Option<DiagonalCopy<T>>,
     /// Takes the place of a vector that is being written.
     spare: Vector<T>,
-    basis: Option<Basis<T>>,
+    /// Bases of both spaces.
+    bases: [Option<Basis<T>>; 2],
     /// Iterations were queued since the answer was brought up to date.
     behind: bool,
     initial: Vec<(Scalar, f64)>,
     /// Terms beside the misfit, for the methods that have some.
     objective: Option<Objective<T>>,
+    /// The weight of damping, for the method that chooses one.
+    weighing: Option<Weighing>,
     /// The next start is the first of a solve.
     first: bool,
     /// Chunk sums that the calls of the script name.
@@ -65,6 +70,7 @@ struct Engine<T: Real> {
 pub(super) fn boxed<T: Real>(
     operators: &Operators<'_, T>,
     corrections: Vec<Correction>,
+    weight: Option<WeightRule>,
     plan: Plan,
     mut script: Script,
     preconditioning: Preconditioning,
@@ -74,6 +80,7 @@ pub(super) fn boxed<T: Real>(
     if let Some(terms) = terms {
         engine.objective = Some(Objective::new(terms, corrections, operators.a, operators.exponents[0])?);
     }
+    engine.weighing = weight.map(|rule| Weighing::new(rule, operators.a.rows(), columns));
     Ok(Box::new(engine))
 }
 
@@ -110,10 +117,12 @@ impl<T: Real> Engine<T> {
         let residence = Residence::of(&plan, &script, &products);
         let state = ScriptState::new(&device.place(), plan.programs, columns, plan.sums)?;
         let spare = Vector::zeros(device, 1)?;
-        let basis = match plan.basis {
-            0 => None,
-            most => Some(Basis::new(&device.place(), rows, columns, most, device.info().largest_allocation)?),
+        let basis = |n: usize, most: usize| match most {
+            0 => Ok(None),
+            _ => Basis::new(&device.place(), n, columns, most, device.info().largest_allocation).map(Some),
         };
+        let bases =
+            [basis(rows, plan.bases[Space::Rows as usize])?, basis(cols, plan.bases[Space::Cols as usize])?];
         let initial = plan.registers.initial;
         Ok(Self {
             script,
@@ -124,10 +133,11 @@ impl<T: Real> Engine<T> {
             vectors,
             diagonal,
             spare,
-            basis,
+            bases,
             behind: false,
             initial,
             objective: None,
+            weighing: None,
             first: true,
             sums: plan.sums,
             state,
@@ -166,7 +176,7 @@ impl<T: Real> Engine<T> {
                 let vectors = held.map(Vector::memory_mut);
                 operations.step_vectors(run, step, n, pass, vectors, &mut self.state)
             }
-            Launch::Basis(call) => self.over_basis(inputs, step, *call),
+            Launch::Basis(of, call) => self.over_basis(inputs, step, (*of, *call)),
             Launch::Image(call) => self.over_image(inputs, step, *call),
         }
     }
@@ -201,15 +211,30 @@ impl<T: Real> Engine<T> {
 
     /// Brings the terms beside the misfit up to date, for a start.
     fn refresh_objective(&mut self, limits: &[Limits]) -> Result<()> {
-        let Self { objective: Some(objective), vectors, .. } = self else { return Ok(()) };
-        objective.refresh()?;
-        objective.write_bounds(limits, vectors)?;
+        let Self { objective, vectors, .. } = self;
+        if let Some(objective) = objective {
+            objective.refresh()?;
+            objective.write_bounds(limits, vectors)?;
+        }
         if take(&mut self.first) {
-            for v in &objective.terms.dual {
+            let dual = objective.iter().flat_map(|objective| &objective.terms.dual);
+            let change = self.script.damping.iter().map(|damping| &damping.change);
+            for v in dual.chain(change) {
                 vectors[v.index()].fill(T::default())?;
             }
+            self.weighing.iter_mut().for_each(Weighing::clear);
         }
         Ok(())
+    }
+
+    /// The scalars that column `c` has of its own.
+    fn own_scalars(&self, c: usize, exponents: [i32; 2]) -> Vec<(Scalar, f64)> {
+        let mut scalars =
+            self.objective.as_ref().map_or_else(Vec::new, |objective| objective.scalars(c, exponents));
+        if let (Some(Damping { minus_square, .. }), Some(weighing)) = (self.script.damping, &self.weighing) {
+            scalars.push((minus_square, weighing.minus_square(c)));
+        }
+        scalars
     }
 
     /// Queues iterations as one launch.
@@ -262,11 +287,10 @@ impl<T: Real> Engine<T> {
         Ok(true)
     }
 
-    fn over_basis(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: OverBasis) -> Result<()> {
+    fn over_basis(&mut self, inputs: &Inputs<'_, T>, step: StepCall, (of, call): (Space, OverBasis)) -> Result<()> {
         let (run, operations) = (inputs.run, basis::on::<T>(inputs.device.backend()));
-        let Self { basis: Some(basis), vectors, state, .. } = self else {
-            return same_length("bases of a script", 1, 0);
-        };
+        let Self { bases, vectors, state, .. } = self;
+        let Some(basis) = &mut bases[of as usize] else { return same_length("bases of a space", 1, 0) };
         let most = basis.most();
         let mut add = |addition: Addition, v: VectorId, basis: &mut Basis<T>| {
             operations.basis_add(run, step, addition, vectors[v.index()].memory_mut(), basis, state)
@@ -281,7 +305,8 @@ impl<T: Real> Engine<T> {
                 operations.basis_fold(run, step, count, true, basis, state)
             }
             OverBasis::Append { w, count } => add(Addition { count, fresh: false, then: Then::Append }, w, basis),
-            OverBasis::Rotate { step: column } => operations.basis_rotate(run, step, column, basis, state),
+            OverBasis::Rotate { step: column } => operations.basis_rotate(run, step, column, true, basis, state),
+            OverBasis::Norm { step: column } => operations.basis_rotate(run, step, column, false, basis, state),
             OverBasis::Solve { depth } => operations.basis_solve(run, step, depth.0.into(), basis, state),
             OverBasis::Combine { v, fresh } => add(Addition { count: most, fresh, then: Then::Nothing }, v, basis),
         }
@@ -290,6 +315,9 @@ impl<T: Real> Engine<T> {
     /// Brings the answer up to date, before a start of any column that has iterated.
     fn finish(&mut self, inputs: &Inputs<'_, T>) -> Result<()> {
         if take(&mut self.behind) && !self.script.finish.is_empty() {
+            if let (Some(weighing), [_, Some(basis)]) = (&self.weighing, &mut self.bases) {
+                basis.set_factors(&weighing.factors(inputs.run.accumulation))?;
+            }
             // All columns run: those that have stopped have something to add too.
             self.state.status.write(&vec![0; 2 * self.columns * STATES])?;
             self.queue(inputs, |script| &script.finish)?;
@@ -356,18 +384,20 @@ impl<T: Real> Workspace<T> for Engine<T> {
         let mut registers = vec![Sum::default(); 2 * columns * REGISTERS];
         for (at, file) in registers.chunks_mut(REGISTERS).enumerate() {
             let (c, limits) = (at % columns, &limits[at % columns]);
-            let weights = self.objective.as_ref().map(|objective| objective.scalars(c, limits.exponents));
+            let weights = self.own_scalars(c, limits.exponents);
             // A residual of 0 is no minimum if there are other terms: below 0 no residual is.
             let ends = self.objective.as_ref().is_none_or(Objective::is_misfit) || limits.residual > 0.0;
             let residual = if ends { limits.residual } else { -1.0 };
             let limits =
                 [(RESIDUAL_LIMIT, residual), (GRADIENT_LIMIT, limits.gradient), (GRADIENT_RATIO, limits.ratio)];
-            for (scalar, value) in self.initial.iter().chain(weights.iter().flatten()).chain(&limits) {
+            for (scalar, value) in self.initial.iter().chain(&weights).chain(&limits) {
                 file[usize::from(scalar.0)] = Sum::of(*value, accumulation);
             }
         }
         let mut status = vec![0; 2 * columns * STATES];
-        status.extend(budget.iter().map(|b| *b as i32));
+        // A basis has room for so many.
+        let most = if self.weighing.is_some() { self.script.steps.len() } else { usize::MAX };
+        status.extend(budget.iter().map(|b| (*b).min(most) as i32));
         status.push(HISTORY as i32 - 1);
         self.state.registers.write(&registers)?;
         self.state.status.write(&status)?;
@@ -402,7 +432,15 @@ impl<T: Real> Workspace<T> for Engine<T> {
         let count = *columns * STATES;
         let status = &seen[*slot as usize * count..][..count];
         let columns = status.chunks(STATES).map(|s| Status { code: s[0], iteration: s[1].max(0) as usize });
-        Ok(Look { columns: columns.collect(), abandoned: false })
+        let mut columns: Vec<Status> = columns.collect();
+        match &mut self.weighing {
+            Some(weighing) if self.behind => {
+                weighing.judge(&self.bases, inputs.run.accumulation, &mut columns, history)?;
+            }
+            Some(weighing) => weighing.settle(&mut columns),
+            None => {}
+        }
+        Ok(Look { columns, abandoned: false })
     }
 
     fn stays_resident(&self, inputs: &Inputs<'_, T>) -> bool {
@@ -415,7 +453,9 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn residual_decides(&self) -> bool {
         // With damping or other terms the answer is not the one of the least residual.
-        self.script.reference.is_none() && self.objective.as_ref().is_none_or(Objective::is_misfit)
+        self.script.reference.is_none()
+            && self.weighing.is_none()
+            && self.objective.as_ref().is_none_or(Objective::is_misfit)
     }
 
     fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
@@ -452,7 +492,7 @@ impl<T: Real> Workspace<T> for Engine<T> {
         let steps = &self.script.steps;
         let each = |call: &Call| match call.launch {
             Launch::Product { of, .. } => 1 + self.products[of as usize].as_ref().map_or(0, Products::launches),
-            Launch::Basis(call) => call.launches(),
+            Launch::Basis(_, call) => call.launches(),
             _ => 1,
         };
         steps.iter().flatten().map(each).sum::<usize>() / steps.len().max(1)
@@ -460,6 +500,14 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn least_squares(&self) -> bool {
         self.script.least_squares
+    }
+
+    fn ends_by_host(&self) -> bool {
+        self.weighing.is_some()
+    }
+
+    fn chosen(&self, c: usize, exponents: [i32; 2]) -> Option<ChosenWeight> {
+        self.weighing.as_ref().and_then(|weighing| weighing.chosen(c, exponents))
     }
 }
 

@@ -5,6 +5,7 @@
 pub mod cg;
 pub mod cgnr;
 mod correction;
+mod damping;
 mod driver;
 mod engine;
 pub(crate) mod method;
@@ -13,6 +14,7 @@ mod objective;
 mod operands;
 mod plan;
 mod products;
+mod projected;
 mod report;
 mod residence;
 mod right;
@@ -21,6 +23,7 @@ mod scaling;
 mod solve;
 mod stopping;
 mod system;
+mod weight;
 mod workspace;
 
 pub use correction::Correction;
@@ -30,3 +33,4 @@ pub use null_space::NullSpace;
 pub use report::{Report, Stop, Times};
 pub use solve::{Setup, Solver};
 pub use stopping::{Answer, Stopping};
+pub use weight::{ChosenWeight, WeightPoint, WeightRule, WeightStop};

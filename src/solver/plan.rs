@@ -193,7 +193,7 @@ impl Update {
     }
 }
 
-/// A call over the basis of a plan ([`Plan::basis`]), whose first `count` vectors are `Q`.
+/// A call over a basis of a plan ([`Plan::basis`]), whose first `count` vectors are `Q`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OverBasis {
     /// `h = Q'w`.
@@ -205,6 +205,8 @@ pub(super) enum OverBasis {
     /// Rotations make `h` and `|w|` a column of GMRES's triangle; for `step` 0 the residual begins it. The program comes after, with
     /// [`VECTOR2`](crate::recurrence::VECTOR2) and its like.
     Rotate { step: usize },
+    /// Keeps the norm of vector `step`, and scales it to 1. The program comes after, with [`VECTOR2`](crate::recurrence::VECTOR2).
+    Norm { step: usize },
     /// Solves the triangle, of as many columns as `depth` says.
     Solve { depth: Scalar },
     /// `v += Q y` with the solution of the triangle; `v = Q y` if `fresh`.
@@ -214,7 +216,7 @@ pub(super) enum OverBasis {
 impl OverBasis {
     /// Tells if it runs a program.
     pub(super) fn runs_program(self) -> bool {
-        matches!(self, Self::Rotate { .. } | Self::Solve { .. })
+        matches!(self, Self::Rotate { .. } | Self::Norm { .. } | Self::Solve { .. })
     }
 
     /// Launches on a device, if one buffer holds the basis.
@@ -260,13 +262,14 @@ pub(super) enum Work {
     Scalars,
     Product(Product),
     Update(Update),
-    Basis(OverBasis),
+    /// A call over the basis of a space.
+    Basis(Space, OverBasis),
     Image(OverImage),
 }
 
-impl From<OverBasis> for Work {
-    fn from(call: OverBasis) -> Self {
-        Self::Basis(call)
+impl From<(Space, OverBasis)> for Work {
+    fn from((of, call): (Space, OverBasis)) -> Self {
+        Self::Basis(of, call)
     }
 }
 
@@ -295,7 +298,7 @@ pub(super) enum Launch {
     Scalars,
     Product { of: Operand, x: VectorId, w: VectorId, z: VectorId, y: VectorId, blend: Blend },
     Update { space: Space, pass: Pass, vectors: [VectorId; PASS_VECTORS] },
-    Basis(OverBasis),
+    Basis(Space, OverBasis),
     Image(OverImage),
 }
 
@@ -303,7 +306,7 @@ impl Launch {
     /// Tells if it runs a program, which hands the slot on.
     pub(super) fn runs_program(&self) -> bool {
         match self {
-            Self::Basis(call) => call.runs_program(),
+            Self::Basis(_, call) => call.runs_program(),
             Self::Image(_) => false,
             _ => true,
         }
@@ -322,8 +325,8 @@ pub(super) struct Plan {
     /// Length class of each vector; the answer first, then those that stand where a pass takes none.
     pub(super) vectors: Vec<Space>,
     pub(super) registers: Registers,
-    /// Vectors of the basis, which are as long as `A` has rows; 0 if there is none.
-    pub(super) basis: usize,
+    /// Vectors of the bases of both spaces; 0 if there is none.
+    pub(super) bases: [usize; 2],
     /// Number of chunk sums.
     pub(super) sums: usize,
     pub(super) programs: Vec<u32>,
@@ -341,7 +344,7 @@ impl Plan {
             columns,
             vectors,
             registers: Registers::new(),
-            basis: 0,
+            bases: [0; 2],
             sums: 0,
             programs: Vec::new(),
             fault: None,
@@ -376,10 +379,10 @@ impl Plan {
         std::array::from_fn(|_| self.vector(space))
     }
 
-    /// A basis of `most` vectors.
-    pub(super) fn basis(&mut self, most: usize) {
+    /// A basis of `most` vectors of a space.
+    pub(super) fn basis(&mut self, space: Space, most: usize) {
         self.note((most > MOST_VECTORS).then_some("too many vectors in a basis"));
-        self.basis = most;
+        self.bases[space as usize] = most;
     }
 
     /// A scalar that is 0 when a start begins.
@@ -452,10 +455,10 @@ impl Plan {
                 (Launch::Update { space: update.space, pass: update.pass, vectors }, words)
             }
             Work::Image(call) => (Launch::Image(call), program.words(&[], &[])),
-            Work::Basis(call) => {
-                let rotates = matches!(call, OverBasis::Rotate { .. });
+            Work::Basis(of, call) => {
+                let rotates = matches!(call, OverBasis::Rotate { .. } | OverBasis::Norm { .. });
                 self.note((rotates && program.folds() > 1).then_some("too many sums for a rotation"));
-                (Launch::Basis(call), program.words(&[], &[]))
+                (Launch::Basis(of, call), program.words(&[], &[]))
             }
         };
         self.note((!launch.runs_program() && !program.is_empty()).then_some("a call that runs no program has one"));
@@ -490,6 +493,17 @@ pub(super) struct Script {
     pub(super) reference: Option<VectorId>,
     /// Terms that depend on corrections.
     pub(super) terms: Option<Terms>,
+    /// The weight of damping is chosen while it runs.
+    pub(super) damping: Option<Damping>,
+}
+
+/// Part of a script whose damping the host chooses ([`weight`](super::weight)): a bidiagonalisation with both bases kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Damping {
+    /// `-damp²`, 0 until it is chosen.
+    pub(super) minus_square: Scalar,
+    /// `x - x_0`, 0 when a solve begins.
+    pub(super) change: VectorId,
 }
 
 #[cfg(test)]
@@ -566,14 +580,14 @@ mod tests {
                     s.fold(sum);
                 });
             }),
-            ("too many vectors in a basis", &|plan| plan.basis(MOST_VECTORS + 1)),
+            ("too many vectors in a basis", &|plan| plan.basis(rows, MOST_VECTORS + 1)),
             ("a call that runs no program has one", &|plan| {
                 let (w, a) = (plan.vector(rows), plan.scalar());
-                plan.call(OverBasis::Project { w, count: 1 }, |s| s.set(a, ONE));
+                plan.call((rows, OverBasis::Project { w, count: 1 }), |s| s.set(a, ONE));
             }),
             ("too many sums for a rotation", &|plan| {
                 let sums: [Sums; 2] = plan.sums(rows);
-                plan.call(OverBasis::Rotate { step: 0 }, |s| {
+                plan.call((rows, OverBasis::Rotate { step: 0 }), |s| {
                     sums.iter().for_each(|sum| {
                         s.fold(*sum);
                     })

@@ -4,6 +4,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use super::driver::Outcome;
 use super::method::Method;
+use super::weight::ChosenWeight;
 use crate::matrix::Matrix;
 use crate::number::{Accumulation, Precision, Real};
 use crate::operator::LinearOperator;
@@ -19,6 +20,8 @@ pub enum Stop {
     /// The gradient of the least-squares objective, recomputed at the end, is small enough: a solution in the
     /// least-squares sense, whatever the residual.
     LeastSquares,
+    /// The rule that chooses the weight of damping is done ([`Method::HybridLsqr`]); [`Report::weight`] has what it chose.
+    Regularised,
     /// All iterations that were allowed are done.
     MaxIterations,
     /// The recurrence met the tolerance but the true residual did not, and starting over from there no longer
@@ -48,6 +51,7 @@ impl Display for Stop {
         f.write_str(match self {
             Self::Converged => "converged",
             Self::LeastSquares => "converged in the least-squares sense",
+            Self::Regularised => "the weight of damping is chosen",
             Self::MaxIterations => "all iterations done",
             Self::Stagnated => "stagnated at the attainable accuracy",
             Self::Indefinite => "the matrix is not positive definite",
@@ -77,7 +81,10 @@ pub struct Times {
 
 /// Serialises what has a name by that name.
 #[cfg(feature = "serde")]
-fn as_text<D: Display, S: serde::Serializer>(value: &D, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+pub(super) fn as_text<D: Display, S: serde::Serializer>(
+    value: &D,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
 
@@ -104,6 +111,8 @@ pub struct Report {
     pub projected: Option<f64>,
     /// `|s|`, the norm of the objective's gradient at the answer, for least squares.
     pub gradient: Option<f64>,
+    /// The weight of damping, for a method that chooses it.
+    pub weight: Option<ChosenWeight>,
     /// `|r|` of the recurrence before each iteration, and at the end.
     pub history: Vec<f64>,
     /// `|s|` likewise, for least squares.
@@ -152,6 +161,7 @@ impl Report {
             true_residual: outcome.true_residual,
             rhs_norm,
             projected: None,
+            weight: None,
             gradient: least_squares.then_some(outcome.gradient),
             history: outcome.history.iter().map(|h| h[0]).collect(),
             gradient_history: outcome.history.iter().filter(|_| least_squares).map(of_gradient).collect(),
@@ -167,9 +177,9 @@ impl Report {
         }
     }
 
-    /// Tells if the answer meets a tolerance that was asked for.
+    /// Tells if the answer meets a tolerance that was asked for, or the rule that it was to be chosen by.
     pub fn converged(&self) -> bool {
-        matches!(self.stop, Stop::Converged | Stop::LeastSquares)
+        matches!(self.stop, Stop::Converged | Stop::LeastSquares | Stop::Regularised)
     }
 
     /// `|b - A x| / |b|` of the answer, or the true residual itself if `b` is 0.
@@ -194,6 +204,9 @@ impl Display for Report {
             self.format,
             self.tuning,
         )?;
+        if let Some(weight) = &self.weight {
+            write!(f, "; {weight}")?;
+        }
         match self.projected {
             Some(part) => write!(f, "; {part:.3e} of the right-hand side lay in the null space and was left out"),
             None => Ok(()),

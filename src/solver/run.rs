@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use super::correction::Correction;
 use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::stopping::{Limits, Stopping};
+use super::weight::ChosenWeight;
 use super::workspace::{Inputs, Workspace};
 use crate::device::Device;
 use crate::error::Result;
@@ -78,6 +79,11 @@ impl<T: Real> Runner<T> {
     /// Launches of one iteration on a device.
     pub(super) fn launches(&self) -> usize {
         self.workspace.launches()
+    }
+
+    /// The weight that the last solve of column `c` chose, in the units of the system that was given.
+    pub(super) fn chosen(&self, c: usize, limits: &Limits) -> Option<ChosenWeight> {
+        self.workspace.chosen(c, limits.exponents)
     }
 
     /// Tells if the second number of the history is the norm of a gradient.
@@ -151,6 +157,10 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
 
     fn stops_at_once(&self) -> bool {
         self.on.workspace.stays_resident(&self.inputs)
+    }
+
+    fn ends_by_host(&self) -> bool {
+        self.on.workspace.ends_by_host()
     }
 
     fn norms(&self, c: usize, k: usize) -> [f64; 2] {

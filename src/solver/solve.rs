@@ -451,10 +451,13 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
         let lengths = operator.map_or(Vec::new(), |operator| products::between(&**operator, adjoint));
         vectors.extend(lengths.into_iter().map(|len| ("a vector between factors", bytes(len))));
     }
-    if plan.basis > 0 {
-        let largest = operator.device().info().largest_allocation;
-        let buffers = basis::held(operator.rows(), columns, plan.basis, T::PRECISION.bytes(), largest);
-        vectors.extend(buffers.into_iter().map(|bytes| ("directions (a smaller restart has fewer)", bytes)));
+    let largest = operator.device().info().largest_allocation;
+    for (most, rows) in plan.bases.into_iter().zip([operator.rows(), operator.cols()]).filter(|(most, _)| *most > 0)
+    {
+        let buffers = basis::held(rows, columns, most, T::PRECISION.bytes(), largest);
+        vectors.extend(
+            buffers.into_iter().map(|bytes| ("directions (a smaller restart or subspace has fewer)", bytes)),
+        );
     }
     let matrices = held(operator) + setup.preconditioner.as_ref().map_or(0, held);
     operator.device().check_memory(matrices, &vectors)
@@ -475,7 +478,8 @@ fn workspace<T: Real>(
         Planned { script: None, .. } => cgnr::boxed(system, setup.corrections.clone()),
         Planned { plan, preconditioning, script: Some(script) } => {
             let operators = Operators { a: operator, preconditioner: setup.preconditioner.as_ref(), exponents };
-            engine::boxed(&operators, setup.corrections.clone(), plan, script, preconditioning)
+            let weight = setup.method.weight_rule();
+            engine::boxed(&operators, setup.corrections.clone(), weight, plan, script, preconditioning)
         }
     }
 }

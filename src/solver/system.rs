@@ -107,6 +107,7 @@ fn solve_here<T: Real>(
         let _ = x.write(original);
     }
     let (mut outcomes, solve) = solved?;
+    let chosen: Vec<_> = given.limits.iter().enumerate().map(|(c, limits)| runner.chosen(c, limits)).collect();
     look_again(runner, &given, &mut outcomes)?;
     if let Some(original) = original {
         in_given_units(runner, &given, b, (x, &original), &mut outcomes)?;
@@ -118,7 +119,8 @@ fn solve_here<T: Real>(
     let report = |(outcome, norm): (Outcome, &Magnitude)| {
         Report::new(method, &*operator, launches, outcome, norm.to_f64(), times, least_squares)
     };
-    Ok(outcomes.into_iter().zip(&norms).map(report).collect())
+    let weighed = |(report, weight): (Report, _)| Report { weight, ..report };
+    Ok(outcomes.into_iter().zip(&norms).map(report).zip(chosen).map(weighed).collect())
 }
 
 impl<T: Real> System<T> {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::correction::Correction;
 use super::driver::Status;
 use super::stopping::Limits;
+use super::weight::ChosenWeight;
 use crate::backend::Run;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -94,6 +95,16 @@ pub(super) trait Workspace<T: Real>: Send {
     /// Tells if the second number of the history is the norm of a gradient.
     fn least_squares(&self) -> bool {
         false
+    }
+
+    /// Tells if the host finds out at a look that a solve has ended, so that iterations queued beyond the end are done for nothing.
+    fn ends_by_host(&self) -> bool {
+        false
+    }
+
+    /// The weight that was chosen in the last solve of column `c`, whose system was multiplied by 2 to these powers.
+    fn chosen(&self, _c: usize, _exponents: [i32; 2]) -> Option<ChosenWeight> {
+        None
     }
 }
 

@@ -370,16 +370,17 @@ impl<T: Real, D: BasisOps<T> + Origin> BasisOps<T> for Checked<D> {
         run: Run<'_>,
         call: StepCall,
         step: usize,
+        triangle: bool,
         basis: &mut Basis<T>,
         state: &mut ScriptState,
     ) -> Result<()> {
         let expected = self.expect::<T>(Launch::Rotation, run, || {
             let (mut scalars, mut copy) = (basis.scalars_on_host()?, state.on_host()?);
             let before = copy.history.on_host()?;
-            Host.basis_rotate(run, call, step, &mut scalars, &mut copy)?;
+            Host.basis_rotate(run, call, step, triangle, &mut scalars, &mut copy)?;
             Ok([before, copy.history])
         })?;
-        self.device.basis_rotate(run, call, step, basis, state)?;
+        self.device.basis_rotate(run, call, step, triangle, basis, state)?;
         self.compare_norms::<T>(run, expected, &state.history)
     }
 

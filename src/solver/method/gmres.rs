@@ -47,8 +47,8 @@ impl Cycle {
     fn begin(&self, plan: &mut Plan) -> Vec<Call> {
         let [r, _] = self.vectors;
         let residual = plan.residual(r, None);
-        let first = plan.call(OverBasis::Append { w: r, count: 0 }, |_| {});
-        let rotate = plan.call(OverBasis::Rotate { step: 0 }, |s| {
+        let first = plan.call((Rows, OverBasis::Append { w: r, count: 0 }), |_| {});
+        let rotate = plan.call((Rows, OverBasis::Rotate { step: 0 }), |s| {
             s.set(self.depth, ZERO);
             s.test(RESIDUAL2);
             s.set(self.scale, ONE / sqrt(VECTOR2));
@@ -77,9 +77,9 @@ impl Cycle {
         for call in
             [OverBasis::Project { w, count }, OverBasis::Reproject { w, count }, OverBasis::Append { w, count }]
         {
-            calls.push(plan.call(call, |_| {}));
+            calls.push(plan.call((Rows, call), |_| {}));
         }
-        calls.push(plan.call(OverBasis::Rotate { step: count }, |s| {
+        calls.push(plan.call((Rows, OverBasis::Rotate { step: count }), |s| {
             let first = s.fold(self.first);
             s.require_finite(DIAGONAL2);
             // A q depends on those before it: the operator is singular there.
@@ -97,15 +97,15 @@ impl Cycle {
     /// `x += M Q y`, for the columns that run and have a triangle.
     fn end(&self, plan: &mut Plan) -> Vec<Call> {
         let [u, p] = self.vectors;
-        let mut calls = vec![plan.call(OverBasis::Solve { depth: self.depth }, |s| {
+        let mut calls = vec![plan.call((Rows, OverBasis::Solve { depth: self.depth }), |s| {
             s.stop_unless_less(ZERO, self.depth, stop::CONVERGED);
         })];
         let mut call = |work: Work| calls.push(plan.call(work, |_| {}));
         if let Preconditioning::None = self.preconditioning {
-            call(OverBasis::Combine { v: X, fresh: false }.into());
+            call((Rows, OverBasis::Combine { v: X, fresh: false }).into());
             return calls;
         }
-        call(OverBasis::Combine { v: u, fresh: true }.into());
+        call((Rows, OverBasis::Combine { v: u, fresh: true }).into());
         let mut add = Update::of(Rows);
         match self.preconditioning {
             Preconditioning::Diagonal(d) => add = add.multiply(p, d, u),
@@ -118,7 +118,7 @@ impl Cycle {
 
 /// `restart` directions are kept; `epsilon` is that of the vectors.
 pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, restart: usize, epsilon: f64) -> Script {
-    plan.basis(restart);
+    plan.basis(Rows, restart);
     let first = plan.sum(Rows);
     let [scale, depth] = plan.scalars();
     let cycle = Cycle {

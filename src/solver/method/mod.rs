@@ -8,6 +8,7 @@ pub mod chebyshev;
 pub mod fista;
 pub mod flexible_cg;
 pub mod gmres;
+pub mod hybrid_lsqr;
 pub mod lsmr;
 pub mod lsqr;
 pub mod minres;
@@ -20,8 +21,8 @@ pub mod steepest_descent;
 pub mod pages {
     pub use super::super::{cg, cgnr};
     pub use super::{
-        bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, lsmr, lsqr, minres, pcg, pdhg, stationary,
-        steepest_descent,
+        bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsqr, lsmr, lsqr, minres, pcg, pdhg,
+        stationary, steepest_descent,
     };
 }
 
@@ -30,6 +31,7 @@ use std::str::FromStr;
 
 use super::objective::Neighbours;
 use super::plan::{Plan, Preconditioning, Script};
+use super::weight::WeightRule;
 use crate::error::{Error, Result};
 use crate::magnitude::scale;
 
@@ -81,6 +83,13 @@ pub enum Method {
         /// 0 for none.
         damp: f64,
     },
+    /// Hybrid LSQR: `min |A x - b|² + damp² |x - x_0|²` with a `damp` that it chooses.
+    HybridLsqr {
+        /// How `damp` is chosen.
+        weight: WeightRule,
+        /// Most iterations, 1 to 100; each takes a vector of either space.
+        subspace: usize,
+    },
     /// Regularised CGNR: `min |A x - b|² / 2 + R(x)` with the [`Correction`](crate::Correction) `R` of
     /// [`Setup::with_corrections`](crate::Setup::with_corrections).
     Cgnr,
@@ -124,7 +133,7 @@ pub(super) struct Task {
 }
 
 impl Method {
-    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which have none; 30 directions for GMRES).
+    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which have none; 30 directions for GMRES; weighted GCV and 100 for hybrid LSQR).
     pub const ALL: &'static [Self] = &[
         Self::Cg,
         Self::FlexibleCg,
@@ -138,6 +147,7 @@ impl Method {
         Self::Cgne,
         Self::Lsqr { damp: 0.0 },
         Self::Lsmr { damp: 0.0 },
+        Self::HybridLsqr { weight: WeightRule::WeightedGcv, subspace: 100 },
         Self::Cgnr,
         Self::Fista,
         Self::Pdhg,
@@ -163,6 +173,7 @@ impl Method {
             }
             Self::Lsqr { .. } => row("lsqr", LEAST_SQUARES),
             Self::Lsmr { .. } => row("lsmr", LEAST_SQUARES),
+            Self::HybridLsqr { .. } => row("hybrid-lsqr", Row { preconditioner: false, ..LEAST_SQUARES }),
             Self::Cgnr => row("cgnr", LEAST_SQUARES),
             Self::Fista => row("fista", Row { preconditioner: false, ..LEAST_SQUARES }),
             Self::Pdhg => row("pdhg", Row { preconditioner: false, ..LEAST_SQUARES }),
@@ -188,6 +199,7 @@ impl Method {
             Self::Cgne => cgne::script(plan),
             Self::Lsqr { damp } => lsqr::script(plan, scale(damp, operator)),
             Self::Lsmr { damp } => lsmr::script(plan, scale(damp, operator)),
+            Self::HybridLsqr { subspace, .. } => hybrid_lsqr::script(plan, subspace, epsilon),
             Self::Cgnr => return None,
             Self::Fista => fista::script(plan, epsilon),
             Self::Pdhg => pdhg::script(plan, neighbours, epsilon),
@@ -234,6 +246,14 @@ impl Method {
         }
     }
 
+    /// The rule of a method that chooses the weight of its damping.
+    pub(super) fn weight_rule(&self) -> Option<WeightRule> {
+        match *self {
+            Self::HybridLsqr { weight, .. } => Some(weight),
+            _ => None,
+        }
+    }
+
     /// Fails on a parameter that cannot be meant.
     pub(super) fn validate(&self) -> Result<()> {
         let refuse = |name, reason| Err(Error::Option { name, reason });
@@ -248,6 +268,10 @@ impl Method {
             Self::Gmres { restart } if !(1..=100).contains(&restart) => {
                 refuse("restart", format!("{restart} is not between 1 and 100"))
             }
+            Self::HybridLsqr { subspace, .. } if !(1..=100).contains(&subspace) => {
+                refuse("subspace", format!("{subspace} is not between 1 and 100"))
+            }
+            Self::HybridLsqr { weight, .. } => weight.validate(),
             Self::Chebyshev { smallest, largest }
                 if !(smallest > 0.0 && smallest < largest && largest.is_finite()) =>
             {

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::super::host::{HostScript, recur, run_block, take};
 use super::{
     Addition, Basis, BasisOps, COSINE, FACTOR, PROJECTION, RIGHT_SIDE, SCALE, SINE, ScriptState, StepCall,
-    TRIANGLE, Then,
+    TRIANGLE, Then, place,
 };
 use crate::backend::sums::{column_dot, summing, total};
 use crate::backend::{Host, Run};
@@ -20,11 +20,6 @@ use crate::state::stop;
 fn running(call: StepCall, status: &[i32]) -> Vec<bool> {
     let slot = &status[call.slot as usize * call.columns * STATES..][..call.columns * STATES];
     slot.chunks(STATES).map(|column| column[0] == stop::RUNNING).collect()
-}
-
-/// Place of element `k` of array `name` of column `c`: `array_of` of `cl/basis.cl`.
-fn place(most: usize, name: usize, c: usize, k: usize) -> usize {
-    (c * (TRIANGLE + most) + name) * (most + 1) + k
 }
 
 /// The arrays of one column.
@@ -191,14 +186,14 @@ fn add<T: Real, A: Accumulator<T>>(
 }
 
 /// `rotate_column` of `cl/basis.cl`: Givens rotations (Saad, 6.5.3) of column `step - 1` of the triangle, and of the right side.
-fn rotate_column<T: Real, A: Accumulator<T>>(step: usize, mut arrays: Arrays<'_>, file: &mut [A]) {
+fn rotate_column<T: Real, A: Accumulator<T>>(step: usize, triangle: bool, mut arrays: Arrays<'_>, file: &mut [A]) {
     let at = |scalar: Scalar| usize::from(scalar.0);
     let square = file[at(VECTOR2)];
     let norm = square.sqrt();
     let one = A::from_f64(1.0);
     arrays.set::<T, A>(SCALE, step, one.div(norm));
-    if step == 0 {
-        arrays.set::<T, A>(RIGHT_SIDE, 0, norm);
+    if step == 0 || !triangle {
+        arrays.set::<T, A>(RIGHT_SIDE, step, norm);
         file[at(RESIDUAL2)] = square;
         return;
     }
@@ -226,7 +221,7 @@ fn rotate_column<T: Real, A: Accumulator<T>>(step: usize, mut arrays: Arrays<'_>
 
 fn rotate<T: Real, A: Accumulator<T>>(
     call: StepCall,
-    step: usize,
+    (step, triangle): (usize, bool),
     [most, chunks]: [usize; 2],
     sums: &[Sum],
     arrays: &mut [Sum],
@@ -237,7 +232,7 @@ fn rotate<T: Real, A: Accumulator<T>>(
         if frame.running(c) {
             let file = &mut frame.file[c * REGISTERS..][..REGISTERS];
             file[usize::from(VECTOR2.0)] = total::<T, A>(&sums[(most * call.columns + c) * chunks..][..chunks]);
-            rotate_column::<T, A>(step, Arrays { held: arrays, most, c }, file);
+            rotate_column::<T, A>(step, triangle, Arrays { held: arrays, most, c }, file);
         }
     }
     run_block::<T, A>(call, &mut frame, state);
@@ -327,12 +322,13 @@ impl<T: Real> BasisOps<T> for Host {
         run: Run<'_>,
         call: StepCall,
         step: usize,
+        triangle: bool,
         basis: &mut Basis<T>,
         state: &mut ScriptState,
     ) -> Result<()> {
         let shape = [basis.most, Chunks::of(basis.n).count];
         let (sums, arrays, state) = (basis.sums.host()?, basis.arrays.host_mut()?, &mut state.host()?);
-        summing!(run, T, rotate(call, step, shape, sums, arrays, state));
+        summing!(run, T, rotate(call, (step, triangle), shape, sums, arrays, state));
         Ok(())
     }
 

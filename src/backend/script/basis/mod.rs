@@ -68,6 +68,11 @@ pub(crate) fn held(n: usize, columns: usize, most: usize, bytes: usize, largest:
     vectors.chain([sums as u64]).collect()
 }
 
+/// Place of element `k` of array `name` of column `c`: `array_of` of `cl/basis.cl`.
+fn place(most: usize, name: usize, c: usize, k: usize) -> usize {
+    (c * (TRIANGLE + most) + name) * (most + 1) + k
+}
+
 impl<T: Element> Basis<T> {
     /// All zero, for `columns` right-hand sides of `n` rows; no buffer of vectors has more than `largest` bytes, if that is not 0.
     pub(crate) fn new(place: &Place, n: usize, columns: usize, most: usize, largest: u64) -> Result<Self> {
@@ -93,6 +98,23 @@ impl<T: Element> Basis<T> {
 
     pub(crate) fn most(&self) -> usize {
         self.most
+    }
+
+    /// Norms of the first `norms.len()` vectors of column `c`, as launches without a triangle keep them. Waits.
+    pub(crate) fn norms(&self, c: usize, norms: &mut [Sum]) -> Result<()> {
+        self.arrays.read(place(self.most, RIGHT_SIDE, c, 0), norms)
+    }
+
+    /// Sets the factors of the vectors, those of each column together, for an addition; the rest are 0. Waits.
+    pub(crate) fn set_factors(&mut self, factors: &[Vec<Sum>]) -> Result<()> {
+        let mut arrays = vec![Sum::default(); self.arrays.len()];
+        self.arrays.read(0, &mut arrays)?;
+        for (c, factors) in factors.iter().enumerate() {
+            for k in 0..self.most {
+                arrays[place(self.most, FACTOR, c, k)] = factors.get(k).copied().unwrap_or_default();
+            }
+        }
+        self.arrays.write(&arrays)
     }
 
     /// A copy on the host, without the vectors. Waits.
@@ -173,12 +195,14 @@ pub(crate) trait BasisOps<T: Real>: Send + Sync {
         state: &ScriptState,
     ) -> Result<()>;
     /// Folds the square of vector `step`, brings column `step - 1` of GMRES's triangle to shape by rotations, then runs the
-    /// program, which finds the squares of the new vector, the diagonal and the residual in its registers.
+    /// program, which finds the squares of the new vector, the diagonal and the residual in its registers. Without a `triangle` the norm is
+    /// kept in the place of the right side instead, and the program finds its square.
     fn basis_rotate(
         &self,
         run: Run<'_>,
         call: StepCall,
         step: usize,
+        triangle: bool,
         basis: &mut Basis<T>,
         state: &mut ScriptState,
     ) -> Result<()>;

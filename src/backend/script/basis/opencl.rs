@@ -32,9 +32,9 @@ kernels! {
         basis: out_real[(shape.count + store) * shape.n * columns], v: out_real[shape.n * columns],
         status: in_int[2 * columns * STATES], sums: out_sum[(shape.most + 1) * columns * shape.chunks],
         arrays: out_sum[array_numbers(columns, shape.most)]);
-    /// A column of GMRES's triangle, then the program.
+    /// A column of GMRES's triangle, or a norm, then the program.
     kernel basis_rotate given(columns: usize, made: usize)
-        (shape: shape, program: uint, step: uint, programs: in_uint[program + HEADER], script_sums: in_sum[made],
+        (shape: shape, program: uint, step: uint, triangle: uint, programs: in_uint[program + HEADER], script_sums: in_sum[made],
         registers: out_sum[2 * columns * REGISTERS], status: out_int[2 * columns * STATES + columns + 1],
         history: out_sum[2 * HISTORY * columns], sums: in_sum[(shape.most + 1) * columns * shape.chunks],
         arrays: out_sum[array_numbers(columns, shape.most)]);
@@ -197,6 +197,7 @@ impl<T: Real> BasisOps<T> for OpenCl {
         run: Run<'_>,
         call: StepCall,
         step: usize,
+        triangle: bool,
         basis: &mut Basis<T>,
         state: &mut ScriptState,
     ) -> Result<()> {
@@ -209,6 +210,7 @@ impl<T: Real> BasisOps<T> for OpenCl {
             shape,
             program: call.block as usize,
             step,
+            triangle: triangle.into(),
             programs: state.programs.buffer(on)?,
             script_sums: state.sums.buffer(on)?,
             registers: state.registers.buffer_mut(on)?,

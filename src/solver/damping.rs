@@ -1,0 +1,180 @@
+//! The weight of damping while a script with [`Damping`](super::plan::Damping) runs: the host reads norms at looks, lets a rule choose after each
+//! iteration, and says which iterate is the answer.
+//!
+//! The rule sees one iteration after the other, however many a look brings, so that looks change nothing.
+
+use super::driver::Status;
+use super::plan::Space;
+use super::projected::Bidiagonal;
+use super::weight::{Choice, ChosenWeight, Data, WeightPoint, WeightRule, WeightStop};
+use crate::backend::script::basis::Basis;
+use crate::error::Result;
+use crate::magnitude::scale;
+use crate::number::{Accumulation, Real, Sum};
+use crate::state::{HISTORY, stop};
+
+/// The iterations of one column.
+#[derive(Clone, Debug, Default)]
+struct Column {
+    /// `alpha` and `beta` of the iterations so far, one of each more.
+    alpha: Vec<f64>,
+    beta: Vec<f64>,
+    choices: Vec<Choice>,
+    /// Squared norms of residual and gradient of each iterate.
+    norms: Vec<[f64; 2]>,
+    /// Iteration of the answer, and why it is that one.
+    end: Option<(usize, WeightStop)>,
+}
+
+impl Column {
+    /// The iteration of the answer.
+    fn last(&self) -> usize {
+        self.end.map_or(self.choices.len(), |(iteration, _)| iteration)
+    }
+
+    /// The weight of the answer, 0 before the first iteration.
+    fn damp(&self) -> f64 {
+        self.last().checked_sub(1).map_or(0.0, |k| self.choices[k].damp)
+    }
+
+    /// The small problem of the answer's iteration.
+    fn problem(&self) -> Bidiagonal {
+        let mut problem = Bidiagonal::new(self.beta[0], self.alpha[0]);
+        (1..=self.last()).for_each(|k| problem.push(self.beta[k], self.alpha[k]));
+        problem
+    }
+
+    fn owns(choices: &[Choice]) -> impl Iterator<Item = f64> {
+        choices.iter().map(|choice| choice.own)
+    }
+
+    /// Takes iterations up to `count`, and asks the rule after each of them.
+    fn judge(&mut self, rule: WeightRule, rows: usize, count: usize) {
+        let data = Data { rows, rhs: self.beta[0] };
+        let mut problem = Bidiagonal::new(self.beta[0], self.alpha[0]);
+        for k in 1..=count {
+            problem.push(self.beta[k], self.alpha[k]);
+            if k <= self.choices.len() {
+                continue;
+            }
+            let spectrum = problem.spectrum();
+            let choice = rule.choose(&spectrum, data, Self::owns(&self.choices));
+            let (_, last) = problem.solve(choice.damp);
+            let gradient = problem.gradient(last);
+            self.choices.push(choice);
+            self.norms.push([spectrum.residual2(choice.damp), gradient * gradient]);
+            self.end = rule.end(&self.choices, &spectrum, data);
+            if self.end.is_some() {
+                return;
+            }
+        }
+    }
+}
+
+/// What is known of the weight of every column.
+#[derive(Debug)]
+pub(super) struct Weighing {
+    rule: WeightRule,
+    rows: usize,
+    columns: Vec<Column>,
+}
+
+impl Weighing {
+    pub(super) fn new(rule: WeightRule, rows: usize, columns: usize) -> Self {
+        Self { rule, rows, columns: vec![Column::default(); columns] }
+    }
+
+    /// Forgets the solve before.
+    pub(super) fn clear(&mut self) {
+        self.columns.fill(Column::default());
+    }
+
+    /// `-damp²` of column `c`.
+    pub(super) fn minus_square(&self, c: usize) -> f64 {
+        -(self.columns[c].damp() * self.columns[c].damp())
+    }
+
+    /// Reads the norms of the iterations that `status` has, judges them, and puts the verdicts into status and history.
+    pub(super) fn judge<T: Real>(
+        &mut self,
+        bases: &[Option<Basis<T>>; 2],
+        accumulation: Accumulation,
+        status: &mut [Status],
+        history: &mut [Sum],
+    ) -> Result<()> {
+        let count = self.columns.len();
+        for (c, (column, status)) in self.columns.iter_mut().zip(status).enumerate() {
+            if status.code == stop::NOT_FINITE {
+                continue;
+            }
+            if column.end.is_none() {
+                let read = |space: Space| -> Result<Vec<f64>> {
+                    let mut norms = vec![Sum::default(); status.iteration + 1];
+                    if let Some(basis) = &bases[space as usize] {
+                        basis.norms(c, &mut norms)?;
+                    }
+                    Ok(norms.iter().map(|norm| norm.value(accumulation)).collect())
+                };
+                (column.beta, column.alpha) = (read(Space::Rows)?, read(Space::Cols)?);
+                column.judge(self.rule, self.rows, status.iteration);
+                let by_itself = matches!(status.code, stop::CONVERGED | stop::GRADIENT_CONVERGED | stop::BREAKDOWN);
+                if column.end.is_none() && by_itself {
+                    column.end = Some((column.choices.len(), WeightStop::Exhausted));
+                }
+            }
+            if let Some((iteration, _)) = column.end {
+                *status = Status { code: stop::CONVERGED, iteration };
+            }
+            for (k, norms) in column.norms.iter().enumerate().take(status.iteration) {
+                for (which, norm) in norms.iter().enumerate() {
+                    history[2 * (((k + 1) % HISTORY) * count + c) + which] = Sum::of(*norm, accumulation);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The word on an answer that was formed and whose residual is known.
+    pub(super) fn settle(&self, status: &mut [Status]) {
+        for (column, status) in self.columns.iter().zip(status) {
+            if column.end.is_some() && matches!(status.code, stop::RUNNING | stop::ITERATIONS_DONE) {
+                status.code = stop::REGULARISED;
+            }
+        }
+    }
+
+    /// Factors of the right vectors in the answer of each column.
+    pub(super) fn factors(&self, accumulation: Accumulation) -> Vec<Vec<Sum>> {
+        let factors = |column: &Column| match column.last() {
+            0 => Vec::new(),
+            _ => column.problem().solve(column.damp()).0.into_iter().map(|y| Sum::of(y, accumulation)).collect(),
+        };
+        self.columns.iter().map(factors).collect()
+    }
+
+    /// The weight of column `c`, in the units of a system whose right-hand side and operator were multiplied by 2 to these powers. None if
+    /// there was no iteration.
+    pub(super) fn chosen(&self, c: usize, [rhs, operator]: [i32; 2]) -> Option<ChosenWeight> {
+        let column = &self.columns[c];
+        let iteration = column.last();
+        let used = &column.choices[..iteration];
+        let last = used.last()?;
+        let data = Data { rows: self.rows, rhs: column.beta[0] };
+        let curve = self.rule.curve(&column.problem().spectrum(), data, Column::owns(used));
+        let given = |point: WeightPoint| WeightPoint {
+            damp: scale(point.damp, -operator),
+            residual: scale(point.residual, -rhs),
+            solution: scale(point.solution, operator - rhs),
+            ..point
+        };
+        Some(ChosenWeight {
+            rule: self.rule,
+            damp: scale(last.damp, -operator),
+            iteration,
+            stop: column.end.map_or(WeightStop::Limit, |(_, why)| why),
+            at_end: last.at_end,
+            curve: curve.into_iter().map(given).collect(),
+            path: used.iter().map(|choice| scale(choice.damp, -operator)).collect(),
+        })
+    }
+}

@@ -1,0 +1,373 @@
+//! Rules for the weight of damping in hybrid LSQR: each looks at all weights of the small problem.
+
+use std::fmt::{Display, Formatter, Result as FmtResult};
+use std::str::FromStr;
+
+use super::projected::Spectrum;
+use crate::error::{Error, Result};
+
+/// Rule that chooses `damp` in `min |A x - b|² + damp² |x - x_0|²`.
+///
+/// With `f_i = s_i² / (s_i² + damp²)` of the singular values `s_i` that a space of `k` iterations knows, the residual `r(damp)` in it,
+/// and `m` rows:
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum WeightRule {
+    /// Weighted generalised cross validation: the least `|r|² / (1 + sum (1 - w f_i))²`, with a `w <= 1` from the data. For an
+    /// unknown level of noise. Source: J. Chung, J. G. Nagy, D. P. O'Leary, ETNA 28, 2008.
+    WeightedGcv,
+    /// Generalised cross validation of the small problem: the same with `w = 1`. It smooths too much, since the small problem knows the
+    /// large singular values alone.
+    Gcv,
+    /// The least `|r|² / (m - sum f_i)²`: the rows are counted that there are. It smooths too little once noise is in the space, since
+    /// small singular values that are still unknown are taken for 0.
+    ModifiedGcv,
+    /// The corner of the curve of `(log |r|, log |x - x_0|)`: the largest curvature. Source: P. C. Hansen, D. P. O'Leary, SIAM J. Sci.
+    /// Comput. 14, 1993.
+    LCurve,
+    /// The discrepancy principle: `|r| = 1.01 noise |b|`, solved exactly in the first space that reaches so far.
+    Discrepancy {
+        /// The norm of the noise as a part of `|b|`.
+        noise: f64,
+    },
+    /// The unbiased estimate of the predictive risk: the least `|r|² + 2 sigma² sum f_i` with the variance
+    /// `sigma² = noise² |b|² / m` of a reading.
+    Upre {
+        /// The norm of the noise as a part of `|b|`.
+        noise: f64,
+    },
+}
+
+/// Allowance of the discrepancy principle for the norm of the noise.
+const SAFETY: f64 = 1.01;
+
+/// Weights that are looked at: `s_max` times powers of `2^(-1/4)`.
+const STEPS: usize = 120;
+/// `2^(-j/4)` for `j` from 0 to 3.
+const ROOTS: [f64; 4] = [1.0, 0.840_896_415_253_714_5, 0.707_106_781_186_547_5, 0.594_603_557_501_360_5];
+/// The golden section, and how often a bracket is cut by it, or halved.
+const GOLDEN: f64 = 0.618_033_988_749_894_8;
+const CUTS: usize = 40;
+const HALVES: usize = 60;
+
+/// Least change of the measure of progress, as a part of its second value, below which it is flat; and iterations in which its least
+/// value must be beaten (Chung, Nagy, O'Leary; IR Tools).
+const FLAT: f64 = 1e-6;
+const WINDOW: usize = 3;
+
+/// The reason why the space grew no further.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WeightStop {
+    /// Cross validation of the iterates no longer changes.
+    Flat,
+    /// Cross validation of the iterates had its least value here, and was higher in each of the next three.
+    Least,
+    /// The residual has come down to the noise.
+    Discrepancy,
+    /// The iteration converged without damping, or the space holds all that `b` reaches.
+    Exhausted,
+    /// The rule was not done: the last iterate, with its weight.
+    Limit,
+}
+
+impl Display for WeightStop {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        f.write_str(match self {
+            Self::Flat => "cross validation is flat",
+            Self::Least => "cross validation was least there",
+            Self::Discrepancy => "the residual came down to the noise",
+            Self::Exhausted => "the space has all that the data reach",
+            Self::Limit => "the last iterate: the rule was not done",
+        })
+    }
+}
+
+/// A weight that was looked at.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct WeightPoint {
+    /// The weight.
+    pub damp: f64,
+    /// The function that the rule minimises, up to a factor: `|r| - 1.01 noise |b|` without its sign for the discrepancy principle, the
+    /// negative curvature for the L-curve.
+    pub value: f64,
+    /// `|r|` with it.
+    pub residual: f64,
+    /// `|x - x_0|` with it.
+    pub solution: f64,
+}
+
+/// The weight that a rule has chosen, and why.
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ChosenWeight {
+    /// The rule.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "super::report::as_text"))]
+    pub rule: WeightRule,
+    /// `damp`.
+    pub damp: f64,
+    /// Iteration of the answer.
+    pub iteration: usize,
+    /// The reason why it is that one.
+    pub stop: WeightStop,
+    /// True if it is the largest or the least weight that was looked at: the rule found no weight between.
+    pub at_end: bool,
+    /// All weights that the rule looked at in that iteration, in descending order.
+    pub curve: Vec<WeightPoint>,
+    /// The weight of each iteration up to it.
+    pub path: Vec<f64>,
+}
+
+impl Display for ChosenWeight {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        write!(f, "damp = {:.4e} by {} in iteration {} ({})", self.damp, self.rule, self.iteration, self.stop)?;
+        if self.at_end { f.write_str("; at the end of the weights looked at: doubtful") } else { Ok(()) }
+    }
+}
+
+/// Numbers of a problem that rules need beside its spectrum, in the units of the spectrum.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Data {
+    pub(super) rows: usize,
+    pub(super) rhs: f64,
+}
+
+/// Decision of a rule in one iteration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Choice {
+    pub(super) damp: f64,
+    /// True if no weight is better within those looked at.
+    pub(super) at_end: bool,
+    /// Measure by which iterations are compared.
+    pub(super) progress: f64,
+    /// `w` of weighted cross validation, as this space alone has it.
+    pub(super) own: f64,
+}
+
+impl WeightRule {
+    /// Every rule without a parameter, and those that need the level of the noise, with that.
+    fn named(name: &str, noise: Option<f64>) -> Option<Self> {
+        Some(match (name, noise) {
+            ("wgcv", None) => Self::WeightedGcv,
+            ("gcv", None) => Self::Gcv,
+            ("modified-gcv", None) => Self::ModifiedGcv,
+            ("l-curve", None) => Self::LCurve,
+            ("discrepancy", Some(noise)) => Self::Discrepancy { noise },
+            ("upre", Some(noise)) => Self::Upre { noise },
+            _ => return None,
+        })
+    }
+
+    fn noise(&self) -> Option<f64> {
+        match *self {
+            Self::Discrepancy { noise } | Self::Upre { noise } => Some(noise),
+            _ => None,
+        }
+    }
+
+    /// Fails on a level of noise that cannot be.
+    pub(super) fn validate(&self) -> Result<()> {
+        match self.noise() {
+            Some(noise) if !(noise > 0.0 && noise < 1.0) => {
+                let reason = format!("{noise} is not between 0 and 1: the part of |b| that is noise");
+                Err(Error::Option { name: "weight", reason })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The function of `damp` that is to be least; `weight` is `w` of weighted cross validation.
+    fn value(&self, spectrum: &Spectrum, data: Data, weight: f64, damp: f64) -> f64 {
+        let residual2 = spectrum.residual2(damp);
+        let over = |divisor: f64| residual2 / (divisor * divisor);
+        match *self {
+            Self::WeightedGcv | Self::Gcv => {
+                let count = spectrum.parts.len() as f64;
+                over(1.0 + count - weight * spectrum.trace(damp))
+            }
+            Self::ModifiedGcv => over(data.rows as f64 - spectrum.trace(damp)),
+            Self::LCurve => -curvature(spectrum, damp),
+            Self::Discrepancy { noise } => (residual2.sqrt() - SAFETY * noise * data.rhs).abs(),
+            Self::Upre { noise } => {
+                let deviation = noise * data.rhs;
+                residual2 + 2.0 * spectrum.trace(damp) * (deviation * deviation / data.rows as f64)
+            }
+        }
+    }
+
+    /// The weight for a space, the one of its last iteration; `owns` has the own `w` of those before.
+    pub(super) fn choose(&self, spectrum: &Spectrum, data: Data, owns: impl Iterator<Item = f64>) -> Choice {
+        let own = if *self == Self::WeightedGcv { own_weight(spectrum) } else { 1.0 };
+        let weight = mean(owns.chain([own]));
+        let (damp, at_end) = match *self {
+            Self::Discrepancy { noise } => discrepancy(spectrum, SAFETY * noise * data.rhs),
+            // One singular value tells nothing about the others.
+            _ if spectrum.parts.len() < 2 => (0.0, false),
+            _ => least(spectrum.largest(), |damp| self.value(spectrum, data, weight, damp)),
+        };
+        let divisor = data.rows as f64 - spectrum.trace(damp);
+        Choice { damp, at_end, progress: spectrum.residual2(damp) / (divisor * divisor), own }
+    }
+
+    /// The end, after the iterations whose `choices` are given, the last of which is the newest: the number of the iteration whose answer
+    /// is taken, and why.
+    pub(super) fn end(&self, choices: &[Choice], spectrum: &Spectrum, data: Data) -> Option<(usize, WeightStop)> {
+        if let Self::Discrepancy { noise } = *self {
+            let reached = spectrum.rest.sqrt() <= SAFETY * noise * data.rhs;
+            return reached.then_some((choices.len(), WeightStop::Discrepancy));
+        }
+        let [.., before, last] = choices else { return None };
+        if choices.len() > 2 && (last.progress - before.progress).abs() < FLAT * choices[1].progress {
+            return Some((choices.len(), WeightStop::Flat));
+        }
+        let (best, _) = choices.iter().enumerate().min_by(|a, b| a.1.progress.total_cmp(&b.1.progress))?;
+        (choices.len() - best > WINDOW).then_some((best + 1, WeightStop::Least))
+    }
+
+    /// All weights that are looked at in a space, with the numbers that a plot shows.
+    pub(super) fn curve(
+        &self,
+        spectrum: &Spectrum,
+        data: Data,
+        owns: impl Iterator<Item = f64>,
+    ) -> Vec<WeightPoint> {
+        let weight = mean(owns);
+        let point = |damp: f64| WeightPoint {
+            damp,
+            value: self.value(spectrum, data, weight, damp),
+            residual: spectrum.residual2(damp).sqrt(),
+            solution: spectrum.solution2(damp).sqrt(),
+        };
+        grid(spectrum.largest()).map(point).collect()
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), v| (sum + v, count + 1.0));
+    if count > 0.0 { sum / count } else { 1.0 }
+}
+
+/// The `w` with which weighted cross validation would choose the least singular value, 1 at most. With `k` in place of `k + 1`, as
+/// IR Tools has it: with `k + 1` it stays 1 for many iterations of mild problems, which are then smoothed too much.
+fn own_weight(spectrum: &Spectrum) -> f64 {
+    let damp = spectrum.smallest();
+    let square = damp * damp;
+    let over = |value: f64| 1.0 / (value * value + square);
+    let count = spectrum.parts.len() as f64;
+    let trace = spectrum.trace(damp);
+    let spread = spectrum.sum(damp, |[value, _], _| value * value * over(value) * over(value));
+    let bend = square
+        * spectrum.sum(damp, |[value, seen], _| value * value * seen * over(value) * over(value) * over(value));
+    let own = count * bend / (trace * bend + spread * spectrum.residual2(damp));
+    // A spectrum with a 0 has no least value to choose.
+    if own < 1.0 { own } else { 1.0 }
+}
+
+/// Curvature of the L-curve (Hansen and O'Leary).
+fn curvature(spectrum: &Spectrum, damp: f64) -> f64 {
+    let square = damp * damp;
+    let (e, p) = (spectrum.solution2(damp), spectrum.residual2(damp));
+    let change = spectrum.sum(damp, |[value, seen], left| {
+        if value > 0.0 { left * (1.0 - left) * (1.0 - left) * seen / (value * value) } else { 0.0 }
+    });
+    let slope = -4.0 / damp * change;
+    let length2 = square * e * e + p * p;
+    let bend = square * slope * p + 2.0 * damp * e * p + square * square * e * slope;
+    let found = 2.0 * (e * p / slope) * bend / (length2 * length2.sqrt());
+    if found.is_finite() { found } else { f64::NEG_INFINITY }
+}
+
+/// Weights that are looked at, in descending order.
+fn grid(largest: f64) -> impl Iterator<Item = f64> {
+    let scales = std::iter::successors(Some(largest), |scale| Some(0.5 * scale));
+    scales.flat_map(|scale| ROOTS.map(|root| root * scale)).take(STEPS + 1)
+}
+
+/// The weight between 0 and `largest` for which `value` is least: the best of the grid, then golden sections between its neighbours.
+/// And whether it is an end of the grid.
+fn least(largest: f64, value: impl Fn(f64) -> f64) -> (f64, bool) {
+    let weights: Vec<f64> = grid(largest).collect();
+    let values: Vec<f64> = weights.iter().map(|damp| value(*damp)).collect();
+    let best = (0..values.len()).min_by(|i, j| values[*i].total_cmp(&values[*j])).unwrap_or(0);
+    if best == 0 || best == STEPS {
+        return (weights[best], true);
+    }
+    let (mut high, mut low) = (weights[best - 1], weights[best + 1]);
+    let at = |low: f64, high: f64, part: f64| low + part * (high - low);
+    let (mut a, mut b) = (at(low, high, 1.0 - GOLDEN), at(low, high, GOLDEN));
+    let (mut of_a, mut of_b) = (value(a), value(b));
+    for _ in 0..CUTS {
+        if of_a <= of_b {
+            (high, b, of_b) = (b, a, of_a);
+            a = at(low, high, 1.0 - GOLDEN);
+            of_a = value(a);
+        } else {
+            (low, a, of_a) = (a, b, of_b);
+            b = at(low, high, GOLDEN);
+            of_b = value(b);
+        }
+    }
+    (0.5 * (low + high), false)
+}
+
+/// The weight with `|r| = target`, or 0 if the space does not reach so far; and whether even the largest that is looked at leaves less.
+fn discrepancy(spectrum: &Spectrum, target: f64) -> (f64, bool) {
+    let is_above = |damp: f64| spectrum.residual2(damp).sqrt() > target;
+    if is_above(0.0) {
+        return (0.0, false);
+    }
+    let mut high = spectrum.largest();
+    for _ in 0..HALVES {
+        if is_above(high) {
+            break;
+        }
+        high *= 2.0;
+    }
+    let mut low = 0.0;
+    for _ in 0..HALVES {
+        let middle = 0.5 * (low + high);
+        if is_above(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    (low, !is_above(high))
+}
+
+impl Display for WeightRule {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        let name = match self {
+            Self::WeightedGcv => "wgcv",
+            Self::Gcv => "gcv",
+            Self::ModifiedGcv => "modified-gcv",
+            Self::LCurve => "l-curve",
+            Self::Discrepancy { .. } => "discrepancy",
+            Self::Upre { .. } => "upre",
+        };
+        match self.noise() {
+            Some(noise) => write!(f, "{name}={noise}"),
+            None => f.write_str(name),
+        }
+    }
+}
+
+impl FromStr for WeightRule {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let rules =
+            "wgcv, gcv, modified-gcv, l-curve, discrepancy=NOISE or upre=NOISE, with the noise as a part of |b|";
+        let refuse = || Error::Option { name: "weight", reason: format!("'{text}' is none of {rules}") };
+        let rule = match text.split_once('=') {
+            None => Self::named(text, None),
+            Some((name, noise)) => noise.parse().ok().and_then(|noise| Self::named(name, Some(noise))),
+        };
+        let rule = rule.ok_or_else(refuse)?;
+        rule.validate().map(|()| rule)
+    }
+}
