@@ -108,6 +108,9 @@ fn inputs_are_never_written_over() {
     reconstruct(&["--method", "pdhg", "--regularizer", "smooth=1"], "pdhg has no such term");
     reconstruct(&["--regularizer", "directional=1"], "cgnr has no such term");
     reconstruct(&["--method", "pdhg", "--regularizer", "directional=1@x"], "is none of tikhonov=W");
+    reconstruct(&["--weight", "auto", "--regularizer", "tikhonov=1"], "tikhonov has a weight of its own");
+    reconstruct(&["--weight", "auto", "--plot", "x.jpg"], "pictures are written as .png or .svg");
+    reconstruct(&["--weight", "auto", "--plot", "reconstruction.png"], "is that of --output too");
     reconstruct(&["--polynomial", "0,1e308,1e308"], "not finite");
     // Readings of something that is wider than the detector.
     npy::write(&at("ones.npy"), &[20, 16], &[1.0; 320]).unwrap();

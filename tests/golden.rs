@@ -25,7 +25,7 @@ use residuum::simulation::{
 use residuum::sparse::{Partition, gallery};
 use residuum::{
     Accumulation, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report, Setup,
-    Solver, Stopping, Vector,
+    Solver, Stopping, Vector, WeightRule,
 };
 
 /// FNV-1a of 64 bits, over words.
@@ -204,6 +204,20 @@ fn methods<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     let strict = Stopping { rtol: 1e-30, ..stopping::<T>(4000) };
     let (x, report) = &stagnates.solve(device, &[&noise(144, 30)], &strict)[0];
     golden.put(format!("stagnates {kind}"), words(essence(x, report)));
+    // Weights that are chosen, with and without a probe of the operator.
+    let tall = overlapping::<T>(150, 40, 700, 3);
+    let b: Vec<Vec<T>> = (0..3).map(|c| noise(150, 30 + c)).collect();
+    let b: Vec<&[T]> = b.iter().map(|v| &v[..]).collect();
+    for weight in [WeightRule::LeastError, WeightRule::WeightedGcv, WeightRule::Discrepancy { noise: 0.9 }] {
+        let weighed = Problem::new(Method::HybridLsqr { weight, subspace: 30 }, &tall);
+        for columns in [1, 3] {
+            let solved = weighed.solve(device, &b[..columns], &stopping::<T>(400));
+            let damp = |report: &Report| report.weight.as_ref().map_or(0, |weight| weight.damp.to_bits());
+            let all =
+                solved.iter().flat_map(|(x, report)| [words(essence(x, report)), vec![damp(report)]].concat());
+            golden.put(format!("weight {kind} {weight} of {columns}"), all);
+        }
+    }
 }
 
 fn fused<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {

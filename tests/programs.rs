@@ -409,6 +409,36 @@ fn pictures_of_a_short_arc_gain_by_what_is_known() {
     assert!(values.iter().any(|v| *v > 0.0));
 }
 
+/// A weight that is chosen by what the readings say alone: better than one that is a hundred times too large or too small, and drawn.
+#[test]
+fn weights_are_chosen_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--size", "40", "--device", "host", "--json"];
+    let run = |more: &[&str]| json(&reconstruct(folder.path(), &[&args[..], more].concat()));
+    let error = |value: &serde_json::Value| value["images"][0]["relative_error"].as_f64().unwrap();
+    let chosen = run(&["--weight", "auto", "--lower=-inf", "--plot", "weight.png"]);
+    let weight = &chosen["images"][0]["weight"];
+    assert_eq!((&chosen["weight_rule"], &weight["rule"]), (&"auto".into(), &"auto".into()));
+    assert_eq!(chosen["regularizers"].as_array().unwrap().len(), 0);
+    let curve = weight["curve"].as_array().unwrap();
+    let least = curve.iter().map(|point| point["value"].as_f64().unwrap()).fold(f64::INFINITY, f64::min);
+    assert!(curve.len() == 121 && least > 0.0 && weight["noise"].as_f64().unwrap() < 0.2, "{weight}");
+    let png = std::fs::read(folder.path().join("weight.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG") && chosen["written"].as_array().unwrap().len() == 2);
+    // The scale of weights by name is the mean diagonal of A'A.
+    let told = reconstruct(folder.path(), &["--size", "40", "--device", "host", "--weight", "l-curve"]);
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("damp = ") && told.contains("by l-curve in iteration"), "{told}");
+    for named in ["tikhonov=3", "tikhonov=0"] {
+        let named = run(&["--regularizer", named, "--lower=-inf"]);
+        assert!(error(&chosen) < error(&named), "{} {}", error(&chosen), error(&named));
+    }
+    // One that the noise is known for, for several images, with bounds that are kept.
+    let bounded = run(&["--weight", "discrepancy=0.02", "--method", "fista", "--save", "x.npy"]);
+    assert!(bounded["images"][0]["weight"]["stop"] == "Discrepancy", "{bounded}");
+    assert!(npy::read(&folder.path().join("x.npy")).unwrap().data.iter().all(|v| *v >= 0.0));
+}
+
 #[test]
 fn pictures_are_cut_into_classes_and_compared_with_a_truth() {
     let folder = tempfile::tempdir().unwrap();

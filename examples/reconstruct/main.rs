@@ -2,6 +2,7 @@
 //!
 //! Without arguments: a simulated scan, so that it works on a fresh machine. See `--help`.
 
+mod curve;
 mod options;
 mod problem;
 
@@ -73,6 +74,9 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     let times: Vec<Times> = images.iter().step_by(reconstructor.batch()).map(|image| image.report.times).collect();
     let mut written = write(options, &pictures, &images);
     let cuts = cut(options, &images, &mut written);
+    if let (Some(path), Some(weight)) = (&options.plot, images.first().and_then(|i| i.report.weight.as_ref())) {
+        written.add(path, curve::draw(path, weight));
+    }
     let mcc = match &truth {
         Some(truth) => cuts.iter().map(|cut| cut.matthews(truth).map(Some)).collect::<Result<_>>()?,
         None => vec![None; cuts.len()],
@@ -122,7 +126,8 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
         bounds.iter().filter(|(_, bound)| bound.is_finite()).map(|(name, bound)| format!("{name}={bound}"));
     let words: Vec<String> = how.regularizers.iter().map(ToString::to_string).chain(bounds).collect();
     let support = supported(how).map(|count| format!("{count} pixels may hold something"));
-    let words: Vec<String> = words.into_iter().chain(support).collect();
+    let weight = how.weight.map(|rule| format!("weight of |x|² by {rule}"));
+    let words: Vec<String> = words.into_iter().chain(support).chain(weight).collect();
     let words = if words.is_empty() { "no correction".into() } else { words.join(", ") };
     say!("method      {}, {words}", how.method);
 }
@@ -226,6 +231,9 @@ impl<T: Real> Finished<'_, T> {
                 report.relative_residual(),
                 report.launches_per_iteration
             );
+            if let Some(weight) = &report.weight {
+                say!("            {weight}");
+            }
             if let Some(quality) = quality {
                 say!("            correlation {:.4}, PSNR {:.2} dB", quality.correlation, quality.psnr);
             }
@@ -259,6 +267,7 @@ impl<T: Real> Finished<'_, T> {
             "problem": problem.what,
             "method": how.method.name(),
             "regularizers": how.regularizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "weight_rule": how.weight.map(|rule| rule.to_string()),
             "lower": how.lower.is_finite().then_some(how.lower),
             "upper": how.upper.is_finite().then_some(how.upper),
             "support": supported(how),

@@ -7,7 +7,7 @@ use clap::{Parser, ValueEnum};
 use common::{DeviceOptions, Precision, check_ending, check_outputs, option, refuse_unused};
 use residuum::imaging::{Beam, Geometry, Reconstruction, Regularizer, Segmentation};
 use residuum::io::FileKind;
-use residuum::{Format, Method, Real, Result, Stopping};
+use residuum::{Format, Method, Real, Result, Stopping, WeightRule};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BeamKind {
@@ -99,6 +99,14 @@ pub(crate) struct Options {
     /// scan, or along a direction anticlockwise from the right), or none; can be given several times [default: tv=0.05, none for fista]
     #[arg(long, value_name = "NAME=W")]
     pub(crate) regularizer: Vec<String>,
+    /// Choose the weight of |x|² for each image by a rule: auto (the least estimated error, for an unknown level of noise), wgcv, gcv,
+    /// modified-gcv, l-curve, or with the noise as a part of |b| discrepancy=NOISE, upre=NOISE. There is no other regularizer then
+    /// unless one is named
+    #[arg(long, value_name = "RULE")]
+    pub(crate) weight: Option<WeightRule>,
+    /// Draw what the rule saw: the curve over all weights, and that of residual and size (.png or .svg; of the first image)
+    #[arg(long, value_name = "FILE", requires = "weight")]
+    pub(crate) plot: Option<PathBuf>,
     /// Least value of a pixel [default: 0 for scans, none for --matrix]
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) lower: Option<f64>,
@@ -170,10 +178,18 @@ impl Options {
             ..default.stopping
         };
         let regularizers = match (self.regularizer.is_empty(), picture) {
-            (true, true) if self.method != Method::Fista => default.regularizers,
+            (true, true) if self.method != Method::Fista && self.weight.is_none() => default.regularizers,
             _ => named,
         };
-        Ok(Reconstruction { method: self.method, regularizers, lower, upper, support: None, stopping })
+        Ok(Reconstruction {
+            method: self.method,
+            regularizers,
+            weight: self.weight,
+            lower,
+            upper,
+            support: None,
+            stopping,
+        })
     }
 
     /// The scanner of a `.npy` sinogram.
@@ -264,6 +280,9 @@ impl Options {
             Some(_) => {}
         }
         check_ending("output", &self.picture(), &["png"])?;
+        if let Some(path) = &self.plot {
+            common::plot::check(path)?;
+        }
         if let Some(path) = &self.segment {
             check_ending("segment", path, &["npy"])?;
         }
@@ -278,7 +297,8 @@ impl Options {
         let support = self.support.as_deref().filter(|support| *support != "disc").map(Path::new);
         let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| &**path).chain(support).collect();
         let pictures = pictures.iter().map(|path| ("output", &**path));
-        let numbers = [("save", self.save.as_deref()), ("segment", self.segment.as_deref())];
+        let numbers =
+            [("save", self.save.as_deref()), ("segment", self.segment.as_deref()), ("plot", self.plot.as_deref())];
         let outputs: Vec<(&'static str, &Path)> =
             pictures.chain(numbers.into_iter().filter_map(|(name, path)| Some((name, path?)))).collect();
         check_outputs(&inputs, &outputs)

@@ -10,7 +10,9 @@ use crate::backend::product::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number, violated};
 use crate::operator::LinearOperator;
-use crate::solver::{Correction, Method, Observer, Progress, Report, Setup, Solver, Stop, Stopping};
+use crate::solver::{
+    ChosenWeight, Correction, Method, Observer, Progress, Report, Setup, Solver, Stop, Stopping, Times, WeightRule,
+};
 use crate::vector::Vector;
 
 /// Options of a reconstruction.
@@ -20,6 +22,9 @@ pub struct Reconstruction {
     pub method: Method,
     /// Terms beside the misfit of the readings; weights of the same kind add up.
     pub regularizers: Vec<Regularizer>,
+    /// The rule that chooses the weight of `|x|²` for each image ([`Method::HybridLsqr`], without bounds, before the method goes on from
+    /// its answer); none leaves it to `regularizers`. Takes 100 vectors as long as the readings, and 100 images.
+    pub weight: Option<WeightRule>,
     /// Least value of a pixel, `-INFINITY` for none.
     pub lower: f64,
     /// Greatest value of a pixel, `INFINITY` for none.
@@ -34,6 +39,8 @@ pub struct Reconstruction {
 const EDGE: f64 = 0.01;
 /// Weight of the violation of the bounds, in units of the mean diagonal of `A'A`.
 const BOUND_WEIGHT: f64 = 1.0;
+/// Most iterations that choose a weight.
+const SUBSPACE: usize = 100;
 
 impl Reconstruction {
     /// Suits scans in the precision of `T`: CGNR with total variation of weight 0.05, no value below 0, at most 100 iterations, done
@@ -42,6 +49,7 @@ impl Reconstruction {
         Self {
             method: Method::Cgnr,
             regularizers: vec![Regularizer::TotalVariation(0.05)],
+            weight: None,
             lower: 0.0,
             upper: f64::INFINITY,
             support: None,
@@ -94,6 +102,10 @@ impl Reconstruction {
         if directions > 1 {
             return Err(Error::Option { name: "regularizer", reason: "one direction at most".into() });
         }
+        if self.weight.is_some() && self.regularizers.iter().any(|r| matches!(r, Regularizer::Tikhonov(_))) {
+            let reason = "tikhonov has a weight of its own: leave it out, or the rule that chooses one".into();
+            return Err(Error::Option { name: "regularizer", reason });
+        }
         Ok(())
     }
 
@@ -117,6 +129,8 @@ pub struct Reconstructor<T: Real> {
     system: System<T>,
     how: Reconstruction,
     solver: Solver<T>,
+    /// Chooses the weight of `|x|²`.
+    weighing: Option<Solver<T>>,
     images: usize,
     /// Images that are solved for at once.
     batch: usize,
@@ -175,6 +189,14 @@ impl<T: Real> Reconstructor<T> {
         if let Some([lower, upper]) = how.bounds() {
             solver.set_bounds(&lower, &upper)?;
         }
+        let weighing = match how.weight {
+            Some(weight) => {
+                let stopping = Stopping { rtol: 0.0, max_iterations: SUBSPACE, ..how.stopping.clone() };
+                let method = Method::HybridLsqr { weight, subspace: SUBSPACE };
+                Some(Solver::with(operator.clone(), Setup::new(method, stopping).with_columns(batch))?)
+            }
+            None => None,
+        };
         let b = Vector::zeros(device, rows * batch)?;
         let x = Vector::zeros(device, cols * batch)?;
         let check = if how.projected() {
@@ -182,7 +204,7 @@ impl<T: Real> Reconstructor<T> {
         } else {
             None
         };
-        Ok(Self { system: system.clone(), how, solver, images, batch, b, x, check })
+        Ok(Self { system: system.clone(), how, solver, weighing, images, batch, b, x, check })
     }
 
     /// Images that are solved for at once. Those of a batch share the seconds of their reports.
@@ -253,18 +275,33 @@ impl<T: Real> Reconstructor<T> {
 
     /// Reconstructs the images of one batch, or of fewer.
     fn reconstruct_batch(&mut self, readings: &[&[T]], observer: &mut Observer<'_>) -> Result<Vec<Image<T>>> {
-        let Self { system, how, solver, batch, b, x, check, .. } = self;
+        let Self { system, how, solver, weighing, batch, b, x, check, .. } = self;
         // Places that are left over repeat the last image.
         let last = readings.last().copied().unwrap_or_default();
         let left_over = batch.saturating_sub(readings.len());
         let filled: Vec<&[T]> = readings.iter().copied().chain(std::iter::repeat_n(last, left_over)).collect();
         let (width, scale) = (width(system), scale(system, how)?);
-        let corrections: Vec<Correction> =
+        let mut corrections: Vec<Correction> =
             filled.iter().map(|b| how.correction(width, scale, system.brightness(b))).collect();
-        solver.set_corrections(&corrections)?;
         b.write_columns(&filled)?;
         x.fill(T::default())?;
+        let mut weights: Vec<(Option<ChosenWeight>, Times)> = Vec::new();
+        if let Some(weighing) = weighing {
+            let mut observe = |progress: &Progress| observer(&Progress { iteration: 0, ..*progress });
+            let reports = weighing.solve_many_observed(b, x, &mut observe)?;
+            weights.extend(reports.into_iter().map(|report| (report.weight, report.times)));
+        }
+        for (correction, (weight, _)) in corrections.iter_mut().zip(&weights) {
+            correction.tikhonov = weight.as_ref().map_or(0.0, |weight| weight.damp * weight.damp);
+        }
+        solver.set_corrections(&corrections)?;
         let mut reports = solver.solve_many_observed(b, x, observer)?;
+        for (report, (weight, times)) in reports.iter_mut().zip(weights) {
+            report.weight = weight;
+            report.times.compile += times.compile;
+            report.times.solve += times.solve;
+            report.times.verify += times.verify;
+        }
         let mut columns = x.to_columns(*batch)?;
         if let Some(check) = check {
             let [lower, upper] = [how.lower, how.upper].map(T::from_f64);

@@ -4,8 +4,9 @@
 //! The rule sees one iteration after the other, however many a look brings, so that looks change nothing.
 
 use super::driver::Status;
+use super::objective::Values;
 use super::plan::Space;
-use super::projected::Bidiagonal;
+use super::projected::{Bidiagonal, Spectrum};
 use super::weight::{Choice, ChosenWeight, Data, WeightPoint, WeightRule, WeightStop};
 use crate::backend::script::basis::Basis;
 use crate::error::Result;
@@ -37,20 +38,16 @@ impl Column {
         self.last().checked_sub(1).map_or(0.0, |k| self.choices[k].damp)
     }
 
-    /// The small problem of the answer's iteration.
-    fn problem(&self) -> Bidiagonal {
+    /// The small problem of an iteration.
+    fn problem(&self, iteration: usize) -> Bidiagonal {
         let mut problem = Bidiagonal::new(self.beta[0], self.alpha[0]);
-        (1..=self.last()).for_each(|k| problem.push(self.beta[k], self.alpha[k]));
+        (1..=iteration).for_each(|k| problem.push(self.beta[k], self.alpha[k]));
         problem
     }
 
-    fn owns(choices: &[Choice]) -> impl Iterator<Item = f64> {
-        choices.iter().map(|choice| choice.own)
-    }
-
     /// Takes iterations up to `count`, and asks the rule after each of them.
-    fn judge(&mut self, rule: WeightRule, rows: usize, count: usize) {
-        let data = Data { rows, rhs: self.beta[0] };
+    fn judge(&mut self, rule: WeightRule, (rows, probe): (usize, Option<&Spectrum>), count: usize) {
+        let data = Data { rows, rhs: self.beta[0], probe };
         let mut problem = Bidiagonal::new(self.beta[0], self.alpha[0]);
         for k in 1..=count {
             problem.push(self.beta[k], self.alpha[k]);
@@ -58,12 +55,12 @@ impl Column {
                 continue;
             }
             let spectrum = problem.spectrum();
-            let choice = rule.choose(&spectrum, data, Self::owns(&self.choices));
+            let choice = rule.choose(&spectrum, data, &self.choices);
             let (_, last) = problem.solve(choice.damp);
             let gradient = problem.gradient(last);
             self.choices.push(choice);
             self.norms.push([spectrum.residual2(choice.damp), gradient * gradient]);
-            self.end = rule.end(&self.choices, &spectrum, data);
+            self.end = rule.end(&self.choices, &spectrum, data, gradient);
             if self.end.is_some() {
                 return;
             }
@@ -71,17 +68,34 @@ impl Column {
     }
 }
 
-/// What is known of the weight of every column.
+/// The weights of all columns, as far as they are known.
 #[derive(Debug)]
 pub(super) struct Weighing {
     rule: WeightRule,
     rows: usize,
     columns: Vec<Column>,
+    /// Singular values of the operator by a random right-hand side, and the values of the operator then.
+    probe: Option<(Spectrum, Values)>,
+    probing: bool,
 }
 
 impl Weighing {
     pub(super) fn new(rule: WeightRule, rows: usize, columns: usize) -> Self {
-        Self { rule, rows, columns: vec![Column::default(); columns] }
+        Self { rule, rows, columns: vec![Column::default(); columns], probe: None, probing: false }
+    }
+
+    /// Tells if the rule wants to know the singular values of an operator with these values. The next solve is then one for that.
+    pub(super) fn begin_probe(&mut self, values: Values) -> bool {
+        let known = self.probe.as_ref().is_some_and(|(_, of)| *of == values);
+        self.probing = self.rule == WeightRule::LeastError && !known;
+        self.probing
+    }
+
+    /// Keeps the singular values that the last solve has found.
+    pub(super) fn end_probe(&mut self, values: Values) {
+        self.probing = false;
+        let column = &self.columns[0];
+        self.probe = (!column.beta.is_empty()).then(|| (column.problem(column.beta.len() - 1).spectrum(), values));
     }
 
     /// Forgets the solve before.
@@ -116,7 +130,11 @@ impl Weighing {
                     Ok(norms.iter().map(|norm| norm.value(accumulation)).collect())
                 };
                 (column.beta, column.alpha) = (read(Space::Rows)?, read(Space::Cols)?);
-                column.judge(self.rule, self.rows, status.iteration);
+                if self.probing {
+                    continue;
+                }
+                let probe = self.probe.as_ref().map(|(probe, _)| probe);
+                column.judge(self.rule, (self.rows, probe), status.iteration);
                 let by_itself = matches!(status.code, stop::CONVERGED | stop::GRADIENT_CONVERGED | stop::BREAKDOWN);
                 if column.end.is_none() && by_itself {
                     column.end = Some((column.choices.len(), WeightStop::Exhausted));
@@ -147,7 +165,13 @@ impl Weighing {
     pub(super) fn factors(&self, accumulation: Accumulation) -> Vec<Vec<Sum>> {
         let factors = |column: &Column| match column.last() {
             0 => Vec::new(),
-            _ => column.problem().solve(column.damp()).0.into_iter().map(|y| Sum::of(y, accumulation)).collect(),
+            _ => column
+                .problem(column.last())
+                .solve(column.damp())
+                .0
+                .into_iter()
+                .map(|y| Sum::of(y, accumulation))
+                .collect(),
         };
         self.columns.iter().map(factors).collect()
     }
@@ -159,8 +183,9 @@ impl Weighing {
         let iteration = column.last();
         let used = &column.choices[..iteration];
         let last = used.last()?;
-        let data = Data { rows: self.rows, rhs: column.beta[0] };
-        let curve = self.rule.curve(&column.problem().spectrum(), data, Column::owns(used));
+        let probe = self.probe.as_ref().map(|(probe, _)| probe);
+        let data = Data { rows: self.rows, rhs: column.beta[0], probe };
+        let curve = self.rule.curve(&column.problem(iteration).spectrum(), data, last.given);
         let given = |point: WeightPoint| WeightPoint {
             damp: scale(point.damp, -operator),
             residual: scale(point.residual, -rhs),
@@ -170,6 +195,7 @@ impl Weighing {
         Some(ChosenWeight {
             rule: self.rule,
             damp: scale(last.damp, -operator),
+            noise: self.rule.noise_of(last, data),
             iteration,
             stop: column.end.map_or(WeightStop::Limit, |(_, why)| why),
             at_end: last.at_end,

@@ -147,6 +147,10 @@ impl Column {
 
     /// Takes over what the recurrence came to since the last start.
     fn end(&mut self, status: &Status) {
+        // The host may take an answer that is older than the last iteration looked at.
+        let later = self.seen.saturating_sub(status.iteration + 1);
+        self.history.truncate(self.history.len() - later);
+        self.seen -= later;
         self.base += status.iteration;
         self.stretch = status.iteration;
         let since = &self.history[self.history.len().saturating_sub(self.seen)..];

@@ -2,6 +2,7 @@
 //! is a script of launches ([`plan`]) that [`engine`] runs, or, if two launches suffice, operations of its own ([`cg`],
 //! [`cgnr`]).
 
+mod calls;
 pub mod cg;
 pub mod cgnr;
 mod correction;

@@ -98,13 +98,13 @@ impl Weight {
 
 /// Mark of the values of an operator: of a matrix how often they were replaced, of others the bound of their norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Values {
+pub(super) enum Values {
     Matrix(u64),
     Bound(Option<f64>),
 }
 
 impl Values {
-    fn of<T: Real>(operator: &dyn LinearOperator<T>) -> Self {
+    pub(super) fn of<T: Real>(operator: &dyn LinearOperator<T>) -> Self {
         match operator.as_matrix() {
             Some(matrix) => Self::Matrix(matrix.version()),
             None => Self::Bound(operator.norm_bound()),

@@ -5,6 +5,7 @@
 //! (`crate::recurrence`); or it is one or two launches over a block of vectors
 //! ([`OverBasis`]), or one over an image ([`OverImage`]), without a program. The [`Engine`](super::engine) runs scripts on any device.
 
+pub(super) use super::calls::{Field, OverBasis, OverImage};
 use super::objective::Terms;
 use crate::backend::script::basis::MOST_VECTORS;
 use crate::backend::script::resident::RESIDENT_VECTORS;
@@ -191,64 +192,6 @@ impl Update {
         self.sums.push(sums);
         self
     }
-}
-
-/// A call over a basis of a plan ([`Plan::basis`]), whose first `count` vectors are `Q`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OverBasis {
-    /// `h = Q'w`.
-    Project { w: VectorId, count: usize },
-    /// `w -= Q h`, then the same with what rounding has left: `d = Q'w`, `h += d`.
-    Reproject { w: VectorId, count: usize },
-    /// `w -= Q d`; the result is the next vector of the basis, if there is room.
-    Append { w: VectorId, count: usize },
-    /// Rotations make `h` and `|w|` a column of GMRES's triangle; for `step` 0 the residual begins it. The program comes after, with
-    /// [`VECTOR2`](crate::recurrence::VECTOR2) and its like.
-    Rotate { step: usize },
-    /// Keeps the norm of vector `step`, and scales it to 1. The program comes after, with [`VECTOR2`](crate::recurrence::VECTOR2).
-    Norm { step: usize },
-    /// Solves the triangle, of as many columns as `depth` says.
-    Solve { depth: Scalar },
-    /// `v += Q y` with the solution of the triangle; `v = Q y` if `fresh`.
-    Combine { v: VectorId, fresh: bool },
-}
-
-impl OverBasis {
-    /// Tells if it runs a program.
-    pub(super) fn runs_program(self) -> bool {
-        matches!(self, Self::Rotate { .. } | Self::Norm { .. } | Self::Solve { .. })
-    }
-
-    /// Launches on a device, if one buffer holds the basis.
-    pub(super) fn launches(self) -> usize {
-        match self {
-            Self::Project { .. } | Self::Reproject { .. } => 2,
-            _ => 1,
-        }
-    }
-}
-
-/// The dual variables of the total variation of an image ([`variation`](crate::backend::script::variation)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Field {
-    /// Pixels of a row.
-    pub(super) width: usize,
-    pub(super) p: [VectorId; 2],
-    /// Dual numbers of the derivative along a direction, if that has a term.
-    pub(super) q: Option<VectorId>,
-    /// The first of the scalars that the launches read.
-    pub(super) weights: Scalar,
-    /// Sums of the squares of a step.
-    pub(super) change: Sums,
-}
-
-/// A call over an image, which runs no program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OverImage {
-    /// `p += step D (2 x - x_old)`, then into its disc; `q` likewise.
-    Ascend { field: Field, x: VectorId, last_x: VectorId },
-    /// `g -= D'p + (e.D)'q`.
-    Subtract { field: Field, g: VectorId },
 }
 
 impl From<OverImage> for Work {

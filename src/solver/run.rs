@@ -2,18 +2,21 @@
 //! that give up, the best answer.
 
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::correction::Correction;
 use super::driver::{self, Iteration, Observer, Outcome, Status};
+use super::objective::Values;
 use super::stopping::{Limits, Stopping};
 use super::weight::ChosenWeight;
 use super::workspace::{Inputs, Workspace};
+use crate::backend::script::basis::MOST_VECTORS;
 use crate::device::Device;
 use crate::error::Result;
 use crate::number::{Real, Sum};
 use crate::operator::{LinearOperator, SharedOperator};
+use crate::sparse::gallery::Random;
 use crate::state::HISTORY;
 use crate::vector::Vector;
 
@@ -59,6 +62,26 @@ impl<T: Real> Runner<T> {
         returned.map(|()| result)
     }
 
+    /// Finds the singular values of `operator` if the method wants to know them: by a solve for random signs, the same in every column.
+    /// Allocates two vectors then.
+    pub(super) fn probe(&mut self, operator: &SharedOperator<T>, columns: usize) -> Result<()> {
+        let values = Values::of(&**operator);
+        if !self.workspace.begin_probe(values) {
+            return Ok(());
+        }
+        let device = operator.device();
+        let mut random = Random::new(PROBE);
+        let mut sign = || T::from_f64(if random.next() >> 63 == 0 { 1.0 } else { -1.0 });
+        let b: Vec<T> = (0..operator.rows()).flat_map(|_| std::iter::repeat_n(sign(), columns)).collect();
+        let b = Vector::from_slice(device, &b)?;
+        let mut x = Vector::zeros(device, operator.cols() * columns)?;
+        let stopping = Stopping::after(MOST_VECTORS);
+        let limits = vec![Limits::default(); columns];
+        self.solve(device, &stopping, &limits, &b, &mut x, &mut |_| ControlFlow::Continue(()))?;
+        self.workspace.end_probe(values);
+        Ok(())
+    }
+
     pub(super) fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
         self.workspace.set_reference(reference)
     }
@@ -91,6 +114,9 @@ impl<T: Real> Runner<T> {
         self.workspace.least_squares()
     }
 }
+
+/// Seed of the random signs.
+const PROBE: u64 = 11;
 
 /// A solve under way.
 struct SolveRun<'s, T: Real> {

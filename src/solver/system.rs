@@ -100,6 +100,7 @@ fn solve_here<T: Real>(
         Limits::new(stopping, scales)
     });
     let given = Given { stopping, limits: limits.collect(), shifts };
+    runner.probe(&operator, columns)?;
     let b = system.scaling.scaled(b, &exponents)?;
     let solved = runner.solve(device, stopping, &given.limits, b, x, observer);
     if let (Err(_), Some(original)) = (&solved, &original) {

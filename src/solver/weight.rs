@@ -1,4 +1,9 @@
 //! Rules for the weight of damping in hybrid LSQR: each looks at all weights of the small problem.
+//!
+//! The rule of the least error is ours. Its parts: the variance of the noise by cross validation of the whole problem (G. Wahba), with the
+//! trace of the operator from a random vector (A. Girard, Numer. Math. 56, 1989) by Gauss quadrature of its Golub-Kahan process (G. H.
+//! Golub and G. Meurant, "Matrices, moments and quadrature with applications", 2010); the bias from three times iterated damping (J. T. King
+//! and D. Chillingworth, Numer. Funct. Anal. Optim. 1, 1979), less what the noise adds to its square.
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
@@ -13,6 +18,12 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum WeightRule {
+    /// The least estimate of the squared error of `x`, `|q x_3|² + sigma² sum (1 - q_i)² (1 - q_i² (1 + q_i + q_i²)²) / s_i²` with
+    /// `q_i = 1 - f_i`, three times iterated damping `x_3`, and the sum over the whole operator, which is estimated once with a random right-hand
+    /// side and as many iterations. The variance `sigma²` of a reading, and with it the level of the noise
+    /// ([`ChosenWeight::noise`]), is that of the least `|r|² / (m - sum f_i)²`. Of weights above the one that is least there, the first
+    /// minimum counts. For an unknown level of noise, the same in all readings.
+    LeastError,
     /// Weighted generalised cross validation: the least `|r|² / (1 + sum (1 - w f_i))²`, with a `w <= 1` from the data. For an
     /// unknown level of noise. Source: J. Chung, J. G. Nagy, D. P. O'Leary, ETNA 28, 2008.
     WeightedGcv,
@@ -54,6 +65,9 @@ const HALVES: usize = 60;
 /// value must be beaten (Chung, Nagy, O'Leary; IR Tools).
 const FLAT: f64 = 1e-6;
 const WINDOW: usize = 3;
+/// Most that the weight may change in so many iterations, and most that the answer may be away from that of the whole space, to be settled.
+const STEADY: f64 = 0.02;
+const NEAR: f64 = 0.02;
 
 /// The reason why the space grew no further.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -66,6 +80,8 @@ pub enum WeightStop {
     Least,
     /// The residual has come down to the noise.
     Discrepancy,
+    /// Neither the weight nor the answer changes any more.
+    Settled,
     /// The iteration converged without damping, or the space holds all that `b` reaches.
     Exhausted,
     /// The rule was not done: the last iterate, with its weight.
@@ -78,6 +94,7 @@ impl Display for WeightStop {
             Self::Flat => "cross validation is flat",
             Self::Least => "cross validation was least there",
             Self::Discrepancy => "the residual came down to the noise",
+            Self::Settled => "weight and answer no longer change",
             Self::Exhausted => "the space has all that the data reach",
             Self::Limit => "the last iterate: the rule was not done",
         })
@@ -110,6 +127,8 @@ pub struct ChosenWeight {
     pub rule: WeightRule,
     /// `damp`.
     pub damp: f64,
+    /// The norm of the noise as a part of `|b|`, for the rule that estimates it.
+    pub noise: Option<f64>,
     /// Iteration of the answer.
     pub iteration: usize,
     /// The reason why it is that one.
@@ -125,15 +144,33 @@ pub struct ChosenWeight {
 impl Display for ChosenWeight {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         write!(f, "damp = {:.4e} by {} in iteration {} ({})", self.damp, self.rule, self.iteration, self.stop)?;
+        if let Some(noise) = self.noise {
+            write!(f, "; noise is {:.2} % of |b|", 100.0 * noise)?;
+        }
         if self.at_end { f.write_str("; at the end of the weights looked at: doubtful") } else { Ok(()) }
     }
 }
 
 /// Numbers of a problem that rules need beside its spectrum, in the units of the spectrum.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Data {
+pub(super) struct Data<'a> {
     pub(super) rows: usize,
     pub(super) rhs: f64,
+    /// Singular values of the whole operator, by a random right-hand side: `sum g(s_i²)` is about the sum of `c_i² g(s_i²)`.
+    pub(super) probe: Option<&'a Spectrum>,
+}
+
+impl Data<'_> {
+    /// The sum of `of` a singular value and `damp² / (s² + damp²)` over the whole operator.
+    fn sum(&self, damp: f64, of: impl Fn(f64, f64) -> f64) -> f64 {
+        self.probe.map_or(0.0, |probe| probe.sum(damp, |[value, seen], left| seen * of(value, left)))
+    }
+
+    /// `|r|² / (m - sum f_i)` and `m - sum f_i`, over the whole operator.
+    fn variance(&self, spectrum: &Spectrum, damp: f64) -> [f64; 2] {
+        let free = self.rows as f64 - self.sum(damp, |_, left| 1.0 - left);
+        [spectrum.residual2(damp) / free, free]
+    }
 }
 
 /// Decision of a rule in one iteration.
@@ -144,14 +181,17 @@ pub(super) struct Choice {
     pub(super) at_end: bool,
     /// Measure by which iterations are compared.
     pub(super) progress: f64,
+    /// Number from the data that the rule needs beside the spectrum: `w`, or `sigma²`.
+    pub(super) given: f64,
     /// `w` of weighted cross validation, as this space alone has it.
-    pub(super) own: f64,
+    own: f64,
 }
 
 impl WeightRule {
     /// Every rule without a parameter, and those that need the level of the noise, with that.
     fn named(name: &str, noise: Option<f64>) -> Option<Self> {
         Some(match (name, noise) {
+            ("auto", None) => Self::LeastError,
             ("wgcv", None) => Self::WeightedGcv,
             ("gcv", None) => Self::Gcv,
             ("modified-gcv", None) => Self::ModifiedGcv,
@@ -180,14 +220,15 @@ impl WeightRule {
         }
     }
 
-    /// The function of `damp` that is to be least; `weight` is `w` of weighted cross validation.
-    fn value(&self, spectrum: &Spectrum, data: Data, weight: f64, damp: f64) -> f64 {
+    /// The function of `damp` that is to be least.
+    fn value(&self, spectrum: &Spectrum, data: Data<'_>, given: f64, damp: f64) -> f64 {
         let residual2 = spectrum.residual2(damp);
         let over = |divisor: f64| residual2 / (divisor * divisor);
         match *self {
+            Self::LeastError => squared_error(spectrum, data, given, damp),
             Self::WeightedGcv | Self::Gcv => {
                 let count = spectrum.parts.len() as f64;
-                over(1.0 + count - weight * spectrum.trace(damp))
+                over(1.0 + count - given * spectrum.trace(damp))
             }
             Self::ModifiedGcv => over(data.rows as f64 - spectrum.trace(damp)),
             Self::LCurve => -curvature(spectrum, damp),
@@ -199,56 +240,102 @@ impl WeightRule {
         }
     }
 
-    /// The weight for a space, the one of its last iteration; `owns` has the own `w` of those before.
-    pub(super) fn choose(&self, spectrum: &Spectrum, data: Data, owns: impl Iterator<Item = f64>) -> Choice {
-        let own = if *self == Self::WeightedGcv { own_weight(spectrum) } else { 1.0 };
-        let weight = mean(owns.chain([own]));
+    /// The weight for the space of an iteration, after those whose `choices` are given.
+    pub(super) fn choose(&self, spectrum: &Spectrum, data: Data<'_>, choices: &[Choice]) -> Choice {
+        let mut own = 1.0;
+        let given = match *self {
+            Self::WeightedGcv => {
+                own = own_weight(spectrum);
+                choices.iter().fold(own, |sum, choice| sum + choice.own) / (choices.len() + 1) as f64
+            }
+            Self::LeastError => {
+                let (damp, _) = least(spectrum.largest(), |damp| cross_validation(spectrum, data, damp));
+                data.variance(spectrum, damp)[0]
+            }
+            _ => 1.0,
+        };
+        let value = |damp: f64| self.value(spectrum, data, given, damp);
         let (damp, at_end) = match *self {
             Self::Discrepancy { noise } => discrepancy(spectrum, SAFETY * noise * data.rhs),
             // One singular value tells nothing about the others.
             _ if spectrum.parts.len() < 2 => (0.0, false),
-            _ => least(spectrum.largest(), |damp| self.value(spectrum, data, weight, damp)),
+            Self::LeastError => {
+                least_above(spectrum.largest(), |damp| cross_validation(spectrum, data, damp), value)
+            }
+            _ => least(spectrum.largest(), value),
         };
         let divisor = data.rows as f64 - spectrum.trace(damp);
-        Choice { damp, at_end, progress: spectrum.residual2(damp) / (divisor * divisor), own }
+        Choice { damp, at_end, progress: spectrum.residual2(damp) / (divisor * divisor), given, own }
     }
 
     /// The end, after the iterations whose `choices` are given, the last of which is the newest: the number of the iteration whose answer
-    /// is taken, and why.
-    pub(super) fn end(&self, choices: &[Choice], spectrum: &Spectrum, data: Data) -> Option<(usize, WeightStop)> {
-        if let Self::Discrepancy { noise } = *self {
-            let reached = spectrum.rest.sqrt() <= SAFETY * noise * data.rhs;
-            return reached.then_some((choices.len(), WeightStop::Discrepancy));
-        }
+    /// is taken, and why. `gradient` is that of the newest answer.
+    pub(super) fn end(
+        &self,
+        choices: &[Choice],
+        spectrum: &Spectrum,
+        data: Data<'_>,
+        gradient: f64,
+    ) -> Option<(usize, WeightStop)> {
         let [.., before, last] = choices else { return None };
+        match *self {
+            Self::Discrepancy { noise } => {
+                let reached = spectrum.rest.sqrt() <= SAFETY * noise * data.rhs;
+                return reached.then_some((choices.len(), WeightStop::Discrepancy));
+            }
+            Self::LeastError => {
+                let newest = choices.iter().rev().take(WINDOW);
+                let steady = newest.filter(|c| (c.damp - last.damp).abs() <= STEADY * last.damp).count() == WINDOW;
+                // The problem is convex: no answer of the whole space is farther away than that.
+                let distance = gradient / (last.damp * last.damp);
+                let near = distance <= NEAR * spectrum.solution2(last.damp).sqrt();
+                return (steady && near).then_some((choices.len(), WeightStop::Settled));
+            }
+            _ => {}
+        }
         if choices.len() > 2 && (last.progress - before.progress).abs() < FLAT * choices[1].progress {
             return Some((choices.len(), WeightStop::Flat));
         }
-        let (best, _) = choices.iter().enumerate().min_by(|a, b| a.1.progress.total_cmp(&b.1.progress))?;
+        // The first iteration has no weight to speak of.
+        let (best, _) = choices.iter().enumerate().skip(1).min_by(|a, b| a.1.progress.total_cmp(&b.1.progress))?;
         (choices.len() - best > WINDOW).then_some((best + 1, WeightStop::Least))
     }
 
     /// All weights that are looked at in a space, with the numbers that a plot shows.
-    pub(super) fn curve(
-        &self,
-        spectrum: &Spectrum,
-        data: Data,
-        owns: impl Iterator<Item = f64>,
-    ) -> Vec<WeightPoint> {
-        let weight = mean(owns);
+    pub(super) fn curve(&self, spectrum: &Spectrum, data: Data<'_>, given: f64) -> Vec<WeightPoint> {
         let point = |damp: f64| WeightPoint {
             damp,
-            value: self.value(spectrum, data, weight, damp),
+            value: self.value(spectrum, data, given, damp),
             residual: spectrum.residual2(damp).sqrt(),
             solution: spectrum.solution2(damp).sqrt(),
         };
         grid(spectrum.largest()).map(point).collect()
     }
+
+    /// The level of the noise that the rule has found.
+    pub(super) fn noise_of(&self, choice: &Choice, data: Data<'_>) -> Option<f64> {
+        (*self == Self::LeastError).then(|| (data.rows as f64 * choice.given).sqrt() / data.rhs)
+    }
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0.0), |(sum, count), v| (sum + v, count + 1.0));
-    if count > 0.0 { sum / count } else { 1.0 }
+/// Cross validation of the whole problem.
+fn cross_validation(spectrum: &Spectrum, data: Data<'_>, damp: f64) -> f64 {
+    let [variance, free] = data.variance(spectrum, damp);
+    variance / free
+}
+
+/// The estimate of the squared error of `x`: see [`WeightRule::LeastError`].
+fn squared_error(spectrum: &Spectrum, data: Data<'_>, variance: f64, damp: f64) -> f64 {
+    let repeated = |left: f64| left * (1.0 + left + left * left);
+    let bias = spectrum.sum(damp, |[value, seen], left| {
+        let x = if value > 0.0 { (1.0 - left) / value * repeated(left) } else { 0.0 };
+        x * x * seen
+    });
+    let noise = data.sum(damp, |value, left| {
+        let x = if value > 0.0 { (1.0 - left) / value } else { 0.0 };
+        x * x * (1.0 - repeated(left) * repeated(left))
+    });
+    bias + variance * noise
 }
 
 /// The `w` with which weighted cross validation would choose the least singular value, 1 at most. With `k` in place of `k + 1`, as
@@ -287,13 +374,38 @@ fn grid(largest: f64) -> impl Iterator<Item = f64> {
     scales.flat_map(|scale| ROOTS.map(|root| root * scale)).take(STEPS + 1)
 }
 
+/// Place of the least of `values`.
+fn least_of(values: &[f64]) -> usize {
+    (0..values.len()).min_by(|i, j| values[*i].total_cmp(&values[*j])).unwrap_or(0)
+}
+
 /// The weight between 0 and `largest` for which `value` is least: the best of the grid, then golden sections between its neighbours.
 /// And whether it is an end of the grid.
 fn least(largest: f64, value: impl Fn(f64) -> f64) -> (f64, bool) {
     let weights: Vec<f64> = grid(largest).collect();
     let values: Vec<f64> = weights.iter().map(|damp| value(*damp)).collect();
-    let best = (0..values.len()).min_by(|i, j| values[*i].total_cmp(&values[*j])).unwrap_or(0);
-    if best == 0 || best == STEPS {
+    refined(&weights, least_of(&values), value)
+}
+
+/// The first minimum of `value` above the weight for which `floor` is least.
+fn least_above(largest: f64, floor: impl Fn(f64) -> f64, value: impl Fn(f64) -> f64) -> (f64, bool) {
+    let weights: Vec<f64> = grid(largest).collect();
+    let floors: Vec<f64> = weights.iter().map(|damp| floor(*damp)).collect();
+    let mut best = least_of(&floors);
+    let mut held = value(weights[best]);
+    while best > 0 {
+        let next = value(weights[best - 1]);
+        if next >= held {
+            break;
+        }
+        (best, held) = (best - 1, next);
+    }
+    refined(&weights, best, value)
+}
+
+/// Golden sections between the neighbours of the weight in place `best`; an end has but one.
+fn refined(weights: &[f64], best: usize, value: impl Fn(f64) -> f64) -> (f64, bool) {
+    if best == 0 || best + 1 == weights.len() {
         return (weights[best], true);
     }
     let (mut high, mut low) = (weights[best - 1], weights[best + 1]);
@@ -342,6 +454,7 @@ fn discrepancy(spectrum: &Spectrum, target: f64) -> (f64, bool) {
 impl Display for WeightRule {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         let name = match self {
+            Self::LeastError => "auto",
             Self::WeightedGcv => "wgcv",
             Self::Gcv => "gcv",
             Self::ModifiedGcv => "modified-gcv",

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::correction::Correction;
 use super::driver::Status;
+use super::objective::Values;
 use super::stopping::Limits;
 use super::weight::ChosenWeight;
 use crate::backend::Run;
@@ -101,6 +102,14 @@ pub(super) trait Workspace<T: Real>: Send {
     fn ends_by_host(&self) -> bool {
         false
     }
+
+    /// Tells if the method wants to know the singular values of an operator with these values; then the next solve finds them.
+    fn begin_probe(&mut self, _: Values) -> bool {
+        false
+    }
+
+    /// Keeps the singular values that the last solve has found.
+    fn end_probe(&mut self, _: Values) {}
 
     /// The weight that was chosen in the last solve of column `c`, whose system was multiplied by 2 to these powers.
     fn chosen(&self, _c: usize, _exponents: [i32; 2]) -> Option<ChosenWeight> {

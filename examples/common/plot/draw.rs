@@ -57,10 +57,11 @@ impl Chart<'_> {
             .map_err(told)?;
         let label = |v: &f64| match self.doubling {
             true if *v > to => String::new(),
+            true if v.abs() > 13.5 || *v < -0.5 => format!("{:.0e}", v.exp2()),
             true => format!("{:.0}", v.exp2()),
             false => format!("{v:.0}"),
         };
-        let marks = if self.doubling { (to + room - from).round() as usize + 1 } else { 10 };
+        let marks = if self.doubling { ((to + room - from).round() as usize + 1).min(16) } else { 10 };
         chart
             .configure_mesh()
             .x_desc(self.across)

@@ -48,7 +48,7 @@ struct Process {
     cosine: Scalar,
     /// Square of what is left of a vector in the space of others: rounding.
     least: Scalar,
-    /// That for the newest left vector.
+    /// The same for the newest left vector.
     rounding: Scalar,
 }
 

@@ -85,7 +85,7 @@ pub enum Method {
     },
     /// Hybrid LSQR: `min |A x - b|² + damp² |x - x_0|²` with a `damp` that it chooses.
     HybridLsqr {
-        /// How `damp` is chosen.
+        /// The rule that chooses `damp`.
         weight: WeightRule,
         /// Most iterations, 1 to 100; each takes a vector of either space.
         subspace: usize,

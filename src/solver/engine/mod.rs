@@ -1,5 +1,7 @@
 //! Runs the script of a method on one device: the vectors, the scalars, the launches.
 
+mod blocks;
+
 use std::mem::{swap, take};
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,20 +9,17 @@ use std::sync::Arc;
 use super::correction::Correction;
 use super::damping::Weighing;
 use super::driver::Status;
-use super::objective::Objective;
+use super::objective::{Objective, Values};
 use super::operands::{DiagonalCopy, Operators, factors};
-use super::plan::{
-    B, Call, Damping, Launch, Operand, OverBasis, OverImage, Plan, Preconditioning, Script, Space, VectorId, X,
-};
+use super::plan::{B, Call, Damping, Launch, Operand, Plan, Preconditioning, Script, Space, VectorId, X};
 use super::products::Products;
 use super::residence::{Held, Operands as Factors, Residence};
 use super::stopping::Limits;
 use super::weight::{ChosenWeight, WeightRule};
 use super::workspace::{Inputs, Look, Workspace, no_bounds, no_corrections};
 use crate::backend::product::{SharedMatrix, Stored};
-use crate::backend::script::basis::{self, Addition, Basis, Then};
+use crate::backend::script::basis::Basis;
 use crate::backend::script::resident::{self, RESIDENT_VECTORS};
-use crate::backend::script::variation::{self, Dual, Variation};
 use crate::backend::script::{self, ScriptState, StepCall};
 use crate::error::{Error, Result, same_length};
 use crate::memory::Memory;
@@ -181,34 +180,6 @@ impl<T: Real> Engine<T> {
         }
     }
 
-    fn over_image(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: OverImage) -> Result<()> {
-        let (run, operations) = (inputs.run, variation::on::<T>(inputs.device.backend()));
-        let (OverImage::Ascend { field, .. } | OverImage::Subtract { field, .. }) = call;
-        let variation = Variation {
-            n: self.cols,
-            width: field.width,
-            along: field.q.is_some(),
-            first: field.weights.0.into(),
-            place: field.change.place as usize,
-        };
-        let others = match call {
-            OverImage::Ascend { x, last_x, .. } => [x, last_x],
-            OverImage::Subtract { g, .. } => [g, VectorId::FILLER],
-        };
-        let Self { vectors, state, .. } = self;
-        let places = [field.p[0], field.p[1], field.q.unwrap_or(VectorId::SECOND_FILLER), others[0], others[1]];
-        let different = |_| Error::Shape { what: "different vectors of a call", expected: places.len(), found: 0 };
-        let held = vectors.get_disjoint_mut(places.map(VectorId::index)).map_err(different)?;
-        let [px, py, q, first, second] = held.map(Vector::memory_mut);
-        let dual = Dual { p: [px, py], q };
-        match call {
-            OverImage::Ascend { .. } => {
-                operations.variation_ascend(run, step, variation, [&*first, &*second], dual, state)
-            }
-            OverImage::Subtract { .. } => operations.variation_subtract(run, step, variation, dual, first, state),
-        }
-    }
-
     /// Brings the terms beside the misfit up to date, for a start.
     fn refresh_objective(&mut self, limits: &[Limits]) -> Result<()> {
         let Self { objective, vectors, .. } = self;
@@ -285,31 +256,6 @@ impl<T: Real> Engine<T> {
         self.residence = None;
         self.steps(inputs, missing)?;
         Ok(true)
-    }
-
-    fn over_basis(&mut self, inputs: &Inputs<'_, T>, step: StepCall, (of, call): (Space, OverBasis)) -> Result<()> {
-        let (run, operations) = (inputs.run, basis::on::<T>(inputs.device.backend()));
-        let Self { bases, vectors, state, .. } = self;
-        let Some(basis) = &mut bases[of as usize] else { return same_length("bases of a space", 1, 0) };
-        let most = basis.most();
-        let mut add = |addition: Addition, v: VectorId, basis: &mut Basis<T>| {
-            operations.basis_add(run, step, addition, vectors[v.index()].memory_mut(), basis, state)
-        };
-        match call {
-            OverBasis::Project { w, count } => {
-                operations.basis_project(run, step, count, vectors[w.index()].memory(), basis, state)?;
-                operations.basis_fold(run, step, count, false, basis, state)
-            }
-            OverBasis::Reproject { w, count } => {
-                add(Addition { count, fresh: false, then: Then::Project }, w, basis)?;
-                operations.basis_fold(run, step, count, true, basis, state)
-            }
-            OverBasis::Append { w, count } => add(Addition { count, fresh: false, then: Then::Append }, w, basis),
-            OverBasis::Rotate { step: column } => operations.basis_rotate(run, step, column, true, basis, state),
-            OverBasis::Norm { step: column } => operations.basis_rotate(run, step, column, false, basis, state),
-            OverBasis::Solve { depth } => operations.basis_solve(run, step, depth.0.into(), basis, state),
-            OverBasis::Combine { v, fresh } => add(Addition { count: most, fresh, then: Then::Nothing }, v, basis),
-        }
     }
 
     /// Brings the answer up to date, before a start of any column that has iterated.
@@ -504,6 +450,14 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn ends_by_host(&self) -> bool {
         self.weighing.is_some()
+    }
+
+    fn begin_probe(&mut self, values: Values) -> bool {
+        self.weighing.as_mut().is_some_and(|weighing| weighing.begin_probe(values))
+    }
+
+    fn end_probe(&mut self, values: Values) {
+        self.weighing.iter_mut().for_each(|weighing| weighing.end_probe(values));
     }
 
     fn chosen(&self, c: usize, exponents: [i32; 2]) -> Option<ChosenWeight> {

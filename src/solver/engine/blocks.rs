@@ -1,0 +1,71 @@
+//! Calls over a basis or an image.
+
+use super::Engine;
+use crate::backend::script::StepCall;
+use crate::backend::script::basis::{self, Addition, Basis, Then};
+use crate::backend::script::variation::{self, Dual, Variation};
+use crate::error::{Error, Result, same_length};
+use crate::number::Real;
+use crate::solver::plan::{OverBasis, OverImage, Space, VectorId};
+use crate::solver::workspace::Inputs;
+use crate::vector::Vector;
+
+impl<T: Real> Engine<T> {
+    pub(super) fn over_image(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: OverImage) -> Result<()> {
+        let (run, operations) = (inputs.run, variation::on::<T>(inputs.device.backend()));
+        let (OverImage::Ascend { field, .. } | OverImage::Subtract { field, .. }) = call;
+        let variation = Variation {
+            n: self.cols,
+            width: field.width,
+            along: field.q.is_some(),
+            first: field.weights.0.into(),
+            place: field.change.place as usize,
+        };
+        let others = match call {
+            OverImage::Ascend { x, last_x, .. } => [x, last_x],
+            OverImage::Subtract { g, .. } => [g, VectorId::FILLER],
+        };
+        let Self { vectors, state, .. } = self;
+        let places = [field.p[0], field.p[1], field.q.unwrap_or(VectorId::SECOND_FILLER), others[0], others[1]];
+        let different = |_| Error::Shape { what: "different vectors of a call", expected: places.len(), found: 0 };
+        let held = vectors.get_disjoint_mut(places.map(VectorId::index)).map_err(different)?;
+        let [px, py, q, first, second] = held.map(Vector::memory_mut);
+        let dual = Dual { p: [px, py], q };
+        match call {
+            OverImage::Ascend { .. } => {
+                operations.variation_ascend(run, step, variation, [&*first, &*second], dual, state)
+            }
+            OverImage::Subtract { .. } => operations.variation_subtract(run, step, variation, dual, first, state),
+        }
+    }
+
+    pub(super) fn over_basis(
+        &mut self,
+        inputs: &Inputs<'_, T>,
+        step: StepCall,
+        (of, call): (Space, OverBasis),
+    ) -> Result<()> {
+        let (run, operations) = (inputs.run, basis::on::<T>(inputs.device.backend()));
+        let Self { bases, vectors, state, .. } = self;
+        let Some(basis) = &mut bases[of as usize] else { return same_length("bases of a space", 1, 0) };
+        let most = basis.most();
+        let mut add = |addition: Addition, v: VectorId, basis: &mut Basis<T>| {
+            operations.basis_add(run, step, addition, vectors[v.index()].memory_mut(), basis, state)
+        };
+        match call {
+            OverBasis::Project { w, count } => {
+                operations.basis_project(run, step, count, vectors[w.index()].memory(), basis, state)?;
+                operations.basis_fold(run, step, count, false, basis, state)
+            }
+            OverBasis::Reproject { w, count } => {
+                add(Addition { count, fresh: false, then: Then::Project }, w, basis)?;
+                operations.basis_fold(run, step, count, true, basis, state)
+            }
+            OverBasis::Append { w, count } => add(Addition { count, fresh: false, then: Then::Append }, w, basis),
+            OverBasis::Rotate { step: column } => operations.basis_rotate(run, step, column, true, basis, state),
+            OverBasis::Norm { step: column } => operations.basis_rotate(run, step, column, false, basis, state),
+            OverBasis::Solve { depth } => operations.basis_solve(run, step, depth.0.into(), basis, state),
+            OverBasis::Combine { v, fresh } => add(Addition { count: most, fresh, then: Then::Nothing }, v, basis),
+        }
+    }
+}
