@@ -109,7 +109,7 @@ fn inputs_are_never_written_over() {
     reconstruct(&["--regularizer", "directional=1"], "cgnr has no such term");
     reconstruct(&["--method", "pdhg", "--regularizer", "directional=1@x"], "is none of tikhonov=W");
     reconstruct(&["--weight", "auto", "--regularizer", "tikhonov=1"], "tikhonov has a weight of its own");
-    reconstruct(&["--weight", "auto", "--plot", "x.jpg"], "pictures are written as .png or .svg");
+    reconstruct(&["--weight", "auto", "--plot", "x.jpg"], "pictures are written as .png and .svg");
     reconstruct(&["--weight", "auto", "--plot", "reconstruction.png"], "is that of --output too");
     reconstruct(&["--polynomial", "0,1e308,1e308"], "not finite");
     // Readings of something that is wider than the detector.

@@ -426,11 +426,11 @@ fn refined(weights: &[f64], best: usize, value: impl Fn(f64) -> f64) -> (f64, bo
     (0.5 * (low + high), false)
 }
 
-/// The weight with `|r| = target`, or 0 if the space does not reach so far; and whether even the largest that is looked at leaves less.
+/// The weight with `|r| = target`, or 0 if the space does not reach so far; and whether no weight does it.
 fn discrepancy(spectrum: &Spectrum, target: f64) -> (f64, bool) {
     let is_above = |damp: f64| spectrum.residual2(damp).sqrt() > target;
     if is_above(0.0) {
-        return (0.0, false);
+        return (0.0, true);
     }
     let mut high = spectrum.largest();
     for _ in 0..HALVES {
