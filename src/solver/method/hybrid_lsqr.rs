@@ -48,7 +48,7 @@ struct Process {
     cosine: Scalar,
     /// Square of what is left of a vector in the space of others: rounding.
     least: Scalar,
-    /// The same for the newest left vector.
+    /// Square of what rounding leaves of the newest left vector.
     rounding: Scalar,
 }
 
