@@ -3,21 +3,12 @@
 
 mod common;
 
-use common::oracle;
+use common::{distance, norm, oracle};
 use residuum::sparse::gallery::Random;
 use residuum::{
     Correction, Csr, Device, Format, Matrix, Method, Real, Report, Setup, Solver, Stop, Stopping, Vector,
     WeightRule, WeightStop,
 };
-
-fn norm(values: impl Iterator<Item = f64>) -> f64 {
-    values.map(|v| v * v).sum::<f64>().sqrt()
-}
-
-/// Relative distance of `x` from `wanted`.
-fn distance(x: &[f64], wanted: &[f64]) -> f64 {
-    norm(x.iter().zip(wanted).map(|(x, y)| x - y)) / norm(wanted.iter().copied())
-}
 
 /// FISTA within 0 and 1 on the test problem of IR Tools: the errors that IR Tools has after as many iterations.
 #[test]

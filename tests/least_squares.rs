@@ -7,7 +7,7 @@ mod common;
 
 use std::path::Path;
 
-use common::noise;
+use common::{distance, noise, norm};
 use residuum::io::matrix_market;
 use residuum::operator::{Diagonal, Identity, LinearOperator, SharedOperator, adjoint_error};
 use residuum::precond::Preconditioner;
@@ -51,15 +51,6 @@ fn dense(a: &Csr<f64>, b: &[f64]) -> Vec<f64> {
         x[k] = (x[k] - sum) / diagonal[k];
     }
     x
-}
-
-fn norm(values: impl Iterator<Item = f64>) -> f64 {
-    values.map(|v| v * v).sum::<f64>().sqrt()
-}
-
-/// Relative distance of `x` from `wanted`.
-fn distance<T: Real>(x: &[T], wanted: &[f64]) -> f64 {
-    norm(x.iter().zip(wanted).map(|(x, w)| x.to_f64() - w)) / norm(wanted.iter().copied())
 }
 
 fn problems() -> Vec<(&'static str, Csr<f64>, Vec<f64>)> {

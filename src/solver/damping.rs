@@ -118,9 +118,6 @@ impl Weighing {
     ) -> Result<()> {
         let count = self.columns.len();
         for (c, (column, status)) in self.columns.iter_mut().zip(status).enumerate() {
-            if status.code == stop::NOT_FINITE {
-                continue;
-            }
             if column.end.is_none() {
                 let read = |space: Space| -> Result<Vec<f64>> {
                     let mut norms = vec![Sum::default(); status.iteration + 1];
@@ -134,7 +131,10 @@ impl Weighing {
                     continue;
                 }
                 let probe = self.probe.as_ref().map(|(probe, _)| probe);
-                column.judge(self.rule, (self.rows, probe), status.iteration);
+                // An iteration that is not finite has no rule; one before it may have been the last.
+                let norms = column.alpha.iter().zip(&column.beta).skip(1);
+                let count = norms.take_while(|(alpha, beta)| alpha.is_finite() && beta.is_finite()).count();
+                column.judge(self.rule, (self.rows, probe), count);
                 let by_itself = matches!(status.code, stop::CONVERGED | stop::GRADIENT_CONVERGED | stop::BREAKDOWN);
                 if column.end.is_none() && by_itself {
                     column.end = Some((column.choices.len(), WeightStop::Exhausted));

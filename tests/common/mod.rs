@@ -144,6 +144,16 @@ pub(crate) fn reference<T: Real>(device: &Device) -> Device {
     Device::host().with_accumulation(device.accumulation(T::PRECISION)).expect("the host keeps sums in any way")
 }
 
+/// The 2-norm.
+pub(crate) fn norm(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(|v| v * v).sum::<f64>().sqrt()
+}
+
+/// Relative distance of `x` from `wanted`.
+pub(crate) fn distance<T: Real>(x: &[T], wanted: &[f64]) -> f64 {
+    norm(x.iter().zip(wanted).map(|(x, w)| x.to_f64() - w)) / norm(wanted.iter().copied())
+}
+
 /// The bits of numbers of either precision (`f64` holds an `f32` exactly).
 pub(crate) fn bits<T: Real>(values: &[T]) -> Vec<u64> {
     values.iter().map(|v| v.to_f64().to_bits()).collect()

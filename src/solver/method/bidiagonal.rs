@@ -43,7 +43,7 @@ pub(super) struct Bidiagonal {
 }
 
 /// `target = 1 / value`, or 0.
-fn invert(s: &mut Program, target: Scalar, value: Scalar) {
+pub(super) fn invert(s: &mut Program, target: Scalar, value: Scalar) {
     s.set(target, ZERO);
     s.set_if_positive(value, target, ONE / value);
 }

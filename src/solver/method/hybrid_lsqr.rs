@@ -23,7 +23,8 @@
 //! J. Chung, J. G. Nagy and D. P. O'Leary, "A weighted-GCV method for Lanczos-hybrid regularization", ETNA 28, 2008; J. Chung and
 //! S. Gazzola, "Computational methods for large-scale inverse problems: a survey on hybrid projection methods", SIAM Review 66(2), 2024.
 
-use crate::recurrence::{ONE, Program, Scalar, Sums, VECTOR2, ZERO, sqrt};
+use super::bidiagonal::invert;
+use crate::recurrence::{ONE, Program, Scalar, Sums, VECTOR2, sqrt};
 use crate::solver::plan::{
     Call, Damping, Operand, OverBasis, Plan, Product, Script, Space, Space::Cols, Space::Rows, Update, VectorId, X,
 };
@@ -50,12 +51,6 @@ struct Process {
     least: Scalar,
     /// Square of what rounding leaves of the newest left vector.
     rounding: Scalar,
-}
-
-/// `target = 1 / value`, or 0.
-fn invert(s: &mut Program, target: Scalar, value: Scalar) {
-    s.set(target, ZERO);
-    s.set_if_positive(value, target, ONE / value);
 }
 
 impl Process {
