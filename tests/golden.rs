@@ -15,7 +15,7 @@ use common::battery::{Essence, Problem, essence, everything, matrices, problems,
 use common::{bits, noise, overlapping, reference, residencies};
 use residuum::fem::{Mesh, Poisson, Space};
 use residuum::imaging::{
-    Beam, Disc, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System,
+    Beam, Disc, Fbp, Filter, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System,
 };
 use residuum::operator::{Deflation, LinearOperator, Rim, SharedOperator, Stencil};
 use residuum::precond::{Bainv, BainvOptions, BlockJacobi, Preconditioner, RowOrdering, Sweep};
@@ -387,6 +387,33 @@ fn images<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     }
 }
 
+/// Filtered back-projections, and a picture that begins with one.
+fn back_projections<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    let (source_origin, source_detector) = (5.0, 8.0);
+    let grid = Grid { side: 40, pixel: 0.05 };
+    for (name, beam, arc) in [
+        ("parallel", Beam::Parallel, 180.0),
+        ("fan", Beam::Fan { source_origin, source_detector }, 360.0),
+        ("short fan", Beam::Fan { source_origin, source_detector }, 220.0),
+        ("curved", Beam::Curved { source_origin, source_detector }, -360.0),
+    ] {
+        let angles = (0..50).map(|k| arc / 50.0 * f64::from(k)).collect();
+        let scanner = Scanner { beam, pixels: 96, pitch: 0.032, offset: 0.7, angles };
+        let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 2e5, gain: 0.0, seed: 2009 }).unwrap();
+        let mut fbp = Fbp::<T>::new(device, &scanner, grid, Filter::SheppLogan).unwrap();
+        let picture = fbp.reconstruct(&scan.readings()).unwrap();
+        golden.put(format!("back-projection {kind} {name}"), bits(&picture));
+        if name == "fan" {
+            let system = System::<T>::new(device, &scanner, grid, Format::Csr).unwrap();
+            let how = Reconstruction { start: Some(Filter::Hann), ..Reconstruction::of_scanner::<T>(&scanner) };
+            let mut reconstructor = Reconstructor::new(&system, how, 1).unwrap();
+            let image = reconstructor.reconstruct(&[&scan]).unwrap().remove(0);
+            golden
+                .put(format!("image from a back-projection {kind}"), words(essence(&image.values, &image.report)));
+        }
+    }
+}
+
 fn words_of_advice(golden: &mut Golden) {
     for (name, a) in matrices::<f64>().into_iter().chain([
         ("indefinite", gallery::poisson_2d::<f64>(12, -1.7).unwrap()),
@@ -410,6 +437,7 @@ fn all<T: Real>(golden: &mut Golden, device: &Device) {
     preconditioners::<T>(golden, &kind, device);
     composed::<T>(golden, &kind, device);
     images::<T>(golden, &kind, device);
+    back_projections::<T>(golden, &kind, device);
 }
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");

@@ -6,8 +6,8 @@ mod common;
 use common::battery::essence;
 use common::each_case;
 use residuum::imaging::{
-    Beam, Disc, Ellipse, Geometry, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scan, Scanner,
-    System, read_reference,
+    Beam, Disc, Ellipse, Filter, Geometry, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scan,
+    Scanner, System, read_reference,
 };
 use residuum::operator::LinearOperator;
 use residuum::{Error, Format, Method, Real, Stop, Stopping};
@@ -44,6 +44,11 @@ fn exact<T: Real>(scan: &Scan, side: usize) -> Reconstruction {
     }
 }
 
+/// CGNR from a filtered back-projection.
+fn continued<T: Real>() -> Reconstruction {
+    Reconstruction { start: Some(Filter::Hann), ..how::<T>() }
+}
+
 /// FISTA within bounds.
 fn projected<T: Real>() -> Reconstruction {
     Reconstruction { method: Method::Fista, regularizers: vec![], upper: 1.0, ..how::<T>() }
@@ -58,6 +63,7 @@ fn frames<T: Real>(device: &residuum::Device) {
         (Format::Csr, 3, exact::<T>(&scans[0], 32)),
         (Format::OnTheFly, 1, exact::<T>(&scans[0], 32)),
         (Format::Csr, 1, projected::<T>()),
+        (Format::Csr, 2, continued::<T>()),
     ] {
         let system = System::<T>::new(device, &scans[0].scanner, scans[0].grid(32), format).unwrap();
         let mut reconstructor = Reconstructor::new(&system, how.clone(), images).unwrap();
@@ -126,6 +132,7 @@ fn a_second_frame_allocates_nothing_and_builds_nothing() {
             (Format::OnTheFly, 1, how::<f32>()),
             (Format::Auto, 2, exact::<f32>(&scans[0], 24)),
             (Format::Auto, 1, projected::<f32>()),
+            (Format::Auto, 2, continued::<f32>()),
         ] {
             let system = System::<f32>::new(&device, &scans[0].scanner, scans[0].grid(24), format).unwrap();
             let mut reconstructor = Reconstructor::new(&system, how.clone(), images).unwrap();

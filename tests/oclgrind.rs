@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use common::{bits, noise};
 use residuum::fem::{Mesh, Space};
-use residuum::imaging::{Beam, Grid, Scanner};
+use residuum::imaging::{Beam, Fbp, Filter, Grid, Scanner};
 use residuum::operator::{Diagonal, LinearOperator, Rim, SharedOperator, Stencil};
 use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering};
 use residuum::simulation::{Flow, FlowSetup, Interpolation, Obstacles, Trace};
@@ -264,6 +264,11 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         offset: 0.3,
         angles: vec![10.0, 50.0, 80.0],
     };
+    for beam in [Beam::Parallel, scanner.beam] {
+        let scanner = Scanner { beam, ..scanner.clone() };
+        let mut fbp = Fbp::<T>::new(device, &scanner, Grid { side: 11, pixel: 1.0 }, Filter::Hann).unwrap();
+        found.push(bits(&fbp.reconstruct(&noise::<T>(27, 12)).unwrap()));
+    }
     let rays = scanner.projector::<T>(device, Grid { side: 11, pixel: 1.0 }).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(27, 8)).unwrap();
     let mut x = Vector::zeros(device, 121).unwrap();

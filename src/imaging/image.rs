@@ -54,20 +54,22 @@ impl<T: Real> Image<T> {
         npy::write(path.as_ref(), &[self.rows, self.cols], &self.values)
     }
 
-    /// Writes an 8-bit grey picture (PNG) of the values from the 0.5th to the 99.5th percentile.
+    /// Writes an 8-bit grey picture (PNG) of the values within the image's own [`Window`].
     ///
     /// # Errors
     /// [`Error::File`].
     #[cfg(feature = "png")]
     pub fn write_png(&self, path: impl AsRef<Path>) -> Result<()> {
-        let image = self.in_double();
-        let mut sorted: Vec<f64> = image.iter().copied().filter(|v| v.is_finite()).collect();
-        sorted.sort_by(f64::total_cmp);
-        let quantile = |q: f64| sorted.get(((sorted.len().max(1) - 1) as f64 * q) as usize).copied().unwrap_or(0.0);
-        let (low, high) = (quantile(0.005), quantile(0.995));
-        let range = if high > low { high - low } else { 1.0 };
-        let grey: Vec<u8> =
-            image.iter().map(|v| (255.0 * ((v - low) / range).clamp(0.0, 1.0)).round() as u8).collect();
+        self.write_png_within(path, Window::of(std::slice::from_ref(self)))
+    }
+
+    /// Writes an 8-bit grey picture (PNG) of the values within `window`: black at its lower end and below, white at its upper end and above.
+    ///
+    /// # Errors
+    /// [`Error::File`].
+    #[cfg(feature = "png")]
+    pub fn write_png_within(&self, path: impl AsRef<Path>, window: Window) -> Result<()> {
+        let grey: Vec<u8> = self.values.iter().map(|v| (255.0 * window.share(v.to_f64())).round() as u8).collect();
         crate::io::write_atomically(path.as_ref(), |file| {
             let mut encoder = png::Encoder::new(file, self.cols as u32, self.rows as u32);
             encoder.set_color(png::ColorType::Grayscale);
@@ -80,6 +82,52 @@ impl<T: Real> Image<T> {
     fn in_double(&self) -> Vec<f64> {
         self.values.iter().map(|v| v.to_f64()).collect()
     }
+}
+
+/// Values that pictures show: one window for all slices, so that they can be compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// Shown black, like all below.
+    pub low: f64,
+    /// Shown white, like all above.
+    pub high: f64,
+}
+
+impl Window {
+    /// The window from the 0.5th to the 99.5th percentile of all values that are numbers.
+    pub fn of<T: Real>(images: &[Image<T>]) -> Self {
+        let values = images.iter().flat_map(|image| &image.values).map(|v| v.to_f64());
+        let mut sorted: Vec<f64> = values.filter(|v| v.is_finite()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let quantile = |q: f64| sorted.get(((sorted.len().max(1) - 1) as f64 * q) as usize).copied().unwrap_or(0.0);
+        Self { low: quantile(0.005), high: quantile(0.995) }
+    }
+
+    /// Place of a value within the window, from 0 to 1; NaN lies at 0.
+    pub fn share(self, value: f64) -> f64 {
+        let range = if self.high > self.low { self.high - self.low } else { 1.0 };
+        ((value - self.low) / range).clamp(0.0, 1.0).max(0.0)
+    }
+}
+
+/// Writes images of one size as the pictures of one TIFF file, 16 bits a pixel: 0 at the lower end of `window` and below, 65535 at its upper end and
+/// above.
+///
+/// # Errors
+/// [`Error::File`]; [`Error::Shape`] for images of several sizes.
+#[cfg(feature = "tiff")]
+pub fn write_tiff<T: Real>(path: impl AsRef<Path>, images: &[Image<T>], window: Window) -> Result<()> {
+    let Some(first) = images.first() else { return Ok(()) };
+    let numbers = |image: &Image<T>| -> Result<Vec<u16>> {
+        crate::error::same_length(
+            "pixels of an image against the first one",
+            first.values.len(),
+            image.values.len(),
+        )?;
+        Ok(image.values.iter().map(|v| (65535.0 * window.share(v.to_f64())).round() as u16).collect())
+    };
+    let pictures: Vec<Vec<u16>> = images.iter().map(numbers).collect::<Result<_>>()?;
+    crate::io::write_tiff16(path.as_ref(), [first.rows, first.cols], &pictures)
 }
 
 /// Reads a picture of the same field as `grid`, at its side: a challenge `.mat` file (whose values are made those per unit of

@@ -1,4 +1,4 @@
-//! Images from sensor data: [`Scan`] (readings with their scanner), [`System`] (the matrix of a scanner and a grid),
+//! Images from sensor data: [`Counts`] (what a detector counted), [`Scan`] (readings with their scanner), [`System`] (the matrix of a scanner and a grid),
 //! [`Reconstructor`] (regularised least squares, frame after frame), [`Image`] (pixels, report, comparison).
 //!
 //! ```
@@ -38,6 +38,9 @@
 //!                |  source                 at t = 0 the source is below, pixel 0 sees the left edge
 //! ```
 //!
+//! A curved detector ([`Beam::Curved`]) lies on the circle about the source through the middle of that flat one: pixel `k` at the angle
+//! `(k - (m - 1) / 2 + offset) pitch / source_detector` to the middle ray, on the side of `e`.
+//!
 //! # Line integrals
 //!
 //! Rays are integrated by Joseph's method: one step per row or column of the image, whichever the ray crosses faster, with linear
@@ -45,7 +48,12 @@
 //!
 //! Source: P. M. Joseph, "An improved algorithm for reprojecting rays through pixel images", IEEE Trans. Med. Imaging 1(3), 1982.
 
+mod axis;
+mod counts;
 mod disc;
+mod fbp;
+mod fourier;
+mod geometry;
 mod htc;
 mod image;
 mod phantom;
@@ -58,13 +66,18 @@ mod scanner;
 mod segment;
 mod system;
 
+pub use counts::{CountFiles, Counts, Field, Integrals};
 pub use disc::Disc;
-pub use image::{Image, read_reference};
+pub use fbp::{Fbp, Filter};
+pub use geometry::{Angles, Geometry};
+#[cfg(feature = "tiff")]
+pub use image::write_tiff;
+pub use image::{Image, Window, read_reference};
 pub use phantom::{Ellipse, Noise, Phantom};
 pub use quality::{Quality, resample};
 pub use reconstructor::{Reconstruction, Reconstructor};
 pub use regularizer::Regularizer;
-pub use scan::{Geometry, Scan};
+pub use scan::Scan;
 pub use scanner::{Beam, Grid, Scanner};
 pub use segment::Segmentation;
 pub use system::System;

@@ -8,18 +8,13 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::scanner::{Beam, Grid, Line, Scanner};
+use super::scanner::{Grid, Line, Scanner};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::sparse::{Format, MOST_PIXELS, MOST_RAYS, ONE, Ray, Rays};
-
-/// Distance from the centre to the corners of the image with the half pixels around it that rays are followed through.
-fn rim(grid: Grid) -> f64 {
-    Grid { side: grid.side + 1, ..grid }.reach()
-}
 
 /// Places that fixed point reaches, in pixels.
 const FURTHEST: f64 = (1u64 << 30) as f64;
@@ -160,12 +155,7 @@ impl Scanner {
             let reason = format!("{} rays are more than {MOST_RAYS}: trace fewer angles at once", self.rays());
             return Err(Error::Option { name: "angles", reason });
         }
-        if let Beam::Fan { source_origin, .. } = self.beam
-            && source_origin <= rim(grid)
-        {
-            let reason = format!("{source_origin} puts the source within a pixel of the image: store its matrix");
-            return Err(Error::Option { name: "source_origin", reason });
-        }
+        self.check_source(grid)?;
         let rays = self.traced(grid)?;
         let entries: Vec<(usize, f64)> = rays.par_iter().map(|ray| ray.entries(grid.side)).collect();
         let nnz = entries.iter().map(|e| e.0).sum();
@@ -201,6 +191,7 @@ impl Scanner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::imaging::Beam;
     use crate::operator::adjoint_error;
     use crate::sparse::gallery::Random;
     use crate::vector::Vector;
@@ -236,6 +227,7 @@ mod tests {
             (scanner(fan(38.0, 39.0), 15, 7.0), 3),
             (scanner(fan(60.0, 90.0), 300, 0.2), 150),
             (scanner(fan(60.0, 90.0), 11, 7.0), 150),
+            (scanner(Beam::Curved { source_origin: 35.0, source_detector: 90.0 }, 130, 1.4), 40),
         ]
         .map(|(scanner, side)| (scanner, Grid { side, pixel: 40.0 / side as f64 }))
         .to_vec()
@@ -286,7 +278,7 @@ mod tests {
             let side = 1 + (random.uniform() * 8.0) as usize;
             let grid = Grid { side, pixel: 1.0 };
             // Sources next to the image see it under up to 180 degrees.
-            let source_origin = rim(grid) * (1.0 + 0.1 * random.uniform()) + 1e-9;
+            let source_origin = grid.rim() * (1.0 + 0.1 * random.uniform()) + 1e-9;
             let beam = Beam::Fan { source_origin, source_detector: source_origin * (1.0 + random.uniform()) };
             let (pixels, pitch) = (2 + (random.uniform() * 9.0) as usize, 8.0 * random.uniform() + 0.01);
             let scanner = Scanner {

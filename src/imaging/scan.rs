@@ -3,7 +3,11 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use super::scanner::{Beam, Grid, Scanner};
+use rayon::prelude::*;
+
+use super::counts::{CountFiles, Counts};
+use super::geometry::Geometry;
+use super::scanner::{Grid, Scanner};
 use crate::error::{Error, Result, same_length};
 use crate::io::{FileKind, npy};
 use crate::number::Real;
@@ -18,26 +22,6 @@ pub struct Scan {
     pub sinogram: Vec<f64>,
     /// Side of the square that the image shows, in the scanner's unit.
     pub field: f64,
-}
-
-/// A scanner, as far as an array of readings does not say it: evenly spaced angles.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Geometry {
-    /// Course of the rays.
-    pub beam: Beam,
-    /// Degrees that the angles divide evenly, anticlockwise from 0; negative for clockwise.
-    pub arc: f64,
-    /// Distance between pixel centres on the detector.
-    pub pitch: f64,
-    /// Shift of the detector's middle along the detector, in pixels.
-    pub offset: f64,
-}
-
-impl Default for Geometry {
-    /// A parallel beam over 180 degrees, with pixels of length 1.
-    fn default() -> Self {
-        Self { beam: Beam::Parallel, arc: 180.0, pitch: 1.0, offset: 0.0 }
-    }
 }
 
 impl Scan {
@@ -56,17 +40,21 @@ impl Scan {
         Ok(Self { scanner, sinogram, field })
     }
 
-    /// Reads the scans of a file: of a challenge (`.mat`, [`Scan::read_htc`]), which says how it was taken, or of an array
-    /// (`.npy`, [`Scan::read_npy`]).
+    /// Reads the scans of a file: of a challenge (`.mat`, [`Scan::read_htc`]), which says how it was taken, of an array
+    /// (`.npy`, [`Scan::read_npy`]), or of counts with their fields (DataExchange in HDF5, [`Counts::read`]).
     ///
     /// # Errors
-    /// [`Error::Format`] for a file of another kind, which it names; as the two.
+    /// [`Error::Format`] for a file of another kind, which it names; as the three.
     pub fn read(path: impl AsRef<Path>, geometry: &Geometry) -> Result<Vec<Self>> {
         let path = path.as_ref();
         match FileKind::of(path)? {
             Some(FileKind::Npy) => Self::read_npy(path, geometry),
             Some(FileKind::Mat5) | None => Ok(vec![Self::read_htc(path)?]),
-            Some(other) => Err(other.refused(path, "a scan (.mat) or a sinogram (.npy)")),
+            Some(FileKind::Hdf5) => {
+                let files = CountFiles { projections: path.into(), ..CountFiles::default() };
+                Ok(Counts::read(&files, &mut |_, _| {})?.integrals(geometry)?.scans)
+            }
+            Some(other) => Err(other.refused(path, "a scan (.mat, .h5) or a sinogram (.npy)")),
         }
     }
 
@@ -90,9 +78,7 @@ impl Scan {
         if images == 0 || array.data.is_empty() {
             return Err(refuse("the array holds no sinogram".into()));
         }
-        let Geometry { beam, arc, pitch, offset } = *geometry;
-        let angles = (0..angles).map(|k| arc * k as f64 / angles as f64).collect();
-        let scanner = Scanner { beam, pixels, pitch, offset, angles };
+        let scanner = geometry.scanner(angles, pixels)?;
         array.data.chunks(scanner.rays()).map(|data| Self::new(scanner.clone(), data.to_vec())).collect()
     }
 
@@ -188,6 +174,62 @@ impl Scan {
         Ok(Self::new(self.scanner, sinogram)?.with_field(self.field))
     }
 
+    /// Keeps pixels `first .. last` of the detector.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if that is none of those there are.
+    pub fn cropped(&self, first: usize, last: usize) -> Result<Self> {
+        let there = self.scanner.pixels;
+        if first >= last || last > there {
+            return Err(Error::Option { name: "crop", reason: format!("{first}:{last} of {there} pixels") });
+        }
+        let pixels = last - first;
+        let offset = self.scanner.offset + first as f64 + 0.5 * (pixels as f64 - there as f64);
+        let sinogram = self.sinogram.chunks(there).flat_map(|row| &row[first..last]).copied().collect();
+        Self::new(Scanner { pixels, offset, ..self.scanner.clone() }, sinogram)
+    }
+
+    /// Takes out what single pixels read too much or too little at all angles, which makes rings: the readings of each pixel are sorted by
+    /// size; each is replaced by the median of those of the same rank in `width` neighbouring pixels.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a width that is even, or above the pixels there are.
+    ///
+    /// # Source
+    /// N. T. Vo, R. C. Atwood and M. Drakopoulos, "Superior techniques for eliminating ring artifacts in X-ray micro-tomography", Opt. Express
+    /// 26(22), 2018, algorithm 3.
+    pub fn without_rings(self, width: usize) -> Result<Self> {
+        let pixels = self.scanner.pixels;
+        if width.is_multiple_of(2) || width > pixels {
+            let reason = format!("{width} is no odd number of up to {pixels} pixels");
+            return Err(Error::Option { name: "rings", reason });
+        }
+        let angles = self.scanner.angles.len();
+        let column = |j: usize| -> Vec<(f64, usize)> {
+            let mut column: Vec<(f64, usize)> = (0..angles).map(|k| (self.sinogram[k * pixels + j], k)).collect();
+            column.sort_by(|a, b| a.0.total_cmp(&b.0));
+            column
+        };
+        let columns: Vec<Vec<(f64, usize)>> = (0..pixels).into_par_iter().map(column).collect();
+        let median = |j: usize| -> Vec<f64> {
+            // At the ends the window stays whole.
+            let from = j.saturating_sub(width / 2).min(pixels - width);
+            let mut window = Vec::with_capacity(width);
+            let of_rank = |rank: usize| {
+                window.clear();
+                window.extend(columns[from..from + width].iter().map(|column| column[rank].0));
+                *window.select_nth_unstable_by(width / 2, f64::total_cmp).1
+            };
+            (0..angles).map(of_rank).collect()
+        };
+        let medians: Vec<Vec<f64>> = (0..pixels).into_par_iter().map(median).collect();
+        let mut sinogram = vec![0.0; self.sinogram.len()];
+        for (j, (column, medians)) in columns.iter().zip(&medians).enumerate() {
+            column.iter().zip(medians).for_each(|((_, k), median)| sinogram[k * pixels + j] = *median);
+        }
+        Ok(Self { sinogram, ..self })
+    }
+
     /// Averages each `factor` neighbouring detector pixels into one; pixels left over at the end are dropped.
     ///
     /// # Errors
@@ -213,6 +255,7 @@ impl Scan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::imaging::{Angles, Beam};
 
     fn parallel(angles: Vec<f64>) -> Scanner {
         Scanner { beam: Beam::Parallel, pixels: 5, pitch: 1.0, offset: 0.0, angles }
@@ -257,6 +300,42 @@ mod tests {
     }
 
     #[test]
+    fn cropping_keeps_every_ray_where_it_is() {
+        let scan = Scan::new(parallel(vec![0.0, 30.0]), (0..10).map(f64::from).collect()).expect("valid");
+        let cropped = scan.cropped(1, 3).expect("two pixels");
+        assert_eq!(cropped.sinogram, [1.0, 2.0, 6.0, 7.0]);
+        assert_eq!(cropped.scanner.ray(1, 0), scan.scanner.ray(1, 1));
+        assert_eq!(cropped.scanner.ray(0, 1), scan.scanner.ray(0, 2));
+        for (first, last) in [(2, 2), (3, 2), (0, 6)] {
+            assert!(matches!(scan.cropped(first, last), Err(Error::Option { name: "crop", .. })));
+        }
+    }
+
+    #[test]
+    fn rings_go_and_the_object_stays() {
+        use crate::imaging::{Noise, Phantom};
+        let angles: Vec<f64> = (0..90).map(|k| 2.0 * f64::from(k)).collect();
+        let scanner = Scanner { beam: Beam::Parallel, pixels: 128, pitch: 0.023, offset: 0.0, angles };
+        let silent = Noise { photons: f64::INFINITY, gain: 0.0, seed: 1 };
+        let clean = Phantom::plate().scan(&scanner, 2.0, silent).expect("a scan");
+        let mut dirty = clean.clone();
+        for (pixel, by) in [(30, 0.2), (64, -0.15), (65, 0.1), (90, 0.3)] {
+            dirty.sinogram.iter_mut().skip(pixel).step_by(128).for_each(|reading| *reading += by);
+        }
+        let off = |scan: &Scan| -> f64 {
+            scan.sinogram.iter().zip(&clean.sinogram).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+        };
+        let before = off(&dirty);
+        let after = off(&dirty.clone().without_rings(9).expect("a width"));
+        let harm = off(&clean.clone().without_rings(9).expect("a width"));
+        assert!(after < 0.5 * before && harm < 0.35 * before, "{before} {after} {harm}");
+        for width in [0, 4, 129] {
+            assert!(matches!(dirty.clone().without_rings(width), Err(Error::Option { name: "rings", .. })));
+        }
+        assert_eq!(dirty.clone().without_rings(1).expect("a width"), dirty);
+    }
+
+    #[test]
     fn readings_that_do_not_fit_the_scanner_are_refused() {
         assert!(matches!(Scan::new(parallel(vec![0.0]), vec![0.0; 4]), Err(Error::Shape { .. })));
         assert!(matches!(
@@ -271,7 +350,7 @@ mod tests {
         let path = folder.path().join("a.npy");
         let data: Vec<f64> = (0..24).map(f64::from).collect();
         npy::write(&path, &[2, 3, 4], &data).expect("written");
-        let geometry = Geometry { arc: -360.0, pitch: 0.5, offset: 0.25, ..Geometry::default() };
+        let geometry = Geometry { angles: Angles::Arc(-360.0), pitch: 0.5, offset: 0.25, ..Geometry::default() };
         let scans = Scan::read_npy(&path, &geometry).expect("two scans");
         assert_eq!(scans.len(), 2);
         let scanner = Scanner {

@@ -1,5 +1,6 @@
 //! Scanners as data, and the matrix of a scan. Coordinates and the rule of integration stand in [`imaging`](crate::imaging).
 
+use super::fbp::shares;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::sparse::Csr;
@@ -17,6 +18,25 @@ pub enum Beam {
         /// Distance from source to detector.
         source_detector: f64,
     },
+    /// Rays from a point to a detector on a circle about it: pixels at even angles, [`Scanner::pitch`] along the circle.
+    Curved {
+        /// Distance from source to rotation centre.
+        source_origin: f64,
+        /// Distance from source to detector.
+        source_detector: f64,
+    },
+}
+
+impl Beam {
+    /// Distances from the source to the rotation centre and to the detector, if there is one.
+    pub(super) fn distances(&self) -> Option<[f64; 2]> {
+        match *self {
+            Self::Parallel => None,
+            Self::Fan { source_origin, source_detector } | Self::Curved { source_origin, source_detector } => {
+                Some([source_origin, source_detector])
+            }
+        }
+    }
 }
 
 /// A scanner: beam, detector and angles. See [`imaging`](crate::imaging#coordinates) for its coordinates.
@@ -63,9 +83,37 @@ impl Scanner {
     /// Side of the square that every projection covers in the middle.
     pub fn field(&self) -> f64 {
         let width = self.pixels as f64 * self.pitch;
-        match self.beam {
-            Beam::Parallel => width,
-            Beam::Fan { source_origin, source_detector } => width * source_origin / source_detector,
+        match self.beam.distances() {
+            None => width,
+            Some([source_origin, source_detector]) => width * source_origin / source_detector,
+        }
+    }
+
+    /// Distance between pixel centres on the detector as it is seen at the rotation centre.
+    pub(super) fn pitch_at_origin(&self) -> f64 {
+        self.field() / self.pixels as f64
+    }
+
+    /// Place on the detector, in pixels, that the rotation axis is seen at: `(pixels - 1) / 2 - offset`.
+    pub fn axis(&self) -> f64 {
+        0.5 * (self.pixels as f64 - 1.0) - self.offset
+    }
+
+    /// Tells if no angles are missing: half a turn of a parallel beam, a full one of a fan, without a gap of more than three times the
+    /// median step.
+    pub fn sees_all(&self) -> bool {
+        let period = if self.beam == Beam::Parallel { 180.0 } else { 360.0 };
+        shares(&self.angles, period).1.is_none()
+    }
+
+    /// Fails on a source within a pixel of the image.
+    pub(super) fn check_source(&self, grid: Grid) -> Result<()> {
+        match self.beam.distances() {
+            Some([source_origin, _]) if source_origin <= grid.rim() => {
+                let reason = format!("{source_origin} puts the source within a pixel of the image");
+                Err(Error::Option { name: "source_origin", reason })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -88,7 +136,7 @@ impl Scanner {
     /// [`Error::Option`] naming the length or angle.
     pub fn validate(&self) -> Result<()> {
         not_positive("pitch", self.pitch)?;
-        if let Beam::Fan { source_origin, source_detector } = self.beam {
+        if let Some([source_origin, source_detector]) = self.beam.distances() {
             not_positive("source_origin", source_origin)?;
             not_positive("source_detector", source_detector)?;
             if source_detector <= source_origin {
@@ -107,7 +155,23 @@ impl Scanner {
         if !self.offset.is_finite() {
             return Err(Error::Option { name: "offset", reason: "not a number".into() });
         }
+        let ends = [0.0, self.pixels as f64 - 1.0];
+        if matches!(self.beam, Beam::Curved { .. }) && !ends.iter().all(|end| self.fan_angle(*end).abs() < FURTHEST)
+        {
+            let reason = "a curved detector reaches less than a quarter turn to either side of its axis";
+            return Err(Error::Option { name: "pixels", reason: reason.into() });
+        }
         Ok(())
+    }
+
+    /// Angle of the ray to a place between pixels against the middle ray, in radians; 0 for a parallel beam.
+    pub(super) fn fan_angle(&self, place: f64) -> f64 {
+        let along = (place - self.axis()) * self.pitch;
+        match self.beam {
+            Beam::Parallel => 0.0,
+            Beam::Fan { source_detector, .. } => libm::atan(along / source_detector),
+            Beam::Curved { source_detector, .. } => along / source_detector,
+        }
     }
 
     /// A point on ray `pixel` of projection `angle`, and its direction (unit length).
@@ -127,6 +191,11 @@ impl Scanner {
                 let way = [-source_detector * sin + along * cos, source_detector * cos + along * sin];
                 let length = (way[0] * way[0] + way[1] * way[1]).sqrt();
                 (from, [way[0] / length, way[1] / length])
+            }
+            Beam::Curved { source_origin, source_detector } => {
+                let from = [source_origin * sin, -source_origin * cos];
+                let angle = turn - along / source_detector;
+                (from, [-libm::sin(angle), libm::cos(angle)])
             }
         }
     }
@@ -166,6 +235,11 @@ impl Grid {
         0.5 * self.side as f64 * self.pixel * std::f64::consts::SQRT_2
     }
 
+    /// Distance from the centre to the corners of the image with the half pixels around it that rays are followed through.
+    pub(super) fn rim(&self) -> f64 {
+        Self { side: self.side + 1, ..*self }.reach()
+    }
+
     /// Fails on a grid that cannot be: sides from 1 to 32768 pixels, of a length above 0.
     ///
     /// # Errors
@@ -180,6 +254,9 @@ impl Grid {
         not_positive("pixel", self.pixel)
     }
 }
+
+/// Greatest angle of a ray to the middle one on a curved detector: a little less than a quarter turn.
+const FURTHEST: f64 = 1.5;
 
 /// Shares of a pixel below this come from rounding of a ray that runs through pixel centres.
 const ROUNDING: f64 = 1e-12;
@@ -274,6 +351,27 @@ mod tests {
     }
 
     #[test]
+    fn rays_to_a_curved_detector_are_those_to_the_places_of_a_flat_one() {
+        let (source_origin, source_detector) = (60.0, 90.0);
+        let curved = Scanner {
+            beam: Beam::Curved { source_origin, source_detector },
+            pixels: 41,
+            pitch: 2.5,
+            offset: 3.3,
+            angles: vec![25.0],
+        };
+        let flat = Scanner { beam: Beam::Fan { source_origin, source_detector }, ..curved.clone() };
+        for pixel in [0, 7, 40] {
+            let along = source_detector * curved.fan_angle(pixel as f64).tan() / flat.pitch;
+            let (wanted, found) = (flat.ray_at(0, along + flat.axis()), curved.ray(0, pixel));
+            for (found, wanted) in [(found.0, wanted.0), (found.1, wanted.1)] {
+                approx::assert_abs_diff_eq!(found[0], wanted[0], epsilon = 1e-12);
+                approx::assert_abs_diff_eq!(found[1], wanted[1], epsilon = 1e-12);
+            }
+        }
+    }
+
+    #[test]
     fn scanners_that_cannot_exist_are_refused() {
         let good = parallel(vec![0.0]);
         let fan = |o, d| Scanner { beam: Beam::Fan { source_origin: o, source_detector: d }, ..good.clone() };
@@ -284,6 +382,7 @@ mod tests {
             Scanner { angles: vec![f64::NAN], ..good.clone() },
             fan(10.0, 5.0),
             fan(-1.0, 5.0),
+            Scanner { beam: Beam::Curved { source_origin: 1.0, source_detector: 1.2 }, ..good.clone() },
         ] {
             assert!(matches!(bad.validate(), Err(Error::Option { .. })), "{bad:?}");
         }

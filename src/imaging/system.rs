@@ -108,6 +108,14 @@ impl<T: Real> System<T> {
         }
     }
 
+    /// The scanner and the grid, if it is a scan.
+    pub(super) fn scan(&self) -> Option<(&Scanner, Grid)> {
+        match &self.source {
+            Source::Scan(scanner, grid) => Some((scanner, *grid)),
+            Source::Operator(_) => None,
+        }
+    }
+
     /// Rows and columns of the image, if the unknowns are one.
     pub fn shape(&self) -> Option<[usize; 2]> {
         match &self.source {

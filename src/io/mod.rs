@@ -22,8 +22,14 @@ pub mod matrix_market;
 pub mod npy;
 pub mod npz;
 mod partition;
+mod stack;
 
 pub use partition::{read_partition, write_partition};
+pub use stack::Stack;
+#[cfg(feature = "hdf5")]
+pub(crate) use stack::hdf5::Hdf5;
+#[cfg(feature = "tiff")]
+pub(crate) use stack::tiff::write as write_tiff16;
 
 /// Called now and then while a matrix is read, with the number of entries read so far and of all.
 pub type Watch<'a> = dyn FnMut(u64, u64) + 'a;

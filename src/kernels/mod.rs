@@ -92,6 +92,7 @@ mod tests {
         use crate::backend::cgnr::{Part, Staged};
         use crate::backend::elements;
         use crate::backend::elimination;
+        use crate::backend::fbp;
         use crate::backend::flow;
         use crate::backend::script::{
             CLAMP, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE, basis, resident, variation,
@@ -148,6 +149,7 @@ mod tests {
             HISTORY_MASK, STATUS}, stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE,
             GRADIENT_CONVERGED});
         twins!("elements": elements::{NO_COEFFICIENT});
+        twins!("fbp": fbp::{VIEW_WORDS, MIDDLE, RIGHT, UP, RIGHT_OFF, UP_OFF});
         twins!("flow_grid": flow::{FLUID, LEFT_OPEN, UPPER_OPEN, LEFT_BURIED, UPPER_BURIED});
         twins!("cgnr_resident": NOTHING = Staged::Nothing, DIRECTION = Staged::Direction, RESIDUAL = Staged::Residual);
         twins!("global_barrier": barrier::{ABANDONED});

@@ -1,0 +1,468 @@
+//! Filtered back-projection: a picture in one step, and a start for methods that iterate.
+
+use std::fmt;
+
+use rayon::prelude::*;
+
+use super::fourier::{Complex, Fourier};
+use super::scanner::{Beam, Grid, Scanner};
+use crate::backend::fbp::{self, Views};
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::number::{Real, per_number};
+use crate::vector::Vector;
+
+/// Window over the ramp filter: what it takes of the fine detail, which is where noise is loudest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Filter {
+    /// The ramp alone: sharpest.
+    #[default]
+    RamLak,
+    /// `sin(t) / t` with `t` up to `pi / 2` at the finest detail.
+    SheppLogan,
+    /// `cos(t)`.
+    Cosine,
+    /// `0.54 + 0.46 cos(2 t)`.
+    Hamming,
+    /// `0.5 + 0.5 cos(2 t)`: smoothest.
+    Hann,
+}
+
+impl Filter {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::RamLak, Self::SheppLogan, Self::Cosine, Self::Hamming, Self::Hann];
+
+    /// Word for it, which [`str::parse`] takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RamLak => "ram-lak",
+            Self::SheppLogan => "shepp-logan",
+            Self::Cosine => "cosine",
+            Self::Hamming => "hamming",
+            Self::Hann => "hann",
+        }
+    }
+
+    /// Part that is left of detail at the share `frequency`, from 0 to 1, of the finest.
+    fn window(self, frequency: f64) -> f64 {
+        let t = 0.5 * std::f64::consts::PI * frequency;
+        match self {
+            Self::RamLak => 1.0,
+            Self::SheppLogan if t > 0.0 => libm::sin(t) / t,
+            Self::SheppLogan => 1.0,
+            Self::Cosine => libm::cos(t),
+            Self::Hamming => 0.54 + 0.46 * libm::cos(2.0 * t),
+            Self::Hann => 0.5 + 0.5 * libm::cos(2.0 * t),
+        }
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Filter {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|filter| filter.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::Option { name: "filter", reason: format!("'{text}' is none of {names}") }
+        })
+    }
+}
+
+/// Filtered back-projection of scans by one scanner. Set up once; a second image allocates nothing on the device and builds no program.
+///
+/// ```text
+///   parallel   x(p) = sum over angles t of  dt (h * b_t)(place of p)
+///   fan        x(p) = sum over angles t of  dt (D / U)² (h * (w b_t cos c))(place of p)
+///   curved     the same with h(n) (n a / sin(n a))² for h(n), and the sum times cos² c before it is read; a: angle between two pixels
+/// ```
+///
+/// `h` is the ramp filter with its window, sampled in space (so that the mean of the picture is right) and applied by the Fourier
+/// transform; `dt` is half the angle between the neighbours of an angle, so that angles may lie anywhere; `c` is the angle of a ray to the middle
+/// one, `D` the distance from the source to the rotation centre, `U` that of a pixel along the middle ray. The weight `w` shares between a
+/// ray and the one that runs the other way: `1/2` for a full turn, and less of what lies near the ends of an arc. Angles that are missing
+/// leave streaks.
+///
+/// # Sources
+/// A. C. Kak and M. Slaney, "Principles of computerized tomographic imaging", IEEE Press 1988, chapter 3; weights of short arcs after D. L.
+/// Parker, "Optimal short scan convolution reconstruction for fanbeam CT", Med. Phys. 9(2), 1982, with a sine over the arc instead of one
+/// over each end, so that any arc will do.
+pub struct Fbp<T: Real> {
+    scanner: Scanner,
+    views: Views<T>,
+    fourier: Fourier,
+    /// Transform of the ramp filter, with its window and the lengths of the scanner.
+    response: Vec<f64>,
+    /// Places of a curved detector that a flat one sees, with the weights of what is read there.
+    flattening: Option<Vec<(f64, f64)>>,
+    /// Weight of each reading.
+    weights: Vec<f64>,
+    /// Filtered readings on the host, and on the device.
+    rows: Vec<T>,
+    filtered: Vector<T>,
+    image: Vector<T>,
+}
+
+impl<T: Real> fmt::Debug for Fbp<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fbp").field("scanner", &self.scanner).finish_non_exhaustive()
+    }
+}
+
+per_number! {
+    fn set_up<T>(device: &Device, scanner: &Scanner, grid: Grid, filter: Filter) -> Result<Fbp<T>> = Fbp::set_up_here;
+    fn reconstruct<T>(this: &mut Fbp<T>, readings: &[T]) -> Result<Vec<T>> = Fbp::reconstruct_here;
+}
+
+impl<T: Real> Fbp<T> {
+    /// Allocates what it takes.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a scanner or grid that cannot exist, and for a fan's source within a pixel of the image;
+    /// [`Error::Memory`], [`Error::Api`].
+    ///
+    /// # Cost
+    /// Readings and image once on the device. An image takes one launch: for each pixel and angle, two readings.
+    pub fn new(device: &Device, scanner: &Scanner, grid: Grid, filter: Filter) -> Result<Self> {
+        set_up(device, scanner, grid, filter)
+    }
+
+    fn set_up_here(device: &Device, scanner: &Scanner, grid: Grid, filter: Filter) -> Result<Self> {
+        scanner.validate()?;
+        grid.validate()?;
+        scanner.check_source(grid)?;
+        let (side, flattening) = (grid.side, flattening(scanner));
+        let (pixels, axis) = match &flattening {
+            Some(places) => (places.len(), 0.5 * (places.len() as f64 - 1.0)),
+            None => (scanner.pixels, scanner.axis()),
+        };
+        let angles = 0..scanner.angles.len();
+        let words = angles.flat_map(|k| view(scanner, grid, axis, k)).map(T::from_f64).collect();
+        let views = Views::new(&device.place(), [side, pixels], scanner.beam.distances().is_some(), words)?;
+        let fourier = Fourier::new((2 * scanner.pixels).next_power_of_two());
+        Ok(Self {
+            response: response(&fourier, filter, scanner),
+            flattening,
+            weights: weights(scanner),
+            rows: vec![T::default(); views.filtered()],
+            filtered: Vector::zeros(device, views.filtered())?,
+            image: Vector::zeros(device, side * side)?,
+            scanner: scanner.clone(),
+            views,
+            fourier,
+        })
+    }
+
+    /// The image of these readings, row by row: attenuation per unit of length.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for readings of another scanner; [`Error::NotFinite`]; [`Error::Api`].
+    pub fn reconstruct(&mut self, readings: &[T]) -> Result<Vec<T>> {
+        reconstruct(self, readings)
+    }
+
+    fn reconstruct_here(&mut self, readings: &[T]) -> Result<Vec<T>> {
+        same_length("readings against rays of the scanner", self.scanner.rays(), readings.len())?;
+        if let Some(index) = readings.iter().position(|v| !v.is_finite()) {
+            return Err(Error::NotFinite { what: "the readings".into(), index });
+        }
+        let Self { scanner, views, fourier, response, flattening, weights, rows, filtered, image } = self;
+        let pixels = scanner.pixels;
+        let given = readings.par_chunks(pixels).zip(weights.par_chunks(pixels));
+        rows.par_chunks_mut(views.pixels + 1).zip(given).for_each(|(row, (readings, weights))| {
+            let mut values: Vec<Complex> =
+                readings.iter().zip(weights).map(|(v, weight)| [v.to_f64() * weight, 0.0]).collect();
+            values.resize(response.len(), [0.0; 2]);
+            fourier.forward(&mut values);
+            values.iter_mut().zip(response.iter()).for_each(|(v, factor)| *v = [v[0] * factor, v[1] * factor]);
+            fourier.inverse(&mut values);
+            // The number behind the row stays 0.
+            match &*flattening {
+                None => row.iter_mut().zip(&values[..pixels]).for_each(|(there, v)| *there = T::from_f64(v[0])),
+                Some(places) => row.iter_mut().zip(places.iter()).for_each(|(there, (place, weight))| {
+                    let left = (place.max(0.0) as usize).min(pixels.saturating_sub(2));
+                    let (a, b) = (values[left][0], values[(left + 1).min(pixels - 1)][0]);
+                    let beside = *place < 0.0 || *place > pixels as f64 - 1.0;
+                    let value = if beside { 0.0 } else { a + (place - left as f64) * (b - a) };
+                    *there = T::from_f64(weight * value);
+                }),
+            }
+        });
+        filtered.write(rows)?;
+        let device = image.device().clone();
+        fbp::on(device.backend()).add_views(device.run::<T>(), views, filtered.memory(), image.memory_mut())?;
+        image.to_vec()
+    }
+}
+
+/// Pixels of a flat detector instead of a curved one, as far apart where the axis is seen: the place on the curved one that each of them sees, and
+/// the weight `cos²` of its ray.
+fn flattening(scanner: &Scanner) -> Option<Vec<(f64, f64)>> {
+    let Beam::Curved { source_detector, .. } = scanner.beam else { return None };
+    let ends = [0.0, scanner.pixels as f64 - 1.0].map(|end| libm::tan(scanner.fan_angle(end)).abs());
+    let reach = (ends[0].max(ends[1]) * source_detector / scanner.pitch).ceil() as usize;
+    let seen = |k: usize| {
+        let angle = libm::atan((k as f64 - reach as f64) * scanner.pitch / source_detector);
+        let cosine = libm::cos(angle);
+        (scanner.axis() + angle * source_detector / scanner.pitch, cosine * cosine)
+    };
+    Some((0..=2 * reach).map(seen).collect())
+}
+
+/// Words of projection `k`, whose axis is seen at the place `axis`: names of `cl/fbp.cl`.
+fn view(scanner: &Scanner, grid: Grid, axis: f64, k: usize) -> [f64; fbp::VIEW_WORDS] {
+    let turn = scanner.angles[k].to_radians();
+    let (sin, cos) = (libm::sin(turn), libm::cos(turn));
+    let places = grid.pixel / scanner.pitch_at_origin();
+    let off = scanner.beam.distances().map_or(0.0, |[source_origin, _]| grid.pixel / source_origin);
+    let mut words = [0.0; fbp::VIEW_WORDS];
+    words[fbp::MIDDLE] = axis;
+    words[fbp::RIGHT] = places * cos;
+    words[fbp::UP] = places * sin;
+    words[fbp::RIGHT_OFF] = -off * sin;
+    words[fbp::UP_OFF] = off * cos;
+    words
+}
+
+/// The transform of the ramp filter: real, since the filter is even.
+fn response(fourier: &Fourier, filter: Filter, scanner: &Scanner) -> Vec<f64> {
+    let (length, pitch) = (fourier.len(), scanner.pitch_at_origin());
+    let angle = match scanner.beam {
+        Beam::Curved { source_detector, .. } => scanner.pitch / source_detector,
+        _ => 0.0,
+    };
+    let ramp = |k: usize| {
+        let k = k.min(length - k);
+        // The sine of the angle between them counts for pixels on a circle.
+        let apart = if angle > 0.0 { libm::sin(k as f64 * angle) / angle } else { k as f64 };
+        match k {
+            0 => 0.25,
+            _ if k.is_multiple_of(2) || k >= scanner.pixels => 0.0,
+            _ => -1.0 / (std::f64::consts::PI * apart * (std::f64::consts::PI * apart)),
+        }
+    };
+    let mut values: Vec<Complex> = (0..length).map(|k| [ramp(k), 0.0]).collect();
+    fourier.forward(&mut values);
+    let half = (length / 2) as f64;
+    let frequency = |k: usize| k.min(length - k) as f64 / half;
+    values.iter().enumerate().map(|(k, v)| v[0] * filter.window(frequency(k)) / pitch).collect()
+}
+
+/// Gaps larger than so many times the median are angles that are missing.
+const MISSING: f64 = 3.0;
+/// Angles nearer than this are the same, in degrees.
+const SAME: f64 = 1e-9;
+
+/// Share of each angle in the turn, in radians, and the arc that the angles cover if some are missing: its first angle and its length, in
+/// degrees. Angles count within `period`.
+pub(super) fn shares(angles: &[f64], period: f64) -> (Vec<f64>, Option<[f64; 2]>) {
+    let within: Vec<f64> = angles.iter().map(|angle| angle.rem_euclid(period)).collect();
+    let mut order: Vec<usize> = (0..within.len()).collect();
+    order.sort_by(|a, b| within[*a].total_cmp(&within[*b]));
+    // Angles that are the same, by number: they share what one of them would have.
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for k in order {
+        match groups.last_mut() {
+            Some(group) if within[k] - within[group[0]] < SAME => group.push(k),
+            _ => groups.push(vec![k]),
+        }
+    }
+    // The end of the period is its beginning.
+    if let [first, .., last] = &mut groups[..]
+        && within[first[0]] + period - within[last[0]] < SAME
+    {
+        first.append(last);
+        groups.pop();
+    }
+    let place = |g: usize| within[groups[g][0]];
+    let count = groups.len();
+    let behind = |g: usize| if g + 1 < count { place(g + 1) - place(g) } else { place(0) + period - place(g) };
+    let gaps: Vec<f64> = (0..count).map(behind).collect();
+    let mut sorted = gaps.clone();
+    sorted.sort_by(f64::total_cmp);
+    let median = sorted[(count - 1) / 2];
+    let counted = |gap: f64| if gap > MISSING * median { median } else { gap };
+    let mut shares = vec![0.0; angles.len()];
+    for g in 0..count {
+        let share = 0.5 * (counted(gaps[g]) + counted(gaps[(g + count - 1) % count]));
+        for k in &groups[g] {
+            shares[*k] = share.to_radians() / groups[g].len() as f64;
+        }
+    }
+    let widest = (0..count).max_by(|a, b| gaps[*a].total_cmp(&gaps[*b])).unwrap_or(0);
+    let missing = gaps[widest] > MISSING * median || count == 1;
+    let arc = missing.then(|| [place((widest + 1) % count), period - gaps[widest]]);
+    (shares, arc)
+}
+
+/// Weight of each reading before it is filtered.
+fn weights(scanner: &Scanner) -> Vec<f64> {
+    let pixels = scanner.pixels;
+    if scanner.beam == Beam::Parallel {
+        let (shares, _) = shares(&scanner.angles, 180.0);
+        return shares.iter().flat_map(|share| std::iter::repeat_n(*share, pixels)).collect();
+    }
+    let (shares, arc) = shares(&scanner.angles, 360.0);
+    let weight = |(angle, share): (f64, f64), pixel: usize| {
+        let aside = scanner.fan_angle(pixel as f64);
+        let cosine = libm::cos(aside);
+        let Some([first, length]) = arc else { return 0.5 * share * cosine };
+        // The longest arc that the angles may stand for, so that none of them has no weight.
+        let within = |angle: f64| {
+            let step = share.to_degrees();
+            let place = ((angle - first + 0.5 * step).rem_euclid(360.0)) / (length + step);
+            let sine = if place < 1.0 { libm::sin(std::f64::consts::PI * place) } else { 0.0 };
+            sine * sine
+        };
+        let opposite = angle + 180.0 - 2.0 * aside.to_degrees();
+        let own = within(angle);
+        share * cosine * own / (own + within(opposite))
+    };
+    let angles = scanner.angles.iter().copied().zip(shares);
+    angles.flat_map(|angle| (0..pixels).map(move |pixel| weight(angle, pixel))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::imaging::{Noise, Phantom, Quality};
+
+    const SILENT: Noise = Noise { photons: f64::INFINITY, gain: 0.0, seed: 0 };
+
+    fn picture(scanner: &Scanner, grid: Grid, filter: Filter) -> Vec<f64> {
+        let scan = Phantom::plate().scan(scanner, grid.pixel * grid.side as f64, SILENT).expect("a scan");
+        let mut fbp = Fbp::<f64>::new(&Device::host(), scanner, grid, filter).expect("a scanner");
+        fbp.reconstruct(&scan.sinogram).expect("a picture")
+    }
+
+    fn angles(count: usize, from: f64, arc: f64) -> Vec<f64> {
+        (0..count).map(|k| from + arc * k as f64 / count as f64).collect()
+    }
+
+    /// Correlation with the phantom, and how bright the picture is in the mean against it.
+    fn quality(scanner: &Scanner) -> [f64; 2] {
+        let grid = Grid { side: 96, pixel: 2.0 / 96.0 };
+        let (found, wanted) = (picture(scanner, grid, Filter::RamLak), Phantom::plate().image(grid));
+        let mean = |values: &[f64]| values.iter().sum::<f64>();
+        [Quality::of(&found, &wanted).expect("same size").correlation, mean(&found) / mean(&wanted)]
+    }
+
+    #[test]
+    fn pictures_are_those_of_the_phantom_whatever_the_angles() {
+        let parallel = |angles| Scanner { beam: Beam::Parallel, pixels: 256, pitch: 0.012, offset: 3.7, angles };
+        let fan = |angles| {
+            let beam = Beam::Fan { source_origin: 5.0, source_detector: 8.0 };
+            Scanner { beam, pixels: 256, pitch: 0.021, offset: -2.3, angles }
+        };
+        let curved = Beam::Curved { source_origin: 5.0, source_detector: 8.0 };
+        let uneven: Vec<f64> =
+            angles(240, 10.0, 180.0).iter().enumerate().map(|(k, a)| a + 0.3 * (k % 3) as f64).collect();
+        let twice: Vec<f64> = [angles(240, -5.0, 180.0), angles(240, -5.0, 180.0)].concat();
+        let both_ends: Vec<f64> = (0..=240).map(|k| f64::from(k) * 0.75).collect();
+        for (name, scanner) in [
+            ("half a turn", parallel(angles(240, 10.0, 180.0))),
+            ("backwards", parallel(angles(240, 10.0, -180.0))),
+            ("a full turn", parallel(angles(480, 0.0, 360.0))),
+            ("uneven", parallel(uneven)),
+            ("twice", parallel(twice)),
+            ("both ends", parallel(both_ends)),
+            ("fan", fan(angles(480, 33.0, 360.0))),
+            ("fan both ends", fan((0..=480).map(|k| f64::from(k) * 0.75).collect())),
+            ("short arc", fan(angles(280, 5.0, 215.0))),
+            ("short arc backwards", fan(angles(280, 5.0, -215.0))),
+            ("long arc", fan(angles(370, 0.0, 290.0))),
+            ("curved", Scanner { beam: curved, ..fan(angles(480, 33.0, 360.0)) }),
+            ("curved short arc", Scanner { beam: curved, ..fan(angles(280, 5.0, 215.0)) }),
+        ] {
+            let [correlation, brightness] = quality(&scanner);
+            assert!(correlation > 0.955, "{name}: {correlation}");
+            assert!((brightness - 1.0).abs() < 0.01, "{name}: {brightness}");
+        }
+    }
+
+    #[test]
+    fn missing_angles_count_for_nothing() {
+        let (whole, none) = shares(&angles(10, 0.0, 180.0), 180.0);
+        assert!(none.is_none());
+        approx::assert_relative_eq!(whole.iter().sum::<f64>(), std::f64::consts::PI, max_relative = 1e-14);
+        let (short, arc) = shares(&angles(60, 30.0, 60.0), 180.0);
+        approx::assert_relative_eq!(short.iter().sum::<f64>(), std::f64::consts::PI / 3.0, max_relative = 1e-12);
+        assert_eq!(arc.map(|[from, _]| from), Some(30.0));
+        let (one, arc) = shares(&[400.0], 360.0);
+        assert!(one[0] > 0.0 && arc.is_some());
+    }
+
+    #[test]
+    fn windows_make_pictures_smoother() {
+        let scanner =
+            Scanner { beam: Beam::Parallel, pixels: 128, pitch: 0.02, offset: 0.0, angles: angles(90, 0.0, 180.0) };
+        let grid = Grid { side: 64, pixel: 2.0 / 64.0 };
+        let rough = |filter: Filter| -> f64 {
+            picture(&scanner, grid, filter).windows(2).map(|pair| (pair[0] - pair[1]).abs()).sum()
+        };
+        let all: Vec<f64> = Filter::ALL.iter().map(|filter| rough(*filter)).collect();
+        assert!(all.windows(2).all(|pair| pair[1] < pair[0]), "{all:?}");
+        for filter in Filter::ALL {
+            assert_eq!(filter.name().parse::<Filter>().expect("own name"), filter);
+        }
+        assert!(matches!("boxcar".parse::<Filter>(), Err(Error::Option { name: "filter", .. })));
+    }
+
+    #[test]
+    fn bits_are_those_of_the_host_on_every_device() {
+        let (source_origin, source_detector) = (5.0, 8.0);
+        let [flat, curved] =
+            [Beam::Fan { source_origin, source_detector }, Beam::Curved { source_origin, source_detector }];
+        for beam in [Beam::Parallel, flat, curved] {
+            let scanner = Scanner { beam, pixels: 50, pitch: 0.06, offset: 0.3, angles: angles(31, 0.0, 300.0) };
+            for side in [1, 37] {
+                each::<f32>(&scanner, side);
+                each::<f64>(&scanner, side);
+            }
+        }
+    }
+
+    fn each<T: Real>(scanner: &Scanner, side: usize) {
+        let grid = Grid { side, pixel: 2.0 / side as f64 };
+        let scan = Phantom::plate().scan(scanner, 2.0, SILENT).expect("a scan");
+        for device in Device::select_all("").expect("the host at least") {
+            if device.require(T::PRECISION).is_err() {
+                continue;
+            }
+            let host = Device::host().with_accumulation(device.accumulation(T::PRECISION)).expect("any way");
+            let picture = |device: &Device| -> Vec<u64> {
+                let mut fbp = Fbp::<T>::new(device, scanner, grid, Filter::SheppLogan).expect("a scanner");
+                let first = fbp.reconstruct(&scan.readings()).expect("a picture");
+                let again = fbp.reconstruct(&scan.readings()).expect("a picture");
+                assert!(first == again);
+                first.iter().map(|v| v.to_f64().to_bits()).collect()
+            };
+            let wanted = picture(&host);
+            for work_group in [1, 32, 256] {
+                let Ok(device) = device.with_work_group(work_group) else { continue };
+                assert_eq!(picture(&device), wanted, "{} {work_group}", device.info().name);
+            }
+        }
+    }
+
+    #[test]
+    fn readings_and_scanners_that_do_not_fit_are_refused() {
+        let scanner = Scanner { beam: Beam::Parallel, pixels: 8, pitch: 1.0, offset: 0.0, angles: vec![0.0, 90.0] };
+        let grid = Grid { side: 8, pixel: 1.0 };
+        let mut fbp = Fbp::<f32>::new(&Device::host(), &scanner, grid, Filter::Hann).expect("a scanner");
+        assert!(matches!(fbp.reconstruct(&[0.0; 8]), Err(Error::Shape { .. })));
+        let mut readings = [0.0f32; 16];
+        readings[3] = f32::NAN;
+        assert!(matches!(fbp.reconstruct(&readings), Err(Error::NotFinite { index: 3, .. })));
+        let beam = Beam::Fan { source_origin: 4.0, source_detector: 8.0 };
+        let within = Scanner { beam, ..scanner };
+        let refused = Fbp::<f32>::new(&Device::host(), &within, grid, Filter::Hann);
+        assert!(matches!(refused, Err(Error::Option { name: "source_origin", .. })));
+    }
+}

@@ -1,0 +1,220 @@
+//! Geometry of a scanner beside its readings, for programs and in files.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::scanner::{Beam, Scanner};
+use crate::error::{Error, Result, same_length};
+use crate::files::{file_error, write_atomically};
+
+/// A scanner, as far as an array of readings does not say it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Geometry {
+    /// Course of the rays.
+    pub beam: Beam,
+    /// Angles of the projections.
+    pub angles: Angles,
+    /// Distance between pixel centres on the detector.
+    pub pitch: f64,
+    /// Shift of the detector's middle along the detector, in pixels.
+    pub offset: f64,
+}
+
+/// Angles of projections, in degrees anticlockwise.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Angles {
+    /// Degrees that the angles divide evenly, from 0; negative for clockwise.
+    Arc(f64),
+    /// Each of them.
+    List(Vec<f64>),
+}
+
+impl Default for Geometry {
+    /// A parallel beam over 180 degrees, with pixels of length 1.
+    fn default() -> Self {
+        Self { beam: Beam::Parallel, angles: Angles::Arc(180.0), pitch: 1.0, offset: 0.0 }
+    }
+}
+
+/// A geometry as files hold it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    beam: String,
+    source_origin: Option<f64>,
+    source_detector: Option<f64>,
+    pitch: f64,
+    #[serde(default)]
+    offset: f64,
+    arc: Option<f64>,
+    angles: Option<Vec<f64>>,
+}
+
+impl Geometry {
+    /// The geometry of a scanner, with all its angles.
+    pub fn of(scanner: &Scanner) -> Self {
+        let Scanner { beam, pitch, offset, ref angles, .. } = *scanner;
+        Self { beam, angles: Angles::List(angles.clone()), pitch, offset }
+    }
+
+    /// A copy with these angles.
+    pub(super) fn with_list(self, angles: Vec<f64>) -> Self {
+        Self { angles: Angles::List(angles), ..self }
+    }
+
+    /// The scanner of so many projections and pixels.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a list of another number of angles; as [`Scanner::validate`].
+    pub fn scanner(&self, projections: usize, pixels: usize) -> Result<Scanner> {
+        let angles = match &self.angles {
+            Angles::Arc(arc) => (0..projections).map(|k| arc * k as f64 / projections as f64).collect(),
+            Angles::List(angles) => {
+                same_length("angles of the geometry against projections", projections, angles.len())?;
+                angles.clone()
+            }
+        };
+        let scanner = Scanner { beam: self.beam, pixels, pitch: self.pitch, offset: self.offset, angles };
+        scanner.validate()?;
+        Ok(scanner)
+    }
+
+    /// Reads a TOML file:
+    ///
+    /// ```toml
+    /// beam = "fan"               # parallel, fan (a flat detector) or curved
+    /// source_origin = 410.66     # of fan and curved: distances from the source
+    /// source_detector = 553.74
+    /// pitch = 0.2                # between pixel centres on the detector, in the same unit
+    /// offset = 0.0               # of the detector's middle along the detector, in pixels; 0 without it
+    /// arc = 360.0                # degrees that the angles divide evenly, or:
+    /// # angles = [0.0, 0.5, 1.0]
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::File`]; [`Error::Format`] for text that is no such file, with the line or the field that is missing.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|e| file_error(path, &e))?;
+        let refuse = |reason: String| Error::Format { what: path.display().to_string(), reason };
+        let text: Text = toml::from_str(&text).map_err(|e| {
+            let line = e.span().map(|span| 1 + text[..span.start].matches('\n').count());
+            let line = line.map_or_else(String::new, |line| format!("line {line}: "));
+            refuse(format!("{line}{}", e.message()))
+        })?;
+        let distances = match (&*text.beam, text.source_origin, text.source_detector) {
+            ("parallel", None, None) => None,
+            ("parallel", ..) => return Err(refuse("a parallel beam has no source at a distance".into())),
+            ("fan" | "curved", Some(origin), Some(detector)) => Some((origin, detector)),
+            ("fan" | "curved", None, _) => return Err(refuse("missing field `source_origin`".into())),
+            ("fan" | "curved", _, None) => return Err(refuse("missing field `source_detector`".into())),
+            (other, ..) => return Err(refuse(format!("beam '{other}' is none of parallel, fan, curved"))),
+        };
+        let beam = match distances {
+            None => Beam::Parallel,
+            Some((source_origin, source_detector)) if text.beam == "fan" => {
+                Beam::Fan { source_origin, source_detector }
+            }
+            Some((source_origin, source_detector)) => Beam::Curved { source_origin, source_detector },
+        };
+        let angles = match (text.arc, text.angles) {
+            (Some(arc), None) => Angles::Arc(arc),
+            (None, Some(angles)) => Angles::List(angles),
+            (None, None) => return Err(refuse("missing field `arc`, or `angles`".into())),
+            (Some(_), Some(_)) => return Err(refuse("`arc` and `angles`: one of them".into())),
+        };
+        Ok(Self { beam, angles, pitch: text.pitch, offset: text.offset })
+    }
+
+    /// Writes a file that [`Geometry::read`] reads back, bit for bit.
+    ///
+    /// # Errors
+    /// [`Error::File`]; [`Error::Format`] for numbers that are none.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let distances = self.beam.distances();
+        let beam = match self.beam {
+            Beam::Parallel => "parallel",
+            Beam::Fan { .. } => "fan",
+            Beam::Curved { .. } => "curved",
+        };
+        let (arc, angles) = match &self.angles {
+            Angles::Arc(arc) => (Some(*arc), None),
+            Angles::List(angles) => (None, Some(angles.clone())),
+        };
+        let text = Text {
+            beam: beam.into(),
+            source_origin: distances.map(|distances| distances[0]),
+            source_detector: distances.map(|distances| distances[1]),
+            pitch: self.pitch,
+            offset: self.offset,
+            arc,
+            angles,
+        };
+        let refuse =
+            |e: toml::ser::Error| Error::Format { what: path.display().to_string(), reason: e.to_string() };
+        let text = toml::to_string(&text).map_err(refuse)?;
+        write_atomically(path, |file| std::io::Write::write_all(file, text.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn geometries_are_read_back_as_they_are_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("g.toml");
+        let (source_origin, source_detector) = (410.66, 553.74);
+        for geometry in [
+            Geometry::default(),
+            Geometry {
+                beam: Beam::Fan { source_origin, source_detector },
+                angles: Angles::Arc(-360.0),
+                pitch: 0.2,
+                offset: 0.1 + 0.2,
+            },
+            Geometry {
+                beam: Beam::Curved { source_origin, source_detector },
+                angles: Angles::List(vec![0.0, 1.0 / 3.0, 7.0]),
+                pitch: 1e-3,
+                offset: -5.5,
+            },
+        ] {
+            geometry.write(&path).expect("written");
+            assert_eq!(Geometry::read(&path).expect("read back"), geometry);
+            let scanner = geometry.scanner(3, 5).expect("a scanner");
+            assert_eq!(Geometry::of(&scanner).scanner(3, 5).expect("a scanner"), scanner);
+        }
+    }
+
+    #[test]
+    fn files_that_say_too_little_or_too_much_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("g.toml");
+        for (text, words) in [
+            ("", "missing field `beam`"),
+            ("beam = \"parallel\"\narc = 180", "missing field `pitch`"),
+            ("beam = \"parallel\"\npitch = 1", "missing field `arc`"),
+            ("beam = \"parallel\"\npitch = 1\narc = 1\nangles = []", "one of them"),
+            ("beam = \"parallel\"\npitch = 1\narc = 180\nsource_origin = 3", "no source"),
+            ("beam = \"fan\"\npitch = 1\narc = 180\nsource_origin = 3", "missing field `source_detector`"),
+            ("beam = \"curved\"\npitch = 1\narc = 180", "missing field `source_origin`"),
+            ("beam = \"cone\"\npitch = 1\narc = 180", "'cone' is none of"),
+            ("beam = \"parallel\"\npitch = 1\nark = 180", "line 3: unknown field `ark`"),
+            ("beam = \"parallel\"\npitch = \"1\"", "line 2"),
+            ("beam = ", "line 1"),
+        ] {
+            std::fs::write(&path, text).expect("written");
+            let error = Geometry::read(&path).expect_err(text).to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+        assert!(matches!(Geometry::read(folder.path().join("absent")), Err(Error::File { .. })));
+        let list = Geometry { angles: Angles::List(vec![0.0]), ..Geometry::default() };
+        assert!(matches!(list.scanner(2, 5), Err(Error::Shape { .. })));
+        let thin = Geometry { pitch: 0.0, ..Geometry::default() };
+        assert!(matches!(thin.scanner(2, 5), Err(Error::Option { name: "pitch", .. })));
+    }
+}

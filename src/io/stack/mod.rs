@@ -1,0 +1,211 @@
+//! Volumes of `pictures × rows × columns` numbers, read picture by picture: NumPy arrays, TIFF files of several pictures, folders of TIFF
+//! files, and data sets of HDF5 files.
+//!
+//! TIFF and HDF5 need the features of these names. TIFF: one number for each pixel, integers of 8 to 64 bits or floats. HDF5: numbers of any kind,
+//! compressed or not.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{FileKind, npy, short_name};
+use crate::error::{Error, Result};
+use crate::files::file_error;
+
+#[cfg(feature = "hdf5")]
+pub(crate) mod hdf5;
+#[cfg(feature = "tiff")]
+pub(crate) mod tiff;
+
+/// Most numbers that a byte of a compressed file stands for: LZW repeats up to 4096 bytes by one code.
+const MOST_PACKED: u64 = 4096;
+
+/// A volume that is read picture by picture.
+pub struct Stack {
+    name: String,
+    shape: [usize; 3],
+    source: Box<dyn Source + Send>,
+}
+
+/// Source of pictures.
+trait Source {
+    /// Picture `k`, row by row.
+    fn picture(&mut self, k: usize) -> Result<Vec<f32>>;
+}
+
+impl fmt::Debug for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stack").field("name", &self.name).field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
+/// A volume that was read at once.
+struct Whole {
+    data: Vec<f64>,
+    size: usize,
+}
+
+impl Source for Whole {
+    fn picture(&mut self, k: usize) -> Result<Vec<f32>> {
+        Ok(self.data[k * self.size..(k + 1) * self.size].iter().map(|v| *v as f32).collect())
+    }
+}
+
+/// The error of a file that needs a feature.
+#[cfg(not(all(feature = "hdf5", feature = "tiff")))]
+fn without(path: &Path, kind: &str, feature: &str) -> Error {
+    let reason = format!("this is {kind}, which needs a build with --features {feature}");
+    Error::Format { what: short_name(path), reason }
+}
+
+impl Stack {
+    /// Opens a `.npy` array of two dimensions (one picture) or three, a TIFF file, or a folder whose TIFF files are one picture each, in the
+    /// order of their names (numbers in names count as numbers).
+    ///
+    /// # Errors
+    /// [`Error::File`] for what cannot be read; [`Error::Format`] for files of another kind, which it names, of another shape, or that need a feature
+    /// which this build lacks.
+    pub fn open(path: &Path) -> Result<Self> {
+        if fs::metadata(path).map_err(|e| file_error(path, &e))?.is_dir() {
+            return Self::open_folder(path);
+        }
+        match FileKind::of(path)? {
+            Some(FileKind::Npy) => {
+                let array = npy::read(path)?;
+                let shape = match array.shape[..] {
+                    [rows, columns] => [1, rows, columns],
+                    [pictures, rows, columns] => [pictures, rows, columns],
+                    _ => {
+                        let reason = format!("{} dimensions; a volume has 3, a picture 2", array.shape.len());
+                        return Err(Error::Format { what: short_name(path), reason });
+                    }
+                };
+                let (bytes, size) = (array.data.len() as u64, shape[1] * shape[2]);
+                Self::checked(short_name(path), shape, bytes, Box::new(Whole { data: array.data, size }))
+            }
+            Some(FileKind::Tiff) => Self::open_tiff(path, vec![path.to_path_buf()]),
+            Some(other) => Err(other.refused(path, "a volume: .npy, TIFF or a folder of TIFF files")),
+            None => {
+                let reason = "this is neither a .npy array nor TIFF".into();
+                Err(Error::Format { what: short_name(path), reason })
+            }
+        }
+    }
+
+    fn open_folder(path: &Path) -> Result<Self> {
+        let failed = |e: std::io::Error| file_error(path, &e);
+        let mut files = Vec::new();
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let file = entry.map_err(failed)?.path();
+            let ending = file.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+            if ["tif", "tiff"].iter().any(|known| ending.eq_ignore_ascii_case(known)) {
+                files.push(file);
+            }
+        }
+        if files.is_empty() {
+            let reason = "this folder holds no .tif files".into();
+            return Err(Error::Format { what: path.display().to_string(), reason });
+        }
+        files.sort_by_cached_key(|file| pieces(&short_name(file)));
+        Self::open_tiff(path, files)
+    }
+
+    #[cfg(feature = "tiff")]
+    fn open_tiff(path: &Path, files: Vec<PathBuf>) -> Result<Self> {
+        let (shape, bytes, source) = tiff::open(files)?;
+        Self::checked(short_name(path), shape, bytes, Box::new(source))
+    }
+
+    #[cfg(not(feature = "tiff"))]
+    fn open_tiff(path: &Path, _: Vec<PathBuf>) -> Result<Self> {
+        Err(without(path, "TIFF", "tiff"))
+    }
+
+    /// Fails on a volume without numbers, or with more of them than a file of so many bytes can hold.
+    fn checked(name: String, shape: [usize; 3], bytes: u64, source: Box<dyn Source + Send>) -> Result<Self> {
+        let numbers = shape.iter().try_fold(1u64, |all, length| all.checked_mul(*length as u64));
+        match numbers.filter(|numbers| *numbers <= bytes.saturating_mul(MOST_PACKED)) {
+            Some(0) => Err(Error::Format { what: name, reason: format!("{shape:?} holds no numbers") }),
+            None => {
+                let reason = format!("{shape:?} numbers are more than {bytes} bytes can hold");
+                Err(Error::Format { what: name, reason })
+            }
+            Some(_) => Ok(Self { name, shape, source }),
+        }
+    }
+
+    /// Pictures, rows of each, numbers of a row.
+    pub fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    /// Name in error messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Picture `k`, row by row. Numbers of more digits are rounded.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there is no picture `k`, or if it is of another size than the first one; [`Error::File`] and [`Error::Format`].
+    pub fn picture(&mut self, k: usize) -> Result<Vec<f32>> {
+        let [pictures, rows, columns] = self.shape;
+        if k >= pictures {
+            return Err(Error::Shape { what: "number of a picture of a volume", expected: pictures, found: k });
+        }
+        let picture = self.source.picture(k)?;
+        crate::error::same_length("numbers of a picture of a volume", rows * columns, picture.len())?;
+        Ok(picture)
+    }
+}
+
+/// A name in pieces that sort as people would: numbers by value, then text.
+fn pieces(name: &str) -> Vec<(String, u64)> {
+    let mut found = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let text = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let digits = rest[text..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - text);
+        let number = rest[text..text + digits].parse().unwrap_or(u64::MAX);
+        found.push((rest[..text].to_string(), number));
+        rest = &rest[text + digits..];
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_by_their_numbers() {
+        let mut names = ["p10.tif", "p9.tif", "p100.tif", "a.tif", "p9b.tif"];
+        names.sort_by_cached_key(|name| pieces(name));
+        assert_eq!(names, ["a.tif", "p9.tif", "p9b.tif", "p10.tif", "p100.tif"]);
+    }
+
+    #[test]
+    fn arrays_are_volumes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.npy");
+        let data: Vec<f64> = (0..24).map(f64::from).collect();
+        npy::write(&path, &[2, 3, 4], &data).expect("written");
+        let mut stack = Stack::open(&path).expect("a volume");
+        assert_eq!(stack.shape(), [2, 3, 4]);
+        assert_eq!(stack.picture(1).expect("there")[..2], [12.0, 13.0]);
+        assert!(matches!(stack.picture(2), Err(Error::Shape { .. })));
+        npy::write(&path, &[6, 4], &data).expect("written");
+        assert_eq!(Stack::open(&path).expect("a picture").shape(), [1, 6, 4]);
+        for shape in [&[24][..], &[0, 3, 4]] {
+            npy::write(&path, shape, &data[..shape.iter().product()]).expect("written");
+            assert!(matches!(Stack::open(&path), Err(Error::Format { .. })), "{shape:?}");
+        }
+        let source = || Box::new(Whole { data: Vec::new(), size: 0 });
+        for shape in [[usize::MAX, 2, 3], [1 << 20, 1 << 10, 4]] {
+            let error = Stack::checked("claims".into(), shape, 500, source()).expect_err("too many");
+            assert!(error.to_string().contains("more than 500 bytes can hold"), "{error}");
+        }
+        assert!(matches!(Stack::open(folder.path()), Err(Error::Format { .. })));
+        assert!(matches!(Stack::open(&folder.path().join("absent")), Err(Error::File { .. })));
+    }
+}
