@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/packages.sh
 
-say() { printf '\n== %s\n' "$*"; }
+say() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
 failed() { printf 'test.sh: %s\n' "$*" >&2; exit 1; }
 
 say "build"

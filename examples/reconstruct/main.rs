@@ -3,6 +3,7 @@
 //! Without arguments: a simulated scan, so that it works on a fresh machine. See `--help`.
 
 mod curve;
+mod geometry;
 mod options;
 mod problem;
 
@@ -15,7 +16,7 @@ use clap::Parser;
 use common::{Precision, Written, device_json, merged, option, say, show, shown, solving_bar};
 use options::Options;
 use problem::{Problem, from_matrix, from_scan};
-use residuum::imaging::{Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation};
+use residuum::imaging::{Filter, Image, Quality, Reconstruction, Reconstructor, Segmentation, Window};
 use residuum::io::npy;
 use residuum::operator::LinearOperator;
 use residuum::{Device, Matrix, Progress, Real, Result, Stop, Times};
@@ -41,14 +42,13 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         say!("            {}", device.choice());
     }
     // Before the input is read, which may take long.
-    options.how::<T>(true, options.matrix.is_none().then_some(0.0))?;
+    options.how::<T>(true, None)?;
     let truth = options.truth.as_ref().map(Segmentation::read).transpose()?;
     let problem = match &options.matrix {
         Some(path) => from_matrix::<T>(options, &device, path)?,
         None => from_scan::<T>(options, &device)?,
     };
-    let middle = problem.system.scanner().map(Scanner::middle);
-    let how = options.how::<T>(problem.system.shape().is_some(), middle)?;
+    let how = options.how::<T>(problem.system.shape().is_some(), problem.system.scanner())?;
     let how = Reconstruction { support: problem.support.clone(), ..how };
     if !options.json {
         introduce(&problem, &how);
@@ -63,7 +63,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         fits(truth, shape)?;
     }
     let mut reconstructor = Reconstructor::new(&problem.system, how.clone(), problem.readings.len())?;
-    let bar = solving_bar(options.json, options.iterations);
+    let bar = solving_bar(options.json, how.stopping.max_iterations);
     let readings: Vec<&[T]> = problem.readings.iter().map(|r| &r[..]).collect();
     let images = reconstructor.reconstruct_readings(&readings, &mut |progress: &Progress| {
         show(&bar, progress);
@@ -72,7 +72,11 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     bar.finish_and_clear();
     // Images of a batch have the same times.
     let times: Vec<Times> = images.iter().step_by(reconstructor.batch()).map(|image| image.report.times).collect();
-    let mut written = write(options, &pictures, &images);
+    let window = options.window(&images)?;
+    let mut written = write(options, &pictures, &images, window);
+    if let Some(path) = options.save_geometry.as_ref().filter(|_| options.matrix.is_none()) {
+        written.add(path, Ok(()));
+    }
     let cuts = cut(options, &images, &mut written);
     if let (Some(path), Some(weight)) = (&options.plot, images.first().and_then(|i| i.report.weight.as_ref())) {
         written.add(path, curve::draw(path, weight));
@@ -95,6 +99,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         qualities,
         cuts,
         mcc,
+        window: (!pictures.is_empty()).then_some(window),
         written: &written.paths,
     };
     finished.report(start.elapsed().as_secs_f64());
@@ -126,16 +131,31 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
         bounds.iter().filter(|(_, bound)| bound.is_finite()).map(|(name, bound)| format!("{name}={bound}"));
     let words: Vec<String> = how.regularizers.iter().map(ToString::to_string).chain(bounds).collect();
     let support = supported(how).map(|count| format!("{count} pixels may hold something"));
+    if let Some((place, found)) = problem.axis {
+        say!("axis        pixel {place:.2}{}", if found { ", found in the readings" } else { "" });
+    }
+    if problem.repaired > 0 {
+        say!("            {} readings had no counts, and were interpolated", problem.repaired);
+    }
     let weight = how.weight.map(|rule| format!("weight of |x|² by {rule}"));
     let words: Vec<String> = words.into_iter().chain(support).chain(weight).collect();
     let words = if words.is_empty() { "no correction".into() } else { words.join(", ") };
-    say!("method      {}, {words}", how.method);
+    let start = how.start.map(|filter| format!("filtered back-projection ({filter})"));
+    match start {
+        Some(start) if how.stopping.max_iterations == 0 => say!("method      {start}, {words}"),
+        Some(start) => say!("method      {} from {start}, {words}", how.method),
+        None => say!("method      {}, {words}", how.method),
+    }
 }
 
 /// Writes numbers first, which nothing else holds; what fails keeps nothing else from being written.
-fn write<T: Real>(options: &Options, pictures: &[PathBuf], images: &[Image<T>]) -> Written {
+fn write<T: Real>(options: &Options, pictures: &[PathBuf], images: &[Image<T>], window: Window) -> Written {
     let mut written = Written::default();
-    if let Some(path) = &options.save {
+    #[cfg(feature = "tiff")]
+    if let Some(path) = options.save.as_ref().filter(|_| options.saves_tiff()) {
+        written.add(path, residuum::imaging::write_tiff(path, images, window));
+    }
+    if let Some(path) = options.save.as_ref().filter(|_| !options.saves_tiff()) {
         let numbers: Vec<T> = images.iter().flat_map(|image| &image.values).copied().collect();
         let mut shape = vec![images[0].rows, images[0].cols];
         shape.truncate(if pictures.is_empty() { 1 } else { 2 });
@@ -145,7 +165,7 @@ fn write<T: Real>(options: &Options, pictures: &[PathBuf], images: &[Image<T>]) 
         written.add(path, npy::write(path, &shape, &numbers));
     }
     for (path, image) in pictures.iter().zip(images) {
-        written.add(path, image.write_png(path));
+        written.add(path, image.write_png_within(path, window));
     }
     written
 }
@@ -207,6 +227,8 @@ struct Finished<'a, T: Real> {
     /// Classes of the pixels of each image, if they were asked for, and their correlation with the truth.
     cuts: Vec<Segmentation>,
     mcc: Vec<Option<f64>>,
+    /// Values that the pictures show.
+    window: Option<Window>,
     written: &'a [PathBuf],
 }
 
@@ -246,6 +268,9 @@ impl<T: Real> Finished<'_, T> {
         for (k, warning) in images.iter().enumerate().filter_map(|(k, image)| Some((k + 1, image.warning?))) {
             say!("warning     {}{warning}", if images.len() > 1 { format!("image {k}: ") } else { String::new() });
         }
+        if let Some(Window { low, high }) = self.window {
+            say!("window      {low:.4e} (black) to {high:.4e} (white)");
+        }
         let Problem { read_seconds: read, build_seconds: build, .. } = problem;
         say!(
             "seconds     read {read:.3}, build {build:.3}, compile {compile:.3}, solve {solve:.3}, total {total:.3}"
@@ -265,7 +290,12 @@ impl<T: Real> Finished<'_, T> {
         };
         json!({
             "problem": problem.what,
-            "method": how.method.name(),
+            "method": if how.stopping.max_iterations == 0 && how.start.is_some() { "fbp" } else { how.method.name() },
+            "start": how.start.map(Filter::name),
+            "axis": problem.axis.map(|(place, _)| place),
+            "axis_found": problem.axis.map(|(_, found)| found),
+            "repaired": problem.repaired,
+            "window": self.window.map(|window| [window.low, window.high]),
             "regularizers": how.regularizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "weight_rule": how.weight.map(|rule| rule.to_string()),
             "lower": how.lower.is_finite().then_some(how.lower),
@@ -275,7 +305,7 @@ impl<T: Real> Finished<'_, T> {
             "cols": operator.cols(),
             "nnz": problem.system.matrix().map(Matrix::nnz),
             "why_format": problem.system.matrix().map(Matrix::why),
-            "max_iterations": self.options.iterations,
+            "max_iterations": how.stopping.max_iterations,
             "images": self.images.iter().zip(&self.qualities).enumerate().map(each).collect::<Vec<_>>(),
             "written": shown(self.written),
         })

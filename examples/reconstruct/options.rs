@@ -1,18 +1,31 @@
 //! Options of the program `reconstruct`, and what they mean.
 
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use common::{DeviceOptions, Precision, check_ending, check_outputs, option, refuse_unused};
-use residuum::imaging::{Beam, Geometry, Reconstruction, Regularizer, Segmentation};
-use residuum::io::FileKind;
+use residuum::imaging::{Field, Filter, Image, Reconstruction, Regularizer, Scanner, Segmentation, Window};
 use residuum::{Format, Method, Real, Result, Stopping, WeightRule};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum BeamKind {
-    Fan,
-    Parallel,
+use crate::geometry::InputKind;
+
+/// Way to a picture.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Way {
+    /// By filtered back-projection alone.
+    Fbp,
+    Iterate(Method),
+}
+
+/// Takes the name of a method, or fbp.
+fn way(name: &str) -> Result<Way> {
+    Ok(if name == "fbp" { Way::Fbp } else { Way::Iterate(name.parse()?) })
+}
+
+/// Two numbers with a colon between them.
+pub(crate) fn pair<N: std::str::FromStr>(text: &str) -> Option<(N, N)> {
+    let (first, last) = text.split_once(':')?;
+    Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
 }
 
 /// Reconstruct an image from sensor data by regularised least squares.
@@ -27,8 +40,10 @@ pub(crate) enum BeamKind {
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Options {
-    /// Scan: a Helsinki Tomography Challenge 2022 .mat file, or a .npy sinogram of line integrals, -log(I / I0) (angles x
-    /// pixels, or images x angles x pixels for several images at once)
+    /// Scan: a Helsinki Tomography Challenge 2022 .mat file; a .npy sinogram of line integrals, -log(I / I0) (angles x
+    /// pixels, or images x angles x pixels for several images at once); or counts: DataExchange (.h5, in a build with
+    /// --features hdf5), with --flat also a .npy volume (angles x slices x pixels), a TIFF file or a folder of TIFF files, one a
+    /// projection (--features tiff)
     #[arg(long, value_name = "FILE", conflicts_with = "matrix")]
     pub(crate) input: Option<PathBuf>,
     /// System matrix, Matrix Market (.mtx or .mtx.gz) or SciPy's (.npz)
@@ -40,6 +55,16 @@ pub(crate) struct Options {
     /// Image row length for --matrix, if the unknowns are an image
     #[arg(long, value_name = "PIXELS", requires = "matrix")]
     pub(crate) width: Option<usize>,
+
+    /// Flat field of counts, what the detector counts without an object: a volume of frames, or a number
+    #[arg(long, value_name = "FILE|COUNT", requires = "input")]
+    pub(crate) flat: Option<Field>,
+    /// Dark field of counts, what it counts without a beam: a volume of frames, or a number [default: 0]
+    #[arg(long, value_name = "FILE|COUNT", requires = "input")]
+    pub(crate) dark: Option<Field>,
+    /// Slices of counts, from the first to before the last, from 0 [default: all]
+    #[arg(long, value_name = "FIRST:LAST", requires = "input")]
+    pub(crate) slices: Option<String>,
 
     /// Side of the image in pixels [default: 128 simulated, 256 otherwise]
     #[arg(long, value_name = "PIXELS")]
@@ -56,28 +81,45 @@ pub(crate) struct Options {
     /// Correct beam hardening: each reading p becomes C0 + C1 p + C2 p² + ...
     #[arg(long, value_name = "C0,C1,...", value_delimiter = ',', allow_hyphen_values = true)]
     pub(crate) polynomial: Vec<f64>,
+    /// Take out rings: the readings of each pixel, sorted, get the median of this many neighbouring pixels (odd)
+    #[arg(long, value_name = "PIXELS")]
+    pub(crate) rings: Option<usize>,
+    /// Keep the detector's pixels from the first to before the last, from 0 [default: all]
+    #[arg(long, value_name = "FIRST:LAST")]
+    pub(crate) crop: Option<String>,
     /// Average this many neighbouring detector pixels into one [default: 1]
     #[arg(long, value_name = "COUNT")]
     pub(crate) bin: Option<usize>,
 
-    /// Beam of a .npy sinogram [default: parallel]
-    #[arg(long, value_enum)]
-    pub(crate) geometry: Option<BeamKind>,
-    /// Angles of a .npy sinogram: this many degrees, evenly divided, anticlockwise from 0; negative for clockwise [default: 180]
+    /// Beam of a scan whose file does not say it: parallel, fan (a flat detector), curved (a detector on a circle about the source), or a file
+    /// of the whole geometry (.toml, as --save-geometry writes it) [default: parallel]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) geometry: Option<String>,
+    /// Angles: this many degrees, evenly divided, anticlockwise from 0; negative for clockwise [default: those of the file, else 180]
     #[arg(long, value_name = "DEGREES", allow_hyphen_values = true)]
     pub(crate) arc: Option<f64>,
-    /// Distance between detector pixels of a .npy sinogram [default: 1]
+    /// Angle of each projection in degrees (.npy or Matrix Market)
+    #[arg(long, value_name = "FILE", conflicts_with = "arc")]
+    pub(crate) theta: Option<PathBuf>,
+    /// Distance between detector pixels [default: 1]
     #[arg(long, value_name = "LENGTH")]
     pub(crate) pitch: Option<f64>,
-    /// Shift of the detector's middle in pixels, for a .npy sinogram [default: 0]
-    #[arg(long, value_name = "PIXELS", allow_hyphen_values = true)]
+    /// Shift of the detector's middle in pixels [default: 0]
+    #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, conflicts_with = "axis")]
     pub(crate) detector_offset: Option<f64>,
-    /// Distance from source to rotation centre, for --geometry fan
-    #[arg(long, value_name = "LENGTH", required_if_eq("geometry", "fan"))]
+    /// Place on the detector that the rotation axis is seen at, in pixels from the middle of the first one (the middle of the detector is
+    /// (pixels - 1) / 2), or auto: searched for in the readings [default: auto for counts of half a turn or more, else by --detector-offset]
+    #[arg(long, value_name = "PIXELS|auto", allow_hyphen_values = true)]
+    pub(crate) axis: Option<String>,
+    /// Distance from source to rotation centre, for --geometry fan and curved
+    #[arg(long, value_name = "LENGTH")]
     pub(crate) source_origin: Option<f64>,
-    /// Distance from source to detector, for --geometry fan
-    #[arg(long, value_name = "LENGTH", required_if_eq("geometry", "fan"))]
+    /// Distance from source to detector, for --geometry fan and curved
+    #[arg(long, value_name = "LENGTH")]
     pub(crate) source_detector: Option<f64>,
+    /// Write the geometry of the scan as it was read, with its angles and the axis that was found (.toml)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save_geometry: Option<PathBuf>,
     /// Side length of the imaged square [default: what the detector sees]
     #[arg(long, value_name = "LENGTH")]
     pub(crate) field: Option<f64>,
@@ -92,9 +134,16 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub(crate) format: Format,
 
-    /// cgnr (bounds by a penalty), fista or pdhg (bounds kept exactly; pdhg: total variation itself, not a smooth stand-in)
-    #[arg(long, value_name = "NAME", default_value = "cgnr")]
-    pub(crate) method: Method,
+    /// cgnr (bounds by a penalty), fista or pdhg (bounds kept exactly; pdhg: total variation itself, not a smooth stand-in), or fbp: filtered
+    /// back-projection alone, in one step
+    #[arg(long, value_name = "NAME", default_value = "cgnr", value_parser = way)]
+    pub(crate) method: Way,
+    /// Start from the filtered back-projection instead of 0
+    #[arg(long)]
+    pub(crate) start_fbp: bool,
+    /// Window of the filter of back-projection, from sharp to smooth: ram-lak, shepp-logan, cosine, hamming or hann [default: ram-lak]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) filter: Option<Filter>,
     /// tikhonov=W, smooth=W (cgnr), tv=W (not fista), directional=W[@DEGREES] (pdhg: changes along the detector in the middle of the
     /// scan, or along a direction anticlockwise from the right), or none; can be given several times [default: tv=0.05, none for fista]
     #[arg(long, value_name = "NAME=W")]
@@ -117,18 +166,19 @@ pub(crate) struct Options {
     /// that is not 0 there; for fista and pdhg
     #[arg(long, value_name = "disc|FILE")]
     pub(crate) support: Option<String>,
-    /// Most iterations
-    #[arg(long, value_name = "COUNT", default_value_t = 100)]
-    pub(crate) iterations: usize,
+    /// Most iterations [default: 100]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) iterations: Option<usize>,
     /// Stop when |b - Ax| <= RTOL |b|; exit status 1 if that is not reached
     #[arg(long)]
     pub(crate) rtol: Option<f64>,
     /// Stop when the gradient is at most GRADIENT_RTOL |A| |r|: a minimum [default: 1e-6 in fp32, 1e-11 in fp64; 0 for never]
     #[arg(long)]
     pub(crate) gradient_rtol: Option<f64>,
-    /// ... or when it has fallen to this part of its first value
-    #[arg(long, default_value_t = 0.0)]
-    pub(crate) gradient_reduction: f64,
+    /// ... or when it has fallen to this part of its first value [default: for cgnr without --rtol 1e-4 if no angles of the scan are missing
+    /// (5e-3 from a back-projection), from where on pictures only gain noise; else 0]
+    #[arg(long)]
+    pub(crate) gradient_reduction: Option<f64>,
 
     /// Reference picture of the same field (a challenge .mat file or a square .npy): prints correlation and PSNR
     #[arg(long, value_name = "FILE")]
@@ -145,7 +195,10 @@ pub(crate) struct Options {
     /// Picture to write, as PNG [default: reconstruction.png]
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Also save the image as numbers (.npy)
+    /// Values that pictures show, black to white, the same for all of them [default: from the 0.5th to the 99.5th percentile of all]
+    #[arg(long, value_name = "LOW:HIGH", allow_hyphen_values = true)]
+    pub(crate) window: Option<String>,
+    /// Also save the images as numbers (.npy), or as one TIFF file of 16-bit pictures of the window (.tif, --features tiff)
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     /// Print one JSON object on stdout instead of text
@@ -154,10 +207,11 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Set-up of a reconstruction, without a support; `picture` tells if the unknowns are an image, `middle` is the direction of the
-    /// detector in the middle of the scan.
-    pub(crate) fn how<T: Real>(&self, picture: bool, middle: Option<f64>) -> Result<Reconstruction> {
-        let default = Reconstruction::of_scans::<T>();
+    /// Set-up of a reconstruction, without a support; `picture` tells if the unknowns are an image.
+    pub(crate) fn how<T: Real>(&self, picture: bool, scanner: Option<&Scanner>) -> Result<Reconstruction> {
+        let default = scanner.map_or_else(Reconstruction::of_scans::<T>, Reconstruction::of_scanner::<T>);
+        // Before the scanner is known any direction will do.
+        let middle = scanner.map(Scanner::middle).or_else(|| self.matrix.is_none().then_some(0.0));
         // A text that is bad for another reason is quoted as it was typed.
         let parsed = |text: &String| match (text.starts_with("directional=") && !text.contains('@'), middle) {
             (true, Some(middle)) => format!("{text}@{middle}").parse::<Regularizer>().or_else(|_| text.parse()),
@@ -165,26 +219,41 @@ impl Options {
         };
         let named = self.regularizer.iter().filter(|text| *text != "none").map(parsed);
         let named = named.collect::<Result<Vec<_>>>()?;
-        let lower = self.lower.unwrap_or(if self.matrix.is_some() { f64::NEG_INFINITY } else { default.lower });
+        // The negative values of a back-projection are part of what it shows.
+        let free = self.matrix.is_some() || self.method == Way::Fbp;
+        let lower = self.lower.unwrap_or(if free { f64::NEG_INFINITY } else { default.lower });
         let upper = self.upper.unwrap_or(default.upper);
         if lower.partial_cmp(&upper).is_none_or(|order| order.is_gt()) {
             return Err(option("lower", format!("{lower} is not below upper = {upper}")));
         }
+        // The gradient of a back-projection is small at first.
+        let reduction = match (self.method, self.rtol) {
+            (Way::Iterate(Method::Cgnr), None) if self.start_fbp => 50.0 * default.stopping.gradient_reduction,
+            (Way::Iterate(Method::Cgnr), None) => default.stopping.gradient_reduction,
+            _ => 0.0,
+        };
         let stopping = Stopping {
             rtol: self.rtol.unwrap_or(default.stopping.rtol),
-            max_iterations: self.iterations,
+            max_iterations: self.most_iterations(),
             gradient_rtol: self.gradient_rtol.unwrap_or(default.stopping.gradient_rtol),
-            gradient_reduction: self.gradient_reduction,
+            gradient_reduction: self.gradient_reduction.unwrap_or(reduction),
             ..default.stopping
         };
+        let method = match self.method {
+            Way::Fbp => Method::Cgnr,
+            Way::Iterate(method) => method,
+        };
+        let terms = self.method != Way::Fbp && method != Method::Fista && self.weight.is_none();
         let regularizers = match (self.regularizer.is_empty(), picture) {
-            (true, true) if self.method != Method::Fista && self.weight.is_none() => default.regularizers,
+            (true, true) if terms => default.regularizers,
             _ => named,
         };
+        let fbp = self.start_fbp || self.method == Way::Fbp;
         Ok(Reconstruction {
-            method: self.method,
+            method,
             regularizers,
             weight: self.weight,
+            start: fbp.then(|| self.filter.unwrap_or_default()),
             lower,
             upper,
             support: None,
@@ -192,32 +261,23 @@ impl Options {
         })
     }
 
-    /// The scanner of a `.npy` sinogram.
-    pub(crate) fn geometry(&self) -> Result<Geometry> {
-        let beam = match (self.geometry, self.source_origin, self.source_detector) {
-            (None | Some(BeamKind::Parallel), _, _) => Beam::Parallel,
-            (Some(BeamKind::Fan), Some(source_origin), Some(source_detector)) => {
-                Beam::Fan { source_origin, source_detector }
-            }
-            _ => return Err(option("geometry", "a fan needs --source-origin and --source-detector")),
-        };
-        let default = Geometry::default();
-        Ok(Geometry {
-            beam,
-            arc: self.arc.unwrap_or(default.arc),
-            pitch: self.pitch.unwrap_or(default.pitch),
-            offset: self.detector_offset.unwrap_or(default.offset),
-        })
+    /// Tells if images are saved as TIFF.
+    pub(crate) fn saves_tiff(&self) -> bool {
+        let ending = self.save.as_deref().and_then(Path::extension);
+        ending.is_some_and(|ending| ["tif", "tiff"].iter().any(|known| ending.eq_ignore_ascii_case(known)))
     }
 
-    /// Degrees of the scan that are kept, if not all are.
-    pub(crate) fn kept(&self) -> Result<Option<RangeInclusive<f64>>> {
-        let Some(text) = &self.keep else { return Ok(None) };
-        let number = |text: &str| text.trim().parse().ok().filter(|degrees: &f64| degrees.is_finite());
-        match text.split_once(':').map(|(from, to)| (number(from), number(to))) {
-            Some((Some(from), Some(to))) if from <= to => Ok(Some(from..=to)),
-            Some((Some(from), Some(to))) => Err(option("keep", format!("{from} is above {to}"))),
-            _ => Err(option("keep", format!("'{text}' is not two numbers of degrees, such as 0:90"))),
+    /// Iterations at most.
+    pub(crate) fn most_iterations(&self) -> usize {
+        if self.method == Way::Fbp { 0 } else { self.iterations.unwrap_or(100) }
+    }
+
+    /// Values that pictures show.
+    pub(crate) fn window<T: Real>(&self, images: &[Image<T>]) -> Result<Window> {
+        let Some(text) = &self.window else { return Ok(Window::of(images)) };
+        match pair::<f64>(text) {
+            Some((low, high)) if low < high && (high - low).is_finite() => Ok(Window { low, high }),
+            _ => Err(option("window", format!("'{text}' is not two numbers in ascending order, such as 0:1.5"))),
         }
     }
 
@@ -231,17 +291,17 @@ impl Options {
             ("polynomial", !self.polynomial.is_empty()),
             ("support", self.support.is_some()),
             ("bin", self.bin.is_some()),
+            ("rings", self.rings.is_some()),
+            ("crop", self.crop.is_some()),
+            ("axis", self.axis.is_some()),
+            ("save-geometry", self.save_geometry.is_some()),
+            ("start-fbp", self.start_fbp),
             ("field", self.field.is_some()),
             ("reference", self.reference.is_some()),
         ];
-        let of_sinograms = [
-            ("geometry", self.geometry.is_some()),
-            ("arc", self.arc.is_some()),
-            ("pitch", self.pitch.is_some()),
-            ("detector-offset", self.detector_offset.is_some()),
-            ("source-origin", self.source_origin.is_some()),
-            ("source-detector", self.source_detector.is_some()),
-        ];
+        let of_sinograms = [&[("geometry", self.geometry.is_some())][..], &self.of_geometry()].concat();
+        let of_counts =
+            [("flat", self.flat.is_some()), ("dark", self.dark.is_some()), ("slices", self.slices.is_some())];
         if self.matrix.is_some() {
             refuse_unused("with --matrix: there is no scan", &[&of_scans[..], &of_sinograms].concat())?;
             let of_pictures = [
@@ -253,7 +313,30 @@ impl Options {
             refuse_unused("with --matrix unless --width says that the unknowns are a picture", &of_pictures)?;
         }
         self.kept()?;
-        if self.method == Method::Cgnr {
+        self.slices()?;
+        self.crop()?;
+        self.axis()?;
+        self.window::<f32>(&[])?;
+        match (self.method, self.start_fbp) {
+            (Way::Fbp, _) => {
+                let of_iterations = [
+                    ("start-fbp", self.start_fbp),
+                    ("iterations", self.iterations.is_some()),
+                    ("regularizer", !self.regularizer.is_empty()),
+                    ("weight", self.weight.is_some()),
+                    ("rtol", self.rtol.is_some()),
+                    ("gradient-rtol", self.gradient_rtol.is_some()),
+                    ("gradient-reduction", self.gradient_reduction.is_some()),
+                ];
+                refuse_unused("for fbp, which does not iterate", &of_iterations)?;
+                if self.matrix.is_some() {
+                    return Err(option("method", "fbp needs a scan: --matrix says nothing of its rays"));
+                }
+            }
+            (_, false) => refuse_unused("without a back-projection", &[("filter", self.filter.is_some())])?,
+            (_, true) => {}
+        }
+        if matches!(self.method, Way::Fbp | Way::Iterate(Method::Cgnr)) {
             refuse_unused(
                 "for cgnr, whose bounds are a penalty; see --method",
                 &[("support", self.support.is_some())],
@@ -267,17 +350,29 @@ impl Options {
             refuse_unused("without --segment or --truth", &[("classes", self.classes.is_some())])?;
         }
         match &self.input {
-            None => refuse_unused("for the simulated scan, which knows its scanner", &of_sinograms)?,
-            Some(path) if FileKind::of(path)? != Some(FileKind::Npy) => {
-                refuse_unused(
-                    "for this scan, whose file says how it was taken; it is for .npy sinograms",
-                    &of_sinograms,
-                )?;
+            None => {
+                refuse_unused("for the simulated scan, which knows its scanner", &of_sinograms)?;
+                refuse_unused("for the simulated scan, which has no counts", &of_counts)?;
             }
-            Some(_) if self.geometry.unwrap_or(BeamKind::Parallel) == BeamKind::Parallel => {
-                refuse_unused("for a parallel beam", &of_sinograms[4..])?;
+            Some(path) => {
+                let kind = self.kind(path)?;
+                if kind == InputKind::Scan {
+                    let why =
+                        "for this scan, whose file says how it was taken; it is for .npy sinograms and counts";
+                    refuse_unused(why, &of_sinograms)?;
+                }
+                if kind != InputKind::Counts {
+                    refuse_unused("for line integrals; it is for counts, which need --flat", &of_counts[1..])?;
+                    refuse_unused("for this scan, which holds line integrals", &of_counts[..1])?;
+                }
             }
-            Some(_) => {}
+        }
+        if self.saves_tiff() && !cfg!(feature = "tiff") {
+            return Err(option("save", "TIFF needs a build with --features tiff"));
+        }
+        if let Some(path) = self.save_geometry.as_ref().filter(|path| path.extension().is_none_or(|e| e != "toml"))
+        {
+            return Err(option("save-geometry", format!("'{}' does not end in .toml", path.display())));
         }
         check_ending("output", &self.picture(), &["png"])?;
         if let Some(path) = &self.plot {
@@ -295,10 +390,19 @@ impl Options {
     pub(crate) fn check_files(&self, pictures: &[PathBuf]) -> Result<()> {
         let inputs = [&self.input, &self.matrix, &self.rhs, &self.reference, &self.truth];
         let support = self.support.as_deref().filter(|support| *support != "disc").map(Path::new);
-        let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| &**path).chain(support).collect();
+        let fields = [&self.flat, &self.dark].into_iter().flatten().filter_map(|field| match field {
+            Field::File(path) => Some(&**path),
+            Field::Number(_) => None,
+        });
+        let others = support.into_iter().chain(self.geometry_file()).chain(self.theta.as_deref()).chain(fields);
+        let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| &**path).chain(others).collect();
         let pictures = pictures.iter().map(|path| ("output", &**path));
-        let numbers =
-            [("save", self.save.as_deref()), ("segment", self.segment.as_deref()), ("plot", self.plot.as_deref())];
+        let numbers = [
+            ("save", self.save.as_deref()),
+            ("save-geometry", self.save_geometry.as_deref()),
+            ("segment", self.segment.as_deref()),
+            ("plot", self.plot.as_deref()),
+        ];
         let outputs: Vec<(&'static str, &Path)> =
             pictures.chain(numbers.into_iter().filter_map(|(name, path)| Some((name, path?)))).collect();
         check_outputs(&inputs, &outputs)

@@ -4,10 +4,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use common::{option, reading_bar};
-use residuum::imaging::{Beam, Disc, Grid, Noise, Phantom, Scan, Scanner, System, read_reference};
+use residuum::imaging::{
+    Beam, CountFiles, Counts, Disc, Geometry, Grid, Noise, Phantom, Scan, Scanner, System, read_reference,
+};
 use residuum::io::npy;
 use residuum::{Csr, Device, Matrix, Real, Result, io};
 
+use crate::geometry::InputKind;
 use crate::options::Options;
 
 /// A system with its readings.
@@ -19,6 +22,10 @@ pub(crate) struct Problem<T: Real> {
     pub(crate) support: Option<Vec<bool>>,
     /// Picture to compare with.
     pub(crate) reference: Option<Vec<f64>>,
+    /// Place of the rotation axis on the detector as it was read, and if it was searched for; none without a scan.
+    pub(crate) axis: Option<(f64, bool)>,
+    /// Readings of counts that were interpolated.
+    pub(crate) repaired: usize,
     pub(crate) read_seconds: f64,
     pub(crate) build_seconds: f64,
 }
@@ -37,16 +44,75 @@ fn simulated() -> Result<Scan> {
     Ok(Phantom::plate().scan(&scanner, field, noise)?.with_field(field))
 }
 
+/// Scans as they were read.
+struct Read {
+    scans: Vec<Scan>,
+    /// Place of the rotation axis on the detector, and if it was searched for.
+    axis: (f64, bool),
+    /// Readings of counts that were interpolated.
+    repaired: usize,
+}
+
+fn read(options: &Options) -> Result<Read> {
+    let Some(path) = &options.input else {
+        let scan = simulated()?;
+        return with_axis(options, vec![scan], false, 0);
+    };
+    if options.kind(path)? != InputKind::Counts {
+        return with_axis(options, Scan::read(path, &options.geometry()?)?, false, 0);
+    }
+    let geometry = options.geometry()?;
+    let files = CountFiles {
+        projections: path.clone(),
+        flat: options.flat.clone(),
+        dark: options.dark.clone(),
+        slices: options.slices()?,
+    };
+    let bar = reading_bar(options.json);
+    let mut counts = Counts::read(&files, &mut |done, of| {
+        bar.set_length(of);
+        bar.set_position(done);
+    })?;
+    bar.finish_and_clear();
+    // Angles that were named count more than those of the file.
+    if options.arc.is_some() || options.theta.is_some() || options.geometry_file().is_some() {
+        counts.angles = None;
+    }
+    let integrals = counts.integrals(&geometry)?;
+    let search = options.detector_offset.is_none() && options.geometry_file().is_none();
+    with_axis(options, integrals.scans, search, integrals.repaired)
+}
+
+/// Puts the axis where the options say, or where it shows; `search` tells if it is searched for without a word of the options, where the
+/// angles show it.
+fn with_axis(options: &Options, scans: Vec<Scan>, search: bool, repaired: usize) -> Result<Read> {
+    // A slice in the middle, which most likely shows the object.
+    let shown = &scans[scans.len() / 2];
+    let (place, found) = match (options.axis()?, &options.axis) {
+        (Some(place), _) => (place, false),
+        (None, Some(_)) => (shown.axis()?, true),
+        (None, None) if search && shown.shows_axis() => (shown.axis()?, true),
+        // Left as it is, to the last bit.
+        (None, None) => return Ok(Read { axis: (shown.scanner.axis(), false), scans, repaired }),
+    };
+    let scans = scans.into_iter().map(|scan| scan.with_axis(place)).collect::<Result<_>>()?;
+    Ok(Read { scans, axis: (place, found), repaired })
+}
+
 pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<Problem<T>> {
     let clock = Instant::now();
     let side = options.size.unwrap_or(if options.input.is_some() { 256 } else { 128 });
     Grid { side, pixel: 1.0 }.validate()?;
     // Numbers of the picture and of what it is compared with.
     Device::host().check_memory(0, &[("pictures on the host", 32 * (side as u64).pow(2))])?;
-    let (scans, what) = match &options.input {
-        None => (vec![simulated()?], "simulated scan (no --input): fan beam, noise, gain errors".to_string()),
-        Some(path) => (Scan::read(path, &options.geometry()?)?, path.display().to_string()),
+    let what = match &options.input {
+        None => "simulated scan (no --input): fan beam, noise, gain errors".to_string(),
+        Some(path) => path.display().to_string(),
     };
+    let Read { scans, axis, repaired } = read(options)?;
+    if let Some(path) = &options.save_geometry {
+        Geometry::of(&scans[0].scanner).write(path)?;
+    }
     let prepared = |scan: Scan| {
         let scan = match options.kept()? {
             Some(degrees) => scan.with_arc(degrees)?,
@@ -60,6 +126,14 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         let scan = match &options.polynomial[..] {
             [] => scan,
             coefficients => scan.with_polynomial(coefficients)?,
+        };
+        let scan = match options.rings {
+            Some(width) => scan.without_rings(width)?,
+            None => scan,
+        };
+        let scan = match options.crop()? {
+            Some(pixels) => scan.cropped(pixels.start, pixels.end)?,
+            None => scan,
         };
         let scan = scan.binned(options.bin.unwrap_or(1))?;
         let field = options.field.unwrap_or(scan.field);
@@ -83,6 +157,8 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         readings: scans.iter().map(Scan::readings).collect(),
         support,
         reference,
+        axis: Some(axis),
+        repaired,
         read_seconds,
         build_seconds: clock.elapsed().as_secs_f64(),
     })
@@ -136,6 +212,8 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Pa
         readings,
         support: None,
         reference: None,
+        axis: None,
+        repaired: 0,
         read_seconds,
         build_seconds: clock.elapsed().as_secs_f64(),
     })

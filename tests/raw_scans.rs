@@ -1,0 +1,374 @@
+//! From what scanners write to pictures: counts in files of other programs (h5py's files, TIFF, arrays), and damaged ones.
+//!
+//! `RESIDUUM_MUTATIONS=1000000` tries that many damaged files of each format (4000 otherwise), `RESIDUUM_MUTATION_SEED` others than those of
+//! seed 1.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use common::program;
+use residuum::Error;
+use residuum::imaging::{Beam, CountFiles, Counts, Field, Geometry, Grid, Noise, Phantom, Quality, Scanner};
+use residuum::io::npy;
+use residuum::sparse::gallery::Random;
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/exchange").join(name)
+}
+
+fn read(files: &CountFiles) -> Result<Counts, Error> {
+    Counts::read(files, &mut |_, _| {})
+}
+
+#[cfg(feature = "hdf5")]
+fn files(name: &str) -> CountFiles {
+    CountFiles { projections: data(name), ..CountFiles::default() }
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn files_of_h5py_are_read() {
+    for name in ["plain.h5", "chunked.h5"] {
+        let counts = read(&files(name)).unwrap();
+        assert_eq!(counts.shape, [6, 3, 8]);
+        for (at, count) in counts.counts.iter().enumerate() {
+            let (k, i, j) = (at / 24, at / 8 % 3, at % 8);
+            assert_eq!(*count, (100 + 10 * k + 100 * i + j) as f32, "{name}");
+        }
+        assert!(counts.flat.iter().all(|v| *v == 800.0) && counts.dark.iter().all(|v| *v == 50.0), "{name}");
+        let angles = counts.angles.as_ref().unwrap();
+        assert!(angles.iter().enumerate().all(|(k, angle)| (angle - 30.0 * k as f64).abs() < 1e-12), "{angles:?}");
+        let one = read(&CountFiles { slices: Some(1..2), ..files(name) }).unwrap();
+        assert_eq!((one.shape, one.counts[0], one.counts[8]), ([6, 1, 8], 200.0, 210.0));
+        // Fields that are named count more than those of the file.
+        let named = CountFiles { flat: Some(Field::Number(900.0)), dark: Some(Field::Number(0.0)), ..files(name) };
+        let named = read(&named).unwrap();
+        assert!(named.flat.iter().all(|v| *v == 900.0) && named.dark.iter().all(|v| *v == 0.0));
+    }
+    // Without angles those of the geometry count.
+    let counts = read(&CountFiles { flat: Some(Field::Number(900.0)), ..files("no-white.h5") }).unwrap();
+    let scans = counts.integrals(&Geometry::default()).unwrap().scans;
+    assert_eq!((scans.len(), scans[0].scanner.angles[1]), (3, 30.0));
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn missing_fields_are_named() {
+    for (name, words) in [
+        ("no-white.h5", "no-white.h5 exchange/data: no flat field"),
+        ("no-data.h5", "no data set exchange/data"),
+        ("two-dimensions.h5", "it has 2 dimensions"),
+    ] {
+        let error = read(&files(name)).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let error = read(&CountFiles { flat: Some(Field::Number(0.0)), ..files("plain.h5") }).unwrap_err().to_string();
+    assert!(error.contains("flat field"), "{error}");
+}
+
+#[cfg(not(all(feature = "hdf5", feature = "tiff")))]
+#[test]
+fn formats_that_need_a_feature_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let tiff = folder.path().join("a.tif");
+    fs::write(&tiff, b"II*\0\x08\0\0\0").unwrap();
+    for (path, feature, there) in
+        [(data("plain.h5"), "hdf5", cfg!(feature = "hdf5")), (tiff, "tiff", cfg!(feature = "tiff"))]
+    {
+        let error = read(&CountFiles { projections: path, ..CountFiles::default() });
+        assert!(there || error.unwrap_err().to_string().contains(&format!("--features {feature}")));
+    }
+}
+
+/// Photons that reach a pixel without an object, and what it counts without a beam.
+const LIGHT: f64 = 20_000.0;
+const DARK: f64 = 120.0;
+/// A pixel of the first slice that is dead.
+const DEAD: usize = 77;
+
+fn scanner() -> Scanner {
+    let angles = (0..180).map(f64::from).collect();
+    Scanner { beam: Beam::Parallel, pixels: 160, pitch: 0.018, offset: 6.3, angles }
+}
+
+/// Counts of two slices, the second half as thick, by a detector whose pixels count differently, with its fields, as `.npy` files.
+fn write_counts(folder: &Path) {
+    let scan = Phantom::plate().scan(&scanner(), 2.0, Noise { photons: 3e4, gain: 0.0, seed: 4 }).unwrap();
+    let gain = |slice: usize, j: usize| match (slice, j) {
+        (0, DEAD) => 0.0,
+        _ => 1.0 + 0.1 * (((j * 37 + slice * 11) % 16) as f64 / 16.0 - 0.5),
+    };
+    let mut counts = Vec::new();
+    for row in scan.sinogram.chunks(160) {
+        for (slice, thickness) in [(0, 1.0), (1, 0.5)] {
+            let count = |(j, v): (usize, &f64)| DARK + LIGHT * gain(slice, j) * (-thickness * v).exp();
+            counts.extend(row.iter().enumerate().map(count));
+        }
+    }
+    let field = |light: f64| -> Vec<f64> {
+        let frame = (0..2).flat_map(|slice| (0..160).map(move |j| (slice, j)));
+        frame.map(|(slice, j)| DARK + light * gain(slice, j)).collect()
+    };
+    npy::write(&folder.join("p.npy"), &[180, 2, 160], &counts).unwrap();
+    npy::write(&folder.join("f.npy"), &[2, 2, 160], &[field(0.9 * LIGHT), field(1.1 * LIGHT)].concat()).unwrap();
+    npy::write(&folder.join("d.npy"), &[2, 160], &field(0.0)).unwrap();
+}
+
+const COUNTS: [&str; 14] = [
+    "--input", "p.npy", "--flat", "f.npy", "--dark", "d.npy", "--pitch", "0.018", "--field", "2", "--size", "96",
+    "--device", "host",
+];
+
+fn reconstruct(folder: &Path, args: &[&str]) -> Output {
+    program("reconstruct").current_dir(folder).args(COUNTS).args(args).output().unwrap()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text} {error}"))
+}
+
+#[test]
+fn counts_become_pictures_in_one_command() {
+    let folder = tempfile::tempdir().unwrap();
+    write_counts(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    let wanted = Phantom::plate().image(Grid { side: 96, pixel: 2.0 / 96.0 });
+    let fbp = ["--method", "fbp", "--json", "--save", "x.npy", "--save-geometry", "g.toml"];
+    let output = json(&reconstruct(folder.path(), &fbp));
+    let axis = output["axis"].as_f64().unwrap();
+    assert!((axis - scanner().axis()).abs() < 0.3 && output["axis_found"] == true, "{axis}");
+    assert_eq!((&output["repaired"], &output["method"]), (&180.into(), &"fbp".into()));
+    let pictures = npy::read(&at("x.npy")).unwrap();
+    assert_eq!(pictures.shape, [2, 96, 96]);
+    for (picture, thickness) in pictures.data.chunks(96 * 96).zip([1.0, 0.5]) {
+        let full: Vec<f64> = picture.iter().map(|v| v / thickness).collect();
+        let quality = Quality::of(&full, &wanted).unwrap();
+        assert!(quality.correlation > 0.9, "{thickness}: {}", quality.correlation);
+        let mean = |values: &[f64]| values.iter().sum::<f64>();
+        assert!((mean(&full) / mean(&wanted) - 1.0).abs() < 0.01, "{thickness}");
+    }
+    assert!(at("reconstruction-1.png").exists() && at("reconstruction-2.png").exists());
+    // The geometry that was written says all.
+    let geometry = Geometry::read(at("g.toml")).unwrap().scanner(180, 160).unwrap();
+    assert!((geometry.axis() - axis).abs() < 1e-9 && geometry.angles == scanner().angles);
+    let again = program("reconstruct")
+        .current_dir(folder.path())
+        .args(COUNTS.iter().filter(|arg| **arg != "--pitch" && **arg != "0.018"))
+        .args(["--method", "fbp", "--json", "--save", "y.npy", "--geometry", "g.toml"])
+        .output()
+        .unwrap();
+    assert_eq!(json(&again)["axis_found"], false);
+    assert_eq!(npy::read(&at("y.npy")).unwrap(), pictures);
+    // One slice by the method of the defaults is nearer to the phantom, and starts nearer to its end from the back-projection.
+    let one = ["--slices", "0:1", "--json", "--save", "z.npy", "--start-fbp", "--filter", "hann"];
+    let output = json(&reconstruct(folder.path(), &[&one[..], &["--rings", "5", "--crop", "4:158"]].concat()));
+    assert_eq!((&output["start"], &output["method"]), (&"hann".into(), &"cgnr".into()));
+    let better = Quality::of(&npy::read(&at("z.npy")).unwrap().data, &wanted).unwrap().correlation;
+    let first = Quality::of(&pictures.data[..96 * 96], &wanted).unwrap().correlation;
+    assert!(better > first, "{better} {first}");
+    // A window is the same for all pictures.
+    let output = json(&reconstruct(folder.path(), &["--method", "fbp", "--json", "--window=-0.5:1.5"]));
+    assert_eq!(output["window"], serde_json::json!([-0.5, 1.5]));
+}
+
+#[cfg(feature = "tiff")]
+#[test]
+fn stacks_of_tiff_are_read_and_written() {
+    let folder = tempfile::tempdir().unwrap();
+    write_counts(folder.path());
+    let saved = ["--method", "fbp", "--json", "--save", "x.tif", "--window", "0:1"];
+    assert!(reconstruct(folder.path(), &saved).status.success());
+    let mut stack = residuum::io::Stack::open(&folder.path().join("x.tif")).unwrap();
+    assert_eq!(stack.shape(), [2, 96, 96]);
+    assert!(reconstruct(folder.path(), &["--method", "fbp", "--json", "--save", "x.npy"]).status.success());
+    let numbers = npy::read(&folder.path().join("x.npy")).unwrap().data;
+    for (k, numbers) in numbers.chunks(96 * 96).enumerate() {
+        for (found, wanted) in stack.picture(k).unwrap().iter().zip(numbers) {
+            let wanted = (65535.0 * wanted.clamp(0.0, 1.0)).round();
+            assert!((f64::from(*found) - wanted).abs() <= 1.0, "{found} {wanted}");
+        }
+    }
+}
+
+#[test]
+fn counts_that_cannot_be_reconstructed_are_one_line_of_words() {
+    let folder = tempfile::tempdir().unwrap();
+    write_counts(folder.path());
+    npy::write(&folder.path().join("zeros.npy"), &[2, 160], &[0.0; 320]).unwrap();
+    npy::write(&folder.path().join("theta.npy"), &[3], &[0.0, 1.0, 2.0]).unwrap();
+    fs::write(folder.path().join("g.toml"), "beam = \"fan\"\npitch = 1.0\narc = 360.0\n").unwrap();
+    for (args, part) in [
+        (&["--slices", "1:3"][..], "--slices: 1:3 of 2 slices"),
+        (&["--slices", "2"], "'2' is not two whole numbers"),
+        (&["--crop", "10:161"], "--crop: 10:161 of 160 pixels"),
+        (&["--crop", "10:5"], "'10:5' is not two whole numbers"),
+        (&["--rings", "4"], "--rings: 4 is no odd number"),
+        (&["--axis", "here"], "'here' is neither a place on the detector nor auto"),
+        (&["--axis", "auto", "--arc", "90"], "--axis: angles from 0 to 89.5 do not show it"),
+        (&["--window", "2:1"], "'2:1' is not two numbers in ascending order"),
+        (&["--theta", "theta.npy"], "angles of the geometry against projections"),
+        (&["--geometry", "cone"], "'cone' is none of parallel, fan, curved"),
+        (&["--geometry", "fan"], "fan needs --source-origin and --source-detector"),
+        (&["--geometry", "g.toml"], "--pitch: it changes nothing beside a file of the geometry"),
+        (&["--filter", "hann"], "--filter: it changes nothing without a back-projection"),
+        (&["--filter", "box"], "'box' is none of ram-lak"),
+        (&["--method", "fbp", "--iterations", "5"], "--iterations: it changes nothing for fbp"),
+        (&["--method", "fbp", "--weight", "auto"], "--weight: it changes nothing for fbp"),
+        (&["--start-fbp", "--weight", "auto"], "the rule that chooses a weight has an answer to start from"),
+        (&["--save-geometry", "x.png"], "'x.png' does not end in .toml"),
+    ] {
+        let output = reconstruct(folder.path(), args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+        assert!(
+            error.contains(part) && (error.lines().count() == 1 || error.contains("try '--help'")),
+            "{args:?}: {error}"
+        );
+    }
+    let others = |args: &[&str], part: &str| {
+        let output =
+            program("reconstruct").current_dir(folder.path()).args(args).args(["--device", "host"]).output();
+        let output = output.unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+        assert!(error.contains(part), "{args:?}: {error}");
+    };
+    others(&["--input", "p.npy", "--flat", "zeros.npy"], "no pixel counts more than in the dark field");
+    others(&["--input", "p.npy", "--flat", "theta.npy"], "1 dimensions; a volume has 3");
+    others(&["--input", "p.npy", "--dark", "3"], "--dark: it changes nothing for line integrals");
+    others(&["--input", "p.npy", "--geometry", "g.toml"], "g.toml: missing field `source_origin`");
+    others(&["--input", "p.npy", "--geometry", "g.toml", "--save-geometry", "g.toml"], "is an input");
+    others(&["--flat", "3"], "--input");
+    others(&["--input", ".", "--flat", "3"], "this folder holds no .tif files");
+    assert!(!folder.path().join("reconstruction.png").exists());
+}
+
+/// The tooth of TomoPy's examples, if it lies beside the project.
+#[cfg(feature = "hdf5")]
+#[test]
+fn the_tooth_is_found_about_its_axis() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/tooth.h5");
+    if !path.exists() {
+        return println!("skipped: {} is not there", path.display());
+    }
+    let counts = read(&CountFiles { projections: path, ..CountFiles::default() }).unwrap();
+    for scan in counts.integrals(&Geometry::default()).unwrap().scans {
+        let axis = scan.axis().unwrap();
+        println!("axis at {axis}");
+        assert!((axis - 295.5).abs() <= 0.5, "{axis}");
+    }
+}
+
+/// A copy of `content` with some bytes changed, cut off, doubled or left out.
+fn damaged(content: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = content.to_vec();
+    let mut below = |n: usize| (random.next() as usize) % n.max(1);
+    for _ in 0..1 + below(4) {
+        let at = below(bytes.len());
+        match below(8) {
+            0 => bytes.truncate(at),
+            1 => drop(bytes.drain(at..(at + 1 + below(16)).min(bytes.len()))),
+            2 => {
+                let part = bytes[at..(at + 1 + below(32)).min(bytes.len())].to_vec();
+                bytes.splice(at..at, part);
+            }
+            3 => {
+                let value = [0, 1, 0x7f, 0x80, 0xff][below(5)];
+                let end = (at + 1 + below(8)).min(bytes.len());
+                bytes[at..end].fill(value);
+            }
+            4 | 5 => bytes[at] = below(256) as u8,
+            _ => bytes[at] ^= 1 << below(8),
+        }
+        if bytes.is_empty() {
+            bytes.push(0);
+        }
+    }
+    bytes
+}
+
+/// Number of damaged files of each format.
+fn mutations() -> usize {
+    std::env::var("RESIDUUM_MUTATIONS").map_or(4000, |count| count.parse().unwrap())
+}
+
+/// Reads damaged copies of `content`: each is counts or an error, never a panic.
+fn survives(name: &str, content: &[u8], files: &dyn Fn(&Path) -> CountFiles) {
+    let seed = std::env::var("RESIDUUM_MUTATION_SEED").map_or(1, |seed| seed.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    let mut random = Random::new(seed);
+    let (mut good, mut longest) = (0, 0.0_f64);
+    for k in 0..mutations() {
+        fs::write(&path, damaged(content, &mut random)).unwrap();
+        let clock = std::time::Instant::now();
+        let files = files(&path);
+        let outcome = std::panic::catch_unwind(|| {
+            read(&files).and_then(|counts| counts.integrals(&Geometry::default())).is_ok()
+        });
+        longest = longest.max(clock.elapsed().as_secs_f64());
+        let Ok(read) = outcome else {
+            let kept = std::env::temp_dir().join(name);
+            fs::copy(&path, &kept).unwrap();
+            panic!("a panic on damaged file {k}, kept as {}", kept.display());
+        };
+        good += usize::from(read);
+    }
+    println!("{name}: {good} of {} damaged files are read, the longest took {longest:.3} s", mutations());
+    assert!(good > 0 && good < mutations(), "{name}: damage does nothing, or everything");
+    assert!(longest < 10.0, "{name}: {longest} s");
+}
+
+fn counts_of_files(path: &Path) -> CountFiles {
+    CountFiles { projections: path.into(), flat: Some(Field::Number(900.0)), ..CountFiles::default() }
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn damaged_hdf5_files_are_refused_or_read() {
+    for name in ["plain.h5", "chunked.h5"] {
+        survives(name, &fs::read(data(name)).unwrap(), &|path| CountFiles {
+            projections: path.into(),
+            ..CountFiles::default()
+        });
+    }
+}
+
+#[cfg(feature = "tiff")]
+#[test]
+fn damaged_tiff_files_are_refused_or_read() {
+    let content = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/stack.tif")).unwrap();
+    survives("stack.tif", &content, &counts_of_files);
+    let content = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/packed.tif")).unwrap();
+    survives("packed.tif", &content, &counts_of_files);
+}
+
+#[test]
+fn damaged_volumes_are_refused_or_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.npy");
+    let counts: Vec<f64> = (0..48).map(f64::from).map(|v| v + 1.0).collect();
+    npy::write(&path, &[2, 3, 8], &counts).unwrap();
+    survives("volume.npy", &fs::read(&path).unwrap(), &counts_of_files);
+}
+
+#[test]
+fn damaged_geometries_are_refused_or_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.toml");
+    let geometry = "beam = \"fan\"\nsource_origin = 410.66\nsource_detector = 553.74\npitch = 0.2\noffset = 0.5\narc = 360.0\n";
+    let mut random = Random::new(1);
+    let mut good = 0;
+    for _ in 0..mutations() {
+        fs::write(&path, damaged(geometry.as_bytes(), &mut random)).unwrap();
+        let read = std::panic::catch_unwind(|| Geometry::read(&path).and_then(|geometry| geometry.scanner(5, 8)));
+        good += usize::from(read.expect("no panic").is_ok());
+    }
+    assert!(good > 0 && good < mutations());
+}
