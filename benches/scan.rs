@@ -1,17 +1,19 @@
 //! The main job: an iteration of CGNR for the matrix of a scan, stored and traced, beside SciPy's CGLS on the same matrix.
 //!
 //! `cargo bench --bench scan -- [--device WORDS] [--angles 81] [--pixels 560] [--side 256] [--formats auto,csr-scalar,on-the-fly]`:
-//! a row per case (`--json`: a line of JSON), after one of SciPy (a thread; where `python3` has it). The scanner is that of the Helsinki tomography
+//! a row per case (`--json`: a line of JSON; `over_iterations_ms`: of a frame but the first, what is not iterations; `fbp_ms`: a
+//! filtered back-projection from readings to pixels on the host), after one of SciPy (a thread; where `python3` has it). The scanner is that of the Helsinki tomography
 //! challenge 2022; without options the size is that of its scans of 40 degrees.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod common;
 
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 use common::Setting;
 use common::peer::scipy;
-use residuum::imaging::{Beam, Grid, Reconstruction, Reconstructor, Scanner, System};
+use residuum::imaging::{Beam, Fbp, Filter, Grid, Reconstruction, Reconstructor, Scanner, System};
 use residuum::{Error, Format, Method, Real, Result, Setup, Solver, Stopping, Vector, measure};
 use serde_json::json;
 
@@ -89,10 +91,27 @@ fn case<T: Real>(
         Ok(report.times.solve / report.iterations.max(1) as f64)
     })?;
     let how = Reconstruction { stopping, ..Reconstruction::of_scans::<T>() };
-    let mut reconstructor = Reconstructor::new(&system, how, 1)?;
+    let mut reconstructor = Reconstructor::new(&system, how.clone(), 1)?;
     let regularised = fastest(|| {
         let image = reconstructor.reconstruct_readings(&[&readings], &mut |_| ControlFlow::Continue(()))?.remove(0);
         Ok(image.report.times.solve / image.report.iterations.max(1) as f64)
+    })?;
+    // Milliseconds of a whole frame by so many iterations, but the first.
+    let frame = |iterations: usize| {
+        let stopping = Stopping { max_iterations: iterations, ..how.stopping.clone() };
+        let mut reconstructor = Reconstructor::new(&system, Reconstruction { stopping, ..how.clone() }, 1)?;
+        fastest(|| {
+            let clock = Instant::now();
+            let _ = reconstructor.reconstruct_readings(&[&readings], &mut |_| ControlFlow::Continue(()))?;
+            Ok(clock.elapsed().as_secs_f64())
+        })
+    };
+    let (short, long) = (frame(ITERATIONS)?[0], frame(2 * ITERATIONS)?[0]);
+    let mut fbp = Fbp::<T>::new(device, scanner, grid, Filter::RamLak)?;
+    let back_projection = fastest(|| {
+        let clock = Instant::now();
+        let _ = fbp.reconstruct(&readings)?;
+        Ok(clock.elapsed().as_secs_f64())
     })?;
     let stored = if format == Format::OnTheFly { 0 } else { 2 * matrix.nnz() * (4 + T::PRECISION.bytes()) };
     let bytes = (stored + T::PRECISION.bytes() * (4 * matrix.rows() + 9 * matrix.cols())) as f64;
@@ -100,6 +119,7 @@ fn case<T: Real>(
         "problem": format!("{} x {} readings to {}x{}", scanner.angles.len(), scanner.pixels, grid.side, grid.side),
         "precision": T::PRECISION.to_string(), "nnz": matrix.nnz(), "format": matrix.format().to_string(), "asked": format.to_string(),
         "ms_per_iteration": plain[0], "most_ms": plain[1], "regularised_ms": regularised[0],
+        "frame_ms": short, "over_iterations_ms": 2.0 * short - long, "fbp_ms": back_projection[0],
         "forward_us": forward, "back_us": back, "bytes": bytes, "copy_share": bytes / plain[0] / 1e6 / copy,
         "peer_ms": peer.map(|us| us / 1e3), "of_peer": peer.map(|us| plain[0] / (us / 1e3)),
     }));
