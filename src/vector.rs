@@ -200,6 +200,9 @@ impl<T: Real> Vector<T> {
 
     fn to_columns_here(&self, columns: usize) -> Result<Vec<Vec<T>>> {
         let data = self.to_vec()?;
+        if columns == 1 {
+            return Ok(vec![data]);
+        }
         Ok((0..columns).map(|c| data.iter().skip(c).step_by(columns.max(1)).copied().collect()).collect())
     }
 
@@ -231,7 +234,10 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Shape`] unless they have the vector's length together.
     pub fn write_columns(&mut self, columns: &[&[T]]) -> Result<()> {
-        self.write(&interleave(columns)?)
+        match columns {
+            [column] => self.write(column),
+            _ => self.write(&interleave(columns)?),
+        }
     }
 
     /// `x = y`.
