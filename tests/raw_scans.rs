@@ -246,7 +246,12 @@ fn counts_that_cannot_be_reconstructed_are_one_line_of_words() {
     others(&["--input", "p.npy", "--geometry", "g.toml", "--save-geometry", "g.toml"], "is an input");
     others(&["--flat", "3"], "--input");
     others(&["--input", ".", "--flat", "3"], "this folder holds no .tif files");
-    assert!(!folder.path().join("reconstruction.png").exists());
+    // A fault that shows late: the geometry was known, and is not written.
+    others(
+        &["--input", "p.npy", "--flat", "f.npy", "--save-geometry", "late.toml", "--crop", "0:161"],
+        "0:161 of 160",
+    );
+    assert!(["reconstruction.png", "late.toml"].iter().all(|name| !folder.path().join(name).exists()));
 }
 
 /// The tooth of TomoPy's examples, if it lies beside the project.

@@ -74,8 +74,8 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     let times: Vec<Times> = images.iter().step_by(reconstructor.batch()).map(|image| image.report.times).collect();
     let window = options.window(&images)?;
     let mut written = write(options, &pictures, &images, window);
-    if let Some(path) = options.save_geometry.as_ref().filter(|_| options.matrix.is_none()) {
-        written.add(path, Ok(()));
+    if let (Some(path), Some(geometry)) = (&options.save_geometry, &problem.geometry) {
+        written.add(path, geometry.write(path));
     }
     let cuts = cut(options, &images, &mut written);
     if let (Some(path), Some(weight)) = (&options.plot, images.first().and_then(|i| i.report.weight.as_ref())) {

@@ -24,6 +24,8 @@ pub(crate) struct Problem<T: Real> {
     pub(crate) reference: Option<Vec<f64>>,
     /// Place of the rotation axis on the detector as it was read, and if it was searched for; none without a scan.
     pub(crate) axis: Option<(f64, bool)>,
+    /// The scanner as it was read, about that axis; none without a scan.
+    pub(crate) geometry: Option<Geometry>,
     /// Readings of counts that were interpolated.
     pub(crate) repaired: usize,
     pub(crate) read_seconds: f64,
@@ -110,9 +112,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         Some(path) => path.display().to_string(),
     };
     let Read { scans, axis, repaired } = read(options)?;
-    if let Some(path) = &options.save_geometry {
-        Geometry::of(&scans[0].scanner).write(path)?;
-    }
+    let geometry = Geometry::of(&scans[0].scanner);
     let prepared = |scan: Scan| {
         let scan = match options.kept()? {
             Some(degrees) => scan.with_arc(degrees)?,
@@ -158,6 +158,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         support,
         reference,
         axis: Some(axis),
+        geometry: Some(geometry),
         repaired,
         read_seconds,
         build_seconds: clock.elapsed().as_secs_f64(),
@@ -213,6 +214,7 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Pa
         support: None,
         reference: None,
         axis: None,
+        geometry: None,
         repaired: 0,
         read_seconds,
         build_seconds: clock.elapsed().as_secs_f64(),
