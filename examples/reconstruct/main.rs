@@ -72,7 +72,9 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     bar.finish_and_clear();
     // Images of a batch have the same times.
     let times: Vec<Times> = images.iter().step_by(reconstructor.batch()).map(|image| image.report.times).collect();
-    let window = options.window(&images)?;
+    // All pixels are sorted for it.
+    let shown = !pictures.is_empty() || options.saves_tiff();
+    let window = shown.then(|| options.window(&images)).transpose()?;
     let mut written = write(options, &pictures, &images, window);
     if let (Some(path), Some(geometry)) = (&options.save_geometry, &problem.geometry) {
         written.add(path, geometry.write(path));
@@ -99,7 +101,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         qualities,
         cuts,
         mcc,
-        window: (!pictures.is_empty()).then_some(window),
+        window,
         written: &written.paths,
     };
     finished.report(start.elapsed().as_secs_f64());
@@ -149,12 +151,8 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
 }
 
 /// Writes numbers first, which nothing else holds; what fails keeps nothing else from being written.
-fn write<T: Real>(options: &Options, pictures: &[PathBuf], images: &[Image<T>], window: Window) -> Written {
+fn write<T: Real>(options: &Options, pictures: &[PathBuf], images: &[Image<T>], window: Option<Window>) -> Written {
     let mut written = Written::default();
-    #[cfg(feature = "tiff")]
-    if let Some(path) = options.save.as_ref().filter(|_| options.saves_tiff()) {
-        written.add(path, residuum::imaging::write_tiff(path, images, window));
-    }
     if let Some(path) = options.save.as_ref().filter(|_| !options.saves_tiff()) {
         let numbers: Vec<T> = images.iter().flat_map(|image| &image.values).copied().collect();
         let mut shape = vec![images[0].rows, images[0].cols];
@@ -163,6 +161,11 @@ fn write<T: Real>(options: &Options, pictures: &[PathBuf], images: &[Image<T>], 
             shape.insert(0, images.len());
         }
         written.add(path, npy::write(path, &shape, &numbers));
+    }
+    let Some(window) = window else { return written };
+    #[cfg(feature = "tiff")]
+    if let Some(path) = options.save.as_ref().filter(|_| options.saves_tiff()) {
+        written.add(path, residuum::imaging::write_tiff(path, images, window));
     }
     for (path, image) in pictures.iter().zip(images) {
         written.add(path, image.write_png_within(path, window));

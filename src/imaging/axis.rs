@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::fbp::shares;
+use super::angles::shares;
 use super::fourier::{Complex, Fourier};
 use super::scan::Scan;
 use super::scanner::{Beam, Scanner};
@@ -41,7 +41,7 @@ impl Scan {
         if *pixels < FEWEST {
             return refuse(format!("{pixels} pixels are too few to search for it"));
         }
-        let full = self.turns();
+        let arc = shares(&self.scanner.angles, 360.0).1;
         if !self.shows_axis() {
             let needed = if *beam == Beam::Parallel { "half a turn" } else { "a full turn" };
             let [from, to] = self.scanner.arc();
@@ -53,7 +53,7 @@ impl Scan {
         }
         let mut found: Option<f64> = None;
         loop {
-            let level = Level::new(&self.binned(factor)?, full);
+            let level = Level::new(self.binned(factor)?, arc);
             let size = level.scan.scanner.pixels;
             // Centre of a binned pixel in the pixels of this detector, and back.
             let middle = 0.5 * (factor as f64 - 1.0);
@@ -75,11 +75,6 @@ impl Scan {
                 None => refuse("the readings show none: give it".into()),
             };
         }
-    }
-
-    /// Tells if the angles cover a full turn.
-    fn turns(&self) -> bool {
-        shares(&self.scanner.angles, 360.0).1.is_none()
     }
 
     /// Tells if the angles show the rotation axis, so that [`Scan::axis`] may find it: half a turn of a parallel beam, a full one of a fan.
@@ -115,15 +110,16 @@ struct Level {
 }
 
 impl Level {
-    fn new(scan: &Scan, full: bool) -> Self {
-        let angles = &scan.scanner.angles;
-        let first = shares(angles, 360.0).1.map_or(0.0, |[first, _]| first);
+    /// A scan whose angles cover `arc`, or a full turn.
+    fn new(scan: Scan, arc: Option<[f64; 2]>) -> Self {
+        let (angles, full) = (&scan.scanner.angles, arc.is_none());
+        let first = arc.map_or(0.0, |[first, _]| first);
         let within = angles.iter().enumerate().map(|(k, angle)| ((angle - first).rem_euclid(360.0), k));
         // The first half will do of more than half a turn.
         let mut order: Vec<(f64, usize)> = within.filter(|(angle, _)| full || *angle < 180.0).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
         order.dedup_by(|a, b| a.0 == b.0);
-        let mut level = Self { scan: scan.clone(), full, order, even: Vec::new() };
+        let mut level = Self { scan, full, order, even: Vec::new() };
         if !full {
             level.even = level.evenly_spaced();
         }

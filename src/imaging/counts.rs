@@ -210,8 +210,7 @@ impl Parts {
 
     #[cfg(not(feature = "hdf5"))]
     fn of_exchange(path: &Path) -> Result<Self> {
-        let reason = "this is an HDF5 file, which needs a build with --features hdf5".into();
-        Err(refuse(&crate::io::short_name(path), reason))
+        Err(crate::io::without(path, "an HDF5 file", "hdf5"))
     }
 
     fn gather(mut self, files: &CountFiles, watch: &mut Watch<'_>) -> Result<Counts> {

@@ -103,20 +103,16 @@ impl Geometry {
             let line = line.map_or_else(String::new, |line| format!("line {line}: "));
             refuse(format!("{line}{}", e.message()))
         })?;
-        let distances = match (&*text.beam, text.source_origin, text.source_detector) {
-            ("parallel", None, None) => None,
+        let beam = match (&*text.beam, text.source_origin, text.source_detector) {
+            ("parallel", None, None) => Beam::Parallel,
             ("parallel", ..) => return Err(refuse("a parallel beam has no source at a distance".into())),
-            ("fan" | "curved", Some(origin), Some(detector)) => Some((origin, detector)),
+            ("fan", Some(source_origin), Some(source_detector)) => Beam::Fan { source_origin, source_detector },
+            ("curved", Some(source_origin), Some(source_detector)) => {
+                Beam::Curved { source_origin, source_detector }
+            }
             ("fan" | "curved", None, _) => return Err(refuse("missing field `source_origin`".into())),
             ("fan" | "curved", _, None) => return Err(refuse("missing field `source_detector`".into())),
             (other, ..) => return Err(refuse(format!("beam '{other}' is none of parallel, fan, curved"))),
-        };
-        let beam = match distances {
-            None => Beam::Parallel,
-            Some((source_origin, source_detector)) if text.beam == "fan" => {
-                Beam::Fan { source_origin, source_detector }
-            }
-            Some((source_origin, source_detector)) => Beam::Curved { source_origin, source_detector },
         };
         let angles = match (text.arc, text.angles) {
             (Some(arc), None) => Angles::Arc(arc),

@@ -48,6 +48,7 @@
 //!
 //! Source: P. M. Joseph, "An improved algorithm for reprojecting rays through pixel images", IEEE Trans. Med. Imaging 1(3), 1982.
 
+mod angles;
 mod axis;
 mod counts;
 mod disc;

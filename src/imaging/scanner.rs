@@ -1,6 +1,6 @@
 //! Scanners as data, and the matrix of a scan. Coordinates and the rule of integration stand in [`imaging`](crate::imaging).
 
-use super::fbp::shares;
+use super::angles::shares;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::sparse::Csr;

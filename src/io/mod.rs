@@ -30,6 +30,8 @@ pub use stack::Stack;
 pub(crate) use stack::hdf5::Hdf5;
 #[cfg(feature = "tiff")]
 pub(crate) use stack::tiff::write as write_tiff16;
+#[cfg(not(feature = "hdf5"))]
+pub(crate) use stack::without;
 
 /// Called now and then while a matrix is read, with the number of entries read so far and of all.
 pub type Watch<'a> = dyn FnMut(u64, u64) + 'a;

@@ -53,7 +53,7 @@ impl Source for Whole {
 
 /// The error of a file that needs a feature.
 #[cfg(not(all(feature = "hdf5", feature = "tiff")))]
-fn without(path: &Path, kind: &str, feature: &str) -> Error {
+pub(crate) fn without(path: &Path, kind: &str, feature: &str) -> Error {
     let reason = format!("this is {kind}, which needs a build with --features {feature}");
     Error::Format { what: short_name(path), reason }
 }
