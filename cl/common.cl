@@ -144,3 +144,24 @@ static int acc_nan(acc_t a) { return isnan(a); }
 static int acc_finite(acc_t a) { return isfinite(a); }
 static real_t acc_to_real(acc_t a) { return (real_t)a; }
 #endif
+
+// a / b, and the square root of a, rounded alike on every device; NaN for a divisor of 0. Compilers make one in single precision, which
+// devices round differently, of one in double precision that is rounded to float at once. What is added here is less than the rounding of a
+// double: it keeps them from that, and no quotient or root of floats lies so close to the middle between two floats that it matters.
+static real_t quotient(real_t a, real_t b)
+{
+    const acc_t found = acc_div(acc_real(a), acc_real(b));
+#if !PAIR
+    if (sizeof(real_t) < sizeof(acc_t) && isfinite(found)) return acc_to_real(found + (a - found * b) / b);
+#endif
+    return acc_to_real(found);
+}
+
+static real_t root(real_t a)
+{
+    const acc_t found = acc_sqrt(acc_real(a));
+#if !PAIR
+    if (sizeof(real_t) < sizeof(acc_t) && found > 0) return acc_to_real(found + (a - found * found) / (2 * found));
+#endif
+    return acc_to_real(found);
+}

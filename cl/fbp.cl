@@ -37,7 +37,7 @@ void add_views(uint side, uint pixels, uint angles, uint share, __global const r
             real_t weight = 1;
             if (FAN) {
                 const real_t distance = 1 + (right * view[RIGHT_OFF] + up * view[UP_OFF]);
-                const real_t nearness = acc_to_real(acc_div(acc_real(1), acc_real(distance)));
+                const real_t nearness = quotient(1, distance);
                 place = place * nearness;
                 weight = nearness * nearness;
             }

@@ -39,6 +39,7 @@ mod memory;
 mod number;
 mod ocl;
 pub mod operator;
+mod pointwise;
 pub mod precond;
 mod recurrence;
 mod reduction;
@@ -58,12 +59,13 @@ pub use error::{Error, Result};
 pub use examine::{Advice, Climb, Definiteness, Examination, Rung, build_for, climb};
 pub use files::{CACHE_VARIABLE, cache_folder};
 pub use matrix::{Matrix, Storage, Transposed};
-pub use number::{Accumulation, Precision, Real};
+pub use number::{Accumulation, Arithmetic, Precision, Real};
 pub use ocl::Programs;
+pub use pointwise::Pointwise;
 pub use solver::method::pages as methods;
 pub use solver::{
-    Answer, ChosenWeight, Correction, Method, NullSpace, Observer, Progress, Report, Setup, Solver, Stop, Stopping,
-    Times, WeightPoint, WeightRule, WeightStop,
+    Answer, ChosenWeight, Correction, Method, NullSpace, Observer, Penalty, Progress, Report, Setup, SharedPenalty,
+    Solver, Stop, Stopping, Times, WeightPoint, WeightRule, WeightStop,
 };
 pub use sparse::{Csr, Format, Offsets, Packing};
 pub use tuning::Tuning;

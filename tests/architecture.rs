@@ -63,7 +63,7 @@ const LEVELS: [&[&str]; 14] = [
     &["backend"],
     &["device"],
     &["vector"],
-    &["matrix", "measure"],
+    &["matrix", "measure", "pointwise"],
     &["operator"],
     &["interop", "precond", "solver"],
     &["examine", "fem", "imaging", "simulation"],

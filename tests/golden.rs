@@ -414,6 +414,20 @@ fn back_projections<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     }
 }
 
+/// CGNR with a penalty of the user's own, with a curvature and without.
+fn penalties<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    let a = Matrix::with_transpose(device, &gallery::random::<T>(50, 63, 400, 3).unwrap(), Format::Csr).unwrap();
+    let b = Vector::from_slice(device, &noise::<T>(50, 5)).unwrap();
+    for curved in [true, false] {
+        let penalty = common::penalty::Edges::new(device, [9, 7], [0.3, 0.05], 1).with_curvature(curved);
+        let setup = Setup::new(Method::Cgnr, stopping::<T>(60)).with_penalty(penalty);
+        let mut x = Vector::zeros(device, 63).unwrap();
+        let report = Solver::with(&a, setup).unwrap().solve(&b, &mut x).unwrap();
+        let name = if curved { "penalty" } else { "penalty without curvature" };
+        golden.put(format!("{name} {kind}"), words(essence(&x.to_vec().unwrap(), &report)));
+    }
+}
+
 fn words_of_advice(golden: &mut Golden) {
     for (name, a) in matrices::<f64>().into_iter().chain([
         ("indefinite", gallery::poisson_2d::<f64>(12, -1.7).unwrap()),
@@ -438,6 +452,7 @@ fn all<T: Real>(golden: &mut Golden, device: &Device) {
     composed::<T>(golden, &kind, device);
     images::<T>(golden, &kind, device);
     back_projections::<T>(golden, &kind, device);
+    penalties::<T>(golden, &kind, device);
 }
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");

@@ -13,8 +13,8 @@ use residuum::operator::{Diagonal, Identity, LinearOperator, SharedOperator, adj
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
-    Correction, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop, Stopping,
-    Vector,
+    Answer, Correction, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop,
+    Stopping, Vector,
 };
 
 /// `argmin |A x - b|` by Householder's QR factorisation, dense.
@@ -541,4 +541,107 @@ fn bounded_methods_refuse_what_they_cannot() {
     let variation = Correction { variation: 1.0, width: 4, ..none() };
     assert!(matches!(pdhg.set_corrections(&[variation]), Err(Error::Option { name: "corrections", .. })));
     assert!(pdhg.set_corrections(&[Correction { tikhonov: 1.0, lower: 0.0, ..none() }]).is_ok());
+}
+
+/// The sums of rows and of columns of a matrix.
+fn sums(a: &Csr<f64>) -> [Vec<f64>; 2] {
+    [a.product(&vec![1.0; a.cols()]).unwrap(), a.transpose().product(&vec![1.0; a.rows()]).unwrap()]
+}
+
+/// SIRT is the recurrence of the book, iterate by iterate, and finds the minimum of the weighted problem within bounds.
+#[test]
+fn sirt_is_that_of_the_book() {
+    // Some rows and columns are empty.
+    let a = gallery::random::<f64>(60, 40, 90, 3).unwrap();
+    let b = noise::<f64>(60, 5);
+    let [of_rows, of_cols] = sums(&a);
+    assert!(of_rows.iter().chain(&of_cols).any(|sum| *sum == 0.0));
+    let (lower, upper, omega) = (-0.3, 0.4, 1.7);
+    let step = |x: &[f64]| -> Vec<f64> {
+        let weigh = |value: f64, sum: f64| if sum > 0.0 { value / sum } else { 0.0 };
+        let ax = a.product(x).unwrap();
+        let residual: Vec<f64> = (0..60).map(|i| weigh(b[i] - ax[i], of_rows[i])).collect();
+        let back = a.transpose().product(&residual).unwrap();
+        (0..40).map(|j| (x[j] + omega * weigh(back[j], of_cols[j])).clamp(lower, upper)).collect()
+    };
+    let bounds = Correction { lower, upper, ..Correction::none() };
+    for device in common::devices_in(Precision::Double) {
+        let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+        let b = Vector::from_slice(&device, &b).unwrap();
+        let solve = |stopping: Stopping| {
+            let setup =
+                Setup::new(Method::Sirt { omega }, stopping).with_corrections(std::slice::from_ref(&bounds));
+            let mut x = Vector::filled(&device, 40, 1.0).unwrap();
+            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+            (x.to_vec().unwrap(), report)
+        };
+        let mut wanted = vec![upper; 40];
+        for iterations in 1..12 {
+            wanted = step(&wanted);
+            let last = Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
+            let (x, report) = solve(last);
+            assert!(common::distance(&x, &wanted) < 1e-13, "{report}");
+        }
+        let exact = Stopping {
+            gradient_rtol: 1e-13,
+            rtol: 0.0,
+            max_iterations: 100_000,
+            ..Stopping::for_precision::<f64>()
+        };
+        let (x, report) = solve(exact);
+        println!("{report}");
+        assert_eq!(report.stop, Stop::LeastSquares, "{report}");
+        let beyond = step(&x);
+        assert!(x.iter().zip(&beyond).all(|(x, y)| (x - y).abs() < 1e-9), "not a fixed point: {report}");
+        let free = (0..40).filter(|j| x[*j] > lower && x[*j] < upper && of_cols[*j] > 0.0).count();
+        assert!((5..35).contains(&free) && x.contains(&lower) && x.contains(&upper), "{free} free: {x:?}");
+    }
+}
+
+#[test]
+fn sirt_refuses_what_it_cannot_do() {
+    let host = Device::host();
+    let set_up = |a: &Csr<f64>, omega: f64, correction: Correction| {
+        let a = Matrix::with_transpose(&host, a, Format::Csr).unwrap();
+        Solver::with(&a, Setup::new(Method::Sirt { omega }, Stopping::after(3)).with_corrections(&[correction]))
+    };
+    let a = gallery::random::<f64>(20, 10, 50, 3).unwrap();
+    let none = Correction::none();
+    for omega in [0.0, -1.0, 2.0, f64::NAN, f64::INFINITY] {
+        assert!(matches!(set_up(&a, omega, none.clone()), Err(Error::Option { name: "omega", .. })), "{omega}");
+    }
+    for correction in [
+        Correction { tikhonov: 1.0, ..none.clone() },
+        Correction { smooth: 1.0, width: 5, ..none.clone() },
+        Correction { variation: 1.0, width: 5, epsilon: 0.1, ..none.clone() },
+    ] {
+        assert!(matches!(set_up(&a, 1.0, correction), Err(Error::Option { .. })));
+    }
+    // Sums that are 0, and one negative entry among many.
+    let differences = gallery::differences::<f64>([5, 1, 1], 0).unwrap();
+    let mut one = a.clone();
+    one.values_mut()[17] *= -1.0;
+    for a in [&differences, &gallery::poisson_2d::<f64>(5, 0.0).unwrap(), &one] {
+        let refused = set_up(a, 1.0, none.clone()).err().unwrap();
+        assert!(refused.to_string().contains("negative entries"), "{refused}");
+    }
+    assert!(set_up(&a, 1.0, none).is_ok());
+}
+
+/// A run past the precision of its numbers ends by itself, where a step is less than the rounding of x.
+#[test]
+fn sirt_ends_by_itself() {
+    for device in common::devices() {
+        let a = gallery::random::<f32>(60, 40, 90, 3).unwrap();
+        let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+        let b = Vector::from_slice(&device, &noise::<f32>(60, 5)).unwrap();
+        let stopping =
+            Stopping { rtol: 0.0, gradient_rtol: 0.0, max_iterations: 200_000, ..Stopping::for_precision::<f32>() };
+        let mut x = Vector::zeros(&device, 40).unwrap();
+        let report =
+            Solver::new(&matrix, Method::Sirt { omega: 1.9 }, stopping).unwrap().solve(&b, &mut x).unwrap();
+        println!("{report}");
+        assert!(report.iterations < 200_000, "{report}");
+        assert!(report.gradient.unwrap() < 1e-5 * report.gradient_history[0], "{report}");
+    }
 }

@@ -269,6 +269,14 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         let mut fbp = Fbp::<T>::new(device, &scanner, Grid { side: 11, pixel: 1.0 }, Filter::Hann).unwrap();
         found.push(bits(&fbp.reconstruct(&noise::<T>(27, 12)).unwrap()));
     }
+    // A penalty and an operation of the user's own.
+    let penalty = common::penalty::Edges::new(device, [6, 5], [0.3, 0.1], 1);
+    let setup = Setup::new(Method::Cgnr, Stopping { check_every: 2, ..Stopping::after(2) }).with_penalty(penalty);
+    let few = Matrix::with_transpose(device, &gallery::random::<T>(20, 30, 90, 4).unwrap(), Format::Csr).unwrap();
+    let mut x = Vector::zeros(device, 30).unwrap();
+    let mut solver = Solver::with(&few, setup).unwrap();
+    let report = solver.solve(&Vector::from_slice(device, &noise::<T>(20, 8)).unwrap(), &mut x).unwrap();
+    found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
     let rays = scanner.projector::<T>(device, Grid { side: 11, pixel: 1.0 }).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(27, 8)).unwrap();
     let mut x = Vector::zeros(device, 121).unwrap();
@@ -335,42 +343,44 @@ fn compare<T: Real>(device: &Device) {
     assert!(different.is_empty(), "{} {}: results {different:?}", device.info().name, device.tuning());
 }
 
-/// Work-group sizes that a process in the simulator tries; set there alone.
-const SIZES: &str = "RESIDUUM_SIMULATED_SIZES";
+/// Cases that a process in the simulator tries, as `size:number`; set there alone.
+const CASES: &str = "RESIDUUM_SIMULATED_CASES";
 
 /// Tells if this process runs in the simulator.
 fn simulated() -> bool {
-    std::env::var_os(SIZES).is_some()
+    std::env::var_os(CASES).is_some()
 }
 
-/// Work-group sizes of this process.
-fn sizes() -> Vec<usize> {
-    let words = std::env::var(SIZES).unwrap_or("1 8 64".into());
-    words.split(' ').map(|size| size.parse().unwrap()).collect()
+/// The battery on every device with this size of work-groups: one of the numbers `single`, `pairs` and `double`.
+fn compare_case(size: usize, number: &str) {
+    for device in common::devices() {
+        if simulated() && device.backend_name() == "opencl" {
+            assert_eq!(device.info().platform, "Oclgrind");
+        }
+        let least = device.info().least_work_group;
+        // CPUs run a text of their own, with one item to a group.
+        if size == 1 && least > 1 {
+            continue;
+        }
+        let device = device.with_work_group(size.max(least)).unwrap();
+        match number {
+            "single" => compare::<f32>(&device),
+            "pairs" => compare::<f32>(&device.with_accumulation(Accumulation::Pair).unwrap()),
+            "double" if device.require(Precision::Double).is_ok() => compare::<f64>(&device),
+            "double" => println!("skipped: {} has no double precision", device.info().name),
+            other => panic!("{other} is no number"),
+        }
+    }
 }
 
 /// The battery on every device at three work-group sizes, against the host. In the simulator, what matters is its log.
 #[test]
 fn every_kernel_in_small() {
-    for device in common::devices() {
-        if simulated() && device.backend_name() == "opencl" {
-            assert_eq!(device.info().platform, "Oclgrind");
-        }
-        for size in sizes() {
-            // CPUs run a text of their own, with one item to a group.
-            if size == 1 {
-                if device.info().least_work_group == 1 {
-                    compare::<f32>(&device.with_work_group(1).unwrap());
-                }
-                continue;
-            }
-            let device = device.with_work_group(size.max(device.info().least_work_group)).unwrap();
-            compare::<f32>(&device);
-            compare::<f32>(&device.with_accumulation(Accumulation::Pair).unwrap());
-            if device.require(Precision::Double).is_ok() {
-                compare::<f64>(&device);
-            }
-        }
+    let words =
+        std::env::var(CASES).unwrap_or("1:single 8:single 8:pairs 8:double 64:single 64:pairs 64:double".into());
+    for case in words.split(' ') {
+        let (size, number) = case.split_once(':').unwrap();
+        compare_case(size.parse().unwrap(), number);
     }
 }
 
@@ -385,17 +395,21 @@ fn oclgrind_finds_nothing() {
         return;
     };
     // Races and uninitialised memory in runs of their own, side by side: reports of one kind can hide the other. The second
-    // takes three times as long, and is shared between two.
-    let runs =
-        [("OCLGRIND_UNINITIALIZED", "1 8"), ("OCLGRIND_UNINITIALIZED", "64"), ("OCLGRIND_DATA_RACES", "1 8 64")];
-    let runs = runs.map(|(check, sizes)| {
+    // takes three times as long, and is shared between two. Numbers of another kind need no other barriers: each size has those
+    // that differ most, so that every size and every number is there.
+    let runs = [
+        ("OCLGRIND_UNINITIALIZED", "8:single 8:pairs"),
+        ("OCLGRIND_UNINITIALIZED", "1:single 64:double"),
+        ("OCLGRIND_DATA_RACES", "1:single 8:single 8:pairs 64:double"),
+    ];
+    let runs = runs.map(|(check, cases)| {
         let log = tempfile::NamedTempFile::new().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "every_kernel_in_small", "--test-threads=1", "--nocapture"])
             .env(check, "1")
             .env("OCLGRIND_LOG", log.path())
             .env("OCL_ICD_VENDORS", &icd)
-            .env(SIZES, sizes)
+            .env(CASES, cases)
             .env("RESIDUUM_TEST_DEVICES", "oclgrind")
             .env("REQUIRE_DEVICES", "1")
             .stdout(Stdio::piped())

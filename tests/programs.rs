@@ -379,6 +379,28 @@ fn solvers_beside_their_matrices_follow_new_values() {
     assert_eq!(String::from_utf8_lossy(&refused.stderr).lines().count(), 1);
 }
 
+/// A penalty of a program's own makes a volume better, the same on every device.
+#[test]
+fn a_penalty_of_a_program_finds_a_volume() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut first = None;
+    for device in common::devices_in(Precision::Single) {
+        let name = device.info().index.map_or("host".into(), |(p, d)| format!("{p}:{d}"));
+        let args = ["--size", "12", "--json", "--device", &name];
+        let output = program("penalty").current_dir(folder.path()).args(args).output().unwrap();
+        let value = json(&output);
+        assert_eq!(output.status.code(), Some(0), "{value}");
+        let [without, with] = ["without", "with"].map(|way| value[way]["relative_error"].as_f64().unwrap());
+        assert!(with < 0.5 * without, "{value}");
+        let found = (value["with"]["iterations"].clone(), with);
+        assert_eq!(*first.get_or_insert(found.clone()), found, "{}", device.info().name);
+    }
+    for args in [["--weight", "-1"], ["--size", "3"], ["--device", "no such thing"]] {
+        let refused = program("penalty").args(args).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{args:?}");
+    }
+}
+
 /// The recipe for scans of a short arc, on the simulated scan: what is known of the plate makes its classes better.
 #[test]
 fn pictures_of_a_short_arc_gain_by_what_is_known() {

@@ -134,7 +134,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub(crate) format: Format,
 
-    /// cgnr (bounds by a penalty), fista or pdhg (bounds kept exactly; pdhg: total variation itself, not a smooth stand-in), or fbp: filtered
+    /// cgnr (bounds by a penalty), fista, sirt or pdhg (bounds kept exactly; pdhg: total variation itself, not a smooth stand-in), or fbp: filtered
     /// back-projection alone, in one step
     #[arg(long, value_name = "NAME", default_value = "cgnr", value_parser = way)]
     pub(crate) method: Way,
@@ -145,7 +145,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME")]
     pub(crate) filter: Option<Filter>,
     /// tikhonov=W, smooth=W (cgnr), tv=W (not fista), directional=W[@DEGREES] (pdhg: changes along the detector in the middle of the
-    /// scan, or along a direction anticlockwise from the right), or none; can be given several times [default: tv=0.05, none for fista]
+    /// scan, or along a direction anticlockwise from the right), or none; can be given several times [default: tv=0.05, none for fista and sirt]
     #[arg(long, value_name = "NAME=W")]
     pub(crate) regularizer: Vec<String>,
     /// Choose the weight of |x|² for each image by a rule: auto (the least estimated error, for an unknown level of noise), wgcv, gcv,
@@ -163,7 +163,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) upper: Option<f64>,
     /// Pixels that may hold something, all others are 0: disc (the one whose shadow the scan shows; of several scans all), or a .npy array of --size rows
-    /// that is not 0 there; for fista and pdhg
+    /// that is not 0 there; for fista, sirt and pdhg
     #[arg(long, value_name = "disc|FILE")]
     pub(crate) support: Option<String>,
     /// Most iterations [default: 100]
@@ -243,7 +243,9 @@ impl Options {
             Way::Fbp => Method::Cgnr,
             Way::Iterate(method) => method,
         };
-        let terms = self.method != Way::Fbp && method != Method::Fista && self.weight.is_none();
+        let terms = self.method != Way::Fbp
+            && !matches!(method, Method::Fista | Method::Sirt { .. })
+            && self.weight.is_none();
         let regularizers = match (self.regularizer.is_empty(), picture) {
             (true, true) if terms => default.regularizers,
             _ => named,

@@ -86,6 +86,7 @@ pub(crate) fn declared(file: &File, defines: &Defines, fields: &[&str], signatur
         .split(" -D ")
         .skip(1)
         .filter_map(|option| option.split('=').next())
+        .chain(defines.head().lines().filter_map(|line| line.strip_prefix("#define ")?.split(' ').next()))
         .chain(COMMON)
         .map(String::from)
         .collect();

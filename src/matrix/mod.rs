@@ -5,7 +5,7 @@ mod update;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use self::update::Pattern;
-use crate::backend::product::{self, SharedMatrix, Stored};
+use crate::backend::product::{self, MOST_COLUMNS, SharedMatrix, Stored};
 use crate::backend::rays::{self, StoredRays};
 use crate::backend::scatter;
 use crate::device::Device;
@@ -348,18 +348,19 @@ impl<T: Real> Matrix<T> {
         self.multiply_columns(1, x, y)
     }
 
-    /// [`Matrix::multiply`] for `columns` interleaved vectors.
-    pub(crate) fn multiply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+    /// [`Matrix::multiply`] for `columns` interleaved vectors, 1 to 4, which share each read of the matrix.
+    ///
+    /// # Errors
+    /// As [`Matrix::multiply`], with lengths `columns` times as large; [`Error::Option`] for another number of them.
+    pub fn multiply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         product(self, &self.forward, Way::Forward, columns, x, y)
     }
 
-    /// [`Matrix::multiply_transposed`] for `columns` interleaved vectors, from the transposed copy.
-    pub(crate) fn multiply_columns_transposed(
-        &self,
-        columns: usize,
-        x: &Vector<T>,
-        y: &mut Vector<T>,
-    ) -> Result<()> {
+    /// [`Matrix::multiply_transposed`] for `columns` interleaved vectors, 1 to 4, from the transposed copy.
+    ///
+    /// # Errors
+    /// As [`Matrix::multiply_columns`] with the lengths exchanged; [`Error::Option`] without a transposed copy.
+    pub fn multiply_columns_transposed(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         product(self, self.transposed()?, Way::Backward, columns, x, y)
     }
 
@@ -383,6 +384,10 @@ impl<T: Real> Matrix<T> {
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
+        if !(1..=MOST_COLUMNS).contains(&columns) {
+            let reason = format!("{columns} vectors at once; 1 to {MOST_COLUMNS} are possible");
+            return Err(Error::Option { name: "columns", reason });
+        }
         let stored = &*stored.read();
         let (from, to) = match way {
             Way::Forward | Way::Backward => (stored.cols, stored.rows),

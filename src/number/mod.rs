@@ -1,6 +1,7 @@
 //! The numbers of the crate: `f32` and `f64`, wide sums of them, and functions that exist once for each.
 
 mod accumulator;
+mod arithmetic;
 mod real;
 mod sum;
 
@@ -8,6 +9,7 @@ use rayon::prelude::*;
 
 pub use accumulator::Accumulation;
 pub(crate) use accumulator::{Accumulator, Pair};
+pub use arithmetic::Arithmetic;
 pub(crate) use real::sealed;
 pub use real::{Precision, Real};
 pub(crate) use sum::Sum;

@@ -264,7 +264,7 @@ impl Context {
             return Ok(program.clone());
         }
         let start = Instant::now();
-        let text = file.source()?;
+        let text = defines.head().to_string() + &file.source()?;
         let file = file.name;
         let info = &self.info;
         let options = defines.text().to_string() + quirks::build_options(&info.platform, info.kind);

@@ -59,26 +59,39 @@ pub(crate) fn checksum<'f>(files: impl IntoIterator<Item = &'f File>) -> Result<
 
 /// Options of a build, as one text in a fixed order: it is part of what identifies a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Defines(String);
+pub(crate) struct Defines {
+    options: String,
+    /// Lines before the text of the program.
+    head: String,
+}
 
 impl Default for Defines {
     fn default() -> Self {
-        Self("-cl-std=CL1.2".into())
+        Self { options: "-cl-std=CL1.2".into(), head: String::new() }
     }
 }
 
 impl Defines {
     /// Adds `-D name=value`.
     pub(crate) fn set(&mut self, name: &str, value: impl Display) {
-        let _ = write!(self.0, " -D {name}={value}");
+        let _ = write!(self.options, " -D {name}={value}");
     }
 
     /// Adds an option of one compiler.
     pub(crate) fn add(&mut self, option: impl Display) {
-        let _ = write!(self.0, " {option}");
+        let _ = write!(self.options, " {option}");
+    }
+
+    /// Adds a line before the text of the program.
+    pub(crate) fn put_before(&mut self, line: impl Display) {
+        let _ = write!(self.head, "{line}");
     }
 
     pub(crate) fn text(&self) -> &str {
-        &self.0
+        &self.options
+    }
+
+    pub(crate) fn head(&self) -> &str {
+        &self.head
     }
 }

@@ -20,6 +20,7 @@ use crate::magnitude::scale;
 /// |---|---|---|
 /// | [`Method::Cgnr`] | all but `directional` | by their weight |
 /// | [`Method::Fista`] | `tikhonov` | kept exactly, rounded to the precision of vectors |
+/// | [`Method::Sirt`] | none | likewise |
 /// | [`Method::Pdhg`] | `tikhonov`, `variation` with an `epsilon` of 0, `directional` | likewise |
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correction {
@@ -124,6 +125,12 @@ impl Correction {
             Method::Fista => {
                 &[("smooth", self.smooth), ("variation", self.variation), ("directional", self.directional)]
             }
+            Method::Sirt { .. } => &[
+                ("tikhonov", self.tikhonov),
+                ("smooth", self.smooth),
+                ("variation", self.variation),
+                ("directional", self.directional),
+            ],
             Method::Pdhg => &[("smooth", self.smooth), ("epsilon", self.epsilon)],
             _ => &[],
         };

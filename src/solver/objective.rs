@@ -10,6 +10,7 @@ use crate::magnitude::scale;
 use crate::number::Real;
 use crate::operator::{LinearOperator, SharedOperator, estimate_norm_in};
 use crate::recurrence::Scalar;
+use crate::sparse::gallery::Random;
 use crate::vector::Vector;
 
 /// Steps of the power iteration that estimates `|A|`, and the factor for what they leave.
@@ -42,6 +43,8 @@ pub(super) struct Terms {
     pub(super) weights: Vec<(Scalar, Weight)>,
     /// Least and greatest value of each pixel.
     pub(super) bounds: [VectorId; 2],
+    /// `1 / A 1` and `1 / A'1`, element by element, 0 where a sum is 0, if the script weighs by them.
+    pub(super) inverse_sums: Option<[VectorId; 2]>,
     /// Vectors that are 0 when a solve begins, and keep what they have when it starts over.
     pub(super) dual: Vec<VectorId>,
     /// Neighbours of an image that the script was planned for.
@@ -123,6 +126,8 @@ pub(super) struct Objective<T: Real> {
     /// At least `|A|` of the scaled operator, most likely, and the values that it was estimated of.
     norm: f64,
     known: Option<Values>,
+    /// Inverse sums of rows and of columns; none if the vectors have them.
+    inverse_sums: Option<[Vec<T>; 2]>,
     /// Vectors of the power iteration, so that new values need no new ones.
     power: [Vector<T>; 2],
     operator: SharedOperator<T>,
@@ -139,21 +144,28 @@ impl<T: Real> Objective<T> {
     ) -> Result<Self> {
         let operator = operator.clone();
         check_bounds::<T>(&corrections, None)?;
-        let (pixels, written, norm, known) = (None, None, 0.0, None);
+        let (pixels, written, norm, known, inverse_sums) = (None, None, 0.0, None, None);
         let vector = |len: usize| Vector::zeros(operator.device(), len);
         let power = [vector(operator.cols())?, vector(operator.rows())?];
-        let mut made = Self { terms, corrections, pixels, written, norm, known, power, operator, exponent };
+        let mut made =
+            Self { terms, corrections, pixels, written, norm, known, inverse_sums, power, operator, exponent };
         made.refresh()?;
         Ok(made)
     }
 
-    /// Estimates the norm anew if the values of the operator are others, as far as it can tell.
+    /// Estimates the norm anew if the values of the operator are others, as far as it can tell, and sums them up.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for negative entries, if the script weighs by sums.
     pub(super) fn refresh(&mut self) -> Result<()> {
         let found = Values::of(&*self.operator);
         if self.known != Some(found) {
             let [x, ax] = &mut self.power;
             let scaled = rescaled(&self.operator, self.exponent, 1)?;
             self.norm = MARGIN * estimate_norm_in(&*scaled, POWER_STEPS, x, ax)?;
+            if self.terms.inverse_sums.is_some() {
+                self.inverse_sums = Some(inverse_sums(&*scaled, x, ax)?);
+            }
             self.known = Some(found);
         }
         Ok(())
@@ -206,6 +218,17 @@ impl<T: Real> Objective<T> {
         Ok(())
     }
 
+    /// Writes inverse sums into their vectors, for all columns, if they are not there yet.
+    pub(super) fn write_inverse_sums(&mut self, vectors: &mut [Vector<T>]) -> Result<()> {
+        if let (Some(places), Some(sums)) = (&self.terms.inverse_sums, &self.inverse_sums) {
+            for (place, sums) in places.iter().zip(sums) {
+                vectors[place.index()].write_columns(&vec![&sums[..]; self.corrections.len()])?;
+            }
+            self.inverse_sums = None;
+        }
+        Ok(())
+    }
+
     /// Writes the bounds in the units of a solve into their vectors, if they are not there yet.
     pub(super) fn write_bounds(&mut self, limits: &[Limits], vectors: &mut [Vector<T>]) -> Result<()> {
         let shifts: Vec<i32> = limits.iter().map(|limits| limits.exponents[0] - limits.exponents[1]).collect();
@@ -228,6 +251,41 @@ impl<T: Real> Objective<T> {
         self.written = Some(shifts);
         Ok(())
     }
+}
+
+/// `1 / A 1` and `1 / A'1`, 0 where a sum is 0; `x` and `ax` are as long as `A` has columns and rows.
+///
+/// # Errors
+/// [`Error::Option`] if some entries are negative, as far as two products tell.
+fn inverse_sums<T: Real>(a: &dyn LinearOperator<T>, x: &mut Vector<T>, ax: &mut Vector<T>) -> Result<[Vec<T>; 2]> {
+    let mut random = Random::new(1972);
+    let mut parts = |n: usize| -> Vec<T> { (0..n).map(|_| T::from_f64(random.uniform())).collect() };
+    x.write(&parts(x.len()))?;
+    a.apply(x, ax)?;
+    let part = ax.to_vec()?;
+    x.fill(T::from_f64(1.0))?;
+    a.apply(x, ax)?;
+    let rows = inverses("row", &ax.to_vec()?, &part)?;
+    ax.write(&parts(ax.len()))?;
+    a.apply_adjoint(ax, x)?;
+    let part = x.to_vec()?;
+    ax.fill(T::from_f64(1.0))?;
+    a.apply_adjoint(ax, x)?;
+    Ok([rows, inverses("column", &x.to_vec()?, &part)?])
+}
+
+/// The inverse of each sum, 0 where that is 0. `parts` are sums of the same entries times numbers between 0 and 1: no more than the whole,
+/// unless entries are negative.
+fn inverses<T: Real>(what: &str, sums: &[T], parts: &[T]) -> Result<Vec<T>> {
+    let inverse = |(i, (sum, part)): (usize, (&T, &T))| {
+        let (sum, part) = (sum.to_f64(), part.to_f64());
+        if !(part >= 0.0 && part <= sum * (1.0 + 16.0 * T::EPSILON) && sum.is_finite()) {
+            let reason = format!("sirt weighs by sums, and takes no negative entries; {what} {i} has some");
+            return Err(Error::Option { name: "method", reason });
+        }
+        Ok(T::from_f64(if sum > 0.0 { 1.0 / sum } else { 0.0 }))
+    };
+    sums.iter().zip(parts).enumerate().map(inverse).collect()
 }
 
 /// Bounds of pixel `i` with a correction: those of both.

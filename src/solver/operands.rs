@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::penalty::SharedPenalty;
 use super::plan::{Launch, Operand, Preconditioning, Script, VectorId};
 use super::products::{Products, roots};
 use super::residence::Operands as Factors;
@@ -14,6 +15,7 @@ use crate::vector::Vector;
 pub(super) struct Operators<'o, T: Real> {
     pub(super) a: &'o SharedOperator<T>,
     pub(super) preconditioner: Option<&'o SharedOperator<T>>,
+    pub(super) penalty: Option<&'o SharedPenalty<T>>,
     pub(super) exponents: [i32; 2],
 }
 

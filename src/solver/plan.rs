@@ -7,6 +7,7 @@
 
 pub(super) use super::calls::{Field, OverBasis, OverImage};
 use super::objective::Terms;
+use super::penalty::OfPenalty;
 use crate::backend::script::basis::MOST_VECTORS;
 use crate::backend::script::resident::RESIDENT_VECTORS;
 use crate::backend::script::{Blend, PASS_VECTORS, Pass, Statement};
@@ -194,6 +195,12 @@ impl Update {
     }
 }
 
+impl From<OfPenalty> for Work {
+    fn from(call: OfPenalty) -> Self {
+        Self::Penalty(call)
+    }
+}
+
 impl From<OverImage> for Work {
     fn from(call: OverImage) -> Self {
         Self::Image(call)
@@ -208,6 +215,7 @@ pub(super) enum Work {
     /// A call over the basis of a space.
     Basis(Space, OverBasis),
     Image(OverImage),
+    Penalty(OfPenalty),
 }
 
 impl From<(Space, OverBasis)> for Work {
@@ -243,6 +251,7 @@ pub(super) enum Launch {
     Update { space: Space, pass: Pass, vectors: [VectorId; PASS_VECTORS] },
     Basis(Space, OverBasis),
     Image(OverImage),
+    Penalty(OfPenalty),
 }
 
 impl Launch {
@@ -250,7 +259,7 @@ impl Launch {
     pub(super) fn runs_program(&self) -> bool {
         match self {
             Self::Basis(_, call) => call.runs_program(),
-            Self::Image(_) => false,
+            Self::Image(_) | Self::Penalty(_) => false,
             _ => true,
         }
     }
@@ -398,6 +407,7 @@ impl Plan {
                 (Launch::Update { space: update.space, pass: update.pass, vectors }, words)
             }
             Work::Image(call) => (Launch::Image(call), program.words(&[], &[])),
+            Work::Penalty(call) => (Launch::Penalty(call), program.words(&[], &[])),
             Work::Basis(of, call) => {
                 let rotates = matches!(call, OverBasis::Rotate { .. } | OverBasis::Norm { .. });
                 self.note((rotates && program.folds() > 1).then_some("too many sums for a rotation"));

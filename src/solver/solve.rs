@@ -6,102 +6,24 @@ use super::correction::{Correction, check_corrections, damp};
 use super::driver::Observer;
 use super::engine;
 use super::method::{Method, Task};
-use super::null_space::{NullSpace, Projection};
+use super::null_space::Projection;
 use super::objective::Neighbours;
 use super::operands::Operators;
+use super::penalty::{in_place_of_corrections, lock};
 use super::plan::{Plan, Preconditioning, Script, Space};
 use super::report::Report;
 use super::right::Right;
 use super::run::Runner;
+use super::setup::Setup;
 use super::stopping::Stopping;
 use super::system::{self, System};
 use super::workspace::{Workspace, no_bounds, no_corrections};
 use super::{cg, cgnr, products};
-use crate::backend::product::MOST_COLUMNS;
 use crate::backend::script::basis;
-use crate::error::{Error, Result, same_length};
+use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
 use crate::vector::Vector;
-
-/// Set-up of a [`Solver`].
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct Setup<T: Real> {
-    /// The method and its parameters.
-    pub method: Method,
-    /// When it is done.
-    pub stopping: Stopping,
-    /// An approximation of the inverse: any operator of the same shape. See
-    /// [`Method::takes_preconditioner`]. Least-squares methods take one from the right, a square operator with an adjoint over the
-    /// unknowns such that `A M` has a small condition number: they iterate on `y` with `x = x_0 + M y`, and the report's
-    /// `gradient_history` is that of `y`; residual, gradient and verdict at the end are those of `x`.
-    pub preconditioner: Option<SharedOperator<T>>,
-    /// Right-hand sides at once, which share each read of the matrix: 1 to 4 for a [`Matrix`](crate::Matrix), 1 for any
-    /// other operator.
-    pub columns: usize,
-    /// The null space of a singular symmetric operator, which the solve keeps out of. For one right-hand side, and methods that want
-    /// a square operator.
-    pub null_space: Option<NullSpace<T>>,
-    /// Correction terms, for methods that take them ([`Method::takes_corrections`]): none, one for all columns, or one for each.
-    pub corrections: Vec<Correction>,
-}
-
-impl<T: Real> Setup<T> {
-    /// One right-hand side, no preconditioner, no correction.
-    pub fn new(method: Method, stopping: Stopping) -> Self {
-        Self { method, stopping, preconditioner: None, columns: 1, null_space: None, corrections: Vec::new() }
-    }
-
-    /// Sets the preconditioner.
-    pub fn with_preconditioner(self, preconditioner: impl Into<SharedOperator<T>>) -> Self {
-        Self { preconditioner: Some(preconditioner.into()), ..self }
-    }
-
-    /// Sets the number of right-hand sides at once.
-    pub fn with_columns(self, columns: usize) -> Self {
-        Self { columns, ..self }
-    }
-
-    /// Sets the null space.
-    pub fn with_null_space(self, null_space: NullSpace<T>) -> Self {
-        Self { null_space: Some(null_space), ..self }
-    }
-
-    /// Sets the corrections: one for all columns, or one for each.
-    pub fn with_corrections(self, corrections: &[Correction]) -> Self {
-        Self { corrections: corrections.to_vec(), ..self }
-    }
-
-    /// One correction for each column.
-    ///
-    /// # Errors
-    /// [`Error::Option`] for another number of them.
-    fn corrections_of_columns(&self, corrections: &[Correction]) -> Result<Vec<Correction>> {
-        match corrections {
-            [] => Ok(vec![Correction::none(); self.columns]),
-            [one] => Ok(vec![one.clone(); self.columns]),
-            all if all.len() == self.columns => Ok(all.to_vec()),
-            all => {
-                let reason = format!("{} for {} right-hand sides", all.len(), self.columns);
-                Err(Error::Option { name: "corrections", reason })
-            }
-        }
-    }
-}
-
-impl<T: Real> std::fmt::Debug for Setup<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Setup")
-            .field("method", &self.method)
-            .field("stopping", &self.stopping)
-            .field("preconditioned", &self.preconditioner.is_some())
-            .field("columns", &self.columns)
-            .field("null_space", &self.null_space.as_ref().map(NullSpace::dimension))
-            .field("corrections", &self.corrections)
-            .finish_non_exhaustive()
-    }
-}
 
 /// An iterative method, set up for one operator: solves as often as is wanted, and allocates nothing the second time.
 ///
@@ -189,6 +111,7 @@ impl<T: Real> Solver<T> {
     pub fn set_corrections(&mut self, corrections: &[Correction]) -> Result<()> {
         let Direct { system, runner, .. } = match &mut self.way {
             _ if !self.setup.method.takes_corrections() => return Err(no_corrections(self.setup.method)),
+            _ if self.setup.penalty.is_some() => return Err(in_place_of_corrections()),
             Way::Direct(direct) => &mut **direct,
             Way::Right(_) => return Err(no_damping(self.setup.method)),
         };
@@ -204,7 +127,7 @@ impl<T: Real> Solver<T> {
     }
 
     /// Sets the least and the greatest value of each unknown, beside the bounds of the corrections, for the solves that follow: a
-    /// mask has both 0 where nothing is. For [`Method::Fista`] and [`Method::Pdhg`], which keep them exactly.
+    /// mask has both 0 where nothing is. For [`Method::Fista`], [`Method::Pdhg`] and [`Method::Sirt`], which keep them exactly.
     ///
     /// # Errors
     /// [`Error::Shape`]; [`Error::Option`] for another method, or bounds that no number lies between.
@@ -323,7 +246,8 @@ fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Resul
     let (method, columns) = (setup.method, setup.columns);
     let system = match (method.takes_rectangles(), method.has_gradient()) {
         (true, true) => {
-            let damp = method.damp().max(damp(method, &setup.corrections));
+            let of_penalty = setup.penalty.as_ref().map_or(0.0, |penalty| lock(penalty).norm_bound().sqrt());
+            let damp = method.damp().max(damp(method, &setup.corrections)).max(of_penalty);
             System::of_least_squares(&operator, columns, damp)?
         }
         (true, false) => System::of_rectangle(&operator, columns)?,
@@ -352,43 +276,6 @@ impl<T: Real> Setup<T> {
         let by_element = self.preconditioner.as_ref().is_none_or(|operator| operator.as_diagonal().is_some());
         let alone = self.columns == 1 && self.stopping.exact_every == 0 && !products::is_composed(&**operator);
         self.method == Method::Cg && by_element && alone
-    }
-
-    /// Fails on what the method cannot do with `operator`.
-    fn check(&self, operator: &dyn LinearOperator<T>) -> Result<()> {
-        let Self { method, stopping, columns, .. } = self;
-        stopping.validate()?;
-        method.validate()?;
-        if stopping.exact_every > 0 && !method.carries_residual() {
-            let reason = format!("{method} carries no residual that could be computed afresh");
-            return Err(Error::Option { name: "exact_every", reason });
-        }
-        let (rows, cols) = (operator.rows(), operator.cols());
-        if !method.takes_rectangles() {
-            same_length("columns of the operator (the method needs a square one)", rows, cols)?;
-        }
-        if !(1..=MOST_COLUMNS).contains(columns) {
-            let reason = format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible");
-            return Err(Error::Option { name: "columns", reason });
-        }
-        if !self.corrections.is_empty() && !method.takes_corrections() {
-            return Err(no_corrections(*method));
-        }
-        if self.null_space.is_some() && (method.takes_rectangles() || *columns != 1) {
-            let reason =
-                format!("for one right-hand side of a method for square operators, not {columns} of {method}");
-            return Err(Error::Option { name: "null_space", reason });
-        }
-        if let Some(preconditioner) = &self.preconditioner {
-            if !method.takes_preconditioner() {
-                let reason = format!("{method} takes none");
-                return Err(Error::Option { name: "preconditioner", reason });
-            }
-            let rows = if method.takes_rectangles() { cols } else { rows };
-            same_length("rows of the preconditioner", rows, preconditioner.rows())?;
-            same_length("columns of the preconditioner", cols, preconditioner.cols())?;
-        }
-        Ok(())
     }
 }
 
@@ -424,6 +311,7 @@ fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [
         operator: exponents[0],
         preconditioned: exponents[0] + exponents[1],
         neighbours: Neighbours::of(&setup.corrections),
+        curved: setup.penalty.as_ref().map(|penalty| lock(penalty).has_curvature()),
     };
     let script = setup.method.script(&mut plan, &task);
     Planned { plan, preconditioning, script }
@@ -438,7 +326,7 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
         return operator.device().check_memory(held(operator), &vectors);
     }
     let mut vectors = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
-    if setup.method.takes_corrections() {
+    if script.as_ref().is_some_and(|script| script.terms.is_some()) {
         let one = |len: usize| (len * T::PRECISION.bytes()) as u64;
         vectors.extend([operator.rows(), operator.cols()].map(|len| ("a vector for the norm", one(len))));
     }
@@ -459,7 +347,8 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
             buffers.into_iter().map(|bytes| ("directions (a smaller restart or subspace has fewer)", bytes)),
         );
     }
-    let matrices = held(operator) + setup.preconditioner.as_ref().map_or(0, held);
+    let of_penalty = setup.penalty.as_ref().map_or(0, |penalty| lock(penalty).bytes());
+    let matrices = held(operator) + setup.preconditioner.as_ref().map_or(0, held) + of_penalty;
     operator.device().check_memory(matrices, &vectors)
 }
 
@@ -477,7 +366,8 @@ fn workspace<T: Real>(
     match planned(operator, setup, exponents) {
         Planned { script: None, .. } => cgnr::boxed(system, setup.corrections.clone()),
         Planned { plan, preconditioning, script: Some(script) } => {
-            let operators = Operators { a: operator, preconditioner: setup.preconditioner.as_ref(), exponents };
+            let (preconditioner, penalty) = (setup.preconditioner.as_ref(), setup.penalty.as_ref());
+            let operators = Operators { a: operator, preconditioner, penalty, exponents };
             let weight = setup.method.weight_rule();
             engine::boxed(&operators, setup.corrections.clone(), weight, plan, script, preconditioning)
         }

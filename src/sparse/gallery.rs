@@ -89,6 +89,28 @@ fn poisson_3d_here<T: Real>(side: usize) -> Result<Csr<T>> {
 }
 
 per_number! {
+    /// First differences along `axis` (0 to the right, 1 down, 2 deeper) of a `width × height × depth` image, `x` the fastest: the next
+    /// value less this one, an empty row where there is none. The transposed matrix is the negative divergence.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] when the grid exceeds 32-bit indices, or there is no such axis.
+    pub fn differences<T>(shape: [usize; 3], axis: usize) -> Result<Csr<T>> = differences_here;
+}
+
+fn differences_here<T: Real>(shape: [usize; 3], axis: usize) -> Result<Csr<T>> {
+    let n = cells(&shape)?;
+    let Some(side) = shape.get(axis).copied() else {
+        return Err(Error::Structure { what: format!("{axis} is none of the axes 0, 1 and 2"), row: None });
+    };
+    let stride: usize = shape[..axis].iter().product();
+    Csr::from_rows(n, n, |i, row| {
+        if i / stride % side + 1 < side {
+            row.extend([(i as u32, T::from_f64(-1.0)), ((i + stride) as u32, T::from_f64(1.0))]);
+        }
+    })
+}
+
+per_number! {
     /// A square matrix of `count` full diagonals spread evenly over `spread` places either side of the main one, with
     /// seeded values in `(0, 1)`: the banded matrices of krueger-westermann-2003, section 6.
     ///

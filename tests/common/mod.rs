@@ -3,6 +3,7 @@
 
 pub(crate) mod battery;
 pub(crate) mod oracle;
+pub(crate) mod penalty;
 
 use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::sparse::gallery;

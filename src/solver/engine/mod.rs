@@ -11,6 +11,7 @@ use super::damping::Weighing;
 use super::driver::Status;
 use super::objective::{Objective, Values};
 use super::operands::{DiagonalCopy, Operators, factors};
+use super::penalty::{OfPenalty, Penalised};
 use super::plan::{B, Call, Damping, Launch, Operand, Plan, Preconditioning, Script, Space, VectorId, X};
 use super::products::Products;
 use super::residence::{Held, Operands as Factors, Residence};
@@ -47,6 +48,8 @@ struct Engine<T: Real> {
     initial: Vec<(Scalar, f64)>,
     /// Terms beside the misfit, for the methods that have some.
     objective: Option<Objective<T>>,
+    /// A penalty of the user's own.
+    penalty: Option<Penalised<T>>,
     /// The weight of damping, for the method that chooses one.
     weighing: Option<Weighing>,
     /// The next start is the first of a solve.
@@ -136,6 +139,7 @@ impl<T: Real> Engine<T> {
             behind: false,
             initial,
             objective: None,
+            penalty: operators.penalty.map(Penalised::new),
             weighing: None,
             first: true,
             sums: plan.sums,
@@ -177,15 +181,25 @@ impl<T: Real> Engine<T> {
             }
             Launch::Basis(of, call) => self.over_basis(inputs, step, (*of, *call)),
             Launch::Image(call) => self.over_image(inputs, step, *call),
+            Launch::Penalty(call) => Written::new(self, call.out.index()).engine.ask_penalty(*call),
         }
+    }
+
+    /// Asks the penalty, into the spare vector.
+    fn ask_penalty(&mut self, OfPenalty { x, v, .. }: OfPenalty) -> Result<()> {
+        let Self { penalty, vectors, spare, .. } = self;
+        let Some(penalty) = penalty else { return same_length("penalties of a script", 1, 0) };
+        penalty.ask(&vectors[x.index()], v.map(|v| &vectors[v.index()]), spare)
     }
 
     /// Brings the terms beside the misfit up to date, for a start.
     fn refresh_objective(&mut self, limits: &[Limits]) -> Result<()> {
-        let Self { objective, vectors, .. } = self;
+        let Self { objective, penalty, vectors, .. } = self;
+        penalty.iter_mut().for_each(|penalty| penalty.take_units(limits));
         if let Some(objective) = objective {
             objective.refresh()?;
             objective.write_bounds(limits, vectors)?;
+            objective.write_inverse_sums(vectors)?;
         }
         if take(&mut self.first) {
             let dual = objective.iter().flat_map(|objective| &objective.terms.dual);
@@ -196,6 +210,11 @@ impl<T: Real> Engine<T> {
             self.weighing.iter_mut().for_each(Weighing::clear);
         }
         Ok(())
+    }
+
+    /// Tells if nothing stands beside the misfit, but damping.
+    fn is_misfit(&self) -> bool {
+        self.penalty.is_none() && self.objective.as_ref().is_none_or(Objective::is_misfit)
     }
 
     /// The scalars that column `c` has of its own.
@@ -332,7 +351,7 @@ impl<T: Real> Workspace<T> for Engine<T> {
             let (c, limits) = (at % columns, &limits[at % columns]);
             let weights = self.own_scalars(c, limits.exponents);
             // A residual of 0 is no minimum if there are other terms: below 0 no residual is.
-            let ends = self.objective.as_ref().is_none_or(Objective::is_misfit) || limits.residual > 0.0;
+            let ends = self.is_misfit() || limits.residual > 0.0;
             let residual = if ends { limits.residual } else { -1.0 };
             let limits =
                 [(RESIDUAL_LIMIT, residual), (GRADIENT_LIMIT, limits.gradient), (GRADIENT_RATIO, limits.ratio)];
@@ -399,9 +418,7 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn residual_decides(&self) -> bool {
         // With damping or other terms the answer is not the one of the least residual.
-        self.script.reference.is_none()
-            && self.weighing.is_none()
-            && self.objective.as_ref().is_none_or(Objective::is_misfit)
+        self.script.reference.is_none() && self.weighing.is_none() && self.is_misfit()
     }
 
     fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {

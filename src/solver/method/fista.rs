@@ -89,6 +89,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
         terms: Some(Terms {
             weights: vec![(tau, Weight::Tau), (tikhonov, Weight::Tikhonov)],
             bounds,
+            inverse_sums: None,
             dual: Vec::new(),
             neighbours: Neighbours::default(),
         }),

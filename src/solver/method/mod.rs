@@ -14,6 +14,8 @@ pub mod lsqr;
 pub mod minres;
 pub mod pcg;
 pub mod pdhg;
+pub mod penalised;
+pub mod sirt;
 pub mod stationary;
 pub mod steepest_descent;
 
@@ -22,7 +24,7 @@ pub mod pages {
     pub use super::super::{cg, cgnr};
     pub use super::{
         bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsqr, lsmr, lsqr, minres, pcg, pdhg,
-        stationary, steepest_descent,
+        penalised, sirt, stationary, steepest_descent,
     };
 }
 
@@ -91,12 +93,17 @@ pub enum Method {
         subspace: usize,
     },
     /// Regularised CGNR: `min |A x - b|² / 2 + R(x)` with the [`Correction`](crate::Correction) `R` of
-    /// [`Setup::with_corrections`](crate::Setup::with_corrections).
+    /// [`Setup::with_corrections`](crate::Setup::with_corrections), or a [`Penalty`](crate::Penalty) of the user's own.
     Cgnr,
     /// FISTA: accelerated projected gradients, `min |A x - b|² / 2 + tikhonov |x|² / 2` within bounds, which every iterate keeps.
     Fista,
     /// PDHG: `min |A x - b|² / 2` with total variation, within bounds, which every iterate keeps.
     Pdhg,
+    /// SIRT: `min sum_i (b - A x)_i² / (A 1)_i` within bounds, for an operator without negative entries.
+    Sirt {
+        /// Length of a step, above 0 and below 2.
+        omega: f64,
+    },
 }
 
 /// The properties by which the solver treats a method.
@@ -130,6 +137,8 @@ pub(super) struct Task {
     pub(super) preconditioned: i32,
     /// Terms over neighbours of an image.
     pub(super) neighbours: Neighbours,
+    /// Tells if a penalty of the user's own has a curvature, if there is one.
+    pub(super) curved: Option<bool>,
 }
 
 impl Method {
@@ -151,6 +160,7 @@ impl Method {
         Self::Cgnr,
         Self::Fista,
         Self::Pdhg,
+        Self::Sirt { omega: 1.0 },
     ];
 
     fn row(&self) -> Row {
@@ -177,12 +187,13 @@ impl Method {
             Self::Cgnr => row("cgnr", LEAST_SQUARES),
             Self::Fista => row("fista", Row { preconditioner: false, ..LEAST_SQUARES }),
             Self::Pdhg => row("pdhg", Row { preconditioner: false, ..LEAST_SQUARES }),
+            Self::Sirt { .. } => row("sirt", Row { preconditioner: false, ..LEAST_SQUARES }),
         }
     }
 
     /// The script of the method; none for one with launches of its own.
     pub(super) fn script(&self, plan: &mut Plan, task: &Task) -> Option<Script> {
-        let &Task { preconditioning, rows, epsilon, operator, preconditioned, neighbours } = task;
+        let &Task { preconditioning, rows, epsilon, operator, preconditioned, neighbours, curved } = task;
         Some(match *self {
             Self::Cg => pcg::script(plan, preconditioning),
             Self::FlexibleCg => flexible_cg::script(plan, preconditioning),
@@ -200,9 +211,10 @@ impl Method {
             Self::Lsqr { damp } => lsqr::script(plan, scale(damp, operator)),
             Self::Lsmr { damp } => lsmr::script(plan, scale(damp, operator)),
             Self::HybridLsqr { subspace, .. } => hybrid_lsqr::script(plan, subspace, epsilon),
-            Self::Cgnr => return None,
+            Self::Cgnr => penalised::script(plan, curved?),
             Self::Fista => fista::script(plan, epsilon),
             Self::Pdhg => pdhg::script(plan, neighbours, epsilon),
+            Self::Sirt { omega } => sirt::script(plan, omega, epsilon),
         })
     }
 
@@ -235,7 +247,7 @@ impl Method {
 
     /// Tells if it minimises terms beside the misfit ([`Setup::with_corrections`](crate::Setup::with_corrections)).
     pub fn takes_corrections(&self) -> bool {
-        matches!(self, Self::Cgnr | Self::Fista | Self::Pdhg)
+        matches!(self, Self::Cgnr | Self::Fista | Self::Pdhg | Self::Sirt { .. })
     }
 
     /// The damping of a least-squares method that has it as a parameter, else 0.
@@ -264,6 +276,9 @@ impl Method {
             }
             Self::Stationary { omega } if !(omega > 0.0 && omega.is_finite()) => {
                 refuse("omega", format!("{omega} is not a number above 0"))
+            }
+            Self::Sirt { omega } if !(omega > 0.0 && omega < 2.0) => {
+                refuse("omega", format!("{omega} is not above 0 and below 2"))
             }
             Self::Gmres { restart } if !(1..=100).contains(&restart) => {
                 refuse("restart", format!("{restart} is not between 1 and 100"))

@@ -1,0 +1,35 @@
+//! Operations of the user's own on the host.
+
+use rayon::prelude::*;
+
+use super::{Formula, MOST, PointwiseOps};
+use crate::backend::{Host, Run};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::{Arithmetic, Real};
+
+/// Elements that a thread takes at least.
+const LEAST: usize = 1024;
+
+impl<T: Real> PointwiseOps<T> for Host {
+    fn prepare(&self, _: Run<'_>, _: usize, _: &Formula<T>) -> Result<()> {
+        Ok(())
+    }
+
+    fn evaluate(
+        &self,
+        run: Run<'_>,
+        n: usize,
+        formula: &Formula<T>,
+        x: [&Memory<T>; MOST],
+        p: [T; MOST],
+        y: &mut Memory<T>,
+    ) -> Result<()> {
+        let [a, b, c, d] = x;
+        let (a, b, c, d) = (&a.host()?[..n], &b.host()?[..n], &c.host()?[..n], &d.host()?[..n]);
+        let arithmetic = Arithmetic::of(run.accumulation);
+        let y = y.host_mut()?[..n].par_iter_mut().enumerate().with_min_len(LEAST);
+        y.for_each(|(i, y)| *y = formula.value(arithmetic, [a[i], b[i], c[i], d[i]], p));
+        Ok(())
+    }
+}

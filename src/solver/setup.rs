@@ -1,0 +1,164 @@
+//! Set-up of a solver: the method, when it is done, and what stands beside the operator.
+
+use std::sync::{Arc, Mutex};
+
+use super::correction::Correction;
+use super::method::Method;
+use super::null_space::NullSpace;
+use super::penalty::{Penalty, SharedPenalty, in_place_of_corrections, lock};
+use super::stopping::Stopping;
+use super::workspace::no_corrections;
+use crate::backend::product::MOST_COLUMNS;
+use crate::error::{Error, Result, same_length};
+use crate::number::Real;
+use crate::operator::{LinearOperator, SharedOperator};
+
+/// Set-up of a [`Solver`](crate::Solver).
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Setup<T: Real> {
+    /// The method and its parameters.
+    pub method: Method,
+    /// When it is done.
+    pub stopping: Stopping,
+    /// An approximation of the inverse: any operator of the same shape. See
+    /// [`Method::takes_preconditioner`]. Least-squares methods take one from the right, a square operator with an adjoint over the
+    /// unknowns such that `A M` has a small condition number: they iterate on `y` with `x = x_0 + M y`, and the report's
+    /// `gradient_history` is that of `y`; residual, gradient and verdict at the end are those of `x`.
+    pub preconditioner: Option<SharedOperator<T>>,
+    /// Right-hand sides at once, which share each read of the matrix: 1 to 4 for a [`Matrix`](crate::Matrix), 1 for any
+    /// other operator.
+    pub columns: usize,
+    /// The null space of a singular symmetric operator, which the solve keeps out of. For one right-hand side, and methods that want
+    /// a square operator.
+    pub null_space: Option<NullSpace<T>>,
+    /// Correction terms, for methods that take them ([`Method::takes_corrections`]): none, one for all columns, or one for each.
+    pub corrections: Vec<Correction>,
+    /// A penalty of the user's own for [`Method::Cgnr`], in the place of corrections.
+    pub penalty: Option<SharedPenalty<T>>,
+}
+
+impl<T: Real> Setup<T> {
+    /// One right-hand side, no preconditioner, no correction.
+    pub fn new(method: Method, stopping: Stopping) -> Self {
+        let (preconditioner, null_space, penalty) = (None, None, None);
+        Self { method, stopping, preconditioner, columns: 1, null_space, corrections: Vec::new(), penalty }
+    }
+
+    /// Sets the preconditioner.
+    pub fn with_preconditioner(self, preconditioner: impl Into<SharedOperator<T>>) -> Self {
+        Self { preconditioner: Some(preconditioner.into()), ..self }
+    }
+
+    /// Sets the number of right-hand sides at once.
+    pub fn with_columns(self, columns: usize) -> Self {
+        Self { columns, ..self }
+    }
+
+    /// Sets the null space.
+    pub fn with_null_space(self, null_space: NullSpace<T>) -> Self {
+        Self { null_space: Some(null_space), ..self }
+    }
+
+    /// Sets the corrections: one for all columns, or one for each.
+    pub fn with_corrections(self, corrections: &[Correction]) -> Self {
+        Self { corrections: corrections.to_vec(), ..self }
+    }
+
+    /// Sets a penalty of the user's own.
+    pub fn with_penalty(self, penalty: impl Penalty<T> + 'static) -> Self {
+        Self { penalty: Some(Arc::new(Mutex::new(penalty))), ..self }
+    }
+
+    /// One correction for each column.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for another number of them.
+    pub(super) fn corrections_of_columns(&self, corrections: &[Correction]) -> Result<Vec<Correction>> {
+        match corrections {
+            [] => Ok(vec![Correction::none(); self.columns]),
+            [one] => Ok(vec![one.clone(); self.columns]),
+            all if all.len() == self.columns => Ok(all.to_vec()),
+            all => {
+                let reason = format!("{} for {} right-hand sides", all.len(), self.columns);
+                Err(Error::Option { name: "corrections", reason })
+            }
+        }
+    }
+
+    /// Fails on what the method cannot do with `operator`.
+    pub(super) fn check(&self, operator: &dyn LinearOperator<T>) -> Result<()> {
+        let Self { method, stopping, columns, .. } = self;
+        stopping.validate()?;
+        method.validate()?;
+        if stopping.exact_every > 0 && !method.carries_residual() {
+            let reason = format!("{method} carries no residual that could be computed afresh");
+            return Err(Error::Option { name: "exact_every", reason });
+        }
+        let (rows, cols) = (operator.rows(), operator.cols());
+        if !method.takes_rectangles() {
+            same_length("columns of the operator (the method needs a square one)", rows, cols)?;
+        }
+        if !(1..=MOST_COLUMNS).contains(columns) {
+            let reason = format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible");
+            return Err(Error::Option { name: "columns", reason });
+        }
+        if !self.corrections.is_empty() && !method.takes_corrections() {
+            return Err(no_corrections(*method));
+        }
+        if let Some(penalty) = &self.penalty {
+            self.check_penalty(&*lock(penalty))?;
+        }
+        if self.null_space.is_some() && (method.takes_rectangles() || *columns != 1) {
+            let reason =
+                format!("for one right-hand side of a method for square operators, not {columns} of {method}");
+            return Err(Error::Option { name: "null_space", reason });
+        }
+        if let Some(preconditioner) = &self.preconditioner {
+            if !method.takes_preconditioner() {
+                let reason = format!("{method} takes none");
+                return Err(Error::Option { name: "preconditioner", reason });
+            }
+            let rows = if method.takes_rectangles() { cols } else { rows };
+            same_length("rows of the preconditioner", rows, preconditioner.rows())?;
+            same_length("columns of the preconditioner", cols, preconditioner.cols())?;
+        }
+        Ok(())
+    }
+
+    /// Fails on a penalty that the method cannot take.
+    fn check_penalty(&self, penalty: &dyn Penalty<T>) -> Result<()> {
+        let refuse = |reason| Err(Error::Option { name: "penalty", reason });
+        if self.method != Method::Cgnr {
+            return refuse(format!("{} takes none", self.method));
+        }
+        if self.corrections.iter().any(|correction| *correction != Correction::none()) {
+            return Err(in_place_of_corrections());
+        }
+        if self.preconditioner.is_some() {
+            return refuse("it is one of x, so there is none with a preconditioner".into());
+        }
+        let (images, bound) = (penalty.columns(), penalty.norm_bound());
+        if !(bound >= 0.0 && bound.is_finite()) {
+            return refuse(format!("the bound of its norm, {bound}, is not a number of at least 0"));
+        }
+        if images != self.columns {
+            return refuse(format!("it is for {images} images at once, not for {}", self.columns));
+        }
+        Ok(())
+    }
+}
+
+impl<T: Real> std::fmt::Debug for Setup<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup")
+            .field("method", &self.method)
+            .field("stopping", &self.stopping)
+            .field("preconditioned", &self.preconditioner.is_some())
+            .field("columns", &self.columns)
+            .field("null_space", &self.null_space.as_ref().map(NullSpace::dimension))
+            .field("corrections", &self.corrections)
+            .field("penalised", &self.penalty.is_some())
+            .finish_non_exhaustive()
+    }
+}
