@@ -99,12 +99,15 @@ fn inputs_are_never_written_over() {
     reconstruct(&["--truth", "s.npy"], "is no class");
     reconstruct(&["--truth", "b.npy"], "a picture has 2");
     reconstruct(&["--truth", "notes.txt"], "notes.txt");
-    reconstruct(&["--method", "lsqr"], "lsqr reconstructs no images; cgnr, fista and pdhg do");
+    reconstruct(&["--method", "lsqr"], "lsqr reconstructs no images; cgnr, fista, pdhg and sirt do");
     reconstruct(&["--support", "disc"], "it changes nothing for cgnr");
     reconstruct(&["--method", "pdhg", "--support", "b.npy"], "numbers for a picture of 8 x 8");
     reconstruct(&["--method", "pdhg", "--support", "none.npy"], "none.npy");
     reconstruct(&["--method", "pdhg", "--support", "s.npy", "--save", "s.npy"], "is an input");
     reconstruct(&["--method", "fista", "--regularizer", "tv=1"], "fista has no such term");
+    reconstruct(&["--method", "sirt", "--regularizer", "tikhonov=1"], "sirt has no such term");
+    reconstruct(&["--method", "sirt", "--omega", "2.5"], "omega");
+    reconstruct(&["--method", "fista", "--omega", "1"], "--omega: it changes nothing without --method sirt");
     reconstruct(&["--method", "pdhg", "--regularizer", "smooth=1"], "pdhg has no such term");
     reconstruct(&["--regularizer", "directional=1"], "cgnr has no such term");
     reconstruct(&["--method", "pdhg", "--regularizer", "directional=1@x"], "is none of tikhonov=W");

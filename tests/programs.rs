@@ -421,6 +421,17 @@ fn pictures_of_a_short_arc_gain_by_what_is_known() {
     assert!(number(&exact, "mcc") > number(&penalties, "mcc"));
     let values = npy::read(&folder.path().join("x.npy")).unwrap().data;
     assert!(values.iter().all(|v| (0.0..=f64::from(1.2f32)).contains(v)));
+    // SIRT within bounds, with steps of both lengths: the longer ones are further after as many iterations.
+    let sirt = |omega: &str| {
+        let args =
+            ["--method", "sirt", "--omega", omega, "--iterations", "60", "--upper", "1.2", "--save", "x.npy"];
+        let report = known(&args);
+        let values = npy::read(&folder.path().join("x.npy")).unwrap().data;
+        assert!(values.iter().all(|v| (0.0..=f64::from(1.2f32)).contains(v)));
+        number(&report, "relative_residual")
+    };
+    let [short, long] = ["0.7", "1.9"].map(sirt);
+    assert!(long < 0.8 * short && long < 0.05, "{short} {long}");
     // A support of the user's own.
     let half: Vec<f64> = (0..1600).map(|i| f64::from(u8::from(i % 40 < 20))).collect();
     npy::write(&folder.path().join("half.npy"), &[40, 40], &half).unwrap();

@@ -138,6 +138,9 @@ pub(crate) struct Options {
     /// back-projection alone, in one step
     #[arg(long, value_name = "NAME", default_value = "cgnr", value_parser = way)]
     pub(crate) method: Way,
+    /// Length of the steps of sirt, above 0 and below 2 [default: 1]
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) omega: Option<f64>,
     /// Start from the filtered back-projection instead of 0
     #[arg(long)]
     pub(crate) start_fbp: bool,
@@ -241,6 +244,7 @@ impl Options {
         };
         let method = match self.method {
             Way::Fbp => Method::Cgnr,
+            Way::Iterate(Method::Sirt { omega }) => Method::Sirt { omega: self.omega.unwrap_or(omega) },
             Way::Iterate(method) => method,
         };
         let terms = self.method != Way::Fbp
@@ -337,6 +341,9 @@ impl Options {
             }
             (_, false) => refuse_unused("without a back-projection", &[("filter", self.filter.is_some())])?,
             (_, true) => {}
+        }
+        if !matches!(self.method, Way::Iterate(Method::Sirt { .. })) {
+            refuse_unused("without --method sirt", &[("omega", self.omega.is_some())])?;
         }
         if matches!(self.method, Way::Fbp | Way::Iterate(Method::Cgnr)) {
             refuse_unused(

@@ -39,7 +39,7 @@ pub(crate) struct Options {
     /// Damping of cgls, lsqr, lsmr: min |Ax - b|^2 + damp^2 |x|^2
     #[arg(long, value_name = "WEIGHT", default_value_t = 0.0)]
     pub(crate) damp: f64,
-    /// Factor of each correction, for stationary [default: 1]
+    /// Factor of each correction, for stationary, and for sirt, below 2 [default: 1]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) omega: Option<f64>,
     /// Directions that gmres keeps before it starts again [default: as advised, else 30]
@@ -126,26 +126,31 @@ impl Options {
         refuse_unused(
             &format!("for {named}"),
             &[
-                ("omega", self.omega.is_some() && !matches!(named, Method::Stationary { .. })),
+                (
+                    "omega",
+                    self.omega.is_some() && !matches!(named, Method::Stationary { .. } | Method::Sirt { .. }),
+                ),
                 ("restart", self.restart.is_some() && !matches!(named, Method::Gmres { .. })),
                 ("eigenvalues", self.eigenvalues.is_some() && !matches!(named, Method::Chebyshev { .. })),
                 ("gradient-rtol", self.gradient_rtol.is_some() && !named.has_gradient()),
                 ("gradient-reduction", self.gradient_reduction.is_some() && !named.has_gradient()),
             ],
         )?;
+        let takes_damp = matches!(named, Method::Cgls { .. } | Method::Lsqr { .. } | Method::Lsmr { .. });
+        if self.damp != 0.0 && !takes_damp {
+            return Err(option("damp", format!("{named} has no damping; cgls, lsqr and lsmr have")));
+        }
         Ok(match named {
             Method::Cgls { .. } => Method::Cgls { damp: self.damp },
             Method::Lsqr { .. } => Method::Lsqr { damp: self.damp },
             Method::Lsmr { .. } => Method::Lsmr { damp: self.damp },
-            Method::Stationary { .. } => Method::Stationary { omega: self.omega.unwrap_or(1.0) },
+            Method::Stationary { omega } => Method::Stationary { omega: self.omega.unwrap_or(omega) },
+            Method::Sirt { omega } => Method::Sirt { omega: self.omega.unwrap_or(omega) },
             Method::Gmres { restart } => Method::Gmres { restart: self.restart.unwrap_or(restart) },
             Method::Chebyshev { .. } => match self.eigenvalues.as_deref() {
                 Some(&[smallest, largest]) => Method::Chebyshev { smallest, largest },
                 _ => return Err(option("eigenvalues", "chebyshev needs --eigenvalues LOW,HIGH")),
             },
-            _ if self.damp != 0.0 => {
-                return Err(option("damp", format!("{named} has no damping; cgls, lsqr and lsmr have")));
-            }
             other => other,
         })
     }

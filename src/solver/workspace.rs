@@ -119,10 +119,13 @@ pub(super) trait Workspace<T: Real>: Send {
 
 /// The refusal of corrections by `method`.
 pub(super) fn no_corrections(method: impl Display) -> Error {
-    Error::Option { name: "corrections", reason: format!("{method} takes none; cgnr, fista and pdhg do") }
+    Error::Option { name: "corrections", reason: format!("{method} takes none; cgnr, fista, pdhg and sirt do") }
 }
 
 /// The refusal of bounds for each unknown.
 pub(super) fn no_bounds() -> Error {
-    Error::Option { name: "bounds", reason: "this method keeps none for each unknown; fista and pdhg do".into() }
+    Error::Option {
+        name: "bounds",
+        reason: "this method keeps none for each unknown; fista, pdhg and sirt do".into(),
+    }
 }
