@@ -73,9 +73,10 @@ fn differs_here<T: Real>(device: &Device, formula: &Formula<T>, x: &[Vec<T>; MOS
     }
     let mut y = Vector::zeros(device, n)?;
     evaluate_here(device, formula, std::array::from_fn(|k| &on_device[k]), p, &mut y)?;
+    let mut of_twins = vec![T::default(); n];
     let arithmetic = Arithmetic::of(device.accumulation(T::PRECISION));
-    for (i, found) in y.to_vec()?.into_iter().enumerate() {
-        let of_twin = formula.value(arithmetic, std::array::from_fn(|k| x[k][i]), p);
+    formula.values(arithmetic, std::array::from_fn(|k| &x[k][..]), p, &mut of_twins);
+    for (i, (found, of_twin)) in y.to_vec()?.into_iter().zip(of_twins).enumerate() {
         let (here, there) = (found.to_f64(), of_twin.to_f64());
         let differs = here.to_bits() != there.to_bits() && !(here.is_nan() && there.is_nan());
         if differs {
@@ -109,8 +110,13 @@ impl<T: Real, const N: usize, const P: usize> Pointwise<T, N, P> {
             let reason = format!("'{expression}' is no expression, or has a comment, '#' or '\\'");
             return Err(Error::Option { name: "formula", reason });
         }
-        let of_all = move |arithmetic: Arithmetic, x: [T; MOST], p: [T; MOST]| {
-            twin(arithmetic, std::array::from_fn(|k| x[k]), std::array::from_fn(|k| p[k]))
+        let of_all = move |arithmetic: Arithmetic, x: [&[T]; MOST], p: [T; MOST], y: &mut [T]| {
+            let p = std::array::from_fn(|k| p[k]);
+            // Slices of one length, so that the loop asks for it once.
+            let x: [&[T]; N] = std::array::from_fn(|k| &x[k][..y.len()]);
+            for (i, y) in y.iter_mut().enumerate() {
+                *y = twin(arithmetic, std::array::from_fn(|k| x[k][i]), p);
+            }
         };
         let formula = Formula::new(expression.into(), Box::new(of_all));
         prepare(device, &formula)?;

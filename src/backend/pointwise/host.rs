@@ -26,10 +26,12 @@ impl<T: Real> PointwiseOps<T> for Host {
         y: &mut Memory<T>,
     ) -> Result<()> {
         let [a, b, c, d] = x;
-        let (a, b, c, d) = (&a.host()?[..n], &b.host()?[..n], &c.host()?[..n], &d.host()?[..n]);
+        let x = [&a.host()?[..n], &b.host()?[..n], &c.host()?[..n], &d.host()?[..n]];
         let arithmetic = Arithmetic::of(run.accumulation);
-        let y = y.host_mut()?[..n].par_iter_mut().enumerate().with_min_len(LEAST);
-        y.for_each(|(i, y)| *y = formula.value(arithmetic, [a[i], b[i], c[i], d[i]], p));
+        y.host_mut()?[..n].par_chunks_mut(LEAST).enumerate().for_each(|(k, y)| {
+            let share = k * LEAST..k * LEAST + y.len();
+            formula.values(arithmetic, x.map(|x| &x[share.clone()]), p, y);
+        });
         Ok(())
     }
 }

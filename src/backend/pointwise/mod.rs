@@ -13,8 +13,8 @@ use crate::number::{Arithmetic, Real};
 /// Vectors, and parameters, that a formula can name.
 pub(crate) const MOST: usize = 4;
 
-/// A formula on the host.
-pub(crate) type Twin<T> = dyn Fn(Arithmetic, [T; MOST], [T; MOST]) -> T + Send + Sync;
+/// A formula on the host, for as many elements as are given: a call for each would cost more than most formulas.
+pub(crate) type Twin<T> = dyn Fn(Arithmetic, [&[T]; MOST], [T; MOST], &mut [T]) + Send + Sync;
 
 /// A formula as OpenCL C and as a function of the host.
 pub(crate) struct Formula<T> {
@@ -33,9 +33,9 @@ impl<T: Real> Formula<T> {
         &self.text
     }
 
-    /// The value on the host.
-    pub(crate) fn value(&self, arithmetic: Arithmetic, x: [T; MOST], p: [T; MOST]) -> T {
-        (self.twin)(arithmetic, x, p)
+    /// `y` = the values on the host.
+    pub(crate) fn values(&self, arithmetic: Arithmetic, x: [&[T]; MOST], p: [T; MOST], y: &mut [T]) {
+        (self.twin)(arithmetic, x, p, y);
     }
 }
 
