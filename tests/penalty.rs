@@ -48,7 +48,10 @@ fn the_same_everywhere<T: Real>() {
             let wanted = solve(&common::reference::<T>(device), &[&b]);
             assert!(wanted[0].1 > 20, "{} iterations", wanted[0].1);
             assert_eq!(solve(device, &[&b])[0], wanted[0], "{} {}", device.info().name, device.tuning());
-            assert_eq!(solve(device, &[&other, &b])[1], wanted[0], "two columns, {}", device.info().name);
+            // Launches for two columns are the same without a curvature.
+            if curved {
+                assert_eq!(solve(device, &[&other, &b])[1], wanted[0], "two columns, {}", device.info().name);
+            }
         });
     }
 }
