@@ -130,12 +130,13 @@ fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str
     Ok(())
 }
 
-/// Right-hand sides of stock-koch-2009, and its F, `x_i <= 0`.
+/// Seeded readings, most of them below 0, as images of no value above 0 have.
 fn readings(rows: usize, images: usize) -> Vec<Vec<f32>> {
     let mut random = gallery::Random::new(11);
     (0..images).map(|_| (0..rows).map(|_| (random.uniform() - 0.8) as f32).collect()).collect()
 }
 
+/// The F of stock-koch-2009, `x_i <= 0`.
 fn no_more_than_0(matrix: &Matrix<f32>) -> Correction {
     let scale = matrix.frobenius_norm().powi(2) / matrix.cols() as f64;
     Correction { upper: 0.0, bound_weight: scale, ..Correction::none() }

@@ -144,7 +144,7 @@ fn run(options: &Options) -> Result<bool> {
     }
     let side = usize::from(options.size);
     let (n, truth) = (side.pow(3), volume(side));
-    // Each reading is the sum of some voxels, and there are four voxels to a reading.
+    // Each reading is the weighted sum of eight voxels, and there are four times as many voxels as readings.
     let a: Csr<f32> = gallery::random(n / 4, n, 2 * n, 2009)?;
     let a = Matrix::with_transpose(&device, &a, Format::Auto)?;
     let mut b = Vector::zeros(&device, n / 4)?;
