@@ -1,9 +1,11 @@
 //! The main job: an iteration of CGNR for the matrix of a scan, stored and traced, beside SciPy's CGLS on the same matrix.
 //!
-//! `cargo bench --bench scan -- [--device WORDS] [--angles 81] [--pixels 560] [--side 256] [--formats auto,csr-scalar,on-the-fly]`:
+//! `cargo bench --bench scan -- [--device WORDS] [--angles 81] [--pixels 560] [--side 256] [--formats auto,csr-scalar,on-the-fly]
+//! [--methods [--iterations N]]`:
 //! a row per case (`--json`: a line of JSON; `over_iterations_ms`: of a frame but the first, what is not iterations; `fbp_ms`: a
 //! filtered back-projection from readings to pixels on the host), after one of SciPy (a thread; where `python3` has it). The scanner is that of the Helsinki tomography
-//! challenge 2022; without options the size is that of its scans of 40 degrees.
+//! challenge 2022; without options the size is that of its scans of 40 degrees. With `--methods` instead: an iteration of each method for
+//! images in `f32` beside that of CGNR, and beside the two products alone.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod common;
@@ -14,7 +16,7 @@ use std::time::Instant;
 use common::Setting;
 use common::peer::scipy;
 use residuum::imaging::{Beam, Fbp, Filter, Grid, Reconstruction, Reconstructor, Scanner, System};
-use residuum::{Error, Format, Method, Real, Result, Setup, Solver, Stopping, Vector, measure};
+use residuum::{Correction, Error, Format, Method, Real, Result, Setup, Solver, Stopping, Vector, measure};
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
@@ -31,6 +33,9 @@ fn run(setting: &Setting) -> Result<()> {
     let angles = (0..angles).map(|k| 0.5 * k as f64).collect();
     let scanner = Scanner { beam, pixels, pitch: 0.2, offset: 0.0, angles };
     let grid = Grid { side, pixel: scanner.field() / side as f64 };
+    if setting.flag("--methods") {
+        return methods(setting, &scanner, grid);
+    }
     let formats = match setting.text("--formats") {
         None => vec![Format::Auto, Format::CsrScalar, Format::OnTheFly],
         Some(names) => names.split(',').map(str::parse).collect::<Result<_>>()?,
@@ -123,5 +128,73 @@ fn case<T: Real>(
         "forward_us": forward, "back_us": back, "bytes": bytes, "copy_share": bytes / plain[0] / 1e6 / copy,
         "peer_ms": peer.map(|us| us / 1e3), "of_peer": peer.map(|us| plain[0] / (us / 1e3)),
     }));
+    Ok(())
+}
+
+/// Vectors of rows and of columns that an iteration reads or writes beside its two products.
+fn vectors(method: Method, variation: bool) -> [usize; 2] {
+    match method {
+        Method::Cgnr => [2, 7],
+        Method::Fista => [4, 13],
+        Method::Pdhg if variation => [6, 17],
+        Method::Pdhg => [6, 7],
+        Method::Sirt { .. } => [5, 13],
+        Method::Mrnsd => [3, 15],
+        // Half a cycle of directions in the mean.
+        Method::Nnfcgls { restart } => [5 + restart, 24 + restart / 2],
+        _ => [0, 0],
+    }
+}
+
+/// Every method for images, with bounds that each of them keeps.
+fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
+    let device = &setting.device;
+    let many = setting.number("--iterations")?.unwrap_or(100);
+    let format = setting.text("--formats").map_or(Ok(Format::Auto), str::parse)?;
+    let system: System<f32> = System::new(device, scanner, grid, format)?;
+    let missing = || Error::Option { name: "system", reason: "it is no matrix".into() };
+    let matrix = system.matrix().ok_or_else(missing)?;
+    // Something that no constant is.
+    let picture: Vec<f32> = (0..matrix.cols()).map(|i| (0.3 + (0.37 * i as f64).sin()).max(0.0) as f32).collect();
+    let mut x = Vector::from_slice(device, &picture)?;
+    let mut b = Vector::zeros(device, matrix.rows())?;
+    matrix.multiply(&x, &mut b)?;
+    let mut image = Vector::zeros(device, matrix.cols())?;
+    let forward = measure::time(device, || matrix.multiply(&x, &mut b))?.microseconds;
+    let back = measure::time(device, || matrix.multiply_transposed(&b, &mut image))?.microseconds;
+    let products = (matrix.product_bytes() + matrix.transposed_product_bytes()) as f64;
+    let (above, none) = (Correction { lower: 0.0, ..Correction::none() }, Correction::none());
+    let variation = Correction { variation: 1.0, width: grid.side, ..above.clone() };
+    let cases = [
+        (Method::Cgnr, &none),
+        (Method::Fista, &above),
+        (Method::Pdhg, &above),
+        (Method::Pdhg, &variation),
+        (Method::Sirt { omega: 1.0 }, &above),
+        (Method::Mrnsd, &above),
+        (Method::Nnfcgls { restart: 30 }, &above),
+    ];
+    let mut of_cgnr = None;
+    for (method, correction) in cases {
+        let setup = Setup::new(method, Stopping { rtol: 0.0, ..Stopping::after(many) });
+        let mut solver = Solver::with(matrix, setup.with_corrections(std::slice::from_ref(correction)))?;
+        let (mut launches, mut done) = (0, 0);
+        let [ms, most] = fastest(|| {
+            x.fill(0.0)?;
+            let report = solver.solve(&b, &mut x)?;
+            (launches, done) = (report.launches_per_iteration, report.iterations);
+            Ok(report.times.solve / report.iterations.max(1) as f64)
+        })?;
+        let [rows, cols] = vectors(method, correction.variation > 0.0);
+        let bytes = products + (4 * (rows * matrix.rows() + cols * matrix.cols())) as f64;
+        let cgnr = *of_cgnr.get_or_insert(ms);
+        setting.row(&json!({
+            "problem": format!("{} x {}, {} entries, {}", matrix.rows(), matrix.cols(), matrix.nnz(), matrix.format()),
+            "method": format!("{method}{}", if correction.variation > 0.0 { " with total variation" } else { "" }),
+            "iterations": done, "us_per_iteration": 1e3 * ms, "most_us": 1e3 * most, "of_cgnr": ms / cgnr,
+            "products_us": forward + back, "launches": launches, "bytes": bytes,
+            "copy_share": bytes / ms / 1e6 / setting.copy,
+        }));
+    }
     Ok(())
 }

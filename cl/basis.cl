@@ -120,12 +120,12 @@ void basis_fold(shape_t shape, uint again, __global const int* status, __global 
 // vector `count` of the buffer becomes the result if `store` says so. Item `place` takes what it takes in sums.
 // A factor of 0 adds nothing, whatever its vector holds. Factor and scale stay apart, since their product may be too small
 // for a real_t in a system far from 1.
-static void add_vectors(const shape_t* shape, uint fresh, uint store, __global real_t* basis, __global real_t* restrict v,
+static void add_vectors(const shape_t* shape, uint adds, uint fresh, uint store, __global real_t* basis, __global real_t* restrict v,
                         __global const int* status, size_t begin, size_t end, uint place, __local const real_t* factor,
                         __local const real_t* scale)
 {
     const size_t stride = shape->n * (size_t)COLUMNS;
-    const uint count = shape->count;
+    const uint count = adds ? shape->count : 0, next = shape->count;
     for (uint c = 0; c < COLUMNS; ++c) {
         if (status[STATES * c] != RUNNING) continue;
         __local const real_t* by = factor + c * MOST_VECTORS;
@@ -141,7 +141,7 @@ static void add_vectors(const shape_t* shape, uint fresh, uint store, __global r
             for (size_t i = begin; i < end; ++i) v[i * COLUMNS + c] = v[i * COLUMNS + c] + times * (once * q[i * COLUMNS + c]);
         }
         if (store)
-            for (size_t i = begin; i < end; ++i) basis[count * stride + i * COLUMNS + c] = v[i * COLUMNS + c];
+            for (size_t i = begin; i < end; ++i) basis[next * stride + i * COLUMNS + c] = v[i * COLUMNS + c];
 #else
         for (size_t i = begin + place; i < end; i += CHUNK_ITEMS) {
             const size_t at = i * COLUMNS + c;
@@ -153,17 +153,17 @@ static void add_vectors(const shape_t* shape, uint fresh, uint store, __global r
                     if (k + t < count && by[k + t] != 0) value = value + by[k + t] * (unit[k + t] * q[t]);
             }
             v[at] = value;
-            if (store) basis[count * stride + at] = value;
+            if (store) basis[next * stride + at] = value;
         }
 #endif
     }
 }
 
-// v = (fresh ? 0 : v) + sum of factor (scale q). Then, if `project` says so, the chunk sums of Q'v; if `square` does, those of
+// v = (fresh ? 0 : v) + sum of factor (scale q), or v as it is unless `adds`. Then, if `project` says so, the chunk sums of Q'v; if `square` does, those of
 // v.v; if `store` does, vector `count` of the buffer is v.
 // Bytes: `count` vectors, once more if they are projected on and no cache holds those of a chunk; v read and written.
 __kernel GROUP
-void basis_add(shape_t shape, uint fresh, uint project, uint square, uint store, __global real_t* basis,
+void basis_add(shape_t shape, uint adds, uint fresh, uint project, uint square, uint store, __global real_t* basis,
                __global real_t* restrict v, __global const int* status, __global acc_t* sums, __global acc_t* arrays)
 {
     __local acc_t scratch[COLUMNS > TOGETHER ? COLUMNS * WG : TOGETHER * WG];
@@ -182,7 +182,7 @@ void basis_add(shape_t shape, uint fresh, uint project, uint square, uint store,
         const uint mine = base + get_local_id(0) / CHUNK_ITEMS;
         const size_t begin = mine * (size_t)shape.chunk;
         const size_t end = mine < last_chunk ? min(begin + shape.chunk, (size_t)shape.n) : begin;
-        add_vectors(&shape, fresh, store, basis, v, running, begin, end, get_local_id(0) & (CHUNK_ITEMS - 1), factor,
+        add_vectors(&shape, adds, fresh, store, basis, v, running, begin, end, get_local_id(0) & (CHUNK_ITEMS - 1), factor,
                     scale);
         // Sums read what their own item has written.
         const uint next = min(base + SIDE_BY_SIDE, last_chunk);
@@ -252,6 +252,26 @@ void basis_rotate(shape_t shape, uint program, uint step, uint triangle, __globa
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     run_block(program, shape.slot, programs, script_sums, registers, status, history, code, file, state, scratch);
+}
+
+// After its program: the columns whose register `dropped` is above 0 forget the first `count` vectors. One group.
+__kernel GROUP
+void basis_drop(shape_t shape, uint program, uint dropped, __global const uint* restrict programs,
+                __global const acc_t* restrict script_sums, __global acc_t* registers, __global int* status,
+                __global acc_t* history, __global acc_t* arrays)
+{
+    __local acc_t scratch[WG];
+    __local acc_t file[COLUMNS * REGISTERS];
+    __local int state[COLUMNS * STATES];
+    __local uint code[4 * MOST_INSTRUCTIONS];
+    recur(program, shape.slot, programs, script_sums, registers, status, history, code, file, state, scratch);
+    for (uint c = 0; c < COLUMNS; ++c) {
+        if (state[STATES * c] != RUNNING || !acc_less(acc_real(0), file[c * REGISTERS + dropped])) continue;
+        for (uint k = get_local_id(0); k < shape.count; k += WG) {
+            array_of(arrays, FACTOR, shape.most, c)[k] = acc_real(0);
+            array_of(arrays, SCALE, shape.most, c)[k] = acc_real(0);
+        }
+    }
 }
 
 // After its program: solves the triangle for the columns that run, as many rows of it as their register `depth` says, and leaves

@@ -99,7 +99,10 @@ fn inputs_are_never_written_over() {
     reconstruct(&["--truth", "s.npy"], "is no class");
     reconstruct(&["--truth", "b.npy"], "a picture has 2");
     reconstruct(&["--truth", "notes.txt"], "notes.txt");
-    reconstruct(&["--method", "lsqr"], "lsqr reconstructs no images; cgnr, fista, pdhg and sirt do");
+    reconstruct(
+        &["--method", "lsqr"],
+        "lsqr reconstructs no images; cgnr, fista, pdhg, sirt, mrnsd and nnfcgls do",
+    );
     reconstruct(&["--support", "disc"], "it changes nothing for cgnr");
     reconstruct(&["--method", "pdhg", "--support", "b.npy"], "numbers for a picture of 8 x 8");
     reconstruct(&["--method", "pdhg", "--support", "none.npy"], "none.npy");

@@ -311,3 +311,37 @@ fn weights_are_told_truly() {
         assert_eq!(rule.to_string().parse::<WeightRule>().unwrap(), rule);
     }
 }
+
+/// MRNSD and NNFCGLS on the test problem of IR Tools: its errors where the residual is 1.01 times the noise, and the best there are.
+#[test]
+fn nonnegative_methods_are_those_of_ir_tools() {
+    let (a, x) = (oracle::matrix(), oracle::head());
+    let b = a.product(&x).unwrap();
+    let device = Device::host();
+    let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+    let solve = |method: Method, level: f64, stopping: Stopping| -> (f64, Report) {
+        let b = Vector::from_slice(&device, &oracle::noisy(&b, level)).unwrap();
+        let mut found = Vector::zeros(&device, a.cols()).unwrap();
+        let report = Solver::new(&matrix, method, stopping).unwrap().solve(&b, &mut found).unwrap();
+        let found = found.to_vec().unwrap();
+        assert!(found.iter().all(|v| *v >= 0.0), "{report}");
+        (distance(&found, &x), report)
+    };
+    let flexible = Method::Nnfcgls { restart: 30 };
+    // Iterations and error at the level of the noise, then the least error and its iteration.
+    for (method, level, iterations, wanted, best) in [
+        (Method::Mrnsd, 0.01, 137, 0.05272, (500, 0.03872)),
+        (flexible, 0.01, 30, 0.05192, (93, 0.03765)),
+        (Method::Mrnsd, 0.05, 28, 0.15846, (65, 0.13648)),
+        (flexible, 0.05, 12, 0.16177, (24, 0.13628)),
+    ] {
+        let stop = Stopping { rtol: 1.01 * level, max_iterations: 500, ..Stopping::for_precision::<f64>() };
+        let (error, report) = solve(method, level, stop);
+        println!("{report}: error {error:.5}, IR Tools {wanted} after {iterations}");
+        assert_eq!((report.stop, report.iterations), (Stop::Converged, iterations), "{report}");
+        assert!((error - wanted).abs() < 0.01 * wanted, "{error} for {wanted}");
+        let (error, report) = solve(method, level, Stopping::after(best.0));
+        println!("{report}: error {error:.5}, IR Tools at its best {}", best.1);
+        assert!((error - best.1).abs() < 0.01 * best.1, "{error} for {}", best.1);
+    }
+}

@@ -645,3 +645,182 @@ fn sirt_ends_by_itself() {
         assert!(report.gradient.unwrap() < 1e-5 * report.gradient_history[0], "{report}");
     }
 }
+
+/// Recurrence of NNFCGLS as its page has it, plainly, with `restart` directions; of MRNSD with none.
+struct Plain<'a> {
+    a: &'a Csr<f64>,
+    restart: usize,
+    lower: f64,
+    /// Unknowns that are free to move.
+    free: Vec<bool>,
+    x: Vec<f64>,
+    r: Vec<f64>,
+    directions: Vec<[Vec<f64>; 2]>,
+    done: usize,
+    /// Steps that ended at a bound, and times that directions were dropped within a cycle.
+    bounded: usize,
+    dropped: usize,
+}
+
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
+impl Plain<'_> {
+    /// 1 over the most that a step along `d` may be.
+    fn most(&self, d: &[f64]) -> f64 {
+        let falling = d.iter().zip(&self.x).filter(|(d, _)| **d < 0.0);
+        falling.map(|(d, x)| -d / (x - self.lower)).fold(0.0, f64::max)
+    }
+
+    fn step(&mut self) {
+        let g = self.a.transpose().product(&self.r).unwrap();
+        let height = |j: usize| if self.free[j] { self.x[j] - self.lower } else { 0.0 };
+        let z: Vec<f64> = g.iter().enumerate().map(|(j, g)| height(j) * g).collect();
+        let az = self.a.product(&z).unwrap();
+        if self.restart == 0 || self.done.is_multiple_of(self.restart) {
+            self.directions.clear();
+        }
+        let (mut d, mut w) = (z.clone(), az.clone());
+        for [q, aq] in &self.directions {
+            let factor = dot(&az, aq) / dot(aq, aq);
+            d.iter_mut().zip(q).for_each(|(d, q)| *d -= factor * q);
+            w.iter_mut().zip(aq).for_each(|(w, aq)| *w -= factor * aq);
+        }
+        if self.most(&d).is_infinite() || dot(&g, &d) <= 0.0 {
+            self.dropped += 1;
+            self.directions.clear();
+            (d, w) = (z, az);
+        }
+        let (theta, most) = (dot(&g, &d) / dot(&w, &w), self.most(&d));
+        self.bounded += usize::from(theta * most > 1.0);
+        let alpha = if theta * most > 1.0 { (1.0 + 8.0 * f64::EPSILON) / most } else { theta };
+        let lower = self.lower;
+        self.x.iter_mut().zip(&d).for_each(|(x, d)| *x = (*x + alpha * d).max(lower));
+        self.r.iter_mut().zip(&w).for_each(|(r, w)| *r -= alpha * w);
+        self.directions.push([d, w]);
+        self.done += 1;
+    }
+}
+
+/// MRNSD and NNFCGLS are their recurrences, iterate by iterate, from a start and from the constant that fits best.
+#[test]
+fn nonnegative_methods_are_those_of_the_book() {
+    let a = gallery::random::<f64>(60, 40, 300, 3).unwrap();
+    let b: Vec<f64> = noise::<f64>(60, 5).iter().map(|v| v + 0.4).collect();
+    let (lower, fixed) = (0.05, 7);
+    for (restart, method) in [(0, Method::Mrnsd), (6, Method::Nnfcgls { restart: 6 })] {
+        for from_bound in [false, true] {
+            let start: Vec<f64> = match from_bound {
+                true => vec![lower - 1.0; 40],
+                false => (0..40).map(|j| if j == 3 { -1.0 } else { 0.1 + 0.02 * f64::from(j) }).collect(),
+            };
+            let mut x: Vec<f64> = start.iter().map(|v| v.max(lower)).collect();
+            x[fixed] = lower;
+            let free: Vec<bool> = (0..40).map(|j| j != fixed).collect();
+            let residual =
+                |x: &[f64]| -> Vec<f64> { b.iter().zip(a.product(x).unwrap()).map(|(b, ax)| b - ax).collect() };
+            if from_bound {
+                let one: Vec<f64> = free.iter().map(|free| f64::from(u8::from(*free))).collect();
+                let (r, of_one) = (residual(&x), a.product(&one).unwrap());
+                let lift = dot(&of_one, &r) / dot(&of_one, &of_one);
+                assert!(lift > 0.0);
+                x.iter_mut().zip(&one).for_each(|(x, one)| *x += lift * one);
+            }
+            let r = residual(&x);
+            let (directions, done, bounded, dropped) = (Vec::new(), 0, 0, 0);
+            let mut plain = Plain { a: &a, restart, lower, free, x, r, directions, done, bounded, dropped };
+            let wanted: Vec<Vec<f64>> = (0..30)
+                .map(|_| {
+                    plain.step();
+                    plain.x.clone()
+                })
+                .collect();
+            assert!(plain.bounded > 0 && (restart == 0 || plain.dropped > 0), "nothing is tested");
+            for device in common::devices_in(Precision::Double) {
+                let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+                let rhs = Vector::interleaved(&device, &[&b[..], &b[..]]).unwrap();
+                for iterations in [1, 2, 5, 6, 7, 12, 13, 20, 30] {
+                    let last = Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
+                    let correction = Correction { lower, ..Correction::none() };
+                    let setup = Setup::new(method, last).with_columns(2);
+                    let setup = setup.with_corrections(&[correction.clone(), correction]);
+                    let mut solver = Solver::with(&matrix, setup).unwrap();
+                    let mut upper = vec![f64::INFINITY; 40];
+                    upper[fixed] = lower;
+                    solver.set_bounds(&[f64::NEG_INFINITY; 40], &upper).unwrap();
+                    let mut x = Vector::interleaved(&device, &[&start[..], &start[..]]).unwrap();
+                    let reports = solver.solve_many(&rhs, &mut x).unwrap();
+                    for x in x.to_columns(2).unwrap() {
+                        let apart = common::distance(&x, &wanted[iterations - 1]);
+                        assert!(apart < 1e-9, "{apart:e} after {iterations} of {method}: {}", reports[0]);
+                        assert!(x.iter().all(|v| *v >= lower) && x[fixed] == lower, "{x:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Minima with some unknowns at their bounds meet their conditions, and runs past the precision end by themselves, on every device alike.
+#[test]
+fn nonnegative_methods_end_at_the_minimum() {
+    fn solve<T: Real>(device: &Device, method: Method) -> (Vec<T>, Report) {
+        let a = gallery::random::<T>(60, 40, 300, 3).unwrap();
+        let matrix = Matrix::with_transpose(device, &a, Format::Csr).unwrap();
+        let b: Vec<T> = noise::<T>(60, 5).iter().map(|v| *v + T::from_f64(0.2)).collect();
+        let never =
+            Stopping { rtol: 0.0, gradient_rtol: 0.0, max_iterations: 200_000, ..Stopping::for_precision::<T>() };
+        let mut x = Vector::zeros(device, 40).unwrap();
+        let mut solver = Solver::new(&matrix, method, never).unwrap();
+        let report = solver.solve(&Vector::from_slice(device, &b).unwrap(), &mut x).unwrap();
+        (x.to_vec().unwrap(), report)
+    }
+    for method in [Method::Mrnsd, Method::Nnfcgls { restart: 10 }] {
+        let (x, report) = solve::<f64>(&Device::host(), method);
+        println!("{report}, |gradient| {:.2e} of {:.2e}", report.gradient.unwrap(), report.gradient_history[0]);
+        assert!(report.iterations < 200_000, "{report}");
+        assert!(report.gradient.unwrap() < 1e-6 * report.gradient_history[0], "{report}");
+        let held = x.iter().filter(|x| **x < 1e-9).count();
+        assert!((3..37).contains(&held), "{held}");
+        for device in common::devices() {
+            let (wanted, report) = solve::<f32>(&common::reference::<f32>(&device), method);
+            println!("{report}, |gradient| {:.2e}", report.gradient.unwrap());
+            assert!(report.iterations < 200_000, "{report}");
+            let (x, other) = solve::<f32>(&device, method);
+            assert!(common::bits(&x) == common::bits(&wanted), "{method} on {}", device.info().name);
+            assert_eq!((other.stop, other.iterations), (report.stop, report.iterations));
+        }
+    }
+}
+
+#[test]
+fn nonnegative_methods_refuse_what_they_cannot_do() {
+    let host = Device::host();
+    let a = Matrix::with_transpose(&host, &gallery::random::<f64>(20, 10, 50, 3).unwrap(), Format::Csr).unwrap();
+    for method in [Method::Mrnsd, Method::Nnfcgls { restart: 5 }] {
+        let set_up = |correction: Correction| {
+            Solver::with(&a, Setup::new(method, Stopping::after(3)).with_corrections(&[correction]))
+        };
+        let refused = |correction: Correction, words: &str| {
+            let error = set_up(correction).err().unwrap();
+            assert!(error.to_string().contains(words), "{error}");
+        };
+        let none = Correction::none();
+        refused(Correction { tikhonov: 1.0, ..none.clone() }, "no such term");
+        refused(Correction { variation: 1.0, width: 5, epsilon: 0.1, ..none.clone() }, "no such term");
+        refused(Correction { upper: 3.0, ..none.clone() }, "none from above, and pixel 0 has 3");
+        refused(Correction { upper: -1.0, ..none.clone() }, "no number lies between 0 and -1");
+        assert!(set_up(Correction { lower: 2.0, upper: 2.0, ..none.clone() }).is_ok());
+        let mut solver = set_up(none).unwrap();
+        let mut upper = vec![f64::INFINITY; 10];
+        solver.set_bounds(&[-1.0; 10], &upper).unwrap();
+        upper[4] = 1.0;
+        let error = solver.set_bounds(&[-1.0; 10], &upper).err().unwrap();
+        assert!(error.to_string().contains("pixel 4 has 1"), "{error}");
+    }
+    for restart in [0, 101] {
+        let setup = Setup::new(Method::Nnfcgls { restart }, Stopping::after(3));
+        assert!(matches!(Solver::with(&a, setup), Err(Error::Option { name: "restart", .. })), "{restart}");
+    }
+}

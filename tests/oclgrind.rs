@@ -322,15 +322,20 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
             found.push(bits(&reports[0].gradient_history));
         }
     }
-    // Steps of PDHG, which has all launches of methods that keep bounds, with rims, corners and two columns. Once: its set-up multiplies
+    // Steps of PDHG, which has most launches of methods that keep bounds, with rims, corners and two columns. Once: its set-up multiplies
     // many times.
     let matrix = Matrix::with_transpose(device, &wide, Format::Csr).unwrap();
     let b = Vector::interleaved(device, &[&noise::<T>(40, 10), &noise::<T>(40, 11)]).unwrap();
-    let setup = Setup::new(Method::Pdhg, stopping(2)).with_columns(2);
-    let setup = setup.with_corrections(&[common::battery::everything_exact(6)]);
-    let mut x = Vector::zeros(device, 60).unwrap();
-    let reports = Solver::with(&matrix, setup).unwrap().solve_many(&b, &mut x).unwrap();
-    found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].gradient_history)]);
+    // The same of NNFCGLS, which keeps directions of both spaces, drops them and begins again.
+    for (method, corrections, iterations) in
+        [(Method::Pdhg, vec![common::battery::everything_exact(6)], 2), (Method::Nnfcgls { restart: 3 }, vec![], 4)]
+    {
+        let setup = Setup::new(method, stopping(iterations)).with_columns(2);
+        let setup = if corrections.is_empty() { setup } else { setup.with_corrections(&corrections) };
+        let mut x = Vector::zeros(device, 60).unwrap();
+        let reports = Solver::with(&matrix, setup).unwrap().solve_many(&b, &mut x).unwrap();
+        found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].gradient_history)]);
+    }
     found
 }
 

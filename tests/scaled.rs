@@ -96,6 +96,7 @@ fn scaled<T: Real>(problem: &Problem<T>, alpha: f64, beta: f64, gamma: f64) -> P
         diagonal: problem.diagonal.as_ref().map(times_gamma),
         reference: problem.reference.as_ref().map(answer),
         start: answer(&problem.start),
+        lower: problem.lower.map(|lower| lower * (beta / alpha)),
         ..problem.clone()
     }
 }
@@ -215,6 +216,7 @@ fn every_method<T: Real>(device: &Device) {
                 Method::Stationary { omega } => omega > 0.0 && omega.is_finite(),
                 method => damp(method).is_finite(),
             };
+            let bounded = bounded && problem.lower.is_none_or(|lower| T::from_f64(lower).is_finite());
             if !bounded || !known.clone().all(|v| v.is_finite()) {
                 continue;
             }
@@ -292,8 +294,8 @@ fn powers_of_two_change_no_bit() {
                 (940, 100),
             ] {
                 let changed = scaled(&problem, scale(1.0, m), scale(1.0, k), 1.0);
-                // With a reference or a start, those follow the right-hand side: one size for all columns.
-                let apart = problem.reference.is_none();
+                // With a reference, a start or a bound, those follow the right-hand side: one size for all columns.
+                let apart = problem.reference.is_none() && problem.lower.is_none();
                 let exponents = if apart { vec![k, k - 60, k + 40] } else { vec![k; 3] };
                 let b: Vec<Vec<f64>> =
                     b.iter().zip(&exponents).map(|(b, k)| b.iter().map(|v| scale(*v, *k)).collect()).collect();
@@ -329,6 +331,8 @@ fn regularised_methods_are_the_same_in_other_units() {
             (Method::Cgnr, vec![all.clone(); 2]),
             (Method::Cgnr, vec![all.clone(), none.clone()]),
             (Method::Pdhg, vec![exact.clone(), none.clone()]),
+            (Method::Mrnsd, vec![none.clone(), Correction { lower: 0.25, ..none.clone() }]),
+            (Method::Nnfcgls { restart: 9 }, vec![Correction { lower: 0.25, ..none.clone() }, none.clone()]),
         ] {
             let solve = |a: &Csr<f64>, b: &[Vec<f64>], corrections: &[Correction]| {
                 let matrix = Matrix::with_transpose(device, a, Format::Csr).unwrap();
@@ -404,8 +408,8 @@ fn what_was_seen_in_use_is_right() {
             Method::Stationary { .. } => Method::Stationary { omega: 0.2e21 },
             other => other,
         };
-        // PDHG gains by the least singular value, not by its root.
-        let max_iterations = if method == Method::Pdhg { 20_000 } else { 1000 };
+        // PDHG gains by the least singular value, not by its root, and MRNSD is a steepest descent.
+        let max_iterations = if matches!(method, Method::Pdhg | Method::Mrnsd) { 20_000 } else { 1000 };
         let stopping = Stopping { max_iterations, ..Stopping::for_precision::<f32>() };
         let (x, report) = solve(&tiny, &[1e-21; 25], method, &stopping);
         assert!(report.converged() && x.iter().all(|v| v.is_finite()), "{method}: {x:?} {report}");

@@ -134,8 +134,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub(crate) format: Format,
 
-    /// cgnr (bounds by a penalty), fista, sirt or pdhg (bounds kept exactly; pdhg: total variation itself, not a smooth stand-in), or fbp: filtered
-    /// back-projection alone, in one step
+    /// cgnr (bounds by a penalty), fista, sirt or pdhg (bounds kept exactly; pdhg: total variation itself, not a smooth stand-in), nnfcgls or
+    /// mrnsd (no pixel below 0 or --lower), or fbp: filtered back-projection alone, in one step
     #[arg(long, value_name = "NAME", default_value = "cgnr", value_parser = way)]
     pub(crate) method: Way,
     /// Length of the steps of sirt, above 0 and below 2 [default: 1]
@@ -148,7 +148,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME")]
     pub(crate) filter: Option<Filter>,
     /// tikhonov=W, smooth=W (cgnr), tv=W (not fista), directional=W[@DEGREES] (pdhg: changes along the detector in the middle of the
-    /// scan, or along a direction anticlockwise from the right), or none; can be given several times [default: tv=0.05, none for fista and sirt]
+    /// scan, or along a direction anticlockwise from the right), or none; can be given several times [default: tv=0.05, none for fista,
+    /// sirt, nnfcgls and mrnsd]
     #[arg(long, value_name = "NAME=W")]
     pub(crate) regularizer: Vec<String>,
     /// Choose the weight of |x|² for each image by a rule: auto (the least estimated error, for an unknown level of noise), wgcv, gcv,
@@ -166,7 +167,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) upper: Option<f64>,
     /// Pixels that may hold something, all others are 0: disc (the one whose shadow the scan shows; of several scans all), or a .npy array of --size rows
-    /// that is not 0 there; for fista, sirt and pdhg
+    /// that is not 0 there; for all methods but cgnr and fbp
     #[arg(long, value_name = "disc|FILE")]
     pub(crate) support: Option<String>,
     /// Most iterations [default: 100]
@@ -247,9 +248,8 @@ impl Options {
             Way::Iterate(Method::Sirt { omega }) => Method::Sirt { omega: self.omega.unwrap_or(omega) },
             Way::Iterate(method) => method,
         };
-        let terms = self.method != Way::Fbp
-            && !matches!(method, Method::Fista | Method::Sirt { .. })
-            && self.weight.is_none();
+        let terms =
+            self.method != Way::Fbp && matches!(method, Method::Cgnr | Method::Pdhg) && self.weight.is_none();
         let regularizers = match (self.regularizer.is_empty(), picture) {
             (true, true) if terms => default.regularizers,
             _ => named,

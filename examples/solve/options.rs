@@ -42,7 +42,7 @@ pub(crate) struct Options {
     /// Factor of each correction, for stationary, and for sirt, below 2 [default: 1]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) omega: Option<f64>,
-    /// Directions that gmres keeps before it starts again [default: as advised, else 30]
+    /// Directions that gmres and nnfcgls keep before they start again [default: as advised, else 30]
     #[arg(long, value_name = "COUNT")]
     pub(crate) restart: Option<usize>,
     /// Bounds of the eigenvalues, for chebyshev (of the preconditioned matrix)
@@ -130,7 +130,10 @@ impl Options {
                     "omega",
                     self.omega.is_some() && !matches!(named, Method::Stationary { .. } | Method::Sirt { .. }),
                 ),
-                ("restart", self.restart.is_some() && !matches!(named, Method::Gmres { .. })),
+                (
+                    "restart",
+                    self.restart.is_some() && !matches!(named, Method::Gmres { .. } | Method::Nnfcgls { .. }),
+                ),
                 ("eigenvalues", self.eigenvalues.is_some() && !matches!(named, Method::Chebyshev { .. })),
                 ("gradient-rtol", self.gradient_rtol.is_some() && !named.has_gradient()),
                 ("gradient-reduction", self.gradient_reduction.is_some() && !named.has_gradient()),
@@ -147,6 +150,7 @@ impl Options {
             Method::Stationary { omega } => Method::Stationary { omega: self.omega.unwrap_or(omega) },
             Method::Sirt { omega } => Method::Sirt { omega: self.omega.unwrap_or(omega) },
             Method::Gmres { restart } => Method::Gmres { restart: self.restart.unwrap_or(restart) },
+            Method::Nnfcgls { restart } => Method::Nnfcgls { restart: self.restart.unwrap_or(restart) },
             Method::Chebyshev { .. } => match self.eigenvalues.as_deref() {
                 Some(&[smallest, largest]) => Method::Chebyshev { smallest, largest },
                 _ => return Err(option("eigenvalues", "chebyshev needs --eigenvalues LOW,HIGH")),

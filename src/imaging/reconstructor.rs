@@ -20,7 +20,7 @@ use crate::vector::Vector;
 /// Options of a reconstruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reconstruction {
-    /// [`Method::Cgnr`], [`Method::Fista`], [`Method::Pdhg`] or [`Method::Sirt`].
+    /// [`Method::Cgnr`], or one that keeps bounds ([`Method::keeps_bounds`]).
     pub method: Method,
     /// Terms beside the misfit of the readings; weights of the same kind add up.
     pub regularizers: Vec<Regularizer>,
@@ -112,7 +112,8 @@ impl Reconstruction {
     /// Fails on what the method cannot do.
     fn check(&self) -> Result<()> {
         if !self.method.takes_corrections() {
-            let reason = format!("{} reconstructs no images; cgnr, fista, pdhg and sirt do", self.method);
+            let those = "cgnr, fista, pdhg, sirt, mrnsd and nnfcgls";
+            let reason = format!("{} reconstructs no images; {those} do", self.method);
             return Err(Error::Option { name: "method", reason });
         }
         let directions = self.regularizers.iter().filter(|r| matches!(r, Regularizer::Directional { .. })).count();
@@ -144,8 +145,7 @@ impl Reconstruction {
 /// the device and builds no program.
 ///
 /// The weights of regularisers are multiplied by the mean diagonal of `A'A`, and for total variation also by the mean
-/// brightness `|b| / |A 1|`. [`Method::Fista`], [`Method::Pdhg`] and [`Method::Sirt`] keep bounds in every iterate. With [`Method::Cgnr`] they act as a penalty
-/// while iterating; the answer is projected onto them at the end, and its residual is computed after that.
+/// brightness `|b| / |A 1|`. Every iterate keeps bounds, but with [`Method::Cgnr`] they act as a penalty while iterating; the answer is projected onto them at the end, and its residual is computed after that.
 pub struct Reconstructor<T: Real> {
     system: System<T>,
     how: Reconstruction,

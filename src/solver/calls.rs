@@ -12,6 +12,12 @@ pub(super) enum OverBasis {
     Reproject { w: VectorId, count: usize },
     /// `w -= Q d`; the result is the next vector of the basis, if there is room.
     Append { w: VectorId, count: usize },
+    /// `v += Q factors` with the factors of the other space's basis, whose first `count` vectors those of this one go with.
+    Follow { v: VectorId, count: usize },
+    /// `v` is the next vector of the basis, behind `count` others.
+    Keep { v: VectorId, count: usize },
+    /// After the program, columns in which `dropped` is above 0 forget the first `count` vectors: their factors and scales are 0.
+    Drop { dropped: Scalar, count: usize },
     /// Rotations make `h` and `|w|` a column of GMRES's triangle; for `step` 0 the residual begins it. The program comes after, with
     /// [`VECTOR2`](crate::recurrence::VECTOR2) and its like.
     Rotate { step: usize },
@@ -26,7 +32,7 @@ pub(super) enum OverBasis {
 impl OverBasis {
     /// Tells if it runs a program.
     pub(super) fn runs_program(self) -> bool {
-        matches!(self, Self::Rotate { .. } | Self::Norm { .. } | Self::Solve { .. })
+        matches!(self, Self::Drop { .. } | Self::Rotate { .. } | Self::Norm { .. } | Self::Solve { .. })
     }
 
     /// Launches on a device, if one buffer holds the basis.
@@ -36,6 +42,20 @@ impl OverBasis {
             _ => 1,
         }
     }
+}
+
+/// The largest `-d / above` over the elements with `d < 0`, vectors of the columns' space: 1 over the most that a step along `d` may be
+/// before an element of `above` is 0. It is the fold of `most`; -1 if no step is short enough. Runs no program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StepLimit {
+    pub(super) above: VectorId,
+    pub(super) d: VectorId,
+    pub(super) most: Sums,
+}
+
+impl StepLimit {
+    /// Launches on a device.
+    pub(super) const LAUNCHES: usize = 2;
 }
 
 /// The dual variables of the total variation of an image ([`variation`](crate::backend::script::variation)).

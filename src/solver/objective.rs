@@ -45,10 +45,54 @@ pub(super) struct Terms {
     pub(super) bounds: [VectorId; 2],
     /// `1 / A 1` and `1 / A'1`, element by element, 0 where a sum is 0, if the script weighs by them.
     pub(super) inverse_sums: Option<[VectorId; 2]>,
+    /// 1 for each free unknown, and 0 where both bounds are one: in scripts that keep lower bounds alone, 0 where none is given.
+    pub(super) free: Option<VectorId>,
     /// Vectors that are 0 when a solve begins, and keep what they have when it starts over.
     pub(super) dual: Vec<VectorId>,
     /// Neighbours of an image that the script was planned for.
     pub(super) neighbours: Neighbours,
+}
+
+impl Terms {
+    /// Bounds, and scalars that go with them.
+    pub(super) fn within(bounds: [VectorId; 2], weights: Vec<(Scalar, Weight)>) -> Self {
+        let (inverse_sums, free, dual, neighbours) = (None, None, Vec::new(), Neighbours::default());
+        Self { weights, bounds, inverse_sums, free, dual, neighbours }
+    }
+
+    /// Bounds of pixel `i` with a correction: those of both.
+    fn bounds_of<T: Real>(&self, correction: &Correction, pixels: Option<&[Vec<T>; 2]>, i: usize) -> [f64; 2] {
+        let own = pixels
+            .map_or([f64::NEG_INFINITY, f64::INFINITY], |pixels| [0, 1].map(|which| pixels[which][i].to_f64()));
+        let [lower, upper] = [own[0].max(correction.lower), own[1].min(correction.upper)];
+        [if self.free.is_some() && lower == f64::NEG_INFINITY { 0.0 } else { lower }, upper]
+    }
+
+    /// Fails on bounds that no number lies between, that are no numbers, or that the script does not keep.
+    fn check_bounds<T: Real>(&self, corrections: &[Correction], pixels: Option<&[Vec<T>; 2]>) -> Result<()> {
+        let refuse = |reason: String| Err(Error::Option { name: "bounds", reason });
+        if let Some([lower, upper]) = pixels
+            && let Some(pixel) = lower.iter().zip(upper).position(|(l, u)| l.partial_cmp(u).is_none())
+        {
+            return refuse(format!("one of pixel {pixel} is no number"));
+        }
+        let count = pixels.map_or(1, |pixels| pixels[0].len());
+        for correction in corrections {
+            for pixel in 0..count {
+                let bounds = self.bounds_of(correction, pixels, pixel);
+                let [lower, upper] = bounds.map(|bound| T::from_f64(bound).to_f64());
+                let some = lower <= upper && lower < f64::INFINITY && upper > f64::NEG_INFINITY;
+                if !some {
+                    return refuse(format!("no number lies between {lower} and {upper} at pixel {pixel}"));
+                }
+                if self.free.is_some() && lower < upper && upper < f64::INFINITY {
+                    let reason = format!("this method keeps none from above, and pixel {pixel} has {upper}");
+                    return refuse(format!("{reason}: fista, pdhg and sirt do"));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Terms over neighbours that a script is planned for.
@@ -123,6 +167,8 @@ pub(super) struct Objective<T: Real> {
     pixels: Option<[Vec<T>; 2]>,
     /// Shifts that the bounds in the vectors were scaled by; none if they are to be written.
     written: Option<Vec<i32>>,
+    /// True if the vector of free unknowns is that of these bounds.
+    freed: bool,
     /// At least `|A|` of the scaled operator, most likely, and the values that it was estimated of.
     norm: f64,
     known: Option<Values>,
@@ -143,12 +189,23 @@ impl<T: Real> Objective<T> {
         exponent: i32,
     ) -> Result<Self> {
         let operator = operator.clone();
-        check_bounds::<T>(&corrections, None)?;
-        let (pixels, written, norm, known, inverse_sums) = (None, None, 0.0, None, None);
+        terms.check_bounds::<T>(&corrections, None)?;
+        let (pixels, written, freed, norm, known, inverse_sums) = (None, None, false, 0.0, None, None);
         let vector = |len: usize| Vector::zeros(operator.device(), len);
         let power = [vector(operator.cols())?, vector(operator.rows())?];
-        let mut made =
-            Self { terms, corrections, pixels, written, norm, known, inverse_sums, power, operator, exponent };
+        let mut made = Self {
+            terms,
+            corrections,
+            pixels,
+            written,
+            freed,
+            norm,
+            known,
+            inverse_sums,
+            power,
+            operator,
+            exponent,
+        };
         made.refresh()?;
         Ok(made)
     }
@@ -197,7 +254,7 @@ impl<T: Real> Objective<T> {
             corrections.iter().map(|correction| [correction.lower, correction.upper]).collect()
         };
         if bounds(&corrections) != bounds(&self.corrections) {
-            check_bounds(&corrections, self.pixels.as_ref())?;
+            self.terms.check_bounds(&corrections, self.pixels.as_ref())?;
             self.written = None;
         }
         self.corrections = corrections;
@@ -212,7 +269,7 @@ impl<T: Real> Objective<T> {
         same_length("lower bounds of pixels", cols, lower.len())?;
         same_length("upper bounds of pixels", cols, upper.len())?;
         let pixels = [lower.to_vec(), upper.to_vec()];
-        check_bounds(&self.corrections, Some(&pixels))?;
+        self.terms.check_bounds(&self.corrections, Some(&pixels))?;
         self.pixels = Some(pixels);
         self.written = None;
         Ok(())
@@ -243,12 +300,28 @@ impl<T: Real> Objective<T> {
             let bound = |at: usize| {
                 let (i, c) = (at / columns, at % columns);
                 let correction = &self.corrections[c];
-                let value = bounds_of(correction, self.pixels.as_ref(), i)[which];
+                let value = self.terms.bounds_of(correction, self.pixels.as_ref(), i)[which];
                 T::from_f64(scale(value, shifts[c]))
             };
             held.write(&(0..held.len()).map(bound).collect::<Vec<T>>())?;
         }
         self.written = Some(shifts);
+        self.freed = false;
+        Ok(())
+    }
+
+    /// Writes which unknowns are free, after the bounds were written.
+    pub(super) fn write_free(&mut self, vectors: &mut [Vector<T>]) -> Result<()> {
+        if let (Some(free), false) = (self.terms.free, self.freed) {
+            let (held, columns) = (&mut vectors[free.index()], self.corrections.len());
+            let is_free = |at: usize| {
+                let (i, c) = (at / columns, at % columns);
+                let [lower, upper] = self.terms.bounds_of(&self.corrections[c], self.pixels.as_ref(), i);
+                T::from_f64(if lower < upper { 1.0 } else { 0.0 })
+            };
+            held.write(&(0..held.len()).map(is_free).collect::<Vec<T>>())?;
+        }
+        self.freed = true;
         Ok(())
     }
 }
@@ -286,32 +359,4 @@ fn inverses<T: Real>(what: &str, sums: &[T], parts: &[T]) -> Result<Vec<T>> {
         Ok(T::from_f64(if sum > 0.0 { 1.0 / sum } else { 0.0 }))
     };
     sums.iter().zip(parts).enumerate().map(inverse).collect()
-}
-
-/// Bounds of pixel `i` with a correction: those of both.
-fn bounds_of<T: Real>(correction: &Correction, pixels: Option<&[Vec<T>; 2]>, i: usize) -> [f64; 2] {
-    let own =
-        pixels.map_or([f64::NEG_INFINITY, f64::INFINITY], |pixels| [0, 1].map(|which| pixels[which][i].to_f64()));
-    [own[0].max(correction.lower), own[1].min(correction.upper)]
-}
-
-/// Fails on bounds that no number lies between, or that are no numbers.
-fn check_bounds<T: Real>(corrections: &[Correction], pixels: Option<&[Vec<T>; 2]>) -> Result<()> {
-    let refuse = |reason: String| Err(Error::Option { name: "bounds", reason });
-    if let Some([lower, upper]) = pixels
-        && let Some(pixel) = lower.iter().zip(upper).position(|(l, u)| l.partial_cmp(u).is_none())
-    {
-        return refuse(format!("one of pixel {pixel} is no number"));
-    }
-    let count = pixels.map_or(1, |pixels| pixels[0].len());
-    for correction in corrections {
-        for pixel in 0..count {
-            let [lower, upper] = bounds_of(correction, pixels, pixel).map(|bound| T::from_f64(bound).to_f64());
-            let some = lower <= upper && lower < f64::INFINITY && upper > f64::NEG_INFINITY;
-            if !some {
-                return refuse(format!("no number lies between {lower} and {upper} at pixel {pixel}"));
-            }
-        }
-    }
-    Ok(())
 }

@@ -5,7 +5,7 @@
 //! (`crate::recurrence`); or it is one or two launches over a block of vectors
 //! ([`OverBasis`]), or one over an image ([`OverImage`]), without a program. The [`Engine`](super::engine) runs scripts on any device.
 
-pub(super) use super::calls::{Field, OverBasis, OverImage};
+pub(super) use super::calls::{Field, OverBasis, OverImage, StepLimit};
 use super::objective::Terms;
 use super::penalty::OfPenalty;
 use crate::backend::script::basis::MOST_VECTORS;
@@ -201,6 +201,12 @@ impl From<OfPenalty> for Work {
     }
 }
 
+impl From<StepLimit> for Work {
+    fn from(call: StepLimit) -> Self {
+        Self::Limit(call)
+    }
+}
+
 impl From<OverImage> for Work {
     fn from(call: OverImage) -> Self {
         Self::Image(call)
@@ -215,6 +221,7 @@ pub(super) enum Work {
     /// A call over the basis of a space.
     Basis(Space, OverBasis),
     Image(OverImage),
+    Limit(StepLimit),
     Penalty(OfPenalty),
 }
 
@@ -251,6 +258,7 @@ pub(super) enum Launch {
     Update { space: Space, pass: Pass, vectors: [VectorId; PASS_VECTORS] },
     Basis(Space, OverBasis),
     Image(OverImage),
+    Limit(StepLimit),
     Penalty(OfPenalty),
 }
 
@@ -259,7 +267,7 @@ impl Launch {
     pub(super) fn runs_program(&self) -> bool {
         match self {
             Self::Basis(_, call) => call.runs_program(),
-            Self::Image(_) | Self::Penalty(_) => false,
+            Self::Image(_) | Self::Limit(_) | Self::Penalty(_) => false,
             _ => true,
         }
     }
@@ -407,6 +415,7 @@ impl Plan {
                 (Launch::Update { space: update.space, pass: update.pass, vectors }, words)
             }
             Work::Image(call) => (Launch::Image(call), program.words(&[], &[])),
+            Work::Limit(call) => (Launch::Limit(call), program.words(&[], &[])),
             Work::Penalty(call) => (Launch::Penalty(call), program.words(&[], &[])),
             Work::Basis(of, call) => {
                 let rotates = matches!(call, OverBasis::Rotate { .. } | OverBasis::Norm { .. });

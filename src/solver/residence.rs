@@ -65,7 +65,7 @@ impl<T: Real> Numbers<T> {
         let block = Some(call.block);
         let work = match &call.launch {
             Launch::Scalars => ResidentWork::Scalars,
-            Launch::Basis(..) | Launch::Image(_) | Launch::Penalty(_) => return None,
+            Launch::Basis(..) | Launch::Image(_) | Launch::Limit(_) | Launch::Penalty(_) => return None,
             Launch::Update { space, pass, vectors } => {
                 let mut numbers = [0; _];
                 for (k, number) in numbers.iter_mut().enumerate().filter(|(k, _)| pass.takes(*k)) {

@@ -127,7 +127,7 @@ impl<T: Real> Solver<T> {
     }
 
     /// Sets the least and the greatest value of each unknown, beside the bounds of the corrections, for the solves that follow: a
-    /// mask has both 0 where nothing is. For [`Method::Fista`], [`Method::Pdhg`] and [`Method::Sirt`], which keep them exactly.
+    /// mask has both 0 where nothing is. For methods that keep them exactly ([`Method::keeps_bounds`]).
     ///
     /// # Errors
     /// [`Error::Shape`]; [`Error::Option`] for another method, or bounds that no number lies between.

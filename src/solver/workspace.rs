@@ -119,13 +119,16 @@ pub(super) trait Workspace<T: Real>: Send {
 
 /// The refusal of corrections by `method`.
 pub(super) fn no_corrections(method: impl Display) -> Error {
-    Error::Option { name: "corrections", reason: format!("{method} takes none; cgnr, fista, pdhg and sirt do") }
+    Error::Option {
+        name: "corrections",
+        reason: format!("{method} takes none; cgnr, fista, pdhg, sirt, mrnsd and nnfcgls do"),
+    }
 }
 
 /// The refusal of bounds for each unknown.
 pub(super) fn no_bounds() -> Error {
     Error::Option {
         name: "bounds",
-        reason: "this method keeps none for each unknown; fista, pdhg and sirt do".into(),
+        reason: "this method keeps none for each unknown; fista, pdhg, sirt, mrnsd and nnfcgls do".into(),
     }
 }

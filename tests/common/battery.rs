@@ -31,12 +31,14 @@ pub(crate) struct Problem<T> {
     pub(crate) as_matrix: bool,
     pub(crate) reference: Option<Vec<T>>,
     pub(crate) start: Vec<T>,
+    /// A lower bound that the answer keeps clear of.
+    pub(crate) lower: Option<f64>,
 }
 
 impl<T: Real> Problem<T> {
     pub(crate) fn new(method: Method, a: &Csr<T>) -> Self {
         let start = vec![T::default(); a.cols()];
-        Self { method, a: a.clone(), diagonal: None, as_matrix: false, reference: None, start }
+        Self { method, a: a.clone(), diagonal: None, as_matrix: false, reference: None, start, lower: None }
     }
 
     /// Solves for each of `b` at once.
@@ -52,6 +54,9 @@ impl<T: Real> Problem<T> {
         let mut setup = Setup::new(self.method, stopping.clone()).with_columns(b.len());
         if let Some(diagonal) = &diagonal {
             setup.preconditioner = Some(if self.as_matrix { (&as_matrix).into() } else { diagonal.into() });
+        }
+        if let Some(lower) = self.lower {
+            setup.corrections = vec![Correction { lower, ..Correction::none() }; b.len()];
         }
         let mut solver = Solver::with(&a, setup).unwrap();
         if let Some(reference) = &self.reference {
@@ -145,6 +150,9 @@ pub(crate) fn problems<T: Real>() -> Vec<Problem<T>> {
     positive.values_mut().iter_mut().for_each(|v| *v = v.abs());
     for omega in [1.0, 1.9] {
         found.push(Problem::new(Method::Sirt { omega }, &positive));
+    }
+    for method in [Method::Mrnsd, Method::Nnfcgls { restart: 7 }] {
+        found.push(Problem { lower: Some(-10.0), ..Problem::new(method, &tall) });
     }
     found
 }

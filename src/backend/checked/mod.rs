@@ -384,6 +384,17 @@ impl<T: Real, D: BasisOps<T> + Origin> BasisOps<T> for Checked<D> {
         self.compare_norms::<T>(run, expected, &state.history)
     }
 
+    fn basis_drop(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        dropped: (usize, usize),
+        basis: &mut Basis<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        self.device.basis_drop(run, call, dropped, basis, state)
+    }
+
     fn basis_solve(
         &self,
         run: Run<'_>,

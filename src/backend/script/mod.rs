@@ -3,6 +3,7 @@
 
 pub(crate) mod basis;
 mod host;
+pub(crate) mod limit;
 mod opencl;
 pub(crate) mod resident;
 pub(crate) mod variation;

@@ -107,8 +107,14 @@ kernels! {
         history: out_sum[2 * HISTORY * columns]);
 }
 
-pub(in crate::backend) static FILES: &[&File] =
-    &[&pass::FILE, &step::FILE, &step_resident::FILE, super::basis::FILE, super::variation::FILE];
+pub(in crate::backend) static FILES: &[&File] = &[
+    &pass::FILE,
+    &step::FILE,
+    &step_resident::FILE,
+    super::basis::FILE,
+    super::limit::FILE,
+    super::variation::FILE,
+];
 
 /// No vector, statement or dot product, in `cl/pass.cl`.
 pub(crate) const NONE: u32 = 15;

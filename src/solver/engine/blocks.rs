@@ -1,12 +1,13 @@
-//! Calls over a basis or an image.
+//! Calls over a basis or an image, and the limits of steps.
 
 use super::Engine;
 use crate::backend::script::StepCall;
 use crate::backend::script::basis::{self, Addition, Basis, Then};
+use crate::backend::script::limit;
 use crate::backend::script::variation::{self, Dual, Variation};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
-use crate::solver::plan::{OverBasis, OverImage, Space, VectorId};
+use crate::solver::plan::{OverBasis, OverImage, Space, StepLimit, VectorId};
 use crate::solver::workspace::Inputs;
 use crate::vector::Vector;
 
@@ -39,6 +40,13 @@ impl<T: Real> Engine<T> {
         }
     }
 
+    pub(super) fn limit_step(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: StepLimit) -> Result<()> {
+        let Self { vectors, state, cols, .. } = self;
+        let read = [call.above, call.d].map(|v| vectors[v.index()].memory());
+        let operations = limit::on::<T>(inputs.device.backend());
+        operations.step_limit(inputs.run, step, *cols, read, call.most.place as usize, state)
+    }
+
     pub(super) fn over_basis(
         &mut self,
         inputs: &Inputs<'_, T>,
@@ -47,7 +55,11 @@ impl<T: Real> Engine<T> {
     ) -> Result<()> {
         let (run, operations) = (inputs.run, basis::on::<T>(inputs.device.backend()));
         let Self { bases, vectors, state, .. } = self;
-        let Some(basis) = &mut bases[of as usize] else { return same_length("bases of a space", 1, 0) };
+        let [basis, other] = match (of, bases) {
+            (Space::Rows, [rows, cols]) => [rows, cols],
+            (Space::Cols, [rows, cols]) => [cols, rows],
+        };
+        let Some(basis) = basis else { return same_length("bases of a space", 1, 0) };
         let most = basis.most();
         let mut add = |addition: Addition, v: VectorId, basis: &mut Basis<T>| {
             operations.basis_add(run, step, addition, vectors[v.index()].memory_mut(), basis, state)
@@ -58,14 +70,31 @@ impl<T: Real> Engine<T> {
                 operations.basis_fold(run, step, count, false, basis, state)
             }
             OverBasis::Reproject { w, count } => {
-                add(Addition { count, fresh: false, then: Then::Project }, w, basis)?;
+                add(Addition { count, adds: true, fresh: false, then: Then::Project }, w, basis)?;
                 operations.basis_fold(run, step, count, true, basis, state)
             }
-            OverBasis::Append { w, count } => add(Addition { count, fresh: false, then: Then::Append }, w, basis),
+            OverBasis::Append { w, count } => {
+                add(Addition { count, adds: true, fresh: false, then: Then::Append }, w, basis)
+            }
+            OverBasis::Follow { v, count } => {
+                let Some(other) = other else { return same_length("bases of a script", 2, 1) };
+                basis.exchange_arrays(other);
+                let done = add(Addition { count, adds: true, fresh: false, then: Then::Nothing }, v, basis);
+                basis.exchange_arrays(other);
+                done
+            }
+            OverBasis::Keep { v, count } => {
+                add(Addition { count, adds: false, fresh: false, then: Then::Append }, v, basis)
+            }
+            OverBasis::Drop { dropped, count } => {
+                operations.basis_drop(run, step, (dropped.0.into(), count), basis, state)
+            }
             OverBasis::Rotate { step: column } => operations.basis_rotate(run, step, column, true, basis, state),
             OverBasis::Norm { step: column } => operations.basis_rotate(run, step, column, false, basis, state),
             OverBasis::Solve { depth } => operations.basis_solve(run, step, depth.0.into(), basis, state),
-            OverBasis::Combine { v, fresh } => add(Addition { count: most, fresh, then: Then::Nothing }, v, basis),
+            OverBasis::Combine { v, fresh } => {
+                add(Addition { count: most, adds: true, fresh, then: Then::Nothing }, v, basis)
+            }
         }
     }
 }

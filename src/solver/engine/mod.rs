@@ -12,7 +12,9 @@ use super::driver::Status;
 use super::objective::{Objective, Values};
 use super::operands::{DiagonalCopy, Operators, factors};
 use super::penalty::{OfPenalty, Penalised};
-use super::plan::{B, Call, Damping, Launch, Operand, Plan, Preconditioning, Script, Space, VectorId, X};
+use super::plan::{
+    B, Call, Damping, Launch, Operand, Plan, Preconditioning, Script, Space, StepLimit, VectorId, X,
+};
 use super::products::Products;
 use super::residence::{Held, Operands as Factors, Residence};
 use super::stopping::Limits;
@@ -181,6 +183,7 @@ impl<T: Real> Engine<T> {
             }
             Launch::Basis(of, call) => self.over_basis(inputs, step, (*of, *call)),
             Launch::Image(call) => self.over_image(inputs, step, *call),
+            Launch::Limit(call) => self.limit_step(inputs, step, *call),
             Launch::Penalty(call) => Written::new(self, call.out.index()).engine.ask_penalty(*call),
         }
     }
@@ -200,6 +203,7 @@ impl<T: Real> Engine<T> {
             objective.refresh()?;
             objective.write_bounds(limits, vectors)?;
             objective.write_inverse_sums(vectors)?;
+            objective.write_free(vectors)?;
         }
         if take(&mut self.first) {
             let dual = objective.iter().flat_map(|objective| &objective.terms.dual);
@@ -456,6 +460,7 @@ impl<T: Real> Workspace<T> for Engine<T> {
         let each = |call: &Call| match call.launch {
             Launch::Product { of, .. } => 1 + self.products[of as usize].as_ref().map_or(0, Products::launches),
             Launch::Basis(_, call) => call.launches(),
+            Launch::Limit(_) => StepLimit::LAUNCHES,
             _ => 1,
         };
         steps.iter().flatten().map(each).sum::<usize>() / steps.len().max(1)

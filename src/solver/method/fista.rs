@@ -20,7 +20,7 @@
 //! Comput. Math. 15, 2015, section 3.2.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO, sqrt};
-use crate::solver::objective::{Neighbours, Terms, Weight};
+use crate::solver::objective::{Terms, Weight};
 use crate::solver::plan::{Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, Work, X};
 use crate::state::stop;
 
@@ -86,13 +86,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
         start: vec![feasible, residual, first, gradient.clone(), projected, judged],
         steps: vec![vec![gradient, advance, compare, product, look_ahead]],
         least_squares: true,
-        terms: Some(Terms {
-            weights: vec![(tau, Weight::Tau), (tikhonov, Weight::Tikhonov)],
-            bounds,
-            inverse_sums: None,
-            dual: Vec::new(),
-            neighbours: Neighbours::default(),
-        }),
+        terms: Some(Terms::within(bounds, vec![(tau, Weight::Tau), (tikhonov, Weight::Tikhonov)])),
         ..Script::default()
     }
 }

@@ -12,6 +12,8 @@ pub mod hybrid_lsqr;
 pub mod lsmr;
 pub mod lsqr;
 pub mod minres;
+pub mod mrnsd;
+pub mod nnfcgls;
 pub mod pcg;
 pub mod pdhg;
 pub mod penalised;
@@ -23,8 +25,8 @@ pub mod steepest_descent;
 pub mod pages {
     pub use super::super::{cg, cgnr};
     pub use super::{
-        bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsqr, lsmr, lsqr, minres, pcg, pdhg,
-        penalised, sirt, stationary, steepest_descent,
+        bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsqr, lsmr, lsqr, minres, mrnsd,
+        nnfcgls, pcg, pdhg, penalised, sirt, stationary, steepest_descent,
     };
 }
 
@@ -104,6 +106,13 @@ pub enum Method {
         /// Length of a step, above 0 and below 2.
         omega: f64,
     },
+    /// MRNSD: `min |A x - b|²` within lower bounds, 0 unless others are given; slow and steady.
+    Mrnsd,
+    /// NNFCGLS: flexible CGLS with the problem of MRNSD.
+    Nnfcgls {
+        /// Directions kept before it starts again, 1 to 100; each takes a vector of either space.
+        restart: usize,
+    },
 }
 
 /// The properties by which the solver treats a method.
@@ -142,7 +151,7 @@ pub(super) struct Task {
 }
 
 impl Method {
-    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which have none; 30 directions for GMRES; weighted GCV and 100 for hybrid LSQR).
+    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which have none; 30 directions for GMRES and NNFCGLS; weighted GCV and 100 for hybrid LSQR).
     pub const ALL: &'static [Self] = &[
         Self::Cg,
         Self::FlexibleCg,
@@ -161,6 +170,8 @@ impl Method {
         Self::Fista,
         Self::Pdhg,
         Self::Sirt { omega: 1.0 },
+        Self::Mrnsd,
+        Self::Nnfcgls { restart: 30 },
     ];
 
     fn row(&self) -> Row {
@@ -188,6 +199,10 @@ impl Method {
             Self::Fista => row("fista", Row { preconditioner: false, ..LEAST_SQUARES }),
             Self::Pdhg => row("pdhg", Row { preconditioner: false, ..LEAST_SQUARES }),
             Self::Sirt { .. } => row("sirt", Row { preconditioner: false, ..LEAST_SQUARES }),
+            Self::Mrnsd => row("mrnsd", Row { carries_residual: true, preconditioner: false, ..LEAST_SQUARES }),
+            Self::Nnfcgls { .. } => {
+                row("nnfcgls", Row { carries_residual: true, preconditioner: false, ..LEAST_SQUARES })
+            }
         }
     }
 
@@ -215,6 +230,8 @@ impl Method {
             Self::Fista => fista::script(plan, epsilon),
             Self::Pdhg => pdhg::script(plan, neighbours, epsilon),
             Self::Sirt { omega } => sirt::script(plan, omega, epsilon),
+            Self::Mrnsd => mrnsd::script(plan, epsilon),
+            Self::Nnfcgls { restart } => nnfcgls::script(plan, restart, epsilon),
         })
     }
 
@@ -247,7 +264,17 @@ impl Method {
 
     /// Tells if it minimises terms beside the misfit ([`Setup::with_corrections`](crate::Setup::with_corrections)).
     pub fn takes_corrections(&self) -> bool {
-        matches!(self, Self::Cgnr | Self::Fista | Self::Pdhg | Self::Sirt { .. })
+        matches!(self, Self::Cgnr) || self.keeps_bounds()
+    }
+
+    /// Tells if every iterate keeps bounds of each unknown ([`Solver::set_bounds`](crate::Solver::set_bounds)): lower ones alone, or both.
+    pub fn keeps_bounds(&self) -> bool {
+        self.keeps_lower_bounds_alone() || matches!(self, Self::Fista | Self::Pdhg | Self::Sirt { .. })
+    }
+
+    /// Tells if it keeps lower bounds and none from above, 0 where none is given.
+    pub fn keeps_lower_bounds_alone(&self) -> bool {
+        matches!(self, Self::Mrnsd | Self::Nnfcgls { .. })
     }
 
     /// The damping of a least-squares method that has it as a parameter, else 0.
@@ -280,7 +307,7 @@ impl Method {
             Self::Sirt { omega } if !(omega > 0.0 && omega < 2.0) => {
                 refuse("omega", format!("{omega} is not above 0 and below 2"))
             }
-            Self::Gmres { restart } if !(1..=100).contains(&restart) => {
+            Self::Gmres { restart } | Self::Nnfcgls { restart } if !(1..=100).contains(&restart) => {
                 refuse("restart", format!("{restart} is not between 1 and 100"))
             }
             Self::HybridLsqr { subspace, .. } if !(1..=100).contains(&subspace) => {

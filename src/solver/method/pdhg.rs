@@ -236,7 +236,7 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
         start,
         steps: vec![[gradient, vec![advance, product, ascend]].concat()],
         least_squares: true,
-        terms: Some(Terms { weights: steps.weights(), bounds, inverse_sums: None, dual, neighbours }),
+        terms: Some(Terms { dual, neighbours, ..Terms::within(bounds, steps.weights()) }),
         ..Script::default()
     }
 }

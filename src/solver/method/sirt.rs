@@ -18,7 +18,7 @@
 //! the weights: J. Gregor, T. Benson, "Computational analysis and improvement of SIRT", IEEE Trans. Med. Imaging 27(7), 2008, equation 2.
 
 use crate::recurrence::{MINUS_ONE, ONE};
-use crate::solver::objective::{Neighbours, Terms, Weight};
+use crate::solver::objective::{Terms, Weight};
 use crate::solver::plan::{B, Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, Work, X};
 use crate::state::stop;
 
@@ -72,11 +72,8 @@ pub(super) fn script(plan: &mut Plan, omega: f64, epsilon: f64) -> Script {
         steps: vec![vec![back, advance, compare, product, next_weigh]],
         least_squares: true,
         terms: Some(Terms {
-            weights: vec![(square, Weight::Square)],
-            bounds,
             inverse_sums: Some([of_rows, of_cols]),
-            dual: Vec::new(),
-            neighbours: Neighbours::default(),
+            ..Terms::within(bounds, vec![(square, Weight::Square)])
         }),
         ..Script::default()
     }

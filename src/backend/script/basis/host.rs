@@ -145,7 +145,7 @@ fn add<T: Real, A: Accumulator<T>>(
     sums: &mut [Sum],
     arrays: &[Sum],
 ) {
-    let (Shape { chunks, columns, running }, Addition { count, fresh, then }) = (shape, addition);
+    let (Shape { chunks, columns, running }, Addition { count, adds, fresh, then }) = (shape, addition);
     if !running.contains(&true) {
         return;
     }
@@ -154,7 +154,7 @@ fn add<T: Real, A: Accumulator<T>>(
     let factors: Vec<[T; 2]> =
         (0..count).flat_map(|k| (0..columns).map(move |c| (k, c))).map(|(k, c)| factor(k, c)).collect();
     let next = if count < vectors.len() { Some(vectors.remove(count)) } else { None };
-    let used: Vec<&[T]> = vectors.iter().take(count).map(|vector| &**vector).collect();
+    let used: Vec<&[T]> = vectors.iter().take(if adds { count } else { 0 }).map(|vector| &**vector).collect();
     let found: Vec<Vec<Sum>> = v
         .par_chunks_mut(chunks.chunk * columns)
         .enumerate()
@@ -236,6 +236,23 @@ fn rotate<T: Real, A: Accumulator<T>>(
         }
     }
     run_block::<T, A>(call, &mut frame, state);
+}
+
+fn drop_vectors<T: Real, A: Accumulator<T>>(
+    call: StepCall,
+    (dropped, count): (usize, usize),
+    most: usize,
+    arrays: &mut [Sum],
+    state: &mut HostScript<'_>,
+) {
+    let Some(frame) = recur::<T, A>(call, state) else { return };
+    let drops = |c: &usize| frame.running(*c) && A::default().less(frame.file[c * REGISTERS + dropped]);
+    for c in (0..call.columns).filter(drops) {
+        let mut arrays = Arrays { held: arrays, most, c };
+        for (name, k) in [FACTOR, SCALE].into_iter().flat_map(|name| (0..count).map(move |k| (name, k))) {
+            arrays.set::<T, A>(name, k, A::default());
+        }
+    }
 }
 
 fn solve<T: Real, A: Accumulator<T>>(
@@ -329,6 +346,19 @@ impl<T: Real> BasisOps<T> for Host {
         let shape = [basis.most, Chunks::of(basis.n).count];
         let (sums, arrays, state) = (basis.sums.host()?, basis.arrays.host_mut()?, &mut state.host()?);
         summing!(run, T, rotate(call, (step, triangle), shape, sums, arrays, state));
+        Ok(())
+    }
+
+    fn basis_drop(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        dropped: (usize, usize),
+        basis: &mut Basis<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        let (most, arrays, state) = (basis.most, basis.arrays.host_mut()?, &mut state.host()?);
+        summing!(run, T, drop_vectors(call, dropped, most, arrays, state));
         Ok(())
     }
 

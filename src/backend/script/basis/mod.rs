@@ -74,6 +74,11 @@ fn place(most: usize, name: usize, c: usize, k: usize) -> usize {
 }
 
 impl<T: Element> Basis<T> {
+    /// Exchanges scales and factors with another basis of as many vectors.
+    pub(crate) fn exchange_arrays(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.arrays, &mut other.arrays);
+    }
+
     /// All zero, for `columns` right-hand sides of `n` rows; no buffer of vectors has more than `largest` bytes, if that is not 0.
     pub(crate) fn new(place: &Place, n: usize, columns: usize, most: usize, largest: u64) -> Result<Self> {
         let counts = vectors_of_buffers(most, (n * columns * size_of::<T>()) as u64, largest);
@@ -156,6 +161,8 @@ pub(crate) enum Then {
 pub(crate) struct Addition {
     /// Vectors of `Q`.
     pub(crate) count: usize,
+    /// Adds nothing if false: what follows is all that is done.
+    pub(crate) adds: bool,
     /// Begin with `v = 0`.
     pub(crate) fresh: bool,
     pub(crate) then: Then,
@@ -203,6 +210,16 @@ pub(crate) trait BasisOps<T: Real>: Send + Sync {
         call: StepCall,
         step: usize,
         triangle: bool,
+        basis: &mut Basis<T>,
+        state: &mut ScriptState,
+    ) -> Result<()>;
+    /// After its program: columns forget vectors, whose factors and scales become 0. `dropped` names the register that is above 0 in such a
+    /// column, and the number of the first vectors that it forgets.
+    fn basis_drop(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        dropped: (usize, usize),
         basis: &mut Basis<T>,
         state: &mut ScriptState,
     ) -> Result<()>;

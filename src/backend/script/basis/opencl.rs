@@ -28,7 +28,7 @@ kernels! {
         sums: in_sum[shape.count * columns * shape.chunks], arrays: out_sum[array_numbers(columns, shape.most)]);
     /// `v += Q factors`, and what follows it.
     kernel basis_add<T> given(columns: usize)
-        (shape: shape, fresh: uint, project: uint, square: uint, store: uint,
+        (shape: shape, adds: uint, fresh: uint, project: uint, square: uint, store: uint,
         basis: out_real[(shape.count + store) * shape.n * columns], v: out_real[shape.n * columns],
         status: in_int[2 * columns * STATES], sums: out_sum[(shape.most + 1) * columns * shape.chunks],
         arrays: out_sum[array_numbers(columns, shape.most)]);
@@ -38,6 +38,11 @@ kernels! {
         registers: out_sum[2 * columns * REGISTERS], status: out_int[2 * columns * STATES + columns + 1],
         history: out_sum[2 * HISTORY * columns], sums: in_sum[(shape.most + 1) * columns * shape.chunks],
         arrays: out_sum[array_numbers(columns, shape.most)]);
+    /// The program, then columns forget vectors.
+    kernel basis_drop given(columns: usize, made: usize)
+        (shape: shape, program: uint, dropped: uint, programs: in_uint[program + HEADER], script_sums: in_sum[made],
+        registers: out_sum[2 * columns * REGISTERS], status: out_int[2 * columns * STATES + columns + 1],
+        history: out_sum[2 * HISTORY * columns], arrays: out_sum[array_numbers(columns, shape.most)]);
     /// The program, then the factors that solve the triangle.
     kernel basis_solve given(columns: usize, made: usize)
         (shape: shape, program: uint, depth: uint, programs: in_uint[program + HEADER], script_sums: in_sum[made],
@@ -163,16 +168,17 @@ impl<T: Real> BasisOps<T> for OpenCl {
         state: &ScriptState,
     ) -> Result<()> {
         use basis::basis_add::{Args, launch, prepare};
-        let (on, Addition { count, fresh, then }) = (&self.context, addition);
+        let (on, Addition { count, adds, fresh, then }) = (&self.context, addition);
         let store = then == Then::Append && count < basis.most;
         let last = (if store { count } else { count.saturating_sub(1) }) / basis.per_buffer;
-        for buffer in 0..=last {
+        for buffer in if adds { 0 } else { last }..=last {
             let part = basis.part(buffer, count);
             let (plan, shape) = self.over_basis(run, call, part, basis, ("basis_add", prepare))?;
             let ends = buffer == last;
             let args = Args {
                 columns: basis.columns,
                 shape,
+                adds: adds.into(),
                 fresh: (fresh && buffer == 0).into(),
                 project: (ends && then == Then::Project).into(),
                 square: (ends && then == Then::Append).into(),
@@ -217,6 +223,34 @@ impl<T: Real> BasisOps<T> for OpenCl {
             status: state.status.buffer_mut(on)?,
             history: state.history.buffer_mut(on)?,
             sums: basis.sums.buffer(on)?,
+            arrays: basis.arrays.buffer_mut(on)?,
+        };
+        launch(&plan.kernel, 1, args)
+    }
+
+    fn basis_drop(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        (dropped, count): (usize, usize),
+        basis: &mut Basis<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        use basis::basis_drop::{Args, launch, prepare};
+        let on = &self.context;
+        let part = Part { buffer: 0, first: 0, count };
+        let (plan, shape) = self.over_basis(run, call, part, basis, ("basis_drop", prepare))?;
+        let args = Args {
+            columns: call.columns,
+            made: call.sums,
+            shape,
+            program: call.block as usize,
+            dropped,
+            programs: state.programs.buffer(on)?,
+            script_sums: state.sums.buffer(on)?,
+            registers: state.registers.buffer_mut(on)?,
+            status: state.status.buffer_mut(on)?,
+            history: state.history.buffer_mut(on)?,
             arrays: basis.arrays.buffer_mut(on)?,
         };
         launch(&plan.kernel, 1, args)

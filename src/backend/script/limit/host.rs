@@ -1,0 +1,57 @@
+//! Limits of steps on the host: `cl/step_limit.cl`.
+
+use rayon::prelude::*;
+
+use super::LimitOps;
+use crate::backend::script::{ScriptState, StepCall};
+use crate::backend::{Host, Run};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::{Arithmetic, Real, Sum};
+use crate::recurrence::STATES;
+use crate::reduction::Chunks;
+use crate::state::stop;
+
+/// Elements of a piece of work.
+const SPAN: usize = 1 << 13;
+
+/// A NaN counts as nothing: other tests tell of it.
+fn larger<T: Real>(a: T, b: T) -> T {
+    if b > a { b } else { a }
+}
+
+impl<T: Real> LimitOps<T> for Host {
+    fn step_limit(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        n: usize,
+        [above, d]: [&Memory<T>; 2],
+        place: usize,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        let (above, d) = (above.host()?, d.host()?);
+        let (status, sums) = (state.status.host()?, state.sums.host_mut()?);
+        let (count, columns) = (Chunks::of(n).count, call.columns);
+        let (arithmetic, zero) = (Arithmetic::of(run.accumulation), T::default());
+        let ratio = |above: T, d: T| match (d < zero, above > zero) {
+            (false, _) => zero,
+            (true, true) => arithmetic.quotient(zero - d, above),
+            (true, false) => T::from_f64(f64::INFINITY),
+        };
+        for c in (0..columns).filter(|c| status[(call.slot as usize * columns + c) * STATES] == stop::RUNNING) {
+            let of_piece = |(above, d): (&[T], &[T])| {
+                let own = above.iter().zip(d).skip(c).step_by(columns);
+                own.fold(zero, |most, (above, d)| larger(most, ratio(*above, *d)))
+            };
+            let pieces = above.par_chunks(SPAN * columns).zip(d.par_chunks(SPAN * columns)).map(of_piece);
+            let most = pieces.reduce(|| zero, larger).to_f64();
+            let own = &mut sums[place + c * count..][..count];
+            own.fill(Sum::default());
+            if let Some(first) = own.first_mut() {
+                *first = Sum::of(if most.is_finite() { most } else { -1.0 }, run.accumulation);
+            }
+        }
+        Ok(())
+    }
+}

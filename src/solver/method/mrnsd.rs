@@ -1,0 +1,235 @@
+//! MRNSD, modified residual norm steepest descent: `min |A x - b|²` over `x >= lower`.
+//!
+//! ```text
+//!   g = A'r,  z = (x - lower) g, element by element
+//!   theta = g.z / |A z|²
+//!   alpha = min(theta, min_{z_i < 0} (lower_i - x_i) / z_i)
+//!   x += alpha z,  r -= alpha A z
+//! ```
+//!
+//! It is steepest descent for the square roots of `x - lower`: unknowns far from their bound move most, and none passes it. The bound of
+//! an unknown is 0 unless another one is given; both bounds of an unknown may be one, which is then its value. An unknown that is at its
+//! bound stays there. A start with all of them there begins with the constant above the bounds that fits `b` best.
+//!
+//! The norm of the gradient is that of the gradient map, `|P(x + tau g) - x| / tau` with `tau = 1 / |A|²`, as FISTA has it. It ends by
+//! itself where a step is less than the rounding of `x`. It comes near to an answer within some tens of iterations and creeps from there: a
+//! noise level in `Stopping::atol` ends it in time. [`nnfcgls`](super::nnfcgls) is the faster one of the two.
+//!
+//! Vectors held: 2 as long as `A` has rows, 6 as it has columns. Launches: 7. Bytes: those of two products, 3 vectors of rows and 15 of
+//! columns.
+//!
+//! Source: L. Kaufman, "Maximum likelihood, least squares, and penalized least squares for PET", IEEE Trans. Med. Imaging 12(2), 1993;
+//! J. G. Nagy and Z. Strakoš, "Enforcing nonnegativity in image reconstruction algorithms", Proc. SPIE 4121, 2000.
+
+use super::fista::LOST;
+use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, ZERO, sqrt};
+use crate::solver::objective::{Terms, Weight};
+use crate::solver::plan::{
+    Call, Operand, Plan, Product, Script, Space::Cols, Space::Rows, StepLimit, Update, VectorId, X,
+};
+use crate::state::stop;
+
+/// Part of the norm of `b` that a start has if no positive constant fits.
+const SPARK: f64 = 1e-8;
+
+/// Steps from unknown to unknown that never pass a bound from below: what MRNSD and its flexible relative have in common.
+pub(super) struct Descent {
+    r: VectorId,
+    /// The product `A d` with the direction `d`.
+    pub(super) w: VectorId,
+    pub(super) d: VectorId,
+    /// `x - lower`.
+    pub(super) above: VectorId,
+    pub(super) g: VectorId,
+    /// Vector of no meaning between launches.
+    pub(super) t: VectorId,
+    bounds: [VectorId; 2],
+    free: VectorId,
+    rr: Sums,
+    /// `|x|²`, and `|x - lower|²` at a start.
+    xx: Sums,
+    heights: Sums,
+    step2: Sums,
+    /// `g.z` and `z.z` of the scaled gradient `z`.
+    pub(super) slopes: [Sums; 2],
+    /// `|A d|²` and `r.A d`.
+    pub(super) ww: Sums,
+    wr: Sums,
+    most: Sums,
+    tau: Scalar,
+    square: Scalar,
+    /// `g.d` and `d.d`.
+    pub(super) along: Scalar,
+    pub(super) dd: Scalar,
+    lift: Scalar,
+    minus_lift: Scalar,
+    spark: Scalar,
+    gradient2: Scalar,
+    least: Scalar,
+    lost: Scalar,
+    theta: Scalar,
+    alpha: Scalar,
+    minus_alpha: Scalar,
+    beyond: Scalar,
+}
+
+impl Descent {
+    /// `epsilon` is the rounding error of the vectors.
+    pub(super) fn new(plan: &mut Plan, epsilon: f64) -> Self {
+        let [r, w] = plan.vectors(Rows);
+        let [d, above, g, t, lower, upper] = plan.vectors(Cols);
+        let free = plan.vector(Cols);
+        let [rr, ww, wr] = plan.sums(Rows);
+        let [xx, heights, step2, most] = plan.sums(Cols);
+        let slopes = plan.sums(Cols);
+        let [tau, square, along, dd, lift, minus_lift] = plan.scalars();
+        let [gradient2, lost, theta, alpha, minus_alpha] = plan.scalars();
+        // A hair beyond the bound, so that rounding leaves no unknown a little above it.
+        let [spark, least, beyond] =
+            [SPARK, (LOST * epsilon).powi(2), 1.0 + 8.0 * epsilon].map(|value| plan.constant(value));
+        let bounds = [lower, upper];
+        Self {
+            r,
+            w,
+            d,
+            above,
+            g,
+            t,
+            bounds,
+            free,
+            rr,
+            xx,
+            heights,
+            step2,
+            slopes,
+            ww,
+            wr,
+            most,
+            tau,
+            square,
+            along,
+            dd,
+            lift,
+            minus_lift,
+            spark,
+            gradient2,
+            least,
+            lost,
+            theta,
+            alpha,
+            minus_alpha,
+            beyond,
+        }
+    }
+
+    /// `x` within its bounds, or above them where all of it is there; its residual and the first direction.
+    pub(super) fn start(&self, plan: &mut Plan) -> Vec<Call> {
+        let &Self { r, w, above, free, rr, xx, heights, ww, wr, lift, minus_lift, .. } = self;
+        let [lower, _] = self.bounds;
+        let within = Update::of(Cols).clamp(X, X, self.bounds).set(above, &[(ONE, X), (MINUS_ONE, lower)]);
+        let within = plan.call(within.dot(heights, above, above), |_| {});
+        let residual = plan.residual(r, rr);
+        let constant = plan.call(Product::of(Operand::A, free, w).square(ww).dot(wr, r), |_| {});
+        let raise = Update::of(Cols).set(X, &[(ONE, X), (lift, free)]).set(above, &[(ONE, above), (lift, free)]);
+        let raise = plan.call(raise.dot(xx, X, X), |s| {
+            let (heights, ww, wr, rr) = (s.fold(heights), s.fold(ww), s.fold(wr), s.fold(rr));
+            s.set(lift, ZERO);
+            s.set_if_positive(ww, lift, self.spark * sqrt(rr / ww));
+            s.set_if_positive(wr, lift, wr / ww);
+            s.set_if_positive(heights, lift, ZERO);
+            s.set(minus_lift, MINUS_ONE * lift);
+        });
+        let lower_r = plan.call(Update::of(Rows).set(r, &[(ONE, r), (minus_lift, w)]).dot(rr, r, r), |_| {});
+        let mut calls = vec![within, residual, constant, raise, lower_r];
+        calls.extend(self.judge(plan));
+        calls
+    }
+
+    /// The residual afresh, and the direction after it.
+    pub(super) fn exact(&self, plan: &mut Plan) -> Vec<Call> {
+        let mut calls = vec![plan.residual(self.r, self.rr)];
+        calls.extend(self.judge(plan));
+        calls
+    }
+
+    /// The gradient, the stopping test, and the product with the gradient times the heights above the bounds.
+    pub(super) fn judge(&self, plan: &mut Plan) -> [Call; 3] {
+        let &Self { r, w, d, above, g, t, rr, xx, step2, slopes, tau, square, gradient2, .. } = self;
+        let gradient = plan.call(Product::of(Operand::Adjoint, r, g), |s| {
+            let xx = s.fold(xx);
+            s.set(self.lost, self.least * xx);
+        });
+        let scale = Update::of(Cols).multiply(d, above, g).set(t, &[(ONE, X), (tau, g)]).clamp(t, t, self.bounds);
+        let scale = scale.set(t, &[(ONE, X), (MINUS_ONE, t)]).dot(step2, t, t);
+        let scale = plan.call(scale.dot(slopes[0], g, d).dot(slopes[1], d, d), |_| {});
+        let product = plan.call(Product::of(Operand::A, d, w).square(self.ww), |s| {
+            let (rr, step2) = (s.fold(rr), s.fold(step2));
+            let (along, dd) = (s.fold(slopes[0]), s.fold(slopes[1]));
+            s.set(self.along, along);
+            s.set(self.dd, dd);
+            s.set(gradient2, step2 * (square * square));
+            s.test_least_squares(rr, gradient2);
+        });
+        [gradient, scale, product]
+    }
+
+    /// How far a step along `d` may go, as the fold of the sums.
+    pub(super) fn limit(&self, plan: &mut Plan, most: impl Into<Option<Sums>>) -> Call {
+        let most = most.into().unwrap_or(self.most);
+        plan.call(StepLimit { above: self.above, d: self.d, most }, |_| {})
+    }
+
+    /// The length of a step, if its limit is 1 over `most` and `|A d|² = ww`.
+    pub(super) fn choose(&self, s: &mut Program, most: Scalar, ww: Scalar) {
+        let &Self { theta, alpha, beyond, .. } = self;
+        s.require_finite(ww);
+        s.set(theta, self.along / ww);
+        // Also for a direction of 0, and one that A maps to 0. A start then says what the answer is worth.
+        s.stop_unless_less(self.lost, theta * theta * self.dd, stop::CONVERGED);
+        s.set(alpha, theta);
+        s.set_if_positive(theta * most - beyond, alpha, beyond / most);
+        s.set(self.minus_alpha, MINUS_ONE * alpha);
+        s.count();
+    }
+
+    /// The fold that [`Descent::limit`] leaves in sums of its own.
+    pub(super) fn fold_most(&self, s: &mut Program) -> Scalar {
+        s.fold(self.most)
+    }
+
+    /// The step, with the program `choose` before it.
+    pub(super) fn advance(&self, plan: &mut Plan, choose: impl FnOnce(&mut Program)) -> [Call; 2] {
+        let &Self { r, w, d, above, rr, xx, alpha, minus_alpha, .. } = self;
+        let [lower, _] = self.bounds;
+        let step = Update::of(Cols).set(X, &[(ONE, X), (alpha, d)]).clamp(X, X, self.bounds);
+        let step = plan.call(step.set(above, &[(ONE, X), (MINUS_ONE, lower)]).dot(xx, X, X), choose);
+        let residual = Update::of(Rows).set(r, &[(ONE, r), (minus_alpha, w)]).dot(rr, r, r);
+        [step, plan.call(residual, |_| {})]
+    }
+
+    pub(super) fn terms(&self) -> Terms {
+        let weights = vec![(self.tau, Weight::Tau), (self.square, Weight::Square)];
+        Terms { free: Some(self.free), ..Terms::within(self.bounds, weights) }
+    }
+}
+
+/// `epsilon` is the rounding error of the vectors.
+pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
+    let descent = Descent::new(plan, epsilon);
+    let start = descent.start(plan);
+    let mut step = vec![descent.limit(plan, None)];
+    step.extend(descent.advance(plan, |s| {
+        let (most, ww) = (descent.fold_most(s), s.fold(descent.ww));
+        descent.choose(s, most, ww);
+    }));
+    step.extend(descent.judge(plan));
+    let exact = vec![descent.exact(plan)];
+    Script {
+        start,
+        steps: vec![step],
+        exact,
+        least_squares: true,
+        terms: Some(descent.terms()),
+        ..Script::default()
+    }
+}
