@@ -1,4 +1,4 @@
-// How far a step along d may go before an element of `above` is 0: 1 / max(-d / above) over the elements with d < 0. The maximum is the
+// Longest step along d before an element of `above` is 0: 1 / max(-d / above) over the elements with d < 0. The maximum is the
 // same in any order. Joined after recurrence.cl.
 
 // `n` elements in `chunks` chunks of `chunk`, `per_group` of them for each group; the slot whose status is read; where the chunk sums

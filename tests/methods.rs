@@ -614,3 +614,47 @@ fn flexible_cg_blames_no_preconditioner_that_it_has_not() {
         assert!(report.stop != Stop::IndefinitePreconditioner, "{seed} {exact_every}: {report}");
     }
 }
+
+/// A matrix with so few and so long rows that a GPU multiplies by it in launches of their own: the bits of the host's.
+#[test]
+fn long_rows_are_multiplied_apart_with_the_same_bits() {
+    let (rows, cols) = (30, 80_000);
+    let a = Csr::from_rows(rows, cols, |i, row| {
+        let entry = |j: usize| (j as u32, (1.0 + ((i * j) % 7) as f32) / 64.0);
+        row.extend((0..cols).filter(|j| (i + j) % 8 != 0).map(entry));
+    })
+    .unwrap();
+    let b = noise::<f32>(rows, 4);
+    let bounded = |method| matches!(method, Method::Fista | Method::Nnfcgls { .. });
+    let methods = [Method::Lsqr { damp: 0.5 }, Method::Fista, Method::Nnfcgls { restart: 4 }, Method::Cgnr];
+    let solve = |device: &Device, method: Method| -> (Vec<u32>, Report) {
+        let matrix = Matrix::with_transpose(device, &a, Format::Csr).unwrap();
+        let mut setup = Setup::new(method, Stopping::after(3));
+        if bounded(method) {
+            setup.corrections = vec![Correction { lower: 0.0, ..Correction::none() }];
+        }
+        let mut x = Vector::zeros(device, cols).unwrap();
+        let b = Vector::from_slice(device, &b).unwrap();
+        let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+        (x.to_vec().unwrap().into_iter().map(f32::to_bits).collect(), report)
+    };
+    for device in common::devices() {
+        // One chunk of rows: fewer than compute units. CPUs have a way of their own, with one item to a group.
+        if device.backend_name() != "opencl" || device.info().compute_units < 2 {
+            println!("skipped: {}", device.info().name);
+            continue;
+        }
+        let device = &device.with_work_group(256).unwrap();
+        let host = reference::<f32>(device);
+        for method in methods {
+            let (x, report) = solve(device, method);
+            let (of_host, other) = solve(&host, method);
+            assert!(x == of_host, "{method} on {} {}", device.info().name, device.tuning());
+            assert_eq!(report.history, other.history);
+            if method == Method::Fista {
+                // Five, and program and sums of one of its products.
+                assert_eq!(report.launches_per_iteration, 7, "{report}");
+            }
+        }
+    }
+}

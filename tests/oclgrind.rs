@@ -326,7 +326,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     // many times.
     let matrix = Matrix::with_transpose(device, &wide, Format::Csr).unwrap();
     let b = Vector::interleaved(device, &[&noise::<T>(40, 10), &noise::<T>(40, 11)]).unwrap();
-    // The same of NNFCGLS, which keeps directions of both spaces, drops them and begins again.
+    // NNFCGLS beside it, which keeps directions of both spaces, drops them and begins again.
     for (method, corrections, iterations) in
         [(Method::Pdhg, vec![common::battery::everything_exact(6)], 2), (Method::Nnfcgls { restart: 3 }, vec![], 4)]
     {

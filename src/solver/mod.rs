@@ -10,6 +10,7 @@ mod damping;
 mod driver;
 mod engine;
 pub(crate) mod method;
+mod multiplication;
 mod null_space;
 mod objective;
 mod operands;

@@ -6,6 +6,7 @@
 //! ([`OverBasis`]), or one over an image ([`OverImage`]), without a program. The [`Engine`](super::engine) runs scripts on any device.
 
 pub(super) use super::calls::{Field, OverBasis, OverImage, StepLimit};
+pub(super) use super::multiplication::{Apart, Product};
 use super::objective::Terms;
 use super::penalty::OfPenalty;
 use crate::backend::script::basis::MOST_VECTORS;
@@ -77,45 +78,6 @@ impl Preconditioning {
             Self::Diagonal(d) => Some(d),
             Self::None | Self::Operator | Self::Roots => None,
         }
-    }
-}
-
-/// `y = s A x + k w`, with the sums of `y.y` or `y.(w y)`, and of `y.z`.
-#[derive(Clone, Debug)]
-pub(super) struct Product {
-    of: Operand,
-    x: VectorId,
-    y: VectorId,
-    scale: Option<Scalar>,
-    shift: Option<(Scalar, VectorId)>,
-    square: Option<Sums>,
-    weight: Option<VectorId>,
-    dot: Option<(Sums, VectorId)>,
-}
-
-impl Product {
-    pub(super) fn of(of: Operand, x: VectorId, y: VectorId) -> Self {
-        Self { of, x, y, scale: None, shift: None, square: None, weight: None, dot: None }
-    }
-    /// Multiplies the product by `s`.
-    pub(super) fn scaled(self, s: Scalar) -> Self {
-        Self { scale: Some(s), ..self }
-    }
-    /// Adds `k w`, which is not `y`.
-    pub(super) fn plus(self, k: Scalar, w: VectorId) -> Self {
-        Self { shift: Some((k, w)), ..self }
-    }
-    /// Sums up `y.y`.
-    pub(super) fn square(self, sums: Sums) -> Self {
-        Self { square: Some(sums), ..self }
-    }
-    /// Sums up `y.(w y)` with a diagonal `w`; nothing is added to such a product.
-    pub(super) fn weighted_square(self, sums: Sums, w: VectorId) -> Self {
-        Self { square: Some(sums), weight: Some(w), ..self }
-    }
-    /// Sums up `y.z`.
-    pub(super) fn dot(self, sums: Sums, z: VectorId) -> Self {
-        Self { dot: Some((sums, z)), ..self }
     }
 }
 
@@ -254,8 +216,21 @@ pub(super) struct Call {
 #[derive(Clone, Debug)]
 pub(super) enum Launch {
     Scalars,
-    Product { of: Operand, x: VectorId, w: VectorId, z: VectorId, y: VectorId, blend: Blend },
-    Update { space: Space, pass: Pass, vectors: [VectorId; PASS_VECTORS] },
+    Product {
+        of: Operand,
+        x: VectorId,
+        w: VectorId,
+        z: VectorId,
+        y: VectorId,
+        blend: Blend,
+        /// Launches that do the same one after another, if there are any.
+        apart: Option<Apart>,
+    },
+    Update {
+        space: Space,
+        pass: Pass,
+        vectors: [VectorId; PASS_VECTORS],
+    },
     Basis(Space, OverBasis),
     Image(OverImage),
     Limit(StepLimit),
@@ -274,7 +249,7 @@ impl Launch {
 }
 
 /// One group may be done before another begins.
-const FOLDS_ITS_OWN: Fault = "a launch folds sums that it makes";
+pub(super) const FOLDS_ITS_OWN: Fault = "a launch folds sums that it makes";
 
 /// Declaration of what a method holds: vectors, scalars, sums, programs.
 #[derive(Debug)]
@@ -319,7 +294,7 @@ impl Plan {
         }
     }
 
-    fn note(&mut self, fault: Option<Fault>) {
+    pub(super) fn note(&mut self, fault: Option<Fault>) {
         self.fault = self.fault.or(fault);
     }
 
@@ -381,37 +356,14 @@ impl Plan {
     pub(super) fn call(&mut self, work: impl Into<Work>, write: impl FnOnce(&mut Program)) -> Call {
         let mut program = Program::default();
         write(&mut program);
-        let block = self.programs.len() as u32;
         let (launch, words) = match work.into() {
             Work::Scalars => (Launch::Scalars, program.words(&[], &[])),
-            Work::Product(product) => {
-                let Product { of, x, y, scale, shift, square, weight, dot } = product;
-                self.note((shift.is_some() && weight.is_some()).then_some("a weighted square of a sum"));
-                let doubly = weight.is_some_and(|w| w == y || dot.is_some_and(|dot| dot.1 == w));
-                self.note(doubly.then_some("a weight that is summed too"));
-                let one = crate::recurrence::ONE;
-                let coefficients = [scale.unwrap_or(one), shift.map_or(one, |s| s.0)];
-                let nowhere = Sums { place: 0, count: 0 };
-                let places = [square.unwrap_or(nowhere), dot.map_or(nowhere, |d| d.0)];
-                let made: Vec<Sums> = square.into_iter().chain(dot.map(|d| d.0)).collect();
-                self.note(program.folds_any(&made).then_some(FOLDS_ITS_OWN));
-                let blend = Blend {
-                    scaled: scale.is_some(),
-                    shifted: shift.is_some(),
-                    dots: [square.is_some(), dot.is_some()],
-                    weighted: weight.is_some(),
-                };
-                let w = shift.map(|s| s.1).or(weight).unwrap_or(x);
-                let launch = Launch::Product { of, x, w, z: dot.map_or(x, |d| d.1), y, blend };
-                (launch, program.words(&coefficients, &places))
-            }
+            Work::Product(product) => self.product(product, &program),
             Work::Update(update) => {
                 self.note(update.fault());
                 self.note(program.folds_any(&update.sums).then_some(FOLDS_ITS_OWN));
                 let words = program.words(&update.coefficients, &update.sums);
-                let vectors = std::array::from_fn(|k| {
-                    update.vectors.get(k).copied().unwrap_or(VectorId((Self::FILLERS.start + k) as u8))
-                });
+                let vectors = Self::taken(&update.vectors);
                 (Launch::Update { space: update.space, pass: update.pass, vectors }, words)
             }
             Work::Image(call) => (Launch::Image(call), program.words(&[], &[])),
@@ -423,17 +375,24 @@ impl Plan {
                 (Launch::Basis(of, call), program.words(&[], &[]))
             }
         };
+        let block = self.programs.len() as u32;
         self.note((!launch.runs_program() && !program.is_empty()).then_some("a call that runs no program has one"));
         self.note(program.fault());
         self.programs.extend(words);
         Call { block, launch }
     }
 
-    /// `r = b - A x`, with the sum of `r.r` if it is asked for.
-    pub(super) fn residual(&mut self, r: VectorId, rr: impl Into<Option<Sums>>) -> Call {
-        use crate::recurrence::{MINUS_ONE, ONE};
-        let residual = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, B);
-        self.call(Product { square: rr.into(), ..residual }, |_| {})
+    /// Vectors of a pass, with those in the places that it does not need.
+    pub(super) fn taken(vectors: &[VectorId]) -> [VectorId; PASS_VECTORS] {
+        let filler = |k: usize| VectorId((Self::FILLERS.start + k) as u8);
+        std::array::from_fn(|k| vectors.get(k).copied().unwrap_or(filler(k)))
+    }
+
+    /// Adds a block to the programs. Where it begins.
+    pub(super) fn block(&mut self, words: &[u32]) -> u32 {
+        let place = self.programs.len() as u32;
+        self.programs.extend(words);
+        place
     }
 }
 

@@ -73,7 +73,7 @@ impl<T: Real> Numbers<T> {
                 }
                 ResidentWork::Pass { n: plan.len(*space), pass: pass.clone(), vectors: numbers }
             }
-            Launch::Product { of, x, w, z, y, blend } => {
+            Launch::Product { of, x, w, z, y, blend, .. } => {
                 let chain = products[*of as usize].as_ref()?.chain()?;
                 let (last, before) = chain.split_last()?;
                 let mut x = self.vector(Held::Vector(*x))?;

@@ -129,7 +129,8 @@ impl OpenCl {
     /// Tells if `a` is multiplied by in a launch of its own. On CPUs a vector that is formed for every entry costs more than one
     /// that is formed before: there are no loads to hide it behind.
     fn multiplies_apart<T: Real>(&self, run: Run<'_>, a: &Stored<T>) -> bool {
-        run.tuning.work_group == 1 && a.places > 4 * a.rows.max(a.cols)
+        let on_cpu = run.tuning.work_group == 1 && a.places > 4 * a.rows.max(a.cols);
+        on_cpu || self.has_long_rows(run, a)
     }
 
     /// [`OpenCl::rows`] for the columns of `shape`, with the vector formed as it is read.

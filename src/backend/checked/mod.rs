@@ -310,6 +310,10 @@ impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
         self.compare_norms::<T>(run, expected, &state.history)
     }
 
+    fn script_multiplies_apart(&self, run: Run<'_>, a: &Stored<T>) -> bool {
+        self.device.script_multiplies_apart(run, a)
+    }
+
     fn script_stays_resident(&self, run: Run<'_>, matrices: &[&Stored<T>], columns: usize) -> bool {
         self.device.script_stays_resident(run, matrices, columns)
     }

@@ -104,11 +104,14 @@ pub(crate) struct Blend {
     pub(crate) dots: [bool; 2],
     /// Tells if the first of them is `y.(w y)`, with a `w` that is not added.
     pub(crate) weighted: bool,
+    /// Rows are cut as suits the product, and no program is run: nothing is summed.
+    pub(crate) free: bool,
 }
 
 impl Blend {
     /// A product alone.
-    pub(crate) const PLAIN: Self = Self { scaled: false, shifted: false, dots: [false; 2], weighted: false };
+    pub(crate) const PLAIN: Self =
+        Self { scaled: false, shifted: false, dots: [false; 2], weighted: false, free: false };
 
     /// Tells if it reads `w`.
     pub(crate) fn takes_w(&self) -> bool {
@@ -194,6 +197,10 @@ pub(crate) trait ScriptOps<T: Real>: Send + Sync {
     ) -> Result<()>;
     /// Tells if [`ScriptOps::step_resident`] does many iterations with these matrices in one launch, and gains by it.
     fn script_stays_resident(&self, _: Run<'_>, _: &[&Stored<T>], _columns: usize) -> bool {
+        false
+    }
+    /// Tells if a product by this matrix is faster without its program and its sums, in launches of their own.
+    fn script_multiplies_apart(&self, _: Run<'_>, _: &Stored<T>) -> bool {
         false
     }
     /// Iterations in one launch, as `listing` says, with the same matrices in each launch of a state. `call` has the slot, which stays the

@@ -1,13 +1,13 @@
-//! Calls over a basis or an image, and the limits of steps.
+//! Launches of single kinds: products, in one or several, and calls over a basis or an image.
 
-use super::Engine;
-use crate::backend::script::StepCall;
+use super::{Engine, Written};
 use crate::backend::script::basis::{self, Addition, Basis, Then};
 use crate::backend::script::limit;
 use crate::backend::script::variation::{self, Dual, Variation};
+use crate::backend::script::{self, Blend, StepCall};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
-use crate::solver::plan::{OverBasis, OverImage, Space, StepLimit, VectorId};
+use crate::solver::plan::{Apart, B, Call, Launch, Operand, OverBasis, OverImage, Space, StepLimit, VectorId};
 use crate::solver::workspace::Inputs;
 use crate::vector::Vector;
 
@@ -38,6 +38,44 @@ impl<T: Real> Engine<T> {
             }
             OverImage::Subtract { .. } => operations.variation_subtract(run, step, variation, dual, first, state),
         }
+    }
+
+    /// A product, into the spare vector.
+    pub(super) fn product(
+        &mut self,
+        inputs: &Inputs<'_, T>,
+        step: StepCall,
+        launch: &Launch,
+        blend: Blend,
+    ) -> Result<()> {
+        let Launch::Product { of: which, x, w, z, .. } = launch else { return Ok(()) };
+        let Self { products, vectors, spare: y, state, .. } = self;
+        let Some(products) = &mut products[*which as usize] else {
+            return same_length("operators of a script", 1, 0);
+        };
+        let vector = |v: &VectorId| if *v == B { inputs.b } else { &vectors[v.index()] };
+        match which {
+            Operand::Adjoint => products.apply_adjoint(vector(x), y)?,
+            _ => products.apply(vector(x), y)?,
+        }
+        let (stored, x) = products.apply_factors(vector(x))?;
+        let read = [x, vector(w), vector(z)].map(Vector::memory);
+        let operations = script::on::<T>(inputs.device.backend());
+        operations.step_product(inputs.run, step, &stored.read(), blend, read, y.memory_mut(), state)
+    }
+
+    /// A product whose program and sums are launches of their own.
+    pub(super) fn product_apart(&mut self, inputs: &Inputs<'_, T>, call: &Call, apart: &Apart) -> Result<()> {
+        let Launch::Product { y, blend, .. } = &call.launch else { return Ok(()) };
+        let (run, operations) = (inputs.run, script::on::<T>(inputs.device.backend()));
+        if apart.has_program {
+            let step = self.step_call(call.block, true);
+            operations.step_scalars(run, step, &mut self.state)?;
+        }
+        let step = self.step_call(apart.bare, true);
+        let blend = Blend { dots: [false; 2], free: true, ..*blend };
+        Written::new(self, y.index()).engine.product(inputs, step, &call.launch, blend)?;
+        apart.sums.iter().try_for_each(|sums| self.call(inputs, sums))
     }
 
     pub(super) fn limit_step(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: StepLimit) -> Result<()> {

@@ -12,9 +12,7 @@ use super::driver::Status;
 use super::objective::{Objective, Values};
 use super::operands::{DiagonalCopy, Operators, factors};
 use super::penalty::{OfPenalty, Penalised};
-use super::plan::{
-    B, Call, Damping, Launch, Operand, Plan, Preconditioning, Script, Space, StepLimit, VectorId, X,
-};
+use super::plan::{Call, Damping, Launch, Operand, Plan, Preconditioning, Script, Space, StepLimit, VectorId, X};
 use super::products::Products;
 use super::residence::{Held, Operands as Factors, Residence};
 use super::stopping::Limits;
@@ -39,6 +37,8 @@ struct Engine<T: Real> {
     cols: usize,
     /// Products with each operand that the script names, in their order.
     products: Factors<T>,
+    /// Tells for each of them if its program and its sums are launches of their own.
+    apart: [bool; Operand::COUNT],
     vectors: Vec<Vector<T>>,
     diagonal: Option<DiagonalCopy<T>>,
     /// Takes the place of a vector that is being written.
@@ -101,6 +101,10 @@ impl<T: Real> Engine<T> {
         let device = operators.a.device();
         let (rows, cols) = (operators.a.rows(), operators.a.cols());
         let products = factors(operators, &script, columns, preconditioning)?;
+        let operations = script::on::<T>(device.backend());
+        let apart = products.each_ref().map(|products| {
+            products.as_ref().is_some_and(|p| operations.script_multiplies_apart(device.run::<T>(), &p.stored()))
+        });
         let mut vectors = Vec::with_capacity(plan.vectors.len());
         for (k, space) in plan.vectors.iter().enumerate() {
             // The answer's place is the user's vector during a solve.
@@ -134,6 +138,7 @@ impl<T: Real> Engine<T> {
             rows,
             cols,
             products,
+            apart,
             vectors,
             diagonal,
             spare,
@@ -163,13 +168,17 @@ impl<T: Real> Engine<T> {
     /// Queues one launch.
     fn call(&mut self, inputs: &Inputs<'_, T>, call: &Call) -> Result<()> {
         let (run, operations) = (inputs.run, script::on::<T>(inputs.device.backend()));
-        let step = StepCall { block: call.block, slot: self.slot, columns: self.columns, sums: self.sums };
-        if call.launch.runs_program() {
-            self.slot = 1 - self.slot;
+        if let Launch::Product { of, apart: Some(apart), .. } = &call.launch
+            && self.apart[*of as usize]
+        {
+            return self.product_apart(inputs, call, apart);
         }
+        let step = self.step_call(call.block, call.launch.runs_program());
         match &call.launch {
             Launch::Scalars => operations.step_scalars(run, step, &mut self.state),
-            Launch::Product { y, .. } => Written::new(self, y.index()).engine.product(inputs, step, &call.launch),
+            Launch::Product { y, blend, .. } => {
+                Written::new(self, y.index()).engine.product(inputs, step, &call.launch, *blend)
+            }
             Launch::Update { space, pass, vectors } => {
                 let n = match space {
                     Space::Rows => self.rows,
@@ -186,6 +195,13 @@ impl<T: Real> Engine<T> {
             Launch::Limit(call) => self.limit_step(inputs, step, *call),
             Launch::Penalty(call) => Written::new(self, call.out.index()).engine.ask_penalty(*call),
         }
+    }
+
+    /// The next launch, which reads the slot and hands it on if it runs a program.
+    fn step_call(&mut self, block: u32, runs_program: bool) -> StepCall {
+        let slot = self.slot;
+        self.slot = if runs_program { 1 - slot } else { slot };
+        StepCall { block, slot, columns: self.columns, sums: self.sums }
     }
 
     /// Asks the penalty, into the spare vector.
@@ -292,23 +308,6 @@ impl<T: Real> Engine<T> {
             self.queue(inputs, |script| &script.finish)?;
         }
         Ok(())
-    }
-
-    fn product(&mut self, inputs: &Inputs<'_, T>, step: StepCall, launch: &Launch) -> Result<()> {
-        let Launch::Product { of: which, x, w, z, blend, .. } = launch else { return Ok(()) };
-        let Self { products, vectors, spare: y, state, .. } = self;
-        let Some(products) = &mut products[*which as usize] else {
-            return same_length("operators of a script", 1, 0);
-        };
-        let vector = |v: &VectorId| if *v == B { inputs.b } else { &vectors[v.index()] };
-        match which {
-            Operand::Adjoint => products.apply_adjoint(vector(x), y)?,
-            _ => products.apply(vector(x), y)?,
-        }
-        let (stored, x) = products.apply_factors(vector(x))?;
-        let read = [x, vector(w), vector(z)].map(Vector::memory);
-        let operations = script::on::<T>(inputs.device.backend());
-        operations.step_product(inputs.run, step, &stored.read(), *blend, read, y.memory_mut(), state)
     }
 }
 
@@ -458,7 +457,15 @@ impl<T: Real> Workspace<T> for Engine<T> {
     fn launches(&self) -> usize {
         let steps = &self.script.steps;
         let each = |call: &Call| match call.launch {
-            Launch::Product { of, .. } => 1 + self.products[of as usize].as_ref().map_or(0, Products::launches),
+            Launch::Product { of, ref apart, .. } => {
+                let own = match apart {
+                    Some(apart) if self.apart[of as usize] => {
+                        1 + usize::from(apart.has_program) + usize::from(apart.sums.is_some())
+                    }
+                    _ => 1,
+                };
+                own + self.products[of as usize].as_ref().map_or(0, Products::launches)
+            }
             Launch::Basis(_, call) => call.launches(),
             Launch::Limit(_) => StepLimit::LAUNCHES,
             _ => 1,

@@ -173,7 +173,7 @@ impl Descent {
         [gradient, scale, product]
     }
 
-    /// How far a step along `d` may go, as the fold of the sums.
+    /// Limit of a step along `d`: 1 over the fold of the sums.
     pub(super) fn limit(&self, plan: &mut Plan, most: impl Into<Option<Sums>>) -> Call {
         let most = most.into().unwrap_or(self.most);
         plan.call(StepLimit { above: self.above, d: self.d, most }, |_| {})

@@ -23,7 +23,7 @@ use super::mrnsd::Descent;
 use crate::recurrence::{ONE, Scalar, Sums, VECTOR2, ZERO};
 use crate::solver::plan::{Call, OverBasis, Plan, Script, Space::Cols, Space::Rows, Update};
 
-/// What is known of the direction before it is taken.
+/// Properties of a direction before it is taken.
 struct Trial {
     /// `g.d` and `d.d`.
     slopes: [Sums; 2],
