@@ -6,12 +6,15 @@
 typedef struct { uint n, chunk, chunks, per_group, slot, place; } shape_t;
 
 // A NaN counts as nothing: other tests tell of it.
-static real_t larger(real_t a, real_t b) { return b > a ? b : a; }
+static acc_t larger(acc_t a, acc_t b) { return acc_less(a, b) ? b : a; }
 
-static real_t ratio(real_t above, real_t d) { return !(d < 0) ? 0 : above > 0 ? quotient(-d, above) : INFINITY; }
+static acc_t ratio(real_t above, real_t d)
+{
+    return acc_real(!(d < 0) ? 0 : above > 0 ? quotient(-d, above) : INFINITY);
+}
 
 // The largest value of the group, for all its items.
-static real_t group_largest(real_t value, __local real_t* scratch)
+static acc_t group_largest(acc_t value, __local acc_t* scratch)
 {
     const uint item = get_local_id(0);
     scratch[item] = value;
@@ -20,7 +23,7 @@ static real_t group_largest(real_t value, __local real_t* scratch)
         if (item < step) scratch[item] = larger(scratch[item], scratch[item + step]);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    const real_t found = scratch[0];
+    const acc_t found = scratch[0];
     barrier(CLK_LOCAL_MEM_FENCE);
     return found;
 }
@@ -31,7 +34,7 @@ __kernel GROUP
 void limit_groups(shape_t shape, __global const real_t* restrict above, __global const real_t* restrict d,
                   __global const int* status, __global acc_t* sums)
 {
-    __local real_t scratch[WG];
+    __local acc_t scratch[WG];
     const uint item = get_local_id(0);
     const uint first_chunk = get_group_id(0) * shape.per_group;
     const uint last_chunk = min(first_chunk + shape.per_group, shape.chunks);
@@ -39,14 +42,15 @@ void limit_groups(shape_t shape, __global const real_t* restrict above, __global
     const size_t last = min(last_chunk * (size_t)shape.chunk, (size_t)shape.n);
     for (uint c = 0; c < COLUMNS; ++c) {
         if (status[(shape.slot * COLUMNS + c) * STATES] != RUNNING) continue;
-        real_t most = 0;
+        acc_t most = acc_real(0);
         for (size_t i = first + item; i < last; i += WG) {
             const size_t at = i * COLUMNS + c;
             most = larger(most, ratio(above[at], d[at]));
         }
         most = group_largest(most, scratch);
-        for (uint g = first_chunk + item; g < last_chunk; g += WG)
-            sums[shape.place + c * (size_t)shape.chunks + g] = acc_real(g == first_chunk ? most : 0);
+        __global acc_t* own = sums + shape.place + c * (size_t)shape.chunks;
+        for (uint g = first_chunk + 1 + item; g < last_chunk; g += WG) own[g] = acc_real(0);
+        if (item == 0 && first_chunk < last_chunk) own[first_chunk] = most;
     }
 }
 
@@ -55,14 +59,15 @@ void limit_groups(shape_t shape, __global const real_t* restrict above, __global
 __kernel GROUP
 void limit_fold(shape_t shape, __global const int* status, __global acc_t* sums)
 {
-    __local real_t scratch[WG];
+    __local acc_t scratch[WG];
     const uint item = get_local_id(0);
     for (uint c = 0; c < COLUMNS; ++c) {
         if (status[(shape.slot * COLUMNS + c) * STATES] != RUNNING) continue;
         __global acc_t* own = sums + shape.place + c * (size_t)shape.chunks;
-        real_t most = 0;
-        for (uint g = item; g < shape.chunks; g += WG) most = larger(most, acc_to_real(own[g]));
+        acc_t most = acc_real(0);
+        for (uint g = item; g < shape.chunks; g += WG) most = larger(most, own[g]);
         most = group_largest(most, scratch);
-        for (uint g = item; g < shape.chunks; g += WG) own[g] = acc_real(g > 0 ? 0 : isinf(most) ? -1 : most);
+        for (uint g = 1 + item; g < shape.chunks; g += WG) own[g] = acc_real(0);
+        if (item == 0 && shape.chunks > 0) own[0] = isinf(acc_to_real(most)) ? acc_real(-1) : most;
     }
 }
