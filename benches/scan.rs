@@ -141,7 +141,7 @@ fn vectors(method: Method, variation: bool) -> [usize; 2] {
         Method::Sirt { .. } => [5, 13],
         Method::Mrnsd => [3, 15],
         // Half a cycle of directions in the mean.
-        Method::Nnfcgls { restart } => [5 + restart, 24 + restart / 2],
+        Method::Nnfcgls { restart } => [7 + restart, 29 + restart / 2],
         _ => [0, 0],
     }
 }

@@ -687,7 +687,7 @@ impl Plain<'_> {
             d.iter_mut().zip(q).for_each(|(d, q)| *d -= factor * q);
             w.iter_mut().zip(aq).for_each(|(w, aq)| *w -= factor * aq);
         }
-        if self.most(&d).is_infinite() || dot(&g, &d) <= 0.0 {
+        if self.most(&d).is_infinite() || dot(&g, &d) <= 0.5 * dot(&g, &z) {
             self.dropped += 1;
             self.directions.clear();
             (d, w) = (z, az);
@@ -794,6 +794,38 @@ fn nonnegative_methods_end_at_the_minimum() {
     }
 }
 
+/// Starts at all bounds: a minimum that is there is seen at once, and one beside it is found though no constant fits.
+#[test]
+fn nonnegative_methods_start_from_all_bounds() {
+    let identity = Csr::from_triplets(2, 2, &[(0, 0, 1.0f32), (1, 1, 1.0)]).unwrap();
+    for device in common::devices() {
+        let matrix = Matrix::with_transpose(&device, &identity, Format::Csr).unwrap();
+        for method in [Method::Mrnsd, Method::Nnfcgls { restart: 5 }] {
+            for (b, lower, wanted) in [
+                ([-1.0, -2.0], 0.0, [0.0, 0.0]),
+                ([2.0, -5.0], 1.0, [2.0, 1.0]),
+                ([2e-6, -5.0], 0.0, [2e-6, 0.0]),
+                ([1002.0, -5.0], 1000.0, [1002.0, 1000.0]),
+            ] {
+                let corrections = [Correction { lower, ..Correction::none() }];
+                let stopping = Stopping { rtol: 0.0, ..Stopping::for_precision::<f32>() };
+                let setup = Setup::new(method, stopping).with_corrections(&corrections);
+                let mut x = Vector::zeros(&device, 2).unwrap();
+                let b = Vector::from_slice(&device, &b).unwrap();
+                let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+                let found = x.to_vec().unwrap();
+                println!("{found:?}, wanted {wanted:?}: {report}");
+                for (x, wanted) in found.iter().zip(wanted) {
+                    assert!((x - wanted).abs() <= 1e-3 * wanted, "{found:?}, wanted {wanted:?}: {report}");
+                }
+                if wanted == [0.0, 0.0] {
+                    assert_eq!((report.stop, report.iterations), (Stop::LeastSquares, 0), "{report}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn nonnegative_methods_refuse_what_they_cannot_do() {
     let host = Device::host();
@@ -812,6 +844,11 @@ fn nonnegative_methods_refuse_what_they_cannot_do() {
         refused(Correction { upper: 3.0, ..none.clone() }, "none from above, and pixel 0 has 3");
         refused(Correction { upper: -1.0, ..none.clone() }, "no number lies between 0 and -1");
         assert!(set_up(Correction { lower: 2.0, upper: 2.0, ..none.clone() }).is_ok());
+        let narrow = gallery::random::<f32>(20, 10, 50, 3).unwrap();
+        let narrow = Matrix::with_transpose(&host, &narrow, Format::Csr).unwrap();
+        let correction = Correction { lower: -1e300, ..none.clone() };
+        let setup = Setup::new(method, Stopping::after(3)).with_corrections(&[correction]);
+        assert!(Solver::with(&narrow, setup).err().unwrap().to_string().contains("too large for fp32"));
         let mut solver = set_up(none).unwrap();
         let mut upper = vec![f64::INFINITY; 10];
         solver.set_bounds(&[-1.0; 10], &upper).unwrap();

@@ -627,8 +627,8 @@ fn long_rows_are_multiplied_apart_with_the_same_bits() {
     let b = noise::<f32>(rows, 4);
     let bounded = |method| matches!(method, Method::Fista | Method::Nnfcgls { .. });
     let methods = [Method::Lsqr { damp: 0.5 }, Method::Fista, Method::Nnfcgls { restart: 4 }, Method::Cgnr];
-    let solve = |device: &Device, method: Method| -> (Vec<u32>, Report) {
-        let matrix = Matrix::with_transpose(device, &a, Format::Csr).unwrap();
+    let solve = |device: &Device, method: Method, format: Format| -> (Vec<u32>, Report) {
+        let matrix = Matrix::with_transpose(device, &a, format).unwrap();
         let mut setup = Setup::new(method, Stopping::after(3));
         if bounded(method) {
             setup.corrections = vec![Correction { lower: 0.0, ..Correction::none() }];
@@ -646,12 +646,13 @@ fn long_rows_are_multiplied_apart_with_the_same_bits() {
         }
         let device = &device.with_work_group(256).unwrap();
         let host = reference::<f32>(device);
-        for method in methods {
-            let (x, report) = solve(device, method);
-            let (of_host, other) = solve(&host, method);
-            assert!(x == of_host, "{method} on {} {}", device.info().name, device.tuning());
+        let formats = [Format::Csr, Format::CsrAdaptive, Format::Ellpack];
+        for (method, format) in methods.iter().flat_map(|method| formats.map(|format| (*method, format))) {
+            let (x, report) = solve(device, method, format);
+            let (of_host, other) = solve(&host, method, format);
+            assert!(x == of_host, "{method}, {format} on {} {}", device.info().name, device.tuning());
             assert_eq!(report.history, other.history);
-            if method == Method::Fista {
+            if method == Method::Fista && format == Format::Csr {
                 // Five, and program and sums of one of its products.
                 assert_eq!(report.launches_per_iteration, 7, "{report}");
             }

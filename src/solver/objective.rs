@@ -85,6 +85,9 @@ impl Terms {
                 if !some {
                     return refuse(format!("no number lies between {lower} and {upper} at pixel {pixel}"));
                 }
+                if self.free.is_some() && lower == f64::NEG_INFINITY {
+                    return refuse(format!("that from below at pixel {pixel} is too large for {}", T::PRECISION));
+                }
                 if self.free.is_some() && lower < upper && upper < f64::INFINITY {
                     let reason = format!("this method keeps none from above, and pixel {pixel} has {upper}");
                     return refuse(format!("{reason}: fista, pdhg and sirt do"));
@@ -316,7 +319,8 @@ impl<T: Real> Objective<T> {
             let (held, columns) = (&mut vectors[free.index()], self.corrections.len());
             let is_free = |at: usize| {
                 let (i, c) = (at / columns, at % columns);
-                let [lower, upper] = self.terms.bounds_of(&self.corrections[c], self.pixels.as_ref(), i);
+                let bounds = self.terms.bounds_of(&self.corrections[c], self.pixels.as_ref(), i);
+                let [lower, upper] = bounds.map(|bound| T::from_f64(bound).to_f64());
                 T::from_f64(if lower < upper { 1.0 } else { 0.0 })
             };
             held.write(&(0..held.len()).map(is_free).collect::<Vec<T>>())?;

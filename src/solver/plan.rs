@@ -3,7 +3,8 @@
 //! A method file declares what it holds with a [`Plan`] and returns a [`Script`]. Each [`Call`] is one launch: a product
 //! ([`Product`]), a pass over vectors ([`Update`]) or scalars alone, and each begins with a program over the scalars
 //! (`crate::recurrence`); or it is one or two launches over a block of vectors
-//! ([`OverBasis`]), or one over an image ([`OverImage`]), without a program. The [`Engine`](super::engine) runs scripts on any device.
+//! ([`OverBasis`]), one over an image ([`OverImage`]), or two for the limit of a step ([`StepLimit`]), without a program. A product may be
+//! done in several launches ([`Apart`]). The [`Engine`](super::engine) runs scripts on any device.
 
 pub(super) use super::calls::{Field, OverBasis, OverImage, StepLimit};
 pub(super) use super::multiplication::{Apart, Product};

@@ -27,7 +27,7 @@ pub struct Stopping {
     /// See [`Stopping::rtol`].
     pub atol: f64,
     /// Least squares are also done when the gradient is small: `|s| <= gradient_rtol |A|_F |r|`, where `s` is
-    /// `A'r` less the correction's gradient (FISTA, PDHG and SIRT have measures of their own, see their pages) and `r = b - A x`: the `atol` of
+    /// `A'r` less the correction's gradient (methods that keep bounds have measures of their own, see their pages) and `r = b - A x`: the `atol` of
     /// SciPy's `lsqr` and `lsmr`. A gradient at the
     /// level of rounding, `4 eps |A|_F (|A|_F |x| + |b|)`, is small enough too, if starting over no longer halves it and
     /// `|s| <= sqrt(eps) |A|_F |r|` tells that the residual is not rounding itself. MINRES takes no more than the machine

@@ -173,9 +173,10 @@ impl OpenCl {
     }
 
     /// Tells if products by `a` are faster in launches of their own. Fused ones have a group for each chunk of rows, and each of their groups
-    /// runs the program: too few groups, and long ones, if there is much to do in each. An iteration of CGNR with 20 million entries in
-    /// 45 360 rows took 139 us instead of 197 on an H200, one of FISTA 170 instead of 191, with 2.5 million of which half the products have
-    /// 1024 rows 65 instead of 90; with 4.6 million in 22 080 rows it made no difference, with 2.8 million 80 instead of 57.
+    /// runs the program: too few groups, and long ones, if there is much to do in each. On an H200 an iteration of CGNR with 20 million entries
+    /// in 45 360 rows took 139 us instead of 197, one of FISTA 170 instead of 191. With 2.5 million entries, where the adjoint has 1024 rows,
+    /// one of FISTA took 56 us instead of 90. With 4.6 million in 22 080 rows it made no difference; with 2.8 million in 16 200 it took 80
+    /// instead of 57.
     pub(in crate::backend) fn has_long_rows<T: Real>(&self, run: Run<'_>, a: &Stored<T>) -> bool {
         let few = Chunks::of(a.rows).count < self.units() && a.places >= FEW_LONG_PLACES;
         run.tuning.work_group > 1 && a.places >= LONG_ROW * a.rows && (few || a.places >= LONG_PLACES)
@@ -329,7 +330,8 @@ impl<T: Real> ScriptOps<T> for OpenCl {
     }
 
     fn script_multiplies_apart(&self, run: Run<'_>, a: &Stored<T>) -> bool {
-        self.has_long_rows(run, a)
+        // Groups of the adaptive format take lists of rows, one for each chunk.
+        a.arrangement.kind != Kind::Adaptive && self.has_long_rows(run, a)
     }
 
     fn script_stays_resident(&self, run: Run<'_>, matrices: &[&Stored<T>], columns: usize) -> bool {

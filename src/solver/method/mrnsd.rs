@@ -9,13 +9,14 @@
 //!
 //! It is steepest descent for the square roots of `x - lower`: unknowns far from their bound move most, and none passes it. The bound of
 //! an unknown is 0 unless another one is given; both bounds of an unknown may be one, which is then its value. An unknown that is at its
-//! bound stays there. A start with all of them there begins with the constant above the bounds that fits `b` best.
+//! bound stays there. A start with all of them there begins with the constant above the bounds that fits `b` best;
+//! with a small one if none does, and with none if that is the minimum.
 //!
 //! The norm of the gradient is that of the gradient map, `|P(x + tau g) - x| / tau` with `tau = 1 / |A|²`, as FISTA has it. It ends by
 //! itself where a step is less than the rounding of `x`. It comes near to an answer within some tens of iterations and creeps from there: a
 //! noise level in `Stopping::atol` ends it in time. [`nnfcgls`](super::nnfcgls) is the faster one of the two.
 //!
-//! Vectors held: 2 as long as `A` has rows, 6 as it has columns. Launches: 7. Bytes: those of two products, 3 vectors of rows and 15 of
+//! Vectors held: 2 as long as `A` has rows, 7 as it has columns. Launches: 7. Bytes: those of two products, 3 vectors of rows and 15 of
 //! columns.
 //!
 //! Source: L. Kaufman, "Maximum likelihood, least squares, and penalized least squares for PET", IEEE Trans. Med. Imaging 12(2), 1993;
@@ -28,9 +29,6 @@ use crate::solver::plan::{
     Call, Operand, Plan, Product, Script, Space::Cols, Space::Rows, StepLimit, Update, VectorId, X,
 };
 use crate::state::stop;
-
-/// Part of the norm of `b` that a start has if no positive constant fits.
-const SPARK: f64 = 1e-8;
 
 /// Steps from unknown to unknown that never pass a bound from below: what MRNSD and its flexible relative have in common.
 pub(super) struct Descent {
@@ -49,6 +47,8 @@ pub(super) struct Descent {
     /// `|x|²`, and `|x - lower|²` at a start.
     xx: Sums,
     heights: Sums,
+    /// Number of free unknowns.
+    frees: Sums,
     step2: Sums,
     /// `g.z` and `z.z` of the scaled gradient `z`.
     pub(super) slopes: [Sums; 2],
@@ -61,9 +61,13 @@ pub(super) struct Descent {
     /// `g.d` and `d.d`.
     pub(super) along: Scalar,
     pub(super) dd: Scalar,
+    /// Height above the bounds that a start at all bounds begins with, before and after it is known if it is wanted.
+    found: Scalar,
     lift: Scalar,
     minus_lift: Scalar,
-    spark: Scalar,
+    least_lift: Scalar,
+    /// Root of the rounding error.
+    small: Scalar,
     gradient2: Scalar,
     least: Scalar,
     lost: Scalar,
@@ -80,13 +84,13 @@ impl Descent {
         let [d, above, g, t, lower, upper] = plan.vectors(Cols);
         let free = plan.vector(Cols);
         let [rr, ww, wr] = plan.sums(Rows);
-        let [xx, heights, step2, most] = plan.sums(Cols);
+        let [xx, heights, frees, step2, most] = plan.sums(Cols);
         let slopes = plan.sums(Cols);
-        let [tau, square, along, dd, lift, minus_lift] = plan.scalars();
+        let [tau, square, along, dd, found, lift, minus_lift, least_lift] = plan.scalars();
         let [gradient2, lost, theta, alpha, minus_alpha] = plan.scalars();
         // A hair beyond the bound, so that rounding leaves no unknown a little above it.
-        let [spark, least, beyond] =
-            [SPARK, (LOST * epsilon).powi(2), 1.0 + 8.0 * epsilon].map(|value| plan.constant(value));
+        let [small, least, beyond] =
+            [epsilon.sqrt(), (LOST * epsilon).powi(2), 1.0 + 8.0 * epsilon].map(|value| plan.constant(value));
         let bounds = [lower, upper];
         Self {
             r,
@@ -100,6 +104,7 @@ impl Descent {
             rr,
             xx,
             heights,
+            frees,
             step2,
             slopes,
             ww,
@@ -109,9 +114,11 @@ impl Descent {
             square,
             along,
             dd,
+            found,
             lift,
             minus_lift,
-            spark,
+            least_lift,
+            small,
             gradient2,
             least,
             lost,
@@ -124,25 +131,45 @@ impl Descent {
 
     /// `x` within its bounds, or above them where all of it is there; its residual and the first direction.
     pub(super) fn start(&self, plan: &mut Plan) -> Vec<Call> {
-        let &Self { r, w, above, free, rr, xx, heights, ww, wr, lift, minus_lift, .. } = self;
+        let &Self { r, w, above, g, free, rr, xx, heights, frees, step2, ww, wr, .. } = self;
+        let &Self { found, lift, minus_lift, least_lift, small, .. } = self;
         let [lower, _] = self.bounds;
         let within = Update::of(Cols).clamp(X, X, self.bounds).set(above, &[(ONE, X), (MINUS_ONE, lower)]);
-        let within = plan.call(within.dot(heights, above, above), |_| {});
+        let within = within.dot(heights, above, above).dot(xx, X, X).dot(frees, free, free);
+        let within = plan.call(within, |_| {});
         let residual = plan.residual(r, rr);
+        let gradient = plan.call(Product::of(Operand::Adjoint, r, g), |s| {
+            let (xx, frees) = (s.fold(xx), s.fold(frees));
+            // A height that can be seen beside the bounds.
+            s.set(least_lift, small * sqrt(xx / frees));
+        });
         let constant = plan.call(Product::of(Operand::A, free, w).square(ww).dot(wr, r), |_| {});
-        let raise = Update::of(Cols).set(X, &[(ONE, X), (lift, free)]).set(above, &[(ONE, above), (lift, free)]);
-        let raise = plan.call(raise.dot(xx, X, X), |s| {
+        let map = plan.call(self.map(Update::of(Cols)), |s| {
             let (heights, ww, wr, rr) = (s.fold(heights), s.fold(ww), s.fold(wr), s.fold(rr));
+            s.set(found, ZERO);
+            s.set_if_positive(ww, found, least_lift + small * sqrt(rr / ww));
+            s.set_if_positive(wr, found, wr / ww);
+            s.set_if_positive(heights, found, ZERO);
+        });
+        let raise = Update::of(Cols).set(X, &[(ONE, X), (lift, free)]).set(above, &[(ONE, X), (MINUS_ONE, lower)]);
+        let raise = plan.call(raise.dot(xx, X, X), |s| {
+            // Nothing is to be gained at the minimum.
+            let step2 = s.fold(step2);
             s.set(lift, ZERO);
-            s.set_if_positive(ww, lift, self.spark * sqrt(rr / ww));
-            s.set_if_positive(wr, lift, wr / ww);
-            s.set_if_positive(heights, lift, ZERO);
+            s.set_if_positive(step2, lift, found);
             s.set(minus_lift, MINUS_ONE * lift);
         });
         let lower_r = plan.call(Update::of(Rows).set(r, &[(ONE, r), (minus_lift, w)]).dot(rr, r, r), |_| {});
-        let mut calls = vec![within, residual, constant, raise, lower_r];
+        let mut calls = vec![within, residual, gradient, constant, map, raise, lower_r];
         calls.extend(self.judge(plan));
         calls
+    }
+
+    /// `t = P(x + tau g) - x`, with the sum of its square.
+    fn map(&self, before: Update) -> Update {
+        let &Self { g, t, tau, step2, .. } = self;
+        let map = before.set(t, &[(ONE, X), (tau, g)]).clamp(t, t, self.bounds);
+        map.set(t, &[(ONE, X), (MINUS_ONE, t)]).dot(step2, t, t)
     }
 
     /// The residual afresh, and the direction after it.
@@ -154,13 +181,12 @@ impl Descent {
 
     /// The gradient, the stopping test, and the product with the gradient times the heights above the bounds.
     pub(super) fn judge(&self, plan: &mut Plan) -> [Call; 3] {
-        let &Self { r, w, d, above, g, t, rr, xx, step2, slopes, tau, square, gradient2, .. } = self;
+        let &Self { r, w, d, above, g, rr, xx, step2, slopes, square, gradient2, .. } = self;
         let gradient = plan.call(Product::of(Operand::Adjoint, r, g), |s| {
             let xx = s.fold(xx);
             s.set(self.lost, self.least * xx);
         });
-        let scale = Update::of(Cols).multiply(d, above, g).set(t, &[(ONE, X), (tau, g)]).clamp(t, t, self.bounds);
-        let scale = scale.set(t, &[(ONE, X), (MINUS_ONE, t)]).dot(step2, t, t);
+        let scale = self.map(Update::of(Cols).multiply(d, above, g));
         let scale = plan.call(scale.dot(slopes[0], g, d).dot(slopes[1], d, d), |_| {});
         let product = plan.call(Product::of(Operand::A, d, w).square(self.ww), |s| {
             let (rr, step2) = (s.fold(rr), s.fold(step2));

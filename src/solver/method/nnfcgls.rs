@@ -3,18 +3,19 @@
 //! ```text
 //!   z = (x - lower) A'r, element by element                    the direction of MRNSD
 //!   d = z - sum_l (A z.A d_l / |A d_l|²) d_l                   l over the directions kept: A d is orthogonal to A d_l
-//!   d = z, and the directions kept are dropped                 if d leads uphill, or across a bound at once
+//!   d = z, and the directions kept are dropped                 if A'r.d <= A'r.z / 2, or d crosses a bound at once
 //!   theta = A'r.d / |A d|²
 //!   alpha = min(theta, min_{d_i < 0} (lower_i - x_i) / d_i)
 //!   x += alpha d,  r -= alpha A d
 //! ```
 //!
-//! The scaling by `x - lower` is a preconditioner that changes in each iteration, so that a direction is made conjugate to those before
-//! it one by one. Bounds, the first start, the gradient and the end are those of [`mrnsd`](super::mrnsd), which takes four times as many
-//! iterations to the same residual.
+//! Without bounds `A'r.d` is `A'r.z`: it is less after steps that ended at one. The scaling by `x - lower` is a preconditioner that changes
+//! in each iteration, so that a direction is made conjugate to those before it one by one. Bounds, the first start, the gradient and the
+//! end are those of [`mrnsd`](super::mrnsd), which takes two to five times as many iterations to the same residual. An unknown at its bound
+//! may leave it here, along a direction kept.
 //!
-//! Vectors held: `restart` of either space, 2 more as long as `A` has rows, 6 as it has columns. Launches: 17, in the first of a cycle
-//! 11. Bytes of iteration `k` of a cycle: those of two products, `2 k` vectors of rows and `k` of columns, and 5 and 24 more.
+//! Vectors held: `restart` of either space, 2 more as long as `A` has rows, 7 as it has columns. Launches: 18, in the first of a cycle
+//! 10. Bytes of iteration `k` of a cycle: those of two products, `2 k` vectors of rows and `k` of columns, and 7 and 29 more.
 //!
 //! Source: S. Gazzola, Y. Wiaux, "Fast nonnegative least squares through flexible Krylov subspaces", SIAM J. Sci. Comput. 39(2), 2017,
 //! algorithm 2. Cycles have a fixed number of iterations here, and dropped directions do not begin another one.
@@ -33,12 +34,13 @@ struct Trial {
     /// 1 if `z` takes its place, and 1 if not.
     dropped: Scalar,
     kept: Scalar,
+    half: Scalar,
 }
 
 impl Trial {
     /// Makes `d` conjugate to the directions kept, `count` at most, unless that leads nowhere.
     fn calls(&self, descent: &Descent, plan: &mut Plan, count: usize) -> Vec<Call> {
-        let &Self { slopes, limit, most, dropped, kept } = self;
+        let &Self { slopes, limit, most, dropped, kept, half } = self;
         let &Descent { w, d, above, g, t, along, dd, .. } = descent;
         let project = plan.call((Rows, OverBasis::Project { w, count }), |_| {});
         let follow = plan.call((Cols, OverBasis::Follow { v: d, count }), |_| {});
@@ -48,7 +50,7 @@ impl Trial {
             let (slope, square, limit) = (s.fold(slopes[0]), s.fold(slopes[1]), s.fold(limit));
             s.set(most, limit);
             s.set(dropped, ONE);
-            s.set_if_positive(slope, dropped, ZERO);
+            s.set_if_positive(slope - half * along, dropped, ZERO);
             // No step is short enough.
             s.set_if_positive(-most, dropped, ONE);
             s.set(kept, ONE - dropped);
@@ -66,7 +68,8 @@ pub(super) fn script(plan: &mut Plan, restart: usize, epsilon: f64) -> Script {
     plan.basis(Cols, restart);
     let descent = Descent::new(plan, epsilon);
     let [most, kept, dropped, shortest] = plan.scalars();
-    let trial = Trial { slopes: plan.sums(Cols), limit: plan.sum(Cols), most, dropped, kept };
+    let trial =
+        Trial { slopes: plan.sums(Cols), limit: plan.sum(Cols), most, dropped, kept, half: plan.constant(0.5) };
     let start = descent.start(plan);
     let steps = (0..restart).map(|count| {
         let mut calls = vec![descent.limit(plan, None)];
