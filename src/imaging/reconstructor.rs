@@ -112,7 +112,7 @@ impl Reconstruction {
     /// Fails on what the method cannot do.
     fn check(&self) -> Result<()> {
         if !self.method.takes_corrections() {
-            let those = "cgnr, fista, pdhg, sirt, mrnsd and nnfcgls";
+            let those = Method::names(Method::takes_corrections);
             let reason = format!("{} reconstructs no images; {those} do", self.method);
             return Err(Error::Option { name: "method", reason });
         }
@@ -145,7 +145,8 @@ impl Reconstruction {
 /// the device and builds no program.
 ///
 /// The weights of regularisers are multiplied by the mean diagonal of `A'A`, and for total variation also by the mean
-/// brightness `|b| / |A 1|`. Every iterate keeps bounds, but with [`Method::Cgnr`] they act as a penalty while iterating; the answer is projected onto them at the end, and its residual is computed after that.
+/// brightness `|b| / |A 1|`. Every iterate keeps bounds, but with [`Method::Cgnr`] they act as a penalty while iterating; the answer is
+/// projected onto them at the end, and its residual is computed after that.
 pub struct Reconstructor<T: Real> {
     system: System<T>,
     how: Reconstruction,

@@ -2,6 +2,7 @@
 //! vectors.
 
 use super::correction::Correction;
+use super::method::Method;
 use super::plan::VectorId;
 use super::scaling::rescaled;
 use super::stopping::Limits;
@@ -90,7 +91,8 @@ impl Terms {
                 }
                 if self.free.is_some() && lower < upper && upper < f64::INFINITY {
                     let reason = format!("this method keeps none from above, and pixel {pixel} has {upper}");
-                    return refuse(format!("{reason}: fista, pdhg and sirt do"));
+                    let others = Method::names(|m| m.keeps_bounds() && !m.keeps_lower_bounds_alone());
+                    return refuse(format!("{reason}: {others} do"));
                 }
             }
         }
@@ -170,8 +172,6 @@ pub(super) struct Objective<T: Real> {
     pixels: Option<[Vec<T>; 2]>,
     /// Shifts that the bounds in the vectors were scaled by; none if they are to be written.
     written: Option<Vec<i32>>,
-    /// True if the vector of free unknowns is that of these bounds.
-    freed: bool,
     /// At least `|A|` of the scaled operator, most likely, and the values that it was estimated of.
     norm: f64,
     known: Option<Values>,
@@ -193,22 +193,11 @@ impl<T: Real> Objective<T> {
     ) -> Result<Self> {
         let operator = operator.clone();
         terms.check_bounds::<T>(&corrections, None)?;
-        let (pixels, written, freed, norm, known, inverse_sums) = (None, None, false, 0.0, None, None);
+        let (pixels, written, norm, known, inverse_sums) = (None, None, 0.0, None, None);
         let vector = |len: usize| Vector::zeros(operator.device(), len);
         let power = [vector(operator.cols())?, vector(operator.rows())?];
-        let mut made = Self {
-            terms,
-            corrections,
-            pixels,
-            written,
-            freed,
-            norm,
-            known,
-            inverse_sums,
-            power,
-            operator,
-            exponent,
-        };
+        let mut made =
+            Self { terms, corrections, pixels, written, norm, known, inverse_sums, power, operator, exponent };
         made.refresh()?;
         Ok(made)
     }
@@ -289,7 +278,7 @@ impl<T: Real> Objective<T> {
         Ok(())
     }
 
-    /// Writes the bounds in the units of a solve into their vectors, if they are not there yet.
+    /// Writes the bounds in the units of a solve, and which unknowns they leave free, into their vectors, if they are not there yet.
     pub(super) fn write_bounds(&mut self, limits: &[Limits], vectors: &mut [Vector<T>]) -> Result<()> {
         let shifts: Vec<i32> = limits.iter().map(|limits| limits.exponents[0] - limits.exponents[1]).collect();
         if self.written.as_ref() == Some(&shifts) {
@@ -308,15 +297,8 @@ impl<T: Real> Objective<T> {
             };
             held.write(&(0..held.len()).map(bound).collect::<Vec<T>>())?;
         }
-        self.written = Some(shifts);
-        self.freed = false;
-        Ok(())
-    }
-
-    /// Writes which unknowns are free, after the bounds were written.
-    pub(super) fn write_free(&mut self, vectors: &mut [Vector<T>]) -> Result<()> {
-        if let (Some(free), false) = (self.terms.free, self.freed) {
-            let (held, columns) = (&mut vectors[free.index()], self.corrections.len());
+        if let Some(free) = self.terms.free {
+            let held = &mut vectors[free.index()];
             let is_free = |at: usize| {
                 let (i, c) = (at / columns, at % columns);
                 let bounds = self.terms.bounds_of(&self.corrections[c], self.pixels.as_ref(), i);
@@ -325,7 +307,7 @@ impl<T: Real> Objective<T> {
             };
             held.write(&(0..held.len()).map(is_free).collect::<Vec<T>>())?;
         }
-        self.freed = true;
+        self.written = Some(shifts);
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::correction::Correction;
 use super::driver::Status;
+use super::method::Method;
 use super::objective::Values;
 use super::stopping::Limits;
 use super::weight::ChosenWeight;
@@ -121,7 +122,7 @@ pub(super) trait Workspace<T: Real>: Send {
 pub(super) fn no_corrections(method: impl Display) -> Error {
     Error::Option {
         name: "corrections",
-        reason: format!("{method} takes none; cgnr, fista, pdhg, sirt, mrnsd and nnfcgls do"),
+        reason: format!("{method} takes none; {} do", Method::names(Method::takes_corrections)),
     }
 }
 
@@ -129,6 +130,6 @@ pub(super) fn no_corrections(method: impl Display) -> Error {
 pub(super) fn no_bounds() -> Error {
     Error::Option {
         name: "bounds",
-        reason: "this method keeps none for each unknown; fista, pdhg, sirt, mrnsd and nnfcgls do".into(),
+        reason: format!("this method keeps none for each unknown; {} do", Method::names(Method::keeps_bounds)),
     }
 }

@@ -64,6 +64,12 @@ impl<A: Copy> Frame<A> {
     }
 }
 
+/// Tells for each column if it runs, by the status in the slot of a launch.
+pub(super) fn running(call: StepCall, status: &[i32]) -> Vec<bool> {
+    let slot = &status[call.slot as usize * call.columns * STATES..][..call.columns * STATES];
+    slot.chunks(STATES).map(|column| column[0] == stop::RUNNING).collect()
+}
+
 /// `take_slot` of `cl/recurrence.cl`.
 pub(super) fn take<T: Real, A: Accumulator<T>>(call: StepCall, state: &HostScript<'_>) -> Frame<A> {
     let (slot, columns) = (call.slot as usize, call.columns);

@@ -219,7 +219,6 @@ impl<T: Real> Engine<T> {
             objective.refresh()?;
             objective.write_bounds(limits, vectors)?;
             objective.write_inverse_sums(vectors)?;
-            objective.write_free(vectors)?;
         }
         if take(&mut self.first) {
             let dual = objective.iter().flat_map(|objective| &objective.terms.dual);

@@ -235,6 +235,16 @@ impl Method {
         })
     }
 
+    /// The names of those that are wanted, as a sentence lists them.
+    pub(crate) fn names(wanted: impl Fn(&Self) -> bool) -> String {
+        let names: Vec<&str> = Self::ALL.iter().filter(|method| wanted(method)).map(Self::name).collect();
+        match names.split_last() {
+            Some((last, [])) => (*last).into(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => String::new(),
+        }
+    }
+
     /// Name, as [`Method::from_str`] reads it.
     pub fn name(&self) -> &'static str {
         self.row().name

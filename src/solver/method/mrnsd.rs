@@ -55,7 +55,8 @@ pub(super) struct Descent {
     /// `|A d|²` and `r.A d`.
     pub(super) ww: Sums,
     wr: Sums,
-    most: Sums,
+    /// Limit of a step along `z`.
+    pub(super) most: Sums,
     tau: Scalar,
     square: Scalar,
     /// `g.d` and `d.d`.
@@ -199,9 +200,8 @@ impl Descent {
         [gradient, scale, product]
     }
 
-    /// Limit of a step along `d`: 1 over the fold of the sums.
-    pub(super) fn limit(&self, plan: &mut Plan, most: impl Into<Option<Sums>>) -> Call {
-        let most = most.into().unwrap_or(self.most);
+    /// Limit of a step along `d`: 1 over the fold of `most`.
+    pub(super) fn limit(&self, plan: &mut Plan, most: Sums) -> Call {
         plan.call(StepLimit { above: self.above, d: self.d, most }, |_| {})
     }
 
@@ -216,11 +216,6 @@ impl Descent {
         s.set_if_positive(theta * most - beyond, alpha, beyond / most);
         s.set(self.minus_alpha, MINUS_ONE * alpha);
         s.count();
-    }
-
-    /// The fold that [`Descent::limit`] leaves in sums of its own.
-    pub(super) fn fold_most(&self, s: &mut Program) -> Scalar {
-        s.fold(self.most)
     }
 
     /// The step, with the program `choose` before it.
@@ -243,9 +238,9 @@ impl Descent {
 pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
     let descent = Descent::new(plan, epsilon);
     let start = descent.start(plan);
-    let mut step = vec![descent.limit(plan, None)];
+    let mut step = vec![descent.limit(plan, descent.most)];
     step.extend(descent.advance(plan, |s| {
-        let (most, ww) = (descent.fold_most(s), s.fold(descent.ww));
+        let (most, ww) = (s.fold(descent.most), s.fold(descent.ww));
         descent.choose(s, most, ww);
     }));
     step.extend(descent.judge(plan));

@@ -72,14 +72,14 @@ pub(super) fn script(plan: &mut Plan, restart: usize, epsilon: f64) -> Script {
         Trial { slopes: plan.sums(Cols), limit: plan.sum(Cols), most, dropped, kept, half: plan.constant(0.5) };
     let start = descent.start(plan);
     let steps = (0..restart).map(|count| {
-        let mut calls = vec![descent.limit(plan, None)];
+        let mut calls = vec![descent.limit(plan, descent.most)];
         if count > 0 {
             calls.extend(trial.calls(&descent, plan, count));
         }
         calls.push(plan.call((Cols, OverBasis::Keep { v: descent.d, count }), |_| {}));
         calls.push(plan.call((Rows, OverBasis::Append { w: descent.w, count }), |_| {}));
         calls.push(plan.call((Rows, OverBasis::Norm { step: count }), |s| {
-            let own = descent.fold_most(s);
+            let own = s.fold(descent.most);
             s.set(shortest, own);
             if count > 0 {
                 s.set_if_positive(kept, shortest, most);

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::super::host::{HostScript, recur, run_block, take};
+use super::super::host::{HostScript, recur, run_block, running, take};
 use super::{
     Addition, Basis, BasisOps, COSINE, FACTOR, PROJECTION, RIGHT_SIDE, SCALE, SINE, ScriptState, StepCall,
     TRIANGLE, Then, place,
@@ -12,15 +12,8 @@ use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
-use crate::recurrence::{DIAGONAL2, REGISTERS, RESIDUAL2, STATES, Scalar, VECTOR2};
+use crate::recurrence::{DIAGONAL2, REGISTERS, RESIDUAL2, Scalar, VECTOR2};
 use crate::reduction::Chunks;
-use crate::state::stop;
-
-/// Tells for each column if it runs, by the status in the slot of a launch.
-fn running(call: StepCall, status: &[i32]) -> Vec<bool> {
-    let slot = &status[call.slot as usize * call.columns * STATES..][..call.columns * STATES];
-    slot.chunks(STATES).map(|column| column[0] == stop::RUNNING).collect()
-}
 
 /// The arrays of one column.
 struct Arrays<'a> {

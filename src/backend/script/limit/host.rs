@@ -2,15 +2,14 @@
 
 use rayon::prelude::*;
 
+use super::super::host::running;
 use super::LimitOps;
 use crate::backend::script::{ScriptState, StepCall};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Arithmetic, Real, Sum};
-use crate::recurrence::STATES;
 use crate::reduction::Chunks;
-use crate::state::stop;
 
 /// Elements of a piece of work.
 const SPAN: usize = 1 << 13;
@@ -39,7 +38,8 @@ impl<T: Real> LimitOps<T> for Host {
             (true, true) => arithmetic.quotient(zero - d, above),
             (true, false) => T::from_f64(f64::INFINITY),
         };
-        for c in (0..columns).filter(|c| status[(call.slot as usize * columns + c) * STATES] == stop::RUNNING) {
+        let running = running(call, status);
+        for c in (0..columns).filter(|c| running[*c]) {
             let of_piece = |(above, d): (&[T], &[T])| {
                 let own = above.iter().zip(d).skip(c).step_by(columns);
                 own.fold(zero, |most, (above, d)| larger(most, ratio(*above, *d)))

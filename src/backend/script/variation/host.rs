@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::super::host::running;
 use super::{ALONG_LIMIT, ALONG_X, ALONG_Y, Dual, LIMIT, STEP, Variation, VariationOps};
 use crate::backend::script::{ScriptState, StepCall};
 use crate::backend::sums::{scattered_sum, summing};
@@ -9,9 +10,8 @@ use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
-use crate::recurrence::{REGISTERS, STATES};
+use crate::recurrence::REGISTERS;
 use crate::reduction::Chunks;
-use crate::state::stop;
 
 /// Scalars of a column.
 #[derive(Clone, Copy)]
@@ -25,10 +25,10 @@ struct Weights<T, A> {
 impl<T: Real, A: Accumulator<T>> Weights<T, A> {
     /// Scalars of every column that runs, with its number.
     fn of_running(call: StepCall, image: Variation, registers: &[Sum], status: &[i32]) -> Vec<(usize, Self)> {
-        let column = |c: usize| call.slot as usize * call.columns + c;
-        let running = (0..call.columns).filter(|c| status[column(*c) * STATES] == stop::RUNNING);
-        let weights = running.map(|c| {
-            let held = |name: usize| A::from_bits(registers[column(c) * REGISTERS + image.first + name].0);
+        let running = running(call, status);
+        let weights = (0..call.columns).filter(|c| running[*c]).map(|c| {
+            let file = &registers[(call.slot as usize * call.columns + c) * REGISTERS..];
+            let held = |name: usize| A::from_bits(file[image.first + name].0);
             let real = |name: usize| held(name).to_real();
             let (step, along_limit) = (real(STEP), real(ALONG_LIMIT));
             let direction = [real(ALONG_X), real(ALONG_Y)];
