@@ -432,8 +432,8 @@ fn pictures_of_a_short_arc_gain_by_what_is_known() {
     };
     let [short, long] = ["0.7", "1.9"].map(sirt);
     assert!(long < 0.8 * short && long < 0.05, "{short} {long}");
-    // Flexible CGLS above 0 comes further than SIRT in a third of the iterations.
-    let args = ["--method", "nnfcgls", "--iterations", "20", "--save", "x.npy"];
+    // Flexible CGLS above 0 comes further than SIRT in half of the iterations.
+    let args = ["--method", "nnfcgls", "--iterations", "30", "--save", "x.npy"];
     let flexible = known(&args);
     assert!(number(&flexible, "relative_residual") < long, "{flexible}");
     assert!(npy::read(&folder.path().join("x.npy")).unwrap().data.iter().all(|v| *v >= 0.0));
