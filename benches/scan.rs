@@ -131,14 +131,15 @@ fn case<T: Real>(
     Ok(())
 }
 
-/// Vectors of rows and of columns that an iteration reads or writes beside its two products.
-fn vectors(method: Method, variation: bool) -> [usize; 2] {
+/// Vectors of rows and of columns that an iteration reads or writes beside its products.
+fn vectors(method: Method, variation: bool, subsets: usize) -> [usize; 2] {
     match method {
         Method::Cgnr => [2, 7],
         Method::Fista => [4, 13],
         Method::Pdhg if variation => [6, 17],
         Method::Pdhg => [6, 7],
         Method::Sirt { .. } => [5, 13],
+        Method::Sart { .. } => [4, 7 * subsets + 4],
         Method::Mrnsd => [3, 15],
         // Half a cycle of directions in the mean.
         Method::Nnfcgls { restart } => [7 + restart, 29 + restart / 2],
@@ -166,18 +167,25 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
     let (above, none) = (Correction { lower: 0.0, ..Correction::none() }, Correction::none());
     let variation = Correction { variation: 1.0, width: grid.side, ..above.clone() };
     let cases = [
-        (Method::Cgnr, &none),
-        (Method::Fista, &above),
-        (Method::Pdhg, &above),
-        (Method::Pdhg, &variation),
-        (Method::Sirt { omega: 1.0 }, &above),
-        (Method::Mrnsd, &above),
-        (Method::Nnfcgls { restart: 30 }, &above),
+        (Method::Cgnr, &none, 1),
+        (Method::Fista, &above, 1),
+        (Method::Pdhg, &above, 1),
+        (Method::Pdhg, &variation, 1),
+        (Method::Sirt { omega: 1.0 }, &above, 1),
+        (Method::Sart { omega: 1.0 }, &above, scanner.angles.len().div_ceil(10)),
+        (Method::Sart { omega: 1.0 }, &above, scanner.angles.len()),
+        (Method::Mrnsd, &above, 1),
+        (Method::Nnfcgls { restart: 30 }, &above, 1),
     ];
     let mut of_cgnr = None;
-    for (method, correction) in cases {
-        let setup = Setup::new(method, Stopping { rtol: 0.0, ..Stopping::after(many) });
-        let mut solver = Solver::with(matrix, setup.with_corrections(std::slice::from_ref(correction)))?;
+    for (method, correction, subsets) in cases {
+        let setup = Setup::new(method, Stopping { rtol: 0.0, ..Stopping::after(many.div_ceil(subsets)) });
+        let in_subsets = match subsets {
+            1 => None,
+            count => Some(System::<f32>::of_subsets(device, scanner, grid, format, count)?),
+        };
+        let operator = in_subsets.as_ref().unwrap_or(&system).operator().clone();
+        let mut solver = Solver::with(operator, setup.with_corrections(std::slice::from_ref(correction)))?;
         let (mut launches, mut done) = (0, 0);
         let [ms, most] = fastest(|| {
             x.fill(0.0)?;
@@ -185,12 +193,14 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
             (launches, done) = (report.launches_per_iteration, report.iterations);
             Ok(report.times.solve / report.iterations.max(1) as f64)
         })?;
-        let [rows, cols] = vectors(method, correction.variation > 0.0);
-        let bytes = products + (4 * (rows * matrix.rows() + cols * matrix.cols())) as f64;
+        let [rows, cols] = vectors(method, correction.variation > 0.0, subsets);
+        // Each product with a subset reads or writes the whole image.
+        let more = 2 * (subsets - 1) * 4 * matrix.cols();
+        let bytes = products + more as f64 + (4 * (rows * matrix.rows() + cols * matrix.cols())) as f64;
         let cgnr = *of_cgnr.get_or_insert(ms);
         setting.row(&json!({
             "problem": format!("{} x {}, {} entries, {}", matrix.rows(), matrix.cols(), matrix.nnz(), matrix.format()),
-            "method": format!("{method}{}", if correction.variation > 0.0 { " with total variation" } else { "" }),
+            "method": format!("{method}{}", if correction.variation > 0.0 { " with total variation" } else { "" }), "subsets": subsets,
             "iterations": done, "us_per_iteration": 1e3 * ms, "most_us": 1e3 * most, "of_cgnr": ms / cgnr,
             "products_us": forward + back, "launches": launches, "bytes": bytes,
             "copy_share": bytes / ms / 1e6 / setting.copy,

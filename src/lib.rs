@@ -43,6 +43,7 @@ mod pointwise;
 pub mod precond;
 mod recurrence;
 mod reduction;
+mod runs;
 pub mod simulation;
 mod solver;
 pub mod sparse;

@@ -6,6 +6,7 @@ use crate::allocations::count_allocation;
 use crate::error::{Error, Result, same_length};
 use crate::number::Element;
 use crate::ocl::{Buffer, Context};
+use crate::runs::Runs;
 
 pub(crate) use crate::ocl::Plans;
 
@@ -119,6 +120,28 @@ impl<E: Element> Memory<E> {
             (Self::OpenCl(buffer), source) => {
                 let context = buffer.context().clone();
                 context.copy(source.buffer(&context)?, buffer)
+            }
+            (Self::Host(_), _) => Err(stray("the host")),
+        }
+    }
+
+    /// Copies runs of `source`, which lies in the same place, to as many of the same length.
+    pub(crate) fn copy_runs(&mut self, to: Runs, source: &Self, from: Runs) -> Result<()> {
+        match (self, source) {
+            (Self::Host(held), Self::Host(source)) => {
+                from.check(source.len())?;
+                to.check(held.len())?;
+                same_length("length of runs to copy", from.len, to.len)?;
+                same_length("number of runs to copy", from.count, to.count)?;
+                let len = from.len;
+                for (from, to) in from.starts().zip(to.starts()) {
+                    held[to..to + len].copy_from_slice(&source[from..from + len]);
+                }
+                Ok(())
+            }
+            (Self::OpenCl(buffer), source) => {
+                let context = buffer.context().clone();
+                context.copy_runs((source.buffer(&context)?, from), (buffer, to))
             }
             (Self::Host(_), _) => Err(stray("the host")),
         }

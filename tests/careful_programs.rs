@@ -101,7 +101,7 @@ fn inputs_are_never_written_over() {
     reconstruct(&["--truth", "notes.txt"], "notes.txt");
     reconstruct(
         &["--method", "lsqr"],
-        "lsqr reconstructs no images; cgnr, fista, pdhg, sirt, mrnsd and nnfcgls do",
+        "lsqr reconstructs no images; cgnr, fista, pdhg, sirt, sart, mrnsd and nnfcgls do",
     );
     reconstruct(&["--support", "disc"], "it changes nothing for cgnr");
     reconstruct(&["--method", "pdhg", "--support", "b.npy"], "numbers for a picture of 8 x 8");
@@ -110,7 +110,13 @@ fn inputs_are_never_written_over() {
     reconstruct(&["--method", "fista", "--regularizer", "tv=1"], "fista has no such term");
     reconstruct(&["--method", "sirt", "--regularizer", "tikhonov=1"], "sirt has no such term");
     reconstruct(&["--method", "sirt", "--omega", "2.5"], "omega");
-    reconstruct(&["--method", "fista", "--omega", "1"], "--omega: it changes nothing without --method sirt");
+    reconstruct(
+        &["--method", "fista", "--omega", "1"],
+        "--omega: it changes nothing without --method sirt or sart",
+    );
+    reconstruct(&["--method", "sirt", "--subsets", "4"], "--subsets: it changes nothing without --method sart");
+    reconstruct(&["--method", "sart", "--subsets", "0"], "0 is not between 1 and 20");
+    reconstruct(&["--method", "sart", "--subsets", "21"], "21 is not between 1 and 20");
     reconstruct(&["--method", "pdhg", "--regularizer", "smooth=1"], "pdhg has no such term");
     reconstruct(&["--regularizer", "directional=1"], "cgnr has no such term");
     reconstruct(&["--method", "pdhg", "--regularizer", "directional=1@x"], "is none of tikhonov=W");

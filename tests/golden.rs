@@ -182,7 +182,7 @@ fn methods<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
             let (x, report) = &problem.solve(device, &b[..1], &exact)[0];
             golden.put(format!("exact {kind} {k} {}", problem.method), words(essence(x, report)));
         }
-        if problem.diagonal.is_none() && problem.reference.is_none() {
+        if problem.diagonal.is_none() && problem.reference.is_none() && problem.subsets.is_none() {
             let storage = if problem.method.takes_rectangles() { Matrix::with_transpose } else { Matrix::new };
             let a = storage(device, &problem.a, Format::Auto).unwrap();
             let disguised = common::Opaque((&a).into()).shared();

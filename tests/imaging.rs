@@ -4,13 +4,13 @@
 mod common;
 
 use common::battery::essence;
-use common::each_case;
+use common::{each_case, noise};
 use residuum::imaging::{
     Beam, Disc, Ellipse, Filter, Geometry, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scan,
     Scanner, System, read_reference,
 };
-use residuum::operator::LinearOperator;
-use residuum::{Error, Format, Method, Real, Stop, Stopping};
+use residuum::operator::{LinearOperator, adjoint_error};
+use residuum::{Accumulation, Error, Format, Method, Real, Stop, Stopping, Vector};
 
 /// The plate in the field `[-1, 1]²`, brighter by `factor` for each frame.
 fn scan(pixels: usize, factor: f64) -> Scan {
@@ -119,6 +119,71 @@ fn any_number_of_images_goes_through_in_batches() {
     }
 }
 
+/// SART within bounds.
+fn ordered<T: Real>() -> Reconstruction {
+    let how = how::<T>();
+    let stopping = Stopping { max_iterations: 4, ..how.stopping };
+    Reconstruction { method: Method::Sart { omega: 1.0 }, regularizers: vec![], upper: 1.0, stopping, ..how }
+}
+
+/// A scan in subsets of its angles is the same scan: rays give the same readings, stored or traced, and traced subsets share their memory.
+/// Images have the same bits everywhere and in batches.
+fn subsets_are_the_scan<T: Real>() {
+    let scan = scan(48, 1.0);
+    let (scanner, grid) = (&scan.scanner, scan.grid(20));
+    let twice = self::scan(48, 2.0);
+    for format in [Format::Csr, Format::OnTheFly] {
+        // Sums are kept in two ways, each with bits of its own.
+        let mut first = [None, None];
+        each_case::<T>(|device| {
+            let whole: System<T> = System::new(device, scanner, grid, format).unwrap();
+            // 40 angles in subsets of 6 and 5.
+            let system: System<T> = System::of_subsets(device, scanner, grid, format, 7).unwrap();
+            let operator = system.operator();
+            assert_eq!((operator.rows(), operator.cols()), (40 * 48, 400));
+            assert_eq!((system.entries(), system.shape()), (whole.entries(), Some([20; 2])));
+            let words = format!("{format} on {}", device.info().name);
+            assert!(adjoint_error(&**operator, 3).unwrap() < 100.0 * T::EPSILON, "{words}");
+            let x = Vector::from_slice(device, &noise::<T>(400, 1)).unwrap();
+            let readings = [&whole, &system].map(|system| {
+                let mut y = Vector::zeros(device, 40 * 48).unwrap();
+                system.operator().apply(&x, &mut y).unwrap();
+                y.to_vec().unwrap()
+            });
+            let [wanted, found] = readings.map(|y| y.iter().map(|v| v.to_f64()).collect::<Vec<_>>());
+            assert!(common::distance(&found, &wanted) < 10.0 * T::EPSILON, "{words}");
+            let mut essences = Vec::new();
+            for scans in [&[&scan, &twice, &scan][..], &[&scan]] {
+                let images = Reconstructor::new(&system, ordered::<T>(), scans.len()).unwrap().reconstruct(scans);
+                essences.extend(images.unwrap().iter().map(|image| essence(&image.values, &image.report)));
+            }
+            assert!(essences[0] == essences[2] && essences[0] == essences[3], "{words}");
+            let first = &mut first[usize::from(device.accumulation(T::PRECISION) == Accumulation::Pair)];
+            assert!(*first.get_or_insert_with(|| essences.clone()) == essences, "{words}");
+        });
+    }
+    let host = residuum::Device::host();
+    for count in [0, 41] {
+        let refused = System::<T>::of_subsets(&host, scanner, grid, Format::Auto, count).err().unwrap();
+        assert!(matches!(refused, Error::Option { name: "subsets", .. }), "{refused}");
+    }
+    let one = System::<T>::of_subsets(&host, scanner, grid, Format::OnTheFly, 1).unwrap();
+    let many = System::<T>::of_subsets(&host, scanner, grid, Format::OnTheFly, 40).unwrap();
+    // The images that products are made in are held once, a few words for each ray and each subset often.
+    let [one, many] = [one, many].map(|system| (**system.operator()).bytes());
+    assert!(many < 4 * one, "{many} {one}");
+}
+
+#[test]
+fn subsets_are_the_scan_f32() {
+    subsets_are_the_scan::<f32>();
+}
+
+#[test]
+fn subsets_are_the_scan_f64() {
+    subsets_are_the_scan::<f64>();
+}
+
 #[test]
 fn a_second_frame_allocates_nothing_and_builds_nothing() {
     if common::ran_alone("a_second_frame_allocates_nothing_and_builds_nothing") {
@@ -133,8 +198,14 @@ fn a_second_frame_allocates_nothing_and_builds_nothing() {
             (Format::Auto, 2, exact::<f32>(&scans[0], 24)),
             (Format::Auto, 1, projected::<f32>()),
             (Format::Auto, 2, continued::<f32>()),
+            (Format::OnTheFly, 2, ordered::<f32>()),
         ] {
-            let system = System::<f32>::new(&device, &scans[0].scanner, scans[0].grid(24), format).unwrap();
+            let (scanner, grid) = (&scans[0].scanner, scans[0].grid(24));
+            let system = match how.method {
+                Method::Sart { .. } => System::<f32>::of_subsets(&device, scanner, grid, format, 7),
+                _ => System::new(&device, scanner, grid, format),
+            };
+            let system = system.unwrap();
             let mut reconstructor = Reconstructor::new(&system, how.clone(), images).unwrap();
             let _first = reconstructor.reconstruct(&vec![&scans[0]; images]).unwrap();
             let count = || {

@@ -7,14 +7,14 @@ mod common;
 
 use std::path::Path;
 
-use common::{distance, noise, norm};
+use common::{bits, distance, noise, norm};
 use residuum::io::matrix_market;
-use residuum::operator::{Diagonal, Identity, LinearOperator, SharedOperator, adjoint_error};
+use residuum::operator::{Diagonal, Identity, LinearOperator, SharedOperator, Subsets, adjoint_error};
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
     Answer, Correction, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop,
-    Stopping, Vector,
+    Stopping, Storage, Transposed, Vector,
 };
 
 /// `argmin |A x - b|` by Householder's QR factorisation, dense.
@@ -599,11 +599,22 @@ fn sirt_is_that_of_the_book() {
 }
 
 #[test]
-fn sirt_refuses_what_it_cannot_do() {
+fn sirt_and_sart_refuse_what_they_cannot_do() {
     let host = Device::host();
     let set_up = |a: &Csr<f64>, omega: f64, correction: Correction| {
-        let a = Matrix::with_transpose(&host, a, Format::Csr).unwrap();
-        Solver::with(&a, Setup::new(Method::Sirt { omega }, Stopping::after(3)).with_corrections(&[correction]))
+        let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+        let whole = Matrix::stored(&host, a, storage).unwrap().shared();
+        let subsets = Subsets::of_matrix(&host, a, storage, 2, 1).unwrap().shared();
+        let both = [(whole, Method::Sirt { omega }), (subsets, Method::Sart { omega })].map(|(a, method)| {
+            let setup = Setup::new(method, Stopping::after(3)).with_corrections(std::slice::from_ref(&correction));
+            Solver::with(a, setup)
+        });
+        let [sirt, sart] = both;
+        assert_eq!(
+            sirt.as_ref().err().map(ToString::to_string),
+            sart.err().map(|e| e.to_string().replace("sart", "sirt"))
+        );
+        sirt
     };
     let a = gallery::random::<f64>(20, 10, 50, 3).unwrap();
     let none = Correction::none();
@@ -644,6 +655,185 @@ fn sirt_ends_by_itself() {
         assert!(report.iterations < 200_000, "{report}");
         assert!(report.gradient.unwrap() < 1e-5 * report.gradient_history[0], "{report}");
     }
+}
+
+/// SART with `count` subsets of `run` rows at a time as its page has it, plainly.
+struct PlainSart<'a> {
+    a: &'a Csr<f64>,
+    b: &'a [f64],
+    count: usize,
+    run: usize,
+    omega: f64,
+    bounds: [f64; 2],
+}
+
+impl PlainSart<'_> {
+    fn rows(&self, subset: usize) -> Vec<usize> {
+        (0..self.a.rows()).filter(|i| i / self.run % self.count == subset).collect()
+    }
+
+    /// One pass through all subsets, which are taken in the order `subsets`.
+    fn pass(&self, subsets: &[usize], x: &mut [f64]) {
+        let Self { a, b, omega, bounds: [lower, upper], .. } = *self;
+        let entries = |i: usize| a.row(i).0.iter().map(|j| *j as usize).zip(a.row(i).1.iter().copied());
+        let back = |rows: &[usize], value: &dyn Fn(usize) -> f64| {
+            let mut sums = vec![0.0; a.cols()];
+            rows.iter().for_each(|i| entries(*i).for_each(|(j, v)| sums[j] += v * value(*i)));
+            sums
+        };
+        let inverse = |sum: f64| if sum > 0.0 { 1.0 / sum } else { 0.0 };
+        let mut largest = vec![0.0_f64; a.cols()];
+        for subset in subsets {
+            let sums = back(&self.rows(*subset), &|_| 1.0);
+            largest.iter_mut().zip(sums).for_each(|(most, sum)| *most = most.max(sum));
+        }
+        for subset in subsets {
+            let weighted = |i: usize| {
+                let ax: f64 = entries(i).map(|(j, v)| v * x[j]).sum();
+                (b[i] - ax) * inverse(entries(i).map(|(_, v)| v).sum())
+            };
+            let step = back(&self.rows(*subset), &weighted);
+            for ((x, step), most) in x.iter_mut().zip(step).zip(&largest) {
+                *x = (*x + omega * inverse(*most) * step).clamp(lower, upper);
+            }
+        }
+    }
+}
+
+/// SART is the recurrence of the book, pass by pass, with subsets of different lengths, stored or not; with one subset it is SIRT.
+#[test]
+fn sart_is_that_of_the_book() {
+    // Some rows and columns are empty.
+    let a = gallery::random::<f64>(60, 40, 90, 3).unwrap();
+    let b = noise::<f64>(60, 5);
+    let bounds = Correction { lower: -0.3, upper: 0.4, ..Correction::none() };
+    let last = |iterations| Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
+    for device in common::devices_in(Precision::Double) {
+        let b_of_device = Vector::from_slice(&device, &b).unwrap();
+        let solve = |operator: SharedOperator<f64>, method: Method, stopping: Stopping| {
+            let setup = Setup::new(method, stopping).with_corrections(std::slice::from_ref(&bounds));
+            let mut x = Vector::filled(&device, 40, 1.0).unwrap();
+            let report = Solver::with(operator, setup).unwrap().solve(&b_of_device, &mut x).unwrap();
+            (x.to_vec().unwrap(), report)
+        };
+        let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+        for (count, run, order) in [
+            (7, 3, vec![0, 4, 1, 5, 2, 6, 3]),
+            (5, 1, vec![0, 3, 1, 4, 2]),
+            (60, 1, (0..60).map(|k| k * 37 % 60).collect()),
+        ] {
+            let subsets = || Subsets::of_matrix(&device, &a, storage, count, run).unwrap();
+            let omega = 1.7;
+            let plain = PlainSart { a: &a, b: &b, count, run, omega, bounds: [-0.3, 0.4] };
+            let mut wanted = vec![0.4; 40];
+            for iterations in 1..8 {
+                plain.pass(&order, &mut wanted);
+                let (x, report) = solve(subsets().shared(), Method::Sart { omega }, last(iterations));
+                assert!(common::distance(&x, &wanted) < 1e-13, "{count} subsets: {report}");
+            }
+            // Operators of a user's own, of which nothing is known.
+            let hidden = subsets().parts().iter().map(|part| common::Opaque(part.clone()).shared()).collect();
+            let hidden = Subsets::new(hidden, run).unwrap();
+            let (x, report) = solve(hidden.shared(), Method::Sart { omega }, last(7));
+            assert!(common::distance(&x, &wanted) < 1e-13, "{count} subsets: {report}");
+        }
+        let matrix = || Matrix::with_transpose(&device, &a, Format::Csr).unwrap().shared();
+        for iterations in 1..5 {
+            let [one, whole] = [Method::Sart { omega: 1.9 }, Method::Sirt { omega: 1.9 }]
+                .map(|method| solve(matrix(), method, last(iterations)).0);
+            assert_eq!(bits(&one), bits(&whole));
+        }
+    }
+}
+
+/// Readings that an image within the bounds explains are met, with any length of the steps; others lead into a cycle, which ends by itself.
+#[test]
+fn sart_converges_where_it_can() {
+    for device in common::devices() {
+        let a = gallery::random::<f32>(60, 40, 90, 3).unwrap();
+        let x: Vec<f32> = noise::<f32>(40, 7).iter().map(|v| v.abs()).collect();
+        let b = a.cast::<f64>().product(&x.iter().map(|v| f64::from(*v)).collect::<Vec<_>>()).unwrap();
+        let b: Vec<f32> = b.iter().map(|v| *v as f32).collect();
+        let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+        let subsets = Subsets::of_matrix(&device, &a, storage, 6, 5).unwrap().shared();
+        let solve = |b: &[f32], omega: f64, stopping: Stopping| {
+            let bounds = Correction { lower: 0.0, ..Correction::none() };
+            let setup = Setup::new(Method::Sart { omega }, stopping).with_corrections(&[bounds]);
+            let b = Vector::from_slice(&device, b).unwrap();
+            let mut x = Vector::zeros(&device, 40).unwrap();
+            Solver::with(subsets.clone(), setup).unwrap().solve(&b, &mut x).unwrap()
+        };
+        let exactly = Stopping { rtol: 1e-5, max_iterations: 100_000, ..Stopping::for_precision::<f32>() };
+        for omega in [0.3, 1.0, 1.9] {
+            let report = solve(&b, omega, exactly.clone());
+            assert_eq!(report.stop, Stop::Converged, "{report}");
+            assert!(report.relative_residual() <= 1e-5, "{report}");
+        }
+        let forever =
+            Stopping { rtol: 0.0, gradient_rtol: 0.0, max_iterations: 200_000, ..Stopping::for_precision::<f32>() };
+        let report = solve(&noise::<f32>(60, 5), 1.0, forever);
+        println!("{report}");
+        assert!(report.iterations < 200_000, "{report}");
+        assert!(!report.converged(), "{report}");
+    }
+}
+
+/// Numbers far from 1 are scaled, with the bits of those near 1; new values of a subset are weighed anew, even if their norm is the old one.
+#[test]
+fn sart_follows_its_operator() {
+    let a = gallery::random::<f64>(60, 40, 90, 3).unwrap();
+    let b = noise::<f64>(60, 5);
+    let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+    let parts_of = |a: &Csr<f64>| -> Vec<Csr<f64>> {
+        let of = |k: usize| {
+            Csr::from_rows(20, 40, |i, row| {
+                let (columns, values) = a.row(3 * i + k);
+                row.extend(columns.iter().copied().zip(values.iter().copied()));
+            })
+        };
+        (0..3).map(|k| of(k).unwrap()).collect()
+    };
+    // The entries of each subset in another order.
+    let turned = |a: &Csr<f64>| {
+        let mut turned = a.clone();
+        turned.values_mut().rotate_left(7);
+        turned
+    };
+    for device in common::devices_in(Precision::Double) {
+        let rhs = Vector::from_slice(&device, &b).unwrap();
+        let solve = |solver: &mut Solver<f64>| {
+            let mut x = Vector::zeros(&device, 40).unwrap();
+            let report = solver.solve(&rhs, &mut x).unwrap();
+            (x.to_vec().unwrap(), report)
+        };
+        let last = Stopping { answer: Answer::Last, ..Stopping::after(6) };
+        let solver = |operator: SharedOperator<f64>| {
+            Solver::new(operator, Method::Sart { omega: 1.3 }, last.clone()).unwrap()
+        };
+        let of_parts = |parts: &[Csr<f64>]| {
+            let parts = parts.iter().map(|part| Matrix::stored(&device, part, storage).unwrap());
+            let parts: Vec<Matrix<f64>> = parts.collect();
+            let shared = parts.iter().map(SharedOperator::from).collect();
+            (Subsets::new(shared, 1).unwrap().shared(), parts)
+        };
+        let plain = parts_of(&a);
+        let (operator, parts) = of_parts(&plain);
+        let mut on = solver(operator);
+        let (wanted, _) = solve(&mut on);
+        let mut tiny = a.clone();
+        tiny.values_mut().iter_mut().for_each(|v| *v *= 2f64.powi(-300));
+        let (found, report) = solve(&mut solver(of_parts(&parts_of(&tiny)).0));
+        let back: Vec<f64> = found.iter().map(|v| v * 2f64.powi(-300)).collect();
+        assert_eq!(bits(&back), bits(&wanted), "{report}");
+        let others: Vec<Csr<f64>> = plain.iter().map(turned).collect();
+        parts.iter().zip(&others).for_each(|(part, other)| part.update_values(other).unwrap());
+        let (found, report) = solve(&mut on);
+        let (wanted, fresh) = solve(&mut solver(of_parts(&others).0));
+        assert_eq!((bits(&found), bits(&report.gradient_history)), (bits(&wanted), bits(&fresh.gradient_history)));
+    }
+    // No rows at a time.
+    let refused = Subsets::of_matrix(&Device::host(), &a, storage, 1, 0).err().unwrap();
+    assert!(matches!(refused, Error::Option { name: "subsets", .. }), "{refused}");
 }
 
 /// Recurrence of NNFCGLS as its page has it, plainly, with `restart` directions; of MRNSD with none.

@@ -432,9 +432,16 @@ fn pictures_of_a_short_arc_gain_by_what_is_known() {
     };
     let [short, long] = ["0.7", "1.9"].map(sirt);
     assert!(long < 0.8 * short && long < 0.05, "{short} {long}");
+    // Subsets of ten angles: further in an eighth of the iterations.
+    let args = ["--method", "sart", "--iterations", "8", "--upper", "1.2", "--save", "x.npy"];
+    let ordered = known(&args);
+    assert_eq!(ordered["method"], "sart");
+    assert!(ordered["why_format"].as_str().unwrap().starts_with("18 subsets of angles; stored"), "{ordered}");
+    assert!(number(&ordered, "relative_residual") < long, "{ordered}");
     // Flexible CGLS above 0 comes further than SIRT in half of the iterations.
     let args = ["--method", "nnfcgls", "--iterations", "30", "--save", "x.npy"];
     let flexible = known(&args);
+    assert_eq!(flexible["nnz"], ordered["nnz"]);
     assert!(number(&flexible, "relative_residual") < long, "{flexible}");
     assert!(npy::read(&folder.path().join("x.npy")).unwrap().data.iter().all(|v| *v >= 0.0));
     // A support of the user's own.

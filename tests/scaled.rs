@@ -401,8 +401,8 @@ fn what_was_seen_in_use_is_right() {
     approx::assert_relative_eq!(report.rhs_norm, 5f64.sqrt() * 1e160, max_relative = 1e-15);
     // x was NaN beside a residual of 1.
     let tiny = times(&gallery::poisson_2d::<f32>(5, 0.0).unwrap(), 1e-21);
-    // Poisson's matrix has negative entries, which SIRT does not take.
-    for method in Method::ALL.iter().copied().filter(|m| !matches!(m, Method::Sirt { .. })) {
+    // Poisson's matrix has negative entries, which SIRT and SART do not take.
+    for method in Method::ALL.iter().copied().filter(|m| m.takes_negative_entries()) {
         let method = match method {
             Method::Chebyshev { .. } => Method::Chebyshev { smallest: 0.1e-21, largest: 8e-21 },
             Method::Stationary { .. } => Method::Stationary { omega: 0.2e21 },
@@ -433,7 +433,7 @@ fn every_solve_ends() {
     for device in common::devices_in(Precision::Double) {
         for a in [&turn, &singular, &nilpotent, &nothing] {
             let negative = a.values().iter().any(|v| *v < 0.0);
-            for method in Method::ALL.iter().copied().filter(|m| !(negative && matches!(m, Method::Sirt { .. }))) {
+            for method in Method::ALL.iter().copied().filter(|m| !negative || m.takes_negative_entries()) {
                 for rtol in [0.0, 1e-8] {
                     let limit = Some(Duration::from_secs(20));
                     let stopping = Stopping {

@@ -491,12 +491,12 @@ fn a_second_solve_allocates_nothing() {
         let second = cg.solve(&b, &mut x).unwrap();
         let _ = cgnr.solve(&b, &mut x).unwrap();
         assert_eq!(residuum::allocations(), before, "{}", device.info().name);
-        // For SIRT, which takes no negative entries.
+        // For SIRT and SART, which take no negative entries.
         let positive = gallery::random::<f32>(a.rows(), a.cols(), a.nnz(), 4).unwrap();
         let of_positive = Matrix::with_transpose(&device, &positive, Format::Auto).unwrap();
         for method in Method::ALL.iter().copied() {
-            let (a, matrix) =
-                if matches!(method, Method::Sirt { .. }) { (&positive, &of_positive) } else { (&a, &matrix) };
+            let takes_all = method.takes_negative_entries();
+            let (a, matrix) = if takes_all { (&a, &matrix) } else { (&positive, &of_positive) };
             let mut solver = Solver::new(matrix, method, Stopping::after(3)).unwrap();
             let _first = solver.solve(&b, &mut x).unwrap();
             x.fill(0.0).unwrap();

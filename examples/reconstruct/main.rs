@@ -19,7 +19,7 @@ use problem::{Problem, from_matrix, from_scan};
 use residuum::imaging::{Filter, Image, Quality, Reconstruction, Reconstructor, Segmentation, Window};
 use residuum::io::npy;
 use residuum::operator::LinearOperator;
-use residuum::{Device, Matrix, Progress, Real, Result, Stop, Times};
+use residuum::{Device, Progress, Real, Result, Stop, Times};
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
@@ -123,10 +123,12 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     say!("problem     {}", problem.what);
     let (system, count) = (&problem.system, problem.readings.len());
     let (rows, cols) = (system.operator().rows(), system.operator().cols());
-    let entries = system.matrix().map_or(0, Matrix::nnz);
+    let entries = system.entries().unwrap_or(0);
     say!("system      {rows} x {cols}, {entries} entries, {count} right-hand side(s), {}", T::PRECISION);
-    if let Some(matrix) = system.matrix() {
-        say!("            {}: {}", matrix.format(), matrix.why());
+    match system.matrix() {
+        Some(matrix) => say!("            {}: {}", matrix.format(), matrix.why()),
+        None if !system.why().is_empty() => say!("            {}", system.why()),
+        None => {}
     }
     let bounds = [("lower", how.lower), ("upper", how.upper)];
     let bounds =
@@ -306,8 +308,8 @@ impl<T: Real> Finished<'_, T> {
             "support": supported(how),
             "rows": operator.rows(),
             "cols": operator.cols(),
-            "nnz": problem.system.matrix().map(Matrix::nnz),
-            "why_format": problem.system.matrix().map(Matrix::why),
+            "nnz": problem.system.entries(),
+            "why_format": Some(problem.system.why()).filter(|why| !why.is_empty()),
             "max_iterations": how.stopping.max_iterations,
             "images": self.images.iter().zip(&self.qualities).enumerate().map(each).collect::<Vec<_>>(),
             "written": shown(self.written),

@@ -134,13 +134,17 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub(crate) format: Format,
 
-    /// cgnr (bounds by a penalty), fista, sirt or pdhg (bounds kept exactly; pdhg: total variation itself, not a smooth stand-in), nnfcgls or
+    /// cgnr (bounds by a penalty), fista, sirt, sart or pdhg (bounds kept exactly; pdhg: total variation itself, not a smooth stand-in), nnfcgls or
     /// mrnsd (no pixel below 0 or --lower), or fbp: filtered back-projection alone, in one step
     #[arg(long, value_name = "NAME", default_value = "cgnr", value_parser = way)]
     pub(crate) method: Way,
-    /// Length of the steps of sirt, above 0 and below 2 [default: 1]
+    /// Length of the steps of sirt and sart, above 0 and below 2 [default: 1]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) omega: Option<f64>,
+    /// Subsets of the angles, or of the rows of --matrix, that sart takes a step after: as many as angles is SART as it was first described
+    /// [default: one for 10 angles; for --matrix 1, which is sirt]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) subsets: Option<usize>,
     /// Start from the filtered back-projection instead of 0
     #[arg(long)]
     pub(crate) start_fbp: bool,
@@ -149,7 +153,7 @@ pub(crate) struct Options {
     pub(crate) filter: Option<Filter>,
     /// tikhonov=W, smooth=W (cgnr), tv=W (not fista), directional=W[@DEGREES] (pdhg: changes along the detector in the middle of the
     /// scan, or along a direction anticlockwise from the right), or none; can be given several times [default: tv=0.05, none for fista,
-    /// sirt, nnfcgls and mrnsd]
+    /// sirt, sart, nnfcgls and mrnsd]
     #[arg(long, value_name = "NAME=W")]
     pub(crate) regularizer: Vec<String>,
     /// Choose the weight of |x|² for each image by a rule: auto (the least estimated error, for an unknown level of noise), wgcv, gcv,
@@ -170,7 +174,7 @@ pub(crate) struct Options {
     /// that is not 0 there; for all methods but cgnr and fbp
     #[arg(long, value_name = "disc|FILE")]
     pub(crate) support: Option<String>,
-    /// Most iterations [default: 100]
+    /// Most iterations [default: 100, for sart 10]
     #[arg(long, value_name = "COUNT")]
     pub(crate) iterations: Option<usize>,
     /// Stop when |b - Ax| <= RTOL |b|; exit status 1 if that is not reached
@@ -246,6 +250,7 @@ impl Options {
         let method = match self.method {
             Way::Fbp => Method::Cgnr,
             Way::Iterate(Method::Sirt { omega }) => Method::Sirt { omega: self.omega.unwrap_or(omega) },
+            Way::Iterate(Method::Sart { omega }) => Method::Sart { omega: self.omega.unwrap_or(omega) },
             Way::Iterate(method) => method,
         };
         let terms =
@@ -273,9 +278,18 @@ impl Options {
         ending.is_some_and(|ending| ["tif", "tiff"].iter().any(|known| ending.eq_ignore_ascii_case(known)))
     }
 
+    /// Tells if steps are taken after subsets.
+    pub(crate) fn takes_subsets(&self) -> bool {
+        matches!(self.method, Way::Iterate(Method::Sart { .. }))
+    }
+
     /// Iterations at most.
     pub(crate) fn most_iterations(&self) -> usize {
-        if self.method == Way::Fbp { 0 } else { self.iterations.unwrap_or(100) }
+        match self.method {
+            Way::Fbp => 0,
+            Way::Iterate(Method::Sart { .. }) => self.iterations.unwrap_or(10),
+            Way::Iterate(_) => self.iterations.unwrap_or(100),
+        }
     }
 
     /// Values that pictures show.
@@ -342,8 +356,11 @@ impl Options {
             (_, false) => refuse_unused("without a back-projection", &[("filter", self.filter.is_some())])?,
             (_, true) => {}
         }
-        if !matches!(self.method, Way::Iterate(Method::Sirt { .. })) {
-            refuse_unused("without --method sirt", &[("omega", self.omega.is_some())])?;
+        if !matches!(self.method, Way::Iterate(Method::Sirt { .. } | Method::Sart { .. })) {
+            refuse_unused("without --method sirt or sart", &[("omega", self.omega.is_some())])?;
+        }
+        if !self.takes_subsets() {
+            refuse_unused("without --method sart", &[("subsets", self.subsets.is_some())])?;
         }
         if matches!(self.method, Way::Fbp | Way::Iterate(Method::Cgnr)) {
             refuse_unused(

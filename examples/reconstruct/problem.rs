@@ -8,10 +8,14 @@ use residuum::imaging::{
     Beam, CountFiles, Counts, Disc, Geometry, Grid, Noise, Phantom, Scan, Scanner, System, read_reference,
 };
 use residuum::io::npy;
-use residuum::{Csr, Device, Matrix, Real, Result, io};
+use residuum::operator::{LinearOperator, Subsets};
+use residuum::{Csr, Device, Matrix, Real, Result, Storage, Transposed, io};
 
 use crate::geometry::InputKind;
 use crate::options::Options;
+
+/// Angles of a subset, about, if the options name no number of subsets.
+const ANGLES_OF_SUBSET: usize = 10;
 
 /// A system with its readings.
 pub(crate) struct Problem<T: Real> {
@@ -149,7 +153,13 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
     let support = options.support.as_ref().map(|name| support(name, &scans, grid)).transpose()?;
     let read_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
-    let system = System::new(device, scanner, grid, options.format)?;
+    let system = match options.takes_subsets() {
+        true => {
+            let count = options.subsets.unwrap_or_else(|| scanner.angles.len().div_ceil(ANGLES_OF_SUBSET));
+            System::of_subsets(device, scanner, grid, options.format, count)?
+        }
+        false => System::new(device, scanner, grid, options.format)?,
+    };
     device.synchronize()?;
     Ok(Problem {
         what: format!("{what}: {} angles x {} pixels to {side} x {side}", scanner.angles.len(), scanner.pixels),
@@ -204,8 +214,13 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Pa
     let read_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
     let shape = options.width.map(|width| [matrix.cols() / width, width]);
-    let matrix = Matrix::with_transpose(device, &matrix, options.format)?;
-    let system = System::of_operator(&matrix, shape)?;
+    let system = if options.takes_subsets() {
+        let storage = Storage { format: options.format, transposed: Transposed::Copy, ..Storage::default() };
+        let subsets = Subsets::of_matrix(device, &matrix, storage, options.subsets.unwrap_or(1), 1)?;
+        System::of_operator(subsets.shared(), shape)?
+    } else {
+        System::of_operator(&Matrix::with_transpose(device, &matrix, options.format)?, shape)?
+    };
     device.synchronize()?;
     Ok(Problem {
         what: format!("{} with {}", path.display(), rhs.display()),

@@ -39,7 +39,7 @@ pub(crate) struct Options {
     /// Damping of cgls, lsqr, lsmr: min |Ax - b|^2 + damp^2 |x|^2
     #[arg(long, value_name = "WEIGHT", default_value_t = 0.0)]
     pub(crate) damp: f64,
-    /// Factor of each correction, for stationary, and for sirt, below 2 [default: 1]
+    /// Factor of each correction, for stationary, and for sirt and sart, below 2 [default: 1]
     #[arg(long, value_name = "FACTOR")]
     pub(crate) omega: Option<f64>,
     /// Directions that gmres and nnfcgls keep before they start again [default: as advised, else 30]
@@ -123,13 +123,11 @@ impl Options {
     /// The method that is asked for, with its parameters.
     pub(crate) fn method(&self, advice: &Advice) -> Result<Method> {
         let named = if self.method == "auto" { advice.method } else { self.method.parse()? };
+        let takes_omega = matches!(named, Method::Stationary { .. } | Method::Sirt { .. } | Method::Sart { .. });
         refuse_unused(
             &format!("for {named}"),
             &[
-                (
-                    "omega",
-                    self.omega.is_some() && !matches!(named, Method::Stationary { .. } | Method::Sirt { .. }),
-                ),
+                ("omega", self.omega.is_some() && !takes_omega),
                 (
                     "restart",
                     self.restart.is_some() && !matches!(named, Method::Gmres { .. } | Method::Nnfcgls { .. }),
@@ -149,6 +147,7 @@ impl Options {
             Method::Lsmr { .. } => Method::Lsmr { damp: self.damp },
             Method::Stationary { omega } => Method::Stationary { omega: self.omega.unwrap_or(omega) },
             Method::Sirt { omega } => Method::Sirt { omega: self.omega.unwrap_or(omega) },
+            Method::Sart { omega } => Method::Sart { omega: self.omega.unwrap_or(omega) },
             Method::Gmres { restart } => Method::Gmres { restart: self.restart.unwrap_or(restart) },
             Method::Nnfcgls { restart } => Method::Nnfcgls { restart: self.restart.unwrap_or(restart) },
             Method::Chebyshev { .. } => match self.eigenvalues.as_deref() {

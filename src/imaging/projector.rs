@@ -12,8 +12,9 @@ use super::scanner::{Grid, Line, Scanner};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Storage, Transposed};
 use crate::number::{Real, per_number};
+use crate::operator::{SharedOperator, Subsets, check_count};
 use crate::sparse::{Format, MOST_PIXELS, MOST_RAYS, ONE, Ray, Rays};
 
 /// Places that fixed point reaches, in pixels.
@@ -77,6 +78,13 @@ const MOST_STORED: u64 = 64 << 20;
 
 per_number! {
     fn system<T>(scanner: &Scanner, device: &Device, grid: Grid, format: Format) -> Result<Matrix<T>> = Scanner::system_here;
+    fn subsets<T>(
+        scanner: &Scanner,
+        device: &Device,
+        grid: Grid,
+        format: Format,
+        count: usize,
+    ) -> Result<(Subsets<T>, String)> = Scanner::subsets_here;
     fn projector<T>(scanner: &Scanner, device: &Device, grid: Grid) -> Result<Matrix<T>> = Scanner::projector_here;
 }
 
@@ -92,9 +100,71 @@ impl Scanner {
     }
 
     fn system_here<T: Real>(&self, device: &Device, grid: Grid, format: Format) -> Result<Matrix<T>> {
-        let stored = |format: Format| Matrix::with_transpose(device, &self.matrix::<T>(grid)?, format);
+        let (matrix, why) = self.stored_or_traced::<T, _>(
+            device,
+            grid,
+            format,
+            &|format| Matrix::with_transpose(device, &self.matrix::<T>(grid)?, format),
+            &|| self.projector(device, grid),
+        )?;
+        Ok(if why.is_empty() { matrix } else { matrix.because(&why) })
+    }
+
+    /// The operator of the scan in `count` subsets of its angles, stored or traced as [`Scanner::system`] decides for the whole: subset `k` has
+    /// the angles `k`, `k + count`, `k + 2 count`, ... Traced subsets make their products in the same memory. Beside it, why it is stored
+    /// or traced.
+    ///
+    /// # Errors
+    /// [`Error::Option`] unless `count` is from 1 to the number of angles; as [`Scanner::system`].
+    pub fn subsets<T: Real>(
+        &self,
+        device: &Device,
+        grid: Grid,
+        format: Format,
+        count: usize,
+    ) -> Result<(Subsets<T>, String)> {
+        subsets(self, device, grid, format, count)
+    }
+
+    fn subsets_here<T: Real>(
+        &self,
+        device: &Device,
+        grid: Grid,
+        format: Format,
+        count: usize,
+    ) -> Result<(Subsets<T>, String)> {
+        self.validate()?;
+        check_count(count, self.angles.len())?;
+        let part = |k: usize| Self {
+            angles: self.angles.iter().skip(k).step_by(count).copied().collect(),
+            ..self.clone()
+        };
+        let stored = |format: Format| {
+            let storage = Storage { format, transposed: Transposed::Copy, ..Storage::default() };
+            Subsets::of_matrix(device, &self.matrix::<T>(grid)?, storage, count, self.pixels)
+        };
+        let traced = || {
+            let rays = (0..count).map(|k| part(k).rays_for(device, grid)).collect::<Result<Vec<_>>>()?;
+            let parts = Matrix::of_rays(device, rays)?;
+            Subsets::new(parts.into_iter().map(SharedOperator::from).collect(), self.pixels)
+        };
+        let (subsets, why) = self.stored_or_traced::<T, _>(device, grid, format, &stored, &traced)?;
+        let first = subsets.parts()[0].as_matrix().map_or("", Matrix::why);
+        let why = [&format!("{count} subsets of angles"), why.as_str(), first].join("; ").replace("; ; ", "; ");
+        Ok((subsets, why))
+    }
+
+    /// An operator made by one of two functions: [`Format::Auto`] decides by what a stored one would take. Beside it, why.
+    fn stored_or_traced<T: Real, A>(
+        &self,
+        device: &Device,
+        grid: Grid,
+        format: Format,
+        stored: &dyn Fn(Format) -> Result<A>,
+        traced: &dyn Fn() -> Result<A>,
+    ) -> Result<(A, String)> {
         match format {
-            Format::OnTheFly => self.projector(device, grid),
+            Format::OnTheFly => Ok((traced()?, String::new())),
             Format::Auto => {
                 self.validate()?;
                 grid.validate()?;
@@ -104,24 +174,24 @@ impl Scanner {
                 let size = format!("stored it would take up to {:.1} MiB", bytes as f64 / f64::from(1 << 20));
                 let fits = device.check_total(0, &[("matrix", bytes)]).is_ok();
                 if bytes <= MOST_STORED && fits {
-                    return Ok(stored(Format::Auto)?.because(&size));
+                    return Ok((stored(Format::Auto)?, size));
                 }
-                match self.projector(device, grid) {
-                    Ok(traced) => Ok(traced.because(&size)),
+                match traced() {
+                    Ok(traced) => Ok((traced, size)),
                     // Few rays through a large image: its copies take more than the matrix.
                     Err(error @ Error::Memory { .. }) if fits => {
-                        Ok(stored(Format::Auto)?.because(&format!("not traced: {error}")))
+                        Ok((stored(Format::Auto)?, format!("not traced: {error}")))
                     }
                     // A system that cannot be traced says so, and is stored.
                     Err(Error::Option { name, reason }) => {
                         // Before it is made on the host: half of what it may take it surely takes.
                         device.check_total(0, &[("matrix", bytes / 2)])?;
-                        Ok(stored(Format::Auto)?.because(&format!("not traced: {name}: {reason}")))
+                        Ok((stored(Format::Auto)?, format!("not traced: {name}: {reason}")))
                     }
                     Err(error) => Err(error),
                 }
             }
-            format => stored(format),
+            format => Ok((stored(format)?, String::new())),
         }
     }
 
@@ -145,6 +215,12 @@ impl Scanner {
     }
 
     fn projector_here<T: Real>(&self, device: &Device, grid: Grid) -> Result<Matrix<T>> {
+        let mut made = Matrix::of_rays(device, vec![self.rays_for(device, grid)?])?;
+        Ok(made.swap_remove(0))
+    }
+
+    /// The rays for `device`, with the number of entries of their matrix and its norm.
+    fn rays_for<T: Real>(&self, device: &Device, grid: Grid) -> Result<(Rays<T>, usize, Magnitude)> {
         self.validate()?;
         grid.validate()?;
         if self.pixels > MOST_PIXELS {
@@ -168,7 +244,7 @@ impl Scanner {
         };
         let frobenius = Magnitude::of_squares(|| magnitude::largest(rays.iter().map(|ray| ray.weight)), squares);
         let many_items = device.tuning().work_group > 1 && device.tuning().single_items.is_none();
-        Matrix::of_rays(device, Rays::new(&rays, self.pixels, grid.side, many_items), nnz, frobenius)
+        Ok((Rays::new(&rays, self.pixels, grid.side, many_items), nnz, frobenius))
     }
 
     /// All rays in fixed point.
@@ -251,7 +327,8 @@ mod tests {
                 for (held, narrow) in [(1, false), (2, true), (usize::MAX, false), (usize::MAX, true)] {
                     let mut rays = Rays::<f64>::new(&rays, scanner.pixels, grid.side, narrow);
                     rays.held = rays.held.min(held);
-                    let traced = Matrix::of_rays(device, rays, a.nnz(), a.frobenius()).expect("it fits");
+                    let traced =
+                        Matrix::of_rays(device, vec![(rays, a.nnz(), a.frobenius())]).expect("it fits").remove(0);
                     let vector = |data: &[f64]| Vector::from_slice(device, data).expect("it fits");
                     let (mut ax, mut aty) = (vector(&y), vector(&x));
                     traced.multiply(&vector(&x), &mut ax).expect("a product");

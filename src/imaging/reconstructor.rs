@@ -1,6 +1,9 @@
 //! From readings to images: weights by the scan, upload, solve, bounds.
 
 use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+
+use rayon::prelude::*;
 
 use super::fbp::{Fbp, Filter};
 use super::image::Image;
@@ -9,6 +12,7 @@ use super::scan::Scan;
 use super::scanner::Scanner;
 use super::system::System;
 use crate::backend::product::MOST_COLUMNS;
+use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number, violated};
 use crate::operator::LinearOperator;
@@ -44,6 +48,8 @@ pub struct Reconstruction {
 const EDGE: f64 = 0.01;
 /// Weight of the violation of the bounds, in units of the mean diagonal of `A'A`.
 const BOUND_WEIGHT: f64 = 1.0;
+/// Numbers that one thread takes at a time.
+const PART: usize = 1 << 14;
 /// Most iterations that choose a weight.
 const SUBSPACE: usize = 100;
 
@@ -166,7 +172,17 @@ pub struct Reconstructor<T: Real> {
 
 struct Check<T: Real> {
     x: Vector<T>,
+    ax: Vector<T>,
+    /// On the host, which sums up as the device does.
     r: Vector<T>,
+}
+
+impl<T: Real> Check<T> {
+    fn new(device: &Device, [rows, cols]: [usize; 2]) -> Result<Self> {
+        let host = Device::host().with_accumulation(device.accumulation(T::PRECISION))?;
+        let [x, ax] = [Vector::zeros(device, cols)?, Vector::zeros(device, rows)?];
+        Ok(Self { x, ax, r: Vector::zeros(&host, rows)? })
+    }
 }
 
 impl<T: Real> std::fmt::Debug for Reconstructor<T> {
@@ -203,7 +219,7 @@ impl<T: Real> Reconstructor<T> {
         how.check()?;
         let operator = system.operator();
         let (device, rows, cols) = (operator.device(), operator.rows(), operator.cols());
-        let most = if operator.as_matrix().is_some() { MOST_COLUMNS } else { 1 };
+        let most = if operator.takes_columns() { MOST_COLUMNS } else { 1 };
         // Batches as even as can be, since places that are left over in the last one cost as much. No images are an error of the solver.
         let batch = images.div_ceil(images.div_ceil(most).max(1));
         let setup = Setup::new(how.method, how.stopping.clone()).with_columns(batch);
@@ -231,11 +247,7 @@ impl<T: Real> Reconstructor<T> {
         };
         let b = Vector::zeros(device, rows * batch)?;
         let x = Vector::zeros(device, cols * batch)?;
-        let check = if how.projected() {
-            Some(Check { x: Vector::zeros(device, cols)?, r: Vector::zeros(device, rows)? })
-        } else {
-            None
-        };
+        let check = if how.projected() { Some(Check::new(device, [rows, cols])?) } else { None };
         Ok(Self { system: system.clone(), how, solver, weighing, start, images, batch, b, x, check })
     }
 
@@ -288,7 +300,8 @@ impl<T: Real> Reconstructor<T> {
         same_length("vectors of readings", self.images, readings.len())?;
         for readings in readings {
             same_length("readings against rows of the matrix", self.system.operator().rows(), readings.len())?;
-            if let Some(index) = readings.iter().position(|v| !v.is_finite()) {
+            let not_finite = readings.par_iter().with_min_len(PART).position_first(|v| !v.is_finite());
+            if let Some(index) = not_finite {
                 return Err(Error::NotFinite { what: "the readings".into(), index });
             }
         }
@@ -313,9 +326,12 @@ impl<T: Real> Reconstructor<T> {
         let left_over = batch.saturating_sub(readings.len());
         let filled: Vec<&[T]> = readings.iter().copied().chain(std::iter::repeat_n(last, left_over)).collect();
         let (width, scale) = (width(system), scale(system, how)?);
-        let mut corrections: Vec<Correction> =
-            filled.iter().map(|b| how.correction(width, scale, system.brightness(b))).collect();
-        b.write_columns(&filled)?;
+        let correction = |b: &&[T]| how.correction(width, scale, system.brightness(b));
+        // The sums of the brightness are done while the readings are on their way.
+        let (corrections, written) =
+            rayon::join(|| filled.iter().map(correction).collect(), || b.write_columns(&filled));
+        let mut corrections: Vec<Correction> = corrections;
+        written?;
         match start {
             Some(fbp) => {
                 let pictures = filled.iter().map(|b| fbp.reconstruct(b)).collect::<Result<Vec<_>>>()?;
@@ -333,7 +349,18 @@ impl<T: Real> Reconstructor<T> {
             correction.tikhonov = weight.as_ref().map_or(0.0, |weight| weight.damp * weight.damp);
         }
         solver.set_corrections(&corrections)?;
-        let mut reports = solver.solve_many_observed(b, x, observer)?;
+        // Doubts are summed up while the device iterates.
+        let (reports, doubts) = std::thread::scope(|scope| {
+            let doubt = || readings.iter().map(|b| system.doubt(b)).collect::<Vec<_>>();
+            let doubts = std::thread::Builder::new().spawn_scoped(scope, doubt);
+            let reports = solver.solve_many_observed(b, x, observer);
+            match doubts {
+                Ok(doubts) => (reports, doubts.join().unwrap_or_else(|panic| resume_unwind(panic))),
+                // No thread is left.
+                Err(_) => (reports, doubt()),
+            }
+        });
+        let mut reports = reports?;
         for (report, (weight, times)) in reports.iter_mut().zip(weights) {
             report.weight = weight;
             report.times.compile += times.compile;
@@ -344,22 +371,16 @@ impl<T: Real> Reconstructor<T> {
         if let Some(check) = check {
             let [lower, upper] = [how.lower, how.upper].map(T::from_f64);
             for ((report, image), readings) in reports.iter_mut().zip(&mut columns).zip(readings) {
-                for pixel in image.iter_mut() {
+                image.par_iter_mut().with_min_len(PART).for_each(|pixel| {
                     *pixel = violated(*pixel, lower, upper).unwrap_or(*pixel);
-                }
+                });
                 check.projected(&**system.operator(), image, readings, &how.stopping, report)?;
             }
         }
         let [rows, cols] = system.shape().unwrap_or([system.operator().cols(), 1]);
-        let image = |((values, report), readings): ((Vec<T>, Report), &&[T])| Image {
-            rows,
-            cols,
-            pixel: system.pixel(),
-            values,
-            report,
-            warning: system.doubt(readings),
-        };
-        Ok(columns.into_iter().zip(reports).zip(readings).map(image).collect())
+        let image =
+            |((values, report), warning)| Image { rows, cols, pixel: system.pixel(), values, report, warning };
+        Ok(columns.into_iter().zip(reports).zip(doubts).map(image).collect())
     }
 }
 
@@ -392,11 +413,11 @@ impl<T: Real> Check<T> {
         report: &mut Report,
     ) -> Result<()> {
         self.x.write(image)?;
-        a.apply(&self.x, &mut self.r)?;
+        a.apply(&self.x, &mut self.ax)?;
         // Subtracted here: a program for it would be one more to build before the first picture.
-        let product = self.r.to_vec()?;
-        let residual: Vec<T> = readings.iter().zip(&product).map(|(b, y)| *b - *y).collect();
-        self.r.write(&residual)?;
+        let product = self.ax.to_vec()?;
+        let terms = readings.par_iter().zip(&product).with_min_len(PART);
+        self.r.write(&terms.map(|(b, y)| *b - *y).collect::<Vec<T>>())?;
         report.true_residual = self.r.norm2()?;
         let limit = (stopping.rtol * report.rhs_norm).max(stopping.atol);
         if report.stop == Stop::Converged && report.true_residual > limit {

@@ -26,6 +26,7 @@ pub struct System<T: Real> {
     lengths: Arc<[T]>,
     /// `|A 1|`.
     flat: f64,
+    why: String,
 }
 
 /// Origin of a system.
@@ -59,6 +60,22 @@ impl<T: Real> System<T> {
         scaled((&matrix).into(), Source::Scan(Arc::new(scanner.clone()), grid))
     }
 
+    /// [`System::new`] in `count` subsets of the angles, for [`Method::Sart`](crate::Method::Sart): see [`Scanner::subsets`].
+    ///
+    /// # Errors
+    /// As [`Scanner::subsets`] and [`System::new`].
+    pub fn of_subsets(
+        device: &Device,
+        scanner: &Scanner,
+        grid: Grid,
+        format: Format,
+        count: usize,
+    ) -> Result<Self> {
+        let (subsets, why) = scanner.subsets::<T>(device, grid, format, count)?;
+        let system = scaled(subsets.shared(), Source::Scan(Arc::new(scanner.clone()), grid))?;
+        Ok(Self { why, ..system })
+    }
+
     /// Any operator with its adjoint. `shape` is the rows and columns of the image that its unknowns are, row by row;
     /// without one there are no neighbours, and no regularisers that need them.
     ///
@@ -89,6 +106,7 @@ impl<T: Real> System<T> {
             lengths: lengths.to_vec()?.into(),
             operator,
             source,
+            why: String::new(),
         })
     }
 
@@ -100,6 +118,16 @@ impl<T: Real> System<T> {
     /// The matrix, if the operator is one.
     pub fn matrix(&self) -> Option<&Matrix<T>> {
         self.operator.as_matrix()
+    }
+
+    /// Number of entries, if it is a matrix or has subsets that are.
+    pub fn entries(&self) -> Option<usize> {
+        self.matrix().map(Matrix::nnz).or_else(|| self.operator.as_subsets()?.nnz())
+    }
+
+    /// Why the operator is stored in its format, or traced; nothing if it is no matrix and no subsets of a scan.
+    pub fn why(&self) -> &str {
+        self.matrix().map_or(&self.why, Matrix::why)
     }
 
     /// The scanner, if it is a scan.

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use self::update::Pattern;
 use crate::backend::product::{self, MOST_COLUMNS, SharedMatrix, Stored};
-use crate::backend::rays::{self, StoredRays};
+use crate::backend::rays::{self, SharedScratch, StoredRays};
 use crate::backend::scatter;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
@@ -214,11 +214,35 @@ impl<T: Real> Matrix<T> {
         })
     }
 
-    /// The matrix of `rays`, with products in both directions, after checking that it fits.
-    pub(crate) fn of_rays(device: &Device, rays: Rays<T>, nnz: usize, frobenius: Magnitude) -> Result<Self> {
+    /// The matrix of each of `parts`, rays through one image with the number of their entries and their norm: with products in both directions,
+    /// which are all made in the same memory. Checks before that all fit.
+    pub(crate) fn of_rays(device: &Device, parts: Vec<(Rays<T>, usize, Magnitude)>) -> Result<Vec<Self>> {
         device.require(T::PRECISION)?;
+        let mut plan = parts.first().map_or([("", 0); 4], |part| part.0.plan());
+        for (rays, ..) in parts.iter().skip(1) {
+            for (k, (_, bytes)) in rays.plan().into_iter().enumerate() {
+                plan[k].1 = if k < 2 { plan[k].1 + bytes } else { bytes.max(plan[k].1) };
+            }
+        }
+        let (rays, others): (Vec<_>, Vec<_>) = parts.into_iter().map(|(rays, n, norm)| (rays, (n, norm))).unzip();
+        rays.iter().try_for_each(|rays| device.check_memory(0, &rays.plan()))?;
+        device.check_total(0, &plan)?;
+        let scratch = SharedScratch::new(&device.place(), &rays)?;
+        let parts = rays.into_iter().zip(others).enumerate();
+        let made = parts.map(|(k, (rays, other))| Self::of_part(device, rays, other, &scratch, k == 0));
+        made.collect()
+    }
+
+    /// The matrix of one part of the rays, which counts the bytes of `scratch` if it is the first.
+    fn of_part(
+        device: &Device,
+        rays: Rays<T>,
+        (nnz, frobenius): (usize, Magnitude),
+        scratch: &SharedScratch<T>,
+        is_first: bool,
+    ) -> Result<Self> {
         let plan = rays.plan();
-        device.check_memory(0, &plan)?;
+        let held = if is_first { &plan[..] } else { &plan[..2] };
         let (rows, cols) = (rays.angles * rays.pixels, rays.side * rays.side);
         let why = format!("rays traced in the kernel, {} sheets of angles", rays.sheets());
         log::info!("matrix {rows} x {cols}, {nnz} entries, {}: {why}", Format::OnTheFly);
@@ -232,14 +256,14 @@ impl<T: Real> Matrix<T> {
             nnz,
             format: Format::OnTheFly,
             why,
-            bytes: plan.iter().map(|part| part.1).sum(),
+            bytes: held.iter().map(|part| part.1).sum(),
             // The copies of the image are written and read; of the sheets likewise.
             read_bytes: [read + 2 * plan[2].1, read + 2 * number * (cols * rays.sheets()) as u64],
             frobenius: Arc::new(RwLock::new((frobenius, 0))),
             pattern: None,
             forward: SharedMatrix::new(Stored::external(&place, rows, cols)?),
             transposed: Backward::Copy(SharedMatrix::new(Stored::external(&place, cols, rows)?)),
-            rays: Some(Arc::new(StoredRays::new(&place, rays)?)),
+            rays: Some(Arc::new(StoredRays::new(&place, rays, scratch)?)),
         })
     }
 

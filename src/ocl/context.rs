@@ -24,6 +24,7 @@ use super::quirks;
 use crate::device_info::DeviceInfo;
 use crate::error::{Error, Result, same_length};
 use crate::number::Element;
+use crate::runs::Runs;
 
 /// A device with a context and an in-order queue.
 pub(crate) struct Context {
@@ -31,6 +32,7 @@ pub(crate) struct Context {
     device: RawDevice,
     context: RawContext,
     queue: CommandQueue,
+    owns_queue: bool,
     programs: Mutex<HashMap<(&'static str, Defines), Arc<Program>>>,
     counts: Mutex<Programs>,
     /// Bytes that went to the device.
@@ -51,6 +53,17 @@ pub struct Programs {
     pub loaded: usize,
     /// Seconds that both took.
     pub seconds: f64,
+}
+
+impl Drop for Context {
+    /// Waits for what is queued, unless the queue is one of the program's own. A process that ends while threads of a driver are at work may crash: PoCL's compile a kernel when its
+    /// first launch is due.
+    fn drop(&mut self) {
+        if self.owns_queue {
+            // A device that fails now has nobody to tell.
+            let _ = self.queue.finish();
+        }
+    }
 }
 
 impl std::fmt::Debug for Context {
@@ -83,14 +96,14 @@ impl Context {
         #[allow(deprecated)] // the successor does not exist on OpenCL 1.2 drivers
         let queue = unsafe { CommandQueue::create(&context, device.id(), 0) }
             .map_err(|e| api_error(&info.name, "clCreateCommandQueue", e))?;
-        Ok(Self::assemble(info, device, context, queue, part))
+        Ok(Self::assemble(info, device, context, (queue, true), part))
     }
 
     pub(super) fn assemble(
         info: DeviceInfo,
         device: RawDevice,
         context: RawContext,
-        queue: CommandQueue,
+        (queue, owns_queue): (CommandQueue, bool),
         part: Option<SubDevice>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -98,6 +111,7 @@ impl Context {
             device,
             context,
             queue,
+            owns_queue,
             programs: Mutex::default(),
             counts: Mutex::default(),
             uploaded: AtomicU64::new(0),
@@ -249,6 +263,42 @@ impl Context {
         unsafe { self.queue.enqueue_copy_buffer(source.raw(), target.raw_mut(), 0, 0, bytes, &[]) }
             .map_err(self.error("clEnqueueCopyBuffer"))?;
         Ok(())
+    }
+
+    /// Copies runs of one buffer to as many of the same length of another.
+    pub(crate) fn copy_runs<T: Element>(
+        &self,
+        (source, from): (&Buffer<T>, Runs),
+        (target, to): (&mut Buffer<T>, Runs),
+    ) -> Result<()> {
+        from.check(source.len())?;
+        to.check(target.len())?;
+        same_length("length of runs to copy", from.len, to.len)?;
+        same_length("number of runs to copy", from.count, to.count)?;
+        if from.count * from.len == 0 {
+            return Ok(());
+        }
+        let bytes = |elements: usize| elements * size_of::<T>();
+        let [origin, place] = [from, to].map(|runs| [bytes(runs.first), 0, 0]);
+        let region = [bytes(from.len), from.count, 1];
+        let [pitch, other_pitch] = [from, to].map(|runs| bytes(runs.every));
+        // SAFETY: all runs were checked to lie within their buffers, which are distinct (one is borrowed mutably); a pitch is at least
+        // the length of a run, as the call wants it. The arrays live until the call has read them, when it returns.
+        let event = unsafe {
+            self.queue.enqueue_copy_buffer_rect(
+                source.raw(),
+                target.raw_mut(),
+                origin.as_ptr(),
+                place.as_ptr(),
+                region.as_ptr(),
+                pitch,
+                0,
+                other_pitch,
+                0,
+                &[],
+            )
+        };
+        event.map(drop).map_err(self.error("clEnqueueCopyBufferRect"))
     }
 
     /// Waits for all work queued so far.

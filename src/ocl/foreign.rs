@@ -61,7 +61,7 @@ impl Context {
         // SAFETY: the queue, which is held from here on, keeps its context alive.
         unsafe { cl3::context::retain_context(context) }
             .map_err(|code| refused("clRetainContext")(ClError(code)))?;
-        Ok(Self::assemble(info, RawDevice::new(id), RawContext::new(context, &[id]), queue, None))
+        Ok(Self::assemble(info, RawDevice::new(id), RawContext::new(context, &[id]), (queue, false), None))
     }
 
     /// The queue everything is queued on.

@@ -5,11 +5,14 @@ mod algebra;
 mod deflation;
 mod diagonal;
 mod stencil;
+mod subsets;
 
 pub use algebra::{Adjoint, Identity, ProductOperator, Scale, SumOperator};
 pub use deflation::Deflation;
 pub use diagonal::Diagonal;
 pub use stencil::{Rim, Stencil};
+pub use subsets::Subsets;
+pub(crate) use subsets::{SubsetsScratch, check_count};
 
 use std::sync::Arc;
 
@@ -18,8 +21,8 @@ use crate::error::{Error, Result, same_length};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
 use crate::number::{Precision, Real};
-use crate::sparse::Csr;
 use crate::sparse::gallery::Random;
+use crate::sparse::{Csr, Format};
 use crate::vector::Vector;
 
 /// A linear map `A` of `cols` numbers to `rows` numbers, on one device.
@@ -192,6 +195,8 @@ pub enum Structure<'a, T: Real> {
     Adjoint(&'a dyn LinearOperator<T>),
     /// The product of two operators: first the second, then the first.
     Product([&'a dyn LinearOperator<T>; 2]),
+    /// Rows in subsets, each an operator of its own.
+    Subsets(&'a Subsets<T>),
     /// Nothing that a solver can use: it asks the operator for its products.
     Opaque,
 }
@@ -200,6 +205,23 @@ impl<T: Real> dyn LinearOperator<T> + '_ {
     /// The matrix it is, if it is one.
     pub(crate) fn as_matrix(&self) -> Option<&Matrix<T>> {
         if let Structure::Matrix(matrix) = self.structure() { Some(matrix) } else { None }
+    }
+
+    /// The subsets of its rows, if it has some.
+    pub(crate) fn as_subsets(&self) -> Option<&Subsets<T>> {
+        if let Structure::Subsets(subsets) = self.structure() { Some(subsets) } else { None }
+    }
+
+    /// Format of the matrix it is, or of its first subset; on the fly for all that is not stored.
+    pub(crate) fn stored_format(&self) -> Format {
+        let first = self.as_subsets().and_then(|subsets| subsets.parts().first());
+        let matrix = self.as_matrix().or_else(|| first?.as_matrix());
+        matrix.map_or(Format::OnTheFly, Matrix::format)
+    }
+
+    /// Tells if it multiplies several interleaved vectors at once.
+    pub(crate) fn takes_columns(&self) -> bool {
+        self.as_matrix().is_some() || self.as_subsets().is_some_and(Subsets::takes_columns)
     }
 
     /// The diagonal it is, if it multiplies element by element.
@@ -424,7 +446,7 @@ pub(crate) fn magnitude<T: Real>(operator: &dyn LinearOperator<T>) -> Result<Mag
     Ok(Magnitude::of(0.0))
 }
 
-/// The Frobenius norm: exact for a [`Matrix`], otherwise estimated by products with eight seeded vectors of signs, whose
+/// The Frobenius norm: exact for a [`Matrix`] and [`Subsets`] of some, otherwise estimated by products with eight seeded vectors of signs, whose
 /// mean square norm it is (Hutchinson 1990).
 ///
 /// # Errors
@@ -433,6 +455,9 @@ pub fn frobenius_norm<T: Real>(operator: &dyn LinearOperator<T>) -> Result<f64> 
     const PROBES: u64 = 8;
     if let Some(matrix) = operator.as_matrix() {
         return Ok(matrix.frobenius_norm());
+    }
+    if let Some(norm) = operator.as_subsets().filter(|s| s.takes_columns()).and_then(|s| s.norm_bound()) {
+        return Ok(norm);
     }
     let device = operator.device();
     let mut product = Vector::zeros(device, operator.rows())?;

@@ -1,7 +1,8 @@
-//! Calls of a script over a basis or an image, as data.
+//! Calls of a script over a basis or an image, and copies, as data.
 
 use super::plan::VectorId;
 use crate::recurrence::{Scalar, Sums};
+use crate::runs::Runs;
 
 /// A call over a basis of a plan ([`Plan::basis`](super::plan::Plan::basis)), whose first `count` vectors are `Q`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,4 +80,12 @@ pub(super) enum OverImage {
     Ascend { field: Field, x: VectorId, last_x: VectorId },
     /// `g -= D'p + (e.D)'q`.
     Subtract { field: Field, g: VectorId },
+}
+
+/// The elements `runs` of `from`, counted in elements of one column, one after another in `to`. Runs no program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gather {
+    pub(super) from: VectorId,
+    pub(super) to: VectorId,
+    pub(super) runs: Runs,
 }

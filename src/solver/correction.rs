@@ -20,7 +20,7 @@ use crate::magnitude::scale;
 /// |---|---|---|
 /// | [`Method::Cgnr`] | all but `directional` | by their weight |
 /// | [`Method::Fista`] | `tikhonov` | kept exactly, rounded to the precision of vectors |
-/// | [`Method::Sirt`] | none | likewise |
+/// | [`Method::Sirt`], [`Method::Sart`] | none | likewise |
 /// | [`Method::Mrnsd`], [`Method::Nnfcgls`] | none | likewise, from below: 0 without a `lower`; an `upper` must be the `lower` |
 /// | [`Method::Pdhg`] | `tikhonov`, `variation` with an `epsilon` of 0, `directional` | likewise |
 #[derive(Clone, Debug, PartialEq)]
@@ -126,7 +126,7 @@ impl Correction {
             Method::Fista => {
                 &[("smooth", self.smooth), ("variation", self.variation), ("directional", self.directional)]
             }
-            Method::Sirt { .. } | Method::Mrnsd | Method::Nnfcgls { .. } => &[
+            Method::Sirt { .. } | Method::Sart { .. } | Method::Mrnsd | Method::Nnfcgls { .. } => &[
                 ("tikhonov", self.tikhonov),
                 ("smooth", self.smooth),
                 ("variation", self.variation),

@@ -121,7 +121,7 @@ impl Weighing {
             if column.end.is_none() {
                 let read = |space: Space| -> Result<Vec<f64>> {
                     let mut norms = vec![Sum::default(); status.iteration + 1];
-                    if let Some(basis) = &bases[space as usize] {
+                    if let Some(basis) = &bases[space.index()] {
                         basis.norms(c, &mut norms)?;
                     }
                     Ok(norms.iter().map(|norm| norm.value(accumulation)).collect())

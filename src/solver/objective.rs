@@ -3,11 +3,13 @@
 
 use super::correction::Correction;
 use super::method::Method;
+use super::operands::{subset_rows, subsets};
 use super::plan::VectorId;
 use super::scaling::rescaled;
 use super::stopping::Limits;
 use crate::error::{Error, Result, same_length};
-use crate::magnitude::scale;
+use crate::magnitude::{self, scale};
+use crate::matrix::Matrix;
 use crate::number::Real;
 use crate::operator::{LinearOperator, SharedOperator, estimate_norm_in};
 use crate::recurrence::Scalar;
@@ -44,14 +46,23 @@ pub(super) struct Terms {
     pub(super) weights: Vec<(Scalar, Weight)>,
     /// Least and greatest value of each pixel.
     pub(super) bounds: [VectorId; 2],
-    /// `1 / A 1` and `1 / A'1`, element by element, 0 where a sum is 0, if the script weighs by them.
-    pub(super) inverse_sums: Option<[VectorId; 2]>,
+    /// Sums that the script weighs by, if it does.
+    pub(super) inverse_sums: Option<InverseSums>,
     /// 1 for each free unknown, and 0 where both bounds are one: in scripts that keep lower bounds alone, 0 where none is given.
     pub(super) free: Option<VectorId>,
     /// Vectors that are 0 when a solve begins, and keep what they have when it starts over.
     pub(super) dual: Vec<VectorId>,
     /// Neighbours of an image that the script was planned for.
     pub(super) neighbours: Neighbours,
+}
+
+/// Vectors of `1 / A 1` and `1 / A'1`, element by element, 0 where a sum is 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InverseSums {
+    pub(super) rows: VectorId,
+    pub(super) cols: VectorId,
+    /// The sum of a column is the largest of those of all subsets, instead of the whole one.
+    pub(super) of_subsets: bool,
 }
 
 impl Terms {
@@ -148,7 +159,7 @@ impl Weight {
     }
 }
 
-/// Mark of the values of an operator: of a matrix how often they were replaced, of others the bound of their norm.
+/// Mark of the values of an operator: of a matrix, or of subsets that are some, how often they were replaced, of others the bound of their norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Values {
     Matrix(u64),
@@ -157,8 +168,9 @@ pub(super) enum Values {
 
 impl Values {
     pub(super) fn of<T: Real>(operator: &dyn LinearOperator<T>) -> Self {
-        match operator.as_matrix() {
-            Some(matrix) => Self::Matrix(matrix.version()),
+        let of_subsets = || operator.as_subsets()?.version();
+        match operator.as_matrix().map(Matrix::version).or_else(of_subsets) {
+            Some(version) => Self::Matrix(version),
             None => Self::Bound(operator.norm_bound()),
         }
     }
@@ -179,6 +191,8 @@ pub(super) struct Objective<T: Real> {
     inverse_sums: Option<[Vec<T>; 2]>,
     /// Vectors of the power iteration, so that new values need no new ones.
     power: [Vector<T>; 2],
+    /// Likewise for the sums of subsets: one for each length that these have.
+    of_subsets: Vec<Vector<T>>,
     operator: SharedOperator<T>,
     exponent: i32,
 }
@@ -196,8 +210,24 @@ impl<T: Real> Objective<T> {
         let (pixels, written, norm, known, inverse_sums) = (None, None, 0.0, None, None);
         let vector = |len: usize| Vector::zeros(operator.device(), len);
         let power = [vector(operator.cols())?, vector(operator.rows())?];
-        let mut made =
-            Self { terms, corrections, pixels, written, norm, known, inverse_sums, power, operator, exponent };
+        let by_subsets = terms.inverse_sums.is_some_and(|sums| sums.of_subsets);
+        let mut lengths: Vec<usize> = subset_rows(&operator).iter().map(|rows| rows.count * rows.len).collect();
+        lengths.dedup();
+        let lengths = lengths.into_iter().filter(|_| by_subsets);
+        let of_subsets = lengths.map(vector).collect::<Result<_>>()?;
+        let mut made = Self {
+            terms,
+            corrections,
+            pixels,
+            written,
+            norm,
+            known,
+            inverse_sums,
+            power,
+            of_subsets,
+            operator,
+            exponent,
+        };
         made.refresh()?;
         Ok(made)
     }
@@ -211,9 +241,17 @@ impl<T: Real> Objective<T> {
         if self.known != Some(found) {
             let [x, ax] = &mut self.power;
             let scaled = rescaled(&self.operator, self.exponent, 1)?;
-            self.norm = MARGIN * estimate_norm_in(&*scaled, POWER_STEPS, x, ax)?;
-            if self.terms.inverse_sums.is_some() {
-                self.inverse_sums = Some(inverse_sums(&*scaled, x, ax)?);
+            if let Some(InverseSums { of_subsets, .. }) = self.terms.inverse_sums {
+                let (mut sums, norm) = inverse_sums(&*scaled, x, ax)?;
+                self.norm = norm;
+                if of_subsets {
+                    let subsets = subsets(&self.operator).into_iter();
+                    let subsets = subsets.map(|subset| rescaled(&subset, self.exponent, 1));
+                    sums[1] = subset_sums(&subsets.collect::<Result<Vec<_>>>()?, &mut self.of_subsets, x)?;
+                }
+                self.inverse_sums = Some(sums);
+            } else {
+                self.norm = MARGIN * estimate_norm_in(&*scaled, POWER_STEPS, x, ax)?;
             }
             self.known = Some(found);
         }
@@ -269,8 +307,8 @@ impl<T: Real> Objective<T> {
 
     /// Writes inverse sums into their vectors, for all columns, if they are not there yet.
     pub(super) fn write_inverse_sums(&mut self, vectors: &mut [Vector<T>]) -> Result<()> {
-        if let (Some(places), Some(sums)) = (&self.terms.inverse_sums, &self.inverse_sums) {
-            for (place, sums) in places.iter().zip(sums) {
+        if let (Some(InverseSums { rows, cols, .. }), Some(sums)) = (&self.terms.inverse_sums, &self.inverse_sums) {
+            for (place, sums) in [rows, cols].into_iter().zip(sums) {
                 vectors[place.index()].write_columns(&vec![&sums[..]; self.corrections.len()])?;
             }
             self.inverse_sums = None;
@@ -312,11 +350,16 @@ impl<T: Real> Objective<T> {
     }
 }
 
-/// `1 / A 1` and `1 / A'1`, 0 where a sum is 0; `x` and `ax` are as long as `A` has columns and rows.
+/// `1 / A 1` and `1 / A'1`, 0 where a sum is 0; `x` and `ax` are as long as `A` has columns and rows. Beside them a bound of `|A|`, which costs
+/// no products: the root of the largest sum of a row times that of a column.
 ///
 /// # Errors
 /// [`Error::Option`] if some entries are negative, as far as two products tell.
-fn inverse_sums<T: Real>(a: &dyn LinearOperator<T>, x: &mut Vector<T>, ax: &mut Vector<T>) -> Result<[Vec<T>; 2]> {
+fn inverse_sums<T: Real>(
+    a: &dyn LinearOperator<T>,
+    x: &mut Vector<T>,
+    ax: &mut Vector<T>,
+) -> Result<([Vec<T>; 2], f64)> {
     let mut random = Random::new(1972);
     let mut parts = |n: usize| -> Vec<T> { (0..n).map(|_| T::from_f64(random.uniform())).collect() };
     x.write(&parts(x.len()))?;
@@ -324,13 +367,36 @@ fn inverse_sums<T: Real>(a: &dyn LinearOperator<T>, x: &mut Vector<T>, ax: &mut 
     let part = ax.to_vec()?;
     x.fill(T::from_f64(1.0))?;
     a.apply(x, ax)?;
-    let rows = inverses("row", &ax.to_vec()?, &part)?;
+    let of_rows = ax.to_vec()?;
+    let rows = inverses("row", &of_rows, &part)?;
     ax.write(&parts(ax.len()))?;
     a.apply_adjoint(ax, x)?;
     let part = x.to_vec()?;
     ax.fill(T::from_f64(1.0))?;
     a.apply_adjoint(ax, x)?;
-    Ok([rows, inverses("column", &x.to_vec()?, &part)?])
+    let of_cols = x.to_vec()?;
+    let cols = inverses("column", &of_cols, &part)?;
+    let largest = [of_rows, of_cols].map(|sums| magnitude::largest(sums.iter().map(|sum| sum.to_f64())));
+    Ok(([rows, cols], largest[0].sqrt() * largest[1].sqrt()))
+}
+
+/// 1 over the largest sum that each column has in a subset, 0 where all are 0. `ones` has a vector
+/// for each length of a subset, `x` is as long as all have columns.
+fn subset_sums<T: Real>(
+    subsets: &[SharedOperator<T>],
+    ones: &mut [Vector<T>],
+    x: &mut Vector<T>,
+) -> Result<Vec<T>> {
+    let mut largest = vec![0.0; x.len()];
+    ones.iter_mut().try_for_each(|ones| ones.fill(T::from_f64(1.0)))?;
+    for subset in subsets {
+        let ones = ones.iter().find(|ones| ones.len() == subset.rows());
+        let Some(ones) = ones else { return same_length("lengths of subsets", 1, 0).map(|()| Vec::new()) };
+        subset.apply_adjoint(ones, x)?;
+        largest.iter_mut().zip(x.to_vec()?).for_each(|(most, sum)| *most = sum.to_f64().max(*most));
+    }
+    let inverse = |sum: &f64| T::from_f64(if *sum > 0.0 { 1.0 / sum } else { 0.0 });
+    Ok(largest.iter().map(inverse).collect())
 }
 
 /// The inverse of each sum, 0 where that is 0. `parts` are sums of the same entries times numbers between 0 and 1: no more than the whole,
@@ -339,7 +405,7 @@ fn inverses<T: Real>(what: &str, sums: &[T], parts: &[T]) -> Result<Vec<T>> {
     let inverse = |(i, (sum, part)): (usize, (&T, &T))| {
         let (sum, part) = (sum.to_f64(), part.to_f64());
         if !(part >= 0.0 && part <= sum * (1.0 + 16.0 * T::EPSILON) && sum.is_finite()) {
-            let reason = format!("sirt weighs by sums, and takes no negative entries; {what} {i} has some");
+            let reason = format!("this method weighs by sums, and takes no negative entries; {what} {i} has some");
             return Err(Error::Option { name: "method", reason });
         }
         Ok(T::from_f64(if sum > 0.0 { 1.0 / sum } else { 0.0 }))

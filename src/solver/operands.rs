@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::penalty::SharedPenalty;
 use super::plan::{Launch, Operand, Preconditioning, Script, VectorId};
 use super::products::{Products, roots};
-use super::residence::Operands as Factors;
 use crate::error::Result;
 use crate::number::Real;
 use crate::operator::SharedOperator;
+use crate::runs::Runs;
 use crate::vector::Vector;
 
 /// Operators of a script, and the exponents of the powers of two by which both are multiplied (`scaling.rs`).
@@ -19,34 +19,59 @@ pub(super) struct Operators<'o, T: Real> {
     pub(super) exponents: [i32; 2],
 }
 
+/// The subsets that a script takes steps after: those of an operator that has some, else all rows at once.
+pub(super) fn subsets<T: Real>(a: &SharedOperator<T>) -> Vec<SharedOperator<T>> {
+    a.as_subsets().map_or_else(|| vec![a.clone()], |subsets| subsets.parts().to_vec())
+}
+
+/// Places of the rows of these subsets.
+pub(super) fn subset_rows<T: Real>(a: &SharedOperator<T>) -> Vec<Runs> {
+    match a.as_subsets() {
+        Some(subsets) => (0..subsets.parts().len()).map(|k| subsets.runs(k)).collect(),
+        None => vec![Runs { first: 0, len: a.rows(), every: a.rows(), count: 1 }],
+    }
+}
+
 /// Products with the operands that `script` names.
 pub(super) fn factors<T: Real>(
     operators: &Operators<'_, T>,
     script: &Script,
     columns: usize,
     preconditioning: Preconditioning,
-) -> Result<Factors<T>> {
-    let calls = || script.start.iter().chain(script.steps.iter().flatten());
-    let multiplies_by =
-        |which: Operand| calls().any(|call| matches!(call.launch, Launch::Product { of, .. } if of == which));
+) -> Result<Vec<Option<Products<T>>>> {
+    let subsets = subsets(operators.a);
+    let mut named = vec![false; Operand::count(subsets.len())];
+    for call in script.start.iter().chain(script.steps.iter().flatten()) {
+        if let Launch::Product { of, .. } = call.launch {
+            named[of.index()] = true;
+        }
+    }
+    let multiplies_by = |which: Operand| named[which.index()];
     let [of_operator, of_preconditioner] = operators.exponents;
     let factors = |operator: &SharedOperator<T>, adjoint, exponent| {
         Products::of_factors(operator, adjoint, exponent, columns).map(Some)
     };
-    let mut products = std::array::from_fn(|_| None);
-    products[Operand::A as usize] = factors(operators.a, false, of_operator)?;
+    let mut products: Vec<_> = named.iter().map(|_| None).collect();
+    products[Operand::A.index()] = factors(operators.a, false, of_operator)?;
     if multiplies_by(Operand::Adjoint) {
-        products[Operand::Adjoint as usize] = factors(operators.a, true, of_operator)?;
+        products[Operand::Adjoint.index()] = factors(operators.a, true, of_operator)?;
+    }
+    for (k, subset) in (0..).zip(&subsets) {
+        for (which, adjoint) in [(Operand::Subset(k), false), (Operand::SubsetAdjoint(k), true)] {
+            if multiplies_by(which) {
+                products[which.index()] = factors(subset, adjoint, of_operator)?;
+            }
+        }
     }
     if let Some(operator) = operators.preconditioner {
         if multiplies_by(Operand::Preconditioner) {
-            products[Operand::Preconditioner as usize] = factors(operator, false, of_preconditioner)?;
+            products[Operand::Preconditioner.index()] = factors(operator, false, of_preconditioner)?;
         }
         if preconditioning == Preconditioning::Roots {
             let roots = roots(&**operator).map_or([None, None], |roots| roots.map(Some));
             let [adjoint, root] = roots.map(|root| root.map(Products::of_matrix));
-            products[Operand::RootAdjoint as usize] = adjoint;
-            products[Operand::Root as usize] = root;
+            products[Operand::RootAdjoint.index()] = adjoint;
+            products[Operand::Root.index()] = root;
         }
     }
     Ok(products)

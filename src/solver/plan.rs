@@ -6,7 +6,7 @@
 //! ([`OverBasis`]), one over an image ([`OverImage`]), or two for the limit of a step ([`StepLimit`]), without a program. A product may be
 //! done in several launches ([`Apart`]). The [`Engine`](super::engine) runs scripts on any device.
 
-pub(super) use super::calls::{Field, OverBasis, OverImage, StepLimit};
+pub(super) use super::calls::{Field, Gather, OverBasis, OverImage, StepLimit};
 pub(super) use super::multiplication::{Apart, Product};
 use super::objective::Terms;
 use super::penalty::OfPenalty;
@@ -17,23 +17,35 @@ use crate::error::{Error, Result};
 use crate::recurrence::{Fault, Program, Registers, Scalar, Sums};
 use crate::reduction::Chunks;
 
-/// One of an operator's two spaces, to which a vector belongs.
+/// A space of an operator, or of one of its subsets, to which a vector belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
     /// Vectors as long as `A` has rows.
     Rows,
     /// Vectors as long as `A` has columns.
     Cols,
+    /// Vectors as long as this subset has rows.
+    Subset(u16),
+}
+
+impl Space {
+    pub(super) fn index(self) -> usize {
+        match self {
+            Self::Rows => 0,
+            Self::Cols => 1,
+            Self::Subset(k) => 2 + usize::from(k),
+        }
+    }
 }
 
 /// A vector of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct VectorId(u8);
+pub(super) struct VectorId(u16);
 
 /// The answer.
 pub(super) const X: VectorId = VectorId(0);
 /// The right-hand side; a product may be added to it, nothing else takes it.
-pub(super) const B: VectorId = VectorId(u8::MAX);
+pub(super) const B: VectorId = VectorId(u16::MAX);
 
 impl VectorId {
     /// Vectors that fill places of a call which are not used.
@@ -54,10 +66,29 @@ pub(super) enum Operand {
     /// `W'` and `W` of a preconditioner `W W'`.
     RootAdjoint,
     Root,
+    /// A subset of the rows of `A`, and its adjoint.
+    Subset(u16),
+    SubsetAdjoint(u16),
 }
 
 impl Operand {
-    pub(super) const COUNT: usize = 5;
+    /// Place among the products of a script.
+    pub(super) fn index(self) -> usize {
+        match self {
+            Self::A => 0,
+            Self::Adjoint => 1,
+            Self::Preconditioner => 2,
+            Self::RootAdjoint => 3,
+            Self::Root => 4,
+            Self::Subset(k) => Self::count(usize::from(k)),
+            Self::SubsetAdjoint(k) => Self::count(usize::from(k)) + 1,
+        }
+    }
+
+    /// Number of operands of a script with so many subsets.
+    pub(super) fn count(subsets: usize) -> usize {
+        5 + 2 * subsets
+    }
 }
 
 /// Way of preconditioning residuals.
@@ -170,6 +201,12 @@ impl From<StepLimit> for Work {
     }
 }
 
+impl From<Gather> for Work {
+    fn from(call: Gather) -> Self {
+        Self::Gather(call)
+    }
+}
+
 impl From<OverImage> for Work {
     fn from(call: OverImage) -> Self {
         Self::Image(call)
@@ -185,6 +222,7 @@ pub(super) enum Work {
     Basis(Space, OverBasis),
     Image(OverImage),
     Limit(StepLimit),
+    Gather(Gather),
     Penalty(OfPenalty),
 }
 
@@ -235,6 +273,7 @@ pub(super) enum Launch {
     Basis(Space, OverBasis),
     Image(OverImage),
     Limit(StepLimit),
+    Gather(Gather),
     Penalty(OfPenalty),
 }
 
@@ -243,7 +282,7 @@ impl Launch {
     pub(super) fn runs_program(&self) -> bool {
         match self {
             Self::Basis(_, call) => call.runs_program(),
-            Self::Image(_) | Self::Limit(_) | Self::Penalty(_) => false,
+            Self::Image(_) | Self::Limit(_) | Self::Gather(_) | Self::Penalty(_) => false,
             _ => true,
         }
     }
@@ -255,8 +294,8 @@ pub(super) const FOLDS_ITS_OWN: Fault = "a launch folds sums that it makes";
 /// Declaration of what a method holds: vectors, scalars, sums, programs.
 #[derive(Debug)]
 pub(super) struct Plan {
-    rows: usize,
-    cols: usize,
+    /// Lengths of the vectors of each space, in the order of [`Space::index`].
+    pub(super) lengths: Vec<usize>,
     columns: usize,
     /// Length class of each vector; the answer first, then those that stand where a pass takes none.
     pub(super) vectors: Vec<Space>,
@@ -270,13 +309,14 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// A plan for a `rows × cols` operator and `columns` right-hand sides at once.
-    pub(super) fn new(rows: usize, cols: usize, columns: usize) -> Self {
+    /// A plan for a `rows × cols` operator and `columns` right-hand sides at once; `subsets` are the rows of its subsets, for a script
+    /// that multiplies by these.
+    pub(super) fn new([rows, cols]: [usize; 2], subsets: &[usize], columns: usize) -> Self {
         let mut vectors = vec![Space::Cols];
         vectors.resize(Self::FILLERS.end, Space::Cols);
+        let lengths = [rows, cols].iter().chain(subsets).copied().collect();
         Self {
-            rows,
-            cols,
+            lengths,
             columns,
             vectors,
             registers: Registers::new(),
@@ -308,7 +348,7 @@ impl Plan {
             return X;
         }
         self.vectors.push(space);
-        VectorId(self.vectors.len() as u8 - 1)
+        VectorId((self.vectors.len() - 1) as u16)
     }
 
     pub(super) fn vectors<const N: usize>(&mut self, space: Space) -> [VectorId; N] {
@@ -318,7 +358,10 @@ impl Plan {
     /// A basis of `most` vectors of a space.
     pub(super) fn basis(&mut self, space: Space, most: usize) {
         self.note((most > MOST_VECTORS).then_some("too many vectors in a basis"));
-        self.bases[space as usize] = most;
+        match self.bases.get_mut(space.index()) {
+            Some(basis) => *basis = most,
+            None => self.note(Some("a basis of a subset")),
+        }
     }
 
     /// A scalar that is 0 when a start begins.
@@ -347,10 +390,7 @@ impl Plan {
     }
 
     pub(super) fn len(&self, space: Space) -> usize {
-        match space {
-            Space::Rows => self.rows,
-            Space::Cols => self.cols,
-        }
+        self.lengths.get(space.index()).copied().unwrap_or(0)
     }
 
     /// A launch of `work` after the program that `write` writes.
@@ -369,6 +409,7 @@ impl Plan {
             }
             Work::Image(call) => (Launch::Image(call), program.words(&[], &[])),
             Work::Limit(call) => (Launch::Limit(call), program.words(&[], &[])),
+            Work::Gather(call) => (Launch::Gather(call), program.words(&[], &[])),
             Work::Penalty(call) => (Launch::Penalty(call), program.words(&[], &[])),
             Work::Basis(of, call) => {
                 let rotates = matches!(call, OverBasis::Rotate { .. } | OverBasis::Norm { .. });
@@ -385,7 +426,7 @@ impl Plan {
 
     /// Vectors of a pass, with those in the places that it does not need.
     pub(super) fn taken(vectors: &[VectorId]) -> [VectorId; PASS_VECTORS] {
-        let filler = |k: usize| VectorId((Self::FILLERS.start + k) as u8);
+        let filler = |k: usize| VectorId((Self::FILLERS.start + k) as u16);
         std::array::from_fn(|k| vectors.get(k).copied().unwrap_or(filler(k)))
     }
 
@@ -437,7 +478,7 @@ mod tests {
     #[test]
     fn scripts_beyond_their_limits_are_refused() {
         let fault = |write: &dyn Fn(&mut Plan)| {
-            let mut plan = Plan::new(10, 10, 1);
+            let mut plan = Plan::new([10, 10], &[], 1);
             write(&mut plan);
             plan.check().err().map(|error| error.to_string()).unwrap_or_default()
         };
@@ -454,7 +495,7 @@ mod tests {
                 }) as &dyn Fn(&mut Plan),
             ),
             ("too many vectors", &|plan| {
-                (0..300).for_each(|_| {
+                (0..1 << 16).for_each(|_| {
                     plan.vector(rows);
                 })
             }),
@@ -503,6 +544,7 @@ mod tests {
                 });
             }),
             ("too many vectors in a basis", &|plan| plan.basis(rows, MOST_VECTORS + 1)),
+            ("a basis of a subset", &|plan| plan.basis(Space::Subset(0), 1)),
             ("a call that runs no program has one", &|plan| {
                 let (w, a) = (plan.vector(rows), plan.scalar());
                 plan.call((rows, OverBasis::Project { w, count: 1 }), |s| s.set(a, ONE));

@@ -5,7 +5,6 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 use super::driver::Outcome;
 use super::method::Method;
 use super::weight::ChosenWeight;
-use crate::matrix::Matrix;
 use crate::number::{Accumulation, Precision, Real};
 use crate::operator::LinearOperator;
 use crate::sparse::Format;
@@ -172,7 +171,7 @@ impl Report {
             backend: device.backend_name(),
             precision: T::PRECISION,
             accumulation: device.accumulation(T::PRECISION),
-            format: operator.as_matrix().map_or(Format::OnTheFly, Matrix::format),
+            format: operator.stored_format(),
             tuning: device.tuning().in_force(T::PRECISION, operator.rows()),
         }
     }

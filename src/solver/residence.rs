@@ -16,8 +16,8 @@ pub(super) enum Held {
     Between(Operand, usize),
 }
 
-/// Products with each operand, in the order of [`Operand`].
-pub(super) type Operands<T> = [Option<Products<T>>; Operand::COUNT];
+/// Products with each operand, in the order of [`Operand::index`].
+pub(super) type Operands<T> = [Option<Products<T>>];
 
 /// Calls of each kind of iteration, and the matrices and vectors that they name by number.
 pub(super) struct Residence<T: Real> {
@@ -30,7 +30,7 @@ impl<T: Real> Residence<T> {
     /// The residence of `script` with the products of each operand, if each of its calls has a place in a resident launch.
     pub(super) fn of(plan: &Plan, script: &Script, products: &Operands<T>) -> Option<Self> {
         // The first matrix may be in any format: that of A.
-        let matrices = products[Operand::A as usize].as_ref()?.chain()?;
+        let matrices = products[Operand::A.index()].as_ref()?.chain()?;
         let mut numbers = Numbers { matrices, vectors: Vec::new() };
         let mut calls = Vec::with_capacity(script.steps.len());
         for step in &script.steps {
@@ -65,7 +65,8 @@ impl<T: Real> Numbers<T> {
         let block = Some(call.block);
         let work = match &call.launch {
             Launch::Scalars => ResidentWork::Scalars,
-            Launch::Basis(..) | Launch::Image(_) | Launch::Limit(_) | Launch::Penalty(_) => return None,
+            Launch::Basis(..) | Launch::Image(_) | Launch::Limit(_) => return None,
+            Launch::Gather(_) | Launch::Penalty(_) => return None,
             Launch::Update { space, pass, vectors } => {
                 let mut numbers = [0; _];
                 for (k, number) in numbers.iter_mut().enumerate().filter(|(k, _)| pass.takes(*k)) {
@@ -74,7 +75,7 @@ impl<T: Real> Numbers<T> {
                 ResidentWork::Pass { n: plan.len(*space), pass: pass.clone(), vectors: numbers }
             }
             Launch::Product { of, x, w, z, y, blend, .. } => {
-                let chain = products[*of as usize].as_ref()?.chain()?;
+                let chain = products[of.index()].as_ref()?.chain()?;
                 let (last, before) = chain.split_last()?;
                 let mut x = self.vector(Held::Vector(*x))?;
                 for (k, factor) in before.iter().enumerate() {

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::matrix::Matrix;
 use crate::number::{Accumulation, Precision, Real};
-use crate::operator::{Identity, LinearOperator, SharedOperator};
+use crate::operator::{Identity, LinearOperator, SharedOperator, Subsets, SubsetsScratch};
 use crate::vector::Vector;
 
 /// The binary exponents of `|A|` and `|b|` that need no scaling.
@@ -63,17 +63,13 @@ fn power<T: Real>(exponent: i32) -> T {
 /// `2^exponent A` for `columns` interleaved vectors.
 ///
 /// # Errors
-/// [`Error::Option`] for several columns of an operator that is no matrix.
+/// [`Error::Option`] for several columns of an operator that multiplies one at a time.
 pub(super) fn rescaled<T: Real>(
     operator: &SharedOperator<T>,
     exponent: i32,
     columns: usize,
 ) -> Result<SharedOperator<T>> {
-    let whole = match operator.as_matrix() {
-        Some(matrix) if columns > 1 => Interleaved { matrix: matrix.clone(), columns }.shared(),
-        _ if columns > 1 => return Err(one_column(columns)),
-        _ => operator.clone(),
-    };
+    let whole = if columns > 1 { Interleaved::new(operator, columns)?.shared() } else { operator.clone() };
     if exponent == 0 {
         return Ok(whole);
     }
@@ -85,39 +81,72 @@ pub(super) fn rescaled<T: Real>(
 
 /// The error of several right-hand sides for an operator that is no matrix.
 pub(super) fn one_column(columns: usize) -> Error {
-    let reason = format!("{columns} right-hand sides at once need a matrix; other operators take one");
+    let reason = format!(
+        "{columns} right-hand sides at once need a matrix, or subsets that are matrices; other operators take one"
+    );
     Error::Option { name: "columns", reason }
 }
 
-/// A matrix for interleaved vectors.
-#[derive(Debug)]
+/// A matrix, or one in subsets, for interleaved vectors.
 struct Interleaved<T: Real> {
-    matrix: Matrix<T>,
+    operator: SharedOperator<T>,
     columns: usize,
+    /// Vectors that products with subsets are made in.
+    scratch: Option<SubsetsScratch<T>>,
+}
+
+impl<T: Real> Interleaved<T> {
+    fn new(operator: &SharedOperator<T>, columns: usize) -> Result<Self> {
+        if !operator.takes_columns() {
+            return Err(one_column(columns));
+        }
+        let scratch = match operator.as_subsets() {
+            Some(subsets) => Some(SubsetsScratch::new(subsets, columns)?),
+            None => None,
+        };
+        Ok(Self { operator: operator.clone(), columns, scratch })
+    }
+
+    /// The subsets, if it is in some, and the vectors that a product is made in.
+    fn subsets(&self) -> Option<(&Subsets<T>, &SubsetsScratch<T>)> {
+        Some((self.operator.as_subsets()?, self.scratch.as_ref()?))
+    }
 }
 
 impl<T: Real> LinearOperator<T> for Interleaved<T> {
     fn device(&self) -> &Device {
-        self.matrix.device()
+        self.operator.device()
     }
     fn rows(&self) -> usize {
-        self.matrix.rows() * self.columns
+        self.operator.rows() * self.columns
     }
     fn cols(&self) -> usize {
-        self.matrix.cols() * self.columns
+        self.operator.cols() * self.columns
     }
     fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.matrix.multiply_columns(self.columns, x, y)
+        match (self.operator.as_matrix(), self.subsets()) {
+            (Some(matrix), _) => matrix.multiply_columns(self.columns, x, y),
+            (None, Some((subsets, scratch))) => subsets.multiply(scratch, x, y),
+            (None, None) => Err(one_column(self.columns)),
+        }
     }
     fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.matrix.multiply_columns_transposed(self.columns, x, y)
+        match (self.operator.as_matrix(), self.subsets()) {
+            (Some(matrix), _) => matrix.multiply_columns_transposed(self.columns, x, y),
+            (None, Some((subsets, scratch))) => subsets.multiply_adjoint(scratch, x, y),
+            (None, None) => Err(one_column(self.columns)),
+        }
     }
     fn launches(&self) -> usize {
+        if let Some(subsets) = self.operator.as_subsets() {
+            return subsets.launches_of(self.columns);
+        }
         // Rays are traced column by column.
-        self.matrix.launches() * if self.matrix.traces_rays() { self.columns } else { 1 }
+        let traces = self.operator.as_matrix().is_some_and(Matrix::traces_rays);
+        self.operator.launches() * if traces { self.columns } else { 1 }
     }
     fn has_adjoint(&self) -> bool {
-        self.matrix.has_transposed()
+        self.operator.has_adjoint()
     }
 }
 

@@ -8,7 +8,7 @@ use super::engine;
 use super::method::{Method, Task};
 use super::null_space::Projection;
 use super::objective::Neighbours;
-use super::operands::Operators;
+use super::operands::{Operators, subset_rows};
 use super::penalty::{in_place_of_corrections, lock};
 use super::plan::{Plan, Preconditioning, Script, Space};
 use super::report::Report;
@@ -294,7 +294,9 @@ struct Planned {
 
 /// Plans the script of a set-up. `exponents` are those by which the operator and the preconditioner are scaled.
 fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [i32; 2]) -> Planned {
-    let mut plan = Plan::new(operator.rows(), operator.cols(), setup.columns);
+    let subsets = subset_rows(operator);
+    let lengths: Vec<usize> = subsets.iter().map(|rows| rows.count * rows.len).collect();
+    let mut plan = Plan::new([operator.rows(), operator.cols()], &lengths, setup.columns);
     let preconditioning = match &setup.preconditioner {
         None => Preconditioning::None,
         Some(operator) if operator.as_diagonal().is_some() => Preconditioning::Diagonal(plan.vector(Space::Rows)),
@@ -312,6 +314,7 @@ fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [
         preconditioned: exponents[0] + exponents[1],
         neighbours: Neighbours::of(&setup.corrections),
         curved: setup.penalty.as_ref().map(|penalty| lock(penalty).has_curvature()),
+        subsets,
     };
     let script = setup.method.script(&mut plan, &task);
     Planned { plan, preconditioning, script }
@@ -329,6 +332,16 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
     if script.as_ref().is_some_and(|script| script.terms.is_some()) {
         let one = |len: usize| (len * T::PRECISION.bytes()) as u64;
         vectors.extend([operator.rows(), operator.cols()].map(|len| ("a vector for the norm", one(len))));
+    }
+    if script.as_ref().and_then(|script| script.terms.as_ref()?.inverse_sums).is_some_and(|sums| sums.of_subsets) {
+        let mut lengths = plan.lengths[Space::Subset(0).index()..].to_vec();
+        lengths.dedup();
+        let one = |len: usize| (len * T::PRECISION.bytes()) as u64;
+        vectors.extend(lengths.into_iter().map(|len| ("a vector for sums of columns", one(len))));
+    }
+    if let Some(subsets) = operator.as_subsets().filter(|_| columns > 1) {
+        // One for products, and one for those with the adjoint.
+        vectors.extend([("vectors of the subsets", subsets.vector_bytes(columns)); 2]);
     }
     let own = plan.vectors.iter().enumerate().filter(|(k, _)| !Plan::FILLERS.contains(k));
     vectors.extend(own.map(|(_, space)| ("a vector of the method", bytes(plan.len(*space)))));

@@ -1,7 +1,7 @@
 //! Matrices, problems and corrections that several suites run over: the device comparison, the golden file.
 
 use residuum::imaging::{Beam, Grid, Scanner};
-use residuum::operator::Diagonal;
+use residuum::operator::{Diagonal, LinearOperator, SharedOperator, Subsets};
 use residuum::sparse::gallery;
 use residuum::{
     Correction, Csr, Device, Format, Matrix, Method, Offsets, Packing, Real, Report, Setup, Solver, Stop, Stopping,
@@ -33,18 +33,29 @@ pub(crate) struct Problem<T> {
     pub(crate) start: Vec<T>,
     /// A lower bound that the answer keeps clear of.
     pub(crate) lower: Option<f64>,
+    /// Number of subsets of the rows, and rows of a subset that lie one after another.
+    pub(crate) subsets: Option<[usize; 2]>,
 }
 
 impl<T: Real> Problem<T> {
     pub(crate) fn new(method: Method, a: &Csr<T>) -> Self {
         let start = vec![T::default(); a.cols()];
-        Self { method, a: a.clone(), diagonal: None, as_matrix: false, reference: None, start, lower: None }
+        let (diagonal, reference, lower, subsets) = (None, None, None, None);
+        Self { method, a: a.clone(), diagonal, as_matrix: false, reference, start, lower, subsets }
+    }
+
+    fn operator(&self, device: &Device) -> SharedOperator<T> {
+        let transposed = if self.method.takes_rectangles() { Transposed::Copy } else { Transposed::None };
+        let storage = Storage { transposed, ..Storage::default() };
+        match self.subsets {
+            Some([count, run]) => Subsets::of_matrix(device, &self.a, storage, count, run).unwrap().shared(),
+            None => Matrix::stored(device, &self.a, storage).unwrap().into(),
+        }
     }
 
     /// Solves for each of `b` at once.
     pub(crate) fn solve(&self, device: &Device, b: &[&[T]], stopping: &Stopping) -> Vec<(Vec<T>, Report)> {
-        let storage = if self.method.takes_rectangles() { Matrix::with_transpose } else { Matrix::new };
-        let a = storage(device, &self.a, Format::Auto).unwrap();
+        let a = self.operator(device);
         let diagonal = self.diagonal.as_ref().map(|d| Vector::from_slice(device, d).unwrap());
         let diagonal = diagonal.map(|d| Diagonal::new(d).unwrap());
         let entries: Vec<(usize, usize, T)> =
@@ -58,7 +69,7 @@ impl<T: Real> Problem<T> {
         if let Some(lower) = self.lower {
             setup.corrections = vec![Correction { lower, ..Correction::none() }; b.len()];
         }
-        let mut solver = Solver::with(&a, setup).unwrap();
+        let mut solver = Solver::with(a, setup).unwrap();
         if let Some(reference) = &self.reference {
             let columns = vec![&reference[..]; b.len()];
             solver.set_reference(&Vector::interleaved(device, &columns).unwrap()).unwrap();
@@ -153,6 +164,9 @@ pub(crate) fn problems<T: Real>() -> Vec<Problem<T>> {
     }
     for method in [Method::Mrnsd, Method::Nnfcgls { restart: 7 }] {
         found.push(Problem { lower: Some(-10.0), ..Problem::new(method, &tall) });
+    }
+    for subsets in [None, Some([3, 4])] {
+        found.push(Problem { subsets, ..Problem::new(Method::Sart { omega: 1.0 }, &positive) });
     }
     found
 }

@@ -6,7 +6,7 @@ use residuum::Csr;
 /// Pixels of a side, angles, and rays of an angle.
 pub(crate) const SIDE: usize = 64;
 const ANGLES: usize = 90;
-const RAYS: usize = 91;
+pub(crate) const RAYS: usize = 91;
 
 /// Lengths of the rays within each pixel. Columns count pixels down the columns of the picture.
 pub(crate) fn matrix() -> Csr<f64> {

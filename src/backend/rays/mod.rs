@@ -5,7 +5,7 @@ mod opencl;
 
 pub(super) use opencl::FILES;
 
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::{PlanKey, Run};
 use crate::error::Result;
@@ -31,8 +31,8 @@ pub(crate) struct StoredRays<T> {
     /// Angles of all sheets.
     sheet_angles: usize,
     spans: Memory<u32>,
-    /// Held by one product at a time, while it is queued.
-    scratch: Mutex<Scratch<T>>,
+    /// Held by one product at a time, while it is queued. Rays of several subsets of a scan share it.
+    scratch: SharedScratch<T>,
     plans: Plans<PlanKey>,
 }
 
@@ -47,19 +47,35 @@ struct Scratch<T> {
     sums: Memory<Sum>,
 }
 
+/// Memory that every product overwrites, in the hands of all rays whose products are made there.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedScratch<T>(Arc<Mutex<Scratch<T>>>);
+
 impl<T: Real> Scratch<T> {
-    fn new(place: &Place, side: usize, held: usize, count: usize) -> Result<Self> {
+    /// For rays through one image, of which `held` sheets are held at once at most; `sums` tells if that is not all of some.
+    fn new(place: &Place, side: usize, held: usize, sums: bool) -> Result<Self> {
         let pixels = side * side;
         Ok(Self {
             images: place.filled(images_len(side), T::default())?,
             partial: place.filled(pixels * held, T::default())?,
-            sums: place.filled(if held < count { pixels } else { 1 }, Sum::default())?,
+            sums: place.filled(if sums { pixels } else { 1 }, Sum::default())?,
         })
     }
 }
 
+impl<T: Real> SharedScratch<T> {
+    /// Memory for products with each of `rays`, which pass through images of one size.
+    pub(crate) fn new(place: &Place, rays: &[Rays<T>]) -> Result<Self> {
+        let side = rays.iter().map(|rays| rays.side).max().unwrap_or(0);
+        let held = rays.iter().map(|rays| rays.held).max().unwrap_or(0);
+        let sums = rays.iter().any(|rays| rays.held < rays.sheets());
+        Ok(Self(Arc::new(Mutex::new(Scratch::new(place, side, held, sums)?))))
+    }
+}
+
 impl<T: Real> StoredRays<T> {
-    pub(crate) fn new(place: &Place, rays: Rays<T>) -> Result<Self> {
+    /// Products are made in `scratch`.
+    pub(crate) fn new(place: &Place, rays: Rays<T>, scratch: &SharedScratch<T>) -> Result<Self> {
         let (side, held, count, sheet_angles) = (rays.side, rays.held, rays.sheets(), rays.sheet_angles());
         Ok(Self {
             side,
@@ -75,7 +91,7 @@ impl<T: Real> StoredRays<T> {
             tiles: rays.tiles,
             sheet_angles,
             spans: place.take(rays.spans)?,
-            scratch: Mutex::new(Scratch::new(place, side, held, count)?),
+            scratch: scratch.clone(),
             plans: Plans::default(),
         })
     }
@@ -89,7 +105,7 @@ impl<T: Real> StoredRays<T> {
             fans: self.fans.on_host()?,
             sheets: self.sheets.on_host()?,
             spans: self.spans.on_host()?,
-            scratch: Mutex::new(Scratch::new(&Place::Host, self.side, self.held, self.count)?),
+            scratch: SharedScratch(Arc::new(Mutex::new(self.own_scratch()?))),
             plans: Plans::default(),
             ..*self
         })
@@ -111,20 +127,23 @@ impl<T: Real> StoredRays<T> {
         self.pixels * self.angles
     }
 
+    /// Scratch memory on the host for these rays alone.
+    fn own_scratch(&self) -> Result<Scratch<T>> {
+        Scratch::new(&Place::Host, self.side, self.held, self.held < self.count)
+    }
+
     /// The scratch memory. Whoever panicked with it left whole arrays.
     fn scratch(&self) -> MutexGuard<'_, Scratch<T>> {
-        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+        self.scratch.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls `product` with the scratch memory if it is free, else with some of its own. A product on the host must not wait for
     /// another: the thread that waits may be the one that does a part of the other's work.
     fn with_free_scratch(&self, product: impl FnOnce(&mut Scratch<T>) -> Result<()>) -> Result<()> {
-        match self.scratch.try_lock() {
+        match self.scratch.0.try_lock() {
             Ok(mut scratch) => product(&mut scratch),
             Err(TryLockError::Poisoned(scratch)) => product(&mut scratch.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                product(&mut Scratch::new(&Place::Host, self.side, self.held, self.count)?)
-            }
+            Err(TryLockError::WouldBlock) => product(&mut self.own_scratch()?),
         }
     }
 }

@@ -7,7 +7,9 @@ use crate::backend::script::variation::{self, Dual, Variation};
 use crate::backend::script::{self, Blend, StepCall};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
-use crate::solver::plan::{Apart, B, Call, Launch, Operand, OverBasis, OverImage, Space, StepLimit, VectorId};
+use crate::solver::plan::{
+    Apart, B, Call, Gather, Launch, Operand, OverBasis, OverImage, Space, StepLimit, VectorId,
+};
 use crate::solver::workspace::Inputs;
 use crate::vector::Vector;
 
@@ -16,7 +18,7 @@ impl<T: Real> Engine<T> {
         let (run, operations) = (inputs.run, variation::on::<T>(inputs.device.backend()));
         let (OverImage::Ascend { field, .. } | OverImage::Subtract { field, .. }) = call;
         let variation = Variation {
-            n: self.cols,
+            n: self.length(Space::Cols),
             width: field.width,
             along: field.q.is_some(),
             first: field.weights.0.into(),
@@ -50,12 +52,12 @@ impl<T: Real> Engine<T> {
     ) -> Result<()> {
         let Launch::Product { of: which, x, w, z, .. } = launch else { return Ok(()) };
         let Self { products, vectors, spare: y, state, .. } = self;
-        let Some(products) = &mut products[*which as usize] else {
+        let Some(products) = &mut products[which.index()] else {
             return same_length("operators of a script", 1, 0);
         };
         let vector = |v: &VectorId| if *v == B { inputs.b } else { &vectors[v.index()] };
         match which {
-            Operand::Adjoint => products.apply_adjoint(vector(x), y)?,
+            Operand::Adjoint | Operand::SubsetAdjoint(_) => products.apply_adjoint(vector(x), y)?,
             _ => products.apply(vector(x), y)?,
         }
         let (stored, x) = products.apply_factors(vector(x))?;
@@ -78,11 +80,20 @@ impl<T: Real> Engine<T> {
         apart.sums.iter().try_for_each(|sums| self.call(inputs, sums))
     }
 
+    /// A copy of some elements, into the spare vector.
+    pub(super) fn gather(&mut self, inputs: &Inputs<'_, T>, Gather { from, runs, .. }: Gather) -> Result<()> {
+        let Self { vectors, spare, columns, .. } = self;
+        let from = if from == B { inputs.b } else { &vectors[from.index()] };
+        let runs = runs.times(*columns);
+        spare.memory_mut().copy_runs(runs.packed(), from.memory(), runs)
+    }
+
     pub(super) fn limit_step(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: StepLimit) -> Result<()> {
-        let Self { vectors, state, cols, .. } = self;
+        let n = self.length(Space::Cols);
+        let Self { vectors, state, .. } = self;
         let read = [call.above, call.d].map(|v| vectors[v.index()].memory());
         let operations = limit::on::<T>(inputs.device.backend());
-        operations.step_limit(inputs.run, step, *cols, read, call.most.place as usize, state)
+        operations.step_limit(inputs.run, step, n, read, call.most.place as usize, state)
     }
 
     pub(super) fn over_basis(
@@ -94,8 +105,8 @@ impl<T: Real> Engine<T> {
         let (run, operations) = (inputs.run, basis::on::<T>(inputs.device.backend()));
         let Self { bases, vectors, state, .. } = self;
         let [basis, other] = match (of, bases) {
-            (Space::Rows, [rows, cols]) => [rows, cols],
             (Space::Cols, [rows, cols]) => [cols, rows],
+            (_, [rows, cols]) => [rows, cols],
         };
         let Some(basis) = basis else { return same_length("bases of a space", 1, 0) };
         let most = basis.most();

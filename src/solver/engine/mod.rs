@@ -12,9 +12,9 @@ use super::driver::Status;
 use super::objective::{Objective, Values};
 use super::operands::{DiagonalCopy, Operators, factors};
 use super::penalty::{OfPenalty, Penalised};
-use super::plan::{Call, Damping, Launch, Operand, Plan, Preconditioning, Script, Space, StepLimit, VectorId, X};
+use super::plan::{Call, Damping, Launch, Plan, Preconditioning, Script, Space, StepLimit, VectorId, X};
 use super::products::Products;
-use super::residence::{Held, Operands as Factors, Residence};
+use super::residence::{Held, Residence};
 use super::stopping::Limits;
 use super::weight::{ChosenWeight, WeightRule};
 use super::workspace::{Inputs, Look, Workspace, no_bounds, no_corrections};
@@ -33,12 +33,12 @@ use crate::vector::Vector;
 struct Engine<T: Real> {
     script: Arc<Script>,
     columns: usize,
-    rows: usize,
-    cols: usize,
-    /// Products with each operand that the script names, in their order.
-    products: Factors<T>,
+    /// Lengths of the vectors of each space, in the order of [`Space::index`].
+    lengths: Vec<usize>,
+    /// Products with each operand that the script names, in the order of [`Operand::index`].
+    products: Vec<Option<Products<T>>>,
     /// Tells for each of them if its program and its sums are launches of their own.
-    apart: [bool; Operand::COUNT],
+    apart: Vec<bool>,
     vectors: Vec<Vector<T>>,
     diagonal: Option<DiagonalCopy<T>>,
     /// Takes the place of a vector that is being written.
@@ -102,9 +102,8 @@ impl<T: Real> Engine<T> {
         let (rows, cols) = (operators.a.rows(), operators.a.cols());
         let products = factors(operators, &script, columns, preconditioning)?;
         let operations = script::on::<T>(device.backend());
-        let apart = products.each_ref().map(|products| {
-            products.as_ref().is_some_and(|p| operations.script_multiplies_apart(device.run::<T>(), &p.stored()))
-        });
+        let multiplies_apart = |p: &Products<T>| operations.script_multiplies_apart(device.run::<T>(), &p.stored());
+        let apart = products.iter().map(|p| p.as_ref().is_some_and(multiplies_apart)).collect();
         let mut vectors = Vec::with_capacity(plan.vectors.len());
         for (k, space) in plan.vectors.iter().enumerate() {
             // The answer's place is the user's vector during a solve.
@@ -129,14 +128,12 @@ impl<T: Real> Engine<T> {
             0 => Ok(None),
             _ => Basis::new(&device.place(), n, columns, most, device.info().largest_allocation).map(Some),
         };
-        let bases =
-            [basis(rows, plan.bases[Space::Rows as usize])?, basis(cols, plan.bases[Space::Cols as usize])?];
+        let bases = [basis(rows, plan.bases[Space::Rows.index()])?, basis(cols, plan.bases[Space::Cols.index()])?];
         let initial = plan.registers.initial;
         Ok(Self {
             script,
             columns,
-            rows,
-            cols,
+            lengths: plan.lengths,
             products,
             apart,
             vectors,
@@ -169,7 +166,7 @@ impl<T: Real> Engine<T> {
     fn call(&mut self, inputs: &Inputs<'_, T>, call: &Call) -> Result<()> {
         let (run, operations) = (inputs.run, script::on::<T>(inputs.device.backend()));
         if let Launch::Product { of, apart: Some(apart), .. } = &call.launch
-            && self.apart[*of as usize]
+            && self.apart[of.index()]
         {
             return self.product_apart(inputs, call, apart);
         }
@@ -180,10 +177,7 @@ impl<T: Real> Engine<T> {
                 Written::new(self, y.index()).engine.product(inputs, step, &call.launch, *blend)
             }
             Launch::Update { space, pass, vectors } => {
-                let n = match space {
-                    Space::Rows => self.rows,
-                    Space::Cols => self.cols,
-                };
+                let n = self.length(*space);
                 let held = self.vectors.get_disjoint_mut(vectors.map(VectorId::index)).map_err(|_| {
                     Error::Shape { what: "different vectors of a pass", expected: vectors.len(), found: 0 }
                 })?;
@@ -193,8 +187,14 @@ impl<T: Real> Engine<T> {
             Launch::Basis(of, call) => self.over_basis(inputs, step, (*of, *call)),
             Launch::Image(call) => self.over_image(inputs, step, *call),
             Launch::Limit(call) => self.limit_step(inputs, step, *call),
+            Launch::Gather(call) => Written::new(self, call.to.index()).engine.gather(inputs, *call),
             Launch::Penalty(call) => Written::new(self, call.out.index()).engine.ask_penalty(*call),
         }
+    }
+
+    /// Length of the vectors of a space, for one column.
+    fn length(&self, space: Space) -> usize {
+        self.lengths.get(space.index()).copied().unwrap_or(0)
     }
 
     /// The next launch, which reads the slot and hands it on if it runs a program.
@@ -259,15 +259,16 @@ impl<T: Real> Engine<T> {
         // Places that the script does not need hold the first matrix, and vectors of one element.
         let matrices = std::array::from_fn(|k| &**stored.get(k).unwrap_or(&stored[0]));
         let mut vectors: Vec<Option<&mut Vector<T>>> = vectors.iter_mut().map(Some).collect();
-        let mut between = products.each_mut().map(|products| {
+        let between = products.iter_mut().map(|products| {
             let between = products.as_mut().map_or(Default::default(), Products::between_mut);
             between.iter_mut().map(Some).collect::<Vec<_>>()
         });
+        let mut between: Vec<_> = between.collect();
         let mut taken = Vec::with_capacity(RESIDENT_VECTORS);
         for held in &residence.vectors {
             taken.extend(match *held {
                 Held::Vector(v) => vectors[v.index()].take(),
-                Held::Between(which, k) => between[which as usize][k].take(),
+                Held::Between(which, k) => between[which.index()][k].take(),
             });
         }
         let fillers = vectors[Plan::FILLERS].iter_mut().filter_map(Option::take);
@@ -438,8 +439,9 @@ impl<T: Real> Workspace<T> for Engine<T> {
     }
 
     fn set_bounds(&mut self, lower: &[T], upper: &[T]) -> Result<()> {
+        let cols = self.length(Space::Cols);
         match &mut self.objective {
-            Some(objective) => objective.set_bounds(lower, upper, self.cols),
+            Some(objective) => objective.set_bounds(lower, upper, cols),
             None => Err(no_bounds()),
         }
     }
@@ -458,12 +460,12 @@ impl<T: Real> Workspace<T> for Engine<T> {
         let each = |call: &Call| match call.launch {
             Launch::Product { of, ref apart, .. } => {
                 let own = match apart {
-                    Some(apart) if self.apart[of as usize] => {
+                    Some(apart) if self.apart[of.index()] => {
                         1 + usize::from(apart.has_program) + usize::from(apart.sums.is_some())
                     }
                     _ => 1,
                 };
-                own + self.products[of as usize].as_ref().map_or(0, Products::launches)
+                own + self.products[of.index()].as_ref().map_or(0, Products::launches)
             }
             Launch::Basis(_, call) => call.launches(),
             Launch::Limit(_) => StepLimit::LAUNCHES,

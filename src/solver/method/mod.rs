@@ -17,6 +17,7 @@ pub mod nnfcgls;
 pub mod pcg;
 pub mod pdhg;
 pub mod penalised;
+pub mod sart;
 pub mod sirt;
 pub mod stationary;
 pub mod steepest_descent;
@@ -26,7 +27,7 @@ pub mod pages {
     pub use super::super::{cg, cgnr};
     pub use super::{
         bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsqr, lsmr, lsqr, minres, mrnsd,
-        nnfcgls, pcg, pdhg, penalised, sirt, stationary, steepest_descent,
+        nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
     };
 }
 
@@ -38,6 +39,7 @@ use super::plan::{Plan, Preconditioning, Script};
 use super::weight::WeightRule;
 use crate::error::{Error, Result};
 use crate::magnitude::scale;
+use crate::runs::Runs;
 
 /// An iterative method and its parameters. [`methods`](crate::methods) has the recurrence, cost and source of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,6 +108,12 @@ pub enum Method {
         /// Length of a step, above 0 and below 2.
         omega: f64,
     },
+    /// SART: a step of SIRT after each subset of the rows ([`Subsets`](crate::operator::Subsets)), OS-SIRT or OS-SART where subsets have several angles;
+    /// within bounds, for an operator without negative entries. Without subsets a step after all rows.
+    Sart {
+        /// Length of a step, above 0 and below 2.
+        omega: f64,
+    },
     /// MRNSD: `min |A x - b|²` within lower bounds, 0 unless others are given; slow and steady.
     Mrnsd,
     /// NNFCGLS: flexible CGLS with the problem of MRNSD.
@@ -148,6 +156,8 @@ pub(super) struct Task {
     pub(super) neighbours: Neighbours,
     /// Tells if a penalty of the user's own has a curvature, if there is one.
     pub(super) curved: Option<bool>,
+    /// Places of the rows of each subset.
+    pub(super) subsets: Vec<Runs>,
 }
 
 impl Method {
@@ -170,6 +180,7 @@ impl Method {
         Self::Fista,
         Self::Pdhg,
         Self::Sirt { omega: 1.0 },
+        Self::Sart { omega: 1.0 },
         Self::Mrnsd,
         Self::Nnfcgls { restart: 30 },
     ];
@@ -199,6 +210,7 @@ impl Method {
             Self::Fista => row("fista", Row { preconditioner: false, ..LEAST_SQUARES }),
             Self::Pdhg => row("pdhg", Row { preconditioner: false, ..LEAST_SQUARES }),
             Self::Sirt { .. } => row("sirt", Row { preconditioner: false, ..LEAST_SQUARES }),
+            Self::Sart { .. } => row("sart", Row { preconditioner: false, ..LEAST_SQUARES }),
             Self::Mrnsd => row("mrnsd", Row { carries_residual: true, preconditioner: false, ..LEAST_SQUARES }),
             Self::Nnfcgls { .. } => {
                 row("nnfcgls", Row { carries_residual: true, preconditioner: false, ..LEAST_SQUARES })
@@ -208,7 +220,8 @@ impl Method {
 
     /// The script of the method; none for one with launches of its own.
     pub(super) fn script(&self, plan: &mut Plan, task: &Task) -> Option<Script> {
-        let &Task { preconditioning, rows, epsilon, operator, preconditioned, neighbours, curved } = task;
+        let &Task { preconditioning, rows, epsilon, operator, preconditioned, neighbours, curved, ref subsets } =
+            task;
         Some(match *self {
             Self::Cg => pcg::script(plan, preconditioning),
             Self::FlexibleCg => flexible_cg::script(plan, preconditioning),
@@ -230,6 +243,7 @@ impl Method {
             Self::Fista => fista::script(plan, epsilon),
             Self::Pdhg => pdhg::script(plan, neighbours, epsilon),
             Self::Sirt { omega } => sirt::script(plan, omega, epsilon),
+            Self::Sart { omega } => sart::script(plan, omega, epsilon, subsets),
             Self::Mrnsd => mrnsd::script(plan, epsilon),
             Self::Nnfcgls { restart } => nnfcgls::script(plan, restart, epsilon),
         })
@@ -279,12 +293,18 @@ impl Method {
 
     /// Tells if every iterate keeps bounds of each unknown ([`Solver::set_bounds`](crate::Solver::set_bounds)): lower ones alone, or both.
     pub fn keeps_bounds(&self) -> bool {
-        self.keeps_lower_bounds_alone() || matches!(self, Self::Fista | Self::Pdhg | Self::Sirt { .. })
+        self.keeps_lower_bounds_alone()
+            || matches!(self, Self::Fista | Self::Pdhg | Self::Sirt { .. } | Self::Sart { .. })
     }
 
     /// Tells if it keeps lower bounds and none from above, 0 where none is given.
     pub fn keeps_lower_bounds_alone(&self) -> bool {
         matches!(self, Self::Mrnsd | Self::Nnfcgls { .. })
+    }
+
+    /// Tells if the operator may have negative entries: not for methods that weigh by sums of rows and columns.
+    pub fn takes_negative_entries(&self) -> bool {
+        !matches!(self, Self::Sirt { .. } | Self::Sart { .. })
     }
 
     /// The damping of a least-squares method that has it as a parameter, else 0.
@@ -314,7 +334,7 @@ impl Method {
             Self::Stationary { omega } if !(omega > 0.0 && omega.is_finite()) => {
                 refuse("omega", format!("{omega} is not a number above 0"))
             }
-            Self::Sirt { omega } if !(omega > 0.0 && omega < 2.0) => {
+            Self::Sirt { omega } | Self::Sart { omega } if !(omega > 0.0 && omega < 2.0) => {
                 refuse("omega", format!("{omega} is not above 0 and below 2"))
             }
             Self::Gmres { restart } | Self::Nnfcgls { restart } if !(1..=100).contains(&restart) => {

@@ -8,7 +8,7 @@
 //! any `omega` between 0 and 2. Rows and columns whose sum is 0 are left alone. A set-up is refused if two products with random numbers tell
 //! of negative entries. Early iterates are smooth, and noise comes late: `Stopping::atol` ends it at the level of the noise.
 //! The residual of the report is `b - A x` without weights. The norm of the gradient is `|x' - x| |A|² / omega`, that of a step in the
-//! units of a gradient: 0 at the minimum within the bounds. It ends by itself where a step
+//! units of a gradient: 0 at the minimum within the bounds; `|A|²` is taken as its bound, the largest sum of a row times that of a column. It ends by itself where a step
 //! is no more than rounding makes of it, `sqrt(omega / (2 - omega))` times the rounding of `x`.
 //!
 //! Vectors held: 3 as long as `A` has rows, 5 as it has columns. Launches: 5. Bytes: those of two products, 5 vectors of rows and 13 of
@@ -17,42 +17,135 @@
 //! Source: P. Gilbert, "Iterative methods for the three-dimensional reconstruction of an object from projections", J. Theor. Biol. 36, 1972;
 //! the weights: J. Gregor, T. Benson, "Computational analysis and improvement of SIRT", IEEE Trans. Med. Imaging 27(7), 2008, equation 2.
 
-use crate::recurrence::{MINUS_ONE, ONE};
-use crate::solver::objective::{Terms, Weight};
-use crate::solver::plan::{B, Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, Work, X};
+use crate::recurrence::{MINUS_ONE, ONE, Scalar, Sums};
+use crate::solver::objective::{InverseSums, Terms, Weight};
+use crate::solver::plan::{
+    B, Call, Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, VectorId, Work, X,
+};
 use crate::state::stop;
+
+/// Vectors, sums and scalars of weighted steps, which SIRT takes after all rows, and SART after each subset.
+pub(super) struct Steps {
+    r: VectorId,
+    weighted: VectorId,
+    /// `R` and `C`.
+    pub(super) of_rows: VectorId,
+    pub(super) of_cols: VectorId,
+    last_x: VectorId,
+    pub(super) g: VectorId,
+    pub(super) bounds: [VectorId; 2],
+    rr: Sums,
+    pub(super) step2: Sums,
+    pub(super) xx: Sums,
+    pub(super) square: Scalar,
+    pub(super) gradient2: Scalar,
+    pub(super) lost: Scalar,
+    pub(super) moved: Scalar,
+    pub(super) omega: Scalar,
+    /// `(subsets omega)^-2`, and the square of the rounding of `x` over that of `x`, as it adds up where each step turns the one before
+    /// around.
+    pub(super) inverse_omega2: Scalar,
+    pub(super) least: Scalar,
+}
+
+impl Steps {
+    /// `epsilon` is the rounding error of the vectors; `subsets` are the steps that are taken before they are judged.
+    pub(super) fn new(plan: &mut Plan, omega: f64, epsilon: f64, subsets: usize) -> Self {
+        let subsets = subsets as f64;
+        let [r, weighted, of_rows] = plan.vectors(Rows);
+        let [last_x, g, of_cols, lower, upper] = plan.vectors(Cols);
+        let rr = plan.sum(Rows);
+        let [step2, xx] = plan.sums(Cols);
+        let [square, gradient2, lost, moved] = plan.scalars();
+        let least = subsets * epsilon * epsilon * omega / (2.0 - omega);
+        let [inverse_omega2, least] =
+            [1.0 / (subsets * omega * subsets * omega), least].map(|value| plan.constant(value));
+        let omega = plan.constant(omega);
+        let bounds = [lower, upper];
+        Self {
+            r,
+            weighted,
+            of_rows,
+            of_cols,
+            last_x,
+            g,
+            bounds,
+            rr,
+            step2,
+            xx,
+            square,
+            gradient2,
+            lost,
+            moved,
+            omega,
+            inverse_omega2,
+            least,
+        }
+    }
+
+    /// `R r`.
+    fn weigh(&self) -> Update {
+        Update::of(Rows).multiply(self.weighted, self.of_rows, self.r)
+    }
+
+    /// `g = A'R r`.
+    fn back(&self, plan: &mut Plan) -> Call {
+        plan.call(Product::of(Operand::Adjoint, self.weighted, self.g), |_| {})
+    }
+
+    /// `x` into the bounds, `r = b - A x`, and the step after all rows, for the gradient of a start.
+    pub(super) fn start(&self, plan: &mut Plan) -> Vec<Call> {
+        let &Self { of_cols, g, bounds, rr, step2, square, gradient2, omega, inverse_omega2, .. } = self;
+        let feasible = plan.call(Update::of(Cols).clamp(X, X, bounds), |_| {});
+        let residual = plan.residual(self.r, rr);
+        let weigh = plan.call(self.weigh(), |_| {});
+        let back = self.back(plan);
+        let trial = Update::of(Cols).multiply(g, of_cols, g).set(g, &[(ONE, X), (omega, g)]).clamp(g, g, bounds);
+        let trial = plan.call(trial.set(g, &[(ONE, g), (MINUS_ONE, X)]).dot(step2, g, g), |_| {});
+        let judged = plan.call(Work::Scalars, |s| {
+            let (rr, step2) = (s.fold(rr), s.fold(step2));
+            s.set(gradient2, step2 * (square * square) * inverse_omega2);
+            s.test_least_squares(rr, gradient2);
+        });
+        vec![feasible, residual, weigh, back, trial, judged]
+    }
+
+    /// `x = P(x + omega C g)`; keeps the `x` before it if that is the first of an iteration.
+    pub(super) fn advance(&self, is_first: bool) -> Update {
+        let &Self { of_cols, g, omega, bounds, last_x, .. } = self;
+        let advance = Update::of(Cols).multiply(g, of_cols, g);
+        let advance = if is_first { advance.set(last_x, &[(ONE, X)]) } else { advance };
+        advance.set(X, &[(ONE, X), (omega, g)]).clamp(X, X, bounds)
+    }
+
+    /// The step of an iteration in `g`, its square and that of `x`.
+    pub(super) fn compare(&self) -> Update {
+        let &Self { g, last_x, step2, xx, .. } = self;
+        Update::of(Cols).set(g, &[(ONE, X), (MINUS_ONE, last_x)]).dot(step2, g, g).dot(xx, X, X)
+    }
+
+    /// The script with its start and its iteration.
+    pub(super) fn script(&self, start: Vec<Call>, step: Vec<Call>, of_subsets: bool) -> Script {
+        let inverse_sums = InverseSums { rows: self.of_rows, cols: self.of_cols, of_subsets };
+        let terms = Terms::within(self.bounds, vec![(self.square, Weight::Square)]);
+        Script {
+            start,
+            steps: vec![step],
+            least_squares: true,
+            terms: Some(Terms { inverse_sums: Some(inverse_sums), ..terms }),
+            ..Script::default()
+        }
+    }
+}
 
 /// `epsilon` is the rounding error of the vectors.
 pub(super) fn script(plan: &mut Plan, omega: f64, epsilon: f64) -> Script {
-    let [r, weighted, of_rows] = plan.vectors(Rows);
-    let [last_x, g, of_cols, lower, upper] = plan.vectors(Cols);
-    let rr = plan.sum(Rows);
-    let [step2, xx] = plan.sums(Cols);
-    let [square, gradient2, lost, moved] = plan.scalars();
-    // Rounding of x, as it adds up where each step turns the one before around.
-    let least = epsilon * epsilon * omega / (2.0 - omega);
-    let [inverse_omega2, least] = [1.0 / (omega * omega), least].map(|value| plan.constant(value));
-    let omega = plan.constant(omega);
-    let bounds = [lower, upper];
-
-    let feasible = plan.call(Update::of(Cols).clamp(X, X, bounds), |_| {});
-    let residual = plan.residual(r, rr);
-    let weigh = || Update::of(Rows).multiply(weighted, of_rows, r);
-    let first_weigh = plan.call(weigh(), |_| {});
-    let back = plan.call(Product::of(Operand::Adjoint, weighted, g), |_| {});
-    // The step that an iteration would make, for the gradient of the start.
-    let trial = Update::of(Cols).multiply(g, of_cols, g).set(g, &[(ONE, X), (omega, g)]).clamp(g, g, bounds);
-    let trial = plan.call(trial.set(g, &[(ONE, g), (MINUS_ONE, X)]).dot(step2, g, g), |_| {});
-    let judged = plan.call(Work::Scalars, |s| {
-        let (rr, step2) = (s.fold(rr), s.fold(step2));
-        s.set(gradient2, step2 * (square * square) * inverse_omega2);
-        s.test_least_squares(rr, gradient2);
-    });
-
-    let advance = Update::of(Cols).multiply(g, of_cols, g).set(last_x, &[(ONE, X)]);
-    let advance = plan.call(advance.set(X, &[(ONE, X), (omega, g)]).clamp(X, X, bounds), |_| {});
-    let compare = Update::of(Cols).set(g, &[(ONE, X), (MINUS_ONE, last_x)]);
-    let compare = plan.call(compare.dot(step2, g, g).dot(xx, X, X), |_| {});
+    let steps = Steps::new(plan, omega, epsilon, 1);
+    let &Steps { r, rr, step2, xx, square, gradient2, lost, moved, inverse_omega2, least, .. } = &steps;
+    let start = steps.start(plan);
+    let back = steps.back(plan);
+    let advance = plan.call(steps.advance(true), |_| {});
+    let compare = plan.call(steps.compare(), |_| {});
     let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, B).square(rr);
     let product = plan.call(product, |s| {
         let (step2, xx) = (s.fold(step2), s.fold(xx));
@@ -60,21 +153,12 @@ pub(super) fn script(plan: &mut Plan, omega: f64, epsilon: f64) -> Script {
         s.set(moved, step2);
         s.set(lost, least * xx);
     });
-    let next_weigh = plan.call(weigh(), |s| {
+    let next_weigh = plan.call(steps.weigh(), |s| {
         let rr = s.fold(rr);
         s.count();
         s.test_least_squares(rr, gradient2);
         // A start then says what the answer is worth.
         s.stop_unless_less(lost, moved, stop::CONVERGED);
     });
-    Script {
-        start: vec![feasible, residual, first_weigh, back.clone(), trial, judged],
-        steps: vec![vec![back, advance, compare, product, next_weigh]],
-        least_squares: true,
-        terms: Some(Terms {
-            inverse_sums: Some([of_rows, of_cols]),
-            ..Terms::within(bounds, vec![(square, Weight::Square)])
-        }),
-        ..Script::default()
-    }
+    steps.script(start, vec![back, advance, compare, product, next_weigh], false)
 }
