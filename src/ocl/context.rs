@@ -279,26 +279,35 @@ impl Context {
             return Ok(());
         }
         let bytes = |elements: usize| elements * size_of::<T>();
-        let [origin, place] = [from, to].map(|runs| [bytes(runs.first), 0, 0]);
-        let region = [bytes(from.len), from.count, 1];
-        let [pitch, other_pitch] = [from, to].map(|runs| bytes(runs.every));
-        // SAFETY: all runs were checked to lie within their buffers, which are distinct (one is borrowed mutably); a pitch is at least
-        // the length of a run, as the call wants it. The arrays live until the call has read them, when it returns.
+        let (before, [pitch, other_pitch]) = (from.count - 1, [from, to].map(|runs| bytes(runs.every)));
+        let [last, last_place] = [from, to].map(|runs| bytes(runs.first + before * runs.every));
+        if before > 0 {
+            let [origin, place] = [from, to].map(|runs| [bytes(runs.first), 0, 0]);
+            let region = [bytes(from.len), before, 1];
+            // SAFETY: all runs were checked to lie within their buffers, which are distinct (one is borrowed mutably); a pitch is at
+            // least the length of a run, as the call wants it. The arrays live until the call has read them, when it returns.
+            let event = unsafe {
+                self.queue.enqueue_copy_buffer_rect(
+                    source.raw(),
+                    target.raw_mut(),
+                    origin.as_ptr(),
+                    place.as_ptr(),
+                    region.as_ptr(),
+                    pitch,
+                    0,
+                    other_pitch,
+                    0,
+                    &[],
+                )
+            };
+            event.map(drop).map_err(self.error("clEnqueueCopyBufferRect"))?;
+        }
+        // The last run by itself: NVIDIA's driver refuses regions whose rows, each as long as the pitch, are longer than the buffer.
+        // SAFETY: the run was checked to lie within either buffer; they are distinct.
         let event = unsafe {
-            self.queue.enqueue_copy_buffer_rect(
-                source.raw(),
-                target.raw_mut(),
-                origin.as_ptr(),
-                place.as_ptr(),
-                region.as_ptr(),
-                pitch,
-                0,
-                other_pitch,
-                0,
-                &[],
-            )
+            self.queue.enqueue_copy_buffer(source.raw(), target.raw_mut(), last, last_place, bytes(from.len), &[])
         };
-        event.map(drop).map_err(self.error("clEnqueueCopyBufferRect"))
+        event.map(drop).map_err(self.error("clEnqueueCopyBuffer"))
     }
 
     /// Waits for all work queued so far.

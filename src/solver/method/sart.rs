@@ -9,6 +9,9 @@
 //! several angles it is known as OS-SART and OS-SIRT; with all rows in one it is SIRT. An iteration with `s` subsets reduces the error about
 //! as much as `s` iterations of SIRT, at the price of one, as long as noise does not stop it. Subsets are taken in steps of about 0.618 of their
 //! number, so that neighbours in angle do not follow each other.
+//! On CPUs that saves most of the time: 721 angles and 256² pixels in 73 subsets, 10 iterations of 0.43 s on two cores, beside 200 of SIRT of 0.30 s
+//! for a picture as good. On a GPU the launches of small subsets take longer than their products: an H200 took 0.69 ms for an iteration with 9 subsets of 9
+//! angles, and 0.093 ms for one of SIRT, which is the faster way there.
 //!
 //! For an `A` without negative entries, within bounds. `C` is one for all subsets, so that each step goes towards the solutions of its
 //! subset in the norm of `C^-1`: `b` that an image within the bounds explains is met with any `omega` between 0 and 2. Other `b` lead into a
