@@ -349,7 +349,7 @@ impl<T: Real> Reconstructor<T> {
             correction.tikhonov = weight.as_ref().map_or(0.0, |weight| weight.damp * weight.damp);
         }
         solver.set_corrections(&corrections)?;
-        // Doubts are summed up while the device iterates.
+        // Doubts are summed up while the device iterates: by a thread that needs no other of a pool, since the caller may be one that waits.
         let (reports, doubts) = std::thread::scope(|scope| {
             let doubt = || readings.iter().map(|b| system.doubt(b)).collect::<Vec<_>>();
             let doubts = std::thread::Builder::new().spawn_scoped(scope, doubt);

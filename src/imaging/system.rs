@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::scanner::{Grid, Scanner};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -183,7 +181,7 @@ impl<T: Real> System<T> {
     }
 }
 
-/// Readings that one thread sums up at a time: those of a frame are many.
+/// Readings that are summed up at a time.
 const PART: usize = 1 << 14;
 
 /// Warning if `readings` look like no line integrals of an image of numbers above 0. `lengths` are those of the rays
@@ -201,14 +199,13 @@ fn doubts<T: Real>(readings: &[T], lengths: &[T]) -> Option<&'static str> {
     }
     // If all rays are of one length, nothing can be told from their lengths.
     let n = readings.len() as f64;
-    let sums = |term: &(dyn Fn(f64, f64) -> [f64; 3] + Sync)| -> [f64; 3] {
-        let parts = readings.par_chunks(PART).zip(lengths.par_chunks(PART)).map(|(readings, lengths)| {
+    let sums = |term: &dyn Fn(f64, f64) -> [f64; 3]| -> [f64; 3] {
+        let parts = readings.chunks(PART).zip(lengths.chunks(PART)).map(|(readings, lengths)| {
             let pairs = readings.iter().zip(lengths);
             let terms = pairs.map(|(b, l)| term(b.to_f64() * of_readings, l.to_f64() * of_lengths));
             terms.fold([0.0; 3], |sums, terms| [0, 1, 2].map(|k| sums[k] + terms[k]))
         });
-        let parts: Vec<[f64; 3]> = parts.collect();
-        parts.iter().fold([0.0; 3], |sums, part| [0, 1, 2].map(|k| sums[k] + part[k]))
+        parts.fold([0.0; 3], |sums, part| [0, 1, 2].map(|k| sums[k] + part[k]))
     };
     let [sum_b, sum_l, size] = sums(&|b, l| [b, l, b.abs()]);
     let (mean_b, mean_l) = (sum_b / n, sum_l / n);
