@@ -49,6 +49,28 @@ done
 say "tests on the host and on $devices OpenCL device(s)"
 # REQUIRE_DEVICES makes too few devices a failure, REQUIRE_OCLGRIND a missing simulator, REQUIRE_WINDOW a missing display: green is
 # never empty.
-REQUIRE_DEVICES=1 REQUIRE_OCLGRIND=1 REQUIRE_WINDOW=1 RUST_BACKTRACE=0 cargo test --all-features
+export REQUIRE_DEVICES=1 REQUIRE_OCLGRIND=1 REQUIRE_WINDOW=1 RUST_BACKTRACE=0
+cargo test --all-features --no-run --quiet
+# As many suites at once as there are cores, those that take longest first: PoCL compiles all kernels of a process on one core.
+logs=$(mktemp -d)
+export logs
+suite() {
+    log="$logs/${1// /}"
+    cargo test --all-features $1 >"$log" 2>&1
+    status=$?
+    # One after another, so that no two are mixed.
+    flock "$logs" cat "$log"
+    return $status
+}
+export -f suite
+long="methods kernels oclgrind imaging fem scaled"
+others=$(cd tests && ls ./*.rs | sed 's#^\./##; s#\.rs$##' | grep -vxE "${long// /|}")
+{
+    printf -- '--test %s\n' $long
+    printf -- '--lib\n'
+    printf -- '--test %s\n' $others
+    printf -- '--doc\n'
+} | xargs -P "$(nproc)" -I{} bash -c 'suite "$1"' suite {} || failed "some tests failed"
+rm -r "$logs"
 
 say "all checks passed"
