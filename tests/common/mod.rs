@@ -97,7 +97,7 @@ pub(crate) fn devices_in(precision: Precision) -> Vec<Device> {
 pub(crate) fn work_groups(device: &Device) -> Vec<Device> {
     let (mut all, sizes) = match std::env::var("RESIDUUM_TEST_WORK_GROUPS") {
         Ok(list) => (Vec::new(), list.split(',').map(|n| n.trim().parse().expect("a size")).collect()),
-        Err(_) => (vec![device.clone()], vec![1, 32, 512, 1024]),
+        Err(_) => (vec![device.clone()], vec![1, 32, 1024]),
     };
     for size in sizes {
         match device.with_work_group(size) {
