@@ -12,6 +12,11 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
+    /// Number of elements.
+    pub(crate) fn elements(self) -> usize {
+        self.count * self.len
+    }
+
     /// Places of these elements if they stand one after another, from the first of a vector on.
     pub(crate) fn packed(self) -> Self {
         Self { first: 0, every: self.len, ..self }

@@ -440,9 +440,9 @@ impl<T: Real> Matrix<T> {
         self.rays.is_some()
     }
 
-    /// Launches of a product.
-    pub(crate) fn product_launches(&self) -> usize {
-        self.rays.as_ref().map_or(1, |rays| rays.launches())
+    /// Launches of a product for `columns` interleaved vectors: rays are traced column by column.
+    pub(crate) fn product_launches(&self, columns: usize) -> usize {
+        self.rays.as_ref().map_or(1, |rays| rays.launches() * columns)
     }
 
     /// Tells if products with the transposed can be made.

@@ -336,7 +336,7 @@ impl<T: Real> LinearOperator<T> for Matrix<T> {
         self.bytes()
     }
     fn launches(&self) -> usize {
-        self.product_launches()
+        self.product_launches(1)
     }
     fn structure(&self) -> Structure<'_, T> {
         Structure::Matrix(self)

@@ -62,12 +62,9 @@ impl<T: Real> Held<T> {
 }
 
 impl<T: Real> SubsetsScratch<T> {
-    fn of(parts: &[SharedOperator<T>], columns: usize) -> Result<Self> {
+    /// For subsets that are `parts`.
+    pub(crate) fn new(parts: &[SharedOperator<T>], columns: usize) -> Result<Self> {
         Ok(Self { columns, held: Mutex::new(Held::new(parts, columns)?) })
-    }
-
-    pub(crate) fn new(of: &Subsets<T>, columns: usize) -> Result<Self> {
-        Self::of(&of.parts, columns)
     }
 
     /// Calls `product` with the vectors if they are free, else with some of its own. A product on the host must not wait for another: the
@@ -105,7 +102,7 @@ impl<T: Real> Subsets<T> {
                 return Err(Error::DeviceMismatch { what: "a subset", expected: device.info().name.clone() });
             }
         }
-        let scratch = SubsetsScratch::of(&parts, 1)?;
+        let scratch = SubsetsScratch::new(&parts, 1)?;
         Ok(Self { parts, rows, run, scratch })
     }
 
@@ -166,11 +163,10 @@ impl<T: Real> Subsets<T> {
         ((rows + self.cols()) * columns * T::PRECISION.bytes()) as u64
     }
 
-    /// Launches of a product for `columns` interleaved vectors: rays are traced column by column.
+    /// Launches of a product for `columns` interleaved vectors, copies of parts counted.
     pub(crate) fn launches_of(&self, columns: usize) -> usize {
         let launches = |part: &SharedOperator<T>| {
-            let traces = part.as_matrix().is_some_and(Matrix::traces_rays);
-            part.launches() * if traces { columns } else { 1 } + 1
+            1 + part.as_matrix().map_or_else(|| part.launches(), |matrix| matrix.product_launches(columns))
         };
         // Sums of products with the adjoint, in the mean.
         self.parts.iter().map(launches).sum::<usize>() + self.parts.len() / 2

@@ -3,7 +3,7 @@
 
 use super::correction::Correction;
 use super::method::Method;
-use super::operands::{subset_rows, subsets};
+use super::operands::{distinct_lengths, subset_rows, subsets};
 use super::plan::VectorId;
 use super::scaling::rescaled;
 use super::stopping::Limits;
@@ -211,8 +211,7 @@ impl<T: Real> Objective<T> {
         let vector = |len: usize| Vector::zeros(operator.device(), len);
         let power = [vector(operator.cols())?, vector(operator.rows())?];
         let by_subsets = terms.inverse_sums.is_some_and(|sums| sums.of_subsets);
-        let mut lengths: Vec<usize> = subset_rows(&operator).iter().map(|rows| rows.count * rows.len).collect();
-        lengths.dedup();
+        let lengths = distinct_lengths(&subset_rows(&operator));
         let lengths = lengths.into_iter().filter(|_| by_subsets);
         let of_subsets = lengths.map(vector).collect::<Result<_>>()?;
         let mut made = Self {

@@ -32,6 +32,13 @@ pub(super) fn subset_rows<T: Real>(a: &SharedOperator<T>) -> Vec<Runs> {
     }
 }
 
+/// Lengths of the vectors that subsets with these rows need, each once: longer subsets come first.
+pub(super) fn distinct_lengths(subsets: &[Runs]) -> Vec<usize> {
+    let mut lengths: Vec<usize> = subsets.iter().map(|rows| rows.elements()).collect();
+    lengths.dedup();
+    lengths
+}
+
 /// Products with the operands that `script` names.
 pub(super) fn factors<T: Real>(
     operators: &Operators<'_, T>,

@@ -21,7 +21,6 @@ use std::ops::RangeInclusive;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
-use crate::matrix::Matrix;
 use crate::number::{Accumulation, Precision, Real};
 use crate::operator::{Identity, LinearOperator, SharedOperator, Subsets, SubsetsScratch};
 use crate::vector::Vector;
@@ -101,7 +100,7 @@ impl<T: Real> Interleaved<T> {
             return Err(one_column(columns));
         }
         let scratch = match operator.as_subsets() {
-            Some(subsets) => Some(SubsetsScratch::new(subsets, columns)?),
+            Some(subsets) => Some(SubsetsScratch::new(subsets.parts(), columns)?),
             None => None,
         };
         Ok(Self { operator: operator.clone(), columns, scratch })
@@ -141,9 +140,7 @@ impl<T: Real> LinearOperator<T> for Interleaved<T> {
         if let Some(subsets) = self.operator.as_subsets() {
             return subsets.launches_of(self.columns);
         }
-        // Rays are traced column by column.
-        let traces = self.operator.as_matrix().is_some_and(Matrix::traces_rays);
-        self.operator.launches() * if traces { self.columns } else { 1 }
+        self.operator.as_matrix().map_or(1, |matrix| matrix.product_launches(self.columns))
     }
     fn has_adjoint(&self) -> bool {
         self.operator.has_adjoint()

@@ -8,7 +8,7 @@ use super::engine;
 use super::method::{Method, Task};
 use super::null_space::Projection;
 use super::objective::Neighbours;
-use super::operands::{Operators, subset_rows};
+use super::operands::{Operators, distinct_lengths, subset_rows};
 use super::penalty::{in_place_of_corrections, lock};
 use super::plan::{Plan, Preconditioning, Script, Space};
 use super::report::Report;
@@ -295,7 +295,7 @@ struct Planned {
 /// Plans the script of a set-up. `exponents` are those by which the operator and the preconditioner are scaled.
 fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [i32; 2]) -> Planned {
     let subsets = subset_rows(operator);
-    let lengths: Vec<usize> = subsets.iter().map(|rows| rows.count * rows.len).collect();
+    let lengths: Vec<usize> = subsets.iter().map(|rows| rows.elements()).collect();
     let mut plan = Plan::new([operator.rows(), operator.cols()], &lengths, setup.columns);
     let preconditioning = match &setup.preconditioner {
         None => Preconditioning::None,
@@ -334,10 +334,12 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
         vectors.extend([operator.rows(), operator.cols()].map(|len| ("a vector for the norm", one(len))));
     }
     if script.as_ref().and_then(|script| script.terms.as_ref()?.inverse_sums).is_some_and(|sums| sums.of_subsets) {
-        let mut lengths = plan.lengths[Space::Subset(0).index()..].to_vec();
-        lengths.dedup();
         let one = |len: usize| (len * T::PRECISION.bytes()) as u64;
-        vectors.extend(lengths.into_iter().map(|len| ("a vector for sums of columns", one(len))));
+        vectors.extend(
+            distinct_lengths(&subset_rows(operator))
+                .into_iter()
+                .map(|len| ("a vector for sums of columns", one(len))),
+        );
     }
     if let Some(subsets) = operator.as_subsets().filter(|_| columns > 1) {
         // One for products, and one for those with the adjoint.

@@ -142,6 +142,6 @@ impl<T: Real> LinearOperator<T> for Relaxed<T> {
     }
     fn launches(&self) -> usize {
         let upper = self.upper.as_ref().unwrap_or(&self.lower);
-        self.sweeps * (self.lower.product_launches() + upper.product_launches()) + 1
+        self.sweeps * (self.lower.product_launches(1) + upper.product_launches(1)) + 1
     }
 }

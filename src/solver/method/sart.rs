@@ -51,7 +51,7 @@ pub(super) fn script(plan: &mut Plan, omega: f64, epsilon: f64, subsets: &[Runs]
     for (place, k) in order(subsets.len()).enumerate() {
         let (runs, space, is_first) = (subsets[k], Subset(k as u16), place == 0);
         let [b, weights] = plan.vectors(space);
-        let len = runs.count * runs.len;
+        let len = runs.elements();
         let r = residuals.iter().find(|held| held.0 == len).map(|held| held.1).unwrap_or_else(|| {
             residuals.push((len, plan.vector(space)));
             residuals[residuals.len() - 1].1
