@@ -27,6 +27,7 @@ mod error;
 mod examine;
 pub mod fem;
 mod files;
+mod fourier;
 pub mod imaging;
 pub mod interop;
 pub mod io;
@@ -65,8 +66,8 @@ pub use ocl::Programs;
 pub use pointwise::Pointwise;
 pub use solver::method::pages as methods;
 pub use solver::{
-    Answer, ChosenWeight, Correction, Method, NullSpace, Observer, Penalty, Progress, Report, Setup, SharedPenalty,
-    Solver, Stop, Stopping, Times, WeightPoint, WeightRule, WeightStop,
+    Answer, ChosenWeight, Correction, Method, NullSpace, Observer, Penalty, Progress, Report, RuleCurve, RulePoint,
+    Setup, SharedPenalty, Solver, Stop, StopRule, Stopping, Times, WeightPoint, WeightRule, WeightStop,
 };
 pub use sparse::{Csr, Format, Offsets, Packing};
 pub use tuning::Tuning;

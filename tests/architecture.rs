@@ -56,7 +56,7 @@ fn unsafe_code_stays_in_ocl_and_gives_its_reason() {
 /// The nodes of `src/`, a folder or a file each, from the lowest level up. A node may import those of lower levels alone.
 const LEVELS: [&[&str]; 14] = [
     &["allocations", "device_info", "error", "magnitude", "reduction", "state"],
-    &["files", "machine", "number", "runs"],
+    &["files", "fourier", "machine", "number", "runs"],
     &["recurrence", "sparse"],
     &["io", "ocl", "tuning", "verdict"],
     &["kernels", "memory"],

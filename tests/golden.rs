@@ -25,7 +25,7 @@ use residuum::simulation::{
 use residuum::sparse::{Partition, gallery};
 use residuum::{
     Accumulation, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Report, Setup,
-    Solver, Stopping, Vector, WeightRule,
+    Solver, StopRule, Stopping, Vector, WeightRule,
 };
 
 /// FNV-1a of 64 bits, over words.
@@ -217,6 +217,23 @@ fn methods<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
                 solved.iter().flat_map(|(x, report)| [words(essence(x, report)), vec![damp(report)]].concat());
             golden.put(format!("weight {kind} {weight} of {columns}"), all);
         }
+    }
+    for weight in [WeightRule::LeastError, WeightRule::Gcv] {
+        let weighed = Problem::new(Method::HybridLsmr { weight, subspace: 30 }, &tall);
+        let solved = weighed.solve(device, &b, &stopping::<T>(400));
+        let all = solved.iter().flat_map(|(x, report)| words(essence(x, report)));
+        golden.put(format!("least gradients {kind} {weight}"), all);
+    }
+    let rule = StopRule::Ncp { length: 15, apart: 10 };
+    for method in [Method::Cgls { damp: 0.0 }, Method::Cgnr] {
+        let solved =
+            Problem::new(method, &tall).solve(device, &b, &Stopping { rule: Some(rule), ..stopping::<T>(400) });
+        let value = |report: &Report| {
+            let points = report.rule.iter().flat_map(|course| course.points.iter());
+            points.map(|point| point.value.to_bits()).collect::<Vec<u64>>()
+        };
+        let all = solved.iter().flat_map(|(x, report)| [words(essence(x, report)), value(report)].concat());
+        golden.put(format!("rule {kind} {method}"), all);
     }
 }
 

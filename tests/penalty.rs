@@ -11,8 +11,8 @@ use common::penalty::Edges;
 use residuum::operator::{Identity, LinearOperator};
 use residuum::sparse::gallery;
 use residuum::{
-    Correction, Csr, Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Real, Result, Setup,
-    Solver, Stop, Stopping, Vector,
+    Answer, Correction, Csr, Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Real, Result,
+    Setup, Solver, Stop, StopRule, Stopping, Vector,
 };
 
 const SHAPE: [usize; 2] = [9, 7];
@@ -278,4 +278,29 @@ fn formulas_that_cannot_be_are_refused() {
             assert!(matches!(&wrong, Error::Build { log, .. } if log.contains("unknown")), "{wrong}");
         }
     }
+}
+
+/// A rule that looks at residuals ends a solve with a penalty at an iterate of that solve.
+#[test]
+fn rules_end_solves_with_penalties() {
+    let (a, b) = system::<f64>();
+    let device = Device::host();
+    let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+    let rhs = Vector::from_slice(&device, &b).unwrap();
+    let solve = |stopping: Stopping| {
+        let penalty = Edges::new(&device, SHAPE, [1e-3, 0.05], 1).with_curvature(true);
+        let setup = Setup::new(Method::Cgnr, stopping).with_penalty(penalty);
+        let mut x = Vector::zeros(&device, PIXELS).unwrap();
+        let report = Solver::with(&matrix, setup).unwrap().solve(&rhs, &mut x).unwrap();
+        (x.to_vec().unwrap(), report)
+    };
+    let rule = StopRule::Ncp { length: 50, apart: 1 };
+    let (found, report) = solve(Stopping { rule: Some(rule), ..Stopping::after(200) });
+    println!("{report}");
+    let course = report.rule.clone().unwrap();
+    assert_eq!((report.stop, report.iterations), (Stop::Semiconverged, course.best));
+    assert!(found == solve(Stopping { answer: Answer::Last, ..Stopping::after(course.best) }).0, "{report}");
+    let residual = a.product(&found).unwrap();
+    let square: f64 = residual.iter().zip(&b).map(|(y, b)| (b - y) * (b - y)).sum();
+    approx::assert_relative_eq!(report.true_residual, square.sqrt(), max_relative = 1e-12);
 }

@@ -484,6 +484,57 @@ fn weights_are_chosen_and_drawn() {
     assert!(npy::read(&folder.path().join("x.npy")).unwrap().data.iter().all(|v| *v >= 0.0));
 }
 
+/// Rules end a method before noise comes in, with a curve, and refuse what they cannot do.
+#[test]
+fn iterations_end_by_a_rule() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--size", "40", "--device", "host", "--precision", "fp64"];
+    let plain = ["--regularizer", "none", "--lower=-inf"];
+    let run = |more: &[&str]| json(&reconstruct(folder.path(), &[&args[..], &["--json"], more].concat()));
+    let ncp = run(&["--method", "nnfcgls", "--stop", "ncp", "--plot", "stop.png"]);
+    let (image, course) = (&ncp["images"][0], &ncp["images"][0]["rule"]);
+    assert_eq!(
+        (&ncp["stop_rule"], &course["rule"], &image["stop"]),
+        (&"ncp".into(), &"ncp".into(), &"Semiconverged".into())
+    );
+    let points = course["points"].as_array().unwrap();
+    let least = points.iter().min_by(|a, b| a["value"].as_f64().unwrap().total_cmp(&b["value"].as_f64().unwrap()));
+    assert_eq!((&least.unwrap()["iteration"], &image["iterations"]), (&course["best"], &course["best"]));
+    assert!(std::fs::read(folder.path().join("stop.png")).unwrap().starts_with(b"\x89PNG"));
+    let told =
+        reconstruct(folder.path(), &[&args[..], &["--method", "sirt", "--omega", "1.9", "--stop", "ncp"]].concat());
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("ended by ncp") && told.contains("ended before noise comes in"), "{told}");
+    // With the noise: near each other.
+    let known = run(&[&plain[..], &["--stop", "discrepancy=0.05"]].concat());
+    let monotone = run(&[&plain[..], &["--stop", "monotone-error=0.05", "--plot", "bounds.svg"]].concat());
+    assert_eq!(
+        (&known["images"][0]["stop"], &monotone["images"][0]["stop"]),
+        (&"Converged".into(), &"Semiconverged".into())
+    );
+    let [of_known, of_monotone] = [&known, &monotone].map(|run| run["images"][0]["iterations"].as_u64().unwrap());
+    assert!(of_known.abs_diff(of_monotone) <= 2, "{of_known} {of_monotone}");
+    // A weight that was chosen before, and a rule that does not come to its end.
+    assert_eq!(run(&["--weight", "auto", "--stop", "ncp", "--lower=-inf"])["weight_rule"], "auto");
+    let short = reconstruct(folder.path(), &[&args[..], &["--stop", "ncp", "--iterations", "5"]].concat());
+    assert_eq!(short.status.code(), Some(1));
+    for (more, part) in [
+        (&["--stop", "ncp=1"][..], "'ncp=1' is none of ncp"),
+        (&["--stop", "discrepancy=2"], "with a NOISE between 0 and 1"),
+        (&["--stop", "ncp", "--rtol", "0.1"], "cannot be used with"),
+        (&["--stop", "ncp", "--method", "pdhg"], "ncp does not end pdhg; it ends cgls"),
+        (&["--stop", "monotone-error=0.1"], "a misfit with nothing beside it"),
+        (&["--stop", "monotone-error=0.1", "--weight", "auto", "--lower=-inf"], "leave it out, or the weight"),
+        (&["--stop", "ncp", "--weight", "auto", "--plot", "x.png"], "have a curve each"),
+        (&["--stop", "discrepancy=0.1", "--plot", "x.png"], "--plot: it changes nothing"),
+        (&["--stop", "ncp", "--method", "fbp"], "--stop: it changes nothing for fbp"),
+    ] {
+        let output = reconstruct(folder.path(), &[&args[..], more].concat());
+        let error = String::from_utf8_lossy(&output.stderr).to_string();
+        assert!(output.status.code() == Some(2) && error.contains(part), "{more:?}: {error}");
+    }
+}
+
 #[test]
 fn pictures_are_cut_into_classes_and_compared_with_a_truth() {
     let folder = tempfile::tempdir().unwrap();

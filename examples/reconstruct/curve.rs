@@ -1,9 +1,9 @@
-//! A picture of how a weight was chosen.
+//! Pictures of how a weight was chosen, or the iteration of the answer.
 
 use std::path::Path;
 
 use common::plot::{Chart, write_panels};
-use residuum::{ChosenWeight, Result};
+use residuum::{ChosenWeight, Result, RuleCurve};
 
 /// Draws the function that the rule looked at, over all weights, and the curve of residual and size, each with the weight that was chosen.
 pub(crate) fn draw(path: &Path, weight: &ChosenWeight) -> Result<()> {
@@ -40,4 +40,21 @@ pub(crate) fn draw(path: &Path, weight: &ChosenWeight) -> Result<()> {
         },
     ];
     write_panels(path, "Choice of the weight", &charts, 2)
+}
+
+/// Draws the values of the rule by iteration, and marks the best.
+pub(crate) fn draw_course(path: &Path, course: &RuleCurve) -> Result<()> {
+    let values: Vec<(f64, f64)> = course.points.iter().map(|p| (p.iteration as f64, p.value)).collect();
+    let (least, most) =
+        values.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), (_, v)| (least.min(*v), most.max(*v)));
+    let best = course.best as f64;
+    let chart = Chart {
+        title: format!("{}: best in iteration {}", course.rule, course.best),
+        across: "iteration",
+        up: "value of the rule",
+        doubling: false,
+        lines: vec![("value".into(), values), ("best".into(), vec![(best, least), (best, most)])],
+        goal: None,
+    };
+    write_panels(path, "Choice of the iteration", &[chart], 1)
 }

@@ -19,7 +19,7 @@ use problem::{Problem, from_matrix, from_scan};
 use residuum::imaging::{Filter, Image, Quality, Reconstruction, Reconstructor, Segmentation, Window};
 use residuum::io::npy;
 use residuum::operator::LinearOperator;
-use residuum::{Device, Progress, Real, Result, Stop, Times};
+use residuum::{Device, Progress, Real, Report, Result, Stop, Times};
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
@@ -80,8 +80,10 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         written.add(path, geometry.write(path));
     }
     let cuts = cut(options, &images, &mut written);
-    if let (Some(path), Some(weight)) = (&options.plot, images.first().and_then(|i| i.report.weight.as_ref())) {
-        written.add(path, curve::draw(path, weight));
+    if let (Some(path), Some(Report { weight, rule, .. })) = (&options.plot, images.first().map(|i| &i.report)) {
+        let drawn = weight.as_ref().map(|weight| curve::draw(path, weight));
+        let drawn = drawn.or_else(|| rule.as_ref().map(|course| curve::draw_course(path, course)));
+        drawn.into_iter().for_each(|drawn| written.add(path, drawn));
     }
     let mcc = match &truth {
         Some(truth) => cuts.iter().map(|cut| cut.matthews(truth).map(Some)).collect::<Result<_>>()?,
@@ -106,8 +108,10 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     };
     finished.report(start.elapsed().as_secs_f64());
     let done = finished.images.iter().all(|image| match image.report.stop {
-        Stop::Converged => true,
-        Stop::LeastSquares | Stop::MaxIterations | Stop::Stagnated => options.rtol.is_none(),
+        Stop::Converged | Stop::Semiconverged => true,
+        Stop::LeastSquares | Stop::MaxIterations | Stop::Stagnated => {
+            options.rtol.is_none() && options.stop.is_none()
+        }
         _ => false,
     });
     written.finish()?;
@@ -142,7 +146,8 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
         say!("            {} readings had no counts, and were interpolated", problem.repaired);
     }
     let weight = how.weight.map(|rule| format!("weight of |x|² by {rule}"));
-    let words: Vec<String> = words.into_iter().chain(support).chain(weight).collect();
+    let rule = how.stopping.rule.map(|rule| format!("ended by {rule}"));
+    let words: Vec<String> = words.into_iter().chain(support).chain(weight).chain(rule).collect();
     let words = if words.is_empty() { "no correction".into() } else { words.join(", ") };
     let start = how.start.map(|filter| format!("filtered back-projection ({filter})"));
     match start {
@@ -261,6 +266,9 @@ impl<T: Real> Finished<'_, T> {
             if let Some(weight) = &report.weight {
                 say!("            {weight}");
             }
+            if let Some(rule) = &report.rule {
+                say!("            {rule}");
+            }
             if let Some(quality) = quality {
                 say!("            correlation {:.4}, PSNR {:.2} dB", quality.correlation, quality.psnr);
             }
@@ -303,6 +311,7 @@ impl<T: Real> Finished<'_, T> {
             "window": self.window.map(|window| [window.low, window.high]),
             "regularizers": how.regularizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "weight_rule": how.weight.map(|rule| rule.to_string()),
+            "stop_rule": self.options.stop.map(|stop| stop.to_string()),
             "lower": how.lower.is_finite().then_some(how.lower),
             "upper": how.upper.is_finite().then_some(how.upper),
             "support": supported(how),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use common::{DeviceOptions, Precision, check_ending, check_outputs, option, refuse_unused};
 use residuum::imaging::{Field, Filter, Image, Reconstruction, Regularizer, Scanner, Segmentation, Window};
-use residuum::{Format, Method, Real, Result, Stopping, WeightRule};
+use residuum::{Format, Method, Real, Result, StopRule, Stopping, WeightRule};
 
 use crate::geometry::InputKind;
 
@@ -20,6 +20,37 @@ pub(crate) enum Way {
 /// Takes the name of a method, or fbp.
 fn way(name: &str) -> Result<Way> {
     Ok(if name == "fbp" { Way::Fbp } else { Way::Iterate(name.parse()?) })
+}
+
+/// Rule that ends the iterations of an ill-posed problem.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Ending {
+    Ncp,
+    Discrepancy(f64),
+    MonotoneError(f64),
+}
+
+impl std::fmt::Display for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ncp => f.write_str("ncp"),
+            Self::Discrepancy(noise) => write!(f, "discrepancy={noise}"),
+            Self::MonotoneError(noise) => write!(f, "monotone-error={noise}"),
+        }
+    }
+}
+
+/// Takes the name of a rule, with the noise for those that need it.
+fn ending(text: &str) -> Result<Ending> {
+    let noise = |text: &str| text.parse().ok().filter(|noise| *noise > 0.0 && *noise < 1.0);
+    let named = match text.split_once('=') {
+        None => (text == "ncp").then_some(Ending::Ncp),
+        Some(("discrepancy", level)) => noise(level).map(Ending::Discrepancy),
+        Some(("monotone-error", level)) => noise(level).map(Ending::MonotoneError),
+        Some(_) => None,
+    };
+    let known = "ncp, discrepancy=NOISE and monotone-error=NOISE, with a NOISE between 0 and 1";
+    named.ok_or_else(|| option("stop", format!("'{text}' is none of {known}")))
 }
 
 /// Two numbers with a colon between them.
@@ -161,8 +192,14 @@ pub(crate) struct Options {
     /// unless one is named
     #[arg(long, value_name = "RULE")]
     pub(crate) weight: Option<WeightRule>,
-    /// Draw what the rule saw: the curve over all weights, and that of residual and size (.png or .svg; of the first image)
-    #[arg(long, value_name = "FILE", requires = "weight")]
+    /// End where later iterates would take up noise: ncp (the residual is most like white noise along the angles; for an unknown level of noise),
+    /// or with the noise as a part of |b| discrepancy=NOISE (as --rtol 1.01 NOISE), monotone-error=NOISE (for cgnr with --regularizer none --lower=-inf).
+    /// Exit status 1 if that is not reached
+    #[arg(long, value_name = "RULE", value_parser = ending, conflicts_with = "rtol")]
+    pub(crate) stop: Option<Ending>,
+    /// Draw what the rule saw: of --weight the curve over all weights, and that of residual and size, of --stop its values by iteration (.png or
+    /// .svg; of the first image)
+    #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
     /// Least value of a pixel [default: 0 for scans, none for --matrix]
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
@@ -174,7 +211,7 @@ pub(crate) struct Options {
     /// that is not 0 there; for all methods but cgnr and fbp
     #[arg(long, value_name = "disc|FILE")]
     pub(crate) support: Option<String>,
-    /// Most iterations [default: 100, for sart 10]
+    /// Most iterations [default: 100, for sart 10; ten times as many with --stop]
     #[arg(long, value_name = "COUNT")]
     pub(crate) iterations: Option<usize>,
     /// Stop when |b - Ax| <= RTOL |b|; exit status 1 if that is not reached
@@ -235,13 +272,23 @@ impl Options {
             return Err(option("lower", format!("{lower} is not below upper = {upper}")));
         }
         // The gradient of a back-projection is small at first.
-        let reduction = match (self.method, self.rtol) {
-            (Way::Iterate(Method::Cgnr), None) if self.start_fbp => 50.0 * default.stopping.gradient_reduction,
-            (Way::Iterate(Method::Cgnr), None) => default.stopping.gradient_reduction,
+        let reduction = match (self.method, self.rtol.is_some() || self.stop.is_some()) {
+            (Way::Iterate(Method::Cgnr), false) if self.start_fbp => 50.0 * default.stopping.gradient_reduction,
+            (Way::Iterate(Method::Cgnr), false) => default.stopping.gradient_reduction,
             _ => 0.0,
         };
+        let (limit, rule) = match self.stop {
+            None => (None, None),
+            Some(Ending::Discrepancy(noise)) => (Some(1.01 * noise), None),
+            Some(Ending::MonotoneError(noise)) => (None, Some(StopRule::MonotoneError { noise })),
+            Some(Ending::Ncp) if self.matrix.is_some() => {
+                return Err(option("stop", "ncp needs a scan: --matrix says nothing of its angles"));
+            }
+            Some(Ending::Ncp) => (None, scanner.map(Scanner::ncp)),
+        };
         let stopping = Stopping {
-            rtol: self.rtol.unwrap_or(default.stopping.rtol),
+            rtol: self.rtol.or(limit).unwrap_or(default.stopping.rtol),
+            rule,
             max_iterations: self.most_iterations(),
             gradient_rtol: self.gradient_rtol.unwrap_or(default.stopping.gradient_rtol),
             gradient_reduction: self.gradient_reduction.unwrap_or(reduction),
@@ -285,10 +332,11 @@ impl Options {
 
     /// Iterations at most.
     pub(crate) fn most_iterations(&self) -> usize {
+        let longer = if self.stop.is_some() { 10 } else { 1 };
         match self.method {
             Way::Fbp => 0,
-            Way::Iterate(Method::Sart { .. }) => self.iterations.unwrap_or(10),
-            Way::Iterate(_) => self.iterations.unwrap_or(100),
+            Way::Iterate(Method::Sart { .. }) => self.iterations.unwrap_or(10 * longer),
+            Way::Iterate(_) => self.iterations.unwrap_or(100 * longer),
         }
     }
 
@@ -345,6 +393,7 @@ impl Options {
                     ("regularizer", !self.regularizer.is_empty()),
                     ("weight", self.weight.is_some()),
                     ("rtol", self.rtol.is_some()),
+                    ("stop", self.stop.is_some()),
                     ("gradient-rtol", self.gradient_rtol.is_some()),
                     ("gradient-reduction", self.gradient_reduction.is_some()),
                 ];
@@ -371,6 +420,13 @@ impl Options {
         if let Some(classes) = self.classes.filter(|classes| !Segmentation::CLASSES.contains(classes)) {
             let (least, most) = Segmentation::CLASSES.into_inner();
             return Err(option("classes", format!("{classes} is not between {least} and {most}")));
+        }
+        if self.weight.is_none() && !matches!(self.stop, Some(Ending::Ncp | Ending::MonotoneError(_))) {
+            refuse_unused("without --weight, or --stop ncp or monotone-error", &[("plot", self.plot.is_some())])?;
+        }
+        let curves = [self.weight.is_some(), matches!(self.stop, Some(Ending::Ncp | Ending::MonotoneError(_)))];
+        if self.plot.is_some() && curves == [true; 2] {
+            return Err(option("plot", "--weight and --stop have a curve each: leave one of them out"));
         }
         if self.segment.is_none() && self.truth.is_none() {
             refuse_unused("without --segment or --truth", &[("classes", self.classes.is_some())])?;

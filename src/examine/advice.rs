@@ -373,7 +373,7 @@ impl Examination {
             Stop::Converged if self.column_spread > 1e6 && report.iterations < 3 => {
                 "the largest rows fill |b|, and a residual relative to it says little of the others: scale the matrix".into()
             }
-            Stop::Converged | Stop::Projected | Stop::Cancelled => return None,
+            Stop::Converged | Stop::Semiconverged | Stop::Projected | Stop::Cancelled => return None,
             Stop::LeastSquares if report.relative_residual() > 1e-3 && self.square() => format!(
                 "no x gives a residual below {:.1e} of |b|: the right-hand side is not in the range of the matrix",
                 report.relative_residual()

@@ -3,10 +3,10 @@
 use rayon::prelude::*;
 
 use super::angles::shares;
-use super::fourier::{Complex, Fourier};
 use super::scan::Scan;
 use super::scanner::{Beam, Scanner};
 use crate::error::{Error, Result};
+use crate::fourier::{Complex, Fourier};
 
 /// Pixels that the detector is binned to at first, at most.
 const COARSEST: usize = 256;

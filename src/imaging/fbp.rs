@@ -5,11 +5,11 @@ use std::fmt;
 use rayon::prelude::*;
 
 use super::angles::shares;
-use super::fourier::{Complex, Fourier};
 use super::scanner::{Beam, Grid, Scanner};
 use crate::backend::fbp::{self, Views};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
+use crate::fourier::{Complex, Fourier};
 use crate::number::{Real, per_number};
 use crate::vector::Vector;
 

@@ -53,7 +53,6 @@ mod axis;
 mod counts;
 mod disc;
 mod fbp;
-mod fourier;
 mod geometry;
 mod htc;
 mod image;

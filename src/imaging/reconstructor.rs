@@ -17,7 +17,8 @@ use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number, violated};
 use crate::operator::LinearOperator;
 use crate::solver::{
-    ChosenWeight, Correction, Method, Observer, Progress, Report, Setup, Solver, Stop, Stopping, Times, WeightRule,
+    ChosenWeight, Correction, Method, Observer, Progress, Report, Setup, Solver, Stop, StopRule, Stopping, Times,
+    WeightRule,
 };
 use crate::vector::Vector;
 
@@ -130,6 +131,10 @@ impl Reconstruction {
             let reason = "the rule that chooses a weight has an answer to start from: leave one of them out".into();
             return Err(Error::Option { name: "start", reason });
         }
+        if let (Some(_), Some(rule @ StopRule::MonotoneError { .. })) = (self.weight, self.stopping.rule) {
+            let reason = format!("{rule} is for a misfit with nothing beside it: leave it out, or the weight");
+            return Err(Error::Option { name: "rule", reason });
+        }
         if self.weight.is_some() && self.regularizers.iter().any(|r| matches!(r, Regularizer::Tikhonov(_))) {
             let reason = "tikhonov has a weight of its own: leave it out, or the rule that chooses one".into();
             return Err(Error::Option { name: "regularizer", reason });
@@ -152,7 +157,7 @@ impl Reconstruction {
 ///
 /// The weights of regularisers are multiplied by the mean diagonal of `A'A`, and for total variation also by the mean
 /// brightness `|b| / |A 1|`. Every iterate keeps bounds, but with [`Method::Cgnr`] they act as a penalty while iterating; the answer is
-/// projected onto them at the end, and its residual is computed after that.
+/// projected onto them at the end, and its residual is computed after that. A rule ([`Stopping::rule`]) judges the iterates as they are before that.
 pub struct Reconstructor<T: Real> {
     system: System<T>,
     how: Reconstruction,
@@ -231,7 +236,7 @@ impl<T: Real> Reconstructor<T> {
         }
         let weighing = match how.weight {
             Some(weight) => {
-                let stopping = Stopping { rtol: 0.0, max_iterations: SUBSPACE, ..how.stopping.clone() };
+                let stopping = Stopping { rtol: 0.0, max_iterations: SUBSPACE, rule: None, ..how.stopping.clone() };
                 let method = Method::HybridLsqr { weight, subspace: SUBSPACE };
                 Some(Solver::with(operator.clone(), Setup::new(method, stopping).with_columns(batch))?)
             }

@@ -3,6 +3,7 @@
 use super::angles::shares;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
+use crate::solver::StopRule;
 use crate::sparse::Csr;
 
 /// Course of the rays.
@@ -97,6 +98,11 @@ impl Scanner {
     /// Place on the detector, in pixels, that the rotation axis is seen at: `(pixels - 1) / 2 - offset`.
     pub fn axis(&self) -> f64 {
         0.5 * (self.pixels as f64 - 1.0) - self.offset
+    }
+
+    /// The rule that ends a method where the residual of readings by this scanner is most like white noise, along the angles.
+    pub fn ncp(&self) -> StopRule {
+        StopRule::Ncp { length: self.angles.len(), apart: self.pixels }
     }
 
     /// Tells if no angles are missing: half a turn of a parallel beam, a full one of a fan, without a gap of more than three times the

@@ -354,6 +354,10 @@ impl<T: Real> Workspace<T> for CgnrWorkspace<T> {
         &self.vectors.r[0]
     }
 
+    fn present_residual(&mut self, _: &Inputs<'_, T>) -> Result<&Vector<T>> {
+        Ok(&self.vectors.r[self.parity])
+    }
+
     fn launches(&self) -> usize {
         let device = self.vectors.q.device();
         if self.a.is_fused() {

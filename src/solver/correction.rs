@@ -64,6 +64,12 @@ impl Correction {
         }
     }
 
+    /// Tells if it adds nothing to the misfit, whatever the edges, bounds and widths of terms without weight.
+    pub(super) fn is_nothing(&self) -> bool {
+        let Self { tikhonov, smooth, variation, directional, bound_weight, .. } = self;
+        [tikhonov, smooth, variation, directional, bound_weight].iter().all(|weight| **weight == 0.0)
+    }
+
     /// 0 no neighbour terms, 1 smoothness, 2 smoothness and total variation.
     pub(super) fn edges(&self) -> u32 {
         if self.variation > 0.0 { 2 } else { u32::from(self.smooth > 0.0) }

@@ -3,11 +3,12 @@
 //!
 //! The rule sees one iteration after the other, however many a look brings, so that looks change nothing.
 
+use super::chosen_weight::{ChosenWeight, WeightPoint, WeightStop};
 use super::driver::Status;
 use super::objective::Values;
 use super::plan::Space;
-use super::projected::{Bidiagonal, Spectrum};
-use super::weight::{Choice, ChosenWeight, Data, WeightPoint, WeightRule, WeightStop};
+use super::projected::{Answer, Bidiagonal, Least, Spectrum};
+use super::weight::{Choice, Data, WeightRule};
 use crate::backend::script::basis::Basis;
 use crate::error::Result;
 use crate::magnitude::scale;
@@ -46,8 +47,12 @@ impl Column {
     }
 
     /// Takes iterations up to `count`, and asks the rule after each of them.
-    fn judge(&mut self, rule: WeightRule, (rows, probe): (usize, Option<&Spectrum>), count: usize) {
-        let data = Data { rows, rhs: self.beta[0], probe };
+    fn judge(
+        &mut self,
+        (rule, least): (WeightRule, Least),
+        (rows, probe): (usize, Option<&Spectrum>),
+        count: usize,
+    ) {
         let mut problem = Bidiagonal::new(self.beta[0], self.alpha[0]);
         for k in 1..=count {
             problem.push(self.beta[k], self.alpha[k]);
@@ -55,11 +60,11 @@ impl Column {
                 continue;
             }
             let spectrum = problem.spectrum();
+            let data = Data { rows, rhs: self.beta[0], probe, problem: (&problem, least) };
             let choice = rule.choose(&spectrum, data, &self.choices);
-            let (_, last) = problem.solve(choice.damp);
-            let gradient = problem.gradient(last);
+            let Answer { residual2, gradient, .. } = problem.solve(least, &spectrum, choice.damp);
             self.choices.push(choice);
-            self.norms.push([spectrum.residual2(choice.damp), gradient * gradient]);
+            self.norms.push([residual2, gradient * gradient]);
             self.end = rule.end(&self.choices, &spectrum, data, gradient);
             if self.end.is_some() {
                 return;
@@ -72,6 +77,7 @@ impl Column {
 #[derive(Debug)]
 pub(super) struct Weighing {
     rule: WeightRule,
+    least: Least,
     rows: usize,
     columns: Vec<Column>,
     /// Singular values of the operator by a random right-hand side, and the values of the operator then.
@@ -80,8 +86,8 @@ pub(super) struct Weighing {
 }
 
 impl Weighing {
-    pub(super) fn new(rule: WeightRule, rows: usize, columns: usize) -> Self {
-        Self { rule, rows, columns: vec![Column::default(); columns], probe: None, probing: false }
+    pub(super) fn new((rule, least): (WeightRule, Least), rows: usize, columns: usize) -> Self {
+        Self { rule, least, rows, columns: vec![Column::default(); columns], probe: None, probing: false }
     }
 
     /// Tells if the rule wants to know the singular values of an operator with these values. The next solve is then one for that.
@@ -134,7 +140,7 @@ impl Weighing {
                 // An iteration that is not finite has no rule; one before it may have been the last.
                 let norms = column.alpha.iter().zip(&column.beta).skip(1);
                 let count = norms.take_while(|(alpha, beta)| alpha.is_finite() && beta.is_finite()).count();
-                column.judge(self.rule, (self.rows, probe), count);
+                column.judge((self.rule, self.least), (self.rows, probe), count);
                 let by_itself = matches!(status.code, stop::CONVERGED | stop::GRADIENT_CONVERGED | stop::BREAKDOWN);
                 if column.end.is_none() && by_itself {
                     column.end = Some((column.choices.len(), WeightStop::Exhausted));
@@ -165,13 +171,14 @@ impl Weighing {
     pub(super) fn factors(&self, accumulation: Accumulation) -> Vec<Vec<Sum>> {
         let factors = |column: &Column| match column.last() {
             0 => Vec::new(),
-            _ => column
-                .problem(column.last())
-                .solve(column.damp())
-                .0
-                .into_iter()
-                .map(|y| Sum::of(y, accumulation))
-                .collect(),
+            iteration => {
+                let problem = column.problem(iteration);
+                let y = match self.least {
+                    Least::Objective => problem.damped(column.damp()),
+                    Least::Gradient => problem.of_least_gradient(column.damp()).0,
+                };
+                y.into_iter().map(|y| Sum::of(y, accumulation)).collect()
+            }
         };
         self.columns.iter().map(factors).collect()
     }
@@ -184,8 +191,9 @@ impl Weighing {
         let used = &column.choices[..iteration];
         let last = used.last()?;
         let probe = self.probe.as_ref().map(|(probe, _)| probe);
-        let data = Data { rows: self.rows, rhs: column.beta[0], probe };
-        let curve = self.rule.curve(&column.problem(iteration).spectrum(), data, last.given);
+        let problem = column.problem(iteration);
+        let data = Data { rows: self.rows, rhs: column.beta[0], probe, problem: (&problem, self.least) };
+        let curve = self.rule.curve(&problem.spectrum(), data, last.given);
         let given = |point: WeightPoint| WeightPoint {
             damp: scale(point.damp, -operator),
             residual: scale(point.residual, -rhs),

@@ -1,10 +1,13 @@
 //! The only iteration loop: queueing, looking, verifying, stopping, recording.
 
 use std::cmp::Ordering;
+use std::mem::take;
 use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
+use super::column::Column;
 use super::report::Stop;
+use super::semiconvergence::{Judge, RuleCurve, RulePoint, Seen, StopRule};
 use super::stopping::{Answer, Stopping};
 use crate::error::Result;
 use crate::state::{HISTORY, stop};
@@ -61,6 +64,14 @@ pub(super) trait Iteration {
     fn restore(&mut self, columns: &[usize]) -> Result<()>;
     /// Tells if an answer with a larger residual than an earlier one is a worse one.
     fn residual_decides(&self) -> bool;
+    /// Keeps the present answers of these columns as those that a rule may return to; those of other columns stay.
+    fn hold(&mut self, columns: &[usize]) -> Result<()>;
+    /// Brings the answers held for these columns back.
+    fn take_held(&mut self, columns: &[usize]) -> Result<()>;
+    /// Writes the residuals of the present answers of all columns, interleaved. Waits.
+    fn residuals(&mut self, into: &mut Vec<f64>) -> Result<()>;
+    /// `|b|` of column `c`, in the units of the norms.
+    fn rhs(&self, c: usize) -> f64;
     /// Compares two answers by the squared norms of their residuals and gradients; the lesser is the better one.
     fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering;
     /// Tells if the gradient of column `c`, of the squared norms, is as small as rounding lets it be. Waits.
@@ -90,98 +101,11 @@ pub(super) struct Outcome {
     pub(super) gradient: f64,
     pub(super) history: Vec<[f64; 2]>,
     pub(super) restarts: usize,
-}
-
-/// Bookkeeping of one column between starts.
-#[derive(Clone, Debug, Default)]
-struct Column {
-    /// Iterations of earlier starts.
-    base: usize,
-    /// Iterations whose history was fetched since the last start.
-    seen: usize,
-    history: Vec<[f64; 2]>,
-    /// Squared norms at the last start: the true ones.
-    verified: [f64; 2],
-    /// Squared norms at the start before, and their excess.
-    last: [f64; 2],
-    last_excess: f64,
-    /// Squared norms of the answer that is kept.
-    best: [f64; 2],
-    stop: Option<Stop>,
-    /// True if the recurrence broke down: the verdict if starting over does not help.
-    broken: bool,
-    recurrence: f64,
-    restarts: usize,
-    /// The iteration since the last start whose residual was the least, and that, squared, by the recurrence.
-    lowest: (usize, f64),
-    /// Iterations since the last start.
-    stretch: usize,
-    /// Why it stopped is known, and verified.
-    settled: bool,
-    /// Iteration since the last start whose answer would be a better one.
-    better: Option<usize>,
-}
-
-impl Column {
-    /// Why it stopped, if starting over gained nothing.
-    fn no_gain(&self) -> Stop {
-        if self.broken { Stop::Breakdown } else { Stop::Stagnated }
-    }
-
-    /// Tells if norms verified by a start gained enough over those of the start before to go on.
-    fn gained(&self, norms: [f64; 2], excess: f64) -> bool {
-        if excess.is_finite() {
-            return excess <= LEAST_GAIN * self.last_excess;
-        }
-        // Limits of 0 are beyond reach: the norms themselves count. One that stays 0 is no gain.
-        (0..2).any(|which| norms[which] < LEAST_GAIN * self.last[which])
-    }
-
-    /// Tells if less than a sixteenth of the digits that were wanted are gained since the first start.
-    fn is_slow(&self, c: usize, method: &dyn Iteration) -> bool {
-        let least = self.history.iter().map(|norms| method.excess(c, *norms)).fold(f64::INFINITY, f64::min);
-        // Square roots are the same everywhere; logarithms and powers need not be.
-        let sixteenth = self.last_excess.sqrt().sqrt().sqrt().sqrt();
-        self.last_excess.is_finite() && least * sixteenth > self.last_excess
-    }
-
-    /// Takes over what the recurrence came to since the last start.
-    fn end(&mut self, status: &Status) {
-        // The host may take an answer that is older than the last iteration looked at.
-        let later = self.seen.saturating_sub(status.iteration + 1);
-        self.history.truncate(self.history.len() - later);
-        self.seen -= later;
-        self.base += status.iteration;
-        self.stretch = status.iteration;
-        let since = &self.history[self.history.len().saturating_sub(self.seen)..];
-        let squares = since.iter().map(|norms| norms[0]).enumerate().filter(|(_, square)| square.is_finite());
-        self.lowest = squares.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, f64::INFINITY));
-        self.recurrence = self.history.last().map_or(f64::NAN, |norms| norms[0]);
-        self.broken = status.code == stop::BREAKDOWN;
-    }
-
-    /// The iteration to go back to from a failed end, if one halves the residual: what the recurrence says of it is
-    /// believed as far as what it says of the end is true.
-    fn better_iteration(&self, end: f64) -> Option<usize> {
-        let failed = match self.stop {
-            None | Some(Stop::Converged | Stop::LeastSquares | Stop::TimeLimit | Stop::Cancelled | Stop::Slow) => {
-                false
-            }
-            Some(_) => true,
-        };
-        let drift = if end.is_finite() { (end.sqrt() - self.recurrence.sqrt()).abs() } else { 0.0 };
-        let (iteration, square) = self.lowest;
-        // A NaN is never the smaller one.
-        let least = end.min(self.best[0]);
-        (failed && iteration > 0 && square.sqrt() + drift < (LEAST_GAIN * least).sqrt()).then_some(iteration)
-    }
+    pub(super) rule: Option<RuleCurve>,
 }
 
 /// Norms before anything was computed.
 const BEYOND: [f64; 2] = [f64::INFINITY; 2];
-
-/// A restart must at least halve the norm it verifies, or the attainable accuracy is reached.
-const LEAST_GAIN: f64 = 0.25;
 
 /// Iterations queued between two looks, if a quarter of those done is not more.
 const LOOK_AHEAD: usize = 64;
@@ -262,12 +186,18 @@ pub(super) fn run(
     }
     go_back(method, stopping, &clock, &mut columns)?;
     let iterating = (clock.working(method) - verifying).max(0.0);
-    let outcomes = columns.into_iter().enumerate().map(|(c, column)| outcome(method, c, column)).collect();
+    let outcome = |(c, column)| outcome(method, stopping, c, column);
+    let outcomes = columns.into_iter().enumerate().map(outcome).collect();
     Ok((outcomes, iterating))
 }
 
-fn outcome(method: &dyn Iteration, c: usize, column: Column) -> Outcome {
+fn outcome(method: &dyn Iteration, stopping: &Stopping, c: usize, column: Column) -> Outcome {
     let given = |norms| method.in_given_units(c, norms);
+    let is_norm = matches!(stopping.rule, Some(StopRule::MonotoneError { .. }));
+    let in_units = |value: f64| if is_norm { value.signum() * given([value * value, 0.0])[0] } else { value };
+    let points = column.course.points.iter().map(|point| RulePoint { value: in_units(point.value), ..*point });
+    let points: Vec<RulePoint> = points.collect();
+    let rule = stopping.rule.map(|rule| RuleCurve { rule, best: column.course.base + column.course.best, points });
     let [true_residual, gradient] = given(column.verified);
     Outcome {
         stop: column.stop.unwrap_or(Stop::MaxIterations),
@@ -277,6 +207,7 @@ fn outcome(method: &dyn Iteration, c: usize, column: Column) -> Outcome {
         gradient,
         history: column.history.into_iter().map(given).collect(),
         restarts: column.restarts.saturating_sub(1),
+        rule,
     }
 }
 
@@ -314,7 +245,9 @@ fn judge_start(
             column.recurrence = column.verified[0];
         }
         let order = method.compare(column.verified, column.best);
-        let worse = !column.verified[0].is_finite() || (residual_decides && order.is_gt());
+        // A rule chooses by other things than the residual.
+        let chosen = column.stop == Some(Stop::Semiconverged);
+        let worse = !column.verified[0].is_finite() || (residual_decides && !chosen && order.is_gt());
         let fails = worse && column.best[0].is_finite();
         if fails {
             column.stop = column.stop.or(Some(column.no_gain()));
@@ -437,14 +370,28 @@ fn iterate(
 ) -> Result<()> {
     let mut queued = 0;
     let mut batch = stopping.check_every.min(if method.stops_at_once() { HISTORY / 2 } else { 2 });
+    let judge = stopping.rule.map(Judge::new);
+    if let Some(judge) = &judge {
+        columns.iter_mut().filter(|column| column.stop.is_none()).for_each(|column| {
+            column.course = take(&mut column.course).begun_anew(column.base);
+        });
+        if judge.is_asked(0) {
+            let statuses = method.status()?;
+            ask(method, judge, columns, &statuses)?;
+        }
+    }
     loop {
         let begin = clock.working(method);
         let looked_at = patience.filter(|patience| queued < *patience).unwrap_or(most);
-        batch = batch.min(looked_at.min(most) - queued).max(1);
+        let asked = judge.as_ref().map_or(most, |judge| judge.next(queued));
+        batch = batch.min(looked_at.min(asked).min(most) - queued).max(1);
         queue(method, stopping, queued..queued + batch)?;
         queued += batch;
         let statuses = method.status()?;
         record(method, columns, &statuses, false);
+        if let Some(judge) = judge.as_ref().filter(|judge| judge.is_asked(queued)) {
+            ask(method, judge, columns, &statuses)?;
+        }
         // Short solves are looked at soon, long ones rarely: a look costs a round trip to the device. Long iterations are
         // looked at often: what is queued beyond the end is wasted, and an observer wants to be heard.
         let in_time = (LOOK_SECONDS * batch as f64 / (clock.working(method) - begin)) as usize;
@@ -467,31 +414,70 @@ fn iterate(
             gradient: Some(largest(1)).filter(|g| *g > 0.0),
         };
         let cancelled = observer(&progress).is_break();
-        let running = |status: &Status| status.code == stop::RUNNING;
-        let ended = !statuses.iter().any(running);
+        let running = |c: usize| statuses[c].code == stop::RUNNING && !columns[c].course.ended;
+        let mut all = 0..columns.len();
+        let ended = !all.clone().any(running);
         let late = clock.is_over(method);
-        let slow = patience == Some(queued)
-            && statuses.iter().enumerate().all(|(c, s)| !running(s) || columns[c].is_slow(c, method));
+        let slow = patience == Some(queued) && all.all(|c| !running(c) || columns[c].is_slow(c, method));
         if !ended && !cancelled && !late && !slow {
             continue;
         }
-        for (column, status) in columns.iter_mut().zip(&statuses) {
-            if column.stop.is_some() {
-                continue;
-            }
-            column.end(status);
-            column.stop = match status.code {
-                stop::RUNNING if cancelled => Some(Stop::Cancelled),
-                stop::RUNNING if slow => Some(Stop::Slow),
-                stop::RUNNING => Some(Stop::TimeLimit),
-                stop::INDEFINITE => Some(Stop::Indefinite),
-                stop::INDEFINITE_PRECONDITIONER => Some(Stop::IndefinitePreconditioner),
-                stop::NOT_FINITE => Some(Stop::NotFinite),
-                stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
-                // Converged, says the recurrence, or broken down: the next start will tell what it came to.
-                _ => None,
-            };
-        }
-        return Ok(());
+        let early = match (cancelled, slow) {
+            (true, _) => Stop::Cancelled,
+            (_, true) => Stop::Slow,
+            _ => Stop::TimeLimit,
+        };
+        return end(method, columns, &statuses, early);
     }
+}
+
+/// Ends the iterations since a start: `early` is why those end that still run.
+fn end(method: &mut dyn Iteration, columns: &mut [Column], statuses: &[Status], early: Stop) -> Result<()> {
+    let mut held = Vec::new();
+    for (c, (column, status)) in columns.iter_mut().zip(statuses).enumerate() {
+        if column.stop.is_some() {
+            continue;
+        }
+        if column.course.ended {
+            held.push(c);
+            column.end(&Status { code: stop::RUNNING, iteration: column.course.best });
+            column.stop = Some(Stop::Semiconverged);
+            continue;
+        }
+        column.end(status);
+        column.stop = match status.code {
+            stop::RUNNING => Some(early),
+            stop::INDEFINITE => Some(Stop::Indefinite),
+            stop::INDEFINITE_PRECONDITIONER => Some(Stop::IndefinitePreconditioner),
+            stop::NOT_FINITE => Some(Stop::NotFinite),
+            stop::ITERATIONS_DONE => Some(Stop::MaxIterations),
+            // Converged, says the recurrence, or broken down: the next start will tell what it came to.
+            _ => None,
+        };
+    }
+    method.take_held(&held)
+}
+
+/// Asks the rule about the present iterates, and keeps those that are the best so far.
+fn ask(method: &mut dyn Iteration, judge: &Judge, columns: &mut [Column], statuses: &[Status]) -> Result<()> {
+    let count = columns.len();
+    let is_asked = |c: usize| {
+        let Column { stop, course, .. } = &columns[c];
+        statuses[c].code == stop::RUNNING && stop.is_none() && !course.ended
+    };
+    let asked: Vec<usize> = (0..count).filter(|c| is_asked(*c)).collect();
+    let mut residuals = Vec::new();
+    if judge.wants_residuals() && !asked.is_empty() {
+        method.residuals(&mut residuals)?;
+    }
+    let mut better = Vec::new();
+    for c in asked {
+        let norms = columns[c].history.last().copied().unwrap_or([f64::NAN; 2]);
+        let (iteration, rhs) = (statuses[c].iteration, method.rhs(c));
+        let seen = Seen { iteration, norms, rhs, residuals: &residuals, column: (count, c) };
+        if judge.judge(&mut columns[c].course, &seen) {
+            better.push(c);
+        }
+    }
+    method.hold(&better)
 }

@@ -458,6 +458,30 @@ pub(super) struct Script {
     pub(super) terms: Option<Terms>,
     /// The weight of damping is chosen while it runs.
     pub(super) damping: Option<Damping>,
+    /// The vector that the first product of the start makes, between iterations.
+    pub(super) residual: Residual,
+}
+
+impl Script {
+    /// The first product of the start, which makes the residual, and the vector that holds it.
+    pub(super) fn first_product(&self) -> Option<(&Call, VectorId)> {
+        self.start.iter().find_map(|call| match call.launch {
+            Launch::Product { y, .. } => Some((call, y)),
+            _ => None,
+        })
+    }
+}
+
+/// Use that the iterations of a script make of the vector in which the start has the residual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Residual {
+    /// It holds other things.
+    #[default]
+    Lost,
+    /// It holds the residual of the present iterate.
+    Held,
+    /// None: the residual can be computed there at any time.
+    Afresh,
 }
 
 /// Part of a script whose damping the host chooses ([`weight`](super::weight)): a bidiagonalisation with both bases kept.

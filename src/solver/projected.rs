@@ -1,11 +1,12 @@
-//! The small problem of hybrid LSQR, `min |B y - beta_1 e_1|² + damp² |y|²` with a lower bidiagonal `B` of one row more than columns, on the
+//! The small problem of hybrid LSQR and LSMR, `min |B y - beta_1 e_1|² + damp² |y|²` with a lower bidiagonal `B` of one row more than columns, on the
 //! host in `f64`.
 //!
 //! Every operation is an addition, multiplication, division or square root in a fixed order, so that all hosts find the same numbers.
 //!
 //! Source: C. C. Paige and M. A. Saunders, "LSQR", ACM TOMS 8(1), 1982 (the rotations); G. H. Golub and C. Reinsch, "Singular value
 //! decomposition and least squares solutions", Numer. Math. 14, 1970; L. Eldén, "Algorithms for the regularization of ill-conditioned
-//! least squares problems", BIT 17, 1977 (damping).
+//! least squares problems", BIT 17, 1977 (damping); J. Chung and K. Palmer, "A hybrid LSMR algorithm for large-scale Tikhonov
+//! regularization", SIAM J. Sci. Comput. 37(5), 2015 (least gradients).
 
 /// `B = Q R`, a column at a time: an upper bidiagonal `R`, and `Q'beta_1 e_1`.
 #[derive(Clone, Debug, Default)]
@@ -17,9 +18,9 @@ pub(super) struct Bidiagonal {
     right: Vec<f64>,
     rest: f64,
     rho_bar: f64,
-    /// `alpha_{k+1}` and `beta_{k+1}` of the last column.
-    next_alpha: f64,
-    last_beta: f64,
+    /// Entries of `B`: `alpha_1` to `alpha_{k+1}`, and `beta_1` to `beta_{k+1}`.
+    alpha: Vec<f64>,
+    beta: Vec<f64>,
 }
 
 /// Singular values of `B`, and the squares of what they see of the right-hand side.
@@ -29,6 +30,25 @@ pub(super) struct Spectrum {
     pub(super) parts: Vec<[f64; 2]>,
     /// `c_{k+1}²`, which no `y` reaches.
     pub(super) rest: f64,
+}
+
+/// Norm that the answer of a small problem makes least, for one weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Least {
+    /// `|b - A x|² + damp² |x - x_0|²`: LSQR.
+    Objective,
+    /// The norm of its gradient: LSMR.
+    Gradient,
+}
+
+/// Answer of a small problem.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) y: Vec<f64>,
+    /// `|b - A x|²`.
+    pub(super) residual2: f64,
+    /// `|A'(b - A x) - damp² (x - x_0)|`.
+    pub(super) gradient: f64,
 }
 
 /// Length of `(a, b)`. The one of the system need not be the same everywhere.
@@ -50,7 +70,7 @@ fn rotated([cosine, sine, _]: [f64; 3], a: f64, b: f64) -> [f64; 2] {
 impl Bidiagonal {
     /// No columns yet: `beta_1` and `alpha_1`.
     pub(super) fn new(beta: f64, alpha: f64) -> Self {
-        Self { rest: beta, rho_bar: alpha, next_alpha: alpha, last_beta: beta, ..Self::default() }
+        Self { rest: beta, rho_bar: alpha, alpha: vec![alpha], beta: vec![beta], ..Self::default() }
     }
 
     pub(super) fn columns(&self) -> usize {
@@ -66,7 +86,8 @@ impl Bidiagonal {
         self.rest = rest;
         self.above.push(turn[1] * alpha);
         self.rho_bar = turn[0] * alpha;
-        (self.next_alpha, self.last_beta) = (alpha, beta);
+        self.alpha.push(alpha);
+        self.beta.push(beta);
     }
 
     /// The singular values.
@@ -78,8 +99,30 @@ impl Bidiagonal {
         Spectrum { parts, rest: self.rest * self.rest }
     }
 
-    /// The minimum `y` for a weight `damp²`, and the last entry of its residual `beta_1 e_1 - B y`.
-    pub(super) fn solve(&self, damp: f64) -> (Vec<f64>, f64) {
+    /// The answer for a weight `damp²`; `spectrum` is that of this problem.
+    pub(super) fn solve(&self, least: Least, spectrum: &Spectrum, damp: f64) -> Answer {
+        match least {
+            Least::Objective => {
+                let y = self.damped(damp);
+                let last = y.last().map_or(self.rest, |last| -self.beta[self.columns()] * last);
+                let gradient = (self.alpha[self.columns()] * last).abs();
+                Answer { y, residual2: spectrum.residual2(damp), gradient }
+            }
+            Least::Gradient => {
+                let (y, gradient) = self.of_least_gradient(damp);
+                let mut r = vec![0.0; y.len() + 1];
+                r[0] = self.beta[0];
+                for (i, y) in y.iter().enumerate() {
+                    r[i] -= self.alpha[i] * y;
+                    r[i + 1] -= self.beta[i + 1] * y;
+                }
+                Answer { y, residual2: r.iter().fold(0.0, |sum, r| sum + r * r), gradient }
+            }
+        }
+    }
+
+    /// The minimum `y` for a weight `damp²`.
+    pub(super) fn damped(&self, damp: f64) -> Vec<f64> {
         let k = self.columns();
         let (mut diagonal, mut above) = (self.diagonal.clone(), self.above.clone());
         let mut right = self.right.clone();
@@ -100,13 +143,40 @@ impl Bidiagonal {
             // A direction that `B` and the damping leave at 0 takes nothing.
             y[i] = if diagonal[i] > 0.0 { (right[i] - next) / diagonal[i] } else { 0.0 };
         }
-        let last = y.last().map_or(self.rest, |last| -self.last_beta * last);
-        (y, last)
+        y
     }
 
-    /// The norm of `A'r - damp² (x - x_0)` for an answer whose residual ends with `last`.
-    pub(super) fn gradient(&self, last: f64) -> f64 {
-        (self.next_alpha * last).abs()
+    /// The `y` of the least `|alpha_1 beta_1 e_1 - (T + damp² I) y|`, and that norm. `T` has the rows of `B'B`, and `alpha_{k+1} beta_{k+1}` below its last column.
+    pub(super) fn of_least_gradient(&self, damp: f64) -> (Vec<f64>, f64) {
+        let k = self.columns();
+        // Entries of T are products of two: they are kept near 1.
+        let unit = self.alpha.iter().chain(&self.beta[1..]).fold(damp, |most, v| most.max(*v));
+        let unit = if unit > 0.0 { unit } else { 1.0 };
+        let (alpha, beta, damp) = (|i: usize| self.alpha[i] / unit, |i: usize| self.beta[i] / unit, damp / unit);
+        let square = |i: usize| alpha(i) * alpha(i) + beta(i + 1) * beta(i + 1) + damp * damp;
+        let beside = |i: usize| alpha(i + 1) * beta(i + 1);
+        // Rows of the upper triangle, each with three entries, and of the right side.
+        let (mut rows, mut right) = (Vec::with_capacity(k), Vec::with_capacity(k));
+        let mut row = [if k > 0 { square(0) } else { 0.0 }, if k > 1 { beside(0) } else { 0.0 }];
+        let mut rest = alpha(0) * (self.beta[0] / unit);
+        for i in 0..k {
+            let below = |at: usize, value: &dyn Fn(usize) -> f64| if at < k { value(at) } else { 0.0 };
+            let turn = rotation(row[0], beside(i));
+            let [second, next] = rotated(turn, row[1], below(i + 1, &square));
+            // Two columns further, the row below alone has an entry.
+            let [third, further] = rotated(turn, 0.0, if i + 2 < k { beside(i + 1) } else { 0.0 });
+            rows.push([turn[2], second, third]);
+            let [here, after] = rotated(turn, rest, 0.0);
+            right.push(here);
+            (row, rest) = ([next, further], after);
+        }
+        let mut y = vec![0.0; k + 2];
+        for (i, ([diagonal, second, third], right)) in rows.iter().zip(right).enumerate().rev() {
+            let after = second * y[i + 1] + third * y[i + 2];
+            y[i] = if *diagonal > 0.0 { (right - after) / diagonal } else { 0.0 };
+        }
+        y.truncate(k);
+        (y, rest.abs() * unit * unit)
     }
 }
 
@@ -268,13 +338,14 @@ mod tests {
             let spectrum = small.spectrum();
             assert_eq!(small.columns(), k);
             for damp in [0.0, 1e-3, 0.1, 1.0, 30.0] {
-                let (y, last) = small.solve(damp);
+                let Answer { y, gradient: norm, .. } = small.solve(Least::Objective, &spectrum, damp);
                 let r = residual(&alpha, &beta, &y);
                 for i in 0..k {
                     let gradient = alpha[i] * r[i] + beta[i + 1] * r[i + 1] - damp * damp * y[i];
                     assert!(gradient.abs() < 1e-12, "{k} {damp}: {gradient}");
                 }
-                assert!((last - r[k]).abs() < 1e-12, "{k} {damp}: {last} {}", r[k]);
+                // Beyond the space the gradient has one more part.
+                assert!((norm - (alpha[k] * r[k]).abs()).abs() < 1e-12, "{k} {damp}: {norm}");
                 assert!(close(spectrum.residual2(damp), square(&r), 1e-10), "{k} {damp}");
                 assert!(close(spectrum.solution2(damp), square(&y), 1e-8), "{k} {damp}");
             }
@@ -283,6 +354,36 @@ mod tests {
             // The squares of all entries are those of all singular values.
             let entries = square(&alpha[..k]) + square(&beta[1..]);
             assert!(close(spectrum.parts.iter().map(|part| part[0] * part[0]).sum(), entries, 1e-12), "{k}");
+        }
+    }
+
+    /// No small change of an answer of the least gradient has a smaller one, its numbers are true, and it is no larger than that of LSQR.
+    #[test]
+    fn gradients_are_least() {
+        for k in [1, 2, 3, 8, 40] {
+            let [alpha, beta] = problem(k, 90 + k as u64);
+            let small = made(&alpha, &beta);
+            let spectrum = small.spectrum();
+            for damp in [0.0, 0.1, 1.0] {
+                let gradient = |y: &[f64]| {
+                    let r = residual(&alpha, &beta, y);
+                    let part = |i: usize| alpha[i] * r[i] + beta[i + 1] * r[i + 1] - damp * damp * y[i];
+                    ((0..k).map(|i| part(i).powi(2)).sum::<f64>() + (alpha[k] * r[k]).powi(2)).sqrt()
+                };
+                let found = small.solve(Least::Gradient, &spectrum, damp);
+                let is_near = |one: f64, other: f64| (one - other).abs() < 1e-13 + 1e-9 * other;
+                assert!(is_near(found.gradient, gradient(&found.y)), "{k} {damp}: {}", found.gradient);
+                assert!(close(found.residual2, square(&residual(&alpha, &beta, &found.y)), 1e-12), "{k} {damp}");
+                let other = small.solve(Least::Objective, &spectrum, damp);
+                assert!(found.gradient <= other.gradient && is_near(other.gradient, gradient(&other.y)));
+                for i in 0..k {
+                    for step in [-1e-4, 1e-4] {
+                        let mut near = found.y.clone();
+                        near[i] += step;
+                        assert!(gradient(&near) > found.gradient, "{k} {damp} {i}");
+                    }
+                }
+            }
         }
     }
 
@@ -300,8 +401,11 @@ mod tests {
             let all: f64 = spectrum.parts.iter().map(|part| part[1]).sum::<f64>() + spectrum.rest;
             assert!(close(all, beta[0] * beta[0], 1e-12), "{alpha:?}: {spectrum:?}");
             assert!(spectrum.parts.iter().flatten().all(|v| v.is_finite()), "{alpha:?}: {spectrum:?}");
-            let (y, last) = made(&alpha, &beta).solve(0.5);
-            assert!(y.iter().all(|v| v.is_finite()) && last.is_finite(), "{alpha:?}: {y:?}");
+            for least in [Least::Objective, Least::Gradient] {
+                let Answer { y, residual2, gradient } = made(&alpha, &beta).solve(least, &spectrum, 0.5);
+                let all = [residual2, gradient];
+                assert!(y.iter().chain(&all).all(|v| v.is_finite()), "{alpha:?} {least:?}: {y:?} {all:?}");
+            }
         }
         // A singular value that is 0 exactly: (1, 1) in the first row alone.
         let (mut values, _) = singular_values(vec![1.0, 0.0], vec![1.0], vec![1.0, 0.0]);

@@ -2,9 +2,10 @@
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
+use super::chosen_weight::ChosenWeight;
 use super::driver::Outcome;
 use super::method::Method;
-use super::weight::ChosenWeight;
+use super::semiconvergence::RuleCurve;
 use crate::number::{Accumulation, Precision, Real};
 use crate::operator::LinearOperator;
 use crate::sparse::Format;
@@ -19,8 +20,11 @@ pub enum Stop {
     /// The gradient of the least-squares objective, recomputed at the end, is small enough: a solution in the
     /// least-squares sense, whatever the residual.
     LeastSquares,
-    /// The rule that chooses the weight of damping is done ([`Method::HybridLsqr`]); [`Report::weight`] has what it chose.
+    /// The rule that chooses the weight of damping is done ([`Method::HybridLsqr`], [`Method::HybridLsmr`]); [`Report::weight`] has what it chose.
     Regularised,
+    /// The rule for ill-posed problems says that later iterates would take up noise ([`Stopping::rule`](crate::Stopping::rule));
+    /// [`Report::rule`] has what it looked at. The answer is the iterate that is the best by the rule.
+    Semiconverged,
     /// All iterations that were allowed are done.
     MaxIterations,
     /// The recurrence met the tolerance but the true residual did not, and starting over from there no longer
@@ -51,6 +55,7 @@ impl Display for Stop {
             Self::Converged => "converged",
             Self::LeastSquares => "converged in the least-squares sense",
             Self::Regularised => "the weight of damping is chosen",
+            Self::Semiconverged => "ended before noise comes in",
             Self::MaxIterations => "all iterations done",
             Self::Stagnated => "stagnated at the attainable accuracy",
             Self::Indefinite => "the matrix is not positive definite",
@@ -98,7 +103,8 @@ pub struct Report {
     pub method: Method,
     /// Why it stopped.
     pub stop: Stop,
-    /// Iterations done. Where the solve failed, the answer may be that of an earlier one, with a smaller residual.
+    /// Iterations done. Where the solve failed, the answer may be that of an earlier one, with a smaller residual. Where a rule has ended it
+    /// ([`Stop::Semiconverged`], [`Stop::Regularised`]), those of the answer; some more were done for the rule.
     pub iterations: usize,
     /// `|r|` of the recurrence when it stopped.
     pub residual: f64,
@@ -112,6 +118,8 @@ pub struct Report {
     pub gradient: Option<f64>,
     /// The weight of damping, for a method that chooses it.
     pub weight: Option<ChosenWeight>,
+    /// The rule that might end the solve, and what it looked at.
+    pub rule: Option<RuleCurve>,
     /// `|r|` of the recurrence before each iteration, and at the end.
     pub history: Vec<f64>,
     /// `|s|` likewise, for least squares.
@@ -161,6 +169,7 @@ impl Report {
             rhs_norm,
             projected: None,
             weight: None,
+            rule: outcome.rule,
             gradient: least_squares.then_some(outcome.gradient),
             history: outcome.history.iter().map(|h| h[0]).collect(),
             gradient_history: outcome.history.iter().filter(|_| least_squares).map(of_gradient).collect(),
@@ -178,7 +187,7 @@ impl Report {
 
     /// Tells if the answer meets a tolerance that was asked for, or the rule that it was to be chosen by.
     pub fn converged(&self) -> bool {
-        matches!(self.stop, Stop::Converged | Stop::LeastSquares | Stop::Regularised)
+        matches!(self.stop, Stop::Converged | Stop::LeastSquares | Stop::Regularised | Stop::Semiconverged)
     }
 
     /// `|b - A x| / |b|` of the answer, or the true residual itself if `b` is 0.
@@ -205,6 +214,9 @@ impl Display for Report {
         )?;
         if let Some(weight) = &self.weight {
             write!(f, "; {weight}")?;
+        }
+        if let Some(rule) = &self.rule {
+            write!(f, "; {rule}")?;
         }
         match self.projected {
             Some(part) => write!(f, "; {part:.3e} of the right-hand side lay in the null space and was left out"),

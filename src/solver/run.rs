@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use super::chosen_weight::ChosenWeight;
 use super::correction::Correction;
 use super::driver::{self, Iteration, Observer, Outcome, Status};
 use super::objective::Values;
 use super::stopping::{Limits, Stopping};
-use super::weight::ChosenWeight;
 use super::workspace::{Inputs, Workspace};
 use crate::backend::script::basis::MOST_VECTORS;
 use crate::device::Device;
@@ -24,6 +24,8 @@ use crate::vector::Vector;
 pub(super) struct Runner<T: Real> {
     workspace: Box<dyn Workspace<T>>,
     best: Vector<T>,
+    /// Answers that a rule may return to.
+    held: Option<Vector<T>>,
     /// Squared norms of the last iterations, read at the last look.
     history: Vec<Sum>,
 }
@@ -33,10 +35,12 @@ impl<T: Real> Runner<T> {
         operator: &SharedOperator<T>,
         columns: usize,
         workspace: Box<dyn Workspace<T>>,
+        holds: bool,
     ) -> Result<Self> {
-        let best = Vector::zeros(operator.device(), operator.cols() * columns)?;
+        let vector = || Vector::zeros(operator.device(), operator.cols() * columns);
+        let (best, held) = (vector()?, if holds { Some(vector()?) } else { None });
         let history = vec![Sum::default(); workspace.numbers() * HISTORY * columns];
-        Ok(Self { workspace, best, history })
+        Ok(Self { workspace, best, held, history })
     }
 
     /// Solves from the start guess in `x` and leaves the answer there. Returns one outcome for each of `limits`, and the
@@ -213,6 +217,33 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
         copy_columns(self.limits.len(), columns, best, workspace.answer())
     }
 
+    fn hold(&mut self, columns: &[usize]) -> Result<()> {
+        let Runner { workspace, held, .. } = &mut *self.on;
+        match held {
+            Some(held) => copy_columns(self.limits.len(), columns, workspace.answer(), held),
+            None => Ok(()),
+        }
+    }
+
+    fn take_held(&mut self, columns: &[usize]) -> Result<()> {
+        let Runner { workspace, held, .. } = &mut *self.on;
+        match held {
+            Some(held) => copy_columns(self.limits.len(), columns, held, workspace.answer()),
+            None => Ok(()),
+        }
+    }
+
+    fn residuals(&mut self, into: &mut Vec<f64>) -> Result<()> {
+        let residuals = self.on.workspace.present_residual(&self.inputs)?.to_vec()?;
+        into.clear();
+        into.extend(residuals.into_iter().map(Real::to_f64));
+        Ok(())
+    }
+
+    fn rhs(&self, c: usize) -> f64 {
+        self.limits[c].rhs
+    }
+
     fn residual_decides(&self) -> bool {
         self.on.workspace.residual_decides()
     }
@@ -251,7 +282,7 @@ fn copy_columns<T: Real>(
     if columns.is_empty() {
         return Ok(());
     }
-    // Not all of them, and once per start at most: the host may do it.
+    // Not all of them: a few times in a solve, or after an iteration for a rule that tells columns apart. The host does it.
     let (from, mut to) = (source.to_vec()?, target.to_vec()?);
     for (from, to) in from.chunks_exact(count).zip(to.chunks_exact_mut(count)) {
         for c in columns {

@@ -6,6 +6,7 @@ use super::correction::Correction;
 use super::method::Method;
 use super::null_space::NullSpace;
 use super::penalty::{Penalty, SharedPenalty, in_place_of_corrections, lock};
+use super::semiconvergence::StopRule;
 use super::stopping::Stopping;
 use super::workspace::no_corrections;
 use crate::backend::product::MOST_COLUMNS;
@@ -96,6 +97,10 @@ impl<T: Real> Setup<T> {
             return Err(Error::Option { name: "exact_every", reason });
         }
         let (rows, cols) = (operator.rows(), operator.cols());
+        if let Some(rule) = &stopping.rule {
+            rule.validate(rows)?;
+            self.check_rule(rule)?;
+        }
         if !method.takes_rectangles() {
             same_length("columns of the operator (the method needs a square one)", rows, cols)?;
         }
@@ -124,6 +129,33 @@ impl<T: Real> Setup<T> {
             same_length("columns of the preconditioner", cols, preconditioner.cols())?;
         }
         Ok(())
+    }
+
+    /// Fails on a rule that cannot end the method.
+    fn check_rule(&self, rule: &StopRule) -> Result<()> {
+        let refuse = |reason| Err(Error::Option { name: "rule", reason });
+        if !self.method.takes_rule(rule) {
+            let those = Method::names(|method| method.takes_rule(rule));
+            let damping = if matches!(rule, StopRule::MonotoneError { .. }) { ", without damping" } else { "" };
+            return refuse(format!("{rule} does not end {}; it ends {those}{damping}", self.method));
+        }
+        if self.preconditioner.is_some() {
+            return refuse(format!("{rule} is for methods without a preconditioner"));
+        }
+        self.check_rule_beside(&self.corrections)
+    }
+
+    /// Fails on corrections beside a rule that is for the misfit alone.
+    pub(super) fn check_rule_beside(&self, corrections: &[Correction]) -> Result<()> {
+        match self.stopping.rule {
+            Some(rule @ StopRule::MonotoneError { .. })
+                if self.penalty.is_some() || !corrections.iter().all(Correction::is_nothing) =>
+            {
+                let reason = format!("{rule} is for a misfit with nothing beside it: no weights, no bounds");
+                Err(Error::Option { name: "rule", reason })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Fails on a penalty that the method cannot take.

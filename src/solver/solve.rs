@@ -77,7 +77,8 @@ impl<T: Real> Solver<T> {
     /// # Errors
     /// [`Error::Shape`] for an operator that is not square if the method asks for that, or a preconditioner of another
     /// shape; [`Error::Option`] for parameters out of range, a preconditioner that the method cannot use, an operator
-    /// without an adjoint if one is needed, exact residuals for a method that carries none; [`Error::Memory`] when the vectors do not fit beside the matrix.
+    /// without an adjoint if one is needed, exact residuals for a method that carries none,
+    /// a rule that cannot end the method ([`Stopping::rule`]); [`Error::Memory`] when the vectors do not fit beside the matrix.
     pub fn with(operator: impl Into<SharedOperator<T>>, setup: Setup<T>) -> Result<Self> {
         set_up(operator.into(), setup)
     }
@@ -117,6 +118,7 @@ impl<T: Real> Solver<T> {
         };
         let (method, corrections) = (self.setup.method, self.setup.corrections_of_columns(corrections)?);
         check_corrections(method, &corrections, system.operator().cols())?;
+        self.setup.check_rule_beside(&corrections)?;
         system.set_damp(damp(method, &corrections))?;
         if let Err(error) = runner.set_corrections(corrections.clone()) {
             system.set_damp(damp(method, &self.setup.corrections))?;
@@ -261,7 +263,7 @@ fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Resul
         None => 0,
     };
     let workspace = workspace(&system, &setup, of_preconditioner)?;
-    let runner = Runner::new(&operator, columns, workspace)?;
+    let runner = Runner::new(&operator, columns, workspace, setup.stopping.rule.is_some())?;
     let projection = match &setup.null_space {
         Some(space) => Some(Projection::new(&*operator, space)?),
         None => None,
@@ -325,10 +327,12 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
     let (columns, Planned { plan, script, .. }) = (setup.columns, planned);
     let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
     if script.is_none() {
-        let vectors = cgnr::held(bytes(operator.rows()), bytes(operator.cols()));
+        let mut vectors = cgnr::held(bytes(operator.rows()), bytes(operator.cols()));
+        vectors.extend(setup.stopping.rule.map(|_| ("x held for the rule", bytes(operator.cols()))));
         return operator.device().check_memory(held(operator), &vectors);
     }
     let mut vectors = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
+    vectors.extend(setup.stopping.rule.map(|_| ("x held for the rule", bytes(operator.cols()))));
     if script.as_ref().is_some_and(|script| script.terms.is_some()) {
         let one = |len: usize| (len * T::PRECISION.bytes()) as u64;
         vectors.extend([operator.rows(), operator.cols()].map(|len| ("a vector for the norm", one(len))));
@@ -383,7 +387,7 @@ fn workspace<T: Real>(
         Planned { plan, preconditioning, script: Some(script) } => {
             let (preconditioner, penalty) = (setup.preconditioner.as_ref(), setup.penalty.as_ref());
             let operators = Operators { a: operator, preconditioner, penalty, exponents };
-            let weight = setup.method.weight_rule();
+            let weight = setup.method.weighs();
             engine::boxed(&operators, setup.corrections.clone(), weight, plan, script, preconditioning)
         }
     }

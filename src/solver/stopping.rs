@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
+use super::semiconvergence::StopRule;
 use crate::error::{Error, Result};
 use crate::magnitude;
 use crate::number::{Precision, Real};
@@ -51,6 +52,9 @@ pub struct Stopping {
     /// Most iterations queued between two looks at the device. Changes no result: once the test on the device is
     /// met, what is already queued changes nothing (products of operators that are no matrix are still made).
     pub check_every: usize,
+    /// Rule for ill-posed problems, which may end a solve before its iterates take up noise ([`Stop::Semiconverged`](crate::Stop::Semiconverged)); for the methods
+    /// of [`Method::takes_rule`](crate::Method::takes_rule), without a preconditioner.
+    pub rule: Option<StopRule>,
     /// Longest time to iterate, seen at each look at the device; where it ends a solve depends on the machine.
     pub time_limit: Option<Duration>,
 }
@@ -72,6 +76,7 @@ impl Stopping {
             exact_every: 0,
             answer: Answer::Best,
             check_every: HISTORY / 2,
+            rule: None,
             time_limit: None,
         }
     }
@@ -88,6 +93,7 @@ impl Stopping {
             exact_every: 0,
             answer: Answer::Best,
             check_every: HISTORY / 2,
+            rule: None,
             time_limit: None,
         }
     }
@@ -162,7 +168,8 @@ pub(super) struct Limits {
     /// Most that such a gradient may be of `|r|`: of an `r` that is no more than rounding, nothing can be told.
     steepest: f64,
     stacked: f64,
-    rhs: f64,
+    /// `|b|`.
+    pub(super) rhs: f64,
     least_square: f64,
     /// See [`Scales::exponents`].
     pub(super) exponents: [i32; 2],

@@ -1,4 +1,4 @@
-//! Rules for the weight of damping in hybrid LSQR: each looks at all weights of the small problem.
+//! Rules for the weight of damping in hybrid LSQR and LSMR: each looks at all weights of the small problem.
 //!
 //! The rule of the least error is ours. Its parts: the variance of the noise by cross validation of the whole problem (G. Wahba), with the
 //! trace of the operator from a random vector (A. Girard, Numer. Math. 56, 1989) by Gauss quadrature of its Golub-Kahan process (G. H.
@@ -8,7 +8,8 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 
-use super::projected::Spectrum;
+use super::chosen_weight::{WeightPoint, WeightStop};
+use super::projected::{Answer, Bidiagonal, Least, Spectrum};
 use crate::error::{Error, Result};
 
 /// Rule that chooses `damp` in `min |A x - b|² + damp² |x - x_0|²`.
@@ -21,7 +22,7 @@ pub enum WeightRule {
     /// The least estimate of the squared error of `x`, `|q x_3|² + sigma² sum (1 - q_i)² (1 - q_i² (1 + q_i + q_i²)²) / s_i²` with
     /// `q_i = 1 - f_i`, three times iterated damping `x_3`, and the sum over the whole operator, which is estimated once with a random right-hand
     /// side and as many iterations. The variance `sigma²` of a reading, and with it the level of the noise
-    /// ([`ChosenWeight::noise`]), is that of the least `|r|² / (m - sum f_i)²`. Of weights above the one that is least there, the first
+    /// ([`ChosenWeight::noise`](crate::ChosenWeight::noise)), is that of the least `|r|² / (m - sum f_i)²`. Of weights above the one that is least there, the first
     /// minimum counts. For an unknown level of noise, the same in all readings.
     LeastError,
     /// Weighted generalised cross validation: the least `|r|² / (1 + sum (1 - w f_i))²`, with a `w <= 1` from the data. For an
@@ -69,88 +70,6 @@ const WINDOW: usize = 3;
 const STEADY: f64 = 0.02;
 const NEAR: f64 = 0.02;
 
-/// The reason why the space grew no further.
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WeightStop {
-    /// Cross validation of the iterates no longer changes.
-    Flat,
-    /// Cross validation of the iterates had its least value here, and was higher in each of the next three.
-    Least,
-    /// The residual has come down to the noise.
-    Discrepancy,
-    /// Neither the weight nor the answer changes any more.
-    Settled,
-    /// The iteration converged without damping, or the space holds all that `b` reaches.
-    Exhausted,
-    /// The rule was not done: the last iterate, with its weight.
-    Limit,
-}
-
-impl Display for WeightStop {
-    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        f.write_str(match self {
-            Self::Flat => "cross validation is flat",
-            Self::Least => "cross validation was least there",
-            Self::Discrepancy => "the residual came down to the noise",
-            Self::Settled => "weight and answer no longer change",
-            Self::Exhausted => "the space has all that the data reach",
-            Self::Limit => "the last iterate: the rule was not done",
-        })
-    }
-}
-
-/// A weight that was looked at.
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct WeightPoint {
-    /// The weight.
-    pub damp: f64,
-    /// The function that the rule minimises, up to a factor: `|r| - 1.01 noise |b|` without its sign for the discrepancy principle, the
-    /// negative curvature for the L-curve.
-    pub value: f64,
-    /// `|r|` with it.
-    pub residual: f64,
-    /// `|x - x_0|` with it.
-    pub solution: f64,
-}
-
-/// The weight that a rule has chosen, and why.
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct ChosenWeight {
-    /// The rule.
-    #[cfg_attr(feature = "serde", serde(serialize_with = "super::report::as_text"))]
-    pub rule: WeightRule,
-    /// `damp`.
-    pub damp: f64,
-    /// The norm of the noise as a part of `|b|`, for the rule that estimates it.
-    pub noise: Option<f64>,
-    /// Iteration of the answer.
-    pub iteration: usize,
-    /// The reason why it is that one.
-    pub stop: WeightStop,
-    /// True if it is the largest or the least weight that was looked at: the rule found no weight between.
-    pub at_end: bool,
-    /// All weights that the rule looked at in that iteration, in descending order.
-    pub curve: Vec<WeightPoint>,
-    /// The weight of each iteration up to it.
-    pub path: Vec<f64>,
-}
-
-impl Display for ChosenWeight {
-    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        write!(f, "damp = {:.4e} by {} in iteration {} ({})", self.damp, self.rule, self.iteration, self.stop)?;
-        if let Some(noise) = self.noise {
-            write!(f, "; noise is {:.2} % of |b|", 100.0 * noise)?;
-        }
-        if self.at_end { f.write_str("; at the end of the weights looked at: doubtful") } else { Ok(()) }
-    }
-}
-
 /// Numbers of a problem that rules need beside its spectrum, in the units of the spectrum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Data<'a> {
@@ -158,9 +77,27 @@ pub(super) struct Data<'a> {
     pub(super) rhs: f64,
     /// Singular values of the whole operator, by a random right-hand side: `sum g(s_i²)` is about the sum of `c_i² g(s_i²)`.
     pub(super) probe: Option<&'a Spectrum>,
+    /// The small problem, and what its answers make least.
+    pub(super) problem: (&'a Bidiagonal, Least),
 }
 
 impl Data<'_> {
+    /// `|r|²` and `|y|²` of the answer with a weight.
+    fn squares(&self, spectrum: &Spectrum, damp: f64) -> [f64; 2] {
+        match self.problem {
+            (_, Least::Objective) => [spectrum.residual2(damp), spectrum.solution2(damp)],
+            (problem, Least::Gradient) => {
+                let Answer { y, residual2, .. } = problem.solve(Least::Gradient, spectrum, damp);
+                [residual2, y.iter().fold(0.0, |sum, y| sum + y * y)]
+            }
+        }
+    }
+
+    /// `|r|` of the answer with a weight.
+    fn residual(&self, spectrum: &Spectrum, damp: f64) -> f64 {
+        self.squares(spectrum, damp)[0].sqrt()
+    }
+
     /// The sum of `of` a singular value and `damp² / (s² + damp²)` over the whole operator.
     fn sum(&self, damp: f64, of: impl Fn(f64, f64) -> f64) -> f64 {
         self.probe.map_or(0.0, |probe| probe.sum(damp, |[value, seen], left| seen * of(value, left)))
@@ -232,7 +169,7 @@ impl WeightRule {
             }
             Self::ModifiedGcv => over(data.rows as f64 - spectrum.trace(damp)),
             Self::LCurve => -curvature(spectrum, damp),
-            Self::Discrepancy { noise } => (residual2.sqrt() - SAFETY * noise * data.rhs).abs(),
+            Self::Discrepancy { noise } => (data.residual(spectrum, damp) - SAFETY * noise * data.rhs).abs(),
             Self::Upre { noise } => {
                 let deviation = noise * data.rhs;
                 residual2 + 2.0 * spectrum.trace(damp) * (deviation * deviation / data.rows as f64)
@@ -256,7 +193,7 @@ impl WeightRule {
         };
         let value = |damp: f64| self.value(spectrum, data, given, damp);
         let (damp, at_end) = match *self {
-            Self::Discrepancy { noise } => discrepancy(spectrum, SAFETY * noise * data.rhs),
+            Self::Discrepancy { noise } => discrepancy(spectrum, data, SAFETY * noise * data.rhs),
             // One singular value tells nothing about the others.
             _ if spectrum.parts.len() < 2 => (0.0, false),
             Self::LeastError => {
@@ -280,7 +217,7 @@ impl WeightRule {
         let [.., before, last] = choices else { return None };
         match *self {
             Self::Discrepancy { noise } => {
-                let reached = spectrum.rest.sqrt() <= SAFETY * noise * data.rhs;
+                let reached = data.residual(spectrum, 0.0) <= SAFETY * noise * data.rhs;
                 return reached.then_some((choices.len(), WeightStop::Discrepancy));
             }
             Self::LeastError => {
@@ -303,11 +240,9 @@ impl WeightRule {
 
     /// All weights that are looked at in a space, with the numbers that a plot shows.
     pub(super) fn curve(&self, spectrum: &Spectrum, data: Data<'_>, given: f64) -> Vec<WeightPoint> {
-        let point = |damp: f64| WeightPoint {
-            damp,
-            value: self.value(spectrum, data, given, damp),
-            residual: spectrum.residual2(damp).sqrt(),
-            solution: spectrum.solution2(damp).sqrt(),
+        let point = |damp: f64| {
+            let [residual, solution] = data.squares(spectrum, damp).map(f64::sqrt);
+            WeightPoint { damp, value: self.value(spectrum, data, given, damp), residual, solution }
         };
         grid(spectrum.largest()).map(point).collect()
     }
@@ -427,8 +362,8 @@ fn refined(weights: &[f64], best: usize, value: impl Fn(f64) -> f64) -> (f64, bo
 }
 
 /// The weight with `|r| = target`, or 0 if the space does not reach so far; and whether no weight does it.
-fn discrepancy(spectrum: &Spectrum, target: f64) -> (f64, bool) {
-    let is_above = |damp: f64| spectrum.residual2(damp).sqrt() > target;
+fn discrepancy(spectrum: &Spectrum, data: Data<'_>, target: f64) -> (f64, bool) {
+    let is_above = |damp: f64| data.residual(spectrum, damp) > target;
     if is_above(0.0) {
         return (0.0, true);
     }

@@ -3,12 +3,12 @@
 use std::fmt::Display;
 use std::ops::Range;
 
+use super::chosen_weight::ChosenWeight;
 use super::correction::Correction;
 use super::driver::Status;
 use super::method::Method;
 use super::objective::Values;
 use super::stopping::Limits;
-use super::weight::ChosenWeight;
 use crate::backend::Run;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -91,6 +91,11 @@ pub(super) trait Workspace<T: Real>: Send {
     /// `b - A x` of the last start.
     fn residual(&self) -> &Vector<T>;
 
+    /// `b - A x` of the present answer, between two iterations. For methods that a rule about residuals may end.
+    fn present_residual(&mut self, _: &Inputs<'_, T>) -> Result<&Vector<T>> {
+        Err(no_residual())
+    }
+
     /// Launches of one iteration on a device, those of operators that are no matrix included.
     fn launches(&self) -> usize;
 
@@ -132,4 +137,9 @@ pub(super) fn no_bounds() -> Error {
         name: "bounds",
         reason: format!("this method keeps none for each unknown; {} do", Method::names(Method::keeps_bounds)),
     }
+}
+
+/// The refusal of a rule that looks at residuals of iterates.
+pub(super) fn no_residual() -> Error {
+    Error::Option { name: "rule", reason: "this method has no residual of its iterates".into() }
 }

@@ -1,26 +1,28 @@
 //! Runs the script of a method on one device: the vectors, the scalars, the launches.
 
 mod blocks;
+mod resident;
 
 use std::mem::{swap, take};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::chosen_weight::ChosenWeight;
 use super::correction::Correction;
 use super::damping::Weighing;
 use super::driver::Status;
 use super::objective::{Objective, Values};
 use super::operands::{DiagonalCopy, Operators, factors};
 use super::penalty::{OfPenalty, Penalised};
-use super::plan::{Call, Damping, Launch, Plan, Preconditioning, Script, Space, StepLimit, VectorId, X};
+use super::plan::{Call, Damping, Launch, Plan, Preconditioning, Residual, Script, Space, StepLimit, VectorId, X};
 use super::products::Products;
-use super::residence::{Held, Residence};
+use super::projected::Least;
+use super::residence::Residence;
 use super::stopping::Limits;
-use super::weight::{ChosenWeight, WeightRule};
-use super::workspace::{Inputs, Look, Workspace, no_bounds, no_corrections};
+use super::weight::WeightRule;
+use super::workspace::{Inputs, Look, Workspace, no_bounds, no_corrections, no_residual};
 use crate::backend::product::{SharedMatrix, Stored};
 use crate::backend::script::basis::Basis;
-use crate::backend::script::resident::{self, RESIDENT_VECTORS};
 use crate::backend::script::{self, ScriptState, StepCall};
 use crate::error::{Error, Result, same_length};
 use crate::memory::Memory;
@@ -74,7 +76,7 @@ struct Engine<T: Real> {
 pub(super) fn boxed<T: Real>(
     operators: &Operators<'_, T>,
     corrections: Vec<Correction>,
-    weight: Option<WeightRule>,
+    weight: Option<(WeightRule, Least)>,
     plan: Plan,
     mut script: Script,
     preconditioning: Preconditioning,
@@ -84,7 +86,7 @@ pub(super) fn boxed<T: Real>(
     if let Some(terms) = terms {
         engine.objective = Some(Objective::new(terms, corrections, operators.a, operators.exponents[0])?);
     }
-    engine.weighing = weight.map(|rule| Weighing::new(rule, operators.a.rows(), columns));
+    engine.weighing = weight.map(|weight| Weighing::new(weight, operators.a.rows(), columns));
     Ok(Box::new(engine))
 }
 
@@ -246,57 +248,6 @@ impl<T: Real> Engine<T> {
         scalars
     }
 
-    /// Queues iterations as one launch.
-    fn reside(&mut self, inputs: &Inputs<'_, T>, indices: Range<usize>) -> Result<()> {
-        self.resided = self.resided.wrapping_add(indices.len() as u32);
-        let done = self.resided as usize;
-        let (run, operations) = (inputs.run, script::on::<T>(inputs.device.backend()));
-        let step = StepCall { block: 0, slot: self.slot, columns: self.columns, sums: self.sums };
-        let Self { residence: Some(residence), vectors, products, state, .. } = self else {
-            return same_length("residences of a script", 1, 0);
-        };
-        let stored: Vec<_> = residence.matrices.iter().map(SharedMatrix::read).collect();
-        // Places that the script does not need hold the first matrix, and vectors of one element.
-        let matrices = std::array::from_fn(|k| &**stored.get(k).unwrap_or(&stored[0]));
-        let mut vectors: Vec<Option<&mut Vector<T>>> = vectors.iter_mut().map(Some).collect();
-        let between = products.iter_mut().map(|products| {
-            let between = products.as_mut().map_or(Default::default(), Products::between_mut);
-            between.iter_mut().map(Some).collect::<Vec<_>>()
-        });
-        let mut between: Vec<_> = between.collect();
-        let mut taken = Vec::with_capacity(RESIDENT_VECTORS);
-        for held in &residence.vectors {
-            taken.extend(match *held {
-                Held::Vector(v) => vectors[v.index()].take(),
-                Held::Between(which, k) => between[which.index()][k].take(),
-            });
-        }
-        let fillers = vectors[Plan::FILLERS].iter_mut().filter_map(Option::take);
-        taken.extend(fillers.take(RESIDENT_VECTORS.saturating_sub(residence.vectors.len())));
-        let found = taken.len();
-        let Ok(taken) = <[&mut Vector<T>; RESIDENT_VECTORS]>::try_from(taken) else {
-            return same_length("vectors of a resident launch", RESIDENT_VECTORS, found);
-        };
-        let taken = taken.map(Vector::memory_mut);
-        operations.step_resident(run, step, &residence.listing, (indices, done), matrices, taken, state)
-    }
-
-    /// Does what resident launches should have done and gave up, if status words that were read say so.
-    fn settle(&mut self, inputs: &Inputs<'_, T>) -> Result<bool> {
-        let asked = take(&mut self.resident);
-        let done = self.seen[self.seen.len() - resident::STATUS_WORDS + resident::DONE] as u32;
-        let missing = if asked.is_empty() { 0 } else { self.resided.wrapping_sub(done) as usize };
-        let missing = asked.end - missing.min(asked.len())..asked.end;
-        if missing.is_empty() {
-            return Ok(false);
-        }
-        // The groups do not all run at once here: several launches for each iteration, from now on.
-        log::info!("{}: groups cannot wait for each other; solves go on without", inputs.device.info().name);
-        self.residence = None;
-        self.steps(inputs, missing)?;
-        Ok(true)
-    }
-
     /// Brings the answer up to date, before a start of any column that has iterated.
     fn finish(&mut self, inputs: &Inputs<'_, T>) -> Result<()> {
         if take(&mut self.behind) && !self.script.finish.is_empty() {
@@ -447,12 +398,21 @@ impl<T: Real> Workspace<T> for Engine<T> {
     }
 
     fn residual(&self) -> &Vector<T> {
-        // The first product of every script computes it, and nothing overwrites it before the first iteration.
-        let product = |call: &Call| match call.launch {
-            Launch::Product { y, .. } => Some(y.index()),
-            _ => None,
-        };
-        &self.vectors[self.script.start.iter().find_map(product).unwrap_or(X.index())]
+        // Nothing overwrites it before the first iteration.
+        let vector = self.script.first_product().map_or(X.index(), |(_, y)| y.index());
+        &self.vectors[vector]
+    }
+
+    fn present_residual(&mut self, inputs: &Inputs<'_, T>) -> Result<&Vector<T>> {
+        let script = Arc::clone(&self.script);
+        match (script.residual, script.first_product()) {
+            (Residual::Held, Some((_, y))) => Ok(&self.vectors[y.index()]),
+            (Residual::Afresh, Some((call, y))) => {
+                self.call(inputs, call)?;
+                Ok(&self.vectors[y.index()])
+            }
+            _ => Err(no_residual()),
+        }
     }
 
     fn launches(&self) -> usize {

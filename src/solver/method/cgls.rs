@@ -12,7 +12,7 @@
 //! Source: Å. Björck, "Numerical methods for least squares problems", SIAM 1996, algorithm 7.4.1.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::plan::{Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
+use crate::solver::plan::{Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, Update, X};
 use crate::state::stop;
 
 pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
@@ -78,6 +78,7 @@ pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
         exact: vec![exact.flatten().collect()],
         least_squares: true,
         reference: damped.then_some(reference),
+        residual: Residual::Held,
         ..Script::default()
     }
 }

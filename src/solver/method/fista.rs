@@ -21,7 +21,7 @@
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO, sqrt};
 use crate::solver::objective::{Terms, Weight};
-use crate::solver::plan::{Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, Work, X};
+use crate::solver::plan::{Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, Update, Work, X};
 use crate::state::stop;
 
 /// Part of the rounding error of `x` below which a step is lost.
@@ -87,6 +87,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
         steps: vec![vec![gradient, advance, compare, product, look_ahead]],
         least_squares: true,
         terms: Some(Terms::within(bounds, vec![(tau, Weight::Tau), (tikhonov, Weight::Tikhonov)])),
+        residual: Residual::Held,
         ..Script::default()
     }
 }

@@ -8,6 +8,7 @@ pub mod chebyshev;
 pub mod fista;
 pub mod flexible_cg;
 pub mod gmres;
+pub mod hybrid_lsmr;
 pub mod hybrid_lsqr;
 pub mod lsmr;
 pub mod lsqr;
@@ -26,8 +27,8 @@ pub mod steepest_descent;
 pub mod pages {
     pub use super::super::{cg, cgnr};
     pub use super::{
-        bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsqr, lsmr, lsqr, minres, mrnsd,
-        nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
+        bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr, lsmr, lsqr, minres,
+        mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
     };
 }
 
@@ -36,6 +37,8 @@ use std::str::FromStr;
 
 use super::objective::Neighbours;
 use super::plan::{Plan, Preconditioning, Script};
+use super::projected::Least;
+use super::semiconvergence::StopRule;
 use super::weight::WeightRule;
 use crate::error::{Error, Result};
 use crate::magnitude::scale;
@@ -91,6 +94,13 @@ pub enum Method {
     },
     /// Hybrid LSQR: `min |A x - b|² + damp² |x - x_0|²` with a `damp` that it chooses.
     HybridLsqr {
+        /// The rule that chooses `damp`.
+        weight: WeightRule,
+        /// Most iterations, 1 to 100; each takes a vector of either space.
+        subspace: usize,
+    },
+    /// Hybrid LSMR: the problem of hybrid LSQR, by iterates with the least gradient.
+    HybridLsmr {
         /// The rule that chooses `damp`.
         weight: WeightRule,
         /// Most iterations, 1 to 100; each takes a vector of either space.
@@ -161,7 +171,7 @@ pub(super) struct Task {
 }
 
 impl Method {
-    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which have none; 30 directions for GMRES and NNFCGLS; weighted GCV and 100 for hybrid LSQR).
+    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which have none; 30 directions for GMRES and NNFCGLS; weighted GCV and 100 for hybrid LSQR and LSMR).
     pub const ALL: &'static [Self] = &[
         Self::Cg,
         Self::FlexibleCg,
@@ -176,6 +186,7 @@ impl Method {
         Self::Lsqr { damp: 0.0 },
         Self::Lsmr { damp: 0.0 },
         Self::HybridLsqr { weight: WeightRule::WeightedGcv, subspace: 100 },
+        Self::HybridLsmr { weight: WeightRule::WeightedGcv, subspace: 100 },
         Self::Cgnr,
         Self::Fista,
         Self::Pdhg,
@@ -206,6 +217,7 @@ impl Method {
             Self::Lsqr { .. } => row("lsqr", LEAST_SQUARES),
             Self::Lsmr { .. } => row("lsmr", LEAST_SQUARES),
             Self::HybridLsqr { .. } => row("hybrid-lsqr", Row { preconditioner: false, ..LEAST_SQUARES }),
+            Self::HybridLsmr { .. } => row("hybrid-lsmr", Row { preconditioner: false, ..LEAST_SQUARES }),
             Self::Cgnr => row("cgnr", LEAST_SQUARES),
             Self::Fista => row("fista", Row { preconditioner: false, ..LEAST_SQUARES }),
             Self::Pdhg => row("pdhg", Row { preconditioner: false, ..LEAST_SQUARES }),
@@ -239,6 +251,7 @@ impl Method {
             Self::Lsqr { damp } => lsqr::script(plan, scale(damp, operator)),
             Self::Lsmr { damp } => lsmr::script(plan, scale(damp, operator)),
             Self::HybridLsqr { subspace, .. } => hybrid_lsqr::script(plan, subspace, epsilon),
+            Self::HybridLsmr { subspace, .. } => hybrid_lsmr::script(plan, subspace, epsilon),
             Self::Cgnr => penalised::script(plan, curved?),
             Self::Fista => fista::script(plan, epsilon),
             Self::Pdhg => pdhg::script(plan, neighbours, epsilon),
@@ -307,6 +320,18 @@ impl Method {
         !matches!(self, Self::Sirt { .. } | Self::Sart { .. })
     }
 
+    /// Tells if a rule for ill-posed problems may end it ([`Stopping::rule`](crate::Stopping::rule)).
+    pub fn takes_rule(&self, rule: &StopRule) -> bool {
+        match (self, rule) {
+            (Self::Cgls { damp } | Self::Lsqr { damp }, StopRule::MonotoneError { .. }) => *damp == 0.0,
+            (Self::Cgnr, _) => true,
+            (_, StopRule::MonotoneError { .. }) => false,
+            (Self::Cgls { .. } | Self::Fista | Self::Sirt { .. } | Self::Sart { .. }, StopRule::Ncp { .. }) => true,
+            (Self::Mrnsd | Self::Nnfcgls { .. }, StopRule::Ncp { .. }) => true,
+            (_, StopRule::Ncp { .. }) => false,
+        }
+    }
+
     /// The damping of a least-squares method that has it as a parameter, else 0.
     pub(super) fn damp(&self) -> f64 {
         match *self {
@@ -315,10 +340,11 @@ impl Method {
         }
     }
 
-    /// The rule of a method that chooses the weight of its damping.
-    pub(super) fn weight_rule(&self) -> Option<WeightRule> {
+    /// The rule of a method that chooses the weight of its damping, and what its iterates make least.
+    pub(super) fn weighs(&self) -> Option<(WeightRule, Least)> {
         match *self {
-            Self::HybridLsqr { weight, .. } => Some(weight),
+            Self::HybridLsqr { weight, .. } => Some((weight, Least::Objective)),
+            Self::HybridLsmr { weight, .. } => Some((weight, Least::Gradient)),
             _ => None,
         }
     }
@@ -340,10 +366,12 @@ impl Method {
             Self::Gmres { restart } | Self::Nnfcgls { restart } if !(1..=100).contains(&restart) => {
                 refuse("restart", format!("{restart} is not between 1 and 100"))
             }
-            Self::HybridLsqr { subspace, .. } if !(1..=100).contains(&subspace) => {
+            Self::HybridLsqr { subspace, .. } | Self::HybridLsmr { subspace, .. }
+                if !(1..=100).contains(&subspace) =>
+            {
                 refuse("subspace", format!("{subspace} is not between 1 and 100"))
             }
-            Self::HybridLsqr { weight, .. } => weight.validate(),
+            Self::HybridLsqr { weight, .. } | Self::HybridLsmr { weight, .. } => weight.validate(),
             Self::Chebyshev { smallest, largest }
                 if !(smallest > 0.0 && smallest < largest && largest.is_finite()) =>
             {

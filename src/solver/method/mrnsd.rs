@@ -26,7 +26,7 @@ use super::fista::LOST;
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, ZERO, sqrt};
 use crate::solver::objective::{Terms, Weight};
 use crate::solver::plan::{
-    Call, Operand, Plan, Product, Script, Space::Cols, Space::Rows, StepLimit, Update, VectorId, X,
+    Call, Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, StepLimit, Update, VectorId, X,
 };
 use crate::state::stop;
 
@@ -251,6 +251,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
         exact,
         least_squares: true,
         terms: Some(descent.terms()),
+        residual: Residual::Held,
         ..Script::default()
     }
 }

@@ -22,7 +22,7 @@
 
 use super::mrnsd::Descent;
 use crate::recurrence::{ONE, Scalar, Sums, VECTOR2, ZERO};
-use crate::solver::plan::{Call, OverBasis, Plan, Script, Space::Cols, Space::Rows, Update};
+use crate::solver::plan::{Call, OverBasis, Plan, Residual, Script, Space::Cols, Space::Rows, Update};
 
 /// Properties of a direction before it is taken.
 struct Trial {
@@ -92,5 +92,13 @@ pub(super) fn script(plan: &mut Plan, restart: usize, epsilon: f64) -> Script {
     });
     let steps = steps.collect();
     let exact = vec![descent.exact(plan)];
-    Script { start, steps, exact, least_squares: true, terms: Some(descent.terms()), ..Script::default() }
+    Script {
+        start,
+        steps,
+        exact,
+        least_squares: true,
+        terms: Some(descent.terms()),
+        residual: Residual::Held,
+        ..Script::default()
+    }
 }

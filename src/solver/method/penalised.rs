@@ -17,7 +17,7 @@
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
 use crate::solver::penalty::OfPenalty;
-use crate::solver::plan::{Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
+use crate::solver::plan::{Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, Update, X};
 
 /// `curved` tells if the penalty has a curvature.
 pub(super) fn script(plan: &mut Plan, curved: bool) -> Script {
@@ -82,6 +82,7 @@ pub(super) fn script(plan: &mut Plan, curved: bool) -> Script {
         start: vec![residual, penalty, first_gradient, begin, product],
         steps: vec![sideways.into_iter().chain(rest).collect()],
         least_squares: true,
+        residual: Residual::Held,
         ..Script::default()
     }
 }

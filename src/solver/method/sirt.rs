@@ -20,7 +20,7 @@
 use crate::recurrence::{MINUS_ONE, ONE, Scalar, Sums};
 use crate::solver::objective::{InverseSums, Terms, Weight};
 use crate::solver::plan::{
-    B, Call, Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, VectorId, Work, X,
+    B, Call, Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, Update, VectorId, Work, X,
 };
 use crate::state::stop;
 
@@ -133,6 +133,7 @@ impl Steps {
             steps: vec![step],
             least_squares: true,
             terms: Some(Terms { inverse_sums: Some(inverse_sums), ..terms }),
+            residual: if of_subsets { Residual::Afresh } else { Residual::Held },
             ..Script::default()
         }
     }

@@ -1,0 +1,95 @@
+//! One column of a solve, as the driver keeps its books.
+
+use super::driver::{Iteration, Status};
+use super::report::Stop;
+use super::semiconvergence::Course;
+use crate::state::stop;
+
+/// Bookkeeping of one column between starts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Column {
+    /// Iterations of earlier starts.
+    pub(super) base: usize,
+    /// Iterations whose history was fetched since the last start.
+    pub(super) seen: usize,
+    pub(super) history: Vec<[f64; 2]>,
+    /// Squared norms at the last start: the true ones.
+    pub(super) verified: [f64; 2],
+    /// Squared norms at the start before, and their excess.
+    pub(super) last: [f64; 2],
+    pub(super) last_excess: f64,
+    /// Squared norms of the answer that is kept.
+    pub(super) best: [f64; 2],
+    pub(super) stop: Option<Stop>,
+    /// True if the recurrence broke down: the verdict if starting over does not help.
+    pub(super) broken: bool,
+    pub(super) recurrence: f64,
+    pub(super) restarts: usize,
+    /// The iteration since the last start whose residual was the least, and that, squared, by the recurrence.
+    pub(super) lowest: (usize, f64),
+    /// Iterations since the last start.
+    pub(super) stretch: usize,
+    /// Why it stopped is known, and verified.
+    pub(super) settled: bool,
+    /// Iteration since the last start whose answer would be a better one.
+    pub(super) better: Option<usize>,
+    /// Course of the rule that may end the solve.
+    pub(super) course: Course,
+}
+
+impl Column {
+    /// Why it stopped, if starting over gained nothing.
+    pub(super) fn no_gain(&self) -> Stop {
+        if self.broken { Stop::Breakdown } else { Stop::Stagnated }
+    }
+
+    /// Tells if norms verified by a start gained enough over those of the start before to go on.
+    pub(super) fn gained(&self, norms: [f64; 2], excess: f64) -> bool {
+        if excess.is_finite() {
+            return excess <= LEAST_GAIN * self.last_excess;
+        }
+        // Limits of 0 are beyond reach: the norms themselves count. One that stays 0 is no gain.
+        (0..2).any(|which| norms[which] < LEAST_GAIN * self.last[which])
+    }
+
+    /// Tells if less than a sixteenth of the digits that were wanted are gained since the first start.
+    pub(super) fn is_slow(&self, c: usize, method: &dyn Iteration) -> bool {
+        let least = self.history.iter().map(|norms| method.excess(c, *norms)).fold(f64::INFINITY, f64::min);
+        // Square roots are the same everywhere; logarithms and powers need not be.
+        let sixteenth = self.last_excess.sqrt().sqrt().sqrt().sqrt();
+        self.last_excess.is_finite() && least * sixteenth > self.last_excess
+    }
+
+    /// Takes over what the recurrence came to since the last start.
+    pub(super) fn end(&mut self, status: &Status) {
+        // The host may take an answer that is older than the last iteration looked at.
+        let later = self.seen.saturating_sub(status.iteration + 1);
+        self.history.truncate(self.history.len() - later);
+        self.seen -= later;
+        self.base += status.iteration;
+        self.stretch = status.iteration;
+        let since = &self.history[self.history.len().saturating_sub(self.seen)..];
+        let squares = since.iter().map(|norms| norms[0]).enumerate().filter(|(_, square)| square.is_finite());
+        self.lowest = squares.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, f64::INFINITY));
+        self.recurrence = self.history.last().map_or(f64::NAN, |norms| norms[0]);
+        self.broken = status.code == stop::BREAKDOWN;
+    }
+
+    /// The iteration to go back to from a failed end, if one halves the residual: what the recurrence says of it is
+    /// believed as far as what it says of the end is true.
+    pub(super) fn better_iteration(&self, end: f64) -> Option<usize> {
+        let failed = match self.stop {
+            None | Some(Stop::Converged | Stop::LeastSquares | Stop::Semiconverged) => false,
+            Some(Stop::TimeLimit | Stop::Cancelled | Stop::Slow) => false,
+            Some(_) => true,
+        };
+        let drift = if end.is_finite() { (end.sqrt() - self.recurrence.sqrt()).abs() } else { 0.0 };
+        let (iteration, square) = self.lowest;
+        // A NaN is never the smaller one.
+        let least = end.min(self.best[0]);
+        (failed && iteration > 0 && square.sqrt() + drift < (LEAST_GAIN * least).sqrt()).then_some(iteration)
+    }
+}
+
+/// A restart must at least halve the norm it verifies, or the attainable accuracy is reached.
+const LEAST_GAIN: f64 = 0.25;
