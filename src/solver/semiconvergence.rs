@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StopRule {
-    /// NCP, the normalised cumulative periodogram: the iterate whose residual is most like white noise. For an unknown level of noise, which
+    /// NCP, the normalised cumulative periodogram: an iterate whose residual is as like white noise as any, to a hundredth. For an unknown level of noise, which
     /// must be independent from reading to reading within a series.
     ///
     /// The residual is taken apart into series of `length` rows, each `apart` rows from the next. With `q = length / 2` and the
@@ -22,17 +22,20 @@ pub enum StopRule {
     ///   sqrt(sum over j from 1 to q of (c_j - j / q)²)       c_j = (p_1 + ... + p_j) / (p_1 + ... + p_q)
     /// ```
     ///
-    /// Series of equal values are left out. The rule is asked after each iteration up to 32, then in steps of a 16th to a 32nd of the iterations done. The
-    /// solve ends if the least value was not beaten by a thousandth for half as many iterations as led to it, and for more than 8. Bounds can make minima in
-    /// passing, which the powers of all series together do not have; so they must have come no nearer to noise for as long either. Where bounds are wrong these stay far from
-    /// noise: then the solve ends after four times the iterations that led to the least value, and more than 32.
+    /// Series of equal values are left out. The rule is asked after each iteration up to 32, then in steps of a 16th to a 32nd of the iterations done.
+    ///
+    /// An iterate is kept if its value is a hundredth below that of the one kept before. The solve ends if none was kept for half as many iterations
+    /// as led to the last one, and for more than 8. Bounds can make minima in passing, which the mean powers of all series do not have: their value must not have
+    /// fallen by a hundredth for as long either. Where bounds are wrong it may fall for ever; so the solve also ends after four times the iterations that led to
+    /// the last fall of the value itself, and more than 32.
     ///
     /// A second vector of the unknowns is held, and the residual goes to the host when the rule is asked (of SART it is computed for that).
     ///
     /// For readings of a scanner that come angle by angle, series along the angles (`length` angles, `apart` detector pixels:
     /// [`Scanner::ncp`](crate::imaging::Scanner::ncp)) are the better choice: noise of neighbouring pixels is often not independent, and series along the
     /// detector have a minimum that comes far too early for slow methods. On simulated scans of five pictures with 0.5, 2 and 5 % of noise, series along the
-    /// angles gave SIRT, SIRT within bounds and CGLS 0.6 to 1.6 times the error of the discrepancy principle, which has to know the noise, 0.99 times in the geometric mean.
+    /// angles gave SIRT, SIRT within bounds and CGLS 0.7 to 1.7 times the error of the discrepancy principle, which has to know the noise, 1.02 times in the
+    /// geometric mean.
     ///
     /// Source: P. C. Hansen, M. E. Kilmer, R. H. Kjeldsen, "Exploiting residual information in the parameter choice for discrete ill-posed
     /// problems", BIT 46, 2006; P. C. Hansen, J. S. Jørgensen, "AIR Tools II", Numer. Algorithms 79, 2018, which stops at the first value that is no less.
@@ -62,15 +65,16 @@ pub enum StopRule {
 
 /// Steps of NCP take so many parts of the iterations done, or up to twice as many.
 const PARTS: usize = 16;
-/// Iterations in which the least value must be beaten, if half as many as led to it are not more.
+/// Iterations in which a value must be beaten, if half as many as led to it are not more.
 const PATIENCE: usize = 8;
-/// Part of the least value that counts as beating it.
-const GAIN: f64 = 0.001;
-/// The solve ends in any case after so many times the iterations that led to the least value, and no sooner than after so many.
+/// Part of a value by which another must be below it: for an iterate to be kept, and for a fall to be one.
+const GAIN: f64 = 0.01;
+const FALL: f64 = 0.001;
+/// The solve ends in any case after so many times the iterations that led to the last fall, and no sooner than after so many.
 const OLDEST: usize = 4;
 const EARLIEST: usize = 32;
 
-/// The least value so far that was a gain.
+/// A value that was far enough below the one before it.
 #[derive(Clone, Copy, Debug)]
 struct Low {
     iteration: usize,
@@ -80,16 +84,44 @@ struct Low {
 impl Low {
     const NONE: Self = Self { iteration: 0, value: f64::INFINITY };
 
-    /// Takes a value that beats it.
-    fn take(&mut self, iteration: usize, value: f64) {
-        if value < (1.0 - GAIN) * self.value {
+    /// Takes a value that is below by this part. Returns true if it is.
+    fn take(&mut self, iteration: usize, value: f64, part: f64) -> bool {
+        let is_below = value < (1.0 - part) * self.value;
+        if is_below {
             *self = Self { iteration, value };
         }
+        is_below
     }
 
-    /// Tells if it was not beaten for long enough.
+    /// Tells if no other came for long enough.
     fn is_over(&self, iteration: usize) -> bool {
         iteration > self.iteration + PATIENCE.max(self.iteration / 2)
+    }
+}
+
+/// Lows of NCP in a solve: of the iterates that are kept, of all falls, and of the mean powers.
+#[derive(Clone, Copy, Debug)]
+struct Lows {
+    kept: Low,
+    fall: Low,
+    of_mean: Low,
+}
+
+impl Lows {
+    const NONE: Self = Self { kept: Low::NONE, fall: Low::NONE, of_mean: Low::NONE };
+
+    /// Takes the values of an iterate. Tells if it is to be kept.
+    fn take(&mut self, iteration: usize, [value, of_mean]: [f64; 2]) -> bool {
+        self.fall.take(iteration, value, FALL);
+        self.of_mean.take(iteration, of_mean, GAIN);
+        self.kept.take(iteration, value, GAIN)
+    }
+
+    /// Tells if the iterate that is kept is the answer.
+    fn are_over(&self, iteration: usize) -> bool {
+        let late = iteration > EARLIEST.max(OLDEST * self.fall.iteration);
+        let kept = self.kept.is_over(iteration) && self.of_mean.is_over(iteration);
+        kept || (late && self.fall.is_over(iteration))
     }
 }
 
@@ -162,14 +194,12 @@ pub(super) struct Course {
     pub(super) base: usize,
     /// Values so far, in the units of the solve; with those of earlier starts.
     pub(super) points: Vec<RulePoint>,
-    /// The iteration since the start that is the best so far, and its value.
+    /// The iteration since the start that is the best so far.
     pub(super) best: usize,
-    least: Option<f64>,
     /// The answer is the best one.
     pub(super) ended: bool,
     steps: Option<Steps>,
-    /// Least values of NCP, and of the mean powers.
-    lows: Option<[Low; 2]>,
+    lows: Option<Lows>,
 }
 
 impl Course {
@@ -280,13 +310,8 @@ impl Judge {
                 let iteration = seen.iteration;
                 let values = periodogram.distances_from_white(seen.residuals, seen.column);
                 course.points.push(RulePoint { iteration: course.base + iteration, value: values[0] });
-                let is_better = course.least.is_none_or(|least| values[0] < least);
-                course.least = if is_better { Some(values[0]) } else { course.least };
-                let lows = course.lows.get_or_insert([Low::NONE; 2]);
-                lows.iter_mut().zip(values).for_each(|(low, value)| low.take(iteration, value));
-                let [low, of_mean] = lows;
-                let late = iteration > EARLIEST.max(OLDEST * low.iteration);
-                (is_better, low.is_over(iteration) && (late || of_mean.is_over(iteration)))
+                let lows = course.lows.get_or_insert(Lows::NONE);
+                (lows.take(iteration, values), lows.are_over(iteration))
             }
             _ => (false, false),
         };
