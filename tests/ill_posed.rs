@@ -259,6 +259,18 @@ fn blur<T: Real>() -> Csr<T> {
     .unwrap()
 }
 
+/// A box that is blurred, with noise of these parts of its norm.
+fn blurred<T: Real>(levels: [f64; 3]) -> Vec<Vec<T>> {
+    let x = (0..50).map(|j| T::from_f64(if (15..30).contains(&j) { 1.0 } else { 0.2 }).to_f64());
+    let clean = blur::<f64>().product(&x.collect::<Vec<_>>()).unwrap();
+    let noise: Vec<f64> = common::noise::<f64>(60, 5);
+    let noisy = |level: f64| {
+        let factor = level * norm(clean.iter().copied()) / norm(noise.iter().copied());
+        clean.iter().zip(&noise).map(|(b, e)| T::from_f64(b + factor * e)).collect()
+    };
+    levels.map(noisy).to_vec()
+}
+
 /// Every rule.
 fn rules() -> [WeightRule; 7] {
     use WeightRule::{Discrepancy, Gcv, LCurve, LeastError, ModifiedGcv, Upre, WeightedGcv};
@@ -267,15 +279,7 @@ fn rules() -> [WeightRule; 7] {
 
 fn same_everywhere<T: Real>() {
     let a = blur::<T>();
-    let x: Vec<T> = (0..50).map(|j| T::from_f64(if (15..30).contains(&j) { 1.0 } else { 0.2 })).collect();
-    let clean = blur::<f64>().product(&x.iter().map(|v| v.to_f64()).collect::<Vec<_>>()).unwrap();
-    let rhs: Vec<Vec<T>> = [0.02, 0.005, 0.0]
-        .map(|level| {
-            let noise: Vec<f64> = common::noise::<f64>(60, 5);
-            let factor = level * norm(clean.iter().copied()) / norm(noise.iter().copied());
-            clean.iter().zip(noise).map(|(b, e)| T::from_f64(b + factor * e)).collect()
-        })
-        .to_vec();
+    let rhs = blurred::<T>([0.02, 0.005, 0.0]);
     let solve = |device: &Device, method: Method, rhs: &[Vec<T>], check_every: usize| {
         let matrix = Matrix::with_transpose(device, &a, Format::Csr).unwrap();
         let stopping = Stopping { check_every, ..Stopping::for_precision::<T>() };
@@ -586,15 +590,7 @@ fn errors_fall_up_to_the_monotone_error_rule() {
 /// Rules say the same on every device, with every work-group size, for one and for several right-hand sides, however often the host looks.
 fn rules_say_the_same_everywhere<T: Real>() {
     let a = blur::<T>();
-    let clean: Vec<f64> = (0..50).map(|j| if (15..30).contains(&j) { 1.0 } else { 0.2 }).collect();
-    let clean = blur::<f64>().product(&clean).unwrap();
-    let rhs: Vec<Vec<T>> = [0.02, 0.3, 0.005]
-        .map(|level| {
-            let noise: Vec<f64> = common::noise::<f64>(60, 5);
-            let factor = level * norm(clean.iter().copied()) / norm(noise.iter().copied());
-            clean.iter().zip(noise).map(|(b, e)| T::from_f64(b + factor * e)).collect()
-        })
-        .to_vec();
+    let rhs = blurred::<T>([0.02, 0.3, 0.005]);
     let solve = |device: &Device, (method, rule): (Method, StopRule), rhs: &[Vec<T>], check_every: usize| {
         let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
         let operator: SharedOperator<T> = match method {

@@ -421,12 +421,16 @@ impl Options {
             let (least, most) = Segmentation::CLASSES.into_inner();
             return Err(option("classes", format!("{classes} is not between {least} and {most}")));
         }
-        if self.weight.is_none() && !matches!(self.stop, Some(Ending::Ncp | Ending::MonotoneError(_))) {
-            refuse_unused("without --weight, or --stop ncp or monotone-error", &[("plot", self.plot.is_some())])?;
-        }
-        let curves = [self.weight.is_some(), matches!(self.stop, Some(Ending::Ncp | Ending::MonotoneError(_)))];
-        if self.plot.is_some() && curves == [true; 2] {
-            return Err(option("plot", "--weight and --stop have a curve each: leave one of them out"));
+        let of_stop = matches!(self.stop, Some(Ending::Ncp | Ending::MonotoneError(_)));
+        match (self.weight.is_some(), of_stop) {
+            (false, false) => refuse_unused(
+                "without --weight, or --stop ncp or monotone-error",
+                &[("plot", self.plot.is_some())],
+            )?,
+            (true, true) if self.plot.is_some() => {
+                return Err(option("plot", "--weight and --stop have a curve each: leave one of them out"));
+            }
+            _ => {}
         }
         if self.segment.is_none() && self.truth.is_none() {
             refuse_unused("without --segment or --truth", &[("classes", self.classes.is_some())])?;

@@ -173,11 +173,8 @@ impl Weighing {
             0 => Vec::new(),
             iteration => {
                 let problem = column.problem(iteration);
-                let y = match self.least {
-                    Least::Objective => problem.damped(column.damp()),
-                    Least::Gradient => problem.of_least_gradient(column.damp()).0,
-                };
-                y.into_iter().map(|y| Sum::of(y, accumulation)).collect()
+                let answer = problem.solve(self.least, &problem.spectrum(), column.damp());
+                answer.y.into_iter().map(|y| Sum::of(y, accumulation)).collect()
             }
         };
         self.columns.iter().map(factors).collect()

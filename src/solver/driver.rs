@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::column::Column;
 use super::report::Stop;
-use super::semiconvergence::{Judge, RuleCurve, RulePoint, Seen, StopRule};
+use super::semiconvergence::{Judge, RuleCurve, Seen};
 use super::stopping::{Answer, Stopping};
 use crate::error::Result;
 use crate::state::{HISTORY, stop};
@@ -68,8 +68,8 @@ pub(super) trait Iteration {
     fn hold(&mut self, columns: &[usize]) -> Result<()>;
     /// Brings the answers held for these columns back.
     fn take_held(&mut self, columns: &[usize]) -> Result<()>;
-    /// Writes the residuals of the present answers of all columns, interleaved. Waits.
-    fn residuals(&mut self, into: &mut Vec<f64>) -> Result<()>;
+    /// The residuals of the present answers of all columns, interleaved. Waits.
+    fn residuals(&mut self) -> Result<Vec<f64>>;
     /// `|b|` of column `c`, in the units of the norms.
     fn rhs(&self, c: usize) -> f64;
     /// Compares two answers by the squared norms of their residuals and gradients; the lesser is the better one.
@@ -193,11 +193,8 @@ pub(super) fn run(
 
 fn outcome(method: &dyn Iteration, stopping: &Stopping, c: usize, column: Column) -> Outcome {
     let given = |norms| method.in_given_units(c, norms);
-    let is_norm = matches!(stopping.rule, Some(StopRule::MonotoneError { .. }));
-    let in_units = |value: f64| if is_norm { value.signum() * given([value * value, 0.0])[0] } else { value };
-    let points = column.course.points.iter().map(|point| RulePoint { value: in_units(point.value), ..*point });
-    let points: Vec<RulePoint> = points.collect();
-    let rule = stopping.rule.map(|rule| RuleCurve { rule, best: column.course.base + column.course.best, points });
+    let norm = |value: f64| given([value * value, 0.0])[0];
+    let rule = stopping.rule.map(|rule| column.course.into_curve(rule, norm));
     let [true_residual, gradient] = given(column.verified);
     Outcome {
         stop: column.stop.unwrap_or(Stop::MaxIterations),
@@ -415,10 +412,10 @@ fn iterate(
         };
         let cancelled = observer(&progress).is_break();
         let running = |c: usize| statuses[c].code == stop::RUNNING && !columns[c].course.ended;
-        let mut all = 0..columns.len();
-        let ended = !all.clone().any(running);
+        let mut still = (0..columns.len()).filter(|c| running(*c)).peekable();
+        let ended = still.peek().is_none();
         let late = clock.is_over(method);
-        let slow = patience == Some(queued) && all.all(|c| !running(c) || columns[c].is_slow(c, method));
+        let slow = patience == Some(queued) && still.all(|c| columns[c].is_slow(c, method));
         if !ended && !cancelled && !late && !slow {
             continue;
         }
@@ -466,10 +463,7 @@ fn ask(method: &mut dyn Iteration, judge: &Judge, columns: &mut [Column], status
         statuses[c].code == stop::RUNNING && stop.is_none() && !course.ended
     };
     let asked: Vec<usize> = (0..count).filter(|c| is_asked(*c)).collect();
-    let mut residuals = Vec::new();
-    if judge.wants_residuals() && !asked.is_empty() {
-        method.residuals(&mut residuals)?;
-    }
+    let residuals = if judge.wants_residuals() && !asked.is_empty() { method.residuals()? } else { Vec::new() };
     let mut better = Vec::new();
     for c in asked {
         let norms = columns[c].history.last().copied().unwrap_or([f64::NAN; 2]);

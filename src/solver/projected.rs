@@ -122,7 +122,7 @@ impl Bidiagonal {
     }
 
     /// The minimum `y` for a weight `damp²`.
-    pub(super) fn damped(&self, damp: f64) -> Vec<f64> {
+    fn damped(&self, damp: f64) -> Vec<f64> {
         let k = self.columns();
         let (mut diagonal, mut above) = (self.diagonal.clone(), self.above.clone());
         let mut right = self.right.clone();
@@ -147,7 +147,7 @@ impl Bidiagonal {
     }
 
     /// The `y` of the least `|alpha_1 beta_1 e_1 - (T + damp² I) y|`, and that norm. `T` has the rows of `B'B`, and `alpha_{k+1} beta_{k+1}` below its last column.
-    pub(super) fn of_least_gradient(&self, damp: f64) -> (Vec<f64>, f64) {
+    fn of_least_gradient(&self, damp: f64) -> (Vec<f64>, f64) {
         let k = self.columns();
         // Entries of T are products of two: they are kept near 1.
         let unit = self.alpha.iter().chain(&self.beta[1..]).fold(damp, |most, v| most.max(*v));

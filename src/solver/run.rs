@@ -233,11 +233,9 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
         }
     }
 
-    fn residuals(&mut self, into: &mut Vec<f64>) -> Result<()> {
+    fn residuals(&mut self) -> Result<Vec<f64>> {
         let residuals = self.on.workspace.present_residual(&self.inputs)?.to_vec()?;
-        into.clear();
-        into.extend(residuals.into_iter().map(Real::to_f64));
-        Ok(())
+        Ok(residuals.into_iter().map(Real::to_f64).collect())
     }
 
     fn rhs(&self, c: usize) -> f64 {

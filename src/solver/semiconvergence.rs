@@ -4,6 +4,7 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use super::periodogram::Periodogram;
+use super::weight::check_noise;
 use crate::error::{Error, Result};
 
 /// Rule that ends a solve where later iterates would only take up noise ([`Stopping::rule`](crate::Stopping::rule)). The answer is the iterate
@@ -146,10 +147,7 @@ impl StopRule {
                     return refuse(format!("ncp: {rows} rows are not made of {series}; 4 at least are a series"));
                 }
             }
-            Self::MonotoneError { noise } if !(noise > 0.0 && noise < 1.0) => {
-                return refuse(format!("{noise} is not between 0 and 1: the part of |b| that is noise"));
-            }
-            Self::MonotoneError { .. } => {}
+            Self::MonotoneError { noise } => check_noise("rule", noise)?,
         }
         Ok(())
     }
@@ -191,9 +189,9 @@ impl Display for RuleCurve {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Course {
     /// Iterations before the start.
-    pub(super) base: usize,
+    base: usize,
     /// Values so far, in the units of the solve; with those of earlier starts.
-    pub(super) points: Vec<RulePoint>,
+    points: Vec<RulePoint>,
     /// The iteration since the start that is the best so far.
     pub(super) best: usize,
     /// The answer is the best one.
@@ -206,6 +204,16 @@ impl Course {
     /// The course of a start after `base` iterations, which keeps the values of those before it.
     pub(super) fn begun_anew(self, base: usize) -> Self {
         Self { base, points: self.points, ..Self::default() }
+    }
+
+    /// The values for a report; `norm` takes a norm of residuals to the units that the system was given in.
+    pub(super) fn into_curve(self, rule: StopRule, norm: impl Fn(f64) -> f64) -> RuleCurve {
+        let value = |value: f64| match rule {
+            StopRule::Ncp { .. } => value,
+            StopRule::MonotoneError { .. } => value.signum() * norm(value),
+        };
+        let points = self.points.into_iter().map(|point| RulePoint { value: value(point.value), ..point });
+        RuleCurve { rule, best: self.base + self.best, points: points.collect() }
     }
 }
 
@@ -249,24 +257,23 @@ pub(super) struct Seen<'a> {
     pub(super) column: (usize, usize),
 }
 
-/// A rule, and what it takes to follow it.
-pub(super) struct Judge {
-    rule: StopRule,
-    periodogram: Option<Periodogram>,
+/// A rule, with what it takes to follow it.
+pub(super) enum Judge {
+    Ncp(Periodogram),
+    MonotoneError { noise: f64 },
 }
 
 impl Judge {
     pub(super) fn new(rule: StopRule) -> Self {
-        let periodogram = match rule {
-            StopRule::Ncp { length, apart } => Some(Periodogram::new(length, apart)),
-            StopRule::MonotoneError { .. } => None,
-        };
-        Self { rule, periodogram }
+        match rule {
+            StopRule::Ncp { length, apart } => Self::Ncp(Periodogram::new(length, apart)),
+            StopRule::MonotoneError { noise } => Self::MonotoneError { noise },
+        }
     }
 
     /// Tells if it looks at residuals themselves.
     pub(super) fn wants_residuals(&self) -> bool {
-        self.periodogram.is_some()
+        matches!(self, Self::Ncp(_))
     }
 
     /// Iterations from one in which it is asked to the next.
@@ -290,8 +297,8 @@ impl Judge {
 
     /// Judges an iterate. Returns true if it is the best so far, and is to be kept.
     pub(super) fn judge(&self, course: &mut Course, seen: &Seen<'_>) -> bool {
-        let (is_better, is_last) = match (self.rule, &self.periodogram) {
-            (StopRule::MonotoneError { noise }, _) => {
+        let (is_better, is_last) = match self {
+            Self::MonotoneError { noise } => {
                 let (steps, bound) = match course.steps {
                     None => (Steps::first(seen.norms), None),
                     Some(steps) => {
@@ -306,14 +313,13 @@ impl Judge {
                 let is_certain = bound.is_none_or(|bound| bound > noise * seen.rhs);
                 (is_certain, !is_certain)
             }
-            (_, Some(periodogram)) => {
+            Self::Ncp(periodogram) => {
                 let iteration = seen.iteration;
                 let values = periodogram.distances_from_white(seen.residuals, seen.column);
                 course.points.push(RulePoint { iteration: course.base + iteration, value: values[0] });
                 let lows = course.lows.get_or_insert(Lows::NONE);
                 (lows.take(iteration, values), lows.are_over(iteration))
             }
-            _ => (false, false),
         };
         if is_better {
             course.best = seen.iteration;

@@ -148,13 +148,7 @@ impl WeightRule {
 
     /// Fails on a level of noise that cannot be.
     pub(super) fn validate(&self) -> Result<()> {
-        match self.noise() {
-            Some(noise) if !(noise > 0.0 && noise < 1.0) => {
-                let reason = format!("{noise} is not between 0 and 1: the part of |b| that is noise");
-                Err(Error::Option { name: "weight", reason })
-            }
-            _ => Ok(()),
-        }
+        self.noise().map_or(Ok(()), |noise| check_noise("weight", noise))
     }
 
     /// The function of `damp` that is to be least.
@@ -251,6 +245,14 @@ impl WeightRule {
     pub(super) fn noise_of(&self, choice: &Choice, data: Data<'_>) -> Option<f64> {
         (*self == Self::LeastError).then(|| (data.rows as f64 * choice.given).sqrt() / data.rhs)
     }
+}
+
+/// Fails on a level of noise that cannot be, given with the option `name`.
+pub(super) fn check_noise(name: &'static str, noise: f64) -> Result<()> {
+    if noise > 0.0 && noise < 1.0 {
+        return Ok(());
+    }
+    Err(Error::Option { name, reason: format!("{noise} is not between 0 and 1: the part of |b| that is noise") })
 }
 
 /// Cross validation of the whole problem.
