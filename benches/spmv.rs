@@ -19,8 +19,10 @@ use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::measure::time;
 use residuum::operator::{Stencil, adjoint_error};
 use residuum::sparse::gallery;
+use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
-    Csr, Error, Format, Matrix, Method, Real, Report, Result, Solver, Stopping, Storage, Transposed, Vector, io,
+    Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Result, Solver, Stopping, Storage,
+    Transposed, Vector, io,
 };
 use serde_json::json;
 
@@ -118,14 +120,29 @@ fn file<T: Real>(setting: &Setting, name: &str, a: &Csr<T>) -> Result<()> {
     Ok(())
 }
 
+/// A handle whose products read a short vector of this precision from local memory, or do not.
+fn staging(device: &Device, staged: bool) -> Result<Device> {
+    let mut device = device.clone();
+    for (size, precision) in SizeClass::ALL.iter().flat_map(|s| [(*s, Precision::Single), (*s, Precision::Double)])
+    {
+        let case = Case { family: Family::Product, reading: Some(AccessPattern::ShortVector), precision, size };
+        device = device.with_settings(case, Settings { staged: Some(staged), ..Settings::default() }, "bench")?;
+    }
+    Ok(device)
+}
+
 /// The rows of stock-koch-2009, table 2, on a seeded matrix of their size, `A x` and `A'y`, in fp32, beside the microseconds that they
-/// had on a GeForce 8800 GTS 512.
+/// had on a GeForce 8800 GTS 512. Only y, of 3 072 elements, fits in local memory.
 fn stock_koch(setting: &Setting) -> Result<()> {
-    let (device, copy) = (&setting.device, setting.copy);
+    let copy = setting.copy;
     let a = gallery::by_name::<f32>("stock-koch")?;
+    let staged = "memory layout & local memory";
     for (row, format, theirs) in [
         ("simple", Format::CsrScalar, [Some(13_356), Some(1_744)]),
         ("memory layout", Format::Ellpack, [Some(1_726), None]),
+        (staged, Format::Ellpack, [None, Some(160)]),
+        (staged, Format::EllpackR, [None, Some(160)]),
+        (staged, Format::Sell { sigma: 0 }, [None, Some(160)]),
         ("prior work: ell (here with row lengths)", Format::EllpackR, [Some(606), Some(198)]),
         ("prior work: csr (here with lanes to a row)", Format::Csr, [Some(1_183), Some(1_439)]),
         ("prior work: coo", Format::Coo, [Some(750), Some(549)]),
@@ -134,7 +151,14 @@ fn stock_koch(setting: &Setting) -> Result<()> {
         ("sliced ell", Format::Sell { sigma: 0 }, [None, None]),
         ("chosen", Format::Auto, [None, None]),
     ] {
+        let device = match format {
+            Format::Auto => &setting.device,
+            _ => &staging(&setting.device, row == staged)?,
+        };
         for (product, theirs) in [Product::Forward, Product::Transposed].into_iter().zip(theirs) {
+            if row == staged && product == Product::Forward {
+                continue;
+            }
             let storage =
                 Storage { format, transposed: Transposed::Copy, packing: setting.packing()?, ..Storage::default() };
             let mut line = measure(device, "stock-koch", &a, storage, product, copy)?.json();
@@ -144,7 +168,7 @@ fn stock_koch(setting: &Setting) -> Result<()> {
         }
     }
     let storage = Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, ..Storage::default() };
-    let mut line = measure(device, "stock-koch", &a, storage, Product::Transposed, copy)?.json();
+    let mut line = measure(&setting.device, "stock-koch", &a, storage, Product::Transposed, copy)?.json();
     line["table 2"] = json!("back-projection by atomics, not reproducible");
     setting.row(&line);
     // Their scanner is not known: one of as many readings, with nearly as many pixels. On the fly they took 400 and 11 292 080 us.

@@ -237,9 +237,9 @@ void basis_rotate(shape_t shape, uint program, uint step, uint triangle, __globa
 {
     __local acc_t scratch[WG];
     __local acc_t file[COLUMNS * REGISTERS];
-    __local int state[COLUMNS * STATES];
-    __local uint code[4 * MOST_INSTRUCTIONS];
-    take_slot(program, shape.slot, programs, registers, status, code, file, state);
+    __local int state[STATE_WORDS];
+    __local uint block[BLOCK_WORDS];
+    take_slot(program, shape.slot, programs, registers, status, block, file, state);
     if (any_running(state)) {
         for (uint c = 0; c < COLUMNS; ++c) {
             const size_t place = (shape.most * (size_t)COLUMNS + c) * shape.chunks;
@@ -251,7 +251,7 @@ void basis_rotate(shape_t shape, uint program, uint step, uint triangle, __globa
             if (state[STATES * c] == RUNNING) rotate_column(step, triangle, shape.most, c, arrays, file + c * REGISTERS);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    run_block(program, shape.slot, programs, script_sums, registers, status, history, code, file, state, scratch);
+    run_block(shape.slot, script_sums, registers, status, history, block, file, state, scratch);
 }
 
 // After its program: the columns whose register `dropped` is above 0 forget the first `count` vectors. One group.
@@ -262,9 +262,9 @@ void basis_drop(shape_t shape, uint program, uint dropped, __global const uint* 
 {
     __local acc_t scratch[WG];
     __local acc_t file[COLUMNS * REGISTERS];
-    __local int state[COLUMNS * STATES];
-    __local uint code[4 * MOST_INSTRUCTIONS];
-    recur(program, shape.slot, programs, script_sums, registers, status, history, code, file, state, scratch);
+    __local int state[STATE_WORDS];
+    __local uint block[BLOCK_WORDS];
+    recur(program, shape.slot, programs, script_sums, registers, status, history, block, file, state, scratch);
     for (uint c = 0; c < COLUMNS; ++c) {
         if (state[STATES * c] != RUNNING || !acc_less(acc_real(0), file[c * REGISTERS + dropped])) continue;
         for (uint k = get_local_id(0); k < shape.count; k += WG) {
@@ -283,11 +283,11 @@ void basis_solve(shape_t shape, uint program, uint depth, __global const uint* r
 {
     __local acc_t scratch[WG];
     __local acc_t file[COLUMNS * REGISTERS];
-    __local int state[COLUMNS * STATES];
-    __local uint code[4 * MOST_INSTRUCTIONS];
+    __local int state[STATE_WORDS];
+    __local uint block[BLOCK_WORDS];
     __local acc_t right[MOST_VECTORS];
     const uint most = shape.most;
-    recur(program, shape.slot, programs, script_sums, registers, status, history, code, file, state, scratch);
+    recur(program, shape.slot, programs, script_sums, registers, status, history, block, file, state, scratch);
     for (uint c = 0; c < COLUMNS; ++c) {
         const uint rows = state[STATES * c] == RUNNING ? (uint)acc_to_real(file[c * REGISTERS + depth]) : 0;
         __global const acc_t* right_side = array_of(arrays, RIGHT_SIDE, most, c);

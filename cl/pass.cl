@@ -2,11 +2,12 @@
 // (recurrence.cl), and does nothing more once every column has stopped.
 //
 // Required macros:
-//   STATEMENT_k  for k from 0 to 3: target | a << 4 | b << 8 | d << 12, each the number of a vector or NONE; MULTIPLY << 16 for a
+//   STATEMENT_k  for k from 0 to 5: target | a << 4 | b << 8 | d << 12, each the number of a vector or NONE; MULTIPLY << 16 for a
 //                product element by element, CLAMP << 16 for a within the bounds b and d; NO_STATEMENT if there is none
 //   TOUCHED      vectors that are read, as a mask, and those that are written << 8
 //   DOTS         dot products of what the pass leaves behind: a | b << 4, eight bits each, 255 for none
 
+#define MOST_STATEMENTS 6
 #define NONE 15
 #define NO_STATEMENT 0xffffffff
 #define NO_DOT 255
@@ -44,11 +45,11 @@ __kernel GROUP
 void step_scalars(uint program, uint slot, __global const uint* restrict programs, __global const acc_t* restrict sums,
                   __global acc_t* registers, __global int* status, __global acc_t* history)
 {
-    __local acc_t scratch[WG];
+    __local acc_t scratch[COLUMNS * WG];
     __local acc_t file[COLUMNS * REGISTERS];
-    __local int state[COLUMNS * STATES];
-    __local uint code[4 * MOST_INSTRUCTIONS];
-    recur(program, slot, programs, sums, registers, status, history, code, file, state, scratch);
+    __local int state[STATE_WORDS];
+    __local uint block[BLOCK_WORDS];
+    recur(program, slot, programs, sums, registers, status, history, block, file, state, scratch);
 }
 
 // Vector k of a pass; k is a constant where this is called.
@@ -58,7 +59,7 @@ __global real_t* vector_of(uint k, __global real_t* v0, __global real_t* v1, __g
     return k == 0 ? v0 : k == 1 ? v1 : k == 2 ? v2 : k == 3 ? v3 : k == 4 ? v4 : k == 5 ? v5 : k == 6 ? v6 : v7;
 }
 
-// Up to four statements and three dot products in one pass. Group g owns chunks g * per_group .. of `chunks`.
+// Up to six statements and three dot products in one pass. Group g owns chunks g * per_group .. of `chunks`.
 // Bytes: each vector that is read or written once.
 __kernel GROUP
 void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* restrict v1,
@@ -69,20 +70,23 @@ void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* 
 {
     __local acc_t scratch[COLUMNS * WG];
     __local acc_t file[COLUMNS * REGISTERS];
-    __local int state[COLUMNS * STATES];
-    __local uint code[4 * MOST_INSTRUCTIONS];
-    if (!recur(shape.program, shape.slot, programs, sums, registers, status, history, code, file, state, scratch)) return;
-    __global const uint* head = programs + shape.program;
+    __local int state[STATE_WORDS];
+    __local uint block[BLOCK_WORDS];
+    if (!recur(shape.program, shape.slot, programs, sums, registers, status, history, block, file, state, scratch)) return;
+    __local const uint* head = block;
     const uint chunks = shape.chunks;
     const uint first_chunk = get_group_id(0) * shape.per_group;
     const uint last_chunk = min(first_chunk + shape.per_group, chunks);
-    for (uint g = first_chunk; g < last_chunk; ++g) {
+    // As many chunks at once as have work for all items.
+    for (uint g = first_chunk; g < last_chunk; g += SIDE_BY_SIDE) {
+        const uint end = min(g + SIDE_BY_SIDE, last_chunk);
         const size_t first = g * (size_t)shape.chunk;
-        const size_t last = min(first + shape.chunk, (size_t)shape.n);
+        const size_t last = min(end * (size_t)shape.chunk, (size_t)shape.n);
         for (uint c = 0; c < COLUMNS; ++c) {
             if (state[STATES * c] != RUNNING) continue;
-            real_t coefficient[12];
-            for (uint k = 0; k < 12; ++k) coefficient[k] = acc_to_real(file[c * REGISTERS + head[COEFFICIENTS + k]]);
+            real_t coefficient[3 * MOST_STATEMENTS];
+            for (uint k = 0; k < 3 * MOST_STATEMENTS; ++k)
+                coefficient[k] = acc_to_real(file[c * REGISTERS + head[COEFFICIENTS + k]]);
             for (size_t i = first + get_local_id(0); i < last; i += WG) {
                 const size_t at = i * COLUMNS + c;
                 real_t v[8];
@@ -98,6 +102,8 @@ void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* 
                 apply_statement(v, STATEMENT_1, coefficient + 3);
                 apply_statement(v, STATEMENT_2, coefficient + 6);
                 apply_statement(v, STATEMENT_3, coefficient + 9);
+                apply_statement(v, STATEMENT_4, coefficient + 12);
+                apply_statement(v, STATEMENT_5, coefficient + 15);
                 if (WRITTEN(0)) v0[at] = v[0];
                 if (WRITTEN(1)) v1[at] = v[1];
                 if (WRITTEN(2)) v2[at] = v[2];
@@ -112,14 +118,14 @@ void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* 
         if ((DOTS & 255) != NO_DOT)
             store_dots(vector_of(DOTS & 15, v0, v1, v2, v3, v4, v5, v6, v7),
                        vector_of((DOTS >> 4) & 15, v0, v1, v2, v3, v4, v5, v6, v7), shape.n, shape.chunk, chunks, g,
-                       g + 1, sums + head[DOT_PLACES], scratch);
+                       end, sums + head[DOT_PLACES], scratch);
         if (((DOTS >> 8) & 255) != NO_DOT)
             store_dots(vector_of((DOTS >> 8) & 15, v0, v1, v2, v3, v4, v5, v6, v7),
                        vector_of((DOTS >> 12) & 15, v0, v1, v2, v3, v4, v5, v6, v7), shape.n, shape.chunk, chunks, g,
-                       g + 1, sums + head[DOT_PLACES + 1], scratch);
+                       end, sums + head[DOT_PLACES + 1], scratch);
         if (((DOTS >> 16) & 255) != NO_DOT)
             store_dots(vector_of((DOTS >> 16) & 15, v0, v1, v2, v3, v4, v5, v6, v7),
                        vector_of((DOTS >> 20) & 15, v0, v1, v2, v3, v4, v5, v6, v7), shape.n, shape.chunk, chunks, g,
-                       g + 1, sums + head[DOT_PLACES + 2], scratch);
+                       end, sums + head[DOT_PLACES + 2], scratch);
     }
 }

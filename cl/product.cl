@@ -1,18 +1,24 @@
 // Products of a stored matrix with one or several vectors.
 
 // y = A x for COLUMNS vectors. Group g owns rows g * chunk .. (g + 1) * chunk, or what spread_product
-// says.
+// says. If STAGED, each group first copies all of x, of `cols` elements, to local memory.
 // Bytes: (sizeof(real_t) + 4) nnz + 4 rows for the matrix, COLUMNS (cols + rows) real_t.
 __kernel GROUP
-void multiply(uint n, uint chunk, uint stride, __global const uint* restrict rows,
+void multiply(uint n, uint chunk, uint stride, uint cols, __global const uint* restrict rows,
               __global const uint* restrict indices, __global const real_t* restrict values,
               __global const real_t* restrict x, __global real_t* restrict y)
 {
     __local acc_t scratch[COLUMNS * WG];
+#if STAGED > 0
+    __local real_t staged[STAGED];
+#endif
     matrix_t matrix;
     open_matrix(&matrix, rows, indices, values, stride);
     vector_t vector;
     read_vector(&vector, x);
+#if STAGED > 0
+    stage(&vector, cols, staged);
+#endif
     result_t result;
     result.y = y;
     result.b = 0;

@@ -16,9 +16,11 @@
 #define FOLDED 0
 #define INSTRUCTIONS 9
 #define COEFFICIENTS 10
-#define DOT_PLACES 22
+#define DOT_PLACES 28
 #define STATES 2
 #define FOLDS 4     // most sums that a block folds
+#define BLOCK_WORDS (HEADER + 4 * MOST_INSTRUCTIONS)
+#define STATE_WORDS (COLUMNS * STATES + COLUMNS + 1) // status of all columns, then limits
 
 #define RUNNING 0
 #define ITERATIONS_DONE 2
@@ -36,16 +38,20 @@
 #define STOP_AT_BUDGET 10
 #define RECORD 11
 #define COUNT 12
+#define SKIP_UNLESS_POSITIVE 13
 
 // Runs `length` instructions for column c, until one of them stops it. `most` iterations are allowed; `mask` is that of the history.
+// Each instruction is read while the one before runs: nothing else hides how long local memory takes.
 static void interpret(__local const uint* code, uint length, uint c, __local acc_t* file, __local int* state, int most,
                       int mask, __global acc_t* history)
 {
-    for (uint k = 0; k < length && state[0] == RUNNING; ++k) {
-        const uint op = code[4 * k];
-        const uint target = code[4 * k + 1];
-        const acc_t a = file[code[4 * k + 2]];
-        const acc_t b = file[code[4 * k + 3]];
+    int reason = state[0], done = state[1];
+    uint4 next = vload4(0, code);
+    for (uint k = 0; k < length && reason == RUNNING; ++k) {
+        const uint op = next.x, target = next.y;
+        const acc_t a = file[next.z];
+        const acc_t b = file[next.w];
+        if (k + 1 < length) next = vload4(k + 1, code);
         if (op == ADD) file[target] = acc_add(a, b);
         else if (op == SUB) file[target] = acc_sub(a, b);
         else if (op == MUL) file[target] = acc_mul(a, b);
@@ -55,21 +61,27 @@ static void interpret(__local const uint* code, uint length, uint c, __local acc
         else if (op == SET_IF_POSITIVE) {
             if (acc_less(acc_real(0), a)) file[target] = b;
         } else if (op == STOP_IF_LESS) {
-            if (acc_less(a, b)) state[0] = target;
+            if (acc_less(a, b)) reason = target;
         } else if (op == STOP_UNLESS_LESS) {
-            if (!acc_less(a, b)) state[0] = target;
+            if (!acc_less(a, b)) reason = target;
         } else if (op == STOP_UNLESS_FINITE) {
-            if (!acc_finite(a)) state[0] = target;
+            if (!acc_finite(a)) reason = target;
         } else if (op == STOP_AT_BUDGET) {
-            if (state[1] >= most) state[0] = ITERATIONS_DONE;
+            if (done >= most) reason = ITERATIONS_DONE;
         } else if (op == RECORD) {
             if (get_group_id(0) == 0) {
-                __global acc_t* entry = history + 2 * ((size_t)(state[1] & mask) * COLUMNS + c);
+                __global acc_t* entry = history + 2 * ((size_t)(done & mask) * COLUMNS + c);
                 entry[0] = a;
                 entry[1] = b;
             }
-        } else if (op == COUNT) state[1] = state[1] + 1;
+        } else if (op == COUNT) done = done + 1;
+        else if (op == SKIP_UNLESS_POSITIVE && !acc_less(acc_real(0), a)) {
+            k += target;
+            if (k + 1 < length) next = vload4(k + 1, code);
+        }
     }
+    state[0] = reason;
+    state[1] = done;
 }
 
 // Tells if any column still runs.
@@ -80,46 +92,86 @@ static int any_running(__local const int* state)
     return running;
 }
 
-// Reads the slot and the instructions of block `program`: registers into `file`, status into `state`.
-static void take_slot(uint program, uint slot, __global const uint* programs, __global const acc_t* registers,
-                      __global const int* status, __local uint* code, __local acc_t* file, __local int* state)
+// This item's part of sum f of those that a block names, 0 if they are fewer.
+static acc_t named_part(__local const uint* head, __global const acc_t* sums, uint f)
 {
-    const uint item = get_local_id(0);
-    __global const uint* head = programs + program;
-    const uint length = head[INSTRUCTIONS];
-    __global const acc_t* held = registers + slot * COLUMNS * REGISTERS;
-    __global const int* reached = status + slot * COLUMNS * STATES;
-    for (uint k = item; k < COLUMNS * REGISTERS; k += WG) file[k] = held[k];
-    for (uint k = item; k < COLUMNS * STATES; k += WG) state[k] = reached[k];
-    for (uint k = item; k < 4 * length; k += WG) code[k] = head[HEADER + k];
-    barrier(CLK_LOCAL_MEM_FENCE);
+    if (f >= head[FOLDED]) return acc_real(0);
+    return partial_fold(sums + head[FOLDED + 1 + 2 * f], head[FOLDED + 2 + 2 * f]);
 }
 
-// After take_slot: folds the sums that block `program` names, runs it for each column, and hands the slot on. Leaves
-// registers and status in `file` and `state`; returns whether any column still runs.
-static int run_block(uint program, uint slot, __global const uint* programs, __global const acc_t* sums,
-                     __global acc_t* registers, __global int* status, __global acc_t* history, __local uint* code,
-                     __local acc_t* file, __local int* state, __local acc_t* scratch)
+// Folds the sums that a block names into the first registers. Those of one column are folded together if `scratch` has room for FOLDS of
+// them, and else at least read together on NVIDIA: PoCL 3.1 made 0 of such sums.
+static void fold_named(__local const uint* head, __global const acc_t* sums, __local acc_t* file, __local acc_t* scratch,
+                       int roomy)
 {
-    const uint item = get_local_id(0);
-    __global const uint* head = programs + program;
-    const uint length = head[INSTRUCTIONS];
-    int running = any_running(state);
-    if (running && length > 0) {
-        const uint folds = head[FOLDED];
+    const uint folds = head[FOLDED];
+    if (folds == 0) return;
+    if (COLUMNS == 1 && folds > 1 && roomy) {
+        acc_t total[FOLDS];
+        for (uint f = 0; f < FOLDS; ++f) total[f] = named_part(head, sums, f);
+        run_folds(total, FOLDS, get_local_id(0), WG, scratch);
+        if (get_local_id(0) == 0)
+            for (uint f = 0; f < FOLDS; ++f)
+                if (f < folds) file[f] = total[f];
+    } else if (COLUMNS == 1 && folds > 1 && PTX) {
+        acc_t part[FOLDS];
+        for (uint f = 0; f < FOLDS; ++f) part[f] = named_part(head, sums, f);
+        for (uint f = 0; f < FOLDS; ++f)
+            if (f < folds) {
+                const acc_t sum = group_fold(part[f], FOLD_LANES, scratch);
+                if (get_local_id(0) == 0) file[f] = sum;
+            }
+    } else {
         for (uint f = 0; f < folds; ++f)
             for (uint c = 0; c < COLUMNS; ++c) {
                 const uint count = head[FOLDED + 2 + 2 * f];
                 const acc_t sum = fold_sums(sums + head[FOLDED + 1 + 2 * f] + c * count, count, scratch);
-                if (item == 0) file[c * REGISTERS + f] = sum;
+                if (get_local_id(0) == 0) file[c * REGISTERS + f] = sum;
             }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        __global const int* limits = status + 2 * COLUMNS * STATES;
-        for (uint c = item; c < COLUMNS; c += WG)
-            interpret(code, length, c, file + c * REGISTERS, state + c * STATES, limits[c], limits[COLUMNS], history);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        running = any_running(state);
     }
+}
+
+// Folds the sums that a block names and runs its program for each column. `limits` are most iterations of each column, then the mask
+// of the history. Returns whether any column still runs.
+static int run_program(__local const uint* head, __global const acc_t* sums, __global acc_t* history, __local acc_t* file,
+                       __local int* state, __local const int* limits, __local acc_t* scratch, int roomy)
+{
+    const uint length = head[INSTRUCTIONS];
+    if (length == 0) return 1;
+    fold_named(head, sums, file, scratch, roomy);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint c = get_local_id(0); c < COLUMNS; c += WG)
+        interpret(head + HEADER, length, c, file + c * REGISTERS, state + c * STATES, limits[c], limits[COLUMNS], history);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return any_running(state);
+}
+
+// Reads the slot and block `program`: registers into `file`, status and limits into `state`.
+static void take_slot(uint program, uint slot, __global const uint* programs, __global const acc_t* registers,
+                      __global const int* status, __local uint* block, __local acc_t* file, __local int* state)
+{
+    const uint item = get_local_id(0);
+    __global const uint* head = programs + program;
+    const uint words = HEADER + 4 * head[INSTRUCTIONS];
+    __global const acc_t* held = registers + slot * COLUMNS * REGISTERS;
+    __global const int* reached = status + slot * COLUMNS * STATES;
+    __global const int* limits = status + 2 * COLUMNS * STATES;
+    for (uint k = item; k < COLUMNS * REGISTERS; k += WG) file[k] = held[k];
+    for (uint k = item; k < COLUMNS * STATES; k += WG) state[k] = reached[k];
+    for (uint k = item; k < COLUMNS + 1; k += WG) state[COLUMNS * STATES + k] = limits[k];
+    for (uint k = item; k < words; k += WG) block[k] = head[k];
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+// After take_slot: runs the block, and hands the slot on. Leaves registers and status in `file` and `state`; returns whether any column
+// still runs.
+static int run_block(uint slot, __global const acc_t* sums, __global acc_t* registers, __global int* status,
+                     __global acc_t* history, __local const uint* block, __local acc_t* file, __local int* state,
+                     __local acc_t* scratch)
+{
+    const uint item = get_local_id(0);
+    int running = any_running(state);
+    if (running) running = run_program(block, sums, history, file, state, state + COLUMNS * STATES, scratch, 0);
     if (get_group_id(0) == 0) {
         __global acc_t* hand = registers + (1 - slot) * COLUMNS * REGISTERS;
         __global int* done = status + (1 - slot) * COLUMNS * STATES;
@@ -131,9 +183,9 @@ static int run_block(uint program, uint slot, __global const uint* programs, __g
 
 // take_slot and run_block: the beginning of most launches.
 static int recur(uint program, uint slot, __global const uint* programs, __global const acc_t* sums,
-                 __global acc_t* registers, __global int* status, __global acc_t* history, __local uint* code,
+                 __global acc_t* registers, __global int* status, __global acc_t* history, __local uint* block,
                  __local acc_t* file, __local int* state, __local acc_t* scratch)
 {
-    take_slot(program, slot, programs, registers, status, code, file, state);
-    return run_block(program, slot, programs, sums, registers, status, history, code, file, state, scratch);
+    take_slot(program, slot, programs, registers, status, block, file, state);
+    return run_block(slot, sums, registers, status, history, block, file, state, scratch);
 }

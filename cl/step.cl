@@ -18,11 +18,11 @@ void step_product(shape_t shape, __global const uint* restrict rows, __global co
 {
     __local acc_t scratch[COLUMNS * WG];
     __local acc_t file[COLUMNS * REGISTERS];
-    __local int state[COLUMNS * STATES];
-    __local uint code[4 * MOST_INSTRUCTIONS];
+    __local int state[STATE_WORDS];
+    __local uint block[BLOCK_WORDS];
     __local acc_t blend[2 * COLUMNS];
-    if (!recur(shape.program, shape.slot, programs, sums, registers, status, history, code, file, state, scratch)) return;
-    __global const uint* head = programs + shape.program;
+    if (!recur(shape.program, shape.slot, programs, sums, registers, status, history, block, file, state, scratch)) return;
+    __local const uint* head = block;
     for (uint k = get_local_id(0); k < 2 * COLUMNS; k += WG)
         blend[k] = file[(k < COLUMNS ? k : k - COLUMNS) * REGISTERS + head[COEFFICIENTS + (k < COLUMNS ? 0 : 1)]];
     barrier(CLK_LOCAL_MEM_FENCE);

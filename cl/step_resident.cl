@@ -6,7 +6,8 @@
 // begin, and where those of the last end; then calls. A call is a record of CALL words, then the block of its program.
 
 #define MOST_WORDS 2048 // of a list
-#define CALL 14
+#define MOST_STATEMENTS 6
+#define CALL 16
 #define LENGTH 0        // words of a call
 #define WORK 1          // scalars alone, a pass or a product
 #define SIZE 2          // elements of its vectors, or rows of its matrix
@@ -14,10 +15,10 @@
 #define OPERANDS 4      // of a product: matrix, x, w, z, y, four bits each
 #define BLEND_STEPS 5   // of a product, as in row.cl
 #define STRIDE 6        // of its matrix
-#define STATEMENTS 7    // four of a pass, each as in pass.cl; of a product one for its dot products, which nothing stores
-#define SUMMED 11       // dot products, as in pass.cl: of a product y.y (or y.(w y)) and y.z
-#define LOADED 12       // vectors that statements and dot products read, as a mask
-#define WRITTEN 13      // vectors that statements write
+#define STATEMENTS 7    // MOST_STATEMENTS of a pass, each as in pass.cl; of a product one for its dot products, which nothing stores
+#define SUMMED 13       // dot products, as in pass.cl: of a product y.y (or y.(w y)) and y.z
+#define LOADED 14       // vectors that statements and dot products read, as a mask
+#define WRITTEN 15      // vectors that statements write
 #define DONE 4          // behind the words of the barrier: `done` of the last launch that was not abandoned
 
 #define SCALARS 0
@@ -33,9 +34,6 @@
 #define DOTS 3          // most dot products of a call
 #define RESIDENT_VECTORS 12
 
-// Runs of the scratch memory: sums that are folded at once, or columns.
-#define RUNS (COLUMNS > FOLDS ? COLUMNS : FOLDS)
-
 typedef struct { __global real_t *v0, *v1, *v2, *v3, *v4, *v5, *v6, *v7, *v8, *v9, *v10, *v11; } vectors_t;
 
 static __global real_t* vector_of(const vectors_t* v, uint k)
@@ -44,43 +42,8 @@ static __global real_t* vector_of(const vectors_t* v, uint k)
          : k == 6 ? v->v6 : k == 7 ? v->v7 : k == 8 ? v->v8 : k == 9 ? v->v9 : k == 10 ? v->v10 : v->v11;
 }
 
-// Folds the sums that a block names into the first registers.
-static void fold_named(__local const uint* head, __global const acc_t* sums, __local acc_t* file, __local acc_t* scratch)
-{
-    const uint folds = head[FOLDED];
-    if (folds == 0) return;
-    if (COLUMNS == 1 && folds > 1) {
-        acc_t total[FOLDS];
-        for (uint f = 0; f < FOLDS; ++f)
-            total[f] = partial_fold(sums + (f < folds ? head[FOLDED + 1 + 2 * f] : 0), f < folds ? head[FOLDED + 2 + 2 * f] : 0);
-        run_folds(total, FOLDS, get_local_id(0), WG, scratch);
-        if (get_local_id(0) == 0)
-            for (uint f = 0; f < FOLDS; ++f)
-                if (f < folds) file[f] = total[f];
-    } else {
-        for (uint f = 0; f < folds; ++f)
-            for (uint c = 0; c < COLUMNS; ++c) {
-                const uint count = head[FOLDED + 2 + 2 * f];
-                const acc_t sum = fold_sums(sums + head[FOLDED + 1 + 2 * f] + c * count, count, scratch);
-                if (get_local_id(0) == 0) file[c * REGISTERS + f] = sum;
-            }
-    }
-}
-
-// Runs the program of a call. `limits` are most iterations of each column, then the mask of the history. Returns whether any
-// column still runs.
-static int run_program(__local const uint* head, __global const acc_t* sums, __global acc_t* history, __local acc_t* file,
-                       __local int* state, __local const int* limits, __local acc_t* scratch)
-{
-    const uint length = head[INSTRUCTIONS];
-    if (length == 0) return 1;
-    fold_named(head, sums, file, scratch);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint c = get_local_id(0); c < COLUMNS; c += WG)
-        interpret(head + HEADER, length, c, file + c * REGISTERS, state + c * STATES, limits[c], limits[COLUMNS], history);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return any_running(state);
-}
+// Runs of the scratch memory: sums that are folded at once, or columns.
+#define RUNS (COLUMNS > FOLDS ? COLUMNS : FOLDS)
 
 // Vector k is loaded, or stored.
 #define LOAD(k) if (loaded & (1 << k)) v[k] = vectors->v##k[at]
@@ -93,7 +56,7 @@ static void run_statements(real_t* v, __local const uint* call, const vectors_t*
     const uint loaded = call[LOADED], written = call[WRITTEN];
     LOAD(0); LOAD(1); LOAD(2); LOAD(3); LOAD(4); LOAD(5); LOAD(6); LOAD(7); LOAD(8); LOAD(9); LOAD(10); LOAD(11);
     if (call[STATEMENTS] == NO_STATEMENT) return;
-    for (uint s = 0; s < 4; ++s) {
+    for (uint s = 0; s < MOST_STATEMENTS; ++s) {
         const uint statement = call[STATEMENTS + s];
         if (statement == NO_STATEMENT) continue;
         const uint a = (statement >> 4) & 15, b = (statement >> 8) & 15, d = (statement >> 12) & 15;
@@ -122,8 +85,8 @@ static void run_pass(__local const uint* call, const vectors_t* vectors, uint ch
     const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
     for (uint c = 0; c < COLUMNS; ++c) {
         if (state[STATES * c] != RUNNING) continue;
-        real_t coefficient[12];
-        for (uint k = 0; k < 12; ++k) coefficient[k] = acc_to_real(file[c * REGISTERS + head[COEFFICIENTS + k]]);
+        real_t coefficient[3 * MOST_STATEMENTS];
+        for (uint k = 0; k < 3 * MOST_STATEMENTS; ++k) coefficient[k] = acc_to_real(file[c * REGISTERS + head[COEFFICIENTS + k]]);
         for (uint base = first_chunk; base < last_chunk; base += SIDE_BY_SIDE) {
             const uint mine = base + slot;
             const size_t first = mine * (size_t)chunk;
@@ -231,7 +194,7 @@ void step_resident(uint words, uint slot, uint first, uint iterations, uint done
         const uint end = told[2 + kind];
         for (uint at = told[1 + kind]; running && at < end; at += told[at]) {
             __local const uint* call = told + at;
-            running = run_program(call + CALL, sums, history, file, state, limits, scratch);
+            running = run_program(call + CALL, sums, history, file, state, limits, scratch, 1);
             if (running && call[WORK] != SCALARS) {
                 const uint chunks = (call[SIZE] + call[CHUNK] - 1) / call[CHUNK];
                 const uint each = (chunks + groups - 1) / groups;

@@ -21,7 +21,7 @@ pub(crate) const FOLDS: usize = 4;
 pub(crate) const FOLDED: usize = 0;
 pub(crate) const INSTRUCTIONS: usize = 9;
 pub(crate) const COEFFICIENTS: usize = 10;
-pub(crate) const DOT_PLACES: usize = 22;
+pub(crate) const DOT_PLACES: usize = 28;
 /// Statuses of one column in a slot: why it stopped, iterations done.
 pub(crate) const STATES: usize = 2;
 
@@ -103,10 +103,12 @@ pub(crate) enum Op {
     Record,
     /// one iteration more
     Count,
+    /// leave out the next `target` instructions unless `0 < a`
+    SkipUnlessPositive,
 }
 
 impl Op {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Add,
         Self::Sub,
         Self::Mul,
@@ -120,6 +122,7 @@ impl Op {
         Self::StopAtBudget,
         Self::Record,
         Self::Count,
+        Self::SkipUnlessPositive,
     ];
 }
 
@@ -273,6 +276,15 @@ impl Program {
         self.push(Op::SetIfPositive, target.0.into(), condition, value);
     }
 
+    /// Does what `then` says if `0 < condition`.
+    pub(crate) fn if_positive(&mut self, condition: impl Into<Expr>, then: impl FnOnce(&mut Self)) {
+        let condition = self.value(condition);
+        let at = self.code.len();
+        self.push(Op::SkipUnlessPositive, 0, condition, ZERO);
+        then(self);
+        self.code[at][1] = (self.code.len() - at - 1) as u32;
+    }
+
     /// Stops for `reason`, one of [`stop`], if `a < b`.
     pub(crate) fn stop_if_less(&mut self, a: impl Into<Expr>, b: impl Into<Expr>, reason: i32) {
         let [a, b] = self.values(a, b);
@@ -370,9 +382,14 @@ pub(crate) fn interpret<T, A: Accumulator<T>>(
     max_iterations: i32,
     mut record: impl FnMut(i32, A, A),
 ) {
+    let mut skipped = 0;
     for word in code.chunks_exact(4) {
         if state[0] != stop::RUNNING {
             return;
+        }
+        if skipped > 0 {
+            skipped -= 1;
+            continue;
         }
         let (target, a, b) = (word[1] as usize, file[word[2] as usize], file[word[3] as usize]);
         let reason = word[1] as i32;
@@ -390,6 +407,7 @@ pub(crate) fn interpret<T, A: Accumulator<T>>(
             Op::StopAtBudget if state[1] >= max_iterations => state[0] = stop::ITERATIONS_DONE,
             Op::Record => record(state[1], a, b),
             Op::Count => state[1] += 1,
+            Op::SkipUnlessPositive if !A::default().less(a) => skipped = target,
             _ => {}
         }
     }

@@ -6,6 +6,7 @@ mod common;
 use common::battery::{matrices, near_the_diagonal, packed_storages, scanners, storages};
 use common::{bits, each_case, noise, overlapping, reference};
 use residuum::sparse::gallery;
+use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
     Csr, Device, Error, Format, Matrix, Offsets, Packing, Precision, Real, Storage, Transposed, Vector,
 };
@@ -180,6 +181,47 @@ fn products_f32() {
 #[test]
 fn products_f64() {
     each_case::<f64>(products::<f64>);
+}
+
+/// Products whose vector each group copies to local memory first, and the same with that switched off.
+fn staged<T: Real>(device: &Device) {
+    let a = gallery::random::<T>(900, 200, 9000, 5).unwrap();
+    let switched_off = SizeClass::ALL.iter().fold(device.clone(), |device, size| {
+        let reading = Some(AccessPattern::ShortVector);
+        let case = Case { family: Family::Product, reading, precision: T::PRECISION, size: *size };
+        device.with_settings(case, Settings { staged: Some(false), ..Settings::default() }, "test").unwrap()
+    });
+    let programs = || device.programs().built + device.programs().loaded;
+    for format in [Format::Ellpack, Format::EllpackR, Format::Sell { sigma: 1 }, Format::Sell { sigma: 32 }] {
+        for columns in 1..=4 {
+            let x = noise::<T>(a.cols() * columns, 8);
+            let compute = |device: &Device| {
+                let matrix = Matrix::new(device, &a, format).unwrap();
+                let mut y = Vector::filled(device, a.rows() * columns, T::from_f64(f64::NAN)).unwrap();
+                matrix.multiply_columns(columns, &Vector::from_slice(device, &x).unwrap(), &mut y).unwrap();
+                bits(&y.to_vec().unwrap())
+            };
+            let wanted = compute(&reference::<T>(device));
+            let words = format!("{format}, {columns} columns, {} {}", device.info().name, device.tuning());
+            assert_eq!(compute(device), wanted, "{words}");
+            let before = programs();
+            assert_eq!(compute(&switched_off), wanted, "{words}, without");
+            // Groups of one item read the vector where it is.
+            let many = device.tuning().work_group > 1 && device.tuning().single_items.is_none();
+            let stages = device.backend_name() == "opencl" && many;
+            assert_eq!(programs() - before, usize::from(stages), "{words}");
+        }
+    }
+}
+
+#[test]
+fn staged_f32() {
+    each_case::<f32>(staged::<f32>);
+}
+
+#[test]
+fn staged_f64() {
+    each_case::<f64>(staged::<f64>);
 }
 
 fn projectors<T: Real>(device: &Device) {

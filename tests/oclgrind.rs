@@ -295,6 +295,14 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         let report = common::cgnr(&matrix, &[Correction::none()], stopping(3)).unwrap().solve(&b, &mut x).unwrap();
         found.extend([bits(&x.to_vec().unwrap()), bits(&report.gradient_history)]);
     }
+    // A short vector that each group copies to local memory.
+    let tall = gallery::random::<T>(90, 24, 900, 4).unwrap();
+    for format in [Format::EllpackR, Format::Sell { sigma: 32 }] {
+        let mut y = Vector::zeros(device, 180).unwrap();
+        let x = Vector::from_slice(device, &noise::<T>(48, 6)).unwrap();
+        Matrix::new(device, &tall, format).unwrap().multiply_columns(2, &x, &mut y).unwrap();
+        found.push(bits(&y.to_vec().unwrap()));
+    }
     for (format, groups) in (0..=most).map(|groups| (Format::Csr, groups)).chain([(Format::EllpackR, 0)]) {
         let device = &device.with_resident_groups(groups);
         let matrix = Matrix::with_transpose(device, &wide, format).unwrap();

@@ -95,7 +95,7 @@ mod tests {
         use crate::backend::fbp;
         use crate::backend::flow;
         use crate::backend::script::{
-            CLAMP, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE, basis, resident, variation,
+            CLAMP, MOST_STATEMENTS, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE, basis, resident, variation,
         };
         use crate::backend::vector::Reduction::{AbsoluteSum, Dot, Maximum, Minimum, Product, Sum};
         use crate::recurrence::{self as program, Op};
@@ -131,12 +131,13 @@ mod tests {
         twins!("row": TOLD = super::TOLD);
         twins!("step_resident": resident::{MOST_WORDS, CALL, LENGTH, WORK, SIZE, CHUNK, OPERANDS, BLEND_STEPS,
             STRIDE, STATEMENTS, SUMMED, LOADED, WRITTEN, DONE, RESIDENT_VECTORS, SCALARS, PASS, PRODUCT});
-        twins!("step_resident": NONE = NONE, NO_STATEMENT = NO_STATEMENT, NO_DOT = NO_DOT, NO_DOTS = NO_DOTS, MULTIPLY = MULTIPLY, CLAMP = CLAMP);
+        twins!("step_resident": NONE = NONE, NO_STATEMENT = NO_STATEMENT, NO_DOT = NO_DOT, NO_DOTS = NO_DOTS, MULTIPLY = MULTIPLY, CLAMP = CLAMP,
+            MOST_STATEMENTS = MOST_STATEMENTS);
         twins!("recurrence": ADD = Op::Add, SUB = Op::Sub, MUL = Op::Mul, DIV = Op::Div, SQRT = Op::Sqrt, SET = Op::Set,
             SET_IF_POSITIVE = Op::SetIfPositive, STOP_IF_LESS = Op::StopIfLess, STOP_UNLESS_LESS = Op::StopUnlessLess,
             STOP_UNLESS_FINITE = Op::StopUnlessFinite, STOP_AT_BUDGET = Op::StopAtBudget, RECORD = Op::Record,
-            COUNT = Op::Count);
-        twins!("pass": NONE = NONE, NO_STATEMENT = NO_STATEMENT, NO_DOT = NO_DOT, MULTIPLY = MULTIPLY, CLAMP = CLAMP);
+            COUNT = Op::Count, SKIP_UNLESS_POSITIVE = Op::SkipUnlessPositive);
+        twins!("pass": NONE = NONE, NO_STATEMENT = NO_STATEMENT, NO_DOT = NO_DOT, MULTIPLY = MULTIPLY, CLAMP = CLAMP, MOST_STATEMENTS = MOST_STATEMENTS);
         twins!("variation": variation::{STEP, LIMIT, ALONG_LIMIT, ALONG_X, ALONG_Y});
         twins!("basis": basis::{MOST_VECTORS, FACTOR, SCALE, PROJECTION, COSINE, SINE, RIGHT_SIDE, TRIANGLE});
         twins!("basis": SQUARE_REGISTER = program::VECTOR2.0, DIAGONAL_REGISTER = program::DIAGONAL2.0,

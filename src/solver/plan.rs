@@ -12,7 +12,7 @@ use super::objective::Terms;
 use super::penalty::OfPenalty;
 use crate::backend::script::basis::MOST_VECTORS;
 use crate::backend::script::resident::RESIDENT_VECTORS;
-use crate::backend::script::{Blend, PASS_VECTORS, Pass, Statement};
+use crate::backend::script::{Blend, MOST_STATEMENTS, PASS_VECTORS, Pass, Statement};
 use crate::error::{Error, Result};
 use crate::recurrence::{Fault, Program, Registers, Scalar, Sums};
 use crate::reduction::Chunks;
@@ -135,7 +135,7 @@ impl Update {
         let exceeds = |is: bool, what: Fault| is.then_some(what);
         self.fault
             .or(exceeds(self.vectors.len() > PASS_VECTORS, "too many vectors for one pass"))
-            .or(exceeds(self.pass.statements.len() > 4, "too many statements for one pass"))
+            .or(exceeds(self.pass.statements.len() > MOST_STATEMENTS, "too many statements for one pass"))
             .or(exceeds(self.pass.dots.len() > 3, "too many dot products for one pass"))
     }
 
@@ -549,7 +549,7 @@ mod tests {
             }),
             ("too many statements for one pass", &|plan| {
                 let v = plan.vector(rows);
-                let pass = (0..5).fold(Update::of(rows), |pass, _| pass.set(v, &terms(1, v)));
+                let pass = (0..=MOST_STATEMENTS).fold(Update::of(rows), |pass, _| pass.set(v, &terms(1, v)));
                 plan.call(pass, |_| {});
             }),
             ("too many dot products", &|plan| {

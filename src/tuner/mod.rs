@@ -42,7 +42,7 @@ pub struct Trial {
 
 /// Cases that can be tuned on a device, the most used first.
 pub fn cases(device: &Device) -> Vec<Case> {
-    use AccessPattern::{LongRows, Places, Rays, Rows};
+    use AccessPattern::{LongRows, Places, Rays, Rows, ShortVector};
     use Family::{
         Backproject, CgProduct, CgResident, CgUpdate, CgnrBackward, CgnrForward, CgnrResident, Elements, Product,
         Reduce, Scatter, StepProduct, StepResident, StepVectors, Sweep, SweepWaiting, Vector,
@@ -63,6 +63,7 @@ pub fn cases(device: &Device) -> Vec<Case> {
         (Vector, None, &[Large, Middle, Small]),
         (Reduce, None, &[Large, Middle, Small]),
         (Product, Some(LongRows), &[Middle, Small]),
+        (Product, Some(ShortVector), &[Large, Middle]),
         (Product, Some(Places), &[Large, Middle]),
         (Product, Some(Rays), &[Middle]),
         (Backproject, None, &[Middle]),
@@ -80,12 +81,12 @@ pub fn cases(device: &Device) -> Vec<Case> {
             for precision in [Precision::Double, Precision::Single] {
                 let able = (precision == Precision::Single || info.fp64)
                     && (*family != Scatter || precision == Precision::Single || info.int64_atomics)
+                    && (*reading != Some(ShortVector) || device.tuning().work_group > 1)
                     // One group that does all is for systems smaller than these.
                     && (!matches!(family, CgResident | CgnrResident | StepResident | SweepWaiting)
                         || info.resident_groups > 1);
                 let case = Case { family: *family, reading: *reading, precision, size: *size };
-                let varied =
-                    || KNOBS.iter().any(|knob| !knob.values(device, *family, Settings::default()).is_empty());
+                let varied = || KNOBS.iter().any(|knob| !knob.values(device, case, Settings::default()).is_empty());
                 if able && varied() {
                     cases.push(case);
                 }
@@ -102,9 +103,10 @@ enum Knob {
     Groups,
     Loads,
     Registers,
+    Staged,
 }
 
-const KNOBS: [Knob; 4] = [Knob::WorkGroup, Knob::Groups, Knob::Loads, Knob::Registers];
+const KNOBS: [Knob; 5] = [Knob::Staged, Knob::WorkGroup, Knob::Groups, Knob::Loads, Knob::Registers];
 
 impl Knob {
     fn name(self) -> &'static str {
@@ -113,12 +115,13 @@ impl Knob {
             Self::Groups => "groups for each compute unit",
             Self::Loads => "loads under way",
             Self::Registers => "registers",
+            Self::Staged => "vector in local memory",
         }
     }
 
     /// Values that are worth trying beside `best`; none if they cannot matter.
-    fn values(self, device: &Device, family: Family, best: Settings) -> Vec<Settings> {
-        let info = device.info();
+    fn values(self, device: &Device, case: Case, best: Settings) -> Vec<Settings> {
+        let (info, family) = (device.info(), case.family);
         // If a driver cannot be trusted with barriers, kernels that have some run with one item whatever is set; and one
         // item alone runs the plain loop, without loads side by side.
         let many = info.kind != DeviceKind::Host && (info.single_items.is_none() || family == Family::Vector);
@@ -138,6 +141,9 @@ impl Knob {
             }
             Self::Registers if many && family.multiplies() && info.resident_groups > 1 => {
                 [0, 40, 64, 128].map(|n| Settings { registers: Some(n), ..best }).into()
+            }
+            Self::Staged if case.reading == Some(AccessPattern::ShortVector) => {
+                vec![Settings { staged: Some(false), ..best }]
             }
             _ => Vec::new(),
         }
@@ -166,7 +172,7 @@ fn tune_in<T: Real>(device: &Device, case: Case, watch: &mut dyn FnMut(&str)) ->
     let (mut ties, mut band) = (Vec::new(), BAND);
     let mut curve: Vec<(usize, f64)> = Vec::new();
     for knob in KNOBS {
-        let stage = knob.values(&device, case.family, best);
+        let stage = knob.values(&device, case, best);
         if stage.is_empty() {
             continue;
         }

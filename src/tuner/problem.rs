@@ -114,6 +114,12 @@ impl<T: Real> Problem<T> {
                         let a = gallery::random::<T>(n, n, 24 * n, 24)?;
                         (Matrix::new(device, &a, Format::Csr)?, format!("random {n} x {n}, 24 entries a row, csr"))
                     }
+                    Some(AccessPattern::ShortVector) => {
+                        let n = n / 2;
+                        let a = gallery::random::<T>(n, 1024, 10 * n, 10)?;
+                        let words = format!("random {n} x 1024, 10 entries a row, ellpack-r");
+                        (Matrix::new(device, &a, Format::EllpackR)?, words)
+                    }
                     _ => grid(Format::Csr)?,
                 };
                 (Self::Product(matrix), words)

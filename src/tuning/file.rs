@@ -557,6 +557,7 @@ mod tests {
             Settings { loads: Some(0), ..Settings::default() },
             Settings { registers: Some(3), ..Settings::default() },
             Settings { groups_per_unit: Some(4), ..Settings::default() },
+            Settings { staged: Some(true), ..Settings::default() },
         ] {
             tuning.put(&Entry { set, ..entry(1) }, "file", &info);
             assert_eq!(tuning.settings(&case), Some((entry(512).set, "file")), "{set} was taken");

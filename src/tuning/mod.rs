@@ -64,6 +64,8 @@ pub(crate) struct Parameters {
     pub(crate) loads: usize,
     /// `-cl-nv-maxrregcount`, 0 if the compiler decides.
     pub(crate) registers: usize,
+    /// Tells if a short vector is copied to local memory first.
+    pub(crate) staged: bool,
 }
 
 impl Display for Tuning {
@@ -125,6 +127,10 @@ impl Tuning {
                 let reason = format!("{case}: {zero}{} to {}, in kernels that {whose}", right.start(), right.end());
                 return Err(Error::Option { name, reason });
             }
+        }
+        if settings.staged.is_some() && case.reading != Some(AccessPattern::ShortVector) {
+            let reason = format!("{case}: only for products that read a short vector");
+            return Err(Error::Option { name: "staged", reason });
         }
         self.tuned.insert(case, (settings, place));
         Ok(self)
@@ -197,6 +203,7 @@ impl Tuning {
                 Family::Product if asked.case.reading == Some(AccessPattern::Rays) => 64,
                 _ => 0,
             }),
+            staged: asked.case.reading == Some(AccessPattern::ShortVector) && tuned.staged.unwrap_or(true),
         }
     }
 

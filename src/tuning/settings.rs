@@ -55,6 +55,8 @@ pub enum Family {
 pub enum AccessPattern {
     /// One lane adds a row.
     Rows,
+    /// One lane adds a row of a format that is stored by columns, and the vector is short enough for local memory.
+    ShortVector,
     /// Several lanes share a row.
     LongRows,
     /// Entries have to be found before they are read: diagonals, stencils.
@@ -105,6 +107,9 @@ pub struct Settings {
     /// Registers an item may take, 0 if the compiler decides; for NVIDIA's compiler, in kernels that multiply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registers: Option<usize>,
+    /// Tells if each group copies the vector to local memory before it adds its rows, in products that read a short vector.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub staged: Option<bool>,
 }
 
 impl Family {
@@ -221,6 +226,7 @@ impl Display for Settings {
             self.groups_per_unit.map(|n| format!("{n} groups per unit")),
             self.loads.map(|n| format!("{n} loads")),
             self.registers.map(|n| if n == 0 { "registers free".into() } else { format!("{n} registers") }),
+            self.staged.map(|staged| if staged { "vector staged".into() } else { "vector not staged".into() }),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         f.write_str(if parts.is_empty() { "default".into() } else { parts.join(", ") }.as_str())

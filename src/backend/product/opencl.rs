@@ -15,9 +15,9 @@ kernels! {
     file product, after [common, fold, format, row];
     options { matrix: MatrixOptions }
     /// `y = A x`.
-    kernel multiply<T> given(value_count: usize, cols: usize, columns: usize)
-        (n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint, values: in_real[value_count],
-        x: in_real[cols * columns], y: out_real[n * columns]);
+    kernel multiply<T> given(value_count: usize, columns: usize)
+        (n: uint, chunk: uint, stride: uint, cols: uint, rows: in_uint, indices: in_uint,
+        values: in_real[value_count], x: in_real[cols * columns], y: out_real[n * columns]);
 }
 
 kernels! {
@@ -44,6 +44,8 @@ impl OpenCl {
             Kind::Adaptive if items > 1 => a.longer[0].div_ceil((items / MIDDLE_LANES).max(1)) + a.longer[1],
             _ => 0,
         };
+        let staged = if found.staged { self.places_to_stage(run, a, columns) } else { None };
+        let matrix = MatrixOptions { staged: staged.unwrap_or(0), ..matrix };
         let kernel = product::multiply::prepare(&self.context, common, &product::Options { matrix })?;
         Ok(Plan { kernel, groups: a.rows.div_ceil(rows) + longer_groups, share: rows })
     }
@@ -70,11 +72,11 @@ impl<T: Real> ProductOps<T> for OpenCl {
         let plan = a.plans.get(key, || self.plan_multiply(run, a, columns))?;
         let args = product::multiply::Args {
             value_count: a.value_count(),
-            cols: a.cols,
             columns,
             n: a.rows,
             chunk: plan.share,
             stride: a.stride,
+            cols: a.cols,
             rows: a.pointers.buffer(on)?,
             indices: a.indices.buffer(on)?,
             values: a.values.buffer(on)?,

@@ -49,7 +49,7 @@ struct ResidentState {
 struct PassKey {
     launch: PlanKey,
     n: usize,
-    words: [u32; 6],
+    words: PassWords,
 }
 
 impl ScriptState {
@@ -125,6 +125,9 @@ impl Blend {
         [u32::from(self.scaled) | (u32::from(self.shifted) << 1), (squared * square) | (dot << 1)]
     }
 }
+
+/// Most statements of a pass, `MOST_STATEMENTS` of `cl/pass.cl`.
+pub(crate) const MOST_STATEMENTS: usize = 6;
 
 /// Vectors that a pass can take.
 pub(crate) const PASS_VECTORS: usize = 8;

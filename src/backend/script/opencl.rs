@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::resident::{self, Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
-use super::{Blend, PASS_VECTORS, Pass, PassKey, ScriptOps, ScriptState, Statement, StepCall};
+use super::{Blend, MOST_STATEMENTS, PASS_VECTORS, Pass, PassKey, ScriptOps, ScriptState, Statement, StepCall};
 use crate::backend::product::Stored;
 use crate::backend::{OpenCl, Run};
 use crate::error::{Result, same_length};
@@ -21,9 +21,9 @@ use crate::state::HISTORY;
 use crate::tuning::Family;
 
 /// Constants of `cl/pass.cl`: the statements, vectors and dot products of a pass.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PassWords {
-    pub(super) statements: [u32; 4],
+    pub(super) statements: [u32; MOST_STATEMENTS],
     touched: u32,
     pub(super) dots: u32,
 }
@@ -31,7 +31,7 @@ pub(super) struct PassWords {
 impl Default for PassWords {
     /// Nothing.
     fn default() -> Self {
-        Self { statements: [NO_STATEMENT; 4], touched: 0, dots: NO_DOTS }
+        Self { statements: [NO_STATEMENT; MOST_STATEMENTS], touched: 0, dots: NO_DOTS }
     }
 }
 
@@ -39,7 +39,7 @@ impl PassWords {
     /// Words of a pass whose vectors have these numbers where it is run.
     pub(super) fn of(pass: &Pass, numbers: &[u8; PASS_VECTORS]) -> Self {
         let [read, written] = pass.touched();
-        let mut statements = [NO_STATEMENT; 4];
+        let mut statements = [NO_STATEMENT; MOST_STATEMENTS];
         for (word, statement) in statements.iter_mut().zip(&pass.statements) {
             *word = encoded(statement, numbers);
         }
@@ -50,15 +50,10 @@ impl PassWords {
 
     fn define(&self, defines: &mut Defines) {
         for (k, statement) in self.statements.iter().enumerate() {
-            defines.set(["STATEMENT_0", "STATEMENT_1", "STATEMENT_2", "STATEMENT_3"][k], statement);
+            defines.set(&format!("STATEMENT_{k}"), statement);
         }
         defines.set("TOUCHED", self.touched);
         defines.set("DOTS", self.dots);
-    }
-
-    fn words(&self) -> [u32; 6] {
-        let [a, b, c, d] = self.statements;
-        [a, b, c, d, self.touched, self.dots]
     }
 }
 
@@ -71,7 +66,7 @@ kernels! {
         (program: uint, slot: uint, programs: in_uint[program + HEADER], sums: in_sum[made],
         registers: out_sum[2 * columns * REGISTERS], status: out_int[2 * columns * STATES + columns + 1],
         history: out_sum[2 * HISTORY * columns]);
-    /// Up to four statements and three dot products in one pass over vectors.
+    /// Up to six statements and three dot products in one pass over vectors.
     kernel step_vectors<T> given(columns: usize, made: usize)
         (shape: shape, v0: out_real, v1: out_real, v2: out_real, v3: out_real, v4: out_real, v5: out_real,
         v6: out_real, v7: out_real, programs: in_uint[shape.program + HEADER], sums: out_sum[made],
@@ -209,7 +204,7 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         let on = &self.context;
         let ScriptState { programs, sums, registers, status, history, plans, .. } = state;
         let words = PassWords::default();
-        let key = PassKey { launch: run.key("step_scalars", call.columns, 0), n: 0, words: words.words() };
+        let key = PassKey { launch: run.key("step_scalars", call.columns, 0), n: 0, words };
         let plan = plans.get(key, || {
             let common = self.common::<T>(run, run.tuning.work_group, 1).with_columns(call.columns);
             let kernel = pass::step_scalars::prepare(on, common, &pass::Options { words })?;
@@ -292,11 +287,14 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         }
         let ScriptState { programs, sums, registers, status, history, plans, .. } = state;
         let words = PassWords::of(pass, &OWN);
-        let key = PassKey { launch: run.key("step_vectors", call.columns, 0), n, words: words.words() };
+        let key = PassKey { launch: run.key("step_vectors", call.columns, 0), n, words };
         let plan = plans.get(key, || {
             let found = self.plain::<T>(run, Family::StepVectors, chunks);
-            let (groups, share) = found.share(chunks, self.units());
             let common = self.common::<T>(run, found.work_group, chunks.lanes).with_columns(call.columns);
+            // As many chunks to a group as have work for all of its items.
+            let side_by_side = (common.work_group / chunks.lanes).max(1);
+            let share = found.share(chunks, self.units()).1.next_multiple_of(side_by_side);
+            let groups = chunks.count.div_ceil(share);
             let kernel = pass::step_vectors::prepare(on, common, &pass::Options { words })?;
             Ok(Plan { kernel, groups: groups.max(1), share })
         })?;

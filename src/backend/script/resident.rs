@@ -16,7 +16,7 @@ pub(crate) const RESIDENT_MATRICES: usize = 3;
 /// Words of a list.
 pub(crate) const MOST_WORDS: usize = 2048;
 /// Words of a call before its program, and places of its fields.
-pub(crate) const CALL: usize = 14;
+pub(crate) const CALL: usize = 16;
 pub(crate) const LENGTH: usize = 0;
 pub(crate) const WORK: usize = 1;
 pub(crate) const SIZE: usize = 2;
@@ -25,9 +25,9 @@ pub(crate) const OPERANDS: usize = 4;
 pub(crate) const BLEND_STEPS: usize = 5;
 pub(crate) const STRIDE: usize = 6;
 pub(crate) const STATEMENTS: usize = 7;
-pub(crate) const SUMMED: usize = 11;
-pub(crate) const LOADED: usize = 12;
-pub(crate) const WRITTEN: usize = 13;
+pub(crate) const SUMMED: usize = 13;
+pub(crate) const LOADED: usize = 14;
+pub(crate) const WRITTEN: usize = 15;
 pub(crate) const SCALARS: u32 = 0;
 pub(crate) const PASS: u32 = 1;
 pub(crate) const PRODUCT: u32 = 2;
@@ -75,7 +75,7 @@ impl ResidentCall {
             None => vec![0; HEADER],
         };
         let mut words = vec![0; CALL];
-        words[STATEMENTS..][..4].fill(NO_STATEMENT);
+        words[STATEMENTS..][..super::MOST_STATEMENTS].fill(NO_STATEMENT);
         words[SUMMED] = NO_DOTS;
         words[LENGTH] = (CALL + block.len()) as u32;
         let mut over = |n: usize| {

@@ -12,7 +12,7 @@
 //! `|y - x'| / tau`: 0 at the minimum within the bounds, and there alone. It ends by itself where a step is less than the rounding of `x`.
 //! The objective falls as `1 / k²`. `|A|` is estimated when the solver is set up, by 30 steps of the power iteration.
 //!
-//! Vectors held: 3 as long as `A` has rows, 5 as it has columns. Launches: 5. Bytes: those of two products, 4 vectors of rows and 13 of
+//! Vectors held: 3 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 4 vectors of rows and 10 of
 //! columns.
 //!
 //! Source: A. Beck, M. Teboulle, "A fast iterative shrinkage-thresholding algorithm for linear inverse problems", SIAM J. Imaging
@@ -57,12 +57,15 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
     });
 
     let advance = Update::of(Cols).set(y, &[(ahead, X), (minus_beta, last_x)]).set(last_x, &[(ONE, X)]);
-    let advance = plan.call(advance.set(X, &[(keep, y), (push, g)]).clamp(X, X, bounds), |_| {});
-    let compare = Update::of(Cols).set(y, &[(ONE, y), (MINUS_ONE, X)]).set(g, &[(ONE, X), (MINUS_ONE, last_x)]);
-    let compare = plan.call(compare.dot(step2, y, y).dot(turn, y, g).dot(xx, X, X), |_| {});
+    let advance = advance.set(X, &[(keep, y), (push, g)]).clamp(X, X, bounds);
+    let advance = advance.set(y, &[(ONE, y), (MINUS_ONE, X)]).set(g, &[(ONE, X), (MINUS_ONE, last_x)]);
+    let advance = plan.call(advance.dot(step2, y, y).dot(turn, y, g).dot(xx, X, X), |_| {});
     let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, crate::solver::plan::B).square(rr);
-    let product = plan.call(product, |s| {
-        let (step2, turn, xx) = (s.fold(step2), s.fold(turn), s.fold(xx));
+    let product = plan.call(product, |_| {});
+    let look_ahead = Update::of(Rows).set(ahead_r, &[(ahead, r), (minus_beta, last_r)]).set(last_r, &[(ONE, r)]);
+    // Here, not before the product, whose many groups would each do it.
+    let look_ahead = plan.call(look_ahead, |s| {
+        let [step2, turn, xx, rr] = [step2, turn, xx, rr].map(|sums| s.fold(sums));
         s.set(gradient2, step2 * inverse_step2);
         s.set(moved, step2);
         s.set(lost, least * xx);
@@ -73,10 +76,6 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
         s.set_if_positive(turn, t, ONE);
         s.set(minus_beta, MINUS_ONE * beta);
         s.set(ahead, ONE + beta);
-    });
-    let look_ahead = Update::of(Rows).set(ahead_r, &[(ahead, r), (minus_beta, last_r)]).set(last_r, &[(ONE, r)]);
-    let look_ahead = plan.call(look_ahead, |s| {
-        let rr = s.fold(rr);
         s.count();
         s.test_least_squares(rr, gradient2);
         // A start then says what the answer is worth.
@@ -84,7 +83,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
     });
     Script {
         start: vec![feasible, residual, first, gradient.clone(), projected, judged],
-        steps: vec![vec![gradient, advance, compare, product, look_ahead]],
+        steps: vec![vec![gradient, advance, product, look_ahead]],
         least_squares: true,
         terms: Some(Terms::within(bounds, vec![(tau, Weight::Tau), (tikhonov, Weight::Tikhonov)])),
         residual: Residual::Held,

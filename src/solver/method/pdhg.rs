@@ -38,7 +38,7 @@
 //! primal-dual hybrid gradient", NeurIPS 2021, section 3.3; for tomography E. Y. Sidky, J. H. Jørgensen, X. Pan, Phys. Med. Biol. 57, 2012.
 
 use super::fista::LOST;
-use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, sqrt};
+use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, sqrt};
 use crate::solver::objective::{Neighbours, Terms, Weight};
 use crate::solver::plan::{
     B, Field, Operand, OverImage, Plan, Product, Script, Space::Cols, Space::Rows, Update, Work, X,
@@ -76,7 +76,6 @@ struct Steps {
     choice: Scalar,
     limits: [Scalar; 2],
     tau: Scalar,
-    chosen: Scalar,
     /// A bound of `|D|²`.
     eight: Scalar,
 }
@@ -85,7 +84,7 @@ impl Steps {
     fn new(plan: &mut Plan) -> Self {
         let field = plan.scalars();
         let [tau1, step1, square, inverse, tikhonov, keep, push, inverse_step2] = plan.scalars();
-        let [keep_z, new_r, old_r, misfit, done, tau, chosen] = plan.scalars();
+        let [keep_z, new_r, old_r, misfit, done, tau] = plan.scalars();
         let [sigma, choice, eight] = [SIGMA, CHOICE, 8.0].map(|v| plan.constant(v));
         let limits = SIGMAS.map(|v| plan.constant(v));
         Self {
@@ -107,7 +106,6 @@ impl Steps {
             choice,
             limits,
             tau,
-            chosen,
             eight,
         }
     }
@@ -146,24 +144,14 @@ impl Steps {
     fn choose(&self, s: &mut Program, z2: Scalar, x2: Scalar) {
         let [least, most] = self.limits;
         s.set(self.done, self.done + ONE);
-        s.set(z2, sqrt(z2 / x2) * self.inverse);
-        s.set(self.chosen, self.sigma);
-        s.set_if_positive(z2, self.chosen, sqrt(self.sigma * z2));
-        s.set_if_positive(least - self.chosen, self.chosen, least);
-        s.set_if_positive(self.chosen - most, self.chosen, most);
-        s.set_if_positive(self.done - self.choice, self.sigma, self.chosen);
-        s.set_if_positive(self.done - self.choice, self.choice, self.choice + self.choice);
-        self.derive(s);
-    }
-}
-
-/// The square of the norm of a gradient: `gradient2` takes what steps of `x`, `p` and `q` make of it.
-fn take_steps(s: &mut Program, steps: &Steps, gradient2: Scalar, step2: Sums, field: Option<Field>) {
-    let step2 = s.fold(step2);
-    s.set(gradient2, step2 * steps.inverse_step2);
-    if let Some(field) = field {
-        let change = s.fold(field.change);
-        s.set(gradient2, gradient2 + steps.eight * change);
+        s.if_positive(self.done - self.choice, |s| {
+            s.set(z2, sqrt(z2 / x2) * self.inverse);
+            s.set_if_positive(z2, self.sigma, sqrt(self.sigma * z2));
+            s.set_if_positive(least - self.sigma, self.sigma, least);
+            s.set_if_positive(self.sigma - most, self.sigma, most);
+            s.set(self.choice, self.choice + self.choice);
+            self.derive(s);
+        });
     }
 }
 
@@ -176,7 +164,7 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
     let steps = Steps::new(plan);
     let &Steps { field: [first_of_field, variation, directional, ..], keep, push, inverse_step2, misfit, .. } =
         &steps;
-    let [gradient2, behind, z2] = plan.scalars();
+    let [gradient2, behind, of_field, z2] = plan.scalars();
     let (least, eight_n) = (plan.constant((LOST * epsilon).powi(2)), plan.constant(8.0 * plan.len(Cols) as f64));
     let bounds = [lower, upper];
     let field = (neighbours.width > 0).then(|| Field {
@@ -201,26 +189,38 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
     let projected = Update::of(Cols).set(g, &[(keep, X), (push, g)]).clamp(g, g, bounds);
     let projected = plan.call(projected.set(g, &[(ONE, X), (MINUS_ONE, g)]).dot(step2, g, g), |_| {});
     let judged = plan.call(Work::Scalars, |s| {
-        let rr = s.fold(rr);
-        take_steps(s, &steps, gradient2, step2, field);
+        let (rr, step2) = (s.fold(rr), s.fold(step2));
+        s.set(gradient2, step2 * inverse_step2);
+        if let Some(field) = field {
+            let change = s.fold(field.change);
+            s.set(gradient2, gradient2 + steps.eight * change);
+        }
         s.test_least_squares(rr, gradient2);
     });
 
     let advance = Update::of(Cols).set(last_x, &[(ONE, X)]).set(X, &[(keep, X), (push, g)]).clamp(X, X, bounds);
     let advance = advance.set(g, &[(ONE, X), (MINUS_ONE, last_x)]).dot(step2, g, g).dot(xx, X, X);
-    let advance = plan.call(advance, |_| {});
-    let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, B).square(rr);
-    let product = plan.call(product, |s| {
-        take_steps(s, &steps, gradient2, step2, field);
+    // Programs are run by passes, not before the products, whose many groups would each do it.
+    let advance = plan.call(advance, |s| {
         let (turn2, zz) = (s.fold(turn2), s.fold(zz));
         s.set(behind, turn2 * misfit);
         s.set(z2, zz);
+        if let Some(field) = field {
+            let change = s.fold(field.change);
+            s.set(of_field, steps.eight * change);
+        }
     });
+    let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, B).square(rr);
+    let product = plan.call(product, |_| {});
     let next_z = [(steps.keep_z, z), (steps.new_r, r), (steps.old_r, last_r)];
     let ascend = Update::of(Rows).set(turn, &[(ONE, z)]).set(z, &next_z).set(last_r, &[(ONE, r)]);
     let ascend = ascend.set(turn, &[(ONE, z), (MINUS_ONE, turn)]).dot(turn2, turn, turn).dot(zz, z, z);
     let ascend = plan.call(ascend, |s| {
-        let (rr, xx) = (s.fold(rr), s.fold(xx));
+        let [rr, xx, step2] = [rr, xx, step2].map(|sums| s.fold(sums));
+        s.set(gradient2, step2 * inverse_step2);
+        if field.is_some() {
+            s.set(gradient2, gradient2 + of_field);
+        }
         s.set(gradient2, gradient2 + behind);
         s.count();
         s.test_least_squares(rr, gradient2);

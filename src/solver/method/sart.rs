@@ -22,8 +22,8 @@
 //! norm of the gradient is `|x' - x| |A|² / (s omega)` with the `|A|²` of SIRT, where `x'` is the iterate after all subsets, and in a start the step
 //! after all rows at once. It ends by itself where a pass moves `x` by no more than rounding.
 //!
-//! Vectors held: 5 as long as `A` has rows, and up to 2 as long as a subset; 5 as it has columns. Launches: `4 s + 2`, and those that the
-//! products of a traced scan take beside. Bytes: those of the products with each subset and its adjoint, 4 vectors of rows, and `7 s + 4` of columns.
+//! Vectors held: 5 as long as `A` has rows, and up to 2 as long as a subset; 5 as it has columns. Launches: `4 s + 1`, and those that the
+//! products of a traced scan take beside. Bytes: those of the products with each subset and its adjoint, 4 vectors of rows, and `7 s + 1` of columns.
 //!
 //! Source: A. H. Andersen, A. C. Kak, "Simultaneous algebraic reconstruction technique (SART)", Ultrasonic Imaging 6, 1984; with subsets: G. Wang,
 //! M. Jiang, "Ordered-subset simultaneous algebraic reconstruction techniques (OS-SART)", J. X-Ray Sci. Technol. 12, 2004. Both divide
@@ -65,9 +65,10 @@ pub(super) fn script(plan: &mut Plan, omega: f64, epsilon: f64, subsets: &[Runs]
             s.set(total, if is_first { rr.into() } else { total + rr });
         }));
         step.push(plan.call(Product::of(Operand::SubsetAdjoint(k as u16), r, g), |_| {}));
-        step.push(plan.call(steps.advance(is_first), |_| {}));
+        let advance =
+            if place + 1 == subsets.len() { steps.advance_last(is_first) } else { steps.advance(is_first) };
+        step.push(plan.call(advance, |_| {}));
     }
-    step.push(plan.call(steps.compare(), |_| {}));
     step.push(plan.call(Work::Scalars, |s| {
         let (step2, xx) = (s.fold(step2), s.fold(xx));
         s.set(gradient2, step2 * (square * square) * inverse_omega2);

@@ -11,7 +11,7 @@
 //! units of a gradient: 0 at the minimum within the bounds; `|A|²` is taken as its bound, the largest sum of a row times that of a column. It ends by itself where a step
 //! is no more than rounding makes of it, `sqrt(omega / (2 - omega))` times the rounding of `x`.
 //!
-//! Vectors held: 3 as long as `A` has rows, 5 as it has columns. Launches: 5. Bytes: those of two products, 5 vectors of rows and 13 of
+//! Vectors held: 3 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 5 vectors of rows and 10 of
 //! columns.
 //!
 //! Source: P. Gilbert, "Iterative methods for the three-dimensional reconstruction of an object from projections", J. Theor. Biol. 36, 1972;
@@ -118,10 +118,10 @@ impl Steps {
         advance.set(X, &[(ONE, X), (omega, g)]).clamp(X, X, bounds)
     }
 
-    /// The step of an iteration in `g`, its square and that of `x`.
-    pub(super) fn compare(&self) -> Update {
+    /// [`Steps::advance`] for the last time in an iteration: leaves its step in `g`, the square of that and the one of `x`.
+    pub(super) fn advance_last(&self, is_first: bool) -> Update {
         let &Self { g, last_x, step2, xx, .. } = self;
-        Update::of(Cols).set(g, &[(ONE, X), (MINUS_ONE, last_x)]).dot(step2, g, g).dot(xx, X, X)
+        self.advance(is_first).set(g, &[(ONE, X), (MINUS_ONE, last_x)]).dot(step2, g, g).dot(xx, X, X)
     }
 
     /// The script with its start and its iteration.
@@ -145,21 +145,19 @@ pub(super) fn script(plan: &mut Plan, omega: f64, epsilon: f64) -> Script {
     let &Steps { r, rr, step2, xx, square, gradient2, lost, moved, inverse_omega2, least, .. } = &steps;
     let start = steps.start(plan);
     let back = steps.back(plan);
-    let advance = plan.call(steps.advance(true), |_| {});
-    let compare = plan.call(steps.compare(), |_| {});
+    let advance = plan.call(steps.advance_last(true), |_| {});
     let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, B).square(rr);
-    let product = plan.call(product, |s| {
-        let (step2, xx) = (s.fold(step2), s.fold(xx));
+    let product = plan.call(product, |_| {});
+    // Here, not before the product, whose many groups would each do it.
+    let next_weigh = plan.call(steps.weigh(), |s| {
+        let [step2, xx, rr] = [step2, xx, rr].map(|sums| s.fold(sums));
         s.set(gradient2, step2 * (square * square) * inverse_omega2);
         s.set(moved, step2);
         s.set(lost, least * xx);
-    });
-    let next_weigh = plan.call(steps.weigh(), |s| {
-        let rr = s.fold(rr);
         s.count();
         s.test_least_squares(rr, gradient2);
         // A start then says what the answer is worth.
         s.stop_unless_less(lost, moved, stop::CONVERGED);
     });
-    steps.script(start, vec![back, advance, compare, product, next_weigh], false)
+    steps.script(start, vec![back, advance, product, next_weigh], false)
 }

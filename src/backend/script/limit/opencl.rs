@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::LimitOps;
-use crate::backend::script::{PassKey, ScriptState, StepCall};
+use crate::backend::script::{PassKey, PassWords, ScriptState, StepCall};
 use crate::backend::{OpenCl, Run};
 use crate::error::Result;
 use crate::kernels::{Common, kernels};
@@ -45,7 +45,7 @@ impl<T: Real> LimitOps<T> for OpenCl {
         let (on, chunks, columns) = (&self.context, Chunks::of(n), call.columns);
         let ScriptState { plans, sums, status, .. } = state;
         let plan_of = |name: &'static str, prepare: Prepare| {
-            let key = PassKey { launch: run.key(name, columns, 0), n, words: [0; 6] };
+            let key = PassKey { launch: run.key(name, columns, 0), n, words: PassWords::default() };
             plans.get(key, || {
                 let found = self.plain::<T>(run, Family::StepVectors, chunks);
                 let (groups, share) = found.share(chunks, self.units());

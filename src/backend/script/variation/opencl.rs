@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Dual, Variation, VariationOps};
-use crate::backend::script::{PassKey, ScriptState, StepCall};
+use crate::backend::script::{PassKey, PassWords, ScriptState, StepCall};
 use crate::backend::{OpenCl, Run};
 use crate::error::Result;
 use crate::kernels::{Common, kernels};
@@ -47,7 +47,7 @@ impl OpenCl {
         plans: &Plans<PassKey>,
     ) -> Result<(Plan, variation::Shape)> {
         let (chunks, along) = (Chunks::of(image.n), u32::from(image.along));
-        let key = PassKey { launch: run.key(name, call.columns, along), n: image.n, words: [0; 6] };
+        let key = PassKey { launch: run.key(name, call.columns, along), n: image.n, words: PassWords::default() };
         let plan = plans.get(key, || {
             let found = self.plain::<T>(run, Family::StepVectors, chunks);
             let (groups, share) = found.share(chunks, self.units());
