@@ -135,11 +135,11 @@ fn case<T: Real>(
 fn vectors(method: Method, variation: bool, subsets: usize) -> [usize; 2] {
     match method {
         Method::Cgnr => [2, 7],
-        Method::Fista => [4, 10],
+        Method::Fista => [4, 9],
         Method::Pdhg if variation => [6, 17],
         Method::Pdhg => [6, 7],
-        Method::Sirt { .. } => [5, 10],
-        Method::Sart { .. } => [4, 7 * subsets + 1],
+        Method::Sirt { .. } => [5, 8],
+        Method::Sart { .. } => [4, 7 * subsets + 2],
         Method::Mrnsd => [3, 15],
         // Half a cycle of directions in the mean.
         Method::Nnfcgls { restart } => [7 + restart, 29 + restart / 2],

@@ -45,7 +45,7 @@ __kernel GROUP
 void step_scalars(uint program, uint slot, __global const uint* restrict programs, __global const acc_t* restrict sums,
                   __global acc_t* registers, __global int* status, __global acc_t* history)
 {
-    __local acc_t scratch[COLUMNS * WG];
+    __local acc_t scratch[WG];
     __local acc_t file[COLUMNS * REGISTERS];
     __local int state[STATE_WORDS];
     __local uint block[BLOCK_WORDS];
@@ -77,7 +77,7 @@ void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* 
     const uint chunks = shape.chunks;
     const uint first_chunk = get_group_id(0) * shape.per_group;
     const uint last_chunk = min(first_chunk + shape.per_group, chunks);
-    // As many chunks at once as have work for all items.
+    // Chunks side by side: as many as have work for all items.
     for (uint g = first_chunk; g < last_chunk; g += SIDE_BY_SIDE) {
         const uint end = min(g + SIDE_BY_SIDE, last_chunk);
         const size_t first = g * (size_t)shape.chunk;

@@ -2,7 +2,7 @@
 
 // y = A x for COLUMNS vectors. Group g owns rows g * chunk .. (g + 1) * chunk, or what spread_product
 // says. If STAGED, each group first copies all of x, of `cols` elements, to local memory.
-// Bytes: (sizeof(real_t) + 4) nnz + 4 rows for the matrix, COLUMNS (cols + rows) real_t.
+// Bytes: (sizeof(real_t) + 4) nnz + 4 rows for the matrix, COLUMNS (cols + rows) real_t; x once for each group if STAGED, from a cache.
 __kernel GROUP
 void multiply(uint n, uint chunk, uint stride, uint cols, __global const uint* restrict rows,
               __global const uint* restrict indices, __global const real_t* restrict values,

@@ -100,7 +100,8 @@ static acc_t named_part(__local const uint* head, __global const acc_t* sums, ui
 }
 
 // Folds the sums that a block names into the first registers. Those of one column are folded together if `scratch` has room for FOLDS of
-// them, and else at least read together on NVIDIA: PoCL 3.1 made 0 of such sums.
+// them. If not, NVIDIA's devices read them together; other devices take one after another, because PoCL 3.1 made 0 of sums that were read
+// together.
 static void fold_named(__local const uint* head, __global const acc_t* sums, __local acc_t* file, __local acc_t* scratch,
                        int roomy)
 {

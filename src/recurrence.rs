@@ -425,6 +425,34 @@ mod tests {
     }
 
     #[test]
+    fn what_is_done_if_a_value_is_positive_is_left_out_otherwise() {
+        let mut registers = Registers::new();
+        let [a, b, inner, outer, after] = [0.0; 5].map(|v| registers.scalar(v));
+        let mut program = Program::default();
+        program.if_positive(a + ZERO, |s| {
+            s.if_positive(b, |s| s.set(inner, ONE + ONE));
+            s.set(outer, ONE);
+        });
+        program.set(after, ONE);
+        program.if_positive(a, |s| s.stop_if_less(b, ONE, stop::BREAKDOWN));
+        for (values, wanted, reason) in [
+            ([1.0, 1.0], [2.0, 1.0, 1.0], stop::RUNNING),
+            ([1.0, 0.0], [0.0, 1.0, 1.0], stop::BREAKDOWN),
+            ([-0.0, 1.0], [0.0, 0.0, 1.0], stop::RUNNING),
+            ([f64::NAN, 1.0], [0.0, 0.0, 1.0], stop::RUNNING),
+        ] {
+            let mut file = [0.0; REGISTERS];
+            for (scalar, value) in registers.initial.iter().chain(&[(a, values[0]), (b, values[1])]) {
+                file[usize::from(scalar.0)] = *value;
+            }
+            let mut state = [0; 2];
+            run(&program, &mut file, &mut state);
+            assert_eq!([inner, outer, after].map(|v| file[usize::from(v.0)]), wanted, "{values:?}");
+            assert_eq!(state[0], reason, "{values:?}");
+        }
+    }
+
+    #[test]
     fn expressions_keep_their_order() {
         let mut registers = Registers::new();
         let [a, b, c, d] = [3.0, 5.0, 7.0, 2.0].map(|v| registers.scalar(v));

@@ -107,6 +107,20 @@ impl OpenCl {
         family: Family,
         a: &Stored<T>,
         n: usize,
+        cut: [usize; 2],
+        columns: usize,
+    ) -> (Common, MatrixOptions, Parameters) {
+        let reading = AccessPattern::of(a.arrangement.kind, a.arrangement.lanes);
+        self.rows_read(run, (family, reading), a, n, cut, columns)
+    }
+
+    /// [`OpenCl::rows`] with the way of reading.
+    pub(super) fn rows_read<T: Real>(
+        &self,
+        run: Run<'_>,
+        (family, reading): (Family, AccessPattern),
+        a: &Stored<T>,
+        n: usize,
         [chunk, lanes]: [usize; 2],
         columns: usize,
     ) -> (Common, MatrixOptions, Parameters) {
@@ -117,11 +131,6 @@ impl OpenCl {
             [0, 0] => arrangement.lanes,
             [_, 0] => MIDDLE_LANES,
             _ => LONG_LANES,
-        };
-        let reading = if family == Family::Product && self.places_to_stage(run, a, columns).is_some() {
-            AccessPattern::ShortVector
-        } else {
-            AccessPattern::of(arrangement.kind, arrangement.lanes)
         };
         let case = Case { family, reading: Some(reading), precision: T::PRECISION, size: SizeClass::of(n) };
         let found = self.parameters(run, &LaunchQuery { case, n, chunk, shared, longest: a.longest, columns });
@@ -139,9 +148,11 @@ impl OpenCl {
     pub(super) fn places_to_stage<T: Real>(&self, run: Run<'_>, a: &Stored<T>, columns: usize) -> Option<usize> {
         // Powers of two: one program serves many sizes.
         let places = (a.cols * columns).next_power_of_two();
-        let fits = (places * T::PRECISION.bytes()) as u64 <= self.context.info().local_memory / 3;
-        let by_columns = matches!(a.arrangement.kind, Kind::EllpackR | Kind::Ellpack | Kind::Sliced | Kind::Sorted);
+        let local = self.context.info().local_memory;
         let (items, mean) = (self.context.synchronised(run.tuning.work_group), a.places / a.rows.max(1));
+        let [bytes, sums] = [places * T::PRECISION.bytes(), columns * items * size_of::<Sum>()].map(|n| n as u64);
+        let fits = bytes <= local / 3 && bytes + sums <= local;
+        let by_columns = matches!(a.arrangement.kind, Kind::EllpackR | Kind::Ellpack | Kind::Sliced | Kind::Sorted);
         let gathers = mean >= LEAST_GATHERED && 2 * mean * items.min(a.rows) >= a.cols;
         (items > 1 && by_columns && fits && gathers).then_some(places)
     }

@@ -16,6 +16,9 @@ use crate::sparse::{Csr, Format, Packing};
 use crate::tuning::{AccessPattern, Case, Family, SizeClass};
 use crate::vector::Vector;
 
+/// Elements of a vector that local memory can hold.
+pub(super) const SHORT_VECTOR: usize = 1024;
+
 /// Work done with the launch parameters of one device handle.
 pub(super) trait Contestant {
     /// Microseconds of one of `calls` calls or iterations.
@@ -66,6 +69,18 @@ fn side(size: SizeClass, device: &Device) -> usize {
     }
 }
 
+/// A matrix with `each` entries in each row at random places, and what it is in words.
+fn random<T: Real>(
+    device: &Device,
+    [rows, cols]: [usize; 2],
+    each: usize,
+    format: Format,
+) -> Result<(Matrix<T>, String)> {
+    let a = gallery::random::<T>(rows, cols, each * rows, each as u64)?;
+    let words = format!("random {rows} x {cols}, {each} entries a row, {format}");
+    Ok((Matrix::new(device, &a, format)?, words))
+}
+
 /// A product of finite elements of degree 3, and what it is in words.
 fn finite_elements<T: Real>() -> Result<(Problem<T>, String)> {
     let cells = 33;
@@ -109,16 +124,9 @@ impl<T: Real> Problem<T> {
                 let (matrix, words) = match case.reading {
                     Some(AccessPattern::Places) => grid(Format::Dia)?,
                     Some(AccessPattern::Rays) => traced(side / 2)?,
-                    Some(AccessPattern::LongRows) => {
-                        let n = n / 4;
-                        let a = gallery::random::<T>(n, n, 24 * n, 24)?;
-                        (Matrix::new(device, &a, Format::Csr)?, format!("random {n} x {n}, 24 entries a row, csr"))
-                    }
+                    Some(AccessPattern::LongRows) => random(device, [n / 4; 2], 24, Format::Csr)?,
                     Some(AccessPattern::ShortVector) => {
-                        let n = n / 2;
-                        let a = gallery::random::<T>(n, 1024, 10 * n, 10)?;
-                        let words = format!("random {n} x 1024, 10 entries a row, ellpack-r");
-                        (Matrix::new(device, &a, Format::EllpackR)?, words)
+                        random(device, [n / 2, SHORT_VECTOR], 10, Format::EllpackR)?
                     }
                     _ => grid(Format::Csr)?,
                 };

@@ -9,7 +9,7 @@ use crate::number::{Real, Sum};
 use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;
 use crate::sparse::{Kind, MIDDLE_LANES};
-use crate::tuning::Family;
+use crate::tuning::{AccessPattern, Family};
 
 kernels! {
     file product, after [common, fold, format, row];
@@ -37,15 +37,20 @@ impl OpenCl {
         let chunks = Chunks::of(a.rows);
         // Lanes do not matter without a reduction: one program for all sizes.
         let cut = [chunks.chunk, 1];
-        let (common, matrix, found) = self.rows(run, Family::Product, a, a.rows, cut, columns);
+        let staged = self.places_to_stage(run, a, columns);
+        let reading = match staged {
+            Some(_) => AccessPattern::ShortVector,
+            None => AccessPattern::of(a.arrangement.kind, a.arrangement.lanes),
+        };
+        let (common, matrix, found) =
+            self.rows_read(run, (Family::Product, reading), a, a.rows, cut, columns);
         let items = found.work_group;
         let rows = found.rows_of_group(chunks, (items / a.arrangement.lanes).max(1), self.units());
         let longer_groups = match a.arrangement.kind {
             Kind::Adaptive if items > 1 => a.longer[0].div_ceil((items / MIDDLE_LANES).max(1)) + a.longer[1],
             _ => 0,
         };
-        let staged = if found.staged { self.places_to_stage(run, a, columns) } else { None };
-        let matrix = MatrixOptions { staged: staged.unwrap_or(0), ..matrix };
+        let matrix = MatrixOptions { staged: staged.filter(|_| found.staged).unwrap_or(0), ..matrix };
         let kernel = product::multiply::prepare(&self.context, common, &product::Options { matrix })?;
         Ok(Plan { kernel, groups: a.rows.div_ceil(rows) + longer_groups, share: rows })
     }

@@ -143,7 +143,7 @@ pub(crate) enum Statement {
 /// A pass over vectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pass {
-    /// Up to four, done in order for each element.
+    /// Up to six, done in order for each element.
     pub(crate) statements: Vec<Statement>,
     /// Up to three dot products of the results.
     pub(crate) dots: Vec<[u8; 2]>,

@@ -291,7 +291,7 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         let plan = plans.get(key, || {
             let found = self.plain::<T>(run, Family::StepVectors, chunks);
             let common = self.common::<T>(run, found.work_group, chunks.lanes).with_columns(call.columns);
-            // As many chunks to a group as have work for all of its items.
+            // Groups take as many chunks as have work for all of their items.
             let side_by_side = (common.work_group / chunks.lanes).max(1);
             let share = found.share(chunks, self.units()).1.next_multiple_of(side_by_side);
             let groups = chunks.count.div_ceil(share);

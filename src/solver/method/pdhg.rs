@@ -139,6 +139,14 @@ impl Steps {
         s.set(self.misfit, self.square / (self.old_r * self.old_r));
     }
 
+    /// Takes what steps of `p` and `q` add to the square of the gradient; 0 without them.
+    fn take_change(&self, s: &mut Program, of_field: Scalar, field: Option<Field>) {
+        if let Some(field) = field {
+            let change = s.fold(field.change);
+            s.set(of_field, self.eight * change);
+        }
+    }
+
     /// Chooses `sigma` if it is time to: the geometric mean of what it was and of `|z| / (|A| |x|)`, within limits. That is NaN if `x` is
     /// 0, and so not above 0.
     fn choose(&self, s: &mut Program, z2: Scalar, x2: Scalar) {
@@ -190,11 +198,8 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
     let projected = plan.call(projected.set(g, &[(ONE, X), (MINUS_ONE, g)]).dot(step2, g, g), |_| {});
     let judged = plan.call(Work::Scalars, |s| {
         let (rr, step2) = (s.fold(rr), s.fold(step2));
-        s.set(gradient2, step2 * inverse_step2);
-        if let Some(field) = field {
-            let change = s.fold(field.change);
-            s.set(gradient2, gradient2 + steps.eight * change);
-        }
+        steps.take_change(s, of_field, field);
+        s.set(gradient2, step2 * inverse_step2 + of_field);
         s.test_least_squares(rr, gradient2);
     });
 
@@ -205,10 +210,7 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
         let (turn2, zz) = (s.fold(turn2), s.fold(zz));
         s.set(behind, turn2 * misfit);
         s.set(z2, zz);
-        if let Some(field) = field {
-            let change = s.fold(field.change);
-            s.set(of_field, steps.eight * change);
-        }
+        steps.take_change(s, of_field, field);
     });
     let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, B).square(rr);
     let product = plan.call(product, |_| {});
@@ -217,11 +219,7 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
     let ascend = ascend.set(turn, &[(ONE, z), (MINUS_ONE, turn)]).dot(turn2, turn, turn).dot(zz, z, z);
     let ascend = plan.call(ascend, |s| {
         let [rr, xx, step2] = [rr, xx, step2].map(|sums| s.fold(sums));
-        s.set(gradient2, step2 * inverse_step2);
-        if field.is_some() {
-            s.set(gradient2, gradient2 + of_field);
-        }
-        s.set(gradient2, gradient2 + behind);
+        s.set(gradient2, step2 * inverse_step2 + of_field + behind);
         s.count();
         s.test_least_squares(rr, gradient2);
         // A start then says what the answer is worth.

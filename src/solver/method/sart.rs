@@ -23,7 +23,7 @@
 //! after all rows at once. It ends by itself where a pass moves `x` by no more than rounding.
 //!
 //! Vectors held: 5 as long as `A` has rows, and up to 2 as long as a subset; 5 as it has columns. Launches: `4 s + 1`, and those that the
-//! products of a traced scan take beside. Bytes: those of the products with each subset and its adjoint, 4 vectors of rows, and `7 s + 1` of columns.
+//! products of a traced scan take beside. Bytes: those of the products with each subset and its adjoint, 4 vectors of rows, and `7 s + 2` of columns.
 //!
 //! Source: A. H. Andersen, A. C. Kak, "Simultaneous algebraic reconstruction technique (SART)", Ultrasonic Imaging 6, 1984; with subsets: G. Wang,
 //! M. Jiang, "Ordered-subset simultaneous algebraic reconstruction techniques (OS-SART)", J. X-Ray Sci. Technol. 12, 2004. Both divide
