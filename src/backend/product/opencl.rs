@@ -42,8 +42,7 @@ impl OpenCl {
             Some(_) => AccessPattern::ShortVector,
             None => AccessPattern::of(a.arrangement.kind, a.arrangement.lanes),
         };
-        let (common, matrix, found) =
-            self.rows_read(run, (Family::Product, reading), a, a.rows, cut, columns);
+        let (common, matrix, found) = self.rows_read(run, (Family::Product, reading), a, a.rows, cut, columns);
         let items = found.work_group;
         let rows = found.rows_of_group(chunks, (items / a.arrangement.lanes).max(1), self.units());
         let longer_groups = match a.arrangement.kind {
