@@ -65,6 +65,8 @@ struct Engine<T: Real> {
     slot: u32,
     /// Status of both slots and the words behind them, as they were last looked at.
     seen: Vec<i32>,
+    /// Iterations that each column may make, and the mask of the history, as the last start wrote them.
+    limits: Vec<i32>,
     /// Iterations as one launch, if they can be that.
     residence: Option<Residence<T>>,
     /// Iterations in resident launches since those were last looked at, and the number of all so far.
@@ -152,6 +154,7 @@ impl<T: Real> Engine<T> {
             state,
             slot: 0,
             seen: vec![0; ScriptState::words(columns)],
+            limits: Vec::new(),
             residence,
             resident: 0..0,
             resided: 0,
@@ -255,7 +258,9 @@ impl<T: Real> Engine<T> {
                 basis.set_factors(&weighing.factors(inputs.run.accumulation))?;
             }
             // All columns run: those that have stopped have something to add too.
-            self.state.status.write(&vec![0; 2 * self.columns * STATES])?;
+            let mut status = vec![0; 2 * self.columns * STATES];
+            status.extend(&self.limits);
+            self.state.status.write(&status)?;
             self.queue(inputs, |script| &script.finish)?;
         }
         Ok(())
@@ -316,8 +321,8 @@ impl<T: Real> Workspace<T> for Engine<T> {
         let mut status = vec![0; 2 * columns * STATES];
         // A basis has room for so many.
         let most = if self.weighing.is_some() { self.script.steps.len() } else { usize::MAX };
-        status.extend(budget.iter().map(|b| (*b).min(most) as i32));
-        status.push(HISTORY as i32 - 1);
+        self.limits = budget.iter().map(|b| (*b).min(most) as i32).chain([HISTORY as i32 - 1]).collect();
+        status.extend(&self.limits);
         self.state.registers.write(&registers)?;
         self.state.status.write(&status)?;
         self.slot = 0;
