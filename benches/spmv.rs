@@ -120,15 +120,13 @@ fn file<T: Real>(setting: &Setting, name: &str, a: &Csr<T>) -> Result<()> {
     Ok(())
 }
 
-/// A handle whose products read a short vector of this precision from local memory, or do not.
+/// A handle whose products in fp32 read a short vector from local memory, or do not.
 fn staging(device: &Device, staged: bool) -> Result<Device> {
-    let mut device = device.clone();
-    for (size, precision) in SizeClass::ALL.iter().flat_map(|s| [(*s, Precision::Single), (*s, Precision::Double)])
-    {
-        let case = Case { family: Family::Product, reading: Some(AccessPattern::ShortVector), precision, size };
-        device = device.with_settings(case, Settings { staged: Some(staged), ..Settings::default() }, "bench")?;
-    }
-    Ok(device)
+    SizeClass::ALL.iter().try_fold(device.clone(), |device, size| {
+        let (family, precision) = (Family::Product, Precision::Single);
+        let case = Case { family, reading: Some(AccessPattern::ShortVector), precision, size: *size };
+        device.with_settings(case, Settings { staged: Some(staged), ..Settings::default() }, "bench")
+    })
 }
 
 /// The rows of stock-koch-2009, table 2, on a seeded matrix of their size, `A x` and `A'y`, in fp32, beside the microseconds that they

@@ -140,21 +140,21 @@ impl OpenCl {
         (common, matrix, found.in_groups_of(common.work_group))
     }
 
-    /// Places of local memory for the vector of a product, if each group should copy it there: if neighbouring items gather from it
-    /// often enough, and if it leaves room for other groups.
+    /// Places of local memory for the vector of a product, if each group should copy it there: if it fits, and if neighbouring items gather
+    /// from it often enough.
     ///
     /// Measured on an H200: with 2048 to 4096 columns, rows of 10 to 40 entries take .73 to .90 of the time in fp32, and .91 to 1.02
     /// in fp64 with 512 to 2048. A vector of 32 KiB takes 1.08 to 1.16, rows of 5 entries take .95 to 1.08.
     pub(super) fn places_to_stage<T: Real>(&self, run: Run<'_>, a: &Stored<T>, columns: usize) -> Option<usize> {
         // Powers of two: one program serves many sizes.
         let places = (a.cols * columns).next_power_of_two();
-        let local = self.context.info().local_memory;
-        let (items, mean) = (self.context.synchronised(run.tuning.work_group), a.places / a.rows.max(1));
-        let [bytes, sums] = [places * T::PRECISION.bytes(), columns * items * size_of::<Sum>()].map(|n| n as u64);
-        let fits = bytes <= local / 3 && bytes + sums <= local;
+        let (items, mean) = (run.tuning.work_group, a.places / a.rows.max(1));
+        let (bytes, sums) = (places * T::PRECISION.bytes(), columns * items * size_of::<Sum>());
+        let info = self.context.info();
+        let fits = run.tuning.may_stage(bytes, info) && (bytes + sums) as u64 <= info.local_memory;
         let by_columns = matches!(a.arrangement.kind, Kind::EllpackR | Kind::Ellpack | Kind::Sliced | Kind::Sorted);
         let gathers = mean >= LEAST_GATHERED && 2 * mean * items.min(a.rows) >= a.cols;
-        (items > 1 && by_columns && fits && gathers).then_some(places)
+        (by_columns && fits && gathers).then_some(places)
     }
 
     /// Chunks of a group in a resident launch that multiplies by `a`: the same number for every group, as many as it can work on side

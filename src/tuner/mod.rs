@@ -81,7 +81,8 @@ pub fn cases(device: &Device) -> Vec<Case> {
             for precision in [Precision::Double, Precision::Single] {
                 let able = (precision == Precision::Single || info.fp64)
                     && (*family != Scatter || precision == Precision::Single || info.int64_atomics)
-                    && (*reading != Some(ShortVector) || stages(device, precision))
+                    && (*reading != Some(ShortVector)
+                        || device.tuning().may_stage(problem::SHORT_VECTOR * precision.bytes(), info))
                     // One group that does all is for systems smaller than these.
                     && (!matches!(family, CgResident | CgnrResident | StepResident | SweepWaiting)
                         || info.resident_groups > 1);
@@ -94,13 +95,6 @@ pub fn cases(device: &Device) -> Vec<Case> {
         }
     }
     cases
-}
-
-/// Tells if products of the tuner copy their vector to local memory.
-fn stages(device: &Device, precision: Precision) -> bool {
-    let (tuning, info) = (device.tuning(), device.info());
-    let bytes = (problem::SHORT_VECTOR * precision.bytes()) as u64;
-    tuning.work_group > 1 && tuning.single_items.is_none() && bytes <= info.local_memory / 3
 }
 
 /// Parameters that are varied, one after the other, the others left at their best.

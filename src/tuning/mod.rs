@@ -258,6 +258,11 @@ impl Tuning {
         Self { resident_groups: groups, resident_numbers: usize::MAX, ..self.clone() }
     }
 
+    /// Tells if groups of several items may hold a vector of so many bytes in local memory, and leave room for other groups.
+    pub(crate) fn may_stage(&self, bytes: usize, info: &DeviceInfo) -> bool {
+        self.work_group > 1 && self.single_items.is_none() && bytes as u64 <= info.local_memory / 3
+    }
+
     /// Tells if matrices of `rows` rows and `values` values are small enough for one launch of many iterations.
     pub(crate) fn stays_resident(&self, family: Family, rows: usize, values: usize) -> bool {
         // The two launches of CGNR gather two vectors for every entry: on an H200 one launch is up to twice as fast, at sizes up to
