@@ -336,6 +336,16 @@ impl Program {
 
     /// The stopping test of least squares, of the squared norms of residual and gradient.
     pub(crate) fn test_least_squares(&mut self, residual2: impl Into<Expr>, gradient2: impl Into<Expr>) {
+        self.test_least_squares_by(residual2, gradient2, None);
+    }
+
+    /// [`Program::test_least_squares`], with the gradient measured by another residual, given squared as well.
+    pub(crate) fn test_least_squares_by(
+        &mut self,
+        residual2: impl Into<Expr>,
+        gradient2: impl Into<Expr>,
+        measure2: Option<Scalar>,
+    ) {
         let [residual2, gradient2] = self.values(residual2, gradient2);
         let ratio = Scalar(TEMPORARIES + 4);
         self.push(Op::Record, 0, residual2, gradient2);
@@ -343,7 +353,7 @@ impl Program {
         self.require_finite(gradient2);
         self.push(Op::StopUnlessLess, stop::CONVERGED as u32, RESIDUAL_LIMIT, residual2);
         self.push(Op::StopUnlessLess, stop::GRADIENT_CONVERGED as u32, GRADIENT_LIMIT, gradient2);
-        self.push(Op::Mul, ratio.0.into(), GRADIENT_RATIO, residual2);
+        self.push(Op::Mul, ratio.0.into(), GRADIENT_RATIO, measure2.unwrap_or(residual2));
         self.push(Op::StopUnlessLess, stop::GRADIENT_CONVERGED as u32, ratio, gradient2);
         self.push(Op::StopAtBudget, 0, ZERO, ZERO);
     }

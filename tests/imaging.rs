@@ -3,14 +3,19 @@
 
 mod common;
 
+use std::sync::{Arc, Mutex};
+
 use common::battery::essence;
+use common::penalty::Edges;
 use common::{each_case, noise};
 use residuum::imaging::{
     Beam, Disc, Ellipse, Filter, Geometry, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scan,
     Scanner, System, read_reference,
 };
 use residuum::operator::{LinearOperator, adjoint_error};
-use residuum::{Accumulation, Error, Format, Method, Real, Stop, Stopping, Vector};
+use residuum::{
+    Accumulation, Error, Format, Method, Precision, Real, SharedPenalty, Stop, Stopping, Vector, WeightRule,
+};
 
 /// The plate in the field `[-1, 1]²`, brighter by `factor` for each frame.
 fn scan(pixels: usize, factor: f64) -> Scan {
@@ -115,6 +120,48 @@ fn any_number_of_images_goes_through_in_batches() {
                     assert!(essence(&wanted.values, &wanted.report) == essence(&found.values, &found.report));
                 }
             }
+        }
+    }
+}
+
+/// A penalty of a user's own goes through in batches as well: the bits of each image alone, and the picture of the library's total
+/// variation.
+#[test]
+fn images_with_a_penalty_of_the_users_own() {
+    for device in common::devices_in(Precision::Double) {
+        let scans: Vec<Scan> = (0..5).map(|k| scan(32, 1.0 + 0.3 * f64::from(k))).collect();
+        let given: Vec<&Scan> = scans.iter().collect();
+        let system = System::<f64>::new(&device, &scans[0].scanner, scans[0].grid(16), Format::Csr).unwrap();
+        let stopping = Stopping { gradient_rtol: 1e-10, max_iterations: 5000, ..how::<f64>().stopping };
+        let alone = Reconstruction { lower: f64::NEG_INFINITY, regularizers: vec![], stopping, ..how::<f64>() };
+        // Weight and edge of the library's for the first image.
+        let brightness = system.brightness(&scans[0].readings::<f64>());
+        let terms = [0.05 * system.mean_diagonal() * brightness, 0.01 * brightness];
+        let penalty = |columns: usize| -> residuum::Result<SharedPenalty<f64>> {
+            Ok(Arc::new(Mutex::new(Edges::new(&device, [16, 16], terms, columns))))
+        };
+        let set_up = |how: Reconstruction, images| Reconstructor::with_penalty(&system, how, images, penalty);
+        let mut one = set_up(alone.clone(), 1).unwrap();
+        let found = set_up(alone.clone(), 5).unwrap().reconstruct(&given).unwrap();
+        for (scan, found) in scans.iter().zip(&found) {
+            let wanted = one.reconstruct(&[scan]).unwrap().remove(0);
+            assert!(essence(&wanted.values, &wanted.report) == essence(&found.values, &found.report));
+        }
+        let ours = Reconstruction { regularizers: vec![Regularizer::TotalVariation(0.05)], ..alone.clone() };
+        let wanted = Reconstructor::new(&system, ours, 1).unwrap().reconstruct(&given[..1]).unwrap().remove(0);
+        let apart = common::distance(&found[0].values, &wanted.values);
+        println!("{}, {}, apart {apart:.1e}", found[0].report, wanted.report);
+        assert!(apart < 1e-5, "{apart:e} on {}", device.info().name);
+        for refused in [
+            Reconstruction { lower: 0.0, ..alone.clone() },
+            Reconstruction { upper: 2.0, ..alone.clone() },
+            Reconstruction { regularizers: vec![Regularizer::Tikhonov(0.1)], ..alone.clone() },
+            Reconstruction { weight: Some(WeightRule::LeastError), ..alone.clone() },
+            Reconstruction { support: Some(vec![true; 256]), ..alone.clone() },
+            Reconstruction { method: Method::Fista, ..alone.clone() },
+        ] {
+            let refused = set_up(refused, 1).map(|_| ());
+            assert!(matches!(refused, Err(Error::Option { name: "penalty", .. })), "{refused:?}");
         }
     }
 }

@@ -122,6 +122,42 @@ fn single_precision_ends_at_its_rounding() {
     }
 }
 
+/// A loose tolerance ends solves with damping too, towards any reference point and from any start: the gradient is measured by the residual
+/// that is minimised, which is larger than `b - A x`.
+#[test]
+fn loose_tolerances_end_damped_solves() {
+    let a = gallery::random::<f64>(300, 120, 1500, 5).unwrap();
+    let (b, reference) = (noise::<f64>(300, 6), noise::<f64>(120, 7));
+    for damp in [0.3, 3.0, 30.0] {
+        for device in common::devices_in(Precision::Double) {
+            let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+            let rhs = Vector::from_slice(&device, &b).unwrap();
+            for method in [Method::Lsqr { damp }, Method::Lsmr { damp }, Method::Cgls { damp }] {
+                let mut most = 0;
+                for gradient_rtol in [1e-10, 1e-5, 1e-3] {
+                    let stopping = Stopping { rtol: 0.0, gradient_rtol, ..Stopping::for_precision::<f64>() };
+                    let mut solver = Solver::new(&matrix, method, stopping).unwrap();
+                    solver.set_reference(&Vector::from_slice(&device, &reference).unwrap()).unwrap();
+                    let mut x = Vector::filled(&device, 120, 0.5).unwrap();
+                    let report = solver.solve(&rhs, &mut x).unwrap();
+                    let words = format!("damp {damp}, {gradient_rtol:e}: {report}");
+                    assert_eq!(report.stop, Stop::LeastSquares, "{words}");
+                    assert!(most == 0 || report.iterations < most, "{words}, {most} before");
+                    most = report.iterations;
+                    let x = x.to_vec().unwrap();
+                    let residual: Vec<f64> = a.product(&x).unwrap().iter().zip(&b).map(|(y, b)| b - y).collect();
+                    let away: Vec<f64> = reference.iter().zip(&x).map(|(r, x)| damp * (r - x)).collect();
+                    let back = a.transpose().product(&residual).unwrap();
+                    let gradient = norm(back.iter().zip(&away).map(|(g, d)| g + damp * d));
+                    let stacked = norm(residual.into_iter().chain(away));
+                    let limit = gradient_rtol * norm(a.values().iter().copied()) * stacked;
+                    assert!(gradient <= limit, "{words}: {gradient:e} of {limit:e}");
+                }
+            }
+        }
+    }
+}
+
 /// Columns of very different sizes, and a right-hand side that is no combination of them.
 fn uneven_columns() -> (Csr<f64>, Vec<f64>) {
     let a = gallery::random::<f64>(900, 120, 6000, 5).unwrap();

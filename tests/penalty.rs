@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use common::battery::{Essence, essence};
 use common::noise;
 use common::penalty::Edges;
-use residuum::operator::{Identity, LinearOperator};
+use residuum::operator::{Diagonal, LinearOperator, SharedOperator};
 use residuum::sparse::gallery;
 use residuum::{
     Answer, Correction, Csr, Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Real, Result,
@@ -104,6 +104,87 @@ fn minima_are_those_of_the_library() {
             assert!(apart < 1e-9, "curved {curved}, {of_a:e} {of_b:e}: {apart:e}");
         }
     }
+}
+
+/// A preconditioner from the right leaves the minimum and saves iterations; the bits are the same on every device. `M` is a diagonal, and
+/// a square matrix that is not symmetric.
+#[test]
+fn preconditioners_leave_the_minimum_and_save_iterations() {
+    let (a, b) = system::<f64>();
+    // Pixels that the readings see by very different weights.
+    let sizes: Vec<f64> = (0..PIXELS).map(|j| 10f64.powf(f64::from(j as u32 % 13) / 6.0 - 1.0)).collect();
+    let a = a.scaled(&vec![1.0; a.rows()], &sizes).unwrap();
+    let stopping =
+        Stopping { rtol: 0.0, gradient_rtol: 1e-10, max_iterations: 20_000, ..Stopping::for_precision::<f64>() };
+    for curved in [true, false] {
+        let solve = |device: &Device, preconditioner: Option<SharedOperator<f64>>| {
+            let matrix = Matrix::with_transpose(device, &a, Format::Csr).unwrap();
+            let penalty = Edges::new(device, SHAPE, [0.05, 0.5], 1).with_curvature(curved);
+            let mut setup = Setup::new(Method::Cgnr, stopping.clone()).with_penalty(penalty);
+            setup.preconditioner = preconditioner;
+            let mut x = Vector::filled(device, PIXELS, 0.25).unwrap();
+            let mut solver = Solver::with(&matrix, setup).unwrap();
+            let report = solver.solve(&Vector::from_slice(device, &b).unwrap(), &mut x).unwrap();
+            (x.to_vec().unwrap(), report)
+        };
+        let (wanted, plain) = solve(&Device::host(), None);
+        assert_eq!(plain.stop, Stop::LeastSquares, "{plain}");
+        let mut first: [Option<Essence>; 2] = [None, None];
+        for device in common::devices_in(Precision::Double) {
+            let by_norms = Diagonal::inverse_of_norms(&device, &a).unwrap().shared();
+            let slanted = Csr::from_rows(PIXELS, PIXELS, |i, row| {
+                row.extend((i > 0).then(|| (i as u32 - 1, 0.3)));
+                row.push((i as u32, 1.0));
+            });
+            let slanted = Matrix::with_transpose(&device, &slanted.unwrap(), Format::Csr).unwrap();
+            let slanted = by_norms.clone().times(SharedOperator::from(slanted)).unwrap().shared();
+            for (m, first) in [by_norms, slanted].into_iter().zip(&mut first) {
+                let (x, report) = solve(&device, Some(m));
+                let apart = common::distance(&x, &wanted);
+                println!("curved {curved}: {report}, plain {}, apart {apart:.1e}", plain.iterations);
+                assert_eq!(report.stop, Stop::LeastSquares, "{report}");
+                assert!(apart < 1e-8, "curved {curved}: {apart:e}");
+                assert!(2 * report.iterations < plain.iterations, "{report}, plain {plain}");
+                // The gradient is that of both terms.
+                let gradient = report.gradient.unwrap();
+                assert!(gradient < 1e-9 * report.gradient_history[0], "{gradient:e}");
+                let found = essence(&x, &report);
+                assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{}", device.info().name);
+            }
+        }
+    }
+}
+
+/// A few iterations with a preconditioner are better than their start, although their residual may be larger.
+#[test]
+fn few_preconditioned_iterations_are_kept() {
+    let (a, b) = system::<f64>();
+    let device = Device::host();
+    let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+    let rhs = Vector::from_slice(&device, &b).unwrap();
+    // The start explains the readings, and nothing of the penalty.
+    let mut start = Vector::zeros(&device, PIXELS).unwrap();
+    let mut plain = Solver::new(&matrix, Method::Cgls { damp: 0.0 }, Stopping::after(40)).unwrap();
+    assert_eq!(plain.solve(&rhs, &mut start).unwrap().iterations, 40);
+    let objective = |x: &[f64]| {
+        let misfit: f64 = a.product(x).unwrap().iter().zip(&b).map(|(y, b)| (b - y) * (b - y)).sum();
+        let size = |p: usize| {
+            let [i, j] = [p / SHAPE[0], p % SHAPE[0]];
+            let across = if j + 1 < SHAPE[0] { x[p + 1] - x[p] } else { 0.0 };
+            let down = if i + 1 < SHAPE[1] { x[p + SHAPE[0]] - x[p] } else { 0.0 };
+            across.hypot(down).hypot(TERMS[1])
+        };
+        misfit / 2.0 + 3.0 * (0..PIXELS).map(size).sum::<f64>()
+    };
+    let setup = Setup::new(Method::Cgnr, Stopping::after(4))
+        .with_penalty(Edges::new(&device, SHAPE, [3.0, TERMS[1]], 1))
+        .with_preconditioner(Diagonal::inverse_of_norms(&device, &a).unwrap());
+    let mut x = start.try_clone().unwrap();
+    let report = Solver::with(&matrix, setup).unwrap().solve(&rhs, &mut x).unwrap();
+    let [before, after] = [start, x].map(|x| objective(&x.to_vec().unwrap()));
+    println!("{before} {after} {report}");
+    assert_eq!((report.stop, report.iterations), (Stop::MaxIterations, 4));
+    assert!(after < 0.9 * before && report.true_residual > 0.0, "{before} {after}");
 }
 
 /// A run that goes on past the precision of its numbers ends by itself at the minimum.
@@ -202,8 +283,6 @@ fn faults_of_a_penalty_are_said() {
         refused(setup().with_penalty(Edges::new(&device, SHAPE, [1e200, 1e-200], 1)));
         let tikhonov = Correction { tikhonov: 1.0, ..Correction::none() };
         refused(setup().with_penalty(edges(1)).with_corrections(std::slice::from_ref(&tikhonov)));
-        let preconditioner = Identity::new(&device, PIXELS).shared();
-        refused(setup().with_penalty(edges(1)).with_preconditioner(preconditioner));
         let mut solver = set_up(setup().with_penalty(edges(1))).unwrap();
         assert!(matches!(solver.set_corrections(&[tikhonov]), Err(Error::Option { name: "penalty", .. })));
         // A penalty for images of another size.

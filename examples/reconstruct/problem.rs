@@ -145,6 +145,10 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
     };
     let scans = scans.into_iter().map(prepared).collect::<Result<Vec<Scan>>>()?;
     let (scanner, grid) = (&scans[0].scanner, scans[0].grid(side));
+    // Readings and pictures in the precision of the solve, the latter once more in what is written.
+    let numbers = (scanner.angles.len() * scanner.pixels + 2 * grid.pixels()) as u64;
+    let all = numbers.saturating_mul((scans.len() * T::PRECISION.bytes()) as u64);
+    Device::host().check_memory(0, &[("readings and pictures of all slices", all)])?;
     let reference = match (&options.reference, &options.input) {
         (Some(path), _) => Some(read_reference(path, grid)?),
         (None, None) => Some(Phantom::plate().image(grid)),

@@ -17,8 +17,8 @@ use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number, violated};
 use crate::operator::LinearOperator;
 use crate::solver::{
-    ChosenWeight, Correction, Method, Observer, Progress, Report, Setup, Solver, Stop, StopRule, Stopping, Times,
-    WeightRule,
+    ChosenWeight, Correction, Method, Observer, Progress, Report, Setup, SharedPenalty, Solver, Stop, StopRule,
+    Stopping, Times, WeightRule,
 };
 use crate::vector::Vector;
 
@@ -142,6 +142,23 @@ impl Reconstruction {
         Ok(())
     }
 
+    /// Fails on what a penalty of the user's own takes the place of.
+    fn check_alone(&self) -> Result<()> {
+        let beside = [
+            (!self.regularizers.is_empty(), "regularisers"),
+            (self.weight.is_some(), "a rule for a weight"),
+            (self.lower > f64::NEG_INFINITY || self.upper < f64::INFINITY, "bounds"),
+            (self.support.is_some(), "a support"),
+        ];
+        match beside.iter().find(|(there, _)| *there) {
+            None => Ok(()),
+            Some((_, what)) => {
+                let reason = format!("it takes the place of {what}: leave them out, and make them part of it");
+                Err(Error::Option { name: "penalty", reason })
+            }
+        }
+    }
+
     /// Least and greatest values of all pixels, if some may hold nothing.
     fn bounds<T: Real>(&self) -> Option<[Vec<T>; 2]> {
         let bound = |bound: f64| -> Option<Vec<T>> {
@@ -162,6 +179,8 @@ pub struct Reconstructor<T: Real> {
     system: System<T>,
     how: Reconstruction,
     solver: Solver<T>,
+    /// Tells if a penalty of the user's own is in the place of corrections.
+    penalised: bool,
     /// Chooses the weight of `|x|²`.
     weighing: Option<Solver<T>>,
     /// Makes the pictures that the method starts from.
@@ -201,7 +220,12 @@ impl<T: Real> std::fmt::Debug for Reconstructor<T> {
 }
 
 per_number! {
-    fn set_up<T>(system: &System<T>, how: Reconstruction, images: usize) -> Result<Reconstructor<T>> = Reconstructor::set_up_here;
+    fn set_up<T>(
+        system: &System<T>,
+        how: Reconstruction,
+        images: usize,
+        penalty: Option<SharedPenalty<T>>,
+    ) -> Result<Reconstructor<T>> = Reconstructor::set_up_here;
     fn reconstruct<T>(
         this: &mut Reconstructor<T>,
         readings: &[&[T]],
@@ -217,20 +241,44 @@ impl<T: Real> Reconstructor<T> {
     /// # Errors
     /// As [`Solver::with`]; [`Error::Option`] for weights of a system whose scale is out of range.
     pub fn new(system: &System<T>, how: Reconstruction, images: usize) -> Result<Self> {
-        set_up(system, how, images)
+        set_up(system, how, images, None)
     }
 
-    fn set_up_here(system: &System<T>, how: Reconstruction, images: usize) -> Result<Self> {
+    /// [`Reconstructor::new`] with a penalty of the user's own ([`Penalty`](crate::Penalty)) in the place of regularisers, bounds and support, by
+    /// [`Method::Cgnr`]. `penalty` makes it for the number of images that a batch has. Its weight is what it says: one of
+    /// [`System::mean_diagonal`] weighs an image as much as its readings do.
+    ///
+    /// # Errors
+    /// As [`Reconstructor::new`]; [`Error::Option`] for what it takes the place of; those of `penalty`.
+    pub fn with_penalty(
+        system: &System<T>,
+        how: Reconstruction,
+        images: usize,
+        penalty: impl FnOnce(usize) -> Result<SharedPenalty<T>>,
+    ) -> Result<Self> {
+        how.check_alone()?;
+        let penalty = penalty(batch_of(system, images))?;
+        set_up(system, how, images, Some(penalty))
+    }
+
+    fn set_up_here(
+        system: &System<T>,
+        how: Reconstruction,
+        images: usize,
+        penalty: Option<SharedPenalty<T>>,
+    ) -> Result<Self> {
         how.check()?;
         let operator = system.operator();
         let (device, rows, cols) = (operator.device(), operator.rows(), operator.cols());
-        let most = if operator.takes_columns() { MOST_COLUMNS } else { 1 };
-        // Batches as even as can be, since places that are left over in the last one cost as much. No images are an error of the solver.
-        let batch = images.div_ceil(images.div_ceil(most).max(1));
-        let setup = Setup::new(how.method, how.stopping.clone()).with_columns(batch);
-        // The scale of the system depends on the weights, but not on the brightness.
-        let correction = how.correction(width(system), scale(system, &how)?, 1.0);
-        let mut solver = Solver::with(operator.clone(), setup.with_corrections(&[correction]))?;
+        let batch = batch_of(system, images);
+        let mut setup = Setup::new(how.method, how.stopping.clone()).with_columns(batch);
+        let penalised = penalty.is_some();
+        if !penalised {
+            // The scale of the system depends on the weights, but not on the brightness.
+            setup = setup.with_corrections(&[how.correction(width(system), scale(system, &how)?, 1.0)]);
+        }
+        setup.penalty = penalty;
+        let mut solver = Solver::with(operator.clone(), setup)?;
         if let Some([lower, upper]) = how.bounds() {
             solver.set_bounds(&lower, &upper)?;
         }
@@ -253,7 +301,7 @@ impl<T: Real> Reconstructor<T> {
         let b = Vector::zeros(device, rows * batch)?;
         let x = Vector::zeros(device, cols * batch)?;
         let check = if how.projected() { Some(Check::new(device, [rows, cols])?) } else { None };
-        Ok(Self { system: system.clone(), how, solver, weighing, start, images, batch, b, x, check })
+        Ok(Self { system: system.clone(), how, solver, penalised, weighing, start, images, batch, b, x, check })
     }
 
     /// Images that are solved for at once. Those of a batch share the seconds of their reports.
@@ -325,7 +373,7 @@ impl<T: Real> Reconstructor<T> {
 
     /// Reconstructs the images of one batch, or of fewer.
     fn reconstruct_batch(&mut self, readings: &[&[T]], observer: &mut Observer<'_>) -> Result<Vec<Image<T>>> {
-        let Self { system, how, solver, weighing, start, batch, b, x, check, .. } = self;
+        let Self { system, how, solver, penalised, weighing, start, batch, b, x, check, .. } = self;
         // Places that are left over repeat the last image.
         let last = readings.last().copied().unwrap_or_default();
         let left_over = batch.saturating_sub(readings.len());
@@ -353,7 +401,9 @@ impl<T: Real> Reconstructor<T> {
         for (correction, (weight, _)) in corrections.iter_mut().zip(&weights) {
             correction.tikhonov = weight.as_ref().map_or(0.0, |weight| weight.damp * weight.damp);
         }
-        solver.set_corrections(&corrections)?;
+        if !*penalised {
+            solver.set_corrections(&corrections)?;
+        }
         // Doubts are summed up while the device iterates: by a thread that needs no other of a pool, since the caller may be one that waits.
         let (reports, doubts) = std::thread::scope(|scope| {
             let doubt = || readings.iter().map(|b| system.doubt(b)).collect::<Vec<_>>();
@@ -387,6 +437,13 @@ impl<T: Real> Reconstructor<T> {
             |((values, report), warning)| Image { rows, cols, pixel: system.pixel(), values, report, warning };
         Ok(columns.into_iter().zip(reports).zip(doubts).map(image).collect())
     }
+}
+
+/// Images that are solved for at once: batches as even as can be, since places that are left over in the last one cost as much. No
+/// images are an error of the solver.
+fn batch_of<T: Real>(system: &System<T>, images: usize) -> usize {
+    let most = if system.operator().takes_columns() { MOST_COLUMNS } else { 1 };
+    images.div_ceil(images.div_ceil(most).max(1))
 }
 
 /// Pixels of an image row, 0 if the unknowns are no image.

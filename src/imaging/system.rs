@@ -165,8 +165,9 @@ impl<T: Real> System<T> {
         self.diagonal
     }
 
-    /// Mean brightness of the image that `readings` are of, `|b| / |A 1|`: exact for a flat image.
-    pub(super) fn brightness(&self, readings: &[T]) -> f64 {
+    /// Mean brightness of the image that `readings` are of, `|b| / |A 1|`: exact for a flat image; 1 if either norm is 0. Total variation
+    /// multiplies its weight by it.
+    pub fn brightness(&self, readings: &[T]) -> f64 {
         let norm = magnitude::norm(readings.iter().map(|v| v.to_f64()));
         if self.flat > 0.0 && norm > 0.0 { norm / self.flat } else { 1.0 }
     }

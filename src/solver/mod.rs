@@ -30,6 +30,7 @@ mod semiconvergence;
 mod setup;
 mod solve;
 mod stopping;
+mod substitution;
 mod system;
 mod weight;
 mod workspace;

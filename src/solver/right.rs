@@ -8,18 +8,24 @@
 //! CGLS with `A` alone computes `b - A x` and `A'r` of the new `x`, and only that ends the solve with success. If it does not,
 //! another round begins from `x`, with a gradient ten times smaller, as long as rounds gain something.
 //!
+//! A penalty of `x` stays one of `x`: CGNR asks for that of `y` ([`Substituted`]), and the start that verifies is one of CGNR with the
+//! penalty itself, whose gradient is that of both terms.
+//!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, 9.3.1 and 9.5; Å. Björck, "Numerical methods for
 //! least squares problems", SIAM 1996, 7.5.1.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::correction::Correction;
 use super::driver::Observer;
 use super::method::Method;
+use super::penalty::{SharedPenalty, lock};
 use super::report::{Report, Stop};
 use super::setup::Setup;
 use super::solve::{Solver, no_damping};
 use super::stopping::Stopping;
+use super::substitution::Substituted;
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
 use crate::operator::{LinearOperator, SharedOperator};
@@ -36,6 +42,10 @@ pub(super) struct Right<T: Real> {
     preconditioner: SharedOperator<T>,
     inner: Box<Solver<T>>,
     verifier: Box<Solver<T>>,
+    /// A penalty, as one of `y`.
+    penalty: Option<Arc<Mutex<Substituted<T>>>>,
+    /// The bound of the penalty's norm, 0 without one.
+    of_penalty: f64,
     method: Method,
     stopping: Stopping,
     residual: Vector<T>,
@@ -72,10 +82,18 @@ impl<T: Real> Right<T> {
         let vector = |len: usize| Vector::zeros(device, len);
         let product = a.clone().times(preconditioner.clone())?.shared();
         let plain = Setup { preconditioner: None, corrections: Vec::new(), ..setup.clone() };
-        let verified = Setup { method: Method::Cgls { damp: 0.0 }, ..plain.clone() };
+        let verified = match setup.penalty {
+            None => Setup { method: Method::Cgls { damp: 0.0 }, ..plain.clone() },
+            Some(_) => plain.clone(),
+        };
+        let substituted = |penalty| Ok(Arc::new(Mutex::new(Substituted::new(penalty, &preconditioner)?)));
+        let penalty = setup.penalty.as_ref().map(substituted).transpose()?;
+        let of_y = penalty.clone().map(|penalty| penalty as SharedPenalty<T>);
         Ok(Self {
-            inner: Box::new(Solver::with(product, plain)?),
+            inner: Box::new(Solver::with(product, Setup { penalty: of_y, ..plain })?),
             verifier: Box::new(Solver::with(a.clone(), verified)?),
+            penalty,
+            of_penalty: setup.penalty.as_ref().map_or(0.0, |penalty| lock(penalty).norm_bound()),
             method: setup.method,
             stopping: setup.stopping.clone(),
             residual: vector(a.rows())?,
@@ -142,6 +160,9 @@ impl<T: Real> Right<T> {
         self.a.apply(x, &mut self.residual)?;
         self.residual.axpby(T::from_f64(1.0), b, T::from_f64(-1.0))?;
         self.y.fill(T::default())?;
+        if let Some(penalty) = &self.penalty {
+            penalty.lock().unwrap_or_else(PoisonError::into_inner).set_origin(x)?;
+        }
         self.inner.set_stopping(Stopping {
             rtol: 0.0,
             atol: rounds.limits[0],
@@ -156,9 +177,13 @@ impl<T: Real> Right<T> {
         x.axpby(T::from_f64(1.0), &self.step, T::from_f64(1.0))?;
         let mut check = self.verified(b, x)?;
         let [residual, gradient] = [[check.true_residual, report.true_residual], gradients(&check, report)];
-        // If the residual no longer falls, the gradient may.
-        let worse =
-            !(residual[0] <= residual[1] || (residual[0] <= 1.001 * residual[1] && gradient[0] <= gradient[1]));
+        // Beside a penalty the residual may grow. Without one, if it no longer falls, the gradient may.
+        let worse = match self.penalty {
+            Some(_) => !(residual[0].is_finite() && gradient[0].is_finite()),
+            None => {
+                !(residual[0] <= residual[1] || (residual[0] <= 1.001 * residual[1] && gradient[0] <= gradient[1]))
+            }
+        };
         join(report, round);
         if worse {
             x.copy_from(&self.before)?;
@@ -175,7 +200,8 @@ impl<T: Real> Right<T> {
             return Ok(Some(check.stop));
         }
         rounds.tolerance *= TIGHTER;
-        let gained = [residual, gradient].iter().any(|[new, old]| *new < LEAST_GAIN * old);
+        let telling = if self.penalty.is_some() { &[gradient][..] } else { &[residual, gradient] };
+        let gained = telling.iter().any(|[new, old]| *new < LEAST_GAIN * old);
         Ok(match report.stop {
             Stop::Converged | Stop::LeastSquares | Stop::Stagnated if gained => None,
             Stop::Converged | Stop::LeastSquares => Some(Stop::Stagnated),
@@ -191,7 +217,7 @@ impl<T: Real> Right<T> {
 
     /// Tells if the gradient is as small as rounding lets it be: see [`Stopping::gradient_rtol`].
     fn is_rounding(&self, x: &Vector<T>, check: &Report) -> Result<bool> {
-        let (norm, epsilon) = (self.operator_norm(), T::EPSILON);
+        let (norm, epsilon) = (self.operator_norm().hypot(self.of_penalty.sqrt()), T::EPSILON);
         let gradient = check.gradient.unwrap_or(f64::NAN);
         let floor = 4.0 * epsilon * norm * (norm * x.norm2()? + check.rhs_norm);
         Ok(gradient <= floor && gradient <= epsilon.sqrt() * norm * check.true_residual)

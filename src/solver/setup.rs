@@ -35,7 +35,8 @@ pub struct Setup<T: Real> {
     pub null_space: Option<NullSpace<T>>,
     /// Correction terms, for methods that take them ([`Method::takes_corrections`]): none, one for all columns, or one for each.
     pub corrections: Vec<Correction>,
-    /// A penalty of the user's own for [`Method::Cgnr`], in the place of corrections.
+    /// A penalty of the user's own for [`Method::Cgnr`], in the place of corrections. With a preconditioner it is still one of `x`, at the
+    /// cost of up to three products with `M` and two with `M'` an iteration.
     pub penalty: Option<SharedPenalty<T>>,
 }
 
@@ -166,9 +167,6 @@ impl<T: Real> Setup<T> {
         }
         if self.corrections.iter().any(|correction| *correction != Correction::none()) {
             return Err(in_place_of_corrections());
-        }
-        if self.preconditioner.is_some() {
-            return refuse("it is one of x, so there is none with a preconditioner".into());
         }
         let (images, bound) = (penalty.columns(), penalty.norm_bound());
         if !(bound >= 0.0 && bound.is_finite()) {

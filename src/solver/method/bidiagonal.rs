@@ -13,7 +13,7 @@
 //! Source: G. H. Golub and W. Kahan, "Calculating the singular values and pseudo-inverse of a matrix", SIAM J. Numer.
 //! Anal. 2(2), 1965; C. C. Paige and M. A. Saunders, "LSQR", ACM TOMS 8(1), 1982, Bidiag 1.
 
-use crate::recurrence::{ONE, Program, Scalar, Sums, ZERO, sqrt};
+use crate::recurrence::{Expr, ONE, Program, Scalar, Sums, ZERO, sqrt};
 use crate::solver::plan::{Call, Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, VectorId, X};
 
 /// Vectors, scalars and sums of the bidiagonalisation.
@@ -40,6 +40,8 @@ pub(super) struct Bidiagonal {
     /// Squared norms of residual and gradient, for the test.
     pub(super) residual2: Scalar,
     pub(super) gradient2: Scalar,
+    /// With damping, the squared norm of the residual stacked with `damp (x_ref - x)`, which the recurrences know.
+    stacked2: Option<Scalar>,
 }
 
 /// `target = 1 / value`, or 0.
@@ -71,6 +73,7 @@ impl Bidiagonal {
             from_lower: plan.scalar(),
             residual2: plan.scalar(),
             gradient2: plan.scalar(),
+            stacked2: (damp > 0.0).then(|| plan.scalar()),
         }
     }
 
@@ -79,7 +82,7 @@ impl Bidiagonal {
         let product =
             Product::of(Operand::A, self.v[t], self.u[1 - t]).scaled(self.inverse_v).plus(self.back_u, self.u[t]);
         let mut calls = vec![plan.call(product.square(self.uu), |s| {
-            s.test_least_squares(self.residual2, self.gradient2);
+            s.test_least_squares_by(self.residual2, self.gradient2, self.stacked2);
             s.set(self.back_u, -(self.alpha / self.beta));
             s.set(self.into_lower, self.damp * self.inverse_v);
         })];
@@ -118,6 +121,16 @@ impl Bidiagonal {
         calls
     }
 
+    /// The squared norms of (stacked) residual and gradient after an iteration: the last thing a method's update does.
+    pub(super) fn finish(&self, s: &mut Program, residual2: impl Into<Expr>, gradient2: impl Into<Expr>) {
+        s.set(self.residual2, residual2);
+        s.set(self.gradient2, gradient2);
+        if let Some(stacked2) = self.stacked2 {
+            s.set(stacked2, self.residual2);
+        }
+        s.count();
+    }
+
     /// `alpha` from the norm of the new `v̄`: the first thing a method's update does.
     pub(super) fn advance(&self, s: &mut Program) {
         let vv = s.fold(self.vv);
@@ -152,6 +165,9 @@ impl Bidiagonal {
             if self.lower.is_some() {
                 let ll = s.fold(self.ll);
                 s.set(self.beta, sqrt(uu + ll));
+                if let Some(stacked2) = self.stacked2 {
+                    s.set(stacked2, uu + ll);
+                }
             } else {
                 s.set(self.beta, sqrt(uu));
             }

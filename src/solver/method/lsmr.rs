@@ -76,9 +76,7 @@ pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
             p.set(tau, (last_zeta - last_theta_tilde * tau) / rho_tilde);
             let short = s_tilde;
             p.set(short, beta_d - (zeta - theta_tilde * tau) / rho_d);
-            p.set(it.residual2, short * short + beta_dd * beta_dd);
-            p.set(it.gradient2, zetabar * zetabar);
-            p.count();
+            it.finish(p, short * short + beta_dd * beta_dd, zetabar * zetabar);
         })
     })
 }

@@ -41,9 +41,7 @@ pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
             p.set(to_x, phi / rho);
             p.set(back_w, -(theta / rho));
             p.set(root, phibar * it.alpha * c);
-            p.set(it.residual2, phibar * phibar);
-            p.set(it.gradient2, root * root);
-            p.count();
+            it.finish(p, phibar * phibar, root * root);
         })
     })
 }
