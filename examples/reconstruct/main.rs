@@ -2,6 +2,7 @@
 //!
 //! Without arguments: a simulated scan, so that it works on a fresh machine. See `--help`.
 
+mod blocks;
 mod curve;
 mod geometry;
 mod options;
@@ -44,7 +45,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     // Before the input is read, which may take long.
     options.how::<T>(true, None)?;
     let truth = options.truth.as_ref().map(Segmentation::read).transpose()?;
-    let problem = match &options.matrix {
+    let mut problem = match &options.matrix {
         Some(path) => from_matrix::<T>(options, &device, path)?,
         None => from_scan::<T>(options, &device)?,
     };
@@ -55,23 +56,14 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     }
     // Now that the number of pictures is known.
     let pictures = match problem.system.shape() {
-        Some(_) => options.pictures(problem.readings.len()),
+        Some(_) => options.pictures(problem.pictures),
         None => Vec::new(),
     };
     options.check_files(&pictures)?;
     if let (Some(truth), Some(shape)) = (&truth, problem.system.shape()) {
         fits(truth, shape)?;
     }
-    let mut reconstructor = Reconstructor::new(&problem.system, how.clone(), problem.readings.len())?;
-    let bar = solving_bar(options.json, how.stopping.max_iterations);
-    let readings: Vec<&[T]> = problem.readings.iter().map(|r| &r[..]).collect();
-    let images = reconstructor.reconstruct_readings(&readings, &mut |progress: &Progress| {
-        show(&bar, progress);
-        ControlFlow::Continue(())
-    })?;
-    bar.finish_and_clear();
-    // Images of a batch have the same times.
-    let times: Vec<Times> = images.iter().step_by(reconstructor.batch()).map(|image| image.report.times).collect();
+    let (images, times) = reconstruct(options, &mut problem, &how)?;
     // All pixels are sorted for it.
     let shown = !pictures.is_empty() || options.saves_tiff();
     let window = shown.then(|| options.window(&images)).transpose()?;
@@ -118,6 +110,38 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     Ok(done)
 }
 
+/// Reconstructs all pictures, block by block; also returns the times of each batch.
+fn reconstruct<T: Real>(
+    options: &Options,
+    problem: &mut Problem<T>,
+    how: &Reconstruction,
+) -> Result<(Vec<Image<T>>, Vec<Times>)> {
+    let mut reconstructor = Reconstructor::new(&problem.system, how.clone(), problem.readings.len())?;
+    let bar = solving_bar(options.json, how.stopping.max_iterations);
+    let (mut images, mut times) = (Vec::with_capacity(problem.pictures), Vec::new());
+    let mut block = std::mem::take(&mut problem.readings);
+    let (batches, each) = (problem.pictures.div_ceil(reconstructor.batch()), how.stopping.max_iterations);
+    loop {
+        let readings: Vec<&[T]> = block.iter().map(|readings| &readings[..]).collect();
+        let before = times.len() * each;
+        let found = reconstructor.reconstruct_readings(&readings, &mut |progress: &Progress| {
+            let mut all = *progress;
+            (all.iteration, all.max_iterations) = (before + progress.iteration, batches * each);
+            show(&bar, &all);
+            ControlFlow::Continue(())
+        })?;
+        // Images of a batch have the same times.
+        times.extend(found.iter().step_by(reconstructor.batch()).map(|image| image.report.times));
+        images.extend(found);
+        match problem.next_readings(options)? {
+            Some(next) => block = next,
+            None => break,
+        }
+    }
+    bar.finish_and_clear();
+    Ok((images, times))
+}
+
 /// Number of pixels that may hold something, if some may not.
 fn supported(how: &Reconstruction) -> Option<usize> {
     Some(how.support.as_ref()?.iter().filter(|pixel| **pixel).count())
@@ -125,7 +149,7 @@ fn supported(how: &Reconstruction) -> Option<usize> {
 
 fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     say!("problem     {}", problem.what);
-    let (system, count) = (&problem.system, problem.readings.len());
+    let (system, count) = (&problem.system, problem.pictures);
     let (rows, cols) = (system.operator().rows(), system.operator().cols());
     let entries = system.entries().unwrap_or(0);
     say!("system      {rows} x {cols}, {entries} entries, {count} right-hand side(s), {}", T::PRECISION);
@@ -142,8 +166,8 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     if let Some((place, found)) = problem.axis {
         say!("axis        pixel {place:.2}{}", if found { ", found in the readings" } else { "" });
     }
-    if problem.repaired > 0 {
-        say!("            {} readings had no counts, and were interpolated", problem.repaired);
+    if problem.pictures > problem.readings.len() {
+        say!("slices      {} at a time", problem.readings.len());
     }
     let weight = how.weight.map(|rule| format!("weight of |x|² by {rule}"));
     let rule = how.stopping.rule.map(|rule| format!("ended by {rule}"));
@@ -280,6 +304,9 @@ impl<T: Real> Finished<'_, T> {
         }
         for (k, warning) in images.iter().enumerate().filter_map(|(k, image)| Some((k + 1, image.warning?))) {
             say!("warning     {}{warning}", if images.len() > 1 { format!("image {k}: ") } else { String::new() });
+        }
+        if problem.repaired > 0 {
+            say!("repaired    {} readings had no counts, and were interpolated", problem.repaired);
         }
         if let Some(Window { low, high }) = self.window {
             say!("window      {low:.4e} (black) to {high:.4e} (white)");

@@ -96,6 +96,9 @@ pub(crate) struct Options {
     /// Slices of counts, from the first to before the last, from 0 [default: all]
     #[arg(long, value_name = "FIRST:LAST", requires = "input")]
     pub(crate) slices: Option<String>,
+    /// Slices of counts that are read and solved for before the next ones are read [default: as many as half of this machine's memory takes]
+    #[arg(long, value_name = "COUNT", requires = "input")]
+    pub(crate) at_once: Option<usize>,
 
     /// Side of the image in pixels [default: 128 simulated, 256 otherwise]
     #[arg(long, value_name = "PIXELS")]
@@ -368,8 +371,12 @@ impl Options {
             ("reference", self.reference.is_some()),
         ];
         let of_sinograms = [&[("geometry", self.geometry.is_some())][..], &self.of_geometry()].concat();
-        let of_counts =
-            [("flat", self.flat.is_some()), ("dark", self.dark.is_some()), ("slices", self.slices.is_some())];
+        let of_counts = [
+            ("flat", self.flat.is_some()),
+            ("dark", self.dark.is_some()),
+            ("slices", self.slices.is_some()),
+            ("at-once", self.at_once.is_some()),
+        ];
         if self.matrix.is_some() {
             refuse_unused("with --matrix: there is no scan", &[&of_scans[..], &of_sinograms].concat())?;
             let of_pictures = [

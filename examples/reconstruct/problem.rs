@@ -4,13 +4,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use common::{option, reading_bar};
-use residuum::imaging::{
-    Beam, CountFiles, Counts, Disc, Geometry, Grid, Noise, Phantom, Scan, Scanner, System, read_reference,
-};
+use residuum::imaging::{Beam, Disc, Geometry, Grid, Noise, Phantom, Scan, Scanner, System, read_reference};
 use residuum::io::npy;
 use residuum::operator::{LinearOperator, Subsets};
 use residuum::{Csr, Device, Matrix, Real, Result, Storage, Transposed, io};
 
+use crate::blocks::Blocks;
 use crate::geometry::InputKind;
 use crate::options::Options;
 
@@ -21,7 +20,12 @@ const ANGLES_OF_SUBSET: usize = 10;
 pub(crate) struct Problem<T: Real> {
     pub(crate) what: String,
     pub(crate) system: System<T>,
+    /// Number of pictures.
+    pub(crate) pictures: usize,
+    /// Readings of the first of them, or of all.
     pub(crate) readings: Vec<Vec<T>>,
+    /// Slices that follow.
+    rest: Option<Rest>,
     /// Pixels that may hold something, if some may not.
     pub(crate) support: Option<Vec<bool>>,
     /// Picture to compare with.
@@ -34,6 +38,29 @@ pub(crate) struct Problem<T: Real> {
     pub(crate) repaired: usize,
     pub(crate) read_seconds: f64,
     pub(crate) build_seconds: f64,
+}
+
+/// Slices that are still to be read, and the place of the axis if it was named or found.
+struct Rest {
+    blocks: Blocks,
+    place: Option<f64>,
+}
+
+impl<T: Real> Problem<T> {
+    /// Readings of the next block of slices; none if there are no more.
+    pub(crate) fn next_readings(&mut self, options: &Options) -> Result<Option<Vec<Vec<T>>>> {
+        let Some(Rest { blocks, place }) = self.rest.as_mut().filter(|rest| rest.blocks.left() > 0) else {
+            return Ok(None);
+        };
+        let clock = Instant::now();
+        let integrals = blocks.next()?;
+        self.repaired += integrals.repaired;
+        let scans = about(integrals.scans, *place)?;
+        let readings = |scan: Scan| Ok(prepared(options, scan)?.readings());
+        let readings = scans.into_iter().map(readings).collect::<Result<_>>()?;
+        self.read_seconds += clock.elapsed().as_secs_f64();
+        Ok(Some(readings))
+    }
 }
 
 /// The built-in scan: a plate with holes and bars, seen by a fan-beam scanner with noise and gain errors.
@@ -57,52 +84,86 @@ struct Read {
     axis: (f64, bool),
     /// Readings of counts that were interpolated.
     repaired: usize,
+    /// Slices that follow.
+    rest: Option<Rest>,
 }
 
-fn read(options: &Options) -> Result<Read> {
-    let Some(path) = &options.input else {
-        let scan = simulated()?;
-        return with_axis(options, vec![scan], false, 0);
-    };
+/// Reads the scans, or the first block of them; a reading takes `size` bytes in a solve.
+fn read(options: &Options, size: usize) -> Result<Read> {
+    let Some(path) = &options.input else { return all(options, vec![simulated()?]) };
     if options.kind(path)? != InputKind::Counts {
-        return with_axis(options, Scan::read(path, &options.geometry()?)?, false, 0);
+        return all(options, Scan::read(path, &options.geometry()?)?);
     }
-    let geometry = options.geometry()?;
-    let files = CountFiles {
-        projections: path.clone(),
-        flat: options.flat.clone(),
-        dark: options.dark.clone(),
-        slices: options.slices()?,
-    };
-    let bar = reading_bar(options.json);
-    let mut counts = Counts::read(&files, &mut |done, of| {
-        bar.set_length(of);
-        bar.set_position(done);
-    })?;
-    bar.finish_and_clear();
-    // Angles that were named count more than those of the file.
-    if options.arc.is_some() || options.theta.is_some() || options.geometry_file().is_some() {
-        counts.angles = None;
-    }
-    let integrals = counts.integrals(&geometry)?;
     let search = options.detector_offset.is_none() && options.geometry_file().is_none();
-    with_axis(options, integrals.scans, search, integrals.repaired)
+    let mut blocks = Blocks::new(options, path, size)?;
+    if blocks.left() <= blocks.at_once() {
+        let integrals = blocks.next()?;
+        let scans = integrals.scans;
+        let place = axis(options, &scans[scans.len() / 2], search)?;
+        return read_about(scans, place, integrals.repaired, None);
+    }
+    let place = axis(options, &blocks.middle()?.scans[0], search)?;
+    let integrals = blocks.next()?;
+    let rest = Rest { blocks, place: place.map(|(place, _)| place) };
+    read_about(integrals.scans, place, integrals.repaired, Some(rest))
 }
 
-/// Puts the axis where the options say, or where it shows; `search` tells if it is searched for without a word of the options, where the
-/// angles show it.
-fn with_axis(options: &Options, scans: Vec<Scan>, search: bool, repaired: usize) -> Result<Read> {
-    // A slice in the middle, which most likely shows the object.
-    let shown = &scans[scans.len() / 2];
-    let (place, found) = match (options.axis()?, &options.axis) {
-        (Some(place), _) => (place, false),
-        (None, Some(_)) => (shown.axis()?, true),
-        (None, None) if search && shown.shows_axis() => (shown.axis()?, true),
-        // Left as it is, to the last bit.
-        (None, None) => return Ok(Read { axis: (shown.scanner.axis(), false), scans, repaired }),
+/// Scans that were read at once.
+fn all(options: &Options, scans: Vec<Scan>) -> Result<Read> {
+    let place = axis(options, &scans[scans.len() / 2], false)?;
+    read_about(scans, place, 0, None)
+}
+
+fn read_about(scans: Vec<Scan>, place: Option<(f64, bool)>, repaired: usize, rest: Option<Rest>) -> Result<Read> {
+    let axis = place.unwrap_or_else(|| (scans[0].scanner.axis(), false));
+    Ok(Read { scans: about(scans, place.map(|(place, _)| place))?, axis, repaired, rest })
+}
+
+/// Scans about an axis at this place; left as they are, to the last bit, if none is named.
+fn about(scans: Vec<Scan>, place: Option<f64>) -> Result<Vec<Scan>> {
+    match place {
+        Some(place) => scans.into_iter().map(|scan| scan.with_axis(place)).collect(),
+        None => Ok(scans),
+    }
+}
+
+/// The place of the axis where the options say, or where it shows, and if it was searched for; `search` tells if it is without a word of the
+/// options, where the angles show it.
+fn axis(options: &Options, shown: &Scan, search: bool) -> Result<Option<(f64, bool)>> {
+    Ok(match (options.axis()?, &options.axis) {
+        (Some(place), _) => Some((place, false)),
+        (None, Some(_)) => Some((shown.axis()?, true)),
+        (None, None) if search && shown.shows_axis() => Some((shown.axis()?, true)),
+        (None, None) => None,
+    })
+}
+
+/// A scan with all that the options do to it.
+fn prepared(options: &Options, scan: Scan) -> Result<Scan> {
+    let scan = match options.kept()? {
+        Some(degrees) => scan.with_arc(degrees)?,
+        None => scan,
     };
-    let scans = scans.into_iter().map(|scan| scan.with_axis(place)).collect::<Result<_>>()?;
-    Ok(Read { scans, axis: (place, found), repaired })
+    let scan = match options.angles {
+        Some(count) => scan.with_angles(count)?,
+        None => scan,
+    };
+    let scan = if options.background { scan.without_background()? } else { scan };
+    let scan = match &options.polynomial[..] {
+        [] => scan,
+        coefficients => scan.with_polynomial(coefficients)?,
+    };
+    let scan = match options.rings {
+        Some(width) => scan.without_rings(width)?,
+        None => scan,
+    };
+    let scan = match options.crop()? {
+        Some(pixels) => scan.cropped(pixels.start, pixels.end)?,
+        None => scan,
+    };
+    let scan = scan.binned(options.bin.unwrap_or(1))?;
+    let field = options.field.unwrap_or(scan.field);
+    Ok(scan.with_field(field))
 }
 
 pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<Problem<T>> {
@@ -115,40 +176,22 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         None => "simulated scan (no --input): fan beam, noise, gain errors".to_string(),
         Some(path) => path.display().to_string(),
     };
-    let Read { scans, axis, repaired } = read(options)?;
+    let Read { scans, axis, repaired, rest } = read(options, T::PRECISION.bytes())?;
     let geometry = Geometry::of(&scans[0].scanner);
-    let prepared = |scan: Scan| {
-        let scan = match options.kept()? {
-            Some(degrees) => scan.with_arc(degrees)?,
-            None => scan,
-        };
-        let scan = match options.angles {
-            Some(count) => scan.with_angles(count)?,
-            None => scan,
-        };
-        let scan = if options.background { scan.without_background()? } else { scan };
-        let scan = match &options.polynomial[..] {
-            [] => scan,
-            coefficients => scan.with_polynomial(coefficients)?,
-        };
-        let scan = match options.rings {
-            Some(width) => scan.without_rings(width)?,
-            None => scan,
-        };
-        let scan = match options.crop()? {
-            Some(pixels) => scan.cropped(pixels.start, pixels.end)?,
-            None => scan,
-        };
-        let scan = scan.binned(options.bin.unwrap_or(1))?;
-        let field = options.field.unwrap_or(scan.field);
-        Ok(scan.with_field(field))
-    };
-    let scans = scans.into_iter().map(prepared).collect::<Result<Vec<Scan>>>()?;
+    let scans = scans.into_iter().map(|scan| prepared(options, scan)).collect::<Result<Vec<Scan>>>()?;
+    let pictures = scans.len() + rest.as_ref().map_or(0, |rest| rest.blocks.left());
     let (scanner, grid) = (&scans[0].scanner, scans[0].grid(side));
-    // Readings and pictures in the precision of the solve, the latter once more in what is written.
-    let numbers = (scanner.angles.len() * scanner.pixels + 2 * grid.pixels()) as u64;
-    let all = numbers.saturating_mul((scans.len() * T::PRECISION.bytes()) as u64);
-    Device::host().check_memory(0, &[("readings and pictures of all slices", all)])?;
+    // In the precision of the solve; pictures once more as they are written.
+    let bytes =
+        |numbers: usize, count: usize| (numbers as u64).saturating_mul((count * T::PRECISION.bytes()) as u64);
+    let readings = bytes(scanner.angles.len() * scanner.pixels, scans.len());
+    let all = bytes(2 * grid.pixels(), pictures);
+    Device::host().check_memory(0, &[("readings", readings), ("pictures of all slices", all)])?;
+    if rest.is_some() && options.support.as_deref() == Some("disc") {
+        let reason =
+            "the disc is one of all slices, which are more than are read at once: see --at-once, or name a file";
+        return Err(option("support", reason));
+    }
     let reference = match (&options.reference, &options.input) {
         (Some(path), _) => Some(read_reference(path, grid)?),
         (None, None) => Some(Phantom::plate().image(grid)),
@@ -168,7 +211,9 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
     Ok(Problem {
         what: format!("{what}: {} angles x {} pixels to {side} x {side}", scanner.angles.len(), scanner.pixels),
         system,
+        pictures,
         readings: scans.iter().map(Scan::readings).collect(),
+        rest,
         support,
         reference,
         axis: Some(axis),
@@ -229,7 +274,9 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Pa
     Ok(Problem {
         what: format!("{} with {}", path.display(), rhs.display()),
         system,
+        pictures: readings.len(),
         readings,
+        rest: None,
         support: None,
         reference: None,
         axis: None,

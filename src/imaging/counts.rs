@@ -59,6 +59,16 @@ pub struct CountFiles {
     pub slices: Option<Range<usize>>,
 }
 
+impl CountFiles {
+    /// Projections, slices and pixels of the file. Reads no counts, but those of `.npy` volumes whose first index runs fastest.
+    ///
+    /// # Errors
+    /// As [`Counts::read`], for what cannot be opened.
+    pub fn shape(&self) -> Result<[usize; 3]> {
+        Ok(Parts::open(&self.projections)?.projections.shape())
+    }
+}
+
 /// Line integrals of counts.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -114,13 +124,7 @@ impl Counts {
     /// [`Error::File`] and [`Error::Format`] for what cannot be read, for missing fields, which they name, and for slices that are not
     /// there; [`Error::Memory`] if they do not fit this machine; as [`Counts::new`].
     pub fn read(files: &CountFiles, watch: &mut Watch<'_>) -> Result<Self> {
-        let path = &files.projections;
-        let kind = if path.is_dir() { None } else { FileKind::of(path)? };
-        let parts = match kind {
-            Some(FileKind::Hdf5) => Parts::of_exchange(path)?,
-            _ => Parts { projections: Stack::open(path)?, flat: None, dark: None, angles: None },
-        };
-        parts.gather(files, watch)
+        Parts::open(&files.projections)?.gather(files, watch)
     }
 
     /// Scans of all slices: `-log((I - D) / (F - D))` of counts `I`, flat field `F` and dark field `D`. Readings without a logarithm (dead pixels, where
@@ -185,6 +189,14 @@ struct Parts {
 }
 
 impl Parts {
+    fn open(path: &Path) -> Result<Self> {
+        let kind = if path.is_dir() { None } else { FileKind::of(path)? };
+        match kind {
+            Some(FileKind::Hdf5) => Self::of_exchange(path),
+            _ => Ok(Self { projections: Stack::open(path)?, flat: None, dark: None, angles: None }),
+        }
+    }
+
     #[cfg(feature = "hdf5")]
     fn of_exchange(path: &Path) -> Result<Self> {
         /// Angles that a file may name.

@@ -336,10 +336,11 @@ impl<T: Real> Reconstructor<T> {
         self.reconstruct_readings(&readings, observer)
     }
 
-    /// Reconstructs one image from each vector of readings, whatever they come from.
+    /// Reconstructs one image from each vector of readings, whatever they come from. Fewer of them than it was set up for may come, as at the
+    /// end of a stack that goes through block by block.
     ///
     /// # Errors
-    /// [`Error::Shape`] for readings that do not match the system, or another number of them than it was set up for;
+    /// [`Error::Shape`] for readings that do not match the system, for none of them, or for more than it was set up for;
     /// [`Error::NotFinite`]; [`Error::DeviceMismatch`], [`Error::Api`].
     pub fn reconstruct_readings(
         &mut self,
@@ -350,7 +351,9 @@ impl<T: Real> Reconstructor<T> {
     }
 
     fn reconstruct_here(&mut self, readings: &[&[T]], observer: &mut Observer<'_>) -> Result<Vec<Image<T>>> {
-        same_length("vectors of readings", self.images, readings.len())?;
+        if !(1..=self.images).contains(&readings.len()) {
+            same_length("vectors of readings", self.images, readings.len())?;
+        }
         for readings in readings {
             same_length("readings against rows of the matrix", self.system.operator().rows(), readings.len())?;
             let not_finite = readings.par_iter().with_min_len(PART).position_first(|v| !v.is_finite());

@@ -4,7 +4,8 @@
 //! either byte order; rows first or columns first; any number of dimensions. Written: version 1.0, little-endian,
 //! rows first.
 
-use std::io::{BufRead, Read, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use super::{TRUSTED_ELEMENTS, open, read_error, short_name, write_atomically};
@@ -79,6 +80,62 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Array> {
         data = rows_first(&header.shape, &data);
     }
     Ok(Array { shape: header.shape, data })
+}
+
+/// Pictures of an array of two dimensions (one picture) or three, read as they are asked for.
+pub(super) struct Pictures {
+    file: File,
+    name: String,
+    element: Element,
+    /// Bytes before the first element.
+    begin: u64,
+    /// Elements of a picture.
+    size: usize,
+}
+
+impl Pictures {
+    /// Opens a file, with its shape; none if it is to be read at once: compressed, columns first, of other dimensions or of another
+    /// length than its header says.
+    pub(super) fn open(path: &Path) -> Result<Option<([usize; 3], Self)>> {
+        let name = short_name(path);
+        let failed = |e: std::io::Error| read_error(&name, name.clone(), &e);
+        let file = File::open(path).map_err(failed)?;
+        let about = file.metadata().map_err(failed)?;
+        let mut reader = BufReader::new(&file);
+        if !about.is_file() || reader.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {
+            return Ok(None);
+        }
+        let header = read_header(&mut reader, &name)?;
+        let shape = match header.shape[..] {
+            [rows, columns] => [1, rows, columns],
+            [pictures, rows, columns] => [pictures, rows, columns],
+            _ => return Ok(None),
+        };
+        let begin = reader.stream_position().map_err(failed)?;
+        let refuse = |reason| Error::Format { what: name.clone(), reason };
+        let element = Element::from_name(&header.descr).map_err(refuse)?;
+        let bytes = shape.iter().try_fold(element.bytes as u64, |all, length| all.checked_mul(*length as u64));
+        if header.fortran_order || bytes.and_then(|bytes| bytes.checked_add(begin)) != Some(about.len()) {
+            return Ok(None);
+        }
+        Ok(Some((shape, Self { file, name, element, begin, size: shape[1] * shape[2] })))
+    }
+
+    /// Picture `k` of those that are there.
+    pub(super) fn read(&mut self, k: usize) -> Result<Vec<f64>> {
+        let Self { file, name, element, begin, size } = self;
+        let failed = |e: std::io::Error| read_error(name, name.clone(), &e);
+        let bytes = *size * element.bytes;
+        file.seek(SeekFrom::Start(*begin + (k * bytes) as u64)).map_err(failed)?;
+        let mut data = Vec::with_capacity(*size);
+        let mut chunk = vec![0; CHUNK.min(bytes)];
+        while data.len() < *size {
+            let wanted = CHUNK.min((*size - data.len()) * element.bytes);
+            file.read_exact(&mut chunk[..wanted]).map_err(failed)?;
+            element.decode(&chunk[..wanted], &mut data);
+        }
+        Ok(data)
+    }
 }
 
 /// The shape that an array says it has, and how many elements that is; `None` if nobody can count so far.

@@ -51,6 +51,12 @@ impl Source for Whole {
     }
 }
 
+impl Source for npy::Pictures {
+    fn picture(&mut self, k: usize) -> Result<Vec<f32>> {
+        Ok(self.read(k)?.into_iter().map(|v| v as f32).collect())
+    }
+}
+
 /// The error of a file that needs a feature.
 #[cfg(not(all(feature = "hdf5", feature = "tiff")))]
 pub(crate) fn without(path: &Path, kind: &str, feature: &str) -> Error {
@@ -71,6 +77,10 @@ impl Stack {
         }
         match FileKind::of(path)? {
             Some(FileKind::Npy) => {
+                if let Some((shape, pictures)) = npy::Pictures::open(path)? {
+                    let bytes = fs::metadata(path).map_err(|e| file_error(path, &e))?.len();
+                    return Self::checked(short_name(path), shape, bytes, Box::new(pictures));
+                }
                 let array = npy::read(path)?;
                 let shape = match array.shape[..] {
                     [rows, columns] => [1, rows, columns],
@@ -194,6 +204,19 @@ mod tests {
         assert_eq!(stack.shape(), [2, 3, 4]);
         assert_eq!(stack.picture(1).expect("there")[..2], [12.0, 13.0]);
         assert!(matches!(stack.picture(2), Err(Error::Shape { .. })));
+        let second = stack.picture(1).expect("there");
+        // The same numbers columns first, which are read at once.
+        let header = "{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3, 4), }";
+        let mut content =
+            [&b"\x93NUMPY\x01\x00"[..], &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat();
+        let by_columns = (0..24).map(|k| data[(k % 2) * 12 + (k / 2 % 3) * 4 + k / 6]);
+        content.extend(by_columns.flat_map(f64::to_le_bytes));
+        fs::write(&path, &content).expect("written");
+        let mut other = Stack::open(&path).expect("a volume");
+        assert_eq!(other.picture(1).expect("there"), second);
+        content.pop();
+        fs::write(&path, &content).expect("written");
+        assert!(Stack::open(&path).expect_err("short").to_string().contains("after 23 of 24"));
         npy::write(&path, &[6, 4], &data).expect("written");
         assert_eq!(Stack::open(&path).expect("a picture").shape(), [1, 6, 4]);
         for shape in [&[24][..], &[0, 3, 4]] {
