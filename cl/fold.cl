@@ -161,6 +161,22 @@ static acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* sc
     return group_fold(partial_fold(sums, count), FOLD_LANES, scratch);
 }
 
+// Sum of up to FOLD_LANES chunk sums, folded as by fold_sums but by one warp, whose first item gets it. Items hold 32 lanes each, one sum in a
+// lane. The last halving of those adds what the even lanes gave to what the odd ones gave, so that 16 are held at a time.
+static acc_t warp_fold_sums(__global const acc_t* sums, uint count)
+{
+    acc_t half_sum[2];
+    for (uint odd = 0; odd < 2; ++odd) {
+        acc_t lane[FOLD_LANES / 64];
+        for (uint m = 0; m < FOLD_LANES / 64; ++m) {
+            const uint l = (2 * m + odd) * WARP + get_local_id(0) % WARP;
+            lane[m] = l < count ? acc_add(acc_real(0), sums[l]) : acc_real(0);
+        }
+        half_sum[odd] = item_fold(lane, FOLD_LANES / 64);
+    }
+    return warp_fold(acc_add(half_sum[0], half_sum[1]), WARP);
+}
+
 // A group works on SIDE_BY_SIDE chunks at once, CHUNK_ITEMS items on each.
 #define CHUNK_ITEMS (LANES < WG ? LANES : WG)
 #define SIDE_BY_SIDE (WG / CHUNK_ITEMS)

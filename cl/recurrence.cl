@@ -18,7 +18,6 @@
 #define COEFFICIENTS 10
 #define DOT_PLACES 28
 #define STATES 2
-#define FOLDS 4     // most sums that a block folds
 #define BLOCK_WORDS (HEADER + 4 * MOST_INSTRUCTIONS)
 #define STATE_WORDS (COLUMNS * STATES + COLUMNS + 1) // status of all columns, then limits
 
@@ -92,54 +91,37 @@ static int any_running(__local const int* state)
     return running;
 }
 
-// This item's part of sum f of those that a block names, 0 if they are fewer.
-static acc_t named_part(__local const uint* head, __global const acc_t* sums, uint f)
-{
-    if (f >= head[FOLDED]) return acc_real(0);
-    return partial_fold(sums + head[FOLDED + 1 + 2 * f], head[FOLDED + 2 + 2 * f]);
-}
-
-// Folds the sums that a block names into the first registers. Those of one column are folded together if `scratch` has room for FOLDS of
-// them. If not, NVIDIA's devices read them together; other devices take one after another, because PoCL 3.1 made 0 of sums that were read
-// together.
-static void fold_named(__local const uint* head, __global const acc_t* sums, __local acc_t* file, __local acc_t* scratch,
-                       int roomy)
+// Folds the sums that a block names into the first registers: a warp each where there are warps, and a group takes them one after another
+// where there are none.
+static void fold_named(__local const uint* head, __global const acc_t* sums, __local acc_t* file, __local acc_t* scratch)
 {
     const uint folds = head[FOLDED];
-    if (folds == 0) return;
-    if (COLUMNS == 1 && folds > 1 && roomy) {
-        acc_t total[FOLDS];
-        for (uint f = 0; f < FOLDS; ++f) total[f] = named_part(head, sums, f);
-        run_folds(total, FOLDS, get_local_id(0), WG, scratch);
-        if (get_local_id(0) == 0)
-            for (uint f = 0; f < FOLDS; ++f)
-                if (f < folds) file[f] = total[f];
-    } else if (COLUMNS == 1 && folds > 1 && PTX) {
-        acc_t part[FOLDS];
-        for (uint f = 0; f < FOLDS; ++f) part[f] = named_part(head, sums, f);
-        for (uint f = 0; f < FOLDS; ++f)
-            if (f < folds) {
-                const acc_t sum = group_fold(part[f], FOLD_LANES, scratch);
-                if (get_local_id(0) == 0) file[f] = sum;
-            }
-    } else {
-        for (uint f = 0; f < folds; ++f)
-            for (uint c = 0; c < COLUMNS; ++c) {
-                const uint count = head[FOLDED + 2 + 2 * f];
-                const acc_t sum = fold_sums(sums + head[FOLDED + 1 + 2 * f] + c * count, count, scratch);
-                if (get_local_id(0) == 0) file[c * REGISTERS + f] = sum;
-            }
+    int by_warps = WG >= WARP;
+    for (uint f = 0; f < folds; ++f) by_warps &= head[FOLDED + 2 + 2 * f] <= FOLD_LANES;
+    if (by_warps) {
+        for (uint t = get_local_id(0) / WARP; t < folds * COLUMNS; t += WG / WARP) {
+            const uint f = t / COLUMNS, c = t - f * COLUMNS, count = head[FOLDED + 2 + 2 * f];
+            const acc_t sum = warp_fold_sums(sums + head[FOLDED + 1 + 2 * f] + c * count, count);
+            if (get_local_id(0) % WARP == 0) file[c * REGISTERS + f] = sum;
+        }
+        return;
     }
+    for (uint f = 0; f < folds; ++f)
+        for (uint c = 0; c < COLUMNS; ++c) {
+            const uint count = head[FOLDED + 2 + 2 * f];
+            const acc_t sum = fold_sums(sums + head[FOLDED + 1 + 2 * f] + c * count, count, scratch);
+            if (get_local_id(0) == 0) file[c * REGISTERS + f] = sum;
+        }
 }
 
 // Folds the sums that a block names and runs its program for each column. `limits` are most iterations of each column, then the mask
 // of the history. Returns whether any column still runs.
 static int run_program(__local const uint* head, __global const acc_t* sums, __global acc_t* history, __local acc_t* file,
-                       __local int* state, __local const int* limits, __local acc_t* scratch, int roomy)
+                       __local int* state, __local const int* limits, __local acc_t* scratch)
 {
     const uint length = head[INSTRUCTIONS];
     if (length == 0) return 1;
-    fold_named(head, sums, file, scratch, roomy);
+    fold_named(head, sums, file, scratch);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint c = get_local_id(0); c < COLUMNS; c += WG)
         interpret(head + HEADER, length, c, file + c * REGISTERS, state + c * STATES, limits[c], limits[COLUMNS], history);
@@ -172,7 +154,7 @@ static int run_block(uint slot, __global const acc_t* sums, __global acc_t* regi
 {
     const uint item = get_local_id(0);
     int running = any_running(state);
-    if (running) running = run_program(block, sums, history, file, state, state + COLUMNS * STATES, scratch, 0);
+    if (running) running = run_program(block, sums, history, file, state, state + COLUMNS * STATES, scratch);
     if (get_group_id(0) == 0) {
         __global acc_t* hand = registers + (1 - slot) * COLUMNS * REGISTERS;
         __global int* done = status + (1 - slot) * COLUMNS * STATES;

@@ -42,8 +42,8 @@ static __global real_t* vector_of(const vectors_t* v, uint k)
          : k == 6 ? v->v6 : k == 7 ? v->v7 : k == 8 ? v->v8 : k == 9 ? v->v9 : k == 10 ? v->v10 : v->v11;
 }
 
-// Runs of the scratch memory: sums that are folded at once, or columns.
-#define RUNS (COLUMNS > FOLDS ? COLUMNS : FOLDS)
+// Runs of the scratch memory: dot products that are folded at once, or columns.
+#define RUNS (COLUMNS > DOTS ? COLUMNS : DOTS)
 
 // Vector k is loaded, or stored.
 #define LOAD(k) if (loaded & (1 << k)) v[k] = vectors->v##k[at]
@@ -194,7 +194,7 @@ void step_resident(uint words, uint slot, uint first, uint iterations, uint done
         const uint end = told[2 + kind];
         for (uint at = told[1 + kind]; running && at < end; at += told[at]) {
             __local const uint* call = told + at;
-            running = run_program(call + CALL, sums, history, file, state, limits, scratch, 1);
+            running = run_program(call + CALL, sums, history, file, state, limits, scratch);
             if (running && call[WORK] != SCALARS) {
                 const uint chunks = (call[SIZE] + call[CHUNK] - 1) / call[CHUNK];
                 const uint each = (chunks + groups - 1) / groups;

@@ -172,6 +172,22 @@ fn counts_become_pictures_in_one_command() {
     let better = Quality::of(&npy::read(&at("z.npy")).unwrap().data, &wanted).unwrap().correlation;
     let first = Quality::of(&pictures.data[..96 * 96], &wanted).unwrap().correlation;
     assert!(better > first, "{better} {first}");
+    // A pipe can be read only once.
+    #[cfg(unix)]
+    {
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe.npy")).status().unwrap().success());
+        let (content, pipe) = (fs::read(at("p.npy")).unwrap(), at("pipe.npy"));
+        let writer = std::thread::spawn(move || fs::write(pipe, content));
+        let output = program("reconstruct")
+            .current_dir(folder.path())
+            .args(COUNTS.map(|arg| if arg == "p.npy" { "pipe.npy" } else { arg }))
+            .args(["--method", "fbp", "--json", "--save", "piped.npy"])
+            .output()
+            .unwrap();
+        assert_eq!(json(&output)["repaired"], 180);
+        writer.join().unwrap().unwrap();
+        assert_eq!(npy::read(&at("piped.npy")).unwrap(), pictures);
+    }
     // A window is the same for all pictures.
     let output = json(&reconstruct(folder.path(), &["--method", "fbp", "--json", "--window=-0.5:1.5"]));
     assert_eq!(output["window"], serde_json::json!([-0.5, 1.5]));
@@ -186,7 +202,7 @@ fn blocks_of_slices_are_the_stack() {
     // Five slices of those two.
     for (name, frames) in [("p.npy", 180), ("f.npy", 2), ("d.npy", 1)] {
         let two = npy::read(&at(name)).unwrap().data;
-        let five = two.chunks(320).flat_map(|frame| [0, 1, 0, 1, 1].map(|k| &frame[160 * k..160 * (k + 1)]));
+        let five = two.chunks(320).flat_map(|frame| [1, 1, 0, 0, 1].map(|k| &frame[160 * k..160 * (k + 1)]));
         npy::write(&at(name), &[frames, 5, 160], &five.collect::<Vec<_>>().concat()).unwrap();
     }
     let run = |args: &[&str], name: &str| {
@@ -219,6 +235,15 @@ fn blocks_of_slices_are_the_stack() {
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
         assert!(error.contains(part), "{args:?}: {error}");
+    }
+    // A slice without light is named by its number in the file.
+    let mut dark = npy::read(&at("f.npy")).unwrap().data;
+    dark.chunks_mut(160).skip(3).step_by(5).for_each(|slice| slice.fill(0.0));
+    npy::write(&at("f.npy"), &[2, 5, 160], &dark).unwrap();
+    for at_once in ["1", "2", "5"] {
+        let output = reconstruct(folder.path(), &["--at-once", at_once, "--axis", "79.5"]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains("projection 0 of slice 3 has no readings"), "{at_once} at once: {error}");
     }
 }
 

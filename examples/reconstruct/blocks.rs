@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::path::Path;
 
-use common::{option, reading_bar};
-use residuum::imaging::{CountFiles, Counts, Geometry, Integrals};
+use common::reading_bar;
+use residuum::imaging::{CountFiles, CountReader, Geometry, Integrals};
 use residuum::{Device, Result};
 
 use crate::options::Options;
@@ -14,9 +14,9 @@ const BYTES: usize = 12;
 /// Images of a batch; blocks are multiples of it where they can be.
 const BATCH: usize = 4;
 
-/// Slices of a file of counts that are still to be read.
+/// Slices of a file of counts that are still to be read, counted from the first that is wanted.
 pub(crate) struct Blocks {
-    files: CountFiles,
+    reader: CountReader,
     geometry: Geometry,
     /// Tells if the angles of the options count more than those of the file.
     named_angles: bool,
@@ -34,28 +34,24 @@ impl Blocks {
             dark: options.dark.clone(),
             slices: options.slices()?,
         };
-        let [angles, rows, pixels] = files.shape()?;
-        let slices = files.slices.clone().unwrap_or(0..rows);
-        let at_once = match options.at_once {
-            // Refused with the numbers that were given.
-            _ if slices.end > rows => slices.len(),
-            Some(0) => return Err(option("at-once", "0 slices are none")),
-            Some(count) => count,
+        let geometry = options.geometry()?;
+        let reader = CountReader::open(&files)?;
+        let [angles, slices, pixels] = reader.shape();
+        let slice = (BYTES + size).saturating_mul(angles).saturating_mul(pixels);
+        let at_once = match (options.at_once, Device::host().info().memory / 2) {
+            (Some(count), _) => count,
+            (None, 0) => slices,
             // Half of the memory, since pictures want some as well.
-            None => match Device::host().info().memory / 2 {
-                0 => slices.len(),
-                half => {
-                    let fit = half / (angles.saturating_mul(pixels).saturating_mul(BYTES + size)) as u64;
-                    let fit = usize::try_from(fit).unwrap_or(usize::MAX);
-                    if fit > BATCH { fit / BATCH * BATCH } else { fit }
-                }
-            },
+            (None, half) => {
+                let fit = usize::try_from(half / slice.max(1) as u64).unwrap_or(usize::MAX);
+                if fit > BATCH { fit / BATCH * BATCH } else { fit }
+            }
         };
         Ok(Self {
-            files,
-            geometry: options.geometry()?,
+            reader,
+            geometry,
             named_angles: options.arc.is_some() || options.theta.is_some() || options.geometry_file().is_some(),
-            slices,
+            slices: 0..slices,
             at_once: at_once.max(1),
             quiet: options.json,
         })
@@ -66,13 +62,13 @@ impl Blocks {
         self.slices.len()
     }
 
-    /// Slices of a block.
-    pub(crate) fn at_once(&self) -> usize {
-        self.at_once
+    /// Tells if what is left is more than a block.
+    pub(crate) fn are_many(&self) -> bool {
+        self.slices.len() > self.at_once
     }
 
-    /// Line integrals of the slice in the middle of those that are left, which most likely shows the object.
-    pub(crate) fn middle(&self) -> Result<Integrals> {
+    /// Line integrals of the slice in the middle of those that are left.
+    pub(crate) fn middle(&mut self) -> Result<Integrals> {
         let middle = self.slices.start + self.slices.len() / 2;
         self.integrals(middle..middle + 1)
     }
@@ -80,18 +76,16 @@ impl Blocks {
     /// Line integrals of the next block.
     pub(crate) fn next(&mut self) -> Result<Integrals> {
         let end = self.slices.end.min(self.slices.start.saturating_add(self.at_once));
-        let block = self.slices.start..end;
-        let integrals = self.integrals(block)?;
+        let integrals = self.integrals(self.slices.start..end)?;
         self.slices.start = end;
         // A bar of the solve is there from now on.
         self.quiet = true;
         Ok(integrals)
     }
 
-    fn integrals(&self, slices: Range<usize>) -> Result<Integrals> {
+    fn integrals(&mut self, slices: Range<usize>) -> Result<Integrals> {
         let bar = reading_bar(self.quiet);
-        let files = CountFiles { slices: Some(slices), ..self.files.clone() };
-        let mut counts = Counts::read(&files, &mut |done, of| {
+        let mut counts = self.reader.read(slices, &mut |done, of| {
             bar.set_length(of);
             bar.set_position(done);
         })?;

@@ -120,7 +120,9 @@ fn reconstruct<T: Real>(
     let bar = solving_bar(options.json, how.stopping.max_iterations);
     let (mut images, mut times) = (Vec::with_capacity(problem.pictures), Vec::new());
     let mut block = std::mem::take(&mut problem.readings);
-    let (batches, each) = (problem.pictures.div_ceil(reconstructor.batch()), how.stopping.max_iterations);
+    let (at_once, batch, each) = (block.len(), reconstructor.batch(), how.stopping.max_iterations);
+    let [blocks, left] = [problem.pictures / at_once.max(1), problem.pictures % at_once.max(1)];
+    let batches = blocks * at_once.div_ceil(batch) + left.div_ceil(batch);
     loop {
         let readings: Vec<&[T]> = block.iter().map(|readings| &readings[..]).collect();
         let before = times.len() * each;
@@ -131,7 +133,7 @@ fn reconstruct<T: Real>(
             ControlFlow::Continue(())
         })?;
         // Images of a batch have the same times.
-        times.extend(found.iter().step_by(reconstructor.batch()).map(|image| image.report.times));
+        times.extend(found.iter().step_by(batch).map(|image| image.report.times));
         images.extend(found);
         match problem.next_readings(options)? {
             Some(next) => block = next,
@@ -166,8 +168,10 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     if let Some((place, found)) = problem.axis {
         say!("axis        pixel {place:.2}{}", if found { ", found in the readings" } else { "" });
     }
-    if problem.pictures > problem.readings.len() {
+    if problem.goes_on() {
         say!("slices      {} at a time", problem.readings.len());
+    } else if problem.repaired > 0 {
+        say!("            {} readings had no counts, and were interpolated", problem.repaired);
     }
     let weight = how.weight.map(|rule| format!("weight of |x|² by {rule}"));
     let rule = how.stopping.rule.map(|rule| format!("ended by {rule}"));
@@ -305,7 +309,7 @@ impl<T: Real> Finished<'_, T> {
         for (k, warning) in images.iter().enumerate().filter_map(|(k, image)| Some((k + 1, image.warning?))) {
             say!("warning     {}{warning}", if images.len() > 1 { format!("image {k}: ") } else { String::new() });
         }
-        if problem.repaired > 0 {
+        if problem.repaired > 0 && problem.was_read_in_blocks() {
             say!("repaired    {} readings had no counts, and were interpolated", problem.repaired);
         }
         if let Some(Window { low, high }) = self.window {

@@ -389,6 +389,9 @@ impl Options {
         }
         self.kept()?;
         self.slices()?;
+        if self.at_once == Some(0) {
+            return Err(option("at-once", "0 slices are none"));
+        }
         self.crop()?;
         self.axis()?;
         self.window::<f32>(&[])?;

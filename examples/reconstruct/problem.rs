@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use common::{option, reading_bar};
-use residuum::imaging::{Beam, Disc, Geometry, Grid, Noise, Phantom, Scan, Scanner, System, read_reference};
+use residuum::imaging::{
+    Beam, Disc, Geometry, Grid, Integrals, Noise, Phantom, Scan, Scanner, System, read_reference,
+};
 use residuum::io::npy;
 use residuum::operator::{LinearOperator, Subsets};
 use residuum::{Csr, Device, Matrix, Real, Result, Storage, Transposed, io};
@@ -47,6 +49,16 @@ struct Rest {
 }
 
 impl<T: Real> Problem<T> {
+    /// Tells if not all slices are read yet.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.rest.as_ref().is_some_and(|rest| rest.blocks.left() > 0)
+    }
+
+    /// Tells if slices were read block by block.
+    pub(crate) fn was_read_in_blocks(&self) -> bool {
+        self.rest.is_some()
+    }
+
     /// Readings of the next block of slices; none if there are no more.
     pub(crate) fn next_readings(&mut self, options: &Options) -> Result<Option<Vec<Vec<T>>>> {
         let Some(Rest { blocks, place }) = self.rest.as_mut().filter(|rest| rest.blocks.left() > 0) else {
@@ -88,29 +100,41 @@ struct Read {
     rest: Option<Rest>,
 }
 
-/// Reads the scans, or the first block of them; a reading takes `size` bytes in a solve.
-fn read(options: &Options, size: usize) -> Result<Read> {
+/// Reads the scans, or the first block of them. In a solve a reading takes `size` bytes, and a picture `of_picture`.
+fn read(options: &Options, size: usize, of_picture: u64) -> Result<Read> {
     let Some(path) = &options.input else { return all(options, vec![simulated()?]) };
     if options.kind(path)? != InputKind::Counts {
         return all(options, Scan::read(path, &options.geometry()?)?);
     }
     let search = options.detector_offset.is_none() && options.geometry_file().is_none();
     let mut blocks = Blocks::new(options, path, size)?;
-    if blocks.left() <= blocks.at_once() {
-        let integrals = blocks.next()?;
-        let scans = integrals.scans;
-        let place = axis(options, &scans[scans.len() / 2], search)?;
-        return read_about(scans, place, integrals.repaired, None);
+    check_pictures(blocks.left(), of_picture)?;
+    if !blocks.are_many() {
+        let Integrals { scans, repaired, .. } = blocks.next()?;
+        // The slice in the middle most likely shows the object.
+        let place = axis(options, search, || Ok(scans[scans.len() / 2].clone()))?;
+        return read_about(scans, place, repaired, None);
     }
-    let place = axis(options, &blocks.middle()?.scans[0], search)?;
-    let integrals = blocks.next()?;
+    if options.support.as_deref() == Some("disc") {
+        let reason =
+            "the disc is one of all slices, which are more than are read at once: see --at-once, or name a file";
+        return Err(option("support", reason));
+    }
+    let place = axis(options, search, || Ok(blocks.middle()?.scans.remove(0)))?;
+    let Integrals { scans, repaired, .. } = blocks.next()?;
     let rest = Rest { blocks, place: place.map(|(place, _)| place) };
-    read_about(integrals.scans, place, integrals.repaired, Some(rest))
+    read_about(scans, place, repaired, Some(rest))
+}
+
+/// Fails if so many pictures do not fit this machine.
+fn check_pictures(count: usize, of_picture: u64) -> Result<()> {
+    let all = of_picture.saturating_mul(count as u64);
+    Device::host().check_memory(0, &[("pictures of all slices", all)])
 }
 
 /// Scans that were read at once.
 fn all(options: &Options, scans: Vec<Scan>) -> Result<Read> {
-    let place = axis(options, &scans[scans.len() / 2], false)?;
+    let place = axis(options, false, || Ok(scans[scans.len() / 2].clone()))?;
     read_about(scans, place, 0, None)
 }
 
@@ -127,15 +151,18 @@ fn about(scans: Vec<Scan>, place: Option<f64>) -> Result<Vec<Scan>> {
     }
 }
 
-/// The place of the axis where the options say, or where it shows, and if it was searched for; `search` tells if it is without a word of the
-/// options, where the angles show it.
-fn axis(options: &Options, shown: &Scan, search: bool) -> Result<Option<(f64, bool)>> {
-    Ok(match (options.axis()?, &options.axis) {
-        (Some(place), _) => Some((place, false)),
-        (None, Some(_)) => Some((shown.axis()?, true)),
-        (None, None) if search && shown.shows_axis() => Some((shown.axis()?, true)),
-        (None, None) => None,
-    })
+/// The place of the axis where the options say, or where it shows in the scan that `shown` reads, and if it was searched for; `search` tells if it
+/// is without a word of the options, where the angles show it.
+fn axis(options: &Options, search: bool, shown: impl FnOnce() -> Result<Scan>) -> Result<Option<(f64, bool)>> {
+    match (options.axis()?, &options.axis) {
+        (Some(place), _) => Ok(Some((place, false))),
+        (None, None) if !search => Ok(None),
+        (None, named) => {
+            let shown = shown()?;
+            let is_shown = named.is_some() || shown.shows_axis();
+            Ok(if is_shown { Some((shown.axis()?, true)) } else { None })
+        }
+    }
 }
 
 /// A scan with all that the options do to it.
@@ -176,22 +203,14 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         None => "simulated scan (no --input): fan beam, noise, gain errors".to_string(),
         Some(path) => path.display().to_string(),
     };
-    let Read { scans, axis, repaired, rest } = read(options, T::PRECISION.bytes())?;
+    // Pictures in the precision of the solve, and once more as they are written.
+    let of_picture = 2 * (T::PRECISION.bytes() * side * side) as u64;
+    let Read { scans, axis, repaired, rest } = read(options, T::PRECISION.bytes(), of_picture)?;
     let geometry = Geometry::of(&scans[0].scanner);
     let scans = scans.into_iter().map(|scan| prepared(options, scan)).collect::<Result<Vec<Scan>>>()?;
     let pictures = scans.len() + rest.as_ref().map_or(0, |rest| rest.blocks.left());
     let (scanner, grid) = (&scans[0].scanner, scans[0].grid(side));
-    // In the precision of the solve; pictures once more as they are written.
-    let bytes =
-        |numbers: usize, count: usize| (numbers as u64).saturating_mul((count * T::PRECISION.bytes()) as u64);
-    let readings = bytes(scanner.angles.len() * scanner.pixels, scans.len());
-    let all = bytes(2 * grid.pixels(), pictures);
-    Device::host().check_memory(0, &[("readings", readings), ("pictures of all slices", all)])?;
-    if rest.is_some() && options.support.as_deref() == Some("disc") {
-        let reason =
-            "the disc is one of all slices, which are more than are read at once: see --at-once, or name a file";
-        return Err(option("support", reason));
-    }
+    check_pictures(pictures, of_picture)?;
     let reference = match (&options.reference, &options.input) {
         (Some(path), _) => Some(read_reference(path, grid)?),
         (None, None) => Some(Phantom::plate().image(grid)),

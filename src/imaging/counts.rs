@@ -26,6 +26,8 @@ pub struct Counts {
     pub dark: Vec<f64>,
     /// Angles in degrees, if the file says them.
     pub angles: Option<Vec<f64>>,
+    /// Number of the first slice in the file.
+    pub first: usize,
 }
 
 /// A flat or dark field.
@@ -57,16 +59,6 @@ pub struct CountFiles {
     pub dark: Option<Field>,
     /// Slices that are read, from 0; all if none are named.
     pub slices: Option<Range<usize>>,
-}
-
-impl CountFiles {
-    /// Projections, slices and pixels of the file. Reads no counts, but those of `.npy` volumes whose first index runs fastest.
-    ///
-    /// # Errors
-    /// As [`Counts::read`], for what cannot be opened.
-    pub fn shape(&self) -> Result<[usize; 3]> {
-        Ok(Parts::open(&self.projections)?.projections.shape())
-    }
 }
 
 /// Line integrals of counts.
@@ -108,14 +100,11 @@ impl Counts {
         if all == 0 {
             return Err(refuse("counts", format!("{shape:?} holds no numbers")));
         }
-        if !flat.iter().zip(&dark).any(|(flat, dark)| flat - dark > 0.0) {
-            let reason = "no pixel counts more than in the dark field: are the two exchanged, or empty?";
-            return Err(refuse("the flat field", reason.into()));
-        }
-        Ok(Self { shape, counts, flat, dark, angles })
+        check_fields(&flat, &dark)?;
+        Ok(Self { shape, counts, flat, dark, angles, first: 0 })
     }
 
-    /// Reads counts. `watch` sees the number of projections read.
+    /// Reads counts, all at once ([`CountReader`] reads a part at a time). `watch` sees the number of projections read.
     ///
     /// A DataExchange file (HDF5) has them at `exchange/data`, `exchange/data_white`, `exchange/data_dark` and `exchange/theta` (degrees, or
     /// radians if its attribute `units` says so).
@@ -124,7 +113,8 @@ impl Counts {
     /// [`Error::File`] and [`Error::Format`] for what cannot be read, for missing fields, which they name, and for slices that are not
     /// there; [`Error::Memory`] if they do not fit this machine; as [`Counts::new`].
     pub fn read(files: &CountFiles, watch: &mut Watch<'_>) -> Result<Self> {
-        Parts::open(&files.projections)?.gather(files, watch)
+        let mut reader = CountReader::open(files)?;
+        reader.read(0..reader.shape()[1], watch)
     }
 
     /// Scans of all slices: `-log((I - D) / (F - D))` of counts `I`, flat field `F` and dark field `D`. Readings without a logarithm (dead pixels, where
@@ -151,8 +141,8 @@ impl Counts {
                     let alive = flat[j] - dark[j] > 0.0 && passed > 0.0;
                     *reading = if alive { -libm::log(passed) } else { f64::NAN };
                 }
-                repaired += repair(row)
-                    .ok_or_else(|| refuse("counts", format!("projection {k} of slice {slice} has no readings")))?;
+                let nothing = || format!("projection {k} of slice {} has no readings", self.first + slice);
+                repaired += repair(row).ok_or_else(|| refuse("counts", nothing()))?;
             }
             Ok((Scan::new(scanner.clone(), sinogram)?, repaired))
         };
@@ -224,38 +214,97 @@ impl Parts {
     fn of_exchange(path: &Path) -> Result<Self> {
         Err(crate::io::without(path, "an HDF5 file", "hdf5"))
     }
+}
 
-    fn gather(mut self, files: &CountFiles, watch: &mut Watch<'_>) -> Result<Counts> {
-        let [projections, rows, pixels] = self.projections.shape();
-        let slices = files.slices.clone().unwrap_or(0..rows);
-        if slices.is_empty() || slices.end > rows {
-            let reason = format!("{}:{} of {rows} slices", slices.start, slices.end);
-            return Err(Error::Option { name: "slices", reason });
-        }
-        let bytes = |numbers: [usize; 3], size: u64| {
-            numbers.iter().fold(size, |all, length| all.saturating_mul(*length as u64))
-        };
-        // Counts, line integrals, and one projection while it is read.
-        let counts = bytes([projections, slices.len(), pixels], 12);
-        Device::host().check_memory(
-            0,
-            &[("counts and line integrals", counts), ("a projection", bytes([1, rows, pixels], 12))],
-        )?;
+/// Counts of files that stay open, whose slices are read a part at a time. Each part reads all projections once more, but `.npy` volumes that are
+/// compressed, or whose first index runs fastest, are held from the start.
+#[derive(Debug)]
+pub struct CountReader {
+    projections: Stack,
+    /// Slices that are wanted.
+    wanted: Range<usize>,
+    /// Fields of these slices.
+    flat: Vec<f64>,
+    dark: Vec<f64>,
+    angles: Option<Vec<f64>>,
+}
+
+impl CountReader {
+    /// Opens the files, and reads the fields.
+    ///
+    /// # Errors
+    /// As [`Counts::read`].
+    pub fn open(files: &CountFiles) -> Result<Self> {
+        let mut parts = Parts::open(&files.projections)?;
+        let [_, rows, pixels] = parts.projections.shape();
+        let wanted = files.slices.clone().unwrap_or(0..rows);
+        check_slices(&wanted, rows)?;
+        // A frame as it is read and decoded, sums and means.
+        let fields = bytes([1, rows, pixels], 12).saturating_add(bytes([1, wanted.len(), pixels], 32));
+        Device::host().check_memory(0, &[("a projection and its fields", fields)])?;
         let size = [rows, pixels];
-        let flat = mean("flat", files.flat.as_ref(), self.flat.take(), size, &slices)?;
+        let flat = mean("flat", files.flat.as_ref(), parts.flat.take(), size, &wanted)?;
         let flat = flat.ok_or_else(|| {
-            refuse(self.projections.name(), "no flat field, which counts need: name a file or a number".into())
+            refuse(parts.projections.name(), "no flat field, which counts need: name a file or a number".into())
         })?;
-        let dark = mean("dark", files.dark.as_ref(), self.dark.take(), size, &slices)?;
-        let dark = dark.unwrap_or_else(|| vec![0.0; slices.len() * pixels]);
+        let dark = mean("dark", files.dark.as_ref(), parts.dark.take(), size, &wanted)?;
+        let dark = dark.unwrap_or_else(|| vec![0.0; wanted.len() * pixels]);
+        check_fields(&flat, &dark)?;
+        Ok(Self { projections: parts.projections, wanted, flat, dark, angles: parts.angles })
+    }
+
+    /// Projections, slices that are wanted, and pixels.
+    pub fn shape(&self) -> [usize; 3] {
+        let [projections, _, pixels] = self.projections.shape();
+        [projections, self.wanted.len(), pixels]
+    }
+
+    /// Reads some of the slices that are wanted, counted from the first of them. `watch` sees the number of projections read.
+    ///
+    /// # Errors
+    /// As [`Counts::read`].
+    pub fn read(&mut self, slices: Range<usize>, watch: &mut Watch<'_>) -> Result<Counts> {
+        let [projections, _, pixels] = self.projections.shape();
+        check_slices(&slices, self.wanted.len())?;
+        let counts = bytes([projections, slices.len(), pixels], 12);
+        Device::host().check_memory(0, &[("counts and line integrals", counts)])?;
+        let (first, places) = (self.wanted.start + slices.start, slices.start * pixels..slices.end * pixels);
         let mut counts = Vec::new();
         for k in 0..projections {
             let picture = self.projections.picture(k)?;
-            counts.extend_from_slice(&picture[slices.start * pixels..slices.end * pixels]);
+            counts.extend_from_slice(&picture[first * pixels..(first + slices.len()) * pixels]);
             watch(k as u64 + 1, projections as u64);
         }
-        Counts::new([projections, slices.len(), pixels], counts, [flat, dark], self.angles)
+        if let Some(angles) = &self.angles {
+            same_length("angles against projections", projections, angles.len())?;
+        }
+        let shape = [projections, slices.len(), pixels];
+        let (flat, dark) = (self.flat[places.clone()].to_vec(), self.dark[places].to_vec());
+        Ok(Counts { shape, counts, flat, dark, angles: self.angles.clone(), first })
     }
+}
+
+/// Bytes of so many numbers of a size.
+fn bytes(numbers: [usize; 3], size: u64) -> u64 {
+    numbers.iter().fold(size, |all, length| all.saturating_mul(*length as u64))
+}
+
+/// Fails on slices that are not there.
+fn check_slices(slices: &Range<usize>, rows: usize) -> Result<()> {
+    if slices.is_empty() || slices.end > rows {
+        let reason = format!("{}:{} of {rows} slices", slices.start, slices.end);
+        return Err(Error::Option { name: "slices", reason });
+    }
+    Ok(())
+}
+
+/// Fails on a flat field that nowhere counts more than the dark one.
+fn check_fields(flat: &[f64], dark: &[f64]) -> Result<()> {
+    if flat.iter().zip(dark).any(|(flat, dark)| flat - dark > 0.0) {
+        return Ok(());
+    }
+    let reason = "no pixel counts more than in the dark field: are the two exchanged, or empty?";
+    Err(refuse("the flat field", reason.into()))
 }
 
 /// Mean of the frames of a field, of the slices that are wanted: the one that was named, else the one of the file. None if there is neither.

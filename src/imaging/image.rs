@@ -96,10 +96,18 @@ pub struct Window {
 impl Window {
     /// The window from the 0.5th to the 99.5th percentile of all values that are numbers.
     pub fn of<T: Real>(images: &[Image<T>]) -> Self {
-        let values = images.iter().flat_map(|image| &image.values).map(|v| v.to_f64());
-        let mut sorted: Vec<f64> = values.filter(|v| v.is_finite()).collect();
-        sorted.sort_by(f64::total_cmp);
-        let quantile = |q: f64| sorted.get(((sorted.len().max(1) - 1) as f64 * q) as usize).copied().unwrap_or(0.0);
+        let mut values: Vec<T> = images.iter().flat_map(|image| &image.values).copied().collect();
+        values.retain(|v| v.is_finite());
+        let last = (values.len().max(1) - 1) as f64;
+        // All values are many: none is sorted but the two that are asked for.
+        let mut quantile = |q: f64| {
+            let k = (last * q) as usize;
+            let found = values
+                .get(k)
+                .is_some()
+                .then(|| *values.select_nth_unstable_by(k, |a, b| a.to_f64().total_cmp(&b.to_f64())).1);
+            found.map_or(0.0, Real::to_f64)
+        };
         Self { low: quantile(0.005), high: quantile(0.995) }
     }
 

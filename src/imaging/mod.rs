@@ -66,7 +66,7 @@ mod scanner;
 mod segment;
 mod system;
 
-pub use counts::{CountFiles, Counts, Field, Integrals};
+pub use counts::{CountFiles, CountReader, Counts, Field, Integrals};
 pub use disc::Disc;
 pub use fbp::{Fbp, Filter};
 pub use geometry::{Angles, Geometry};

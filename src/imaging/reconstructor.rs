@@ -147,13 +147,14 @@ impl Reconstruction {
         let beside = [
             (!self.regularizers.is_empty(), "regularisers"),
             (self.weight.is_some(), "a rule for a weight"),
-            (self.lower > f64::NEG_INFINITY || self.upper < f64::INFINITY, "bounds"),
+            (self.lower != f64::NEG_INFINITY || self.upper != f64::INFINITY, "bounds"),
             (self.support.is_some(), "a support"),
+            (self.method != Method::Cgnr, self.method.name()),
         ];
         match beside.iter().find(|(there, _)| *there) {
             None => Ok(()),
             Some((_, what)) => {
-                let reason = format!("it takes the place of {what}: leave them out, and make them part of it");
+                let reason = format!("{what} cannot go with it, which is for cgnr with nothing beside the misfit");
                 Err(Error::Option { name: "penalty", reason })
             }
         }
@@ -256,8 +257,10 @@ impl<T: Real> Reconstructor<T> {
         images: usize,
         penalty: impl FnOnce(usize) -> Result<SharedPenalty<T>>,
     ) -> Result<Self> {
+        how.check()?;
         how.check_alone()?;
-        let penalty = penalty(batch_of(system, images))?;
+        // No images are an error of the solver.
+        let penalty = penalty(batch_of(system, images.max(1)))?;
         set_up(system, how, images, Some(penalty))
     }
 
@@ -384,8 +387,9 @@ impl<T: Real> Reconstructor<T> {
         let (width, scale) = (width(system), scale(system, how)?);
         let correction = |b: &&[T]| how.correction(width, scale, system.brightness(b));
         // The sums of the brightness are done while the readings are on their way.
+        let corrected = if *penalised { &[][..] } else { &filled };
         let (corrections, written) =
-            rayon::join(|| filled.iter().map(correction).collect(), || b.write_columns(&filled));
+            rayon::join(|| corrected.iter().map(correction).collect(), || b.write_columns(&filled));
         let mut corrections: Vec<Correction> = corrections;
         written?;
         match start {
@@ -442,8 +446,7 @@ impl<T: Real> Reconstructor<T> {
     }
 }
 
-/// Images that are solved for at once: batches as even as can be, since places that are left over in the last one cost as much. No
-/// images are an error of the solver.
+/// Images that are solved for at once: batches as even as can be, since places that are left over in the last one cost as much.
 fn batch_of<T: Real>(system: &System<T>, images: usize) -> usize {
     let most = if system.operator().takes_columns() { MOST_COLUMNS } else { 1 };
     images.div_ceil(images.div_ceil(most).max(1))

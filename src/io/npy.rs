@@ -4,8 +4,7 @@
 //! either byte order; rows first or columns first; any number of dimensions. Written: version 1.0, little-endian,
 //! rows first.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, Read, Write};
 use std::path::Path;
 
 use super::{TRUSTED_ELEMENTS, open, read_error, short_name, write_atomically};
@@ -19,7 +18,7 @@ const MAGIC: [u8; 6] = *b"\x93NUMPY";
 const LONGEST_HEADER: usize = 1 << 16;
 
 /// Bytes converted at a time; a multiple of every element size.
-const CHUNK: usize = 1 << 16;
+pub(super) const CHUNK: usize = 1 << 16;
 
 /// An array of numbers with its dimensions.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,62 +81,6 @@ pub fn read_from(mut reader: impl BufRead, name: &str) -> Result<Array> {
     Ok(Array { shape: header.shape, data })
 }
 
-/// Pictures of an array of two dimensions (one picture) or three, read as they are asked for.
-pub(super) struct Pictures {
-    file: File,
-    name: String,
-    element: Element,
-    /// Bytes before the first element.
-    begin: u64,
-    /// Elements of a picture.
-    size: usize,
-}
-
-impl Pictures {
-    /// Opens a file, with its shape; none if it is to be read at once: compressed, columns first, of other dimensions or of another
-    /// length than its header says.
-    pub(super) fn open(path: &Path) -> Result<Option<([usize; 3], Self)>> {
-        let name = short_name(path);
-        let failed = |e: std::io::Error| read_error(&name, name.clone(), &e);
-        let file = File::open(path).map_err(failed)?;
-        let about = file.metadata().map_err(failed)?;
-        let mut reader = BufReader::new(&file);
-        if !about.is_file() || reader.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {
-            return Ok(None);
-        }
-        let header = read_header(&mut reader, &name)?;
-        let shape = match header.shape[..] {
-            [rows, columns] => [1, rows, columns],
-            [pictures, rows, columns] => [pictures, rows, columns],
-            _ => return Ok(None),
-        };
-        let begin = reader.stream_position().map_err(failed)?;
-        let refuse = |reason| Error::Format { what: name.clone(), reason };
-        let element = Element::from_name(&header.descr).map_err(refuse)?;
-        let bytes = shape.iter().try_fold(element.bytes as u64, |all, length| all.checked_mul(*length as u64));
-        if header.fortran_order || bytes.and_then(|bytes| bytes.checked_add(begin)) != Some(about.len()) {
-            return Ok(None);
-        }
-        Ok(Some((shape, Self { file, name, element, begin, size: shape[1] * shape[2] })))
-    }
-
-    /// Picture `k` of those that are there.
-    pub(super) fn read(&mut self, k: usize) -> Result<Vec<f64>> {
-        let Self { file, name, element, begin, size } = self;
-        let failed = |e: std::io::Error| read_error(name, name.clone(), &e);
-        let bytes = *size * element.bytes;
-        file.seek(SeekFrom::Start(*begin + (k * bytes) as u64)).map_err(failed)?;
-        let mut data = Vec::with_capacity(*size);
-        let mut chunk = vec![0; CHUNK.min(bytes)];
-        while data.len() < *size {
-            let wanted = CHUNK.min((*size - data.len()) * element.bytes);
-            file.read_exact(&mut chunk[..wanted]).map_err(failed)?;
-            element.decode(&chunk[..wanted], &mut data);
-        }
-        Ok(data)
-    }
-}
-
 /// The shape that an array says it has, and how many elements that is; `None` if nobody can count so far.
 pub(super) fn read_shape_from(mut reader: impl BufRead, name: &str) -> Result<(Vec<usize>, Option<usize>)> {
     let header = read_header(&mut reader, name)?;
@@ -146,7 +89,7 @@ pub(super) fn read_shape_from(mut reader: impl BufRead, name: &str) -> Result<(V
 }
 
 /// Reads what stands before the elements.
-fn read_header(reader: &mut impl BufRead, name: &str) -> Result<Header> {
+pub(super) fn read_header(reader: &mut impl BufRead, name: &str) -> Result<Header> {
     let refuse = |reason: String| Error::Format { what: name.into(), reason };
     let failed = |e: &std::io::Error| read_error(name, name.into(), e);
     // Fixed lengths first: a short read is told from a failed one by the count.
@@ -328,9 +271,9 @@ fn rows_first(shape: &[usize], data: &[f64]) -> Vec<f64> {
 
 /// Storage of one element.
 #[derive(Clone, Copy)]
-struct Element {
+pub(super) struct Element {
     kind: Kind,
-    bytes: usize,
+    pub(super) bytes: usize,
     big_endian: bool,
 }
 
@@ -344,7 +287,7 @@ enum Kind {
 
 impl Element {
     /// Parses the `descr` of a header, such as `<f8`.
-    fn from_name(descr: &str) -> std::result::Result<Self, String> {
+    pub(super) fn from_name(descr: &str) -> std::result::Result<Self, String> {
         let refuse =
             || Err(format!("elements of type '{descr}' are not supported, only f4, f8, i1 to i8, u1 to u8 and b1"));
         let (order, kind) = match descr.as_bytes() {
@@ -377,7 +320,7 @@ impl Element {
     }
 
     /// Appends the whole elements of `chunk`.
-    fn decode(self, chunk: &[u8], data: &mut Vec<f64>) {
+    pub(super) fn decode(self, chunk: &[u8], data: &mut Vec<f64>) {
         macro_rules! each {
             ($type:ty) => {
                 data.extend(chunk.chunks_exact(size_of::<$type>()).map(|element| {
@@ -407,10 +350,10 @@ impl Element {
 }
 
 /// Content of a header.
-struct Header {
-    descr: String,
-    fortran_order: bool,
-    shape: Vec<usize>,
+pub(super) struct Header {
+    pub(super) descr: String,
+    pub(super) fortran_order: bool,
+    pub(super) shape: Vec<usize>,
 }
 
 /// Reads the header, a Python dictionary of three known keys in any order.

@@ -127,7 +127,6 @@ mod tests {
         twins!("elimination": NONE = i32::MAX, LANES = 16);
         twins!("recurrence": program::{REGISTERS, HEADER, MOST_INSTRUCTIONS, FOLDED, INSTRUCTIONS, COEFFICIENTS, DOT_PLACES, STATES},
             stop::{RUNNING, ITERATIONS_DONE});
-        twins!("recurrence": FOLDS = program::FOLDS);
         twins!("row": TOLD = super::TOLD);
         twins!("step_resident": resident::{MOST_WORDS, CALL, LENGTH, WORK, SIZE, CHUNK, OPERANDS, BLEND_STEPS,
             STRIDE, STATEMENTS, SUMMED, LOADED, WRITTEN, DONE, RESIDENT_VECTORS, SCALARS, PASS, PRODUCT});

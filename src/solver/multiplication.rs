@@ -1,8 +1,9 @@
 //! Products of a script as calls: in one launch, or in several.
 
-use super::plan::{B, Call, FOLDS_ITS_OWN, Launch, Operand, Plan, VectorId, X};
+use super::plan::{B, Call, FOLDS_ITS_OWN, Gather, Launch, Operand, Plan, Space, VectorId, X};
 use crate::backend::script::{Blend, Pass};
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums};
+use crate::runs::Runs;
 
 /// `y = s A x + k w`, with the sums of `y.y` or `y.(w y)`, and of `y.z`.
 #[derive(Clone, Debug)]
@@ -88,6 +89,14 @@ impl Plan {
             Apart { has_program: !program.is_empty(), bare, sums }
         });
         (Launch::Product { of, x, w, z, y, blend, apart }, program.words(&coefficients, &places))
+    }
+
+    /// The right-hand side in a vector of the script, and the call that copies it at a start: launches of many iterations take such vectors
+    /// alone.
+    pub(super) fn own_rhs(&mut self) -> (VectorId, Call) {
+        let (b, len) = (self.vector(Space::Rows), self.len(Space::Rows));
+        let copy = Gather { from: B, to: b, runs: Runs { first: 0, len, every: len, count: 1 } };
+        (b, self.call(copy, |_| {}))
     }
 
     /// `r = b - A x`, with the sum of `r.r` if it is asked for.

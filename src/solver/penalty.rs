@@ -87,7 +87,7 @@ pub trait Penalty<T: Real>: Send {
 pub type SharedPenalty<T> = Arc<Mutex<dyn Penalty<T>>>;
 
 /// The penalty itself, whatever became of a thread that used it.
-pub(super) fn lock<T: Real>(penalty: &SharedPenalty<T>) -> MutexGuard<'_, dyn Penalty<T> + 'static> {
+pub(super) fn lock<P: ?Sized>(penalty: &Mutex<P>) -> MutexGuard<'_, P> {
     penalty.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -14,7 +14,7 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, 9.3.1 and 9.5; Å. Björck, "Numerical methods for
 //! least squares problems", SIAM 1996, 7.5.1.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::correction::Correction;
@@ -79,6 +79,7 @@ impl<T: Real> Right<T> {
             return refuse("preconditioner", "it needs one that has an adjoint");
         }
         let device = a.device();
+        check_memory(a, &*preconditioner, setup)?;
         let vector = |len: usize| Vector::zeros(device, len);
         let product = a.clone().times(preconditioner.clone())?.shared();
         let plain = Setup { preconditioner: None, corrections: Vec::new(), ..setup.clone() };
@@ -161,7 +162,7 @@ impl<T: Real> Right<T> {
         self.residual.axpby(T::from_f64(1.0), b, T::from_f64(-1.0))?;
         self.y.fill(T::default())?;
         if let Some(penalty) = &self.penalty {
-            penalty.lock().unwrap_or_else(PoisonError::into_inner).set_origin(x)?;
+            lock(penalty).set_origin(x)?;
         }
         self.inner.set_stopping(Stopping {
             rtol: 0.0,
@@ -177,7 +178,7 @@ impl<T: Real> Right<T> {
         x.axpby(T::from_f64(1.0), &self.step, T::from_f64(1.0))?;
         let mut check = self.verified(b, x)?;
         let [residual, gradient] = [[check.true_residual, report.true_residual], gradients(&check, report)];
-        // Beside a penalty the residual may grow. Without one, if it no longer falls, the gradient may.
+        // The residual may grow beside a penalty. Without one, if it no longer falls, the gradient may.
         let worse = match self.penalty {
             Some(_) => !(residual[0].is_finite() && gradient[0].is_finite()),
             None => {
@@ -200,7 +201,9 @@ impl<T: Real> Right<T> {
             return Ok(Some(check.stop));
         }
         rounds.tolerance *= TIGHTER;
-        let telling = if self.penalty.is_some() { &[gradient][..] } else { &[residual, gradient] };
+        // Residuals beside a penalty tell of a gain only as long as one of them is asked for.
+        let by_residual = self.penalty.is_none() || (rounds.limits[0] > 0.0 && residual[1] > rounds.limits[0]);
+        let telling = if by_residual { &[residual, gradient][..] } else { &[gradient] };
         let gained = telling.iter().any(|[new, old]| *new < LEAST_GAIN * old);
         Ok(match report.stop {
             Stop::Converged | Stop::LeastSquares | Stop::Stagnated if gained => None,
@@ -222,6 +225,21 @@ impl<T: Real> Right<T> {
         let floor = 4.0 * epsilon * norm * (norm * x.norm2()? + check.rhs_norm);
         Ok(gradient <= floor && gradient <= epsilon.sqrt() * norm * check.true_residual)
     }
+}
+
+/// Checks the memory of the vectors of the rounds, beside both operators; that of both solvers is checked as they are made.
+fn check_memory<T: Real>(
+    a: &SharedOperator<T>,
+    preconditioner: &dyn LinearOperator<T>,
+    setup: &Setup<T>,
+) -> Result<()> {
+    let bytes = |len: usize| (len * T::PRECISION.bytes()) as u64;
+    let of_penalty = setup.penalty.as_ref().map(|penalty| lock(penalty).bytes());
+    let count = if of_penalty.is_some() { 3 + Substituted::<T>::VECTORS } else { 3 };
+    let mut vectors = vec![("a vector of the rounds", bytes(a.cols())); count];
+    vectors.push(("the residual of the rounds", bytes(a.rows())));
+    let held = (**a).bytes() + preconditioner.bytes() + of_penalty.unwrap_or(0);
+    a.device().check_memory(held, &vectors)
 }
 
 /// Gradients of two reports.

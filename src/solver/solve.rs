@@ -231,7 +231,7 @@ per_number! {
 /// The refusal of weights for the unknowns of a preconditioned problem.
 pub(super) fn no_damping(method: Method) -> Error {
     let reason = format!(
-        "{method}: the weight of x would be one of y = M^-1 x, so there is none with a preconditioner but a Penalty"
+        "{method}: the weight of x would be one of y = M^-1 x with a preconditioner; a Penalty stays one of x"
     );
     Error::Option { name: "damp", reason }
 }

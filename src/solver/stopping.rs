@@ -28,8 +28,8 @@ pub struct Stopping {
     /// See [`Stopping::rtol`].
     pub atol: f64,
     /// Least squares are also done when the gradient is small: `|s| <= gradient_rtol |A|_F |r|`, where `s` is
-    /// `A'r` less the correction's gradient (methods that keep bounds have measures of their own, see their pages) and `r = b - A x`, stacked
-    /// with `damp (x_ref - x)` in LSQR and LSMR: the `atol` of SciPy's `lsqr` and `lsmr`. A gradient at the
+    /// `A'r` less the correction's gradient (methods that keep bounds have measures of their own, see their pages) and `r = b - A x` (for this
+    /// test LSQR and LSMR stack it with `damp (x_ref - x)`): the `atol` of SciPy's `lsqr` and `lsmr`. A gradient at the
     /// level of rounding, `4 eps |A|_F (|A|_F |x| + |b|)`, is small enough too, if starting over no longer halves it and
     /// `|s| <= sqrt(eps) |A|_F |r|` tells that the residual is not rounding itself. MINRES takes no more than the machine
     /// epsilon in place of both, since its systems usually have a solution.

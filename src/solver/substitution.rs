@@ -28,10 +28,14 @@ pub(super) struct Substituted<T: Real> {
     direction: Vector<T>,
     /// Answer of the penalty about `x`.
     asked: Vector<T>,
+    /// A bound if `M` knows one of its norm, else an estimate: it scales the system, and tells what rounding leaves of gradients.
     norm_bound: f64,
 }
 
 impl<T: Real> Substituted<T> {
+    /// Vectors held.
+    pub(super) const VECTORS: usize = 4;
+
     pub(super) fn new(penalty: &SharedPenalty<T>, preconditioner: &SharedOperator<T>) -> Result<Self> {
         let vector = || Vector::zeros(preconditioner.device(), preconditioner.rows());
         let bound = lock(penalty).norm_bound();
@@ -88,8 +92,7 @@ impl<T: Real> Penalty<T> for Substituted<T> {
     }
 
     fn bytes(&self) -> u64 {
-        let vectors = [&self.origin, &self.x, &self.direction, &self.asked];
-        let own: usize = vectors.iter().map(|vector| vector.len() * T::PRECISION.bytes()).sum();
+        let own = Self::VECTORS * self.origin.len() * T::PRECISION.bytes();
         lock(&self.penalty).bytes() + own as u64
     }
 }

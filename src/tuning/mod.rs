@@ -263,11 +263,10 @@ impl Tuning {
         self.work_group > 1 && self.single_items.is_none() && bytes as u64 <= info.local_memory / 3
     }
 
-    /// Tells if matrices of `rows` rows and `values` values are small enough for one launch of many iterations.
-    pub(crate) fn stays_resident(&self, family: Family, rows: usize, values: usize) -> bool {
-        // The two launches of CGNR gather two vectors for every entry: on an H200 one launch is up to twice as fast, at sizes up to
-        // eight times those of CG (12 000 x 640 000 with 7 million entries 141 and 190 us, 20 000 square with 2 million alike).
-        let times = if family == Family::CgnrResident && self.resident_groups > 1 { 8 } else { 1 };
+    /// Tells if matrices of `rows` rows and `values` values are small enough for one launch of many iterations, which may have `times` as many
+    /// as those of conjugate gradients where several groups do it.
+    pub(crate) fn stays_resident(&self, times: usize, rows: usize, values: usize) -> bool {
+        let times = if self.resident_groups > 1 { times } else { 1 };
         self.resident_groups > 0 && values.saturating_add(5 * rows) <= self.resident_numbers.saturating_mul(times)
     }
 }

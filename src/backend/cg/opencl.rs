@@ -193,7 +193,7 @@ impl<T: Real> CgOps<T> for OpenCl {
     }
 
     fn cg_stays_resident(&self, run: Run<'_>, a: &Stored<T>) -> bool {
-        run.tuning.stays_resident(Family::CgResident, a.rows, a.places)
+        run.tuning.stays_resident(1, a.rows, a.places)
     }
 
     fn cg_resident(

@@ -340,10 +340,12 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         let [first, others @ ..] = matrices else { return false };
         let rows = first.rows.max(first.cols) * columns;
         let places = matrices.iter().map(|a| a.places).sum();
+        // On an H200 an iteration of FISTA with 1.5 million entries took 32 us instead of 45 to 50, with 3.6 million 47 instead of 50.
+        let times = if others.is_empty() { 1 } else { 3 };
         first.arrangement.kind != External
             && others.iter().all(|a| simple(a.arrangement.kind))
             && matrices.iter().all(|a| alike(a))
-            && run.tuning.stays_resident(Family::StepResident, rows, places)
+            && run.tuning.stays_resident(times, rows, places)
     }
 
     fn step_resident(

@@ -12,6 +12,7 @@ use super::{FileKind, npy, short_name};
 use crate::error::{Error, Result};
 use crate::files::file_error;
 
+mod array;
 #[cfg(feature = "hdf5")]
 pub(crate) mod hdf5;
 #[cfg(feature = "tiff")]
@@ -51,12 +52,6 @@ impl Source for Whole {
     }
 }
 
-impl Source for npy::Pictures {
-    fn picture(&mut self, k: usize) -> Result<Vec<f32>> {
-        Ok(self.read(k)?.into_iter().map(|v| v as f32).collect())
-    }
-}
-
 /// The error of a file that needs a feature.
 #[cfg(not(all(feature = "hdf5", feature = "tiff")))]
 pub(crate) fn without(path: &Path, kind: &str, feature: &str) -> Error {
@@ -77,18 +72,14 @@ impl Stack {
         }
         match FileKind::of(path)? {
             Some(FileKind::Npy) => {
-                if let Some((shape, pictures)) = npy::Pictures::open(path)? {
+                if let Some((shape, pictures)) = array::Pictures::open(path)? {
                     let bytes = fs::metadata(path).map_err(|e| file_error(path, &e))?.len();
                     return Self::checked(short_name(path), shape, bytes, Box::new(pictures));
                 }
                 let array = npy::read(path)?;
-                let shape = match array.shape[..] {
-                    [rows, columns] => [1, rows, columns],
-                    [pictures, rows, columns] => [pictures, rows, columns],
-                    _ => {
-                        let reason = format!("{} dimensions; a volume has 3, a picture 2", array.shape.len());
-                        return Err(Error::Format { what: short_name(path), reason });
-                    }
+                let Some(shape) = array::volume(&array.shape) else {
+                    let reason = format!("{} dimensions; a volume has 3, a picture 2", array.shape.len());
+                    return Err(Error::Format { what: short_name(path), reason });
                 };
                 let (bytes, size) = (array.data.len() as u64, shape[1] * shape[2]);
                 Self::checked(short_name(path), shape, bytes, Box::new(Whole { data: array.data, size }))
@@ -205,7 +196,7 @@ mod tests {
         assert_eq!(stack.picture(1).expect("there")[..2], [12.0, 13.0]);
         assert!(matches!(stack.picture(2), Err(Error::Shape { .. })));
         let second = stack.picture(1).expect("there");
-        // The same numbers columns first, which are read at once.
+        // Numbers columns first, which are read at once.
         let header = "{'descr': '<f8', 'fortran_order': True, 'shape': (2, 3, 4), }";
         let mut content =
             [&b"\x93NUMPY\x01\x00"[..], &(header.len() as u16).to_le_bytes(), header.as_bytes()].concat();

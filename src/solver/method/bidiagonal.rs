@@ -40,7 +40,7 @@ pub(super) struct Bidiagonal {
     /// Squared norms of residual and gradient, for the test.
     pub(super) residual2: Scalar,
     pub(super) gradient2: Scalar,
-    /// With damping, the squared norm of the residual stacked with `damp (x_ref - x)`, which the recurrences know.
+    /// Squared norm of the residual stacked with `damp (x_ref - x)`, which the recurrences know, if there is damping.
     stacked2: Option<Scalar>,
 }
 

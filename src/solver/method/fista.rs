@@ -12,7 +12,7 @@
 //! `|y - x'| / tau`: 0 at the minimum within the bounds, and there alone. It ends by itself where a step is less than the rounding of `x`.
 //! The objective falls as `1 / k²`. `|A|` is estimated when the solver is set up, by 30 steps of the power iteration.
 //!
-//! Vectors held: 3 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 4 vectors of rows and 9 of
+//! Vectors held: 4 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 4 vectors of rows and 9 of
 //! columns.
 //!
 //! Source: A. Beck, M. Teboulle, "A fast iterative shrinkage-thresholding algorithm for linear inverse problems", SIAM J. Imaging
@@ -39,6 +39,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
     let least = plan.constant((LOST * epsilon).powi(2));
     let bounds = [lower, upper];
 
+    let (b, copied) = plan.own_rhs();
     let feasible = plan.call(Update::of(Cols).clamp(X, X, bounds), |_| {});
     let residual = plan.residual(r, rr);
     let first = Update::of(Rows).set(last_r, &[(ONE, r)]).set(ahead_r, &[(ONE, r)]);
@@ -60,7 +61,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
     let advance = advance.set(X, &[(keep, y), (push, g)]).clamp(X, X, bounds);
     let advance = advance.set(y, &[(ONE, y), (MINUS_ONE, X)]).set(g, &[(ONE, X), (MINUS_ONE, last_x)]);
     let advance = plan.call(advance.dot(step2, y, y).dot(turn, y, g).dot(xx, X, X), |_| {});
-    let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, crate::solver::plan::B).square(rr);
+    let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, b).square(rr);
     let product = plan.call(product, |_| {});
     let look_ahead = Update::of(Rows).set(ahead_r, &[(ahead, r), (minus_beta, last_r)]).set(last_r, &[(ONE, r)]);
     // Here, not before the product, whose many groups would each do it.
@@ -82,7 +83,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
         s.stop_unless_less(lost, moved, stop::CONVERGED);
     });
     Script {
-        start: vec![feasible, residual, first, gradient.clone(), projected, judged],
+        start: vec![copied, feasible, residual, first, gradient.clone(), projected, judged],
         steps: vec![vec![gradient, advance, product, look_ahead]],
         least_squares: true,
         terms: Some(Terms::within(bounds, vec![(tau, Weight::Tau), (tikhonov, Weight::Tikhonov)])),

@@ -29,7 +29,7 @@
 //! `z = b - A x`, its value at the minimum, and goes on with a step of `p` and `q`, which are 0 when a solve begins. It ends by itself where all of this
 //! is what the rounding of `x`, `p`, `q` and `z` makes of it.
 //!
-//! Vectors held: 4 as long as `A` has rows, 4 as it has columns, 2 more for total variation and 1 more for a direction. Launches: 4, 6
+//! Vectors held: 5 as long as `A` has rows, 4 as it has columns, 2 more for total variation and 1 more for a direction. Launches: 4, 6
 //! with neighbours. Bytes: those of two products, 6 vectors of rows, 7 of columns, and 10 more with total variation, 13 with a
 //! direction.
 //!
@@ -41,7 +41,7 @@ use super::fista::LOST;
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, sqrt};
 use crate::solver::objective::{Neighbours, Terms, Weight};
 use crate::solver::plan::{
-    B, Field, Operand, OverImage, Plan, Product, Script, Space::Cols, Space::Rows, Update, Work, X,
+    Field, Operand, OverImage, Plan, Product, Script, Space::Cols, Space::Rows, Update, Work, X,
 };
 use crate::state::stop;
 
@@ -183,6 +183,7 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
         change,
     });
 
+    let (b, copied) = plan.own_rhs();
     let feasible = Update::of(Cols).clamp(X, X, bounds).set(last_x, &[(ONE, X)]);
     let feasible = plan.call(feasible, |_| {});
     let residual = plan.residual(r, rr);
@@ -212,7 +213,7 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
         s.set(z2, zz);
         steps.take_change(s, of_field, field);
     });
-    let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, B).square(rr);
+    let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, b).square(rr);
     let product = plan.call(product, |_| {});
     let next_z = [(steps.keep_z, z), (steps.new_r, r), (steps.old_r, last_r)];
     let ascend = Update::of(Rows).set(turn, &[(ONE, z)]).set(z, &next_z).set(last_r, &[(ONE, r)]);
@@ -229,7 +230,7 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
         steps.choose(s, z2, xx);
     });
     let dual = field.map_or(Vec::new(), |field| field.p.into_iter().chain(field.q).collect());
-    let start = [vec![feasible, residual, first], gradient.clone(), vec![projected, judged]].concat();
+    let start = [vec![copied, feasible, residual, first], gradient.clone(), vec![projected, judged]].concat();
     Script {
         start,
         steps: vec![[gradient, vec![advance, product, ascend]].concat()],

@@ -11,7 +11,7 @@
 //! units of a gradient: 0 at the minimum within the bounds; `|A|²` is taken as its bound, the largest sum of a row times that of a column. It ends by itself where a step
 //! is no more than rounding makes of it, `sqrt(omega / (2 - omega))` times the rounding of `x`.
 //!
-//! Vectors held: 3 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 5 vectors of rows and 8 of
+//! Vectors held: 4 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 5 vectors of rows and 8 of
 //! columns.
 //!
 //! Source: P. Gilbert, "Iterative methods for the three-dimensional reconstruction of an object from projections", J. Theor. Biol. 36, 1972;
@@ -20,7 +20,7 @@
 use crate::recurrence::{MINUS_ONE, ONE, Scalar, Sums};
 use crate::solver::objective::{InverseSums, Terms, Weight};
 use crate::solver::plan::{
-    B, Call, Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, Update, VectorId, Work, X,
+    Call, Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, Update, VectorId, Work, X,
 };
 use crate::state::stop;
 
@@ -143,10 +143,11 @@ impl Steps {
 pub(super) fn script(plan: &mut Plan, omega: f64, epsilon: f64) -> Script {
     let steps = Steps::new(plan, omega, epsilon, 1);
     let &Steps { r, rr, step2, xx, square, gradient2, lost, moved, inverse_omega2, least, .. } = &steps;
-    let start = steps.start(plan);
+    let (b, copied) = plan.own_rhs();
+    let start = [vec![copied], steps.start(plan)].concat();
     let back = steps.back(plan);
     let advance = plan.call(steps.advance_last(true), |_| {});
-    let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, B).square(rr);
+    let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, b).square(rr);
     let product = plan.call(product, |_| {});
     // Here, not before the product, whose many groups would each do it.
     let next_weigh = plan.call(steps.weigh(), |s| {
