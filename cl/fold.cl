@@ -161,20 +161,39 @@ static acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* sc
     return group_fold(partial_fold(sums, count), FOLD_LANES, scratch);
 }
 
+// Lanes that an item of warp_fold_sums holds at a time, half or a quarter of them: products set FEW_HELD, because registers beyond those that
+// a product needs itself cost it groups.
+#ifndef FEW_HELD
+#define FEW_HELD 0
+#endif
+#define HELD_LANES (FEW_HELD ? FOLD_LANES / 128 : FOLD_LANES / 64)
+#define HELD_PARTS (FEW_HELD ? 4 : 2)
+
 // Sum of up to FOLD_LANES chunk sums, folded as by fold_sums but by one warp, whose first item gets it. Items hold 32 lanes each, one sum in a
-// lane. The last halving of those adds what the even lanes gave to what the odd ones gave, so that 16 are held at a time.
+// lane: part k has every lane whose number in an item is k more than a multiple of HELD_PARTS.
 static acc_t warp_fold_sums(__global const acc_t* sums, uint count)
 {
-    acc_t half_sum[2];
-    for (uint odd = 0; odd < 2; ++odd) {
-        acc_t lane[FOLD_LANES / 64];
-        for (uint m = 0; m < FOLD_LANES / 64; ++m) {
-            const uint l = (2 * m + odd) * WARP + get_local_id(0) % WARP;
-            lane[m] = l < count ? acc_add(acc_real(0), sums[l]) : acc_real(0);
+    acc_t total = acc_real(0);
+#if FEW_HELD
+#pragma unroll 1
+#endif
+    for (uint half_index = 0; half_index < 2; ++half_index) {
+        acc_t half_sum = acc_real(0);
+#if FEW_HELD
+#pragma unroll 1
+#endif
+        for (uint k = half_index; k < HELD_PARTS; k += 2) {
+            acc_t lane[HELD_LANES];
+            for (uint j = 0; j < HELD_LANES; ++j) {
+                const uint l = (HELD_PARTS * j + k) * WARP + get_local_id(0) % WARP;
+                lane[j] = l < count ? acc_add(acc_real(0), sums[l]) : acc_real(0);
+            }
+            const acc_t part = item_fold(lane, HELD_LANES);
+            half_sum = k < 2 ? part : acc_add(half_sum, part);
         }
-        half_sum[odd] = item_fold(lane, FOLD_LANES / 64);
+        total = half_index == 0 ? half_sum : acc_add(total, half_sum);
     }
-    return warp_fold(acc_add(half_sum[0], half_sum[1]), WARP);
+    return warp_fold(total, WARP);
 }
 
 // A group works on SIDE_BY_SIDE chunks at once, CHUNK_ITEMS items on each.

@@ -157,8 +157,9 @@ mod tests {
     }
 
     /// Constants that the host has no use for.
-    const OF_THE_DEVICE_ALONE: [(&str, &str); 15] = [
+    const OF_THE_DEVICE_ALONE: [(&str, &str); 16] = [
         ("basis", "AT_ONCE"),
+        ("fold", "FEW_HELD"),
         ("fold", "SHORT_FOLD"),
         ("fold", "WARP"),
         ("global_barrier", "ARRIVED"),

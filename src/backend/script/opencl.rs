@@ -76,7 +76,7 @@ kernels! {
 
 kernels! {
     file step, after [common, fold, format, row, recurrence];
-    options { matrix: MatrixOptions, dots: u32 => DOTS }
+    options { matrix: MatrixOptions, dots: u32 => DOTS, few: u32 => FEW_HELD }
     shape { n, chunk, stride, program, slot }
     /// `y = s A x + k w` with the chunk sums of `y.y` (or `y.(w y)`) and `y.z`; `added` and `multiplied` tell if it reads `w` and `z`.
     kernel step_product<T> given(value_count: usize, cols: usize, columns: usize, added: bool, multiplied: bool, made: usize)
@@ -161,7 +161,7 @@ impl OpenCl {
         let at_once = (found.work_group / a.arrangement.lanes).max(1);
         let share = if blend.free { found.rows_of_group(chunks, at_once, self.units()) } else { chunks.chunk };
         let [steps, dots] = blend.macros();
-        let options = step::Options { matrix: MatrixOptions { blend: steps, ..matrix }, dots };
+        let options = step::Options { matrix: MatrixOptions { blend: steps, ..matrix }, dots, few: 1 };
         let kernel = step::step_product::prepare(&self.context, common, &options)?;
         // One group at least: a program runs even if there are no rows.
         Ok(Plan { kernel, groups: a.rows.div_ceil(share).max(1), share })
