@@ -13,8 +13,6 @@
 // The twin of the wide sums is src/number/accumulator.rs: the two must agree operation for operation.
 
 #pragma OPENCL FP_CONTRACT OFF
-// Before a loop whose rounds are to be done one after another.
-#define ROLLED _Pragma("unroll 1")
 #if !PAIR
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif

@@ -168,21 +168,20 @@ static acc_t fold_sums(__global const acc_t* sums, uint count, __local acc_t* sc
 #endif
 #define HELD_LANES (FEW_HELD ? FOLD_LANES / 128 : FOLD_LANES / 64)
 #define HELD_PARTS (FEW_HELD ? 4 : 2)
-#if FEW_HELD
-#define HELD_APART ROLLED
-#else
-#define HELD_APART
-#endif
 
 // Sum of up to FOLD_LANES chunk sums, folded as by fold_sums but by one warp, whose first item gets it. Items hold 32 lanes each, one sum in a
 // lane: part k has every lane whose number in an item is k more than a multiple of HELD_PARTS.
 static acc_t warp_fold_sums(__global const acc_t* sums, uint count)
 {
     acc_t total = acc_real(0);
-    HELD_APART
+#if FEW_HELD
+#pragma unroll 1
+#endif
     for (uint half_index = 0; half_index < 2; ++half_index) {
         acc_t half_sum = acc_real(0);
-        HELD_APART
+#if FEW_HELD
+#pragma unroll 1
+#endif
         for (uint k = half_index; k < HELD_PARTS; k += 2) {
             acc_t lane[HELD_LANES];
             for (uint j = 0; j < HELD_LANES; ++j) {
