@@ -1,5 +1,6 @@
 //! Systems and readings of the program `reconstruct`, from files or simulated.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::Instant;
 
@@ -61,9 +62,8 @@ impl<T: Real> Problem<T> {
 
     /// Readings of the next block of slices; none if there are no more.
     pub(crate) fn next_readings(&mut self, options: &Options) -> Result<Option<Vec<Vec<T>>>> {
-        let Some(Rest { blocks, place }) = self.rest.as_mut().filter(|rest| rest.blocks.left() > 0) else {
-            return Ok(None);
-        };
+        let goes_on = self.goes_on();
+        let Some(Rest { blocks, place }) = self.rest.as_mut().filter(|_| goes_on) else { return Ok(None) };
         let clock = Instant::now();
         let integrals = blocks.next()?;
         self.repaired += integrals.repaired;
@@ -102,9 +102,9 @@ struct Read {
 
 /// Reads the scans, or the first block of them. In a solve a reading takes `size` bytes, and a picture `of_picture`.
 fn read(options: &Options, size: usize, of_picture: u64) -> Result<Read> {
-    let Some(path) = &options.input else { return all(options, vec![simulated()?]) };
+    let Some(path) = &options.input else { return all(options, vec![simulated()?], of_picture) };
     if options.kind(path)? != InputKind::Counts {
-        return all(options, Scan::read(path, &options.geometry()?)?);
+        return all(options, Scan::read(path, &options.geometry()?)?, of_picture);
     }
     let search = options.detector_offset.is_none() && options.geometry_file().is_none();
     let mut blocks = Blocks::new(options, path, size)?;
@@ -112,7 +112,7 @@ fn read(options: &Options, size: usize, of_picture: u64) -> Result<Read> {
     if !blocks.are_many() {
         let Integrals { scans, repaired, .. } = blocks.next()?;
         // The slice in the middle most likely shows the object.
-        let place = axis(options, search, || Ok(scans[scans.len() / 2].clone()))?;
+        let place = axis(options, search, || Ok(Cow::Borrowed(&scans[scans.len() / 2])))?;
         return read_about(scans, place, repaired, None);
     }
     if options.support.as_deref() == Some("disc") {
@@ -120,7 +120,7 @@ fn read(options: &Options, size: usize, of_picture: u64) -> Result<Read> {
             "the disc is one of all slices, which are more than are read at once: see --at-once, or name a file";
         return Err(option("support", reason));
     }
-    let place = axis(options, search, || Ok(blocks.middle()?.scans.remove(0)))?;
+    let place = axis(options, search, || Ok(Cow::Owned(blocks.middle()?.scans.remove(0))))?;
     let Integrals { scans, repaired, .. } = blocks.next()?;
     let rest = Rest { blocks, place: place.map(|(place, _)| place) };
     read_about(scans, place, repaired, Some(rest))
@@ -133,8 +133,9 @@ fn check_pictures(count: usize, of_picture: u64) -> Result<()> {
 }
 
 /// Scans that were read at once.
-fn all(options: &Options, scans: Vec<Scan>) -> Result<Read> {
-    let place = axis(options, false, || Ok(scans[scans.len() / 2].clone()))?;
+fn all(options: &Options, scans: Vec<Scan>, of_picture: u64) -> Result<Read> {
+    check_pictures(scans.len(), of_picture)?;
+    let place = axis(options, false, || Ok(Cow::Borrowed(&scans[scans.len() / 2])))?;
     read_about(scans, place, 0, None)
 }
 
@@ -153,7 +154,11 @@ fn about(scans: Vec<Scan>, place: Option<f64>) -> Result<Vec<Scan>> {
 
 /// The place of the axis where the options say, or where it shows in the scan that `shown` reads, and if it was searched for; `search` tells if it
 /// is without a word of the options, where the angles show it.
-fn axis(options: &Options, search: bool, shown: impl FnOnce() -> Result<Scan>) -> Result<Option<(f64, bool)>> {
+fn axis<'s>(
+    options: &Options,
+    search: bool,
+    shown: impl FnOnce() -> Result<Cow<'s, Scan>>,
+) -> Result<Option<(f64, bool)>> {
     match (options.axis()?, &options.axis) {
         (Some(place), _) => Ok(Some((place, false))),
         (None, None) if !search => Ok(None),
@@ -210,7 +215,6 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
     let scans = scans.into_iter().map(|scan| prepared(options, scan)).collect::<Result<Vec<Scan>>>()?;
     let pictures = scans.len() + rest.as_ref().map_or(0, |rest| rest.blocks.left());
     let (scanner, grid) = (&scans[0].scanner, scans[0].grid(side));
-    check_pictures(pictures, of_picture)?;
     let reference = match (&options.reference, &options.input) {
         (Some(path), _) => Some(read_reference(path, grid)?),
         (None, None) => Some(Phantom::plate().image(grid)),
