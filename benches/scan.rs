@@ -5,7 +5,7 @@
 //! a row per case (`--json`: a line of JSON; `over_iterations_ms`: of a frame but the first, what is not iterations; `fbp_ms`: a
 //! filtered back-projection from readings to pixels on the host), after one of SciPy (a thread; where `python3` has it). The scanner is that of the Helsinki tomography
 //! challenge 2022; without options the size is that of its scans of 40 degrees. With `--methods` instead: an iteration of each method for
-//! images in `f32` beside that of CGNR, and beside the two products alone.
+//! images in `f32` beside that of CGNR (with total variation beside that of CGNR with it), and beside the two products alone.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod common;
@@ -166,10 +166,12 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
     let products = (matrix.product_bytes() + matrix.transposed_product_bytes()) as f64;
     let (above, none) = (Correction { lower: 0.0, ..Correction::none() }, Correction::none());
     let variation = Correction { variation: 1.0, width: grid.side, ..above.clone() };
+    let smoothed = Correction { epsilon: 0.01, ..variation.clone() };
     let cases = [
         (Method::Cgnr, &none, 1),
         (Method::Fista, &above, 1),
         (Method::Pdhg, &above, 1),
+        (Method::Cgnr, &smoothed, 1),
         (Method::Pdhg, &variation, 1),
         (Method::Sirt { omega: 1.0 }, &above, 1),
         (Method::Sart { omega: 1.0 }, &above, scanner.angles.len().div_ceil(10)),
@@ -177,7 +179,8 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
         (Method::Mrnsd, &above, 1),
         (Method::Nnfcgls { restart: 30 }, &above, 1),
     ];
-    let mut of_cgnr = None;
+    // Without and with total variation.
+    let mut of_cgnr = [None; 2];
     for (method, correction, subsets) in cases {
         let setup = Setup::new(method, Stopping { rtol: 0.0, ..Stopping::after(many.div_ceil(subsets)) });
         let in_subsets = match subsets {
@@ -193,14 +196,15 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
             (launches, done) = (report.launches_per_iteration, report.iterations);
             Ok(report.times.solve / report.iterations.max(1) as f64)
         })?;
-        let [rows, cols] = vectors(method, correction.variation > 0.0, subsets);
+        let varied = correction.variation > 0.0;
+        let [rows, cols] = vectors(method, varied, subsets);
         // Each product with a subset reads or writes the whole image.
         let more = 2 * (subsets - 1) * 4 * matrix.cols();
         let bytes = products + more as f64 + (4 * (rows * matrix.rows() + cols * matrix.cols())) as f64;
-        let cgnr = *of_cgnr.get_or_insert(ms);
+        let cgnr = *of_cgnr[usize::from(varied)].get_or_insert(ms);
         setting.row(&json!({
             "problem": format!("{} x {}, {} entries, {}", matrix.rows(), matrix.cols(), matrix.nnz(), matrix.format()),
-            "method": format!("{method}{}", if correction.variation > 0.0 { " with total variation" } else { "" }), "subsets": subsets,
+            "method": format!("{method}{}", if varied { " with total variation" } else { "" }), "subsets": subsets,
             "iterations": done, "us_per_iteration": 1e3 * ms, "most_us": 1e3 * most, "of_cgnr": ms / cgnr,
             "products_us": forward + back, "launches": launches, "bytes": bytes,
             "copy_share": bytes / ms / 1e6 / setting.copy,

@@ -1,41 +1,13 @@
 // The launches of a method that need no matrix: a pass over vectors, scalars alone. Each first runs the program of its block
-// (recurrence.cl), and does nothing more once every column has stopped.
+// (recurrence.cl), and does nothing more once every column has stopped. Joined after statement.cl and recurrence.cl.
 //
 // Required macros:
-//   STATEMENT_k  for k from 0 to 5: target | a << 4 | b << 8 | d << 12, each the number of a vector or NONE; MULTIPLY << 16 for a
-//                product element by element, CLAMP << 16 for a within the bounds b and d; NO_STATEMENT if there is none
+//   STATEMENT_k  for k from 0 to 5: a statement (statement.cl), or NO_STATEMENT
 //   TOUCHED      vectors that are read, as a mask, and those that are written << 8
 //   DOTS         dot products of what the pass leaves behind: a | b << 4, eight bits each, 255 for none
 
-#define MOST_STATEMENTS 6
-#define NONE 15
-#define NO_STATEMENT 0xffffffff
-#define NO_DOT 255
-#define MULTIPLY 1
-#define CLAMP 2
-
 // `n` elements in `chunks` chunks of `chunk`, `per_group` of them for each group; block and slot of the program (recurrence.cl).
 typedef struct { uint n, chunk, chunks, per_group, program, slot; } shape_t;
-
-// Element by element: v[target] = k a + l b + m d, from left to right, or a b, or a within [b, d]. Numbers of vectors are constants
-// where this is called, so `v` lives in registers.
-static void apply_statement(real_t* v, uint statement, const real_t* coefficient)
-{
-    if (statement == NO_STATEMENT) return;
-    const uint target = statement & 15, a = (statement >> 4) & 15, b = (statement >> 8) & 15, d = (statement >> 12) & 15;
-    if (statement >> 16 == MULTIPLY) {
-        v[target] = v[a] * v[b];
-        return;
-    }
-    if (statement >> 16 == CLAMP) {
-        v[target] = v[a] < v[b] ? v[b] : v[a] > v[d] ? v[d] : v[a];
-        return;
-    }
-    real_t value = coefficient[0] * v[a];
-    if (b != NONE) value = value + coefficient[1] * v[b];
-    if (d != NONE) value = value + coefficient[2] * v[d];
-    v[target] = value;
-}
 
 #define READ(k) ((TOUCHED >> (k)) & 1)
 #define WRITTEN(k) ((TOUCHED >> (8 + (k))) & 1)
@@ -98,12 +70,12 @@ void step_vectors(shape_t shape, __global real_t* restrict v0, __global real_t* 
                 if (READ(5)) v[5] = v5[at];
                 if (READ(6)) v[6] = v6[at];
                 if (READ(7)) v[7] = v7[at];
-                apply_statement(v, STATEMENT_0, coefficient);
-                apply_statement(v, STATEMENT_1, coefficient + 3);
-                apply_statement(v, STATEMENT_2, coefficient + 6);
-                apply_statement(v, STATEMENT_3, coefficient + 9);
-                apply_statement(v, STATEMENT_4, coefficient + 12);
-                apply_statement(v, STATEMENT_5, coefficient + 15);
+                apply_statement(v, STATEMENT_0, coefficient[0], coefficient[1], coefficient[2]);
+                apply_statement(v, STATEMENT_1, coefficient[3], coefficient[4], coefficient[5]);
+                apply_statement(v, STATEMENT_2, coefficient[6], coefficient[7], coefficient[8]);
+                apply_statement(v, STATEMENT_3, coefficient[9], coefficient[10], coefficient[11]);
+                apply_statement(v, STATEMENT_4, coefficient[12], coefficient[13], coefficient[14]);
+                apply_statement(v, STATEMENT_5, coefficient[15], coefficient[16], coefficient[17]);
                 if (WRITTEN(0)) v0[at] = v[0];
                 if (WRITTEN(1)) v1[at] = v[1];
                 if (WRITTEN(2)) v2[at] = v[2];

@@ -1,5 +1,5 @@
 // Scalars of a solve: the short programs that src/recurrence.rs compiles, run by every group that needs their results.
-// Joined before step.cl and pass.cl.
+// Joined before step.cl, pass.cl and step_resident.cl.
 //
 // `registers` holds REGISTERS wide numbers for each column and `status` STATES integers (why it stopped, iterations done),
 // both in two slots: a launch reads one slot, and its group 0 writes the other, so that no group reads what another
@@ -39,7 +39,39 @@
 #define COUNT 12
 #define SKIP_UNLESS_POSITIVE 13
 
-// Runs `length` instructions for column c, until one of them stops it. `most` iterations are allowed; `mask` is that of the history.
+// Does one instruction for column c, whose registers are `file`: its operation, its target and what its operands hold. Returns RUNNING, or the
+// reason why it stops the column; does nothing for one that skips. `most` iterations are allowed; `mask` is that of the history.
+static int execute(uint op, uint target, acc_t a, acc_t b, uint c, __local acc_t* file, int* done, int most, int mask,
+                   __global acc_t* history)
+{
+    int reason = RUNNING;
+    if (op == ADD) file[target] = acc_add(a, b);
+    else if (op == SUB) file[target] = acc_sub(a, b);
+    else if (op == MUL) file[target] = acc_mul(a, b);
+    else if (op == DIV) file[target] = acc_div(a, b);
+    else if (op == SQRT) file[target] = acc_sqrt(a);
+    else if (op == SET) file[target] = a;
+    else if (op == SET_IF_POSITIVE) {
+        if (acc_less(acc_real(0), a)) file[target] = b;
+    } else if (op == STOP_IF_LESS) {
+        if (acc_less(a, b)) reason = target;
+    } else if (op == STOP_UNLESS_LESS) {
+        if (!acc_less(a, b)) reason = target;
+    } else if (op == STOP_UNLESS_FINITE) {
+        if (!acc_finite(a)) reason = target;
+    } else if (op == STOP_AT_BUDGET) {
+        if (*done >= most) reason = ITERATIONS_DONE;
+    } else if (op == RECORD) {
+        if (get_group_id(0) == 0) {
+            __global acc_t* entry = history + 2 * ((size_t)(*done & mask) * COLUMNS + c);
+            entry[0] = a;
+            entry[1] = b;
+        }
+    } else if (op == COUNT) *done = *done + 1;
+    return reason;
+}
+
+// Runs `length` instructions for column c, until one of them stops it.
 // Each instruction is read while the one before runs: nothing else hides how long local memory takes.
 static void interpret(__local const uint* code, uint length, uint c, __local acc_t* file, __local int* state, int most,
                       int mask, __global acc_t* history)
@@ -51,30 +83,8 @@ static void interpret(__local const uint* code, uint length, uint c, __local acc
         const acc_t a = file[next.z];
         const acc_t b = file[next.w];
         if (k + 1 < length) next = vload4(k + 1, code);
-        if (op == ADD) file[target] = acc_add(a, b);
-        else if (op == SUB) file[target] = acc_sub(a, b);
-        else if (op == MUL) file[target] = acc_mul(a, b);
-        else if (op == DIV) file[target] = acc_div(a, b);
-        else if (op == SQRT) file[target] = acc_sqrt(a);
-        else if (op == SET) file[target] = a;
-        else if (op == SET_IF_POSITIVE) {
-            if (acc_less(acc_real(0), a)) file[target] = b;
-        } else if (op == STOP_IF_LESS) {
-            if (acc_less(a, b)) reason = target;
-        } else if (op == STOP_UNLESS_LESS) {
-            if (!acc_less(a, b)) reason = target;
-        } else if (op == STOP_UNLESS_FINITE) {
-            if (!acc_finite(a)) reason = target;
-        } else if (op == STOP_AT_BUDGET) {
-            if (done >= most) reason = ITERATIONS_DONE;
-        } else if (op == RECORD) {
-            if (get_group_id(0) == 0) {
-                __global acc_t* entry = history + 2 * ((size_t)(done & mask) * COLUMNS + c);
-                entry[0] = a;
-                entry[1] = b;
-            }
-        } else if (op == COUNT) done = done + 1;
-        else if (op == SKIP_UNLESS_POSITIVE && !acc_less(acc_real(0), a)) {
+        reason = execute(op, target, a, b, c, file, &done, most, mask, history);
+        if (op == SKIP_UNLESS_POSITIVE && !acc_less(acc_real(0), a)) {
             k += target;
             if (k + 1 < length) next = vload4(k + 1, code);
         }

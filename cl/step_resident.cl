@@ -1,12 +1,17 @@
 // Many iterations of a method in one launch, by groups that all run at once: the programs of recurrence.cl, the passes of pass.cl and
-// the products of step.cl, with a global barrier after each pass and each product. Joined after row.cl, global_barrier.cl and
-// recurrence.cl; every product tells its steps (BLEND is TOLD).
+// the products of step.cl, with a global barrier after each pass and each product. Joined after row.cl, global_barrier.cl,
+// statement.cl and recurrence.cl; every product tells its steps (BLEND is TOLD).
+//
+// Required macros:
+//   COL_LANES  virtual lanes of the chunks of vectors as long as the first matrix has columns; LANES are those for its rows
+//   COMPILED   1: the programs and passes of the script are part of the text, in PROGRAMS and PASSES. 0: they are read from the list.
+//   PROGRAMS   PROGRAM_OF(call_place == P || ..., instructions) for each program, with the places P of the calls in the list that run it
+//   PASSES     PASS_OF(call_place == P || ..., steps), likewise
 //
 // `list` says what an iteration does: the number of its kinds (iteration k is of kind k modulo that), where the calls of each kind
 // begin, and where those of the last end; then calls. A call is a record of CALL words, then the block of its program.
 
 #define MOST_WORDS 2048 // of a list
-#define MOST_STATEMENTS 6
 #define CALL 16
 #define LENGTH 0        // words of a call
 #define WORK 1          // scalars alone, a pass or a product
@@ -15,7 +20,7 @@
 #define OPERANDS 4      // of a product: matrix, x, w, z, y, four bits each
 #define BLEND_STEPS 5   // of a product, as in row.cl
 #define STRIDE 6        // of its matrix
-#define STATEMENTS 7    // MOST_STATEMENTS of a pass, each as in pass.cl; of a product one for its dot products, which nothing stores
+#define STATEMENTS 7    // MOST_STATEMENTS of a pass, each as in statement.cl; of a product one for its dot products, which nothing stores
 #define SUMMED 13       // dot products, as in pass.cl: of a product y.y (or y.(w y)) and y.z
 #define LOADED 14       // vectors that statements and dot products read, as a mask
 #define WRITTEN 15      // vectors that statements write
@@ -25,11 +30,6 @@
 #define PASS 1
 #define PRODUCT 2
 
-#define NONE 15
-#define NO_STATEMENT 0xffffffff
-#define NO_DOT 255
-#define MULTIPLY 1
-#define CLAMP 2
 #define NO_DOTS 0xffffff
 #define DOTS 3          // most dot products of a call
 #define RESIDENT_VECTORS 12
@@ -45,70 +45,100 @@ static __global real_t* vector_of(const vectors_t* v, uint k)
 // Runs of the scratch memory: dot products that are folded at once, or columns.
 #define RUNS (COLUMNS > DOTS ? COLUMNS : DOTS)
 
-// Vector k is loaded, or stored.
-#define LOAD(k) if (loaded & (1 << k)) v[k] = vectors->v##k[at]
-#define STORE(k) if (written & (1 << k)) vectors->v##k[at] = v[k]
+// MOST_ITEM_LANES: most lanes of a chunk that an item holds.
+#define MOST_LANES (LANES > COL_LANES ? LANES : COL_LANES)
+#define MOST_ITEM_LANES (MOST_LANES > WG ? MOST_LANES / WG : 1)
 
-// The statements of a call in column c at place `at`, as in pass.cl, and what its dot products need in `v`.
-static void run_statements(real_t* v, __local const uint* call, const vectors_t* vectors, const real_t* coefficient,
-                           size_t at)
+// Vector k is loaded, or stored.
+#define LOAD(k) v[k] = vectors->v##k[at];
+#define STORE(k) vectors->v##k[at] = v[k];
+
+#if COMPILED
+#define STATEMENT(statement, k, l, m) \
+    apply_statement(v, statement, acc_to_real(file[k]), acc_to_real(file[l]), acc_to_real(file[m]));
+#define DOT(k, a, b) lane[k][j] = acc_add(lane[k][j], acc_product(v[a], v[b]));
+#define PASS_OF(which, steps) if (which) { steps }
+
+// The statements of the call that begins at place `call_place` of the list, at place `at` of its vectors, and its dot products in lane j.
+static void run_statements(__local const uint* call, uint call_place, const vectors_t* vectors, __local const acc_t* file,
+                           const real_t* coefficient, size_t at, acc_t (*lane)[MOST_ITEM_LANES], uint j)
 {
-    const uint loaded = call[LOADED], written = call[WRITTEN];
-    LOAD(0); LOAD(1); LOAD(2); LOAD(3); LOAD(4); LOAD(5); LOAD(6); LOAD(7); LOAD(8); LOAD(9); LOAD(10); LOAD(11);
-    if (call[STATEMENTS] == NO_STATEMENT) return;
-    for (uint s = 0; s < MOST_STATEMENTS; ++s) {
-        const uint statement = call[STATEMENTS + s];
-        if (statement == NO_STATEMENT) continue;
-        const uint a = (statement >> 4) & 15, b = (statement >> 8) & 15, d = (statement >> 12) & 15;
-        real_t value;
-        if (statement >> 16 == MULTIPLY) {
-            value = v[a] * v[b];
-        } else if (statement >> 16 == CLAMP) {
-            value = v[a] < v[b] ? v[b] : v[a] > v[d] ? v[d] : v[a];
-        } else {
-            value = coefficient[3 * s] * v[a];
-            if (b != NONE) value = value + coefficient[3 * s + 1] * v[b];
-            if (d != NONE) value = value + coefficient[3 * s + 2] * v[d];
-        }
-        v[statement & 15] = value;
-    }
-    STORE(0); STORE(1); STORE(2); STORE(3); STORE(4); STORE(5); STORE(6); STORE(7); STORE(8); STORE(9); STORE(10); STORE(11);
+    real_t v[RESIDENT_VECTORS];
+    PASSES
 }
 
-// The statements and dot products of a call for chunks first_chunk .. last_chunk.
-static void run_pass(__local const uint* call, const vectors_t* vectors, uint chunks, uint first_chunk, uint last_chunk,
-                     __local const acc_t* file, __local const int* state, __global acc_t* sums, __local acc_t* scratch)
+#define INSTRUCTION(op, target, a, b) \
+    reason = execute(op, target, file[a], file[b], c, file, &done, most, mask, history); \
+    if (reason != RUNNING) break;
+#define WHEN(a) if (acc_less(acc_real(0), file[a])) {
+#define END }
+#define PROGRAM_OF(which, instructions) if (which) do { instructions } while (0);
+
+// Runs the program of the call that begins at place `call_place` of the list for column c, as `interpret` does.
+static void run_instructions(uint call_place, uint c, __local acc_t* file, __local int* state, int most, int mask,
+                             __global acc_t* history)
+{
+    int reason = state[0], done = state[1];
+    if (reason != RUNNING) return;
+    PROGRAMS
+    state[0] = reason;
+    state[1] = done;
+}
+#else
+#define LOAD_IF(k) if (loaded & (1 << k)) LOAD(k)
+#define STORE_IF(k) if (written & (1 << k)) STORE(k)
+
+static void run_statements(__local const uint* call, uint call_place, const vectors_t* vectors, __local const acc_t* file,
+                           const real_t* coefficient, size_t at, acc_t (*lane)[MOST_ITEM_LANES], uint j)
+{
+    const uint loaded = call[LOADED], written = call[WRITTEN], summed = call[SUMMED];
+    real_t v[RESIDENT_VECTORS];
+    LOAD_IF(0) LOAD_IF(1) LOAD_IF(2) LOAD_IF(3) LOAD_IF(4) LOAD_IF(5)
+    LOAD_IF(6) LOAD_IF(7) LOAD_IF(8) LOAD_IF(9) LOAD_IF(10) LOAD_IF(11)
+    for (uint s = 0; s < MOST_STATEMENTS; ++s)
+        apply_statement(v, call[STATEMENTS + s], coefficient[3 * s], coefficient[3 * s + 1], coefficient[3 * s + 2]);
+    STORE_IF(0) STORE_IF(1) STORE_IF(2) STORE_IF(3) STORE_IF(4) STORE_IF(5)
+    STORE_IF(6) STORE_IF(7) STORE_IF(8) STORE_IF(9) STORE_IF(10) STORE_IF(11)
+    for (uint k = 0; k < DOTS; ++k) {
+        const uint dot = (summed >> (8 * k)) & 255;
+        if (dot != NO_DOT) lane[k][j] = acc_add(lane[k][j], acc_product(v[dot & 15], v[dot >> 4]));
+    }
+}
+#endif
+
+// The statements and dot products of a call for chunks first_chunk .. last_chunk, which have `lanes` lanes.
+static void run_pass(uint lanes, __local const uint* call, uint call_place, const vectors_t* vectors, uint chunks, uint first_chunk,
+                     uint last_chunk, __local const acc_t* file, __local const int* state, __global acc_t* sums,
+                     __local acc_t* scratch)
 {
     __local const uint* head = call + CALL;
     const uint n = call[SIZE], chunk = call[CHUNK], summed = call[SUMMED];
-    const uint slot = get_local_id(0) / CHUNK_ITEMS;
-    const uint place = get_local_id(0) & (CHUNK_ITEMS - 1);
+    // Chunks side by side, as in fold.cl.
+    const uint items = lanes < WG ? lanes : WG;
+    const uint item_lanes = MOST_ITEM_LANES > 1 && lanes > WG ? lanes / WG : 1;
+    const uint slot = get_local_id(0) / items;
+    const uint place = get_local_id(0) & (items - 1);
     for (uint c = 0; c < COLUMNS; ++c) {
         if (state[STATES * c] != RUNNING) continue;
         real_t coefficient[3 * MOST_STATEMENTS];
         for (uint k = 0; k < 3 * MOST_STATEMENTS; ++k) coefficient[k] = acc_to_real(file[c * REGISTERS + head[COEFFICIENTS + k]]);
-        for (uint base = first_chunk; base < last_chunk; base += SIDE_BY_SIDE) {
+        for (uint base = first_chunk; base < last_chunk; base += WG / items) {
             const uint mine = base + slot;
             const size_t first = mine * (size_t)chunk;
             const size_t last = mine < last_chunk ? min(first + chunk, (size_t)n) : first;
-            acc_t lane[DOTS][ITEM_LANES];
+            acc_t lane[DOTS][MOST_ITEM_LANES];
             for (uint k = 0; k < DOTS; ++k)
-                for (uint j = 0; j < ITEM_LANES; ++j) lane[k][j] = acc_real(0);
-            for (size_t block = first; block < last; block += LANES)
-                for (uint j = 0; j < ITEM_LANES; ++j) {
-                    const size_t i = block + place + j * CHUNK_ITEMS;
+                for (uint j = 0; j < item_lanes; ++j) lane[k][j] = acc_real(0);
+            for (size_t block = first; block < last; block += lanes)
+                for (uint j = 0; j < item_lanes; ++j) {
+                    const size_t i = block + place + j * items;
                     if (i >= last) continue;
-                    real_t v[RESIDENT_VECTORS];
-                    run_statements(v, call, vectors, coefficient, i * COLUMNS + c);
-                    for (uint k = 0; k < DOTS; ++k) {
-                        const uint dot = (summed >> (8 * k)) & 255;
-                        if (dot != NO_DOT) lane[k][j] = acc_add(lane[k][j], acc_product(v[dot & 15], v[dot >> 4]));
-                    }
+                    run_statements(call, call_place, vectors, file + c * REGISTERS, coefficient, i * COLUMNS + c, lane, j);
                 }
             acc_t held[DOTS];
-            for (uint k = 0; k < DOTS; ++k) held[k] = item_fold(lane[k], ITEM_LANES);
+            for (uint k = 0; k < DOTS; ++k) held[k] = item_fold(lane[k], item_lanes);
             if (summed != NO_DOTS) {
-                run_folds(held, DOTS, place, CHUNK_ITEMS, scratch + slot * CHUNK_ITEMS);
+                run_folds(held, DOTS, place, items, scratch + slot * items);
                 if (place == 0 && mine < last_chunk)
                     for (uint k = 0; k < DOTS; ++k)
                         if (((summed >> (8 * k)) & 255) != NO_DOT)
@@ -135,6 +165,25 @@ static void run_product(__local const uint* call, const vectors_t* vectors, cons
     result.blend = blend;
     result.steps = call[BLEND_STEPS];
     chunks_product(&result, matrix, &vector, n, chunk, first_chunk, last_chunk, scratch);
+}
+
+// The program of a call: folds the sums that it names and runs its instructions for each column. Returns whether any column still runs.
+static int run_call(__local const uint* call, uint call_place, __global const acc_t* sums, __global acc_t* history,
+                    __local acc_t* file, __local int* state, __local const int* limits, __local acc_t* scratch)
+{
+    __local const uint* head = call + CALL;
+    const uint length = head[INSTRUCTIONS];
+    if (length == 0) return 1;
+    fold_named(head, sums, file, scratch);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint c = get_local_id(0); c < COLUMNS; c += WG)
+#if COMPILED
+        run_instructions(call_place, c, file + c * REGISTERS, state + c * STATES, limits[c], limits[COLUMNS], history);
+#else
+        interpret(head + HEADER, length, c, file + c * REGISTERS, state + c * STATES, limits[c], limits[COLUMNS], history);
+#endif
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return any_running(state);
 }
 
 // `iterations` iterations, of which the first is of kind `first`. Every group folds every sum and runs every program, and so comes to
@@ -194,7 +243,7 @@ void step_resident(uint words, uint slot, uint first, uint iterations, uint done
         const uint end = told[2 + kind];
         for (uint at = told[1 + kind]; running && at < end; at += told[at]) {
             __local const uint* call = told + at;
-            running = run_program(call + CALL, sums, history, file, state, limits, scratch);
+            running = run_call(call, at, sums, history, file, state, limits, scratch);
             if (running && call[WORK] != SCALARS) {
                 const uint chunks = (call[SIZE] + call[CHUNK] - 1) / call[CHUNK];
                 const uint each = (chunks + groups - 1) / groups;
@@ -209,8 +258,10 @@ void step_resident(uint words, uint slot, uint first, uint iterations, uint done
                     take_kind(&matrix, which);
                     run_product(call, &vectors, &matrix, first_chunk, last_chunk, file, blend, scratch);
                 }
+                // One call of run_pass: PoCL 3.1 made one that does nothing of the second of two.
+                const uint lanes = COL_LANES == LANES ? LANES : min(call[CHUNK], (uint)FOLD_LANES);
                 if (call[LOADED] != 0)
-                    run_pass(call, &vectors, chunks, first_chunk, last_chunk, file, state, sums, scratch);
+                    run_pass(lanes, call, at, &vectors, chunks, first_chunk, last_chunk, file, state, sums, scratch);
                 meetings = meetings + 1;
                 global_barrier(barrier_words, meetings);
             }

@@ -6,6 +6,7 @@ mod host;
 pub(crate) mod limit;
 mod opencl;
 pub(crate) mod resident;
+mod text;
 pub(crate) mod variation;
 
 pub(super) use opencl::FILES;
@@ -126,7 +127,7 @@ impl Blend {
     }
 }
 
-/// Most statements of a pass, `MOST_STATEMENTS` of `cl/pass.cl`.
+/// Most statements of a pass, `MOST_STATEMENTS` of `cl/statement.cl`.
 pub(crate) const MOST_STATEMENTS: usize = 6;
 
 /// Vectors that a pass can take.

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::resident::{self, Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
+use super::text::ScriptText;
 use super::{Blend, MOST_STATEMENTS, PASS_VECTORS, Pass, PassKey, ScriptOps, ScriptState, Statement, StepCall};
 use crate::backend::product::Stored;
 use crate::backend::{OpenCl, Run};
@@ -57,8 +58,18 @@ impl PassWords {
     }
 }
 
+impl ScriptText {
+    /// Defines the macros. A text of nothing tells the kernel to read the list.
+    fn define(&self, defines: &mut Defines) {
+        let Self { programs, passes } = self;
+        let compiled = !(programs.is_empty() && passes.is_empty());
+        defines.set("COMPILED", u32::from(compiled));
+        defines.put_before(format_args!("#define PROGRAMS{programs}\n#define PASSES{passes}\n"));
+    }
+}
+
 kernels! {
-    file pass, after [common, fold, recurrence];
+    file pass, after [common, fold, statement, recurrence];
     options { words: PassWords }
     shape { n, chunk, chunks, per_group, program, slot }
     /// Scalars alone; `made` is the number of sums of the script.
@@ -89,8 +100,8 @@ kernels! {
 }
 
 kernels! {
-    file step_resident, after [common, fold, format, row, global_barrier, recurrence];
-    options { matrix: MatrixOptions }
+    file step_resident, after [common, fold, format, row, global_barrier, statement, recurrence];
+    options { matrix: MatrixOptions, script: ScriptText, col_lanes: usize => COL_LANES }
     /// Many iterations in one launch, by groups that all run at once.
     kernel step_resident<T> given(value_counts: [usize; RESIDENT_MATRICES], columns: usize, made: usize)
         (words: uint, slot: uint, first: uint, iterations: uint, done: uint, list: in_uint[words], v0: out_real, v1: out_real,
@@ -111,7 +122,7 @@ pub(in crate::backend) static FILES: &[&File] = &[
     super::variation::FILE,
 ];
 
-/// No vector, statement or dot product, in `cl/pass.cl`.
+/// No vector, statement or dot product, in `cl/statement.cl`.
 pub(crate) const NONE: u32 = 15;
 pub(crate) const NO_STATEMENT: u32 = u32::MAX;
 pub(crate) const NO_DOT: u32 = 0xff;
@@ -129,7 +140,7 @@ const FEW_LONG_PLACES: usize = 1 << 21;
 /// Numbers of the vectors of a pass in its own launch.
 const OWN: [u8; PASS_VECTORS] = [0, 1, 2, 3, 4, 5, 6, 7];
 
-/// A statement as `cl/pass.cl` reads it.
+/// A statement as `cl/statement.cl` reads it.
 pub(super) fn encoded(statement: &Statement, numbers: &[u8; PASS_VECTORS]) -> u32 {
     let number = |v: u8| u32::from(numbers[usize::from(v)]);
     match statement {
@@ -170,7 +181,7 @@ impl OpenCl {
     /// Tells if products by `a` are faster in launches of their own. Fused ones have a group for each chunk of rows, and each of their groups
     /// runs the program: too few groups, and long ones, if there is much to do in each. On an H200 an iteration of CGNR with 20 million entries
     /// in 45 360 rows took 139 us instead of 197, one of FISTA 170 instead of 191. With 2.5 million entries, where the adjoint has 1024 rows,
-    /// one of FISTA took 56 us instead of 90. With 4.6 million in 22 080 rows it made no difference; with 2.8 million in 16 200 it took 80
+    /// one of FISTA took 56 us instead of 90, each launch by itself. With 4.6 million in 22 080 rows it made no difference; with 2.8 million in 16 200 it took 80
     /// instead of 57.
     pub(in crate::backend) fn has_long_rows<T: Real>(&self, run: Run<'_>, a: &Stored<T>) -> bool {
         let few = Chunks::of(a.rows).count < self.units() && a.places >= FEW_LONG_PLACES;
@@ -184,14 +195,19 @@ impl OpenCl {
         run: Run<'_>,
         [a, other, third]: [&Stored<T>; RESIDENT_MATRICES],
         columns: usize,
+        listing: &Listing,
     ) -> Result<Plan> {
         let chunks = [a.rows, a.cols, other.rows, other.cols].map(Chunks::of);
         let cut = [chunks[0].chunk, chunks[0].lanes];
         let (common, matrix, found) = self.rows(run, Family::StepResident, a, a.rows.max(a.cols), cut, columns);
         let others = [other, third].map(|a| OtherMatrix::of(a.arrangement));
         let matrix = MatrixOptions { others, blend: TOLD, ..matrix };
-        let kernel =
-            step_resident::step_resident::prepare(&self.context, common, &step_resident::Options { matrix })?;
+        // Compiled: on an H200 an iteration of FISTA with 1.5 million entries takes 22 us instead of 31. Where compilers are known to have faults,
+        // the kernel reads the list: with PoCL 3.1 quotients of pairs came out as 0 in a compiled script.
+        let compiled = run.tuning.single_items.is_none();
+        let script = if compiled { ScriptText::of(&listing.words) } else { ScriptText::default() };
+        let options = step_resident::Options { matrix, script, col_lanes: chunks[1].lanes };
+        let kernel = step_resident::step_resident::prepare(&self.context, common, &options)?;
         // Groups as the longest vectors want them; each takes its part of the others.
         let groups_of =
             |chunks: &Chunks| chunks.count.div_ceil(self.resident_share(run, *chunks, found.work_group, a));
@@ -335,13 +351,21 @@ impl<T: Real> ScriptOps<T> for OpenCl {
     fn script_stays_resident(&self, run: Run<'_>, matrices: &[&Stored<T>], columns: usize) -> bool {
         use Kind::{Csr, Dense, Ellpack, EllpackR, External, Sliced, Sorted};
         let simple = |kind| matches!(kind, Csr | EllpackR | Ellpack | Sliced | Sorted | Dense);
-        // The first may be of any kind; all are in one program with one way of reading offsets and one number of lanes.
-        let alike = |a: &Stored<T>| Chunks::of(a.rows).lanes == Chunks::of(a.cols).lanes && !a.arrangement.wide;
         let [first, others @ ..] = matrices else { return false };
+        // The first may be of any kind; all are in one program with one way of reading offsets, for chunks with two numbers of lanes at most.
+        let lanes = [first.rows, first.cols].map(|n| Chunks::of(n).lanes);
+        let alike = |a: &Stored<T>| {
+            [a.rows, a.cols].iter().all(|n| lanes.contains(&Chunks::of(*n).lanes)) && !a.arrangement.wide
+        };
         let rows = first.rows.max(first.cols) * columns;
         let places = matrices.iter().map(|a| a.places).sum();
-        // On an H200 an iteration of FISTA with 1.5 million entries took 32 us instead of 45 to 50, with 3.6 million 47 instead of 50.
-        let times = if others.is_empty() { 1 } else { 3 };
+        // Scans: on an H200 an iteration of FISTA took 59 us instead of 76 with 5.6 million entries, 86 instead of 103 with 7.9 million.
+        let long = first.places >= LONG_ROW * first.rows.min(first.cols);
+        let times = match others {
+            [] => 1,
+            _ if long => 8,
+            _ => 3,
+        };
         first.arrangement.kind != External
             && others.iter().all(|a| simple(a.arrangement.kind))
             && matrices.iter().all(|a| alike(a))
@@ -364,7 +388,7 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         let ScriptState { sums, registers, status, history, residence, .. } = state;
         // The matrices of a script are always the same; storage of their entries may change.
         let key = run.key("step_resident", call.columns, third.arrangement.entries as u32).reading(a, other);
-        let plan = residence.plans.get(key, || self.plan_step_resident(run, matrices, call.columns))?;
+        let plan = residence.plans.get(key, || self.plan_step_resident(run, matrices, call.columns, listing))?;
         let list = match &mut residence.list {
             Some(list) => list,
             none => none.insert(Place::OpenCl(on.clone()).upload(&listing.words)?),

@@ -15,6 +15,9 @@ pub(crate) const RESIDENT_MATRICES: usize = 3;
 
 /// Words of a list.
 pub(crate) const MOST_WORDS: usize = 2048;
+/// Most dot products of a call.
+pub(crate) const DOTS: usize = 3;
+
 /// Words of a call before its program, and places of its fields.
 pub(crate) const CALL: usize = 16;
 pub(crate) const LENGTH: usize = 0;

@@ -1,0 +1,31 @@
+// Statements over vectors, element by element: what passes do. Joined after common.cl.
+//
+// A statement is target | a << 4 | b << 8 | d << 12, each the number of a vector or NONE; MULTIPLY << 16 for a product element by element,
+// CLAMP << 16 for a within the bounds b and d; NO_STATEMENT if there is none.
+
+#define MOST_STATEMENTS 6
+#define NONE 15
+#define NO_STATEMENT 0xffffffff
+#define NO_DOT 255
+#define MULTIPLY 1
+#define CLAMP 2
+
+// v[target] = k a + l b + m d, from left to right, or a b, or a within [b, d]. Where numbers of vectors are constants, `v` lives in
+// registers.
+static void apply_statement(real_t* v, uint statement, real_t k, real_t l, real_t m)
+{
+    if (statement == NO_STATEMENT) return;
+    const uint target = statement & 15, a = (statement >> 4) & 15, b = (statement >> 8) & 15, d = (statement >> 12) & 15;
+    if (statement >> 16 == MULTIPLY) {
+        v[target] = v[a] * v[b];
+        return;
+    }
+    if (statement >> 16 == CLAMP) {
+        v[target] = v[a] < v[b] ? v[b] : v[a] > v[d] ? v[d] : v[a];
+        return;
+    }
+    real_t value = k * v[a];
+    if (b != NONE) value = value + l * v[b];
+    if (d != NONE) value = value + m * v[d];
+    v[target] = value;
+}
