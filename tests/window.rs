@@ -32,8 +32,9 @@ fn display() -> Option<Display> {
         println!("skipped: windows, because {missing:?} are not installed");
         return None;
     }
+    // Without `-noreset` it begins anew when its last client leaves, and refuses one that comes meanwhile.
     let mut server = Command::new("Xvfb")
-        .args(["-displayfd", "1", "-screen", "0", "800x600x24", "-nolisten", "tcp"])
+        .args(["-displayfd", "1", "-screen", "0", "800x600x24", "-nolisten", "tcp", "-noreset"])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
