@@ -46,24 +46,18 @@ impl ScriptText {
 /// The instructions of a program.
 fn program_text(code: &[u32]) -> String {
     let mut text = String::new();
+    // Numbers of the instructions before which what a condition leaves out ends.
     let mut ends = Vec::new();
-    for (k, word) in code.chunks_exact(4).enumerate() {
-        ends.retain(|end| {
-            let over = *end == k;
-            if over {
-                text.push_str(" END");
-            }
-            !over
-        });
-        let [op, target, a, b] = [word[0], word[1], word[2], word[3]];
-        if op == Op::SkipUnlessPositive as u32 {
-            ends.push(k + 1 + target as usize);
+    for k in 0..=code.len() / 4 {
+        text.push_str(&" END".repeat(ends.iter().filter(|end| **end == k).count()));
+        let Some([op, target, a, b]) = code.get(4 * k..4 * k + 4) else { break };
+        if *op == Op::SkipUnlessPositive as u32 {
+            ends.push(k + 1 + *target as usize);
             let _ = write!(text, " WHEN({a})");
         } else {
             let _ = write!(text, " INSTRUCTION({op}, {target}, {a}, {b})");
         }
     }
-    ends.iter().for_each(|_| text.push_str(" END"));
     text
 }
 
