@@ -1,10 +1,11 @@
 // Many iterations of a method in one launch, by groups that all run at once: the programs of recurrence.cl, the passes of pass.cl and
-// the products of step.cl, with a global barrier after each pass and each product. Joined after row.cl, global_barrier.cl,
-// statement.cl and recurrence.cl; every product tells its steps (BLEND is TOLD).
+// the products of step.cl and the launches over an image of variation.cl, with a global barrier after each where the next needs one.
+// Joined after row.cl, global_barrier.cl, statement.cl, dual.cl and recurrence.cl; every product tells its steps (BLEND is TOLD).
 //
 // Required macros:
 //   COL_LANES  virtual lanes of the chunks of vectors as long as the first matrix has columns; LANES are those for its rows
 //   COMPILED   1: the programs and passes of the script are part of the text, in PROGRAMS and PASSES. 0: they are read from the list.
+//   IMAGE      1: there are calls over an image. Compiled, they are steps of PASSES.
 //   PROGRAMS   PROGRAM_OF(call_place == P || ..., instructions) for each program, with the places P of the calls in the list that run it
 //   PASSES     PASS_OF(call_place == P || ..., steps), likewise
 //
@@ -12,34 +13,39 @@
 // begin, and where those of the last end; then calls. A call is a record of CALL words, then the block of its program.
 
 #define MOST_WORDS 2048 // of a list
-#define CALL 16
+#define CALL 17
 #define LENGTH 0        // words of a call
-#define WORK 1          // scalars alone, a pass or a product
+#define WORK 1          // scalars alone, a pass, a product, or one of two over an image
 #define SIZE 2          // elements of its vectors, or rows of its matrix
 #define CHUNK 3         // elements of a chunk
-#define OPERANDS 4      // of a product: matrix, x, w, z, y, four bits each
+#define OPERANDS 4      // four bits each: of a product, matrix, x, w, z, y; over an image, p (two), q, then x and x_old, or g
 #define BLEND_STEPS 5   // of a product, as in row.cl
 #define STRIDE 6        // of its matrix
+#define WEIGHTS 5       // over an image: its first register, as in dual.cl
+#define WIDTH 6         // pixels of its rows
 #define STATEMENTS 7    // MOST_STATEMENTS of a pass, each as in statement.cl; of a product one for its dot products, which nothing stores
 #define SUMMED 13       // dot products, as in pass.cl: of a product y.y (or y.(w y)) and y.z
 #define LOADED 14       // vectors that statements and dot products read, as a mask
 #define WRITTEN 15      // vectors that statements write
+#define GOES_ON 16      // 1: a group may begin the next call before others have done this one
 #define DONE 4          // behind the words of the barrier: `done` of the last launch that was not abandoned
 
 #define SCALARS 0
 #define PASS 1
 #define PRODUCT 2
+#define ASCENT 3        // over an image, a step of its dual variables
+#define SUBTRACTION 4   // over an image, what they change in a gradient
 
 #define NO_DOTS 0xffffff
 #define DOTS 3          // most dot products of a call
-#define RESIDENT_VECTORS 12
+#define RESIDENT_VECTORS 13
 
-typedef struct { __global real_t *v0, *v1, *v2, *v3, *v4, *v5, *v6, *v7, *v8, *v9, *v10, *v11; } vectors_t;
+typedef struct { __global real_t *v0, *v1, *v2, *v3, *v4, *v5, *v6, *v7, *v8, *v9, *v10, *v11, *v12; } vectors_t;
 
 static __global real_t* vector_of(const vectors_t* v, uint k)
 {
     return k == 0 ? v->v0 : k == 1 ? v->v1 : k == 2 ? v->v2 : k == 3 ? v->v3 : k == 4 ? v->v4 : k == 5 ? v->v5
-         : k == 6 ? v->v6 : k == 7 ? v->v7 : k == 8 ? v->v8 : k == 9 ? v->v9 : k == 10 ? v->v10 : v->v11;
+         : k == 6 ? v->v6 : k == 7 ? v->v7 : k == 8 ? v->v8 : k == 9 ? v->v9 : k == 10 ? v->v10 : k == 11 ? v->v11 : v->v12;
 }
 
 // Runs of the scratch memory: dot products that are folded at once, or columns.
@@ -57,12 +63,19 @@ static __global real_t* vector_of(const vectors_t* v, uint k)
 #define STATEMENT(statement, k, l, m) \
     apply_statement(v, statement, acc_to_real(file[k]), acc_to_real(file[l]), acc_to_real(file[m]));
 #define DOT(k, a, b) lane[k][j] = acc_add(lane[k][j], acc_product(v[a], v[b]));
+#define ASCEND(weights, width, px, py, q, x, x_old) \
+    lane[0][j] = acc_add(lane[0][j], ascend_at(call[SIZE], width, DUAL_WEIGHTS(file + weights), i, c, vectors->v##x, \
+                                               vectors->v##x_old, vectors->v##px, vectors->v##py, vectors->v##q));
+#define SUBTRACT(weights, width, px, py, q, g) \
+    subtract_at(call[SIZE], width, DUAL_WEIGHTS(file + weights), i, c, vectors->v##px, vectors->v##py, vectors->v##q, vectors->v##g);
 #define PASS_OF(which, steps) if (which) { steps }
 
-// The statements of the call that begins at place `call_place` of the list, at place `at` of its vectors, and its dot products in lane j.
+// The statements of the call that begins at place `call_place` of the list, for element i of column c of its vectors, and its dot products
+// in lane j; or its step at pixel i of an image.
 static void run_statements(__local const uint* call, uint call_place, const vectors_t* vectors, __local const acc_t* file,
-                           const real_t* coefficient, size_t at, acc_t (*lane)[MOST_ITEM_LANES], uint j)
+                           const real_t* coefficient, size_t i, uint c, acc_t (*lane)[MOST_ITEM_LANES], uint j)
 {
+    const size_t at = i * COLUMNS + c;
     real_t v[RESIDENT_VECTORS];
     PASSES
 }
@@ -88,17 +101,43 @@ static void run_instructions(uint call_place, uint c, __local acc_t* file, __loc
 #define LOAD_IF(k) if (loaded & (1 << k)) LOAD(k)
 #define STORE_IF(k) if (written & (1 << k)) STORE(k)
 
-static void run_statements(__local const uint* call, uint call_place, const vectors_t* vectors, __local const acc_t* file,
-                           const real_t* coefficient, size_t at, acc_t (*lane)[MOST_ITEM_LANES], uint j)
+#if IMAGE
+// The step of a call over an image at pixel i of column c.
+static void run_image(__local const uint* call, const vectors_t* vectors, __local const acc_t* file, size_t i, uint c,
+                      acc_t (*lane)[MOST_ITEM_LANES], uint j)
 {
+    const uint operands = call[OPERANDS], n = call[SIZE], width = call[WIDTH];
+    const dual_weights_t weights = DUAL_WEIGHTS(file + call[WEIGHTS]);
+    __global real_t* px = vector_of(vectors, operands & 15);
+    __global real_t* py = vector_of(vectors, (operands >> 4) & 15);
+    __global real_t* q = vector_of(vectors, (operands >> 8) & 15);
+    __global real_t* first = vector_of(vectors, (operands >> 12) & 15);
+    __global real_t* second = vector_of(vectors, (operands >> 16) & 15);
+    if (call[WORK] == ASCENT) lane[0][j] = acc_add(lane[0][j], ascend_at(n, width, weights, i, c, first, second, px, py, q));
+    else subtract_at(n, width, weights, i, c, px, py, q, first);
+}
+#endif
+
+static void run_statements(__local const uint* call, uint call_place, const vectors_t* vectors, __local const acc_t* file,
+                           const real_t* coefficient, size_t i, uint c, acc_t (*lane)[MOST_ITEM_LANES], uint j)
+{
+    const size_t at = i * COLUMNS + c;
+#if IMAGE
+    if (call[WORK] >= ASCENT) {
+        run_image(call, vectors, file, i, c, lane, j);
+        return;
+    }
+#endif
     const uint loaded = call[LOADED], written = call[WRITTEN], summed = call[SUMMED];
     real_t v[RESIDENT_VECTORS];
     LOAD_IF(0) LOAD_IF(1) LOAD_IF(2) LOAD_IF(3) LOAD_IF(4) LOAD_IF(5)
     LOAD_IF(6) LOAD_IF(7) LOAD_IF(8) LOAD_IF(9) LOAD_IF(10) LOAD_IF(11)
+    LOAD_IF(12)
     for (uint s = 0; s < MOST_STATEMENTS; ++s)
         apply_statement(v, call[STATEMENTS + s], coefficient[3 * s], coefficient[3 * s + 1], coefficient[3 * s + 2]);
     STORE_IF(0) STORE_IF(1) STORE_IF(2) STORE_IF(3) STORE_IF(4) STORE_IF(5)
     STORE_IF(6) STORE_IF(7) STORE_IF(8) STORE_IF(9) STORE_IF(10) STORE_IF(11)
+    STORE_IF(12)
     for (uint k = 0; k < DOTS; ++k) {
         const uint dot = (summed >> (8 * k)) & 255;
         if (dot != NO_DOT) lane[k][j] = acc_add(lane[k][j], acc_product(v[dot & 15], v[dot >> 4]));
@@ -133,7 +172,7 @@ static void run_pass(uint lanes, __local const uint* call, uint call_place, cons
                 for (uint j = 0; j < item_lanes; ++j) {
                     const size_t i = block + place + j * items;
                     if (i >= last) continue;
-                    run_statements(call, call_place, vectors, file + c * REGISTERS, coefficient, i * COLUMNS + c, lane, j);
+                    run_statements(call, call_place, vectors, file + c * REGISTERS, coefficient, i, c, lane, j);
                 }
             acc_t held[DOTS];
             for (uint k = 0; k < DOTS; ++k) held[k] = item_fold(lane[k], item_lanes);
@@ -193,7 +232,7 @@ __kernel GROUP
 void step_resident(uint words, uint slot, uint first, uint iterations, uint done, __global const uint* restrict list,
                    __global real_t* v0, __global real_t* v1, __global real_t* v2, __global real_t* v3, __global real_t* v4,
                    __global real_t* v5, __global real_t* v6, __global real_t* v7, __global real_t* v8, __global real_t* v9,
-                   __global real_t* v10, __global real_t* v11, __global const uint* restrict rows,
+                   __global real_t* v10, __global real_t* v11, __global real_t* v12, __global const uint* restrict rows,
                    __global const uint* restrict indices, __global const real_t* restrict values,
                    __global const uint* restrict other_rows, __global const uint* restrict other_indices,
                    __global const real_t* restrict other_values, __global const uint* restrict third_rows,
@@ -233,6 +272,7 @@ void step_resident(uint words, uint slot, uint first, uint iterations, uint done
     vectors.v9 = v9;
     vectors.v10 = v10;
     vectors.v11 = v11;
+    vectors.v12 = v12;
     matrix_t matrix;
     open_matrix(&matrix, rows, indices, values, 0);
     const uint kinds = told[0];
@@ -271,8 +311,12 @@ void step_resident(uint words, uint slot, uint first, uint iterations, uint done
                     run_pass(lanes, call, at, &vectors, chunks, first_chunk, last_chunk, file, state, sums, scratch);
 #endif
                 }
-                meetings = meetings + 1;
-                global_barrier(barrier_words, meetings);
+                if (call[GOES_ON]) {
+                    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+                } else {
+                    meetings = meetings + 1;
+                    global_barrier(barrier_words, meetings);
+                }
             }
         }
         kind = kind + 1 == kinds ? 0 : kind + 1;

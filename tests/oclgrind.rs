@@ -330,14 +330,17 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
             found.push(bits(&reports[0].gradient_history));
         }
     }
-    // Steps of PDHG, which has most launches of methods that keep bounds, with rims, corners and two columns. Once: its set-up multiplies
-    // many times.
-    let matrix = Matrix::with_transpose(device, &wide, Format::Csr).unwrap();
+    // Steps of PDHG, which has most launches of methods that keep bounds, with rims, corners and two columns, and the same in one launch.
     let b = Vector::interleaved(device, &[&noise::<T>(40, 10), &noise::<T>(40, 11)]).unwrap();
     // NNFCGLS beside it, which keeps directions of both spaces, drops them and begins again.
-    for (method, corrections, iterations) in
-        [(Method::Pdhg, vec![common::battery::everything_exact(6)], 2), (Method::Nnfcgls { restart: 3 }, vec![], 4)]
-    {
+    let exact = || vec![common::battery::everything_exact(6)];
+    for (method, corrections, iterations, groups) in [
+        (Method::Pdhg, exact(), 2, 0),
+        (Method::Pdhg, exact(), 2, 1),
+        (Method::Nnfcgls { restart: 3 }, vec![], 4, 0),
+    ] {
+        let device = &device.with_resident_groups(groups);
+        let matrix = Matrix::with_transpose(device, &wide, Format::Csr).unwrap();
         let setup = Setup::new(method, stopping(iterations)).with_columns(2);
         let setup = if corrections.is_empty() { setup } else { setup.with_corrections(&corrections) };
         let mut x = Vector::zeros(device, 60).unwrap();

@@ -158,7 +158,9 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
     );
     let start = reference::<T>(device);
     let damp = 0.3;
-    let scripts: [(Method, &str, usize); 18] = [
+    // Images of 17 pixels a row.
+    let exact = common::battery::everything_exact(17);
+    let scripts: [(Method, &str, usize); 20] = [
         (Method::Cg, "", 2),
         (Method::Cg, "jacobi", 1),
         (Method::Cg, "jacobi", 3),
@@ -172,6 +174,8 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
         (Method::Cgls { damp }, "", 1),
         (Method::Lsmr { damp }, "", 1),
         (Method::Pdhg, "", 2),
+        (Method::Pdhg, "variation", 1),
+        (Method::Pdhg, "direction", 2),
         (Method::Sirt { omega: 1.0 }, "", 1),
         (Method::Fista, "", 1),
         (Method::Fista, "long", 1),
@@ -182,6 +186,7 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
         let (a, preconditioner) = match which {
             "long" => (&long, ""),
             "wide" => (&wide, ""),
+            "variation" | "direction" => (&tall, ""),
             _ => (if method.takes_rectangles() { &tall } else { &square }, which),
         };
         let b = noise::<T>(a.rows() * columns, 17);
@@ -191,6 +196,11 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
             if !preconditioner.is_empty() {
                 let which: Preconditioner = preconditioner.parse().unwrap();
                 setup = setup.with_preconditioner(which.build(device, a).unwrap());
+            }
+            match which {
+                "variation" => setup.corrections = vec![Correction { directional: 0.0, ..exact.clone() }],
+                "direction" => setup.corrections = vec![exact.clone(); columns],
+                _ => {}
             }
             let mut x = Vector::zeros(device, a.cols() * columns).unwrap();
             let b = Vector::from_slice(device, &b).unwrap();

@@ -34,6 +34,7 @@ pub(crate) mod texts {
         row,
         recurrence,
         statement,
+        dual,
         global_barrier,
         cg_parts,
         cg_advance,
@@ -130,14 +131,15 @@ mod tests {
             stop::{RUNNING, ITERATIONS_DONE});
         twins!("row": TOLD = super::TOLD);
         twins!("step_resident": resident::{MOST_WORDS, CALL, LENGTH, WORK, SIZE, CHUNK, OPERANDS, BLEND_STEPS,
-            STRIDE, STATEMENTS, SUMMED, LOADED, WRITTEN, DONE, RESIDENT_VECTORS, SCALARS, PASS, PRODUCT});
+            STRIDE, WEIGHTS, WIDTH, STATEMENTS, SUMMED, LOADED, WRITTEN, GOES_ON, DONE, RESIDENT_VECTORS, SCALARS, PASS, PRODUCT,
+            ASCENT, SUBTRACTION});
         twins!("step_resident": NO_DOTS = NO_DOTS, DOTS = resident::DOTS);
         twins!("recurrence": ADD = Op::Add, SUB = Op::Sub, MUL = Op::Mul, DIV = Op::Div, SQRT = Op::Sqrt, SET = Op::Set,
             SET_IF_POSITIVE = Op::SetIfPositive, STOP_IF_LESS = Op::StopIfLess, STOP_UNLESS_LESS = Op::StopUnlessLess,
             STOP_UNLESS_FINITE = Op::StopUnlessFinite, STOP_AT_BUDGET = Op::StopAtBudget, RECORD = Op::Record,
             COUNT = Op::Count, SKIP_UNLESS_POSITIVE = Op::SkipUnlessPositive);
         twins!("statement": NONE = NONE, NO_STATEMENT = NO_STATEMENT, NO_DOT = NO_DOT, MULTIPLY = MULTIPLY, CLAMP = CLAMP, MOST_STATEMENTS = MOST_STATEMENTS);
-        twins!("variation": variation::{STEP, LIMIT, ALONG_LIMIT, ALONG_X, ALONG_Y});
+        twins!("dual": variation::{STEP, LIMIT, ALONG_LIMIT, ALONG_X, ALONG_Y});
         twins!("basis": basis::{MOST_VECTORS, FACTOR, SCALE, PROJECTION, COSINE, SINE, RIGHT_SIDE, TRIANGLE});
         twins!("basis": SQUARE_REGISTER = program::VECTOR2.0, DIAGONAL_REGISTER = program::DIAGONAL2.0,
             RESIDUAL_REGISTER = program::RESIDUAL2.0);

@@ -1,6 +1,7 @@
 //! Calls of a script over a basis or an image, and copies, as data.
 
 use super::plan::VectorId;
+use crate::backend::script::variation::Variation;
 use crate::recurrence::{Scalar, Sums};
 use crate::runs::Runs;
 
@@ -71,6 +72,14 @@ pub(super) struct Field {
     pub(super) weights: Scalar,
     /// Sums of the squares of a step.
     pub(super) change: Sums,
+}
+
+impl Field {
+    /// The field for an image of `n` pixels, as the back end takes it.
+    pub(super) fn variation(&self, n: usize) -> Variation {
+        let (first, place) = (self.weights.0.into(), self.change.place as usize);
+        Variation { n, width: self.width, along: self.q.is_some(), first, place }
+    }
 }
 
 /// A call over an image, which runs no program.

@@ -1,6 +1,6 @@
 //! Scripts whose iterations can be done in one launch: their calls by numbers of matrices and vectors.
 
-use super::plan::{Call, Launch, Operand, Plan, Script, VectorId};
+use super::plan::{Call, Launch, Operand, OverImage, Plan, Script, Space, VectorId};
 use super::products::Products;
 use crate::backend::product::SharedMatrix;
 use crate::backend::script::Blend;
@@ -65,8 +65,8 @@ impl<T: Real> Numbers<T> {
         let block = Some(call.block);
         let work = match &call.launch {
             Launch::Scalars => ResidentWork::Scalars,
-            Launch::Basis(..) | Launch::Image(_) | Launch::Limit(_) => return None,
-            Launch::Gather(_) | Launch::Penalty(_) => return None,
+            Launch::Basis(..) | Launch::Limit(_) | Launch::Gather(_) | Launch::Penalty(_) => return None,
+            Launch::Image(call) => self.over_image(*call, plan.len(Space::Cols))?,
             Launch::Update { space, pass, vectors } => {
                 let mut numbers = [0; _];
                 for (k, number) in numbers.iter_mut().enumerate().filter(|(k, _)| pass.takes(*k)) {
@@ -92,6 +92,22 @@ impl<T: Real> Numbers<T> {
         };
         calls.push(ResidentCall { block, work });
         Some(())
+    }
+
+    /// A call over an image of `n` pixels.
+    fn over_image(&mut self, call: OverImage, n: usize) -> Option<ResidentWork> {
+        let (OverImage::Ascend { field, .. } | OverImage::Subtract { field, .. }) = call;
+        let image = field.variation(n);
+        let [px, py] = field.p;
+        let mut numbers = |v: VectorId| self.vector(Held::Vector(v));
+        // Without a direction any vector may stand for q.
+        let (px, py, q) = (numbers(px)?, numbers(py)?, numbers(field.q.unwrap_or(px))?);
+        Some(match call {
+            OverImage::Ascend { x, last_x, .. } => {
+                ResidentWork::Ascent { image, vectors: [px, py, q, numbers(x)?, numbers(last_x)?] }
+            }
+            OverImage::Subtract { g, .. } => ResidentWork::Subtraction { image, vectors: [px, py, q, numbers(g)?] },
+        })
     }
 
     fn product(&mut self, matrix: &SharedMatrix<T>, vectors: [u8; 4], blend: Blend) -> Option<ResidentWork> {

@@ -100,13 +100,13 @@ kernels! {
 }
 
 kernels! {
-    file step_resident, after [common, fold, format, row, global_barrier, statement, recurrence];
-    options { matrix: MatrixOptions, script: ScriptText, col_lanes: usize => COL_LANES }
+    file step_resident, after [common, fold, format, row, global_barrier, statement, dual, recurrence];
+    options { matrix: MatrixOptions, script: ScriptText, col_lanes: usize => COL_LANES, image: u32 => IMAGE, along: u32 => ALONG }
     /// Many iterations in one launch, by groups that all run at once.
     kernel step_resident<T> given(value_counts: [usize; RESIDENT_MATRICES], columns: usize, made: usize)
         (words: uint, slot: uint, first: uint, iterations: uint, done: uint, list: in_uint[words], v0: out_real, v1: out_real,
         v2: out_real, v3: out_real, v4: out_real, v5: out_real, v6: out_real, v7: out_real, v8: out_real, v9: out_real,
-        v10: out_real, v11: out_real, rows: in_uint, indices: in_uint, values: in_real[value_counts[0]],
+        v10: out_real, v11: out_real, v12: out_real, rows: in_uint, indices: in_uint, values: in_real[value_counts[0]],
         other_rows: in_uint, other_indices: in_uint, other_values: in_real[value_counts[1]], third_rows: in_uint,
         third_indices: in_uint, third_values: in_real[value_counts[2]], sums: out_sum[made],
         registers: out_sum[2 * columns * REGISTERS], status: out_int[ScriptState::words(columns)],
@@ -206,7 +206,14 @@ impl OpenCl {
         // the kernel reads the list: with PoCL 3.1 quotients of pairs came out as 0 in a compiled script.
         let compiled = run.tuning.single_items.is_none();
         let script = if compiled { ScriptText::of(&listing.words) } else { ScriptText::default() };
-        let options = step_resident::Options { matrix, script, col_lanes: chunks[1].lanes };
+        let image = listing.image();
+        let options = step_resident::Options {
+            matrix,
+            script,
+            col_lanes: chunks[1].lanes,
+            image: image.is_some().into(),
+            along: image.is_some_and(|image| image.along).into(),
+        };
         let kernel = step_resident::step_resident::prepare(&self.context, common, &options)?;
         // Groups as the longest vectors want them; each takes its part of the others.
         let groups_of =
@@ -393,7 +400,7 @@ impl<T: Real> ScriptOps<T> for OpenCl {
             Some(list) => list,
             none => none.insert(Place::OpenCl(on.clone()).upload(&listing.words)?),
         };
-        let [v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11] = vectors;
+        let [v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12] = vectors;
         let args = step_resident::step_resident::Args {
             value_counts: matrices.map(Stored::value_count),
             columns: call.columns,
@@ -416,6 +423,7 @@ impl<T: Real> ScriptOps<T> for OpenCl {
             v9: v9.buffer_mut(on)?,
             v10: v10.buffer_mut(on)?,
             v11: v11.buffer_mut(on)?,
+            v12: v12.buffer_mut(on)?,
             rows: a.pointers.buffer(on)?,
             indices: a.indices.buffer(on)?,
             values: a.values.buffer(on)?,

@@ -1,15 +1,16 @@
 //! Iterations of a script in one launch, as data: the list that `cl/step_resident.cl` reads.
 
 use super::opencl::{NO_DOT, NO_DOTS, NO_STATEMENT, encoded};
+use super::variation::Variation;
 use super::{Blend, PASS_VECTORS, Pass, PassWords, Statement};
 use crate::error::{Result, same_length};
 use crate::memory::Memory;
-use crate::recurrence::{HEADER, INSTRUCTIONS};
+use crate::recurrence::{DOT_PLACES, HEADER, INSTRUCTIONS};
 use crate::reduction::Chunks;
 use crate::state::barrier;
 
 /// Vectors that a resident launch takes.
-pub(crate) const RESIDENT_VECTORS: usize = 12;
+pub(crate) const RESIDENT_VECTORS: usize = 13;
 /// Matrices that a resident launch takes.
 pub(crate) const RESIDENT_MATRICES: usize = 3;
 
@@ -19,7 +20,7 @@ pub(crate) const MOST_WORDS: usize = 2048;
 pub(crate) const DOTS: usize = 3;
 
 /// Words of a call before its program, and places of its fields.
-pub(crate) const CALL: usize = 16;
+pub(crate) const CALL: usize = 17;
 pub(crate) const LENGTH: usize = 0;
 pub(crate) const WORK: usize = 1;
 pub(crate) const SIZE: usize = 2;
@@ -27,13 +28,18 @@ pub(crate) const CHUNK: usize = 3;
 pub(crate) const OPERANDS: usize = 4;
 pub(crate) const BLEND_STEPS: usize = 5;
 pub(crate) const STRIDE: usize = 6;
+pub(crate) const WEIGHTS: usize = 5;
+pub(crate) const WIDTH: usize = 6;
 pub(crate) const STATEMENTS: usize = 7;
 pub(crate) const SUMMED: usize = 13;
 pub(crate) const LOADED: usize = 14;
 pub(crate) const WRITTEN: usize = 15;
+pub(crate) const GOES_ON: usize = 16;
 pub(crate) const SCALARS: u32 = 0;
 pub(crate) const PASS: u32 = 1;
 pub(crate) const PRODUCT: u32 = 2;
+pub(crate) const ASCENT: u32 = 3;
+pub(crate) const SUBTRACTION: u32 = 4;
 
 /// Words behind the status, for resident launches: those of the barrier, and iterations of all launches that were not abandoned.
 pub(crate) const STATUS_WORDS: usize = barrier::WORDS + 1;
@@ -65,18 +71,67 @@ pub(crate) enum ResidentWork {
         vectors: [u8; 4],
         blend: Blend,
     },
+    /// A step of the dual variables of an image: `p` (two), `q` (any, if the image has none), `x` and `x_old`.
+    Ascent {
+        image: Variation,
+        vectors: [u8; 5],
+    },
+    /// `g -= D'p + (e.D)'q`: `p` (two), `q` (any, if the image has none) and `g`.
+    Subtraction {
+        image: Variation,
+        vectors: [u8; 4],
+    },
+}
+
+impl ResidentWork {
+    /// The image that it is over, if it is over one.
+    pub(super) fn image(&self) -> Option<Variation> {
+        match self {
+            Self::Ascent { image, .. } | Self::Subtraction { image, .. } => Some(*image),
+            _ => None,
+        }
+    }
 }
 
 impl ResidentCall {
-    /// Words of its record and its program.
-    fn words(&self, programs: &[u32]) -> Vec<u32> {
-        let block = match self.block {
+    /// The block of its program: a header and instructions.
+    fn program(&self, programs: &[u32]) -> Vec<u32> {
+        match self.block {
             Some(block) => {
                 let block = &programs[block as usize..];
                 block[..HEADER + 4 * block[INSTRUCTIONS] as usize].to_vec()
             }
             None => vec![0; HEADER],
-        };
+        }
+    }
+
+    /// Tells if a group may begin `next` before others have done this call. `next` then reads of what this call writes nothing but what the
+    /// group has written itself, and writes nothing that others may still read.
+    fn goes_on(&self, next: &Self, programs: &[u32]) -> bool {
+        match (&self.work, &next.work) {
+            // A product that has nothing to do with the dual variables, without a program that folds the sums of their step.
+            (ResidentWork::Ascent { vectors, .. }, ResidentWork::Product { vectors: [x, w, z, y], .. }) => {
+                let written = &vectors[..3];
+                next.program(programs)[INSTRUCTIONS] == 0
+                    && !vectors.contains(y)
+                    && [x, w, z].iter().all(|v| !written.contains(v))
+            }
+            // Both go over the same chunks of g, element by element.
+            (
+                ResidentWork::Subtraction { image, vectors: [px, py, q, _] },
+                ResidentWork::Pass { n, pass, vectors },
+            ) => {
+                let [_, written] = pass.touched();
+                let mut written = (0..PASS_VECTORS).filter(|k| written >> k & 1 == 1).map(|k| vectors[k]);
+                *n == image.n && written.all(|v| ![px, py, q].contains(&&v))
+            }
+            _ => false,
+        }
+    }
+
+    /// Words of its record and its program.
+    fn words(&self, programs: &[u32]) -> Vec<u32> {
+        let mut block = self.program(programs);
         let mut words = vec![0; CALL];
         words[STATEMENTS..][..super::MOST_STATEMENTS].fill(NO_STATEMENT);
         words[SUMMED] = NO_DOTS;
@@ -103,8 +158,7 @@ impl ResidentCall {
             ResidentWork::Product { matrix, rows, stride, vectors: [x, w, z, y], blend } => {
                 over(*rows);
                 words[WORK] = PRODUCT;
-                let numbers = [matrix, x, w, z, y].into_iter().enumerate();
-                words[OPERANDS] = numbers.map(|(k, number)| u32::from(*number) << (4 * k)).sum();
+                words[OPERANDS] = four_bits_each(&[*matrix, *x, *w, *z, *y]);
                 words[BLEND_STEPS] = blend.macros()[0];
                 words[STRIDE] = *stride as u32;
                 // w = w y, for the dot product alone.
@@ -120,10 +174,35 @@ impl ResidentCall {
                     words[LOADED] |= 1 << y | 1 << other;
                 }
             }
+            ResidentWork::Ascent { image, vectors } => {
+                over(image.n);
+                words[WORK] = ASCENT;
+                // The sum of changes stands in the place of the first dot product.
+                words[SUMMED] &= !NO_DOT;
+                block[DOT_PLACES] = image.place as u32;
+                over_image(&mut words, *image, vectors);
+            }
+            ResidentWork::Subtraction { image, vectors } => {
+                over(image.n);
+                words[WORK] = SUBTRACTION;
+                over_image(&mut words, *image, vectors);
+            }
         }
         words.extend(block);
         words
     }
+}
+
+/// Writes what calls over an image have of their own.
+fn over_image(words: &mut [u32], image: Variation, vectors: &[u8]) {
+    words[OPERANDS] = four_bits_each(vectors);
+    words[WEIGHTS] = image.first as u32;
+    words[WIDTH] = image.width as u32;
+    words[LOADED] = vectors.iter().fold(0, |mask, v| mask | 1 << v);
+}
+
+fn four_bits_each(numbers: &[u8]) -> u32 {
+    numbers.iter().enumerate().map(|(k, number)| u32::from(*number) << (4 * k)).sum()
 }
 
 /// Calls of each kind of iteration: iteration `k` makes the calls `calls[k % calls.len()]`.
@@ -142,10 +221,19 @@ impl Listing {
         words[0] = calls.len() as u32;
         for (kind, calls) in calls.iter().enumerate() {
             words[1 + kind] = words.len() as u32;
-            calls.iter().for_each(|call| words.extend(call.words(programs)));
+            for (k, call) in calls.iter().enumerate() {
+                let mut of_call = call.words(programs);
+                of_call[GOES_ON] = calls.get(k + 1).is_some_and(|next| call.goes_on(next, programs)).into();
+                words.extend(of_call);
+            }
         }
         words[head - 1] = words.len() as u32;
         (words.len() <= MOST_WORDS).then_some(Self { calls, words })
+    }
+
+    /// The image that calls are over, if there are any.
+    pub(super) fn image(&self) -> Option<Variation> {
+        self.calls.iter().flatten().find_map(|call| call.work.image())
     }
 
     /// Number of kinds of iterations.
@@ -170,6 +258,10 @@ where
                 let taken = (0..PASS_VECTORS).filter(|k| pass.takes(*k));
                 taken.map(|k| vectors[k]).try_for_each(|number| of_length(number, *n))?;
             }
+            ResidentWork::Ascent { image, vectors } => vectors.iter().try_for_each(|v| of_length(*v, image.n))?,
+            ResidentWork::Subtraction { image, vectors } => {
+                vectors.iter().try_for_each(|v| of_length(*v, image.n))?;
+            }
             ResidentWork::Product { rows, vectors: [_, w, z, y], blend, .. } => {
                 of_length(*y, *rows)?;
                 if blend.takes_w() {
@@ -182,4 +274,52 @@ where
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recurrence::{Program, Registers, Sums};
+
+    #[test]
+    fn groups_go_on_only_where_others_have_nothing_to_do_with_it() {
+        let image = Variation { n: 100, width: 10, along: true, first: 20, place: 7 };
+        let of = |work: ResidentWork| ResidentCall { block: Some(0), work };
+        let product = |vectors: [u8; 4], block: u32| ResidentCall {
+            block: Some(block),
+            work: ResidentWork::Product { matrix: 0, rows: 100, stride: 0, vectors, blend: Blend::PLAIN },
+        };
+        let pass = |n: usize, target: u8| {
+            let statements = vec![Statement::Combine { target: 1, terms: [Some(0), None, None] }];
+            let vectors = [5, target, 9, 9, 9, 9, 9, 9];
+            of(ResidentWork::Pass { n, pass: Pass { statements, dots: vec![] }, vectors })
+        };
+        let ascent = || of(ResidentWork::Ascent { image, vectors: [1, 2, 3, 4, 5] });
+        let subtraction = || of(ResidentWork::Subtraction { image, vectors: [1, 2, 3, 6] });
+        // A program of nothing, and one that folds sums.
+        let scalar = Registers::new().scalar(0.0);
+        let mut program = Program::default();
+        let sum = program.fold(Sums { place: 7, count: 1 });
+        program.set(scalar, sum);
+        let nothing = Program::default().words(&[], &[]);
+        let folds = nothing.len() as u32;
+        let programs = [nothing, program.words(&[], &[])].concat();
+        for (call, next, wanted) in [
+            (ascent(), product([7, 8, 8, 6], 0), 1),
+            (ascent(), product([7, 8, 8, 6], folds), 0), // the sums of the step may be among those
+            (ascent(), product([7, 8, 8, 4], 0), 0),     // writes x
+            (ascent(), product([2, 8, 8, 6], 0), 0),     // reads p
+            (ascent(), subtraction(), 0),
+            (subtraction(), pass(100, 6), 1),
+            (subtraction(), pass(100, 2), 0), // writes p, which others still read
+            (subtraction(), pass(90, 6), 0),  // other chunks
+            (subtraction(), product([7, 8, 8, 5], 0), 0),
+            (pass(100, 6), pass(100, 7), 0),
+        ] {
+            let what = format!("{call:?}, then {next:?}");
+            let list = Listing::new(vec![vec![call, next]], &programs).unwrap().words;
+            let second = 3 + list[3 + LENGTH] as usize;
+            assert_eq!([list[3 + GOES_ON], list[second + GOES_ON]], [wanted, 0], "{what}");
+        }
+    }
 }

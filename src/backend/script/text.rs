@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use super::MOST_STATEMENTS;
 use super::opencl::{NO_DOT, NO_STATEMENT};
-use super::resident::{CALL, DOTS, LENGTH, LOADED, RESIDENT_VECTORS, STATEMENTS, SUMMED, WRITTEN};
+use super::resident::{
+    ASCENT, CALL, DOTS, LENGTH, LOADED, OPERANDS, RESIDENT_VECTORS, STATEMENTS, SUBTRACTION, SUMMED, WEIGHTS,
+    WIDTH, WORK, WRITTEN,
+};
 use crate::recurrence::{COEFFICIENTS, HEADER, Op};
 
 /// Programs and passes of a list as text, which a kernel has in the place of `PROGRAMS` and `PASSES`: instructions, statements and dot
@@ -64,6 +67,12 @@ fn program_text(code: &[u32]) -> String {
 /// Steps of a pass for an element, and its dot products.
 fn pass_text(call: &[u32]) -> String {
     let mut text = String::new();
+    if [ASCENT, SUBTRACTION].contains(&call[WORK]) {
+        let (name, vectors) = if call[WORK] == ASCENT { ("ASCEND", 5) } else { ("SUBTRACT", 4) };
+        let _ = write!(text, " {name}({}, {}", call[WEIGHTS], call[WIDTH]);
+        text.extend((0..vectors).map(|k| format!(", {}", call[OPERANDS] >> (4 * k) & 15)));
+        return text + ")";
+    }
     let vectors = |mask: usize| (0..RESIDENT_VECTORS).filter(move |k| call[mask] >> k & 1 == 1);
     text.extend(vectors(LOADED).map(|k| format!(" LOAD({k})")));
     let coefficients = call[CALL + COEFFICIENTS..].chunks(3);
@@ -85,6 +94,7 @@ fn pass_text(call: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::resident::{Listing, ResidentCall, ResidentWork};
+    use super::super::variation::Variation;
     use super::super::{Pass, Statement};
     use super::*;
     use crate::recurrence::{ONE, Program, Registers, Sums, ZERO};
@@ -133,5 +143,23 @@ mod tests {
         let both = format!("call_place == {first} || call_place == {third}");
         let other = steps(&format!("call_place == {last}"), [0; 4]);
         assert_eq!(passes, steps(&both, [ONE.0, b, ZERO.0, a]) + &other);
+    }
+
+    #[test]
+    fn calls_over_an_image_are_steps_of_passes() {
+        let image = Variation { n: 12, width: 4, along: true, first: 20, place: 7 };
+        let of = |work: ResidentWork| ResidentCall { block: None, work };
+        let calls = vec![
+            of(ResidentWork::Ascent { image, vectors: [3, 4, 12, 0, 1] }),
+            of(ResidentWork::Subtraction { image, vectors: [3, 4, 12, 2] }),
+        ];
+        let ScriptText { programs, passes } = ScriptText::of(&Listing::new(vec![calls], &[]).unwrap().words);
+        assert_eq!(programs, "");
+        let [first, second] = [3, 3 + CALL + HEADER];
+        let wanted = format!(
+            " PASS_OF(call_place == {first}, ASCEND(20, 4, 3, 4, 12, 0, 1)) \
+             PASS_OF(call_place == {second}, SUBTRACT(20, 4, 3, 4, 12, 2))"
+        );
+        assert_eq!(passes, wanted);
     }
 }

@@ -3,7 +3,7 @@
 use super::{Engine, Written};
 use crate::backend::script::basis::{self, Addition, Basis, Then};
 use crate::backend::script::limit;
-use crate::backend::script::variation::{self, Dual, Variation};
+use crate::backend::script::variation::{self, Dual};
 use crate::backend::script::{self, Blend, StepCall};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
@@ -17,13 +17,7 @@ impl<T: Real> Engine<T> {
     pub(super) fn over_image(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: OverImage) -> Result<()> {
         let (run, operations) = (inputs.run, variation::on::<T>(inputs.device.backend()));
         let (OverImage::Ascend { field, .. } | OverImage::Subtract { field, .. }) = call;
-        let variation = Variation {
-            n: self.length(Space::Cols),
-            width: field.width,
-            along: field.q.is_some(),
-            first: field.weights.0.into(),
-            place: field.change.place as usize,
-        };
+        let variation = field.variation(self.length(Space::Cols));
         let others = match call {
             OverImage::Ascend { x, last_x, .. } => [x, last_x],
             OverImage::Subtract { g, .. } => [g, VectorId::FILLER],

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
 
-/// Registers of a column, from the first of a [`Variation`] on: names of `cl/variation.cl`.
+/// Registers of a column, from the first of a [`Variation`] on: names of `cl/dual.cl`.
 pub(crate) const STEP: usize = 0;
 pub(crate) const LIMIT: usize = 1;
 pub(crate) const ALONG_LIMIT: usize = 2;

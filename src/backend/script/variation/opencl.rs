@@ -15,7 +15,7 @@ use crate::reduction::Chunks;
 use crate::tuning::Family;
 
 kernels! {
-    file variation, after [common, fold, recurrence];
+    file variation, after [common, fold, recurrence, dual];
     options { along: u32 => ALONG }
     shape { n, width, chunk, chunks, per_group, slot, first, place }
     /// A step of the dual variables, with the sums of its square.
