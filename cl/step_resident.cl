@@ -24,8 +24,8 @@
 #define WEIGHTS 5       // over an image: its first register, as in dual.cl
 #define WIDTH 6         // pixels of its rows
 #define STATEMENTS 7    // MOST_STATEMENTS of a pass, each as in statement.cl; of a product one for its dot products, which nothing stores
-#define SUMMED 13       // dot products, as in pass.cl: of a product y.y (or y.(w y)) and y.z
-#define LOADED 14       // vectors that statements and dot products read, as a mask
+#define SUMMED 13       // dot products, as in pass.cl: of a product y.y (or y.(w y)) and y.z; of an ascent 0 for the first, its change
+#define LOADED 14       // vectors that statements and dot products read, as a mask; over an image, all that the call takes
 #define WRITTEN 15      // vectors that statements write
 #define GOES_ON 16      // 1: a group may begin the next call before others have done this one
 #define DONE 4          // behind the words of the barrier: `done` of the last launch that was not abandoned
@@ -63,11 +63,12 @@ static __global real_t* vector_of(const vectors_t* v, uint k)
 #define STATEMENT(statement, k, l, m) \
     apply_statement(v, statement, acc_to_real(file[k]), acc_to_real(file[l]), acc_to_real(file[m]));
 #define DOT(k, a, b) lane[k][j] = acc_add(lane[k][j], acc_product(v[a], v[b]));
-#define ASCEND(weights, width, px, py, q, x, x_old) \
-    lane[0][j] = acc_add(lane[0][j], ascend_at(call[SIZE], width, DUAL_WEIGHTS(file + weights), i, c, vectors->v##x, \
+#define ASCEND(weights, px, py, q, x, x_old) \
+    lane[0][j] = acc_add(lane[0][j], ascend_at(call[SIZE], call[WIDTH], DUAL_WEIGHTS(file + weights), i, c, vectors->v##x, \
                                                vectors->v##x_old, vectors->v##px, vectors->v##py, vectors->v##q));
-#define SUBTRACT(weights, width, px, py, q, g) \
-    subtract_at(call[SIZE], width, DUAL_WEIGHTS(file + weights), i, c, vectors->v##px, vectors->v##py, vectors->v##q, vectors->v##g);
+#define SUBTRACT(weights, px, py, q, g) \
+    subtract_at(call[SIZE], call[WIDTH], DUAL_WEIGHTS(file + weights), i, c, vectors->v##px, vectors->v##py, vectors->v##q, \
+                vectors->v##g);
 #define PASS_OF(which, steps) if (which) { steps }
 
 // The statements of the call that begins at place `call_place` of the list, for element i of column c of its vectors, and its dot products
@@ -145,7 +146,7 @@ static void run_statements(__local const uint* call, uint call_place, const vect
 }
 #endif
 
-// The statements and dot products of a call for chunks first_chunk .. last_chunk, which have `lanes` lanes.
+// The statements and dot products of a call, or its steps over an image, for chunks first_chunk .. last_chunk, which have `lanes` lanes.
 static void run_pass(uint lanes, __local const uint* call, uint call_place, const vectors_t* vectors, uint chunks, uint first_chunk,
                      uint last_chunk, __local const acc_t* file, __local const int* state, __global acc_t* sums,
                      __local acc_t* scratch)

@@ -158,9 +158,8 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
     );
     let start = reference::<T>(device);
     let damp = 0.3;
-    // Images of 17 pixels a row.
-    let exact = common::battery::everything_exact(17);
-    let scripts: [(Method, &str, usize); 20] = [
+    let exact = |width: usize| common::battery::everything_exact(width);
+    let scripts: [(Method, &str, usize); 21] = [
         (Method::Cg, "", 2),
         (Method::Cg, "jacobi", 1),
         (Method::Cg, "jacobi", 3),
@@ -176,6 +175,7 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
         (Method::Pdhg, "", 2),
         (Method::Pdhg, "variation", 1),
         (Method::Pdhg, "direction", 2),
+        (Method::Pdhg, "wide direction", 1),
         (Method::Sirt { omega: 1.0 }, "", 1),
         (Method::Fista, "", 1),
         (Method::Fista, "long", 1),
@@ -185,7 +185,7 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
     for (method, which, columns) in scripts {
         let (a, preconditioner) = match which {
             "long" => (&long, ""),
-            "wide" => (&wide, ""),
+            "wide" | "wide direction" => (&wide, ""),
             "variation" | "direction" => (&tall, ""),
             _ => (if method.takes_rectangles() { &tall } else { &square }, which),
         };
@@ -198,8 +198,9 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
                 setup = setup.with_preconditioner(which.build(device, a).unwrap());
             }
             match which {
-                "variation" => setup.corrections = vec![Correction { directional: 0.0, ..exact.clone() }],
-                "direction" => setup.corrections = vec![exact.clone(); columns],
+                "variation" => setup.corrections = vec![Correction { directional: 0.0, ..exact(17) }],
+                "direction" => setup.corrections = vec![exact(17); columns],
+                "wide direction" => setup.corrections = vec![exact(100)],
                 _ => {}
             }
             let mut x = Vector::zeros(device, a.cols() * columns).unwrap();

@@ -135,3 +135,56 @@ impl<T: Real> Numbers<T> {
         u8::try_from(number).ok().filter(|number| usize::from(*number) < RESIDENT_VECTORS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::script::resident::{GOES_ON, LENGTH};
+    use crate::device::Device;
+    use crate::matrix::Matrix;
+    use crate::operator::SharedOperator;
+    use crate::solver::Method;
+    use crate::solver::method::Task;
+    use crate::solver::objective::Neighbours;
+    use crate::solver::operands::{Operators, factors, subset_rows};
+    use crate::solver::plan::Preconditioning;
+    use crate::sparse::{Format, gallery};
+
+    /// PDHG with a direction names as many vectors as a launch takes.
+    #[test]
+    fn pdhg_with_neighbours_has_a_place_and_no_more_meetings() {
+        let a = gallery::random::<f64>(30, 60, 300, 3).expect("a matrix");
+        let matrix = Matrix::with_transpose(&Device::host(), &a, Format::Csr).expect("it fits");
+        let a: SharedOperator<f64> = matrix.into();
+        // The vectors that its iterations name, and whether groups go on after each call.
+        let place = |neighbours: Neighbours| {
+            let mut plan = Plan::new([30, 60], &[30], 1);
+            let task = Task {
+                preconditioning: Preconditioning::None,
+                rows: 30,
+                epsilon: f64::EPSILON,
+                operator: 0,
+                preconditioned: 0,
+                neighbours,
+                curved: None,
+                subsets: subset_rows(&a),
+            };
+            let script = Method::Pdhg.script(&mut plan, &task).expect("it has a script");
+            let operators = Operators { a: &a, preconditioner: None, penalty: None, exponents: [0; 2] };
+            let products = factors(&operators, &script, 1, Preconditioning::None).expect("they fit");
+            let Residence { listing, vectors, .. } =
+                Residence::of(&plan, &script, &products).expect("each call has a place");
+            let (list, mut goes_on) = (listing.words, Vec::new());
+            let mut at = list[1] as usize;
+            while at < list[2] as usize {
+                goes_on.push(list[at + GOES_ON]);
+                at += list[at + LENGTH] as usize;
+            }
+            (vectors.len(), goes_on)
+        };
+        let width = 10;
+        assert_eq!(place(Neighbours::default()), (10, vec![0; 4]));
+        assert_eq!(place(Neighbours { width, directional: false }), (12, vec![1, 0, 1, 0, 0, 0]));
+        assert_eq!(place(Neighbours { width, directional: true }), (RESIDENT_VECTORS, vec![1, 0, 1, 0, 0, 0]));
+    }
+}

@@ -84,10 +84,11 @@ pub(crate) enum ResidentWork {
 }
 
 impl ResidentWork {
-    /// The image that it is over, if it is over one.
-    pub(super) fn image(&self) -> Option<Variation> {
+    /// The image that it is over and the vectors that it takes, if it is over one.
+    fn over_image(&self) -> Option<(Variation, &[u8])> {
         match self {
-            Self::Ascent { image, .. } | Self::Subtraction { image, .. } => Some(*image),
+            Self::Ascent { image, vectors } => Some((*image, vectors)),
+            Self::Subtraction { image, vectors } => Some((*image, vectors)),
             _ => None,
         }
     }
@@ -106,7 +107,8 @@ impl ResidentCall {
     }
 
     /// Tells if a group may begin `next` before others have done this call. `next` then reads of what this call writes nothing but what the
-    /// group has written itself, and writes nothing that others may still read.
+    /// group has written itself, and writes nothing that others may still read. No call that may be gone on to is one that goes on, so that
+    /// groups are one call apart at most.
     fn goes_on(&self, next: &Self, programs: &[u32]) -> bool {
         match (&self.work, &next.work) {
             // A product that has nothing to do with the dual variables, without a program that folds the sums of their step.
@@ -174,31 +176,27 @@ impl ResidentCall {
                     words[LOADED] |= 1 << y | 1 << other;
                 }
             }
-            ResidentWork::Ascent { image, vectors } => {
+            ResidentWork::Ascent { image, .. } => {
                 over(image.n);
                 words[WORK] = ASCENT;
                 // The sum of changes stands in the place of the first dot product.
                 words[SUMMED] &= !NO_DOT;
                 block[DOT_PLACES] = image.place as u32;
-                over_image(&mut words, *image, vectors);
             }
-            ResidentWork::Subtraction { image, vectors } => {
+            ResidentWork::Subtraction { image, .. } => {
                 over(image.n);
                 words[WORK] = SUBTRACTION;
-                over_image(&mut words, *image, vectors);
             }
+        }
+        if let Some((image, vectors)) = self.work.over_image() {
+            words[OPERANDS] = four_bits_each(vectors);
+            words[WEIGHTS] = image.first as u32;
+            words[WIDTH] = image.width as u32;
+            words[LOADED] = vectors.iter().fold(0, |mask, v| mask | 1 << v);
         }
         words.extend(block);
         words
     }
-}
-
-/// Writes what calls over an image have of their own.
-fn over_image(words: &mut [u32], image: Variation, vectors: &[u8]) {
-    words[OPERANDS] = four_bits_each(vectors);
-    words[WEIGHTS] = image.first as u32;
-    words[WIDTH] = image.width as u32;
-    words[LOADED] = vectors.iter().fold(0, |mask, v| mask | 1 << v);
 }
 
 fn four_bits_each(numbers: &[u8]) -> u32 {
@@ -214,7 +212,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// Lists these calls, which run blocks of `programs`. None if they are too many.
+    /// Lists these calls, which run blocks of `programs`. None if they are too many, or over different images.
     pub(crate) fn new(calls: Vec<Vec<ResidentCall>>, programs: &[u32]) -> Option<Self> {
         let head = 2 + calls.len();
         let mut words = vec![0; head];
@@ -228,12 +226,17 @@ impl Listing {
             }
         }
         words[head - 1] = words.len() as u32;
-        (words.len() <= MOST_WORDS).then_some(Self { calls, words })
+        let listing = Self { calls, words };
+        // One program has one way of taking images.
+        let alike =
+            |call: &ResidentCall| call.work.over_image().is_none_or(|(image, _)| listing.image() == Some(image));
+        let fits = listing.words.len() <= MOST_WORDS && listing.calls.iter().flatten().all(alike);
+        fits.then_some(listing)
     }
 
     /// The image that calls are over, if there are any.
     pub(super) fn image(&self) -> Option<Variation> {
-        self.calls.iter().flatten().find_map(|call| call.work.image())
+        self.calls.iter().flatten().find_map(|call| call.work.over_image()).map(|(image, _)| image)
     }
 
     /// Number of kinds of iterations.
@@ -252,15 +255,14 @@ where
         same_length("a vector of a resident launch", n * columns, found)
     };
     for call in listing.calls.iter().flatten() {
+        if let Some((image, vectors)) = call.work.over_image() {
+            vectors.iter().try_for_each(|v| of_length(*v, image.n))?;
+        }
         match &call.work {
-            ResidentWork::Scalars => {}
+            ResidentWork::Scalars | ResidentWork::Ascent { .. } | ResidentWork::Subtraction { .. } => {}
             ResidentWork::Pass { n, pass, vectors } => {
                 let taken = (0..PASS_VECTORS).filter(|k| pass.takes(*k));
                 taken.map(|k| vectors[k]).try_for_each(|number| of_length(number, *n))?;
-            }
-            ResidentWork::Ascent { image, vectors } => vectors.iter().try_for_each(|v| of_length(*v, image.n))?,
-            ResidentWork::Subtraction { image, vectors } => {
-                vectors.iter().try_for_each(|v| of_length(*v, image.n))?;
             }
             ResidentWork::Product { rows, vectors: [_, w, z, y], blend, .. } => {
                 of_length(*y, *rows)?;

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use super::MOST_STATEMENTS;
 use super::opencl::{NO_DOT, NO_STATEMENT};
 use super::resident::{
-    ASCENT, CALL, DOTS, LENGTH, LOADED, OPERANDS, RESIDENT_VECTORS, STATEMENTS, SUBTRACTION, SUMMED, WEIGHTS,
-    WIDTH, WORK, WRITTEN,
+    ASCENT, CALL, DOTS, LENGTH, LOADED, OPERANDS, RESIDENT_VECTORS, STATEMENTS, SUBTRACTION, SUMMED, WEIGHTS, WORK,
+    WRITTEN,
 };
 use crate::recurrence::{COEFFICIENTS, HEADER, Op};
 
-/// Programs and passes of a list as text, which a kernel has in the place of `PROGRAMS` and `PASSES`: instructions, statements and dot
-/// products as macros of `cl/step_resident.cl`, for the calls that begin at some places of the list. Calls that do the same share a text.
+/// Programs and passes of a list as text, which a kernel has in the place of `PROGRAMS` and `PASSES`: instructions, statements, dot
+/// products and steps over an image as macros of `cl/step_resident.cl`, for the calls that begin at some places of the list. Calls that do the same share a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ScriptText {
     pub(super) programs: String,
@@ -69,7 +69,7 @@ fn pass_text(call: &[u32]) -> String {
     let mut text = String::new();
     if [ASCENT, SUBTRACTION].contains(&call[WORK]) {
         let (name, vectors) = if call[WORK] == ASCENT { ("ASCEND", 5) } else { ("SUBTRACT", 4) };
-        let _ = write!(text, " {name}({}, {}", call[WEIGHTS], call[WIDTH]);
+        let _ = write!(text, " {name}({}", call[WEIGHTS]);
         text.extend((0..vectors).map(|k| format!(", {}", call[OPERANDS] >> (4 * k) & 15)));
         return text + ")";
     }
@@ -123,7 +123,7 @@ mod tests {
         let calls = vec![vec![with(0), scalars], vec![with(0), with(second)]];
         let list = Listing::new(calls, &programs.concat()).unwrap().words;
         let ScriptText { programs: of_programs, passes } = ScriptText::of(&list);
-        // Words: a head of 4, then a call of 16, a header of 32, and 6 instructions of 4 words.
+        // Words: a head of 4, then a call of 17, a header of 32, and 6 instructions of 4 words.
         let length = CALL + HEADER + 4 * 6;
         let [first, second, third, last] = [0, 1, 2, 3].map(|k| 4 + k * length);
         let [a, b] = [a.0, b.0];
@@ -157,8 +157,8 @@ mod tests {
         assert_eq!(programs, "");
         let [first, second] = [3, 3 + CALL + HEADER];
         let wanted = format!(
-            " PASS_OF(call_place == {first}, ASCEND(20, 4, 3, 4, 12, 0, 1)) \
-             PASS_OF(call_place == {second}, SUBTRACT(20, 4, 3, 4, 12, 2))"
+            " PASS_OF(call_place == {first}, ASCEND(20, 3, 4, 12, 0, 1)) \
+             PASS_OF(call_place == {second}, SUBTRACT(20, 3, 4, 12, 2))"
         );
         assert_eq!(passes, wanted);
     }
