@@ -1,5 +1,5 @@
-// Many iterations of a method in one launch, by groups that all run at once: the programs of recurrence.cl, the passes of pass.cl and
-// the products of step.cl and the launches over an image of variation.cl, with a global barrier after each where the next needs one.
+// Many iterations of a method in one launch, by groups that all run at once: the programs of recurrence.cl, the passes of pass.cl, the
+// products of step.cl and the steps over an image of variation.cl. A global barrier follows each of the last three, if the next call needs it.
 // Joined after row.cl, global_barrier.cl, statement.cl, dual.cl and recurrence.cl; every product tells its steps (BLEND is TOLD).
 //
 // Required macros:

@@ -331,8 +331,8 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         }
     }
     // Steps of PDHG, which has most launches of methods that keep bounds, with rims, corners and two columns, and the same in one launch.
-    let b = Vector::interleaved(device, &[&noise::<T>(40, 10), &noise::<T>(40, 11)]).unwrap();
     // NNFCGLS beside it, which keeps directions of both spaces, drops them and begins again.
+    let b = Vector::interleaved(device, &[&noise::<T>(40, 10), &noise::<T>(40, 11)]).unwrap();
     let exact = || vec![common::battery::everything_exact(6)];
     for (method, corrections, iterations, groups) in [
         (Method::Pdhg, exact(), 2, 0),

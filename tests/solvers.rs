@@ -158,7 +158,7 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
     );
     let start = reference::<T>(device);
     let damp = 0.3;
-    let exact = |width: usize| common::battery::everything_exact(width);
+    let exact = common::battery::everything_exact;
     let scripts: [(Method, &str, usize); 21] = [
         (Method::Cg, "", 2),
         (Method::Cg, "jacobi", 1),

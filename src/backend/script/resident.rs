@@ -95,26 +95,14 @@ impl ResidentWork {
 }
 
 impl ResidentCall {
-    /// The block of its program: a header and instructions.
-    fn program(&self, programs: &[u32]) -> Vec<u32> {
-        match self.block {
-            Some(block) => {
-                let block = &programs[block as usize..];
-                block[..HEADER + 4 * block[INSTRUCTIONS] as usize].to_vec()
-            }
-            None => vec![0; HEADER],
-        }
-    }
-
-    /// Tells if a group may begin `next` before others have done this call. `next` then reads of what this call writes nothing but what the
-    /// group has written itself, and writes nothing that others may still read. No call that may be gone on to is one that goes on, so that
-    /// groups are one call apart at most.
+    /// Tells if a group may begin `next` before others have done this call: `next` reads nothing that others write in this call, and
+    /// writes nothing that others read in it. After `next` groups always meet, so that they are one call apart at most.
     fn goes_on(&self, next: &Self, programs: &[u32]) -> bool {
         match (&self.work, &next.work) {
             // A product that has nothing to do with the dual variables, without a program that folds the sums of their step.
             (ResidentWork::Ascent { vectors, .. }, ResidentWork::Product { vectors: [x, w, z, y], .. }) => {
                 let written = &vectors[..3];
-                next.program(programs)[INSTRUCTIONS] == 0
+                next.block.is_none_or(|block| programs[block as usize + INSTRUCTIONS] == 0)
                     && !vectors.contains(y)
                     && [x, w, z].iter().all(|v| !written.contains(v))
             }
@@ -133,7 +121,13 @@ impl ResidentCall {
 
     /// Words of its record and its program.
     fn words(&self, programs: &[u32]) -> Vec<u32> {
-        let mut block = self.program(programs);
+        let mut block = match self.block {
+            Some(block) => {
+                let block = &programs[block as usize..];
+                block[..HEADER + 4 * block[INSTRUCTIONS] as usize].to_vec()
+            }
+            None => vec![0; HEADER],
+        };
         let mut words = vec![0; CALL];
         words[STATEMENTS..][..super::MOST_STATEMENTS].fill(NO_STATEMENT);
         words[SUMMED] = NO_DOTS;
