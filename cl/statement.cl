@@ -1,7 +1,7 @@
 // Statements over vectors, element by element: what passes do. Joined after common.cl.
 //
 // A statement is target | a << 4 | b << 8 | d << 12, each the number of a vector or NONE; MULTIPLY << 16 for a product element by element,
-// CLAMP << 16 for a within the bounds b and d; NO_STATEMENT if there is none.
+// CLAMP << 16 for a within the bounds b and d, STEP << 16 for a step from a within them; NO_STATEMENT if there is none.
 
 #define MOST_STATEMENTS 6
 #define NONE 15
@@ -9,9 +9,10 @@
 #define NO_DOT 255
 #define MULTIPLY 1
 #define CLAMP 2
+#define STEP 3
 
-// v[target] = k a + l b + m d, from left to right, or a b, or a within [b, d]. Where numbers of vectors are constants, `v` lives in
-// registers.
+// v[target] = k a + l b + m d, from left to right, or a b, or a within [b, d], or v[target] within [b - a, d - a]. Where numbers of vectors are
+// constants, `v` lives in registers.
 static void apply_statement(real_t* v, uint statement, real_t k, real_t l, real_t m)
 {
     if (statement == NO_STATEMENT) return;
@@ -22,6 +23,11 @@ static void apply_statement(real_t* v, uint statement, real_t k, real_t l, real_
     }
     if (statement >> 16 == CLAMP) {
         v[target] = v[a] < v[b] ? v[b] : v[a] > v[d] ? v[d] : v[a];
+        return;
+    }
+    if (statement >> 16 == STEP) {
+        const real_t down = v[b] - v[a], up = v[d] - v[a], step = v[target];
+        v[target] = step < down ? down : step > up ? up : step;
         return;
     }
     real_t value = k * v[a];

@@ -108,6 +108,20 @@ impl DeviceOptions {
     /// The device that the words name, else the best one, for numbers of type `T`.
     pub fn open<T: Real>(&self) -> Result<Device> {
         let device = self.device.as_ref().map_or_else(Device::best, |words| Device::select(words))?;
+        self.prepared::<T>(device)
+    }
+
+    /// The device that the words name, if there are words: before anything is read that may take long.
+    pub fn open_if_named<T: Real>(&self) -> Result<Option<Device>> {
+        self.device.as_ref().map(|_| self.open::<T>()).transpose()
+    }
+
+    /// The best device for products with so many entries of a matrix ([`Device::best_for`]), for numbers of type `T`.
+    pub fn open_for<T: Real>(&self, entries: usize) -> Result<Device> {
+        self.prepared::<T>(Device::best_for(entries)?)
+    }
+
+    fn prepared<T: Real>(&self, device: Device) -> Result<Device> {
         tell_of_tuned_values(&device);
         device.require(T::PRECISION)?;
         self.work_group.map_or_else(|| Ok(device.clone()), |size| device.with_work_group(size))

@@ -6,7 +6,7 @@ mod options;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use common::plot::Chart;
@@ -15,8 +15,8 @@ use options::{Options, name_of};
 use residuum::io::{self, npy};
 use residuum::sparse::{Ordering, Permutation, gallery};
 use residuum::{
-    Advice, Climb, Csr, Device, Error, Examination, Matrix, Method, Progress, Real, Report, Result, Rung, Setup,
-    Vector, climb,
+    Advice, Climb, Csr, Device, Error, Examination, Format, HostSystem, Matrix, Method, Progress, Real, Report,
+    Result, Rung, Setup, Stop, Stopping, Vector, climb, climb_scaled,
 };
 use serde_json::{Value, json};
 
@@ -62,12 +62,10 @@ fn read_rhs<T: Real>(path: &Path, rows: usize) -> Result<Vec<f64>> {
     }
 }
 
-/// System and right-hand side, scaled if that was asked for.
+/// System and right-hand side; for a comparison scaled if that was asked for.
 struct Problem<T: Real> {
     a: Csr<T>,
     b: Vec<T>,
-    /// Factors of the unknowns: the answer is `right x`.
-    right: Vec<f64>,
     /// Order of the rows and columns of `a`, if it is not that of the file.
     order: Option<Permutation>,
     found: Examination,
@@ -91,9 +89,8 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
     let read_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
     let before = if options.scale { Examination::spread(&a.column_norms()) } else { 1.0 };
-    let [left, right] = if options.scale { a.equilibration() } else { [vec![1.0; a.rows()], vec![1.0; a.cols()]] };
-    let a = if options.scale { a.scaled(&left, &right)? } else { a };
-    let found = options.examination(&a);
+    let scaled = options.scale.then(|| scaled(&a, &b)).transpose()?;
+    let found = options.examination(scaled.as_ref().map_or(&a, |(a, _)| a));
     let mut advice = found.advise(T::PRECISION);
     let mut remarks = Vec::new();
     if before > 1e6 {
@@ -107,7 +104,11 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
         remarks.push(words.into());
     }
     advice.warnings.extend(remarks.iter().cloned());
-    let b: Vec<T> = b.iter().zip(&left).map(|(b, l)| T::from_f64(b * l)).collect();
+    let (a, b) = match scaled {
+        // Its answers are not kept.
+        Some((a, b)) if options.compare => (a, b),
+        _ => (a, b.into_iter().map(T::from_f64).collect()),
+    };
     let order = match options.order {
         Ordering::Natural => None,
         ordering => Some(Permutation::of(&a, ordering)?),
@@ -117,7 +118,14 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
         None => (a, b),
     };
     let examine_seconds = clock.elapsed().as_secs_f64();
-    Ok(Problem { a, b, right, order, found, advice, remarks, read_seconds, examine_seconds })
+    Ok(Problem { a, b, order, found, advice, remarks, read_seconds, examine_seconds })
+}
+
+/// The system with rows and columns scaled.
+fn scaled<T: Real>(a: &Csr<T>, b: &[f64]) -> Result<(Csr<T>, Vec<T>)> {
+    let [left, right] = a.equilibration();
+    let b = b.iter().zip(&left).map(|(b, l)| T::from_f64(b * l)).collect();
+    Ok((a.scaled(&left, &right)?, b))
 }
 
 impl<T: Real> Problem<T> {
@@ -141,27 +149,24 @@ impl<T: Real> Problem<T> {
 
     /// The unknowns of the file, of those that were solved for.
     fn given(&self, x: Vec<T>) -> Result<Vec<T>> {
-        let x = match &self.order {
-            Some(order) => order.undo(&x)?,
-            None => x,
-        };
-        Ok(x.iter().zip(&self.right).map(|(x, r)| T::from_f64(x.to_f64() * r)).collect())
+        self.order.as_ref().map_or(Ok(x.clone()), |order| order.undo(&x))
     }
 }
 
 fn run<T: Real>(options: &Options) -> Result<bool> {
     let start = Instant::now();
     options.check()?;
-    let device = options.on.open::<T>()?;
+    let named = options.on.open_if_named::<T>()?;
     let say = |key: &str, text: &str| {
         if !options.json {
             say!("{key:<11} {text}");
         }
     };
-    say("device", &format!("{} on {}", device.info().name, device.info().platform));
-    say("", device.choice());
     let mut problem = problem::<T>(options)?;
     let a = &problem.a;
+    let device = named.map_or_else(|| options.on.open_for::<T>(a.nnz()), Ok)?;
+    say("device", &format!("{} on {}", device.info().name, device.info().platform));
+    say("", device.choice());
     let (rows, cols, entries) = (a.rows(), a.cols(), a.nnz());
     let name = options.matrix.display();
     say("matrix", &format!("{name}: {rows} x {cols}, {entries} entries, {}", T::PRECISION));
@@ -189,11 +194,21 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     say("", &format!("preconditioner {}", names.join(", or if that fails or is slow ")));
     let partition = options.partition(problem.order.as_ref(), &ladder)?;
     let bar = solving_bar(options.json, options.iterations);
-    let climb =
-        climb((&matrix, a, partition.as_ref()), &setup, &ladder, (&b, &mut x), &mut |progress: &Progress| {
-            show(&bar, progress);
-            ControlFlow::Continue(())
-        });
+    let observer = &mut |progress: &Progress| {
+        show(&bar, progress);
+        ControlFlow::Continue(())
+    };
+    let why_format = matrix.why().to_string();
+    let climb = if options.scale {
+        let system = HostSystem { a, b: &problem.b, format: matrix.format(), partition: partition.as_ref() };
+        drop(matrix);
+        let mut answer = vec![T::default(); cols];
+        let climb = climb_scaled(&device, system, &setup, &ladder, &mut answer, observer);
+        x.write(&answer)?;
+        climb
+    } else {
+        climb((&matrix, a, partition.as_ref()), &setup, &ladder, (&b, &mut x), observer)
+    };
     bar.finish_and_clear();
     let climb = climb?;
     let answer_seconds = climb.seconds();
@@ -216,6 +231,13 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         problem.examine()?;
         problem.warnings(&method).iter().for_each(|warning| say("warning", warning));
     }
+    // Advice that was tried is worth more than advice.
+    let alternatives = match report.stop {
+        _ if report.converged() => Vec::new(),
+        Stop::Cancelled | Stop::TimeLimit => Vec::new(),
+        _ => instead(&device, &problem, options.format, &setup, &report, &b)?,
+    };
+    alternatives.iter().for_each(|words| say("tried", words));
     let known = options.rhs.is_none() && report.rhs_norm > 0.0;
     let finished = Finished {
         options,
@@ -233,8 +255,9 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
             "answer_seconds": answer_seconds,
             "why_preconditioner": built.as_ref().map(|built| built.why.clone()),
             "tried": rungs.iter().map(Rung::to_string).collect::<Vec<_>>(),
+            "tried_instead": alternatives,
         }),
-        why_format: matrix.why(),
+        why_format: &why_format,
         error: known.then(|| error(&answer)),
         report: &report,
         written: &written.paths,
@@ -247,6 +270,42 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     }
     written.finish()?;
     Ok(report.converged())
+}
+
+/// Tries other methods with what suits them, each for as long as the solve took that failed, and a second at least: what became of them, in words.
+fn instead<T: Real>(
+    device: &Device,
+    problem: &Problem<T>,
+    format: Format,
+    setup: &Setup<T>,
+    failed: &Report,
+    b: &Vector<T>,
+) -> Result<Vec<String>> {
+    let limit = Duration::from_secs_f64(failed.times.solve.clamp(1.0, 60.0));
+    let mut words = Vec::new();
+    for method in problem.found.alternatives(&failed.method) {
+        let matrix = match method.takes_rectangles() {
+            true => Matrix::with_transpose(device, &problem.a, format)?,
+            false => Matrix::new(device, &problem.a, format)?,
+        };
+        let time_limit = Some(setup.stopping.time_limit.map_or(limit, |own| own.min(limit)));
+        let setup = Setup::new(method, Stopping { time_limit, ..setup.stopping.clone() });
+        let mut x = Vector::zeros(device, problem.a.cols())?;
+        let ladder = problem.found.ladder(&method);
+        let observer = &mut |_: &Progress| ControlFlow::Continue(());
+        words.push(match climb((&matrix, &problem.a, None), &setup, &ladder, (b, &mut x), observer) {
+            Ok(Climb { report, which, .. }) => format!(
+                "--method {} --preconditioner {} instead: {} after {} iterations, |b - Ax| / |b| = {:.1e}",
+                method,
+                name_of(which.as_ref()),
+                report.stop,
+                report.iterations,
+                report.relative_residual()
+            ),
+            Err(error) => format!("--method {method} instead: {error}"),
+        });
+    }
+    Ok(words)
 }
 
 /// Solves with every preconditioner that suits the matrix.
@@ -350,6 +409,12 @@ impl Finished<'_> {
         }
         if let Some(error) = self.error {
             say!("            |x - 1| / |1| = {error:.3e}");
+        }
+        if let Some(words) = report.which_answer() {
+            say!("            {words}");
+        }
+        if let Some(part) = report.projected {
+            say!("            {part:.3e} of b lies in the null space, where no x reaches it");
         }
         if let Some(explanation) = self.found.explain(report) {
             say!("            {explanation}");

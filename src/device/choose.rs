@@ -32,6 +32,9 @@ impl Candidate {
     }
 }
 
+/// Entries of a matrix from which on kernels for a CPU are worth building.
+const WORTH_BUILDING: usize = 20_000_000;
+
 /// The environment variable that picks the device, in the words of [`DeviceFilter`].
 pub const DEVICE_VARIABLE: &str = "RESIDUUM_DEVICE";
 
@@ -126,6 +129,26 @@ impl Device {
             Ok(words) if !words.trim().is_empty() => Self::select_as(&words, &format!("{DEVICE_VARIABLE}={words}")),
             _ => Self::first(&DeviceFilter::default(), ""),
         }
+    }
+
+    /// [`Device::best`] for a problem whose products read `entries` of a matrix. Below 20 million the host is chosen instead of a CPU through OpenCL,
+    /// unless `RESIDUUM_DEVICE` names a device: there the kernels of a first solve take 5 to 25 s to build, and an iteration about as long
+    /// as on the host.
+    ///
+    /// # Errors
+    /// As [`Device::best`].
+    pub fn best_for(entries: usize) -> Result<Self> {
+        let named = std::env::var_os(DEVICE_VARIABLE).is_some_and(|words| !words.is_empty());
+        let first = Self::candidates().into_iter().next();
+        let builds = first.is_some_and(|first| first.info.kind == DeviceKind::Cpu);
+        if named || !builds || entries >= WORTH_BUILDING {
+            return Self::best();
+        }
+        let choice = format!(
+            "host back end, because {entries} entries are solved with sooner than kernels are built for the CPU (from {WORTH_BUILDING} entries \
+             on, OpenCL); name a device to take another"
+        );
+        Self::open(host_info(), None, choice)
     }
 
     /// The best device that matches `words` (see [`DeviceFilter`]).

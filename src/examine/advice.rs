@@ -5,7 +5,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 use rayon::prelude::*;
 
 use super::envelope::{Envelope, Factored};
-use super::spectrum::{extreme_eigenvalues, noise_of};
+use super::spectrum::{extreme_eigenvalues, extreme_singular_values, noise_of};
 use crate::magnitude::{self, Magnitude};
 use crate::number::{Precision, Real, per_number};
 use crate::precond::{Preconditioner, mirrored};
@@ -41,8 +41,11 @@ pub struct Examination {
     pub cols: usize,
     /// Stored entries that are not 0.
     pub nnz: usize,
-    /// True if it equals its transpose, bit for bit.
+    /// True if it equals its transpose, but for rounding: see [`Examination::asymmetry`].
     pub symmetric: bool,
+    /// Largest difference of two mirrored entries of a symmetric matrix, as a part of the larger of the two or of the root of their diagonal
+    /// entries' product: up to 8 rounding errors count as symmetric. 0 if it is symmetric bit for bit.
+    pub asymmetry: f64,
     /// Rows and columns of a square matrix whose diagonal entry is 0 or missing.
     pub zero_diagonal: usize,
     /// Rows without entries.
@@ -124,7 +127,8 @@ impl Examination {
         let (rows, cols) = (a.rows(), a.cols());
         let square = rows == cols;
         let diagonal = a.diagonal();
-        let symmetric = square && is_symmetric(a);
+        let asymmetry = if square { asymmetry(a, &diagonal) } else { None };
+        let symmetric = asymmetry.is_some();
         // Threads share rows, not columns.
         let norms = if symmetric { row_norms(a) } else { a.column_norms() };
         let empty_rows = rows_of(a).filter(|i| is_empty(a, *i)).count();
@@ -134,6 +138,7 @@ impl Examination {
             cols,
             nnz: a.values().par_iter().filter(|v| v.to_f64() != 0.0).count(),
             symmetric,
+            asymmetry: asymmetry.unwrap_or(0.0),
             zero_diagonal: if square { diagonal.iter().filter(|d| **d == 0.0).count() } else { 0 },
             empty_rows,
             empty_cols,
@@ -172,37 +177,44 @@ impl Examination {
         found.structural_rank = structural_rank(a);
         if found.symmetric {
             found.look_for_definiteness(a);
-        } else {
-            found.look_for_condition(a, &a.transpose());
+        }
+        // Extreme eigenvalues of both signs say nothing of those next to 0.
+        match (&found.definiteness, found.symmetric) {
+            (Definiteness::Indefinite(_), _) => found.look_for_condition(a, a),
+            (_, false) => found.look_for_condition(a, &a.transpose()),
+            _ => {}
         }
         found
     }
 
-    /// The condition of a matrix that is not symmetric.
+    /// The condition, by singular values: of the matrix with rows and columns scaled if it is square, else with its columns scaled, since
+    /// rows of least squares have weights that count.
     fn look_for_condition<T: Real>(&mut self, a: &Csr<T>, transposed: &Csr<T>) {
-        let (rows, cols) = (a.rows(), a.cols());
-        let scale: Vec<f64> = a.column_norms().iter().map(|n| if *n > 0.0 { 1.0 / n } else { 0.0 }).collect();
-        let mut image = vec![0.0; rows];
-        let (low, high) = extreme_eigenvalues(cols, a.nnz(), usize::MAX, |x, y| {
-            let scaled: Vec<f64> = x.iter().zip(&scale).map(|(x, s)| x * s).collect();
-            multiply(a, &scaled, &mut image);
-            multiply(transposed, &image, y);
-            for (y, s) in y.iter_mut().zip(&scale) {
-                *y *= s;
-            }
-        });
-        // If there are fewer rows than columns, B'B has zeros that say nothing of A.
-        let lost = low <= high * cols as f64 * f64::EPSILON;
-        let missing = cols.saturating_sub(rows) + self.empty_cols;
-        self.condition = match (lost, missing) {
-            (true, 0) => f64::INFINITY,
-            (true, _) => f64::NAN,
-            _ => (high / low.max(0.0)).sqrt(),
+        let [left, right] = a.equilibration();
+        let scaled = |m: &Csr<T>, [left, right]: [&[f64]; 2], x: &[f64], y: &mut [f64]| {
+            let scaled: Vec<f64> = x.iter().zip(right).map(|(x, s)| x * s).collect();
+            multiply(m, &scaled, y);
+            y.iter_mut().zip(left).for_each(|(y, s)| *y *= s);
+        };
+        let product = |x: &[f64], y: &mut [f64]| scaled(a, [&left, &right], x, y);
+        let adjoint = |x: &[f64], y: &mut [f64]| scaled(transposed, [&right, &left], x, y);
+        let (shape, nnz) = ([a.rows(), a.cols()], a.nnz());
+        // Empty rows and columns are a fault of their own, which is told.
+        let (low, high) = if self.rows >= self.cols {
+            extreme_singular_values(shape, nnz, |j| !is_empty(transposed, j), product, adjoint)
+        } else {
+            let shape = [shape[1], shape[0]];
+            extreme_singular_values(shape, nnz, |i| !is_empty(a, i), adjoint, product)
+        };
+        let lost = high * shape[0].max(shape[1]) as f64 * f64::EPSILON;
+        self.condition = match (low <= lost, high > 0.0) {
+            (_, false) => f64::NAN,
+            (true, _) => f64::INFINITY,
+            _ => high / low,
         };
     }
 
     fn look_for_definiteness<T: Real>(&mut self, a: &Csr<T>) {
-        // Eigenvalues of both signs: extreme ones say nothing of those next to 0.
         let mut proof = match self.definiteness {
             Definiteness::Indefinite(_) => return,
             Definiteness::Positive(proof) => Some(proof),
@@ -231,7 +243,9 @@ impl Examination {
                 Factored::Pivot(pivot) => low = low.min(if pivot < -1e3 * noise { pivot } else { 0.0 }),
             }
         }
-        self.condition = if low <= noise { f64::INFINITY } else { high / low };
+        if low >= -noise {
+            self.condition = if low <= noise { f64::INFINITY } else { high / low };
+        }
         self.definiteness = if low < -noise {
             Definiteness::Indefinite(format!(
                 "scaled to a diagonal of 1, it has an eigenvalue or pivot of {low:.1e}"
@@ -276,8 +290,8 @@ impl Examination {
         };
         if self.definiteness == Definiteness::Semidefinite || self.condition.is_infinite() {
             warnings.push(
-                "numerically singular: an eigenvalue is lost in the rounding of the others; a small residual says \
-                 nothing of the error, and damping or another model is needed"
+                "numerically singular: the smallest singular value is no more than the rounding of the largest; a small \
+                 residual does not mean a small error, so damp the problem, or name its null space"
                     .into(),
             );
         } else if self.condition * epsilon > 0.1 {
@@ -322,7 +336,24 @@ impl Examination {
             };
             (gmres, format!("square, not symmetric{zeros}"))
         };
+        let why = match self.asymmetry {
+            0.0 => why,
+            most => format!("{why}; mirrored entries differ by up to {most:.1e}, which is taken for rounding"),
+        };
         Advice { ladder: self.ladder(&method), method, why, warnings: self.warnings(precision) }
+    }
+
+    /// Other methods that may solve what `failed` did not, the likelier one first.
+    pub fn alternatives(&self, failed: &Method) -> Vec<Method> {
+        let gmres = Method::Gmres { restart: if self.rows > 1_000_000 { 20 } else { 50 } };
+        let all = match (self.square(), self.symmetric) {
+            (true, true) if matches!(self.definiteness, Definiteness::Indefinite(_)) => [Method::Minres, gmres],
+            (true, true) => [Method::Cg, Method::Minres],
+            (true, false) => [gmres, Method::BiCgStab],
+            (false, _) => [Method::Lsmr { damp: failed.damp() }, Method::Lsqr { damp: failed.damp() }],
+        };
+        let same = |one: &Method| std::mem::discriminant(one) == std::mem::discriminant(failed);
+        all.into_iter().filter(|one| !same(one)).collect()
     }
 
     /// Why `method` cannot work for this matrix, or is not to be trusted, if so.
@@ -359,9 +390,9 @@ impl Examination {
         let sweeps = self.square() && self.zero_diagonal == 0;
         let again = match report.method {
             Method::Gmres { .. } if sweeps => {
-                "a sweep as preconditioner (gauss-seidel, by rows), more directions between restarts, or bicgstab"
+                "a sweep as preconditioner (gauss-seidel, by rows), or more directions between restarts"
             }
-            Method::Gmres { .. } => "more directions between restarts, bicgstab, or a better preconditioner",
+            Method::Gmres { .. } => "more directions between restarts, or a better preconditioner",
             Method::BiCgStab if sweeps => {
                 "a sweep as preconditioner (gauss-seidel, by rows), or gmres, which cannot wander"
             }
@@ -370,14 +401,30 @@ impl Examination {
             _ => "more iterations, a preconditioner, or a looser tolerance",
         };
         let said = match report.stop {
-            Stop::Converged if self.column_spread > 1e6 && report.iterations < 3 => {
+            // A backward error is one of every row.
+            Stop::Converged
+                if self.column_spread > 1e6 && report.iterations < 3 && report.backward_error.is_none_or(|e| e > 1e-6) =>
+            {
                 "the largest rows fill |b|, and a residual relative to it says little of the others: scale the matrix".into()
             }
             Stop::Converged | Stop::Semiconverged | Stop::Projected | Stop::Cancelled => return None,
-            Stop::LeastSquares if report.relative_residual() > 1e-3 && self.square() => format!(
-                "no x gives a residual below {:.1e} of |b|: the right-hand side is not in the range of the matrix",
-                report.relative_residual()
+            Stop::Rounded => format!(
+                "{:.1e} of |b| is what rounding leaves of the largest rows; in every row the residual is at most {:.1e} of its terms",
+                report.relative_residual(),
+                report.backward_error.unwrap_or(f64::NAN)
             ),
+            // Damping and bounds leave a residual of their own.
+            Stop::LeastSquares
+                if report.relative_residual() > 1e-3
+                    && self.square()
+                    && report.method.damp() == 0.0
+                    && !report.method.takes_corrections() =>
+            {
+                format!(
+                    "no x gives a residual below {:.1e} of |b|: b is not in the range of the matrix",
+                    report.relative_residual()
+                )
+            }
             Stop::LeastSquares => return None,
             Stop::Regularised => match &report.weight {
                 Some(weight) if weight.at_end => format!("{} found no weight between: try another rule", weight.rule),
@@ -397,6 +444,10 @@ impl Examination {
                 } else {
                     format!("the residual did not fall: {}", self.cause(again))
                 }
+            }
+            Stop::Stagnated if report.method.takes_rectangles() && report.gradient.is_some() => {
+                let cause = self.cause("scale the columns, precondition, or damp");
+                format!("the gradient no longer falls in {}, and a better fit may be there: {cause}", report.precision)
             }
             Stop::Stagnated => format!(
                 "{:.1e} of |b| is what {} can reach here: {}",
@@ -440,26 +491,50 @@ fn row_norms<T: Real>(a: &Csr<T>) -> Vec<f64> {
     rows_of(a).map(|i| magnitude::norm(a.row(i).1.iter().map(|v| v.to_f64()))).collect()
 }
 
-/// Tells if a square matrix equals its transpose, entries that are 0 left out.
-fn is_symmetric<T: Real>(a: &Csr<T>) -> bool {
-    let values = a.values();
-    let same = |x: f64, y: f64| x.to_bits() == y.to_bits() || (x == 0.0 && y == 0.0);
-    let mut all_same = true;
-    if mirrored(a, |at, mirror| all_same &= same(values[at].to_f64(), values[mirror].to_f64())) {
-        return all_same;
-    }
-    // Places of zeros may differ.
-    values.iter().any(|v| v.to_f64() == 0.0) && equal(a, &a.transpose())
-}
+/// Rounding errors that two mirrored entries may differ by.
+const ROUNDING: f64 = 8.0;
 
-/// Tells if two matrices hold the same numbers, entries that are 0 left out.
-fn equal<T: Real>(a: &Csr<T>, b: &Csr<T>) -> bool {
-    fn entries<T: Real>(m: &Csr<T>, i: usize) -> impl Iterator<Item = (u32, u64)> {
-        let (columns, values) = m.row(i);
-        let pairs = columns.iter().zip(values).map(|(j, v)| (*j, v.to_f64()));
-        pairs.filter(|(_, v)| *v != 0.0).map(|(j, v)| (j, v.to_bits()))
+/// The largest difference of two mirrored entries, in the units of [`Examination::asymmetry`], if rounding explains it.
+fn asymmetry<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<f64> {
+    let (values, columns) = (a.values(), a.indices());
+    let of_diagonal = |i: u32, j: u32| (diagonal[i as usize].abs() * diagonal[j as usize].abs()).sqrt();
+    let difference = |i: u32, j: u32, x: f64, y: f64| {
+        if x == y { 0.0 } else { (x - y).abs() / x.abs().max(y.abs()).max(of_diagonal(i, j)) }
+    };
+    let limit = ROUNDING * T::EPSILON;
+    let mut largest = 0.0f64;
+    let found = mirrored(a, |at, mirror| {
+        let (x, y) = (values[at].to_f64(), values[mirror].to_f64());
+        largest = largest.max(difference(columns[mirror], columns[at], x, y));
+    });
+    if found {
+        return (largest <= limit).then_some(largest);
     }
-    (0..a.rows()).all(|i| entries(a, i).eq(entries(b, i)))
+    // An entry of the size of rounding, or a 0, needs no mirror image.
+    let small = |i: usize, j: u32, v: f64| v.abs() <= limit * of_diagonal(i as u32, j);
+    let of_row = |i: usize| a.row(i).0.iter().zip(a.row(i).1);
+    if !rows_of(a).any(|i| of_row(i).any(|(j, v)| small(i, *j, v.to_f64()))) {
+        return None;
+    }
+    let transposed = a.transpose();
+    let mut largest = 0.0f64;
+    for i in 0..a.rows() {
+        let mut mirror = transposed.row(i).0.iter().zip(transposed.row(i).1).peekable();
+        for (j, v) in of_row(i) {
+            let v = v.to_f64();
+            // What has no entry here may be in the transposed row.
+            while let Some((k, w)) = mirror.next_if(|(k, _)| *k < j) {
+                largest = largest.max(difference(i as u32, *k, 0.0, w.to_f64()));
+            }
+            let w = mirror.next_if(|(k, _)| *k == j).map_or(0.0, |(_, w)| w.to_f64());
+            largest = largest.max(difference(i as u32, *j, v, w));
+        }
+        largest = mirror.fold(largest, |most, (k, w)| most.max(difference(i as u32, *k, 0.0, w.to_f64())));
+        if largest > limit {
+            return None;
+        }
+    }
+    Some(largest)
 }
 
 /// `y = A x`.
@@ -610,6 +685,71 @@ mod tests {
         assert!(hilbert.condition > 1e9, "{}", hilbert.condition);
         assert!(hilbert.advise(Precision::Single).warnings[0].contains("fp32"));
         assert!(hilbert.advise(Precision::Double).warnings.is_empty());
+    }
+
+    /// The bar of 60 unknowns that finite-element codes make: stiffness 2e7, the first and the last row replaced by rows of the identity.
+    fn bar() -> Csr<f64> {
+        Csr::from_rows(60, 60, |i, row| {
+            let (i, k) = (i as u32, 2e7);
+            match i {
+                0 | 59 => row.push((i, 1.0)),
+                _ => row.extend([(i - 1, -k), (i, 2.0 * k), (i + 1, -k)]),
+            }
+        })
+        .expect("a matrix")
+    }
+
+    #[test]
+    fn what_is_indefinite_or_badly_scaled_is_not_called_singular() {
+        let hidden = dense(&[&[1.0, 0.9, -0.9], &[0.9, 1.0, 0.9], &[-0.9, 0.9, 1.0]]);
+        // A Laplacian shifted to between two eigenvalues: condition 1.5e3.
+        let side = 20;
+        let eigenvalue = |k: usize| 2.0 - 2.0 * (k as f64 * std::f64::consts::PI / (side + 1) as f64).cos();
+        let shift = eigenvalue(4) + eigenvalue(5) + 5e-3;
+        let shifted = gallery::poisson_2d::<f64>(side, -shift).expect("a matrix");
+        let scaled: Vec<f64> = (0..60).map(|k| 10f64.powi(k % 7 - 3)).collect();
+        let random = gallery::random::<f64>(60, 60, 900, 5).expect("a matrix").scaled(&scaled, &scaled);
+        let mut both = vec![(hidden, 1.0..4.0), (shifted, 500.0..2000.0), (bar(), 100.0..3000.0)];
+        both.push((random.expect("factors"), 10.0..1e5));
+        for (a, condition) in both {
+            let found = Examination::of(&a);
+            assert!(condition.contains(&found.condition), "{:?}", found.condition);
+            let warnings = found.advise(Precision::Double).warnings;
+            assert!(!warnings.iter().any(|w| w.contains("singular")), "{warnings:?}");
+        }
+        // A condition beyond the root of rounding is one, and a lost singular value is told.
+        let vandermonde = |n: i32| -> Vec<Vec<f64>> {
+            (0..n).map(|i| (0..n).map(|j| (1.0 + f64::from(i) / f64::from(n)).powi(j)).collect()).collect()
+        };
+        for (n, lost) in [(9, false), (24, true)] {
+            let rows = vandermonde(n);
+            let found = Examination::of(&dense(&rows.iter().map(|r| &r[..]).collect::<Vec<_>>()));
+            assert_eq!(found.condition.is_infinite(), lost, "{n}: {}", found.condition);
+            assert!(lost || found.condition > 1e8, "{}", found.condition);
+        }
+        // Of a wide matrix too.
+        let wide = Examination::of(&dense(&[&[1.0, 2.0, 3.0], &[0.0, 1.0, 2.0]]));
+        assert!((1.0..100.0).contains(&wide.condition), "{}", wide.condition);
+    }
+
+    #[test]
+    fn symmetric_to_rounding_is_symmetric() {
+        let a = gallery::poisson_2d::<f64>(9, 0.0).unwrap();
+        let near = |by: f64| {
+            let factor: Vec<f64> = (0..81).map(|k| 1.0 + by * f64::from(k % 3)).collect();
+            Examination::of(&a.scaled(&factor, &[1.0; 81]).unwrap())
+        };
+        let found = near(f64::EPSILON);
+        assert!(found.symmetric && found.asymmetry > 0.0, "{}", found.asymmetry);
+        let advice = found.advise(Precision::Double);
+        assert!(advice.method == Method::Cg && advice.why.contains("taken for rounding"), "{advice}");
+        assert!(!near(1e-12).symmetric && near(0.0).asymmetry == 0.0);
+        // An entry of the size of rounding without a mirror image.
+        let with = |v: f64| {
+            let entries = [(0, 0, 4.0), (0, 1, 1.0), (0, 2, v), (1, 0, 1.0), (1, 1, 3.0), (2, 2, 5.0)];
+            Examination::glance(&Csr::from_triplets(3, 3, &entries).unwrap()).symmetric
+        };
+        assert!(with(1e-15) && with(0.0) && !with(1e-12));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Only a solve tells which preconditioner is the fastest, so the order is fixed by what is known of the matrix. A solve that fails goes on
 //! from its best answer with the next one; so does a slow one, whose residual has hardly moved in the time that it takes to make the
-//! next one: the two together then cost little more than the better one alone.
+//! next one: the two together then cost little more than the better one alone. Where all fail, `resort.rs` goes on.
 //!
 //! Iterations count that time: they are the same in every run. CPUs make adaptive FSAI in the time of 200 to 400 of them, GPUs (by the CPU
 //! beside them) in that of 700 to 5000, the more the larger the matrix. Nothing but a time limit depends on clocks: on one kind of device
@@ -13,6 +13,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::time::Instant;
 
 use super::advice::{Definiteness, Examination};
+use super::resort;
 use crate::device::Device;
 use crate::device_info::DeviceKind;
 use crate::error::{Error, Result};
@@ -26,7 +27,7 @@ use crate::vector::Vector;
 /// Largest over smallest diagonal entry up to which Jacobi's preconditioner gains nothing.
 const EVEN_DIAGONAL: f64 = 2.0;
 
-/// Iterations of none or Jacobi's on a CPU before a solve may be called slow.
+/// Iterations on a CPU before a solve may be called slow.
 const PATIENCE: usize = 150;
 /// ... on any other device, and one more for so many rows.
 const PATIENCE_ELSEWHERE: usize = 1000;
@@ -139,23 +140,43 @@ pub struct Rung {
     pub iterations: usize,
     /// Seconds of its set-up and its solve, without building programs.
     pub seconds: f64,
+    /// True if rows and columns were scaled ([`climb_scaled`](super::climb_scaled)).
+    pub scaled: bool,
+    /// True if a null space was kept out of the solve.
+    pub projected: bool,
 }
 
 impl Rung {
+    /// A solve with `which`, made before.
+    pub(super) fn solved(which: Option<Preconditioner>, report: &Report) -> Self {
+        Self::new(which, Ok(report), 0.0)
+    }
+
     fn new(which: Option<Preconditioner>, end: std::result::Result<&Report, &Error>, setup_seconds: f64) -> Self {
         match end {
             Ok(report) => {
                 let seconds = setup_seconds + report.times.solve + report.times.verify;
-                Self { which, end: Ok(report.stop), iterations: report.iterations, seconds }
+                let projected = report.projected.is_some();
+                let end = Ok(report.stop);
+                Self { which, end, iterations: report.iterations, seconds, scaled: false, projected }
             }
-            Err(error) => Self { which, end: Err(error.to_string()), iterations: 0, seconds: setup_seconds },
+            Err(error) => {
+                let end = Err(error.to_string());
+                Self { which, end, iterations: 0, seconds: setup_seconds, scaled: false, projected: false }
+            }
         }
     }
 }
 
 impl Display for Rung {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        let name = self.which.map_or("none".into(), |which| which.to_string());
+        let mut name = self.which.map_or("none".into(), |which| which.to_string());
+        if self.scaled {
+            name += ", rows and columns scaled";
+        }
+        if self.projected {
+            name += ", without the null space";
+        }
         match &self.end {
             Ok(stop) => write!(f, "{name}: {stop} after {} iterations, {:.3} s", self.iterations, self.seconds),
             Err(why) => write!(f, "{name}: {why}"),
@@ -186,11 +207,17 @@ impl<T: Real> Climb<T> {
 /// Solves `A x = b` with the preconditioners of `ladder`, one after another, until a solve converges. `system` is the matrix, what it
 /// was made of, and a partition of its rows for `bainv`, if one is known; `vectors` are `b` and `x`; the preconditioner of `setup` is not used.
 ///
-/// The next one is taken, from the best answer so far, if one cannot be made or if its solve stagnates, breaks down, or finds it indefinite;
-/// also if a solve with none or Jacobi's by a method for symmetric matrices is slow, as [`Stopping::patience`](crate::Stopping::patience)
-/// says, by default after 150 iterations on CPUs, and after 1000 or one for 40 rows elsewhere; what is slow is taken up again after the last. A solve that ends by another
-/// limit of [`Setup::stopping`] or its observer is the last. Iterations and time are limited for all of them together. `x` is the start
-/// guess and then the best answer.
+/// The next one is taken, from the best answer so far, if one cannot be made, if its solve stagnates, breaks down, or finds it indefinite, or if its
+/// solve is slow, as [`Stopping::patience`](crate::Stopping::patience) says, by default after 150 iterations on CPUs, and after 1000 or one for 40 rows
+/// elsewhere (for conjugate gradients and MINRES, only none and Jacobi's are ever slow). Slow ones are taken up again after the last, first the one
+/// that had gained most. A solve that ends by another limit of [`Setup::stopping`] or its observer is the last. Iterations and time are limited for all of
+/// them together. `x` is the start guess and then the best answer.
+///
+/// If none converges, a square system is looked at once more. A symmetric one that has no solution ends with
+/// [`Stop::LeastSquares`](crate::Stop::LeastSquares): its null space, the constants or a vector that MINRES has run away along, is kept out of the solve, and
+/// [`Report::projected`] is the part of `b` in it. Any other is solved with rows and columns scaled ([`climb_scaled`](super::climb_scaled)), from the best answer so far;
+/// so is one whose end as least squares its rows do not confirm. An answer whose residual is rounding in every row ends with
+/// [`Stop::Rounded`](crate::Stop::Rounded).
 ///
 /// # Errors
 /// [`Error::Option`] for an empty ladder; errors of making a preconditioner, of [`Solver::with`] and of a solve if no solve gave an answer.
@@ -212,6 +239,30 @@ per_number! {
 }
 
 fn climb_here<T: Real>(
+    system: (&Matrix<T>, &Csr<T>, Option<&Partition>),
+    setup: &Setup<T>,
+    ladder: &[Option<Preconditioner>],
+    (b, x): (&Vector<T>, &mut Vector<T>),
+    observer: &mut Observer<'_>,
+) -> Result<Climb<T>> {
+    let clock = Instant::now();
+    let without_constants = resort::without_constants(system.1, setup, b)?;
+    let setup = without_constants.as_ref().unwrap_or(setup);
+    let mut climb = resort::told_whole(rungs(system, setup, ladder, (b, &mut *x), observer)?, setup);
+    resort::go_on(system, setup, ladder, (b, x), &clock, observer, &mut climb)?;
+    Ok(climb)
+}
+
+/// Tells if a solve with something else may succeed after one that ended so.
+pub(super) fn fails(stop: Stop) -> bool {
+    matches!(
+        stop,
+        Stop::Stagnated | Stop::Breakdown | Stop::IndefinitePreconditioner | Stop::NotFinite | Stop::Slow
+    )
+}
+
+/// One preconditioner after another.
+pub(super) fn rungs<T: Real>(
     (matrix, a, partition): (&Matrix<T>, &Csr<T>, Option<&Partition>),
     setup: &Setup<T>,
     ladder: &[Option<Preconditioner>],
@@ -223,7 +274,14 @@ fn climb_here<T: Real>(
     let mut best: Option<(Report, Option<Preconditioner>, Option<Built<T>>)> = None;
     let mut refused = Error::Option { name: "preconditioner", reason: "a ladder of none".into() };
     let mut left: VecDeque<_> = ladder.iter().map(|which| (*which, patience(setup, *which, matrix))).collect();
-    while let Some((which, patience)) = left.pop_front() {
+    // Slow ones, with the part of the residual that they have left.
+    let mut slow: Vec<(f64, Option<Preconditioner>)> = Vec::new();
+    loop {
+        let next = left.pop_front().or_else(|| {
+            let most = (0..slow.len()).min_by(|i, j| slow[*i].0.total_cmp(&slow[*j].0))?;
+            Some((slow.remove(most).1, None))
+        });
+        let Some((which, patience)) = next else { break };
         let begin = Instant::now();
         let built =
             match which.map(|which| build_for(which, &setup.method, matrix.device(), a, partition)).transpose() {
@@ -240,7 +298,7 @@ fn climb_here<T: Real>(
         setup.stopping.max_iterations -= rungs.iter().map(|rung| rung.iterations).sum::<usize>();
         setup.stopping.time_limit = setup.stopping.time_limit.map(|limit| limit.saturating_sub(clock.elapsed()));
         // Only for something else is anything left.
-        setup.stopping.patience = patience.filter(|_| !left.is_empty());
+        setup.stopping.patience = patience.filter(|_| !(left.is_empty() && slow.is_empty()));
         let solved = Solver::with(matrix, setup).and_then(|mut solver| solver.solve_observed(b, x, observer));
         rungs.push(Rung::new(which, solved.as_ref(), setup_seconds));
         let report = match solved {
@@ -252,12 +310,10 @@ fn climb_here<T: Real>(
             }
         };
         if report.stop == Stop::Slow {
-            left.push_back((which, None));
+            let first = report.history.first().copied().unwrap_or(f64::NAN);
+            slow.push((report.true_residual / first, which));
         }
-        let fails = matches!(
-            report.stop,
-            Stop::Stagnated | Stop::Breakdown | Stop::IndefinitePreconditioner | Stop::NotFinite | Stop::Slow
-        );
+        let fails = fails(report.stop);
         // An answer is never worse than the start it was found from: the last that is better is the one in `x`.
         let better = best.as_ref().is_none_or(|(held, ..)| report.true_residual < held.true_residual);
         if better || !fails {
@@ -274,12 +330,13 @@ fn climb_here<T: Real>(
 /// Iterations after which a slow solve with `which` is left.
 fn patience<T: Real>(setup: &Setup<T>, which: Option<Preconditioner>, matrix: &Matrix<T>) -> Option<usize> {
     let plain = matches!(which, None | Some(Preconditioner::Jacobi));
-    let symmetric = matches!(setup.method, Method::Cg | Method::FlexibleCg | Method::Minres);
+    // Others are better there than any that follow.
+    let plain_alone = matches!(setup.method, Method::Cg | Method::FlexibleCg | Method::Minres);
     let usual = match matrix.device().info().kind {
         DeviceKind::Cpu | DeviceKind::Host => PATIENCE,
         DeviceKind::Gpu | DeviceKind::Accelerator => PATIENCE_ELSEWHERE.max(matrix.rows() / ROWS_TO_WAIT_FOR),
     };
-    setup.stopping.patience.or_else(|| (plain && symmetric).then_some(usual))
+    setup.stopping.patience.or_else(|| (plain || !plain_alone).then_some(usual))
 }
 
 #[cfg(test)]

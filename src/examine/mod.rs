@@ -3,7 +3,11 @@
 mod advice;
 mod envelope;
 mod ladder;
+mod resort;
+mod rounds;
 mod spectrum;
+mod verdict;
 
 pub use advice::{Advice, Definiteness, Examination};
 pub use ladder::{Climb, Rung, build_for, climb};
+pub use rounds::{HostSystem, climb_scaled};

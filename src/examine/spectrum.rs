@@ -1,4 +1,4 @@
-//! Extreme eigenvalues of symmetric operators, by a Lanczos process.
+//! Extreme eigenvalues of symmetric operators, by a Lanczos process, and singular values of others, by a bidiagonalisation.
 
 use crate::sparse::gallery::Random;
 
@@ -18,10 +18,8 @@ pub(super) fn extreme_eigenvalues(
     most: usize,
     mut apply: impl FnMut(&[f64], &mut [f64]),
 ) -> (f64, f64) {
-    const WORK: usize = 400_000_000;
-    let steps = (WORK / (2 * nnz + 8 * n).max(1)).clamp(20, 3000).min(2 * n).min(most);
+    let steps = steps(nnz, n).min(2 * n).min(most);
     let mut v = noise_of(n);
-    let norm = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
     let length = norm(&v);
     v.iter_mut().for_each(|x| *x /= length);
     let (mut before, mut w) = (vec![0.0; n], vec![0.0; n]);
@@ -48,6 +46,80 @@ pub(super) fn extreme_eigenvalues(
     }
     betas.truncate(alphas.len().saturating_sub(1));
     (nth_eigenvalue(&alphas, &betas, 0), nth_eigenvalue(&alphas, &betas, alphas.len().saturating_sub(1)))
+}
+
+/// The smallest and largest singular value that a bidiagonalisation of `A` finds from a seeded start; `nnz` limits its steps. `apply` is
+/// `y = A x`, `adjoint` is `x = A' y`. Columns that `takes` excludes stay out of the start. The smallest one found is an upper bound, exact
+/// to the rounding of the largest: products with `A'A` would lose it at its root.
+///
+/// `A` must have at least as many rows as columns, else the smallest is the 0 of its null space.
+///
+/// Source: G. Golub, W. Kahan, "Calculating the singular values and pseudo-inverse of a matrix", SIAM J. Numer. Anal. 2(2), 1965,
+/// section 2.
+pub(super) fn extreme_singular_values(
+    [rows, cols]: [usize; 2],
+    nnz: usize,
+    takes: impl Fn(usize) -> bool,
+    mut apply: impl FnMut(&[f64], &mut [f64]),
+    mut adjoint: impl FnMut(&[f64], &mut [f64]),
+) -> (f64, f64) {
+    let steps = steps(2 * nnz, rows + cols).min(2 * rows.min(cols));
+    let mut v = noise_of(cols);
+    v.iter_mut().enumerate().filter(|(j, _)| !takes(*j)).for_each(|(_, v)| *v = 0.0);
+    let (mut u, mut image) = (vec![0.0; rows], vec![0.0; rows.max(cols)]);
+    // Entries of the bidiagonal matrix, alternately of the diagonal and beside it.
+    let mut entries = Vec::new();
+    let mut largest = 0.0f64;
+    let ends = |length: f64, largest: f64| length <= largest * f64::EPSILON || !length.is_finite();
+    let mut length = norm(&v);
+    let mut beta = 0.0;
+    for _ in 0..steps {
+        if length == 0.0 {
+            break;
+        }
+        v.iter_mut().for_each(|x| *x /= length);
+        let image_u = &mut image[..rows];
+        apply(&v, image_u);
+        for (u, image) in u.iter_mut().zip(&*image_u) {
+            *u = image - beta * *u;
+        }
+        let alpha = norm(&u);
+        largest = largest.max(alpha);
+        entries.push(alpha);
+        if ends(alpha, largest) {
+            break;
+        }
+        u.iter_mut().for_each(|x| *x /= alpha);
+        let image_v = &mut image[..cols];
+        adjoint(&u, image_v);
+        for (v, image) in v.iter_mut().zip(&*image_v) {
+            *v = image - alpha * *v;
+        }
+        beta = norm(&v);
+        largest = largest.max(beta);
+        if ends(beta, largest) {
+            break;
+        }
+        entries.push(beta);
+        length = beta;
+    }
+    // Of odd number: the last entry is one of the diagonal.
+    if entries.len().is_multiple_of(2) {
+        entries.pop();
+    }
+    let zeros = vec![0.0; entries.len() + 1];
+    let half = zeros.len() / 2;
+    (nth_eigenvalue(&zeros, &entries, half).max(0.0), nth_eigenvalue(&zeros, &entries, entries.len()))
+}
+
+/// Steps of a process with products of `nnz` entries and vectors of `n` elements, up to `4e8` multiplications.
+fn steps(nnz: usize, n: usize) -> usize {
+    const WORK: usize = 400_000_000;
+    (WORK / (2 * nnz + 8 * n).max(1)).clamp(20, 3000)
+}
+
+fn norm(v: &[f64]) -> f64 {
+    v.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
 /// Eigenvalue `index`, counted from the smallest, of a symmetric tridiagonal matrix, by bisection with Sturm sequences.
@@ -80,4 +152,30 @@ fn nth_eigenvalue(alphas: &[f64], betas: &[f64], index: usize) -> f64 {
         }
     }
     0.5 * (low + high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn singular_values_far_below_the_root_of_rounding_are_found() {
+        // Diagonal, 1 to 1e-12: A'A would lose all below 1e-8.
+        for rows in [13, 17] {
+            let values: Vec<f64> = (0..13).map(|k| 10f64.powi(-k)).collect();
+            let apply = |x: &[f64], y: &mut [f64]| {
+                y.fill(0.0);
+                y.iter_mut().zip(x.iter().zip(&values)).for_each(|(y, (x, s))| *y = x * s);
+            };
+            let adjoint = |y: &[f64], x: &mut [f64]| {
+                x.iter_mut().zip(y.iter().zip(&values)).for_each(|(x, (y, s))| *x = y * s);
+            };
+            let (low, high) = extreme_singular_values([rows, 13], 13, |_| true, apply, adjoint);
+            approx::assert_relative_eq!(high, 1.0, max_relative = 1e-12);
+            approx::assert_relative_eq!(low, 1e-12, max_relative = 1e-2);
+            // Without the last three columns.
+            let (low, _) = extreme_singular_values([rows, 13], 13, |j| j < 10, apply, adjoint);
+            approx::assert_relative_eq!(low, 1e-9, max_relative = 1e-5);
+        }
+    }
 }

@@ -97,7 +97,7 @@ mod tests {
         use crate::backend::fbp;
         use crate::backend::flow;
         use crate::backend::script::{
-            CLAMP, MOST_STATEMENTS, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE, basis, resident, variation,
+            CLAMP, MOST_STATEMENTS, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE, STEP, basis, resident, variation,
         };
         use crate::backend::vector::Reduction::{AbsoluteSum, Dot, Maximum, Minimum, Product, Sum};
         use crate::recurrence::{self as program, Op};
@@ -138,7 +138,7 @@ mod tests {
             SET_IF_POSITIVE = Op::SetIfPositive, STOP_IF_LESS = Op::StopIfLess, STOP_UNLESS_LESS = Op::StopUnlessLess,
             STOP_UNLESS_FINITE = Op::StopUnlessFinite, STOP_AT_BUDGET = Op::StopAtBudget, RECORD = Op::Record,
             COUNT = Op::Count, SKIP_UNLESS_POSITIVE = Op::SkipUnlessPositive);
-        twins!("statement": NONE = NONE, NO_STATEMENT = NO_STATEMENT, NO_DOT = NO_DOT, MULTIPLY = MULTIPLY, CLAMP = CLAMP, MOST_STATEMENTS = MOST_STATEMENTS);
+        twins!("statement": NONE = NONE, NO_STATEMENT = NO_STATEMENT, NO_DOT = NO_DOT, MULTIPLY = MULTIPLY, CLAMP = CLAMP, STEP = STEP, MOST_STATEMENTS = MOST_STATEMENTS);
         twins!("dual": variation::{STEP, LIMIT, ALONG_LIMIT, ALONG_X, ALONG_Y});
         twins!("basis": basis::{MOST_VECTORS, FACTOR, SCALE, PROJECTION, COSINE, SINE, RIGHT_SIDE, TRIANGLE});
         twins!("basis": SQUARE_REGISTER = program::VECTOR2.0, DIAGONAL_REGISTER = program::DIAGONAL2.0,

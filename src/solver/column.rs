@@ -18,8 +18,11 @@ pub(super) struct Column {
     /// Squared norms at the start before, and their excess.
     pub(super) last: [f64; 2],
     pub(super) last_excess: f64,
-    /// Squared norms of the answer that is kept.
+    /// Squared norms of the answer that is kept, and its iteration.
     pub(super) best: [f64; 2],
+    pub(super) best_iteration: usize,
+    /// Iteration of the answer that is returned.
+    pub(super) answer: usize,
     pub(super) stop: Option<Stop>,
     /// True if the recurrence broke down: the verdict if starting over does not help.
     pub(super) broken: bool,

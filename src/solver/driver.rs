@@ -64,6 +64,8 @@ pub(super) trait Iteration {
     fn restore(&mut self, columns: &[usize]) -> Result<()>;
     /// Tells if an answer with a larger residual than an earlier one is a worse one.
     fn residual_decides(&self) -> bool;
+    /// Tells if each iterate has a smaller error than the one before, whatever its residual.
+    fn lowers_error(&self) -> bool;
     /// Keeps the present answers of these columns as those that a rule may return to; those of other columns stay.
     fn hold(&mut self, columns: &[usize]) -> Result<()>;
     /// Brings the answers held for these columns back.
@@ -96,6 +98,8 @@ pub(super) struct Status {
 pub(super) struct Outcome {
     pub(super) stop: Stop,
     pub(super) iterations: usize,
+    /// Iteration of the answer.
+    pub(super) answer: usize,
     pub(super) residual: f64,
     pub(super) true_residual: f64,
     pub(super) gradient: f64,
@@ -199,6 +203,7 @@ fn outcome(method: &dyn Iteration, stopping: &Stopping, c: usize, column: Column
     Outcome {
         stop: column.stop.unwrap_or(Stop::MaxIterations),
         iterations: column.base,
+        answer: column.answer,
         residual: given([column.recurrence, 0.0])[0],
         true_residual,
         gradient,
@@ -235,7 +240,8 @@ fn judge_start(
     method: &mut dyn Iteration,
 ) -> Result<()> {
     let (mut kept, mut restored) = (Vec::new(), Vec::new());
-    let residual_decides = answer == Answer::Best && method.residual_decides();
+    let residual_decides = answer != Answer::Last && method.residual_decides();
+    let last_if_cut_short = answer == Answer::ByMethod && method.lowers_error();
     for (c, column) in columns.iter_mut().enumerate().filter(|(_, column)| !column.settled) {
         column.verified = column.history.last().copied().unwrap_or([f64::NAN; 2]);
         if column.restarts == 1 {
@@ -244,6 +250,8 @@ fn judge_start(
         let order = method.compare(column.verified, column.best);
         // A rule chooses by other things than the residual.
         let chosen = column.stop == Some(Stop::Semiconverged);
+        let cut_short = matches!(column.stop, Some(Stop::Cancelled | Stop::TimeLimit));
+        let chosen = chosen || (last_if_cut_short && cut_short);
         let worse = !column.verified[0].is_finite() || (residual_decides && !chosen && order.is_gt());
         let fails = worse && column.best[0].is_finite();
         if fails {
@@ -268,11 +276,14 @@ fn judge_start(
         if column.better.is_some() {
             continue;
         }
+        column.answer = column.base;
         if fails {
             column.verified = column.best;
+            column.answer = column.best_iteration;
             restored.push(c);
-        } else if order.is_lt() && answer == Answer::Best {
+        } else if order.is_lt() && answer != Answer::Last {
             column.best = column.verified;
+            column.best_iteration = column.base;
             // Nothing goes back to an answer that is settled: it stays where it is.
             if !column.settled {
                 kept.push(c);
@@ -307,9 +318,12 @@ fn go_back(method: &mut dyn Iteration, stopping: &Stopping, clock: &Clock, colum
         method.start(&budget)?;
         method.status()?;
         let most = budget.into_iter().max().unwrap_or(0);
-        for first in (0..most).step_by(LOOK_AHEAD) {
-            queue(method, stopping, first..most.min(first + LOOK_AHEAD))?;
+        let mut reached = 0;
+        while reached < most {
+            let next = most.min(reached + LOOK_AHEAD);
+            queue(method, stopping, reached..next)?;
             method.status()?;
+            reached = next;
             if clock.is_over(method) {
                 break;
             }
@@ -322,6 +336,7 @@ fn go_back(method: &mut dyn Iteration, stopping: &Stopping, clock: &Clock, colum
             let is_better = |c: usize| method.norms(c, 0)[0] <= columns[c].best[0];
             let worse: Vec<usize> = wanted.iter().copied().filter(|c| !is_better(*c)).collect();
             if !worse.is_empty() {
+                worse.iter().for_each(|c| goals[*c] = Some(0));
                 method.restore(&worse)?;
                 method.start(&nothing)?;
                 method.status()?;
@@ -330,6 +345,7 @@ fn go_back(method: &mut dyn Iteration, stopping: &Stopping, clock: &Clock, colum
         for c in wanted {
             let column = &mut columns[c];
             column.verified = method.norms(c, 0);
+            column.answer = column.best_iteration + goals[c].unwrap_or(0).min(reached);
             let lied = !(last || clock.is_over(method) || column.verified[0] <= ends[c].min(column.best[0]));
             goals[c] = lied.then_some(if ends[c] <= column.best[0] { column.stretch } else { 0 });
         }

@@ -180,6 +180,15 @@ impl Update {
         self
     }
 
+    /// Cuts the step `target` from the point `from` where it would leave the bounds. `from` itself is not rounded, so that a step far below the
+    /// rounding of `from` is kept.
+    pub(super) fn step(mut self, target: VectorId, from: VectorId, [lower, upper]: [VectorId; 2]) -> Self {
+        let (from, bounds) = (self.place(from), [self.place(lower), self.place(upper)]);
+        let target = self.place(target);
+        self.pass.statements.push(Statement::Step { target, from, bounds });
+        self
+    }
+
     /// Sums up `a.b`.
     pub(super) fn dot(mut self, sums: Sums, a: VectorId, b: VectorId) -> Self {
         let dot = [self.place(a), self.place(b)];

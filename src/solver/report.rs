@@ -25,6 +25,10 @@ pub enum Stop {
     /// The rule for ill-posed problems says that later iterates would take up noise ([`Stopping::rule`](crate::Stopping::rule));
     /// [`Report::rule`] has what it looked at. The answer is the iterate that is the best by the rule.
     Semiconverged,
+    /// The residual does not meet the tolerance, but it is rounding in every row ([`Report::backward_error`]): the answer is exact for entries that
+    /// differ from those given by a few rounding errors each, and no solver can do more. Said where the matrix is at hand
+    /// ([`climb`](crate::climb), [`climb_scaled`](crate::climb_scaled)).
+    Rounded,
     /// All iterations that were allowed are done.
     MaxIterations,
     /// The recurrence met the tolerance but the true residual did not, and starting over from there no longer
@@ -56,6 +60,7 @@ impl Display for Stop {
             Self::LeastSquares => "converged in the least-squares sense",
             Self::Regularised => "the weight of damping is chosen",
             Self::Semiconverged => "ended before noise comes in",
+            Self::Rounded => "solved to rounding: exact for entries that differ by rounding",
             Self::MaxIterations => "all iterations done",
             Self::Stagnated => "stagnated at the attainable accuracy",
             Self::Indefinite => "the matrix is not positive definite",
@@ -106,6 +111,8 @@ pub struct Report {
     /// Iterations done. Where the solve failed, the answer may be that of an earlier one, with a smaller residual. Where a rule has ended it
     /// ([`Stop::Semiconverged`], [`Stop::Regularised`]), those of the answer; some more were done for the rule.
     pub iterations: usize,
+    /// Number of the iteration whose iterate is the answer; 0 for the start guess. Less than [`Report::iterations`] if later iterates were worse.
+    pub answer_iteration: usize,
     /// `|r|` of the recurrence when it stopped.
     pub residual: f64,
     /// `|b - A x|` of the answer that is returned, computed afresh.
@@ -116,6 +123,9 @@ pub struct Report {
     pub projected: Option<f64>,
     /// `|s|`, the norm of the objective's gradient at the answer, for least squares.
     pub gradient: Option<f64>,
+    /// `max_i |b - A x|_i / (|A| |x| + |b|)_i`, the backward error of the worst row, if the host has computed it: `x` solves a system whose
+    /// entries differ from those given by at most this part of themselves.
+    pub backward_error: Option<f64>,
     /// The weight of damping, for a method that chooses it.
     pub weight: Option<ChosenWeight>,
     /// The rule that might end the solve, and what it looked at.
@@ -164,10 +174,12 @@ impl Report {
             method,
             stop: outcome.stop,
             iterations: outcome.iterations,
+            answer_iteration: outcome.answer,
             residual: outcome.residual,
             true_residual: outcome.true_residual,
             rhs_norm,
             projected: None,
+            backward_error: None,
             weight: None,
             rule: outcome.rule,
             gradient: least_squares.then_some(outcome.gradient),
@@ -187,7 +199,24 @@ impl Report {
 
     /// Tells if the answer meets a tolerance that was asked for, or the rule that it was to be chosen by.
     pub fn converged(&self) -> bool {
-        matches!(self.stop, Stop::Converged | Stop::LeastSquares | Stop::Regularised | Stop::Semiconverged)
+        matches!(
+            self.stop,
+            Stop::Converged | Stop::LeastSquares | Stop::Regularised | Stop::Semiconverged | Stop::Rounded
+        )
+    }
+
+    /// Words for the iterate that is the answer, unless it is plainly the last one.
+    pub fn which_answer(&self) -> Option<String> {
+        let cut_short = matches!(self.stop, Stop::Cancelled | Stop::TimeLimit);
+        match (self.answer_iteration, self.iterations) {
+            (answer, done) if answer == done => {
+                cut_short.then(|| format!("the answer is the iterate of iteration {done}, the last one"))
+            }
+            (0, _) => Some("the answer is the start guess: no iterate had a smaller residual".into()),
+            (answer, _) => {
+                Some(format!("the answer is the iterate of iteration {answer}, which had the smaller residual"))
+            }
+        }
     }
 
     /// `|b - A x| / |b|` of the answer, or the true residual itself if `b` is 0.
@@ -212,6 +241,9 @@ impl Display for Report {
             self.format,
             self.tuning,
         )?;
+        if let Some(words) = self.which_answer() {
+            write!(f, "; {words}")?;
+        }
         if let Some(weight) = &self.weight {
             write!(f, "; {weight}")?;
         }

@@ -24,7 +24,7 @@ use super::penalty::{SharedPenalty, lock};
 use super::report::{Report, Stop};
 use super::setup::Setup;
 use super::solve::{Solver, no_damping};
-use super::stopping::Stopping;
+use super::stopping::{Stopping, steepest};
 use super::substitution::Substituted;
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
@@ -174,6 +174,7 @@ impl<T: Real> Right<T> {
             ..self.stopping.clone()
         });
         let round = self.inner.solve_observed(&self.residual, &mut self.y, observer)?;
+        let answer = report.iterations + round.answer_iteration;
         self.preconditioner.apply(&self.y, &mut self.step)?;
         x.axpby(T::from_f64(1.0), &self.step, T::from_f64(1.0))?;
         let mut check = self.verified(b, x)?;
@@ -188,9 +189,11 @@ impl<T: Real> Right<T> {
         join(report, round);
         if worse {
             x.copy_from(&self.before)?;
+            // The answer is that of the round before.
             return Ok(Some(if report.converged() { Stop::Stagnated } else { report.stop }));
         }
         (report.true_residual, report.gradient) = (check.true_residual, check.gradient);
+        report.answer_iteration = answer;
         report.times.verify += check.times.verify;
         if residual[0] <= rounds.limits[0] {
             check.stop = Stop::Converged;
@@ -223,7 +226,7 @@ impl<T: Real> Right<T> {
         let (norm, epsilon) = (self.operator_norm().hypot(self.of_penalty.sqrt()), T::EPSILON);
         let gradient = check.gradient.unwrap_or(f64::NAN);
         let floor = 4.0 * epsilon * norm * (norm * x.norm2()? + check.rhs_norm);
-        Ok(gradient <= floor && gradient <= epsilon.sqrt() * norm * check.true_residual)
+        Ok(gradient <= floor && gradient <= steepest(epsilon) * norm * check.true_residual)
     }
 }
 

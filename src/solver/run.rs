@@ -28,6 +28,8 @@ pub(super) struct Runner<T: Real> {
     held: Option<Vector<T>>,
     /// Squared norms of the last iterations, read at the last look.
     history: Vec<Sum>,
+    /// Tells if each iterate of the method has a smaller error than the one before.
+    lowers_error: bool,
 }
 
 impl<T: Real> Runner<T> {
@@ -35,12 +37,12 @@ impl<T: Real> Runner<T> {
         operator: &SharedOperator<T>,
         columns: usize,
         workspace: Box<dyn Workspace<T>>,
-        holds: bool,
+        (holds, lowers_error): (bool, bool),
     ) -> Result<Self> {
         let vector = || Vector::zeros(operator.device(), operator.cols() * columns);
         let (best, held) = (vector()?, if holds { Some(vector()?) } else { None });
         let history = vec![Sum::default(); workspace.numbers() * HISTORY * columns];
-        Ok(Self { workspace, best, held, history })
+        Ok(Self { workspace, best, held, history, lowers_error })
     }
 
     /// Solves from the start guess in `x` and leaves the answer there. Returns one outcome for each of `limits`, and the
@@ -244,6 +246,10 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
 
     fn residual_decides(&self) -> bool {
         self.on.workspace.residual_decides()
+    }
+
+    fn lowers_error(&self) -> bool {
+        self.on.lowers_error
     }
 
     fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering {

@@ -264,7 +264,8 @@ fn allocated<T: Real>(operator: SharedOperator<T>, mut setup: Setup<T>) -> Resul
         None => 0,
     };
     let workspace = workspace(&system, &setup, of_preconditioner)?;
-    let runner = Runner::new(&operator, columns, workspace, setup.stopping.rule.is_some())?;
+    let keeps = (setup.stopping.rule.is_some(), method.lowers_error());
+    let runner = Runner::new(&operator, columns, workspace, keeps)?;
     let projection = match &setup.null_space {
         Some(space) => Some(Projection::new(&*operator, space)?),
         None => None,

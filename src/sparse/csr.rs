@@ -299,18 +299,6 @@ impl<T: Real> Csr<T> {
         (0..self.rows.min(self.cols)).into_par_iter().map(place).collect()
     }
 
-    /// Factors of rows and columns, for [`Csr::scaled`], that take what columns differ by in their norms `d` out of the matrix:
-    /// `d^-1/2` on both sides if it is square, which keeps it symmetric, else `1 / d` on the right. 1 for an empty column.
-    pub fn equilibration(&self) -> [Vec<f64>; 2] {
-        let inverse = self.column_norms().into_iter().map(|n| if n > 0.0 { 1.0 / n } else { 1.0 });
-        if self.rows == self.cols {
-            let root: Vec<f64> = inverse.map(f64::sqrt).collect();
-            [root.clone(), root]
-        } else {
-            [vec![1.0; self.rows], inverse.collect()]
-        }
-    }
-
     /// The 2-norm of each column.
     pub fn column_norms(&self) -> Vec<f64> {
         column_norms(self)

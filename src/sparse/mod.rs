@@ -5,6 +5,7 @@ mod choice;
 mod csr;
 #[cfg(feature = "metis")]
 mod dissection;
+mod equilibration;
 mod format;
 pub mod gallery;
 mod interop;

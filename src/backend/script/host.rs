@@ -199,7 +199,8 @@ fn run_statement<T: Real>(
     let target = match statement {
         Statement::Combine { target, .. }
         | Statement::Multiply { target, .. }
-        | Statement::Clamp { target, .. } => usize::from(*target),
+        | Statement::Clamp { target, .. }
+        | Statement::Step { target, .. } => usize::from(*target),
     };
     let own = std::mem::take(&mut pieces[target]);
     let mut at = 0;
@@ -230,6 +231,13 @@ fn run_statement<T: Real>(
                 let bounds = source(*lower).iter().zip(source(*upper));
                 for (out, (value, (lower, upper))) in out.iter_mut().zip(source(*of).iter().zip(bounds)) {
                     *out = violated(*value, *lower, *upper).unwrap_or(*value);
+                }
+            }
+            Statement::Step { from, bounds: [lower, upper], .. } => {
+                let bounds = source(*lower).iter().zip(source(*upper));
+                let steps = own[at..at + len].iter().zip(source(*from));
+                for (out, ((step, from), (lower, upper))) in out.iter_mut().zip(steps.zip(bounds)) {
+                    *out = violated(*step, *lower - *from, *upper - *from).unwrap_or(*step);
                 }
             }
         }

@@ -12,7 +12,7 @@ pub(crate) mod variation;
 pub(super) use opencl::FILES;
 use opencl::PassWords;
 #[cfg(test)]
-pub(crate) use opencl::{CLAMP, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE};
+pub(crate) use opencl::{CLAMP, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE, STEP};
 
 use super::product::Stored;
 use std::ops::Range;
@@ -133,12 +133,14 @@ pub(crate) const MOST_STATEMENTS: usize = 6;
 /// Vectors that a pass can take.
 pub(crate) const PASS_VECTORS: usize = 8;
 
-/// One statement of a pass, element by element: `target = k a + l b + m d`, `a b`, or `a` within bounds; numbers of vectors.
+/// One statement of a pass, element by element: `target = k a + l b + m d`, `a b`, `a` within bounds, or the step `target` from a point, cut
+/// where it would leave the bounds; numbers of vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Statement {
     Combine { target: u8, terms: [Option<u8>; 3] },
     Multiply { target: u8, factors: [u8; 2] },
     Clamp { target: u8, of: u8, bounds: [u8; 2] },
+    Step { target: u8, from: u8, bounds: [u8; 2] },
 }
 
 /// A pass over vectors.
@@ -159,6 +161,9 @@ impl Pass {
                 Statement::Combine { target, terms } => (target, terms.iter().flatten().fold(0, |m, v| m | 1 << v)),
                 Statement::Multiply { target, factors } => (target, 1 << factors[0] | 1 << factors[1]),
                 Statement::Clamp { target, of, bounds } => (target, 1 << of | 1 << bounds[0] | 1 << bounds[1]),
+                Statement::Step { target, from, bounds } => {
+                    (target, 1 << target | 1 << from | 1 << bounds[0] | 1 << bounds[1])
+                }
             };
             // A vector that was written before is in registers.
             masks[0] |= read & !masks[1];

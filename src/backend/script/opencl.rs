@@ -130,6 +130,7 @@ pub(crate) const NO_DOTS: u32 = NO_DOT | NO_DOT << 8 | NO_DOT << 16;
 /// Kinds of statements; 0 is a combination.
 pub(crate) const MULTIPLY: u32 = 1;
 pub(crate) const CLAMP: u32 = 2;
+pub(crate) const STEP: u32 = 3;
 
 /// Least entries of a row in the mean, and least entries, of a matrix by which products are launches of their own; and those of one with
 /// fewer chunks of rows than there are compute units.
@@ -153,6 +154,9 @@ pub(super) fn encoded(statement: &Statement, numbers: &[u8; PASS_VECTORS]) -> u3
         }
         Statement::Clamp { target, of, bounds: [lower, upper] } => {
             number(*target) | number(*of) << 4 | number(*lower) << 8 | number(*upper) << 12 | CLAMP << 16
+        }
+        Statement::Step { target, from, bounds: [lower, upper] } => {
+            number(*target) | number(*from) << 4 | number(*lower) << 8 | number(*upper) << 12 | STEP << 16
         }
     }
 }

@@ -9,7 +9,8 @@
 //!
 //! The bounds hold in every iterate, pixel by pixel. `b - A y` follows from the residuals of the last two iterates, which are computed
 //! from the iterates themselves, so that the history has true residuals. The norm of the gradient is that of the gradient map,
-//! `|y - x'| / tau`: 0 at the minimum within the bounds, and there alone. It ends by itself where a step is less than the rounding of `x`.
+//! `|y - x'| / tau`: 0 at the minimum within the bounds, and there alone. A start computes it from the step alone, not from `x'`, whose rounding
+//! may hide a step. It ends by itself where a step is less than the rounding of `x`.
 //! The objective falls as `1 / k²`. `|A|` is estimated when the solver is set up, by 30 steps of the power iteration.
 //!
 //! Vectors held: 4 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 4 vectors of rows and 9 of
@@ -33,7 +34,7 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
     let [last_x, y, g, lower, upper] = plan.vectors(Cols);
     let rr = plan.sum(Rows);
     let [step2, turn, xx] = plan.sums(Cols);
-    let [tau, tikhonov, keep, push, inverse_step2, beta, next, gradient2, lost, moved] = plan.scalars();
+    let [tau, tikhonov, keep, push, shrink, inverse_step2, beta, next, gradient2, lost, moved] = plan.scalars();
     let [minus_beta, ahead] = [plan.constant(0.0), plan.constant(1.0)];
     let (t, half, four) = (plan.constant(1.0), plan.constant(0.5), plan.constant(4.0));
     let least = plan.constant((LOST * epsilon).powi(2));
@@ -46,11 +47,12 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
     let first = plan.call(first, |s| {
         s.set(keep, ONE / (ONE + tau * tikhonov));
         s.set(push, tau * keep);
+        s.set(shrink, MINUS_ONE * (push * tikhonov));
         s.set(inverse_step2, ONE / (tau * tau));
     });
     let gradient = plan.call(Product::of(Operand::Adjoint, ahead_r, g), |_| {});
-    let projected = Update::of(Cols).set(last_x, &[(ONE, X)]).set(g, &[(keep, X), (push, g)]).clamp(g, g, bounds);
-    let projected = plan.call(projected.set(g, &[(ONE, X), (MINUS_ONE, g)]).dot(step2, g, g), |_| {});
+    let projected = Update::of(Cols).set(last_x, &[(ONE, X)]).set(g, &[(shrink, X), (push, g)]).step(g, X, bounds);
+    let projected = plan.call(projected.dot(step2, g, g), |_| {});
     let judged = plan.call(Work::Scalars, |s| {
         let (rr, step2) = (s.fold(rr), s.fold(step2));
         s.set(gradient2, step2 * inverse_step2);

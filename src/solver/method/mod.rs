@@ -299,6 +299,12 @@ impl Method {
         self.row().preconditioner
     }
 
+    /// Tells if it makes the error `x - A^-1 b` smaller in every iteration, in a norm of its own, while the residual may rise: then the last
+    /// iterate is the best one, whatever its residual.
+    pub fn lowers_error(&self) -> bool {
+        matches!(self, Self::Cg | Self::FlexibleCg | Self::SteepestDescent | Self::Cgne)
+    }
+
     /// Tells if it minimises terms beside the misfit ([`Setup::with_corrections`](crate::Setup::with_corrections)).
     pub fn takes_corrections(&self) -> bool {
         matches!(self, Self::Cgnr) || self.keeps_bounds()
@@ -333,10 +339,20 @@ impl Method {
     }
 
     /// The damping of a least-squares method that has it as a parameter, else 0.
-    pub(super) fn damp(&self) -> f64 {
+    pub(crate) fn damp(&self) -> f64 {
         match *self {
             Self::Cgls { damp } | Self::Lsqr { damp } | Self::Lsmr { damp } => damp,
             _ => 0.0,
+        }
+    }
+
+    /// The same method without damping.
+    pub(crate) fn undamped(self) -> Self {
+        match self {
+            Self::Cgls { .. } => Self::Cgls { damp: 0.0 },
+            Self::Lsqr { .. } => Self::Lsqr { damp: 0.0 },
+            Self::Lsmr { .. } => Self::Lsmr { damp: 0.0 },
+            other => other,
         }
     }
 

@@ -166,11 +166,10 @@ impl Descent {
         calls
     }
 
-    /// `t = P(x + tau g) - x`, with the sum of its square.
+    /// `t = P(x + tau g) - x`, from the step alone, with the sum of its square.
     fn map(&self, before: Update) -> Update {
         let &Self { g, t, tau, step2, .. } = self;
-        let map = before.set(t, &[(ONE, X), (tau, g)]).clamp(t, t, self.bounds);
-        map.set(t, &[(ONE, X), (MINUS_ONE, t)]).dot(step2, t, t)
+        before.set(t, &[(tau, g)]).step(t, X, self.bounds).dot(step2, t, t)
     }
 
     /// The residual afresh, and the direction after it.

@@ -65,6 +65,8 @@ struct Steps {
     /// Factors of `x` and of the gradient, and `1 / tau²`.
     keep: Scalar,
     push: Scalar,
+    /// Factor of `x` in a step: `keep - 1`.
+    shrink: Scalar,
     inverse_step2: Scalar,
     /// Factors of `z` and of the residuals of the last two iterates, and that of the square of a step of `z` in the gradient's.
     keep_z: Scalar,
@@ -83,7 +85,7 @@ struct Steps {
 impl Steps {
     fn new(plan: &mut Plan) -> Self {
         let field = plan.scalars();
-        let [tau1, step1, square, inverse, tikhonov, keep, push, inverse_step2] = plan.scalars();
+        let [tau1, step1, square, inverse, tikhonov, keep, push, shrink, inverse_step2] = plan.scalars();
         let [keep_z, new_r, old_r, misfit, done, tau] = plan.scalars();
         let [sigma, choice, eight] = [SIGMA, CHOICE, 8.0].map(|v| plan.constant(v));
         let limits = SIGMAS.map(|v| plan.constant(v));
@@ -97,6 +99,7 @@ impl Steps {
             tikhonov,
             keep,
             push,
+            shrink,
             inverse_step2,
             keep_z,
             new_r,
@@ -170,8 +173,8 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
     let [rr, turn2, zz] = plan.sums(Rows);
     let [step2, xx, change] = plan.sums(Cols);
     let steps = Steps::new(plan);
-    let &Steps { field: [first_of_field, variation, directional, ..], keep, push, inverse_step2, misfit, .. } =
-        &steps;
+    let &Steps { field: [first_of_field, variation, directional, ..], keep, push, shrink, .. } = &steps;
+    let &Steps { inverse_step2, misfit, .. } = &steps;
     let [gradient2, behind, of_field, z2] = plan.scalars();
     let (least, eight_n) = (plan.constant((LOST * epsilon).powi(2)), plan.constant(8.0 * plan.len(Cols) as f64));
     let bounds = [lower, upper];
@@ -189,14 +192,17 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
     let residual = plan.residual(r, rr);
     let first = Update::of(Rows).set(z, &[(ONE, r)]).set(last_r, &[(ONE, r)]);
     let first = first.set(turn, &[(ONE, r), (MINUS_ONE, z)]).dot(turn2, turn, turn).dot(zz, z, z);
-    let first = plan.call(first, |s| steps.derive(s));
+    let first = plan.call(first, |s| {
+        steps.derive(s);
+        s.set(shrink, MINUS_ONE * (push * steps.tikhonov));
+    });
     let mut gradient = vec![plan.call(Product::of(Operand::Adjoint, z, g), |_| {})];
     if let Some(field) = field {
         gradient.insert(0, plan.call(OverImage::Ascend { field, x: X, last_x }, |_| {}));
         gradient.push(plan.call(OverImage::Subtract { field, g }, |_| {}));
     }
-    let projected = Update::of(Cols).set(g, &[(keep, X), (push, g)]).clamp(g, g, bounds);
-    let projected = plan.call(projected.set(g, &[(ONE, X), (MINUS_ONE, g)]).dot(step2, g, g), |_| {});
+    let projected = Update::of(Cols).set(g, &[(shrink, X), (push, g)]).step(g, X, bounds);
+    let projected = plan.call(projected.dot(step2, g, g), |_| {});
     let judged = plan.call(Work::Scalars, |s| {
         let (rr, step2) = (s.fold(rr), s.fold(step2));
         steps.take_change(s, of_field, field);

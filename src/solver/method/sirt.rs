@@ -100,8 +100,8 @@ impl Steps {
         let residual = plan.residual(self.r, rr);
         let weigh = plan.call(self.weigh(), |_| {});
         let back = self.back(plan);
-        let trial = Update::of(Cols).multiply(g, of_cols, g).set(g, &[(ONE, X), (omega, g)]).clamp(g, g, bounds);
-        let trial = plan.call(trial.set(g, &[(ONE, g), (MINUS_ONE, X)]).dot(step2, g, g), |_| {});
+        let trial = Update::of(Cols).multiply(g, of_cols, g).set(g, &[(omega, g)]).step(g, X, bounds);
+        let trial = plan.call(trial.dot(step2, g, g), |_| {});
         let judged = plan.call(Work::Scalars, |s| {
             let (rr, step2) = (s.fold(rr), s.fold(step2));
             s.set(gradient2, step2 * (square * square) * inverse_omega2);
