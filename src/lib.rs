@@ -58,7 +58,7 @@ pub use allocations::allocations;
 pub use device::{Candidate, DEVICE_VARIABLE, Device, DeviceFilter};
 pub use device_info::{DeviceInfo, DeviceKind};
 pub use error::{Error, Result};
-pub use examine::{Advice, Climb, Definiteness, Examination, Rung, build_for, climb};
+pub use examine::{Advice, Climb, Definiteness, Examination, Rung, build_for, build_for_until, climb};
 pub use files::{CACHE_VARIABLE, cache_folder};
 pub use matrix::{Matrix, Storage, Transposed};
 pub use number::{Accumulation, Arithmetic, Precision, Real};

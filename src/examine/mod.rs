@@ -6,4 +6,4 @@ mod ladder;
 mod spectrum;
 
 pub use advice::{Advice, Definiteness, Examination};
-pub use ladder::{Climb, Rung, build_for, climb};
+pub use ladder::{Climb, Rung, build_for, build_for_until, climb};
