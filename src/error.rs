@@ -81,6 +81,12 @@ pub enum Error {
         /// Advice.
         help: &'static str,
     },
+    /// A set-up that was not done when its time was over.
+    #[error("{what} was not made within the time limit: take another one, or more time")]
+    OutOfTime {
+        /// Name of what was being made.
+        what: String,
+    },
     /// Objects of different devices were used together.
     #[error("{what} lives on another device than the rest of this operation ({expected})")]
     DeviceMismatch {

@@ -58,6 +58,21 @@ pub(crate) fn read_small(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A text of at most `most` bytes, from a file or a pipe: what has no end, as `/dev/zero`, does not fill the memory. A byte-order mark is left
+/// out.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("it has more than {most} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is no text in UTF-8"))?;
+    Ok(text.strip_prefix('\u{feff}').map(String::from).unwrap_or(text))
+}
+
 /// Fails where a file could not be written to `path`: before the work whose result goes there. Nothing is changed.
 ///
 /// # Errors

@@ -58,7 +58,9 @@ pub use allocations::allocations;
 pub use device::{Candidate, DEVICE_VARIABLE, Device, DeviceFilter};
 pub use device_info::{DeviceInfo, DeviceKind};
 pub use error::{Error, Result};
-pub use examine::{Advice, Climb, Definiteness, Examination, HostSystem, Rung, build_for, climb, climb_scaled};
+pub use examine::{
+    Advice, Climb, Definiteness, Examination, HostSystem, Rung, build_for, build_for_until, climb, climb_scaled,
+};
 pub use files::{CACHE_VARIABLE, cache_folder};
 pub use matrix::{Matrix, Storage, Transposed};
 pub use number::{Accumulation, Arithmetic, Precision, Real};

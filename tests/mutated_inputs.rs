@@ -30,19 +30,36 @@ const ADDRESS_SPACE: usize = 1_600_000;
 enum Packing {
     None,
     Gzip,
-    /// Arrays by name, of which the content is the first.
+    /// Files by name, of which the content is the first.
     Zip(Vec<(String, Vec<u8>)>),
+    Tar(Vec<(String, Vec<u8>)>),
+    TarGzip(Vec<(String, Vec<u8>)>),
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(content).unwrap();
+    packed.finish().unwrap()
+}
+
+fn tar(content: &[u8], files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (k, (name, file)) in files.iter().enumerate() {
+        let file = if k == 0 { content } else { file };
+        let mut header = tar::Header::new_gnu();
+        header.set_size(file.len() as u64);
+        archive.append_data(&mut header, name, file).unwrap();
+    }
+    archive.into_inner().unwrap()
 }
 
 impl Packing {
     fn pack(&self, content: Vec<u8>) -> Vec<u8> {
         match self {
             Self::None => content,
-            Self::Gzip => {
-                let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-                packed.write_all(&content).unwrap();
-                packed.finish().unwrap()
-            }
+            Self::Gzip => gzip(&content),
+            Self::Tar(files) => tar(&content, files),
+            Self::TarGzip(files) => gzip(&tar(&content, files)),
             Self::Zip(arrays) => {
                 let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
                 for (k, (name, array)) in arrays.iter().enumerate() {
@@ -133,6 +150,52 @@ fn cases(folder: &Path) -> Vec<Case> {
         found.push(Case { content: content.clone(), packing: Packing::None, runs: of_matrices() });
         found.push(Case { content, packing: Packing::Gzip, runs: of_matrices() });
     }
+    // The same matrix behind a byte-order mark, and in archives: alone, and beside others.
+    let text = String::from_utf8(read("a.mtx")).unwrap();
+    let mut marked = b"\xef\xbb\xbf".to_vec();
+    marked.extend(text.bytes());
+    found.push(Case { content: marked, packing: Packing::None, runs: of_matrices() });
+    let alone = vec![("a/a.mtx".to_string(), Vec::new())];
+    let long = format!("{}/a.mtx", "long".repeat(50));
+    let among =
+        ["a.mtx", "a_b.mtx", "a_coord.mtx", &long].map(|name| (name.to_string(), text.clone().into_bytes()));
+    for files in [alone, among.to_vec()] {
+        for packing in [Packing::Zip(files.clone()), Packing::Tar(files.clone()), Packing::TarGzip(files)] {
+            found.push(Case { content: text.clone().into_bytes(), packing: packing.clone(), runs: of_matrices() });
+            // Headers have their turn: the whole archive is the content.
+            let content = packing.pack(text.clone().into_bytes());
+            found.push(Case { content, packing: Packing::None, runs: of_matrices() });
+        }
+    }
+    // Both triangles, which are refused unless damage leaves one.
+    let both =
+        "%%MatrixMarket matrix coordinate real symmetric\n3 3 6\n1 1 4\n2 1 -1\n% x\n1 2 -1\n2 2 4\n3 1 1\n3 3 5\n";
+    found.push(Case { content: both.into(), packing: Packing::None, runs: of_matrices() });
+    // Several right-hand sides, and partitions.
+    let of_rhs = || {
+        let other = ["--matrix", "a.mtx", "--rhs", "damaged", "--iterations", "3", "--save", "x.mtx"];
+        vec![("solve", [&rhs[..], &["--save", "x.npz"]].concat()), ("reconstruct", other.to_vec())]
+    };
+    for name in ["b3.npy", "b3.npz", "b3.mtx"] {
+        found.push(Case { content: read(name), packing: Packing::None, runs: of_rhs() });
+    }
+    found.push(Case {
+        content: b"0\n1\n2\n0\n1\n2\n0\n1\n2\n".to_vec(),
+        packing: Packing::None,
+        runs: vec![
+            ("solve", vec!["a.mtx", "--preconditioner", "block-jacobi", "--partition", "damaged"]),
+            ("solve", vec!["a.mtx", "--preconditioner", "bainv", "--partition", "damaged"]),
+        ],
+    });
+    let geometry = "beam = \"fan\"\nsource_origin = 410.66\nsource_detector = 553.74\npitch = 0.2\noffset = 0.0\narc = 360.0\n";
+    found.push(Case {
+        content: geometry.into(),
+        packing: Packing::None,
+        runs: vec![(
+            "reconstruct",
+            ["--input", "s.npy", "--geometry", "damaged.toml", "--size", "8", "--iterations", "3"].to_vec(),
+        )],
+    });
     let archives = ["csr", "csc", "coo", "bsr", "dia", "array_int"]
         .map(|name| std::fs::read(format!("{}/tests/data/scipy_{name}.npz", env!("CARGO_MANIFEST_DIR"))).unwrap());
     for whole in archives.into_iter().chain([read("a.npz")]) {
@@ -388,6 +451,12 @@ fn nothing_that_is_read_or_asked_for_brings_a_program_down() {
                 matrix_market::write_matrix(&at("a.mtx"), &gallery::poisson_2d::<f64>(3, 0.1).unwrap()).unwrap();
                 npz::write_matrix(&at("a.npz"), &gallery::random::<f64>(9, 5, 20, 3).unwrap()).unwrap();
                 npy::write(&at("b.npy"), &[9], &[1.0f64; 9]).unwrap();
+                for name in ["b3.npy", "b3.npz", "b3.mtx"] {
+                    let columns: Vec<Vec<f64>> = (0..3).map(|c| vec![f64::from(c) + 0.5; 9]).collect();
+                    residuum::io::write_columns(&at(name), &columns, false).unwrap();
+                }
+                // What ends so is told by its name.
+                std::os::unix::fs::symlink("damaged", at("damaged.toml")).unwrap();
                 let sinogram: Vec<f64> = (0..60).map(|k| f64::from(k % 10)).collect();
                 npy::write(&at("s.npy"), &[6, 10], &sinogram).unwrap();
                 let cases = cases(folder.path());

@@ -18,7 +18,7 @@ use common::{Precision, Written, device_json, merged, option, say, show, shown, 
 use options::Options;
 use problem::{Problem, from_matrix, from_scan};
 use residuum::imaging::{Filter, Image, Quality, Reconstruction, Reconstructor, Segmentation, Window};
-use residuum::io::npy;
+use residuum::io::{self, npy};
 use residuum::operator::LinearOperator;
 use residuum::{Device, Progress, Real, Report, Result, Stop, Times};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     // All pixels are sorted for it.
     let shown = !pictures.is_empty() || options.saves_tiff();
     let window = shown.then(|| options.window(&images)).transpose()?;
-    let mut written = write(options, &pictures, &images, window);
+    let mut written = write(options, &pictures, &images, (window, problem.by_rows));
     if let (Some(path), Some(geometry)) = (&options.save_geometry, &problem.geometry) {
         written.add(path, geometry.write(path));
     }
@@ -186,16 +186,27 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
 }
 
 /// Writes numbers first, which nothing else holds; what fails keeps nothing else from being written.
-fn write<T: Real>(options: &Options, pictures: &[PathBuf], images: &[Image<T>], window: Option<Window>) -> Written {
+fn write<T: Real>(
+    options: &Options,
+    pictures: &[PathBuf],
+    images: &[Image<T>],
+    (window, by_rows): (Option<Window>, bool),
+) -> Written {
     let mut written = Written::default();
     if let Some(path) = options.save.as_ref().filter(|_| !options.saves_tiff()) {
-        let numbers: Vec<T> = images.iter().flat_map(|image| &image.values).copied().collect();
-        let mut shape = vec![images[0].rows, images[0].cols];
-        shape.truncate(if pictures.is_empty() { 1 } else { 2 });
-        if images.len() > 1 {
-            shape.insert(0, images.len());
-        }
-        written.add(path, npy::write(path, &shape, &numbers));
+        let outcome = if pictures.is_empty() {
+            // Answers of a system stand as its right-hand sides do.
+            let answers: Vec<Vec<T>> = images.iter().map(|image| image.values.clone()).collect();
+            io::write_columns(path, &answers, by_rows)
+        } else {
+            let numbers: Vec<T> = images.iter().flat_map(|image| &image.values).copied().collect();
+            let mut shape = vec![images[0].rows, images[0].cols];
+            if images.len() > 1 {
+                shape.insert(0, images.len());
+            }
+            io::write_array(path, &shape, &numbers)
+        };
+        written.add(path, outcome);
     }
     let Some(window) = window else { return written };
     #[cfg(feature = "tiff")]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use common::{DeviceOptions, Precision, check_ending, check_outputs, option, refuse_unused};
 use residuum::imaging::{Field, Filter, Image, Reconstruction, Regularizer, Scanner, Segmentation, Window};
-use residuum::{Format, Method, Real, Result, StopRule, Stopping, WeightRule};
+use residuum::{Format, Method, Real, Result, StopRule, Stopping, WeightRule, io};
 
 use crate::geometry::InputKind;
 
@@ -77,10 +77,10 @@ pub(crate) struct Options {
     /// projection (--features tiff)
     #[arg(long, value_name = "FILE", conflicts_with = "matrix")]
     pub(crate) input: Option<PathBuf>,
-    /// System matrix, Matrix Market (.mtx or .mtx.gz) or SciPy's (.npz)
+    /// System matrix, Matrix Market (.mtx, .mtx.gz, or in a .tar.gz, .tar or .zip) or SciPy's (.npz)
     #[arg(long, value_name = "FILE", requires = "rhs")]
     pub(crate) matrix: Option<PathBuf>,
-    /// Right-hand side for --matrix: Matrix Market or .npy (rows, or images x rows)
+    /// Right-hand sides for --matrix: Matrix Market, .npy, or .npz with one array: n numbers, n x k (a column each), or k x n if only that fits
     #[arg(long, value_name = "FILE", requires = "matrix")]
     pub(crate) rhs: Option<PathBuf>,
     /// Image row length for --matrix, if the unknowns are an image
@@ -246,7 +246,7 @@ pub(crate) struct Options {
     /// Values that pictures show, black to white, the same for all of them [default: from the 0.5th to the 99.5th percentile of all]
     #[arg(long, value_name = "LOW:HIGH", allow_hyphen_values = true)]
     pub(crate) window: Option<String>,
-    /// Also save the images as numbers (.npy), or as one TIFF file of 16-bit pictures of the window (.tif, --features tiff)
+    /// Also save the images as numbers (.npy, .npz; one picture, and answers of --matrix, also as .mtx or .txt), or as one TIFF file of 16-bit pictures of the window (.tif, --features tiff)
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     /// Print one JSON object on stdout instead of text
@@ -466,6 +466,9 @@ impl Options {
         if self.saves_tiff() && !cfg!(feature = "tiff") {
             return Err(option("save", "TIFF needs a build with --features tiff"));
         }
+        if let Some(path) = self.save.as_ref().filter(|_| !self.saves_tiff()) {
+            io::ArrayForm::of(path).map_err(|error| option("save", format!("{error}; pictures also as .tif")))?;
+        }
         if let Some(path) = self.save_geometry.as_ref().filter(|path| path.extension().is_none_or(|e| e != "toml"))
         {
             return Err(option("save-geometry", format!("'{}' does not end in .toml", path.display())));
@@ -492,6 +495,7 @@ impl Options {
         });
         let others = support.into_iter().chain(self.geometry_file()).chain(self.theta.as_deref()).chain(fields);
         let inputs: Vec<&Path> = inputs.into_iter().flatten().map(|path| &**path).chain(others).collect();
+        let dimensions = if pictures.len() > 1 { 3 } else { 2 };
         let pictures = pictures.iter().map(|path| ("output", &**path));
         let numbers = [
             ("save", self.save.as_deref()),
@@ -501,7 +505,11 @@ impl Options {
         ];
         let outputs: Vec<(&'static str, &Path)> =
             pictures.chain(numbers.into_iter().filter_map(|(name, path)| Some((name, path?)))).collect();
-        check_outputs(&inputs, &outputs)
+        check_outputs(&inputs, &outputs)?;
+        match &self.save {
+            Some(path) if !self.saves_tiff() => io::ArrayForm::check(path, dimensions),
+            _ => Ok(()),
+        }
     }
 
     /// Path of the picture.

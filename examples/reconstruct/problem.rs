@@ -27,6 +27,8 @@ pub(crate) struct Problem<T: Real> {
     pub(crate) pictures: usize,
     /// Readings of the first of them, or of all.
     pub(crate) readings: Vec<Vec<T>>,
+    /// Tells if readings of a system are the rows of their file, not the columns.
+    pub(crate) by_rows: bool,
     /// Slices that follow.
     rest: Option<Rest>,
     /// Pixels that may hold something, if some may not.
@@ -236,6 +238,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         system,
         pictures,
         readings: scans.iter().map(Scan::readings).collect(),
+        by_rows: false,
         rest,
         support,
         reference,
@@ -276,10 +279,11 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Pa
     bar.finish_and_clear();
     matrix.check_host_memory()?;
     let rhs = options.rhs.as_ref().ok_or_else(|| option("rhs", "--matrix needs --rhs"))?;
-    let readings: Vec<Vec<T>> = io::read_vectors(rhs)?;
-    if readings.is_empty() {
-        return Err(option("rhs", "the file holds no numbers"));
+    if matrix.rows() == 0 || matrix.cols() == 0 {
+        let reason = format!("a matrix of {} x {}: there is nothing to solve", matrix.rows(), matrix.cols());
+        return Err(option("matrix", reason));
     }
+    let io::Columns { vectors: readings, by_rows, .. } = io::read_columns::<T>(rhs, matrix.rows())?;
     if let Some(width) = options.width.filter(|w| *w == 0 || !matrix.cols().is_multiple_of(*w)) {
         return Err(option("width", format!("{width} does not divide {} unknowns", matrix.cols())));
     }
@@ -299,6 +303,7 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Pa
         system,
         pictures: readings.len(),
         readings,
+        by_rows,
         rest: None,
         support: None,
         reference: None,

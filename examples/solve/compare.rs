@@ -1,12 +1,13 @@
 //! All preconditioners that a matrix may be solved with, one after another: `--compare`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use common::plot::Chart;
 use common::{counting_bar, say};
 use residuum::precond::Preconditioner;
 use residuum::{
-    Csr, Device, Examination, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector, build_for,
+    Csr, Device, Examination, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector,
+    build_for_until,
 };
 use serde_json::{Value, json};
 
@@ -24,7 +25,8 @@ pub(crate) struct Candidate {
     outcome: std::result::Result<Report, String>,
 }
 
-/// Solves with every candidate. Programs of the device are built by a first, short solve, which is not timed.
+/// Solves with every candidate, each within the time limit, and prints a line as each is done unless `quiet`. Programs of the device are built
+/// by a first, short solve, which is not timed.
 pub(crate) fn run<T: Real>(
     device: &Device,
     a: &Csr<T>,
@@ -35,9 +37,18 @@ pub(crate) fn run<T: Real>(
     let all = found.candidates(method);
     let bar = counting_bar(quiet, all.len());
     let mut candidates = Vec::new();
+    if !quiet {
+        let limit = stopping.time_limit.unwrap_or(Duration::MAX).as_secs_f64();
+        say!("compare     {} candidates, up to {limit} s for each (--time-limit)", all.len());
+        say!("preconditioner       set-up s    entries    iter.   solve s  us/iter.       MiB  to answer  stop");
+    }
     for which in all {
         bar.set_message(name_of(which.as_ref()));
-        candidates.push(one(device, a, (matrix, b), (method, stopping), which)?);
+        let candidate = one(device, a, (matrix, b), (method, stopping), which)?;
+        if !quiet {
+            bar.suspend(|| candidate.print());
+        }
+        candidates.push(candidate);
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -53,12 +64,15 @@ fn one<T: Real>(
 ) -> Result<Candidate> {
     let name = name_of(which.as_ref());
     let clock = Instant::now();
-    let built = match which.map(|which| build_for(which, method, device, a, None)).transpose() {
+    let deadline = stopping.time_limit.and_then(|limit| clock.checked_add(limit));
+    let build = |which| build_for_until(which, method, device, a, None, deadline);
+    let built = match which.map(build).transpose() {
         Ok(built) => built,
         // A matrix that has none of this kind.
         Err(error) => {
             let outcome = Err(error.to_string());
-            return Ok(Candidate { name, setup_seconds: 0.0, entries: 0, bytes: 0, outcome });
+            let setup_seconds = clock.elapsed().as_secs_f64();
+            return Ok(Candidate { name, setup_seconds, entries: 0, bytes: 0, outcome });
         }
     };
     device.synchronize()?;
@@ -72,7 +86,8 @@ fn one<T: Real>(
         Solver::with(matrix, setup)?.solve(b, &mut x)
     };
     let _programs = solve(Stopping { max_iterations: 1, ..stopping.clone() });
-    let outcome = solve(stopping.clone()).map_err(|error| error.to_string());
+    let left = stopping.time_limit.map(|limit| limit.saturating_sub(Duration::from_secs_f64(setup_seconds)));
+    let outcome = solve(Stopping { time_limit: left, ..stopping.clone() }).map_err(|error| error.to_string());
     Ok(Candidate { name, setup_seconds, entries, bytes, outcome })
 }
 
@@ -128,9 +143,8 @@ fn best(candidates: &[Candidate]) -> Option<(&str, f64)> {
     seconds.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-pub(crate) fn print(candidates: &[Candidate]) {
-    say!("preconditioner       set-up s    entries    iter.   solve s  us/iter.       MiB  to answer  stop");
-    candidates.iter().for_each(Candidate::print);
+/// The last line of the table.
+pub(crate) fn print_best(candidates: &[Candidate]) {
     match best(candidates) {
         Some((name, seconds)) => say!("fastest: {name}, {seconds:.3} s with its set-up"),
         None => say!("none converged"),

@@ -1,22 +1,23 @@
 //! Solves a sparse system, or a least-squares problem, from a file: with the method that suits the matrix, or another.
 
+mod columns;
 mod compare;
 mod options;
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use columns::{Solved, System};
 use common::plot::Chart;
-use common::{Precision, Written, device_json, merged, option, reading_bar, say, show, shown, solving_bar};
+use common::{Precision, Written, device_json, merged, option, reading_bar, say, shown, solving_bar};
 use options::{Options, name_of};
-use residuum::io::{self, npy};
+use residuum::io::{self, Columns};
 use residuum::sparse::{Ordering, Permutation, gallery};
 use residuum::{
-    Advice, Climb, Csr, Device, Error, Examination, Format, HostSystem, Matrix, Method, Progress, Real, Report,
-    Result, Rung, Setup, Stop, Stopping, Vector, climb, climb_scaled,
+    Advice, Climb, Csr, Device, Error, Examination, Format, Matrix, Method, Progress, Real, Report, Result, Rung,
+    Setup, Stop, Stopping, Vector, climb,
 };
 use serde_json::{Value, json};
 
@@ -53,19 +54,19 @@ fn read_matrix<T: Real>(options: &Options) -> Result<Csr<T>> {
     matrix
 }
 
-fn read_rhs<T: Real>(path: &Path, rows: usize) -> Result<Vec<f64>> {
-    let vectors: Vec<Vec<T>> = io::read_vectors(path)?;
-    match &vectors[..] {
-        [b] if b.len() == rows => Ok(b.iter().map(|v| v.to_f64()).collect()),
-        [b] => Err(option("rhs", format!("{} numbers for {rows} rows", b.len()))),
-        many => Err(option("rhs", format!("{} vectors; this program takes one", many.len()))),
-    }
+/// Right-hand sides, and if they are the rows of the file.
+fn read_rhs<T: Real>(path: &Path, rows: usize) -> Result<(Vec<Vec<f64>>, bool)> {
+    let Columns { vectors, by_rows, .. } = io::read_columns::<T>(path, rows)?;
+    Ok((vectors.iter().map(|b| b.iter().map(|v| v.to_f64()).collect()).collect(), by_rows))
 }
 
 /// System and right-hand side; for a comparison scaled if that was asked for.
 struct Problem<T: Real> {
     a: Csr<T>,
-    b: Vec<T>,
+    /// Right-hand sides.
+    b: Vec<Vec<T>>,
+    /// Tells if they are the rows of their file, not the columns.
+    by_rows: bool,
     /// Order of the rows and columns of `a`, if it is not that of the file.
     order: Option<Permutation>,
     found: Examination,
@@ -80,16 +81,23 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
     let clock = Instant::now();
     let a: Csr<T> = read_matrix(options)?;
     a.check_host_memory()?;
-    let b = match &options.rhs {
+    if a.rows() == 0 || a.cols() == 0 {
+        let reason = format!("a matrix of {} x {}: there is nothing to solve", a.rows(), a.cols());
+        return Err(option("matrix", reason));
+    }
+    let (b, by_rows) = match &options.rhs {
         Some(path) => read_rhs::<T>(path, a.rows())?,
         // A smooth answer would flatter what is compared.
-        None if options.compare => vec![1.0; a.rows()],
-        None => a.product(&vec![1.0; a.cols()])?,
+        None if options.compare => (vec![vec![1.0; a.rows()]], false),
+        None => (vec![a.product(&vec![1.0; a.cols()])?], false),
     };
+    if options.compare && b.len() > 1 {
+        return Err(option("rhs", format!("{} right-hand sides; --compare takes one", b.len())));
+    }
     let read_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
     let before = if options.scale { Examination::spread(&a.column_norms()) } else { 1.0 };
-    let scaled = options.scale.then(|| scaled(&a, &b)).transpose()?;
+    let scaled = options.scale.then(|| scaled(&a, &b[0])).transpose()?;
     let found = options.examination(scaled.as_ref().map_or(&a, |(a, _)| a));
     let mut advice = found.advise(T::PRECISION);
     let mut remarks = Vec::new();
@@ -99,26 +107,26 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
              the unknowns of the small ones"
         ));
     }
-    if options.rhs.is_none() && !options.compare && a.nnz() > 0 && b.iter().all(|v| *v == 0.0) {
+    if options.rhs.is_none() && !options.compare && a.nnz() > 0 && b[0].iter().all(|v| *v == 0.0) {
         let words = "A times ones is 0, and so is the answer: name a right-hand side by --rhs";
         remarks.push(words.into());
     }
     advice.warnings.extend(remarks.iter().cloned());
     let (a, b) = match scaled {
         // Its answers are not kept.
-        Some((a, b)) if options.compare => (a, b),
-        _ => (a, b.into_iter().map(T::from_f64).collect()),
+        Some((a, b)) if options.compare => (a, vec![b]),
+        _ => (a, b.iter().map(|b| b.iter().map(|v| T::from_f64(*v)).collect()).collect()),
     };
     let order = match options.order {
         Ordering::Natural => None,
         ordering => Some(Permutation::of(&a, ordering)?),
     };
     let (a, b) = match &order {
-        Some(order) => (a.permuted(order, order)?, order.apply(&b)?),
+        Some(order) => (a.permuted(order, order)?, b.iter().map(|b| order.apply(b)).collect::<Result<_>>()?),
         None => (a, b),
     };
     let examine_seconds = clock.elapsed().as_secs_f64();
-    Ok(Problem { a, b, order, found, advice, remarks, read_seconds, examine_seconds })
+    Ok(Problem { a, b, by_rows, order, found, advice, remarks, read_seconds, examine_seconds })
 }
 
 /// The system with rows and columns scaled.
@@ -182,11 +190,9 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     };
     let setup = Setup::new(method, options.stopping::<T>()?);
     if options.compare {
-        let b = Vector::from_slice(&device, &problem.b)?;
+        let b = Vector::from_slice(&device, &problem.b[0])?;
         return compare(options, &device, &problem, (&matrix, &b), &setup);
     }
-    let b = Vector::from_slice(&device, &problem.b)?;
-    let mut x = Vector::zeros(&device, cols)?;
     device.synchronize()?;
     let upload_seconds = clock.elapsed().as_secs_f64();
     say("method", &format!("{method}, {} ({})", matrix.format(), matrix.why()));
@@ -194,29 +200,24 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     say("", &format!("preconditioner {}", names.join(", or if that fails or is slow ")));
     let partition = options.partition(problem.order.as_ref(), &ladder)?;
     let bar = solving_bar(options.json, options.iterations);
-    let observer = &mut |progress: &Progress| {
-        show(&bar, progress);
-        ControlFlow::Continue(())
+    let system = System {
+        matrix: &matrix,
+        a,
+        partition: partition.as_ref(),
+        setup: &setup,
+        ladder: &ladder,
+        scale: options.scale,
+        bar: &bar,
     };
-    let why_format = matrix.why().to_string();
-    let climb = if options.scale {
-        let system = HostSystem { a, b: &problem.b, format: matrix.format(), partition: partition.as_ref() };
-        drop(matrix);
-        let mut answer = vec![T::default(); cols];
-        let climb = climb_scaled(&device, system, &setup, &ladder, &mut answer, observer);
-        x.write(&answer)?;
-        climb
-    } else {
-        climb((&matrix, a, partition.as_ref()), &setup, &ladder, (&b, &mut x), observer)
-    };
+    let solved = system.solve(&problem.b);
     bar.finish_and_clear();
-    let climb = climb?;
-    let answer_seconds = climb.seconds();
-    let Climb { report, which, built, rungs, .. } = climb;
+    let Solved { answers, reports, which, built, rungs, seconds: answer_seconds, way } = solved?;
     rungs.iter().filter(|_| rungs.len() > 1).for_each(|rung| say("tried", &rung.to_string()));
     say("precond.", built.as_ref().map_or("none", |built| &built.why));
-    let answer = problem.given(x.to_vec()?)?;
-    let mut written = write(options, &answer, &report);
+    way.iter().for_each(|way| say("", way));
+    let answers = answers.into_iter().map(|x| problem.given(x)).collect::<Result<Vec<_>>>()?;
+    let mut written = write(options, &answers, problem.by_rows, &reports);
+    let converged = reports.iter().all(Report::converged);
     if let (Some(path), Some(parts)) = (&options.save_partition, built.as_ref().and_then(|b| b.partition.as_ref()))
     {
         // Rows of the file.
@@ -227,18 +228,20 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         written.add(path, saved);
     }
     let most_bytes = which.filter(|_| !method.takes_rectangles()).and_then(|which| which.most_bytes(a));
-    if !report.converged() && !options.examines() {
+    if !converged && !options.examines() {
         problem.examine()?;
         problem.warnings(&method).iter().for_each(|warning| say("warning", warning));
     }
     // Advice that was tried is worth more than advice.
-    let alternatives = match report.stop {
-        _ if report.converged() => Vec::new(),
-        Stop::Cancelled | Stop::TimeLimit => Vec::new(),
-        _ => instead(&device, &problem, options.format, &setup, &report, &b)?,
+    let alternatives = match reports.iter().position(|report| !report.converged()) {
+        Some(k) if !matches!(reports[k].stop, Stop::Cancelled | Stop::TimeLimit) => {
+            let b = Vector::from_slice(&device, &problem.b[k])?;
+            instead(&device, &problem, options.format, &setup, &reports[k], &b)?
+        }
+        _ => Vec::new(),
     };
     alternatives.iter().for_each(|words| say("tried", words));
-    let known = options.rhs.is_none() && report.rhs_norm > 0.0;
+    let known = options.rhs.is_none() && reports[0].rhs_norm > 0.0;
     let finished = Finished {
         options,
         device: &device,
@@ -257,9 +260,10 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
             "tried": rungs.iter().map(Rung::to_string).collect::<Vec<_>>(),
             "tried_instead": alternatives,
         }),
-        why_format: &why_format,
-        error: known.then(|| error(&answer)),
-        report: &report,
+        why_format: matrix.why(),
+        error: known.then(|| error(&answers[0])),
+        report: worst(&reports),
+        reports: &reports,
         written: &written.paths,
         seconds: [problem.read_seconds, problem.examine_seconds, upload_seconds, start.elapsed().as_secs_f64()],
     };
@@ -269,7 +273,15 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         finished.print();
     }
     written.finish()?;
-    Ok(report.converged())
+    Ok(converged)
+}
+
+/// The report that says least good: the first that did not converge, else that of most iterations.
+fn worst(reports: &[Report]) -> &Report {
+    let failed = reports.iter().find(|report| !report.converged());
+    // The first of equal ones.
+    let longest = || reports.iter().rev().max_by_key(|report| report.iterations);
+    failed.or_else(longest).unwrap_or(&reports[0])
 }
 
 /// Tries other methods with what suits them, each for as long as the solve took that failed, and a second at least: what became of them, in words.
@@ -331,10 +343,16 @@ fn compare<T: Real>(
         let found = json!({ "rows": problem.a.rows(), "nnz": problem.a.nnz(), "written": shown(&written.paths) });
         say!("{}", merged([device_json(device), name, found, compare::json(&candidates)]));
     } else {
-        compare::print(&candidates);
+        compare::print_best(&candidates);
     }
     written.finish()?;
     Ok(candidates.iter().any(|one| one.seconds().is_some()))
+}
+
+/// A right-hand side of several.
+fn column_json(report: &Report) -> Value {
+    let residual = json!({ "relative_residual": report.relative_residual(), "converged": report.converged() });
+    merged([json!(report), residual])
 }
 
 /// `|x - ones| / |ones|`.
@@ -343,13 +361,13 @@ fn error<T: Real>(x: &[T]) -> f64 {
     (squares / x.len().max(1) as f64).sqrt()
 }
 
-fn write<T: Real>(options: &Options, answer: &[T], report: &Report) -> Written {
+fn write<T: Real>(options: &Options, answers: &[Vec<T>], by_rows: bool, reports: &[Report]) -> Written {
     let mut written = Written::default();
     if let Some(path) = &options.save {
-        written.add(path, npy::write(path, &[answer.len()], answer));
+        written.add(path, io::write_columns(path, answers, by_rows));
     }
     if let Some(path) = &options.plot {
-        written.add(path, draw(options, report).write(path));
+        written.add(path, draw(options, reports).write(path));
     }
     written
 }
@@ -361,10 +379,15 @@ fn relative(history: &[f64], by: f64) -> Vec<(f64, f64)> {
 }
 
 /// The residual, and for least squares the gradient, over the iterations.
-fn draw(options: &Options, report: &Report) -> Chart<'static> {
-    let mut lines = vec![("|b - Ax| / |b|".to_string(), relative(&report.history, report.rhs_norm))];
-    if let Some(first) = report.gradient_history.first() {
-        lines.push(("|A'r| / |A'b|".to_string(), relative(&report.gradient_history, *first)));
+fn draw(options: &Options, reports: &[Report]) -> Chart<'static> {
+    let report = &reports[0];
+    let mut lines = Vec::new();
+    for (k, report) in reports.iter().enumerate() {
+        let of = if reports.len() > 1 { format!(", {}", k + 1) } else { String::new() };
+        lines.push((format!("|b - Ax| / |b|{of}"), relative(&report.history, report.rhs_norm)));
+        if let Some(first) = report.gradient_history.first() {
+            lines.push((format!("|A'r| / |A'b|{of}"), relative(&report.gradient_history, *first)));
+        }
     }
     Chart {
         title: format!(
@@ -393,7 +416,10 @@ struct Finished<'a> {
     why_format: &'a str,
     /// `|x - ones| / |ones|`, if the right-hand side was A times ones.
     error: Option<f64>,
+    /// The worst of all.
     report: &'a Report,
+    /// One for each right-hand side.
+    reports: &'a [Report],
     written: &'a [PathBuf],
     /// Reading, examining, uploading, all.
     seconds: [f64; 4],
@@ -402,10 +428,18 @@ struct Finished<'a> {
 impl Finished<'_> {
     fn print(&self) {
         let report = self.report;
-        let relative = report.relative_residual();
-        say!("result      {} after {} iterations, |b - Ax| / |b| = {relative:.3e}", report.stop, report.iterations);
-        if let Some(gradient) = report.gradient {
-            say!("            |A'r| = {gradient:.3e}");
+        for (k, report) in self.reports.iter().enumerate() {
+            let relative = report.relative_residual();
+            let of = if self.reports.len() > 1 { format!("{}: ", k + 1) } else { String::new() };
+            say!(
+                "{:<11} {of}{} after {} iterations, |b - Ax| / |b| = {relative:.3e}",
+                if k == 0 { "result" } else { "" },
+                report.stop,
+                report.iterations
+            );
+            if let Some(gradient) = report.gradient {
+                say!("            {of}|A'r| = {gradient:.3e}");
+            }
         }
         if let Some(error) = self.error {
             say!("            |x - 1| / |1| = {error:.3e}");
@@ -419,7 +453,7 @@ impl Finished<'_> {
         if let Some(explanation) = self.found.explain(report) {
             say!("            {explanation}");
         }
-        let ([read, examine, upload, total], times) = (self.seconds, report.times);
+        let ([read, examine, upload, total], times) = (self.seconds, self.reports[0].times);
         say!(
             "seconds     read {read:.3}, examine {examine:.3}, upload {upload:.3}, compile {:.3}, solve {:.3}, verify {:.3}, \
              total {total:.3}",
@@ -458,9 +492,12 @@ impl Finished<'_> {
             "read": read, "examine": examine, "upload": upload, "compile": report.times.compile,
             "solve": report.times.solve, "verify": report.times.verify, "total": total,
         });
+        // With several right-hand sides the fields of the report are those of the worst.
+        let columns: Vec<Value> = self.reports.iter().map(column_json).collect();
         merged([
             device_json(self.device),
             json!(report),
+            json!({ "right_hand_sides": columns.len(), "columns": columns }),
             own,
             self.preconditioner.clone(),
             json!({ "seconds": seconds }),

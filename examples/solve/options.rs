@@ -29,9 +29,10 @@ pub(crate) enum RowOrder {
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Options {
-    /// Matrix Market (.mtx, .mtx.gz) or SciPy (.npz) file, or a gallery name such as poisson2d:512
+    /// Matrix Market file (.mtx, .mtx.gz, or in a .tar.gz, .tar or .zip), SciPy file (.npz), or a gallery name such as poisson2d:512
     pub(crate) matrix: PathBuf,
-    /// Right-hand side: Matrix Market or .npy, n numbers or one column of them [default: A times ones, so that the answer is known]
+    /// Right-hand sides: Matrix Market, .npy, or .npz with one array; n numbers, n x k (a column each), or k x n if only that fits [default: A
+    /// times ones, so that the answer is known]
     #[arg(long, value_name = "FILE")]
     pub(crate) rhs: Option<PathBuf>,
     #[arg(long, value_name = "NAME", default_value = "auto", help = among("auto", Method::ALL))]
@@ -91,7 +92,8 @@ pub(crate) struct Options {
     /// Compute the residual afresh every so many iterations; 0 for never (the end is verified in any case)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) exact_every: usize,
-    /// Longest time to iterate
+    /// Longest time for set-up and iterations, of all right-hand sides together; with --compare of each preconditioner [default: none, with
+    /// --compare 60]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) time_limit: Option<f64>,
 
@@ -104,20 +106,23 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub(crate) format: Format,
 
-    /// Solve with every preconditioner that suits the matrix, one after another: a table of set-up, iterations and time; b is 1
-    /// everywhere unless --rhs names another
+    /// Solve with every preconditioner that suits the matrix, one after another: a table of set-up, iterations and time, a line as each is
+    /// done; b is 1 everywhere unless --rhs names another
     #[arg(long, conflicts_with_all = ["preconditioner", "save"])]
     pub(crate) compare: bool,
     /// Draw the residual over the iterations (.png or .svg)
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
-    /// Save the answer (.npy)
+    /// Save the answer, or n x k answers: .npy, .npz, .mtx (Matrix Market array) or .txt
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     /// Print one JSON object on stdout instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+/// Longest time of a preconditioner in a comparison, unless another is asked for.
+const SECONDS_OF_CANDIDATE: f64 = 60.0;
 
 impl Options {
     /// The method that is asked for, with its parameters.
@@ -220,7 +225,8 @@ impl Options {
     /// When to stop.
     pub(crate) fn stopping<T: Real>(&self) -> Result<Stopping> {
         let default = Stopping::for_precision::<T>();
-        let limit = self.time_limit.map(Duration::try_from_secs_f64).transpose();
+        let limit = self.time_limit.or(self.compare.then_some(SECONDS_OF_CANDIDATE));
+        let limit = limit.map(Duration::try_from_secs_f64).transpose();
         Ok(Stopping {
             rtol: self.rtol.unwrap_or(default.rtol),
             atol: self.atol,
@@ -248,6 +254,9 @@ impl Options {
         let outputs: Vec<(&'static str, &Path)> =
             outputs.into_iter().filter_map(|(name, path)| Some((name, path?))).collect();
         check_outputs(&inputs, &outputs)?;
+        if let Some(path) = &self.save {
+            io::ArrayForm::check(path, 2)?;
+        }
         if !matches!(&*self.preconditioner, "auto" | "none") {
             self.preconditioner.parse::<Preconditioner>()?;
         }

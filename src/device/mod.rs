@@ -15,6 +15,7 @@ use lazy_static::lazy_static;
 use crate::backend::{AnyBackend, Host, Run};
 use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
+use crate::machine;
 use crate::memory::Place;
 use crate::number::{Accumulation, Precision, Real};
 use crate::ocl::{Context, Found, Programs};
@@ -250,7 +251,24 @@ impl Device {
                 help: "that is all its memory: use fewer rows or angles, a smaller image, or another device",
             });
         }
-        Ok(())
+        // What is held already is not free; these devices take from the memory of the machine.
+        let new = plan.iter().fold(0u64, |sum, part| sum.saturating_add(part.1));
+        if new < machine::SURELY_FREE || !matches!(info.kind, DeviceKind::Host | DeviceKind::Cpu) {
+            return Ok(());
+        }
+        match machine::free() {
+            Some(free) if new > free => {
+                let parts: Vec<String> = plan.iter().map(|(what, bytes)| format!("{what} {bytes}")).collect();
+                Err(Error::Memory {
+                    device: info.name.clone(),
+                    what: format!("the problem ({})", parts.join(", ")),
+                    needed: new,
+                    available: free,
+                    help: "that is what is free now: end other programs, or use a smaller problem",
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn backend(&self) -> &AnyBackend {

@@ -121,10 +121,25 @@ pub fn build_for<T: Real>(
     a: &Csr<T>,
     partition: Option<&Partition>,
 ) -> Result<Built<T>> {
+    build_for_until(which, method, device, a, partition, None)
+}
+
+/// [`build_for`] that ends at a time if it is not done.
+///
+/// # Errors
+/// As [`build_for`]; [`Error::OutOfTime`].
+pub fn build_for_until<T: Real>(
+    which: Preconditioner,
+    method: &Method,
+    device: &Device,
+    a: &Csr<T>,
+    partition: Option<&Partition>,
+    deadline: Option<Instant>,
+) -> Result<Built<T>> {
     if method.takes_rectangles() {
-        which.build_for_least_squares(device, a, partition)
+        which.build_for_least_squares_until(device, a, partition, deadline)
     } else {
-        which.build_over(device, a, partition)
+        which.build_until(device, a, partition, deadline)
     }
 }
 
@@ -210,8 +225,8 @@ impl<T: Real> Climb<T> {
 /// The next one is taken, from the best answer so far, if one cannot be made, if its solve stagnates, breaks down, or finds it indefinite, or if its
 /// solve is slow, as [`Stopping::patience`](crate::Stopping::patience) says, by default after 150 iterations on CPUs, and after 1000 or one for 40 rows
 /// elsewhere (for conjugate gradients and MINRES, only none and Jacobi's are ever slow). Slow ones are taken up again after the last, first the one
-/// that had gained most. A solve that ends by another limit of [`Setup::stopping`] or its observer is the last. Iterations and time are limited for all of
-/// them together. `x` is the start guess and then the best answer.
+/// that had gained most. A solve that ends by another limit of [`Setup::stopping`] or its observer is the last. Iterations and time, that of set-ups
+/// too, are limited for all of them together. `x` is the start guess and then the best answer.
 ///
 /// If none converges, a square system is looked at once more. A symmetric one that has no solution ends with
 /// [`Stop::LeastSquares`](crate::Stop::LeastSquares): its null space, the constants or a vector that MINRES has run away along, is kept out of the solve, and
@@ -220,7 +235,7 @@ impl<T: Real> Climb<T> {
 /// [`Stop::Rounded`](crate::Stop::Rounded).
 ///
 /// # Errors
-/// [`Error::Option`] for an empty ladder; errors of making a preconditioner, of [`Solver::with`] and of a solve if no solve gave an answer.
+/// [`Error::Option`] for an empty ladder; errors of making a preconditioner, [`Error::OutOfTime`] among them, of [`Solver::with`] and of a solve if no solve gave an answer.
 pub fn climb<T: Real>(
     system: (&Matrix<T>, &Csr<T>, Option<&Partition>),
     setup: &Setup<T>,
@@ -276,6 +291,7 @@ pub(super) fn rungs<T: Real>(
     let mut left: VecDeque<_> = ladder.iter().map(|which| (*which, patience(setup, *which, matrix))).collect();
     // Slow ones, with the part of the residual that they have left.
     let mut slow: Vec<(f64, Option<Preconditioner>)> = Vec::new();
+    let deadline = setup.stopping.time_limit.and_then(|limit| clock.checked_add(limit));
     loop {
         let next = left.pop_front().or_else(|| {
             let most = (0..slow.len()).min_by(|i, j| slow[*i].0.total_cmp(&slow[*j].0))?;
@@ -283,15 +299,15 @@ pub(super) fn rungs<T: Real>(
         });
         let Some((which, patience)) = next else { break };
         let begin = Instant::now();
-        let built =
-            match which.map(|which| build_for(which, &setup.method, matrix.device(), a, partition)).transpose() {
-                Ok(built) => built,
-                Err(error) => {
-                    rungs.push(Rung::new(which, Err(&error), begin.elapsed().as_secs_f64()));
-                    refused = error;
-                    continue;
-                }
-            };
+        let build = |which| build_for_until(which, &setup.method, matrix.device(), a, partition, deadline);
+        let built = match which.map(build).transpose() {
+            Ok(built) => built,
+            Err(error) => {
+                rungs.push(Rung::new(which, Err(&error), begin.elapsed().as_secs_f64()));
+                refused = error;
+                continue;
+            }
+        };
         let setup_seconds = built.as_ref().map_or(0.0, |built| built.seconds);
         let mut setup = setup.clone();
         setup.preconditioner = built.as_ref().map(|built| built.operator.clone());

@@ -9,5 +9,5 @@ mod spectrum;
 mod verdict;
 
 pub use advice::{Advice, Definiteness, Examination};
-pub use ladder::{Climb, Rung, build_for, climb};
+pub use ladder::{Climb, Rung, build_for, build_for_until, climb};
 pub use rounds::{HostSystem, climb_scaled};

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::scanner::{Beam, Scanner};
 use crate::error::{Error, Result, same_length};
-use crate::files::{file_error, write_atomically};
+use crate::files::{file_error, read_text, write_atomically};
+
+/// Most bytes of a file: angles alone take room, some 10 bytes each.
+const LARGEST_FILE: u64 = 1 << 24;
 
 /// A scanner, as far as an array of readings does not say it.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +99,7 @@ impl Geometry {
     /// [`Error::File`]; [`Error::Format`] for text that is no such file, with the line or the field that is missing.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|e| file_error(path, &e))?;
+        let text = read_text(path, LARGEST_FILE).map_err(|e| file_error(path, &e))?;
         let refuse = |reason: String| Error::Format { what: path.display().to_string(), reason };
         let text: Text = toml::from_str(&text).map_err(|e| {
             let line = e.span().map(|span| 1 + text[..span.start].matches('\n').count());
@@ -158,6 +161,25 @@ impl Geometry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_without_an_end_are_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("g.toml");
+        let text = "\u{feff}beam = \"parallel\"\npitch = 0.5\narc = 180.0\n";
+        std::fs::write(&path, text).expect("written");
+        assert_eq!(Geometry::read(&path).expect("a mark is left out").pitch, 0.5);
+        std::fs::write(&path, vec![b'#'; LARGEST_FILE as usize + 1]).expect("written");
+        let words = Geometry::read(&path).expect_err("too large").to_string();
+        assert!(words.contains("has more than"), "{words}");
+        #[cfg(target_os = "linux")]
+        {
+            let link = folder.path().join("zero.toml");
+            std::os::unix::fs::symlink("/dev/zero", &link).expect("a link");
+            let words = Geometry::read(&link).expect_err("endless").to_string();
+            assert!(words.contains("has more than"), "{words}");
+        }
+    }
 
     #[test]
     fn geometries_are_read_back_as_they_are_written() {

@@ -2,7 +2,10 @@
 //!
 //! Read: `coordinate` and `array`; `real`, `integer` and `pattern` (every entry 1); `general`, `symmetric` and
 //! `skew-symmetric`, the latter two expanded to the whole matrix. `complex` and `hermitian` are refused. Any of
-//! them may be compressed with gzip.
+//! them may be compressed with gzip, or stand in an archive (`.tar`, `.tar.gz`, `.zip`). A byte-order mark is skipped.
+//!
+//! A symmetric file holds one triangle. An entry and its mirror image would be added up, so that a file with both is refused. Which of
+//! the triangles is stored does not matter, and may differ from place to place.
 //!
 //! Large files are parsed by all cores, and memory follows the entries: 16 bytes for each of them in `f64` while it is
 //! read, as much again while rows are put in order.
@@ -15,7 +18,8 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::{Watch, open, read_error, short_name, write_atomically};
+use super::archive::Inside;
+use super::{Columns, MARK, UTF16, Watch, columns, open, read_error, short_name, write_atomically};
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::sparse::{Csr, plausible_rows};
@@ -43,20 +47,40 @@ per_number! {
 }
 
 fn read_matrix_watched_here<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> {
-    let content = read_content(open(path)?, &short_name(path), Shape::Matrix, watch)?;
-    Csr::from_stretches(content.rows, content.cols, content.entries)
+    read_content(open(path)?, &short_name(path), Shape::Matrix, watch)?.matrix(&short_name(path))
+}
+
+/// Reads a matrix from within an archive.
+pub(super) fn of_archive<T: Real>((reader, name): Inside<'_>, watch: &mut Watch<'_>) -> Result<Csr<T>> {
+    read_content(reader, name, Shape::Matrix, watch)?.matrix(name)
+}
+
+/// Reads columns, or rows, of `length` numbers each.
+pub(super) fn read_columns<T: Real>((reader, name): Inside<'_>, length: usize) -> Result<Columns<T>> {
+    let content = read_content(reader, name, Shape::Columns(length), &mut |_, _| {})?;
+    if content.symmetry != Symmetry::General {
+        content.check_triangles(name)?;
+    }
+    let by_rows = content.rows != length;
+    let count = if by_rows { content.rows } else { content.cols };
+    let mut columns = vec![vec![T::default(); length]; count];
+    for (i, j, value) in content.entries.into_iter().flatten() {
+        let (i, j) = if by_rows { (j, i) } else { (i, j) };
+        let at = &mut columns[j as usize][i as usize];
+        *at = *at + value;
+    }
+    Ok(Columns::new(columns, by_rows))
 }
 
 /// Reads a matrix from a stream; `name` is what error messages call it.
 ///
 /// # Errors
 /// [`Error::Format`], with `name` and the number of the line in `what` (`foo.mtx line 17`): no Matrix Market
-/// banner, a kind of matrix that is not supported, indices outside the matrix (they count from 1), values that are
+/// banner, a kind of matrix that is not supported, both triangles of a symmetric one, indices outside the matrix (they count from 1), values that are
 /// not finite in `T`, fewer or more entries than announced, dimensions above `u32::MAX`, and more than 2²² rows
 /// with almost nothing in them. [`Error::File`] when reading itself fails.
 pub fn read_matrix_from<T: Real>(reader: impl BufRead + Send, name: &str) -> Result<Csr<T>> {
-    let content = read_content(reader, name, Shape::Matrix, &mut |_, _| {})?;
-    Csr::from_stretches(content.rows, content.cols, content.entries)
+    read_content(reader, name, Shape::Matrix, &mut |_, _| {})?.matrix(name)
 }
 
 per_number! {
@@ -123,6 +147,8 @@ fn write_matrix_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
 enum Shape {
     Matrix,
     Vector,
+    /// Columns of a length, or rows if only these fit.
+    Columns(usize),
 }
 
 /// The `format` word of the banner.
@@ -148,12 +174,122 @@ enum Symmetry {
     Skew,
 }
 
+impl Symmetry {
+    /// Remedy for an array with more values than there is room for.
+    fn array(self) -> &'static str {
+        match self {
+            Self::General => "",
+            Self::Symmetric => {
+                ": a symmetric array holds the diagonal and what is below it; write general in line 1 if the file holds the whole matrix"
+            }
+            Self::Skew => {
+                ": a skew-symmetric array holds what is below the diagonal; write general in line 1 if the file holds the whole matrix"
+            }
+        }
+    }
+
+    /// Its word in the banner.
+    fn word(self) -> &'static str {
+        match self {
+            Self::General => "general",
+            Self::Symmetric => "symmetric",
+            Self::Skew => "skew-symmetric",
+        }
+    }
+}
+
 /// A file's content, symmetric matrices expanded.
 struct Content<T> {
     rows: usize,
     cols: usize,
+    symmetry: Symmetry,
     /// Stretches of `(row, column, value)`, in the order of the file.
     entries: Vec<Vec<(u32, u32, T)>>,
+    /// Lines of the stretches; none of an array.
+    numbers: Vec<Numbers>,
+}
+
+impl<T: Real> Content<T> {
+    /// The matrix of the entries. A symmetric file holds one triangle: a place with its mirror image is refused, at the line of the second.
+    fn matrix(self, name: &str) -> Result<Csr<T>> {
+        let count: usize = self.entries.iter().map(Vec::len).sum();
+        let matrix = Csr::from_stretches(self.rows, self.cols, &self.entries)?;
+        // Places that are there once only have no mirror image in the file.
+        if self.symmetry != Symmetry::General && matrix.nnz() < count {
+            self.check_triangles(name)?;
+        }
+        Ok(matrix)
+    }
+
+    /// Lines of the file that hold a place beside the diagonal, in stretch `at`: the number of the line and the place.
+    fn lines_beside_diagonal(&self, at: usize) -> impl Iterator<Item = (u64, u32, u32)> {
+        let mut images = false;
+        let held = self.entries[at].iter().filter(move |(i, j, _)| {
+            // The entry of such a line is followed by its image.
+            images = !images && i != j;
+            i == j || images
+        });
+        let lines = held.zip(self.numbers.get(at).into_iter().flat_map(Numbers::iter));
+        lines.filter(|((i, j, _), _)| i != j).map(|((i, j, _), line)| (line, *i, *j))
+    }
+
+    fn check_triangles(&self, name: &str) -> Result<()> {
+        let has = |lower: bool| {
+            (0..self.numbers.len())
+                .into_par_iter()
+                .any(|at| self.lines_beside_diagonal(at).any(|(_, i, j)| (i > j) == lower))
+        };
+        if !has(false) || !has(true) {
+            return Ok(());
+        }
+        // Place in the lower triangle, line, and the triangle in which the place stands.
+        let mut places: Vec<(u64, u64, bool)> = (0..self.numbers.len())
+            .flat_map(|at| self.lines_beside_diagonal(at))
+            .map(|(line, i, j)| (u64::from(i.max(j)) << 32 | u64::from(i.min(j)), line, i > j))
+            .collect();
+        places.par_sort_unstable();
+        let doubled = |group: &[(u64, u64, bool)]| {
+            let first = group.first()?;
+            let second = group.iter().find(|other| other.2 != first.2)?;
+            Some((second.1, first.1, *second))
+        };
+        let first = places.chunk_by(|a, b| a.0 == b.0).filter_map(doubled).min();
+        let Some((line, other, (place, _, lower))) = first else { return Ok(()) };
+        let (high, low) = ((place >> 32) + 1, (place & u64::from(u32::MAX)) + 1);
+        let (row, column) = if lower { (high, low) } else { (low, high) };
+        let word = self.symmetry.word();
+        let reason = format!(
+            "({row}, {column}) is the mirror image of line {other}, and a {word} file holds one of the two: remove one triangle, or \
+             write general in place of {word} in line 1 if the file holds the whole matrix"
+        );
+        Err(Line { name, number: line, text: &[] }.error(reason))
+    }
+}
+
+/// Numbers of the lines of a stretch that hold data.
+#[derive(Default)]
+struct Numbers {
+    /// Lines that hold data.
+    count: u64,
+    /// Lines that do not follow the last one with data, and the first: how many with data stand before, and the number.
+    starts: Vec<(u64, u64)>,
+    /// Number of the last line with data.
+    last: u64,
+}
+
+impl Numbers {
+    fn add(&mut self, number: u64) {
+        if self.starts.is_empty() || number != self.last + 1 {
+            self.starts.push((self.count, number));
+        }
+        self.count += 1;
+        self.last = number;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u64> {
+        let ends = self.starts.iter().skip(1).map(|(before, _)| *before).chain([self.count]);
+        self.starts.iter().zip(ends).flat_map(|((before, number), end)| *number..number + (end - before))
+    }
 }
 
 /// One line of a file.
@@ -253,6 +389,9 @@ impl<R: BufRead> Lines<'_, R> {
             return Ok(false);
         }
         self.number += 1;
+        if self.number == 1 && self.buffer.starts_with(MARK) {
+            self.buffer.drain(..MARK.len());
+        }
         if read as u64 == LONGEST_LINE && self.buffer.last() != Some(&b'\n') {
             return Err(self.line().error(too_long()));
         }
@@ -305,6 +444,9 @@ fn read_banner<R: BufRead>(lines: &mut Lines<'_, R>) -> Result<(Layout, Field, S
     }
     let line = lines.line();
     let mut words: Vec<String> = line.tokens().take(5).map(|t| printable(t).to_ascii_lowercase()).collect();
+    if line.text.starts_with(UTF16[0]) || line.text.starts_with(UTF16[1]) {
+        return Err(line.error("the file is text in UTF-16: save it as ASCII or UTF-8"));
+    }
     if words.first().is_none_or(|w| w != "%%matrixmarket") {
         return Err(line.error("a Matrix Market file starts with %%MatrixMarket"));
     }
@@ -354,8 +496,8 @@ fn read_content<T: Real>(
         return Err(lines.line().error("the file ends before the line with the sizes"));
     }
     let (rows, cols, count) = read_sizes(&lines.line(), layout, symmetry, shape)?;
-    let entries = match layout {
-        Layout::Coordinate => read_items(lines, count, watch, |line, found| {
+    let (entries, numbers) = match layout {
+        Layout::Coordinate => read_items(lines, (count, ""), watch, |line, found| {
             let (row, col, value) = if field == Field::Pattern {
                 let [row, col] = line.exactly("row and column")?;
                 (row, col, T::from_f64(1.0))
@@ -364,22 +506,22 @@ fn read_content<T: Real>(
                 (row, col, line.value(token, field)?)
             };
             let (i, j) = (line.index(row, rows, "row")?, line.index(col, cols, "column")?);
-            if i == j && symmetry == Symmetry::Skew {
-                return Err(line.error("a skew-symmetric matrix stores no diagonal"));
+            if i == j && symmetry == Symmetry::Skew && value != T::default() {
+                return Err(line.error("the diagonal of a skew-symmetric matrix is 0"));
             }
             expand(symmetry, i, j, value, found);
             Ok(())
         })?,
         Layout::Array => {
-            let values = read_items(lines, count, watch, |line, found: &mut Vec<T>| {
+            let (values, _) = read_items(lines, (count, symmetry.array()), watch, |line, found: &mut Vec<T>| {
                 let [token] = line.exactly("one value")?;
                 found.push(line.value(token, field)?);
                 Ok(())
             })?;
-            vec![place(rows, symmetry, values.into_iter().flatten())]
+            (vec![place(rows, symmetry, values.into_iter().flatten())], Vec::new())
         }
     };
-    Ok(Content { rows, cols, entries })
+    Ok(Content { rows, cols, symmetry, entries, numbers })
 }
 
 /// An entry, and its mirror image if only one of the two is in the file.
@@ -387,7 +529,7 @@ fn expand<T: Real>(symmetry: Symmetry, i: u32, j: u32, value: T, into: &mut Vec<
     into.push((i, j, value));
     match symmetry {
         Symmetry::Symmetric if i != j => into.push((j, i, value)),
-        Symmetry::Skew => into.push((j, i, -value)),
+        Symmetry::Skew if i != j => into.push((j, i, -value)),
         _ => {}
     }
 }
@@ -424,20 +566,20 @@ const PIECE: usize = 1 << 18;
 struct Piece<E> {
     items: Vec<E>,
     /// Lines with data before the first that could not be read.
-    held: u64,
+    numbers: Numbers,
     fault: Option<Error>,
 }
 
 /// Reads `count` lines of data: `parse` adds what a line holds to a vector. One thread reads and decompresses while the
-/// others parse; the order of what is found, and the fault that is reported, are those of the file.
+/// others parse; the order of what is found, and the fault that is reported, are those of the file. `remedy` is what to do about more lines.
 fn read_items<E: Send>(
     lines: Lines<'_, impl BufRead + Send>,
-    count: u64,
+    (count, remedy): (u64, &str),
     watch: &mut Watch<'_>,
     parse: impl Fn(&Line<'_>, &mut Vec<E>) -> Result<()> + Sync,
-) -> Result<Vec<Vec<E>>> {
+) -> Result<(Vec<Vec<E>>, Vec<Numbers>)> {
     let Lines { reader, name, mut number, .. } = lines;
-    let mut found = Vec::new();
+    let (mut found, mut numbers) = (Vec::new(), Vec::new());
     let mut held = 0;
     std::thread::scope(|scope| {
         let (sender, receiver) = std::sync::mpsc::sync_channel(2);
@@ -457,18 +599,20 @@ fn read_items<E: Send>(
                 .map(|(text, start)| read_piece(lines_of(name, text, *start), &parse))
                 .collect();
             for ((piece, text), start) in pieces.into_iter().zip(&texts).zip(&starts) {
-                if held + piece.held + u64::from(piece.fault.is_some()) > count {
+                if held + piece.numbers.count + u64::from(piece.fault.is_some()) > count {
                     let first_extra = (count - held) as usize;
                     if let Some(line) = lines_of(name, text, *start).filter(Line::holds_data).nth(first_extra) {
-                        let reason = format!("expected the end after {count} entries, found '{}'", line.shown());
+                        let reason =
+                            format!("expected the end after {count} entries, found '{}'{remedy}", line.shown());
                         return Err(line.error(reason));
                     }
                 }
                 if let Some(fault) = piece.fault {
                     return Err(fault);
                 }
-                held += piece.held;
+                held += piece.numbers.count;
                 found.push(piece.items);
+                numbers.push(piece.numbers);
             }
             watch(held, count);
         }
@@ -476,7 +620,7 @@ fn read_items<E: Send>(
             let last = Line { name, number, text: &[] };
             return Err(last.error(format!("the file ends after {held} of {count} entries")));
         }
-        Ok(found)
+        Ok((found, numbers))
     })
 }
 
@@ -538,21 +682,18 @@ fn read_piece<'a, E>(
     lines: impl Iterator<Item = Line<'a>>,
     parse: impl Fn(&Line<'_>, &mut Vec<E>) -> Result<()>,
 ) -> Piece<E> {
-    let mut piece = Piece { items: Vec::new(), held: 0, fault: None };
+    let mut piece = Piece { items: Vec::new(), numbers: Numbers::default(), fault: None };
     for line in lines {
         let read = if line.text.len() as u64 >= LONGEST_LINE {
             Err(line.error(too_long()))
         } else if line.holds_data() {
-            parse(&line, &mut piece.items).map(|()| 1)
+            parse(&line, &mut piece.items).map(|()| piece.numbers.add(line.number))
         } else {
-            Ok(0)
+            Ok(())
         };
-        match read {
-            Ok(held) => piece.held += held,
-            Err(fault) => {
-                piece.fault = Some(fault);
-                break;
-            }
+        if let Err(fault) = read {
+            piece.fault = Some(fault);
+            break;
         }
     }
     piece
@@ -590,6 +731,11 @@ fn read_sizes(line: &Line<'_>, layout: Layout, symmetry: Symmetry, shape: Shape)
             return Err(line.error(format!("{rows} x {cols} is no vector")));
         }
         Shape::Vector => rows.max(cols),
+        Shape::Columns(length) if ![rows, cols].contains(&(length as u64)) => {
+            return Err(line.error(columns::unfit(&[rows as usize, cols as usize], length)));
+        }
+        // Each of them takes some memory, even if it is empty.
+        Shape::Columns(_) => rows.saturating_mul(cols).max(rows).max(cols),
     };
     if !plausible_rows(length, count) {
         return Err(line.error(format!("{count} entries are too few for {rows} x {cols}")));
@@ -663,6 +809,66 @@ mod tests {
         let text = "%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 2\n2 1 4\n1 3 5\n";
         let expected = [[0.0, -4.0, 5.0], [4.0, 0.0, 0.0], [-5.0, 0.0, 0.0]];
         assert_eq!(dense(&matrix(text).expect("valid")), expected);
+    }
+
+    #[test]
+    fn zeros_on_the_diagonal_of_a_skew_symmetric_matrix_are_read() {
+        let text =
+            "%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 4\n1 1 0\n2 1 4\n2 2 -0.0\n3 3 0.0e5\n";
+        let a = matrix(text).expect("valid");
+        assert_eq!(dense(&a), [[0.0, -4.0, 0.0], [4.0, 0.0, 0.0], [0.0, 0.0, 0.0]]);
+        assert_eq!(a.nnz(), 5, "a stored zero stays an entry, once");
+    }
+
+    #[test]
+    fn a_symmetric_file_with_both_triangles_is_refused() {
+        for kind in ["real symmetric", "integer symmetric", "real skew-symmetric", "pattern symmetric"] {
+            let value = |v: &'static str| if kind.starts_with("pattern") { "" } else { v };
+            let word = kind.split_once(' ').unwrap().1;
+            let start = format!("%%MatrixMarket matrix coordinate {kind}\n% words\n3 3");
+            let lower = format!("2 1 {}\n\n%\n3 1 {}\n", value("4"), value("5"));
+            // Equal values, other ones, and 0: all would be added up.
+            for other in [value("4"), value("-4"), value("7"), value("0")] {
+                let text = format!("{start} 3\n{lower}1 2 {other}\n");
+                refused_at(&text, 8, "(1, 2) is the mirror image of line 4");
+                refused_at(&text, 8, &format!("write general in place of {word} in line 1"));
+            }
+            // The first line that doubles another is told, whichever triangle it is of.
+            let text = format!("{start} 5\n1 3 {v}\n1 2 {v}\n%\n3 2 {v}\n3 1 {v}\n2 1 {v}\n", v = value("1"));
+            refused_at(&text, 8, "(3, 1) is the mirror image of line 4");
+            // Each place in one triangle, which may be either.
+            let text = format!("{start} 3\n2 1 {v}\n1 3 {v}\n3 2 {v}\n", v = value("1"));
+            assert_eq!(matrix(&text).expect("valid").nnz(), 6);
+            // Repeated places of one triangle are summed, also beside places of the other.
+            let text = format!("{start} 4\n2 1 {v}\n1 3 {v}\n2 1 {v}\n1 3 {v}\n", v = value("1"));
+            let a = matrix(&text).expect("valid");
+            assert_eq!((a.nnz(), dense(&a)[1][0]), (4, 2.0), "{kind}");
+        }
+        // A general file may hold what it likes.
+        let text = "%%MatrixMarket matrix coordinate real general\n2 2 2\n2 1 4\n1 2 4\n";
+        assert_eq!(dense(&matrix(text).expect("valid")), [[0.0, 4.0], [4.0, 0.0]]);
+        // An array has room for one triangle.
+        let text = "%%MatrixMarket matrix array real symmetric\n2 2\n1\n2\n2\n4\n";
+        refused_at(text, 6, "write general in line 1 if the file holds the whole matrix");
+        let text = "%%MatrixMarket matrix array real skew-symmetric\n2 2\n0\n2\n-2\n0\n";
+        refused_at(text, 4, "holds what is below the diagonal; write general");
+        // Entries of the diagonal are no images of themselves.
+        let text = "%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 1\n1 1 2\n2 1 3\n";
+        assert_eq!(dense(&matrix(text).expect("valid")), [[3.0, 3.0], [3.0, 0.0]]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        let text = "\u{feff}%%MatrixMarket matrix coordinate real general\r\n1 1 1\r\n1 1 2\r\n";
+        assert_eq!(dense(&matrix(text).expect("valid")), [[2.0]]);
+        refused_at(&text.replace("1 1 2", "1 1 x"), 3, "'x'");
+        // Once, and at the start alone.
+        refused_at(&format!("\u{feff}{text}"), 1, "starts with %%MatrixMarket");
+        for order in [u16::to_le_bytes as fn(u16) -> [u8; 2], u16::to_be_bytes] {
+            let wide: Vec<u8> = text.encode_utf16().flat_map(order).collect();
+            let refused = read_matrix_from::<f64>(&wide[..], "foo.mtx").unwrap_err().to_string();
+            assert!(refused.contains("UTF-16"), "{refused}");
+        }
     }
 
     #[test]
@@ -763,7 +969,7 @@ mod tests {
         let integer = "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1.5\n";
         refused_at(integer, 3, "no integer");
         let skew = "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 2 1\n";
-        refused_at(skew, 3, "diagonal");
+        refused_at(skew, 3, "the diagonal of a skew-symmetric matrix is 0");
         let pattern = "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n2 2 1\n";
         refused_at(pattern, 3, "after them");
         let array = "%%MatrixMarket matrix array real general\n2 1\n1\n";
@@ -806,7 +1012,7 @@ mod tests {
             seen.len() > 2 && seen.is_sorted() && seen.last() == Some(&(2 * n as u64, 2 * n as u64)),
             "{seen:?}"
         );
-        let a = Csr::from_stretches(content.rows, content.cols, content.entries).unwrap();
+        let a = Csr::from_stretches(content.rows, content.cols, &content.entries).unwrap();
         assert_eq!(a.nnz(), 2 * n - 1);
         for i in [0, 1, 999, 123_456, n - 1] {
             let diagonal = ((i + 1) % 7) as f64 + 0.5;
@@ -830,6 +1036,34 @@ mod tests {
         );
         let more = matrix(&format!("{text}\n\n2 2 9\nnonsense")).unwrap_err().to_string();
         assert!(more.contains(&format!("line {}", lines.len() + 3)) && more.contains("'2 2 9'"), "{more}");
+    }
+
+    /// Line numbers are right in files of several blocks and pieces, with gaps.
+    #[test]
+    fn doubled_places_are_found_in_long_files() {
+        let n = 300_000;
+        let mut text = format!("%%MatrixMarket matrix coordinate real symmetric\n{n} {n} {}\n", 2 * n - 1);
+        for i in 1..=n {
+            text += if i % 1000 == 0 { "\n% in between\n" } else { "" };
+            text += &format!("{i} {i} 2.5\n");
+            if i > 1 {
+                // Either triangle.
+                text += &if i % 2 == 0 { format!("{i} {} -1\n", i - 1) } else { format!("{} {i} -1\n", i - 1) };
+            }
+        }
+        assert!(text.len() > BLOCK);
+        assert_eq!(matrix(&text).unwrap().nnz(), 3 * n - 2);
+        let lines: Vec<&str> = text.lines().collect();
+        let (first, second) =
+            (lines.iter().position(|l| *l == "1234 1233 -1"), lines.iter().position(|l| *l == "250000 249999 -1"));
+        let (first, second) = (first.unwrap(), second.unwrap());
+        let mut doubled = lines.clone();
+        doubled[second] = "1233 1234 -1";
+        refused_at(
+            &doubled.join("\n"),
+            second as u64 + 1,
+            &format!("(1233, 1234) is the mirror image of line {}", first + 1),
+        );
     }
 
     #[test]

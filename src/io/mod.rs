@@ -2,7 +2,9 @@
 //!
 //! Readers take any bytes: what does not hold what it should is an [`Error::Format`], never a panic, and memory
 //! follows what a file really holds, not what its header claims. A file that is compressed with gzip is read as
-//! if it were not; what is compressed may of course expand. Writers replace a file only by a complete one, see [`write_atomically`].
+//! if it were not; what is compressed may of course expand. A Matrix Market file may also stand in an archive (`.tar`, `.tar.gz`, `.zip`):
+//! the only one, or the one with the name of the archive, of its folder, or with the start of all names (`nos1.mtx` beside `nos1_b.mtx`).
+//! Files that bzip2, xz, zstd or 7-Zip compressed are refused with the command that unpacks them. Writers replace a file only by a complete one, see [`write_atomically`].
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -14,9 +16,12 @@ use crate::error::{Error, Result};
 use crate::files::{BUFFER, file_error};
 use crate::number::{Real, per_number};
 use crate::sparse::Csr;
+use archive::Wanted;
 
 pub use crate::files::{check_writable, same_file, write_atomically};
 
+mod archive;
+mod columns;
 pub mod mat5;
 pub mod matrix_market;
 pub mod npy;
@@ -24,6 +29,7 @@ pub mod npz;
 mod partition;
 mod stack;
 
+pub use columns::{ArrayForm, Columns, read_columns, write_array, write_columns};
 pub use partition::{read_partition, write_partition};
 pub use stack::Stack;
 #[cfg(feature = "hdf5")]
@@ -37,8 +43,8 @@ pub(crate) use stack::without;
 pub type Watch<'a> = dyn FnMut(u64, u64) + 'a;
 
 per_number! {
-    /// Reads a matrix from a Matrix Market file (plain or compressed) or one of SciPy (`save_npz`), told apart by what it holds.
-    /// `watch` sees the progress.
+    /// Reads a matrix from a Matrix Market file (plain, compressed, or in an archive) or one of SciPy (`save_npz`), told apart by what it
+    /// holds. `watch` sees the progress.
     ///
     /// # Errors
     /// As [`matrix_market::read_matrix`] and [`npz::read_matrix`]; [`Error::Format`] for a file of another kind, which it names.
@@ -47,7 +53,9 @@ per_number! {
 
 fn read_matrix_here<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> {
     match FileKind::of(path)? {
-        Some(FileKind::Zip) => npz::read_matrix(path),
+        Some(FileKind::Zip) if npz::holds_arrays(path)? => npz::read_matrix(path),
+        Some(FileKind::Zip) => archive::of_zip(path, Wanted::Matrix, |file| matrix_market::of_archive(file, watch)),
+        Some(FileKind::Tar) => archive::of_tar(path, Wanted::Matrix, |file| matrix_market::of_archive(file, watch)),
         Some(FileKind::MatrixMarket) | None => matrix_market::read_matrix_watched(path, watch),
         Some(other) => Err(other.refused(path, "a Matrix Market file or one of scipy.sparse.save_npz")),
     }
@@ -55,7 +63,7 @@ fn read_matrix_here<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T
 
 per_number! {
     /// Reads vectors of equal length from a NumPy file (`.npy`: one, or one a row; a single column is one) or one from a Matrix Market
-    /// file, told apart by what they hold.
+    /// file, told apart by what they hold. Right-hand sides of a system, whose length is known, are a matter of [`read_columns`].
     ///
     /// # Errors
     /// As [`npy::read`] and [`matrix_market::read_vector`]; [`Error::Format`] for a file of another kind, which it names.
@@ -84,6 +92,16 @@ pub enum FileKind {
     Npy,
     /// A zip archive, as SciPy's matrices are (`.npz`).
     Zip,
+    /// A tar archive.
+    Tar,
+    /// A file that bzip2 compressed.
+    Bzip2,
+    /// A file that xz compressed.
+    Xz,
+    /// A file that zstd compressed.
+    Zstandard,
+    /// An archive of 7-Zip.
+    SevenZip,
     /// A MATLAB file of level 5.
     Mat5,
     /// An HDF5 file, which MATLAB 7.3 files are too.
@@ -112,6 +130,9 @@ impl FileKind {
         let mut start = Vec::with_capacity(512);
         // A damaged archive is a matter of whoever reads on.
         let _ = open(path)?.take(512).read_to_end(&mut start);
+        if start.starts_with(MARK) {
+            start.drain(..MARK.len());
+        }
         let starts = |magic: &[u8]| start.starts_with(magic);
         let has = |at: usize, mark: &[u8]| start.get(at..at + mark.len()) == Some(mark);
         Ok(if start.get(..14).is_some_and(|banner| banner.eq_ignore_ascii_case(b"%%MatrixMarket")) {
@@ -126,6 +147,16 @@ impl FileKind {
             Some(Self::Tiff)
         } else if starts(b"\x89PNG") {
             Some(Self::Png)
+        } else if starts(b"BZh") {
+            Some(Self::Bzip2)
+        } else if starts(b"\xfd7zXZ\0") {
+            Some(Self::Xz)
+        } else if starts(b"\x28\xb5\x2f\xfd") {
+            Some(Self::Zstandard)
+        } else if starts(b"7z\xbc\xaf\x27\x1c") {
+            Some(Self::SevenZip)
+        } else if has(257, b"ustar") {
+            Some(Self::Tar)
         } else if has(124, b"\0\x01IM") || has(124, b"\x01\0MI") {
             Some(Self::Mat5)
         } else {
@@ -135,7 +166,23 @@ impl FileKind {
 
     /// The error of a file of this kind if `wanted` was expected.
     pub fn refused(self, path: &Path, wanted: &str) -> Error {
-        Error::Format { what: path.display().to_string(), reason: format!("this is {self}; expected {wanted}") }
+        let name = path.display();
+        let reason = match self.unpacked_by() {
+            Some(command) => format!("this is {self}, which is not read: unpack it ({command} {name})"),
+            None => format!("this is {self}; expected {wanted}"),
+        };
+        Error::Format { what: name.to_string(), reason }
+    }
+
+    /// Command that unpacks a file which is not read packed.
+    fn unpacked_by(self) -> Option<&'static str> {
+        match self {
+            Self::Bzip2 => Some("bunzip2"),
+            Self::Xz => Some("unxz"),
+            Self::Zstandard => Some("unzstd"),
+            Self::SevenZip => Some("7z x"),
+            _ => None,
+        }
     }
 }
 
@@ -145,6 +192,11 @@ impl std::fmt::Display for FileKind {
             Self::MatrixMarket => "a Matrix Market file",
             Self::Npy => "a NumPy array",
             Self::Zip => "a zip archive, as SciPy's matrices are (.npz)",
+            Self::Tar => "a tar archive",
+            Self::Bzip2 => "compressed with bzip2",
+            Self::Xz => "compressed with xz",
+            Self::Zstandard => "compressed with zstd",
+            Self::SevenZip => "an archive of 7-Zip",
             Self::Mat5 => "a MATLAB file",
             Self::Hdf5 => "an HDF5 file (MATLAB 7.3 writes such too: save with -v7)",
             Self::Tiff => "a TIFF picture",
@@ -152,6 +204,11 @@ impl std::fmt::Display for FileKind {
         })
     }
 }
+
+/// Mark with which some editors begin a text in UTF-8.
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
+/// Marks of text in UTF-16, by the order of its bytes.
+pub(crate) const UTF16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
 /// Most elements to make room for on the word of a header; beyond it, vectors grow as data arrives.
 pub(crate) const TRUSTED_ELEMENTS: usize = 1 << 20;
@@ -249,6 +306,11 @@ mod tests {
             (b"\x89HDF\r\n\x1a\n", Some(FileKind::Hdf5)),
             (b"II*\0", Some(FileKind::Tiff)),
             (b"\x89PNG\r\n", Some(FileKind::Png)),
+            (b"\xef\xbb\xbf%%MatrixMarket matrix", Some(FileKind::MatrixMarket)),
+            (b"BZh91AY&SY", Some(FileKind::Bzip2)),
+            (b"\xfd7zXZ\0\0", Some(FileKind::Xz)),
+            (b"\x28\xb5\x2f\xfd\x04", Some(FileKind::Zstandard)),
+            (b"7z\xbc\xaf\x27\x1c\0", Some(FileKind::SevenZip)),
             (b"", None),
             (b"1 2 3\n", None),
         ] {
@@ -261,6 +323,19 @@ mod tests {
         let words = read_vectors::<f64>(&path).expect_err("no vector").to_string();
         assert!(words.contains("HDF5") && words.contains("NumPy"), "{words}");
         assert!(read_matrix::<f64>(&path, &mut |_, _| {}).is_err());
+        // What compressed it is named, and what unpacks it, to whoever reads anything.
+        for (start, words) in
+            [(&b"BZh91AY&SY"[..], "bunzip2"), (b"\xfd7zXZ\0\0", "unxz"), (b"\x28\xb5\x2f\xfd\x04", "unzstd")]
+        {
+            fs::write(&path, start).expect("write");
+            for told in [
+                read_matrix::<f64>(&path, &mut |_, _| {}).expect_err("packed").to_string(),
+                read_vectors::<f64>(&path).expect_err("packed").to_string(),
+                read_columns::<f64>(&path, 3).expect_err("packed").to_string(),
+            ] {
+                assert!(told.contains(&format!("unpack it ({words} ")), "{told}");
+            }
+        }
         // A column, as SciPy writes it, is one vector; rows are many.
         for (shape, count) in [(&[3, 1][..], 1), (&[1, 3], 1), (&[3], 1), (&[], 1), (&[3, 2], 3), (&[1, 1], 1)] {
             let data = vec![1.0; shape.iter().product()];

@@ -166,11 +166,15 @@ per_number! {
 }
 
 fn write_here<T: Real>(path: &Path, shape: &[usize], data: &[T]) -> Result<()> {
-    let descr = match T::PRECISION {
+    write_array(path, descr::<T>(), shape, data.len(), |out| write_numbers(out, data))
+}
+
+/// Word of a header for numbers of type `T`.
+pub(super) fn descr<T: Real>() -> &'static str {
+    match T::PRECISION {
         Precision::Single => "<f4",
         Precision::Double => "<f8",
-    };
-    write_array(path, descr, shape, data.len(), |out| write_numbers(out, data))
+    }
 }
 
 /// [`write()`] of bytes, `|u1`: classes of pixels, masks.

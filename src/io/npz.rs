@@ -12,10 +12,10 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 use zip::{CompressionMethod, result::ZipError};
 
 use super::npy::{self, Array};
-use super::{short_name, write_atomically};
+use super::{archive, short_name, write_atomically};
 use crate::error::{Error, Result};
 use crate::files::file_error;
-use crate::number::{Precision, Real, per_number};
+use crate::number::{Real, per_number};
 use crate::sparse::{Csr, plausible_rows};
 
 per_number! {
@@ -33,6 +33,48 @@ per_number! {
 fn read_matrix_here<T: Real>(path: &Path) -> Result<Csr<T>> {
     let file = File::open(path).map_err(|e| file_error(path, &e))?;
     read_matrix_from(BufReader::new(file), &short_name(path))
+}
+
+/// Tells if an archive holds NumPy arrays.
+pub(super) fn holds_arrays(path: &Path) -> Result<bool> {
+    Ok(archive::zip(path)?.file_names_raw().any(|name| name.ends_with(b".npy")))
+}
+
+/// Reads the only array of an archive.
+pub(super) fn read_array(path: &Path) -> Result<Array> {
+    let name = short_name(path);
+    let mut archive = archive::zip(path)?;
+    let shown = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
+    let names: Vec<String> = archive.file_names_raw().map(shown).collect();
+    if names.len() != 1 {
+        let some = names.iter().take(4).map(|name| name.trim_end_matches(".npy")).collect::<Vec<_>>().join(", ");
+        let reason = format!(
+            "it holds {} arrays ({some}{}): save one alone by numpy.save",
+            names.len(),
+            if names.len() > 4 { ", ..." } else { "" }
+        );
+        return Err(Error::Format { what: name, reason });
+    }
+    let shown = format!("{name} {}", names[0]);
+    let file = archive.by_index(0).map_err(|e| zip_error(&shown, &e))?;
+    npy::read_from(BufReader::new(file), &shown)
+}
+
+/// Writes one array as `numpy.savez(path, name=array)` does, uncompressed. The same numbers give the same bytes; the file appears complete
+/// or not at all.
+pub(super) fn write_array<T: Real>(path: &Path, name: &str, shape: &[usize], data: &[T]) -> Result<()> {
+    let header = npy::header_bytes(npy::descr::<T>(), shape).ok_or_else(|| Error::Format {
+        what: short_name(path),
+        reason: format!("a shape of {} dimensions does not fit the header", shape.len()),
+    })?;
+    write_atomically(path, |out| {
+        let mut archive = ZipWriter::new_stream(out);
+        archive.start_file(format!("{name}.npy"), stored()).map_err(std::io::Error::other)?;
+        archive.write_all(&header)?;
+        npy::write_numbers(&mut archive, data)?;
+        archive.finish().map_err(std::io::Error::other)?;
+        Ok(())
+    })
 }
 
 /// Reads a matrix from what can be read and sought; `name` is what error messages call it.
@@ -75,7 +117,7 @@ pub fn read_matrix_from<T: Real>(reader: impl Read + Seek, name: &str) -> Result
     if !plausible_rows(rows as u64, converted.len() as u64) {
         return Err(content.refuse(format!("{} entries are too few for {rows} x {cols}", converted.len())));
     }
-    Csr::from_stretches(rows, cols, vec![converted])
+    Csr::from_stretches(rows, cols, &[converted])
 }
 
 /// Entries `(row, column, value)`.
@@ -245,7 +287,7 @@ impl<R: Read + Seek> Content<'_, R> {
 }
 
 /// The error of an archive.
-fn zip_error(name: &str, error: &ZipError) -> Error {
+pub(super) fn zip_error(name: &str, error: &ZipError) -> Error {
     let reason = match error {
         ZipError::FileNotFound => "is missing: a matrix of scipy.sparse.save_npz has it".to_string(),
         other => format!("no readable .npz file ({other})"),
@@ -272,16 +314,9 @@ fn write_matrix_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
     }
     write_atomically(path, |out| {
         let mut archive = ZipWriter::new_stream(out);
-        let options = SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Stored)
-            .last_modified_time(zip::DateTime::DEFAULT)
-            .large_file(true);
-        let descr = match T::PRECISION {
-            Precision::Single => "<f4",
-            Precision::Double => "<f8",
-        };
+        let descr = npy::descr::<T>();
         let mut array = |name: &str, descr: &str, shape: &[usize], write: &mut dyn FnMut(&mut dyn Write) -> _| {
-            archive.start_file(format!("{name}.npy"), options).map_err(std::io::Error::other)?;
+            archive.start_file(format!("{name}.npy"), stored()).map_err(std::io::Error::other)?;
             // Two dimensions at most: the header always fits.
             archive.write_all(&npy::header_bytes(descr, shape).unwrap_or_default())?;
             write(&mut archive)
@@ -299,6 +334,14 @@ fn write_matrix_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
         archive.finish().map_err(std::io::Error::other)?;
         Ok(())
     })
+}
+
+/// Options of an array that is stored as it is, without a time.
+fn stored() -> SimpleFileOptions {
+    SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Stored)
+        .last_modified_time(zip::DateTime::DEFAULT)
+        .large_file(true)
 }
 
 /// Writes 32-bit words.

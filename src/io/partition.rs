@@ -1,35 +1,67 @@
 //! Partitions as METIS's programs write them: a line for each row with the number of its part, from 0 on.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::path::Path;
 
-use super::{open, read_error, short_name, write_atomically};
+use super::{MARK, open, read_error, short_name, write_atomically};
 use crate::error::{Error, Result};
+use crate::machine;
 use crate::sparse::Partition;
+
+/// Longest line taken, in bytes.
+const LONGEST_LINE: u64 = 4096;
 
 /// Reads a partition: the part of each row, a number a line, plain or compressed. There are as many parts as the largest number says.
 /// Lines without a number are skipped.
 ///
 /// # Errors
-/// [`Error::File`] when it cannot be read, [`Error::Format`] with the line of what is no number from 0 to 2³² - 2.
+/// [`Error::File`] when it cannot be read, [`Error::Format`] with the line of what is no number from 0 on, or not below the
+/// number of rows: there are no more parts than rows.
 pub fn read_partition(path: &Path) -> Result<Partition> {
     let name = short_name(path);
+    let mut reader = open(path)?;
     let mut of: Vec<u32> = Vec::new();
-    for (line, text) in open(path)?.lines().enumerate() {
-        let what = || format!("{name} line {}", line + 1);
-        let text = text.map_err(|e| read_error(&name, what(), &e))?;
-        let word = text.trim();
+    // The largest number, and its line.
+    let (mut most, mut at) = (0, 0);
+    let mut text = Vec::new();
+    for line in 1.. {
+        let refuse = |line: u64, reason: String| Err(Error::Format { what: format!("{name} line {line}"), reason });
+        text.clear();
+        let read = reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', &mut text);
+        match read.map_err(|e| read_error(&name, format!("{name} line {line}"), &e))? {
+            0 => break,
+            bytes if bytes as u64 > LONGEST_LINE => {
+                return refuse(line, format!("the line is longer than {LONGEST_LINE} bytes"));
+            }
+            _ => {}
+        }
+        let text = if line == 1 { text.strip_prefix(MARK).unwrap_or(&text) } else { &text[..] };
+        let word = text.trim_ascii();
         if word.is_empty() {
             continue;
         }
-        let part = word.parse::<u32>().ok().filter(|part| *part < u32::MAX);
-        of.push(part.ok_or_else(|| {
-            let shown: String = word.chars().take(40).collect();
-            Error::Format { what: what(), reason: format!("'{shown}' is no number of a part") }
-        })?);
+        let part = std::str::from_utf8(word).ok().and_then(|word| word.parse::<u32>().ok());
+        let Some(part) = part.filter(|part| *part < u32::MAX) else {
+            let shown: String = String::from_utf8_lossy(word).chars().take(40).collect();
+            return refuse(line, format!("'{shown}' is no number of a part"));
+        };
+        if of.len() == of.capacity() {
+            // A stream without an end does not fill the memory.
+            machine::check_memory("a partition", 2 * 4 * of.len() as u64)?;
+        }
+        if of.is_empty() || part > most {
+            (most, at) = (part, line);
+        }
+        of.push(part);
     }
-    let parts = of.iter().max().map_or(1, |most| *most as usize + 1);
-    Partition::new(of, parts)
+    if most as usize >= of.len().max(1) {
+        let reason = format!(
+            "part {most} of {} rows: there are no more parts than rows, and their numbers count from 0",
+            of.len()
+        );
+        return Err(Error::Format { what: format!("{name} line {at}"), reason });
+    }
+    Partition::new(of, most as usize + 1)
 }
 
 /// Writes the part of each row, a number a line. The file appears complete or not at all.
@@ -54,7 +86,12 @@ mod tests {
         assert_eq!(read_partition(&path).unwrap(), parts);
         std::fs::write(&path, "0\n\n 1 \n").unwrap();
         assert_eq!(read_partition(&path).unwrap().of(), [0, 1]);
-        for wrong in ["0\n-1\n", "0\n1.5\n", "0\nx\n", "0\n4294967295\n"] {
+        std::fs::write(&path, "\u{feff}0\r\n1\r\n").unwrap();
+        assert_eq!(read_partition(&path).unwrap().of(), [0, 1]);
+        // The largest numbers would take 34 GB in lists of the rows of each part.
+        let long = format!("0\n{}", "1".repeat(1 << 20));
+        for wrong in ["0\n-1\n", "0\n1.5\n", "0\nx\n", "0\n4294967295\n", "0\n4294967294\n1\n", "1\n3\n0\n", &long]
+        {
             std::fs::write(&path, wrong).unwrap();
             let error = read_partition(&path).unwrap_err().to_string();
             assert!(error.contains("line 2"), "{error}");

@@ -54,7 +54,12 @@ impl Of {
                 (a.column_norms(), "the norm of the column of this number is too small to divide by")
             }
         };
-        let entries: Vec<T> = numbers.iter().map(|d| T::from_f64(1.0 / d)).collect();
+        // The unknown of a column that is 0 stays what it is.
+        let inverse = |d: &f64| match self {
+            Self::ColumnNorms if *d == 0.0 => T::default(),
+            _ => T::from_f64(1.0 / d),
+        };
+        let entries: Vec<T> = numbers.iter().map(inverse).collect();
         if let Some(i) = entries.iter().position(|v| !v.is_finite()) {
             return Err(Error::Structure { what: what.into(), row: Some(i) });
         }
@@ -83,10 +88,10 @@ impl<T: Real> Diagonal<T> {
         Self::inverse(device, a, Of::Diagonal)
     }
 
-    /// The inverses of the norms of the columns of `a`: Jacobi's preconditioner for least squares.
+    /// The inverses of the norms of the columns of `a`, 0 for columns that are 0: Jacobi's preconditioner for least squares.
     ///
     /// # Errors
-    /// [`Error::Structure`] with the number of a column that is 0, or whose inverse norm overflows.
+    /// [`Error::Structure`] with the number of a column whose inverse norm overflows.
     pub fn inverse_of_norms(device: &Device, a: &Csr<T>) -> Result<Self> {
         Self::inverse(device, a, Of::ColumnNorms)
     }

@@ -89,6 +89,13 @@ pub trait LinearOperator<T: Real>: Send + Sync {
         Err(no_adjoint())
     }
 
+    /// Name of the kind of operator, for messages: that of its type unless it is given another.
+    fn kind(&self) -> &'static str {
+        let name = std::any::type_name::<Self>();
+        let plain = name.split('<').next().unwrap_or(name);
+        plain.rsplit("::").next().unwrap_or(plain)
+    }
+
     /// Tells if [`apply_adjoint`](Self::apply_adjoint) works. Solvers ask before they start.
     fn has_adjoint(&self) -> bool {
         false

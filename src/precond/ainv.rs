@@ -19,9 +19,12 @@
 //! "Robust approximate inverse preconditioning for the conjugate gradient method", SIAM J. Sci. Comput. 22 (2000), whose SAINV
 //! does not break down: `p_i = z_i' A z_i`.
 
+use std::time::Instant;
+
 use rayon::prelude::*;
 
-use super::{Square, check_symmetric, neighbourhood, product_of_matrices, square};
+use super::memory::check_places;
+use super::{Square, check_symmetric, in_time, neighbourhood, product_of_matrices, square};
 use crate::backend::elimination::{self, Columns, Problem};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -60,6 +63,8 @@ pub struct AinvOptions {
     /// Makes it on the device, many columns at once, or on the host, with the same bits; `None` chooses by the kind of device and the number
     /// of rows. The host does it in any case if a column is too long for the device.
     pub on_device: Option<bool>,
+    /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done. A device looks at it before it begins.
+    pub deadline: Option<Instant>,
 }
 
 impl Default for AinvOptions {
@@ -71,6 +76,7 @@ impl Default for AinvOptions {
             single: false,
             scales: true,
             on_device: None,
+            deadline: None,
         }
     }
 }
@@ -94,6 +100,11 @@ impl AinvOptions {
     /// A copy whose factor is rounded to `f32`: half the bytes or less in products, and still a fixed, symmetric operator.
     pub fn with_single(self, single: bool) -> Self {
         Self { single, ..self }
+    }
+
+    /// A copy whose set-up ends at a time.
+    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
+        Self { deadline, ..self }
     }
 
     pub(super) fn check(self) -> Result<()> {
@@ -220,26 +231,68 @@ struct Dropping {
     /// Entries below it.
     below: f64,
     /// Entries of a row in other columns than these, if there are any.
-    places: Option<Vec<Vec<u32>>>,
+    places: Option<Vec<Places>>,
+}
+
+/// Columns from the diagonal on in which a row may have entries.
+enum Places {
+    /// Ascending columns.
+    Few(Vec<u32>),
+    /// A bit for each column from the diagonal on, where these take less.
+    Many(Vec<u64>),
+}
+
+impl Places {
+    /// Columns `found`, ascending, of row `l` of `n`.
+    fn new(found: Vec<u32>, l: usize, n: usize) -> Self {
+        let words = (n - l).div_ceil(64);
+        if found.len() <= 2 * words {
+            return Self::Few(found);
+        }
+        let mut bits = vec![0u64; words];
+        found.iter().map(|j| *j as usize - l).for_each(|at| bits[at / 64] |= 1 << (at % 64));
+        Self::Many(bits)
+    }
+
+    /// Tells if column `j` of row `l` is one of them.
+    fn has(&self, l: u32, j: u32) -> bool {
+        match self {
+            Self::Few(columns) => columns.binary_search(&j).is_ok(),
+            Self::Many(bits) => {
+                let at = (j - l) as usize;
+                bits.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
+            }
+        }
+    }
+}
+
+/// Most bytes that the places of a row take, of `entries` from the diagonal on, with `behind` columns from there.
+pub(super) fn bytes_of_places(entries: u64, behind: u64) -> u64 {
+    (4 * entries).min(8 * behind.div_ceil(64)) + size_of::<Places>() as u64
 }
 
 impl Dropping {
-    fn of<T: Real>(a: &Csr<T>, options: AinvOptions) -> Self {
+    fn of<T: Real>(a: &Csr<T>, options: AinvOptions) -> Result<Self> {
         let of_row = |power| {
             move |l: usize| {
-                let mut places = neighbourhood(a, l, power);
-                places.retain(|j| *j as usize >= l);
-                places
+                in_time(options.deadline, "an approximate inverse")?;
+                let mut found = neighbourhood(a, l, power);
+                found.drain(..found.partition_point(|j| (*j as usize) < l));
+                found.shrink_to_fit();
+                Ok(Places::new(found, l, a.rows()))
             }
         };
-        let places = options.places.map(|power| (0..a.rows()).into_par_iter().map(of_row(power)).collect());
-        Self { below: options.drop, places }
+        let places = match options.places {
+            Some(power) => Some((0..a.rows()).into_par_iter().map(of_row(power)).collect::<Result<_>>()?),
+            None => None,
+        };
+        Ok(Self { below: options.drop, places })
     }
 
     fn keeps(&self, l: u32, j: u32, value: f64) -> bool {
         value.abs() >= self.below
             && value != 0.0
-            && self.places.as_ref().is_none_or(|places| places[l as usize].binary_search(&j).is_ok())
+            && self.places.as_ref().is_none_or(|places| places[l as usize].has(l, j))
     }
 }
 
@@ -248,6 +301,7 @@ fn on_device<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Resu
     if options.on_device == Some(false) || options.places.is_some() {
         return Ok(None);
     }
+    in_time(options.deadline, "an approximate inverse")?;
     let stabilised = options.orthogonalisation == Orthogonalisation::Stabilised;
     let forced = options.on_device == Some(true);
     let problem = Problem {
@@ -285,7 +339,10 @@ pub(super) fn on_host<T: Real>(
     options: AinvOptions,
     pivots_wanted: Pivots,
 ) -> Result<Z<T>> {
-    let dropping = Dropping::of(a, options);
+    if let Some(power) = options.places {
+        check_places(a, power, options.deadline)?;
+    }
+    let dropping = Dropping::of(a, options)?;
     let n = a.rows();
     let mut rows: Vec<Row<T>> =
         (0..n as u32).map(|l| Row { entries: vec![(l, T::from_f64(1.0))], head: 0 }).collect();
@@ -295,6 +352,7 @@ pub(super) fn on_host<T: Real>(
     let (mut held, mut allowed) = (n, 2 * (a.nnz() + n));
     let (mut v, mut p) = (Gathered::new(n), Gathered::new(n));
     for i in 0..n {
+        in_time(options.deadline, "an approximate inverse")?;
         let column = take_column(&mut rows, &mut holders[i], i as u32);
         match options.orthogonalisation {
             Orthogonalisation::Stabilised => {

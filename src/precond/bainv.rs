@@ -14,10 +14,12 @@
 //!
 //! Source: dedecek-2013, chapter 4 (blocks) and algorithm 6 (AINV).
 
+use std::time::Instant;
+
 use rayon::prelude::*;
 
 use super::ainv::{bad_pivot, unit_diagonal};
-use super::{Square, check_symmetric, product_of_matrices, square};
+use super::{Square, check_symmetric, in_time, product_of_matrices, square};
 use crate::backend::parts::{self as operations, Inverses, Parts, row_start};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -30,6 +32,9 @@ use crate::vector::Vector;
 /// Most rows of a part. A part takes the cube of its rows in operations.
 const MOST_ROWS: usize = 4096;
 
+/// Name of what is made, in messages.
+const OF_PARTS: &str = "an approximate inverse of parts";
+
 /// Options of [`Bainv::new`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,12 +44,19 @@ pub struct BainvOptions {
     /// Makes it on the device, a part by a work-group, or on the host, a part by a thread, with the same bits; `None` chooses by the
     /// kind of device and the number of rows. The host does it in any case if the device has no `f64`, or no room for all parts.
     pub on_device: Option<bool>,
+    /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done. A device looks at it before it begins.
+    pub deadline: Option<Instant>,
 }
 
 impl BainvOptions {
     /// A copy whose factor is rounded to `f32`.
     pub fn with_single(self, single: bool) -> Self {
         Self { single, ..self }
+    }
+
+    /// A copy whose set-up ends at a time.
+    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
+        Self { deadline, ..self }
     }
 }
 
@@ -79,7 +91,7 @@ impl<T: Real> Bainv<T> {
     }
 
     fn new_here(device: &Device, a: &Csr<T>, partition: &Partition, options: BainvOptions) -> Result<Self> {
-        let (factor, on_device) = factor(device, a, partition, options.on_device)?;
+        let (factor, on_device) = factor(device, a, partition, options)?;
         let (w, product) = square(device, &factor, options.single)?;
         Ok(Self { product, w, entries: factor.nnz(), on_device })
     }
@@ -106,7 +118,7 @@ fn factor<T: Real>(
     device: &Device,
     a: &Csr<T>,
     partition: &Partition,
-    on_device: Option<bool>,
+    BainvOptions { on_device, deadline, .. }: BainvOptions,
 ) -> Result<(Csr<T>, bool)> {
     partition.check(a)?;
     check_symmetric(a)?;
@@ -124,6 +136,7 @@ fn factor<T: Real>(
     for rows in &members {
         rows.iter().enumerate().for_each(|(l, row)| place[*row as usize] = l as u32);
     }
+    in_time(deadline, OF_PARTS)?;
     let parts = separated(&a.scaled(&scale, &scale)?, partition, &members, &place);
     let found = match on_device {
         Some(false) => None,
@@ -136,7 +149,7 @@ fn factor<T: Real>(
     let made_there = found.is_some();
     let Inverses { triangles, pivots } = match found {
         Some(found) => found,
-        None => on_host(&parts, &members)?,
+        None => on_host(&parts, &members, deadline)?,
     };
     let (bases, roots) = (parts.bases(), pivots.into_par_iter().map(f64::sqrt).collect::<Vec<_>>());
     let factor = Csr::from_rows(a.rows(), a.cols(), |i, entries| {
@@ -176,7 +189,7 @@ fn separated<T: Real>(a: &Csr<T>, partition: &Partition, members: &[Vec<u32>], p
 }
 
 /// The inverses, a part by a thread. `members` are the rows, for errors.
-fn on_host<T: Real>(parts: &Parts<T>, members: &[Vec<u32>]) -> Result<Inverses<T>> {
+fn on_host<T: Real>(parts: &Parts<T>, members: &[Vec<u32>], deadline: Option<Instant>) -> Result<Inverses<T>> {
     let bases = parts.bases();
     let mut triangles = vec![T::default(); bases.last().copied().unwrap_or(0)];
     let mut own = Vec::with_capacity(members.len());
@@ -187,13 +200,18 @@ fn on_host<T: Real>(parts: &Parts<T>, members: &[Vec<u32>]) -> Result<Inverses<T
         own.push((part, rows, mine));
     }
     let pivots: Vec<Result<Vec<f64>>> =
-        own.into_par_iter().map(|(part, rows, z)| invert(parts, part, rows, z)).collect();
+        own.into_par_iter().map(|(part, rows, z)| invert(parts, (part, deadline), rows, z)).collect();
     let pivots = pivots.into_iter().collect::<Result<Vec<_>>>()?.concat();
     Ok(Inverses { triangles, pivots })
 }
 
 /// The inverse of one part into `z`, which holds zeros; its pivots.
-fn invert<T: Real>(parts: &Parts<T>, part: usize, rows: &[u32], z: &mut [T]) -> Result<Vec<f64>> {
+fn invert<T: Real>(
+    parts: &Parts<T>,
+    (part, deadline): (usize, Option<Instant>),
+    rows: &[u32],
+    z: &mut [T],
+) -> Result<Vec<f64>> {
     let (m, first) = (rows.len(), parts.starts[part] as usize);
     // Row `l` from column `j >= l` on.
     let from = |l: usize, j: usize| row_start(m, l) + j - l;
@@ -201,6 +219,7 @@ fn invert<T: Real>(parts: &Parts<T>, part: usize, rows: &[u32], z: &mut [T]) -> 
     let mut pivots = Vec::with_capacity(m);
     let mut p = vec![0.0; m];
     for (i, row) in rows.iter().enumerate() {
+        in_time(deadline, OF_PARTS)?;
         p[i..].fill(0.0);
         for at in parts.offsets[first + i] as usize..parts.offsets[first + i + 1] as usize {
             let (l, value) = (parts.indices[at] as usize, parts.entries[at].to_f64());
@@ -259,7 +278,7 @@ mod tests {
             (gallery::poisson_2d::<T>(12, 0.0).unwrap(), Partition::natural(144, 1).unwrap()),
             (gallery::block_poisson::<T>(8, 3).unwrap(), scattered(192, 4).unwrap()),
         ] {
-            let found = factor(&device(), &a, &partition, None).unwrap().0;
+            let found = factor(&device(), &a, &partition, BainvOptions::default()).unwrap().0;
             let wanted = ainv::factor(&device(), &masked(&a, &partition), AinvOptions::ainv(0.0)).unwrap().0;
             assert_eq!(found.indices(), wanted.indices());
             let bits = |w: &Csr<T>| w.values().iter().map(|v| v.to_f64().to_bits()).collect::<Vec<_>>();
@@ -277,7 +296,7 @@ mod tests {
     fn faults_name_what_is_wrong() {
         let csr = |entries: &[(usize, usize, f64)]| Csr::from_triplets(2, 2, entries).unwrap();
         let one = Partition::natural(2, 1).unwrap();
-        let row = |a: &Csr<f64>| match factor(&device(), a, &one, None) {
+        let row = |a: &Csr<f64>| match factor(&device(), a, &one, BainvOptions::default()) {
             Err(Error::Structure { row, .. }) => row,
             other => panic!("{:?}", other.err()),
         };
@@ -286,15 +305,30 @@ mod tests {
         assert_eq!(row(&csr(&[(0, 0, 1.0), (1, 1, -1.0)])), Some(1));
         assert_eq!(row(&csr(&[(0, 0, 1.0), (0, 1, 0.5), (1, 0, 0.25), (1, 1, 1.0)])), Some(0));
         // Apart, the entries that make it indefinite are dropped.
-        assert_eq!(factor(&device(), &indefinite, &Partition::natural(2, 2).unwrap(), None).unwrap().0.nnz(), 2);
+        assert_eq!(
+            factor(&device(), &indefinite, &Partition::natural(2, 2).unwrap(), BainvOptions::default())
+                .unwrap()
+                .0
+                .nnz(),
+            2
+        );
         let nan = csr(&[(0, 0, f64::NAN), (1, 1, 1.0)]);
-        assert!(matches!(factor(&device(), &nan, &one, None), Err(Error::NotFinite { .. })));
+        assert!(matches!(factor(&device(), &nan, &one, BainvOptions::default()), Err(Error::NotFinite { .. })));
         let three = Partition::natural(3, 1).unwrap();
-        assert!(matches!(factor(&device(), &indefinite, &three, None), Err(Error::Shape { .. })));
+        assert!(matches!(
+            factor(&device(), &indefinite, &three, BainvOptions::default()),
+            Err(Error::Shape { .. })
+        ));
         let wide = gallery::poisson_2d::<f64>(65, 0.0).unwrap();
         let all = Partition::natural(4225, 1).unwrap();
-        assert!(matches!(factor(&device(), &wide, &all, None), Err(Error::Option { name: "partition", .. })));
+        assert!(matches!(
+            factor(&device(), &wide, &all, BainvOptions::default()),
+            Err(Error::Option { name: "partition", .. })
+        ));
         let none = Csr::<f64>::from_triplets(0, 0, &[]).unwrap();
-        assert_eq!(factor(&device(), &none, &Partition::natural(0, 1).unwrap(), None).unwrap().0.nnz(), 0);
+        assert_eq!(
+            factor(&device(), &none, &Partition::natural(0, 1).unwrap(), BainvOptions::default()).unwrap().0.nnz(),
+            0
+        );
     }
 }

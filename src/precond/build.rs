@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::in_time;
 use super::{
     Ainv, AinvOptions, Bainv, BainvOptions, BlockJacobi, Factorisation, Fill, Fsai, FsaiOptions, Incomplete,
     IncompleteOptions, NonsymmetricAinv, Polynomial, PolynomialOptions, Preconditioner, Spai, SpaiOptions, Sweep,
@@ -32,9 +33,42 @@ impl Preconditioner {
         a: &Csr<T>,
         partition: Option<&Partition>,
     ) -> Result<Built<T>> {
+        self.build_until(device, a, partition, None)
+    }
+
+    /// [`Preconditioner::build_over`] that ends at a time if it is not done. METIS, and work on a device, are looked at before they begin.
+    ///
+    /// # Errors
+    /// As [`Preconditioner::build_over`]; [`Error::OutOfTime`] with the name.
+    pub fn build_until<T: Real>(
+        &self,
+        device: &Device,
+        a: &Csr<T>,
+        partition: Option<&Partition>,
+        deadline: Option<Instant>,
+    ) -> Result<Built<T>> {
+        self.built(device, a, partition, deadline).map_err(|error| self.named(error))
+    }
+
+    /// Calls by its name what was not made in time.
+    fn named(&self, error: Error) -> Error {
+        match error {
+            Error::OutOfTime { .. } => Error::OutOfTime { what: format!("the preconditioner {self}") },
+            other => other,
+        }
+    }
+
+    fn built<T: Real>(
+        &self,
+        device: &Device,
+        a: &Csr<T>,
+        partition: Option<&Partition>,
+        deadline: Option<Instant>,
+    ) -> Result<Built<T>> {
         let start = Instant::now();
         self.check_partition(partition)?;
         self.check_fits(device, a)?;
+        in_time(deadline, self.name())?;
         let mut over = None;
         let (operator, entries, shift): Made<T> = match *self {
             Self::Jacobi => (Diagonal::inverse_of(device, a)?.into(), a.rows(), None),
@@ -56,13 +90,13 @@ impl Preconditioner {
             | Self::Ic0Sweeps { .. }
             | Self::Ilu0Sweeps { .. }
             | Self::Ict { .. }
-            | Self::Ilut { .. } => factored(Incomplete::new(device, a, self.factor_options())?),
+            | Self::Ilut { .. } => factored(Incomplete::new(device, a, self.factor_options(deadline))?),
             Self::NonsymmetricAinv { .. } => {
-                let inverse = NonsymmetricAinv::new(device, a, self.dropping())?;
+                let inverse = NonsymmetricAinv::new(device, a, self.dropping(deadline))?;
                 let entries = inverse.entries();
                 (inverse.into(), entries, None)
             }
-            Self::Spai { power, single } => spai(device, a, [single, false], power)?,
+            Self::Spai { power, single } => spai(device, a, [single, false], (power, deadline))?,
             Self::Chebyshev { degree, ratio } => {
                 let polynomial = Polynomial::new(device, a, PolynomialOptions { degree, ratio })?;
                 (polynomial.into(), a.nnz(), None)
@@ -72,7 +106,7 @@ impl Preconditioner {
             | Self::Bainv { .. }
             | Self::Fsai { .. }
             | Self::AdaptiveFsai { .. } => {
-                let Rooted { inverse, entries, .. } = self.rooted(device, a, partition, &mut over)?;
+                let Rooted { inverse, entries, .. } = self.rooted(device, a, (partition, deadline), &mut over)?;
                 (inverse, entries, None)
             }
         };
@@ -107,37 +141,68 @@ impl Preconditioner {
     /// are nearly orthogonal, for [`Setup::preconditioner`](crate::Setup::preconditioner) of CGLS, LSQR, LSMR and CGNR. `jacobi` divides
     /// the columns by their norms; `sainv`, `ainv`, `bainv` (over a partition of the columns), `fsai`, `ic0` and `ict` give the root of an
     /// approximate inverse of [`A'A`](Csr::normal_matrix); `ilu0`, `ilut` and `spai` give an approximate inverse of `A`, which must be square.
+    /// The unknown of a column that is 0 stays what it was, 0 unless the start guess is another ([`Built::empty_columns`]); `ilu0`, `ilut` and `spai` refuse such columns.
     ///
     /// # Errors
-    /// [`Error::Option`] for one that has no root, and as [`Preconditioner::build_over`]; [`Error::Structure`] with the number of a column that
-    /// is 0; errors of the functions that the variants name, and of [`Csr::normal_matrix`].
+    /// [`Error::Option`] for one that has no root, and as [`Preconditioner::build_over`]; errors of the functions that the variants name, and of [`Csr::normal_matrix`].
     pub fn build_for_least_squares<T: Real>(
         &self,
         device: &Device,
         a: &Csr<T>,
         partition: Option<&Partition>,
     ) -> Result<Built<T>> {
+        self.build_for_least_squares_until(device, a, partition, None)
+    }
+
+    /// [`Preconditioner::build_for_least_squares`] that ends at a time if it is not done. The product `A'A` is looked at before it begins.
+    ///
+    /// # Errors
+    /// As [`Preconditioner::build_for_least_squares`]; [`Error::OutOfTime`] with the name.
+    pub fn build_for_least_squares_until<T: Real>(
+        &self,
+        device: &Device,
+        a: &Csr<T>,
+        partition: Option<&Partition>,
+        deadline: Option<Instant>,
+    ) -> Result<Built<T>> {
+        let made = self.built_for_least_squares(device, a, partition, deadline);
+        made.map_err(|error| self.named(error))
+    }
+
+    fn built_for_least_squares<T: Real>(
+        &self,
+        device: &Device,
+        a: &Csr<T>,
+        partition: Option<&Partition>,
+        deadline: Option<Instant>,
+    ) -> Result<Built<T>> {
         let start = Instant::now();
         self.check_partition(partition)?;
+        in_time(deadline, self.name())?;
+        let empty = if self.is_for_least_squares() { empty_columns(a) } else { Vec::new() };
+        let normal = || normal_matrix(a, &empty);
         let mut over = None;
         let (operator, entries, shift): Made<T> = match *self {
             Self::Jacobi => (Diagonal::inverse_of_norms(device, a)?.into(), a.cols(), None),
-            Self::Spai { power, single } => spai(device, a, [single, true], power)?,
+            Self::Spai { power, single } => spai(device, a, [single, true], (power, deadline))?,
             Self::Ilu0 { .. } | Self::Ilut { .. } => {
-                factored(Incomplete::new(device, a, self.factor_options().with_transposed(true))?)
+                factored(Incomplete::new(device, a, self.factor_options(deadline).with_transposed(true))?)
             }
             Self::Ic0 { .. } | Self::Ict { .. } => {
-                let (root, entries, shift) = Incomplete::root(device, &a.normal_matrix()?, self.factor_options())?;
+                let (root, entries, shift) = Incomplete::root(device, &normal()?, self.factor_options(deadline))?;
                 (root, entries, Some(shift))
             }
             _ if self.is_for_least_squares() => {
                 let Rooted { root, entries, .. } =
-                    self.rooted(device, &a.normal_matrix()?, partition, &mut over)?;
+                    self.rooted(device, &normal()?, (partition, deadline), &mut over)?;
                 (root, entries, None)
             }
             _ => return Err(self.no_root()),
         };
-        Ok(Built::new(self, (operator, entries, shift, over), a, start))
+        let mut built = Built::new(self, (operator, entries, shift, over), a, start);
+        built.why += &words_of_empty(&empty);
+        built.empty_columns = empty;
+        Ok(built)
     }
 
     /// The approximate inverse of the symmetric positive definite matrix `a` with its root, of those that have one.
@@ -145,21 +210,21 @@ impl Preconditioner {
         &self,
         device: &Device,
         a: &Csr<T>,
-        partition: Option<&Partition>,
+        (partition, deadline): (Option<&Partition>, Option<Instant>),
         over: &mut Option<Partition>,
     ) -> Result<Rooted<T>> {
         match *self {
             Self::Sainv { .. } | Self::Ainv { .. } => {
-                let inverse = Ainv::new(device, a, self.dropping())?;
+                let inverse = Ainv::new(device, a, self.dropping(deadline))?;
                 Ok(Rooted { root: inverse.root(), entries: inverse.entries(), inverse: inverse.into() })
             }
             Self::Bainv { parts, single } => {
-                let options = BainvOptions::default().with_single(single);
+                let options = BainvOptions::default().with_single(single).with_deadline(deadline);
                 let inverse = Bainv::new(device, a, over.insert(partition_for(a, parts, partition)?), options)?;
                 Ok(Rooted { root: inverse.root(), entries: inverse.entries(), inverse: inverse.into() })
             }
             Self::Fsai { .. } | Self::AdaptiveFsai { .. } => {
-                let inverse = Fsai::new(device, a, self.fsai_options())?;
+                let inverse = Fsai::new(device, a, self.fsai_options().with_deadline(deadline))?;
                 Ok(Rooted { root: inverse.root(), entries: inverse.entries(), inverse: inverse.into() })
             }
             _ => Err(self.no_root()),
@@ -192,9 +257,9 @@ impl Preconditioner {
     }
 
     /// Options of incomplete factors.
-    fn factor_options(&self) -> IncompleteOptions {
+    fn factor_options(&self, deadline: Option<Instant>) -> IncompleteOptions {
         let kind = if self.needs_definite() { Factorisation::Cholesky } else { Factorisation::Lu };
-        let exact = IncompleteOptions::new(kind);
+        let exact = IncompleteOptions::new(kind).with_deadline(deadline);
         match *self {
             Self::Ic0 { shift } | Self::Ilu0 { shift } => exact.with_shift(shift),
             Self::Ic0Sweeps { factors, solves } | Self::Ilu0Sweeps { factors, solves } => {
@@ -215,8 +280,8 @@ impl Preconditioner {
     }
 
     /// Options of AINV.
-    fn dropping(&self) -> AinvOptions {
-        match *self {
+    fn dropping(&self, deadline: Option<Instant>) -> AinvOptions {
+        let options = match *self {
             Self::Sainv { drop, places, single } => {
                 AinvOptions::sainv(drop).with_places(places).with_single(single)
             }
@@ -224,8 +289,47 @@ impl Preconditioner {
                 AinvOptions::ainv(drop).with_places(places).with_single(single)
             }
             _ => AinvOptions::default(),
+        };
+        options.with_deadline(deadline)
+    }
+}
+
+/// Columns that hold nothing but 0.
+fn empty_columns<T: Real>(a: &Csr<T>) -> Vec<usize> {
+    let mut holds = vec![false; a.cols()];
+    let entries = a.indices().iter().zip(a.values());
+    entries.filter(|(_, v)| **v != T::default()).for_each(|(j, _)| holds[*j as usize] = true);
+    (0..a.cols()).filter(|j| !holds[*j]).collect()
+}
+
+/// What is said of columns that hold nothing.
+fn words_of_empty(columns: &[usize]) -> String {
+    match columns {
+        [] => String::new(),
+        [only] => format!("; column {only} of the matrix (from 0) is 0, and so is its unknown"),
+        [first, ..] => {
+            format!(
+                "; {} columns of the matrix are 0, the first is {first} (from 0), and so are their unknowns",
+                columns.len()
+            )
         }
     }
+}
+
+/// `A'A`, with 1 on the diagonal for columns that are 0. No method of least squares moves their unknowns.
+fn normal_matrix<T: Real>(a: &Csr<T>, empty: &[usize]) -> Result<Csr<T>> {
+    let normal = a.normal_matrix()?;
+    if empty.is_empty() {
+        return Ok(normal);
+    }
+    Csr::from_rows(normal.rows(), normal.cols(), |j, row| {
+        if empty.binary_search(&j).is_ok() {
+            row.push((j as u32, T::from_f64(1.0)));
+        } else {
+            let (columns, values) = normal.row(j);
+            row.extend(columns.iter().copied().zip(values.iter().copied()));
+        }
+    })
 }
 
 /// An operator, its entries, and its shift if it is one of incomplete factors.
@@ -236,8 +340,14 @@ fn factored<T: Real>(factors: Incomplete<T>) -> Made<T> {
     (factors.into(), entries, Some(shift))
 }
 
-fn spai<T: Real>(device: &Device, a: &Csr<T>, [single, transposed]: [bool; 2], power: usize) -> Result<Made<T>> {
+fn spai<T: Real>(
+    device: &Device,
+    a: &Csr<T>,
+    [single, transposed]: [bool; 2],
+    (power, deadline): (usize, Option<Instant>),
+) -> Result<Made<T>> {
     let options = SpaiOptions::default().with_power(power).with_single(single).with_transposed(transposed);
+    let options = options.with_deadline(deadline);
     let inverse = Spai::new(device, a, options)?;
     let entries = inverse.entries();
     Ok((inverse.into(), entries, None))
@@ -286,6 +396,8 @@ pub struct Built<T: Real> {
     pub partition: Option<Partition>,
     /// Seconds that it took to make it, and its partition.
     pub seconds: f64,
+    /// Columns of the matrix that are 0, of one for least squares: their unknowns stay 0.
+    pub empty_columns: Vec<usize>,
     /// All this in words.
     pub why: String,
 }
@@ -304,7 +416,7 @@ impl<T: Real> Built<T> {
         let why = format!(
             "{which}: {shifted}{entries} entries, {fill:.2} of the matrix, {launches} launches, made in {seconds:.2} s"
         );
-        Self { operator, entries, shift, partition, seconds, why }
+        Self { operator, entries, shift, partition, seconds, empty_columns: Vec::new(), why }
     }
 }
 

@@ -1,9 +1,16 @@
 //! Memory of preconditioners, as far as it is known before they are made.
 
-use super::Preconditioner;
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use super::ainv::bytes_of_places;
 use super::fsai::MOST_PLACES;
+use super::spai::MOST_PLACES as OF_COLUMN;
+use super::{Preconditioner, in_time, neighbourhood};
 use crate::device::Device;
 use crate::error::Result;
+use crate::machine;
 use crate::number::Real;
 use crate::sparse::Csr;
 
@@ -14,9 +21,10 @@ const BYTES_OF_ROW: usize = 24;
 
 impl Preconditioner {
     /// Most entries that it has if it is made for the square matrix `a` ([`Built::entries`](super::Built::entries)): a number known from
-    /// the places of the matrix and the parameters. `None` if only the set-up tells: of those that drop by value without a limit, and of parts and powers.
+    /// the places of the matrix and the parameters. `None` if only the set-up tells: of those that drop by value without a limit, and of parts.
+    /// For a power of the matrix it is a bound: what a row reaches over several others is counted for each of them, up to all columns.
     ///
-    /// Cost: a pass over the entries at most.
+    /// Cost: a pass over the entries for each power.
     pub fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
         let (rows, nnz) = (a.rows(), a.nnz());
         match *self {
@@ -37,13 +45,22 @@ impl Preconditioner {
                 Some((0..rows).map(|i| most.min(i + 1)).sum())
             }
             Self::Spai { power: 1, .. } => Some(nnz.saturating_add(rows)),
+            Self::Fsai { power, .. } => {
+                Some(sum(reached(a, power).enumerate().map(|(i, n)| n.min(MOST_PLACES).min(i + 1))))
+            }
+            // A column may be as long as a row of the transposed matrix.
+            Self::Spai { .. } => Some(rows.saturating_mul(OF_COLUMN.min(rows))),
+            Self::Sainv { places: Some(power), .. } | Self::Ainv { places: Some(power), .. } => {
+                Some(behind(a, power))
+            }
+            Self::NonsymmetricAinv { places: Some(power), .. } => {
+                Some(behind(a, power).saturating_add(behind(&a.transpose(), power)))
+            }
             Self::BlockJacobi { .. }
             | Self::Sainv { .. }
             | Self::Ainv { .. }
             | Self::NonsymmetricAinv { .. }
-            | Self::Bainv { .. }
-            | Self::Fsai { .. }
-            | Self::Spai { .. } => None,
+            | Self::Bainv { .. } => None,
         }
     }
 
@@ -64,6 +81,7 @@ impl Preconditioner {
             Self::Ic0 { .. } | Self::Ilu0 { .. } | Self::Ict { .. } | Self::Ilut { .. } => stored(1, 10),
             Self::Ic0Sweeps { .. } | Self::Ilu0Sweeps { .. } => stored(2, 6),
             Self::Spai { .. } => stored(1, 0),
+            Self::NonsymmetricAinv { .. } => stored(1, 1) + (a.rows() * BYTES_OF_ROW) as u64,
             Self::Chebyshev { .. } => stored(1, 3),
             _ => stored(2, 1),
         })
@@ -74,12 +92,74 @@ impl Preconditioner {
         // A limit may be far above what is kept: only places of the matrix are sure to be taken.
         let sure = match self {
             Self::Ict { .. } | Self::Ilut { .. } | Self::AdaptiveFsai { .. } => None,
+            Self::Sainv { .. } | Self::Ainv { .. } | Self::NonsymmetricAinv { .. } => None,
+            Self::Fsai { power, .. } | Self::Spai { power, .. } if *power > 1 => None,
             _ => self.most_entries(a),
         };
         let bytes = sure.map_or(0, |entries| (entries as u64).saturating_mul(T::PRECISION.bytes() as u64));
         let held = (a.nnz() as u64).saturating_mul(T::PRECISION.bytes() as u64);
         device.check_total(held, &[(self.name(), bytes)])
     }
+}
+
+fn sum(counts: impl Iterator<Item = usize>) -> usize {
+    counts.fold(0, usize::saturating_add)
+}
+
+/// A bound of the columns that each row of `a^power` reaches, its own among them.
+fn reached<T: Real>(a: &Csr<T>, power: usize) -> impl Iterator<Item = usize> {
+    let mut found = vec![1usize; a.rows()];
+    for _ in 0..power {
+        let next = |i: usize| sum(a.row(i).0.iter().map(|j| found[*j as usize])).saturating_add(1).min(a.cols());
+        found = (0..a.rows()).into_par_iter().map(next).collect();
+    }
+    found.into_iter()
+}
+
+/// Columns that each row of `a^power` reaches for sure: those of the longest of the rows that it meets.
+fn surely_reached<T: Real>(a: &Csr<T>, power: usize) -> impl Iterator<Item = usize> {
+    let mut found = vec![1usize; a.rows()];
+    for step in 0..power {
+        let next = |i: usize| match step {
+            0 => a.row(i).0.len(),
+            _ => a.row(i).0.iter().map(|j| found[*j as usize]).max().unwrap_or(1),
+        };
+        found = (0..a.rows()).into_par_iter().map(next).collect();
+    }
+    found.into_iter()
+}
+
+/// A bound of the columns from the diagonal on that the rows of `a^power` reach.
+fn behind<T: Real>(a: &Csr<T>, power: usize) -> usize {
+    sum(reached(a, power).enumerate().map(|(i, n)| n.min(a.cols() - i)))
+}
+
+/// Fails if the places of `a^power` from the diagonal on do not fit the memory that is free. What is sure to be there is refused at once, and
+/// what is sure to fit is not counted.
+pub(super) fn check_places<T: Real>(a: &Csr<T>, power: usize, deadline: Option<Instant>) -> Result<()> {
+    let n = a.cols();
+    let what = || format!("the places of the matrix to the power of {power}");
+    let bytes = |counts: &mut dyn Iterator<Item = usize>| {
+        counts
+            .enumerate()
+            .map(|(l, count)| bytes_of_places(count as u64, (n - l) as u64))
+            .fold(0, u64::saturating_add)
+    };
+    // Of the columns that a row reaches, at most those before the diagonal do not count.
+    let least = bytes(&mut surely_reached(a, power).enumerate().map(|(l, count)| count.saturating_sub(l)));
+    machine::check_memory(what(), least)?;
+    if machine::check_memory(what(), bytes(&mut reached(a, power).enumerate().map(|(l, count)| count.min(n - l))))
+        .is_ok()
+    {
+        return Ok(());
+    }
+    let count = |l: usize| {
+        in_time(deadline, "an approximate inverse")?;
+        let found = neighbourhood(a, l, power);
+        Ok(found.len() - found.partition_point(|j| (*j as usize) < l))
+    };
+    let counts = (0..a.rows()).into_par_iter().map(count).collect::<Result<Vec<_>>>()?;
+    machine::check_memory(what(), bytes(&mut counts.into_iter()))
 }
 
 /// Entries of the lower triangle with the diagonal, at most `most` of a row.
@@ -96,24 +176,28 @@ mod tests {
     use super::*;
     use crate::device::tests::with_memory;
     use crate::error::Error;
-    use crate::precond::Built;
+    use crate::precond::{Built, neighbourhood_below, neighbourhood_within};
     use crate::sparse::gallery;
+
+    /// A matrix with one full row and one full column.
+    fn arrow(n: usize, down: bool) -> Csr<f64> {
+        Csr::from_rows(n, n, |i, row| {
+            let full = if down { n - 1 } else { 0 };
+            let mut put = |j: usize| row.push((j as u32, if i == j { n as f64 } else { 1.0 / (2 + i + j) as f64 }));
+            match i == full {
+                true => (0..n).for_each(put),
+                false => {
+                    let mut places = [i, full];
+                    places.sort_unstable();
+                    places.into_iter().for_each(&mut put);
+                }
+            }
+        })
+        .unwrap()
+    }
 
     /// Matrices whose rows differ much in length, and in what they leave to a lower triangle.
     fn matrices() -> Vec<Csr<f64>> {
-        let arrow = |n: usize, down: bool| {
-            Csr::from_rows(n, n, |i, row| {
-                let full = if down { n - 1 } else { 0 };
-                for j in 0..n {
-                    if i == j {
-                        row.push((j as u32, n as f64));
-                    } else if i == full || j == full {
-                        row.push((j as u32, 1.0 / (2 + i + j) as f64));
-                    }
-                }
-            })
-            .unwrap()
-        };
         vec![
             gallery::poisson_2d(17, 0.1).unwrap(),
             gallery::poisson_3d(7).unwrap(),
@@ -127,7 +211,22 @@ mod tests {
     #[test]
     fn nothing_takes_more_than_was_told() {
         let device = Device::host();
-        let given = ["ict=3:0", "ilut=2:0", "adaptive-fsai=30:3", "block-jacobi=5", "spai=1", "fsai=1,f32"];
+        let given = [
+            "ict=3:0",
+            "ilut=2:0",
+            "adaptive-fsai=30:3",
+            "block-jacobi=5",
+            "spai=1",
+            "fsai=1,f32",
+            "fsai=2",
+            "fsai=4",
+            "spai=2",
+            "sainv=0:1",
+            "sainv=0.1:2",
+            "ainv=0:3",
+            "nonsymmetric-ainv=0:1",
+            "nonsymmetric-ainv=0.1:2",
+        ];
         let given = given.map(|name| name.parse::<Preconditioner>().unwrap());
         let mut told = 0;
         for which in Preconditioner::ALL.iter().chain(&given) {
@@ -138,15 +237,92 @@ mod tests {
                 assert!(made <= entries, "{which}: {made} entries of {entries}, {} rows", a.rows());
                 assert!(bytes <= most, "{which}: {bytes} bytes of {most}, {} rows", a.rows());
                 // A bound that says something.
-                let limited = ["ict", "ilut", "adaptive-fsai"].contains(&which.name());
+                let of_power = which.to_string().contains(':') || which.to_string().contains("=4");
+                let limited = ["ict", "ilut", "adaptive-fsai", "spai"].contains(&which.name()) || of_power;
                 assert!(limited || a.rows() == 1 || most < 8 * bytes, "{which}: {bytes} bytes of {most}");
                 told += 1;
             }
         }
-        assert!(told > 60, "{told}");
+        assert!(told > 100, "{told}");
         let a = &matrices()[0];
         assert_eq!("sainv=0.1".parse::<Preconditioner>().unwrap().most_entries(a), None);
-        assert_eq!("fsai=2".parse::<Preconditioner>().unwrap().most_bytes(a), None);
+    }
+
+    /// Places of an arrow's square are all places, and each row is told so without being made.
+    #[test]
+    fn long_rows_are_known_to_the_plan() {
+        for down in [true, false] {
+            let a = arrow(3000, down);
+            let all = 3000 * 3001 / 2;
+            let entries = |name: &str| name.parse::<Preconditioner>().unwrap().most_entries(&a).unwrap();
+            assert_eq!([entries("sainv=0.1:2"), entries("nonsymmetric-ainv=0.1:2")], [all, 2 * all]);
+            assert_eq!(entries("fsai=4"), (0..3000).map(|i| 256.min(i + 1)).sum::<usize>());
+            assert_eq!(surely_reached(&a, 2).collect::<Vec<_>>(), vec![3000; 3000]);
+            // Bits in place of numbers: a fortieth of what the columns alone would take.
+            let bits = (0..3000).map(|l| bytes_of_places(3000 - l, 3000 - l)).sum::<u64>();
+            assert!(bits < all as u64 / 4, "{bits}");
+        }
+        // Short rows reach few columns, and the bounds say so.
+        let a = gallery::poisson_2d::<f64>(30, 0.0).unwrap();
+        assert_eq!(reached(&a, 2).max(), Some(26));
+        assert_eq!(surely_reached(&a, 2).max(), Some(5));
+        assert!(check_places(&a, 2, None).is_ok());
+    }
+
+    #[test]
+    fn places_are_the_same_however_they_are_found() {
+        for a in matrices() {
+            for (i, power) in (0..a.rows()).flat_map(|i| [1, 2, 3, 4].map(|power| (i, power))) {
+                // As they are defined.
+                let mut found = vec![false; a.rows()];
+                found[i] = true;
+                for _ in 0..power {
+                    let before: Vec<usize> = (0..a.rows()).filter(|j| found[*j]).collect();
+                    before.iter().flat_map(|j| a.row(*j).0).for_each(|j| found[*j as usize] = true);
+                }
+                let wanted: Vec<u32> = (0..a.rows() as u32).filter(|j| found[*j as usize]).collect();
+                assert_eq!(neighbourhood(&a, i, power), wanted);
+                let below: Vec<u32> = wanted.iter().copied().filter(|j| *j as usize <= i).collect();
+                for most in [3, 20, 256] {
+                    let fits = |set: &Vec<u32>| set.len() <= most;
+                    assert_eq!(neighbourhood_below(&a, i, power, most), Some(below.clone()).filter(fits));
+                    assert_eq!(neighbourhood_within(&a, i, power, most), Some(wanted.clone()).filter(fits));
+                }
+            }
+        }
+    }
+
+    /// The time that these took before was that of the square of the number of rows; and whatever they take, they look at the clock.
+    #[test]
+    fn set_ups_end_at_their_deadline() {
+        let (device, a) = (Device::host(), arrow(400, true));
+        let over = Some(Instant::now());
+        for which in
+            Preconditioner::ALL.iter().copied().chain(["ict=20:0", "fsai=4"].map(|name| name.parse().unwrap()))
+        {
+            for made in [
+                which.build_until(&device, &a, None, over).err(),
+                which.build_for_least_squares_until(&device, &a, None, over).err(),
+            ] {
+                let words = made.unwrap().to_string();
+                let named =
+                    words.contains(&format!("the preconditioner {which} was not made within the time limit"));
+                assert!(named || words.contains("not for least squares"), "{which}: {words}");
+            }
+        }
+        let a = arrow(30_000, true);
+        for name in ["fsai=4", "spai", "nonsymmetric-ainv=0.1:2", "sainv=0.1:2", "ilut=30000:0", "ict=30000:0"] {
+            let (which, clock) = (name.parse::<Preconditioner>().unwrap(), Instant::now());
+            let limit = std::time::Duration::from_millis(300);
+            let made = which.build_until(&device, &a, None, Some(clock + limit));
+            assert!(clock.elapsed() < 20 * limit, "{name}: {:?}", clock.elapsed());
+            // A machine may be fast enough.
+            assert!(
+                matches!(made, Ok(_) | Err(Error::OutOfTime { .. } | Error::Structure { .. })),
+                "{name}: {:?}",
+                made.err()
+            );
+        }
     }
 
     #[test]

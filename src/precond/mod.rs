@@ -29,6 +29,7 @@ pub use sweep::{RowOrdering, Sweep};
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::time::Instant;
 
 use rayon::prelude::*;
 
@@ -121,14 +122,82 @@ fn neighbourhood<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
     let mut newest = found.clone();
     for _ in 0..power {
         let mut next: Vec<u32> = newest.iter().flat_map(|j| a.row(*j as usize).0).copied().collect();
-        next.sort_unstable();
-        next.dedup();
-        next.retain(|j| found.binary_search(j).is_err());
-        found.extend(&next);
-        found.sort_unstable();
+        only_new(&mut next, &found);
+        merge(&mut found, &next);
+        // A long row reaches all columns: higher powers have no others.
+        if next.is_empty() || found.len() == a.cols() {
+            break;
+        }
         newest = next;
     }
     found
+}
+
+/// The [`neighbourhood`], if it has at most `most` columns.
+fn neighbourhood_within<T: Real>(a: &Csr<T>, i: usize, power: usize, most: usize) -> Option<Vec<u32>> {
+    neighbourhood_up_to(a, i, power, (a.cols(), most))
+}
+
+/// Those of the [`neighbourhood`] up to column `i`, if there are at most `most` of them.
+fn neighbourhood_below<T: Real>(a: &Csr<T>, i: usize, power: usize, most: usize) -> Option<Vec<u32>> {
+    neighbourhood_up_to(a, i, power, (i, most))
+}
+
+/// Those of the [`neighbourhood`] up to column `last`, if there are at most `most` of them. It is left as soon as there are more: a long row
+/// that many others meet does not take the time of its length for each of them.
+fn neighbourhood_up_to<T: Real>(
+    a: &Csr<T>,
+    i: usize,
+    power: usize,
+    (last, most): (usize, usize),
+) -> Option<Vec<u32>> {
+    let below = |set: &[u32]| set.partition_point(|j| *j as usize <= last);
+    let mut found = vec![i as u32];
+    let mut newest = found.clone();
+    for _ in 0..power {
+        let (mut next, mut limit): (Vec<u32>, usize) = (Vec::new(), 4 * most);
+        for part in newest.iter().flat_map(|j| a.row(*j as usize).0.chunks(most)) {
+            next.extend_from_slice(part);
+            if next.len() >= limit {
+                only_new(&mut next, &found);
+                if below(&found) + below(&next) > most {
+                    return None;
+                }
+                limit = (4 * most).max(2 * next.len());
+            }
+        }
+        only_new(&mut next, &found);
+        if below(&found) + below(&next) > most {
+            return None;
+        }
+        merge(&mut found, &next);
+        if next.is_empty() || found.len() == a.cols() {
+            break;
+        }
+        newest = next;
+    }
+    found.truncate(below(&found));
+    Some(found)
+}
+
+/// Sorts `next`, and takes out what is there twice or in `found`. Stable sorts are fast on rows that follow each other, each ascending.
+fn only_new(next: &mut Vec<u32>, found: &[u32]) {
+    next.sort();
+    next.dedup();
+    next.retain(|j| found.binary_search(j).is_err());
+}
+
+fn merge(found: &mut Vec<u32>, next: &[u32]) {
+    found.extend(next);
+    found.sort();
+}
+
+/// Fails if the time for a set-up is over.
+fn in_time(deadline: Option<Instant>, what: &str) -> Result<()> {
+    match deadline {
+        Some(deadline) if Instant::now() >= deadline => Err(Error::OutOfTime { what: what.into() }),
+        _ => Ok(()),
+    }
 }
 
 /// Columns of the largest entries of row `i` among those that `wanted` picks, and `i`: `most` in all; ascending. Of equal entries those
@@ -161,12 +230,17 @@ fn check_power(power: usize) -> Result<()> {
 fn made_by_threads<T: Real, W: Default + Send>(
     device: &Device,
     n: usize,
-    (together, copies): (usize, usize),
+    (together, copies, deadline): (usize, usize, Option<Instant>),
     make: impl Fn(&mut W, Range<usize>) -> Result<RowBlock<T>> + Sync,
 ) -> Result<Csr<T>> {
     let starts: Vec<usize> = (0..n).step_by(together).collect();
-    let made: Vec<Result<RowBlock<T>>> =
-        starts.par_iter().map_init(W::default, |room, first| make(room, *first..n.min(first + together))).collect();
+    let made: Vec<Result<RowBlock<T>>> = starts
+        .par_iter()
+        .map_init(W::default, |room, first| {
+            in_time(deadline, "an approximate inverse")?;
+            make(room, *first..n.min(first + together))
+        })
+        .collect();
     let blocks = made.into_iter().collect::<Result<Vec<_>>>()?;
     let held: usize = blocks.iter().map(|block| block.indices.len()).sum();
     device.check_memory(0, &[("approximate inverse", (copies * held * (4 + T::PRECISION.bytes())) as u64)])?;

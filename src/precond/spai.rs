@@ -15,9 +15,11 @@
 //! Comput. 18 (1997), with places known beforehand; Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 10.5.1.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use super::{
-    check_finite, check_power, check_rounded, factor_on, largest_of_row, made_by_threads, neighbourhood, rounded,
+    check_finite, check_power, check_rounded, factor_on, in_time, largest_of_row, made_by_threads,
+    neighbourhood_within, rounded,
 };
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -29,7 +31,7 @@ use crate::vector::Vector;
 
 /// Most places of a column: a dense factorisation takes the cube of them. Columns of more take a lower power, and the longest columns of the
 /// matrix keep the largest of their entries.
-const MOST_PLACES: usize = 128;
+pub(super) const MOST_PLACES: usize = 128;
 /// Most entries of the columns of a dense problem together.
 const MOST_ENTRIES: usize = 1 << 15;
 /// Columns that a thread makes one after another.
@@ -46,11 +48,13 @@ pub struct SpaiOptions {
     pub single: bool,
     /// Stores the transposed inverse too, for `M'x`: methods of least squares need it.
     pub transposed: bool,
+    /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done.
+    pub deadline: Option<Instant>,
 }
 
 impl Default for SpaiOptions {
     fn default() -> Self {
-        Self { power: 1, single: false, transposed: false }
+        Self { power: 1, single: false, transposed: false, deadline: None }
     }
 }
 
@@ -68,6 +72,11 @@ impl SpaiOptions {
     /// A copy with the transposed inverse, or without.
     pub fn with_transposed(self, transposed: bool) -> Self {
         Self { transposed, ..self }
+    }
+
+    /// A copy whose set-up ends at a time.
+    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
+        Self { deadline, ..self }
     }
 }
 
@@ -107,7 +116,7 @@ impl<T: Real> Spai<T> {
         let inverse = inverse(device, a, options)?;
         let transposed = if options.transposed { Transposed::Copy } else { Transposed::None };
         let m = factor_on(device, &inverse, options.single, transposed)?;
-        Ok(Self { m, options, entries: inverse.nnz(), pattern: a.pattern() })
+        Ok(Self { m, options: options.with_deadline(None), entries: inverse.nnz(), pattern: a.pattern() })
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
@@ -125,12 +134,13 @@ impl<T: Real> Spai<T> {
 /// `M` by rows.
 fn inverse<T: Real>(device: &Device, a: &Csr<T>, options: SpaiOptions) -> Result<Csr<T>> {
     check_finite(a)?;
-    let SpaiOptions { power, transposed, .. } = options;
+    let SpaiOptions { power, transposed, deadline, .. } = options;
     check_power(power)?;
     let columns = &a.transpose();
-    let sizes = (COLUMNS_TOGETHER, 1 + usize::from(transposed));
-    let by_columns =
-        made_by_threads(device, a.rows(), sizes, |room, wanted| columns_of_inverse(columns, wanted, power, room))?;
+    let sizes = (COLUMNS_TOGETHER, 1 + usize::from(transposed), deadline);
+    let by_columns = made_by_threads(device, a.rows(), sizes, |room, wanted| {
+        columns_of_inverse(columns, wanted, (power, deadline), room)
+    })?;
     check_rounded(by_columns.offsets(), by_columns.values(), "an approximate inverse")?;
     Ok(by_columns.transpose())
 }
@@ -139,13 +149,14 @@ fn inverse<T: Real>(device: &Device, a: &Csr<T>, options: SpaiOptions) -> Result
 fn columns_of_inverse<T: Real>(
     columns: &Csr<T>,
     wanted: Range<usize>,
-    power: usize,
+    (power, deadline): (usize, Option<Instant>),
     dense: &mut Dense,
 ) -> Result<RowBlock<T>> {
     let mut made = RowBlock::default();
     for j in wanted {
-        let mut neighbours = (1..=power).rev().map(|power| neighbourhood(columns, j, power));
-        let fitting = neighbours.find(|places| places.len() <= MOST_PLACES);
+        in_time(deadline, "SPAI")?;
+        let below = |power| neighbourhood_within(columns, j, power, MOST_PLACES);
+        let fitting = (1..=power).rev().find_map(below);
         let places = fitting.unwrap_or_else(|| largest_of_row(columns, j, MOST_PLACES, |i| i != j));
         let entries: usize = places.iter().map(|k| columns.row(*k as usize).0.len()).sum();
         if entries > MOST_ENTRIES {
@@ -187,7 +198,8 @@ impl Dense {
         let Self { rows, b, m, .. } = self;
         rows.clear();
         rows.extend(places.iter().flat_map(|k| columns.row(*k as usize).0));
-        rows.sort_unstable();
+        // Columns are ascending: a stable sort merges them.
+        rows.sort();
         rows.dedup();
         let height = rows.len();
         b.clear();

@@ -78,10 +78,11 @@ pub(super) fn rescaled<T: Real>(
     Ok(last.times(whole.times(first)?)?.shared())
 }
 
-/// The error of several right-hand sides for an operator that is no matrix.
-pub(super) fn one_column(columns: usize) -> Error {
+/// The error of several right-hand sides for an operator, called `what`, that takes one.
+pub(super) fn one_column(columns: usize, what: &str) -> Error {
     let reason = format!(
-        "{columns} right-hand sides at once need a matrix, or subsets that are matrices; other operators take one"
+        "{columns} right-hand sides at once, of which {what} takes one: solve for one after another (at once take: a matrix, \
+         subsets that are matrices, and Jacobi's preconditioner)"
     );
     Error::Option { name: "columns", reason }
 }
@@ -97,7 +98,7 @@ struct Interleaved<T: Real> {
 impl<T: Real> Interleaved<T> {
     fn new(operator: &SharedOperator<T>, columns: usize) -> Result<Self> {
         if !operator.takes_columns() {
-            return Err(one_column(columns));
+            return Err(one_column(columns, (**operator).kind()));
         }
         let scratch = match operator.as_subsets() {
             Some(subsets) => Some(SubsetsScratch::new(subsets.parts(), columns)?),
@@ -126,14 +127,14 @@ impl<T: Real> LinearOperator<T> for Interleaved<T> {
         match (self.operator.as_matrix(), self.subsets()) {
             (Some(matrix), _) => matrix.multiply_columns(self.columns, x, y),
             (None, Some((subsets, scratch))) => subsets.multiply(scratch, x, y),
-            (None, None) => Err(one_column(self.columns)),
+            (None, None) => Err(one_column(self.columns, (*self.operator).kind())),
         }
     }
     fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         match (self.operator.as_matrix(), self.subsets()) {
             (Some(matrix), _) => matrix.multiply_columns_transposed(self.columns, x, y),
             (None, Some((subsets, scratch))) => subsets.multiply_adjoint(scratch, x, y),
-            (None, None) => Err(one_column(self.columns)),
+            (None, None) => Err(one_column(self.columns, (*self.operator).kind())),
         }
     }
     fn launches(&self) -> usize {

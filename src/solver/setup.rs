@@ -6,6 +6,7 @@ use super::correction::Correction;
 use super::method::Method;
 use super::null_space::NullSpace;
 use super::penalty::{Penalty, SharedPenalty, in_place_of_corrections, lock};
+use super::scaling::one_column;
 use super::semiconvergence::StopRule;
 use super::stopping::Stopping;
 use super::workspace::no_corrections;
@@ -28,7 +29,9 @@ pub struct Setup<T: Real> {
     /// `gradient_history` is that of `y`; residual, gradient and verdict at the end are those of `x`.
     pub preconditioner: Option<SharedOperator<T>>,
     /// Right-hand sides at once, which share each read of the matrix: 1 to 4 for a [`Matrix`](crate::Matrix), 1 for any
-    /// other operator.
+    /// other operator. A preconditioner must take as many: a stored matrix does ([`Spai`](crate::precond::Spai)), and so does a diagonal
+    /// (Jacobi's), but not for methods of least squares. With any other one, set the solver up for one right-hand side, and call
+    /// [`Solver::solve`](crate::Solver::solve) for each: the second solve allocates nothing.
     pub columns: usize,
     /// The null space of a singular symmetric operator, which the solve keeps out of. For one right-hand side, and methods that want
     /// a square operator.
@@ -98,6 +101,10 @@ impl<T: Real> Setup<T> {
             return Err(Error::Option { name: "exact_every", reason });
         }
         let (rows, cols) = (operator.rows(), operator.cols());
+        if rows == 0 || cols == 0 {
+            let what = format!("a matrix of {rows} x {cols}: there is nothing to solve");
+            return Err(Error::Structure { what, row: None });
+        }
         if let Some(rule) = &stopping.rule {
             rule.validate(rows)?;
             self.check_rule(rule)?;
@@ -129,7 +136,29 @@ impl<T: Real> Setup<T> {
             same_length("rows of the preconditioner", rows, preconditioner.rows())?;
             same_length("columns of the preconditioner", cols, preconditioner.cols())?;
         }
-        Ok(())
+        self.check_columns(operator)
+    }
+
+    /// Fails on several right-hand sides at once if the operator or the preconditioner takes one.
+    fn check_columns(&self, operator: &dyn LinearOperator<T>) -> Result<()> {
+        let columns = self.columns;
+        if columns == 1 {
+            return Ok(());
+        }
+        if !operator.takes_columns() {
+            return Err(one_column(columns, &format!("the operator ({})", operator.kind())));
+        }
+        // A diagonal multiplies element by element, whatever is interleaved.
+        let takes = |p: &SharedOperator<T>| {
+            !self.method.takes_rectangles() && (p.as_diagonal().is_some() || p.takes_columns())
+        };
+        match self.preconditioner.as_ref().filter(|p| !takes(p)) {
+            Some(preconditioner) => {
+                let kind = (**preconditioner).kind();
+                Err(one_column(columns, &format!("the preconditioner ({kind})")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Fails on a rule that cannot end the method.

@@ -90,9 +90,7 @@ impl<T: Real> Solver<T> {
     /// [`Error::Option`] for a method without damping (or with `damp = 0`), [`Error::Shape`],
     /// [`Error::NotFinite`].
     pub fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
-        if !reference.norm2()?.is_finite() {
-            return Err(Error::NotFinite { what: "the reference point".into(), index: 0 });
-        }
+        system::finite_norms(reference, self.setup.columns, "the reference point")?;
         match &mut self.way {
             Way::Direct(direct) => {
                 direct.runner.set_reference(reference)?;
@@ -197,6 +195,9 @@ impl<T: Real> Solver<T> {
                     return system::solve(system, setup.method, runner, &setup.stopping, b, x, observer);
                 };
                 system.check_lengths(b, x)?;
+                // Removal of a component spreads NaN over all places.
+                system::finite_norms(b, 1, "the right-hand side")?;
+                system::finite_norms(x, 1, "the start guess")?;
                 let b = projection.project(b, x)?;
                 let mut reports = system::solve(system, setup.method, runner, &setup.stopping, b, x, observer)?;
                 for report in &mut reports {

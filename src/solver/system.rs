@@ -71,7 +71,7 @@ fn solve_here<T: Real>(
     system.check_lengths(b, x)?;
     let (begin, built) = (Instant::now(), device.programs().seconds);
     system.refresh()?;
-    let norms = finite(b.column_norms(columns)?, "the right-hand side")?;
+    let norms = finite_norms(b, columns, "the right-hand side")?;
     let starts = system.start(&norms, x)?;
     let exponents: Vec<i32> =
         norms.iter().zip(&starts).map(|(rhs, start)| system.scaling.column(*rhs, *start)).collect();
@@ -268,7 +268,7 @@ impl<T: Real> System<T> {
         if self.exponent() == 0 && norms.iter().all(unscaled) && x.dot(x)? == 0.0 {
             return Ok(vec![zero; columns]);
         }
-        let mut starts = finite(x.column_norms(columns)?, "the start guess")?;
+        let mut starts = finite_norms(x, columns, "the start guess")?;
         if solved.iter().all(|solved| *solved) {
             x.fill(T::default())?;
         } else if solved.contains(&true) {
@@ -314,11 +314,30 @@ fn known_norm<T: Real>(operator: &dyn LinearOperator<T>) -> Option<Magnitude> {
     }
 }
 
-fn finite(norms: Vec<Magnitude>, what: &str) -> Result<Vec<Magnitude>> {
+/// Norms of the interleaved columns of a vector of the caller, called `what`.
+///
+/// # Errors
+/// [`Error::NotFinite`] with the place of a value that is not finite.
+pub(super) fn finite_norms<T: Real>(v: &Vector<T>, columns: usize, what: &str) -> Result<Vec<Magnitude>> {
+    let norms = v.column_norms(columns)?;
     if norms.iter().all(|norm| norm.to_f64().is_finite()) {
         return Ok(norms);
     }
-    Err(Error::NotFinite { what: what.into(), index: 0 })
+    Err(not_finite(&v.to_vec()?, columns, what))
+}
+
+/// The error of a vector whose norm is not finite.
+pub(super) fn not_finite<T: Real>(v: &[T], columns: usize, what: &str) -> Error {
+    match v.iter().position(|v| !v.is_finite()) {
+        Some(at) if columns > 1 => {
+            Error::NotFinite { what: format!("column {} of {what}", at % columns), index: at / columns }
+        }
+        Some(index) => Error::NotFinite { what: what.into(), index },
+        None => {
+            let reason = format!("the norm of {what} is above the largest number of fp64: take another unit");
+            Error::Option { name: "vector", reason }
+        }
+    }
 }
 
 /// Squares of residuals below a limit that is next to nothing may have vanished although the residuals did not: their norms

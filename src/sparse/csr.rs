@@ -172,12 +172,12 @@ impl<T: Real> Csr<T> {
                 row: Some(*i),
             });
         }
-        Self::from_stretches(rows, cols, vec![entries.iter().map(|e| (e.0 as u32, e.1 as u32, e.2)).collect()])
+        Self::from_stretches(rows, cols, &[entries.iter().map(|e| (e.0 as u32, e.1 as u32, e.2)).collect()])
     }
 
     /// [`Csr::from_triplets`] for entries in several stretches, all of them within the matrix.
-    pub(crate) fn from_stretches(rows: usize, cols: usize, stretches: Vec<Vec<(u32, u32, T)>>) -> Result<Self> {
-        assemble(rows, cols, &stretches)
+    pub(crate) fn from_stretches(rows: usize, cols: usize, stretches: &[Vec<(u32, u32, T)>]) -> Result<Self> {
+        assemble(rows, cols, stretches)
     }
 
     /// Fails unless 32-bit indices reach every row and column, and the machine holds an offset for each row.

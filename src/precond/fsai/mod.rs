@@ -22,14 +22,15 @@ pub use adaptive::AdaptivePlaces;
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::time::Instant;
 
 use rayon::prelude::*;
 
 use self::adaptive::Search;
 use self::dense::Dense;
 use super::{
-    check_power, check_symmetric, factor_on, largest_of_row, made_by_threads, neighbourhood, product_of_matrices,
-    rounds,
+    check_power, check_symmetric, factor_on, in_time, largest_of_row, made_by_threads, neighbourhood_below,
+    product_of_matrices, rounds,
 };
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -59,28 +60,35 @@ pub struct FsaiOptions {
     pub places: FsaiPlaces,
     /// Rounds `G` to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_single`].
     pub single: bool,
+    /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done.
+    pub deadline: Option<Instant>,
 }
 
 impl Default for FsaiOptions {
     fn default() -> Self {
-        Self { places: FsaiPlaces::Power(1), single: false }
+        Self { places: FsaiPlaces::Power(1), single: false, deadline: None }
     }
 }
 
 impl FsaiOptions {
     /// Places of the matrix to this power.
     pub fn power(power: usize) -> Self {
-        Self { places: FsaiPlaces::Power(power), single: false }
+        Self { places: FsaiPlaces::Power(power), ..Self::default() }
     }
 
     /// Places that are found.
     pub fn adaptive(places: AdaptivePlaces) -> Self {
-        Self { places: FsaiPlaces::Adaptive(places), single: false }
+        Self { places: FsaiPlaces::Adaptive(places), ..Self::default() }
     }
 
     /// A copy whose factor is stored in `f32`.
     pub fn with_single(self, single: bool) -> Self {
         Self { single, ..self }
+    }
+
+    /// A copy whose set-up ends at a time.
+    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
+        Self { deadline, ..self }
     }
 
     fn check(self) -> Result<()> {
@@ -139,11 +147,12 @@ impl<T: Real> Fsai<T> {
         let product = root.clone().times(g.clone())?;
         let (offsets, columns, _) = factor.into_parts();
         let places = Places { offsets, columns };
+        let options = options.with_deadline(None);
         Ok(Self { product, root: root.shared(), g, options, places, pattern: a.pattern() })
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
-        let Self { g, options: FsaiOptions { places: kind, single }, places, .. } = self;
+        let Self { g, options: FsaiOptions { places: kind, single, .. }, places, .. } = self;
         let FsaiPlaces::Power(power) = *kind else { return Err(chosen_by_values(None)) };
         a.check_pattern(self.pattern)?;
         check_symmetric(a)?;
@@ -183,8 +192,8 @@ fn factor<T: Real>(device: &Device, a: &Csr<T>, options: FsaiOptions) -> Result<
         FsaiPlaces::Adaptive(_) => a.diagonal(),
     };
     // Twice over: the factor and its transposed.
-    made_by_threads(device, a.rows(), (ROWS_TOGETHER, 2), |room, rows| {
-        rows_of_factor(a, &diagonal, rows, options.places, room)
+    made_by_threads(device, a.rows(), (ROWS_TOGETHER, 2, options.deadline), |room, rows| {
+        rows_of_factor(a, &diagonal, rows, options, room)
     })
 }
 
@@ -196,12 +205,13 @@ fn rows_of_factor<T: Real>(
     a: &Csr<T>,
     diagonal: &[f64],
     rows: Range<usize>,
-    wanted: FsaiPlaces,
+    options: FsaiOptions,
     (dense, search): &mut (Dense, Search),
 ) -> Result<RowBlock<T>> {
     let mut made = RowBlock::default();
     for i in rows {
-        let places = match wanted {
+        in_time(options.deadline, "FSAI")?;
+        let places = match options.places {
             FsaiPlaces::Power(power) => {
                 let places = places(a, i, power);
                 dense.solve(a, i, &places)?;
@@ -250,12 +260,8 @@ impl Places {
 
 /// Columns of row `i` of the lower triangle of `a^power`, ascending, `i` the last.
 fn places<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
-    let mut found = neighbourhood(a, i, power);
-    found.retain(|j| *j as usize <= i);
-    if found.len() > MOST_PLACES {
-        found = largest_of_row(a, i, MOST_PLACES, |j| j < i);
-    }
-    found
+    let found = neighbourhood_below(a, i, power, MOST_PLACES);
+    found.unwrap_or_else(|| largest_of_row(a, i, MOST_PLACES, |j| j < i))
 }
 
 product_of_matrices!(Fsai, symmetric, update_values);

@@ -31,7 +31,7 @@ use self::relaxed::Relaxed;
 use self::root::Root;
 use self::swept::Swept;
 use super::sweep::{RowOrdering, Sweep};
-use super::{check_finite, check_rounded, first_asymmetry, mirrored, nearly_equal};
+use super::{check_finite, check_rounded, first_asymmetry, in_time, mirrored, nearly_equal};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
@@ -109,6 +109,7 @@ impl<T: Real> Incomplete<T> {
         // The transposed of (D + L D) D^-1 (D + U) has the same form.
         let twice = options.transposed && options.kind == Factorisation::Lu;
         let adjoint = twice.then(|| Solves::new(device, &factors.transpose(), options)).transpose()?;
+        let options = options.with_deadline(None);
         let in_places = matches!(options.fill, Fill::Exact | Fill::Sweeps(_));
         let places = Some(places).filter(|_| in_places && options.solve_sweeps.is_none() && !twice);
         Ok(Self { solves, adjoint, options, places, shift: Mutex::new(shift), entries })
@@ -209,11 +210,11 @@ fn factors<T: Real>(
         return Ok((a.with_values(values)?, shift));
     };
     let (factors, shift) = with_shift(a, options, &places.diagonal, |values| {
-        let made = match options.kind {
-            Factorisation::Cholesky => threshold::cholesky(a, values, most, drop),
-            Factorisation::Lu => threshold::lu(a, values, most, drop),
-        };
-        Ok(made)
+        let in_time = || in_time(options.deadline, OF_FACTORS);
+        match options.kind {
+            Factorisation::Cholesky => threshold::cholesky(a, values, (most, drop), in_time),
+            Factorisation::Lu => threshold::lu(a, values, (most, drop), in_time),
+        }
     })?;
     Ok((factors?, shift))
 }
@@ -271,6 +272,7 @@ fn with_shift<T: Real, F>(
     let mut values = Vec::new();
     let mut first: Option<BadPivot> = None;
     for shift in &tried {
+        in_time(options.deadline, OF_FACTORS)?;
         a.values().par_iter().map(|v| v.to_f64()).collect_into_vec(&mut values);
         if *shift != 0.0 {
             raise(a, options.kind, diagonal, *shift, &mut values);

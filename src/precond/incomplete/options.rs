@@ -1,5 +1,7 @@
 //! Kinds of incomplete factors, and their options.
 
+use std::time::Instant;
+
 /// Kind of incomplete factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -43,12 +45,15 @@ pub struct IncompleteOptions {
     pub solve_sweeps: Option<usize>,
     /// Keeps the transposed of LU factors too, for `M'x`: methods of least squares need it. Such factors take no other values.
     pub transposed: bool,
+    /// Time at which the set-up ends with [`Error::OutOfTime`](crate::Error::OutOfTime) if it is not done: looked at before each shift that is tried, and
+    /// at each row of factors with a threshold.
+    pub deadline: Option<Instant>,
 }
 
 impl IncompleteOptions {
     /// Exact factors in the places of the matrix, solved with exactly, a shift if one is needed.
     pub fn new(kind: Factorisation) -> Self {
-        Self { kind, fill: Fill::Exact, shift: None, solve_sweeps: None, transposed: false }
+        Self { kind, fill: Fill::Exact, shift: None, solve_sweeps: None, transposed: false, deadline: None }
     }
 
     /// A copy with other places, or another way to them.
@@ -69,5 +74,10 @@ impl IncompleteOptions {
     /// A copy with the transposed of LU factors, or without.
     pub fn with_transposed(self, transposed: bool) -> Self {
         Self { transposed, ..self }
+    }
+
+    /// A copy whose set-up ends at a time.
+    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
+        Self { deadline, ..self }
     }
 }

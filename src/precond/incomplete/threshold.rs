@@ -23,7 +23,7 @@ use crate::number::Real;
 use crate::sparse::Csr;
 
 /// Factors together, or the first pivot that is no good.
-type Made<T> = std::result::Result<Result<Csr<T>>, BadPivot>;
+type Made<T> = Result<std::result::Result<Result<Csr<T>>, BadPivot>>;
 /// A row of a factor: columns, ascending, and values.
 type Row = Vec<(u32, f64)>;
 
@@ -51,7 +51,12 @@ fn together<T: Real>(lower: &[Row], pivots: &[f64], upper: &[Row]) -> Result<Csr
 }
 
 /// ILUT of the matrix with the places of `a` and the entries `values`.
-pub(super) fn lu<T: Real>(a: &Csr<T>, values: &[f64], most: usize, drop: f64) -> Made<T> {
+pub(super) fn lu<T: Real>(
+    a: &Csr<T>,
+    values: &[f64],
+    (most, drop): (usize, f64),
+    in_time: impl Fn() -> Result<()>,
+) -> Made<T> {
     let n = a.rows();
     let (mut lower, mut upper): (Vec<Row>, Vec<Row>) = (Vec::with_capacity(n), Vec::with_capacity(n));
     let mut pivots: Vec<f64> = Vec::with_capacity(n);
@@ -60,6 +65,7 @@ pub(super) fn lu<T: Real>(a: &Csr<T>, values: &[f64], most: usize, drop: f64) ->
     let mut columns: Vec<u32> = Vec::new();
     let mut before: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
     for i in 0..n {
+        in_time()?;
         let row = a.offsets()[i]..a.offsets()[i + 1];
         let norm = values[row.clone()].iter().fold(0.0, |sum: f64, v| sum.hypot(*v));
         let largest = largest(&values[row.clone()]);
@@ -103,7 +109,7 @@ pub(super) fn lu<T: Real>(a: &Csr<T>, values: &[f64], most: usize, drop: f64) ->
             }
         }
         if !(pivot.abs() > f64::EPSILON * largest && pivot.is_finite()) {
-            return Err((i, pivot));
+            return Ok(Err((i, pivot)));
         }
         shorten(&mut left, most);
         shorten(&mut right, most);
@@ -112,11 +118,16 @@ pub(super) fn lu<T: Real>(a: &Csr<T>, values: &[f64], most: usize, drop: f64) ->
         upper.push(right);
         pivots.push(pivot);
     }
-    Ok(together(&lower, &pivots, &upper))
+    Ok(Ok(together(&lower, &pivots, &upper)))
 }
 
 /// IC with a threshold of the symmetric matrix with the places of `a` and the entries `values`.
-pub(super) fn cholesky<T: Real>(a: &Csr<T>, values: &[f64], most: usize, drop: f64) -> Made<T> {
+pub(super) fn cholesky<T: Real>(
+    a: &Csr<T>,
+    values: &[f64],
+    (most, drop): (usize, f64),
+    in_time: impl Fn() -> Result<()>,
+) -> Made<T> {
     let n = a.rows();
     let mut pivots = vec![0.0; n];
     // Rows of what is left, behind the diagonal.
@@ -136,9 +147,10 @@ pub(super) fn cholesky<T: Real>(a: &Csr<T>, values: &[f64], most: usize, drop: f
     }
     let mut lower: Vec<Row> = vec![Row::new(); n];
     for k in 0..n {
+        in_time()?;
         let pivot = pivots[k];
         if !(pivot > 0.0 && pivot.is_finite()) {
-            return Err((k, pivot));
+            return Ok(Err((k, pivot)));
         }
         let small = |i: usize, j: usize, value: f64, pivots: &[f64]| {
             value == 0.0 || value.abs() <= drop * (pivots[i] * pivots[j]).abs().sqrt()
@@ -176,5 +188,5 @@ pub(super) fn cholesky<T: Real>(a: &Csr<T>, values: &[f64], most: usize, drop: f
         }
         rest[k] = row;
     }
-    Ok(together(&lower, &pivots, &rest))
+    Ok(Ok(together(&lower, &pivots, &rest)))
 }
