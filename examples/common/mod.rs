@@ -2,13 +2,17 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod about;
+pub mod interrupt;
 pub mod plot;
 pub mod simulate;
 
-use std::io::IsTerminal;
+use std::io::{self as std_io, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Mutex;
 
+pub use about::{ENVIRONMENT, after_help, version};
 use clap::{Args, CommandFactory, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use residuum::tuning::{TuneFile, tune_path};
@@ -24,13 +28,40 @@ pub enum Precision {
     Fp64,
 }
 
-/// Prints a line on stdout. A reader that has gone (`| head -1`) ends no work: what is to be saved is.
+/// Prints a line on stdout. A reader that has gone (`| head -1`) ends no work: what is to be saved is. Any other failure, such as a full disk,
+/// is told by [`exit`] in the end.
 #[macro_export]
 macro_rules! say {
-    ($($arg:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($arg)*);
-    }};
+    ($($arg:tt)*) => { $crate::print_line(format_args!($($arg)*)) };
+}
+
+/// The first reason why something could not be printed.
+static UNPRINTED: Mutex<Option<String>> = Mutex::new(None);
+
+#[doc(hidden)]
+pub fn print_line(line: std::fmt::Arguments<'_>) {
+    note(writeln!(std_io::stdout(), "{line}"));
+}
+
+/// Keeps the reason why something could not be printed, unless the reader has gone.
+fn note(outcome: std_io::Result<()>) {
+    let Err(error) = outcome else { return };
+    if error.kind() != std_io::ErrorKind::BrokenPipe
+        && let Ok(mut unprinted) = UNPRINTED.lock()
+    {
+        unprinted.get_or_insert_with(|| error.to_string());
+    }
+}
+
+/// Prints a JSON object, with the fields that tell where it comes from before its own.
+pub fn print_json(object: Value) {
+    say!("{}", merged([about::provenance(), json!({ "interrupted": interrupt::came() }), object]));
+}
+
+/// Begins a program: its name, and its log on stderr, which `RUST_LOG` asks for.
+pub fn begin(program: &'static str) {
+    about::set_name(program);
+    env_logger::Builder::from_default_env().format_timestamp_millis().init();
 }
 
 /// Prints a line on stderr, likewise.
@@ -42,11 +73,17 @@ macro_rules! tell {
     }};
 }
 
-/// Exit status 0 if all was done, 1 if not, 2 with one line for an error.
+/// Exit status 0 if all was done, 1 if not or if Ctrl-C has ended it, 2 with one line for an error or if the output could not be written.
 pub fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode {
+    note(std_io::stdout().flush());
+    let unprinted = UNPRINTED.lock().ok().and_then(|unprinted| unprinted.clone());
     match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
+        Ok(_) if unprinted.is_some() => {
+            tell!("{program}: the output could not be written to stdout: {}", unprinted.unwrap_or_default());
+            ExitCode::from(2)
+        }
+        Ok(true) if !interrupt::came() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(1),
         Err(error) => {
             tell!("{program}: {}", in_words_of_the_program(&error, &P::command()));
             ExitCode::from(2)
@@ -117,9 +154,16 @@ impl DeviceOptions {
 /// Says what of the file of tuned values is ignored.
 fn tell_of_tuned_values(device: &Device) {
     let (Some(path), "opencl") = (tune_path(), device.backend_name()) else { return };
-    match TuneFile::read(&path) {
-        Ok(file) => file.remarks.iter().for_each(|remark| tell!("tuned values: {}: {remark}", path.display())),
-        Err(error) => tell!("tuned values are ignored: {error}"),
+    let file = match TuneFile::read(&path) {
+        Ok(file) => file,
+        Err(error) => return tell!("tuned values are ignored: {error}"),
+    };
+    let ignored = |why: &str| tell!("tuned values: {}: {why}", path.display());
+    file.remarks.iter().for_each(|remark| ignored(remark));
+    for entry in file.entries.iter().filter(|entry| entry.is_for(device.info())) {
+        if let Err(error) = device.with_settings(entry.case, entry.set, "file") {
+            ignored(&format!("{error}: the entry is ignored"));
+        }
     }
 }
 
@@ -139,6 +183,28 @@ pub fn check_outputs(inputs: &[&Path], outputs: &[(&'static str, &Path)]) -> Res
         }
     }
     Ok(())
+}
+
+/// Option of every program that writes files.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Overwriting {
+    /// Refuse to write onto files that exist; without this they are replaced, each by a complete one when the work is done
+    #[arg(long)]
+    no_overwrite: bool,
+}
+
+impl Overwriting {
+    /// Fails before the work if one of these files exists and must not be replaced. Pipes and devices are no such files.
+    pub fn check(self, outputs: &[(&'static str, &Path)]) -> Result<()> {
+        let there = |path: &Path| std::fs::metadata(path).is_ok_and(|about| about.is_file());
+        match outputs.iter().find(|(_, path)| self.no_overwrite && there(path)) {
+            Some((name, path)) => {
+                let reason = format!("{} exists, and --no-overwrite keeps it: name another file", path.display());
+                Err(option(name, reason))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// Fails if a picture would be written under the name of another format.

@@ -8,13 +8,12 @@ mod geometry;
 mod options;
 mod problem;
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use common::{Precision, Written, device_json, merged, option, say, show, shown, solving_bar};
+use common::{Precision, Written, device_json, interrupt, merged, option, say, show, shown, solving_bar, tell};
 use options::Options;
 use problem::{Problem, from_matrix, from_scan};
 use residuum::imaging::{Filter, Image, Quality, Reconstruction, Reconstructor, Segmentation, Window};
@@ -24,7 +23,7 @@ use residuum::{Device, Progress, Real, Report, Result, Stop, Times};
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("reconstruct");
     let options = Options::parse();
     let outcome = match options.precision {
         Precision::Fp32 => run::<f32>(&options),
@@ -67,7 +66,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     // All pixels are sorted for it.
     let shown = !pictures.is_empty() || options.saves_tiff();
     let window = shown.then(|| options.window(&images)).transpose()?;
-    let mut written = write(options, &pictures, &images, window);
+    let mut written = write(options, (&pictures, problem.pictures), &images, window);
     if let (Some(path), Some(geometry)) = (&options.save_geometry, &problem.geometry) {
         written.add(path, geometry.write(path));
     }
@@ -99,6 +98,14 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         written: &written.paths,
     };
     finished.report(start.elapsed().as_secs_f64());
+    if interrupt::came() {
+        tell!(
+            "reconstruct: ended by Ctrl-C: {} of {} pictures, the last {} as far as it had come",
+            finished.images.len(),
+            finished.problem.pictures,
+            if finished.images.len() > 1 { "ones" } else { "one" }
+        );
+    }
     let done = finished.images.iter().all(|image| match image.report.stop {
         Stop::Converged | Stop::Semiconverged => true,
         Stop::LeastSquares | Stop::MaxIterations | Stop::Stagnated => {
@@ -123,18 +130,26 @@ fn reconstruct<T: Real>(
     let (at_once, batch, each) = (block.len(), reconstructor.batch(), how.stopping.max_iterations);
     let [blocks, left] = [problem.pictures / at_once.max(1), problem.pictures % at_once.max(1)];
     let batches = blocks * at_once.div_ceil(batch) + left.div_ceil(batch);
+    interrupt::keep_work();
     loop {
         let readings: Vec<&[T]> = block.iter().map(|readings| &readings[..]).collect();
-        let before = times.len() * each;
-        let found = reconstructor.reconstruct_readings(&readings, &mut |progress: &Progress| {
-            let mut all = *progress;
-            (all.iteration, all.max_iterations) = (before + progress.iteration, batches * each);
-            show(&bar, &all);
-            ControlFlow::Continue(())
-        })?;
-        // Images of a batch have the same times.
-        times.extend(found.iter().step_by(batch).map(|image| image.report.times));
-        images.extend(found);
+        // Batch after batch, so that Ctrl-C leaves out those that have not begun.
+        for readings in readings.chunks(batch.max(1)) {
+            let before = times.len() * each;
+            let found = reconstructor.reconstruct_readings(readings, &mut |progress: &Progress| {
+                let mut all = *progress;
+                (all.iteration, all.max_iterations) = (before + progress.iteration, batches * each);
+                show(&bar, &all);
+                interrupt::flow()
+            })?;
+            // Images of a batch have the same times.
+            times.extend(found.first().map(|image| image.report.times));
+            images.extend(found);
+            if interrupt::came() {
+                bar.finish_and_clear();
+                return Ok((images, times));
+            }
+        }
         match problem.next_readings(options)? {
             Some(next) => block = next,
             None => break,
@@ -186,13 +201,19 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
 }
 
 /// Writes numbers first, which nothing else holds; what fails keeps nothing else from being written.
-fn write<T: Real>(options: &Options, pictures: &[PathBuf], images: &[Image<T>], window: Option<Window>) -> Written {
+fn write<T: Real>(
+    options: &Options,
+    (pictures, count): (&[PathBuf], usize),
+    images: &[Image<T>],
+    window: Option<Window>,
+) -> Written {
     let mut written = Written::default();
     if let Some(path) = options.save.as_ref().filter(|_| !options.saves_tiff()) {
         let numbers: Vec<T> = images.iter().flat_map(|image| &image.values).copied().collect();
         let mut shape = vec![images[0].rows, images[0].cols];
         shape.truncate(if pictures.is_empty() { 1 } else { 2 });
-        if images.len() > 1 {
+        // Also if Ctrl-C has left one of many.
+        if count > 1 {
             shape.insert(0, images.len());
         }
         written.add(path, npy::write(path, &shape, &numbers));
@@ -280,7 +301,7 @@ impl<T: Real> Finished<'_, T> {
                 "read": problem.read_seconds, "build": problem.build_seconds, "compile": compile,
                 "solve": solve, "total": total,
             });
-            return say!("{}", merged([device_json(self.device), self.json(), json!({ "seconds": seconds })]));
+            return common::print_json(merged([device_json(self.device), self.json(), json!({ "seconds": seconds })]));
         }
         for (k, (image, quality)) in images.iter().zip(&self.qualities).enumerate() {
             let report = &image.report;

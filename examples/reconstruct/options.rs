@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use common::{DeviceOptions, Precision, check_ending, check_outputs, option, refuse_unused};
+use common::{DeviceOptions, Overwriting, Precision, check_ending, check_outputs, option, refuse_unused};
 use residuum::imaging::{Field, Filter, Image, Reconstruction, Regularizer, Scanner, Segmentation, Window};
 use residuum::{Format, Method, Real, Result, StopRule, Stopping, WeightRule};
 
@@ -69,7 +69,7 @@ pub(crate) fn pair<N: std::str::FromStr>(text: &str) -> Option<(N, N)> {
 /// at angle 0 the source is below the picture, rays run upwards, and pixel 0 sees the left edge. An array that comes out
 /// mirrored was taken with the other sense of rotation: give a negative --arc.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "reconstruct", version = common::version(), after_help = common::ENVIRONMENT)]
 pub(crate) struct Options {
     /// Scan: a Helsinki Tomography Challenge 2022 .mat file; a .npy sinogram of line integrals, -log(I / I0) (angles x
     /// pixels, or images x angles x pixels for several images at once); or counts: DataExchange (.h5, in a build with
@@ -249,6 +249,8 @@ pub(crate) struct Options {
     /// Also save the images as numbers (.npy), or as one TIFF file of 16-bit pictures of the window (.tif, --features tiff)
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) overwriting: Overwriting,
     /// Print one JSON object on stdout instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -501,7 +503,8 @@ impl Options {
         ];
         let outputs: Vec<(&'static str, &Path)> =
             pictures.chain(numbers.into_iter().filter_map(|(name, path)| Some((name, path?)))).collect();
-        check_outputs(&inputs, &outputs)
+        check_outputs(&inputs, &outputs)?;
+        self.overwriting.check(&outputs)
     }
 
     /// Path of the picture.

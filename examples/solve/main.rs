@@ -3,14 +3,16 @@
 mod compare;
 mod options;
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
 use common::plot::Chart;
-use common::{Precision, Written, device_json, merged, option, reading_bar, say, show, shown, solving_bar};
+use common::{
+    Precision, Written, device_json, interrupt, merged, option, reading_bar, say, show, shown, solving_bar,
+    tell,
+};
 use options::{Options, name_of};
 use residuum::io::{self, npy};
 use residuum::sparse::{Ordering, Permutation, gallery};
@@ -21,7 +23,7 @@ use residuum::{
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("solve");
     let options = Options::parse();
     let outcome = match options.precision {
         Precision::Fp32 => run::<f32>(&options),
@@ -189,10 +191,11 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     say("", &format!("preconditioner {}", names.join(", or if that fails or is slow ")));
     let partition = options.partition(problem.order.as_ref(), &ladder)?;
     let bar = solving_bar(options.json, options.iterations);
+    interrupt::keep_work();
     let climb =
         climb((&matrix, a, partition.as_ref()), &setup, &ladder, (&b, &mut x), &mut |progress: &Progress| {
             show(&bar, progress);
-            ControlFlow::Continue(())
+            interrupt::flow()
         });
     bar.finish_and_clear();
     let climb = climb?;
@@ -241,9 +244,16 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         seconds: [problem.read_seconds, problem.examine_seconds, upload_seconds, start.elapsed().as_secs_f64()],
     };
     if options.json {
-        say!("{}", finished.json());
+        common::print_json(finished.json());
     } else {
         finished.print();
+    }
+    if interrupt::came() {
+        let kept = match options.save.as_ref().filter(|path| written.paths.contains(path)) {
+            Some(path) => format!("the answer so far is in {}", path.display()),
+            None => "the answer so far is not kept, since no --save names a file".into(),
+        };
+        tell!("solve: ended by Ctrl-C after {} iterations: {kept}", report.iterations);
     }
     written.finish()?;
     Ok(report.converged())
@@ -270,7 +280,7 @@ fn compare<T: Real>(
     if options.json {
         let name = json!({ "problem": options.matrix.display().to_string(), "method": setup.method.to_string() });
         let found = json!({ "rows": problem.a.rows(), "nnz": problem.a.nnz(), "written": shown(&written.paths) });
-        say!("{}", merged([device_json(device), name, found, compare::json(&candidates)]));
+        common::print_json(merged([device_json(device), name, found, compare::json(&candidates)]));
     } else {
         compare::print(&candidates);
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use common::{DeviceOptions, Precision, check_outputs, option, plot, refuse_unused};
+use common::{DeviceOptions, Overwriting, Precision, check_outputs, option, plot, refuse_unused};
 use residuum::precond::{Preconditioner, RowOrdering};
 use residuum::sparse::{Ordering, Partition, Permutation};
 use residuum::{Advice, Csr, Examination, Format, Method, Real, Result, Stopping, io};
@@ -27,7 +27,7 @@ pub(crate) enum RowOrder {
 ///
 /// Exit status: 0 converged, 1 not converged (the text says why, and what to do), 2 bad input.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "solve", version = common::version(), after_help = common::ENVIRONMENT)]
 pub(crate) struct Options {
     /// Matrix Market (.mtx, .mtx.gz) or SciPy (.npz) file, or a gallery name such as poisson2d:512
     pub(crate) matrix: PathBuf,
@@ -114,6 +114,8 @@ pub(crate) struct Options {
     /// Save the answer (.npy)
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) overwriting: Overwriting,
     /// Print one JSON object on stdout instead of text
     #[arg(long)]
     pub(crate) json: bool,
@@ -248,6 +250,7 @@ impl Options {
         let outputs: Vec<(&'static str, &Path)> =
             outputs.into_iter().filter_map(|(name, path)| Some((name, path?))).collect();
         check_outputs(&inputs, &outputs)?;
+        self.overwriting.check(&outputs)?;
         if !matches!(&*self.preconditioner, "auto" | "none") {
             self.preconditioner.parse::<Preconditioner>()?;
         }

@@ -15,7 +15,7 @@ use crate::files::{BUFFER, file_error};
 use crate::number::{Real, per_number};
 use crate::sparse::Csr;
 
-pub use crate::files::{check_writable, same_file, write_atomically};
+pub use crate::files::{check_writable, same_file, write_atomically, write_file_atomically};
 
 pub mod mat5;
 pub mod matrix_market;

@@ -12,10 +12,12 @@ use clap::Args;
 use film::{Film, Target};
 use picture::{Brightness, Picture};
 use residuum::simulation::Obstacles;
-use residuum::{Device, Real, Report, Result, Stopping, Vector};
+use residuum::{Device, Real, Report, Result, Stopping, Vector, io};
 use serde_json::{Value, json};
 
-use crate::{DeviceOptions, Precision, check_outputs, counting_bar, device_json, merged, option, say, tell};
+use crate::{
+    DeviceOptions, Overwriting, Precision, check_outputs, counting_bar, device_json, interrupt, merged, option, say, tell,
+};
 
 /// Options of every simulation.
 #[derive(Clone, Debug, Args)]
@@ -35,6 +37,9 @@ pub struct ShowOptions {
     /// Save the frames: film.png for one animated picture, frame-%04d.png for a file each
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+    #[allow(missing_docs)] // it would stand in the help text
+    #[command(flatten)]
+    pub overwriting: Overwriting,
     /// Save every Nth frame only
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub every: u32,
@@ -203,18 +208,35 @@ impl ShowOptions {
         Ok(device)
     }
 
-    /// Fails before the work on options that cannot be.
+    /// Fails before the work on options that cannot be, on frames that would replace the input, and on two outputs in one file; `others` are
+    /// outputs beside the frames.
     ///
     /// # Errors
     /// [`residuum::Error::Option`], and those of [`check_outputs`].
-    pub fn check(&self, input: Option<&Path>) -> Result<()> {
+    pub fn check(&self, input: Option<&Path>, others: &[(&'static str, &Path)]) -> Result<()> {
         if self.window && cfg!(not(feature = "window")) {
             return Err(option("window", "this program was built without it: add --features window"));
         }
-        if let Some(save) = &self.save {
-            let target = Target::named(save)?;
-            let first = target.path(0);
-            return check_outputs(input.as_slice(), &[("save", &first)]);
+        let Some(save) = &self.save else {
+            check_outputs(input.as_slice(), others)?;
+            return self.overwriting.check(others);
+        };
+        let target = Target::named(save)?;
+        let first = target.path(0);
+        let outputs = [&[("save", &*first)], others].concat();
+        check_outputs(input.as_slice(), &outputs)?;
+        self.overwriting.check(&outputs)?;
+        // The number of frames may be unknown yet.
+        let count = self.frames.map_or(usize::MAX, |frames| frames.div_ceil(self.every as usize));
+        for frame in target.existing(count) {
+            self.overwriting.check(&[("save", &frame)])?;
+            if let Some(input) = input.filter(|input| io::same_file(input, &frame)) {
+                let reason = format!("{} is the input ({}), and a frame would replace it", frame.display(), input.display());
+                return Err(option("save", reason));
+            }
+        }
+        if let Some((other, path)) = others.iter().find(|(_, path)| target.writes(path, count)) {
+            return Err(option("save", format!("a frame would replace {}, which is that of --{other}", path.display())));
         }
         Ok(())
     }
@@ -249,7 +271,7 @@ impl ShowOptions {
                 "frames": tally.frames, "frames_per_second": per_second, "seconds": begin.elapsed().as_secs_f64(),
                 "iterations_per_frame": mean, "not_converged": tally.failed, "relative_residual": tally.residual, "hash": hash,
             });
-            say!("{}", merged([common, device_json(&simulation.device()), results]));
+            crate::print_json(merged([common, device_json(&simulation.device()), results]));
         } else {
             say!(
                 "{width} x {height}, {} frames, {per_second:.1} a second after the first, {mean:.1} iterations each, |b - Ax| / |b| = {:.2e} at last",
@@ -267,12 +289,20 @@ impl ShowOptions {
         let frames = self.frames.unwrap_or(200);
         let target = self.save.as_deref().map(Target::named).transpose()?;
         let every = self.every as usize;
+        if let Some(target) = &target {
+            film::check_film(target, simulation.size(), frames.div_ceil(every))?;
+        }
         let mut film = target.as_ref().map(|target| Film::new(target, frames.div_ceil(every), simulation.delay()));
         let device = simulation.device();
         let mut picture = Picture::new(simulation.size(), picture::glowing());
         let bar = counting_bar(self.json, frames);
         let mut clock = (Instant::now(), 0.0);
+        interrupt::keep_work();
         for k in 0..frames {
+            if interrupt::came() {
+                tell!("ended by Ctrl-C after {k} of {frames} frames; those that were saved are whole");
+                break;
+            }
             let report = simulation.step()?;
             tally.add(report.as_ref());
             if let Some(film) = film.as_mut().filter(|_| k.is_multiple_of(every)) {
@@ -291,7 +321,7 @@ impl ShowOptions {
         }
         let built = device.programs().seconds - clock.1;
         bar.finish_and_clear();
-        Ok(((clock.0.elapsed().as_secs_f64() - built).max(0.0), frames.saturating_sub(1)))
+        Ok(((clock.0.elapsed().as_secs_f64() - built).max(0.0), tally.frames.saturating_sub(1)))
     }
 
     #[cfg(feature = "window")]

@@ -16,7 +16,7 @@ use winit::window::{Window, WindowId};
 use super::film::Target;
 use super::picture::{Picture, glowing};
 use super::{Change, Drag, Simulation};
-use crate::option;
+use crate::{interrupt, option};
 
 /// Error of a window that cannot be opened.
 fn no_window(reason: impl std::fmt::Display) -> Error {
@@ -61,6 +61,7 @@ pub(super) fn show(
         shown: None,
         outcome: Ok(()),
     };
+    interrupt::keep_work();
     events.run_app(&mut view).map_err(no_window)?;
     view.outcome?;
     Ok((view.begin.elapsed().as_secs_f64(), view.counted.0.saturating_sub(1)))
@@ -209,7 +210,7 @@ impl View<'_> {
 
     /// Does a step, and shows it, between events.
     fn go_on(&mut self, events: &ActiveEventLoop) -> Result<()> {
-        if self.frames.is_some_and(|frames| self.counted.0 >= frames) {
+        if interrupt::came() || self.frames.is_some_and(|frames| self.counted.0 >= frames) {
             events.exit();
             return Ok(());
         }
