@@ -23,7 +23,9 @@ fn named() -> Option<String> {
 
 /// The commit in the file that `cargo package` adds.
 fn packaged() -> Option<String> {
-    let text = [".", ".."].iter().find_map(|folder| std::fs::read_to_string(Path::new(folder).join(".cargo_vcs_info.json")).ok())?;
+    let text = [".", ".."]
+        .iter()
+        .find_map(|folder| std::fs::read_to_string(Path::new(folder).join(".cargo_vcs_info.json")).ok())?;
     let digits = text.split("\"sha1\"").nth(1)?.split('"').nth(1)?;
     digits.get(..DIGITS).map(str::to_string)
 }
@@ -46,7 +48,8 @@ fn checked_out() -> Option<String> {
         println!("cargo::rerun-if-changed={built}");
     }
     let commit = git(&["rev-parse", "HEAD"])?;
-    let modified = git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|changes| !changes.is_empty());
+    let modified =
+        git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|changes| !changes.is_empty());
     Some(format!("{}{}", commit.get(..DIGITS)?, if modified { "-modified" } else { "" }))
 }
 

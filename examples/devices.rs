@@ -49,15 +49,13 @@ fn list(options: &Options) -> residuum::Result<()> {
                 })
             })
             .collect();
-        common::print_json(
-            json!({
-                "devices": devices,
-                "chosen": chosen.info().name,
-                "backend": chosen.backend_name(),
-                "choice": chosen.choice(),
-                "opencl_missing": Device::opencl_missing(),
-            })
-);
+        common::print_json(json!({
+            "devices": devices,
+            "chosen": chosen.info().name,
+            "backend": chosen.backend_name(),
+            "choice": chosen.choice(),
+            "opencl_missing": Device::opencl_missing(),
+        }));
         return Ok(());
     }
     let mib = |bytes: u64| if bytes == 0 { "-".to_string() } else { (bytes >> 20).to_string() };

@@ -176,6 +176,14 @@ impl<T: Real> Simulation for Program<T> {
         ))
     }
 
+    fn has_tolerance(&self) -> bool {
+        true
+    }
+
+    fn remedy(&self) -> &'static str {
+        "--step to a smaller one"
+    }
+
     fn size(&self) -> [usize; 2] {
         self.setup.size
     }

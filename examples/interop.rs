@@ -121,10 +121,8 @@ fn run(options: &Options) -> Result<bool, Failure> {
     let same = copied.to_vec()? == x.to_vec()?;
 
     if options.json {
-        common::print_json(
-            json!({ "device": device.info().name, "size": size, "iterations": report.iterations,
-                "converged": report.converged(), "highest": hottest, "same_bits_with_copies": same })
-);
+        common::print_json(json!({ "device": device.info().name, "size": size, "iterations": report.iterations,
+                "converged": report.converged(), "highest": hottest, "same_bits_with_copies": same }));
     } else {
         say!("{}: {report}", device.info().name);
         say!("the highest temperature of {points} points is {hottest:.6}");

@@ -130,8 +130,8 @@ fn run(options: &Options) -> Result<bool> {
     if options.json {
         common::print_json(
             json!({ "device": device.info().name, "size": side, "iterations": iterations, "converged": converged,
-                "same_bits_as_fresh_solvers": same, "at_rest": { "iterations": report.iterations, "hottest": hottest } })
-);
+                "same_bits_as_fresh_solvers": same, "at_rest": { "iterations": report.iterations, "hottest": hottest } }),
+        );
     } else {
         say!("at rest: {report}, hottest {hottest:.4}");
         say!("solvers made anew for each frame give {}", if same { "the same bits" } else { "OTHER BITS" });

@@ -173,8 +173,8 @@ fn run(options: &Options) -> Result<bool> {
         };
         let device = &device.info().name;
         common::print_json(
-            json!({ "device": device, "voxels": n, "readings": n / 4, "without": row(&plain, of_plain), "with": row(&own, of_own) })
-);
+            json!({ "device": device, "voxels": n, "readings": n / 4, "without": row(&plain, of_plain), "with": row(&own, of_own) }),
+        );
         return Ok(done);
     }
     say!("{n} voxels from {} readings, on {}", n / 4, device.info().name);

@@ -187,6 +187,7 @@ fn run(options: &Run) -> Result<bool> {
             if is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         let Some(Trial { entry, wrong, refused, .. }) = trial else { break };
+        log::info!("{case}: {}", entry.set);
         for (settings, why) in &refused {
             log::info!("{case} with {settings}: {why}");
         }
@@ -205,12 +206,10 @@ fn run(options: &Run) -> Result<bool> {
     let mine: Vec<&Entry> = file.entries.iter().filter(|e| e.is_for(info) && wanted.contains(&e.case)).collect();
     let left = open.len() - done;
     if options.json {
-        common::print_json(
-            json!({
-                "device": info.name, "driver": info.driver, "file": path.display().to_string(), "measured": done, "left": left,
-                "entries": mine.iter().map(|e| object(e)).collect::<Vec<_>>(), "wrong": faults,
-            })
-);
+        common::print_json(json!({
+            "device": info.name, "driver": info.driver, "file": path.display().to_string(), "measured": done, "left": left,
+            "entries": mine.iter().map(|e| object(e)).collect::<Vec<_>>(), "wrong": faults,
+        }));
     } else {
         table(&mine);
         for fault in &faults {
@@ -218,7 +217,10 @@ fn run(options: &Run) -> Result<bool> {
         }
         if left > 0 {
             let why = if interrupt::came() { "ended by Ctrl-C: " } else { "" };
-            say!("{why}{left} of {} are still to be measured: run it again, or with a larger --budget", wanted.len());
+            say!(
+                "{why}{left} of {} are still to be measured: run it again, or with a larger --budget",
+                wanted.len()
+            );
         }
     }
     for plot in &options.plot {
@@ -310,7 +312,9 @@ fn show(file: Option<&Path>, json: bool) -> Result<bool> {
     let file = TuneFile::read(&path)?;
     if json {
         let entries: Vec<Value> = file.entries.iter().map(object).collect();
-        common::print_json(json!({ "file": path.display().to_string(), "entries": entries, "ignored": file.remarks }));
+        common::print_json(
+            json!({ "file": path.display().to_string(), "entries": entries, "ignored": file.remarks }),
+        );
         return Ok(true);
     }
     say!("{}: {} entries", path.display(), file.entries.len());

@@ -202,6 +202,10 @@ impl<T: Real> Simulation for Program<T> {
         ))
     }
 
+    fn remedy(&self) -> &'static str {
+        "--gamma to a smaller one"
+    }
+
     fn size(&self) -> [usize; 2] {
         self.setup.size
     }

@@ -359,7 +359,12 @@ mod tests {
         assert!(check_writable(Path::new("/dev/null")).is_ok());
         assert_eq!(names(folder.path()), Vec::<String>::new());
         let long = "n".repeat(300);
-        for bad in [folder.path().to_path_buf(), folder.path().join("absent/file"), folder.path().join("new/"), folder.path().join(long)] {
+        for bad in [
+            folder.path().to_path_buf(),
+            folder.path().join("absent/file"),
+            folder.path().join("new/"),
+            folder.path().join(long),
+        ] {
             assert!(matches!(check_writable(&bad), Err(Error::File { .. })), "{bad:?}");
         }
         assert_eq!(names(folder.path()), Vec::<String>::new());

@@ -48,13 +48,18 @@ pub fn version() -> &'static str {
     &TEXT
 }
 
-/// The fields of every JSON object that tell where it comes from. The date is that of the call, in UTC.
+/// The fields of every JSON object that tell where it comes from. The date is that of the call.
 pub fn provenance() -> Value {
     let command: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     json!({
         "program": name(), "version": VERSION, "commit": COMMIT, "features": features(), "command": command,
-        "date": jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        "date": now(),
     })
+}
+
+/// Date and time in UTC.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The end of every help text: what the environment changes.

@@ -5,19 +5,21 @@
 pub mod about;
 pub mod interrupt;
 pub mod plot;
+mod progress;
 pub mod simulate;
 
-use std::io::{self as std_io, IsTerminal, Write};
+use std::io::{self as std_io, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-pub use about::{ENVIRONMENT, after_help, version};
 use clap::{Args, CommandFactory, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 use residuum::tuning::{TuneFile, tune_path};
-use residuum::{Device, Error, Progress, Real, Result, io};
+use residuum::{Device, Error, Real, Report, Result, io};
 use serde_json::{Value, json};
+
+pub use about::{ENVIRONMENT, after_help, version};
+pub use progress::{counting_bar, reading_bar, show, solving_bar};
 
 /// Precision of vectors and matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -94,7 +96,14 @@ pub fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode
 /// An error with the name of the option that a user knows, if the library names a field of its own.
 fn in_words_of_the_program(error: &Error, command: &clap::Command) -> String {
     let Error::Option { name, reason } = error else { return error.to_string() };
-    let known = match *name {
+    // The terms of a correction are values of one option, and a variable of the environment is none.
+    let (name, reason) = match *name {
+        name @ ("tikhonov" | "smooth" | "directional") => ("regularizer", format!("{name}: {reason}")),
+        "variation" => ("regularizer", format!("tv: {reason}")),
+        name if name.starts_with("RESIDUUM_") => return format!("{name}: {reason}"),
+        name => (name, reason.clone()),
+    };
+    let known = match name {
         "max_iterations" => "iterations",
         "smallest" | "largest" => "eigenvalues",
         "sigma" | "block" | "transposed" => "format",
@@ -102,6 +111,7 @@ fn in_words_of_the_program(error: &Error, command: &clap::Command) -> String {
         "pixel" => "field",
         "scanner" => "input",
         "gallery" => "matrix",
+        "bounds" => "lower",
         other => other,
     };
     let hyphened = known.replace('_', "-");
@@ -240,37 +250,26 @@ impl Written {
     }
 }
 
-fn bar(quiet: bool, length: Option<u64>, template: &str) -> ProgressBar {
-    if quiet || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
+/// Option of programs whose JSON has the course of a solve.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct HistoryOption {
+    /// Leave the residuals of the iterations out of the JSON object
+    #[arg(long, requires = "json")]
+    no_history: bool,
+}
+
+impl HistoryOption {
+    /// A report in JSON, with its history if that is wanted.
+    pub fn of(self, report: &Report) -> Value {
+        let mut report = json!(report);
+        if let (true, Some(fields)) = (self.no_history, report.as_object_mut()) {
+            fields.retain(|name, _| !matches!(&**name, "history" | "gradient_history" | "history_every"));
+            if let Some(rule) = fields.get_mut("rule").and_then(Value::as_object_mut) {
+                let _ = rule.remove("points");
+            }
+        }
+        report
     }
-    let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar
-}
-
-/// While a file is read.
-pub fn reading_bar(quiet: bool) -> ProgressBar {
-    bar(quiet, None, "{bar:40} {pos}/{len} entries, {eta} left")
-}
-
-/// While `count` things are done one after the other.
-pub fn counting_bar(quiet: bool, count: usize) -> ProgressBar {
-    bar(quiet, Some(count as u64), "{bar:30} {pos}/{len}, {msg}")
-}
-
-/// While a solve runs, of at most `iterations`.
-pub fn solving_bar(quiet: bool, iterations: usize) -> ProgressBar {
-    bar(quiet, Some(iterations as u64), "{bar:40} {pos}/{len} iterations, {eta} left, {msg}")
-}
-
-/// Shows how far a solve has come.
-pub fn show(bar: &ProgressBar, progress: &Progress) {
-    bar.set_length(progress.max_iterations as u64);
-    bar.set_position(progress.iteration as u64);
-    bar.set_message(format!("|r| {:.3e}", progress.residual));
 }
 
 /// Words of every program about its device, in JSON.

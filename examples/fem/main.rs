@@ -304,6 +304,14 @@ impl<T: Real> Simulation for Program<T> {
         Ok((Some(words), json!({ "steps": self.steps, "preconditioner": self.options.preconditioner }), false))
     }
 
+    fn has_tolerance(&self) -> bool {
+        true
+    }
+
+    fn remedy(&self) -> &'static str {
+        "--rtol to a larger one"
+    }
+
     fn delay(&self) -> u16 {
         800
     }

@@ -274,6 +274,10 @@ impl<T: Real> Simulation for Program<T> {
         Ok((Some(words), fields, wrong))
     }
 
+    fn remedy(&self) -> &'static str {
+        "--dt or --reynolds"
+    }
+
     fn size(&self) -> [usize; 2] {
         self.flow.setup().size
     }

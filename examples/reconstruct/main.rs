@@ -16,7 +16,9 @@ use clap::Parser;
 use common::{Precision, Written, device_json, interrupt, merged, option, say, show, shown, solving_bar, tell};
 use options::Options;
 use problem::{Problem, from_matrix, from_scan};
-use residuum::imaging::{Filter, Image, Quality, Reconstruction, Reconstructor, Segmentation, Window};
+use residuum::imaging::{
+    Beam, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
+};
 use residuum::io::npy;
 use residuum::operator::LinearOperator;
 use residuum::{Device, Progress, Real, Report, Result, Stop, Times};
@@ -62,6 +64,14 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     if let (Some(truth), Some(shape)) = (&truth, problem.system.shape()) {
         fits(truth, shape)?;
     }
+    log::info!(
+        "read in {:.3} s, set up in {:.3} s: {}, {} pictures by {}",
+        problem.read_seconds,
+        problem.build_seconds,
+        problem.what,
+        problem.pictures,
+        how.method
+    );
     let (images, times) = reconstruct(options, &mut problem, &how)?;
     // All pixels are sorted for it.
     let shown = !pictures.is_empty() || options.saves_tiff();
@@ -145,6 +155,7 @@ fn reconstruct<T: Real>(
             // Images of a batch have the same times.
             times.extend(found.first().map(|image| image.report.times));
             images.extend(found);
+            log::info!("{} of {} pictures are done", images.len(), problem.pictures);
             if interrupt::came() {
                 bar.finish_and_clear();
                 return Ok((images, times));
@@ -273,6 +284,20 @@ fn write_cuts(path: &Path, cuts: &[Segmentation]) -> Result<()> {
     }
 }
 
+/// The scanner as the solve takes it, cropped and binned.
+fn geometry(scanner: &Scanner) -> Value {
+    let (beam, distances) = match scanner.beam {
+        Beam::Parallel => ("parallel", None),
+        Beam::Fan { source_origin, source_detector } => ("fan", Some([source_origin, source_detector])),
+        Beam::Curved { source_origin, source_detector } => ("curved", Some([source_origin, source_detector])),
+        _ => ("other", None),
+    };
+    json!({
+        "beam": beam, "source_origin": distances.map(|d| d[0]), "source_detector": distances.map(|d| d[1]),
+        "pixels": scanner.pixels, "pitch": scanner.pitch, "offset": scanner.offset, "angles": scanner.angles,
+    })
+}
+
 /// Everything there is to say at the end.
 struct Finished<'a, T: Real> {
     options: &'a Options,
@@ -301,21 +326,24 @@ impl<T: Real> Finished<'_, T> {
                 "read": problem.read_seconds, "build": problem.build_seconds, "compile": compile,
                 "solve": solve, "total": total,
             });
-            return common::print_json(merged([device_json(self.device), self.json(), json!({ "seconds": seconds })]));
+            return common::print_json(merged([
+                device_json(self.device),
+                self.json(),
+                json!({ "seconds": seconds }),
+            ]));
         }
         for (k, (image, quality)) in images.iter().zip(&self.qualities).enumerate() {
             let report = &image.report;
             say!(
-                "result      {} after {} iterations, |b - Ax| / |b| = {:.4e}, {} launches per iteration",
+                "result      {} after {} iterations, |b - Ax| / |b| = {:.4e}",
                 report.stop,
                 report.iterations,
-                report.relative_residual(),
-                report.launches_per_iteration
+                report.relative_residual()
             );
             if let Some(weight) = &report.weight {
                 say!("            {weight}");
             }
-            if let Some(rule) = &report.rule {
+            if let Some(rule) = report.rule_in_words() {
                 say!("            {rule}");
             }
             if let Some(quality) = quality {
@@ -347,16 +375,17 @@ impl<T: Real> Finished<'_, T> {
         let Self { problem, how, .. } = self;
         let operator = problem.system.operator();
         let each = |(k, (image, quality)): (usize, (&Image<T>, &Option<Quality>))| {
-            let relative =
-                json!({ "relative_residual": image.report.relative_residual(), "warning": image.warning });
+            let relative = json!({ "relative_residual": image.report.relative_residual(), "warning": image.warning, "rule_in_words": image.report.rule_in_words() });
             let quality = quality.as_ref().map_or_else(|| json!({}), |quality| json!(quality));
             let cut = self.cuts.get(k).map(|cut| json!({ "thresholds": cut.thresholds, "mcc": self.mcc[k] }));
-            merged([json!(image.report), relative, quality, cut.unwrap_or_else(|| json!({}))])
+            merged([self.options.history.of(&image.report), relative, quality, cut.unwrap_or_else(|| json!({}))])
         };
         json!({
             "problem": problem.what,
             "method": if how.stopping.max_iterations == 0 && how.start.is_some() { "fbp" } else { how.method.name() },
             "start": how.start.map(Filter::name),
+            "geometry": problem.system.scanner().map(geometry),
+            "size": problem.system.shape(),
             "axis": problem.axis.map(|(place, _)| place),
             "axis_found": problem.axis.map(|(_, found)| found),
             "repaired": problem.repaired,

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use common::{DeviceOptions, Overwriting, Precision, check_ending, check_outputs, option, refuse_unused};
+use common::{
+    DeviceOptions, HistoryOption, Overwriting, Precision, check_ending, check_outputs, option, refuse_unused,
+};
 use residuum::imaging::{Field, Filter, Image, Reconstruction, Regularizer, Scanner, Segmentation, Window};
 use residuum::{Format, Method, Real, Result, StopRule, Stopping, WeightRule};
 
@@ -254,6 +256,8 @@ pub(crate) struct Options {
     /// Print one JSON object on stdout instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) history: HistoryOption,
 }
 
 impl Options {
@@ -273,6 +277,13 @@ impl Options {
         let free = self.matrix.is_some() || self.method == Way::Fbp;
         let lower = self.lower.unwrap_or(if free { f64::NEG_INFINITY } else { default.lower });
         let upper = self.upper.unwrap_or(default.upper);
+        for (name, bound, wrong) in [("lower", lower, f64::INFINITY), ("upper", upper, f64::NEG_INFINITY)] {
+            let there = T::from_f64(bound).to_f64();
+            if bound.is_nan() || there == wrong {
+                let reason = format!("{bound} leaves no value that a pixel can have in {}", T::PRECISION);
+                return Err(option(name, reason));
+            }
+        }
         if lower.partial_cmp(&upper).is_none_or(|order| order.is_gt()) {
             return Err(option("lower", format!("{lower} is not below upper = {upper}")));
         }

@@ -10,15 +10,14 @@ use std::time::Instant;
 use clap::Parser;
 use common::plot::Chart;
 use common::{
-    Precision, Written, device_json, interrupt, merged, option, reading_bar, say, show, shown, solving_bar,
-    tell,
+    Precision, Written, device_json, interrupt, merged, option, reading_bar, say, show, shown, solving_bar, tell,
 };
 use options::{Options, name_of};
 use residuum::io::{self, npy};
 use residuum::sparse::{Ordering, Permutation, gallery};
 use residuum::{
-    Advice, Climb, Csr, Device, Error, Examination, Matrix, Method, Progress, Real, Report, Result, Rung, Setup,
-    Vector, climb,
+    Advice, Climb, Csr, Definiteness, Device, Error, Examination, Matrix, Method, Progress, Real, Report, Result,
+    Rung, Setup, Vector, climb,
 };
 use serde_json::{Value, json};
 
@@ -156,6 +155,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     options.check()?;
     let device = options.on.open::<T>()?;
     let say = |key: &str, text: &str| {
+        log::info!("{key}: {text}");
         if !options.json {
             say!("{key:<11} {text}");
         }
@@ -306,16 +306,16 @@ fn write<T: Real>(options: &Options, answer: &[T], report: &Report) -> Written {
 }
 
 /// Points of a line over the iterations, relative to `by`.
-fn relative(history: &[f64], by: f64) -> Vec<(f64, f64)> {
+fn relative(report: &Report, history: &[f64], by: f64) -> Vec<(f64, f64)> {
     let by = if by > 0.0 { by } else { 1.0 };
-    history.iter().enumerate().map(|(k, v)| (k as f64, v / by)).collect()
+    report.history_iterations().zip(history).map(|(k, v)| (k as f64, v / by)).collect()
 }
 
 /// The residual, and for least squares the gradient, over the iterations.
 fn draw(options: &Options, report: &Report) -> Chart<'static> {
-    let mut lines = vec![("|b - Ax| / |b|".to_string(), relative(&report.history, report.rhs_norm))];
+    let mut lines = vec![("|b - Ax| / |b|".to_string(), relative(report, &report.history, report.rhs_norm))];
     if let Some(first) = report.gradient_history.first() {
-        lines.push(("|A'r| / |A'b|".to_string(), relative(&report.gradient_history, *first)));
+        lines.push(("|A'r| / |A'b|".to_string(), relative(report, &report.gradient_history, *first)));
     }
     Chart {
         title: format!(
@@ -330,6 +330,18 @@ fn draw(options: &Options, report: &Report) -> Chart<'static> {
         lines,
         goal: options.rtol.map(|rtol| ("rtol", rtol)),
         ..Default::default()
+    }
+}
+
+/// A verdict in words of the field, and how it is known.
+fn definiteness(found: &Definiteness) -> (&'static str, Option<&str>) {
+    match found {
+        Definiteness::Positive(why) => ("positive definite", Some(why)),
+        Definiteness::Likely => ("likely positive definite", None),
+        Definiteness::Semidefinite => ("numerically singular", None),
+        Definiteness::Indefinite(why) => ("indefinite", Some(why)),
+        Definiteness::NotAsked => ("not symmetric", None),
+        _ => ("unknown", None),
     }
 }
 
@@ -384,7 +396,8 @@ impl Finished<'_> {
             "cols": found.cols,
             "nnz": found.nnz,
             "symmetric": found.symmetric,
-            "definiteness": format!("{:?}", found.definiteness),
+            "definiteness": definiteness(&found.definiteness).0,
+            "why_definiteness": definiteness(&found.definiteness).1,
             "structural_rank": found.structural_rank,
             "condition_at_least": found.condition,
             "scaled": self.options.scale,
@@ -405,7 +418,7 @@ impl Finished<'_> {
         });
         merged([
             device_json(self.device),
-            json!(report),
+            self.options.history.of(report),
             own,
             self.preconditioner.clone(),
             json!({ "seconds": seconds }),

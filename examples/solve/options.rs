@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use common::{DeviceOptions, Overwriting, Precision, check_outputs, option, plot, refuse_unused};
+use common::{DeviceOptions, HistoryOption, Overwriting, Precision, check_outputs, option, plot, refuse_unused};
 use residuum::precond::{Preconditioner, RowOrdering};
 use residuum::sparse::{Ordering, Partition, Permutation};
 use residuum::{Advice, Csr, Examination, Format, Method, Real, Result, Stopping, io};
@@ -119,6 +119,8 @@ pub(crate) struct Options {
     /// Print one JSON object on stdout instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) history: HistoryOption,
 }
 
 impl Options {

@@ -56,7 +56,7 @@ impl Display for Stop {
             Self::LeastSquares => "converged in the least-squares sense",
             Self::Regularised => "the weight of damping is chosen",
             Self::Semiconverged => "ended before noise comes in",
-            Self::MaxIterations => "all iterations done",
+            Self::MaxIterations => "limit of iterations reached",
             Self::Stagnated => "stagnated at the attainable accuracy",
             Self::Indefinite => "the matrix is not positive definite",
             Self::Breakdown => "breakdown: a divisor vanished although the residual did not",
@@ -120,10 +120,14 @@ pub struct Report {
     pub weight: Option<ChosenWeight>,
     /// The rule that might end the solve, and what it looked at.
     pub rule: Option<RuleCurve>,
-    /// `|r|` of the recurrence before each iteration, and at the end.
+    /// `|r|` of the recurrence before each iteration, and at the end. Of more than 65 536 iterations, before each
+    /// [`history_every`](Self::history_every)th.
     pub history: Vec<f64>,
     /// `|s|` likewise, for least squares.
     pub gradient_history: Vec<f64>,
+    /// Iterations between two entries of the histories, a power of two: entry `k` is of iteration `k history_every`, the last one of the last
+    /// iteration.
+    pub history_every: usize,
     /// Number of times that the recurrence was started over from the true residual.
     pub restarts: usize,
     /// Kernel launches of one iteration (0 on the host).
@@ -173,6 +177,7 @@ impl Report {
             gradient: least_squares.then_some(outcome.gradient),
             history: outcome.history.iter().map(|h| h[0]).collect(),
             gradient_history: outcome.history.iter().filter(|_| least_squares).map(of_gradient).collect(),
+            history_every: outcome.history_every,
             restarts: outcome.restarts,
             launches_per_iteration: if device.backend_name() == "opencl" { launches } else { 0 },
             times,
@@ -188,6 +193,30 @@ impl Report {
     /// Tells if the answer meets a tolerance that was asked for, or the rule that it was to be chosen by.
     pub fn converged(&self) -> bool {
         matches!(self.stop, Stop::Converged | Stop::LeastSquares | Stop::Regularised | Stop::Semiconverged)
+    }
+
+    /// What the rule that might end the solve came to, and which iterate is the answer; none without a rule.
+    pub fn rule_in_words(&self) -> Option<String> {
+        let rule = self.rule.as_ref()?;
+        let answer = match (self.stop, rule.best == self.iterations) {
+            (Stop::Semiconverged, _) | (_, true) => "the answer is that one".into(),
+            _ => format!("the answer is iteration {}, as the rule did not end the solve", self.iterations),
+        };
+        Some(format!("{rule}; {answer}"))
+    }
+
+    /// Iteration of each entry of [`history`](Self::history).
+    pub fn history_iterations(&self) -> impl Iterator<Item = usize> {
+        let (every, count, last) = (self.history_every, self.history.len(), self.iterations_of_history());
+        (0..count).map(move |k| if k + 1 == count { last } else { k * every })
+    }
+
+    /// Iteration of the last entry of the histories: a rule may have returned to an earlier one than that.
+    fn iterations_of_history(&self) -> usize {
+        match self.history_every {
+            1 => self.history.len().saturating_sub(1),
+            _ => self.iterations,
+        }
     }
 
     /// `|b - A x| / |b|` of the answer, or the true residual itself if `b` is 0.
@@ -215,7 +244,7 @@ impl Display for Report {
         if let Some(weight) = &self.weight {
             write!(f, "; {weight}")?;
         }
-        if let Some(rule) = &self.rule {
+        if let Some(rule) = self.rule_in_words() {
             write!(f, "; {rule}")?;
         }
         match self.projected {

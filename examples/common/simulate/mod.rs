@@ -12,11 +12,12 @@ use clap::Args;
 use film::{Film, Target};
 use picture::{Brightness, Picture};
 use residuum::simulation::Obstacles;
-use residuum::{Device, Real, Report, Result, Stopping, Vector, io};
+use residuum::{Device, Error, Real, Report, Result, Stopping, Vector, io};
 use serde_json::{Value, json};
 
 use crate::{
-    DeviceOptions, Overwriting, Precision, check_outputs, counting_bar, device_json, interrupt, merged, option, say, tell,
+    DeviceOptions, Overwriting, Precision, check_outputs, counting_bar, device_json, interrupt, merged, option,
+    say, tell,
 };
 
 /// Options of every simulation.
@@ -139,6 +140,12 @@ pub trait Simulation {
     /// # Errors
     /// Those of the device.
     fn results(&mut self) -> Result<(Option<String>, Value, bool)>;
+    /// Tells if a step solves to a tolerance unless a number of iterations is asked for.
+    fn has_tolerance(&self) -> bool {
+        false
+    }
+    /// Options to change if a step fails.
+    fn remedy(&self) -> &'static str;
     /// Milliseconds that a film shows a frame.
     fn delay(&self) -> u16 {
         40
@@ -165,6 +172,9 @@ fn hash(words: &[u64]) -> String {
     format!("{hash:016x}")
 }
 
+/// Residual of a step, relative to its right-hand side, from which on the answer means nothing: 0 would be a better one.
+const LARGEST_RESIDUAL: f64 = 1e3;
+
 /// Counts of the solves of a run.
 #[derive(Default)]
 struct Tally {
@@ -172,6 +182,10 @@ struct Tally {
     iterations: usize,
     failed: usize,
     residual: f64,
+    /// The last report of a step that did not converge, in words.
+    failure: Option<String>,
+    /// Why the fields are no answer any more.
+    fault: Option<String>,
 }
 
 impl Tally {
@@ -179,9 +193,27 @@ impl Tally {
         self.frames += 1;
         if let Some(report) = report {
             self.iterations += report.iterations;
-            self.failed += usize::from(!report.converged());
             self.residual = report.relative_residual();
+            if !report.converged() {
+                self.failed += 1;
+                self.failure = Some(format!("{}, |b - Ax| / |b| = {:.1e}", report.stop, self.residual));
+            }
+            if !self.residual.is_finite() || self.residual > LARGEST_RESIDUAL {
+                self.fault =
+                    Some(format!("step {}: {}, |b - Ax| / |b| = {:.1e}", self.frames, report.stop, self.residual));
+            }
         }
+    }
+
+    /// Takes what a step came to. Fields that are no longer finite are a fault of the run, not of the program.
+    fn take(&mut self, outcome: Result<Option<Report>>) -> Result<()> {
+        match outcome {
+            Err(Error::NotFinite { .. }) => {
+                self.fault = Some(format!("step {}: the fields hold NaN or infinity", self.frames + 1));
+            }
+            other => self.add(other?.as_ref()),
+        }
+        Ok(())
     }
 }
 
@@ -231,12 +263,16 @@ impl ShowOptions {
         for frame in target.existing(count) {
             self.overwriting.check(&[("save", &frame)])?;
             if let Some(input) = input.filter(|input| io::same_file(input, &frame)) {
-                let reason = format!("{} is the input ({}), and a frame would replace it", frame.display(), input.display());
+                let reason =
+                    format!("{} is the input ({}), and a frame would replace it", frame.display(), input.display());
                 return Err(option("save", reason));
             }
         }
         if let Some((other, path)) = others.iter().find(|(_, path)| target.writes(path, count)) {
-            return Err(option("save", format!("a frame would replace {}, which is that of --{other}", path.display())));
+            return Err(option(
+                "save",
+                format!("a frame would replace {}, which is that of --{other}", path.display()),
+            ));
         }
         Ok(())
     }
@@ -260,16 +296,29 @@ impl ShowOptions {
         };
         let per_second = if seconds > 0.0 { timed as f64 / seconds } else { 0.0 };
         let (words, results, check_failed) = simulation.results()?;
-        let hash = hash(&simulation.bits()?);
+        let bits = simulation.bits()?;
+        if tally.fault.is_none() && bits.iter().any(|bits| !f64::from_bits(*bits).is_finite()) {
+            tally.fault = Some("the fields hold NaN or infinity".into());
+        }
+        let hash = hash(&bits);
         // A fixed number of iterations asks for no tolerance.
-        let fails = check_failed || tally.failed > 0 && self.rtol.is_some();
+        let asks = self.iterations.is_none() && (self.rtol.is_some() || simulation.has_tolerance());
+        let unsolved = tally.failure.take().filter(|_| asks && !interrupt::came());
+        let unsolved = unsolved.map(|last| {
+            format!("{} of {} steps did not reach their tolerance (the last: {last})", tally.failed, tally.frames)
+        });
+        let fault = tally.fault.take().or(unsolved);
+        if let Some(fault) = &fault {
+            tell!("{program}: {fault}: change {}", simulation.remedy());
+        }
+        let fails = check_failed || fault.is_some();
         let [width, height] = simulation.size();
         let mean = tally.iterations as f64 / tally.frames.max(1) as f64;
         if self.json {
             let common = json!({
                 "program": program, "width": width, "height": height, "precision": format!("{:?}", self.precision).to_lowercase(),
                 "frames": tally.frames, "frames_per_second": per_second, "seconds": begin.elapsed().as_secs_f64(),
-                "iterations_per_frame": mean, "not_converged": tally.failed, "relative_residual": tally.residual, "hash": hash,
+                "iterations_per_frame": mean, "not_converged": tally.failed, "relative_residual": tally.residual, "hash": hash, "fault": fault,
             });
             crate::print_json(merged([common, device_json(&simulation.device()), results]));
         } else {
@@ -298,13 +347,16 @@ impl ShowOptions {
         let bar = counting_bar(self.json, frames);
         let mut clock = (Instant::now(), 0.0);
         interrupt::keep_work();
+        log::info!("{frames} frames of {:?}", simulation.size());
         for k in 0..frames {
             if interrupt::came() {
                 tell!("ended by Ctrl-C after {k} of {frames} frames; those that were saved are whole");
                 break;
             }
-            let report = simulation.step()?;
-            tally.add(report.as_ref());
+            tally.take(simulation.step())?;
+            if tally.fault.is_some() {
+                break;
+            }
             if let Some(film) = film.as_mut().filter(|_| k.is_multiple_of(every)) {
                 simulation.draw(&mut picture)?;
                 film.add(k / every, picture.clone())?;

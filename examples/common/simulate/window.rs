@@ -20,7 +20,17 @@ use crate::{interrupt, option};
 
 /// Error of a window that cannot be opened.
 fn no_window(reason: impl std::fmt::Display) -> Error {
-    option("window", format!("no window can be opened here ({reason})"))
+    let reason = reason.to_string();
+    option(
+        "window",
+        format!("no window can be opened here ({}): name a display, or leave it out", without_place(&reason)),
+    )
+}
+
+/// A reason without the place in the sources of the window crate, which it begins with: `os error at FILE:LINE: REASON`.
+fn without_place(reason: &str) -> &str {
+    let placed = reason.strip_prefix("os error at ").and_then(|rest| rest.split_once(".rs:"));
+    placed.and_then(|(_, rest)| rest.split_once(": ")).map_or(reason, |(_, reason)| reason)
 }
 
 /// Frames a second that are shown at most.
@@ -263,5 +273,17 @@ impl ApplicationHandler for View<'_> {
         if let (Some(save), true, Ok(())) = (self.save, self.shown.is_some(), &self.outcome) {
             self.outcome = self.picture.write(&save.path(0));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_name_no_source() {
+        let reason = "os error at /root/.cargo/registry/src/winit-0.30/src/platform_impl/linux/mod.rs:765: neither WAYLAND_DISPLAY is set";
+        assert_eq!(without_place(reason), "neither WAYLAND_DISPLAY is set");
+        assert_eq!(without_place("no display: none"), "no display: none");
     }
 }
