@@ -3,6 +3,8 @@
 //! It is `RESIDUUM_COMMIT` if that is set; else that of the package (`.cargo_vcs_info.json`); else what git says of an optimised build, with
 //! `-modified` if files differ from it. Other builds are not built again with every commit and name none. Nothing fails without git.
 
+#![allow(clippy::print_stdout)] // cargo reads it
+
 use std::path::Path;
 use std::process::Command;
 

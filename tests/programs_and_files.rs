@@ -301,3 +301,187 @@ fn absurd_steps_are_said() {
         assert!(output.status.success() && output.stderr.is_empty(), "{name} {args:?}: {}", words(&output));
     }
 }
+
+#[test]
+fn json_has_plain_words_the_geometry_and_a_history_if_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let solve =
+        |args: &[&str]| json(&run("solve", folder.path(), &[args, &["--device", "host", "--json"]].concat()));
+    let found = solve(&["poisson2d:8"]);
+    assert_eq!(found["definiteness"], "positive definite");
+    assert!(found["why_definiteness"].as_str().unwrap().contains("Cholesky"), "{found}");
+    assert_eq!(found["history"].as_array().unwrap().len() as u64, found["iterations"].as_u64().unwrap() + 1);
+    assert_eq!(found["history_every"], 1);
+    let bare = solve(&["poisson2d:8", "--no-history"]);
+    assert!(bare.get("history").is_none() && bare.get("gradient_history").is_none(), "{bare}");
+    assert_eq!(bare["true_residual"], found["true_residual"]);
+    refused("solve", folder.path(), &["poisson2d:8", "--no-history"], "--json");
+    // More iterations than a report has norms: SIRT of a matrix that it takes long with.
+    let ten = (1..=10).map(|k| format!("{k} {k} 1e-{}\n", k / 2)).collect::<String>();
+    std::fs::write(
+        folder.path().join("ten.mtx"),
+        format!(
+            "%%MatrixMarket matrix coordinate real general\n10 10 19\n{ten}{}",
+            (1..10).map(|k| format!("{k} {} 1\n", k + 1)).collect::<String>()
+        ),
+    )
+    .unwrap();
+    let output = run(
+        "solve",
+        folder.path(),
+        &[
+            "ten.mtx",
+            "--method",
+            "sirt",
+            "--iterations",
+            "150000",
+            "--gradient-rtol",
+            "0",
+            "--rtol",
+            "0",
+            "--device",
+            "host",
+            "--json",
+        ],
+    );
+    let long = json(&output);
+    let (iterations, every) = (long["iterations"].as_u64().unwrap(), long["history_every"].as_u64().unwrap());
+    let history = long["history"].as_array().unwrap();
+    assert!(
+        iterations > 100_000 && every == 4 && history.len() <= 65_537,
+        "{iterations} {every} {}",
+        history.len()
+    );
+    assert_eq!(history.len() as u64, iterations.div_ceil(every) + 1);
+    let args = ["--size", "16", "--iterations", "2", "--device", "host", "--json"];
+    let found = json(&run("reconstruct", folder.path(), &args));
+    let geometry = &found["geometry"];
+    assert_eq!(
+        (&geometry["beam"], &geometry["source_origin"], &geometry["pixels"]),
+        (&"fan".into(), &5.0.into(), &256.into())
+    );
+    assert_eq!(geometry["angles"].as_array().unwrap().len(), 180);
+    assert_eq!(found["size"], serde_json::json!([16, 16]));
+    let bare = json(&run("reconstruct", folder.path(), &[&args[..], &["--no-history"]].concat()));
+    assert!(found["images"][0]["history"].is_array() && bare["images"][0].get("history").is_none());
+}
+
+/// Values that parse, and that no device can take.
+#[test]
+fn absurd_values_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let entry = |set: &str| {
+        format!(
+            "\n[[entry]]\ndevice = \"x\"\nplatform = \"y\"\ndriver = \"{set}\"\nfamily = \"cg-product\"\nreading = \"rows\"\n\
+             precision = \"fp64\"\nsize = \"large\"\nset = {{ {set} }}\n"
+        )
+    };
+    let sets =
+        ["work_group = 3", "work_group = 1000000000", "work_group = 0", "loads = 1000000000", "registers = 7"];
+    let text: String = sets.iter().map(|set| entry(set)).collect();
+    std::fs::write(at("t.toml"), format!("version = 1\n{text}{}", entry("work_group = 64"))).unwrap();
+    let shown = json(&run("tune", folder.path(), &["show", "--file", "t.toml", "--json"]));
+    let ignored: Vec<&str> =
+        shown["ignored"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+    assert_eq!(ignored.len(), sets.len(), "{shown}");
+    for (k, (line, set)) in ignored.iter().zip(sets).enumerate() {
+        let (name, value) = set.split_once(" = ").unwrap();
+        assert!(
+            line.starts_with(&format!("entry {}: {name}: ", k + 1)) && line.contains(&format!(" {value} is not ")),
+            "{line}"
+        );
+    }
+    assert_eq!(shown["entries"].as_array().unwrap().len(), 1);
+    #[cfg(unix)]
+    for (name, args) in [
+        ("solve", &["poisson2d:8"][..]),
+        ("reconstruct", &["--size", "16"]),
+        ("heat", &["--size", "16"]),
+        ("spmv", &["--gallery", "poisson2d:8"]),
+        ("devices", &[]),
+        ("owned", &[]),
+    ] {
+        use std::os::unix::ffi::OsStrExt;
+        let words = std::ffi::OsStr::from_bytes(b"\xff\xfe");
+        let mut command = program(name);
+        let output = command.current_dir(folder.path()).args(args).env("RESIDUUM_DEVICE", words).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).to_string();
+        assert_eq!(output.status.code(), Some(2), "{name}: {error}");
+        assert!(error.contains("RESIDUUM_DEVICE: \"\\xFF\\xFE\" is no UTF-8 text"), "{name}: {error}");
+    }
+    npy::write(&at("nan.npy"), &[16, 16], &[f64::NAN; 256]).unwrap();
+    npy::write(&at("none.npy"), &[16, 16], &[0.0f64; 256]).unwrap();
+    let reconstruct = |args: &[&str], part: &str| {
+        refused("reconstruct", folder.path(), &[&["--size", "16", "--device", "host"], args].concat(), part);
+    };
+    for method in ["sirt", "sart", "mrnsd", "nnfcgls"] {
+        let part = format!("--weight: {method} has no term |x|² to weigh; cgnr, fista and pdhg have one");
+        reconstruct(&["--weight", "auto", "--method", method], &part);
+    }
+    reconstruct(
+        &["--method", "sirt", "--regularizer", "tikhonov=1"],
+        "--regularizer: tikhonov: sirt has no such term",
+    );
+    reconstruct(&["--method", "fista", "--regularizer", "tv=1"], "--regularizer: tv: fista has no such term");
+    reconstruct(&["--weight", "discrepancy=0.995"], "--weight: discrepancy=0.995 comes to");
+    for method in ["cgnr", "fista", "pdhg", "sirt"] {
+        reconstruct(&["--lower", "inf", "--method", method], "--lower: inf leaves no value");
+        reconstruct(&["--lower", "1e39", "--method", method], "--lower: 1000000000000000");
+        reconstruct(&["--lower=-inf", "--upper=-inf", "--method", method], "--upper: -inf leaves no value");
+    }
+    reconstruct(&["--lower", "nan"], "--lower: NaN leaves no value");
+    reconstruct(&["--method", "fista", "--support", "nan.npy"], "--support: nan.npy holds NaN at pixel 0");
+    reconstruct(&["--method", "fista", "--support", "none.npy"], "--support: none.npy is 0 everywhere");
+}
+
+#[test]
+fn a_missing_display_is_said_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["heat", "wave", "flow", "fem"] {
+        for display in [None, Some(":12345")] {
+            let mut command = program(name);
+            command.current_dir(folder.path()).args(["--window", "--device", "host"]);
+            command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").env_remove("WAYLAND_SOCKET");
+            command.envs(display.map(|display| ("DISPLAY", display)));
+            let output = command.output().unwrap();
+            let error = String::from_utf8_lossy(&output.stderr).to_string();
+            assert_eq!(output.status.code(), Some(2), "{name}: {error}");
+            if error.contains("--features window") {
+                println!("skipped: the programs were built without windows");
+                return;
+            }
+            assert!(error.lines().count() == 1 && error.contains("no window can be opened here"), "{error}");
+            assert!(!error.contains(".rs") && !error.contains(".cargo"), "{error}");
+        }
+    }
+}
+
+/// Which iterate a picture is, in words that a laboratory has.
+#[test]
+fn rules_say_which_iterate_is_in_the_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    let reconstruct = |args: &[&str]| {
+        let all = [&["--size", "64", "--stop", "ncp", "--device", "host"], args].concat();
+        words(&run("reconstruct", folder.path(), &all))
+    };
+    let short = reconstruct(&["--iterations", "5"]);
+    assert!(short.contains("limit of iterations reached after 5 iterations"), "{short}");
+    assert!(short.contains("of 5; the answer is"), "{short}");
+    let ended = reconstruct(&[]);
+    assert!(ended.contains("ended before noise comes in") && ended.contains("; the answer is that one"), "{ended}");
+    // The rule ends after 38 iterations, with the 24th: after 30 it likes another one than the last.
+    let other = reconstruct(&["--iterations", "30"]);
+    let wanted =
+        "by ncp the best is iteration 24 of 30; the answer is iteration 30, as the rule did not end the solve";
+    assert!(other.contains(wanted), "{other}");
+    for said in [
+        &short,
+        &ended,
+        &words(&run("solve", folder.path(), &["poisson2d:8", "--iterations", "0", "--device", "host"])),
+    ] {
+        for word in ["sheets", "launches", "lanes", "all iterations done"] {
+            assert!(!said.contains(word), "'{word}' in {said}");
+        }
+    }
+}

@@ -75,7 +75,7 @@ macro_rules! tell {
     }};
 }
 
-/// Exit status 0 if all was done, 1 if not or if Ctrl-C has ended it, 2 with one line for an error or if the output could not be written.
+/// Exit status 0 if all was done, 1 if not, 2 with one line for an error or if the output could not be written.
 pub fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode {
     note(std_io::stdout().flush());
     let unprinted = UNPRINTED.lock().ok().and_then(|unprinted| unprinted.clone());
@@ -84,8 +84,8 @@ pub fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode
             tell!("{program}: the output could not be written to stdout: {}", unprinted.unwrap_or_default());
             ExitCode::from(2)
         }
-        Ok(true) if !interrupt::came() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(1),
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
         Err(error) => {
             tell!("{program}: {}", in_words_of_the_program(&error, &P::command()));
             ExitCode::from(2)

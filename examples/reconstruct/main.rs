@@ -108,7 +108,9 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         written: &written.paths,
     };
     finished.report(start.elapsed().as_secs_f64());
-    if interrupt::came() {
+    let all = finished.images.len() == finished.problem.pictures;
+    let cut_off = finished.images.iter().any(|image| image.report.stop == Stop::Cancelled);
+    if interrupt::came() && (cut_off || !all) {
         tell!(
             "reconstruct: ended by Ctrl-C: {} of {} pictures, the last {} as far as it had come",
             finished.images.len(),
@@ -116,7 +118,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
             if finished.images.len() > 1 { "ones" } else { "one" }
         );
     }
-    let done = finished.images.iter().all(|image| match image.report.stop {
+    let done = all && finished.images.iter().all(|image| match image.report.stop {
         Stop::Converged | Stop::Semiconverged => true,
         Stop::LeastSquares | Stop::MaxIterations | Stop::Stagnated => {
             options.rtol.is_none() && options.stop.is_none()

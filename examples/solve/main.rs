@@ -17,7 +17,7 @@ use residuum::io::{self, npy};
 use residuum::sparse::{Ordering, Permutation, gallery};
 use residuum::{
     Advice, Climb, Csr, Definiteness, Device, Error, Examination, Matrix, Method, Progress, Real, Report, Result,
-    Rung, Setup, Vector, climb,
+    Rung, Setup, Stop, Vector, climb,
 };
 use serde_json::{Value, json};
 
@@ -248,7 +248,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     } else {
         finished.print();
     }
-    if interrupt::came() {
+    if interrupt::came() && report.stop == Stop::Cancelled {
         let kept = match options.save.as_ref().filter(|path| written.paths.contains(path)) {
             Some(path) => format!("the answer so far is in {}", path.display()),
             None => "the answer so far is not kept, since no --save names a file".into(),

@@ -173,7 +173,7 @@ fn hash(words: &[u64]) -> String {
 }
 
 /// Residual of a step, relative to its right-hand side, from which on the answer means nothing: 0 would be a better one.
-const LARGEST_RESIDUAL: f64 = 1e3;
+const LARGEST_RESIDUAL: f64 = 10.0;
 
 /// Counts of the solves of a run.
 #[derive(Default)]
@@ -186,6 +186,8 @@ struct Tally {
     failure: Option<String>,
     /// Why the fields are no answer any more.
     fault: Option<String>,
+    /// True if Ctrl-C left frames out.
+    cut_off: bool,
 }
 
 impl Tally {
@@ -282,15 +284,10 @@ impl ShowOptions {
     /// # Errors
     /// Those of the simulation, and of the files.
     pub fn run(&self, simulation: &mut dyn Simulation, program: &str, mouse: &str) -> Result<bool> {
-        if self.window {
-            tell!(
-                "mouse: {mouse}; space: pause, s: one step, r: reset, up and down: time step, left and right: the other parameter, c: colours, q: end"
-            );
-        }
         let mut tally = Tally::default();
         let begin = Instant::now();
         let (seconds, timed) = if self.window {
-            self.show(simulation, program, &mut tally)?
+            self.show(simulation, (program, mouse), &mut tally)?
         } else {
             self.loop_over(simulation, &mut tally)?
         };
@@ -311,7 +308,7 @@ impl ShowOptions {
         if let Some(fault) = &fault {
             tell!("{program}: {fault}: change {}", simulation.remedy());
         }
-        let fails = check_failed || fault.is_some();
+        let fails = check_failed || fault.is_some() || tally.cut_off || interrupt::came() && tally.failed > 0;
         let [width, height] = simulation.size();
         let mean = tally.iterations as f64 / tally.frames.max(1) as f64;
         if self.json {
@@ -351,6 +348,7 @@ impl ShowOptions {
         for k in 0..frames {
             if interrupt::came() {
                 tell!("ended by Ctrl-C after {k} of {frames} frames; those that were saved are whole");
+                tally.cut_off = true;
                 break;
             }
             tally.take(simulation.step())?;
@@ -377,13 +375,18 @@ impl ShowOptions {
     }
 
     #[cfg(feature = "window")]
-    fn show(&self, simulation: &mut dyn Simulation, program: &str, tally: &mut Tally) -> Result<(f64, usize)> {
+    fn show(
+        &self,
+        simulation: &mut dyn Simulation,
+        names: (&str, &str),
+        tally: &mut Tally,
+    ) -> Result<(f64, usize)> {
         let target = self.save.as_deref().map(Target::named).transpose()?;
-        window::show(simulation, program, self.frames, target.as_ref(), &mut |report| tally.add(report))
+        window::show(simulation, names, self.frames, target.as_ref(), &mut |report| tally.add(report))
     }
 
     #[cfg(not(feature = "window"))]
-    fn show(&self, _: &mut dyn Simulation, _: &str, _: &mut Tally) -> Result<(f64, usize)> {
+    fn show(&self, _: &mut dyn Simulation, _: (&str, &str), _: &mut Tally) -> Result<(f64, usize)> {
         Err(option("window", "this program was built without it"))
     }
 }

@@ -21,6 +21,7 @@ use crate::{interrupt, option};
 /// Error of a window that cannot be opened.
 fn no_window(reason: impl std::fmt::Display) -> Error {
     let reason = reason.to_string();
+    let reason = reason.trim_end_matches('.');
     option(
         "window",
         format!("no window can be opened here ({}): name a display, or leave it out", without_place(&reason)),
@@ -43,7 +44,7 @@ const LEAST_SIDE: usize = 384;
 /// Returns the seconds, and the frames after the first.
 pub(super) fn show(
     simulation: &mut dyn Simulation,
-    program: &str,
+    (program, mouse): (&str, &str),
     frames: Option<usize>,
     save: Option<&Target>,
     tell: &mut dyn FnMut(Option<&Report>),
@@ -51,6 +52,10 @@ pub(super) fn show(
     let events = EventLoop::new().map_err(no_window)?;
     events.set_control_flow(ControlFlow::Poll);
     let context = Context::new(events.owned_display_handle()).map_err(no_window)?;
+    // Only now, as a window that cannot be opened has no keys.
+    crate::tell!(
+        "mouse: {mouse}; space: pause, s: one step, r: reset, up and down: time step, left and right: the other parameter, c: colours, q: end"
+    );
     let size = simulation.size();
     let mut view = View {
         picture: Picture::new(size, glowing()),
