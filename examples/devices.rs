@@ -10,7 +10,7 @@ use serde_json::json;
 
 /// List the devices of this machine in order of preference, and say which one would be chosen and why.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "devices", version = common::version(), after_help = common::ENVIRONMENT)]
 struct Options {
     /// Only devices that match all these words (gpu, cpu, host, fp64, 0:1, memory=8G, name=, vendor=,
     /// platform=, driver=, part of any of these; ! before a word for what it does not match)
@@ -22,7 +22,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("devices");
     common::exit::<Options>("devices", list(&Options::parse()).map(|()| true))
 }
 
@@ -49,16 +49,13 @@ fn list(options: &Options) -> residuum::Result<()> {
                 })
             })
             .collect();
-        say!(
-            "{}",
-            json!({
-                "devices": devices,
-                "chosen": chosen.info().name,
-                "backend": chosen.backend_name(),
-                "choice": chosen.choice(),
-                "opencl_missing": Device::opencl_missing(),
-            })
-        );
+        common::print_json(json!({
+            "devices": devices,
+            "chosen": chosen.info().name,
+            "backend": chosen.backend_name(),
+            "choice": chosen.choice(),
+            "opencl_missing": Device::opencl_missing(),
+        }));
         return Ok(());
     }
     let mib = |bytes: u64| if bytes == 0 { "-".to_string() } else { (bytes >> 20).to_string() };

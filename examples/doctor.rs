@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// Ask every device for answers that are known to the last bit, and say what passed, what failed and what that means.
 #[derive(Debug, Parser)]
-#[command(version, after_help = "Exit status: 0 all answers right, 1 some wrong, 2 bad input.")]
+#[command(name = "doctor", version = common::version(), after_help = common::after_help("Exit status: 0 all answers right, 1 some wrong, 2 bad input."))]
 struct Options {
     /// Only devices that match all these words, as in the program devices [default: all but last resorts]
     #[arg(long, value_name = "WORDS", default_value = "")]
@@ -23,7 +23,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("doctor");
     common::exit::<Options>("doctor", run(&Options::parse()))
 }
 
@@ -94,7 +94,7 @@ fn run(options: &Options) -> Result<bool> {
         say!("  {verdict}\n");
     }
     if options.json {
-        say!("{}", json!({ "devices": found, "well": well }));
+        common::print_json(json!({ "devices": found, "well": well }));
     } else if let Some(why) = Device::opencl_missing() {
         say!("no OpenCL device: {why}");
     }

@@ -28,7 +28,7 @@ enum RimKind {
 /// The brightness of the picture is its temperature. Without a picture: an emblem. With --window the mouse warms and cools, and the keys
 /// left and right turn time round. Exit status: 0 done, 1 a step did not converge to --rtol, 2 bad input.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "heat", version = common::version(), after_help = common::ENVIRONMENT)]
 struct Options {
     /// Picture (PNG) to begin with, in its own size or that of --size
     #[arg(long, value_name = "FILE")]
@@ -50,7 +50,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("heat");
     let options = Options::parse();
     let outcome = match options.show.precision {
         Precision::Fp32 => simulate::<f32>(&options),
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 }
 
 fn simulate<T: Real>(options: &Options) -> Result<bool> {
-    options.show.check(options.input.as_deref())?;
+    options.show.check(options.input.as_deref(), &[])?;
     options.show.run(&mut Program::<T>::new(options)?, "heat", "left button warms, right button cools")
 }
 
@@ -174,6 +174,14 @@ impl<T: Real> Simulation for Program<T> {
             json!({ "heat": total, "heat_at_first": self.total, "format": self.heat.matrix().format().to_string() }),
             false,
         ))
+    }
+
+    fn has_tolerance(&self) -> bool {
+        true
+    }
+
+    fn remedy(&self) -> &'static str {
+        "--step to a smaller one"
     }
 
     fn size(&self) -> [usize; 2] {

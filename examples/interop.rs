@@ -14,8 +14,9 @@ use serde_json::json;
 /// the equation in between, all on one queue and in the same buffers.
 #[derive(Debug, Parser)]
 #[command(
-    version,
-    after_help = "Exit status: 0 done, 1 not converged, or not the bits of the same solve with copies, 2 bad input."
+    name = "interop",
+    version = common::version(),
+    after_help = common::after_help("Exit status: 0 done, 1 not converged, or not the bits of the same solve with copies, 2 bad input.")
 )]
 struct Options {
     /// Grid points along each side of the plate
@@ -49,7 +50,7 @@ __kernel void warmest(__global const float* x, uint n, __global float* most)
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("interop");
     let options = Options::parse();
     match run(&options) {
         Ok(true) => ExitCode::SUCCESS,
@@ -120,11 +121,8 @@ fn run(options: &Options) -> Result<bool, Failure> {
     let same = copied.to_vec()? == x.to_vec()?;
 
     if options.json {
-        say!(
-            "{}",
-            json!({ "device": device.info().name, "size": size, "iterations": report.iterations,
-                "converged": report.converged(), "highest": hottest, "same_bits_with_copies": same })
-        );
+        common::print_json(json!({ "device": device.info().name, "size": size, "iterations": report.iterations,
+                "converged": report.converged(), "highest": hottest, "same_bits_with_copies": same }));
     } else {
         say!("{}: {report}", device.info().name);
         say!("the highest temperature of {points} points is {hottest:.6}");

@@ -14,8 +14,9 @@ use serde_json::json;
 /// another thread computes the plate at rest.
 #[derive(Debug, Parser)]
 #[command(
-    version,
-    after_help = "Exit status: 0 done, 1 not converged or other bits than fresh solvers, 2 bad input."
+    name = "owned",
+    version = common::version(),
+    after_help = common::after_help("Exit status: 0 done, 1 not converged or other bits than fresh solvers, 2 bad input.")
 )]
 struct Options {
     /// Grid points along each side of the plate
@@ -33,7 +34,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("owned");
     let options = Options::parse();
     common::exit::<Options>("owned", run(&options))
 }
@@ -127,10 +128,9 @@ fn run(options: &Options) -> Result<bool> {
         .unwrap_or_else(|_| Err(Error::Option { name: "frames", reason: "the other thread has failed".into() }))?;
     converged &= report.converged();
     if options.json {
-        say!(
-            "{}",
+        common::print_json(
             json!({ "device": device.info().name, "size": side, "iterations": iterations, "converged": converged,
-                "same_bits_as_fresh_solvers": same, "at_rest": { "iterations": report.iterations, "hottest": hottest } })
+                "same_bits_as_fresh_solvers": same, "at_rest": { "iterations": report.iterations, "hottest": hottest } }),
         );
     } else {
         say!("at rest: {report}, hottest {hottest:.4}");

@@ -16,8 +16,9 @@ use serde_json::json;
 /// directions, and once more without.
 #[derive(Debug, Parser)]
 #[command(
-    version,
-    after_help = "Exit status: 0 done, 1 not converged, or the volume is no better with the penalty, 2 bad input."
+    name = "penalty",
+    version = common::version(),
+    after_help = common::after_help("Exit status: 0 done, 1 not converged, or the volume is no better with the penalty, 2 bad input.")
 )]
 struct Options {
     /// Voxels along each side of the volume
@@ -35,7 +36,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("penalty");
     let options = Options::parse();
     common::exit::<Options>("penalty", run(&options))
 }
@@ -171,9 +172,8 @@ fn run(options: &Options) -> Result<bool> {
                 "relative_error": error })
         };
         let device = &device.info().name;
-        say!(
-            "{}",
-            json!({ "device": device, "voxels": n, "readings": n / 4, "without": row(&plain, of_plain), "with": row(&own, of_own) })
+        common::print_json(
+            json!({ "device": device, "voxels": n, "readings": n / 4, "without": row(&plain, of_plain), "with": row(&own, of_own) }),
         );
         return Ok(done);
     }

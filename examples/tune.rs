@@ -2,7 +2,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 #[allow(dead_code)] // one chart alone is for other programs
-use common::{say, tell};
+use common::{Overwriting, interrupt, say, tell};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ use common::option;
 ///
 /// Exit status: 0 done, 1 settings gave other bits or time ran out before all was measured, 2 bad input.
 #[derive(Debug, Parser)]
-#[command(version, args_conflicts_with_subcommands = true)]
+#[command(name = "tune", version = common::version(), after_help = common::ENVIRONMENT, args_conflicts_with_subcommands = true)]
 struct Options {
     #[command(subcommand)]
     command: Option<Command>,
@@ -37,7 +38,7 @@ struct Run {
     /// Device: words that name it, as in the program devices
     #[arg(long, value_name = "WORDS")]
     device: Option<String>,
-    /// Time to measure, such as 90s or 10m; a race that has begun is finished
+    /// Time to measure, such as 90s or 10m; a search that it ends is taken up again by the next run
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     budget: Duration,
     /// Only these kinds of launches, such as cg-product (repeatable) [default: all]
@@ -52,6 +53,8 @@ struct Run {
     /// File of tuned values [default: RESIDUUM_TUNE_FILE, else tuning.toml in the configuration folder]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    overwriting: Overwriting,
     /// Print one JSON object on stdout instead of text
     #[arg(long)]
     json: bool,
@@ -100,7 +103,7 @@ fn duration(text: &str) -> std::result::Result<Duration, String> {
 }
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("tune");
     let options = Options::parse();
     common::exit::<Options>(
         "tune",
@@ -133,6 +136,7 @@ fn run(options: &Run) -> Result<bool> {
     let path = place(options.file.as_deref())?;
     let plots: Vec<(&'static str, &Path)> = options.plot.iter().map(|plot| ("plot", &**plot)).collect();
     common::check_outputs(&[&path], &plots)?;
+    options.overwriting.check(&plots)?;
     for plot in &options.plot {
         common::plot::check(plot)?;
     }
@@ -166,45 +170,57 @@ fn run(options: &Run) -> Result<bool> {
     }
     let kernels = kernels_checksum()?;
     let known = |file: &TuneFile, case: &Case| {
-        file.entries.iter().any(|e| e.is_for(info) && e.case == *case && e.is_of_kernels(&kernels))
+        let whole = |e: &Entry| e.measured.as_ref().is_some_and(|measured| !measured.partial);
+        file.entries.iter().any(|e| e.is_for(info) && e.case == *case && e.is_of_kernels(&kernels) && whole(e))
     };
     let open: Vec<Case> = wanted.iter().copied().filter(|case| options.again || !known(&file, case)).collect();
     let (mut done, mut faults) = (0, Vec::new());
     let bar = common::counting_bar(options.json, open.len());
+    interrupt::keep_work();
+    let is_over = || Instant::now() >= deadline || interrupt::came();
     for case in &open {
-        if Instant::now() >= deadline {
+        if is_over() {
             break;
         }
-        let trial = tune(&device, *case, &mut |what| bar.set_message(format!("{case}: {what}")))?;
-        let Trial { entry, wrong, refused, .. } = trial;
+        let trial = tune(&device, *case, &mut |what| {
+            bar.set_message(format!("{case}: {what}"));
+            if is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        let Some(Trial { entry, wrong, refused, .. }) = trial else { break };
+        log::info!("{case}: {}", entry.set);
         for (settings, why) in &refused {
             log::info!("{case} with {settings}: {why}");
         }
         faults.extend(wrong.iter().map(|(settings, how)| format!("{case} with {settings}: {how}")));
-        file.put(entry.clone());
-        // After each, so that a run that is broken off has not measured in vain; beside what other runs found meanwhile.
-        TuneFile::update(&path, |file| file.put(entry))?;
-        done += 1;
+        let whole = entry.measured.as_ref().is_some_and(|measured| !measured.partial);
+        // What an earlier run has found to its end is worth more than a part.
+        if whole || !known(&file, case) {
+            file.put(entry.clone());
+            // After each, so that a run that is broken off has not measured in vain; beside what other runs found meanwhile.
+            TuneFile::update(&path, |file| file.put(entry))?;
+        }
+        done += usize::from(whole);
         bar.set_position(done as u64);
     }
     bar.finish_and_clear();
     let mine: Vec<&Entry> = file.entries.iter().filter(|e| e.is_for(info) && wanted.contains(&e.case)).collect();
     let left = open.len() - done;
     if options.json {
-        say!(
-            "{}",
-            json!({
-                "device": info.name, "driver": info.driver, "file": path.display().to_string(), "measured": done, "left": left,
-                "entries": mine.iter().map(|e| object(e)).collect::<Vec<_>>(), "wrong": faults,
-            })
-        );
+        common::print_json(json!({
+            "device": info.name, "driver": info.driver, "file": path.display().to_string(), "measured": done, "left": left,
+            "entries": mine.iter().map(|e| object(e)).collect::<Vec<_>>(), "wrong": faults,
+        }));
     } else {
         table(&mine);
         for fault in &faults {
             say!("WRONG  {fault}: a fault of the driver; run the program doctor");
         }
         if left > 0 {
-            say!("{left} of {} are still to be measured: run it again, or with a larger --budget", wanted.len());
+            let why = if interrupt::came() { "ended by Ctrl-C: " } else { "" };
+            say!(
+                "{why}{left} of {} are still to be measured: run it again, or with a larger --budget",
+                wanted.len()
+            );
         }
     }
     for plot in &options.plot {
@@ -233,9 +249,10 @@ fn table(entries: &[&Entry]) {
             continue;
         };
         let gain = 100.0 * (1.0 - measured.tuned_us / measured.default_us);
+        let part = if measured.partial { ", not all tried" } else { "" };
         let tie = if entry.set == Settings::default() && !measured.ties.is_empty() { ", a tie" } else { "" };
         say!(
-            "{:<42} {:>11.2} {:>11.2} {:>6.1}%  {}{tie}",
+            "{:<42} {:>11.2} {:>11.2} {:>6.1}%  {}{tie}{part}",
             entry.case.to_string(),
             measured.default_us,
             measured.tuned_us,
@@ -295,7 +312,9 @@ fn show(file: Option<&Path>, json: bool) -> Result<bool> {
     let file = TuneFile::read(&path)?;
     if json {
         let entries: Vec<Value> = file.entries.iter().map(object).collect();
-        say!("{}", json!({ "file": path.display().to_string(), "entries": entries, "ignored": file.remarks }));
+        common::print_json(
+            json!({ "file": path.display().to_string(), "entries": entries, "ignored": file.remarks }),
+        );
         return Ok(true);
     }
     say!("{}: {} entries", path.display(), file.entries.len());

@@ -29,7 +29,7 @@ enum RimKind {
 /// Drops fall now and then. With --window the mouse makes waves, and the keys left and right choose how time is discretised. Exit status: 0
 /// done, 1 a step did not converge to --rtol, 2 bad input.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "wave", version = common::version(), after_help = common::ENVIRONMENT)]
 struct Options {
     /// (c dt / dx)^2, the square of the grid distances that a wave goes in a step
     #[arg(long, default_value_t = 0.5, allow_hyphen_values = true)]
@@ -54,7 +54,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("wave");
     let options = Options::parse();
     let outcome = match options.show.precision {
         Precision::Fp32 => simulate::<f32>(&options),
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn simulate<T: Real>(options: &Options) -> Result<bool> {
-    options.show.check(options.obstacles.as_deref())?;
+    options.show.check(options.obstacles.as_deref(), &[])?;
     let mouse = "left button presses the water down, right button lifts it";
     options.show.run(&mut Program::<T>::new(options)?, "wave", mouse)
 }
@@ -200,6 +200,10 @@ impl<T: Real> Simulation for Program<T> {
             json!({ "energy": energy, "energy_at_first": self.energy, "format": self.waves.matrix().format().to_string() }),
             false,
         ))
+    }
+
+    fn remedy(&self) -> &'static str {
+        "--gamma to a smaller one"
     }
 
     fn size(&self) -> [usize; 2] {

@@ -1,6 +1,6 @@
 //! Files of any content: written whole or not at all, small ones read with care, and where users keep settings and caches.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -76,22 +76,43 @@ pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
 /// Fails where a file could not be written to `path`: before the work whose result goes there. Nothing is changed.
 ///
 /// # Errors
-/// [`Error::File`] for a folder, a path whose folder is missing, and if files cannot be made.
+/// [`Error::File`] for a folder, a path whose folder is missing, a name that the file system does not take, and if files cannot be made.
 pub fn check_writable(path: &Path) -> Result<()> {
     let failed = |reason: String| Err(Error::File { path: path.into(), reason });
+    // `Path` leaves a separator at the end out of the name.
+    if path.as_os_str().as_encoded_bytes().last().is_some_and(|last| std::path::is_separator(char::from(*last))) {
+        return failed("it ends like a folder: add the name of a file".into());
+    }
     let about = fs::metadata(path);
     match &about {
-        Ok(about) if about.is_dir() => return failed("it is a folder".into()),
+        Ok(about) if about.is_dir() => return failed("it is a folder: add the name of a file".into()),
         // A pipe or a device: opening it may wait for a reader.
         Ok(about) if !about.is_file() => return Ok(()),
-        _ => {}
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
+        // A name that is too long, a loop of links.
+        Err(error) => return Err(file_error(path, error)),
     }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         return failed("its folder does not exist".into());
     }
     let target = if about.is_ok() { fs::canonicalize(path) } else { Ok(path.to_path_buf()) };
-    target.and_then(|target| Temporary::beside(&target)).map(drop).map_err(|e| file_error(path, &e))
+    let possible = target.and_then(|target| {
+        if about.is_ok() && is_mount_point(&target) {
+            // It will be written in place, as no other file can take its place.
+            OpenOptions::new().write(true).open(&target)?;
+        }
+        Temporary::beside(&target)
+    });
+    possible.map(drop).map_err(|e| file_error(path, &e))
+}
+
+/// Tells if a file is mounted by itself, as containers do with files of settings. Nothing can be renamed onto such a file.
+fn is_mount_point(path: &Path) -> bool {
+    let Ok(mounts) = fs::read_to_string("/proc/self/mountinfo") else { return false };
+    let escaped = path.to_string_lossy().replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011");
+    mounts.lines().any(|line| line.split(' ').nth(4) == Some(&*escaped))
 }
 
 /// Tells if two paths name one file: through links, or by two names of a file. One that does not exist yet is told by its folder.
@@ -122,7 +143,8 @@ pub(crate) fn file_error(path: &Path, error: &io::Error) -> Error {
 /// file stays as it was and the temporary one is removed.
 ///
 /// The writer given to `write` is buffered. A symbolic link is followed, the permissions of an existing file are
-/// kept, and something that is no regular file (`/dev/stdout`, a pipe) is written to directly.
+/// kept, and something that is no regular file (`/dev/stdout`, a pipe) is written to directly. A file that is mounted by itself cannot be
+/// replaced: it gets the complete content in place.
 ///
 /// # Errors
 /// [`Error::File`] with `path` and the reason when the folder is missing, a write fails or `write` returns an
@@ -137,11 +159,22 @@ pub(crate) fn file_error(path: &Path, error: &io::Error) -> Error {
 /// # }
 /// ```
 pub fn write_atomically(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    write_file_atomically(path, |out| write(out))
+}
+
+/// [`write_atomically`] for a format whose beginning depends on its end: the writer can also seek, unless `path` is a pipe.
+///
+/// # Errors
+/// As [`write_atomically`].
+pub fn write_file_atomically(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<()> {
     replace(path, write).map_err(|e| file_error(path, &e))
 }
 
-/// [`write_atomically`] with the operating system's error.
-fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+/// [`write_file_atomically`] with the operating system's error.
+fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let permissions = match fs::metadata(path) {
         Ok(existing) if !existing.is_file() => {
             // Renaming onto a device would replace the device.
@@ -181,7 +214,7 @@ const STALE: std::time::Duration = std::time::Duration::from_secs(60);
 fn remove_stale(target: &Path) {
     let (Some(folder), Some(name)) = (target.parent(), target.file_name()) else { return };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let start = format!(".{}.", name.to_string_lossy());
+    let start = format!("{}.", hidden(name).to_string_lossy());
     let Ok(files) = fs::read_dir(folder) else { return };
     for file in files.flatten() {
         let name = file.file_name().to_string_lossy().into_owned();
@@ -198,6 +231,24 @@ fn remove_stale(target: &Path) {
     }
 }
 
+/// Longest name that a temporary file carries in its own: file systems take 255 bytes in all.
+const LONGEST_NAME: usize = 200;
+
+/// Beginning of the names of temporary files for a file of this name: with its hash (FNV-1a) if it is long.
+fn hidden(name: &OsStr) -> OsString {
+    let mut hidden = OsString::from(".");
+    let bytes = name.as_encoded_bytes();
+    if bytes.len() > LONGEST_NAME {
+        let hash = bytes
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
+        hidden.push(format!("residuum-{hash:016x}"));
+    } else {
+        hidden.push(name);
+    }
+    hidden
+}
+
 /// A file that is removed when dropped, also when the code that fills it panics.
 struct Temporary {
     path: PathBuf,
@@ -212,8 +263,7 @@ impl Temporary {
             .file_name()
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
         loop {
-            let mut hidden = OsString::from(".");
-            hidden.push(name);
+            let mut hidden = hidden(name);
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             hidden.push(format!(".{}-{number}{TEMPORARY}", std::process::id()));
             let path = target.with_file_name(hidden);
@@ -231,9 +281,19 @@ impl Temporary {
 
     /// Moves the file to its place.
     fn rename(mut self, target: &Path) -> io::Result<()> {
-        fs::rename(&self.path, target)?;
-        self.renamed = true;
-        Ok(())
+        match fs::rename(&self.path, target) {
+            // A file that is mounted by itself.
+            Err(error) if matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices) => {
+                let mut to = OpenOptions::new().write(true).truncate(true).open(target)?;
+                io::copy(&mut File::open(&self.path)?, &mut to)?;
+                to.sync_all()
+            }
+            Ok(()) => {
+                self.renamed = true;
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -313,9 +373,32 @@ mod tests {
         assert!(check_writable(&path).is_ok());
         assert!(check_writable(Path::new("/dev/null")).is_ok());
         assert_eq!(names(folder.path()), Vec::<String>::new());
-        for bad in [folder.path().to_path_buf(), folder.path().join("absent/file")] {
+        let long = "n".repeat(300);
+        for bad in [
+            folder.path().to_path_buf(),
+            folder.path().join("absent/file"),
+            folder.path().join("new/"),
+            folder.path().join(long),
+        ] {
             assert!(matches!(check_writable(&bad), Err(Error::File { .. })), "{bad:?}");
         }
+        assert_eq!(names(folder.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_name_may_be_as_long_as_the_file_system_takes() {
+        let folder = tempfile::tempdir().expect("folder");
+        let name = "n".repeat(255);
+        let path = folder.path().join(&name);
+        check_writable(&path).expect("writable");
+        write_atomically(&path, |out| out.write_all(b"old")).expect("writable");
+        // Temporary files of killed processes are found under the name that such files have.
+        let stale = format!("{}.4294967295-0{TEMPORARY}", hidden(OsStr::new(&name)).to_string_lossy());
+        let file = File::create(folder.path().join(stale)).expect("made");
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("a time");
+        write_atomically(&path, |out| out.write_all(b"new")).expect("writable");
+        assert_eq!(fs::read(&path).expect("file"), b"new");
+        assert_eq!(names(folder.path()), [name]);
     }
 
     #[cfg(unix)]

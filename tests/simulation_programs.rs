@@ -210,7 +210,7 @@ fn bad_input_is_one_line_and_status_2() {
         ("wave", &["--obstacles", "text.png"], "no picture"),
         ("flow", &["--dt", "0"], "step"),
         ("flow", &["--dt", "nan"], "step"),
-        ("flow", &["--dt", "10"], "unstable"),
+        ("flow", &["--dt", "5"], "unstable"),
         ("flow", &["--reynolds", "0"], "--reynolds"),
         ("flow", &["--size", "3"], "smaller than 4 x 4"),
         ("flow", &["--case", "cavity", "--size", "40x30"], "square"),

@@ -2,18 +2,24 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod about;
+pub mod interrupt;
 pub mod plot;
+mod progress;
 pub mod simulate;
 
-use std::io::IsTerminal;
+use std::io::{self as std_io, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Mutex;
 
 use clap::{Args, CommandFactory, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
 use residuum::tuning::{TuneFile, tune_path};
-use residuum::{Device, Error, Progress, Real, Result, io};
+use residuum::{Device, Error, Real, Report, Result, io};
 use serde_json::{Value, json};
+
+pub use about::{ENVIRONMENT, after_help, version};
+pub use progress::{counting_bar, reading_bar, show, solving_bar};
 
 /// Precision of vectors and matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -24,13 +30,40 @@ pub enum Precision {
     Fp64,
 }
 
-/// Prints a line on stdout. A reader that has gone (`| head -1`) ends no work: what is to be saved is.
+/// Prints a line on stdout. A reader that has gone (`| head -1`) ends no work: what is to be saved is. Any other failure, such as a full disk,
+/// is told by [`exit`] in the end.
 #[macro_export]
 macro_rules! say {
-    ($($arg:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($arg)*);
-    }};
+    ($($arg:tt)*) => { $crate::print_line(format_args!($($arg)*)) };
+}
+
+/// The first reason why something could not be printed.
+static UNPRINTED: Mutex<Option<String>> = Mutex::new(None);
+
+#[doc(hidden)]
+pub fn print_line(line: std::fmt::Arguments<'_>) {
+    note(writeln!(std_io::stdout(), "{line}"));
+}
+
+/// Keeps the reason why something could not be printed, unless the reader has gone.
+fn note(outcome: std_io::Result<()>) {
+    let Err(error) = outcome else { return };
+    if error.kind() != std_io::ErrorKind::BrokenPipe
+        && let Ok(mut unprinted) = UNPRINTED.lock()
+    {
+        unprinted.get_or_insert_with(|| error.to_string());
+    }
+}
+
+/// Prints a JSON object, with the fields that tell where it comes from before its own.
+pub fn print_json(object: Value) {
+    say!("{}", merged([about::provenance(), json!({ "interrupted": interrupt::came() }), object]));
+}
+
+/// Begins a program: its name, and its log on stderr, which `RUST_LOG` asks for.
+pub fn begin(program: &'static str) {
+    about::set_name(program);
+    env_logger::Builder::from_default_env().format_timestamp_millis().init();
 }
 
 /// Prints a line on stderr, likewise.
@@ -42,9 +75,15 @@ macro_rules! tell {
     }};
 }
 
-/// Exit status 0 if all was done, 1 if not, 2 with one line for an error.
+/// Exit status 0 if all was done, 1 if not, 2 with one line for an error or if the output could not be written.
 pub fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode {
+    note(std_io::stdout().flush());
+    let unprinted = UNPRINTED.lock().ok().and_then(|unprinted| unprinted.clone());
     match outcome {
+        Ok(_) if unprinted.is_some() => {
+            tell!("{program}: the output could not be written to stdout: {}", unprinted.unwrap_or_default());
+            ExitCode::from(2)
+        }
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
@@ -57,7 +96,14 @@ pub fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode
 /// An error with the name of the option that a user knows, if the library names a field of its own.
 fn in_words_of_the_program(error: &Error, command: &clap::Command) -> String {
     let Error::Option { name, reason } = error else { return error.to_string() };
-    let known = match *name {
+    // The terms of a correction are values of one option, and a variable of the environment is none.
+    let (name, reason) = match *name {
+        name @ ("tikhonov" | "smooth" | "directional") => ("regularizer", format!("{name}: {reason}")),
+        "variation" => ("regularizer", format!("tv: {reason}")),
+        name if name.starts_with("RESIDUUM_") => return format!("{name}: {reason}"),
+        name => (name, reason.clone()),
+    };
+    let known = match name {
         "max_iterations" => "iterations",
         "smallest" | "largest" => "eigenvalues",
         "sigma" | "block" | "transposed" => "format",
@@ -65,6 +111,7 @@ fn in_words_of_the_program(error: &Error, command: &clap::Command) -> String {
         "pixel" => "field",
         "scanner" => "input",
         "gallery" => "matrix",
+        "bounds" => "lower",
         other => other,
     };
     let hyphened = known.replace('_', "-");
@@ -131,9 +178,16 @@ impl DeviceOptions {
 /// Says what of the file of tuned values is ignored.
 fn tell_of_tuned_values(device: &Device) {
     let (Some(path), "opencl") = (tune_path(), device.backend_name()) else { return };
-    match TuneFile::read(&path) {
-        Ok(file) => file.remarks.iter().for_each(|remark| tell!("tuned values: {}: {remark}", path.display())),
-        Err(error) => tell!("tuned values are ignored: {error}"),
+    let file = match TuneFile::read(&path) {
+        Ok(file) => file,
+        Err(error) => return tell!("tuned values are ignored: {error}"),
+    };
+    let ignored = |why: &str| tell!("tuned values: {}: {why}", path.display());
+    file.remarks.iter().for_each(|remark| ignored(remark));
+    for entry in file.entries.iter().filter(|entry| entry.is_for(device.info())) {
+        if let Err(error) = device.with_settings(entry.case, entry.set, "file") {
+            ignored(&format!("{error}: the entry is ignored"));
+        }
     }
 }
 
@@ -153,6 +207,28 @@ pub fn check_outputs(inputs: &[&Path], outputs: &[(&'static str, &Path)]) -> Res
         }
     }
     Ok(())
+}
+
+/// Option of every program that writes files.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Overwriting {
+    /// Refuse to write onto files that exist; without this they are replaced, each by a complete one when the work is done
+    #[arg(long)]
+    no_overwrite: bool,
+}
+
+impl Overwriting {
+    /// Fails before the work if one of these files exists and must not be replaced. Pipes and devices are no such files.
+    pub fn check(self, outputs: &[(&'static str, &Path)]) -> Result<()> {
+        let there = |path: &Path| std::fs::metadata(path).is_ok_and(|about| about.is_file());
+        match outputs.iter().find(|(_, path)| self.no_overwrite && there(path)) {
+            Some((name, path)) => {
+                let reason = format!("{} exists, and --no-overwrite keeps it: name another file", path.display());
+                Err(option(name, reason))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 /// Fails if a picture would be written under the name of another format.
@@ -188,37 +264,26 @@ impl Written {
     }
 }
 
-fn bar(quiet: bool, length: Option<u64>, template: &str) -> ProgressBar {
-    if quiet || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
+/// Option of programs whose JSON has the course of a solve.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct HistoryOption {
+    /// Leave the residuals of the iterations out of the JSON object
+    #[arg(long, requires = "json")]
+    no_history: bool,
+}
+
+impl HistoryOption {
+    /// A report in JSON, with its history if that is wanted.
+    pub fn of(self, report: &Report) -> Value {
+        let mut report = json!(report);
+        if let (true, Some(fields)) = (self.no_history, report.as_object_mut()) {
+            fields.retain(|name, _| !matches!(&**name, "history" | "gradient_history" | "history_every"));
+            if let Some(rule) = fields.get_mut("rule").and_then(Value::as_object_mut) {
+                let _ = rule.remove("points");
+            }
+        }
+        report
     }
-    let bar = length.map_or_else(ProgressBar::no_length, ProgressBar::new);
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar
-}
-
-/// While a file is read.
-pub fn reading_bar(quiet: bool) -> ProgressBar {
-    bar(quiet, None, "{bar:40} {pos}/{len} entries, {eta} left")
-}
-
-/// While `count` things are done one after the other.
-pub fn counting_bar(quiet: bool, count: usize) -> ProgressBar {
-    bar(quiet, Some(count as u64), "{bar:30} {pos}/{len}, {msg}")
-}
-
-/// While a solve runs, of at most `iterations`.
-pub fn solving_bar(quiet: bool, iterations: usize) -> ProgressBar {
-    bar(quiet, Some(iterations as u64), "{bar:40} {pos}/{len} iterations, {eta} left, {msg}")
-}
-
-/// Shows how far a solve has come.
-pub fn show(bar: &ProgressBar, progress: &Progress) {
-    bar.set_length(progress.max_iterations as u64);
-    bar.set_position(progress.iteration as u64);
-    bar.set_message(format!("|r| {:.3e}", progress.residual));
 }
 
 /// Words of every program about its device, in JSON.

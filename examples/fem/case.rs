@@ -213,7 +213,9 @@ impl Domain {
         let b: Vec<T> = b.into_iter().map(T::from_f64).collect();
         let b = Vector::from_slice(device, &b)?;
         let mut values = Vector::zeros(device, b.len())?;
-        let report = Solver::with(operator, setup)?.solve(&b, &mut values)?;
+        // After Ctrl-C the frame is the answer so far.
+        let report =
+            Solver::with(operator, setup)?.solve_observed(&b, &mut values, &mut |_| common::interrupt::flow())?;
         Ok(Solved { values, report })
     }
 

@@ -12,7 +12,7 @@ use case::{CaseKind, Domain};
 use clap::{Parser, ValueEnum};
 use common::simulate::picture::Picture;
 use common::simulate::{Change, Drag, ShowOptions, Simulation, parse_size, vector_bits};
-use common::{Precision, check_outputs, option, refuse_unused};
+use common::{Precision, option, refuse_unused};
 use residuum::fem::Errors;
 use residuum::{Device, Format, Real, Report, Result, Stopping, Vector};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ enum OperatorKind {
 /// Every frame solves on a finer mesh and is compared with the known solution. With --window the mouse turns the picture. Exit status: 0 done, 1 a
 /// solve did not converge to --rtol, 2 bad input.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "fem", version = common::version(), after_help = common::ENVIRONMENT)]
 #[command(mut_arg("size", |arg| arg.value_name("N").help("Cells along each side of the coarsest mesh (rings of triangles in the disc) [default: 2; disc: 4]")))]
 #[command(mut_arg("frames", |arg| arg.help("Meshes, each finer than the one before [default: 5; with --window until it is closed]")))]
 #[command(mut_arg("precision", |arg| arg.default_value("fp64")))]
@@ -84,7 +84,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("fem");
     let options = Options::parse();
     let outcome = match options.show.precision {
         Precision::Fp32 => simulate::<f32>(options),
@@ -94,10 +94,8 @@ fn main() -> ExitCode {
 }
 
 fn simulate<T: Real>(mut options: Options) -> Result<bool> {
-    options.show.check(None)?;
-    if let Some(path) = &options.vtk {
-        check_outputs(&[], &[("vtk", path)])?;
-    }
+    let vtk = options.vtk.as_deref().map(|path| ("vtk", path));
+    options.show.check(None, vtk.as_slice())?;
     if !options.show.window {
         // Degrees end at 8.
         let left = match options.refinement() {
@@ -304,6 +302,14 @@ impl<T: Real> Simulation for Program<T> {
             );
         }
         Ok((Some(words), json!({ "steps": self.steps, "preconditioner": self.options.preconditioner }), false))
+    }
+
+    fn has_tolerance(&self) -> bool {
+        true
+    }
+
+    fn remedy(&self) -> &'static str {
+        "--rtol to a larger one"
     }
 
     fn delay(&self) -> u16 {

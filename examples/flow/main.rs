@@ -59,7 +59,7 @@ pub(crate) enum TraceKind {
 /// --window the left button pushes the fluid and blows dye into it, the right button dye alone, and the keys left and right change the
 /// viscosity. Exit status: 0 done, 1 a step did not converge to --rtol or a case is far from its known answer, 2 bad input.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "flow", version = common::version(), after_help = common::ENVIRONMENT)]
 pub(crate) struct Options {
     /// Kind of flow
     #[arg(long, value_enum, default_value_t = Case::Jets)]
@@ -93,7 +93,7 @@ pub(crate) struct Options {
 }
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("flow");
     let options = Options::parse();
     let outcome = match options.show.precision {
         Precision::Fp32 => simulate::<f32>(options),
@@ -103,7 +103,7 @@ fn main() -> ExitCode {
 }
 
 fn simulate<T: Real>(mut options: Options) -> Result<bool> {
-    options.show.check(options.obstacles.as_deref())?;
+    options.show.check(options.obstacles.as_deref(), &[])?;
     let mut program = Program::<T>::new(&options)?;
     if let Some(time) = options.time {
         options.show.frames = Some(program.frames_of(time)?);

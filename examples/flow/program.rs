@@ -19,6 +19,9 @@ const ITERATIONS: usize = 4;
 /// Greatest difference from a known answer that counts as right.
 const RIGHT: f64 = 0.01;
 
+/// Longest time step: the box has length 1, and the fluid velocities about 1.
+const LONGEST_STEP: f64 = 10.0;
+
 /// A flow with what the program does to it.
 pub(crate) struct Program<T: Real> {
     case: Case,
@@ -67,6 +70,10 @@ fn set_up<T: Real>(options: &Options) -> Result<(f64, FlowSetup)> {
         )?;
     }
     setup.step = options.dt.unwrap_or(setup.step);
+    if setup.step > LONGEST_STEP {
+        let reason = format!("in a step of {} the fluid would cross the box as often: at most {LONGEST_STEP}", setup.step);
+        return Err(option("dt", reason));
+    }
     if let Some(kind) = options.interpolation {
         setup.interpolation =
             if kind == InterpolationKind::Cubic { Interpolation::Cubic } else { Interpolation::Linear };
@@ -272,6 +279,10 @@ impl<T: Real> Simulation for Program<T> {
             _ => {}
         }
         Ok((Some(words), fields, wrong))
+    }
+
+    fn remedy(&self) -> &'static str {
+        "--dt or --reynolds"
     }
 
     fn size(&self) -> [usize; 2] {

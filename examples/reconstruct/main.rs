@@ -8,23 +8,24 @@ mod geometry;
 mod options;
 mod problem;
 
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use common::{Precision, Written, device_json, merged, option, say, show, shown, solving_bar};
+use common::{Precision, Written, device_json, interrupt, merged, option, say, show, shown, solving_bar, tell};
 use options::Options;
 use problem::{Problem, from_matrix, from_scan};
-use residuum::imaging::{Filter, Image, Quality, Reconstruction, Reconstructor, Segmentation, Window};
+use residuum::imaging::{
+    Beam, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
+};
 use residuum::io::{self, npy};
 use residuum::operator::LinearOperator;
 use residuum::{Device, Progress, Real, Report, Result, Stop, Times};
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("reconstruct");
     let options = Options::parse();
     let outcome = match options.precision {
         Precision::Fp32 => run::<f32>(&options),
@@ -63,11 +64,19 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     if let (Some(truth), Some(shape)) = (&truth, problem.system.shape()) {
         fits(truth, shape)?;
     }
+    log::info!(
+        "read in {:.3} s, set up in {:.3} s: {}, {} pictures by {}",
+        problem.read_seconds,
+        problem.build_seconds,
+        problem.what,
+        problem.pictures,
+        how.method
+    );
     let (images, times) = reconstruct(options, &mut problem, &how)?;
     // All pixels are sorted for it.
     let shown = !pictures.is_empty() || options.saves_tiff();
     let window = shown.then(|| options.window(&images)).transpose()?;
-    let mut written = write(options, &pictures, &images, (window, problem.by_rows));
+    let mut written = write(options, (&pictures, problem.pictures), &images, (window, problem.by_rows));
     if let (Some(path), Some(geometry)) = (&options.save_geometry, &problem.geometry) {
         written.add(path, geometry.write(path));
     }
@@ -99,7 +108,17 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         written: &written.paths,
     };
     finished.report(start.elapsed().as_secs_f64());
-    let done = finished.images.iter().all(|image| match image.report.stop {
+    let all = finished.images.len() == finished.problem.pictures;
+    let cut_off = finished.images.iter().any(|image| image.report.stop == Stop::Cancelled);
+    if interrupt::came() && (cut_off || !all) {
+        tell!(
+            "reconstruct: ended by Ctrl-C: {} of {} pictures, the last {} as far as it had come",
+            finished.images.len(),
+            finished.problem.pictures,
+            if finished.images.len() > 1 { "ones" } else { "one" }
+        );
+    }
+    let done = all && finished.images.iter().all(|image| match image.report.stop {
         Stop::Converged | Stop::Semiconverged => true,
         Stop::LeastSquares | Stop::MaxIterations | Stop::Stagnated => {
             options.rtol.is_none() && options.stop.is_none()
@@ -123,18 +142,27 @@ fn reconstruct<T: Real>(
     let (at_once, batch, each) = (block.len(), reconstructor.batch(), how.stopping.max_iterations);
     let [blocks, left] = [problem.pictures / at_once.max(1), problem.pictures % at_once.max(1)];
     let batches = blocks * at_once.div_ceil(batch) + left.div_ceil(batch);
+    interrupt::keep_work();
     loop {
         let readings: Vec<&[T]> = block.iter().map(|readings| &readings[..]).collect();
-        let before = times.len() * each;
-        let found = reconstructor.reconstruct_readings(&readings, &mut |progress: &Progress| {
-            let mut all = *progress;
-            (all.iteration, all.max_iterations) = (before + progress.iteration, batches * each);
-            show(&bar, &all);
-            ControlFlow::Continue(())
-        })?;
-        // Images of a batch have the same times.
-        times.extend(found.iter().step_by(batch).map(|image| image.report.times));
-        images.extend(found);
+        // Batch after batch, so that Ctrl-C leaves out those that have not begun.
+        for readings in readings.chunks(batch.max(1)) {
+            let before = times.len() * each;
+            let found = reconstructor.reconstruct_readings(readings, &mut |progress: &Progress| {
+                let mut all = *progress;
+                (all.iteration, all.max_iterations) = (before + progress.iteration, batches * each);
+                show(&bar, &all);
+                interrupt::flow()
+            })?;
+            // Images of a batch have the same times.
+            times.extend(found.first().map(|image| image.report.times));
+            images.extend(found);
+            log::info!("{} of {} pictures are done", images.len(), problem.pictures);
+            if interrupt::came() {
+                bar.finish_and_clear();
+                return Ok((images, times));
+            }
+        }
         match problem.next_readings(options)? {
             Some(next) => block = next,
             None => break,
@@ -188,7 +216,7 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
 /// Writes numbers first, which nothing else holds; what fails keeps nothing else from being written.
 fn write<T: Real>(
     options: &Options,
-    pictures: &[PathBuf],
+    (pictures, count): (&[PathBuf], usize),
     images: &[Image<T>],
     (window, by_rows): (Option<Window>, bool),
 ) -> Written {
@@ -201,7 +229,8 @@ fn write<T: Real>(
         } else {
             let numbers: Vec<T> = images.iter().flat_map(|image| &image.values).copied().collect();
             let mut shape = vec![images[0].rows, images[0].cols];
-            if images.len() > 1 {
+            // Also if Ctrl-C has left one of many.
+            if count > 1 {
                 shape.insert(0, images.len());
             }
             io::write_array(path, &shape, &numbers)
@@ -263,6 +292,20 @@ fn write_cuts(path: &Path, cuts: &[Segmentation]) -> Result<()> {
     }
 }
 
+/// The scanner as the solve takes it, cropped and binned.
+fn geometry(scanner: &Scanner) -> Value {
+    let (beam, distances) = match scanner.beam {
+        Beam::Parallel => ("parallel", None),
+        Beam::Fan { source_origin, source_detector } => ("fan", Some([source_origin, source_detector])),
+        Beam::Curved { source_origin, source_detector } => ("curved", Some([source_origin, source_detector])),
+        _ => ("other", None),
+    };
+    json!({
+        "beam": beam, "source_origin": distances.map(|d| d[0]), "source_detector": distances.map(|d| d[1]),
+        "pixels": scanner.pixels, "pitch": scanner.pitch, "offset": scanner.offset, "angles": scanner.angles,
+    })
+}
+
 /// Everything there is to say at the end.
 struct Finished<'a, T: Real> {
     options: &'a Options,
@@ -291,21 +334,24 @@ impl<T: Real> Finished<'_, T> {
                 "read": problem.read_seconds, "build": problem.build_seconds, "compile": compile,
                 "solve": solve, "total": total,
             });
-            return say!("{}", merged([device_json(self.device), self.json(), json!({ "seconds": seconds })]));
+            return common::print_json(merged([
+                device_json(self.device),
+                self.json(),
+                json!({ "seconds": seconds }),
+            ]));
         }
         for (k, (image, quality)) in images.iter().zip(&self.qualities).enumerate() {
             let report = &image.report;
             say!(
-                "result      {} after {} iterations, |b - Ax| / |b| = {:.4e}, {} launches per iteration",
+                "result      {} after {} iterations, |b - Ax| / |b| = {:.4e}",
                 report.stop,
                 report.iterations,
-                report.relative_residual(),
-                report.launches_per_iteration
+                report.relative_residual()
             );
             if let Some(weight) = &report.weight {
                 say!("            {weight}");
             }
-            if let Some(rule) = &report.rule {
+            if let Some(rule) = report.rule_in_words() {
                 say!("            {rule}");
             }
             if let Some(quality) = quality {
@@ -337,16 +383,17 @@ impl<T: Real> Finished<'_, T> {
         let Self { problem, how, .. } = self;
         let operator = problem.system.operator();
         let each = |(k, (image, quality)): (usize, (&Image<T>, &Option<Quality>))| {
-            let relative =
-                json!({ "relative_residual": image.report.relative_residual(), "warning": image.warning });
+            let relative = json!({ "relative_residual": image.report.relative_residual(), "warning": image.warning, "rule_in_words": image.report.rule_in_words() });
             let quality = quality.as_ref().map_or_else(|| json!({}), |quality| json!(quality));
             let cut = self.cuts.get(k).map(|cut| json!({ "thresholds": cut.thresholds, "mcc": self.mcc[k] }));
-            merged([json!(image.report), relative, quality, cut.unwrap_or_else(|| json!({}))])
+            merged([self.options.history.of(&image.report), relative, quality, cut.unwrap_or_else(|| json!({}))])
         };
         json!({
             "problem": problem.what,
             "method": if how.stopping.max_iterations == 0 && how.start.is_some() { "fbp" } else { how.method.name() },
             "start": how.start.map(Filter::name),
+            "geometry": problem.system.scanner().map(geometry),
+            "size": problem.system.shape(),
             "axis": problem.axis.map(|(place, _)| place),
             "axis_found": problem.axis.map(|(_, found)| found),
             "repaired": problem.repaired,

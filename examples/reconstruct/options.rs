@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use common::{DeviceOptions, Precision, check_ending, check_outputs, option, refuse_unused};
+use common::{
+    DeviceOptions, HistoryOption, Overwriting, Precision, check_ending, check_outputs, option, refuse_unused,
+};
 use residuum::imaging::{Field, Filter, Image, Reconstruction, Regularizer, Scanner, Segmentation, Window};
 use residuum::{Format, Method, Real, Result, StopRule, Stopping, WeightRule, io};
 
@@ -69,7 +71,7 @@ pub(crate) fn pair<N: std::str::FromStr>(text: &str) -> Option<(N, N)> {
 /// at angle 0 the source is below the picture, rays run upwards, and pixel 0 sees the left edge. An array that comes out
 /// mirrored was taken with the other sense of rotation: give a negative --arc.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "reconstruct", version = common::version(), after_help = common::ENVIRONMENT)]
 pub(crate) struct Options {
     /// Scan: a Helsinki Tomography Challenge 2022 .mat file; a .npy sinogram of line integrals, -log(I / I0) (angles x
     /// pixels, or images x angles x pixels for several images at once); or counts: DataExchange (.h5, in a build with
@@ -249,9 +251,13 @@ pub(crate) struct Options {
     /// Also save the images as numbers (.npy, .npz; one picture, and answers of --matrix, also as .mtx or .txt), or as one TIFF file of 16-bit pictures of the window (.tif, --features tiff)
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) overwriting: Overwriting,
     /// Print one JSON object on stdout instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) history: HistoryOption,
 }
 
 impl Options {
@@ -271,6 +277,13 @@ impl Options {
         let free = self.matrix.is_some() || self.method == Way::Fbp;
         let lower = self.lower.unwrap_or(if free { f64::NEG_INFINITY } else { default.lower });
         let upper = self.upper.unwrap_or(default.upper);
+        for (name, bound, wrong) in [("lower", lower, f64::INFINITY), ("upper", upper, f64::NEG_INFINITY)] {
+            let there = T::from_f64(bound).to_f64();
+            if bound.is_nan() || there == wrong {
+                let reason = format!("{bound} leaves no value that a pixel can have in {}", T::PRECISION);
+                return Err(option(name, reason));
+            }
+        }
         if lower.partial_cmp(&upper).is_none_or(|order| order.is_gt()) {
             return Err(option("lower", format!("{lower} is not below upper = {upper}")));
         }
@@ -507,9 +520,10 @@ impl Options {
             pictures.chain(numbers.into_iter().filter_map(|(name, path)| Some((name, path?)))).collect();
         check_outputs(&inputs, &outputs)?;
         match &self.save {
-            Some(path) if !self.saves_tiff() => io::ArrayForm::check(path, dimensions),
-            _ => Ok(()),
+            Some(path) if !self.saves_tiff() => io::ArrayForm::check(path, dimensions)?,
+            _ => {}
         }
+        self.overwriting.check(&outputs)
     }
 
     /// Path of the picture.

@@ -266,6 +266,14 @@ fn support(name: &str, scans: &[Scan], grid: Grid) -> Result<Vec<bool>> {
             format!("{:?} numbers for a picture of {} x {}: see --size", array.shape, grid.side, grid.side);
         return Err(option("support", reason));
     }
+    if let Some(at) = array.data.iter().position(|v| v.is_nan()) {
+        let reason =
+            format!("{name} holds NaN at pixel {at}: write 0 for pixels that hold nothing, and 1 for the others");
+        return Err(option("support", reason));
+    }
+    if array.data.iter().all(|v| *v == 0.0) {
+        return Err(option("support", format!("{name} is 0 everywhere: no pixel could hold anything")));
+    }
     Ok(array.data.iter().map(|v| *v != 0.0).collect())
 }
 

@@ -1,9 +1,8 @@
 //! Solves for all right-hand sides: the first finds the preconditioner, the others follow, several at once where that can be.
 
-use std::ops::ControlFlow;
 use std::time::Instant;
 
-use common::show;
+use common::{interrupt, show};
 use indicatif::ProgressBar;
 use residuum::precond::{Built, Preconditioner};
 use residuum::sparse::Partition;
@@ -55,7 +54,7 @@ impl<T: Real> System<'_, T> {
             let mut x = start.to_vec();
             let mut watch = |progress: &Progress| {
                 show(self.bar, progress);
-                ControlFlow::Continue(())
+                interrupt::flow()
             };
             let climbed = climb_scaled(device, system, &self.left(since), self.ladder, &mut x, &mut watch)?;
             return Ok((climbed, x));
@@ -64,7 +63,7 @@ impl<T: Real> System<'_, T> {
         let system = (self.matrix, self.a, self.partition);
         let climbed = climb(system, &self.left(since), self.ladder, (&b, &mut x), &mut |progress: &Progress| {
             show(self.bar, progress);
-            ControlFlow::Continue(())
+            interrupt::flow()
         })?;
         Ok((climbed, x.to_vec()?))
     }
@@ -127,7 +126,7 @@ impl<T: Real> System<'_, T> {
         let mut x = Vector::zeros(device, count * self.matrix.cols())?;
         let reports = solver.solve_many_observed(&b, &mut x, &mut |progress: &Progress| {
             show(self.bar, progress);
-            ControlFlow::Continue(())
+            interrupt::flow()
         })?;
         // Those at once tell the same time.
         solved.seconds += reports.iter().map(|r| r.times.solve + r.times.verify).fold(0.0, f64::max);

@@ -160,7 +160,7 @@ pub(crate) fn json(candidates: &[Candidate]) -> Value {
 pub(crate) fn draw(title: String, candidates: &[Candidate]) -> Chart<'static> {
     let line = |one: &Candidate| {
         let report = one.outcome.as_ref().ok()?;
-        Some((one.name.clone(), relative(&report.history, report.rhs_norm)))
+        Some((one.name.clone(), relative(report, &report.history, report.rhs_norm)))
     };
     Chart {
         title,

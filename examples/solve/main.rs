@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use columns::{Solved, System};
 use common::plot::Chart;
-use common::{Precision, Written, device_json, merged, option, reading_bar, say, shown, solving_bar};
+use common::{Precision, Written, device_json, interrupt, merged, option, reading_bar, say, shown, solving_bar, tell};
 use options::{Options, name_of};
 use residuum::io::{self, Columns};
 use residuum::sparse::{Ordering, Permutation, gallery};
 use residuum::{
-    Advice, Climb, Csr, Device, Error, Examination, Format, Matrix, Method, Progress, Real, Report, Result, Rung,
-    Setup, Stop, Stopping, Vector, climb,
+    Advice, Climb, Csr, Definiteness, Device, Error, Examination, Format, Matrix, Method, Progress, Real, Report,
+    Result, Rung, Setup, Stop, Stopping, Vector, climb,
 };
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("solve");
     let options = Options::parse();
     let outcome = match options.precision {
         Precision::Fp32 => run::<f32>(&options),
@@ -166,6 +166,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     options.check()?;
     let named = options.on.open_if_named::<T>()?;
     let say = |key: &str, text: &str| {
+        log::info!("{key}: {text}");
         if !options.json {
             say!("{key:<11} {text}");
         }
@@ -209,6 +210,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         scale: options.scale,
         bar: &bar,
     };
+    interrupt::keep_work();
     let solved = system.solve(&problem.b);
     bar.finish_and_clear();
     let Solved { answers, reports, which, built, rungs, seconds: answer_seconds, way } = solved?;
@@ -268,9 +270,17 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         seconds: [problem.read_seconds, problem.examine_seconds, upload_seconds, start.elapsed().as_secs_f64()],
     };
     if options.json {
-        say!("{}", finished.json());
+        common::print_json(finished.json());
     } else {
         finished.print();
+    }
+    let cancelled = reports.iter().find(|report| report.stop == Stop::Cancelled);
+    if let Some(report) = cancelled.filter(|_| interrupt::came()) {
+        let kept = match options.save.as_ref().filter(|path| written.paths.contains(path)) {
+            Some(path) => format!("the answer so far is in {}", path.display()),
+            None => "the answer so far is not kept, since no --save names a file".into(),
+        };
+        tell!("solve: ended by Ctrl-C after {} iterations: {kept}", report.iterations);
     }
     written.finish()?;
     Ok(converged)
@@ -304,7 +314,7 @@ fn instead<T: Real>(
         let setup = Setup::new(method, Stopping { time_limit, ..setup.stopping.clone() });
         let mut x = Vector::zeros(device, problem.a.cols())?;
         let ladder = problem.found.ladder(&method);
-        let observer = &mut |_: &Progress| ControlFlow::Continue(());
+        let observer = &mut |_: &Progress| interrupt::flow();
         words.push(match climb((&matrix, &problem.a, None), &setup, &ladder, (b, &mut x), observer) {
             Ok(Climb { report, which, .. }) => format!(
                 "--method {} --preconditioner {} instead: {} after {} iterations, |b - Ax| / |b| = {:.1e}",
@@ -341,7 +351,7 @@ fn compare<T: Real>(
     if options.json {
         let name = json!({ "problem": options.matrix.display().to_string(), "method": setup.method.to_string() });
         let found = json!({ "rows": problem.a.rows(), "nnz": problem.a.nnz(), "written": shown(&written.paths) });
-        say!("{}", merged([device_json(device), name, found, compare::json(&candidates)]));
+        common::print_json(merged([device_json(device), name, found, compare::json(&candidates)]));
     } else {
         compare::print_best(&candidates);
     }
@@ -373,9 +383,9 @@ fn write<T: Real>(options: &Options, answers: &[Vec<T>], by_rows: bool, reports:
 }
 
 /// Points of a line over the iterations, relative to `by`.
-fn relative(history: &[f64], by: f64) -> Vec<(f64, f64)> {
+fn relative(report: &Report, history: &[f64], by: f64) -> Vec<(f64, f64)> {
     let by = if by > 0.0 { by } else { 1.0 };
-    history.iter().enumerate().map(|(k, v)| (k as f64, v / by)).collect()
+    report.history_iterations().zip(history).map(|(k, v)| (k as f64, v / by)).collect()
 }
 
 /// The residual, and for least squares the gradient, over the iterations.
@@ -384,9 +394,9 @@ fn draw(options: &Options, reports: &[Report]) -> Chart<'static> {
     let mut lines = Vec::new();
     for (k, report) in reports.iter().enumerate() {
         let of = if reports.len() > 1 { format!(", {}", k + 1) } else { String::new() };
-        lines.push((format!("|b - Ax| / |b|{of}"), relative(&report.history, report.rhs_norm)));
+        lines.push((format!("|b - Ax| / |b|{of}"), relative(report, &report.history, report.rhs_norm)));
         if let Some(first) = report.gradient_history.first() {
-            lines.push((format!("|A'r| / |A'b|{of}"), relative(&report.gradient_history, *first)));
+            lines.push((format!("|A'r| / |A'b|{of}"), relative(report, &report.gradient_history, *first)));
         }
     }
     Chart {
@@ -402,6 +412,18 @@ fn draw(options: &Options, reports: &[Report]) -> Chart<'static> {
         lines,
         goal: options.rtol.map(|rtol| ("rtol", rtol)),
         ..Default::default()
+    }
+}
+
+/// A verdict in words of the field, and how it is known.
+fn definiteness(found: &Definiteness) -> (&'static str, Option<&str>) {
+    match found {
+        Definiteness::Positive(why) => ("positive definite", Some(why)),
+        Definiteness::Likely => ("likely positive definite", None),
+        Definiteness::Semidefinite => ("numerically singular", None),
+        Definiteness::Indefinite(why) => ("indefinite", Some(why)),
+        Definiteness::NotAsked => ("not symmetric", None),
+        _ => ("unknown", None),
     }
 }
 
@@ -473,7 +495,8 @@ impl Finished<'_> {
             "cols": found.cols,
             "nnz": found.nnz,
             "symmetric": found.symmetric,
-            "definiteness": format!("{:?}", found.definiteness),
+            "definiteness": definiteness(&found.definiteness).0,
+            "why_definiteness": definiteness(&found.definiteness).1,
             "structural_rank": found.structural_rank,
             "condition_at_least": found.condition,
             "scaled": self.options.scale,
@@ -496,7 +519,7 @@ impl Finished<'_> {
         let columns: Vec<Value> = self.reports.iter().map(column_json).collect();
         merged([
             device_json(self.device),
-            json!(report),
+            self.options.history.of(report),
             json!({ "right_hand_sides": columns.len(), "columns": columns }),
             own,
             self.preconditioner.clone(),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use common::{DeviceOptions, Precision, check_outputs, option, plot, refuse_unused};
+use common::{DeviceOptions, HistoryOption, Overwriting, Precision, check_outputs, option, plot, refuse_unused};
 use residuum::precond::{Preconditioner, RowOrdering};
 use residuum::sparse::{Ordering, Partition, Permutation};
 use residuum::{Advice, Csr, Examination, Format, Method, Real, Result, Stopping, io};
@@ -27,7 +27,7 @@ pub(crate) enum RowOrder {
 ///
 /// Exit status: 0 converged, 1 not converged (the text says why, and what to do), 2 bad input.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "solve", version = common::version(), after_help = common::ENVIRONMENT)]
 pub(crate) struct Options {
     /// Matrix Market file (.mtx, .mtx.gz, or in a .tar.gz, .tar or .zip), SciPy file (.npz), or a gallery name such as poisson2d:512
     pub(crate) matrix: PathBuf,
@@ -116,9 +116,13 @@ pub(crate) struct Options {
     /// Save the answer, or n x k answers: .npy, .npz, .mtx (Matrix Market array) or .txt
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) overwriting: Overwriting,
     /// Print one JSON object on stdout instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) history: HistoryOption,
 }
 
 /// Longest time of a preconditioner in a comparison, unless another is asked for.
@@ -257,6 +261,7 @@ impl Options {
         if let Some(path) = &self.save {
             io::ArrayForm::check(path, 2)?;
         }
+        self.overwriting.check(&outputs)?;
         if !matches!(&*self.preconditioner, "auto" | "none") {
             self.preconditioner.parse::<Preconditioner>()?;
         }

@@ -24,7 +24,7 @@ enum Precision {
 /// Each result is compared with the host's bit for bit before it is timed. Exit status: 0 done, 1 a result was wrong,
 /// 2 bad input.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(name = "spmv", version = common::version(), after_help = common::ENVIRONMENT)]
 struct Options {
     /// Matrix Market files (.mtx or .mtx.gz) or SciPy's (.npz)
     files: Vec<PathBuf>,
@@ -57,7 +57,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    env_logger::init();
+    common::begin("spmv");
     let outcome = match run(&Options::parse()) {
         Err(Error::Option { name: "verification", reason }) => {
             tell!("spmv: {reason}");
@@ -129,7 +129,7 @@ fn every_format<T: Real>(devices: &[Device], name: &str, a: &Csr<T>, options: &O
                 let storage = Storage { format: *format, transposed: Transposed::Copy, ..Storage::default() };
                 let mut row = measure(device, name, a, storage, *product, copy)?;
                 row.chosen = row.format == chosen.to_string();
-                if options.json { say!("{}", row.json()) } else { say!("{row}") }
+                if options.json { common::print_json(row.json()) } else { say!("{row}") }
             }
         }
     }

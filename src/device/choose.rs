@@ -123,9 +123,14 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::NoDevice`] when the variable names a device that is not there: it is never silently replaced;
-    /// [`Error::Option`] for words that cannot be meant.
+    /// [`Error::Option`] for words that cannot be meant, or that are no text.
     pub fn best() -> Result<Self> {
         match std::env::var(DEVICE_VARIABLE) {
+            Err(std::env::VarError::NotUnicode(words)) => {
+                let reason =
+                    format!("{words:?} is no UTF-8 text: set it to words of a device, such as gpu, or unset it");
+                Err(Error::Option { name: DEVICE_VARIABLE, reason })
+            }
             Ok(words) if !words.trim().is_empty() => Self::select_as(&words, &format!("{DEVICE_VARIABLE}={words}")),
             _ => Self::first(&DeviceFilter::default(), ""),
         }

@@ -123,6 +123,18 @@ impl Reconstruction {
             let reason = format!("{} reconstructs no images; {those} do", self.method);
             return Err(Error::Option { name: "method", reason });
         }
+        for (name, bound, wrong) in [("lower", self.lower, f64::INFINITY), ("upper", self.upper, f64::NEG_INFINITY)]
+        {
+            if bound.is_nan() || bound == wrong {
+                let reason = format!("{bound} leaves no value that a pixel can have");
+                return Err(Error::Option { name, reason });
+            }
+        }
+        if self.weight.is_some() && !weighs_size(&self.method) {
+            let those = Method::names(weighs_size);
+            let reason = format!("{} has no term |x|² to weigh; {those} have one", self.method);
+            return Err(Error::Option { name: "weight", reason });
+        }
         let directions = self.regularizers.iter().filter(|r| matches!(r, Regularizer::Directional { .. })).count();
         if directions > 1 {
             return Err(Error::Option { name: "regularizer", reason: "one direction at most".into() });
@@ -409,7 +421,13 @@ impl<T: Real> Reconstructor<T> {
             correction.tikhonov = weight.as_ref().map_or(0.0, |weight| weight.damp * weight.damp);
         }
         if !*penalised {
-            solver.set_corrections(&corrections)?;
+            let outcome = solver.set_corrections(&corrections);
+            // Weights that a rule has chosen are none of the user's.
+            let chosen = corrections.iter().map(|c| c.tikhonov).fold(0.0, f64::max);
+            outcome.map_err(|error| match (error, how.weight) {
+                (Error::Option { .. }, Some(rule)) => out_of_reach(rule, chosen),
+                (error, _) => error,
+            })?;
         }
         // Doubts are summed up while the device iterates: by a thread that needs no other of a pool, since the caller may be one that waits.
         let (reports, doubts) = std::thread::scope(|scope| {
@@ -444,6 +462,19 @@ impl<T: Real> Reconstructor<T> {
             |((values, report), warning)| Image { rows, cols, pixel: system.pixel(), values, report, warning };
         Ok(columns.into_iter().zip(reports).zip(doubts).map(image).collect())
     }
+}
+
+/// Tells if a method has a term `|x|²`.
+fn weighs_size(method: &Method) -> bool {
+    matches!(method, Method::Cgnr | Method::Fista | Method::Pdhg)
+}
+
+/// Refusal of a weight beside which the readings count for nothing.
+fn out_of_reach(rule: WeightRule, weight: f64) -> Error {
+    let reason = format!(
+        "{rule} comes to {weight:.1e} |x|², beside which the readings count for nothing: name less noise, or another rule"
+    );
+    Error::Option { name: "weight", reason }
 }
 
 /// Images that are solved for at once: batches as even as can be, since places that are left over in the last one cost as much.

@@ -18,7 +18,7 @@ use crate::number::{Real, per_number};
 use crate::sparse::Csr;
 use archive::Wanted;
 
-pub use crate::files::{check_writable, same_file, write_atomically};
+pub use crate::files::{check_writable, same_file, write_atomically, write_file_atomically};
 
 mod archive;
 mod columns;

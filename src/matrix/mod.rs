@@ -244,7 +244,7 @@ impl<T: Real> Matrix<T> {
         let plan = rays.plan();
         let held = if is_first { &plan[..] } else { &plan[..2] };
         let (rows, cols) = (rays.angles * rays.pixels, rays.side * rays.side);
-        let why = format!("rays traced in the kernel, {} sheets of angles", rays.sheets());
+        let why = "rays are traced anew in each iteration".to_string();
         log::info!("matrix {rows} x {cols}, {nnz} entries, {}: {why}", Format::OnTheFly);
         let place = device.place();
         let number = T::PRECISION.bytes() as u64;

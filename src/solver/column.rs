@@ -1,6 +1,7 @@
 //! One column of a solve, as the driver keeps its books.
 
 use super::driver::{Iteration, Status};
+use super::history::History;
 use super::report::Stop;
 use super::semiconvergence::Course;
 use crate::state::stop;
@@ -12,7 +13,7 @@ pub(super) struct Column {
     pub(super) base: usize,
     /// Iterations whose history was fetched since the last start.
     pub(super) seen: usize,
-    pub(super) history: Vec<[f64; 2]>,
+    pub(super) history: History,
     /// Squared norms at the last start: the true ones.
     pub(super) verified: [f64; 2],
     /// Squared norms at the start before, and their excess.
@@ -71,9 +72,7 @@ impl Column {
         self.seen -= later;
         self.base += status.iteration;
         self.stretch = status.iteration;
-        let since = &self.history[self.history.len().saturating_sub(self.seen)..];
-        let squares = since.iter().map(|norms| norms[0]).enumerate().filter(|(_, square)| square.is_finite());
-        self.lowest = squares.min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, f64::INFINITY));
+        self.lowest = self.history.lowest().unwrap_or((0, f64::INFINITY));
         self.recurrence = self.history.last().map_or(f64::NAN, |norms| norms[0]);
         self.broken = status.code == stop::BREAKDOWN;
     }

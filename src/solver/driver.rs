@@ -6,6 +6,7 @@ use std::ops::{ControlFlow, Range};
 use std::time::Instant;
 
 use super::column::Column;
+use super::history::REPORTED;
 use super::report::Stop;
 use super::semiconvergence::{Judge, RuleCurve, Seen};
 use super::stopping::{Answer, Stopping};
@@ -103,7 +104,9 @@ pub(super) struct Outcome {
     pub(super) residual: f64,
     pub(super) true_residual: f64,
     pub(super) gradient: f64,
+    /// Squared norms of every [`Outcome::history_every`]th iteration, and of the last one.
     pub(super) history: Vec<[f64; 2]>,
+    pub(super) history_every: usize,
     pub(super) restarts: usize,
     pub(super) rule: Option<RuleCurve>,
 }
@@ -200,6 +203,7 @@ fn outcome(method: &dyn Iteration, stopping: &Stopping, c: usize, column: Column
     let norm = |value: f64| given([value * value, 0.0])[0];
     let rule = stopping.rule.map(|rule| column.course.into_curve(rule, norm));
     let [true_residual, gradient] = given(column.verified);
+    let (history_every, history) = column.history.thinned(REPORTED);
     Outcome {
         stop: column.stop.unwrap_or(Stop::MaxIterations),
         iterations: column.base,
@@ -207,7 +211,8 @@ fn outcome(method: &dyn Iteration, stopping: &Stopping, c: usize, column: Column
         residual: given([column.recurrence, 0.0])[0],
         true_residual,
         gradient,
-        history: column.history.into_iter().map(given).collect(),
+        history: history.into_iter().map(given).collect(),
+        history_every,
         restarts: column.restarts.saturating_sub(1),
         rule,
     }
@@ -219,7 +224,8 @@ fn record(method: &dyn Iteration, columns: &mut [Column], statuses: &[Status], f
     for (c, column) in columns.iter_mut().enumerate().filter(|(_, column)| !column.settled) {
         let tested = statuses[c].iteration;
         if fresh {
-            column.history.pop();
+            column.history.truncate(column.history.len().saturating_sub(1));
+            column.history.begin();
             column.seen = 0;
             column.restarts += 1;
         }
@@ -243,7 +249,7 @@ fn judge_start(
     let residual_decides = answer != Answer::Last && method.residual_decides();
     let last_if_cut_short = answer == Answer::ByMethod && method.lowers_error();
     for (c, column) in columns.iter_mut().enumerate().filter(|(_, column)| !column.settled) {
-        column.verified = column.history.last().copied().unwrap_or([f64::NAN; 2]);
+        column.verified = column.history.last().unwrap_or([f64::NAN; 2]);
         if column.restarts == 1 {
             column.recurrence = column.verified[0];
         }
@@ -417,7 +423,7 @@ fn iterate(
         let norms: Vec<[f64; 2]> = columns
             .iter()
             .enumerate()
-            .map(|(c, column)| method.in_given_units(c, column.history.last().copied().unwrap_or([f64::NAN; 2])))
+            .map(|(c, column)| method.in_given_units(c, column.history.last().unwrap_or([f64::NAN; 2])))
             .collect();
         let largest = |which: usize| norms.iter().map(|norms| norms[which]).fold(0.0, f64::max);
         let progress = Progress {
@@ -482,7 +488,7 @@ fn ask(method: &mut dyn Iteration, judge: &Judge, columns: &mut [Column], status
     let residuals = if judge.wants_residuals() && !asked.is_empty() { method.residuals()? } else { Vec::new() };
     let mut better = Vec::new();
     for c in asked {
-        let norms = columns[c].history.last().copied().unwrap_or([f64::NAN; 2]);
+        let norms = columns[c].history.last().unwrap_or([f64::NAN; 2]);
         let (iteration, rhs) = (statuses[c].iteration, method.rhs(c));
         let seen = Seen { iteration, norms, rhs, residuals: &residuals, column: (count, c) };
         if judge.judge(&mut columns[c].course, &seen) {

@@ -11,6 +11,7 @@ mod correction;
 mod damping;
 mod driver;
 mod engine;
+mod history;
 pub(crate) mod method;
 mod multiplication;
 mod null_space;

@@ -61,7 +61,7 @@ impl Display for Stop {
             Self::Regularised => "the weight of damping is chosen",
             Self::Semiconverged => "ended before noise comes in",
             Self::Rounded => "solved to rounding: exact for entries that differ by rounding",
-            Self::MaxIterations => "all iterations done",
+            Self::MaxIterations => "limit of iterations reached",
             Self::Stagnated => "stagnated at the attainable accuracy",
             Self::Indefinite => "the matrix is not positive definite",
             Self::Breakdown => "breakdown: a divisor vanished although the residual did not",
@@ -130,10 +130,14 @@ pub struct Report {
     pub weight: Option<ChosenWeight>,
     /// The rule that might end the solve, and what it looked at.
     pub rule: Option<RuleCurve>,
-    /// `|r|` of the recurrence before each iteration, and at the end.
+    /// `|r|` of the recurrence before each iteration, and at the end. Of more than 65 536 iterations, before each
+    /// [`history_every`](Self::history_every)th.
     pub history: Vec<f64>,
     /// `|s|` likewise, for least squares.
     pub gradient_history: Vec<f64>,
+    /// Iterations between two entries of the histories, a power of two: entry `k` is of iteration `k history_every`, the last one of the last
+    /// iteration.
+    pub history_every: usize,
     /// Number of times that the recurrence was started over from the true residual.
     pub restarts: usize,
     /// Kernel launches of one iteration (0 on the host).
@@ -185,6 +189,7 @@ impl Report {
             gradient: least_squares.then_some(outcome.gradient),
             history: outcome.history.iter().map(|h| h[0]).collect(),
             gradient_history: outcome.history.iter().filter(|_| least_squares).map(of_gradient).collect(),
+            history_every: outcome.history_every,
             restarts: outcome.restarts,
             launches_per_iteration: if device.backend_name() == "opencl" { launches } else { 0 },
             times,
@@ -219,6 +224,30 @@ impl Report {
         }
     }
 
+    /// What the rule that might end the solve came to, and which iterate is the answer; none without a rule.
+    pub fn rule_in_words(&self) -> Option<String> {
+        let rule = self.rule.as_ref()?;
+        let answer = match (self.stop, rule.best == self.iterations) {
+            (Stop::Semiconverged, _) | (_, true) => "the answer is that one".into(),
+            _ => format!("the answer is iteration {}, as the rule did not end the solve", self.iterations),
+        };
+        Some(format!("{rule}; {answer}"))
+    }
+
+    /// Iteration of each entry of [`history`](Self::history).
+    pub fn history_iterations(&self) -> impl Iterator<Item = usize> {
+        let (every, count, last) = (self.history_every, self.history.len(), self.iterations_of_history());
+        (0..count).map(move |k| if k + 1 == count { last } else { k * every })
+    }
+
+    /// Iteration of the last entry of the histories: a rule may have returned to an earlier one than that.
+    fn iterations_of_history(&self) -> usize {
+        match self.history_every {
+            1 => self.history.len().saturating_sub(1),
+            _ => self.iterations,
+        }
+    }
+
     /// `|b - A x| / |b|` of the answer, or the true residual itself if `b` is 0.
     pub fn relative_residual(&self) -> f64 {
         if self.rhs_norm > 0.0 { self.true_residual / self.rhs_norm } else { self.true_residual }
@@ -247,7 +276,7 @@ impl Display for Report {
         if let Some(weight) = &self.weight {
             write!(f, "; {weight}")?;
         }
-        if let Some(rule) = &self.rule {
+        if let Some(rule) = self.rule_in_words() {
             write!(f, "; {rule}")?;
         }
         match self.projected {

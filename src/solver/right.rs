@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use super::correction::Correction;
 use super::driver::Observer;
+use super::history::join as join_histories;
 use super::method::Method;
 use super::penalty::{SharedPenalty, lock};
 use super::report::{Report, Stop};
@@ -253,15 +254,19 @@ fn gradients(one: &Report, other: &Report) -> [f64; 2] {
 /// Adds what a round did to the report of those before.
 fn join(report: &mut Report, round: Report) {
     // A history begins with the norms of its start, which the verification or the last round has as well.
-    let skipped = usize::from(report.iterations > 0);
-    if skipped == 0 {
-        report.history.clear();
-        report.gradient_history.clear();
+    let goes_on = report.iterations > 0;
+    if goes_on {
+        let of = |report: &Report| [report.history_every, report.iterations];
+        let (before, added) = (of(report), of(&round));
+        join_histories(&mut report.gradient_history, before, &round.gradient_history, added);
+        report.history_every = join_histories(&mut report.history, before, &round.history, added);
+    } else {
+        report.history = round.history;
+        report.gradient_history = round.gradient_history;
+        report.history_every = round.history_every;
     }
-    report.restarts += round.restarts + skipped;
+    report.restarts += round.restarts + usize::from(goes_on);
     report.iterations += round.iterations;
-    report.history.extend(round.history.into_iter().skip(skipped));
-    report.gradient_history.extend(round.gradient_history.into_iter().skip(skipped));
     (report.residual, report.stop) = (round.residual, round.stop);
     report.launches_per_iteration = round.launches_per_iteration;
     report.times.compile += round.times.compile;

@@ -48,7 +48,7 @@ fn choose_for_any(profile: &Profile, precision: Precision) -> (Format, String) {
     }
     let dia = profile.stored_bytes(Format::Dia, precision);
     if dia <= csr && (profile.diagonals.len() <= FEW_DIAGONALS || profile.rows >= MANY_ROWS) {
-        let why = format!("{} diagonals hold everything: {}", profile.diagonals.len(), per_product(Format::Dia));
+        let why = format!("all entries lie on {} diagonals: {}", profile.diagonals.len(), per_product(Format::Dia));
         return (Format::Dia, why);
     }
     let dense = profile.stored_bytes(Format::Dense, precision);

@@ -8,6 +8,8 @@
 
 mod problem;
 
+use std::ops::ControlFlow;
+
 use problem::{Contestant, Problem};
 
 pub use crate::backend::kernels_checksum;
@@ -27,7 +29,7 @@ const SLOW: f64 = 1.3;
 /// Least relative difference that counts.
 const BAND: f64 = 0.03;
 
-/// Result of one case.
+/// Result of one case; `entry.measured.partial` tells if the search was ended before its end.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trial {
@@ -151,59 +153,83 @@ impl Knob {
     }
 }
 
-/// Finds the best settings for a case; `watch` hears what is being tried.
+/// Called before each run of a search with what is being tried; `Break` ends the search.
+pub type Watch<'a> = dyn FnMut(&str) -> ControlFlow<()> + 'a;
+
+/// Finds the best settings for a case. `watch` hears what is being tried, and may end the search after a run: then the entry has the best
+/// settings of the races that were held to their end, and is marked as partial; without a race that was, there is none.
 ///
 /// Cost: builds some ten to twenty variants of a kernel file, and runs each for some tenths of a second.
 ///
 /// # Errors
 /// Failure of the default settings; other settings may fail.
-pub fn tune(device: &Device, case: Case, watch: &mut dyn FnMut(&str)) -> Result<Trial> {
+pub fn tune(device: &Device, case: Case, watch: &mut Watch<'_>) -> Result<Option<Trial>> {
     match case.precision {
         Precision::Single => tune_in::<f32>(device, case, watch),
         Precision::Double => tune_in::<f64>(device, case, watch),
     }
 }
 
-fn tune_in<T: Real>(device: &Device, case: Case, watch: &mut dyn FnMut(&str)) -> Result<Trial> {
+fn tune_in<T: Real>(device: &Device, case: Case, watch: &mut Watch<'_>) -> Result<Option<Trial>> {
+    if watch("set-up").is_break() {
+        return Ok(None);
+    }
     let device = device.with_rules();
     let (problem, words) = Problem::<T>::new(&case, &device)?;
     let mut search = Search { device: &device, case, problem, calls: 0, wrong: Vec::new(), refused: Vec::new() };
+    if watch("default").is_break() {
+        return Ok(None);
+    }
     search.calibrate()?;
     let mut best = Settings::default();
     let (mut ties, mut band) = (Vec::new(), BAND);
     let mut curve: Vec<(usize, f64)> = Vec::new();
+    // The default's time and that of the best, of the last race that was held to its end.
+    let mut times: Option<[f64; 2]> = None;
+    let mut partial = false;
     for knob in KNOBS {
         let stage = knob.values(&device, case, best);
         if stage.is_empty() {
             continue;
         }
-        watch(knob.name());
-        let found = search.race(&[&[best][..], &stage].concat(), ROUNDS)?;
+        let Some(found) = search.race(&[&[best][..], &stage].concat(), ROUNDS, &mut || watch(knob.name()))? else {
+            partial = true;
+            break;
+        };
         if let Knob::WorkGroup = knob {
             curve = found.iter().filter_map(|one| Some((one.settings.work_group?, one.microseconds))).collect();
         }
         let (winner, more, wider) = choose(&found, best);
         best = winner.settings;
+        times = Some([found[0].microseconds, winner.microseconds]);
         band = band.max(wider);
         ties.extend(more);
     }
     // The best of many wins by luck in part: once more, alone against the default.
-    watch("once more");
-    let last = search.race(&[best], 2 * ROUNDS)?;
-    let (mut winner, more, wider) = choose(&last, Settings::default());
-    ties.extend(more);
-    ties.push(best);
-    band = band.max(wider);
-    if winner.ratio > 1.0 - band {
-        winner = last[0];
+    let last = match partial {
+        true => None,
+        false => search.race(&[best], 2 * ROUNDS, &mut || watch("once more"))?,
+    };
+    match last {
+        Some(last) => {
+            let (mut winner, more, wider) = choose(&last, Settings::default());
+            ties.extend(more);
+            ties.push(best);
+            band = band.max(wider);
+            if winner.ratio > 1.0 - band {
+                winner = last[0];
+            }
+            best = winner.settings;
+            times = Some([last[0].microseconds, winner.microseconds]);
+        }
+        None => partial = true,
     }
-    best = winner.settings;
-    let (default_us, tuned_us) = (last[0].microseconds, winner.microseconds);
+    let Some([default_us, tuned_us]) = times else { return Ok(None) };
     ties.retain(|tie| *tie != best);
     ties.sort_by_key(ToString::to_string);
     ties.dedup();
     let info = device.info();
-    Ok(Trial {
+    Ok(Some(Trial {
         entry: Entry {
             device: info.name.clone(),
             platform: info.platform.clone(),
@@ -218,12 +244,13 @@ fn tune_in<T: Real>(device: &Device, case: Case, watch: &mut dyn FnMut(&str)) ->
                 ties: ties.iter().map(ToString::to_string).collect(),
                 curve: curve.into_iter().map(|(items, us)| (items, rounded(us))).collect(),
                 kernels: kernels_checksum()?,
+                partial,
             }),
             others: toml::Table::new(),
         },
         wrong: search.wrong,
         refused: search.refused,
-    })
+    }))
 }
 
 /// Result of one contestant of a race.
@@ -262,8 +289,13 @@ impl<T: Real> Search<'_, T> {
     }
 
     /// Races `settings` against the default, which comes first in what is returned, and against its twin, which is not.
-    /// Wrong and refused ones are left out.
-    fn race(&mut self, settings: &[Settings], rounds: usize) -> Result<Vec<Standing>> {
+    /// Wrong and refused ones are left out. None if `go_on` has ended it.
+    fn race(
+        &mut self,
+        settings: &[Settings],
+        rounds: usize,
+        go_on: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<Vec<Standing>>> {
         let mut all = vec![Settings::default()];
         for one in settings.iter().filter(|one| **one != Settings::default()) {
             let known = self.wrong.iter().chain(&self.refused).any(|(other, _)| other == one);
@@ -280,6 +312,10 @@ impl<T: Real> Search<'_, T> {
             let mut runs: Vec<Runs> = Vec::new();
             let mut wanted = Vec::new();
             for (k, contestant) in contestants.iter_mut().enumerate() {
+                // The first run of each builds its kernels, which may take seconds.
+                if go_on().is_break() {
+                    return Ok(None);
+                }
                 // The default and its twin are the measure of the others.
                 let twin = k + 1 == all.len();
                 let stays = k == 0 || twin;
@@ -304,8 +340,8 @@ impl<T: Real> Search<'_, T> {
                 }
                 runs.push(Runs { contestant: k, times: Vec::new(), stays });
             }
-            hold(contestants, &mut runs, calls, rounds)?;
-            Ok(standings(&all, &runs))
+            let held = hold(contestants, &mut runs, (calls, rounds), go_on)?;
+            Ok(held.is_continue().then(|| standings(&all, &runs)))
         })
     }
 }
@@ -318,13 +354,13 @@ struct Runs {
     stays: bool,
 }
 
-/// The rounds of a race. After the first few the slow are left out, whose times are known well enough.
+/// The rounds of a race. After the first few the slow are left out, whose times are known well enough. `Break` if `go_on` has ended it.
 fn hold(
     contestants: &mut [Box<dyn Contestant + '_>],
     runs: &mut [Runs],
-    calls: usize,
-    rounds: usize,
-) -> Result<()> {
+    (calls, rounds): (usize, usize),
+    go_on: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<ControlFlow<()>> {
     for round in 0..rounds {
         let fastest = runs.iter().map(|run| median(&run.times)).fold(f64::INFINITY, f64::min);
         let count = runs.len();
@@ -337,11 +373,14 @@ fn hold(
             if !runs[at].stays && (left || slow) {
                 continue;
             }
+            if go_on().is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
             let time = contestants[runs[at].contestant].time(calls)?;
             runs[at].times.push(time);
         }
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Results of those that ran; the last of `all` is the twin of the first.
@@ -470,9 +509,19 @@ mod tests {
             times.iter().map(|time| Box::new(Steady(*time)) as Box<dyn Contestant>).collect();
         let mut runs: Vec<Runs> =
             (0..5).map(|k| Runs { contestant: k, times: Vec::new(), stays: k == 0 || k == 4 }).collect();
-        hold(&mut contestants, &mut runs, 1, ROUNDS).expect("no errors");
+        let go_on = &mut || ControlFlow::Continue(());
+        assert!(hold(&mut contestants, &mut runs, (1, ROUNDS), go_on).expect("no errors").is_continue());
         let rounds: Vec<usize> = runs.iter().map(|run| run.times.len()).collect();
         assert_eq!(rounds, [ROUNDS, ROUNDS, ROUNDS, FIRST_ROUNDS, ROUNDS]);
+        // It ends where it is told to.
+        let mut runs: Vec<Runs> = (0..5).map(|k| Runs { contestant: k, times: Vec::new(), stays: true }).collect();
+        let mut left = 7;
+        let go_on = &mut || {
+            left -= 1;
+            if left < 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        assert!(hold(&mut contestants, &mut runs, (1, ROUNDS), go_on).expect("no errors").is_break());
+        assert_eq!(runs.iter().map(|run| run.times.len()).sum::<usize>(), 7);
     }
 
     #[test]

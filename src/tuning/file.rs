@@ -56,6 +56,14 @@ pub struct Measured {
     pub curve: Vec<(usize, f64)>,
     /// Checksum of the kernels that were measured.
     pub kernels: String,
+    /// True if the search was ended before it had tried all: `set` is the best of what was tried.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub partial: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for a reference
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Settings that were measured to be best for one case on one device.
@@ -204,6 +212,12 @@ impl TuneFile {
         match fields.clone().try_into::<Entry>() {
             Ok(entry) if self.entries.iter().any(|other| other.same_subject(&entry)) => {
                 self.remarks.push(format!("entry {number} says again what stands above ({}): ignored", entry.case));
+                self.unknown.push(fields);
+            }
+            Ok(entry) if entry.set.check(&entry.case).is_err() => {
+                if let Err(Error::Option { name, reason }) = entry.set.check(&entry.case) {
+                    self.remarks.push(format!("entry {number}: {name}: {reason}: the entry is ignored"));
+                }
                 self.unknown.push(fields);
             }
             Ok(entry) => {
@@ -411,6 +425,7 @@ mod tests {
                 ties: vec!["work-group 64".into()],
                 curve: vec![(32, 13.0), (64, 11.1)],
                 kernels: "0".into(),
+                partial: false,
             }),
             others: toml::Table::new(),
         }

@@ -113,24 +113,9 @@ impl Tuning {
         place: &'static str,
         info: &DeviceInfo,
     ) -> Result<Self> {
+        settings.check(&case)?;
         if let Some(size) = settings.work_group {
             check_work_group(size, info)?;
-        }
-        let family = case.family;
-        for (name, value, right, whose, allowed) in [
-            ("groups_per_unit", settings.groups_per_unit, 1..=1024, "share out their work", family.shares()),
-            ("loads", settings.loads, 1..=32, "multiply", family.multiplies()),
-            ("registers", settings.registers.filter(|n| *n != 0), 16..=255, "multiply", family.multiplies()),
-        ] {
-            if value.is_some_and(|value| !allowed || !right.contains(&value)) {
-                let zero = if name == "registers" { "0 or " } else { "" };
-                let reason = format!("{case}: {zero}{} to {}, in kernels that {whose}", right.start(), right.end());
-                return Err(Error::Option { name, reason });
-            }
-        }
-        if settings.staged.is_some() && case.reading != Some(AccessPattern::ShortVector) {
-            let reason = format!("{case}: only for products that read a short vector");
-            return Err(Error::Option { name: "staged", reason });
         }
         self.tuned.insert(case, (settings, place));
         Ok(self)
@@ -299,8 +284,42 @@ impl Parameters {
     }
 }
 
+impl Settings {
+    /// Fails on values that no device and no kernel of `case` can take.
+    pub(crate) fn check(&self, case: &Case) -> Result<()> {
+        let family = case.family;
+        if let Some(size) = self.work_group.filter(|size| !size.is_power_of_two() || *size > MOST_ITEMS) {
+            let reason = format!("{case}: {size} is not a power of two from 1 to {MOST_ITEMS}");
+            return Err(Error::Option { name: "work_group", reason });
+        }
+        for (name, value, right, whose, allowed) in [
+            ("groups_per_unit", self.groups_per_unit, 1..=1024, "share out their work", family.shares()),
+            ("loads", self.loads, 1..=32, "multiply", family.multiplies()),
+            ("registers", self.registers.filter(|n| *n != 0), 16..=255, "multiply", family.multiplies()),
+        ] {
+            if let Some(value) = value.filter(|value| !allowed || !right.contains(value)) {
+                let zero = if name == "registers" { "0 or " } else { "" };
+                let (least, most) = (right.start(), right.end());
+                let reason = match allowed {
+                    true => format!("{case}: {value} is not {zero}{least} to {most}"),
+                    false => format!("{case}: it is for kernels that {whose}"),
+                };
+                return Err(Error::Option { name, reason });
+            }
+        }
+        if self.staged.is_some() && case.reading != Some(AccessPattern::ShortVector) {
+            let reason = format!("{case}: it is for products that read a short vector");
+            return Err(Error::Option { name: "staged", reason });
+        }
+        Ok(())
+    }
+}
+
+/// Largest work-group of any device that is asked for.
+const MOST_ITEMS: usize = 1024;
+
 fn check_work_group(size: usize, info: &DeviceInfo) -> Result<()> {
-    let (least, largest) = (info.least_work_group, largest_power_of_two(info.max_work_group.min(1024)));
+    let (least, largest) = (info.least_work_group, largest_power_of_two(info.max_work_group.min(MOST_ITEMS)));
     if !size.is_power_of_two() || !(least..=largest).contains(&size) {
         return Err(Error::Option {
             name: "work_group",

@@ -1,11 +1,12 @@
 //! Frames on disk: a file for each, or one animated picture.
 
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, available_parallelism, spawn};
 
-use residuum::{Error, Result, io};
+use residuum::{Result, io};
 
 use super::picture::Picture;
 use crate::{check_ending, option};
@@ -23,7 +24,7 @@ impl Target {
     /// The target that a path names: one with `%d` or `%04d` in it stands for many files.
     ///
     /// # Errors
-    /// [`Error::Option`] for another ending than that of PNG, or for a `%` that stands for no number.
+    /// [`residuum::Error::Option`] for another ending than that of PNG, or for a `%` that stands for no number.
     pub fn named(path: &Path) -> Result<Self> {
         check_ending("save", path, &["png"])?;
         let text = path.to_string_lossy();
@@ -49,6 +50,35 @@ impl Target {
             Self::Film(path) => path.clone(),
         }
     }
+
+    /// Files of the first `count` frames that exist.
+    pub fn existing(&self, count: usize) -> Vec<PathBuf> {
+        let Self::Files(before, _, behind) = self else { return vec![self.path(0)] };
+        if behind.contains(std::path::is_separator) {
+            // A folder for each frame.
+            return (0..count).map(|k| self.path(k)).take_while(|path| path.exists()).collect();
+        }
+        let folder = before.rfind(std::path::is_separator).map_or(".", |at| &before[..=at]);
+        let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+        let frames = files.flatten().filter_map(|file| self.frame_named(&file.file_name().to_string_lossy()));
+        frames.filter(|frame| *frame < count).map(|frame| self.path(frame)).collect()
+    }
+
+    /// The frame whose file has this name, whatever its folder.
+    fn frame_named(&self, name: &str) -> Option<usize> {
+        let Self::Files(before, _, behind) = self else { return None };
+        let start = before.rsplit(std::path::is_separator).next()?;
+        let frame: usize = name.strip_prefix(start)?.strip_suffix(&**behind)?.parse().ok()?;
+        // The number may be written in other digits.
+        (self.path(frame).file_name()?.to_string_lossy() == name).then_some(frame)
+    }
+
+    /// Tells if one of the first `count` frames goes to `path`, which need not exist.
+    pub fn writes(&self, path: &Path, count: usize) -> bool {
+        let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let frame = self.frame_named(&name).filter(|frame| *frame < count);
+        frame.is_some_and(|frame| io::same_file(&self.path(frame), path)) || io::same_file(&self.path(0), path)
+    }
 }
 
 /// Numbered pictures on their way to a thread.
@@ -61,7 +91,8 @@ pub struct Film {
 }
 
 impl Film {
-    /// Begins to write up to `count` frames, which an animated picture shows for `delay` milliseconds each. A film is held in memory until it is complete.
+    /// Begins to write up to `count` frames, which an animated picture shows for `delay` milliseconds each. A film grows
+    /// in a temporary file, which takes its place in the end.
     pub fn new(target: &Target, count: usize, delay: u16) -> Self {
         let threads = match target {
             Target::Files(..) => available_parallelism().map_or(1, |n| n.get()).min(16),
@@ -110,6 +141,15 @@ impl Film {
     }
 }
 
+/// Frames that were taken are written, also after a failure elsewhere.
+impl Drop for Film {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            log::warn!("frames are lost: {error}");
+        }
+    }
+}
+
 fn next(queue: &Mutex<Receiver<(usize, Picture)>>) -> Option<(usize, Picture)> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
@@ -121,31 +161,86 @@ fn write_files(queue: &Mutex<Receiver<(usize, Picture)>>, target: &Target) -> Re
     Ok(())
 }
 
-/// Writes an animated picture of `count` frames, or of those that came.
+/// Sets `encoder` up for a film of `count` frames.
+fn animate<W: Write>(encoder: &mut png::Encoder<'_, W>, count: u32, delay: u16) -> std::io::Result<()> {
+    encoder.set_animated(count, 0).and_then(|()| encoder.set_frame_delay(delay, 1000)).map_err(other)
+}
+
+fn other(error: png::EncodingError) -> std::io::Error {
+    match error {
+        png::EncodingError::IoError(error) => error,
+        error => std::io::Error::other(error),
+    }
+}
+
+/// Writes an animated picture of `count` frames, or of those that came, each as it comes.
 fn write_film(queue: &Mutex<Receiver<(usize, Picture)>>, path: &Path, count: usize, delay: u16) -> Result<()> {
     let Some((_, first)) = next(queue) else { return Ok(()) };
-    let failed = |error: png::EncodingError| Error::File { path: path.into(), reason: error.to_string() };
-    let mut rest =
-        std::iter::once(first.clone()).chain(std::iter::from_fn(|| next(queue).map(|(_, picture)| picture)));
-    let frames: Vec<Picture> = rest.by_ref().take(count.max(1)).collect();
-    let mut bytes = Vec::new();
-    {
-        let mut encoder = first.encoder(&mut bytes, png::Compression::High);
-        if frames.len() > 1 {
-            encoder.set_animated(frames.len() as u32, 0).map_err(failed)?;
-            encoder.set_frame_delay(delay, 1000).map_err(failed)?;
+    let planned = count.clamp(1, MOST_FRAMES) as u32;
+    io::write_file_atomically(path, |file| {
+        let mut encoder = first.encoder(&mut *file, png::Compression::High);
+        if planned > 1 {
+            animate(&mut encoder, planned, delay)?;
         }
-        let mut writer = encoder.write_header().map_err(failed)?;
-        for frame in &frames {
-            writer.write_image_data(&frame.pixels).map_err(failed)?;
+        let mut writer = encoder.write_header().map_err(other)?;
+        writer.write_image_data(&first.pixels).map_err(other)?;
+        let mut written = 1;
+        while written < planned
+            && let Some((_, frame)) = next(queue)
+        {
+            writer.write_image_data(&frame.pixels).map_err(other)?;
+            written += 1;
         }
-        writer.finish().map_err(failed)?;
+        writer.finish().map_err(other)?;
+        if written == planned {
+            return Ok(());
+        }
+        // The number of frames stands before them, so the beginning is written again.
+        let mut head = Vec::new();
+        let mut encoder = first.encoder(&mut head, png::Compression::High);
+        animate(&mut encoder, written, delay)?;
+        drop(encoder.write_header().map_err(other)?);
+        // The writer adds the end of a picture when it is dropped.
+        head.truncate(head.len().saturating_sub(END));
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&head)
+    })
+}
+
+/// Bytes of the chunk that ends a PNG.
+const END: usize = 12;
+
+/// Most frames of an animated PNG.
+const MOST_FRAMES: usize = 0x7fff_ffff;
+
+/// Most bytes of the pixels of a film, before they are compressed.
+const MOST_BYTES: u128 = 1 << 36;
+
+/// Fails before the work on a film that nobody could keep.
+///
+/// # Errors
+/// [`residuum::Error::Option`] for more than 2^31 - 1 frames, or more than 64 GiB of pixels.
+pub fn check_film(target: &Target, [width, height]: [usize; 2], frames: usize) -> Result<()> {
+    let Target::Film(path) = target else { return Ok(()) };
+    let bytes = width as u128 * height as u128 * frames as u128;
+    if bytes <= MOST_BYTES && frames <= MOST_FRAMES {
+        return Ok(());
     }
-    io::write_atomically(path, |file| std::io::Write::write_all(file, &bytes))
+    let gib = bytes as f64 / f64::from(1 << 30);
+    Err(option(
+        "save",
+        format!(
+            "{} would have {frames} frames of {width} x {height} pixels, {gib:.0} GiB before they are compressed: a film may have 64 GiB. Name fewer --frames, \
+             a larger --every, or a smaller picture",
+            path.display()
+        ),
+    ))
 }
 
 #[cfg(test)]
 mod tests {
+    use residuum::Error;
+
     use super::*;
     use crate::simulate::picture::glowing;
 
@@ -158,6 +253,31 @@ mod tests {
         for bad in ["film.gif", "frame-%s.png", "frame-%4d.png", "%04d-%04d.png", "frame-%123d.png", "100%.png"] {
             assert!(matches!(named(bad), Err(Error::Option { name: "save", .. })), "{bad}");
         }
+    }
+
+    #[test]
+    fn files_that_frames_would_replace_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["in-3.png", "in-03.png", "in-12.png", "in-x.png", "in-3.pngx", "other-3.png"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let found = |pattern: &str, count| {
+            let mut names: Vec<String> = Target::named(&folder.path().join(pattern))
+                .unwrap()
+                .existing(count)
+                .into_iter()
+                .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+                .collect();
+            names.sort();
+            names
+        };
+        assert_eq!(found("in-%d.png", 20), ["in-12.png", "in-3.png"]);
+        assert_eq!(found("in-%d.png", 12), ["in-3.png"]);
+        assert_eq!(found("in-%02d.png", 12), ["in-03.png"]);
+        assert_eq!(found("none/in-%02d.png", 12), Vec::<String>::new());
+        let target = Target::named(&folder.path().join("in-%d.png")).unwrap();
+        let writes = |name: &str| target.writes(&folder.path().join(name), 10);
+        assert!(writes("in-9.png") && writes("../") == writes("x") && !writes("in-10.png") && !writes("in-09.png"));
     }
 
     #[test]
@@ -189,6 +309,34 @@ mod tests {
                     assert_eq!(data, frame.pixels);
                 }
             }
+        }
+        // Fewer frames than were planned make a whole film, too.
+        for (planned, came) in [(7, 3), (7, 1), (7, 0), (1, 1)] {
+            let path = folder.path().join(format!("{planned}-{came}.png"));
+            let mut film = Film::new(&Target::Film(path.clone()), planned, 40);
+            for (k, frame) in frames.iter().take(came).enumerate() {
+                film.add(k, frame.clone()).unwrap();
+            }
+            drop(film);
+            assert_eq!(path.exists(), came > 0);
+            if came == 0 {
+                continue;
+            }
+            let file = std::io::BufReader::new(std::fs::File::open(&path).unwrap());
+            let mut reader = png::Decoder::new(file).read_info().unwrap();
+            let animation = reader.info().animation_control().map(|control| control.num_frames as usize);
+            assert_eq!(animation, (planned > 1).then_some(came));
+            let mut data = vec![0; reader.output_buffer_size().unwrap()];
+            for frame in &frames[..came] {
+                reader.next_frame(&mut data).unwrap();
+                assert_eq!(data, frame.pixels);
+            }
+            reader.finish().unwrap();
+        }
+        let film = Target::Film("film.png".into());
+        assert!(check_film(&film, [4096; 2], 4096).is_ok());
+        for (size, count) in [([4096; 2], 4097), ([1; 2], 1 << 31), ([65536, 32768], usize::MAX)] {
+            assert!(matches!(check_film(&film, size, count), Err(Error::Option { name: "save", .. })), "{size:?}");
         }
         let nowhere = Target::named(&folder.path().join("none/%d.png")).unwrap();
         let mut film = Film::new(&nowhere, 7, 40);

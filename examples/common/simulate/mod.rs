@@ -12,10 +12,13 @@ use clap::Args;
 use film::{Film, Target};
 use picture::{Brightness, Picture};
 use residuum::simulation::Obstacles;
-use residuum::{Device, Real, Report, Result, Stopping, Vector};
+use residuum::{Device, Error, Real, Report, Result, Stopping, Vector, io};
 use serde_json::{Value, json};
 
-use crate::{DeviceOptions, Precision, check_outputs, counting_bar, device_json, merged, option, say, tell};
+use crate::{
+    DeviceOptions, Overwriting, Precision, check_outputs, counting_bar, device_json, interrupt, merged, option,
+    say, tell,
+};
 
 /// Options of every simulation.
 #[derive(Clone, Debug, Args)]
@@ -35,6 +38,9 @@ pub struct ShowOptions {
     /// Save the frames: film.png for one animated picture, frame-%04d.png for a file each
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+    #[allow(missing_docs)] // it would stand in the help text
+    #[command(flatten)]
+    pub overwriting: Overwriting,
     /// Save every Nth frame only
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub every: u32,
@@ -134,6 +140,12 @@ pub trait Simulation {
     /// # Errors
     /// Those of the device.
     fn results(&mut self) -> Result<(Option<String>, Value, bool)>;
+    /// Tells if a step solves to a tolerance unless a number of iterations is asked for.
+    fn has_tolerance(&self) -> bool {
+        false
+    }
+    /// Options to change if a step fails.
+    fn remedy(&self) -> &'static str;
     /// Milliseconds that a film shows a frame.
     fn delay(&self) -> u16 {
         40
@@ -160,6 +172,9 @@ fn hash(words: &[u64]) -> String {
     format!("{hash:016x}")
 }
 
+/// Residual of a step, relative to its right-hand side, from which on the answer means nothing: 0 would be a better one.
+const LARGEST_RESIDUAL: f64 = 10.0;
+
 /// Counts of the solves of a run.
 #[derive(Default)]
 struct Tally {
@@ -167,6 +182,12 @@ struct Tally {
     iterations: usize,
     failed: usize,
     residual: f64,
+    /// The last report of a step that did not converge, in words.
+    failure: Option<String>,
+    /// Why the fields are no answer any more.
+    fault: Option<String>,
+    /// True if Ctrl-C left frames out.
+    cut_off: bool,
 }
 
 impl Tally {
@@ -174,9 +195,27 @@ impl Tally {
         self.frames += 1;
         if let Some(report) = report {
             self.iterations += report.iterations;
-            self.failed += usize::from(!report.converged());
             self.residual = report.relative_residual();
+            if !report.converged() {
+                self.failed += 1;
+                self.failure = Some(format!("{}, |b - Ax| / |b| = {:.1e}", report.stop, self.residual));
+            }
+            if !self.residual.is_finite() || self.residual > LARGEST_RESIDUAL {
+                self.fault =
+                    Some(format!("step {}: {}, |b - Ax| / |b| = {:.1e}", self.frames, report.stop, self.residual));
+            }
         }
+    }
+
+    /// Takes what a step came to. Fields that are no longer finite are a fault of the run, not of the program.
+    fn take(&mut self, outcome: Result<Option<Report>>) -> Result<()> {
+        match outcome {
+            Err(Error::NotFinite { .. }) => {
+                self.fault = Some(format!("step {}: the fields hold NaN or infinity", self.frames + 1));
+            }
+            other => self.add(other?.as_ref()),
+        }
+        Ok(())
     }
 }
 
@@ -203,18 +242,39 @@ impl ShowOptions {
         Ok(device)
     }
 
-    /// Fails before the work on options that cannot be.
+    /// Fails before the work on options that cannot be, on frames that would replace the input, and on two outputs in one file; `others` are
+    /// outputs beside the frames.
     ///
     /// # Errors
     /// [`residuum::Error::Option`], and those of [`check_outputs`].
-    pub fn check(&self, input: Option<&Path>) -> Result<()> {
+    pub fn check(&self, input: Option<&Path>, others: &[(&'static str, &Path)]) -> Result<()> {
         if self.window && cfg!(not(feature = "window")) {
             return Err(option("window", "this program was built without it: add --features window"));
         }
-        if let Some(save) = &self.save {
-            let target = Target::named(save)?;
-            let first = target.path(0);
-            return check_outputs(input.as_slice(), &[("save", &first)]);
+        let Some(save) = &self.save else {
+            check_outputs(input.as_slice(), others)?;
+            return self.overwriting.check(others);
+        };
+        let target = Target::named(save)?;
+        let first = target.path(0);
+        let outputs = [&[("save", &*first)], others].concat();
+        check_outputs(input.as_slice(), &outputs)?;
+        self.overwriting.check(&outputs)?;
+        // The number of frames may be unknown yet.
+        let count = self.frames.map_or(usize::MAX, |frames| frames.div_ceil(self.every as usize));
+        for frame in target.existing(count) {
+            self.overwriting.check(&[("save", &frame)])?;
+            if let Some(input) = input.filter(|input| io::same_file(input, &frame)) {
+                let reason =
+                    format!("{} is the input ({}), and a frame would replace it", frame.display(), input.display());
+                return Err(option("save", reason));
+            }
+        }
+        if let Some((other, path)) = others.iter().find(|(_, path)| target.writes(path, count)) {
+            return Err(option(
+                "save",
+                format!("a frame would replace {}, which is that of --{other}", path.display()),
+            ));
         }
         Ok(())
     }
@@ -224,32 +284,40 @@ impl ShowOptions {
     /// # Errors
     /// Those of the simulation, and of the files.
     pub fn run(&self, simulation: &mut dyn Simulation, program: &str, mouse: &str) -> Result<bool> {
-        if self.window {
-            tell!(
-                "mouse: {mouse}; space: pause, s: one step, r: reset, up and down: time step, left and right: the other parameter, c: colours, q: end"
-            );
-        }
         let mut tally = Tally::default();
         let begin = Instant::now();
         let (seconds, timed) = if self.window {
-            self.show(simulation, program, &mut tally)?
+            self.show(simulation, (program, mouse), &mut tally)?
         } else {
             self.loop_over(simulation, &mut tally)?
         };
         let per_second = if seconds > 0.0 { timed as f64 / seconds } else { 0.0 };
         let (words, results, check_failed) = simulation.results()?;
-        let hash = hash(&simulation.bits()?);
+        let bits = simulation.bits()?;
+        if tally.fault.is_none() && bits.iter().any(|bits| !f64::from_bits(*bits).is_finite()) {
+            tally.fault = Some("the fields hold NaN or infinity".into());
+        }
+        let hash = hash(&bits);
         // A fixed number of iterations asks for no tolerance.
-        let fails = check_failed || tally.failed > 0 && self.rtol.is_some();
+        let asks = self.iterations.is_none() && (self.rtol.is_some() || simulation.has_tolerance());
+        let unsolved = tally.failure.take().filter(|_| asks && !interrupt::came());
+        let unsolved = unsolved.map(|last| {
+            format!("{} of {} steps did not reach their tolerance (the last: {last})", tally.failed, tally.frames)
+        });
+        let fault = tally.fault.take().or(unsolved);
+        if let Some(fault) = &fault {
+            tell!("{program}: {fault}: change {}", simulation.remedy());
+        }
+        let fails = check_failed || fault.is_some() || tally.cut_off || interrupt::came() && tally.failed > 0;
         let [width, height] = simulation.size();
         let mean = tally.iterations as f64 / tally.frames.max(1) as f64;
         if self.json {
             let common = json!({
                 "program": program, "width": width, "height": height, "precision": format!("{:?}", self.precision).to_lowercase(),
                 "frames": tally.frames, "frames_per_second": per_second, "seconds": begin.elapsed().as_secs_f64(),
-                "iterations_per_frame": mean, "not_converged": tally.failed, "relative_residual": tally.residual, "hash": hash,
+                "iterations_per_frame": mean, "not_converged": tally.failed, "relative_residual": tally.residual, "hash": hash, "fault": fault,
             });
-            say!("{}", merged([common, device_json(&simulation.device()), results]));
+            crate::print_json(merged([common, device_json(&simulation.device()), results]));
         } else {
             say!(
                 "{width} x {height}, {} frames, {per_second:.1} a second after the first, {mean:.1} iterations each, |b - Ax| / |b| = {:.2e} at last",
@@ -267,14 +335,26 @@ impl ShowOptions {
         let frames = self.frames.unwrap_or(200);
         let target = self.save.as_deref().map(Target::named).transpose()?;
         let every = self.every as usize;
+        if let Some(target) = &target {
+            film::check_film(target, simulation.size(), frames.div_ceil(every))?;
+        }
         let mut film = target.as_ref().map(|target| Film::new(target, frames.div_ceil(every), simulation.delay()));
         let device = simulation.device();
         let mut picture = Picture::new(simulation.size(), picture::glowing());
         let bar = counting_bar(self.json, frames);
         let mut clock = (Instant::now(), 0.0);
+        interrupt::keep_work();
+        log::info!("{frames} frames of {:?}", simulation.size());
         for k in 0..frames {
-            let report = simulation.step()?;
-            tally.add(report.as_ref());
+            if interrupt::came() {
+                tell!("ended by Ctrl-C after {k} of {frames} frames; those that were saved are whole");
+                tally.cut_off = true;
+                break;
+            }
+            tally.take(simulation.step())?;
+            if tally.fault.is_some() {
+                break;
+            }
             if let Some(film) = film.as_mut().filter(|_| k.is_multiple_of(every)) {
                 simulation.draw(&mut picture)?;
                 film.add(k / every, picture.clone())?;
@@ -291,17 +371,22 @@ impl ShowOptions {
         }
         let built = device.programs().seconds - clock.1;
         bar.finish_and_clear();
-        Ok(((clock.0.elapsed().as_secs_f64() - built).max(0.0), frames.saturating_sub(1)))
+        Ok(((clock.0.elapsed().as_secs_f64() - built).max(0.0), tally.frames.saturating_sub(1)))
     }
 
     #[cfg(feature = "window")]
-    fn show(&self, simulation: &mut dyn Simulation, program: &str, tally: &mut Tally) -> Result<(f64, usize)> {
+    fn show(
+        &self,
+        simulation: &mut dyn Simulation,
+        names: (&str, &str),
+        tally: &mut Tally,
+    ) -> Result<(f64, usize)> {
         let target = self.save.as_deref().map(Target::named).transpose()?;
-        window::show(simulation, program, self.frames, target.as_ref(), &mut |report| tally.add(report))
+        window::show(simulation, names, self.frames, target.as_ref(), &mut |report| tally.add(report))
     }
 
     #[cfg(not(feature = "window"))]
-    fn show(&self, _: &mut dyn Simulation, _: &str, _: &mut Tally) -> Result<(f64, usize)> {
+    fn show(&self, _: &mut dyn Simulation, _: (&str, &str), _: &mut Tally) -> Result<(f64, usize)> {
         Err(option("window", "this program was built without it"))
     }
 }

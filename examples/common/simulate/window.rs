@@ -16,11 +16,22 @@ use winit::window::{Window, WindowId};
 use super::film::Target;
 use super::picture::{Picture, glowing};
 use super::{Change, Drag, Simulation};
-use crate::option;
+use crate::{interrupt, option};
 
 /// Error of a window that cannot be opened.
 fn no_window(reason: impl std::fmt::Display) -> Error {
-    option("window", format!("no window can be opened here ({reason})"))
+    let reason = reason.to_string();
+    let reason = reason.trim_end_matches('.');
+    option(
+        "window",
+        format!("no window can be opened here ({}): name a display, or leave it out", without_place(&reason)),
+    )
+}
+
+/// A reason without the place in the sources of the window crate, which it begins with: `os error at FILE:LINE: REASON`.
+fn without_place(reason: &str) -> &str {
+    let placed = reason.strip_prefix("os error at ").and_then(|rest| rest.split_once(".rs:"));
+    placed.and_then(|(_, rest)| rest.split_once(": ")).map_or(reason, |(_, reason)| reason)
 }
 
 /// Frames a second that are shown at most.
@@ -33,7 +44,7 @@ const LEAST_SIDE: usize = 384;
 /// Returns the seconds, and the frames after the first.
 pub(super) fn show(
     simulation: &mut dyn Simulation,
-    program: &str,
+    (program, mouse): (&str, &str),
     frames: Option<usize>,
     save: Option<&Target>,
     tell: &mut dyn FnMut(Option<&Report>),
@@ -41,6 +52,10 @@ pub(super) fn show(
     let events = EventLoop::new().map_err(no_window)?;
     events.set_control_flow(ControlFlow::Poll);
     let context = Context::new(events.owned_display_handle()).map_err(no_window)?;
+    // Only now, as a window that cannot be opened has no keys.
+    crate::tell!(
+        "mouse: {mouse}; space: pause, s: one step, r: reset, up and down: time step, left and right: the other parameter, c: colours, q: end"
+    );
     let size = simulation.size();
     let mut view = View {
         picture: Picture::new(size, glowing()),
@@ -61,6 +76,7 @@ pub(super) fn show(
         shown: None,
         outcome: Ok(()),
     };
+    interrupt::keep_work();
     events.run_app(&mut view).map_err(no_window)?;
     view.outcome?;
     Ok((view.begin.elapsed().as_secs_f64(), view.counted.0.saturating_sub(1)))
@@ -209,7 +225,7 @@ impl View<'_> {
 
     /// Does a step, and shows it, between events.
     fn go_on(&mut self, events: &ActiveEventLoop) -> Result<()> {
-        if self.frames.is_some_and(|frames| self.counted.0 >= frames) {
+        if interrupt::came() || self.frames.is_some_and(|frames| self.counted.0 >= frames) {
             events.exit();
             return Ok(());
         }
@@ -262,5 +278,17 @@ impl ApplicationHandler for View<'_> {
         if let (Some(save), true, Ok(())) = (self.save, self.shown.is_some(), &self.outcome) {
             self.outcome = self.picture.write(&save.path(0));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_name_no_source() {
+        let reason = "os error at /root/.cargo/registry/src/winit-0.30/src/platform_impl/linux/mod.rs:765: neither WAYLAND_DISPLAY is set";
+        assert_eq!(without_place(reason), "neither WAYLAND_DISPLAY is set");
+        assert_eq!(without_place("no display: none"), "no display: none");
     }
 }

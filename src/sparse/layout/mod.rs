@@ -149,11 +149,11 @@ impl<T: Real> Layout<T> {
         layout.why = why;
         layout.longest = profile.longest;
         if layout.arrangement.lanes > 1 {
-            layout.why += &format!("; {} lanes share a row", layout.arrangement.lanes);
+            layout.why += &format!("; each row is summed in {} parts", layout.arrangement.lanes);
         }
         layout.places = layout.values.len();
         if layout.places != a.nnz() {
-            layout.why += &format!("; {:.3} stored places per entry", layout.places as f64 / a.nnz().max(1) as f64);
+            layout.why += &format!("; {:.3} numbers stored for each entry", layout.places as f64 / a.nnz().max(1) as f64);
         }
         layout.pack(packable, &profile.diagonals);
         Ok(layout)

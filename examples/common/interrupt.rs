@@ -1,0 +1,40 @@
+//! Ctrl-C: the first one ends the work with what there is of it, the second one ends the program.
+
+use std::ops::ControlFlow;
+use std::process::exit;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::tell;
+
+/// Exit status of a program that a signal has ended, as shells give it.
+const ENDED: i32 = 130;
+
+static ASKED: AtomicBool = AtomicBool::new(false);
+static INSTALLED: Once = Once::new();
+
+/// From now on there is something to keep: the first Ctrl-C (or SIGTERM) is told by [`came`], the second ends the program at once.
+/// Before this call a Ctrl-C ends the program, since nothing would be lost.
+pub fn keep_work() {
+    INSTALLED.call_once(|| {
+        let installed = ctrlc::set_handler(|| {
+            if ASKED.swap(true, Ordering::SeqCst) {
+                exit(ENDED);
+            }
+            tell!("Ctrl-C: ending with what there is so far; a second Ctrl-C ends at once");
+        });
+        if let Err(error) = installed {
+            log::warn!("Ctrl-C will lose the work: {error}");
+        }
+    });
+}
+
+/// Tells if Ctrl-C was pressed while there was something to keep.
+pub fn came() -> bool {
+    ASKED.load(Ordering::SeqCst)
+}
+
+/// `Break` after Ctrl-C: for observers of a solve.
+pub fn flow() -> ControlFlow<()> {
+    if came() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
