@@ -61,13 +61,90 @@ fn missing_fields_are_named() {
     for (name, words) in [
         ("no-white.h5", "no-white.h5 exchange/data: no flat field"),
         ("no-data.h5", "no data set exchange/data"),
-        ("two-dimensions.h5", "it has 2 dimensions"),
+        ("two-dimensions.h5", "frames of 3 x 8 for projections of 1 x 8"),
+        ("nan.h5", "nan.h5 exchange/theta holds a value that is not finite at index 4"),
     ] {
         let error = read(&files(name)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
     let error = read(&CountFiles { flat: Some(Field::Number(0.0)), ..files("plain.h5") }).unwrap_err().to_string();
     assert!(error.contains("flat field"), "{error}");
+}
+
+/// Copies files of the test data into a folder.
+#[cfg(feature = "hdf5")]
+fn copied(names: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    names.iter().for_each(|name| drop(fs::copy(data(name), folder.path().join(name)).unwrap()));
+    folder
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn links_and_virtual_data_sets_lead_to_the_same_numbers() {
+    let plain = read(&files("plain.h5")).unwrap();
+    for name in ["soft.h5", "soft-group.h5", "external.h5", "virtual.h5"] {
+        assert_eq!(read(&files(name)).unwrap(), plain, "{name}");
+        // Names in the file are paths through links too.
+        let named = CountFiles {
+            data: Some("/exchange/data".into()),
+            flat: Some(Field::File("exchange/data_white".into())),
+            dark: Some(Field::File(format!("{}:exchange/data_dark", data("plain.h5").display()).into())),
+            theta: Some("exchange/theta".into()),
+            slices: Some(1..2),
+            ..files(name)
+        };
+        let one = read(&named).unwrap();
+        assert_eq!((one.shape, one.counts[8], one.flat[3], one.dark[3]), ([6, 1, 8], 210.0, 800.0, 50.0), "{name}");
+    }
+    // Half floats, and fields of one frame without a dimension for it.
+    let half = read(&files("half.h5")).unwrap();
+    assert_eq!((&half.counts, &half.flat, &half.dark), (&plain.counts, &plain.flat, &plain.dark));
+    // Projections and fields in one volume.
+    let tomo = CountFiles { data: Some("entry1/tomo_entry/data/data".into()), ..files("tomo.nxs") };
+    let tomo = read(&tomo).unwrap();
+    assert_eq!(
+        (&tomo.counts, &tomo.flat, &tomo.dark, tomo.shape),
+        (&plain.counts, &plain.flat, &plain.dark, plain.shape)
+    );
+    assert!((tomo.angles.unwrap()[5] - 150.0).abs() < 1e-12);
+    // What lies elsewhere is named where it is not there.
+    for (name, words) in [("external.h5", "leads to the file plain.h5"), ("virtual.h5", "numbers of plain.h5")] {
+        let folder = copied(&[name]);
+        let lost = CountFiles { projections: folder.path().join(name), ..CountFiles::default() };
+        let error = read(&lost).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name} exchange/data")) && error.contains(words), "{error}");
+        // A file without the data set: its numbers would be 0.
+        fs::copy(data("no-data.h5"), folder.path().join("plain.h5")).unwrap();
+        let error = read(&lost).unwrap_err().to_string();
+        assert!(error.contains("exchange/data"), "{error}");
+    }
+    for (name, change, words) in [
+        (
+            "tomo.nxs",
+            CountFiles::default(),
+            "name the one to read: it holds entry1/tomo_entry/data/data (10 x 3 x 8)",
+        ),
+        (
+            "plain.h5",
+            CountFiles { data: Some("raw".into()), ..CountFiles::default() },
+            "it holds exchange/data (6 x 3 x 8)",
+        ),
+        ("plain.h5", CountFiles { theta: Some("raw".into()), ..CountFiles::default() }, "exchange/theta (6)"),
+        (
+            "plain.h5",
+            CountFiles { flat: Some(Field::File("white".into())), ..CountFiles::default() },
+            "flat: no file and no data set white: it holds exchange/data (6 x 3 x 8), ",
+        ),
+        (
+            "plain.h5",
+            CountFiles { theta: Some("exchange/data_white".into()), ..CountFiles::default() },
+            "expected 6, found 48",
+        ),
+    ] {
+        let error = read(&CountFiles { projections: data(name), ..change }).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
 }
 
 #[cfg(not(all(feature = "hdf5", feature = "tiff")))]
@@ -247,6 +324,225 @@ fn blocks_of_slices_are_the_stack() {
     }
 }
 
+/// Runs that are to be done, with what they say in JSON and the correlation of the first picture with the phantom.
+fn quality(folder: &Path, args: &[&str]) -> (serde_json::Value, f64) {
+    let common = ["--pitch", "0.018", "--field", "2", "--size", "96", "--device", "host", "--method", "fbp"];
+    let output = program("reconstruct")
+        .current_dir(folder)
+        .args(args)
+        .args(common)
+        .args(["--json", "--save", "q.npy"])
+        .output()
+        .unwrap();
+    let said = json(&output);
+    let picture = npy::read(&folder.join("q.npy")).unwrap();
+    let wanted = Phantom::plate().image(Grid { side: 96, pixel: 2.0 / 96.0 });
+    (said, Quality::of(&picture.data[..96 * 96], &wanted).unwrap().correlation)
+}
+
+/// The line of a run that is refused.
+fn refusal(folder: &Path, args: &[&str]) -> String {
+    let output = program("reconstruct").current_dir(folder).args(args).args(["--device", "host"]).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{args:?}: {error}");
+    error
+}
+
+#[test]
+fn one_slice_is_a_sinogram_and_no_angle_is_a_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    write_counts(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    let counts = npy::read(&at("p.npy")).unwrap().data;
+    let slice = |data: &[f64]| -> Vec<f64> { data.chunks(320).flat_map(|both| &both[..160]).copied().collect() };
+    npy::write(&at("one.npy"), &[180, 160], &slice(&counts)).unwrap();
+    let flat = slice(&npy::read(&at("f.npy")).unwrap().data);
+    let dark = slice(&npy::read(&at("d.npy")).unwrap().data);
+    npy::write(&at("f1.npy"), &[2, 160], &flat).unwrap();
+    npy::write(&at("f1v.npy"), &[2, 1, 160], &flat).unwrap();
+    npy::write(&at("d1.npy"), &[160], &dark).unwrap();
+    let (_, whole) = quality(folder.path(), &["--input", "p.npy", "--flat", "f.npy", "--dark", "d.npy"]);
+    for flat in ["f1.npy", "f1v.npy"] {
+        let (said, found) = quality(folder.path(), &["--input", "one.npy", "--flat", flat, "--dark", "d1.npy"]);
+        assert_eq!((said["images"].as_array().unwrap().len(), found > 0.9), (1, true), "{flat}: {found} {whole}");
+        assert!(said["remarks"].to_string().contains("taken for a sinogram of 180 angles x 160 pixels"));
+    }
+    // The other order of a volume, and the other meaning of a picture.
+    let turned: Vec<f64> =
+        (0..2).flat_map(|s| counts.chunks(320).flat_map(move |k| &k[160 * s..160 * (s + 1)])).copied().collect();
+    npy::write(&at("turned.npy"), &[2, 180, 160], &turned).unwrap();
+    let fields = ["--flat", "f.npy", "--dark", "d.npy", "--order", "slices"];
+    let (said, found) = quality(folder.path(), &[&["--input", "turned.npy"][..], &fields].concat());
+    assert_eq!((said["images"].as_array().unwrap().len(), found), (2, whole));
+    npy::write(&at("one-projection.npy"), &[2, 160], &counts[..320]).unwrap();
+    let order = ["--input", "one-projection.npy", "--flat", "f.npy", "--order", "angles", "--axis", "80"];
+    let (said, _) = quality(folder.path(), &order);
+    assert!(said["problem"].as_str().unwrap().contains("1 angles x 160 pixels"), "{said}");
+    // Without a flat field nobody can tell what is meant, or it shows.
+    npy::write(&at("deep.npy"), &[180, 1, 160], &slice(&counts)).unwrap();
+    let thick: Vec<f64> = counts.chunks(320).flat_map(|both| [both; 4].concat()).collect();
+    npy::write(&at("thick.npy"), &[180, 8, 160], &thick).unwrap();
+    for (name, words) in [
+        ("p.npy", "--order: 180 x 2 x 160 readings are 180 images of 2 angle(s) each, or 180 angles of 2 image(s)"),
+        ("deep.npy", "--order: 180 x 1 x 160"),
+        ("thick.npy", "look like counts: name --flat"),
+        ("one.npy", "look like counts: name --flat"),
+    ] {
+        let error = refusal(folder.path(), &["--input", name]);
+        assert!(error.contains(words), "{error}");
+    }
+    let line_integrals = ["--input", "one.npy", "--line-integrals"];
+    assert_eq!(quality(folder.path(), &line_integrals).0["images"].as_array().unwrap().len(), 1);
+    // Pixels x angles.
+    let sinogram: Vec<f64> = slice(&counts).iter().map(|v| ((LIGHT + DARK) / v).ln().max(0.0)).collect();
+    let turned: Vec<f64> = (0..160).flat_map(|j| sinogram.iter().skip(j).step_by(160)).copied().collect();
+    npy::write(&at("pixels.npy"), &[160, 180], &turned).unwrap();
+    let (said, _) = quality(folder.path(), &["--input", "pixels.npy"]);
+    assert!(said["remarks"].to_string().contains("is the array pixels x angles?"), "{said}");
+    fs::write(at("theta.txt"), (0..180).map(|k| format!("{k}\n")).collect::<String>()).unwrap();
+    let error = refusal(folder.path(), &["--input", "pixels.npy", "--theta", "theta.txt"]);
+    assert!(error.contains("is the array pixels x angles?"), "{error}");
+    fs::write(at("z.npz"), b"PK\x03\x04").unwrap();
+    let error = refusal(folder.path(), &["--input", "z.npz", "--pitch", "2"]);
+    assert!(error.contains("save it by np.save"), "{error}");
+}
+
+#[test]
+fn fields_and_pixels_that_are_wrong_are_left_out_and_said() {
+    let folder = tempfile::tempdir().unwrap();
+    write_counts(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    let fields = ["--input", "p.npy", "--flat", "f.npy", "--dark", "d.npy"];
+    let (clean, wanted) = quality(folder.path(), &fields);
+    let pictures = npy::read(&at("q.npy")).unwrap();
+    // The pixel without light is named.
+    assert_eq!(clean["bad_pixels"], serde_json::json!([{ "slice": 0, "pixel": DEAD, "fault": "dead" }]));
+    assert_eq!((&clean["remarks"], &clean["repaired"]), (&serde_json::json!([]), &180.into()));
+    // One frame of four without beam.
+    let (flat, dark) = (npy::read(&at("f.npy")).unwrap().data, npy::read(&at("d.npy")).unwrap().data);
+    npy::write(&at("f2.npy"), &[4, 2, 160], &[&flat[..], &flat].concat()).unwrap();
+    quality(folder.path(), &["--input", "p.npy", "--flat", "f2.npy", "--dark", "d.npy"]);
+    let two = npy::read(&at("q.npy")).unwrap();
+    npy::write(&at("f5.npy"), &[5, 2, 160], &[&flat[..], &dark, &flat].concat()).unwrap();
+    let (said, _) = quality(folder.path(), &["--input", "p.npy", "--flat", "f5.npy", "--dark", "d.npy"]);
+    assert_eq!(npy::read(&at("q.npy")).unwrap(), two);
+    assert_eq!(
+        said["remarks"][0],
+        "f5.npy: 1 of 5 frames left out, frame 2 (from 0): 0.00 times the light of the others"
+    );
+    // A pixel with 2 counts of light, and one with far too many.
+    let mut flat = flat;
+    for frame in flat.chunks_mut(320) {
+        frame[DEAD] = dark[DEAD] + 2.0;
+        frame[160 + 40] *= 8.0;
+    }
+    npy::write(&at("faint.npy"), &[2, 2, 160], &flat).unwrap();
+    let mut counts = npy::read(&at("p.npy")).unwrap().data;
+    counts.chunks_mut(320).enumerate().for_each(|(k, both)| both[DEAD] = dark[DEAD] + (k % 4) as f64);
+    npy::write(&at("faint-p.npy"), &[180, 2, 160], &counts).unwrap();
+    let faint = ["--input", "faint-p.npy", "--flat", "faint.npy", "--dark", "d.npy"];
+    let (said, found) = quality(folder.path(), &faint);
+    let hot = serde_json::json!({ "slice": 1, "pixel": 40, "fault": "hot" });
+    assert_eq!((&said["bad_pixels"][1], found), (&hot, wanted));
+    assert_eq!(npy::read(&at("q.npy")).unwrap().data[..96 * 96], pictures.data[..96 * 96]);
+    // Without a search the slice is ruined; a list mends it as well.
+    let (_, ruined) = quality(folder.path(), &[&faint[..], &["--bad-pixels", "none"]].concat());
+    assert!(ruined < wanted - 0.1, "{ruined} {wanted}");
+    let (said, found) = quality(folder.path(), &[&faint[..], &["--bad-pixels", "none,0:77"]].concat());
+    assert_eq!((&said["bad_pixels"][0]["fault"], found), (&"named".into(), wanted));
+    let output = reconstruct(folder.path(), &["--method", "fbp"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("1 bad pixel(s): 77 of slice 0 (dead)"), "{text}");
+    for (list, words) in [("160", "--bad-pixels: pixel 160 of 160"), ("x", "'x' is none of a pixel")] {
+        let output = reconstruct(folder.path(), &["--bad-pixels", list]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn angles_are_text_and_radians_are_asked_about() {
+    let folder = tempfile::tempdir().unwrap();
+    write_counts(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    let fields = ["--input", "p.npy", "--flat", "f.npy", "--dark", "d.npy"];
+    let (_, wanted) = quality(folder.path(), &fields);
+    let lines = |scale: f64| (0..180).map(|k| format!("{}\n", f64::from(k) * scale)).collect::<String>();
+    fs::write(at("degrees.txt"), lines(1.0)).unwrap();
+    fs::write(at("radians.txt"), lines(1f64.to_radians())).unwrap();
+    let radians: Vec<f64> = (0..180).map(|k| f64::from(k).to_radians()).collect();
+    npy::write(&at("radians.npy"), &[180], &radians).unwrap();
+    let (_, found) = quality(folder.path(), &[&fields[..], &["--theta", "degrees.txt"]].concat());
+    assert_eq!(found, wanted);
+    for name in ["radians.txt", "radians.npy"] {
+        let theta = [&fields[..], &["--theta", name]].concat();
+        let error = refusal(folder.path(), &theta);
+        assert!(
+            error.contains(&format!("--theta-unit: {name}: 180 angles within 3.1 degrees: are they radians?")),
+            "{error}"
+        );
+        let (_, found) = quality(folder.path(), &[&theta[..], &["--theta-unit", "radians"]].concat());
+        assert!((found - wanted).abs() < 1e-6, "{found} {wanted}");
+        let (_, smear) =
+            quality(folder.path(), &[&theta[..], &["--theta-unit", "degrees", "--axis", "85.8"]].concat());
+        assert!(smear < 0.7, "{smear}");
+    }
+    fs::write(at("words.txt"), "0\n1\nabout 2\n").unwrap();
+    for (args, words) in [
+        (&["--theta", "words.txt"][..], "words.txt: line 3: 2 numbers; expected one a line"),
+        (&["--theta", "nowhere.txt"], "nowhere.txt"),
+        (&["--theta-unit", "radians"], "--theta-unit: it changes nothing without --theta"),
+        (&["--data", "exchange/data"], "--data: p.npy is no HDF5 file"),
+    ] {
+        let error = refusal(folder.path(), &[&fields[..], args].concat());
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[cfg(feature = "tiff")]
+#[test]
+fn folders_whose_files_do_not_fit_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    write_counts(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    let content = fs::read(data("imagej.tif")).unwrap();
+    assert_eq!(residuum::io::Stack::open(&data("imagej.tif")).unwrap().shape(), [6, 3, 8]);
+    let counts = read(&CountFiles { projections: data("imagej.tif"), ..counts_of_files(Path::new("")) }).unwrap();
+    assert!(
+        counts
+            .counts
+            .iter()
+            .enumerate()
+            .all(|(at, v)| *v == (100 + 10 * (at / 24) + 100 * (at / 8 % 3) + at % 8) as f32)
+    );
+    // Single pictures of 3 x 8: the stack without the word of its description.
+    let place = content.windows(7).position(|part| part == b"images=").unwrap();
+    let mut single = content;
+    single[place..place + 7].copy_from_slice(b"others=");
+    fs::create_dir(at("gap")).unwrap();
+    for k in (0..10).filter(|k| *k != 5) {
+        fs::write(at(&format!("gap/p{k}.tif")), &single).unwrap();
+    }
+    let flat = ["--input", "gap", "--flat", "900", "--size", "8", "--method", "fbp", "--axis", "3.5"];
+    let error = refusal(folder.path(), &flat);
+    assert!(error.contains("--theta: a file seems to be missing: p6.tif follows p4.tif"), "{error}");
+    fs::write(at("nine.txt"), "0\n20\n40\n60\n80\n120\n140\n160\n180\n").unwrap();
+    let output = program("reconstruct")
+        .current_dir(folder.path())
+        .args(flat)
+        .args(["--theta", "nine.txt"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("note        a file seems to be missing: p6.tif follows p4.tif"), "{text}");
+    #[cfg(unix)]
+    {
+        assert!(std::process::Command::new("mkfifo").arg(at("gap/p5.tif")).status().unwrap().success());
+        let error = refusal(folder.path(), &flat);
+        assert!(error.contains("p5.tif: a folder, a pipe or a device"), "{error}");
+    }
+}
+
 #[cfg(feature = "tiff")]
 #[test]
 fn stacks_of_tiff_are_read_and_written() {
@@ -264,6 +560,18 @@ fn stacks_of_tiff_are_read_and_written() {
             assert!((f64::from(*found) - wanted).abs() <= 1.0, "{found} {wanted}");
         }
     }
+    // Floats are the numbers themselves.
+    assert!(
+        reconstruct(folder.path(), &["--method", "fbp", "--json", "--save", "y.tif", "--bits", "32"])
+            .status
+            .success()
+    );
+    let mut stack = residuum::io::Stack::open(&folder.path().join("y.tif")).unwrap();
+    for (k, numbers) in numbers.chunks(96 * 96).enumerate() {
+        assert!(stack.picture(k).unwrap().iter().zip(numbers).all(|(a, b)| f64::from(*a) == *b));
+    }
+    let error = String::from_utf8(reconstruct(folder.path(), &["--save", "y.npy", "--bits", "32"]).stderr).unwrap();
+    assert!(error.contains("--bits: it changes nothing without a TIFF file to save"), "{error}");
 }
 
 #[test]
@@ -310,7 +618,7 @@ fn counts_that_cannot_be_reconstructed_are_one_line_of_words() {
         assert!(error.contains(part), "{args:?}: {error}");
     };
     others(&["--input", "p.npy", "--flat", "zeros.npy"], "no pixel counts more than in the dark field");
-    others(&["--input", "p.npy", "--flat", "theta.npy"], "1 dimensions; a volume has 3");
+    others(&["--input", "p.npy", "--flat", "theta.npy"], "frames of 1 x 3 for projections of 2 x 160");
     others(&["--input", "p.npy", "--dark", "3"], "--dark: it changes nothing for line integrals");
     others(&["--input", "p.npy", "--geometry", "g.toml"], "g.toml: missing field `source_origin`");
     others(&["--input", "p.npy", "--geometry", "g.toml", "--save-geometry", "g.toml"], "is an input");
@@ -379,7 +687,11 @@ fn seed() -> u64 {
 
 /// Reads damaged copies of `content`: each is counts or an error, never a panic.
 fn survives(name: &str, content: &[u8], files: &dyn Fn(&Path) -> CountFiles) {
-    let folder = tempfile::tempdir().unwrap();
+    survives_in(&tempfile::tempdir().unwrap(), name, content, files);
+}
+
+/// As [`survives`], in a folder with what the file may lead to.
+fn survives_in(folder: &tempfile::TempDir, name: &str, content: &[u8], files: &dyn Fn(&Path) -> CountFiles) {
     let path = folder.path().join(name);
     let mut random = Random::new(seed());
     let (mut good, mut longest) = (0, 0.0_f64);
@@ -418,9 +730,45 @@ fn damaged_hdf5_files_are_refused_or_read() {
     }
 }
 
+#[cfg(feature = "hdf5")]
+#[test]
+fn damaged_hdf5_files_with_links_are_refused_or_read() {
+    for name in ["soft.h5", "external.h5", "virtual.h5"] {
+        survives_in(&copied(&["plain.h5"]), name, &fs::read(data(name)).unwrap(), &|path| CountFiles {
+            projections: path.into(),
+            ..CountFiles::default()
+        });
+    }
+    survives("half.h5", &fs::read(data("half.h5")).unwrap(), &|path| CountFiles {
+        projections: path.into(),
+        ..CountFiles::default()
+    });
+    survives("tomo.nxs", &fs::read(data("tomo.nxs")).unwrap(), &|path| CountFiles {
+        projections: path.into(),
+        data: Some("entry1/tomo_entry/data/data".into()),
+        ..CountFiles::default()
+    });
+}
+
+#[test]
+fn damaged_lists_of_angles_are_refused_or_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("angles.txt");
+    let content: String = (0..40).map(|k| format!("{}\n", 4.5 * f64::from(k))).collect();
+    let mut random = Random::new(seed());
+    let mut good = 0;
+    for _ in 0..mutations() {
+        fs::write(&path, damaged(content.as_bytes(), &mut random)).unwrap();
+        good += usize::from(residuum::imaging::read_angles(&path, None).is_ok_and(|angles| angles.len() == 40));
+    }
+    println!("angles.txt: {good} of {} damaged files are read", mutations());
+    assert!(good > 0 && good < mutations());
+}
+
 #[cfg(feature = "tiff")]
 #[test]
 fn damaged_tiff_files_are_refused_or_read() {
+    survives("imagej.tif", &fs::read(data("imagej.tif")).unwrap(), &counts_of_files);
     let content = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/stack.tif")).unwrap();
     survives("stack.tif", &content, &counts_of_files);
     let content = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/packed.tif")).unwrap();

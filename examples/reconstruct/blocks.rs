@@ -33,6 +33,11 @@ impl Blocks {
             flat: options.flat.clone(),
             dark: options.dark.clone(),
             slices: options.slices()?,
+            order: options.order,
+            data: options.data.clone(),
+            theta: options.theta_place(),
+            theta_unit: options.theta_unit,
+            bad_pixels: options.bad_pixels.clone().unwrap_or_default(),
         };
         let geometry = options.geometry()?;
         let reader = CountReader::open(&files)?;
@@ -50,11 +55,18 @@ impl Blocks {
         Ok(Self {
             reader,
             geometry,
-            named_angles: options.arc.is_some() || options.theta.is_some() || options.geometry_file().is_some(),
+            named_angles: options.arc.is_some()
+                || (options.theta.is_some() && options.theta_place().is_none())
+                || options.geometry_file().is_some(),
             slices: 0..slices,
             at_once: at_once.max(1),
             quiet: options.json,
         })
+    }
+
+    /// What was seen in the files that a user should know.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        self.reader.remarks().to_vec()
     }
 
     /// Number of slices that are left.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use common::{option, refuse_unused};
 use residuum::Result;
-use residuum::imaging::{Angles, Beam, Geometry};
-use residuum::io::{self, FileKind};
+use residuum::imaging::{Angles, Beam, Geometry, read_angles};
+use residuum::io::FileKind;
 
 use crate::options::{Options, pair};
 
@@ -40,7 +40,12 @@ impl Options {
             Some(FileKind::Hdf5 | FileKind::Tiff) => InputKind::Counts,
             Some(FileKind::Npy) if self.flat.is_some() => InputKind::Counts,
             Some(FileKind::Npy) => InputKind::Sinograms,
-            _ => InputKind::Scan,
+            Some(FileKind::Mat5) | None => InputKind::Scan,
+            Some(other) => {
+                return Err(
+                    other.refused(path, "a scan (.mat, .h5), a sinogram (.npy) or pictures of counts (.tif)")
+                );
+            }
         })
     }
 
@@ -65,6 +70,7 @@ impl Options {
     pub(crate) fn geometry(&self) -> Result<Geometry> {
         if let Some(path) = self.geometry_file() {
             refuse_unused("beside a file of the geometry", &self.of_geometry())?;
+            refuse_unused("beside a file of the geometry", &[("theta-unit", self.theta_unit.is_some())])?;
             return Geometry::read(path);
         }
         let distances = match (self.source_origin, self.source_detector) {
@@ -88,7 +94,8 @@ impl Options {
         };
         let default = Geometry::default();
         let angles = match (&self.theta, self.arc) {
-            (Some(path), _) => Angles::List(io::read_vectors::<f64>(path)?.concat()),
+            (Some(_), _) if self.theta_place().is_some() => default.angles,
+            (Some(path), _) => Angles::List(read_angles(path, self.theta_unit)?),
             (None, Some(arc)) => Angles::Arc(arc),
             (None, None) => default.angles,
         };

@@ -17,7 +17,7 @@ use common::{Precision, Written, device_json, interrupt, merged, option, say, sh
 use options::Options;
 use problem::{Problem, from_matrix, from_scan};
 use residuum::imaging::{
-    Beam, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
+    BadPixel, Beam, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
 };
 use residuum::io::{self, npy};
 use residuum::operator::LinearOperator;
@@ -179,6 +179,7 @@ fn supported(how: &Reconstruction) -> Option<usize> {
 
 fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     say!("problem     {}", problem.what);
+    problem.remarks.iter().for_each(|remark| say!("note        {remark}"));
     let (system, count) = (&problem.system, problem.pictures);
     let (rows, cols) = (system.operator().rows(), system.operator().cols());
     let entries = system.entries().unwrap_or(0);
@@ -198,8 +199,8 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     }
     if problem.goes_on() {
         say!("slices      {} at a time", problem.readings.len());
-    } else if problem.repaired > 0 {
-        say!("            {} readings had no counts, and were interpolated", problem.repaired);
+    } else {
+        say_repaired(problem, "");
     }
     let weight = how.weight.map(|rule| format!("weight of |x|² by {rule}"));
     let rule = how.stopping.rule.map(|rule| format!("ended by {rule}"));
@@ -210,6 +211,22 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
         Some(start) if how.stopping.max_iterations == 0 => say!("method      {start}, {words}"),
         Some(start) => say!("method      {} from {start}, {words}", how.method),
         None => say!("method      {}, {words}", how.method),
+    }
+}
+
+/// Says how many readings were interpolated, and which pixels do not count.
+fn say_repaired<T: Real>(problem: &Problem<T>, heading: &str) {
+    /// Most pixels that are named; JSON has them all.
+    const MOST: usize = 8;
+    if problem.repaired > 0 {
+        say!("{heading:<12}{} readings had no counts, and were interpolated", problem.repaired);
+    }
+    let bad = &problem.bad_pixels;
+    if !bad.is_empty() {
+        let word = |bad: &BadPixel| format!("{} of slice {} ({})", bad.pixel, bad.slice, bad.fault);
+        let named: Vec<String> = bad.iter().take(MOST).map(word).collect();
+        let more = if bad.len() > MOST { format!(", and {} more", bad.len() - MOST) } else { String::new() };
+        say!("            {} bad pixel(s): {}{more}", bad.len(), named.join(", "));
     }
 }
 
@@ -240,7 +257,9 @@ fn write<T: Real>(
     let Some(window) = window else { return written };
     #[cfg(feature = "tiff")]
     if let Some(path) = options.save.as_ref().filter(|_| options.saves_tiff()) {
-        written.add(path, residuum::imaging::write_tiff(path, images, window));
+        use residuum::imaging::{TiffPixels, write_tiff_as};
+        let pixels = if options.bits == "32" { TiffPixels::Float } else { TiffPixels::Sixteen };
+        written.add(path, write_tiff_as(path, images, window, pixels));
     }
     for (path, image) in pictures.iter().zip(images) {
         written.add(path, image.write_png_within(path, window));
@@ -366,8 +385,8 @@ impl<T: Real> Finished<'_, T> {
         for (k, warning) in images.iter().enumerate().filter_map(|(k, image)| Some((k + 1, image.warning?))) {
             say!("warning     {}{warning}", if images.len() > 1 { format!("image {k}: ") } else { String::new() });
         }
-        if problem.repaired > 0 && problem.was_read_in_blocks() {
-            say!("repaired    {} readings had no counts, and were interpolated", problem.repaired);
+        if problem.was_read_in_blocks() {
+            say_repaired(problem, "repaired");
         }
         if let Some(Window { low, high }) = self.window {
             say!("window      {low:.4e} (black) to {high:.4e} (white)");
@@ -382,6 +401,8 @@ impl<T: Real> Finished<'_, T> {
     fn json(&self) -> Value {
         let Self { problem, how, .. } = self;
         let operator = problem.system.operator();
+        let bad_pixel =
+            |bad: &BadPixel| json!({ "slice": bad.slice, "pixel": bad.pixel, "fault": bad.fault.to_string() });
         let each = |(k, (image, quality)): (usize, (&Image<T>, &Option<Quality>))| {
             let relative = json!({ "relative_residual": image.report.relative_residual(), "warning": image.warning, "rule_in_words": image.report.rule_in_words() });
             let quality = quality.as_ref().map_or_else(|| json!({}), |quality| json!(quality));
@@ -397,6 +418,8 @@ impl<T: Real> Finished<'_, T> {
             "axis": problem.axis.map(|(place, _)| place),
             "axis_found": problem.axis.map(|(_, found)| found),
             "repaired": problem.repaired,
+            "bad_pixels": problem.bad_pixels.iter().map(bad_pixel).collect::<Vec<_>>(),
+            "remarks": problem.remarks,
             "window": self.window.map(|window| [window.low, window.high]),
             "regularizers": how.regularizers.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "weight_rule": how.weight.map(|rule| rule.to_string()),

@@ -6,7 +6,10 @@ use clap::Parser;
 use common::{
     DeviceOptions, HistoryOption, Overwriting, Precision, check_ending, check_outputs, option, refuse_unused,
 };
-use residuum::imaging::{Field, Filter, Image, Reconstruction, Regularizer, Scanner, Segmentation, Window};
+use residuum::imaging::{
+    AngleUnit, BadPixels, Field, Filter, Image, Order, Reconstruction, Regularizer, Scanner, Segmentation, Window,
+};
+use residuum::io::FileKind;
 use residuum::{Format, Method, Real, Result, StopRule, Stopping, WeightRule, io};
 
 use crate::geometry::InputKind;
@@ -74,9 +77,9 @@ pub(crate) fn pair<N: std::str::FromStr>(text: &str) -> Option<(N, N)> {
 #[command(name = "reconstruct", version = common::version(), after_help = common::ENVIRONMENT)]
 pub(crate) struct Options {
     /// Scan: a Helsinki Tomography Challenge 2022 .mat file; a .npy sinogram of line integrals, -log(I / I0) (angles x
-    /// pixels, or images x angles x pixels for several images at once); or counts: DataExchange (.h5, in a build with
-    /// --features hdf5), with --flat also a .npy volume (angles x slices x pixels), a TIFF file or a folder of TIFF files, one a
-    /// projection (--features tiff)
+    /// pixels, or images x angles x pixels for several images at once); or counts: HDF5 (.h5, .nxs, in a build with
+    /// --features hdf5), with --flat also a .npy volume (angles x slices x pixels, or angles x pixels of one slice), a TIFF file or a folder of TIFF
+    /// files, one a projection (--features tiff; a single picture is the sinogram of one slice)
     #[arg(long, value_name = "FILE", conflicts_with = "matrix")]
     pub(crate) input: Option<PathBuf>,
     /// System matrix, Matrix Market (.mtx, .mtx.gz, or in a .tar.gz, .tar or .zip) or SciPy's (.npz)
@@ -89,11 +92,22 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PIXELS", requires = "matrix")]
     pub(crate) width: Option<usize>,
 
-    /// Flat field of counts, what the detector counts without an object: a volume of frames, or a number
-    #[arg(long, value_name = "FILE|COUNT", requires = "input")]
+    /// Projections in an HDF5 file: the path of their data set [default: exchange/data]
+    #[arg(long, value_name = "PATH", requires = "input")]
+    pub(crate) data: Option<String>,
+    /// What comes first in an array of three dimensions, and what the pictures of a stack are one for each of: angles (a picture is a projection) or slices
+    /// (a picture is a sinogram) [default: angles for counts, but slices for a single picture; slices for line integrals]
+    #[arg(long, value_name = "angles|slices", requires = "input")]
+    pub(crate) order: Option<Order>,
+    /// The readings of a .npy array are line integrals, although they look like counts
+    #[arg(long, requires = "input", conflicts_with = "flat")]
+    pub(crate) line_integrals: bool,
+    /// Flat field of counts, what the detector counts without an object: a volume of frames, a number, or the path of a data set in the HDF5 file
+    /// of --input or another one (FILE.h5:PATH). Frames whose light is far from that of the others are left out, and named
+    #[arg(long, value_name = "FILE|COUNT|PATH", requires = "input")]
     pub(crate) flat: Option<Field>,
-    /// Dark field of counts, what it counts without a beam: a volume of frames, or a number [default: 0]
-    #[arg(long, value_name = "FILE|COUNT", requires = "input")]
+    /// Dark field of counts, what it counts without a beam: as --flat [default: 0]
+    #[arg(long, value_name = "FILE|COUNT|PATH", requires = "input")]
     pub(crate) dark: Option<Field>,
     /// Slices of counts, from the first to before the last, from 0 [default: all]
     #[arg(long, value_name = "FIRST:LAST", requires = "input")]
@@ -101,6 +115,11 @@ pub(crate) struct Options {
     /// Slices of counts that are read and solved for before the next ones are read [default: as many as half of this machine's memory takes]
     #[arg(long, value_name = "COUNT", requires = "input")]
     pub(crate) at_once: Option<usize>,
+
+    /// Pixels of the detector that do not count, from 0: 77, 90-93, or 5:77 for slice 5 alone, with commas between them. Those of counts that the flat
+    /// field shows to be dead or hot are found, unless none is in the list
+    #[arg(long, value_name = "LIST", requires = "input")]
+    pub(crate) bad_pixels: Option<BadPixels>,
 
     /// Side of the image in pixels [default: 128 simulated, 256 otherwise]
     #[arg(long, value_name = "PIXELS")]
@@ -134,9 +153,12 @@ pub(crate) struct Options {
     /// Angles: this many degrees, evenly divided, anticlockwise from 0; negative for clockwise [default: those of the file, else 180]
     #[arg(long, value_name = "DEGREES", allow_hyphen_values = true)]
     pub(crate) arc: Option<f64>,
-    /// Angle of each projection in degrees (.npy or Matrix Market)
-    #[arg(long, value_name = "FILE", conflicts_with = "arc")]
+    /// Angle of each projection: a text of one number a line, .npy or Matrix Market; or the path of a data set in the HDF5 file of --input
+    #[arg(long, value_name = "FILE|PATH", conflicts_with = "arc")]
     pub(crate) theta: Option<PathBuf>,
+    /// Unit of these angles, or of those of an HDF5 file [default: that of the file, else degrees; asked for if they look like radians]
+    #[arg(long, value_name = "degrees|radians")]
+    pub(crate) theta_unit: Option<AngleUnit>,
     /// Distance between detector pixels [default: 1]
     #[arg(long, value_name = "LENGTH")]
     pub(crate) pitch: Option<f64>,
@@ -248,9 +270,13 @@ pub(crate) struct Options {
     /// Values that pictures show, black to white, the same for all of them [default: from the 0.5th to the 99.5th percentile of all]
     #[arg(long, value_name = "LOW:HIGH", allow_hyphen_values = true)]
     pub(crate) window: Option<String>,
-    /// Also save the images as numbers (.npy, .npz; one picture, and answers of --matrix, also as .mtx or .txt), or as one TIFF file of 16-bit pictures of the window (.tif, --features tiff)
+    /// Also save the images as numbers (.npy, .npz; one picture, and answers of --matrix, also as .mtx or .txt), or as the pictures of one TIFF
+    /// file (.tif, --features tiff; see --bits)
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
+    /// Bits of a pixel of a TIFF file: 16 (0 to 65535 is the window; the file says so in ImageJ's words) or 32 (floats, the values themselves)
+    #[arg(long, value_name = "16|32", default_value = "16", value_parser = ["16", "32"])]
+    pub(crate) bits: String,
     #[command(flatten)]
     pub(crate) overwriting: Overwriting,
     /// Print one JSON object on stdout instead of text
@@ -341,6 +367,18 @@ impl Options {
         ending.is_some_and(|ending| ["tif", "tiff"].iter().any(|known| ending.eq_ignore_ascii_case(known)))
     }
 
+    /// Tells if the scan is in an HDF5 file.
+    pub(crate) fn reads_hdf5(&self) -> bool {
+        let is_hdf5 = |path: &PathBuf| matches!(FileKind::of(path), Ok(Some(FileKind::Hdf5)));
+        self.input.as_ref().is_some_and(|path| path.is_file() && is_hdf5(path))
+    }
+
+    /// Path of the angles within an HDF5 file, if that is what the option names.
+    pub(crate) fn theta_place(&self) -> Option<String> {
+        let theta = self.theta.as_ref().filter(|theta| !theta.exists() && self.reads_hdf5())?;
+        Some(theta.to_string_lossy().into_owned())
+    }
+
     /// Tells if steps are taken after subsets.
     pub(crate) fn takes_subsets(&self) -> bool {
         matches!(self.method, Way::Iterate(Method::Sart { .. }))
@@ -389,6 +427,7 @@ impl Options {
             ("dark", self.dark.is_some()),
             ("slices", self.slices.is_some()),
             ("at-once", self.at_once.is_some()),
+            ("data", self.data.is_some()),
         ];
         if self.matrix.is_some() {
             refuse_unused("with --matrix: there is no scan", &[&of_scans[..], &of_sinograms].concat())?;
@@ -470,11 +509,24 @@ impl Options {
                         "for this scan, whose file says how it was taken; it is for .npy sinograms and counts";
                     refuse_unused(why, &of_sinograms)?;
                 }
+                if kind == InputKind::Scan {
+                    refuse_unused("for this scan", &[("order", self.order.is_some())])?;
+                }
+                if kind != InputKind::Sinograms {
+                    refuse_unused("for files of this kind", &[("line-integrals", self.line_integrals)])?;
+                }
+                let of_file = kind == InputKind::Counts && self.reads_hdf5();
+                if self.theta.is_none() && !of_file {
+                    refuse_unused("without --theta", &[("theta-unit", self.theta_unit.is_some())])?;
+                }
                 if kind != InputKind::Counts {
                     refuse_unused("for line integrals; it is for counts, which need --flat", &of_counts[1..])?;
                     refuse_unused("for this scan, which holds line integrals", &of_counts[..1])?;
                 }
             }
+        }
+        if !self.saves_tiff() {
+            refuse_unused("without a TIFF file to save", &[("bits", self.bits != "16")])?;
         }
         if self.saves_tiff() && !cfg!(feature = "tiff") {
             return Err(option("save", "TIFF needs a build with --features tiff"));

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use common::{option, reading_bar};
 use residuum::imaging::{
-    Beam, Disc, Geometry, Grid, Integrals, Noise, Phantom, Scan, Scanner, System, read_reference,
+    BadPixel, Beam, Disc, Geometry, Grid, Integrals, Noise, Phantom, Scan, Scanner, System, read_reference,
 };
 use residuum::io::npy;
 use residuum::operator::{LinearOperator, Subsets};
@@ -39,8 +39,12 @@ pub(crate) struct Problem<T: Real> {
     pub(crate) axis: Option<(f64, bool)>,
     /// The scanner as it was read, about that axis; none without a scan.
     pub(crate) geometry: Option<Geometry>,
-    /// Readings of counts that were interpolated.
+    /// Readings that were interpolated.
     pub(crate) repaired: usize,
+    /// Pixels of counts that do not count, slice by slice.
+    pub(crate) bad_pixels: Vec<BadPixel>,
+    /// What was seen in the files that a user should know, a line each.
+    pub(crate) remarks: Vec<String>,
     pub(crate) read_seconds: f64,
     pub(crate) build_seconds: f64,
 }
@@ -69,6 +73,7 @@ impl<T: Real> Problem<T> {
         let clock = Instant::now();
         let integrals = blocks.next()?;
         self.repaired += integrals.repaired;
+        self.bad_pixels.extend(integrals.bad_pixels);
         let scans = about(integrals.scans, *place)?;
         let readings = |scan: Scan| Ok(prepared(options, scan)?.readings());
         let readings = scans.into_iter().map(readings).collect::<Result<_>>()?;
@@ -96,8 +101,10 @@ struct Read {
     scans: Vec<Scan>,
     /// Place of the rotation axis on the detector, and if it was searched for.
     axis: (f64, bool),
-    /// Readings of counts that were interpolated.
+    /// Readings that were interpolated.
     repaired: usize,
+    bad_pixels: Vec<BadPixel>,
+    remarks: Vec<String>,
     /// Slices that follow.
     rest: Option<Rest>,
 }
@@ -106,16 +113,17 @@ struct Read {
 fn read(options: &Options, size: usize, of_picture: u64) -> Result<Read> {
     let Some(path) = &options.input else { return all(options, vec![simulated()?], of_picture) };
     if options.kind(path)? != InputKind::Counts {
-        return all(options, Scan::read(path, &options.geometry()?)?, of_picture);
+        return sinograms(options, path, of_picture);
     }
     let search = options.detector_offset.is_none() && options.geometry_file().is_none();
     let mut blocks = Blocks::new(options, path, size)?;
     check_pictures(blocks.left(), of_picture)?;
+    let remarks = blocks.remarks();
     if !blocks.are_many() {
-        let Integrals { scans, repaired, .. } = blocks.next()?;
+        let Integrals { scans, repaired, bad_pixels, .. } = blocks.next()?;
         // The slice in the middle most likely shows the object.
         let place = axis(options, search, || Ok(Cow::Borrowed(&scans[scans.len() / 2])))?;
-        return read_about(scans, place, repaired, None);
+        return Ok(Read { bad_pixels, remarks, ..read_about(scans, place, repaired, None)? });
     }
     if options.support.as_deref() == Some("disc") {
         let reason =
@@ -123,9 +131,36 @@ fn read(options: &Options, size: usize, of_picture: u64) -> Result<Read> {
         return Err(option("support", reason));
     }
     let place = axis(options, search, || Ok(Cow::Owned(blocks.middle()?.scans.remove(0))))?;
-    let Integrals { scans, repaired, .. } = blocks.next()?;
+    let Integrals { scans, repaired, bad_pixels, .. } = blocks.next()?;
     let rest = Rest { blocks, place: place.map(|(place, _)| place) };
-    read_about(scans, place, repaired, Some(rest))
+    Ok(Read { bad_pixels, remarks, ..read_about(scans, place, repaired, Some(rest))? })
+}
+
+/// Reads line integrals.
+fn sinograms(options: &Options, path: &Path, of_picture: u64) -> Result<Read> {
+    let geometry = options.geometry()?;
+    if options.kind(path)? == InputKind::Scan {
+        return all(options, Scan::read(path, &geometry)?, of_picture);
+    }
+    let scans = Scan::read_npy_in(path, &geometry, options.order)?;
+    if let Some(median) = scans.iter().find_map(Scan::looks_like_counts).filter(|_| !options.line_integrals) {
+        let reason = format!(
+            "the readings (median {median:.0}) look like counts: name --flat, or say --line-integrals if they are such"
+        );
+        return Err(option("input", reason));
+    }
+    let mut remarks = Vec::new();
+    if scans.iter().any(Scan::looks_transposed) {
+        remarks.push(
+            "all columns sum to the same, and rows do not: is the array pixels x angles? Then transpose it".into(),
+        );
+    }
+    let bad = options.bad_pixels.clone().unwrap_or_default();
+    let mended = scans.into_iter().enumerate().map(|(k, scan)| scan.without_pixels(&bad, k));
+    let mended = mended.collect::<Result<Vec<_>>>()?;
+    let repaired = mended.iter().map(|(_, repaired)| repaired).sum();
+    let scans = mended.into_iter().map(|(scan, _)| scan).collect();
+    Ok(Read { repaired, remarks, ..all(options, scans, of_picture)? })
 }
 
 /// Fails if so many pictures do not fit this machine.
@@ -143,7 +178,8 @@ fn all(options: &Options, scans: Vec<Scan>, of_picture: u64) -> Result<Read> {
 
 fn read_about(scans: Vec<Scan>, place: Option<(f64, bool)>, repaired: usize, rest: Option<Rest>) -> Result<Read> {
     let axis = place.unwrap_or_else(|| (scans[0].scanner.axis(), false));
-    Ok(Read { scans: about(scans, place.map(|(place, _)| place))?, axis, repaired, rest })
+    let scans = about(scans, place.map(|(place, _)| place))?;
+    Ok(Read { scans, axis, repaired, bad_pixels: Vec::new(), remarks: Vec::new(), rest })
 }
 
 /// Scans about an axis at this place; left as they are, to the last bit, if none is named.
@@ -212,7 +248,8 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
     };
     // Pictures in the precision of the solve, and once more as they are written.
     let of_picture = 2 * (T::PRECISION.bytes() * side * side) as u64;
-    let Read { scans, axis, repaired, rest } = read(options, T::PRECISION.bytes(), of_picture)?;
+    let Read { scans, axis, repaired, bad_pixels, remarks, rest } =
+        read(options, T::PRECISION.bytes(), of_picture)?;
     let geometry = Geometry::of(&scans[0].scanner);
     let scans = scans.into_iter().map(|scan| prepared(options, scan)).collect::<Result<Vec<Scan>>>()?;
     let pictures = scans.len() + rest.as_ref().map_or(0, |rest| rest.blocks.left());
@@ -245,6 +282,8 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         axis: Some(axis),
         geometry: Some(geometry),
         repaired,
+        bad_pixels,
+        remarks,
         read_seconds,
         build_seconds: clock.elapsed().as_secs_f64(),
     })
@@ -318,6 +357,8 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Pa
         axis: None,
         geometry: None,
         repaired: 0,
+        bad_pixels: Vec::new(),
+        remarks: Vec::new(),
         read_seconds,
         build_seconds: clock.elapsed().as_secs_f64(),
     })

@@ -1,15 +1,19 @@
 //! Counts of a detector, and the line integrals that they mean.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use rayon::prelude::*;
 
-use super::geometry::Geometry;
+use super::angles::AngleUnit;
+use super::bad_pixels::{BadPixel, BadPixels};
+use super::fields::means;
+use super::geometry::{Angles, Geometry};
+use super::parts::Parts;
 use super::scan::Scan;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
-use crate::io::{FileKind, Stack, Watch};
+use crate::io::{Stack, Watch};
 
 /// Counts of a detector: projections of one or several slices, with what it counts without an object (the flat field) and without a beam (the
 /// dark field).
@@ -28,6 +32,33 @@ pub struct Counts {
     pub angles: Option<Vec<f64>>,
     /// Number of the first slice in the file.
     pub first: usize,
+    /// Pixels that do not count, beside those that are found.
+    pub bad_pixels: BadPixels,
+    /// What says that projections are missing from among those that are there, as a gap in the numbers of files does. Then angles that an arc divides evenly
+    /// would be wrong, and [`Counts::integrals`] asks for a list of them.
+    pub gap: Option<String>,
+}
+
+/// Meaning of the pictures of a volume of counts, and of the first of three dimensions of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// A picture is a projection, `slices × pixels`: one for each angle.
+    Angles,
+    /// A picture is a sinogram, `angles × pixels`: one for each slice.
+    Slices,
+}
+
+impl std::str::FromStr for Order {
+    type Err = Error;
+
+    /// `angles` or `slices`.
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "angles" => Ok(Self::Angles),
+            "slices" => Ok(Self::Slices),
+            _ => Err(Error::Option { name: "order", reason: format!("'{text}' is neither angles nor slices") }),
+        }
+    }
 }
 
 /// A flat or dark field.
@@ -35,7 +66,8 @@ pub struct Counts {
 pub enum Field {
     /// One number for every pixel.
     Number(f64),
-    /// A volume of frames, each `slices × pixels`, as [`Stack::open`] reads it.
+    /// A volume of frames, each `slices × pixels`, as [`Stack::open`] reads it (of a single slice also `frames × pixels`), or the path of a data set in the
+    /// HDF5 file of the projections, or in another one: `FILE.h5:PATH`.
     File(PathBuf),
 }
 
@@ -51,7 +83,8 @@ impl std::str::FromStr for Field {
 /// Files of counts, and which of their slices are wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CountFiles {
-    /// Projections, each `slices × pixels`: a volume ([`Stack::open`]), or a DataExchange file, which has its own fields and angles.
+    /// Projections, each `slices × pixels`: a volume ([`Stack::open`]), or an HDF5 file, which may have its own fields and angles. A single picture is the
+    /// sinogram of one slice, `angles × pixels`.
     pub projections: PathBuf,
     /// Flat field. A DataExchange file needs none, but this one counts.
     pub flat: Option<Field>,
@@ -59,6 +92,16 @@ pub struct CountFiles {
     pub dark: Option<Field>,
     /// Slices that are read, from 0; all if none are named.
     pub slices: Option<Range<usize>>,
+    /// Meaning of the pictures: projections if nothing is said, but a single picture is a sinogram.
+    pub order: Option<Order>,
+    /// Path of the projections in an HDF5 file, `exchange/data` if none is named.
+    pub data: Option<String>,
+    /// Path of the angles in an HDF5 file, `exchange/theta` if none is named.
+    pub theta: Option<String>,
+    /// Unit of the angles of an HDF5 file, instead of that of the file.
+    pub theta_unit: Option<AngleUnit>,
+    /// Pixels that do not count, beside those that are found.
+    pub bad_pixels: BadPixels,
 }
 
 /// Line integrals of counts.
@@ -69,9 +112,11 @@ pub struct Integrals {
     pub scans: Vec<Scan>,
     /// Readings without counts, which were interpolated between their neighbours on the detector.
     pub repaired: usize,
+    /// Pixels that do not count in any projection of a slice, slice by slice.
+    pub bad_pixels: Vec<BadPixel>,
 }
 
-fn refuse(what: &str, reason: String) -> Error {
+pub(super) fn refuse(what: &str, reason: String) -> Error {
     Error::Format { what: what.into(), reason }
 }
 
@@ -101,13 +146,14 @@ impl Counts {
             return Err(refuse("counts", format!("{shape:?} holds no numbers")));
         }
         check_fields(&flat, &dark)?;
-        Ok(Self { shape, counts, flat, dark, angles, first: 0 })
+        Ok(Self { shape, counts, flat, dark, angles, first: 0, bad_pixels: BadPixels::default(), gap: None })
     }
 
     /// Reads counts, all at once ([`CountReader`] reads a part at a time). `watch` sees the number of projections read.
     ///
     /// A DataExchange file (HDF5) has them at `exchange/data`, `exchange/data_white`, `exchange/data_dark` and `exchange/theta` (degrees, or
-    /// radians if its attribute `units` says so).
+    /// radians if its attribute `units` says so). A NeXus file has angles named `rotation_angle`, one for each picture; where it has numbers named
+    /// `image_key` too, these tell projections (0), flat frames (1) and dark frames (2) apart.
     ///
     /// # Errors
     /// [`Error::File`] and [`Error::Format`] for what cannot be read, for missing fields, which they name, and for slices that are not
@@ -117,44 +163,60 @@ impl Counts {
         reader.read(0..reader.shape()[1], watch)
     }
 
-    /// Scans of all slices: `-log((I - D) / (F - D))` of counts `I`, flat field `F` and dark field `D`. Readings without a logarithm (dead pixels, where
-    /// the flat field counts no more than the dark one, and rays that nothing comes through) are interpolated linearly between their neighbours
-    /// on the detector. Angles of `geometry` count only if these counts have none.
+    /// Scans of all slices: `-log((I - D) / (F - D))` of counts `I`, flat field `F` and dark field `D`. Readings without a logarithm (bad pixels,
+    /// see [`BadPixels`], and rays that nothing comes through) are interpolated linearly between their neighbours on the detector. Angles of
+    /// `geometry` count only if these counts have none.
     ///
     /// # Errors
-    /// [`Error::Format`] for a projection without a single reading; as [`Geometry::scanner`] and [`Scan::new`].
+    /// [`Error::Format`] for a projection without a single reading; [`Error::Option`] named `theta` for an arc that is divided although projections are
+    /// missing; as [`Geometry::scanner`] and [`Scan::new`].
     pub fn integrals(&self, geometry: &Geometry) -> Result<Integrals> {
         let [projections, slices, pixels] = self.shape;
+        if let (Some(gap), None, Angles::Arc(_)) = (&self.gap, &self.angles, &geometry.angles) {
+            let reason =
+                format!("{gap}: angles that divide an arc evenly would be wrong; name the angle of each picture");
+            return Err(Error::Option { name: "theta", reason });
+        }
         let scanner = match &self.angles {
             Some(angles) => geometry.clone().with_list(angles.clone()).scanner(projections, pixels)?,
             None => geometry.scanner(projections, pixels)?,
         };
-        let slice = |slice: usize| -> Result<(Scan, usize)> {
+        self.bad_pixels.check(pixels)?;
+        let slice = |slice: usize| -> Result<(Scan, usize, Vec<BadPixel>)> {
             let field = slice * pixels..(slice + 1) * pixels;
             let (flat, dark) = (&self.flat[field.clone()], &self.dark[field]);
+            let light: Vec<f64> = flat.iter().zip(dark).map(|(flat, dark)| flat - dark).collect();
+            let bad = self.bad_pixels.of_slice(self.first + slice, &light);
+            let mut alive = vec![true; pixels];
+            bad.iter().for_each(|bad| alive[bad.pixel] = false);
             let mut sinogram = vec![0.0; projections * pixels];
             let mut repaired = 0;
             for (k, row) in sinogram.chunks_mut(pixels).enumerate() {
                 let counts = &self.counts[(k * slices + slice) * pixels..][..pixels];
                 for (j, reading) in row.iter_mut().enumerate() {
                     let passed = (f64::from(counts[j]) - dark[j]) / (flat[j] - dark[j]);
-                    let alive = flat[j] - dark[j] > 0.0 && passed > 0.0;
-                    *reading = if alive { -libm::log(passed) } else { f64::NAN };
+                    *reading = if alive[j] && passed > 0.0 { -libm::log(passed) } else { f64::NAN };
                 }
                 let nothing = || format!("projection {k} of slice {} has no readings", self.first + slice);
                 repaired += repair(row).ok_or_else(|| refuse("counts", nothing()))?;
             }
-            Ok((Scan::new(scanner.clone(), sinogram)?, repaired))
+            Ok((Scan::new(scanner.clone(), sinogram)?, repaired, bad))
         };
-        let slices: Vec<(Scan, usize)> = (0..slices).into_par_iter().map(slice).collect::<Result<_>>()?;
-        let repaired = slices.iter().map(|(_, repaired)| repaired).sum();
-        Ok(Integrals { scans: slices.into_iter().map(|(scan, _)| scan).collect(), repaired })
+        let slices: Vec<(Scan, usize, Vec<BadPixel>)> =
+            (0..slices).into_par_iter().map(slice).collect::<Result<_>>()?;
+        let mut all = Integrals { scans: Vec::with_capacity(slices.len()), repaired: 0, bad_pixels: Vec::new() };
+        for (scan, repaired, bad) in slices {
+            all.scans.push(scan);
+            all.repaired += repaired;
+            all.bad_pixels.extend(bad);
+        }
+        Ok(all)
     }
 }
 
 /// Puts numbers between their neighbours where there are none, those of the nearest neighbour at the ends; says how many. None if there is no
 /// number at all.
-fn repair(row: &mut [f64]) -> Option<usize> {
+pub(super) fn repair(row: &mut [f64]) -> Option<usize> {
     let good: Vec<usize> = (0..row.len()).filter(|j| row[*j].is_finite()).collect();
     let (first, last) = (*good.first()?, *good.last()?);
     let [begin, end] = [row[first], row[last]];
@@ -170,63 +232,20 @@ fn repair(row: &mut [f64]) -> Option<usize> {
     Some(row.len() - good.len())
 }
 
-/// Volumes that counts are read from.
-struct Parts {
-    projections: Stack,
-    flat: Option<Stack>,
-    dark: Option<Stack>,
-    angles: Option<Vec<f64>>,
-}
-
-impl Parts {
-    fn open(path: &Path) -> Result<Self> {
-        let kind = if path.is_dir() { None } else { FileKind::of(path)? };
-        match kind {
-            Some(FileKind::Hdf5) => Self::of_exchange(path),
-            _ => Ok(Self { projections: Stack::open(path)?, flat: None, dark: None, angles: None }),
-        }
-    }
-
-    #[cfg(feature = "hdf5")]
-    fn of_exchange(path: &Path) -> Result<Self> {
-        /// Angles that a file may name.
-        const MOST_ANGLES: usize = 1 << 20;
-        let file = crate::io::Hdf5::open(path)?;
-        let projections = file.stack("exchange/data")?.ok_or_else(|| {
-            refuse(
-                &crate::io::short_name(path),
-                "no data set exchange/data: expected a DataExchange file (of MATLAB's, those of -v7)".into(),
-            )
-        })?;
-        let angles = file.numbers("exchange/theta", MOST_ANGLES)?.map(|(angles, units)| {
-            let radians = units.to_ascii_lowercase().starts_with("rad");
-            angles.into_iter().map(|v| if radians { v.to_degrees() } else { v }).collect()
-        });
-        Ok(Self {
-            projections,
-            flat: file.stack("exchange/data_white")?,
-            dark: file.stack("exchange/data_dark")?,
-            angles,
-        })
-    }
-
-    #[cfg(not(feature = "hdf5"))]
-    fn of_exchange(path: &Path) -> Result<Self> {
-        Err(crate::io::without(path, "an HDF5 file", "hdf5"))
-    }
-}
-
 /// Counts of files that stay open, whose slices are read a part at a time. Each part reads all projections once more, but `.npy` volumes that are
 /// compressed, or whose first index runs fastest, are held from the start.
 #[derive(Debug)]
 pub struct CountReader {
-    projections: Stack,
+    pictures: Stack,
+    order: Order,
     /// Slices that are wanted.
     wanted: Range<usize>,
     /// Fields of these slices.
     flat: Vec<f64>,
     dark: Vec<f64>,
     angles: Option<Vec<f64>>,
+    bad_pixels: BadPixels,
+    remarks: Vec<String>,
 }
 
 impl CountReader {
@@ -235,52 +254,105 @@ impl CountReader {
     /// # Errors
     /// As [`Counts::read`].
     pub fn open(files: &CountFiles) -> Result<Self> {
-        let mut parts = Parts::open(&files.projections)?;
-        let [_, rows, pixels] = parts.projections.shape();
+        let mut parts = Parts::open(files)?;
+        let [count, height, pixels] = parts.projections.shape();
+        if count == 1 && height == 1 {
+            let reason =
+                format!("a row of {pixels} numbers: expected angles x pixels, or angles x slices x pixels");
+            return Err(refuse(parts.projections.name(), reason));
+        }
+        let order = files.order.unwrap_or(if count == 1 { Order::Slices } else { Order::Angles });
+        let (projections, rows) = match order {
+            Order::Angles => (count, height),
+            Order::Slices => (height, count),
+        };
+        let mut remarks = parts.projections.remarks().to_vec();
+        if count == 1 && files.order.is_none() {
+            remarks
+                .push(format!("the single picture is taken for a sinogram of {height} angles x {pixels} pixels"));
+        }
         let wanted = files.slices.clone().unwrap_or(0..rows);
         check_slices(&wanted, rows)?;
         // A frame as it is read and decoded, sums and means.
-        let fields = bytes([1, rows, pixels], 12).saturating_add(bytes([1, wanted.len(), pixels], 32));
+        let fields = bytes([1, rows, pixels], 20).saturating_add(bytes([1, wanted.len(), pixels], 32));
+        let fields = fields.saturating_add(bytes([1, height, pixels], 12));
         Device::host().check_memory(0, &[("a projection and its fields", fields)])?;
+        if let Some(angles) = &parts.angles {
+            same_length("angles of the file against projections", projections, angles.len())?;
+        }
         let size = [rows, pixels];
-        let flat = mean("flat", files.flat.as_ref(), parts.flat.take(), size, &wanted)?;
+        let flat = parts.frames("flat", files.flat.as_ref())?;
+        let dark = parts.frames("dark", files.dark.as_ref())?;
+        let (flat, dark) = means(flat, dark, size, &wanted, &mut remarks)?;
         let flat = flat.ok_or_else(|| {
-            refuse(parts.projections.name(), "no flat field, which counts need: name a file or a number".into())
+            refuse(
+                parts.projections.name(),
+                "no flat field, which counts need: name a file, a data set or a number".into(),
+            )
         })?;
-        let dark = mean("dark", files.dark.as_ref(), parts.dark.take(), size, &wanted)?;
         let dark = dark.unwrap_or_else(|| vec![0.0; wanted.len() * pixels]);
         check_fields(&flat, &dark)?;
-        Ok(Self { projections: parts.projections, wanted, flat, dark, angles: parts.angles })
+        files.bad_pixels.check(pixels)?;
+        let (angles, bad_pixels) = (parts.angles, files.bad_pixels.clone());
+        Ok(Self { pictures: parts.projections, order, wanted, flat, dark, angles, bad_pixels, remarks })
     }
 
     /// Projections, slices that are wanted, and pixels.
     pub fn shape(&self) -> [usize; 3] {
-        let [projections, _, pixels] = self.projections.shape();
+        let [count, height, pixels] = self.pictures.shape();
+        let projections = if self.order == Order::Angles { count } else { height };
         [projections, self.wanted.len(), pixels]
     }
 
-    /// Reads some of the slices that are wanted, counted from the first of them. `watch` sees the number of projections read.
+    /// What was seen in the files that a user should know, a line each: frames that were left out, gaps in the numbers of files, the meaning of a
+    /// single picture.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Reads some of the slices that are wanted, counted from the first of them. `watch` sees the number of pictures read.
     ///
     /// # Errors
     /// As [`Counts::read`].
     pub fn read(&mut self, slices: Range<usize>, watch: &mut Watch<'_>) -> Result<Counts> {
-        let [projections, _, pixels] = self.projections.shape();
+        let [projections, _, pixels] = self.shape();
         check_slices(&slices, self.wanted.len())?;
         let counts = bytes([projections, slices.len(), pixels], 12);
         Device::host().check_memory(0, &[("counts and line integrals", counts)])?;
         let (first, places) = (self.wanted.start + slices.start, slices.start * pixels..slices.end * pixels);
         let mut counts = Vec::new();
-        for k in 0..projections {
-            let picture = self.projections.picture(k)?;
-            counts.extend_from_slice(&picture[first * pixels..(first + slices.len()) * pixels]);
-            watch(k as u64 + 1, projections as u64);
-        }
-        if let Some(angles) = &self.angles {
-            same_length("angles against projections", projections, angles.len())?;
+        match self.order {
+            Order::Angles => {
+                for k in 0..projections {
+                    let picture = self.pictures.picture(k)?;
+                    counts.extend_from_slice(&picture[first * pixels..(first + slices.len()) * pixels]);
+                    watch(k as u64 + 1, projections as u64);
+                }
+            }
+            Order::Slices => {
+                counts.resize(projections * slices.len() * pixels, 0.0);
+                for slice in 0..slices.len() {
+                    let sinogram = self.pictures.picture(first + slice)?;
+                    for (k, row) in sinogram.chunks(pixels).enumerate() {
+                        counts[(k * slices.len() + slice) * pixels..][..pixels].copy_from_slice(row);
+                    }
+                    watch(slice as u64 + 1, slices.len() as u64);
+                }
+            }
         }
         let shape = [projections, slices.len(), pixels];
         let (flat, dark) = (self.flat[places.clone()].to_vec(), self.dark[places].to_vec());
-        Ok(Counts { shape, counts, flat, dark, angles: self.angles.clone(), first })
+        let gap = self.pictures.gap().filter(|_| self.order == Order::Angles).map(String::from);
+        Ok(Counts {
+            shape,
+            counts,
+            flat,
+            dark,
+            angles: self.angles.clone(),
+            first,
+            bad_pixels: self.bad_pixels.clone(),
+            gap,
+        })
     }
 }
 
@@ -307,39 +379,6 @@ fn check_fields(flat: &[f64], dark: &[f64]) -> Result<()> {
     Err(refuse("the flat field", reason.into()))
 }
 
-/// Mean of the frames of a field, of the slices that are wanted: the one that was named, else the one of the file. None if there is neither.
-fn mean(
-    what: &'static str,
-    named: Option<&Field>,
-    of_file: Option<Stack>,
-    [rows, pixels]: [usize; 2],
-    slices: &Range<usize>,
-) -> Result<Option<Vec<f64>>> {
-    let mut frames = match named {
-        Some(Field::Number(number)) if number.is_finite() => return Ok(Some(vec![*number; slices.len() * pixels])),
-        Some(Field::Number(number)) => {
-            return Err(Error::Option { name: what, reason: format!("{number} is no count") });
-        }
-        Some(Field::File(path)) => Stack::open(path)?,
-        None => match of_file {
-            Some(frames) => frames,
-            None => return Ok(None),
-        },
-    };
-    let [count, there, across] = frames.shape();
-    if [there, across] != [rows, pixels] {
-        let reason = format!("frames of {there} x {across} for projections of {rows} x {pixels}");
-        return Err(refuse(frames.name(), reason));
-    }
-    let mut sums = vec![0.0; slices.len() * pixels];
-    for k in 0..count {
-        let frame = frames.picture(k)?;
-        let wanted = &frame[slices.start * pixels..slices.end * pixels];
-        sums.iter_mut().zip(wanted).for_each(|(sum, v)| *sum += f64::from(*v));
-    }
-    Ok(Some(sums.into_iter().map(|sum| sum / count as f64).collect()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -359,7 +398,7 @@ mod tests {
         ]
         .concat();
         let counts = Counts::new([2, 2, 4], counts, [flat, dark], Some(vec![0.0, 45.0])).expect("counts");
-        let Integrals { scans, repaired } = counts.integrals(&Geometry::default()).expect("integrals");
+        let Integrals { scans, repaired, .. } = counts.integrals(&Geometry::default()).expect("integrals");
         assert_eq!((scans.len(), repaired), (2, 3));
         assert_eq!(scans[1].scanner.angles, [0.0, 45.0]);
         let two = std::f64::consts::LN_2;
@@ -400,6 +439,7 @@ mod tests {
             flat: Some(Field::File(file("f.npy"))),
             dark: Some(Field::Number(1.0)),
             slices: Some(1..3),
+            ..CountFiles::default()
         };
         let mut seen = Vec::new();
         let counts = Counts::read(&files, &mut |done, of| seen.push((done, of))).expect("counts");

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::angles::in_degrees;
 use super::scanner::{Beam, Scanner};
 use crate::error::{Error, Result, same_length};
 use crate::files::{file_error, read_text, write_atomically};
@@ -52,6 +53,7 @@ struct Text {
     offset: f64,
     arc: Option<f64>,
     angles: Option<Vec<f64>>,
+    angle_unit: Option<String>,
 }
 
 impl Geometry {
@@ -73,6 +75,12 @@ impl Geometry {
     pub fn scanner(&self, projections: usize, pixels: usize) -> Result<Scanner> {
         let angles = match &self.angles {
             Angles::Arc(arc) => (0..projections).map(|k| arc * k as f64 / projections as f64).collect(),
+            Angles::List(angles) if angles.len() != projections && angles.len() == pixels => {
+                let reason = format!(
+                    "{pixels} angles for {projections} x {pixels} readings: is the array pixels x angles? Transpose it"
+                );
+                return Err(Error::Format { what: "angles of the geometry".into(), reason });
+            }
             Angles::List(angles) => {
                 same_length("angles of the geometry against projections", projections, angles.len())?;
                 angles.clone()
@@ -93,6 +101,7 @@ impl Geometry {
     /// offset = 0.0               # of the detector's middle along the detector, in pixels; 0 without it
     /// arc = 360.0                # degrees that the angles divide evenly, or:
     /// # angles = [0.0, 0.5, 1.0]
+    /// # angle_unit = "degrees"   # of these angles, or "radians"; asked for if they look like radians
     /// ```
     ///
     /// # Errors
@@ -117,9 +126,15 @@ impl Geometry {
             ("fan" | "curved", _, None) => return Err(refuse("missing field `source_detector`".into())),
             (other, ..) => return Err(refuse(format!("beam '{other}' is none of parallel, fan, curved"))),
         };
+        if text.arc.is_some() && text.angle_unit.is_some() {
+            return Err(refuse("`arc` is in degrees: `angle_unit` is that of `angles`".into()));
+        }
         let angles = match (text.arc, text.angles) {
             (Some(arc), None) => Angles::Arc(arc),
-            (None, Some(angles)) => Angles::List(angles),
+            (None, Some(angles)) => {
+                let unit = text.angle_unit.as_deref();
+                Angles::List(in_degrees(angles, None, unit, &format!("{} angles", path.display()))?)
+            }
             (None, None) => return Err(refuse("missing field `arc`, or `angles`".into())),
             (Some(_), Some(_)) => return Err(refuse("`arc` and `angles`: one of them".into())),
         };
@@ -149,6 +164,8 @@ impl Geometry {
             pitch: self.pitch,
             offset: self.offset,
             arc,
+            // Few angles may look like radians.
+            angle_unit: angles.is_some().then(|| "degrees".into()),
             angles,
         };
         let refuse =
@@ -232,6 +249,16 @@ mod tests {
         assert!(matches!(Geometry::read(folder.path().join("absent")), Err(Error::File { .. })));
         let list = Geometry { angles: Angles::List(vec![0.0]), ..Geometry::default() };
         assert!(matches!(list.scanner(2, 5), Err(Error::Shape { .. })));
+        let error = list.scanner(7, 1).expect_err("one angle").to_string();
+        assert!(error.contains("is the array pixels x angles?"), "{error}");
+        let radians: Vec<String> = (0..20).map(|k| format!("{}", 0.1 * f64::from(k))).collect();
+        let text = format!("beam = \"parallel\"\npitch = 1\nangles = [{}]", radians.join(", "));
+        std::fs::write(&path, &text).expect("written");
+        let error = Geometry::read(&path).expect_err("radians").to_string();
+        assert!(error.contains("20 angles within 1.9 degrees: are they radians?"), "{error}");
+        std::fs::write(&path, format!("{text}\nangle_unit = \"radians\"")).expect("written");
+        let Angles::List(angles) = Geometry::read(&path).expect("read").angles else { panic!("no list") };
+        approx::assert_relative_eq!(angles[19], 1.9_f64.to_degrees(), max_relative = 1e-12);
         let thin = Geometry { pitch: 0.0, ..Geometry::default() };
         assert!(matches!(thin.scanner(2, 5), Err(Error::Option { name: "pitch", .. })));
     }

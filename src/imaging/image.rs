@@ -118,24 +118,62 @@ impl Window {
     }
 }
 
-/// Writes images of one size as the pictures of one TIFF file, 16 bits a pixel: 0 at the lower end of `window` and below, 65535 at its upper end and
-/// above.
+/// Pixels of a TIFF file.
+#[cfg(feature = "tiff")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TiffPixels {
+    /// Whole numbers of 16 bits: 0 at the lower end of the window and below, 65535 at its upper end and above. The file says in ImageJ's words what
+    /// they stand for.
+    Sixteen,
+    /// Floats of 32 bits: the values themselves.
+    Float,
+}
+
+/// [`write_tiff_as`] with pixels of 16 bits.
+///
+/// # Errors
+/// As [`write_tiff_as`].
+#[cfg(feature = "tiff")]
+pub fn write_tiff<T: Real>(path: impl AsRef<Path>, images: &[Image<T>], window: Window) -> Result<()> {
+    write_tiff_as(path, images, window, TiffPixels::Sixteen)
+}
+
+/// Writes images of one size as the pictures of one TIFF file, which says the window too.
 ///
 /// # Errors
 /// [`Error::File`]; [`Error::Shape`] for images of several sizes.
 #[cfg(feature = "tiff")]
-pub fn write_tiff<T: Real>(path: impl AsRef<Path>, images: &[Image<T>], window: Window) -> Result<()> {
+pub fn write_tiff_as<T: Real>(
+    path: impl AsRef<Path>,
+    images: &[Image<T>],
+    window: Window,
+    pixels: TiffPixels,
+) -> Result<()> {
     let Some(first) = images.first() else { return Ok(()) };
-    let numbers = |image: &Image<T>| -> Result<Vec<u16>> {
+    for image in images {
         crate::error::same_length(
             "pixels of an image against the first one",
             first.values.len(),
             image.values.len(),
         )?;
-        Ok(image.values.iter().map(|v| (65535.0 * window.share(v.to_f64())).round() as u16).collect())
-    };
-    let pictures: Vec<Vec<u16>> = images.iter().map(numbers).collect::<Result<_>>()?;
-    crate::io::write_tiff16(path.as_ref(), [first.rows, first.cols], &pictures)
+    }
+    let (path, size) = (path.as_ref(), [first.rows, first.cols]);
+    // Of a window without width the lowest value is black.
+    let ends = [window.low, if window.high > window.low { window.high } else { window.low + 1.0 }];
+    match pixels {
+        TiffPixels::Sixteen => {
+            let pixel = |v: &T| (65535.0 * window.share(v.to_f64())).round() as u16;
+            let pictures: Vec<Vec<u16>> =
+                images.iter().map(|image| image.values.iter().map(pixel).collect()).collect();
+            crate::io::write_tiff16(path, size, &pictures, ends)
+        }
+        TiffPixels::Float => {
+            let pixel = |v: &T| v.to_f64() as f32;
+            let pictures: Vec<Vec<f32>> =
+                images.iter().map(|image| image.values.iter().map(pixel).collect()).collect();
+            crate::io::write_tiff32(path, size, &pictures, ends)
+        }
+    }
 }
 
 /// Reads a picture of the same field as `grid`, at its side: a challenge `.mat` file (whose values are made those per unit of

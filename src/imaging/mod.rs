@@ -50,12 +50,15 @@
 
 mod angles;
 mod axis;
+mod bad_pixels;
 mod counts;
 mod disc;
 mod fbp;
+mod fields;
 mod geometry;
 mod htc;
 mod image;
+mod parts;
 mod phantom;
 mod projector;
 mod quality;
@@ -66,13 +69,15 @@ mod scanner;
 mod segment;
 mod system;
 
-pub use counts::{CountFiles, CountReader, Counts, Field, Integrals};
+pub use angles::{AngleUnit, read_angles};
+pub use bad_pixels::{BadPixel, BadPixels, Fault};
+pub use counts::{CountFiles, CountReader, Counts, Field, Integrals, Order};
 pub use disc::Disc;
 pub use fbp::{Fbp, Filter};
 pub use geometry::{Angles, Geometry};
-#[cfg(feature = "tiff")]
-pub use image::write_tiff;
 pub use image::{Image, Window, read_reference};
+#[cfg(feature = "tiff")]
+pub use image::{TiffPixels, write_tiff, write_tiff_as};
 pub use phantom::{Ellipse, Noise, Phantom};
 pub use quality::{Quality, resample};
 pub use reconstructor::{Reconstruction, Reconstructor};

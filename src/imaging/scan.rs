@@ -5,8 +5,9 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::counts::{CountFiles, Counts};
-use super::geometry::Geometry;
+use super::bad_pixels::BadPixels;
+use super::counts::{CountFiles, Counts, Order, repair};
+use super::geometry::{Angles, Geometry};
 use super::scanner::{Grid, Scanner};
 use crate::error::{Error, Result, same_length};
 use crate::io::{FileKind, npy};
@@ -61,14 +62,28 @@ impl Scan {
     /// Reads a `.npy` array of `angles × pixels` readings, or of `images × angles × pixels`: one scan for each image.
     ///
     /// # Errors
-    /// [`Error::File`] and [`Error::Format`] for a file that is no such array; as [`Scan::new`].
+    /// As [`Scan::read_npy_in`].
     pub fn read_npy(path: impl AsRef<Path>, geometry: &Geometry) -> Result<Vec<Self>> {
+        Self::read_npy_in(path, geometry, None)
+    }
+
+    /// Reads a `.npy` array of `angles × pixels` readings, or of three dimensions: `images × angles × pixels` ([`Order::Slices`], also if nothing is
+    /// said), or `angles × images × pixels` ([`Order::Angles`]). There is one scan for each image.
+    ///
+    /// # Errors
+    /// [`Error::File`] and [`Error::Format`] for a file that is no such array; [`Error::NotFinite`]; [`Error::Option`] named `order` for an array whose order
+    /// must be said: of many images of one angle or two, or with as many angles in `geometry` as images; as [`Scan::new`].
+    pub fn read_npy_in(path: impl AsRef<Path>, geometry: &Geometry, order: Option<Order>) -> Result<Vec<Self>> {
+        /// Angles of an image that are asked about.
+        const FEW: usize = 2;
         let path = path.as_ref();
         let array = npy::read(path)?;
         let refuse = |reason: String| Error::Format { what: path.display().to_string(), reason };
-        let (images, angles, pixels) = match array.shape[..] {
-            [angles, pixels] => (1, angles, pixels),
-            [images, angles, pixels] => (images, angles, pixels),
+        let (images, angles, pixels) = match (&array.shape[..], order) {
+            (&[angles, pixels], None | Some(Order::Slices)) => (1, angles, pixels),
+            (&[images, pixels], Some(Order::Angles)) => (images, 1, pixels),
+            (&[images, angles, pixels], None | Some(Order::Slices)) => (images, angles, pixels),
+            (&[angles, images, pixels], Some(Order::Angles)) => (images, angles, pixels),
             _ => {
                 let found = array.shape.len();
                 let reason = "a sinogram has 2 (angles x pixels) or 3 (images first)";
@@ -78,8 +93,101 @@ impl Scan {
         if images == 0 || array.data.is_empty() {
             return Err(refuse("the array holds no sinogram".into()));
         }
+        let named = match &geometry.angles {
+            Angles::List(list) => Some(list.len()),
+            Angles::Arc(_) => None,
+        };
+        let few = images > angles && angles <= FEW && named != Some(angles);
+        if order.is_none() && images > 1 && (few || (named == Some(images) && images != angles)) {
+            let reason = format!(
+                "{images} x {angles} x {pixels} readings are {images} images of {angles} angle(s) each, or {images} angles of {angles} \
+                 image(s): name what comes first, slices or angles; counts need a flat field too"
+            );
+            return Err(Error::Option { name: "order", reason });
+        }
+        if let Some(index) = array.data.iter().position(|v| !v.is_finite()) {
+            let mut place: Vec<String> = Vec::new();
+            let mut rest = index;
+            for length in array.shape.iter().rev() {
+                place.insert(0, (rest % length).to_string());
+                rest /= length;
+            }
+            let what = format!("{} [{}]", path.display(), place.join(", "));
+            return Err(Error::NotFinite { what, index });
+        }
         let scanner = geometry.scanner(angles, pixels)?;
-        array.data.chunks(scanner.rays()).map(|data| Self::new(scanner.clone(), data.to_vec())).collect()
+        let all = array.data;
+        let of_image = |image: usize| -> Vec<f64> {
+            let row = |k: usize| match order {
+                Some(Order::Angles) => k * images + image,
+                _ => image * angles + k,
+            };
+            (0..angles).flat_map(|k| &all[row(k) * pixels..][..pixels]).copied().collect()
+        };
+        (0..images).map(|image| Self::new(scanner.clone(), of_image(image))).collect()
+    }
+
+    /// Median of the readings if they look like counts of a detector, not like line integrals: no reading is below 0, and the ends of the detector, which see
+    /// no object, read more than most; or all are whole numbers, and large.
+    pub fn looks_like_counts(&self) -> Option<f64> {
+        /// Part of the detector at either end.
+        const ENDS: usize = 20;
+        /// Least counts; line integrals are seldom that large where there is no object.
+        const LEAST: f64 = 20.0;
+        const LARGE: f64 = 100.0;
+        let pixels = self.scanner.pixels;
+        let median = |mut values: Vec<f64>| {
+            let middle = values.len() / 2;
+            *values.select_nth_unstable_by(middle, f64::total_cmp).1
+        };
+        if self.sinogram.is_empty() || self.sinogram.iter().any(|v| *v < 0.0) {
+            return None;
+        }
+        let width = (pixels / ENDS).max(1);
+        let at_end = |j: usize| j < width || j + width >= pixels;
+        let ends =
+            self.sinogram.iter().enumerate().filter(|(at, _)| at_end(at % pixels)).map(|(_, v)| *v).collect();
+        let (all, ends) = (median(self.sinogram.clone()), median(ends));
+        let whole = all >= LARGE && self.sinogram.iter().all(|v| v.fract() == 0.0);
+        (whole || (ends > LEAST && ends > 1.05 * all)).then_some(all)
+    }
+
+    /// Tells if the readings look like `pixels × angles`: each column sums to the same, as all angles see the same object, and rows do not.
+    pub fn looks_transposed(&self) -> bool {
+        const SAME: f64 = 0.05;
+        const OTHER: f64 = 0.3;
+        let pixels = self.scanner.pixels;
+        let spread = |sums: &[f64]| {
+            let mean = sums.iter().sum::<f64>() / sums.len() as f64;
+            let off = sums.iter().map(|sum| (sum - mean) * (sum - mean)).sum::<f64>() / sums.len() as f64;
+            off.sqrt() / mean.abs()
+        };
+        let rows: Vec<f64> = self.sinogram.chunks(pixels).map(|row| row.iter().sum()).collect();
+        let mut columns = vec![0.0; pixels];
+        for row in self.sinogram.chunks(pixels) {
+            columns.iter_mut().zip(row).for_each(|(sum, v)| *sum += v);
+        }
+        rows.len() > 2 && pixels > 2 && spread(&columns) < SAME && spread(&rows) > OTHER
+    }
+
+    /// Replaces the readings of the pixels that are named by those between their neighbours; `number` is that of the slice. Also says how many
+    /// readings those were.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for pixels that are not there, or if none is left.
+    pub fn without_pixels(mut self, bad: &BadPixels, number: usize) -> Result<(Self, usize)> {
+        let pixels = self.scanner.pixels;
+        bad.check(pixels)?;
+        let named: Vec<usize> = (0..pixels).filter(|pixel| bad.names(number, *pixel)).collect();
+        let mut repaired = 0;
+        for row in self.sinogram.chunks_mut(pixels) {
+            named.iter().for_each(|pixel| row[*pixel] = f64::NAN);
+            repaired += repair(row).ok_or_else(|| Error::Option {
+                name: "bad_pixels",
+                reason: format!("no pixel of {pixels} is left"),
+            })?;
+        }
+        Ok((self, repaired))
     }
 
     /// The readings in the precision of vectors.
@@ -255,7 +363,7 @@ impl Scan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::imaging::{Angles, Beam};
+    use crate::imaging::{Beam, Noise, Phantom};
 
     fn parallel(angles: Vec<f64>) -> Scanner {
         Scanner { beam: Beam::Parallel, pixels: 5, pitch: 1.0, offset: 0.0, angles }
@@ -342,6 +450,64 @@ mod tests {
             Scan::new(parallel(vec![0.0]), vec![f64::NAN; 5]),
             Err(Error::NotFinite { index: 0, .. })
         ));
+    }
+
+    #[test]
+    fn the_order_of_an_array_is_asked_for_where_it_is_not_clear() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.npy");
+        let data: Vec<f64> = (0..60).map(f64::from).collect();
+        npy::write(&path, &[5, 2, 6], &data).expect("written");
+        let geometry = Geometry::default();
+        let error = Scan::read_npy(&path, &geometry).expect_err("two angles").to_string();
+        assert!(error.contains("5 images of 2 angle(s) each, or 5 angles of 2 image(s)"), "{error}");
+        let read = |order| Scan::read_npy_in(&path, &geometry, Some(order)).expect("said");
+        let slices = read(Order::Slices);
+        assert_eq!((slices.len(), &slices[1].sinogram[..]), (5, &data[12..24]));
+        let angles = read(Order::Angles);
+        assert_eq!((angles.len(), angles[1].scanner.angles.len()), (2, 5));
+        assert_eq!((angles[1].sinogram[0], angles[1].sinogram[6], angles[0].sinogram[29]), (6.0, 18.0, 53.0));
+        // Angles that are named say it.
+        let list = |count: usize| Geometry { angles: Angles::List(vec![1.0; count]), ..Geometry::default() };
+        assert_eq!(Scan::read_npy(&path, &list(2)).expect("two angles").len(), 5);
+        assert!(matches!(Scan::read_npy(&path, &list(5)), Err(Error::Option { name: "order", .. })));
+        // A number that is none is found where it stands in the file.
+        let mut bad = data.clone();
+        bad[5 * 6 + 3] = f64::NAN;
+        npy::write(&path, &[5, 2, 6], &bad).expect("written");
+        for order in [Order::Angles, Order::Slices] {
+            let error = Scan::read_npy_in(&path, &geometry, Some(order)).expect_err("NaN").to_string();
+            assert!(error.contains("a.npy [2, 1, 3]") && error.contains("index 33"), "{error}");
+        }
+    }
+
+    #[test]
+    fn counts_and_turned_arrays_show_themselves() {
+        let scanner = Scanner { pixels: 64, ..parallel((0..90).map(|k| 2.0 * f64::from(k)).collect()) };
+        let silent = Noise { photons: f64::INFINITY, gain: 0.0, seed: 1 };
+        let scan =
+            Phantom::plate().scan(&Scanner { pitch: 0.035, ..scanner.clone() }, 2.0, silent).expect("a scan");
+        assert!(scan.looks_like_counts().is_none() && !scan.looks_transposed());
+        // Lengths in pixels are as large as counts, and none.
+        let scaled = |factor: f64| {
+            let readings = scan.sinogram.iter().map(|v| (factor * v).max(0.0)).collect();
+            Scan::new(scanner.clone(), readings).expect("a scan")
+        };
+        assert!(scaled(500.0).looks_like_counts().is_none());
+        let counts = scan.sinogram.iter().map(|v| 2e4 * (-v).exp()).collect();
+        assert!(Scan::new(scanner.clone(), counts).expect("a scan").looks_like_counts().is_some());
+        let whole = Scan::new(scanner.clone(), vec![700.0; 64 * 90]).expect("a scan");
+        assert_eq!(whole.looks_like_counts(), Some(700.0));
+        let turned = (0..64 * 90).map(|at| scan.sinogram[(at % 90) * 64 + at / 90]).collect();
+        let turned_scanner = Scanner { pixels: 90, ..parallel((0..64).map(f64::from).collect()) };
+        assert!(Scan::new(turned_scanner, turned).expect("a scan").looks_transposed());
+        // Pixels that are named are drawn from their neighbours.
+        let bad = "3,2:5".parse().expect("a list");
+        let (mended, repaired) = scan.clone().without_pixels(&bad, 1).expect("pixels");
+        assert_eq!((repaired, mended.sinogram[3]), (90, scan.sinogram[2] + (scan.sinogram[4] - scan.sinogram[2])));
+        assert_eq!(scan.clone().without_pixels(&bad, 2).expect("pixels").1, 180);
+        assert!(scan.clone().without_pixels(&"64".parse().expect("a list"), 0).is_err());
+        assert!(scan.without_pixels(&"0-63".parse().expect("a list"), 0).is_err());
     }
 
     #[test]

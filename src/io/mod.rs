@@ -35,7 +35,7 @@ pub use stack::Stack;
 #[cfg(feature = "hdf5")]
 pub(crate) use stack::hdf5::Hdf5;
 #[cfg(feature = "tiff")]
-pub(crate) use stack::tiff::write as write_tiff16;
+pub(crate) use stack::tiff::{write as write_tiff16, write_floats as write_tiff32};
 #[cfg(not(feature = "hdf5"))]
 pub(crate) use stack::without;
 
@@ -80,6 +80,62 @@ fn read_vectors_here<T: Real>(path: &Path) -> Result<Vec<Vec<T>>> {
     let single = array.shape.iter().filter(|n| **n != 1).count() <= 1;
     let length = if single { array.data.len() } else { array.shape.last().copied().unwrap_or(1) };
     Ok(array.data.chunks(length.max(1)).map(|part| part.iter().map(|v| T::from_f64(*v)).collect()).collect())
+}
+
+/// Longest text of numbers that is read, in bytes.
+const LONGEST_TEXT: u64 = 1 << 26;
+
+/// Reads a list of numbers: a text of one number a line (or of one line; empty lines and those that begin with `#` or `%` say nothing), a `.npy` array, or
+/// a Matrix Market vector, told apart by what they hold.
+///
+/// # Errors
+/// [`Error::File`]; [`Error::Format`] for what is no such list, with the line; as [`npy::read`] and [`matrix_market::read_vector`].
+pub fn read_numbers(path: &Path) -> Result<Vec<f64>> {
+    match FileKind::of(path)? {
+        Some(FileKind::Npy) => return Ok(npy::read(path)?.data),
+        Some(FileKind::MatrixMarket) => return matrix_market::read_vector(path),
+        Some(other) => return Err(other.refused(path, "numbers: a text of one a line, or a NumPy array")),
+        None => {}
+    }
+    let name = short_name(path);
+    let refuse = |reason: String| Error::Format { what: name.clone(), reason };
+    let mut bytes = Vec::new();
+    open(path)?.take(LONGEST_TEXT + 1).read_to_end(&mut bytes).map_err(|e| read_error(&name, name.clone(), &e))?;
+    if bytes.len() as u64 > LONGEST_TEXT {
+        return Err(refuse(format!("this is more text than {LONGEST_TEXT} bytes, and no list of numbers")));
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|_| refuse("this is neither a text of numbers nor a NumPy array".into()))?;
+    let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
+    let lines: Vec<(usize, &str)> = lines
+        .map(|(k, line)| (k + 1, line.trim()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', '%']))
+        .collect();
+    let mut numbers = Vec::new();
+    for (k, line) in &lines {
+        let words: Vec<&str> = line.split([' ', '\t', ',', ';']).filter(|word| !word.is_empty()).collect();
+        if words.len() != 1 && lines.len() > 1 {
+            return Err(refuse(format!("line {k}: {} numbers; expected one a line", words.len())));
+        }
+        for word in words {
+            let number = word.parse();
+            numbers.push(number.map_err(|_| refuse(format!("line {k}: '{}' is no number", clipped(word))))?);
+        }
+    }
+    if numbers.is_empty() {
+        return Err(refuse("the file holds no numbers".into()));
+    }
+    Ok(numbers)
+}
+
+/// The beginning of a word, to be quoted.
+fn clipped(word: &str) -> String {
+    const LONGEST: usize = 32;
+    let clean = |text: &str| text.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>();
+    match word.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", clean(&word[..end])),
+        None => clean(word),
+    }
 }
 
 /// Kind of a file, by its first bytes.
@@ -167,9 +223,13 @@ impl FileKind {
     /// The error of a file of this kind if `wanted` was expected.
     pub fn refused(self, path: &Path, wanted: &str) -> Error {
         let name = path.display();
+        let help = match self {
+            Self::Zip if !wanted.contains("save_npz") => " (an array of an .npz: save it by np.save)",
+            _ => "",
+        };
         let reason = match self.unpacked_by() {
             Some(command) => format!("this is {self}, which is not read: unpack it ({command} {name})"),
-            None => format!("this is {self}; expected {wanted}"),
+            None => format!("this is {self}; expected {wanted}{help}"),
         };
         Error::Format { what: name.to_string(), reason }
     }
@@ -293,6 +353,37 @@ mod tests {
         };
         assert_eq!(named, path);
         assert!(matches!(open(folder.path()), Err(Error::File { .. })));
+    }
+
+    #[test]
+    fn numbers_are_read_from_text() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("angles.txt");
+        let read = |text: &[u8]| {
+            fs::write(&path, text).expect("write");
+            read_numbers(&path)
+        };
+        for text in
+            ["0\n1.5\n-2e1\n", "\u{feff}# degrees\r\n0\r\n\r\n1.5\r\n-20", "% x\n0, 1.5 -20\n", "  0\n1.5,\n-20;\n"]
+        {
+            assert_eq!(read(text.as_bytes()).expect(text), [0.0, 1.5, -20.0], "{text}");
+            assert_eq!(read(&gzip(text.as_bytes())).expect(text), [0.0, 1.5, -20.0], "{text}");
+        }
+        for (text, words) in [
+            (&b"angle\n0\n"[..], "line 1: 'angle' is no number"),
+            (b"0 0\n1 2\n", "line 1: 2 numbers; expected one a line"),
+            (b"1\n2\x003\n", "line 2: '2?3' is no number"),
+            (b"\xff\xfe1\n", "neither a text of numbers"),
+            (b"# nothing\n\n", "holds no numbers"),
+            (b"PK\x03\x04....", "save it by np.save"),
+        ] {
+            let error = read(text).expect_err(words).to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        npy::write(&path, &[2, 1], &[3.0, 4.0]).expect("write");
+        assert_eq!(read_numbers(&path).expect("an array"), [3.0, 4.0]);
+        fs::write(&path, "%%MatrixMarket matrix array real general\n2 1\n5\n6\n").expect("write");
+        assert_eq!(read_numbers(&path).expect("a vector"), [5.0, 6.0]);
     }
 
     #[test]

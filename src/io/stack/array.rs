@@ -4,20 +4,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::Source;
+use super::{Source, volume};
 use crate::error::{Error, Result};
 use crate::files::file_error;
 use crate::io::npy::{CHUNK, Element, read_header};
 use crate::io::{read_error, short_name};
-
-/// The shape of an array as that of a volume: pictures, rows, columns.
-pub(super) fn volume(shape: &[usize]) -> Option<[usize; 3]> {
-    match *shape {
-        [rows, columns] => Some([1, rows, columns]),
-        [pictures, rows, columns] => Some([pictures, rows, columns]),
-        _ => None,
-    }
-}
 
 /// Pictures of a volume, read as they are asked for.
 pub(super) struct Pictures {

@@ -1,8 +1,9 @@
 //! Volumes of `pictures × rows × columns` numbers, read picture by picture: NumPy arrays, TIFF files of several pictures, folders of TIFF
 //! files, and data sets of HDF5 files.
 //!
-//! TIFF and HDF5 need the features of these names. TIFF: one number for each pixel, integers of 8 to 64 bits or floats. HDF5: numbers of any kind,
-//! compressed or not.
+//! TIFF and HDF5 need the features of these names. TIFF: one number for each pixel, integers of 8 to 64 bits or floats, also large stacks of ImageJ, which
+//! have a directory for the first picture alone. HDF5: numbers of any kind, compressed or not, in other files too (soft and external links, virtual data
+//! sets).
 
 use std::fmt;
 use std::fs;
@@ -26,6 +27,20 @@ pub struct Stack {
     name: String,
     shape: [usize; 3],
     source: Box<dyn Source + Send>,
+    /// Remarkable facts, a line each.
+    remarks: Vec<String>,
+    /// What says that pictures are missing from among those that are there.
+    gap: Option<String>,
+}
+
+/// The shape of an array as that of a volume: pictures, rows, columns.
+fn volume(shape: &[usize]) -> Option<[usize; 3]> {
+    match *shape {
+        [columns] => Some([1, 1, columns]),
+        [rows, columns] => Some([1, rows, columns]),
+        [pictures, rows, columns] => Some([pictures, rows, columns]),
+        _ => None,
+    }
 }
 
 /// Source of pictures.
@@ -52,6 +67,20 @@ impl Source for Whole {
     }
 }
 
+/// Some pictures of a volume.
+#[cfg(feature = "hdf5")]
+struct Chosen {
+    source: Box<dyn Source + Send>,
+    pictures: Vec<usize>,
+}
+
+#[cfg(feature = "hdf5")]
+impl Source for Chosen {
+    fn picture(&mut self, k: usize) -> Result<Vec<f32>> {
+        self.source.picture(self.pictures[k])
+    }
+}
+
 /// The error of a file that needs a feature.
 #[cfg(not(all(feature = "hdf5", feature = "tiff")))]
 pub(crate) fn without(path: &Path, kind: &str, feature: &str) -> Error {
@@ -60,8 +89,8 @@ pub(crate) fn without(path: &Path, kind: &str, feature: &str) -> Error {
 }
 
 impl Stack {
-    /// Opens a `.npy` array of two dimensions (one picture) or three, a TIFF file, or a folder whose TIFF files are one picture each, in the
-    /// order of their names (numbers in names count as numbers).
+    /// Opens a `.npy` array of one dimension (a row), two (one picture) or three, a TIFF file, or a folder of TIFF files, in the order of their names
+    /// (numbers in names count as numbers).
     ///
     /// # Errors
     /// [`Error::File`] for what cannot be read; [`Error::Format`] for files of another kind, which it names, of another shape, or that need a feature
@@ -77,7 +106,7 @@ impl Stack {
                     return Self::checked(short_name(path), shape, bytes, Box::new(pictures));
                 }
                 let array = npy::read(path)?;
-                let Some(shape) = array::volume(&array.shape) else {
+                let Some(shape) = volume(&array.shape) else {
                     let reason = format!("{} dimensions; a volume has 3, a picture 2", array.shape.len());
                     return Err(Error::Format { what: short_name(path), reason });
                 };
@@ -85,6 +114,15 @@ impl Stack {
                 Self::checked(short_name(path), shape, bytes, Box::new(Whole { data: array.data, size }))
             }
             Some(FileKind::Tiff) => Self::open_tiff(path, vec![path.to_path_buf()]),
+            #[cfg(feature = "hdf5")]
+            Some(FileKind::Hdf5) => {
+                let file = hdf5::Hdf5::open(path)?;
+                let only = file.only_volume().map(|place| file.stack(&place)).transpose()?.flatten();
+                only.ok_or_else(|| {
+                    let reason = format!("{}: name one, as {}:PLACE", file.candidates(2), short_name(path));
+                    Error::Format { what: short_name(path), reason }
+                })
+            }
             Some(other) => Err(other.refused(path, "a volume: .npy, TIFF or a folder of TIFF files")),
             None => {
                 let reason = "this is neither a .npy array nor TIFF".into();
@@ -108,13 +146,19 @@ impl Stack {
             return Err(Error::Format { what: path.display().to_string(), reason });
         }
         files.sort_by_cached_key(|file| pieces(&short_name(file)));
-        Self::open_tiff(path, files)
+        let names: Vec<String> = files.iter().map(|file| short_name(file)).collect();
+        let gap = gap(&names);
+        let mut stack = Self::open_tiff(path, files)?;
+        stack.remarks.extend(gap.clone());
+        stack.gap = gap;
+        Ok(stack)
     }
 
     #[cfg(feature = "tiff")]
     fn open_tiff(path: &Path, files: Vec<PathBuf>) -> Result<Self> {
-        let (shape, bytes, source) = tiff::open(files)?;
-        Self::checked(short_name(path), shape, bytes, Box::new(source))
+        let volume = tiff::open(files)?;
+        let stack = Self::checked(short_name(path), volume.shape, volume.bytes, Box::new(volume.source))?;
+        Ok(Self { remarks: volume.remarks, ..stack })
     }
 
     #[cfg(not(feature = "tiff"))]
@@ -131,7 +175,7 @@ impl Stack {
                 let reason = format!("{shape:?} numbers are more than {bytes} bytes can hold");
                 Err(Error::Format { what: name, reason })
             }
-            Some(_) => Ok(Self { name, shape, source }),
+            Some(_) => Ok(Self { name, shape, source, remarks: Vec::new(), gap: None }),
         }
     }
 
@@ -143,6 +187,24 @@ impl Stack {
     /// Name in error messages.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What should be known of the files, a line each: pages, gaps in their numbers.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// What says that pictures are missing from among those that are there.
+    pub(crate) fn gap(&self) -> Option<&str> {
+        self.gap.as_deref()
+    }
+
+    /// A volume of these pictures alone.
+    #[cfg(feature = "hdf5")]
+    pub(crate) fn chosen(self, pictures: Vec<usize>) -> Self {
+        let [_, rows, columns] = self.shape;
+        let shape = [pictures.len(), rows, columns];
+        Self { shape, source: Box::new(Chosen { source: self.source, pictures }), ..self }
     }
 
     /// Picture `k`, row by row. Numbers of more digits are rounded.
@@ -158,6 +220,32 @@ impl Stack {
         crate::error::same_length("numbers of a picture of a volume", rows * columns, picture.len())?;
         Ok(picture)
     }
+}
+
+/// Gaps among numbers of files are those above so many times the median step.
+const GAP: f64 = 1.5;
+
+/// What says that files are missing, if the names differ by one number alone, and its steps are larger in some places than elsewhere.
+fn gap(names: &[String]) -> Option<String> {
+    let all: Vec<Vec<(String, u64)>> = names.iter().map(|name| pieces(name)).collect();
+    let first = all.first()?;
+    let same_words =
+        |other: &Vec<(String, u64)>| other.len() == first.len() && other.iter().zip(first).all(|(a, b)| a.0 == b.0);
+    let counts = |k: &usize| all.iter().any(|name| name[*k].1 != first[*k].1);
+    if !all.iter().all(same_words) {
+        return None;
+    }
+    let counting: Vec<usize> = (0..first.len()).filter(counts).collect();
+    let [piece] = counting[..] else { return None };
+    let steps: Vec<u64> = all.windows(2).map(|pair| pair[1][piece].1.saturating_sub(pair[0][piece].1)).collect();
+    let mut sorted = steps.clone();
+    sorted.sort_unstable();
+    let median = *sorted.get(steps.len() / 2)?;
+    let wide = |step: &u64| *step as f64 > GAP * median as f64;
+    let at = steps.iter().position(wide)?;
+    let others = steps.iter().filter(|step| wide(step)).count() - 1;
+    let more = if others > 0 { format!(", and {others} more such gaps") } else { String::new() };
+    Some(format!("a file seems to be missing: {} follows {}{more}", names[at + 1], names[at]))
 }
 
 /// A name in pieces that sort as people would: numbers by value, then text.
@@ -186,6 +274,20 @@ mod tests {
     }
 
     #[test]
+    fn gaps_among_numbered_files_are_seen() {
+        let names = |numbers: &[u32]| numbers.iter().map(|k| format!("p{k:03}.tif")).collect::<Vec<_>>();
+        let words = gap(&names(&[0, 1, 2, 3, 4, 6, 7, 8, 9])).expect("a gap");
+        assert!(words.contains("p006.tif follows p004.tif") && !words.contains("more"), "{words}");
+        assert!(gap(&names(&[0, 2, 4, 6, 10, 12, 20])).expect("a gap").contains("1 more"));
+        for whole in [&[0, 1, 2, 3][..], &[10, 20, 30], &[0, 33, 67, 100, 133], &[5], &[]] {
+            assert!(gap(&names(whole)).is_none(), "{whole:?}");
+        }
+        // Names that say two things, or different ones, say nothing of gaps.
+        let names = ["a1b2.tif", "a2b7.tif", "a3b9.tif"].map(String::from);
+        assert!(gap(&names).is_none() && gap(&["x1.tif".into(), "y9.tif".into()]).is_none());
+    }
+
+    #[test]
     fn arrays_are_volumes() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.npy");
@@ -210,7 +312,10 @@ mod tests {
         assert!(Stack::open(&path).expect_err("short").to_string().contains("after 23 of 24"));
         npy::write(&path, &[6, 4], &data).expect("written");
         assert_eq!(Stack::open(&path).expect("a picture").shape(), [1, 6, 4]);
-        for shape in [&[24][..], &[0, 3, 4]] {
+        assert_eq!(Stack::open(&path).expect("a picture").remarks().len(), 0);
+        npy::write(&path, &[24], &data).expect("written");
+        assert_eq!(Stack::open(&path).expect("a row").shape(), [1, 1, 24]);
+        for shape in [&[2, 3, 2, 2][..], &[0, 3, 4]] {
             npy::write(&path, shape, &data[..shape.iter().product()]).expect("written");
             assert!(matches!(Stack::open(&path), Err(Error::Format { .. })), "{shape:?}");
         }
