@@ -259,6 +259,11 @@ impl CountReader {
         [projections, self.wanted.len(), pixels]
     }
 
+    /// Tells if the files name the angles of the projections.
+    pub fn has_angles(&self) -> bool {
+        self.angles.is_some()
+    }
+
     /// Reads some of the slices that are wanted, counted from the first of them. `watch` sees the number of projections read.
     ///
     /// # Errors

@@ -26,6 +26,13 @@ pub struct Geometry {
 pub enum Angles {
     /// Degrees that the angles divide evenly, from 0; negative for clockwise.
     Arc(f64),
+    /// The same, from another angle than 0.
+    ArcFrom {
+        /// The first angle.
+        start: f64,
+        /// Degrees that the angles divide evenly.
+        arc: f64,
+    },
     /// Each of them.
     List(Vec<f64>),
 }
@@ -47,6 +54,8 @@ struct Text {
     pitch: f64,
     #[serde(default)]
     offset: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<f64>,
     arc: Option<f64>,
     angles: Option<Vec<f64>>,
 }
@@ -70,6 +79,9 @@ impl Geometry {
     pub fn scanner(&self, projections: usize, pixels: usize) -> Result<Scanner> {
         let angles = match &self.angles {
             Angles::Arc(arc) => (0..projections).map(|k| arc * k as f64 / projections as f64).collect(),
+            Angles::ArcFrom { start, arc } => {
+                (0..projections).map(|k| start + arc * k as f64 / projections as f64).collect()
+            }
             Angles::List(angles) => {
                 same_length("angles of the geometry against projections", projections, angles.len())?;
                 angles.clone()
@@ -88,7 +100,7 @@ impl Geometry {
     /// source_detector = 553.74
     /// pitch = 0.2                # between pixel centres on the detector, in the same unit
     /// offset = 0.0               # of the detector's middle along the detector, in pixels; 0 without it
-    /// arc = 360.0                # degrees that the angles divide evenly, or:
+    /// arc = 360.0                # degrees that the angles divide evenly; from start = 0.0, or:
     /// # angles = [0.0, 0.5, 1.0]
     /// ```
     ///
@@ -115,7 +127,8 @@ impl Geometry {
             (other, ..) => return Err(refuse(format!("beam '{other}' is none of parallel, fan, curved"))),
         };
         let angles = match (text.arc, text.angles) {
-            (Some(arc), None) => Angles::Arc(arc),
+            (Some(arc), None) => text.start.map_or(Angles::Arc(arc), |start| Angles::ArcFrom { start, arc }),
+            (None, Some(_)) if text.start.is_some() => return Err(refuse("`start` goes with `arc`".into())),
             (None, Some(angles)) => Angles::List(angles),
             (None, None) => return Err(refuse("missing field `arc`, or `angles`".into())),
             (Some(_), Some(_)) => return Err(refuse("`arc` and `angles`: one of them".into())),
@@ -135,9 +148,10 @@ impl Geometry {
             Beam::Fan { .. } => "fan",
             Beam::Curved { .. } => "curved",
         };
-        let (arc, angles) = match &self.angles {
-            Angles::Arc(arc) => (Some(*arc), None),
-            Angles::List(angles) => (None, Some(angles.clone())),
+        let (start, arc, angles) = match &self.angles {
+            Angles::Arc(arc) => (None, Some(*arc), None),
+            Angles::ArcFrom { start, arc } => (Some(*start), Some(*arc), None),
+            Angles::List(angles) => (None, None, Some(angles.clone())),
         };
         let text = Text {
             beam: beam.into(),
@@ -145,6 +159,7 @@ impl Geometry {
             source_detector: distances.map(|distances| distances[1]),
             pitch: self.pitch,
             offset: self.offset,
+            start,
             arc,
             angles,
         };
@@ -172,6 +187,7 @@ mod tests {
                 pitch: 0.2,
                 offset: 0.1 + 0.2,
             },
+            Geometry { angles: Angles::ArcFrom { start: -90.0, arc: 180.5 }, ..Geometry::default() },
             Geometry {
                 beam: Beam::Curved { source_origin, source_detector },
                 angles: Angles::List(vec![0.0, 1.0 / 3.0, 7.0]),
@@ -198,6 +214,7 @@ mod tests {
             ("beam = \"parallel\"\npitch = 1\narc = 180\nsource_origin = 3", "no source"),
             ("beam = \"fan\"\npitch = 1\narc = 180\nsource_origin = 3", "missing field `source_detector`"),
             ("beam = \"curved\"\npitch = 1\narc = 180", "missing field `source_origin`"),
+            ("beam = \"parallel\"\npitch = 1\nstart = 3\nangles = []", "`start` goes with `arc`"),
             ("beam = \"cone\"\npitch = 1\narc = 180", "'cone' is none of"),
             ("beam = \"parallel\"\npitch = 1\nark = 180", "line 3: unknown field `ark`"),
             ("beam = \"parallel\"\npitch = \"1\"", "line 2"),

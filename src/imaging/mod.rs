@@ -52,7 +52,10 @@ mod angles;
 mod axis;
 mod counts;
 mod disc;
+mod doubt;
+mod edges;
 mod fbp;
+mod flip;
 mod geometry;
 mod htc;
 mod image;
@@ -68,11 +71,13 @@ mod system;
 
 pub use counts::{CountFiles, CountReader, Counts, Field, Integrals};
 pub use disc::Disc;
+pub use doubt::Doubt;
 pub use fbp::{Fbp, Filter};
+pub use flip::Flip;
 pub use geometry::{Angles, Geometry};
 #[cfg(feature = "tiff")]
 pub use image::write_tiff;
-pub use image::{Image, Window, read_reference};
+pub use image::{Image, Region, Window, read_reference};
 pub use phantom::{Ellipse, Noise, Phantom};
 pub use quality::{Quality, resample};
 pub use reconstructor::{Reconstruction, Reconstructor};
