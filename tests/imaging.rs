@@ -9,8 +9,8 @@ use common::battery::essence;
 use common::penalty::Edges;
 use common::{each_case, noise};
 use residuum::imaging::{
-    Beam, Disc, Ellipse, Filter, Geometry, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scan,
-    Scanner, System, read_reference,
+    Beam, Disc, Doubt, Ellipse, Filter, Flip, Geometry, Noise, Phantom, Reconstruction, Reconstructor, Region,
+    Regularizer, Scan, Scanner, System, read_reference,
 };
 use residuum::operator::{LinearOperator, adjoint_error};
 use residuum::{
@@ -280,7 +280,7 @@ fn scans_go_to_images_and_files() {
     let truth = Phantom::plate().image(scan.grid(48));
     let quality = image.compare(&truth).unwrap();
     assert!(quality.correlation > 0.95, "{quality:?}");
-    assert_eq!((image.rows, image.cols, image.pixel, image.warning), (48, 48, 2.0 / 48.0, None));
+    assert_eq!((image.rows, image.cols, image.pixel, &image.doubts[..]), (48, 48, 2.0 / 48.0, &[][..]));
     // The file that was written compares as the same picture.
     let path = folder.path().join("image.npy");
     image.write_npy(&path).unwrap();
@@ -403,4 +403,69 @@ fn an_observer_that_panics_takes_nothing_with_it() {
     assert!(panicked.is_err());
     let again = reconstructor.reconstruct(&[&scan]).unwrap().remove(0);
     assert!(essence(&first.values, &first.report) == essence(&again.values, &again.report));
+}
+
+/// Readings that do not go with their scanner or their picture are told, and those that do are not.
+#[test]
+fn doubts_name_what_does_not_fit() {
+    let fan = scan(64, 1.0);
+    let doubts = |scan: &Scan, field: f64| {
+        let grid = scan.clone().with_field(field).grid(48);
+        let system = System::<f32>::new(&residuum::Device::host(), &scan.scanner, grid, Format::Auto).unwrap();
+        let how = Reconstruction::of_scanner::<f32>(&scan.scanner);
+        Reconstructor::new(&system, how, 1).unwrap().reconstruct(&[scan]).unwrap().remove(0).doubts
+    };
+    assert_eq!(doubts(&fan, 2.0), []);
+    let turned = Scan::new(fan.scanner.clone().flipped(Flip::Angles), fan.sinogram.clone()).unwrap();
+    assert_eq!(doubts(&turned, 2.0), [Doubt::OtherTurn]);
+    // Both are the mirrored scan.
+    assert_eq!(doubts(&turned.flipped(Flip::Pixels), 2.0), []);
+    assert!(matches!(doubts(&fan, 0.7)[..], [Doubt::BesideField { share }] if share > 0.1 && share < 0.9));
+    let cut = fan.cropped(12, 52).unwrap();
+    assert!(matches!(doubts(&cut, 2.0 * 40.0 / 64.0)[..], [Doubt::CutOff { share }] if share > 0.5));
+    // A picture that has room for all of it.
+    assert!(!doubts(&cut, 2.0).iter().any(|doubt| matches!(doubt, Doubt::CutOff { .. })));
+    // An axis that lies elsewhere, over half a turn, which opposite rays say nothing of.
+    let scanner = Scanner {
+        beam: Beam::Parallel,
+        pixels: 64,
+        pitch: 2.2 / 64.0,
+        offset: 0.0,
+        angles: (0..60).map(|k| 3.0 * f64::from(k)).collect(),
+    };
+    let noise = Noise { photons: 2e5, gain: 0.0, seed: 5 };
+    let right = Phantom::plate().scan(&scanner, 2.0, noise).unwrap();
+    assert_eq!(doubts(&right, 2.0), []);
+    let wrong = right.with_axis(31.5 + 4.0).unwrap();
+    assert!(matches!(doubts(&wrong, 2.0)[..], [Doubt::Misfit { residual, .. }] if residual > 0.05));
+}
+
+/// A part of a picture has the pixels of the whole, and knows its place.
+#[test]
+fn a_part_of_a_picture_knows_its_place() {
+    let scan = scan(48, 1.0);
+    let system = System::<f32>::new(&residuum::Device::host(), &scan.scanner, scan.grid(40), Format::Auto).unwrap();
+    let whole = Reconstructor::new(&system, how::<f32>(), 1).unwrap().reconstruct(&[&scan]).unwrap().remove(0);
+    // Pixels of 0.05: columns 10 to 17, rows 4 to 9 from above.
+    let region: Region = "-0.5:-0.1,0.5:0.8".parse().unwrap();
+    let part = whole.cut(&region).unwrap();
+    assert_eq!((part.rows, part.cols, part.pixel), (6, 8, whole.pixel));
+    approx::assert_abs_diff_eq!(part.centre[0], -0.3, epsilon = 1e-12);
+    approx::assert_abs_diff_eq!(part.centre[1], 0.65, epsilon = 1e-12);
+    for i in 0..6 {
+        assert_eq!(part.values[8 * i..][..8], whole.values[40 * (4 + i) + 10..][..8]);
+    }
+    // Pixels that are met in part are whole, and a part of a part is one of the whole.
+    let within = Region { x: [-0.42, -0.33], y: [0.56, 0.57] };
+    let (of_part, of_whole) = (part.cut(&within).unwrap(), whole.cut(&within).unwrap());
+    assert_eq!((of_part.rows, of_part.cols, &of_part.values), (1, 3, &of_whole.values));
+    approx::assert_abs_diff_eq!(of_part.centre[0], of_whole.centre[0], epsilon = 1e-12);
+    for bad in [[-1.2, 0.0], [0.3, 0.3], [0.5, f64::NAN], [0.9, 1.1]] {
+        assert!(matches!(whole.cut(&Region { x: bad, y: [0.0, 0.1] }), Err(Error::Option { name: "roi", .. })));
+    }
+    for bad in ["", "0:1", "0:1,2", "0:1,2:x", "0:inf,0:1"] {
+        assert!(bad.parse::<Region>().is_err(), "{bad}");
+    }
+    let all = whole.cut(&Region { x: [-1.0, 1.0], y: [-1.0, 1.0] }).unwrap();
+    assert_eq!((all.centre, all.values), ([0.0; 2], whole.values));
 }

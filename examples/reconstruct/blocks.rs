@@ -55,9 +55,7 @@ impl Blocks {
         Ok(Self {
             reader,
             geometry,
-            named_angles: options.arc.is_some()
-                || (options.theta.is_some() && options.theta_place().is_none())
-                || options.geometry_file().is_some(),
+            named_angles: options.names_angles(),
             slices: 0..slices,
             at_once: at_once.max(1),
             quiet: options.json,
@@ -72,6 +70,11 @@ impl Blocks {
     /// Number of slices that are left.
     pub(crate) fn left(&self) -> usize {
         self.slices.len()
+    }
+
+    /// Tells if neither the file nor the options name the angles.
+    pub(crate) fn assumes_angles(&self) -> bool {
+        !self.named_angles && !self.reader.has_angles()
     }
 
     /// Tells if what is left is more than a block.

@@ -50,15 +50,22 @@ impl Options {
     }
 
     /// Options of the geometry that stand in a file of it.
-    pub(crate) fn of_geometry(&self) -> [(&'static str, bool); 6] {
+    pub(crate) fn of_geometry(&self) -> [(&'static str, bool); 7] {
         [
             ("arc", self.arc.is_some()),
+            ("start", self.start.is_some()),
             ("theta", self.theta.is_some()),
             ("pitch", self.pitch.is_some()),
             ("detector-offset", self.detector_offset.is_some()),
             ("source-origin", self.source_origin.is_some()),
             ("source-detector", self.source_detector.is_some()),
         ]
+    }
+
+    /// Tells if the options name the angles.
+    pub(crate) fn names_angles(&self) -> bool {
+        let listed = self.theta.is_some() && self.theta_place().is_none();
+        self.arc.is_some() || listed || self.geometry_file().is_some()
     }
 
     /// The file of the geometry, if there is one.
@@ -79,7 +86,7 @@ impl Options {
         };
         let beam = match (self.geometry.as_deref().unwrap_or("parallel"), distances) {
             ("parallel", _) => {
-                refuse_unused("for a parallel beam", &self.of_geometry()[4..])?;
+                refuse_unused("for a parallel beam", &self.of_geometry()[5..])?;
                 Beam::Parallel
             }
             ("fan", Some((source_origin, source_detector))) => Beam::Fan { source_origin, source_detector },
@@ -96,7 +103,7 @@ impl Options {
         let angles = match (&self.theta, self.arc) {
             (Some(_), _) if self.theta_place().is_some() => default.angles,
             (Some(path), _) => Angles::List(read_angles(path, self.theta_unit)?),
-            (None, Some(arc)) => Angles::Arc(arc),
+            (None, Some(arc)) => self.start.map_or(Angles::Arc(arc), |start| Angles::ArcFrom { start, arc }),
             (None, None) => default.angles,
         };
         Ok(Geometry {

@@ -15,9 +15,9 @@ use std::time::Instant;
 use clap::Parser;
 use common::{Precision, Written, device_json, interrupt, merged, option, say, show, shown, solving_bar, tell};
 use options::Options;
-use problem::{Problem, from_matrix, from_scan};
+use problem::{Course, Problem, from_matrix, from_scan};
 use residuum::imaging::{
-    BadPixel, Beam, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
+    BadPixel, Beam, Doubt, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
 };
 use residuum::io::{self, npy};
 use residuum::operator::LinearOperator;
@@ -72,7 +72,15 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         problem.pictures,
         how.method
     );
-    let (images, times) = reconstruct(options, &mut problem, &how)?;
+    let (whole, times) = reconstruct(options, &mut problem, &how)?;
+    let qualities = match &problem.reference {
+        Some(reference) => whole.iter().map(|image| image.compare(reference).map(Some)).collect::<Result<_>>()?,
+        None => vec![None; whole.len()],
+    };
+    let images = match &options.roi {
+        Some(region) => whole.iter().map(|image| image.cut(region)).collect::<Result<Vec<_>>>()?,
+        None => whole,
+    };
     // All pixels are sorted for it.
     let shown = !pictures.is_empty() || options.saves_tiff();
     let window = shown.then(|| options.window(&images)).transpose()?;
@@ -89,10 +97,6 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     let mcc = match &truth {
         Some(truth) => cuts.iter().map(|cut| cut.matthews(truth).map(Some)).collect::<Result<_>>()?,
         None => vec![None; cuts.len()],
-    };
-    let qualities = match &problem.reference {
-        Some(reference) => images.iter().map(|image| image.compare(reference).map(Some)).collect::<Result<_>>()?,
-        None => vec![None; images.len()],
     };
     let finished = Finished {
         options,
@@ -194,6 +198,9 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
         bounds.iter().filter(|(_, bound)| bound.is_finite()).map(|(name, bound)| format!("{name}={bound}"));
     let words: Vec<String> = how.regularizers.iter().map(ToString::to_string).chain(bounds).collect();
     let support = supported(how).map(|count| format!("{count} pixels may hold something"));
+    if let Some(angles) = &problem.angles {
+        say!("angles      {angles}");
+    }
     if let Some((place, found)) = problem.axis {
         say!("axis        pixel {place:.2}{}", if found { ", found in the readings" } else { "" });
     }
@@ -325,6 +332,27 @@ fn geometry(scanner: &Scanner) -> Value {
     })
 }
 
+/// Part of its first value that the gradient has fallen to, if all iterations were done before it was small.
+fn far_from_minimum(report: &Report) -> Option<f64> {
+    /// Pictures change visibly above this, by what was seen of total variation.
+    const LARGE: f64 = 1e-3;
+    let part = report.gradient_history.last()? / report.gradient_history.first()?;
+    (report.stop == Stop::MaxIterations && report.iterations > 0 && part > LARGE).then_some(part)
+}
+
+/// A doubt with the options that help.
+fn remedy(doubt: &Doubt) -> String {
+    let options = match doubt {
+        Doubt::CutOff { .. } => {
+            "; give iterative methods a wider --field, or take the background out by --background"
+        }
+        Doubt::BesideField { .. } => "; leave --field out or widen it, and cut the picture by --roi",
+        Doubt::OtherTurn => " (--flip angles)",
+        _ => "",
+    };
+    format!("{doubt}{options}")
+}
+
 /// Everything there is to say at the end.
 struct Finished<'a, T: Real> {
     options: &'a Options,
@@ -367,6 +395,11 @@ impl<T: Real> Finished<'_, T> {
                 report.iterations,
                 report.relative_residual()
             );
+            if let Some(part) = far_from_minimum(report) {
+                say!(
+                    "            not yet converged: the gradient has fallen to {part:.1e} of its first value; see --iterations"
+                );
+            }
             if let Some(weight) = &report.weight {
                 say!("            {weight}");
             }
@@ -382,11 +415,25 @@ impl<T: Real> Finished<'_, T> {
                 say!("            {} classes, threshold {}{mcc}", thresholds.len() + 1, thresholds.join(", "));
             }
         }
-        for (k, warning) in images.iter().enumerate().filter_map(|(k, image)| Some((k + 1, image.warning?))) {
-            say!("warning     {}{warning}", if images.len() > 1 { format!("image {k}: ") } else { String::new() });
+        for (k, image) in images.iter().enumerate() {
+            let which = if images.len() > 1 { format!("image {}: ", k + 1) } else { String::new() };
+            image.doubts.iter().for_each(|doubt| say!("warning     {which}{}", remedy(doubt)));
         }
         if problem.was_read_in_blocks() {
             say_repaired(problem, "repaired");
+        }
+        if let Some(image) = images.first().filter(|_| self.options.roi.is_some()) {
+            let [half_x, half_y] = [image.cols, image.rows].map(|count| 0.5 * count as f64 * image.pixel);
+            let [x, y] = image.centre;
+            say!(
+                "roi         {} x {} pixels, x {:.6} to {:.6}, y {:.6} to {:.6}",
+                image.rows,
+                image.cols,
+                x - half_x,
+                x + half_x,
+                y - half_y,
+                y + half_y
+            );
         }
         if let Some(Window { low, high }) = self.window {
             say!("window      {low:.4e} (black) to {high:.4e} (white)");
@@ -404,7 +451,14 @@ impl<T: Real> Finished<'_, T> {
         let bad_pixel =
             |bad: &BadPixel| json!({ "slice": bad.slice, "pixel": bad.pixel, "fault": bad.fault.to_string() });
         let each = |(k, (image, quality)): (usize, (&Image<T>, &Option<Quality>))| {
-            let relative = json!({ "relative_residual": image.report.relative_residual(), "warning": image.warning, "rule_in_words": image.report.rule_in_words() });
+            let warnings: Vec<String> = image.doubts.iter().map(remedy).collect();
+            let relative = json!({
+                "relative_residual": image.report.relative_residual(),
+                "rule_in_words": image.report.rule_in_words(),
+                "not_converged": far_from_minimum(&image.report),
+                "warning": warnings.first(),
+                "warnings": warnings,
+            });
             let quality = quality.as_ref().map_or_else(|| json!({}), |quality| json!(quality));
             let cut = self.cuts.get(k).map(|cut| json!({ "thresholds": cut.thresholds, "mcc": self.mcc[k] }));
             merged([self.options.history.of(&image.report), relative, quality, cut.unwrap_or_else(|| json!({}))])
@@ -415,6 +469,7 @@ impl<T: Real> Finished<'_, T> {
             "start": how.start.map(Filter::name),
             "geometry": problem.system.scanner().map(geometry),
             "size": problem.system.shape(),
+            "angles": problem.angles.as_ref().map(Course::json),
             "axis": problem.axis.map(|(place, _)| place),
             "axis_found": problem.axis.map(|(_, found)| found),
             "repaired": problem.repaired,
@@ -427,6 +482,9 @@ impl<T: Real> Finished<'_, T> {
             "lower": how.lower.is_finite().then_some(how.lower),
             "upper": how.upper.is_finite().then_some(how.upper),
             "support": supported(how),
+            "picture": self.images.first().map(|image| {
+                json!({ "rows": image.rows, "cols": image.cols, "pixel": image.pixel, "centre": image.centre })
+            }),
             "rows": operator.rows(),
             "cols": operator.cols(),
             "nnz": problem.system.entries(),

@@ -7,7 +7,8 @@ use common::{
     DeviceOptions, HistoryOption, Overwriting, Precision, check_ending, check_outputs, option, refuse_unused,
 };
 use residuum::imaging::{
-    AngleUnit, BadPixels, Field, Filter, Image, Order, Reconstruction, Regularizer, Scanner, Segmentation, Window,
+    AngleUnit, BadPixels, Field, Filter, Flip, Image, Order, Reconstruction, Region, Regularizer, Scanner, Segmentation,
+    Window,
 };
 use residuum::io::FileKind;
 use residuum::{Format, Method, Real, Result, StopRule, Stopping, WeightRule, io};
@@ -71,8 +72,9 @@ pub(crate) fn pair<N: std::str::FromStr>(text: &str) -> Option<(N, N)> {
 ///
 /// Coordinates: x runs to the right of the picture and y upwards; row 0 of the picture is the uppermost. At angle t,
 /// anticlockwise, the detector runs along (cos t, sin t) with its pixels in that order, and rays along (-sin t, cos t):
-/// at angle 0 the source is below the picture, rays run upwards, and pixel 0 sees the left edge. An array that comes out
-/// mirrored was taken with the other sense of rotation: give a negative --arc.
+/// at angle 0 the source is below the picture, rays run upwards, and pixel 0 sees the left edge. A picture that comes out
+/// mirrored was seen from the other side: give --flip picture. If a fan makes arcs or a smear instead of edges, its scanner may turn
+/// the other way: give --flip angles.
 #[derive(Debug, Parser)]
 #[command(name = "reconstruct", version = common::version(), after_help = common::ENVIRONMENT)]
 pub(crate) struct Options {
@@ -150,15 +152,24 @@ pub(crate) struct Options {
     /// of the whole geometry (.toml, as --save-geometry writes it) [default: parallel]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) geometry: Option<String>,
-    /// Angles: this many degrees, evenly divided, anticlockwise from 0; negative for clockwise [default: those of the file, else 180]
+    /// Angles: this many degrees, evenly divided, anticlockwise from --start; negative for clockwise [default: those of the file, else 180 of a
+    /// parallel beam]
     #[arg(long, value_name = "DEGREES", allow_hyphen_values = true)]
     pub(crate) arc: Option<f64>,
+    /// First angle of --arc, which turns the picture [default: 0]
+    #[arg(long, value_name = "DEGREES", allow_hyphen_values = true, requires = "arc")]
+    pub(crate) start: Option<f64>,
     /// Angle of each projection: a text of one number a line, .npy or Matrix Market; or the path of a data set in the HDF5 file of --input
     #[arg(long, value_name = "FILE|PATH", conflicts_with = "arc")]
     pub(crate) theta: Option<PathBuf>,
     /// Unit of these angles, or of those of an HDF5 file [default: that of the file, else degrees; asked for if they look like radians]
     #[arg(long, value_name = "degrees|radians")]
     pub(crate) theta_unit: Option<AngleUnit>,
+    /// Reverse the pixels of the detector, or the sense of the angles, or both (picture), which mirrors the picture of any beam, left to right.
+    /// Of a fan the other two make another scan: angles is for a scanner that turns clockwise. --axis and --detector-offset count the
+    /// pixels of the file
+    #[arg(long, value_name = "pixels|angles|picture")]
+    pub(crate) flip: Option<Flip>,
     /// Distance between detector pixels [default: 1]
     #[arg(long, value_name = "LENGTH")]
     pub(crate) pitch: Option<f64>,
@@ -178,9 +189,13 @@ pub(crate) struct Options {
     /// Write the geometry of the scan as it was read, with its angles and the axis that was found (.toml)
     #[arg(long, value_name = "FILE")]
     pub(crate) save_geometry: Option<PathBuf>,
-    /// Side length of the imaged square [default: what the detector sees]
+    /// Side length of the imaged square, about the axis; all of the object should lie in it [default: what the detector sees]
     #[arg(long, value_name = "LENGTH")]
     pub(crate) field: Option<f64>,
+    /// Cut this rectangle out of the picture after the solve, in the unit of the pitch, to the right and upwards from the axis. --size counts the pixels of
+    /// the whole picture
+    #[arg(long, value_name = "X0:X1,Y0:Y1", allow_hyphen_values = true)]
+    pub(crate) roi: Option<Region>,
 
     /// Precision of vectors and matrix
     #[arg(long, value_enum, default_value_t = Precision::Fp32)]
@@ -238,7 +253,7 @@ pub(crate) struct Options {
     /// that is not 0 there; for all methods but cgnr and fbp
     #[arg(long, value_name = "disc|FILE")]
     pub(crate) support: Option<String>,
-    /// Most iterations [default: 100, for sart 10; ten times as many with --stop]
+    /// Most iterations [default: 100, for sart 10, ten times as many with --stop; for pdhg 1000, or 2000 if angles of the scan are missing]
     #[arg(long, value_name = "COUNT")]
     pub(crate) iterations: Option<usize>,
     /// Stop when |b - Ax| <= RTOL |b|; exit status 1 if that is not reached
@@ -247,7 +262,7 @@ pub(crate) struct Options {
     /// Stop when the gradient is at most GRADIENT_RTOL |A| |r|: a minimum [default: 1e-6 in fp32, 1e-11 in fp64; 0 for never]
     #[arg(long)]
     pub(crate) gradient_rtol: Option<f64>,
-    /// ... or when it has fallen to this part of its first value [default: for cgnr without --rtol 1e-4 if no angles of the scan are missing
+    /// ... or when it has fallen to this part of its first value [default: for cgnr and pdhg without --rtol 1e-4 if no angles of the scan are missing
     /// (5e-3 from a back-projection), from where on pictures only gain noise; else 0]
     #[arg(long)]
     pub(crate) gradient_reduction: Option<f64>,
@@ -262,7 +277,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "COUNT")]
     pub(crate) classes: Option<usize>,
     /// True classes of the pixels (a challenge _seg.mat file or a .npy of --size rows): prints the correlation of Matthews
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "roi")]
     pub(crate) truth: Option<PathBuf>,
     /// Picture to write, as PNG [default: reconstruction.png]
     #[arg(long, value_name = "FILE")]
@@ -315,8 +330,10 @@ impl Options {
         }
         // The gradient of a back-projection is small at first.
         let reduction = match (self.method, self.rtol.is_some() || self.stop.is_some()) {
-            (Way::Iterate(Method::Cgnr), false) if self.start_fbp => 50.0 * default.stopping.gradient_reduction,
-            (Way::Iterate(Method::Cgnr), false) => default.stopping.gradient_reduction,
+            (Way::Iterate(Method::Cgnr | Method::Pdhg), false) if self.start_fbp => {
+                50.0 * default.stopping.gradient_reduction
+            }
+            (Way::Iterate(Method::Cgnr | Method::Pdhg), false) => default.stopping.gradient_reduction,
             _ => 0.0,
         };
         let (limit, rule) = match self.stop {
@@ -331,7 +348,7 @@ impl Options {
         let stopping = Stopping {
             rtol: self.rtol.or(limit).unwrap_or(default.stopping.rtol),
             rule,
-            max_iterations: self.most_iterations(),
+            max_iterations: self.most_iterations(scanner),
             gradient_rtol: self.gradient_rtol.unwrap_or(default.stopping.gradient_rtol),
             gradient_reduction: self.gradient_reduction.unwrap_or(reduction),
             ..default.stopping
@@ -384,14 +401,17 @@ impl Options {
         matches!(self.method, Way::Iterate(Method::Sart { .. }))
     }
 
-    /// Iterations at most.
-    pub(crate) fn most_iterations(&self) -> usize {
+    /// Iterations at most. PDHG takes some 300 to a picture of all angles, and gains for longer where some are missing.
+    pub(crate) fn most_iterations(&self, scanner: Option<&Scanner>) -> usize {
         let longer = if self.stop.is_some() { 10 } else { 1 };
-        match self.method {
-            Way::Fbp => 0,
-            Way::Iterate(Method::Sart { .. }) => self.iterations.unwrap_or(10 * longer),
-            Way::Iterate(_) => self.iterations.unwrap_or(100 * longer),
-        }
+        let most = match self.method {
+            Way::Fbp => return 0,
+            Way::Iterate(Method::Sart { .. }) => 10 * longer,
+            Way::Iterate(Method::Pdhg) if scanner.is_some_and(|scanner| !scanner.sees_all()) => 2000,
+            Way::Iterate(Method::Pdhg) => 1000,
+            Way::Iterate(_) => 100 * longer,
+        };
+        self.iterations.unwrap_or(most)
     }
 
     /// Values that pictures show.
@@ -419,6 +439,8 @@ impl Options {
             ("save-geometry", self.save_geometry.is_some()),
             ("start-fbp", self.start_fbp),
             ("field", self.field.is_some()),
+            ("roi", self.roi.is_some()),
+            ("flip", self.flip.is_some()),
             ("reference", self.reference.is_some()),
         ];
         let of_sinograms = [&[("geometry", self.geometry.is_some())][..], &self.of_geometry()].concat();

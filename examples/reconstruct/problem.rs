@@ -6,11 +6,12 @@ use std::time::Instant;
 
 use common::{option, reading_bar};
 use residuum::imaging::{
-    BadPixel, Beam, Disc, Geometry, Grid, Integrals, Noise, Phantom, Scan, Scanner, System, read_reference,
+    BadPixel, Beam, Disc, Flip, Geometry, Grid, Integrals, Noise, Phantom, Scan, Scanner, System, read_reference,
 };
 use residuum::io::npy;
 use residuum::operator::{LinearOperator, Subsets};
 use residuum::{Csr, Device, Matrix, Real, Result, Storage, Transposed, io};
+use serde_json::{Value, json};
 
 use crate::blocks::Blocks;
 use crate::geometry::InputKind;
@@ -39,6 +40,8 @@ pub(crate) struct Problem<T: Real> {
     pub(crate) axis: Option<(f64, bool)>,
     /// The scanner as it was read, about that axis; none without a scan.
     pub(crate) geometry: Option<Geometry>,
+    /// Angles that were taken; none without a scan.
+    pub(crate) angles: Option<Course>,
     /// Readings that were interpolated.
     pub(crate) repaired: usize,
     /// Pixels of counts that do not count, slice by slice.
@@ -74,11 +77,69 @@ impl<T: Real> Problem<T> {
         let integrals = blocks.next()?;
         self.repaired += integrals.repaired;
         self.bad_pixels.extend(integrals.bad_pixels);
-        let scans = about(integrals.scans, *place)?;
+        let scans = about(flipped(options, integrals.scans), *place)?;
         let readings = |scan: Scan| Ok(prepared(options, scan)?.readings());
         let readings = scans.into_iter().map(readings).collect::<Result<_>>()?;
         self.read_seconds += clock.elapsed().as_secs_f64();
         Ok(Some(readings))
+    }
+}
+
+/// Angles of a scan, as they are said.
+pub(crate) struct Course {
+    count: usize,
+    first: f64,
+    last: f64,
+    /// Least and greatest step from an angle to the next one.
+    steps: [f64; 2],
+    /// Degrees that the angles cover, and those that show every edge.
+    covered: [f64; 2],
+    /// Tells if nobody named them.
+    assumed: bool,
+}
+
+impl Course {
+    fn of(scanner: &Scanner, assumed: bool) -> Self {
+        let angles = &scanner.angles;
+        let steps = angles.windows(2).map(|pair| pair[1] - pair[0]);
+        let steps = steps.fold([f64::INFINITY, f64::NEG_INFINITY], |[a, b], step| [a.min(step), b.max(step)]);
+        let (first, last) = (angles[0], angles[angles.len() - 1]);
+        Self { count: angles.len(), first, last, steps, covered: scanner.coverage(), assumed }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let Self { count, first, last, steps, covered, assumed } = self;
+        let steps = (*count > 1).then_some(steps);
+        json!({
+            "count": count, "first": first, "last": last, "steps": steps,
+            "covered": covered[0], "needed": covered[1], "assumed": assumed,
+        })
+    }
+}
+
+/// A number of degrees with up to four decimals.
+fn degrees(value: f64) -> f64 {
+    (1e4 * value).round() / 1e4
+}
+
+impl std::fmt::Display for Course {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [first, last, least, most] = [self.first, self.last, self.steps[0], self.steps[1]].map(degrees);
+        match self.count {
+            1 => write!(f, "1, at {first} degrees")?,
+            _ if most - least <= 1e-3 * most.abs() => {
+                write!(f, "{}, {first} to {last} degrees by steps of {most}", self.count)?;
+            }
+            _ => write!(f, "{}, {first} to {last} degrees by steps of {least} to {most}", self.count)?,
+        }
+        let [covered, needed] = self.covered;
+        if covered < needed {
+            write!(f, "; they cover {covered:.0} of the {needed:.0} degrees that show every edge")?;
+        }
+        if self.assumed {
+            f.write_str("; assumed, half a turn: --arc or --theta names others")?;
+        }
+        Ok(())
     }
 }
 
@@ -101,6 +162,8 @@ struct Read {
     scans: Vec<Scan>,
     /// Place of the rotation axis on the detector, and if it was searched for.
     axis: (f64, bool),
+    /// Tells if nobody named the angles.
+    assumed: bool,
     /// Readings that were interpolated.
     repaired: usize,
     bad_pixels: Vec<BadPixel>,
@@ -112,28 +175,32 @@ struct Read {
 /// Reads the scans, or the first block of them. In a solve a reading takes `size` bytes, and a picture `of_picture`.
 fn read(options: &Options, size: usize, of_picture: u64) -> Result<Read> {
     let Some(path) = &options.input else { return all(options, vec![simulated()?], of_picture) };
-    if options.kind(path)? != InputKind::Counts {
-        return sinograms(options, path, of_picture);
+    let kind = options.kind(path)?;
+    if kind != InputKind::Counts {
+        let read = sinograms(options, path, of_picture)?;
+        return Ok(Read { assumed: kind == InputKind::Sinograms && !options.names_angles(), ..read });
     }
     let search = options.detector_offset.is_none() && options.geometry_file().is_none();
     let mut blocks = Blocks::new(options, path, size)?;
+    let assumed = blocks.assumes_angles();
     check_pictures(blocks.left(), of_picture)?;
     let remarks = blocks.remarks();
     if !blocks.are_many() {
         let Integrals { scans, repaired, bad_pixels, .. } = blocks.next()?;
+        let scans = flipped(options, scans);
         // The slice in the middle most likely shows the object.
         let place = axis(options, search, || Ok(Cow::Borrowed(&scans[scans.len() / 2])))?;
-        return Ok(Read { bad_pixels, remarks, ..read_about(scans, place, repaired, None)? });
+        return Ok(Read { assumed, bad_pixels, remarks, ..read_about(scans, place, repaired, None)? });
     }
     if options.support.as_deref() == Some("disc") {
         let reason =
             "the disc is one of all slices, which are more than are read at once: see --at-once, or name a file";
         return Err(option("support", reason));
     }
-    let place = axis(options, search, || Ok(Cow::Owned(blocks.middle()?.scans.remove(0))))?;
+    let place = axis(options, search, || Ok(Cow::Owned(flipped(options, blocks.middle()?.scans).remove(0))))?;
     let Integrals { scans, repaired, bad_pixels, .. } = blocks.next()?;
     let rest = Rest { blocks, place: place.map(|(place, _)| place) };
-    Ok(Read { bad_pixels, remarks, ..read_about(scans, place, repaired, Some(rest))? })
+    Ok(Read { assumed, bad_pixels, remarks, ..read_about(flipped(options, scans), place, repaired, Some(rest))? })
 }
 
 /// Reads line integrals.
@@ -172,6 +239,7 @@ fn check_pictures(count: usize, of_picture: u64) -> Result<()> {
 /// Scans that were read at once.
 fn all(options: &Options, scans: Vec<Scan>, of_picture: u64) -> Result<Read> {
     check_pictures(scans.len(), of_picture)?;
+    let scans = flipped(options, scans);
     let place = axis(options, false, || Ok(Cow::Borrowed(&scans[scans.len() / 2])))?;
     read_about(scans, place, 0, None)
 }
@@ -179,7 +247,21 @@ fn all(options: &Options, scans: Vec<Scan>, of_picture: u64) -> Result<Read> {
 fn read_about(scans: Vec<Scan>, place: Option<(f64, bool)>, repaired: usize, rest: Option<Rest>) -> Result<Read> {
     let axis = place.unwrap_or_else(|| (scans[0].scanner.axis(), false));
     let scans = about(scans, place.map(|(place, _)| place))?;
-    Ok(Read { scans, axis, repaired, bad_pixels: Vec::new(), remarks: Vec::new(), rest })
+    Ok(Read { scans, axis, assumed: false, repaired, bad_pixels: Vec::new(), remarks: Vec::new(), rest })
+}
+
+/// Scans with what the options turn round.
+fn flipped(options: &Options, scans: Vec<Scan>) -> Vec<Scan> {
+    match options.flip {
+        Some(flip) => scans.into_iter().map(|scan| scan.flipped(flip)).collect(),
+        None => scans,
+    }
+}
+
+/// A place on the detector of `pixels` pixels in the file, for one of the scan as it is flipped, or the other way round.
+fn flipped_place(options: &Options, pixels: usize, place: f64) -> f64 {
+    let reversed = options.flip.is_some_and(Flip::reverses_pixels);
+    if reversed { pixels as f64 - 1.0 - place } else { place }
 }
 
 /// Scans about an axis at this place; left as they are, to the last bit, if none is named.
@@ -198,6 +280,10 @@ fn axis<'s>(
     shown: impl FnOnce() -> Result<Cow<'s, Scan>>,
 ) -> Result<Option<(f64, bool)>> {
     match (options.axis()?, &options.axis) {
+        (Some(place), _) if options.flip.is_some() => {
+            let pixels = shown()?.scanner.pixels;
+            Ok(Some((flipped_place(options, pixels, place), false)))
+        }
         (Some(place), _) => Ok(Some((place, false))),
         (None, None) if !search => Ok(None),
         (None, named) => {
@@ -248,12 +334,27 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
     };
     // Pictures in the precision of the solve, and once more as they are written.
     let of_picture = 2 * (T::PRECISION.bytes() * side * side) as u64;
-    let Read { scans, axis, repaired, bad_pixels, remarks, rest } =
+    let Read { scans, axis, assumed, repaired, bad_pixels, remarks, rest } =
         read(options, T::PRECISION.bytes(), of_picture)?;
-    let geometry = Geometry::of(&scans[0].scanner);
-    let scans = scans.into_iter().map(|scan| prepared(options, scan)).collect::<Result<Vec<Scan>>>()?;
+    if assumed && scans[0].scanner.beam != Beam::Parallel {
+        let reason = "nobody names the angles of this fan: --arc 360 for a full turn, --theta FILE for others";
+        return Err(option("arc", reason));
+    }
+    // As the file has it: with the same flip it is the same scan again.
+    let scanner = scans[0].scanner.clone();
+    let axis = (flipped_place(options, scanner.pixels, axis.0), axis.1);
+    let geometry = Geometry::of(&options.flip.map_or(scanner.clone(), |flip| scanner.flipped(flip)));
+    let mut scans = scans.into_iter().map(|scan| prepared(options, scan)).collect::<Result<Vec<Scan>>>()?;
+    let wider = options.field.is_none() && scans.iter().any(Scan::is_seen_once);
+    if wider {
+        let field = scans[0].seen_field();
+        scans = scans.into_iter().map(|scan| scan.with_field(field)).collect();
+    }
     let pictures = scans.len() + rest.as_ref().map_or(0, |rest| rest.blocks.left());
     let (scanner, grid) = (&scans[0].scanner, scans[0].grid(side));
+    if let Some(region) = &options.roi {
+        region.within([side; 2], grid.pixel, [0.0; 2])?;
+    }
     let reference = match (&options.reference, &options.input) {
         (Some(path), _) => Some(read_reference(path, grid)?),
         (None, None) => Some(Phantom::plate().image(grid)),
@@ -270,8 +371,17 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         false => System::new(device, scanner, grid, options.format)?,
     };
     device.synchronize()?;
+    let field = if wider {
+        format!(", {:.4} wide: what the long side of the detector sees", scans[0].field)
+    } else {
+        String::new()
+    };
     Ok(Problem {
-        what: format!("{what}: {} angles x {} pixels to {side} x {side}", scanner.angles.len(), scanner.pixels),
+        what: format!(
+            "{what}: {} angles x {} pixels to {side} x {side}{field}",
+            scanner.angles.len(),
+            scanner.pixels
+        ),
         system,
         pictures,
         readings: scans.iter().map(Scan::readings).collect(),
@@ -280,6 +390,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         support,
         reference,
         axis: Some(axis),
+        angles: Some(Course::of(scanner, assumed)),
         geometry: Some(geometry),
         repaired,
         bad_pixels,
@@ -355,6 +466,7 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Pa
         support: None,
         reference: None,
         axis: None,
+        angles: None,
         geometry: None,
         repaired: 0,
         bad_pixels: Vec::new(),

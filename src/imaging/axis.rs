@@ -7,6 +7,7 @@ use super::scan::Scan;
 use super::scanner::{Beam, Scanner};
 use crate::error::{Error, Result};
 use crate::fourier::{Complex, Fourier};
+use crate::number::Real;
 
 /// Pixels that the detector is binned to at first, at most.
 const COARSEST: usize = 256;
@@ -95,6 +96,30 @@ impl Scan {
         }
         let offset = 0.5 * (self.scanner.pixels as f64 - 1.0) - place;
         Ok(Self { scanner: Scanner { offset, ..self.scanner }, ..self })
+    }
+}
+
+/// Tells if opposite rays of a full turn of a fan contradict each other, and would agree if the scanner turned the other way.
+pub(super) fn turns_the_other_way<T: Real>(scanner: &Scanner, readings: &[T]) -> bool {
+    /// Differences of squares below this are those of noise, and of rays between pixels.
+    const SMALL: f64 = 1e-3;
+    /// The other way has to be so many times better.
+    const BETTER: f64 = 4.0;
+    let arc = shares(&scanner.angles, 360.0).1;
+    if scanner.beam == Beam::Parallel || arc.is_some() || scanner.pixels < FEWEST {
+        return false;
+    }
+    let difference = |turned: bool| -> Result<f64> {
+        let angles = scanner.angles.iter().map(|angle| if turned { -angle } else { *angle }).collect();
+        let sinogram = readings.iter().map(|v| v.to_f64()).collect();
+        let scan = Scan::new(Scanner { angles, ..scanner.clone() }, sinogram)?;
+        let scan = scan.binned(scanner.pixels.div_ceil(COARSEST))?;
+        let axis = scan.scanner.axis();
+        Ok(Level::new(scan, None).difference(axis))
+    };
+    match (difference(false), difference(true)) {
+        (Ok(given), Ok(turned)) => given > SMALL && given > BETTER * turned,
+        _ => false,
     }
 }
 

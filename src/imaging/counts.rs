@@ -310,6 +310,11 @@ impl CountReader {
         &self.remarks
     }
 
+    /// Tells if the files name the angles of the projections.
+    pub fn has_angles(&self) -> bool {
+        self.angles.is_some()
+    }
+
     /// Reads some of the slices that are wanted, counted from the first of them. `watch` sees the number of pictures read.
     ///
     /// # Errors

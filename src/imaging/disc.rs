@@ -81,7 +81,7 @@ fn rim(readings: &[f64], least: f64) -> Option<f64> {
 }
 
 /// Solves three equations by elimination with pivots; none if they are singular.
-fn solve(mut a: [[f64; 3]; 3], mut b: [f64; 3]) -> Option<[f64; 3]> {
+pub(super) fn solve(mut a: [[f64; 3]; 3], mut b: [f64; 3]) -> Option<[f64; 3]> {
     let scale = a.iter().flatten().fold(0.0f64, |most, v| most.max(v.abs()));
     for k in 0..3 {
         let pivot = (k..3).max_by(|i, j| a[*i][k].abs().total_cmp(&a[*j][k].abs()))?;

@@ -30,6 +30,13 @@ pub struct Geometry {
 pub enum Angles {
     /// Degrees that the angles divide evenly, from 0; negative for clockwise.
     Arc(f64),
+    /// The same, from another angle than 0.
+    ArcFrom {
+        /// The first angle.
+        start: f64,
+        /// Degrees that the angles divide evenly.
+        arc: f64,
+    },
     /// Each of them.
     List(Vec<f64>),
 }
@@ -51,6 +58,8 @@ struct Text {
     pitch: f64,
     #[serde(default)]
     offset: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start: Option<f64>,
     arc: Option<f64>,
     angles: Option<Vec<f64>>,
     angle_unit: Option<String>,
@@ -81,6 +90,9 @@ impl Geometry {
                 );
                 return Err(Error::Format { what: "angles of the geometry".into(), reason });
             }
+            Angles::ArcFrom { start, arc } => {
+                (0..projections).map(|k| start + arc * k as f64 / projections as f64).collect()
+            }
             Angles::List(angles) => {
                 same_length("angles of the geometry against projections", projections, angles.len())?;
                 angles.clone()
@@ -99,7 +111,7 @@ impl Geometry {
     /// source_detector = 553.74
     /// pitch = 0.2                # between pixel centres on the detector, in the same unit
     /// offset = 0.0               # of the detector's middle along the detector, in pixels; 0 without it
-    /// arc = 360.0                # degrees that the angles divide evenly, or:
+    /// arc = 360.0                # degrees that the angles divide evenly; from start = 0.0, or:
     /// # angles = [0.0, 0.5, 1.0]
     /// # angle_unit = "degrees"   # of these angles, or "radians"; asked for if they look like radians
     /// ```
@@ -130,7 +142,8 @@ impl Geometry {
             return Err(refuse("`arc` is in degrees: `angle_unit` is that of `angles`".into()));
         }
         let angles = match (text.arc, text.angles) {
-            (Some(arc), None) => Angles::Arc(arc),
+            (Some(arc), None) => text.start.map_or(Angles::Arc(arc), |start| Angles::ArcFrom { start, arc }),
+            (None, Some(_)) if text.start.is_some() => return Err(refuse("`start` goes with `arc`".into())),
             (None, Some(angles)) => {
                 let unit = text.angle_unit.as_deref();
                 Angles::List(in_degrees(angles, None, unit, &format!("{} angles", path.display()))?)
@@ -153,9 +166,10 @@ impl Geometry {
             Beam::Fan { .. } => "fan",
             Beam::Curved { .. } => "curved",
         };
-        let (arc, angles) = match &self.angles {
-            Angles::Arc(arc) => (Some(*arc), None),
-            Angles::List(angles) => (None, Some(angles.clone())),
+        let (start, arc, angles) = match &self.angles {
+            Angles::Arc(arc) => (None, Some(*arc), None),
+            Angles::ArcFrom { start, arc } => (Some(*start), Some(*arc), None),
+            Angles::List(angles) => (None, None, Some(angles.clone())),
         };
         let text = Text {
             beam: beam.into(),
@@ -163,6 +177,7 @@ impl Geometry {
             source_detector: distances.map(|distances| distances[1]),
             pitch: self.pitch,
             offset: self.offset,
+            start,
             arc,
             // Few angles may look like radians.
             angle_unit: angles.is_some().then(|| "degrees".into()),
@@ -211,6 +226,7 @@ mod tests {
                 pitch: 0.2,
                 offset: 0.1 + 0.2,
             },
+            Geometry { angles: Angles::ArcFrom { start: -90.0, arc: 180.5 }, ..Geometry::default() },
             Geometry {
                 beam: Beam::Curved { source_origin, source_detector },
                 angles: Angles::List(vec![0.0, 1.0 / 3.0, 7.0]),
@@ -237,6 +253,7 @@ mod tests {
             ("beam = \"parallel\"\npitch = 1\narc = 180\nsource_origin = 3", "no source"),
             ("beam = \"fan\"\npitch = 1\narc = 180\nsource_origin = 3", "missing field `source_detector`"),
             ("beam = \"curved\"\npitch = 1\narc = 180", "missing field `source_origin`"),
+            ("beam = \"parallel\"\npitch = 1\nstart = 3\nangles = []", "`start` goes with `arc`"),
             ("beam = \"cone\"\npitch = 1\narc = 180", "'cone' is none of"),
             ("beam = \"parallel\"\npitch = 1\nark = 180", "line 3: unknown field `ark`"),
             ("beam = \"parallel\"\npitch = \"1\"", "line 2"),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::doubt::Doubt;
 use super::htc;
 use super::quality::{Quality, resample};
 use super::scanner::Grid;
@@ -21,15 +22,93 @@ pub struct Image<T> {
     pub cols: usize,
     /// Length of a pixel, in the scanner's unit; 1 if there is no scanner.
     pub pixel: f64,
+    /// Place of the picture's middle, to the right and upwards from the axis of rotation: 0 unless it was cut out of a larger one.
+    pub centre: [f64; 2],
     /// Pixels, row by row: attenuation per unit of length.
     pub values: Vec<T>,
     /// Report of the solve.
     pub report: Report,
-    /// Warning that the readings look like no line integrals.
-    pub warning: Option<&'static str>,
+    /// Doubts about the readings, and about what the picture makes of them.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A rectangle in the plane of a picture, in the scanner's unit: to the right and upwards from the axis of rotation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Region {
+    /// From left to right.
+    pub x: [f64; 2],
+    /// From below to above.
+    pub y: [f64; 2],
+}
+
+impl Region {
+    /// Rows and columns that hold the rectangle, of a picture of `rows x cols` pixels of length `pixel` about `centre`. Pixels that it meets in part are whole.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if the rectangle is empty or reaches beyond the picture.
+    pub fn within(
+        &self,
+        [rows, cols]: [usize; 2],
+        pixel: f64,
+        centre: [f64; 2],
+    ) -> Result<[std::ops::Range<usize>; 2]> {
+        /// Part of a pixel that rounding may take.
+        const ROUNDING: f64 = 1e-6;
+        let refuse = |reason: String| Error::Option { name: "roi", reason };
+        let range = |name: &str, [from, to]: [f64; 2], count: usize, middle: f64| {
+            let place = |at: f64| (at - middle) / pixel + 0.5 * count as f64;
+            let (first, last) = ((place(from) + ROUNDING).floor(), (place(to) - ROUNDING).ceil());
+            if from.partial_cmp(&to) != Some(std::cmp::Ordering::Less) {
+                return Err(refuse(format!("{name} from {from} to {to} is empty")));
+            }
+            if !(first >= 0.0 && last <= count as f64) {
+                let half = 0.5 * count as f64 * pixel;
+                let [least, most] = [middle - half, middle + half];
+                return Err(refuse(format!(
+                    "{name} from {from} to {to} is not within the picture, {least} to {most}"
+                )));
+            }
+            let first = (first as usize).min(count - 1);
+            Ok(first..(last as usize).max(first + 1))
+        };
+        let upwards = range("y", self.y, rows, centre[1])?;
+        Ok([rows - upwards.end..rows - upwards.start, range("x", self.x, cols, centre[0])?])
+    }
+}
+
+impl std::str::FromStr for Region {
+    type Err = Error;
+
+    /// `X0:X1,Y0:Y1`.
+    fn from_str(text: &str) -> Result<Self> {
+        let pair = |text: &str| -> Option<[f64; 2]> {
+            let (from, to) = text.split_once(':')?;
+            let ends = [from.trim().parse().ok()?, to.trim().parse().ok()?];
+            ends.iter().all(|end: &f64| end.is_finite()).then_some(ends)
+        };
+        let region = text.split_once(',').and_then(|(x, y)| Some(Self { x: pair(x)?, y: pair(y)? }));
+        let reason = || format!("'{text}' is not X0:X1,Y0:Y1, such as -1.5:0.5,2:3");
+        region.ok_or_else(|| Error::Option { name: "roi", reason: reason() })
+    }
 }
 
 impl<T: Real> Image<T> {
+    /// The part of the image that a rectangle meets, with its place. Report and doubts are those of the whole.
+    ///
+    /// # Errors
+    /// As [`Region::within`].
+    pub fn cut(&self, region: &Region) -> Result<Self> {
+        let [rows, cols] = region.within([self.rows, self.cols], self.pixel, self.centre)?;
+        let values = rows.clone().flat_map(|row| &self.values[row * self.cols..][cols.clone()]).copied().collect();
+        // From the middle of all pixels to that of those that are left, rows downwards.
+        let moved = |part: &std::ops::Range<usize>, all: usize| {
+            0.5 * self.pixel * (part.start as f64 + part.end as f64 - all as f64)
+        };
+        let centre = [self.centre[0] + moved(&cols, self.cols), self.centre[1] - moved(&rows, self.rows)];
+        let (report, doubts) = (self.report.clone(), self.doubts.clone());
+        Ok(Self { rows: rows.len(), cols: cols.len(), pixel: self.pixel, centre, values, report, doubts })
+    }
+
     /// Compares the image with a reference of the same size.
     ///
     /// # Errors

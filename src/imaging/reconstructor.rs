@@ -5,6 +5,7 @@ use std::panic::resume_unwind;
 
 use rayon::prelude::*;
 
+use super::doubt::Doubt;
 use super::fbp::{Fbp, Filter};
 use super::image::Image;
 use super::regularizer::Regularizer;
@@ -51,6 +52,8 @@ const EDGE: f64 = 0.01;
 const BOUND_WEIGHT: f64 = 1.0;
 /// Numbers that one thread takes at a time.
 const PART: usize = 1 << 14;
+/// Part of its first value that the gradient must have fallen to before the residual is held against the readings.
+const NEAR_MINIMUM: f64 = 1e-2;
 /// Most iterations that choose a weight.
 const SUBSPACE: usize = 100;
 
@@ -431,7 +434,7 @@ impl<T: Real> Reconstructor<T> {
         }
         // Doubts are summed up while the device iterates: by a thread that needs no other of a pool, since the caller may be one that waits.
         let (reports, doubts) = std::thread::scope(|scope| {
-            let doubt = || readings.iter().map(|b| system.doubt(b)).collect::<Vec<_>>();
+            let doubt = || readings.iter().map(|b| system.doubts(b)).collect::<Vec<_>>();
             let doubts = std::thread::Builder::new().spawn_scoped(scope, doubt);
             let reports = solver.solve_many_observed(b, x, observer);
             match doubts {
@@ -458,9 +461,18 @@ impl<T: Real> Reconstructor<T> {
             }
         }
         let [rows, cols] = system.shape().unwrap_or([system.operator().cols(), 1]);
-        let image =
-            |((values, report), warning)| Image { rows, cols, pixel: system.pixel(), values, report, warning };
-        Ok(columns.into_iter().zip(reports).zip(doubts).map(image).collect())
+        let iterates = how.stopping.max_iterations > 0;
+        let image = |(((values, report), doubts), readings): (((Vec<T>, Report), Vec<Doubt>), &&[T])| {
+            let mut doubts = doubts;
+            // A back-projection alone leaves a residual of its own, and other doubts explain theirs.
+            let fallen = report.gradient_history.last().zip(report.gradient_history.first());
+            let near_minimum = fallen.is_some_and(|(last, first)| *last <= NEAR_MINIMUM * first);
+            if iterates && near_minimum && doubts.is_empty() {
+                doubts.extend(system.misfit(readings, report.relative_residual()));
+            }
+            Image { rows, cols, pixel: system.pixel(), centre: [0.0; 2], values, report, doubts }
+        };
+        Ok(columns.into_iter().zip(reports).zip(doubts).zip(readings).map(image).collect())
     }
 }
 

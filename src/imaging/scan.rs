@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::bad_pixels::BadPixels;
 use super::counts::{CountFiles, Counts, Order, repair};
+use super::edges::{Edges, Sides};
 use super::geometry::{Angles, Geometry};
 use super::scanner::{Grid, Scanner};
 use crate::error::{Error, Result, same_length};
@@ -203,6 +204,18 @@ impl Scan {
     /// A copy for an image of the square of side `field`.
     pub fn with_field(self, field: f64) -> Self {
         Self { field, ..self }
+    }
+
+    /// Tells if an object shows in rays that only one side of the detector reads: a full turn by a detector whose middle lies beside the axis, as in a half
+    /// acquisition.
+    pub fn is_seen_once(&self) -> bool {
+        Edges::of(&self.scanner, &self.sinogram).once.is_some()
+    }
+
+    /// Side of the square that a full turn sees, by the longer side of the detector; [`Scanner::field`] if the angles make no full turn.
+    pub fn seen_field(&self) -> f64 {
+        let field = self.scanner.field();
+        Sides::of(&self.scanner).map_or(field, |sides| 2.0 * sides.long * field / self.scanner.pixels as f64)
     }
 
     /// Keeps `count` of the angles, evenly spaced.

@@ -112,6 +112,20 @@ impl Scanner {
         shares(&self.angles, period).1.is_none()
     }
 
+    /// Degrees that the angles cover, their gaps of up to three times the median step included, and those that show every edge: 180 and the angle of the
+    /// fan.
+    pub fn coverage(&self) -> [f64; 2] {
+        let ends = [-0.5, self.pixels as f64 - 0.5].map(|end| self.fan_angle(end).abs().to_degrees());
+        let needed = (180.0 + 2.0 * ends[0].max(ends[1])).min(360.0);
+        let covered = match shares(&self.angles, 360.0).1 {
+            None => 360.0,
+            // An angle stands for a step.
+            Some([_, length]) => length * (1.0 + 1.0 / (self.angles.len().max(2) - 1) as f64),
+        };
+        let half = self.beam == Beam::Parallel && self.sees_all();
+        [if half { covered.max(180.0) } else { covered }, needed]
+    }
+
     /// Fails on a source within a pixel of the image.
     pub(super) fn check_source(&self, grid: Grid) -> Result<()> {
         match self.beam.distances() {
@@ -262,7 +276,7 @@ impl Grid {
 }
 
 /// Greatest angle of a ray to the middle one on a curved detector: a little less than a quarter turn.
-const FURTHEST: f64 = 1.5;
+pub(super) const FURTHEST: f64 = 1.5;
 
 /// Shares of a pixel below this come from rounding of a ray that runs through pixel centres.
 const ROUNDING: f64 = 1e-12;

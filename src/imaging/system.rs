@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::doubt::{self, Doubt};
 use super::scanner::{Grid, Scanner};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -45,7 +46,7 @@ impl<T: Real> std::fmt::Debug for System<T> {
 
 per_number! {
     fn scaled<T>(operator: SharedOperator<T>, source: Source) -> Result<System<T>> = System::scaled_here;
-    fn doubt<T>(system: &System<T>, readings: &[T]) -> Option<&'static str> = System::doubt_here;
+    fn doubts<T>(system: &System<T>, readings: &[T]) -> Vec<Doubt> = System::doubts_here;
 }
 
 impl<T: Real> System<T> {
@@ -172,22 +173,32 @@ impl<T: Real> System<T> {
         if self.flat > 0.0 && norm > 0.0 { norm / self.flat } else { 1.0 }
     }
 
-    /// Warning if `readings` look like no line integrals of an image of numbers above 0.
-    pub(super) fn doubt(&self, readings: &[T]) -> Option<&'static str> {
-        doubt(self, readings)
+    /// Doubts if `readings` look like no line integrals of an image of numbers above 0, or do not go with the scanner and the grid.
+    pub fn doubts(&self, readings: &[T]) -> Vec<Doubt> {
+        doubts(self, readings)
     }
 
-    fn doubt_here(&self, readings: &[T]) -> Option<&'static str> {
-        doubts(readings, &self.lengths)
+    fn doubts_here(&self, readings: &[T]) -> Vec<Doubt> {
+        let mut doubts: Vec<Doubt> = kind(readings, &self.lengths).into_iter().collect();
+        if let (Some((scanner, grid)), true) = (self.scan(), doubts.is_empty()) {
+            doubts = doubt::of_scan(scanner, grid, &self.lengths, readings);
+        }
+        doubts
+    }
+
+    /// Doubt if the residual `residual`, a part of `|b|`, is far above the noise of these readings of a scan.
+    pub(super) fn misfit(&self, readings: &[T], residual: f64) -> Option<Doubt> {
+        let (scanner, _) = self.scan()?;
+        doubt::misfit(scanner, readings, residual)
     }
 }
 
 /// Readings that are summed up at a time.
 const PART: usize = 1 << 14;
 
-/// Warning if `readings` look like no line integrals of an image of numbers above 0. `lengths` are those of the rays
+/// Doubt if `readings` look like no line integrals of an image of numbers above 0. `lengths` are those of the rays
 /// within it.
-fn doubts<T: Real>(readings: &[T], lengths: &[T]) -> Option<&'static str> {
+fn kind<T: Real>(readings: &[T], lengths: &[T]) -> Option<Doubt> {
     // Scaled, so that no square overflows.
     let scale = |values: &[T]| {
         let largest = values.iter().fold(0.0_f64, |most, v| most.max(v.to_f64().abs()));
@@ -196,7 +207,7 @@ fn doubts<T: Real>(readings: &[T], lengths: &[T]) -> Option<&'static str> {
     };
     let (of_readings, of_lengths) = (scale(readings), scale(lengths));
     if of_readings == 0.0 {
-        return Some("all readings are 0, and so is the image");
+        return Some(Doubt::Nothing);
     }
     // If all rays are of one length, nothing can be told from their lengths.
     let n = readings.len() as f64;
@@ -217,14 +228,10 @@ fn doubts<T: Real>(readings: &[T], lengths: &[T]) -> Option<&'static str> {
     let correlation = both / (of_b * of_l).sqrt();
     // Half of what the magnitudes exceed the sum by is negative.
     if 0.5 * (size - sum_b) > 0.5 * size {
-        return Some(
-            "readings are mostly negative: line integrals of an image above 0 are not (is it log(I / I0) without the minus?)",
-        );
+        return Some(Doubt::Negative);
     }
     // Rays that pass more of the image lose more: their integrals are larger, their intensities smaller.
-    (correlation < -0.2 && mean_b > 0.0).then_some(
-        "readings are smaller where rays are longer within the image: these look like intensities; take -log(I / I0) first",
-    )
+    (correlation < -0.2 && mean_b > 0.0).then_some(Doubt::Intensities)
 }
 
 #[cfg(test)]
@@ -237,14 +244,15 @@ mod tests {
         // do, integrals faster.
         let lengths: Vec<f64> = (0..64).map(|k| 1.0 - (f64::from(k) - 31.5).abs() / 40.0).collect();
         let integrals: Vec<f64> = lengths.iter().map(|l| (3.0 * (l - 0.7)).max(0.0)).collect();
-        assert_eq!(doubts(&integrals, &lengths), None);
+        assert_eq!(kind(&integrals, &lengths), None);
         let words = |f: &dyn Fn(f64) -> f64| {
-            doubts(&integrals.iter().map(|v| f(*v)).collect::<Vec<f64>>(), &lengths).unwrap_or("")
+            let doubt = kind(&integrals.iter().map(|v| f(*v)).collect::<Vec<f64>>(), &lengths);
+            doubt.map_or_else(String::new, |doubt| doubt.to_string())
         };
         assert!(words(&|v| -v).contains("negative"));
         assert!(words(&|v| 1e5 * (-v).exp()).contains("intensities"));
         assert!(words(&|_| 0.0).contains("all readings are 0"));
         assert_eq!([words(&|v| 1e200 * v), words(&|v| 1e-310 * v)], ["", ""]);
-        assert_eq!(doubts(&[1.0, 1.0], &[0.5, 0.5]), None);
+        assert_eq!(kind(&[1.0, 1.0], &[0.5, 0.5]), None);
     }
 }
