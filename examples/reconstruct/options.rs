@@ -7,8 +7,8 @@ use common::{
     DeviceOptions, HistoryOption, Overwriting, Precision, check_ending, check_outputs, option, refuse_unused,
 };
 use residuum::imaging::{
-    AngleUnit, BadPixels, Field, Filter, Flip, Image, Order, Reconstruction, Region, Regularizer, Scanner, Segmentation,
-    Window,
+    AngleUnit, BadPixels, Field, Filter, Flip, Image, Order, Reconstruction, Region, Regularizer, Scanner,
+    Segmentation, Window,
 };
 use residuum::io::FileKind;
 use residuum::{Format, Method, Real, Result, StopRule, Stopping, WeightRule, io};

@@ -6,7 +6,10 @@ use common::{interrupt, show};
 use indicatif::ProgressBar;
 use residuum::precond::{Built, Preconditioner};
 use residuum::sparse::Partition;
-use residuum::{Climb, Csr, HostSystem, Matrix, Progress, Real, Report, Result, Rung, Setup, Solver, Stop, Vector, climb, climb_scaled};
+use residuum::{
+    Climb, Csr, HostSystem, Matrix, Progress, Real, Report, Result, Rung, Setup, Solver, Stop, Vector, climb,
+    climb_scaled,
+};
 
 /// Most right-hand sides at once.
 const AT_ONCE: usize = 4;

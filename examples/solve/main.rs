@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use columns::{Solved, System};
 use common::plot::Chart;
-use common::{Precision, Written, device_json, interrupt, merged, option, reading_bar, say, shown, solving_bar, tell};
+use common::{
+    Precision, Written, device_json, interrupt, merged, option, reading_bar, say, shown, solving_bar, tell,
+};
 use options::{Options, name_of};
 use residuum::io::{self, Columns};
 use residuum::sparse::{Ordering, Permutation, gallery};
@@ -113,7 +115,7 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
     }
     advice.warnings.extend(remarks.iter().cloned());
     let (a, b) = match scaled {
-        // Its answers are not kept.
+        // A comparison keeps no answers: it solves the scaled system as it is.
         Some((a, b)) if options.compare => (a, vec![b]),
         _ => (a, b.iter().map(|b| b.iter().map(|v| T::from_f64(*v)).collect()).collect()),
     };

@@ -383,12 +383,12 @@ impl Examination {
         }
     }
 
-    /// Explains the end of a solve for this matrix, and says what to do, unless it is plain success.
-    pub fn explain(&self, report: &Report) -> Option<String> {
+    /// Words for what to try after `method` was slow or failed.
+    fn next_step(&self, method: &Method) -> &'static str {
         // A sweep divides by the diagonal. By rows it needed about half of Jacobi's iterations wherever both converged, and
         // converged where Jacobi did not (epb0).
         let sweeps = self.square() && self.zero_diagonal == 0;
-        let again = match report.method {
+        match method {
             Method::Gmres { .. } if sweeps => {
                 "a sweep as preconditioner (gauss-seidel, by rows), or more directions between restarts"
             }
@@ -399,7 +399,12 @@ impl Examination {
             Method::BiCgStab => "gmres, which cannot wander, or a better preconditioner",
             Method::Cg if sweeps => "more iterations, a sweep as preconditioner (ssor), or a looser tolerance",
             _ => "more iterations, a preconditioner, or a looser tolerance",
-        };
+        }
+    }
+
+    /// Explains the end of a solve for this matrix, and says what to do, unless it is plain success.
+    pub fn explain(&self, report: &Report) -> Option<String> {
+        let again = self.next_step(&report.method);
         let said = match report.stop {
             // A backward error is one of every row.
             Stop::Converged

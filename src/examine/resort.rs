@@ -1,4 +1,4 @@
-//! What remains for a square system when no preconditioner of a ladder led to an answer: the null space, scaling, and a verdict row by row.
+//! Last resorts for a square system that no preconditioner of a ladder has solved: the null space, scaling, and a verdict row by row.
 
 use std::time::Instant;
 
@@ -58,23 +58,25 @@ pub(super) fn told_whole<T: Real>(mut climb: Climb<T>, setup: &Setup<T>) -> Clim
     climb
 }
 
-/// A vector that a symmetric matrix takes to 0, if MINRES runs away along one: its iterates grow without end then.
-fn null_vector<T: Real>(
-    matrix: &Matrix<T>,
-    setup: &Setup<T>,
-    iterations: usize,
-    b: &Vector<T>,
-) -> Result<Option<NullSpace<T>>> {
-    let stopping =
-        Stopping { answer: Answer::Last, time_limit: setup.stopping.time_limit, ..Stopping::after(iterations) };
-    let mut z = Vector::zeros(matrix.device(), matrix.cols())?;
-    let _ = Solver::with(matrix, Setup::new(Method::Minres, stopping))?.solve(b, &mut z)?;
-    let norm = z.norm2()?;
-    if !(norm > 0.0 && norm.is_finite()) {
-        return Ok(None);
+/// A vector that a symmetric matrix takes to 0, if MINRES runs away along one: its iterates grow without end then. Looked for after 16, 32, ...
+/// iterations, up to `most`.
+fn null_vector<T: Real>(matrix: &Matrix<T>, most: usize, b: &Vector<T>) -> Result<Option<NullSpace<T>>> {
+    let mut iterations = 16;
+    while iterations < 2 * most {
+        let stopping = Stopping { answer: Answer::Last, ..Stopping::after(iterations.min(most)) };
+        let mut z = Vector::zeros(matrix.device(), matrix.cols())?;
+        let _ = Solver::with(matrix, Setup::new(Method::Minres, stopping))?.solve(b, &mut z)?;
+        let norm = z.norm2()?;
+        if norm > 0.0 && norm.is_finite() {
+            z.scale(T::from_f64(1.0 / norm))?;
+            let space = NullSpace::of(vec![z])?;
+            if space.check(matrix).is_ok() {
+                return Ok(Some(space));
+            }
+        }
+        iterations *= 2;
     }
-    z.scale(T::from_f64(1.0 / norm))?;
-    Ok(Some(NullSpace::of(vec![z])?))
+    Ok(None)
 }
 
 /// Goes on where `climb` ended without an answer, from what is in `x`, with the iterations and the time that are left.
@@ -87,7 +89,7 @@ pub(super) fn go_on<T: Real>(
     observer: &mut Observer<'_>,
     climb: &mut Climb<T>,
 ) -> Result<()> {
-    let (matrix, a, partition) = system;
+    let (_, a, _) = system;
     let minres = setup.method == Method::Minres;
     let may = a.rows() == a.cols()
         && !setup.method.takes_rectangles()
@@ -95,13 +97,12 @@ pub(super) fn go_on<T: Real>(
         && setup.null_space.is_none()
         && climb.report.projected.is_none();
     let doubtful = minres && climb.report.stop == Stop::LeastSquares;
-    // MINRES needs all its iterations to run away.
+    // MINRES that runs away may do so until all iterations are done.
     let failed = fails(climb.report.stop) || (minres && climb.report.stop == Stop::MaxIterations);
     if !may || !(doubtful || failed) {
         return Ok(());
     }
-    let rhs = on_host(b)?;
-    let residual = Residual::of(a, &rhs, &on_host(x)?);
+    let residual = Residual::of(a, &on_host(b)?, &on_host(x)?);
     climb.report.backward_error = Some(residual.backward);
     if doubtful {
         if residual.is_in_null_space(a) {
@@ -113,73 +114,83 @@ pub(super) fn go_on<T: Real>(
         climb.report.stop = Stop::Rounded;
         return Ok(());
     }
-    let rest = |climb: &Climb<T>| {
-        let done: usize = climb.rungs.iter().map(|rung| rung.iterations).sum();
-        let mut rest = setup.clone();
-        rest.stopping.max_iterations = setup.stopping.max_iterations.saturating_sub(done);
-        rest.stopping.time_limit = setup.stopping.time_limit.map(|limit| limit.saturating_sub(clock.elapsed()));
-        rest
-    };
-    if minres && !doubtful {
-        let space = null_vector(matrix, &rest(climb), climb.report.iterations, b)?;
-        // As many iterations as there were: those before were spent on what has no answer.
-        let projected = Setup { null_space: space, ..setup.clone() };
-        let mut start = Vector::zeros(x.device(), x.len())?;
-        // A vector that is not of the null space is refused.
-        let solved = match &projected.null_space {
-            Some(_) => rungs(system, &projected, ladder, (b, &mut start), observer).ok(),
-            None => None,
-        };
-        if let Some(solved) = solved.map(|solved| told_whole(solved, &projected)).filter(|c| c.report.converged()) {
-            x.copy_from(&start)?;
-            take(climb, solved);
-            return Ok(());
-        }
-    }
-    let left = rest(climb);
-    if left.stopping.max_iterations == 0 || left.stopping.time_limit.is_some_and(|time| time.is_zero()) {
+    if minres && !doubtful && without_null_vector(system, setup, ladder, (b, &mut *x), observer, climb)? {
         return Ok(());
     }
-    let mut answer = x.to_vec()?;
-    let rhs = b.to_vec()?;
+    let done: usize = climb.rungs.iter().map(|rung| rung.iterations).sum();
+    let mut left = setup.clone();
+    left.stopping.max_iterations = setup.stopping.max_iterations.saturating_sub(done);
+    left.stopping.time_limit = setup.stopping.time_limit.map(|limit| limit.saturating_sub(clock.elapsed()));
+    if left.stopping.max_iterations > 0 && left.stopping.time_limit.is_none_or(|time| !time.is_zero()) {
+        with_scaling(system, &left, ladder, (b, x), observer, climb)?;
+    }
+    Ok(())
+}
+
+/// Solves without a null vector, if there is one; tells if that led to an answer. As many iterations are allowed as before: those were spent on
+/// what has no answer.
+fn without_null_vector<T: Real>(
+    system: (&Matrix<T>, &Csr<T>, Option<&Partition>),
+    setup: &Setup<T>,
+    ladder: &[Option<Preconditioner>],
+    (b, x): (&Vector<T>, &mut Vector<T>),
+    observer: &mut Observer<'_>,
+    climb: &mut Climb<T>,
+) -> Result<bool> {
+    let Some(space) = null_vector(system.0, climb.report.iterations, b)? else { return Ok(false) };
+    let projected = Setup { null_space: Some(space), ..setup.clone() };
+    let mut answer = Vector::zeros(x.device(), x.len())?;
+    let solved = told_whole(rungs(system, &projected, ladder, (b, &mut answer), observer)?, &projected);
+    let converged = solved.report.converged();
+    if converged {
+        x.copy_from(&answer)?;
+        take(climb, solved);
+    }
+    Ok(converged)
+}
+
+/// Solves with rows and columns scaled, from what is in `x`.
+fn with_scaling<T: Real>(
+    (matrix, a, partition): (&Matrix<T>, &Csr<T>, Option<&Partition>),
+    setup: &Setup<T>,
+    ladder: &[Option<Preconditioner>],
+    (b, x): (&Vector<T>, &mut Vector<T>),
+    observer: &mut Observer<'_>,
+    climb: &mut Climb<T>,
+) -> Result<()> {
+    let (rhs, mut answer) = (b.to_vec()?, x.to_vec()?);
     let host = HostSystem { a, b: &rhs, format: matrix.format(), partition };
-    match climb_scaled(matrix.device(), host, &left, ladder, &mut answer, observer) {
-        Ok(solved) => {
-            let better = solved.report.converged()
-                || solved.report.true_residual < climb.report.true_residual
-                || solved.report.backward_error < climb.report.backward_error;
-            if better {
-                x.write(&answer)?;
-                take(climb, solved);
-            } else {
-                climb.rungs.extend(solved.rungs);
-            }
-        }
+    let solved = match climb_scaled(matrix.device(), host, setup, ladder, &mut answer, observer) {
+        Ok(solved) => solved,
         // Without memory for a second matrix, say: the answer from before stays.
-        Err(error) => log::info!("the scaled system was not solved: {error}"),
+        Err(error) => {
+            log::info!("the scaled system was not solved: {error}");
+            return Ok(());
+        }
+    };
+    let better = solved.report.converged()
+        || solved.report.true_residual < climb.report.true_residual
+        || solved.report.backward_error < climb.report.backward_error;
+    if better {
+        x.write(&answer)?;
+        take(climb, solved);
+    } else {
+        climb.rungs.extend(solved.rungs);
     }
     Ok(())
 }
 
 /// Takes the end of another solve, and adds what was done before to it.
 fn take<T: Real>(climb: &mut Climb<T>, mut solved: Climb<T>) {
-    let mut rungs = std::mem::take(&mut climb.rungs);
-    rungs.append(&mut solved.rungs);
-    let Report { iterations, restarts, times, .. } = &climb.report;
-    let report = &mut solved.report;
-    if report.answer_iteration > 0 || report.converged() {
-        report.answer_iteration += iterations;
-    }
-    report.iterations += iterations;
-    report.restarts += restarts + 1;
-    report.times.compile += times.compile;
-    report.times.solve += times.solve;
-    report.times.verify += times.verify;
-    for (of_all, before) in [
-        (&mut report.history, &climb.report.history),
-        (&mut report.gradient_history, &climb.report.gradient_history),
-    ] {
-        *of_all = before.iter().copied().chain(of_all.iter().copied().skip(1)).collect();
-    }
-    *climb = Climb { rungs, ..solved };
+    let before = climb.report.iterations;
+    let answer = solved.report.answer_iteration;
+    climb.rungs.append(&mut solved.rungs);
+    let end = solved.report.clone();
+    climb.report.join(solved.report);
+    let Report { true_residual, rhs_norm, projected, gradient, backward_error, .. } = end;
+    let report = &mut climb.report;
+    (report.true_residual, report.rhs_norm, report.projected) = (true_residual, rhs_norm, projected);
+    (report.gradient, report.backward_error) = (gradient, backward_error);
+    report.answer_iteration = before + answer;
+    (climb.which, climb.built) = (solved.which, solved.built);
 }

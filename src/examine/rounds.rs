@@ -13,7 +13,7 @@
 
 use std::time::Instant;
 
-use super::ladder::{Climb, Rung, climb};
+use super::ladder::{Climb, Rung, rungs};
 use super::verdict::{ROUNDED, Residual};
 use crate::device::Device;
 use crate::error::{Result, same_length};
@@ -42,7 +42,7 @@ pub struct HostSystem<'s, T: Real> {
     pub partition: Option<&'s Partition>,
 }
 
-/// Solves `A x = b` with rows and columns scaled ([`Csr::equilibration`]), by [`climb`] over `ladder`, from the start guess in `x`, and leaves the answer
+/// Solves `A x = b` with rows and columns scaled ([`Csr::equilibration`]), by the preconditioners of `ladder` as [`climb`](crate::climb) takes them, from the start guess in `x`, and leaves the answer
 /// there. Rounds follow each other until the residual of the system as it was given meets [`Stopping::rtol`](crate::Stopping::rtol) and `atol`, or until they gain
 /// nothing more. An answer whose backward error is rounding in every row ends with [`Stop::Rounded`]. The report is that of the system as it was given;
 /// its history is the scaled recurrence's, multiplied so that each round begins with the true residual.
@@ -51,7 +51,7 @@ pub struct HostSystem<'s, T: Real> {
 /// A scaled copy of the matrix on the host and on the device; for each round a product on the host beside the solve.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) for vectors of other lengths; errors of [`Matrix::new`] and of [`climb`].
+/// [`Error::Shape`](crate::Error::Shape) for vectors of other lengths; errors of [`Matrix::new`] and of [`climb`](crate::climb).
 pub fn climb_scaled<T: Real>(
     device: &Device,
     system: HostSystem<'_, T>,
@@ -83,6 +83,24 @@ fn stacked<T: Real>(a: &Csr<T>, damp: f64) -> Result<Csr<T>> {
     })
 }
 
+/// A solve in rounds.
+struct Rounds<'s, T: Real> {
+    system: HostSystem<'s, T>,
+    setup: &'s Setup<T>,
+    /// Right-hand side, with 0 for the rows of the damping.
+    rhs: Vec<f64>,
+    rhs_norm: f64,
+    left: Vec<f64>,
+    right: Vec<f64>,
+    scaled: Csr<T>,
+    matrix: Matrix<T>,
+    clock: Instant,
+    /// Limit of the residual.
+    goal: f64,
+    answer: Vec<f64>,
+    residual: Residual,
+}
+
 fn climb_scaled_here<T: Real>(
     device: &Device,
     system: HostSystem<'_, T>,
@@ -91,99 +109,158 @@ fn climb_scaled_here<T: Real>(
     x: &mut [T],
     observer: &mut Observer<'_>,
 ) -> Result<Climb<T>> {
-    let HostSystem { a, b, format, partition } = system;
-    same_length("right-hand side", a.rows(), b.len())?;
-    same_length("start guess", a.cols(), x.len())?;
+    same_length("right-hand side", system.a.rows(), system.b.len())?;
+    same_length("start guess", system.a.cols(), x.len())?;
     let damp = setup.method.damp();
-    let with_damping = if damp > 0.0 { Some(stacked(a, damp)?) } else { None };
-    let whole = with_damping.as_ref().unwrap_or(a);
-    let mut rhs: Vec<f64> = b.iter().map(|v| v.to_f64()).collect();
-    rhs.resize(whole.rows(), 0.0);
-    let [left, right] = whole.equilibration();
-    let scaled = whole.scaled(&left, &right)?;
-    let matrix = match setup.method.takes_rectangles() {
-        true => Matrix::with_transpose(device, &scaled, format)?,
-        false => Matrix::new(device, &scaled, format)?,
-    };
-    let plain = Setup { method: setup.method.undamped(), ..setup.clone() };
-    let rhs_norm = magnitude::norm(rhs.iter().copied());
-    let goal = (setup.stopping.rtol * rhs_norm).max(setup.stopping.atol);
-    let clock = Instant::now();
-    let mut answer: Vec<f64> = x.iter().map(|v| v.to_f64()).collect();
-    let mut residual = Residual::of(whole, &rhs, &answer);
-    let mut all: Option<Climb<T>> = None;
+    let with_damping = if damp > 0.0 { Some(stacked(system.a, damp)?) } else { None };
+    let whole = with_damping.as_ref().unwrap_or(system.a);
+    let mut rounds = Rounds::new(device, system, whole, setup, x)?;
     let mut rtol = setup.stopping.rtol;
+    let mut all: Option<Climb<T>> = None;
     loop {
-        let scaled_rhs: Vec<T> = residual.r.iter().zip(&left).map(|(r, l)| T::from_f64(r * l)).collect();
-        let start = magnitude::norm(scaled_rhs.iter().map(|v| v.to_f64()));
-        let scaled_rhs = Vector::from_slice(device, &scaled_rhs)?;
-        let mut y = Vector::zeros(device, a.cols())?;
-        let mut inner = plain.clone();
-        let done = all.as_ref().map_or(0, |all| all.report.iterations);
-        inner.stopping.max_iterations -= done;
-        inner.stopping.time_limit = inner.stopping.time_limit.map(|limit| limit.saturating_sub(clock.elapsed()));
+        let (mut round, next) = rounds.round(whole, all.as_ref(), (ladder, rtol), observer)?;
+        let (gained, taken) = rounds.take(whole, next);
+        let stop = rounds.stop(round.report.stop, gained, taken);
+        let before = all.as_ref().map_or(0, |all| all.report.iterations);
+        let answered = if taken { before + round.report.answer_iteration } else { 0 };
+        let mut climb = match all.take() {
+            None => round,
+            Some(mut all) => {
+                all.rungs.append(&mut round.rungs);
+                let kept = all.report.answer_iteration;
+                all.report.join(round.report);
+                all.report.answer_iteration = kept;
+                all
+            }
+        };
+        if taken || before == 0 {
+            climb.report.answer_iteration = answered;
+        }
+        let stop = stop
+            .or_else(|| (climb.report.iterations >= setup.stopping.max_iterations).then_some(Stop::MaxIterations));
+        if let Some(stop) = stop {
+            rounds.tell(whole, &mut climb.report, stop);
+            x.iter_mut().zip(&rounds.answer).for_each(|(x, v)| *x = T::from_f64(*v));
+            return Ok(climb);
+        }
+        rtol = (LEAST_GAIN * rounds.goal / rounds.residual.norm).clamp(10.0 * T::EPSILON, 0.1);
+        all = Some(climb);
+    }
+}
+
+impl<'s, T: Real> Rounds<'s, T> {
+    fn new(
+        device: &Device,
+        system: HostSystem<'s, T>,
+        whole: &Csr<T>,
+        setup: &'s Setup<T>,
+        x: &[T],
+    ) -> Result<Self> {
+        let mut rhs: Vec<f64> = system.b.iter().map(|v| v.to_f64()).collect();
+        rhs.resize(whole.rows(), 0.0);
+        let [left, right] = whole.equilibration();
+        let scaled = whole.scaled(&left, &right)?;
+        let matrix = match setup.method.takes_rectangles() {
+            true => Matrix::with_transpose(device, &scaled, system.format)?,
+            false => Matrix::new(device, &scaled, system.format)?,
+        };
+        let rhs_norm = magnitude::norm(rhs.iter().copied());
+        let answer: Vec<f64> = x.iter().map(|v| v.to_f64()).collect();
+        let residual = Residual::of(whole, &rhs, &answer);
+        let goal = (setup.stopping.rtol * rhs_norm).max(setup.stopping.atol);
+        let clock = Instant::now();
+        Ok(Self { system, setup, rhs, rhs_norm, left, right, scaled, matrix, clock, goal, answer, residual })
+    }
+
+    /// One round, and the answer that it leads to.
+    fn round(
+        &self,
+        whole: &Csr<T>,
+        before: Option<&Climb<T>>,
+        (ladder, rtol): (&[Option<Preconditioner>], f64),
+        observer: &mut Observer<'_>,
+    ) -> Result<(Climb<T>, Vec<f64>)> {
+        let device = self.matrix.device();
+        let rhs: Vec<T> = self.residual.r.iter().zip(&self.left).map(|(r, l)| T::from_f64(r * l)).collect();
+        let start = magnitude::norm(rhs.iter().map(|v| v.to_f64()));
+        let rhs = Vector::from_slice(device, &rhs)?;
+        let mut y = Vector::zeros(device, whole.cols())?;
+        let mut inner = Setup { method: self.setup.method.undamped(), ..self.setup.clone() };
+        inner.stopping.max_iterations -= before.map_or(0, |before| before.report.iterations);
+        inner.stopping.time_limit =
+            inner.stopping.time_limit.map(|limit| limit.saturating_sub(self.clock.elapsed()));
         (inner.stopping.rtol, inner.stopping.atol) = (rtol, 0.0);
-        let mut round = match &all {
+        let mut round = match before {
             // The preconditioner that did it is kept.
             Some(Climb { which, built, .. }) => {
                 inner.preconditioner = built.as_ref().map(|built| built.operator.clone());
                 inner.stopping.patience = None;
-                let report = Solver::with(&matrix, inner)?.solve_observed(&scaled_rhs, &mut y, observer)?;
-                let rungs = vec![Rung::solved(*which, &report)];
-                Climb { report, which: *which, built: None, rungs }
+                let report = Solver::with(&self.matrix, inner)?.solve_observed(&rhs, &mut y, observer)?;
+                let tried = vec![Rung::solved(*which, &report)];
+                Climb { report, which: *which, built: None, rungs: tried }
             }
-            None => climb((&matrix, &scaled, partition), &inner, ladder, (&scaled_rhs, &mut y), observer)?,
+            None => {
+                let system = (&self.matrix, &self.scaled, self.system.partition);
+                rungs(system, &inner, ladder, (&rhs, &mut y), observer)?
+            }
         };
         round.rungs.iter_mut().for_each(|rung| rung.scaled = true);
+        // Norms of the scaled system, as parts of what they begin with.
+        let factor = if start > 0.0 { self.residual.norm / start } else { 1.0 };
+        round.report.history.iter_mut().for_each(|norm| *norm *= factor);
+        round.report.residual *= factor;
         let y = y.to_vec()?;
         let rounded = |(x, (y, r)): (&f64, (&T, &f64))| T::from_f64(x + y.to_f64() * r).to_f64();
-        let next: Vec<f64> = answer.iter().zip(y.iter().zip(&right)).map(rounded).collect();
-        let found = Residual::of(whole, &rhs, &next);
-        let factor = if start > 0.0 { residual.norm / start } else { 1.0 };
-        let inner_stop = round.report.stop;
-        let gained = found.norm < LEAST_GAIN * residual.norm || found.backward < LEAST_GAIN * residual.backward;
-        // Of two answers that miss the goal, the one with the smaller error of a row: norms tell of the large rows alone.
-        let better = match (found.norm <= goal, setup.method.takes_rectangles()) {
-            (true, _) => true,
-            (_, true) => found.norm <= residual.norm * (1.0 + T::EPSILON.sqrt()),
-            _ => found.backward < residual.backward || found.norm < residual.norm,
+        Ok((round, self.answer.iter().zip(y.iter().zip(&self.right)).map(rounded).collect()))
+    }
+
+    /// Takes an answer if it is better than the one before; whether it gained much, and whether it was taken.
+    fn take(&mut self, whole: &Csr<T>, next: Vec<f64>) -> (bool, bool) {
+        let found = Residual::of(whole, &self.rhs, &next);
+        let held = &self.residual;
+        let gained = found.norm < LEAST_GAIN * held.norm || found.backward < LEAST_GAIN * held.backward;
+        let better = if found.norm <= self.goal {
+            true
+        } else if self.setup.method.takes_rectangles() {
+            found.norm <= held.norm * (1.0 + T::EPSILON.sqrt())
+        } else {
+            // Norms tell of the large rows alone, so an answer that misses the goal may be better by the error of its rows.
+            found.backward < held.backward || found.norm < held.norm
         };
         if better {
-            (answer, residual) = (next, found);
+            (self.answer, self.residual) = (next, found);
         }
-        let mut joined = join(all.take(), round, factor, better);
-        let rounds_on = |stop| matches!(stop, Stop::Converged | Stop::Stagnated | Stop::Breakdown);
-        let stop = if residual.norm <= goal && residual.norm.is_finite() {
+        (gained, better)
+    }
+
+    /// End of the rounds after one that ended by `inner`, if it is the last.
+    fn stop(&self, inner: Stop, gained: bool, taken: bool) -> Option<Stop> {
+        let square = !self.setup.method.takes_rectangles();
+        if self.residual.norm <= self.goal {
             Some(Stop::Converged)
-        } else if inner_stop == Stop::LeastSquares {
-            Some(inner_stop)
-        } else if residual.backward <= ROUNDED * T::EPSILON && !setup.method.takes_rectangles() {
+        } else if inner == Stop::LeastSquares {
+            Some(inner)
+        } else if square && self.residual.backward <= ROUNDED * T::EPSILON {
             Some(Stop::Rounded)
-        } else if !rounds_on(inner_stop) {
-            Some(inner_stop)
-        } else if !(better && gained) {
-            Some(if inner_stop == Stop::Converged { Stop::Stagnated } else { inner_stop })
-        } else if joined.report.iterations >= setup.stopping.max_iterations {
-            Some(Stop::MaxIterations)
+        } else if !matches!(inner, Stop::Converged | Stop::Stagnated | Stop::Breakdown) {
+            Some(inner)
+        } else if !(taken && gained) {
+            Some(if inner == Stop::Converged { Stop::Stagnated } else { inner })
         } else {
             None
-        };
-        let Some(stop) = stop else {
-            rtol = (LEAST_GAIN * goal / residual.norm).clamp(10.0 * T::EPSILON, 0.1);
-            all = Some(joined);
-            continue;
-        };
-        let report = &mut joined.report;
-        report.method = setup.method;
-        report.stop = stop;
-        report.rhs_norm = rhs_norm;
-        report.true_residual = magnitude::norm(residual.r[..a.rows()].iter().copied());
-        report.backward_error = (!setup.method.takes_rectangles()).then_some(residual.backward);
-        if report.gradient.is_some() {
-            report.gradient = Some(gradient(whole, &residual.r));
         }
-        x.iter_mut().zip(&answer).for_each(|(x, v)| *x = T::from_f64(*v));
-        return Ok(joined);
+    }
+
+    /// Tells of the system as it was given.
+    fn tell(&self, whole: &Csr<T>, report: &mut Report, stop: Stop) {
+        report.method = self.setup.method;
+        report.stop = stop;
+        report.rhs_norm = self.rhs_norm;
+        report.true_residual = magnitude::norm(self.residual.r[..self.system.a.rows()].iter().copied());
+        report.backward_error = (!self.setup.method.takes_rectangles()).then_some(self.residual.backward);
+        if report.gradient.is_some() {
+            report.gradient = Some(gradient(whole, &self.residual.r));
+        }
     }
 }
 
@@ -195,33 +272,4 @@ fn gradient<T: Real>(a: &Csr<T>, r: &[f64]) -> f64 {
         columns.iter().zip(values).for_each(|(j, v)| sums[*j as usize] += v.to_f64() * r[i]);
     }
     magnitude::norm(sums.into_iter())
-}
-
-/// The rounds so far and one more, whose norms are multiplied by `factor`; `taken` if its answer is kept.
-fn join<T: Real>(before: Option<Climb<T>>, mut round: Climb<T>, factor: f64, taken: bool) -> Climb<T> {
-    let scale = |norms: &mut Vec<f64>| norms.iter_mut().for_each(|norm| *norm *= factor);
-    scale(&mut round.report.history);
-    round.report.residual *= factor;
-    let Some(mut all) = before else {
-        if !taken {
-            round.report.answer_iteration = 0;
-        }
-        return round;
-    };
-    let Report { history, gradient_history, iterations, restarts, residual, answer_iteration, times, .. } =
-        round.report;
-    let report = &mut all.report;
-    if taken {
-        report.answer_iteration = report.iterations + answer_iteration;
-    }
-    report.history.extend(history.into_iter().skip(1));
-    report.gradient_history.extend(gradient_history.into_iter().skip(1));
-    report.iterations += iterations;
-    report.restarts += restarts + 1;
-    report.residual = residual;
-    report.times.compile += times.compile;
-    report.times.solve += times.solve;
-    report.times.verify += times.verify;
-    all.rungs.extend(round.rungs);
-    all
 }

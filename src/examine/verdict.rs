@@ -1,4 +1,4 @@
-//! What the host finds out about an answer row by row, which norms cannot tell.
+//! Checks of an answer by the host, row by row: norms tell of the largest rows alone.
 
 use rayon::prelude::*;
 

@@ -85,7 +85,7 @@ impl<T: Real> NullSpace<T> {
     }
 
     /// Fails unless `a` takes each vector to 0, as far as rounding lets it.
-    fn check(&self, a: &dyn LinearOperator<T>) -> Result<()> {
+    pub(crate) fn check(&self, a: &dyn LinearOperator<T>) -> Result<()> {
         let norm = magnitude(a)?.to_f64();
         let ones = match &self.kind {
             Kind::Constants(device, n) => vec![Vector::filled(device, *n, T::from_f64(1.0))?],

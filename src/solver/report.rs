@@ -4,6 +4,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use super::chosen_weight::ChosenWeight;
 use super::driver::Outcome;
+use super::history::join as join_histories;
 use super::method::Method;
 use super::semiconvergence::RuleCurve;
 use crate::number::{Accumulation, Precision, Real};
@@ -222,6 +223,29 @@ impl Report {
                 Some(format!("the answer is the iterate of iteration {answer}, which had the smaller residual"))
             }
         }
+    }
+
+    /// Adds what a solve that went on did: iterations, histories, time. The answer, its norms and its iteration are for the caller to tell.
+    pub(crate) fn join(&mut self, next: Self) {
+        // A history begins with the norms of its start, which the verification or the last solve has as well.
+        let goes_on = self.iterations > 0;
+        if goes_on {
+            let of = |report: &Self| [report.history_every, report.iterations];
+            let (before, added) = (of(self), of(&next));
+            join_histories(&mut self.gradient_history, before, &next.gradient_history, added);
+            self.history_every = join_histories(&mut self.history, before, &next.history, added);
+        } else {
+            self.history = next.history;
+            self.gradient_history = next.gradient_history;
+            self.history_every = next.history_every;
+        }
+        self.restarts += next.restarts + usize::from(goes_on);
+        self.iterations += next.iterations;
+        (self.residual, self.stop) = (next.residual, next.stop);
+        self.launches_per_iteration = next.launches_per_iteration;
+        self.times.compile += next.times.compile;
+        self.times.solve += next.times.solve;
+        self.times.verify += next.times.verify;
     }
 
     /// What the rule that might end the solve came to, and which iterate is the answer; none without a rule.

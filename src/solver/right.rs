@@ -19,13 +19,12 @@ use std::time::Duration;
 
 use super::correction::Correction;
 use super::driver::Observer;
-use super::history::join as join_histories;
 use super::method::Method;
 use super::penalty::{SharedPenalty, lock};
 use super::report::{Report, Stop};
 use super::setup::Setup;
 use super::solve::{Solver, no_damping};
-use super::stopping::{Stopping, steepest};
+use super::stopping::{Stopping, rounded};
 use super::substitution::Substituted;
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
@@ -187,7 +186,7 @@ impl<T: Real> Right<T> {
                 !(residual[0] <= residual[1] || (residual[0] <= 1.001 * residual[1] && gradient[0] <= gradient[1]))
             }
         };
-        join(report, round);
+        report.join(round);
         if worse {
             x.copy_from(&self.before)?;
             // The answer is that of the round before.
@@ -226,8 +225,8 @@ impl<T: Real> Right<T> {
     fn is_rounding(&self, x: &Vector<T>, check: &Report) -> Result<bool> {
         let (norm, epsilon) = (self.operator_norm().hypot(self.of_penalty.sqrt()), T::EPSILON);
         let gradient = check.gradient.unwrap_or(f64::NAN);
-        let floor = 4.0 * epsilon * norm * (norm * x.norm2()? + check.rhs_norm);
-        Ok(gradient <= floor && gradient <= steepest(epsilon) * norm * check.true_residual)
+        let size = rounded(norm * x.norm2()?, check.rhs_norm, check.true_residual);
+        Ok(gradient <= 4.0 * epsilon * norm * size && gradient <= epsilon.sqrt() * norm * check.true_residual)
     }
 }
 
@@ -249,27 +248,4 @@ fn check_memory<T: Real>(
 /// Gradients of two reports.
 fn gradients(one: &Report, other: &Report) -> [f64; 2] {
     [one, other].map(|report| report.gradient.unwrap_or(f64::NAN))
-}
-
-/// Adds what a round did to the report of those before.
-fn join(report: &mut Report, round: Report) {
-    // A history begins with the norms of its start, which the verification or the last round has as well.
-    let goes_on = report.iterations > 0;
-    if goes_on {
-        let of = |report: &Report| [report.history_every, report.iterations];
-        let (before, added) = (of(report), of(&round));
-        join_histories(&mut report.gradient_history, before, &round.gradient_history, added);
-        report.history_every = join_histories(&mut report.history, before, &round.history, added);
-    } else {
-        report.history = round.history;
-        report.gradient_history = round.gradient_history;
-        report.history_every = round.history_every;
-    }
-    report.restarts += round.restarts + usize::from(goes_on);
-    report.iterations += round.iterations;
-    (report.residual, report.stop) = (round.residual, round.stop);
-    report.launches_per_iteration = round.launches_per_iteration;
-    report.times.compile += round.times.compile;
-    report.times.solve += round.times.solve;
-    report.times.verify += round.times.verify;
 }
