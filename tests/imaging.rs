@@ -422,7 +422,7 @@ fn doubts_name_what_does_not_fit() {
     assert_eq!(doubts(&turned.flipped(Flip::Pixels), 2.0), []);
     assert!(matches!(doubts(&fan, 0.7)[..], [Doubt::BesideField { share }] if share > 0.1 && share < 0.9));
     let cut = fan.cropped(12, 52).unwrap();
-    assert!(matches!(doubts(&cut, 2.0 * 40.0 / 64.0)[..], [Doubt::CutOff { share }] if share > 0.5));
+    assert!(matches!(doubts(&cut, 2.0 * 40.0 / 64.0)[..], [Doubt::CutOff { share, .. }] if share > 0.5));
     // A picture that has room for all of it.
     assert!(!doubts(&cut, 2.0).iter().any(|doubt| matches!(doubt, Doubt::CutOff { .. })));
     // An axis that lies elsewhere, over half a turn, which opposite rays say nothing of.

@@ -344,9 +344,7 @@ fn far_from_minimum(report: &Report) -> Option<f64> {
 /// A doubt with the options that help.
 fn remedy(doubt: &Doubt) -> String {
     let options = match doubt {
-        Doubt::CutOff { .. } => {
-            "; give iterative methods a wider --field, or take the background out by --background"
-        }
+        Doubt::CutOff { .. } => " (see --field; for air --background)",
         Doubt::BesideField { .. } => "; leave --field out or widen it, and cut the picture by --roi",
         Doubt::OtherTurn => " (--flip angles)",
         _ => "",

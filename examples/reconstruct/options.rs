@@ -262,8 +262,8 @@ pub(crate) struct Options {
     /// Stop when the gradient is at most GRADIENT_RTOL |A| |r|: a minimum [default: 1e-6 in fp32, 1e-11 in fp64; 0 for never]
     #[arg(long)]
     pub(crate) gradient_rtol: Option<f64>,
-    /// ... or when it has fallen to this part of its first value [default: for cgnr and pdhg without --rtol 1e-4 if no angles of the scan are missing
-    /// (5e-3 from a back-projection), from where on pictures only gain noise; else 0]
+    /// ... or when it has fallen to this part of its first value [default: without --rtol 1e-4 for cgnr and 1e-3 for pdhg, 50 times as much from a
+    /// back-projection, if no angles of the scan are missing: pictures only gain noise from there; else 0]
     #[arg(long)]
     pub(crate) gradient_reduction: Option<f64>,
 
@@ -328,12 +328,11 @@ impl Options {
         if lower.partial_cmp(&upper).is_none_or(|order| order.is_gt()) {
             return Err(option("lower", format!("{lower} is not below upper = {upper}")));
         }
-        // The gradient of a back-projection is small at first.
+        // The gradient of a back-projection is small at first, and that of PDHG counts steps of dual variables too.
+        let slack = if self.start_fbp { 50.0 } else { 1.0 };
         let reduction = match (self.method, self.rtol.is_some() || self.stop.is_some()) {
-            (Way::Iterate(Method::Cgnr | Method::Pdhg), false) if self.start_fbp => {
-                50.0 * default.stopping.gradient_reduction
-            }
-            (Way::Iterate(Method::Cgnr | Method::Pdhg), false) => default.stopping.gradient_reduction,
+            (Way::Iterate(Method::Cgnr), false) => slack * default.stopping.gradient_reduction,
+            (Way::Iterate(Method::Pdhg), false) => 10.0 * slack * default.stopping.gradient_reduction,
             _ => 0.0,
         };
         let (limit, rule) = match self.stop {
@@ -401,7 +400,7 @@ impl Options {
         matches!(self.method, Way::Iterate(Method::Sart { .. }))
     }
 
-    /// Iterations at most. PDHG takes some 300 to a picture of all angles, and gains for longer where some are missing.
+    /// Iterations at most. PDHG takes 200 to 500 to a picture of all angles, and gains for longer where some are missing.
     pub(crate) fn most_iterations(&self, scanner: Option<&Scanner>) -> usize {
         let longer = if self.stop.is_some() { 10 } else { 1 };
         let most = match self.method {

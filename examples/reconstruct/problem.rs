@@ -119,7 +119,8 @@ impl Course {
 
 /// A number of degrees with up to four decimals.
 fn degrees(value: f64) -> f64 {
-    (1e4 * value).round() / 1e4
+    // Not -0.
+    (1e4 * value).round() / 1e4 + 0.0
 }
 
 impl std::fmt::Display for Course {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::axis;
-use super::edges::Edges;
+use super::edges::{Edges, width_of_cut};
 use super::scanner::{Grid, Scanner};
 use crate::number::Real;
 
@@ -21,6 +21,8 @@ pub enum Doubt {
     CutOff {
         /// Share of the projections that do, the larger one of both ends.
         share: f64,
+        /// Side of the square about the axis that holds the object, about, if the projections look like those of an ellipse.
+        width: Option<f64>,
     },
     /// Rays that pass beside the picture read something.
     BesideField {
@@ -48,11 +50,14 @@ impl fmt::Display for Doubt {
             Self::Intensities => f.write_str(
                 "readings are smaller where rays are longer within the image: these look like intensities; take -log(I / I0) first",
             ),
-            Self::CutOff { share } => write!(
-                f,
-                "the object is wider than the detector, or air does not read 0: {:.0} % of the projections end in readings far from 0",
-                (100.0 * share).max(1.0)
-            ),
+            Self::CutOff { share, width } => {
+                let share = (100.0 * share).max(1.0);
+                write!(
+                    f,
+                    "the object reaches beyond the detector, or air does not read 0: {share:.0} % of the projections end in readings far from 0"
+                )?;
+                width.map_or(Ok(()), |width| write!(f, "; by their shape it needs a square of side {width:.3}"))
+            }
             Self::BesideField { share } => write!(
                 f,
                 "the object is larger than the picture: rays that pass beside it hold {:.0} % of the readings (of their squares)",
@@ -78,13 +83,29 @@ const BESIDE: f64 = 0.01;
 const MISFIT: f64 = 0.05;
 const FAR_ABOVE: f64 = 5.0;
 
-/// Doubts about readings of a scan, whose rays have these lengths within the picture.
-pub(super) fn of_scan<T: Real>(scanner: &Scanner, grid: Grid, lengths: &[T], readings: &[T]) -> Vec<Doubt> {
+/// Shorter side of a detector against the longer one from which on both are sides of one middle.
+const EVEN: f64 = 0.9;
+
+/// Doubts about readings of a scan, whose rays have these lengths within the picture. `iterates` tells if the method finds a picture that explains the
+/// readings, so that an object wider than the detector has room in a wide picture.
+pub(super) fn of_scan<T: Real>(
+    scanner: &Scanner,
+    grid: Grid,
+    lengths: &[T],
+    readings: &[T],
+    iterates: bool,
+) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let edges = Edges::of(scanner, readings);
-    let share = edges.cut[0].max(edges.cut[1]);
-    if share > 0.0 && grid.side as f64 * grid.pixel < ROOM * scanner.field() {
-        doubts.push(Doubt::CutOff { share });
+    let sides = [scanner.axis() + 0.5, scanner.pixels as f64 - 0.5 - scanner.axis()];
+    let longer = sides[0].max(sides[1]);
+    let half = 0.5 * grid.side as f64 * grid.pixel / scanner.pitch_at_origin();
+    // No picture makes up for what half a turn misses beside the axis.
+    let has_room = |side: f64| iterates && side > EVEN * longer && half > ROOM * side;
+    let cut = edges.cut.into_iter().zip(sides).filter(|(_, side)| !has_room(*side));
+    let share = cut.map(|(share, _)| share).fold(0.0, f64::max);
+    if share > 0.0 {
+        doubts.push(Doubt::CutOff { share, width: width_of_cut(scanner, readings, &edges) });
     }
     let square = |v: &T| v.to_f64() * v.to_f64();
     let all: f64 = readings.iter().map(square).sum();

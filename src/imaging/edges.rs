@@ -10,6 +10,8 @@ const FAR: f64 = 0.05;
 const MANY: f64 = 0.1;
 /// Share of the readings beyond the short side of a detector that are far from 0, from which on an object is said to show there.
 const SOME: f64 = 0.01;
+/// Width of an object against that of the detector above which it is not believed.
+const WIDEST: f64 = 4.0;
 /// Readings at an end of a projection that are looked at: one for so many pixels, and at most so many.
 const PIXELS_OF_END: usize = 64;
 const MOST_OF_END: usize = 8;
@@ -128,6 +130,37 @@ fn count_of_end(pixels: usize) -> usize {
     (pixels / PIXELS_OF_END).clamp(1, MOST_OF_END)
 }
 
+/// Side of the square about the axis that holds the object, by the ellipses that fit the projections which cut it off; none if they fit too few of them.
+pub(super) fn width_of_cut<T: Real>(scanner: &Scanner, readings: &[T], edges: &Edges) -> Option<f64> {
+    let mut reaches = Vec::new();
+    for row in readings.chunks(scanner.pixels) {
+        let row: Vec<f64> = row.iter().map(|v| v.to_f64()).collect();
+        let [bend, slope] = parabola(&row);
+        for (first, cut) in [true, false].into_iter().zip(edges.cut) {
+            let value = end(&row, first);
+            if cut == 0.0 || value <= edges.far || bend >= 0.0 {
+                continue;
+            }
+            let within = 0.5 * (count_of_end(row.len()) as f64 - 1.0);
+            let here = if first { within } else { row.len() as f64 - 1.0 - within };
+            // Where value² + slope (t - here) + bend (t² - here²) is 0.
+            let middle = -0.5 * slope / bend;
+            let away = ((here - middle) * (here - middle) - value * value / bend).sqrt();
+            let foot = if first { middle - away } else { middle + away };
+            reaches.push((foot - scanner.axis()).abs());
+        }
+    }
+    let few = reaches.len() as f64 * 2.0 < edges.cut[0].max(edges.cut[1]) * scanner.angles.len() as f64;
+    if few || reaches.is_empty() {
+        return None;
+    }
+    let most = (reaches.len() * 9 / 10).min(reaches.len() - 1);
+    let reach = *reaches.select_nth_unstable_by(most, f64::total_cmp).1;
+    // A projection that one end alone cuts off tells little of its ellipse.
+    let width = 2.0 * reach * scanner.pitch_at_origin();
+    (width < WIDEST * scanner.field()).then_some(width)
+}
+
 /// Mean of the outermost readings at an end of a projection.
 fn end<T: Real>(row: &[T], first: bool) -> f64 {
     let count = count_of_end(row.len());
@@ -208,6 +241,9 @@ mod tests {
             [&scanner, &wide].map(|scanner| disc(1.3).scan(scanner, 2.0, SILENT).expect("a scan").sinogram);
         let edges = Edges::of(&scanner, &cut);
         assert_eq!(edges.cut, [1.0; 2]);
+        let width = width_of_cut(&scanner, &cut, &edges).expect("ellipses");
+        // Its middle lies 0.11 from the axis.
+        assert!((width - 2.82).abs() < 0.06, "{width}");
         for (cut, all) in cut.chunks(200).zip(all.chunks(600)) {
             let continued = edges.continued(cut, 200);
             assert_eq!(continued[200..400], *cut);

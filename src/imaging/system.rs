@@ -46,7 +46,7 @@ impl<T: Real> std::fmt::Debug for System<T> {
 
 per_number! {
     fn scaled<T>(operator: SharedOperator<T>, source: Source) -> Result<System<T>> = System::scaled_here;
-    fn doubts<T>(system: &System<T>, readings: &[T]) -> Vec<Doubt> = System::doubts_here;
+    fn doubts<T>(system: &System<T>, readings: &[T], iterates: bool) -> Vec<Doubt> = System::doubts_here;
 }
 
 impl<T: Real> System<T> {
@@ -173,15 +173,16 @@ impl<T: Real> System<T> {
         if self.flat > 0.0 && norm > 0.0 { norm / self.flat } else { 1.0 }
     }
 
-    /// Doubts if `readings` look like no line integrals of an image of numbers above 0, or do not go with the scanner and the grid.
-    pub fn doubts(&self, readings: &[T]) -> Vec<Doubt> {
-        doubts(self, readings)
+    /// Doubts if `readings` look like no line integrals of an image of numbers above 0, or do not go with the scanner and the grid. An object that reaches
+    /// beyond the detector is one for a method that `iterates` only if the picture has no room for it.
+    pub fn doubts(&self, readings: &[T], iterates: bool) -> Vec<Doubt> {
+        doubts(self, readings, iterates)
     }
 
-    fn doubts_here(&self, readings: &[T]) -> Vec<Doubt> {
+    fn doubts_here(&self, readings: &[T], iterates: bool) -> Vec<Doubt> {
         let mut doubts: Vec<Doubt> = kind(readings, &self.lengths).into_iter().collect();
         if let (Some((scanner, grid)), true) = (self.scan(), doubts.is_empty()) {
-            doubts = doubt::of_scan(scanner, grid, &self.lengths, readings);
+            doubts = doubt::of_scan(scanner, grid, &self.lengths, readings, iterates);
         }
         doubts
     }
