@@ -36,7 +36,7 @@ fn checked_out() -> Option<String> {
     if std::env::var("PROFILE").is_ok_and(|profile| profile != "release") {
         return None;
     }
-    // Of this repository alone, not of one that the package was unpacked in.
+    // The repository of these sources, not one that the package was unpacked in.
     let prefix = git(&["rev-parse", "--show-prefix"])?;
     if prefix != "examples/" {
         return None;
@@ -55,7 +55,7 @@ fn checked_out() -> Option<String> {
     Some(format!("{}{}", commit.get(..DIGITS)?, if modified { "-modified" } else { "" }))
 }
 
-/// What git says, if it is there and does not fail.
+/// Output of git, if it is there and does not fail.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_string())

@@ -193,7 +193,7 @@ fn run(options: &Run) -> Result<bool> {
         }
         faults.extend(wrong.iter().map(|(settings, how)| format!("{case} with {settings}: {how}")));
         let whole = entry.measured.as_ref().is_some_and(|measured| !measured.partial);
-        // What an earlier run has found to its end is worth more than a part.
+        // An entry that an earlier run has found to its end is worth more than a part.
         if whole || !known(&file, case) {
             file.put(entry.clone());
             // After each, so that a run that is broken off has not measured in vain; beside what other runs found meanwhile.

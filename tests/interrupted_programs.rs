@@ -15,7 +15,7 @@ use residuum::io::npy;
 use residuum::sparse::gallery;
 use serde_json::Value;
 
-/// What a program came to after a signal.
+/// End of a program after a signal.
 struct Ended {
     status: Option<i32>,
     stdout: String,
@@ -184,4 +184,19 @@ fn frames_and_films_so_far_are_whole() {
     let Ended { status, stdout, stderr } = interrupted("fem", folder.path(), &args, MOMENT, &["-INT"]);
     assert_eq!(status, Some(1), "{stdout}{stderr}");
     holds(folder.path(), &["f-0.png", "out.vtk"]);
+}
+
+#[test]
+fn a_tuner_that_is_interrupted_keeps_what_it_has() {
+    let device = common::devices().into_iter().find_map(|device| device.info().index);
+    let Some((platform, index)) = device else {
+        println!("skipped: no OpenCL device");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let device = format!("{platform}:{index}");
+    let args = ["--device", &device, "--budget", "1h", "--file", "t.toml"];
+    let Ended { status, stdout, stderr } = interrupted("tune", folder.path(), &args, MOMENT, &["-INT"]);
+    assert_eq!(status, Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("ended by Ctrl-C: ") && stdout.contains("still to be measured"), "{stdout}");
 }

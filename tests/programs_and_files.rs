@@ -103,7 +103,7 @@ fn logs_have_steps_and_times() {
     }
 }
 
-/// What cannot be printed is an error; a reader that has gone is none (see `careful_programs`).
+/// Output that cannot be printed is an error; a reader that has gone is none (see `careful_programs`).
 #[cfg(target_os = "linux")]
 #[test]
 fn output_on_a_full_disk_is_an_error() {
@@ -272,6 +272,14 @@ fn films_that_nobody_could_keep_are_refused() {
     refused("heat", folder.path(), &args, "film.png would have 100000 frames of 4096 x 4096 pixels, 1562 GiB");
     let args = ["--size", "8", "--frames", "4294967296", "--save", "film.png", "--device", "host"];
     refused("flow", folder.path(), &args, "Name fewer --frames");
+    // A value for each pixel: 34 GB.
+    let args = ["--pixels", "65536x32768", "--slice", "z=0.5", "--save", "film.png", "--device", "host"];
+    let few = residuum::Device::host().info().memory < 34 << 30;
+    if few {
+        refused("fem", folder.path(), &args, "bytes, the limit is");
+    } else {
+        println!("skipped: this machine has the memory for large pictures");
+    }
     assert!(!folder.path().join("film.png").exists());
 }
 
@@ -436,7 +444,7 @@ fn a_missing_display_is_said_alone() {
     }
 }
 
-/// Which iterate a picture is, in words that a laboratory has.
+/// The iterate that is in the picture is named, in words that a laboratory has.
 #[test]
 fn rules_say_which_iterate_is_in_the_picture() {
     let folder = tempfile::tempdir().unwrap();

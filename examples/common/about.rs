@@ -1,4 +1,4 @@
-//! What a program is and how it was started, for `--version` and for its JSON.
+//! Name, version and command line of a program, for `--version` and for its JSON.
 
 use std::sync::{LazyLock, OnceLock};
 

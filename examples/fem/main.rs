@@ -184,6 +184,11 @@ impl<T: Real> Program<T> {
                 format!("degree {first} can be raised {} times", 8usize.saturating_sub(first)),
             ));
         }
+        // A value or a depth for each pixel, and the picture twice.
+        let pixels = (options.pixels[0] * options.pixels[1]) as u64;
+        if options.show.save.is_some() || options.show.window {
+            Device::host().check_memory(0, &[("values of the pixels", 16 * pixels), ("pictures", 2 * pixels)])?;
+        }
         let device = options.show.on.open::<T>()?;
         let domain = Domain::new(case, cells, options.degree.unwrap_or(2))?;
         let view = View::new(options.pixels, !options.whole);

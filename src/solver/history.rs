@@ -10,10 +10,10 @@ pub(super) const REPORTED: usize = 1 << 16;
 /// Squared norms of residual and gradient, iteration by iteration.
 #[derive(Clone, Debug)]
 pub(super) struct History {
-    /// Those of iterations before `first` whose number is a multiple of `1 << shift`.
+    /// Norms of iterations before `first` whose number is a multiple of `1 << shift`.
     old: Vec<[f64; 2]>,
     shift: u32,
-    /// Those from `first` on.
+    /// Norms from iteration `first` on.
     recent: Vec<[f64; 2]>,
     first: usize,
     /// The smallest residual from `begin` to before `first`, and its iteration.

@@ -248,7 +248,7 @@ impl Report {
         self.times.verify += next.times.verify;
     }
 
-    /// What the rule that might end the solve came to, and which iterate is the answer; none without a rule.
+    /// Result of the rule that might end the solve, and which iterate is the answer; none without a rule.
     pub fn rule_in_words(&self) -> Option<String> {
         let rule = self.rule.as_ref()?;
         let answer = match (self.stop, rule.best == self.iterations) {

@@ -157,7 +157,7 @@ impl Knob {
 pub type Watch<'a> = dyn FnMut(&str) -> ControlFlow<()> + 'a;
 
 /// Finds the best settings for a case. `watch` hears what is being tried, and may end the search after a run: then the entry has the best
-/// settings of the races that were held to their end, and is marked as partial; without a race that was, there is none.
+/// settings of the races that were held, and is marked as partial; without a race of a few rounds there is none.
 ///
 /// Cost: builds some ten to twenty variants of a kernel file, and runs each for some tenths of a second.
 ///
@@ -181,49 +181,12 @@ fn tune_in<T: Real>(device: &Device, case: Case, watch: &mut Watch<'_>) -> Resul
         return Ok(None);
     }
     search.calibrate()?;
-    let mut best = Settings::default();
-    let (mut ties, mut band) = (Vec::new(), BAND);
-    let mut curve: Vec<(usize, f64)> = Vec::new();
-    // The default's time and that of the best, of the last race that was held to its end.
-    let mut times: Option<[f64; 2]> = None;
-    let mut partial = false;
-    for knob in KNOBS {
-        let stage = knob.values(&device, case, best);
-        if stage.is_empty() {
-            continue;
-        }
-        let Some(found) = search.race(&[&[best][..], &stage].concat(), ROUNDS, &mut || watch(knob.name()))? else {
-            partial = true;
-            break;
-        };
-        if let Knob::WorkGroup = knob {
-            curve = found.iter().filter_map(|one| Some((one.settings.work_group?, one.microseconds))).collect();
-        }
-        let (winner, more, wider) = choose(&found, best);
-        best = winner.settings;
-        times = Some([found[0].microseconds, winner.microseconds]);
-        band = band.max(wider);
-        ties.extend(more);
+    let mut found = Found::default();
+    search.vary(&mut found, watch)?;
+    if !found.partial {
+        search.confirm(&mut found, watch)?;
     }
-    // The best of many wins by luck in part: once more, alone against the default.
-    let last = match partial {
-        true => None,
-        false => search.race(&[best], 2 * ROUNDS, &mut || watch("once more"))?,
-    };
-    match last {
-        Some(last) => {
-            let (mut winner, more, wider) = choose(&last, Settings::default());
-            ties.extend(more);
-            ties.push(best);
-            band = band.max(wider);
-            if winner.ratio > 1.0 - band {
-                winner = last[0];
-            }
-            best = winner.settings;
-            times = Some([last[0].microseconds, winner.microseconds]);
-        }
-        None => partial = true,
-    }
+    let Found { best, mut ties, band, curve, times, partial } = found;
     let Some([default_us, tuned_us]) = times else { return Ok(None) };
     ties.retain(|tie| *tie != best);
     ties.sort_by_key(ToString::to_string);
@@ -240,7 +203,7 @@ fn tune_in<T: Real>(device: &Device, case: Case, watch: &mut Watch<'_>) -> Resul
                 problem: words,
                 default_us: rounded(default_us),
                 tuned_us: rounded(tuned_us),
-                band: rounded(band),
+                band: rounded(band.max(BAND)),
                 ties: ties.iter().map(ToString::to_string).collect(),
                 curve: curve.into_iter().map(|(items, us)| (items, rounded(us))).collect(),
                 kernels: kernels_checksum()?,
@@ -251,6 +214,21 @@ fn tune_in<T: Real>(device: &Device, case: Case, watch: &mut Watch<'_>) -> Resul
         wrong: search.wrong,
         refused: search.refused,
     }))
+}
+
+/// Result of a search so far.
+#[derive(Default)]
+struct Found {
+    best: Settings,
+    ties: Vec<Settings>,
+    /// Relative difference below which times were called a tie.
+    band: f64,
+    /// Work-group sizes, and microseconds with each.
+    curve: Vec<(usize, f64)>,
+    /// Microseconds of the default and of the best, in the last race.
+    times: Option<[f64; 2]>,
+    /// True if the search was ended early.
+    partial: bool,
 }
 
 /// Result of one contestant of a race.
@@ -288,14 +266,63 @@ impl<T: Real> Search<'_, T> {
         Ok(())
     }
 
+    /// Varies one parameter after the other, the others left at their best.
+    fn vary(&mut self, found: &mut Found, watch: &mut Watch<'_>) -> Result<()> {
+        for knob in KNOBS {
+            let stage = knob.values(self.device, self.case, found.best);
+            if stage.is_empty() {
+                continue;
+            }
+            let settings = [&[found.best][..], &stage].concat();
+            let Some((race, whole)) = self.race(&settings, ROUNDS, &mut || watch(knob.name()))? else {
+                found.partial = true;
+                return Ok(());
+            };
+            if let Knob::WorkGroup = knob {
+                found.curve =
+                    race.iter().filter_map(|one| Some((one.settings.work_group?, one.microseconds))).collect();
+            }
+            let (winner, more, wider) = choose(&race, found.best);
+            found.best = winner.settings;
+            found.times = Some([race[0].microseconds, winner.microseconds]);
+            found.band = found.band.max(wider);
+            found.ties.extend(more);
+            if !whole {
+                found.partial = true;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Races the best once more, alone against the default: the best of many wins by luck in part.
+    fn confirm(&mut self, found: &mut Found, watch: &mut Watch<'_>) -> Result<()> {
+        let Some((last, whole)) = self.race(&[found.best], 2 * ROUNDS, &mut || watch("once more"))? else {
+            found.partial = true;
+            return Ok(());
+        };
+        let (mut winner, more, wider) = choose(&last, Settings::default());
+        found.ties.extend(more);
+        found.ties.push(found.best);
+        found.band = found.band.max(wider).max(BAND);
+        if winner.ratio > 1.0 - found.band {
+            winner = last[0];
+        }
+        found.best = winner.settings;
+        found.times = Some([last[0].microseconds, winner.microseconds]);
+        found.partial = !whole;
+        Ok(())
+    }
+
     /// Races `settings` against the default, which comes first in what is returned, and against its twin, which is not.
-    /// Wrong and refused ones are left out. None if `go_on` has ended it.
+    /// Wrong and refused ones are left out. Also tells if all rounds were held: `go_on` may end it, and without a few rounds there is no
+    /// result.
     fn race(
         &mut self,
         settings: &[Settings],
         rounds: usize,
         go_on: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Option<Vec<Standing>>> {
+    ) -> Result<Option<(Vec<Standing>, bool)>> {
         let mut all = vec![Settings::default()];
         for one in settings.iter().filter(|one| **one != Settings::default()) {
             let known = self.wrong.iter().chain(&self.refused).any(|(other, _)| other == one);
@@ -341,7 +368,7 @@ impl<T: Real> Search<'_, T> {
                 runs.push(Runs { contestant: k, times: Vec::new(), stays });
             }
             let held = hold(contestants, &mut runs, (calls, rounds), go_on)?;
-            Ok(held.is_continue().then(|| standings(&all, &runs)))
+            Ok((held >= FIRST_ROUNDS.min(rounds)).then(|| (standings(&all, &runs), held == rounds)))
         })
     }
 }
@@ -354,13 +381,14 @@ struct Runs {
     stays: bool,
 }
 
-/// The rounds of a race. After the first few the slow are left out, whose times are known well enough. `Break` if `go_on` has ended it.
+/// The rounds of a race. After the first few the slow are left out, whose times are known well enough. Returns the rounds that
+/// were held to their end; `go_on` may end them.
 fn hold(
     contestants: &mut [Box<dyn Contestant + '_>],
     runs: &mut [Runs],
     (calls, rounds): (usize, usize),
     go_on: &mut dyn FnMut() -> ControlFlow<()>,
-) -> Result<ControlFlow<()>> {
+) -> Result<usize> {
     for round in 0..rounds {
         let fastest = runs.iter().map(|run| median(&run.times)).fold(f64::INFINITY, f64::min);
         let count = runs.len();
@@ -374,13 +402,13 @@ fn hold(
                 continue;
             }
             if go_on().is_break() {
-                return Ok(ControlFlow::Break(()));
+                return Ok(round);
             }
             let time = contestants[runs[at].contestant].time(calls)?;
             runs[at].times.push(time);
         }
     }
-    Ok(ControlFlow::Continue(()))
+    Ok(rounds)
 }
 
 /// Results of those that ran; the last of `all` is the twin of the first.
@@ -510,18 +538,18 @@ mod tests {
         let mut runs: Vec<Runs> =
             (0..5).map(|k| Runs { contestant: k, times: Vec::new(), stays: k == 0 || k == 4 }).collect();
         let go_on = &mut || ControlFlow::Continue(());
-        assert!(hold(&mut contestants, &mut runs, (1, ROUNDS), go_on).expect("no errors").is_continue());
+        assert_eq!(hold(&mut contestants, &mut runs, (1, ROUNDS), go_on).expect("no errors"), ROUNDS);
         let rounds: Vec<usize> = runs.iter().map(|run| run.times.len()).collect();
         assert_eq!(rounds, [ROUNDS, ROUNDS, ROUNDS, FIRST_ROUNDS, ROUNDS]);
         // It ends where it is told to.
         let mut runs: Vec<Runs> = (0..5).map(|k| Runs { contestant: k, times: Vec::new(), stays: true }).collect();
-        let mut left = 7;
+        let mut left = 17;
         let go_on = &mut || {
             left -= 1;
             if left < 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        assert!(hold(&mut contestants, &mut runs, (1, ROUNDS), go_on).expect("no errors").is_break());
-        assert_eq!(runs.iter().map(|run| run.times.len()).sum::<usize>(), 7);
+        assert_eq!(hold(&mut contestants, &mut runs, (1, ROUNDS), go_on).expect("no errors"), 3);
+        assert_eq!(runs.iter().map(|run| run.times.len()).sum::<usize>(), 17);
     }
 
     #[test]

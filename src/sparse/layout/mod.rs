@@ -153,7 +153,8 @@ impl<T: Real> Layout<T> {
         }
         layout.places = layout.values.len();
         if layout.places != a.nnz() {
-            layout.why += &format!("; {:.3} numbers stored for each entry", layout.places as f64 / a.nnz().max(1) as f64);
+            layout.why +=
+                &format!("; {:.3} numbers stored for each entry", layout.places as f64 / a.nnz().max(1) as f64);
         }
         layout.pack(packable, &profile.diagonals);
         Ok(layout)
