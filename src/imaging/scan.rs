@@ -96,7 +96,7 @@ impl Scan {
         }
         let named = match &geometry.angles {
             Angles::List(list) => Some(list.len()),
-            Angles::Arc(_) => None,
+            Angles::Arc(_) | Angles::ArcFrom { .. } => None,
         };
         let few = images > angles && angles <= FEW && named != Some(angles);
         if order.is_none() && images > 1 && (few || (named == Some(images) && images != angles)) {
