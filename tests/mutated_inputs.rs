@@ -151,7 +151,7 @@ fn cases(folder: &Path) -> Vec<Case> {
         found.push(Case { content: content.clone(), packing: Packing::None, runs: of_matrices() });
         found.push(Case { content, packing: Packing::Gzip, runs: of_matrices() });
     }
-    // The same matrix behind a byte-order mark, and in archives: alone, and beside others.
+    // One matrix behind a byte-order mark, and in archives: alone, and beside others.
     let text = String::from_utf8(read("a.mtx")).unwrap();
     let mut marked = b"\xef\xbb\xbf".to_vec();
     marked.extend(text.bytes());
@@ -481,7 +481,7 @@ fn nothing_that_is_read_or_asked_for_brings_a_program_down() {
                     let columns: Vec<Vec<f64>> = (0..3).map(|c| vec![f64::from(c) + 0.5; 9]).collect();
                     residuum::io::write_columns(&at(name), &columns, false).unwrap();
                 }
-                // What ends so is told by its name.
+                // Names end so that the kind is told by them.
                 std::os::unix::fs::symlink("damaged", at("damaged.toml")).unwrap();
                 let sinogram: Vec<f64> = (0..60).map(|k| f64::from(k % 10)).collect();
                 npy::write(&at("s.npy"), &[6, 10], &sinogram).unwrap();

@@ -108,7 +108,7 @@ fn links_and_virtual_data_sets_lead_to_the_same_numbers() {
         (&plain.counts, &plain.flat, &plain.dark, plain.shape)
     );
     assert!((tomo.angles.unwrap()[5] - 150.0).abs() < 1e-12);
-    // What lies elsewhere is named where it is not there.
+    // Data that lie elsewhere are named if they are not there.
     for (name, words) in [("external.h5", "leads to the file plain.h5"), ("virtual.h5", "numbers of plain.h5")] {
         let folder = copied(&[name]);
         let lost = CountFiles { projections: folder.path().join(name), ..CountFiles::default() };

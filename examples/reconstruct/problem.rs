@@ -46,7 +46,7 @@ pub(crate) struct Problem<T: Real> {
     pub(crate) repaired: usize,
     /// Pixels of counts that do not count, slice by slice.
     pub(crate) bad_pixels: Vec<BadPixel>,
-    /// What was seen in the files that a user should know, a line each.
+    /// Remarks on the files, for the user, a line each.
     pub(crate) remarks: Vec<String>,
     pub(crate) read_seconds: f64,
     pub(crate) build_seconds: f64,
@@ -341,7 +341,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         let reason = "nobody names the angles of this fan: --arc 360 for a full turn, --theta FILE for others";
         return Err(option("arc", reason));
     }
-    // As the file has it: with the same flip it is the same scan again.
+    // The geometry of the file: with the same flip it is the same scan again.
     let scanner = scans[0].scanner.clone();
     let axis = (flipped_place(options, scanner.pixels, axis.0), axis.1);
     let geometry = Geometry::of(&options.flip.map_or(scanner.clone(), |flip| scanner.flipped(flip)));

@@ -58,12 +58,12 @@ pub(super) fn told_whole<T: Real>(mut climb: Climb<T>, setup: &Setup<T>) -> Clim
     climb
 }
 
-/// A vector that a symmetric matrix takes to 0, if MINRES runs away along one: its iterates grow without end then. Looked for after 16, 32, ...
-/// iterations, up to `most`.
+/// A vector that a symmetric matrix takes to 0, if MINRES runs away along one: its iterates grow without end then. The search looks after 16, 32, ...
+/// iterations, and after `most`.
 fn null_vector<T: Real>(matrix: &Matrix<T>, most: usize, b: &Vector<T>) -> Result<Option<NullSpace<T>>> {
-    let mut iterations = 16;
-    while iterations < 2 * most {
-        let stopping = Stopping { answer: Answer::Last, ..Stopping::after(iterations.min(most)) };
+    let mut iterations = most.min(16);
+    loop {
+        let stopping = Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
         let mut z = Vector::zeros(matrix.device(), matrix.cols())?;
         let _ = Solver::with(matrix, Setup::new(Method::Minres, stopping))?.solve(b, &mut z)?;
         let norm = z.norm2()?;
@@ -74,9 +74,11 @@ fn null_vector<T: Real>(matrix: &Matrix<T>, most: usize, b: &Vector<T>) -> Resul
                 return Ok(Some(space));
             }
         }
-        iterations *= 2;
+        if iterations >= most {
+            return Ok(None);
+        }
+        iterations = most.min(2 * iterations);
     }
-    Ok(None)
 }
 
 /// Goes on where `climb` ended without an answer, from what is in `x`, with the iterations and the time that are left.

@@ -49,8 +49,9 @@ pub(super) fn extreme_eigenvalues(
 }
 
 /// The smallest and largest singular value that a bidiagonalisation of `A` finds from a seeded start; `nnz` limits its steps. `apply` is
-/// `y = A x`, `adjoint` is `x = A' y`. Columns that `takes` excludes stay out of the start. The smallest one found is an upper bound, exact
-/// to the rounding of the largest: products with `A'A` would lose it at its root.
+/// `y = A x`, `adjoint` is `x = A' y`. Columns that `takes` excludes stay out of the start. The smallest one found is an upper bound. Up to 400 rows and
+/// columns it is exact but for the rounding of the largest, since each vector is made orthogonal to all before it: products with `A'A` would
+/// lose it at the root of that.
 ///
 /// `A` must have at least as many rows as columns, else the smallest is the 0 of its null space.
 ///
@@ -63,7 +64,9 @@ pub(super) fn extreme_singular_values(
     mut apply: impl FnMut(&[f64], &mut [f64]),
     mut adjoint: impl FnMut(&[f64], &mut [f64]),
 ) -> (f64, f64) {
-    let steps = steps(2 * nnz, rows + cols).min(2 * rows.min(cols));
+    let keeps = rows.max(cols) <= ORTHOGONAL;
+    let most = if keeps { rows.min(cols) } else { 2 * rows.min(cols) };
+    let steps = steps(2 * nnz, rows + cols).min(most);
     let mut v = noise_of(cols);
     v.iter_mut().enumerate().filter(|(j, _)| !takes(*j)).for_each(|(_, v)| *v = 0.0);
     let (mut u, mut image) = (vec![0.0; rows], vec![0.0; rows.max(cols)]);
@@ -73,6 +76,7 @@ pub(super) fn extreme_singular_values(
     let ends = |length: f64, largest: f64| length <= largest * f64::EPSILON || !length.is_finite();
     let mut length = norm(&v);
     let mut beta = 0.0;
+    let (mut vs, mut us) = (Vec::new(), Vec::new());
     for _ in 0..steps {
         if length == 0.0 {
             break;
@@ -82,6 +86,10 @@ pub(super) fn extreme_singular_values(
         apply(&v, image_u);
         for (u, image) in u.iter_mut().zip(&*image_u) {
             *u = image - beta * *u;
+        }
+        if keeps {
+            vs.push(v.clone());
+            orthogonalise(&mut u, &us);
         }
         let alpha = norm(&u);
         largest = largest.max(alpha);
@@ -94,6 +102,10 @@ pub(super) fn extreme_singular_values(
         adjoint(&u, image_v);
         for (v, image) in v.iter_mut().zip(&*image_v) {
             *v = image - alpha * *v;
+        }
+        if keeps {
+            us.push(u.clone());
+            orthogonalise(&mut v, &vs);
         }
         beta = norm(&v);
         largest = largest.max(beta);
@@ -110,6 +122,19 @@ pub(super) fn extreme_singular_values(
     let zeros = vec![0.0; entries.len() + 1];
     let half = zeros.len() / 2;
     (nth_eigenvalue(&zeros, &entries, half).max(0.0), nth_eigenvalue(&zeros, &entries, entries.len()))
+}
+
+/// Most rows or columns for which all vectors of a bidiagonalisation are kept.
+const ORTHOGONAL: usize = 400;
+
+/// Takes the directions `of`, of norm 1 and orthogonal, out of `v`, twice, since the first time leaves rounding.
+fn orthogonalise(v: &mut [f64], of: &[Vec<f64>]) {
+    for _ in 0..2 {
+        for direction in of {
+            let part: f64 = v.iter().zip(direction).map(|(v, d)| v * d).sum();
+            v.iter_mut().zip(direction).for_each(|(v, d)| *v -= part * d);
+        }
+    }
 }
 
 /// Steps of a process with products of `nnz` entries and vectors of `n` elements, up to `4e8` multiplications.

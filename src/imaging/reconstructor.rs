@@ -463,8 +463,7 @@ impl<T: Real> Reconstructor<T> {
             }
         }
         let [rows, cols] = system.shape().unwrap_or([system.operator().cols(), 1]);
-        let image = |(((values, report), doubts), readings): (((Vec<T>, Report), Vec<Doubt>), &&[T])| {
-            let mut doubts = doubts;
+        let image = |(((values, report), mut doubts), readings): (((Vec<T>, Report), Vec<Doubt>), &&[T])| {
             // A back-projection alone leaves a residual of its own, and other doubts explain theirs.
             let fallen = report.gradient_history.last().zip(report.gradient_history.first());
             let near_minimum = fallen.is_some_and(|(last, first)| *last <= NEAR_MINIMUM * first);
