@@ -64,7 +64,7 @@ impl Blocks {
         })
     }
 
-    /// What was seen in the files that a user should know.
+    /// Remarks on the files that a user should know.
     pub(crate) fn remarks(&self) -> Vec<String> {
         self.reader.remarks().to_vec()
     }

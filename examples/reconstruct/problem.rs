@@ -10,7 +10,7 @@ use residuum::imaging::{
 };
 use residuum::io::npy;
 use residuum::operator::{LinearOperator, Subsets};
-use residuum::{Csr, Device, Matrix, Real, Result, Storage, Transposed, io};
+use residuum::{Csr, Device, Error, Matrix, Real, Result, Storage, Transposed, io};
 
 use crate::blocks::Blocks;
 use crate::geometry::InputKind;
@@ -41,7 +41,7 @@ pub(crate) struct Problem<T: Real> {
     pub(crate) repaired: usize,
     /// Pixels of counts that do not count, slice by slice.
     pub(crate) bad_pixels: Vec<BadPixel>,
-    /// What was seen in the files that a user should know, a line each.
+    /// Remarks on the files that a user should know, a line each.
     pub(crate) remarks: Vec<String>,
     pub(crate) read_seconds: f64,
     pub(crate) build_seconds: f64,
@@ -301,6 +301,9 @@ fn support(name: &str, scans: &[Scan], grid: Grid) -> Result<Vec<bool>> {
         let reason =
             format!("{:?} numbers for a picture of {} x {}: see --size", array.shape, grid.side, grid.side);
         return Err(option("support", reason));
+    }
+    if let Some(index) = array.data.iter().position(|v| v.is_nan()) {
+        return Err(Error::NotFinite { what: name.into(), index });
     }
     Ok(array.data.iter().map(|v| *v != 0.0).collect())
 }
