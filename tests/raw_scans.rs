@@ -75,7 +75,9 @@ fn missing_fields_are_named() {
 #[cfg(feature = "hdf5")]
 fn copied(names: &[&str]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    names.iter().for_each(|name| drop(fs::copy(data(name), folder.path().join(name)).unwrap()));
+    for name in names {
+        fs::copy(data(name), folder.path().join(name)).unwrap();
+    }
     folder
 }
 
@@ -108,7 +110,7 @@ fn links_and_virtual_data_sets_lead_to_the_same_numbers() {
         (&plain.counts, &plain.flat, &plain.dark, plain.shape)
     );
     assert!((tomo.angles.unwrap()[5] - 150.0).abs() < 1e-12);
-    // Data that lie elsewhere are named if they are not there.
+    // Files that a link needs are named where they are not there.
     for (name, words) in [("external.h5", "leads to the file plain.h5"), ("virtual.h5", "numbers of plain.h5")] {
         let folder = copied(&[name]);
         let lost = CountFiles { projections: folder.path().join(name), ..CountFiles::default() };

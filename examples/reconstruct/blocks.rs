@@ -62,7 +62,7 @@ impl Blocks {
         })
     }
 
-    /// Remarks on the files, for the user.
+    /// Remarks on the files that a user should know.
     pub(crate) fn remarks(&self) -> Vec<String> {
         self.reader.remarks().to_vec()
     }

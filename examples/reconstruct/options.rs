@@ -97,7 +97,7 @@ pub(crate) struct Options {
     /// Projections in an HDF5 file: the path of their data set [default: exchange/data]
     #[arg(long, value_name = "PATH", requires = "input")]
     pub(crate) data: Option<String>,
-    /// First index of an array of three dimensions, and of the pictures of a stack: angles (a picture is a projection) or slices
+    /// Order of an array of three dimensions, or of the pictures of a stack: angles first (a picture is a projection), or slices first
     /// (a picture is a sinogram) [default: angles for counts, but slices for a single picture; slices for line integrals]
     #[arg(long, value_name = "angles|slices", requires = "input")]
     pub(crate) order: Option<Order>,

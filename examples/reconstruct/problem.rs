@@ -46,7 +46,7 @@ pub(crate) struct Problem<T: Real> {
     pub(crate) repaired: usize,
     /// Pixels of counts that do not count, slice by slice.
     pub(crate) bad_pixels: Vec<BadPixel>,
-    /// Remarks on the files, for the user, a line each.
+    /// Remarks on the files that a user should know, a line each.
     pub(crate) remarks: Vec<String>,
     pub(crate) read_seconds: f64,
     pub(crate) build_seconds: f64,

@@ -13,7 +13,7 @@ const HOT: f64 = 3.0;
 /// Neighbours on either side.
 const NEAR: usize = 10;
 /// Pixels that a list may name.
-const MOST_NAMED: usize = 1 << 24;
+const MOST_NAMED: usize = 1 << 20;
 
 /// A pixel that does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl BadPixels {
         self.named.iter().any(|(of, named)| *named == pixel && of.is_none_or(|of| of == slice))
     }
 
-    /// Those of a slice whose pixels have so much light.
+    /// Bad pixels of a slice whose pixels have so much light.
     pub(super) fn of_slice(&self, slice: usize, light: &[f64]) -> Vec<BadPixel> {
         let mut faults = vec![None; light.len()];
         for (j, light) in light.iter().enumerate() {
@@ -184,7 +184,7 @@ mod tests {
         }
         let dead = [(0, Fault::Dead), (50, Fault::Dead), (51, Fault::Dead), (120, Fault::Dead)];
         assert_eq!(found(&light), [&dead[..], &[(160, Fault::Hot), (199, Fault::Dead)]].concat());
-        // Those without light are dead even if nobody looks for others.
+        // Pixels without light are dead even if nobody looks for others.
         let unseen = BadPixels { search: false, ..BadPixels::default() }.of_slice(4, &light);
         assert_eq!(unseen.iter().map(|bad| bad.pixel).collect::<Vec<_>>(), [51, 199]);
     }

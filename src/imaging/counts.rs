@@ -34,7 +34,7 @@ pub struct Counts {
     pub first: usize,
     /// Pixels that do not count, beside those that are found.
     pub bad_pixels: BadPixels,
-    /// What says that projections are missing from among those that are there, as a gap in the numbers of files does. Then angles that an arc divides evenly
+    /// Sign that projections are missing from among those that are there, as a gap in the numbers of files does. Then angles that an arc divides evenly
     /// would be wrong, and [`Counts::integrals`] asks for a list of them.
     pub gap: Option<String>,
 }
@@ -304,7 +304,7 @@ impl CountReader {
         [projections, self.wanted.len(), pixels]
     }
 
-    /// What was seen in the files that a user should know, a line each: frames that were left out, gaps in the numbers of files, the meaning of a
+    /// Remarks on the files that a user should know, a line each: frames that were left out, gaps in the numbers of files, the meaning of a
     /// single picture.
     pub fn remarks(&self) -> &[String] {
         &self.remarks

@@ -100,7 +100,7 @@ impl Field {
         }
     }
 
-    /// What to say of frames that are left out, with the measure of each.
+    /// Remark on frames that are left out, with the measure of each.
     fn remark(&self, out: &[usize], measure: impl Fn(usize) -> String, of: &str) -> Option<String> {
         let numbers = |f: &dyn Fn(usize) -> String| {
             let words: Vec<String> = out.iter().take(MOST_NAMED).map(|k| f(*k)).collect();
@@ -209,7 +209,7 @@ mod tests {
         // A beam that decays, frames before and after a scan.
         let (means, remarks) = fields(&[1000.0, 1000.0, 700.0, 700.0], &[]).expect("fields");
         assert!(remarks.is_empty() && means[0] == 851.0, "{means:?} {remarks:?}");
-        // Of two, the darker; one that is too bright.
+        // The darker of two; one that is too bright.
         assert_eq!(fields(&[2.0, 800.0], &[0.0]).expect("fields").0[0], 801.0);
         assert_eq!(fields(&[500.0, 800.0, 5000.0], &[0.0]).expect("fields").1.len(), 1);
         // A dark frame with the shutter open.

@@ -237,7 +237,7 @@ pub fn write_tiff_as<T: Real>(
         )?;
     }
     let (path, size) = (path.as_ref(), [first.rows, first.cols]);
-    // Of a window without width the lowest value is black.
+    // A window without width shows its value black.
     let ends = [window.low, if window.high > window.low { window.high } else { window.low + 1.0 }];
     match pixels {
         TiffPixels::Sixteen => {

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::counts::{CountFiles, Field, refuse};
+use super::counts::{CountFiles, Field};
 use super::fields::Frames;
 use crate::error::{Error, Result};
 use crate::io::{FileKind, Stack};
 #[cfg(feature = "hdf5")]
 use crate::{
-    imaging::angles::in_degrees,
+    imaging::{angles::in_degrees, counts::refuse},
     io::{Hdf5, short_name},
 };
 

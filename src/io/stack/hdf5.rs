@@ -115,7 +115,7 @@ impl Hdf5 {
     pub(crate) fn candidates(&self, dimensions: usize) -> String {
         let mut found = Vec::new();
         for name in self.file.dataset_names() {
-            // What cannot be opened can be meant all the same.
+            // One that cannot be opened can be meant all the same.
             let Ok(dataset) = self.file.dataset(&name) else {
                 found.push((name, Vec::new()));
                 continue;
@@ -214,7 +214,7 @@ impl Hdf5 {
                     let target = folder.join(file);
                     let bytes = std::fs::metadata(&target).map_or(0, |about| about.len());
                     let folder = target.parent().map(Path::to_path_buf).unwrap_or(folder);
-                    // What that file links to lies beside it.
+                    // Files that it links to lie beside it.
                     return (bytes.saturating_add(all_files(&folder)), folder);
                 }
                 Ok(LinkClass::Soft { path: target }) => {

@@ -29,7 +29,7 @@ pub struct Stack {
     source: Box<dyn Source + Send>,
     /// Remarkable facts, a line each.
     remarks: Vec<String>,
-    /// What says that pictures are missing from among those that are there.
+    /// Sign that pictures are missing from among those that are there.
     gap: Option<String>,
 }
 
@@ -189,12 +189,12 @@ impl Stack {
         &self.name
     }
 
-    /// What should be known of the files, a line each: pages, gaps in their numbers.
+    /// Remarks on the files, a line each: pages, gaps in their numbers.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }
 
-    /// What says that pictures are missing from among those that are there.
+    /// Sign that pictures are missing from among those that are there.
     pub(crate) fn gap(&self) -> Option<&str> {
         self.gap.as_deref()
     }
@@ -225,7 +225,7 @@ impl Stack {
 /// Gaps among numbers of files are those above so many times the median step.
 const GAP: f64 = 1.5;
 
-/// What says that files are missing, if the names differ by one number alone, and its steps are larger in some places than elsewhere.
+/// Sign that files are missing, if the names differ by one number alone, and its steps are larger in some places than elsewhere.
 fn gap(names: &[String]) -> Option<String> {
     let all: Vec<Vec<(String, u64)>> = names.iter().map(|name| pieces(name)).collect();
     let first = all.first()?;

@@ -22,7 +22,7 @@ pub(super) struct Pictures {
     files: Vec<PathBuf>,
     /// Number of the file, and of the picture within it, of every picture.
     places: Vec<(usize, usize)>,
-    /// Where the pictures of a file lie that has one directory for all of them.
+    /// Place of the pictures of a file that has one directory for all of them.
     packed: Option<Packed>,
     /// The file that is open, with the number of the file and of the picture within it that come next.
     open: Option<(usize, usize, Decoder<BufReader<File>>)>,
@@ -37,7 +37,7 @@ struct Packed {
     size: usize,
 }
 
-/// What a file says of its pictures.
+/// Size and number of the pictures of a file.
 struct Content {
     rows: usize,
     columns: usize,
@@ -124,7 +124,7 @@ fn described(decoder: &mut Decoder<BufReader<File>>, size: usize) -> Option<usiz
 }
 
 impl Packed {
-    /// Where `pictures` lie in a file of so many bytes.
+    /// Place of so many `pictures` in a file of so many `bytes`.
     fn of(
         path: &Path,
         decoder: &mut Decoder<BufReader<File>>,
@@ -360,7 +360,7 @@ mod tests {
             [0.0, 1000.0, 2000.0, 2000.0]
         );
         assert_eq!(stack.remarks(), ["4 pictures in 3 files: all pages count"]);
-        // What no picture can be is not waited for.
+        // A pipe is not waited for.
         #[cfg(unix)]
         {
             assert!(
