@@ -4,11 +4,12 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use rayon::prelude::*;
 
+use super::entries::{asymmetry, dominant, is_empty, multiply, outweighed_pair, row_norms, rows_of};
 use super::envelope::{Envelope, Factored};
 use super::spectrum::{extreme_eigenvalues, extreme_singular_values, noise_of};
-use crate::magnitude::{self, Magnitude};
+use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
-use crate::precond::{Preconditioner, mirrored};
+use crate::precond::Preconditioner;
 use crate::solver::{Method, Report, Stop};
 use crate::sparse::{Csr, structural_rank};
 
@@ -480,95 +481,6 @@ impl Examination {
     fn cause(&self, otherwise: &str) -> String {
         self.warnings(Precision::Double).into_iter().next().unwrap_or_else(|| otherwise.into())
     }
-}
-
-fn is_empty<T: Real>(a: &Csr<T>, i: usize) -> bool {
-    a.row(i).1.iter().all(|v| v.to_f64() == 0.0)
-}
-
-/// Numbers of the rows, for threads that share them.
-fn rows_of<T: Real>(a: &Csr<T>) -> impl IndexedParallelIterator<Item = usize> {
-    (0..a.rows()).into_par_iter().with_min_len(1024)
-}
-
-/// The 2-norm of each row.
-fn row_norms<T: Real>(a: &Csr<T>) -> Vec<f64> {
-    rows_of(a).map(|i| magnitude::norm(a.row(i).1.iter().map(|v| v.to_f64()))).collect()
-}
-
-/// Rounding errors that two mirrored entries may differ by.
-const ROUNDING: f64 = 8.0;
-
-/// The largest difference of two mirrored entries, in the units of [`Examination::asymmetry`], if rounding explains it.
-fn asymmetry<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<f64> {
-    let (values, columns) = (a.values(), a.indices());
-    let of_diagonal = |i: u32, j: u32| (diagonal[i as usize].abs() * diagonal[j as usize].abs()).sqrt();
-    let difference = |i: u32, j: u32, x: f64, y: f64| {
-        if x == y { 0.0 } else { (x - y).abs() / x.abs().max(y.abs()).max(of_diagonal(i, j)) }
-    };
-    let limit = ROUNDING * T::EPSILON;
-    let mut largest = 0.0f64;
-    let found = mirrored(a, |at, mirror| {
-        let (x, y) = (values[at].to_f64(), values[mirror].to_f64());
-        largest = largest.max(difference(columns[mirror], columns[at], x, y));
-    });
-    if found {
-        return (largest <= limit).then_some(largest);
-    }
-    // An entry of the size of rounding, or a 0, needs no mirror image.
-    let small = |i: usize, j: u32, v: f64| v.abs() <= limit * of_diagonal(i as u32, j);
-    let of_row = |i: usize| a.row(i).0.iter().zip(a.row(i).1);
-    if !rows_of(a).any(|i| of_row(i).any(|(j, v)| small(i, *j, v.to_f64()))) {
-        return None;
-    }
-    let transposed = a.transpose();
-    let mut largest = 0.0f64;
-    for i in 0..a.rows() {
-        let mut mirror = transposed.row(i).0.iter().zip(transposed.row(i).1).peekable();
-        for (j, v) in of_row(i) {
-            let v = v.to_f64();
-            // What has no entry here may be in the transposed row.
-            while let Some((k, w)) = mirror.next_if(|(k, _)| *k < j) {
-                largest = largest.max(difference(i as u32, *k, 0.0, w.to_f64()));
-            }
-            let w = mirror.next_if(|(k, _)| *k == j).map_or(0.0, |(_, w)| w.to_f64());
-            largest = largest.max(difference(i as u32, *j, v, w));
-        }
-        largest = mirror.fold(largest, |most, (k, w)| most.max(difference(i as u32, *k, 0.0, w.to_f64())));
-        if largest > limit {
-            return None;
-        }
-    }
-    Some(largest)
-}
-
-/// `y = A x`.
-fn multiply<T: Real>(a: &Csr<T>, x: &[f64], y: &mut [f64]) {
-    y.par_iter_mut().with_min_len(256).enumerate().for_each(|(i, y)| {
-        let (columns, values) = a.row(i);
-        *y = columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize]).sum();
-    });
-}
-
-/// An entry with `a_ij^2 > a_ii a_jj`, which no positive semidefinite matrix has.
-fn outweighed_pair<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<(usize, usize)> {
-    rows_of(a).find_map_first(|i| {
-        let (columns, values) = a.row(i);
-        let heavy = |(j, v): (&u32, &T)| {
-            let j = *j as usize;
-            let square = v.to_f64() * v.to_f64();
-            (i != j && square > diagonal[i] * diagonal[j] * (1.0 + 1e-6)).then_some((i, j))
-        };
-        columns.iter().zip(values).find_map(heavy)
-    })
-}
-
-/// Tells if each diagonal entry is more than the others of its row together.
-fn dominant<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> bool {
-    rows_of(a).all(|i| {
-        let all: f64 = a.row(i).1.iter().map(|v| v.to_f64().abs()).sum();
-        2.0 * diagonal[i] > all
-    })
 }
 
 #[cfg(test)]

@@ -229,7 +229,7 @@ impl<T: Real> Climb<T> {
 /// too, are limited for all of them together. `x` is the start guess and then the best answer.
 ///
 /// If none converges, a square system is looked at once more. A symmetric one that has no solution ends with
-/// [`Stop::LeastSquares`](crate::Stop::LeastSquares): its null space, the constants or a vector that MINRES has run away along, is kept out of the solve, and
+/// [`Stop::LeastSquares`](crate::Stop::LeastSquares): its null space, the constants or the part of `b` that it takes to 0, is kept out of the solve, and
 /// [`Report::projected`] is the part of `b` in it. Any other is solved with rows and columns scaled ([`climb_scaled`](super::climb_scaled)), from the best answer so far;
 /// so is one whose end as least squares its rows do not confirm. An answer whose residual is rounding in every row ends with
 /// [`Stop::Rounded`](crate::Stop::Rounded).

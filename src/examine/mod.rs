@@ -1,6 +1,7 @@
 //! Advice on a matrix before it is solved with, and on a solve that ended.
 
 mod advice;
+mod entries;
 mod envelope;
 mod ladder;
 mod resort;

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::number::Real;
 use crate::precond::Preconditioner;
-use crate::solver::{Answer, Method, NullSpace, Observer, Report, Setup, Solver, Stop, Stopping};
+use crate::solver::{Method, NullSpace, Observer, Report, Setup, Solver, Stop, Stopping};
 use crate::sparse::{Csr, Partition};
 use crate::vector::Vector;
 
@@ -58,27 +58,24 @@ pub(super) fn told_whole<T: Real>(mut climb: Climb<T>, setup: &Setup<T>) -> Clim
     climb
 }
 
-/// A vector that a symmetric matrix takes to 0, if MINRES runs away along one: its iterates grow without end then. The search looks after 16, 32, ...
-/// iterations, and after `most`.
-fn null_vector<T: Real>(matrix: &Matrix<T>, most: usize, b: &Vector<T>) -> Result<Option<NullSpace<T>>> {
-    let mut iterations = most.min(16);
-    loop {
-        let stopping = Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
-        let mut z = Vector::zeros(matrix.device(), matrix.cols())?;
-        let _ = Solver::with(matrix, Setup::new(Method::Minres, stopping))?.solve(b, &mut z)?;
-        let norm = z.norm2()?;
-        if norm > 0.0 && norm.is_finite() {
-            z.scale(T::from_f64(1.0 / norm))?;
-            let space = NullSpace::of(vec![z])?;
-            if space.check(matrix).is_ok() {
-                return Ok(Some(space));
-            }
-        }
-        if iterations >= most {
-            return Ok(None);
-        }
-        iterations = most.min(2 * iterations);
+/// The part of `b` in the null space of a symmetric matrix, if there is one: `z = b - d` with `A d = A b`, a system that has a solution even where
+/// `A x = b` has none.
+fn null_vector<T: Real>(matrix: &Matrix<T>, setup: &Setup<T>, b: &Vector<T>) -> Result<Option<NullSpace<T>>> {
+    let mut image = Vector::zeros(matrix.device(), matrix.rows())?;
+    matrix.multiply(b, &mut image)?;
+    // As much as rounding leaves of a product with z.
+    let atol = 2.0 * T::EPSILON * matrix.frobenius_norm() * b.norm2()?;
+    let stopping =
+        Stopping { rtol: 0.0, atol, gradient_rtol: 0.0, gradient_reduction: 0.0, ..setup.stopping.clone() };
+    let mut z = Vector::zeros(matrix.device(), matrix.cols())?;
+    let _ = Solver::with(matrix, Setup::new(Method::Minres, stopping))?.solve(&image, &mut z)?;
+    z.axpby(T::from_f64(1.0), b, T::from_f64(-1.0))?;
+    let square = z.dot(&z)?;
+    if !(square > 0.0 && square.is_finite()) {
+        return Ok(None);
     }
+    let space = NullSpace::of(vec![z])?;
+    Ok(space.check(matrix).is_ok().then_some(space))
 }
 
 /// Goes on where `climb` ended without an answer, from what is in `x`, with the iterations and the time that are left.
@@ -139,7 +136,7 @@ fn without_null_vector<T: Real>(
     observer: &mut Observer<'_>,
     climb: &mut Climb<T>,
 ) -> Result<bool> {
-    let Some(space) = null_vector(system.0, climb.report.iterations, b)? else { return Ok(false) };
+    let Some(space) = null_vector(system.0, setup, b)? else { return Ok(false) };
     let projected = Setup { null_space: Some(space), ..setup.clone() };
     let mut answer = Vector::zeros(x.device(), x.len())?;
     let solved = told_whole(rungs(system, &projected, ladder, (b, &mut answer), observer)?, &projected);

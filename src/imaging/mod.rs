@@ -63,6 +63,7 @@ mod htc;
 mod image;
 mod parts;
 mod phantom;
+mod projected;
 mod projector;
 mod quality;
 mod reconstructor;

@@ -8,18 +8,18 @@ use rayon::prelude::*;
 use super::doubt::Doubt;
 use super::fbp::{Fbp, Filter};
 use super::image::Image;
+use super::projected::Check;
 use super::regularizer::Regularizer;
 use super::scan::Scan;
 use super::scanner::Scanner;
 use super::system::System;
 use crate::backend::product::MOST_COLUMNS;
-use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number, violated};
 use crate::operator::LinearOperator;
 use crate::solver::{
-    ChosenWeight, Correction, Method, Observer, Progress, Report, Setup, SharedPenalty, Solver, Stop, StopRule,
-    Stopping, Times, WeightRule,
+    ChosenWeight, Correction, Method, Observer, Progress, Report, Setup, SharedPenalty, Solver, StopRule, Stopping,
+    Times, WeightRule,
 };
 use crate::vector::Vector;
 
@@ -209,21 +209,6 @@ pub struct Reconstructor<T: Real> {
     x: Vector<T>,
     /// Vectors for the residual of a projected answer.
     check: Option<Check<T>>,
-}
-
-struct Check<T: Real> {
-    x: Vector<T>,
-    ax: Vector<T>,
-    /// On the host, which sums up as the device does.
-    r: Vector<T>,
-}
-
-impl<T: Real> Check<T> {
-    fn new(device: &Device, [rows, cols]: [usize; 2]) -> Result<Self> {
-        let host = Device::host().with_accumulation(device.accumulation(T::PRECISION))?;
-        let [x, ax] = [Vector::zeros(device, cols)?, Vector::zeros(device, rows)?];
-        Ok(Self { x, ax, r: Vector::zeros(&host, rows)? })
-    }
 }
 
 impl<T: Real> std::fmt::Debug for Reconstructor<T> {
@@ -511,29 +496,4 @@ fn scale<T: Real>(system: &System<T>, how: &Reconstruction) -> Result<f64> {
     }
     let reason = format!("weights are multiplied by |A|² / n = {scale:e}, which is out of range: scale the system");
     Err(Error::Option { name: "regularizer", reason })
-}
-
-impl<T: Real> Check<T> {
-    /// Computes the residual of an answer that was projected, and takes back what was said of the one before.
-    fn projected(
-        &mut self,
-        a: &dyn LinearOperator<T>,
-        image: &[T],
-        readings: &[T],
-        stopping: &Stopping,
-        report: &mut Report,
-    ) -> Result<()> {
-        self.x.write(image)?;
-        a.apply(&self.x, &mut self.ax)?;
-        // Subtracted here: a program for it would be one more to build before the first picture.
-        let product = self.ax.to_vec()?;
-        let terms = readings.par_iter().zip(&product).with_min_len(PART);
-        self.r.write(&terms.map(|(b, y)| *b - *y).collect::<Vec<T>>())?;
-        report.true_residual = self.r.norm2()?;
-        let limit = (stopping.rtol * report.rhs_norm).max(stopping.atol);
-        if report.stop == Stop::Converged && report.true_residual > limit {
-            report.stop = Stop::Projected;
-        }
-        Ok(())
-    }
 }

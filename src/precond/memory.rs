@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::ainv::bytes_of_places;
 use super::fsai::MOST_PLACES;
+use super::places::bytes_of_places;
 use super::spai::MOST_PLACES as OF_COLUMN;
 use super::{Preconditioner, in_time, neighbourhood};
 use crate::device::Device;

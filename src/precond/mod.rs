@@ -11,6 +11,7 @@ mod incomplete;
 mod levels;
 mod memory;
 mod named;
+mod places;
 mod polynomial;
 mod spai;
 mod sweep;

@@ -1,6 +1,6 @@
 //! Calls of a script over a basis or an image, and copies, as data.
 
-use super::plan::VectorId;
+use super::plan::{Space, VectorId, Work};
 use crate::backend::script::variation::Variation;
 use crate::recurrence::{Scalar, Sums};
 use crate::runs::Runs;
@@ -97,4 +97,22 @@ pub(super) struct Gather {
     pub(super) from: VectorId,
     pub(super) to: VectorId,
     pub(super) runs: Runs,
+}
+
+impl From<Gather> for Work {
+    fn from(call: Gather) -> Self {
+        Self::Gather(call)
+    }
+}
+
+impl From<OverImage> for Work {
+    fn from(call: OverImage) -> Self {
+        Self::Image(call)
+    }
+}
+
+impl From<(Space, OverBasis)> for Work {
+    fn from((of, call): (Space, OverBasis)) -> Self {
+        Self::Basis(of, call)
+    }
 }

@@ -210,18 +210,6 @@ impl From<StepLimit> for Work {
     }
 }
 
-impl From<Gather> for Work {
-    fn from(call: Gather) -> Self {
-        Self::Gather(call)
-    }
-}
-
-impl From<OverImage> for Work {
-    fn from(call: OverImage) -> Self {
-        Self::Image(call)
-    }
-}
-
 /// A launch without its program.
 pub(super) enum Work {
     Scalars,
@@ -233,12 +221,6 @@ pub(super) enum Work {
     Limit(StepLimit),
     Gather(Gather),
     Penalty(OfPenalty),
-}
-
-impl From<(Space, OverBasis)> for Work {
-    fn from((of, call): (Space, OverBasis)) -> Self {
-        Self::Basis(of, call)
-    }
 }
 
 impl From<Product> for Work {
