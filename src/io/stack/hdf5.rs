@@ -83,7 +83,8 @@ impl Hdf5 {
         match dataset.datatype().map_err(|e| self.refuse(place, words(&e)))? {
             DatatypeMessage::FixedPoint { signed: true, .. } => Ok(Kind::Signed),
             DatatypeMessage::FixedPoint { .. } | DatatypeMessage::BitField { .. } => Ok(Kind::Unsigned),
-            DatatypeMessage::FloatingPoint { .. } => Ok(Kind::Float),
+            // The crate multiplies other sizes without a look.
+            DatatypeMessage::FloatingPoint { size: 2 | 4 | 8, .. } => Ok(Kind::Float),
             other => Err(self.refuse(place, format!("its elements are of type {other}; a volume has numbers"))),
         }
     }

@@ -108,10 +108,17 @@ impl Content {
     }
 }
 
+/// Bytes of a description that are read.
+const LONGEST_DESCRIPTION: usize = 1 << 13;
+
 /// Number of pictures that the description of the first one counts, if more than one: ImageJ's `images=90`, or the shape that tifffile writes
 /// with `truncate`.
 fn described(decoder: &mut Decoder<BufReader<File>>, size: usize) -> Option<usize> {
-    let text = decoder.get_tag_ascii_string(Tag::ImageDescription).ok()?;
+    // The beginning is enough, and it need not be UTF-8: units of length are often not.
+    let mut bytes = [0; LONGEST_DESCRIPTION];
+    let length = decoder.image_ifd().find_tag_bytes(Tag::ImageDescription, &mut bytes, 0).ok()??;
+    let text = bytes.get(..length)?.split(|byte| *byte == 0).next()?;
+    let text = String::from_utf8_lossy(text);
     let count = if text.starts_with("ImageJ=") {
         text.lines().find_map(|line| line.trim().strip_prefix("images="))?.trim().parse().ok()?
     } else {
@@ -381,7 +388,9 @@ mod tests {
     fn packed(count: usize, bits: u16, format: u16, big: bool, description: &str, data: &[u8]) -> Vec<u8> {
         let short = |v: u16| if big { v.to_be_bytes() } else { v.to_le_bytes() };
         let long = |v: u32| if big { v.to_be_bytes() } else { v.to_le_bytes() };
-        let mut description = description.replace('#', &count.to_string()).into_bytes();
+        let description = description.replace('#', &count.to_string());
+        // Latin letters, as old files have them.
+        let mut description: Vec<u8> = description.chars().map(|c| c as u8).collect();
         description.push(0);
         let entries = 10;
         let directory = 2 + 12 * entries + 4;
@@ -417,7 +426,7 @@ mod tests {
     fn stacks_with_one_directory_are_read_whole() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("stack.tif");
-        let imagej = "ImageJ=1.54f\nimages=#\nslices=#\nloop=false\n";
+        let imagej = "ImageJ=1.54f\nunit=\u{b5}m\nimages=#\nslices=#\nloop=false\n";
         let shaped = "{\"shape\": [#, 3, 4], \"truncated\": true}";
         let wanted: Vec<f32> = (0..60).map(|k| (3 * k) as f32).collect();
         let bytes = |bits: u16, format: u16, big: bool| -> Vec<u8> {
