@@ -251,7 +251,7 @@ impl Device {
                 help: "that is all its memory: use fewer rows or angles, a smaller image, or another device",
             });
         }
-        // What is held already is not free; these devices take from the memory of the machine.
+        // Memory that is held already is not free; these devices take from that of the machine.
         let new = plan.iter().fold(0u64, |sum, part| sum.saturating_add(part.1));
         if new < machine::SURELY_FREE || !matches!(info.kind, DeviceKind::Host | DeviceKind::Cpu) {
             return Ok(());

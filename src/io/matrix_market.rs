@@ -188,7 +188,7 @@ impl Symmetry {
         }
     }
 
-    /// Its word in the banner.
+    /// Word of the banner.
     fn word(self) -> &'static str {
         match self {
             Self::General => "general",

@@ -23,8 +23,8 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::memory::check_places;
-use super::{Square, check_symmetric, in_time, neighbourhood, product_of_matrices, square};
+use super::places::RowPlaces;
+use super::{Square, check_symmetric, in_time, product_of_matrices, square};
 use crate::backend::elimination::{self, Columns, Problem};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -231,61 +231,12 @@ struct Dropping {
     /// Entries below it.
     below: f64,
     /// Entries of a row in other columns than these, if there are any.
-    places: Option<Vec<Places>>,
-}
-
-/// Columns from the diagonal on in which a row may have entries.
-enum Places {
-    /// Ascending columns.
-    Few(Vec<u32>),
-    /// A bit for each column from the diagonal on, where these take less.
-    Many(Vec<u64>),
-}
-
-impl Places {
-    /// Columns `found`, ascending, of row `l` of `n`.
-    fn new(found: Vec<u32>, l: usize, n: usize) -> Self {
-        let words = (n - l).div_ceil(64);
-        if found.len() <= 2 * words {
-            return Self::Few(found);
-        }
-        let mut bits = vec![0u64; words];
-        found.iter().map(|j| *j as usize - l).for_each(|at| bits[at / 64] |= 1 << (at % 64));
-        Self::Many(bits)
-    }
-
-    /// Tells if column `j` of row `l` is one of them.
-    fn has(&self, l: u32, j: u32) -> bool {
-        match self {
-            Self::Few(columns) => columns.binary_search(&j).is_ok(),
-            Self::Many(bits) => {
-                let at = (j - l) as usize;
-                bits.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
-            }
-        }
-    }
-}
-
-/// Most bytes that the places of a row take, of `entries` from the diagonal on, with `behind` columns from there.
-pub(super) fn bytes_of_places(entries: u64, behind: u64) -> u64 {
-    (4 * entries).min(8 * behind.div_ceil(64)) + size_of::<Places>() as u64
+    places: Option<Vec<RowPlaces>>,
 }
 
 impl Dropping {
     fn of<T: Real>(a: &Csr<T>, options: AinvOptions) -> Result<Self> {
-        let of_row = |power| {
-            move |l: usize| {
-                in_time(options.deadline, "an approximate inverse")?;
-                let mut found = neighbourhood(a, l, power);
-                found.drain(..found.partition_point(|j| (*j as usize) < l));
-                found.shrink_to_fit();
-                Ok(Places::new(found, l, a.rows()))
-            }
-        };
-        let places = match options.places {
-            Some(power) => Some((0..a.rows()).into_par_iter().map(of_row(power)).collect::<Result<_>>()?),
-            None => None,
-        };
+        let places = options.places.map(|power| RowPlaces::of_rows(a, power, options.deadline)).transpose()?;
         Ok(Self { below: options.drop, places })
     }
 
@@ -339,9 +290,6 @@ pub(super) fn on_host<T: Real>(
     options: AinvOptions,
     pivots_wanted: Pivots,
 ) -> Result<Z<T>> {
-    if let Some(power) = options.places {
-        check_places(a, power, options.deadline)?;
-    }
     let dropping = Dropping::of(a, options)?;
     let n = a.rows();
     let mut rows: Vec<Row<T>> =
@@ -539,6 +487,7 @@ product_of_matrices!(Ainv, symmetric);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::precond::places::neighbourhood;
     use crate::sparse::gallery;
     use crate::{Format, Matrix, Method, Setup, Solver, Stopping};
 

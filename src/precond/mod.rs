@@ -11,6 +11,7 @@ mod incomplete;
 mod levels;
 mod memory;
 mod named;
+mod places;
 mod polynomial;
 mod spai;
 mod sweep;
@@ -115,82 +116,6 @@ macro_rules! product_of_matrices {
     };
 }
 use product_of_matrices;
-
-/// Columns of row `i` of `a^power`, as far as its places go, and `i`; ascending.
-fn neighbourhood<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
-    let mut found = vec![i as u32];
-    let mut newest = found.clone();
-    for _ in 0..power {
-        let mut next: Vec<u32> = newest.iter().flat_map(|j| a.row(*j as usize).0).copied().collect();
-        only_new(&mut next, &found);
-        merge(&mut found, &next);
-        // A long row reaches all columns: higher powers have no others.
-        if next.is_empty() || found.len() == a.cols() {
-            break;
-        }
-        newest = next;
-    }
-    found
-}
-
-/// The [`neighbourhood`], if it has at most `most` columns.
-fn neighbourhood_within<T: Real>(a: &Csr<T>, i: usize, power: usize, most: usize) -> Option<Vec<u32>> {
-    neighbourhood_up_to(a, i, power, (a.cols(), most))
-}
-
-/// Those of the [`neighbourhood`] up to column `i`, if there are at most `most` of them.
-fn neighbourhood_below<T: Real>(a: &Csr<T>, i: usize, power: usize, most: usize) -> Option<Vec<u32>> {
-    neighbourhood_up_to(a, i, power, (i, most))
-}
-
-/// Those of the [`neighbourhood`] up to column `last`, if there are at most `most` of them. It is left as soon as there are more: a long row
-/// that many others meet does not take the time of its length for each of them.
-fn neighbourhood_up_to<T: Real>(
-    a: &Csr<T>,
-    i: usize,
-    power: usize,
-    (last, most): (usize, usize),
-) -> Option<Vec<u32>> {
-    let below = |set: &[u32]| set.partition_point(|j| *j as usize <= last);
-    let mut found = vec![i as u32];
-    let mut newest = found.clone();
-    for _ in 0..power {
-        let (mut next, mut limit): (Vec<u32>, usize) = (Vec::new(), 4 * most);
-        for part in newest.iter().flat_map(|j| a.row(*j as usize).0.chunks(most)) {
-            next.extend_from_slice(part);
-            if next.len() >= limit {
-                only_new(&mut next, &found);
-                if below(&found) + below(&next) > most {
-                    return None;
-                }
-                limit = (4 * most).max(2 * next.len());
-            }
-        }
-        only_new(&mut next, &found);
-        if below(&found) + below(&next) > most {
-            return None;
-        }
-        merge(&mut found, &next);
-        if next.is_empty() || found.len() == a.cols() {
-            break;
-        }
-        newest = next;
-    }
-    found.truncate(below(&found));
-    Some(found)
-}
-
-/// Sorts `next`, and takes out what is there twice or in `found`. Stable sorts are fast on rows that follow each other, each ascending.
-fn only_new(next: &mut Vec<u32>, found: &[u32]) {
-    next.sort();
-    next.dedup();
-    next.retain(|j| found.binary_search(j).is_err());
-}
-
-fn merge(found: &mut Vec<u32>, next: &[u32]) {
-    found.extend(next);
-    found.sort();
-}
 
 /// Fails if the time for a set-up is over.
 fn in_time(deadline: Option<Instant>, what: &str) -> Result<()> {
