@@ -49,12 +49,12 @@ pub(crate) fn free() -> Option<u64> {
     Some(of_container.map_or(of_machine, |limit| limit.min(of_machine)))
 }
 
-/// Bytes that are free by `/proc/meminfo`.
+/// Free bytes by `/proc/meminfo`.
 fn of_machine(meminfo: &str) -> Option<u64> {
     Some(kilobytes(meminfo, "MemAvailable:")?.saturating_add(kilobytes(meminfo, "SwapFree:").unwrap_or(0)))
 }
 
-/// Bytes that are left to a container of control groups: its limit less those it holds, without files in the cache, which can be given up.
+/// Bytes left to a container of control groups: its limit less what it holds, of which files in the cache can be given up.
 fn of_container(limit: &str, held: &str, about: &str) -> Option<u64> {
     let number = |text: &str| text.trim().parse::<u64>().ok();
     let cached = about.lines().find_map(|line| number(line.strip_prefix("inactive_file ")?)).unwrap_or(0);

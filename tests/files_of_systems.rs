@@ -173,7 +173,7 @@ fn several_right_hand_sides_are_solved() {
         assert_eq!(npy::read(&at("x.npy")).unwrap().shape, [25, 6]);
         check("x.npy", 6, false);
     }
-    // Text has a line for each.
+    // The text has a line for each.
     let output = solve(folder.path(), &["a.mtx", "--rhs", "b2.mtx", "--save", "x.mtx", "--preconditioner", "ic0"]);
     let text = String::from_utf8_lossy(&output.stdout);
     for words in ["result      1: converged", "            2: converged", "2 right-hand sides, one after another"] {
@@ -260,7 +260,7 @@ fn a_comparison_tells_of_each_as_it_comes() {
         place("preconditioner       set-up s") < place("\njacobi") && place("\njacobi") < place("fastest: "),
         "{text}"
     );
-    // A candidate that takes longer than its time ends, and the next ones follow.
+    // A set-up that takes longer than its time ends, and the next ones follow.
     matrix_market::write_matrix(&folder.path().join("arrow.mtx"), &arrow(40_000)).unwrap();
     let clock = Instant::now();
     let output = solve(folder.path(), &["arrow.mtx", "--compare", "--method", "cg", "--time-limit", "0.05"]);

@@ -151,7 +151,7 @@ fn cases(folder: &Path) -> Vec<Case> {
         found.push(Case { content: content.clone(), packing: Packing::None, runs: of_matrices() });
         found.push(Case { content, packing: Packing::Gzip, runs: of_matrices() });
     }
-    // One matrix behind a byte-order mark, and in archives: alone, and beside others.
+    // A matrix behind a byte-order mark, and in archives: alone, and beside others.
     let text = String::from_utf8(read("a.mtx")).unwrap();
     let mut marked = b"\xef\xbb\xbf".to_vec();
     marked.extend(text.bytes());
@@ -481,7 +481,7 @@ fn nothing_that_is_read_or_asked_for_brings_a_program_down() {
                     let columns: Vec<Vec<f64>> = (0..3).map(|c| vec![f64::from(c) + 0.5; 9]).collect();
                     residuum::io::write_columns(&at(name), &columns, false).unwrap();
                 }
-                // Names end so that the kind is told by them.
+                // Geometries are known by this ending.
                 std::os::unix::fs::symlink("damaged", at("damaged.toml")).unwrap();
                 let sinogram: Vec<f64> = (0..60).map(|k| f64::from(k % 10)).collect();
                 npy::write(&at("s.npy"), &[6, 10], &sinogram).unwrap();
@@ -525,4 +525,74 @@ fn nothing_that_is_read_or_asked_for_brings_a_program_down() {
     // Damage that is always refused at once would test nothing.
     assert!(30 * ends[0] > count && ends[2] > 0, "{ends:?}");
     assert!(faults.is_empty(), "{} of {count}:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// Files that are read anew, by the readers themselves, which take a thousand times less than a program: `RESIDUUM_MUTATIONS` of each form. Run
+/// it with `ulimit -v 1600000` to hold the memory of all of them to a gigabyte.
+#[test]
+fn readers_take_any_bytes() {
+    let count = std::env::var("RESIDUUM_MUTATIONS").map_or(400, |n| n.parse().expect("a number"));
+    let seed: u64 = std::env::var("RESIDUUM_MUTATION_SEED").map_or(1, |n| n.parse().expect("a number"));
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    matrix_market::write_matrix(&at("a.mtx"), &gallery::poisson_2d::<f64>(3, 0.1).unwrap()).unwrap();
+    let text = std::fs::read(at("a.mtx")).unwrap();
+    let columns: Vec<Vec<f64>> = (0..3).map(|c| vec![f64::from(c) + 0.5; 9]).collect();
+    let written = |name: &str| {
+        residuum::io::write_columns(&at(name), &columns, false).unwrap();
+        std::fs::read(at(name)).unwrap()
+    };
+    let both =
+        "%%MatrixMarket matrix coordinate real symmetric\n3 3 6\n1 1 4\n2 1 -1\n% x\n1 2 -1\n2 2 4\n3 1 1\n3 3 5\n";
+    let skew = "%%MatrixMarket matrix coordinate integer skew-symmetric\n3 3 4\n1 1 0\n2 1 -1\n3 1 2\n3 3 0\n";
+    let geometry = "beam = \"fan\"\nsource_origin = 410.66\nsource_detector = 553.74\npitch = 0.2\narc = 360.0\n";
+    let long = format!("{}/a.mtx", "long".repeat(50));
+    let files = ["a.mtx", "a_b.mtx", "a_coord.mtx", &long].map(|name| (name.to_string(), text.clone())).to_vec();
+    let marked = [b"\xef\xbb\xbf", &text[..]].concat();
+    let forms: [(&str, Vec<u8>, Packing); 13] = [
+        ("mark", marked, Packing::None),
+        ("both triangles", both.into(), Packing::None),
+        ("skew", skew.into(), Packing::None),
+        ("zip", text.clone(), Packing::Zip(files.clone())),
+        ("tar", text.clone(), Packing::Tar(files.clone())),
+        ("tar.gz", text.clone(), Packing::TarGzip(files.clone())),
+        ("headers of tar", Packing::Tar(files.clone()).pack(text.clone()), Packing::None),
+        ("headers of tar.gz", Packing::Tar(files.clone()).pack(text.clone()), Packing::Gzip),
+        ("headers of zip", Packing::Zip(files).pack(text.clone()), Packing::None),
+        ("columns npy", written("b3.npy"), Packing::None),
+        ("columns npz", written("b3.npz"), Packing::None),
+        ("columns mtx", written("b3.mtx"), Packing::None),
+        ("partition and geometry", geometry.into(), Packing::None),
+    ];
+    let parts = b"0\n1\n2\n0\n1\n2\n0\n1\n2\n";
+    for (form, content, packing) in forms {
+        let (mut read, mut slowest) = (0, 0.0f64);
+        for k in 0..count {
+            let mut random = Random::new(seed ^ (k as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let damaged = match random.next() % 8 {
+                0 => mutate(&packing.pack(content.clone()), &mut random),
+                _ => packing.pack(mutate(&content, &mut random)),
+            };
+            let path = at("damaged");
+            std::fs::write(&path, damaged).unwrap();
+            let clock = std::time::Instant::now();
+            let matrix = residuum::io::read_matrix::<f64>(&path, &mut |_, _| {});
+            let vectors = residuum::io::read_columns::<f32>(&path, 9);
+            read += usize::from(matrix.is_ok() || vectors.is_ok());
+            if let Ok(found) = &vectors {
+                assert!(found.vectors.iter().all(|vector| vector.len() == 9), "{form} {k}");
+            }
+            if form.starts_with("partition") {
+                read += usize::from(residuum::imaging::Geometry::read(&path).is_ok());
+                std::fs::write(&path, mutate(parts, &mut random)).unwrap();
+                let found = residuum::io::read_partition(&path);
+                assert!(found.as_ref().is_ok_and(|found| found.parts() <= found.rows().max(1)) || found.is_err());
+                read += usize::from(found.is_ok());
+            }
+            slowest = slowest.max(clock.elapsed().as_secs_f64());
+        }
+        println!("{form}: {read} of {count} are read, the slowest took {slowest:.3} s");
+        // A file with both triangles is refused unless the damage is to one of them.
+        assert!(slowest < 10.0 && (read > 0 || form == "both triangles"), "{form}: {read} read, {slowest} s");
+    }
 }

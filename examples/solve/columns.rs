@@ -37,7 +37,7 @@ pub(crate) struct Solved<T: Real> {
     pub(crate) rungs: Vec<Rung>,
     /// Seconds of all set-ups and solves.
     pub(crate) seconds: f64,
-    /// Words for the way several were solved.
+    /// Words for the way in which several were solved.
     pub(crate) way: Option<String>,
 }
 
@@ -131,7 +131,7 @@ impl<T: Real> System<'_, T> {
             show(self.bar, progress);
             interrupt::flow()
         })?;
-        // Columns that were solved at once tell the same time.
+        // Reports of one solve tell the same time.
         solved.seconds += reports.iter().map(|r| r.times.solve + r.times.verify).fold(0.0, f64::max);
         for ((b, report), answer) in columns.iter().zip(reports).zip(x.to_columns(count)?) {
             let fails = matches!(

@@ -14,7 +14,7 @@ use super::{open, read_error, short_name};
 use crate::error::{Error, Result};
 use crate::files::{BUFFER, file_error};
 
-/// Kind of content that is wanted of an archive.
+/// Content that is wanted of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Matrix,

@@ -188,7 +188,7 @@ impl Symmetry {
         }
     }
 
-    /// Word of the banner for it.
+    /// Word of the banner.
     fn word(self) -> &'static str {
         match self {
             Self::General => "general",

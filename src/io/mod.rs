@@ -414,7 +414,7 @@ mod tests {
         let words = read_vectors::<f64>(&path).expect_err("no vector").to_string();
         assert!(words.contains("HDF5") && words.contains("NumPy"), "{words}");
         assert!(read_matrix::<f64>(&path, &mut |_, _| {}).is_err());
-        // Readers name what compressed a file, and what unpacks it.
+        // Programs that compress are named with the one that unpacks, to whoever reads anything.
         for (start, words) in
             [(&b"BZh91AY&SY"[..], "bunzip2"), (b"\xfd7zXZ\0\0", "unxz"), (b"\x28\xb5\x2f\xfd\x04", "unzstd")]
         {

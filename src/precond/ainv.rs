@@ -23,9 +23,8 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::memory::check_places;
-use super::places::Places;
-use super::{Square, check_symmetric, in_time, neighbourhood, product_of_matrices, square};
+use super::places::RowPlaces;
+use super::{Square, check_symmetric, in_time, product_of_matrices, square};
 use crate::backend::elimination::{self, Columns, Problem};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -232,24 +231,12 @@ struct Dropping {
     /// Entries below it.
     below: f64,
     /// Entries of a row in other columns than these, if there are any.
-    places: Option<Vec<Places>>,
+    places: Option<Vec<RowPlaces>>,
 }
 
 impl Dropping {
     fn of<T: Real>(a: &Csr<T>, options: AinvOptions) -> Result<Self> {
-        let of_row = |power| {
-            move |l: usize| {
-                in_time(options.deadline, "an approximate inverse")?;
-                let mut found = neighbourhood(a, l, power);
-                found.drain(..found.partition_point(|j| (*j as usize) < l));
-                found.shrink_to_fit();
-                Ok(Places::new(found, l, a.rows()))
-            }
-        };
-        let places = match options.places {
-            Some(power) => Some((0..a.rows()).into_par_iter().map(of_row(power)).collect::<Result<_>>()?),
-            None => None,
-        };
+        let places = options.places.map(|power| RowPlaces::of_rows(a, power, options.deadline)).transpose()?;
         Ok(Self { below: options.drop, places })
     }
 
@@ -303,9 +290,6 @@ pub(super) fn on_host<T: Real>(
     options: AinvOptions,
     pivots_wanted: Pivots,
 ) -> Result<Z<T>> {
-    if let Some(power) = options.places {
-        check_places(a, power, options.deadline)?;
-    }
     let dropping = Dropping::of(a, options)?;
     let n = a.rows();
     let mut rows: Vec<Row<T>> =
@@ -503,6 +487,7 @@ product_of_matrices!(Ainv, symmetric);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::precond::places::neighbourhood;
     use crate::sparse::gallery;
     use crate::{Format, Matrix, Method, Setup, Solver, Stopping};
 

@@ -302,7 +302,7 @@ fn empty_columns<T: Real>(a: &Csr<T>) -> Vec<usize> {
     (0..a.cols()).filter(|j| !holds[*j]).collect()
 }
 
-/// What is said of columns that hold nothing.
+/// Words about columns that hold nothing.
 fn words_of_empty(columns: &[usize]) -> String {
     match columns {
         [] => String::new(),

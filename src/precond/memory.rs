@@ -5,9 +5,9 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::fsai::MOST_PLACES;
-use super::places::bytes_of_places;
+use super::places::{bytes_of_places, neighbourhood};
 use super::spai::MOST_PLACES as OF_COLUMN;
-use super::{Preconditioner, in_time, neighbourhood};
+use super::{Preconditioner, in_time};
 use crate::device::Device;
 use crate::error::Result;
 use crate::machine;
@@ -110,7 +110,12 @@ fn sum(counts: impl Iterator<Item = usize>) -> usize {
 fn reached<T: Real>(a: &Csr<T>, power: usize) -> impl Iterator<Item = usize> {
     let mut found = vec![1usize; a.rows()];
     for _ in 0..power {
-        let next = |i: usize| sum(a.row(i).0.iter().map(|j| found[*j as usize])).saturating_add(1).min(a.cols());
+        let next = |i: usize| {
+            let columns = a.row(i).0;
+            // A row reaches its own column without an entry on the diagonal too.
+            let own = usize::from(columns.binary_search(&(i as u32)).is_err());
+            sum(columns.iter().map(|j| found[*j as usize])).saturating_add(own).min(a.cols())
+        };
         found = (0..a.rows()).into_par_iter().map(next).collect();
     }
     found.into_iter()
@@ -145,7 +150,7 @@ pub(super) fn check_places<T: Real>(a: &Csr<T>, power: usize, deadline: Option<I
             .map(|(l, count)| bytes_of_places(count as u64, (n - l) as u64))
             .fold(0, u64::saturating_add)
     };
-    // Of the columns that a row reaches, at most those before the diagonal do not count.
+    // Columns before the diagonal do not count: all of them may be among those that a row reaches.
     let least = bytes(&mut surely_reached(a, power).enumerate().map(|(l, count)| count.saturating_sub(l)));
     machine::check_memory(what(), least)?;
     if machine::check_memory(what(), bytes(&mut reached(a, power).enumerate().map(|(l, count)| count.min(n - l))))
@@ -176,7 +181,8 @@ mod tests {
     use super::*;
     use crate::device::tests::with_memory;
     use crate::error::Error;
-    use crate::precond::{Built, neighbourhood_below, neighbourhood_within};
+    use crate::precond::Built;
+    use crate::precond::places::{neighbourhood_below, neighbourhood_within};
     use crate::sparse::gallery;
 
     /// A matrix with one full row and one full column.
@@ -264,7 +270,7 @@ mod tests {
         }
         // Short rows reach few columns, and the bounds say so.
         let a = gallery::poisson_2d::<f64>(30, 0.0).unwrap();
-        assert_eq!(reached(&a, 2).max(), Some(26));
+        assert_eq!(reached(&a, 2).max(), Some(25));
         assert_eq!(surely_reached(&a, 2).max(), Some(5));
         assert!(check_places(&a, 2, None).is_ok());
     }
@@ -273,7 +279,7 @@ mod tests {
     fn places_are_the_same_however_they_are_found() {
         for a in matrices() {
             for (i, power) in (0..a.rows()).flat_map(|i| [1, 2, 3, 4].map(|power| (i, power))) {
-                // As they are defined.
+                // Places by their definition.
                 let mut found = vec![false; a.rows()];
                 found[i] = true;
                 for _ in 0..power {

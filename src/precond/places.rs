@@ -1,16 +1,115 @@
-//! Places of a row that an approximate inverse may fill.
+//! Places of powers of a matrix: columns that a row reaches over others.
+
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+use super::in_time;
+use super::memory::check_places;
+use crate::error::Result;
+use crate::number::Real;
+use crate::sparse::Csr;
+
+/// Columns of row `i` of `a^power`, as far as its places go, and `i`; ascending.
+pub(super) fn neighbourhood<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
+    let mut found = vec![i as u32];
+    let mut newest = found.clone();
+    for _ in 0..power {
+        let mut next: Vec<u32> = newest.iter().flat_map(|j| a.row(*j as usize).0).copied().collect();
+        only_new(&mut next, &found);
+        merge(&mut found, &next);
+        // A long row reaches all columns: higher powers have no others.
+        if next.is_empty() || found.len() == a.cols() {
+            break;
+        }
+        newest = next;
+    }
+    found
+}
+
+/// The [`neighbourhood`], if it has at most `most` columns.
+pub(super) fn neighbourhood_within<T: Real>(a: &Csr<T>, i: usize, power: usize, most: usize) -> Option<Vec<u32>> {
+    neighbourhood_up_to(a, i, power, (a.cols(), most))
+}
+
+/// Columns of the [`neighbourhood`] up to `i`, if there are at most `most` of them.
+pub(super) fn neighbourhood_below<T: Real>(a: &Csr<T>, i: usize, power: usize, most: usize) -> Option<Vec<u32>> {
+    neighbourhood_up_to(a, i, power, (i, most))
+}
+
+/// Columns of the [`neighbourhood`] up to `last`, if there are at most `most` of them. The search is left as soon as there are more: a long row
+/// that many others meet does not take the time of its length for each of them.
+fn neighbourhood_up_to<T: Real>(
+    a: &Csr<T>,
+    i: usize,
+    power: usize,
+    (last, most): (usize, usize),
+) -> Option<Vec<u32>> {
+    let below = |set: &[u32]| set.partition_point(|j| *j as usize <= last);
+    let mut found = vec![i as u32];
+    let mut newest = found.clone();
+    for _ in 0..power {
+        let (mut next, mut limit): (Vec<u32>, usize) = (Vec::new(), 4 * most);
+        for part in newest.iter().flat_map(|j| a.row(*j as usize).0.chunks(most)) {
+            next.extend_from_slice(part);
+            if next.len() >= limit {
+                only_new(&mut next, &found);
+                if below(&found) + below(&next) > most {
+                    return None;
+                }
+                limit = (4 * most).max(2 * next.len());
+            }
+        }
+        only_new(&mut next, &found);
+        if below(&found) + below(&next) > most {
+            return None;
+        }
+        merge(&mut found, &next);
+        if next.is_empty() || found.len() == a.cols() {
+            break;
+        }
+        newest = next;
+    }
+    found.truncate(below(&found));
+    Some(found)
+}
+
+/// Sorts `next`, and takes out what is there twice or in `found`. Stable sorts are fast on rows that follow each other, each ascending.
+fn only_new(next: &mut Vec<u32>, found: &[u32]) {
+    next.sort();
+    next.dedup();
+    next.retain(|j| found.binary_search(j).is_err());
+}
+
+fn merge(found: &mut Vec<u32>, next: &[u32]) {
+    found.extend(next);
+    found.sort();
+}
 
 /// Columns from the diagonal on in which a row may have entries.
-pub(super) enum Places {
+pub(super) enum RowPlaces {
     /// Ascending columns.
     Few(Vec<u32>),
     /// A bit for each column from the diagonal on, where these take less.
     Many(Vec<u64>),
 }
 
-impl Places {
+impl RowPlaces {
+    /// Places of all rows of `a^power`, if they fit the memory that is free.
+    pub(super) fn of_rows<T: Real>(a: &Csr<T>, power: usize, deadline: Option<Instant>) -> Result<Vec<Self>> {
+        check_places(a, power, deadline)?;
+        let of_row = |l: usize| {
+            in_time(deadline, "an approximate inverse")?;
+            let mut found = neighbourhood(a, l, power);
+            found.drain(..found.partition_point(|j| (*j as usize) < l));
+            found.shrink_to_fit();
+            Ok(Self::new(found, l, a.rows()))
+        };
+        (0..a.rows()).into_par_iter().map(of_row).collect()
+    }
+
     /// Columns `found`, ascending, of row `l` of `n`.
-    pub(super) fn new(found: Vec<u32>, l: usize, n: usize) -> Self {
+    fn new(found: Vec<u32>, l: usize, n: usize) -> Self {
         let words = (n - l).div_ceil(64);
         if found.len() <= 2 * words {
             return Self::Few(found);
@@ -34,5 +133,5 @@ impl Places {
 
 /// Most bytes that the places of a row take, of `entries` from the diagonal on, with `behind` columns from there.
 pub(super) fn bytes_of_places(entries: u64, behind: u64) -> u64 {
-    (4 * entries).min(8 * behind.div_ceil(64)) + size_of::<Places>() as u64
+    (4 * entries).min(8 * behind.div_ceil(64)) + size_of::<RowPlaces>() as u64
 }

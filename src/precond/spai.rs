@@ -17,9 +17,9 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use super::places::neighbourhood_within;
 use super::{
-    check_finite, check_power, check_rounded, factor_on, in_time, largest_of_row, made_by_threads,
-    neighbourhood_within, rounded,
+    check_finite, check_power, check_rounded, factor_on, in_time, largest_of_row, made_by_threads, rounded,
 };
 use crate::device::Device;
 use crate::error::{Error, Result};

@@ -101,10 +101,6 @@ impl<T: Real> Setup<T> {
             return Err(Error::Option { name: "exact_every", reason });
         }
         let (rows, cols) = (operator.rows(), operator.cols());
-        if rows == 0 || cols == 0 {
-            let what = format!("a matrix of {rows} x {cols}: there is nothing to solve");
-            return Err(Error::Structure { what, row: None });
-        }
         if let Some(rule) = &stopping.rule {
             rule.validate(rows)?;
             self.check_rule(rule)?;

@@ -80,7 +80,16 @@ impl<T: Real> Solver<T> {
     /// without an adjoint if one is needed, exact residuals for a method that carries none,
     /// a rule that cannot end the method ([`Stopping::rule`]); [`Error::Memory`] when the vectors do not fit beside the matrix.
     pub fn with(operator: impl Into<SharedOperator<T>>, setup: Setup<T>) -> Result<Self> {
-        set_up(operator.into(), setup)
+        let operator = operator.into();
+        let (rows, cols) = (operator.rows(), operator.cols());
+        set_up(operator, setup).map_err(|error| match error {
+            // Some methods have no script for no unknowns.
+            Error::Option { name: "method", .. } if rows == 0 || cols == 0 => {
+                let what = format!("a matrix of {rows} x {cols}: there is nothing to solve");
+                Error::Structure { what, row: None }
+            }
+            other => other,
+        })
     }
 
     /// Sets the point that damping pulls the answer to, which is 0 at first: `x_ref` in

@@ -28,9 +28,9 @@ use rayon::prelude::*;
 
 use self::adaptive::Search;
 use self::dense::Dense;
+use super::places::neighbourhood_below;
 use super::{
-    check_power, check_symmetric, factor_on, in_time, largest_of_row, made_by_threads, neighbourhood_below,
-    product_of_matrices, rounds,
+    check_power, check_symmetric, factor_on, in_time, largest_of_row, made_by_threads, product_of_matrices, rounds,
 };
 use crate::device::Device;
 use crate::error::{Error, Result};
