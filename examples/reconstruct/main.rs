@@ -118,13 +118,14 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
             if finished.images.len() > 1 { "ones" } else { "one" }
         );
     }
-    let done = all && finished.images.iter().all(|image| match image.report.stop {
-        Stop::Converged | Stop::Semiconverged => true,
-        Stop::LeastSquares | Stop::MaxIterations | Stop::Stagnated => {
-            options.rtol.is_none() && options.stop.is_none()
-        }
-        _ => false,
-    });
+    let done = all
+        && finished.images.iter().all(|image| match image.report.stop {
+            Stop::Converged | Stop::Semiconverged => true,
+            Stop::LeastSquares | Stop::MaxIterations | Stop::Stagnated => {
+                options.rtol.is_none() && options.stop.is_none()
+            }
+            _ => false,
+        });
     written.finish()?;
     Ok(done)
 }

@@ -71,7 +71,7 @@ pub(crate) fn pair<N: std::str::FromStr>(text: &str) -> Option<(N, N)> {
 /// at angle 0 the source is below the picture, rays run upwards, and pixel 0 sees the left edge. An array that comes out
 /// mirrored was taken with the other sense of rotation: give a negative --arc.
 #[derive(Debug, Parser)]
-#[command(name = "reconstruct", version = common::version(), after_help = common::ENVIRONMENT)]
+#[command(name = "reconstruct", version = common::version(), after_help = common::help_of_work())]
 pub(crate) struct Options {
     /// Scan: a Helsinki Tomography Challenge 2022 .mat file; a .npy sinogram of line integrals, -log(I / I0) (angles x
     /// pixels, or images x angles x pixels for several images at once); or counts: DataExchange (.h5, in a build with
