@@ -60,6 +60,7 @@ mod phantom;
 mod projector;
 mod quality;
 mod reconstructor;
+mod refusals;
 mod regularizer;
 mod scan;
 mod scanner;
