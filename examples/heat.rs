@@ -26,9 +26,9 @@ enum RimKind {
 /// Let heat flow through a picture by implicit steps in time, (I + s L) u' = u with the 5-point Laplacian L (michels-2011, section 7).
 ///
 /// The brightness of the picture is its temperature. Without a picture: an emblem. With --window the mouse warms and cools, and the keys
-/// left and right turn time round. Exit status: 0 done, 1 a step did not converge to --rtol, 2 bad input.
+/// left and right turn time round. Exit status: 0 done, 1 a step did not converge or means nothing, 2 bad input.
 #[derive(Debug, Parser)]
-#[command(name = "heat", version = common::version(), after_help = common::ENVIRONMENT)]
+#[command(name = "heat", version = common::version(), after_help = common::help_of_work())]
 struct Options {
     /// Picture (PNG) to begin with, in its own size or that of --size
     #[arg(long, value_name = "FILE")]

@@ -25,7 +25,7 @@ use common::option;
 ///
 /// Exit status: 0 done, 1 settings gave other bits or time ran out before all was measured, 2 bad input.
 #[derive(Debug, Parser)]
-#[command(name = "tune", version = common::version(), after_help = common::ENVIRONMENT, args_conflicts_with_subcommands = true)]
+#[command(name = "tune", version = common::version(), after_help = common::help_of_work(), args_conflicts_with_subcommands = true)]
 struct Options {
     #[command(subcommand)]
     command: Option<Command>,

@@ -27,9 +27,9 @@ enum RimKind {
 /// Waves on water by implicit steps in time (krueger-westermann-2003, section 6), five iterations of conjugate gradients each.
 ///
 /// Drops fall now and then. With --window the mouse makes waves, and the keys left and right choose how time is discretised. Exit status: 0
-/// done, 1 a step did not converge to --rtol, 2 bad input.
+/// done, 1 a step did not converge or means nothing, 2 bad input.
 #[derive(Debug, Parser)]
-#[command(name = "wave", version = common::version(), after_help = common::ENVIRONMENT)]
+#[command(name = "wave", version = common::version(), after_help = common::help_of_work())]
 struct Options {
     /// (c dt / dx)^2, the square of the grid distances that a wave goes in a step
     #[arg(long, default_value_t = 0.5, allow_hyphen_values = true)]

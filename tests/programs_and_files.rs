@@ -82,6 +82,8 @@ fn versions_and_help_name_what_a_user_needs() {
         for variable in ["RESIDUUM_DEVICE", "RESIDUUM_TUNE_FILE", "RESIDUUM_CACHE", "RESIDUUM_CL_DIR", "RUST_LOG"] {
             assert!(help.contains(variable), "{name}: no {variable} in {help}");
         }
+        let writes = help.contains("--save") || help.contains("--plot");
+        assert_eq!(help.contains("--no-overwrite is given") && help.contains("Ctrl-C ends"), writes, "{help}");
     }
 }
 

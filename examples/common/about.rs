@@ -75,3 +75,11 @@ Environment:
 pub fn after_help(words: &str) -> String {
     format!("{words}\n\n{ENVIRONMENT}")
 }
+
+/// End of the help text of programs whose work takes long and is saved.
+pub fn help_of_work() -> String {
+    after_help(
+        "Ctrl-C ends the work with what there is so far: it is saved, and the exit status is 1. A second one ends the program at once.\n\
+         Files that exist are replaced by complete ones when the work is done, unless --no-overwrite is given.",
+    )
+}

@@ -18,7 +18,7 @@ use residuum::tuning::{TuneFile, tune_path};
 use residuum::{Device, Error, Real, Report, Result, io};
 use serde_json::{Value, json};
 
-pub use about::{ENVIRONMENT, after_help, version};
+pub use about::{ENVIRONMENT, after_help, help_of_work, version};
 pub use progress::{counting_bar, reading_bar, show, solving_bar};
 
 /// Precision of vectors and matrices.

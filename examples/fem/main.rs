@@ -42,9 +42,9 @@ enum OperatorKind {
 /// Solve -Laplace u = f by finite elements of degree 1 to 8 on hexahedra with hanging nodes, and refine (oses-2013, section 3.1).
 ///
 /// Every frame solves on a finer mesh and is compared with the known solution. With --window the mouse turns the picture. Exit status: 0 done, 1 a
-/// solve did not converge to --rtol, 2 bad input.
+/// solve did not converge, 2 bad input.
 #[derive(Debug, Parser)]
-#[command(name = "fem", version = common::version(), after_help = common::ENVIRONMENT)]
+#[command(name = "fem", version = common::version(), after_help = common::help_of_work())]
 #[command(mut_arg("size", |arg| arg.value_name("N").help("Cells along each side of the coarsest mesh (rings of triangles in the disc) [default: 2; disc: 4]")))]
 #[command(mut_arg("frames", |arg| arg.help("Meshes, each finer than the one before [default: 5; with --window until it is closed]")))]
 #[command(mut_arg("precision", |arg| arg.default_value("fp64")))]

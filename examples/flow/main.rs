@@ -57,9 +57,9 @@ pub(crate) enum TraceKind {
 ///
 /// The shorter side of the box has the length 1; the singular system of the pressure is solved with the constants projected out. With
 /// --window the left button pushes the fluid and blows dye into it, the right button dye alone, and the keys left and right change the
-/// viscosity. Exit status: 0 done, 1 a step did not converge to --rtol or a case is far from its known answer, 2 bad input.
+/// viscosity. Exit status: 0 done, 1 a step did not converge or means nothing or a case is far from its known answer, 2 bad input.
 #[derive(Debug, Parser)]
-#[command(name = "flow", version = common::version(), after_help = common::ENVIRONMENT)]
+#[command(name = "flow", version = common::version(), after_help = common::help_of_work())]
 pub(crate) struct Options {
     /// Kind of flow
     #[arg(long, value_enum, default_value_t = Case::Jets)]

@@ -71,7 +71,8 @@ fn set_up<T: Real>(options: &Options) -> Result<(f64, FlowSetup)> {
     }
     setup.step = options.dt.unwrap_or(setup.step);
     if setup.step > LONGEST_STEP {
-        let reason = format!("in a step of {} the fluid would cross the box as often: at most {LONGEST_STEP}", setup.step);
+        let reason =
+            format!("in a step of {} the fluid would cross the box as often: at most {LONGEST_STEP}", setup.step);
         return Err(option("dt", reason));
     }
     if let Some(kind) = options.interpolation {

@@ -76,7 +76,7 @@ pub(crate) fn pair<N: std::str::FromStr>(text: &str) -> Option<(N, N)> {
 /// mirrored was seen from the other side: give --flip picture. If a fan makes arcs or a smear instead of edges, its scanner may turn
 /// the other way: give --flip angles.
 #[derive(Debug, Parser)]
-#[command(name = "reconstruct", version = common::version(), after_help = common::ENVIRONMENT)]
+#[command(name = "reconstruct", version = common::version(), after_help = common::help_of_work())]
 pub(crate) struct Options {
     /// Scan: a Helsinki Tomography Challenge 2022 .mat file; a .npy sinogram of line integrals, -log(I / I0) (angles x
     /// pixels, or images x angles x pixels for several images at once); or counts: HDF5 (.h5, .nxs, in a build with

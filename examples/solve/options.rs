@@ -27,7 +27,7 @@ pub(crate) enum RowOrder {
 ///
 /// Exit status: 0 converged, 1 not converged (the text says why, and what to do), 2 bad input.
 #[derive(Debug, Parser)]
-#[command(name = "solve", version = common::version(), after_help = common::ENVIRONMENT)]
+#[command(name = "solve", version = common::version(), after_help = common::help_of_work())]
 pub(crate) struct Options {
     /// Matrix Market file (.mtx, .mtx.gz, or in a .tar.gz, .tar or .zip), SciPy file (.npz), or a gallery name such as poisson2d:512
     pub(crate) matrix: PathBuf,

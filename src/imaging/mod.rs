@@ -67,6 +67,7 @@ mod projected;
 mod projector;
 mod quality;
 mod reconstructor;
+mod refusals;
 mod regularizer;
 mod scan;
 mod scanner;
