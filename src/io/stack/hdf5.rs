@@ -85,7 +85,10 @@ impl Hdf5 {
             DatatypeMessage::FixedPoint { .. } | DatatypeMessage::BitField { .. } => Ok(Kind::Unsigned),
             // The crate multiplies other sizes without a look.
             DatatypeMessage::FloatingPoint { size: 2 | 4 | 8, .. } => Ok(Kind::Float),
-            other => Err(self.refuse(place, format!("its elements are of type {other}; a volume has numbers"))),
+            other => {
+                let elements = elements(&other);
+                Err(self.refuse(place, format!("its elements are {elements}; a volume has numbers")))
+            }
         }
     }
 
@@ -232,6 +235,22 @@ impl Hdf5 {
         }
         (0, folder)
     }
+}
+
+/// Elements of a type that is none of numbers, in words. The crate's own words multiply sizes that a damaged file may have made too large.
+fn elements(kind: &DatatypeMessage) -> String {
+    use DatatypeMessage as D;
+    match kind {
+        D::FloatingPoint { size, .. } => return format!("floats of {size} bytes"),
+        D::FixedString { .. } | D::VarLenString { .. } => "text",
+        D::Compound { .. } => "records of several fields, such as complex numbers",
+        D::Enum { .. } => "names of an enumeration",
+        D::VarLenSequence { .. } | D::Array { .. } => "arrays",
+        D::Reference { .. } => "references",
+        D::Opaque { .. } => "opaque bytes",
+        D::FixedPoint { .. } | D::BitField { .. } => "whole numbers",
+    }
+    .into()
 }
 
 /// Bytes of all files of a folder.
