@@ -425,6 +425,11 @@ fn doubts_name_what_does_not_fit() {
     assert!(matches!(doubts(&cut, 2.0 * 40.0 / 64.0)[..], [Doubt::CutOff { share, .. }] if share > 0.5));
     // A picture that has room for all of it.
     assert!(!doubts(&cut, 2.0).iter().any(|doubt| matches!(doubt, Doubt::CutOff { .. })));
+    // An axis that no ray comes near, 2 pixels of 3/64 beside the detector, which are seen at 5/8.
+    let hole = doubts(&fan.clone().with_axis(-2.5).unwrap(), 2.0);
+    assert!(
+        matches!(hole[0], Doubt::AxisBeside { distance } if (distance - 2.0 * 3.0 / 64.0 * 0.625).abs() < 1e-9)
+    );
     // An axis that lies elsewhere, over half a turn, which opposite rays say nothing of.
     let scanner = Scanner {
         beam: Beam::Parallel,

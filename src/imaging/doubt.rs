@@ -24,6 +24,11 @@ pub enum Doubt {
         /// Side of the square about the axis that holds the object, about, if the projections look like those of an ellipse.
         width: Option<f64>,
     },
+    /// The axis lies beside the detector.
+    AxisBeside {
+        /// Distance from the axis within which no ray passes, in the scanner's unit.
+        distance: f64,
+    },
     /// Rays that pass beside the picture read something.
     BesideField {
         /// Share of the squares of all readings that these have.
@@ -58,6 +63,10 @@ impl fmt::Display for Doubt {
                 )?;
                 width.map_or(Ok(()), |width| write!(f, "; by their shape it needs a square of side {width:.3}"))
             }
+            Self::AxisBeside { distance } => write!(
+                f,
+                "the axis lies beside the detector: no ray passes within {distance:.3} of it, and pictures have a hole there"
+            ),
             Self::BesideField { share } => write!(
                 f,
                 "the object is larger than the picture: rays that pass beside it hold {:.0} % of the readings (of their squares)",
@@ -99,6 +108,10 @@ pub(super) fn of_scan<T: Real>(
     let edges = Edges::of(scanner, readings);
     let sides = [scanner.axis() + 0.5, scanner.pixels as f64 - 0.5 - scanner.axis()];
     let longer = sides[0].max(sides[1]);
+    let distance = -sides[0].min(sides[1]) * scanner.pitch_at_origin();
+    if distance > 0.0 {
+        doubts.push(Doubt::AxisBeside { distance });
+    }
     let half = 0.5 * grid.side as f64 * grid.pixel / scanner.pitch_at_origin();
     // No picture makes up for what half a turn misses beside the axis.
     let has_room = |side: f64| iterates && side > EVEN * longer && half > ROOM * side;

@@ -74,8 +74,14 @@ impl Edges {
         let mut cut = [share(true), share(false)];
         let once = Sides::of(scanner).filter(|sides| {
             let pixels = sides.once(scanner);
-            let shown = rows().flat_map(|row| &row[pixels.clone()]).filter(|v| v.to_f64() > far).count();
-            far > 0.0 && shown as f64 > SOME * (pixels.len() * scanner.angles.len()) as f64
+            // Means of neighbours, so that noise alone shows nothing.
+            let bright = |part: &&[T]| mean(part) > far;
+            let parts = |row: &'_ [T]| {
+                let parts = row[pixels.clone()].chunks(count_of_end(scanner.pixels));
+                [parts.len(), parts.filter(bright).count()]
+            };
+            let all = rows().map(parts).fold([0; 2], |[a, b], [c, d]| [a + c, b + d]);
+            far > 0.0 && all[1] as f64 > SOME * all[0] as f64
         });
         if let Some(sides) = once {
             cut[usize::from(!sides.short_first)] = 0.0;
@@ -165,7 +171,11 @@ pub(super) fn width_of_cut<T: Real>(scanner: &Scanner, readings: &[T], edges: &E
 fn end<T: Real>(row: &[T], first: bool) -> f64 {
     let count = count_of_end(row.len());
     let of_end = if first { &row[..count] } else { &row[row.len() - count..] };
-    of_end.iter().map(|v| v.to_f64()).sum::<f64>() / count as f64
+    mean(of_end)
+}
+
+fn mean<T: Real>(values: &[T]) -> f64 {
+    values.iter().map(|v| v.to_f64()).sum::<f64>() / values.len() as f64
 }
 
 /// Factors of the square of the place and of the place in the parabola that fits the squares of readings above 0, by least squares.

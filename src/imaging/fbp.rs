@@ -549,12 +549,12 @@ mod tests {
             ("curved", Scanner { beam: curved, ..fan.clone() }),
         ] {
             let [error, mean] = errors(&scanner, &wide);
-            assert!(error < 0.09 && mean.abs() < 0.03, "{name}: {error} {mean}");
+            assert!(error < 0.1 && mean.abs() < 0.07, "{name}: {error} {mean}");
         }
         // The axis near one end, and the object wider than the other.
         let beside = Scanner { pixels: 120, offset: 45.0, angles: angles(480, 0.0, 360.0), ..parallel };
         let [error, mean] = errors(&beside, &wide);
-        assert!(error < 0.09 && mean.abs() < 0.03, "beside: {error} {mean}");
+        assert!(error < 0.1 && mean.abs() < 0.07, "beside: {error} {mean}");
     }
 
     #[test]
