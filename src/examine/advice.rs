@@ -644,7 +644,7 @@ mod tests {
             assert_eq!(found.condition.is_infinite(), lost, "{n}: {}", found.condition);
             assert!(lost || found.condition > 1e8, "{}", found.condition);
         }
-        // Of a wide matrix too.
+        // Wide matrices have a condition too.
         let wide = Examination::of(&dense(&[&[1.0, 2.0, 3.0], &[0.0, 1.0, 2.0]]));
         assert!((1.0..100.0).contains(&wide.condition), "{}", wide.condition);
     }

@@ -52,7 +52,7 @@ pub(super) fn asymmetry<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<f64> {
         let mut mirror = transposed.row(i).0.iter().zip(transposed.row(i).1).peekable();
         for (j, v) in of_row(i) {
             let v = v.to_f64();
-            // What has no entry here may be in the transposed row.
+            // The transposed row may have entries that this one lacks.
             while let Some((k, w)) = mirror.next_if(|(k, _)| *k < j) {
                 largest = largest.max(difference(i as u32, *k, 0.0, w.to_f64()));
             }

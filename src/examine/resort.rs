@@ -63,7 +63,7 @@ pub(super) fn told_whole<T: Real>(mut climb: Climb<T>, setup: &Setup<T>) -> Clim
 fn null_vector<T: Real>(matrix: &Matrix<T>, setup: &Setup<T>, b: &Vector<T>) -> Result<Option<NullSpace<T>>> {
     let mut image = Vector::zeros(matrix.device(), matrix.rows())?;
     matrix.multiply(b, &mut image)?;
-    // As much as rounding leaves of a product with z.
+    // The limit is what rounding leaves of a product with z.
     let atol = 2.0 * T::EPSILON * matrix.frobenius_norm() * b.norm2()?;
     let stopping =
         Stopping { rtol: 0.0, atol, gradient_rtol: 0.0, gradient_reduction: 0.0, ..setup.stopping.clone() };

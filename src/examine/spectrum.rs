@@ -115,7 +115,7 @@ pub(super) fn extreme_singular_values(
         entries.push(beta);
         length = beta;
     }
-    // Of odd number: the last entry is one of the diagonal.
+    // The last entry is one of the diagonal, so that their number is odd.
     if entries.len().is_multiple_of(2) {
         entries.pop();
     }

@@ -346,7 +346,7 @@ impl Method {
         }
     }
 
-    /// The same method without damping.
+    /// This method without damping.
     pub(crate) fn undamped(self) -> Self {
         match self {
             Self::Cgls { .. } => Self::Cgls { damp: 0.0 },
