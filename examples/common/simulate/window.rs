@@ -24,7 +24,7 @@ fn no_window(reason: impl std::fmt::Display) -> Error {
     let reason = reason.trim_end_matches('.');
     option(
         "window",
-        format!("no window can be opened here ({}): name a display, or leave it out", without_place(&reason)),
+        format!("no window can be opened here ({}): name a display, or leave it out", without_place(reason)),
     )
 }
 
