@@ -283,7 +283,7 @@ impl CountReader {
         let size = [rows, pixels];
         let flat = parts.frames("flat", files.flat.as_ref())?;
         let dark = parts.frames("dark", files.dark.as_ref())?;
-        let (flat, dark) = means(flat, dark, size, &wanted, &mut remarks)?;
+        let [flat, dark] = means(flat, dark, size, &wanted, &mut remarks)?;
         let flat = flat.ok_or_else(|| {
             refuse(
                 parts.projections.name(),

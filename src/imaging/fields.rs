@@ -141,7 +141,7 @@ pub(super) fn means(
     size: [usize; 2],
     slices: &Range<usize>,
     remarks: &mut Vec<String>,
-) -> Result<(Option<Vec<f64>>, Option<Vec<f64>>)> {
+) -> Result<[Option<Vec<f64>>; 2]> {
     let (flat, dark) = (Field::new(flat, size)?, Field::new(dark, size)?);
     let base = dark.level(0.0);
     // Light of flat frames. Of two, the brighter one is right.
@@ -171,7 +171,7 @@ pub(super) fn means(
         remarks.extend(dark.remark(&lit, share, "times the light of the flat field"));
     }
     let pixels = size[1];
-    Ok((flat.mean(pixels, slices, &out)?, dark.mean(pixels, slices, &lit)?))
+    Ok([flat.mean(pixels, slices, &out)?, dark.mean(pixels, slices, &lit)?])
 }
 
 #[cfg(test)]
@@ -193,7 +193,7 @@ mod tests {
             Frames::of(Stack::open(&path).expect("a volume"))
         };
         let mut remarks = Vec::new();
-        let (flat, dark) = means(frames("f.npy", flat), frames("d.npy", dark), [3, 4], &(1..3), &mut remarks)?;
+        let [flat, dark] = means(frames("f.npy", flat), frames("d.npy", dark), [3, 4], &(1..3), &mut remarks)?;
         let first = |field: Option<Vec<f64>>| field.map_or(0.0, |field| field[0]);
         Ok(([first(flat), first(dark)], remarks))
     }
