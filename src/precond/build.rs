@@ -327,7 +327,9 @@ fn normal_matrix<T: Real>(a: &Csr<T>, empty: &[usize]) -> Result<Csr<T>> {
             row.push((j as u32, T::from_f64(1.0)));
         } else {
             let (columns, values) = normal.row(j);
-            row.extend(columns.iter().copied().zip(values.iter().copied()));
+            // Zeros that stand in such a column have places too.
+            let stays = |(k, _): &(u32, T)| empty.binary_search(&(*k as usize)).is_err();
+            row.extend(columns.iter().copied().zip(values.iter().copied()).filter(stays));
         }
     })
 }
