@@ -5,7 +5,6 @@ use std::panic::resume_unwind;
 
 use rayon::prelude::*;
 
-use super::doubt::Doubt;
 use super::fbp::{Fbp, Filter};
 use super::image::Image;
 use super::projected::Check;
@@ -19,8 +18,7 @@ use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number, violated};
 use crate::operator::LinearOperator;
 use crate::solver::{
-    ChosenWeight, Correction, Method, Observer, Progress, Report, Setup, SharedPenalty, Solver, Stopping, Times,
-    WeightRule,
+    ChosenWeight, Correction, Method, Observer, Progress, Setup, SharedPenalty, Solver, Stopping, Times, WeightRule,
 };
 use crate::vector::Vector;
 
@@ -393,16 +391,18 @@ impl<T: Real> Reconstructor<T> {
             }
         }
         let [rows, cols] = system.shape().unwrap_or([system.operator().cols(), 1]);
-        let image = |(((values, report), mut doubts), readings): (((Vec<T>, Report), Vec<Doubt>), &&[T])| {
+        let mut images = Vec::with_capacity(readings.len());
+        for (((values, report), mut doubts), readings) in columns.into_iter().zip(reports).zip(doubts).zip(readings)
+        {
             // A back-projection alone leaves a residual of its own, and other doubts explain theirs.
             let fallen = report.gradient_history.last().zip(report.gradient_history.first());
             let near_minimum = fallen.is_some_and(|(last, first)| *last <= NEAR_MINIMUM * first);
             if iterates && near_minimum && doubts.is_empty() {
                 doubts.extend(system.misfit(readings, report.relative_residual()));
             }
-            Image { rows, cols, pixel: system.pixel(), centre: [0.0; 2], values, report, doubts }
-        };
-        Ok(columns.into_iter().zip(reports).zip(doubts).zip(readings).map(image).collect())
+            images.push(Image { rows, cols, pixel: system.pixel(), centre: [0.0; 2], values, report, doubts });
+        }
+        Ok(images)
     }
 }
 
