@@ -6,7 +6,7 @@ use super::scan::Scan;
 use super::scanner::Scanner;
 use crate::error::{Error, Result};
 
-/// What of a scan runs the other way than its geometry says.
+/// Part of a scan that runs the other way than its geometry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Flip {

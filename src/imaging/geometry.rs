@@ -26,7 +26,7 @@ pub struct Geometry {
 pub enum Angles {
     /// Degrees that the angles divide evenly, from 0; negative for clockwise.
     Arc(f64),
-    /// The same, from another angle than 0.
+    /// Degrees that the angles divide evenly, from another angle than 0.
     ArcFrom {
         /// The first angle.
         start: f64,
