@@ -341,7 +341,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
         let reason = "nobody names the angles of this fan: --arc 360 for a full turn, --theta FILE for others";
         return Err(option("arc", reason));
     }
-    // The geometry of the file: with the same flip it is the same scan again.
+    // Saved for the readings of the file: the same flip makes the same scan of them again.
     let scanner = scans[0].scanner.clone();
     let axis = (flipped_place(options, scanner.pixels, axis.0), axis.1);
     let geometry = Geometry::of(&options.flip.map_or(scanner.clone(), |flip| scanner.flipped(flip)));

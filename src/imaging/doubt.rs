@@ -88,6 +88,8 @@ const ROOM: f64 = 1.1;
 /// Share of the squares of the readings beside the picture from which on they are no noise.
 const BESIDE: f64 = 0.01;
 
+/// Part of its first value that the gradient must have fallen to before the residual is held against the readings.
+pub(super) const NEAR_MINIMUM: f64 = 1e-2;
 /// Residual, as a part of `|b|`, from which on it may be a misfit, and how many times the noise of the readings it must be.
 const MISFIT: f64 = 0.05;
 const FAR_ABOVE: f64 = 5.0;

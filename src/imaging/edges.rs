@@ -149,7 +149,7 @@ pub(super) fn width_of_cut<T: Real>(scanner: &Scanner, readings: &[T], edges: &E
             }
             let within = 0.5 * (count_of_end(row.len()) as f64 - 1.0);
             let here = if first { within } else { row.len() as f64 - 1.0 - within };
-            // The root of value² + slope (t - here) + bend (t² - here²).
+            // The foot is a zero of value² + slope (t - here) + bend (t² - here²).
             let middle = -0.5 * slope / bend;
             let away = ((here - middle) * (here - middle) - value * value / bend).sqrt();
             let foot = if first { middle - away } else { middle + away };
@@ -252,7 +252,7 @@ mod tests {
         let edges = Edges::of(&scanner, &cut);
         assert_eq!(edges.cut, [1.0; 2]);
         let width = width_of_cut(&scanner, &cut, &edges).expect("ellipses");
-        // The middle of the object lies 0.11 from the axis.
+        // The middle of the disc lies 0.11 from the axis.
         assert!((width - 2.82).abs() < 0.06, "{width}");
         for (cut, all) in cut.chunks(200).zip(all.chunks(600)) {
             let continued = edges.continued(cut, 200);

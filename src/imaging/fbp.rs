@@ -188,7 +188,7 @@ impl<T: Real> Fbp<T> {
         let beside = match Sides::of(scanner) {
             None => None,
             Some(sides) => {
-                // Rows go as far on the short side of the axis as on the long one, within what filtered rows hold.
+                // Rows reach as far on the short side of the axis as on the long one, within what is filtered.
                 let more = ((sides.long - sides.short).ceil() as usize).min(scanner.pixels);
                 let before = if sides.short_first { more } else { 0 };
                 let views = match &flattening {

@@ -18,7 +18,8 @@ use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number, violated};
 use crate::operator::LinearOperator;
 use crate::solver::{
-    ChosenWeight, Correction, Method, Observer, Progress, Setup, SharedPenalty, Solver, Stopping, Times, WeightRule,
+    ChosenWeight, Correction, Method, Observer, Progress, Report, Setup, SharedPenalty, Solver, Stopping, Times,
+    WeightRule,
 };
 use crate::vector::Vector;
 
@@ -51,15 +52,12 @@ const EDGE: f64 = 0.01;
 const BOUND_WEIGHT: f64 = 1.0;
 /// Numbers that one thread takes at a time.
 const PART: usize = 1 << 14;
-/// Part of its first value that the gradient must have fallen to before the residual is held against the readings.
-const NEAR_MINIMUM: f64 = 1e-2;
 /// Most iterations that choose a weight.
 const SUBSPACE: usize = 100;
 
 impl Reconstruction {
     /// Suits scans in the precision of `T`: CGNR with total variation of weight 0.05, no value below 0, at most 100 iterations, done
-    /// early at a minimum. [`Method::Pdhg`] takes 200 to 500 iterations to such a picture, and 2000 if angles are missing; a gradient that has fallen to 1e-3
-    /// of its first value ([`Stopping::gradient_reduction`]) is small enough.
+    /// early at a minimum. [`Method::Pdhg`] takes 200 to 500 iterations to such a picture, and 2000 if angles are missing.
     pub fn of_scans<T: Real>() -> Self {
         Self {
             method: Method::Cgnr,
@@ -361,10 +359,10 @@ impl<T: Real> Reconstructor<T> {
                 (error, _) => error,
             })?;
         }
-        let iterates = how.stopping.max_iterations > 0;
         // Doubts are summed up while the device iterates: by a thread that needs no other of a pool, since the caller may be one that waits.
         let (reports, doubts) = std::thread::scope(|scope| {
-            let doubt = || readings.iter().map(|b| system.doubts(b, iterates)).collect::<Vec<_>>();
+            let doubt =
+                || readings.iter().map(|b| system.doubts(b, how.stopping.max_iterations > 0)).collect::<Vec<_>>();
             let doubts = std::thread::Builder::new().spawn_scoped(scope, doubt);
             let reports = solver.solve_many_observed(b, x, observer);
             match doubts {
@@ -391,18 +389,12 @@ impl<T: Real> Reconstructor<T> {
             }
         }
         let [rows, cols] = system.shape().unwrap_or([system.operator().cols(), 1]);
-        let mut images = Vec::with_capacity(readings.len());
-        for (((values, report), mut doubts), readings) in columns.into_iter().zip(reports).zip(doubts).zip(readings)
-        {
-            // A back-projection alone leaves a residual of its own, and other doubts explain theirs.
-            let fallen = report.gradient_history.last().zip(report.gradient_history.first());
-            let near_minimum = fallen.is_some_and(|(last, first)| *last <= NEAR_MINIMUM * first);
-            if iterates && near_minimum && doubts.is_empty() {
-                doubts.extend(system.misfit(readings, report.relative_residual()));
-            }
-            images.push(Image { rows, cols, pixel: system.pixel(), centre: [0.0; 2], values, report, doubts });
-        }
-        Ok(images)
+        let images = columns.into_iter().zip(reports).zip(doubts).zip(readings);
+        let image = |(((values, report), doubts), readings): (((_, Report), _), &&[T])| {
+            let doubts = system.with_misfit(doubts, readings, &report);
+            Image { rows, cols, pixel: system.pixel(), centre: [0.0; 2], values, report, doubts }
+        };
+        Ok(images.map(image).collect())
     }
 }
 

@@ -10,6 +10,7 @@ use crate::magnitude;
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, frobenius_norm};
+use crate::solver::Report;
 use crate::sparse::Format;
 use crate::vector::Vector;
 
@@ -187,10 +188,15 @@ impl<T: Real> System<T> {
         doubts
     }
 
-    /// Doubt if the residual `residual`, a part of `|b|`, is far above the noise of these readings of a scan.
-    pub(super) fn misfit(&self, readings: &[T], residual: f64) -> Option<Doubt> {
-        let (scanner, _) = self.scan()?;
-        doubt::misfit(scanner, readings, residual)
+    /// These doubts, or if there are none a doubt if the residual of an answer near its minimum is far above the noise of these readings of a scan. A
+    /// back-projection alone leaves a residual of its own.
+    pub(super) fn with_misfit(&self, mut doubts: Vec<Doubt>, readings: &[T], report: &Report) -> Vec<Doubt> {
+        let [last, first] = [report.gradient_history.last(), report.gradient_history.first()];
+        let near = last.zip(first).is_some_and(|(last, first)| *last <= doubt::NEAR_MINIMUM * first);
+        if let (Some((scanner, _)), true) = (self.scan(), doubts.is_empty() && near && report.iterations > 0) {
+            doubts.extend(doubt::misfit(scanner, readings, report.relative_residual()));
+        }
+        doubts
     }
 }
 
