@@ -199,7 +199,9 @@ impl Examination {
         };
         let product = |x: &[f64], y: &mut [f64]| scaled(a, [&left, &right], x, y);
         let adjoint = |x: &[f64], y: &mut [f64]| scaled(transposed, [&right, &left], x, y);
-        let (shape, nnz) = ([a.rows(), a.cols()], a.nnz());
+        // The advice on an indefinite matrix depends on no condition: a rough one will do.
+        let most = if self.symmetric { 60 } else { usize::MAX };
+        let (shape, nnz) = ([a.rows(), a.cols()], (a.nnz(), most));
         // Empty rows and columns are a fault of their own, which is told.
         let (low, high) = if self.rows >= self.cols {
             extreme_singular_values(shape, nnz, |j| !is_empty(transposed, j), product, adjoint)

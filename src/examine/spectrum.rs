@@ -49,7 +49,7 @@ pub(super) fn extreme_eigenvalues(
 }
 
 /// The smallest and largest singular value that a bidiagonalisation of `A` finds from a seeded start; `nnz` limits its steps. `apply` is
-/// `y = A x`, `adjoint` is `x = A' y`. Columns that `takes` excludes stay out of the start. The smallest one found is an upper bound. Up to 400 rows and
+/// `y = A x`, `adjoint` is `x = A' y`; `most` limits the steps too. Columns that `takes` excludes stay out of the start. The smallest one found is an upper bound. Up to 400 rows and
 /// columns it is exact but for the rounding of the largest, since each vector is made orthogonal to all before it: products with `A'A` would
 /// lose it at the root of that.
 ///
@@ -59,14 +59,14 @@ pub(super) fn extreme_eigenvalues(
 /// section 2.
 pub(super) fn extreme_singular_values(
     [rows, cols]: [usize; 2],
-    nnz: usize,
+    (nnz, most): (usize, usize),
     takes: impl Fn(usize) -> bool,
     mut apply: impl FnMut(&[f64], &mut [f64]),
     mut adjoint: impl FnMut(&[f64], &mut [f64]),
 ) -> (f64, f64) {
     let keeps = rows.max(cols) <= ORTHOGONAL;
-    let most = if keeps { rows.min(cols) } else { 2 * rows.min(cols) };
-    let steps = steps(2 * nnz, rows + cols).min(most);
+    let full = if keeps { rows.min(cols) } else { most.min(2 * rows.min(cols)) };
+    let steps = steps(2 * nnz, rows + cols).min(full);
     let mut v = noise_of(cols);
     v.iter_mut().enumerate().filter(|(j, _)| !takes(*j)).for_each(|(_, v)| *v = 0.0);
     let (mut u, mut image) = (vec![0.0; rows], vec![0.0; rows.max(cols)]);
@@ -195,11 +195,11 @@ mod tests {
             let adjoint = |y: &[f64], x: &mut [f64]| {
                 x.iter_mut().zip(y.iter().zip(&values)).for_each(|(x, (y, s))| *x = y * s);
             };
-            let (low, high) = extreme_singular_values([rows, 13], 13, |_| true, apply, adjoint);
+            let (low, high) = extreme_singular_values([rows, 13], (13, usize::MAX), |_| true, apply, adjoint);
             approx::assert_relative_eq!(high, 1.0, max_relative = 1e-12);
             approx::assert_relative_eq!(low, 1e-12, max_relative = 1e-2);
             // Without the last three columns.
-            let (low, _) = extreme_singular_values([rows, 13], 13, |j| j < 10, apply, adjoint);
+            let (low, _) = extreme_singular_values([rows, 13], (13, usize::MAX), |j| j < 10, apply, adjoint);
             approx::assert_relative_eq!(low, 1e-9, max_relative = 1e-5);
         }
     }
