@@ -15,7 +15,7 @@ use std::sync::Mutex;
 
 use clap::{Args, CommandFactory, ValueEnum};
 use residuum::tuning::{TuneFile, tune_path};
-use residuum::{Device, Error, Real, Report, Result, io};
+use residuum::{DEVICE_VARIABLE, Device, Error, Real, Report, Result, io};
 use serde_json::{Value, json};
 
 pub use about::{ENVIRONMENT, after_help, help_of_work, version};
@@ -158,9 +158,11 @@ impl DeviceOptions {
         self.prepared::<T>(device)
     }
 
-    /// The device that the words name, if there are words: before anything is read that may take long.
+    /// The device that --device or RESIDUUM_DEVICE names, if one does: before anything is read that may take long.
     pub fn open_if_named<T: Real>(&self) -> Result<Option<Device>> {
-        self.device.as_ref().map(|_| self.open::<T>()).transpose()
+        let named =
+            self.device.is_some() || std::env::var_os(DEVICE_VARIABLE).is_some_and(|words| !words.is_empty());
+        if named { self.open::<T>().map(Some) } else { Ok(None) }
     }
 
     /// The best device for products with so many entries of a matrix ([`Device::best_for`]), for numbers of type `T`.

@@ -38,18 +38,19 @@ fn main() -> ExitCode {
 fn run<T: Real>(options: &Options) -> Result<bool> {
     let start = Instant::now();
     options.check()?;
-    let device = options.on.open::<T>()?;
-    if !options.json {
-        say!("device      {} on {}", device.info().name, device.info().platform);
-        say!("            {}", device.choice());
-    }
+    let named = options.on.open_if_named::<T>()?;
     // Before the input is read, which may take long.
     options.how::<T>(true, None)?;
     let truth = options.truth.as_ref().map(Segmentation::read).transpose()?;
     let mut problem = match &options.matrix {
-        Some(path) => from_matrix::<T>(options, &device, path)?,
-        None => from_scan::<T>(options, &device)?,
+        Some(path) => from_matrix::<T>(options, named, path)?,
+        None => from_scan::<T>(options, named)?,
     };
+    let device = problem.device.clone();
+    if !options.json {
+        say!("device      {} on {}", device.info().name, device.info().platform);
+        say!("            {}", device.choice());
+    }
     let how = options.how::<T>(problem.system.shape().is_some(), problem.system.scanner())?;
     let how = Reconstruction { support: problem.support.clone(), ..how };
     if !options.json {

@@ -23,6 +23,7 @@ const ANGLES_OF_SUBSET: usize = 10;
 /// A system with its readings.
 pub(crate) struct Problem<T: Real> {
     pub(crate) what: String,
+    pub(crate) device: Device,
     pub(crate) system: System<T>,
     /// Number of pictures.
     pub(crate) pictures: usize,
@@ -323,7 +324,8 @@ fn prepared(options: &Options, scan: Scan) -> Result<Scan> {
     Ok(scan.with_field(field))
 }
 
-pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<Problem<T>> {
+/// The system of a scan, on the device that was named, or on the best one for its size.
+pub(crate) fn from_scan<T: Real>(options: &Options, named: Option<Device>) -> Result<Problem<T>> {
     let clock = Instant::now();
     let side = options.size.unwrap_or(if options.input.is_some() { 256 } else { 128 });
     Grid { side, pixel: 1.0 }.validate()?;
@@ -363,13 +365,16 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
     };
     let support = options.support.as_ref().map(|name| support(name, &scans, grid)).transpose()?;
     let read_seconds = clock.elapsed().as_secs_f64();
+    // A ray meets about two pixels in each line of the picture.
+    let entries = scanner.rays().saturating_mul(2 * side);
+    let device = named.map_or_else(|| options.on.open_for::<T>(entries), Ok)?;
     let clock = Instant::now();
     let system = match options.takes_subsets() {
         true => {
             let count = options.subsets.unwrap_or_else(|| scanner.angles.len().div_ceil(ANGLES_OF_SUBSET));
-            System::of_subsets(device, scanner, grid, options.format, count)?
+            System::of_subsets(&device, scanner, grid, options.format, count)?
         }
-        false => System::new(device, scanner, grid, options.format)?,
+        false => System::new(&device, scanner, grid, options.format)?,
     };
     device.synchronize()?;
     let field = if wider {
@@ -383,6 +388,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, device: &Device) -> Result<P
             scanner.angles.len(),
             scanner.pixels
         ),
+        device,
         system,
         pictures,
         readings: scans.iter().map(Scan::readings).collect(),
@@ -428,7 +434,8 @@ fn support(name: &str, scans: &[Scan], grid: Grid) -> Result<Vec<bool>> {
     Ok(array.data.iter().map(|v| *v != 0.0).collect())
 }
 
-pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Path) -> Result<Problem<T>> {
+/// The system of a matrix, likewise.
+pub(crate) fn from_matrix<T: Real>(options: &Options, named: Option<Device>, path: &Path) -> Result<Problem<T>> {
     let clock = Instant::now();
     let bar = reading_bar(options.json);
     let matrix: Csr<T> = io::read_matrix(path, &mut |done, of| {
@@ -448,17 +455,19 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, device: &Device, path: &Pa
     }
     let read_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
+    let device = named.map_or_else(|| options.on.open_for::<T>(matrix.nnz()), Ok)?;
     let shape = options.width.map(|width| [matrix.cols() / width, width]);
     let system = if options.takes_subsets() {
         let storage = Storage { format: options.format, transposed: Transposed::Copy, ..Storage::default() };
-        let subsets = Subsets::of_matrix(device, &matrix, storage, options.subsets.unwrap_or(1), 1)?;
+        let subsets = Subsets::of_matrix(&device, &matrix, storage, options.subsets.unwrap_or(1), 1)?;
         System::of_operator(subsets.shared(), shape)?
     } else {
-        System::of_operator(&Matrix::with_transpose(device, &matrix, options.format)?, shape)?
+        System::of_operator(&Matrix::with_transpose(&device, &matrix, options.format)?, shape)?
     };
     device.synchronize()?;
     Ok(Problem {
         what: format!("{} with {}", path.display(), rhs.display()),
+        device,
         system,
         pictures: readings.len(),
         readings,
