@@ -263,6 +263,21 @@ mod tests {
     }
 
     #[test]
+    fn small_problems_wait_for_no_compiler() {
+        let best = Device::best().expect("a device");
+        let large = Device::best_for(WORTH_BUILDING).expect("a device");
+        assert_eq!((large.info().name.as_str(), large.choice()), (best.info().name.as_str(), best.choice()));
+        let small = Device::best_for(1000).expect("a device");
+        let named = std::env::var_os(DEVICE_VARIABLE).is_some_and(|words| !words.is_empty());
+        if best.info().kind == DeviceKind::Cpu && !named {
+            assert_eq!(small.backend_name(), "host");
+            assert!(small.choice().contains("1000 entries"), "{}", small.choice());
+        } else {
+            assert_eq!(small.info().name, best.info().name);
+        }
+    }
+
+    #[test]
     fn all_that_match_are_opened_best_first() {
         let all = Device::select_all("").expect("the host at least");
         let infos = Device::candidates();
