@@ -82,7 +82,7 @@ pub enum Error {
         help: &'static str,
     },
     /// A set-up that was not done when its time was over.
-    #[error("{what} was not made within the time limit: take another one, or more time")]
+    #[error("{what} was not made within the time limit: allow more time, or take another")]
     OutOfTime {
         /// Name of what was being made.
         what: String,

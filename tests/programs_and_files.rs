@@ -456,13 +456,13 @@ fn rules_say_which_iterate_is_in_the_picture() {
     };
     let short = reconstruct(&["--iterations", "5"]);
     assert!(short.contains("limit of iterations reached after 5 iterations"), "{short}");
-    assert!(short.contains("; the answer is iteration 5, as the rule did not end the solve"), "{short}");
+    assert!(short.contains("; the answer is iteration 5, since the rule saw no end by then"), "{short}");
     let ended = reconstruct(&[]);
     assert!(ended.contains("ended before noise comes in") && ended.contains("; the answer is that one"), "{ended}");
     // The rule ends after 38 iterations, with the 24th: after 30 it likes another one than the last.
     let other = reconstruct(&["--iterations", "30"]);
     let wanted =
-        "by ncp the best is iteration 24 of 29; the answer is iteration 30, as the rule did not end the solve";
+        "by ncp the best is iteration 24 of 29; the answer is iteration 30, since the rule saw no end by then";
     assert!(other.contains(wanted), "{other}");
     for said in [
         &short,

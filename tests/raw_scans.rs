@@ -385,7 +385,10 @@ fn one_slice_is_a_sinogram_and_no_angle_is_a_picture() {
     let thick: Vec<f64> = counts.chunks(320).flat_map(|both| [both; 4].concat()).collect();
     npy::write(&at("thick.npy"), &[180, 8, 160], &thick).unwrap();
     for (name, words) in [
-        ("p.npy", "--order: 180 x 2 x 160 readings are 180 images of 2 angle(s) each, or 180 angles of 2 image(s)"),
+        (
+            "p.npy",
+            "--order: 180 x 2 x 160 readings: name what comes first, angles (180 angles, 2 slices) or slices (180 slices, 2 angles)",
+        ),
         ("deep.npy", "--order: 180 x 1 x 160"),
         ("thick.npy", "look like counts: name --flat"),
         ("one.npy", "look like counts: name --flat"),
@@ -458,7 +461,10 @@ fn fields_and_pixels_that_are_wrong_are_left_out_and_said() {
     assert_eq!((&said["bad_pixels"][0]["fault"], found), (&"named".into(), wanted));
     let output = reconstruct(folder.path(), &["--method", "fbp"]);
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("1 bad pixel(s): 77 of slice 0 (dead)"), "{text}");
+    assert!(
+        text.contains("1 bad pixel(s) replaced from neighbours, counted from 0: 77 of slice 0 (dead)"),
+        "{text}"
+    );
     for (list, words) in [("160", "--bad-pixels: pixel 160 of 160"), ("x", "'x' is none of a pixel")] {
         let output = reconstruct(folder.path(), &["--bad-pixels", list]);
         let error = String::from_utf8_lossy(&output.stderr);

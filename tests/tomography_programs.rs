@@ -155,7 +155,7 @@ fn angles_are_said_and_those_of_a_fan_asked_for() {
     let refused = of(&fan);
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!((refused.status.code(), words.lines().count()), (Some(2), 1), "{words}");
-    assert!(words.contains("nobody names the angles of this fan: --arc 360"), "{words}");
+    assert!(words.contains("the angles of this fan are not given: --arc 360"), "{words}");
     let said = text(&of(&[&fan[..], &["--arc", "180"]].concat()));
     assert!(line(&said, "angles").contains("they cover 180 of the 1"), "{said}");
     let refused = of(&["--start", "3"]);

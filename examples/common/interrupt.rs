@@ -21,7 +21,7 @@ pub fn keep_work() {
             if ASKED.swap(true, Ordering::SeqCst) {
                 exit(ENDED);
             }
-            tell!("Ctrl-C: ending with what there is so far; a second Ctrl-C ends at once");
+            tell!("Ctrl-C or SIGTERM: ending after this step with what there is so far; a second one ends at once");
         });
         if let Err(error) = installed {
             log::warn!("Ctrl-C will lose the work: {error}");

@@ -235,7 +235,11 @@ fn say_repaired<T: Real>(problem: &Problem<T>, heading: &str) {
         let word = |bad: &BadPixel| format!("{} of slice {} ({})", bad.pixel, bad.slice, bad.fault);
         let named: Vec<String> = bad.iter().take(MOST).map(word).collect();
         let more = if bad.len() > MOST { format!(", and {} more", bad.len() - MOST) } else { String::new() };
-        say!("            {} bad pixel(s): {}{more}", bad.len(), named.join(", "));
+        say!(
+            "            {} bad pixel(s) replaced from neighbours, counted from 0: {}{more}",
+            bad.len(),
+            named.join(", ")
+        );
     }
 }
 
@@ -397,7 +401,7 @@ impl<T: Real> Finished<'_, T> {
             );
             if let Some(part) = far_from_minimum(report) {
                 say!(
-                    "            not yet converged: the gradient has fallen to {part:.1e} of its first value; see --iterations"
+                    "            not yet converged: the gradient has fallen to {part:.1e} of its first value: raise --iterations"
                 );
             }
             if let Some(weight) = &report.weight {

@@ -214,7 +214,7 @@ fn sinograms(options: &Options, path: &Path, of_picture: u64) -> Result<Read> {
     let scans = Scan::read_npy_in(path, &geometry, options.order)?;
     if let Some(median) = scans.iter().find_map(Scan::looks_like_counts).filter(|_| !options.line_integrals) {
         let reason = format!(
-            "the readings (median {median:.0}) look like counts: name --flat, or say --line-integrals if they are such"
+            "the readings (median {median:.0}) look like counts: name --flat, or say --line-integrals if they are line integrals"
         );
         return Err(option("input", reason));
     }
@@ -340,7 +340,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, named: Option<Device>) -> Re
     let Read { scans, axis, assumed, repaired, bad_pixels, remarks, rest } =
         read(options, T::PRECISION.bytes(), of_picture)?;
     if assumed && scans[0].scanner.beam != Beam::Parallel {
-        let reason = "nobody names the angles of this fan: --arc 360 for a full turn, --theta FILE for others";
+        let reason = "the angles of this fan are not given: --arc 360 for a full turn, --theta FILE for others";
         return Err(option("arc", reason));
     }
     // Saved for the readings of the file: the same flip makes the same scan of them again.

@@ -21,8 +21,8 @@ pub(crate) struct System<'a, T: Real> {
     pub(crate) partition: Option<&'a Partition>,
     pub(crate) setup: &'a Setup<T>,
     pub(crate) ladder: &'a [Option<Preconditioner>],
-    /// Tells if rows and columns are scaled.
-    pub(crate) scale: bool,
+    /// Tells if rows and columns are scaled: `true` if the user asked for it, `false` if the matrix does.
+    pub(crate) scale: Option<bool>,
     pub(crate) bar: &'a ProgressBar,
 }
 
@@ -52,7 +52,7 @@ impl<T: Real> System<'_, T> {
     /// Solves for one, with the preconditioners one after another.
     fn alone(&self, since: Instant, b: &[T], start: &[T]) -> Result<(Climb<T>, Vec<T>)> {
         let device = self.matrix.device();
-        if self.scale {
+        if let Some(asked) = self.scale {
             let system = HostSystem { a: self.a, b, format: self.matrix.format(), partition: self.partition };
             let mut x = start.to_vec();
             let mut watch = |progress: &Progress| {
@@ -60,7 +60,9 @@ impl<T: Real> System<'_, T> {
                 interrupt::flow()
             };
             let climbed = climb_scaled(device, system, &self.left(since), self.ladder, &mut x, &mut watch)?;
-            return Ok((climbed, x));
+            if asked || climbed.report.converged() || climbed.report.stop == Stop::Cancelled {
+                return Ok((climbed, x));
+            }
         }
         let (b, mut x) = (Vector::from_slice(device, b)?, Vector::from_slice(device, start)?);
         let system = (self.matrix, self.a, self.partition);
@@ -80,9 +82,9 @@ impl<T: Real> System<'_, T> {
         let Climb { report, which, built, rungs, .. } = first;
         let (answers, reports) = (vec![answer], vec![report]);
         let mut solved = Solved { answers, reports, which, built, rungs, seconds, way: None };
-        let mut at_once = if self.scale { 1 } else { AT_ONCE };
+        let mut at_once = if self.scale.is_some() { 1 } else { AT_ONCE };
         let mut rest = &columns[1..];
-        if self.scale {
+        if self.scale.is_some() {
             for b in std::mem::take(&mut rest) {
                 let (next, answer) = self.alone(since, b, &zeros)?;
                 solved.seconds += next.seconds();

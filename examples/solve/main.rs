@@ -69,6 +69,8 @@ struct Problem<T: Real> {
     b: Vec<Vec<T>>,
     /// Tells if they are the rows of their file, not the columns.
     by_rows: bool,
+    /// Tells if rows and columns are scaled.
+    scale: bool,
     /// Order of the rows and columns of `a`, if it is not that of the file.
     order: Option<Permutation>,
     found: Examination,
@@ -98,16 +100,21 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
     }
     let read_seconds = clock.elapsed().as_secs_f64();
     let clock = Instant::now();
-    let before = if options.scale { Examination::spread(&a.column_norms()) } else { 1.0 };
-    let scaled = options.scale.then(|| scaled(&a, &b[0])).transpose()?;
+    let asks = options.scale || options.method == "auto";
+    let before = if asks { Examination::spread(&a.column_norms()) } else { 1.0 };
+    // Small unknowns are lost beside rows that large as long as the norm of all residuals decides.
+    let scale = options.scale || (before > FAR_APART && a.rows() == a.cols() && !options.compare);
+    let scaled = scale.then(|| scaled(&a, &b[0])).transpose()?;
     let found = options.examination(scaled.as_ref().map_or(&a, |(a, _)| a));
     let mut advice = found.advise(T::PRECISION);
     let mut remarks = Vec::new();
-    if before > 1e6 {
+    if before > FAR_APART && options.compare {
         remarks.push(format!(
             "before it was scaled, norms of columns differed by a factor of {before:.0e}: a small residual says little of \
              the unknowns of the small ones"
         ));
+    } else if before > FAR_APART && scale {
+        remarks.push(format!("norms of columns differ by a factor of {before:.0e}: rows and columns are scaled"));
     }
     if options.rhs.is_none() && !options.compare && a.nnz() > 0 && b[0].iter().all(|v| *v == 0.0) {
         let words = "A times ones is 0, and so is the answer: name a right-hand side by --rhs";
@@ -128,7 +135,7 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
         None => (a, b),
     };
     let examine_seconds = clock.elapsed().as_secs_f64();
-    Ok(Problem { a, b, by_rows, order, found, advice, remarks, read_seconds, examine_seconds })
+    Ok(Problem { a, b, by_rows, scale, order, found, advice, remarks, read_seconds, examine_seconds })
 }
 
 /// The system with rows and columns scaled.
@@ -209,7 +216,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         partition: partition.as_ref(),
         setup: &setup,
         ladder: &ladder,
-        scale: options.scale,
+        scale: problem.scale.then_some(options.scale),
         bar: &bar,
     };
     interrupt::keep_work();
@@ -251,6 +258,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         device: &device,
         found: &problem.found,
         advice: &problem.advice,
+        scaled: problem.scale,
         objection: problem.found.objection(&method),
         preconditioner: json!({
             "preconditioner": name_of(which.as_ref()),
@@ -331,6 +339,9 @@ fn instead<T: Real>(
     }
     Ok(words)
 }
+
+/// Factor between norms of columns above which a system is scaled without being asked.
+const FAR_APART: f64 = 1e6;
 
 /// Solves with every preconditioner that suits the matrix.
 fn compare<T: Real>(
@@ -435,6 +446,7 @@ struct Finished<'a> {
     device: &'a Device,
     found: &'a Examination,
     advice: &'a Advice,
+    scaled: bool,
     objection: Option<String>,
     preconditioner: Value,
     why_format: &'a str,
@@ -472,7 +484,10 @@ impl Finished<'_> {
             say!("            {words}");
         }
         if let Some(part) = report.projected {
-            say!("            {part:.3e} of b lies in the null space, where no x reaches it");
+            let percent = 100.0 * part / report.rhs_norm;
+            say!(
+                "            the part of b in the null space has norm {part:.3e} ({percent:.1} % of |b|): no x reaches it"
+            );
         }
         if let Some(explanation) = self.found.explain(report) {
             say!("            {explanation}");
@@ -501,7 +516,7 @@ impl Finished<'_> {
             "why_definiteness": definiteness(&found.definiteness).1,
             "structural_rank": found.structural_rank,
             "condition_at_least": found.condition,
-            "scaled": self.options.scale,
+            "scaled": self.scaled,
             "order": self.options.order.name(),
             "advice": self.advice.to_string(),
             "warnings": self.advice.warnings,

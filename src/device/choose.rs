@@ -150,8 +150,8 @@ impl Device {
             return Self::best();
         }
         let choice = format!(
-            "host back end, because {entries} entries are solved with sooner than kernels are built for the CPU (from {WORTH_BUILDING} entries \
-             on, OpenCL); name a device to take another"
+            "host back end: {entries} entries are too few for the kernels of a CPU to be worth building (from {WORTH_BUILDING} on); a device that \
+             is named is taken"
         );
         Self::open(host_info(), None, choice)
     }

@@ -293,8 +293,8 @@ impl Examination {
         };
         if self.definiteness == Definiteness::Semidefinite || self.condition.is_infinite() {
             warnings.push(
-                "numerically singular: the smallest singular value is no more than the rounding of the largest; a small \
-                 residual does not mean a small error, so damp the problem, or name its null space"
+                "numerically singular: the smallest singular value is lost in the rounding of the largest, so a small residual does \
+                 not mean a small error"
                     .into(),
             );
         } else if self.condition * epsilon > 0.1 {
@@ -417,9 +417,10 @@ impl Examination {
             }
             Stop::Converged | Stop::Semiconverged | Stop::Projected | Stop::Cancelled => return None,
             Stop::Rounded => format!(
-                "{:.1e} of |b| is what rounding leaves of the largest rows; in every row the residual is at most {:.1e} of its terms",
-                report.relative_residual(),
-                report.backward_error.unwrap_or(f64::NAN)
+                "x exactly solves a system whose entries differ from those given by at most {:.0e} of themselves; {:.1e} of |b| is rounding in \
+                 the largest rows",
+                report.backward_error.unwrap_or(f64::NAN),
+                report.relative_residual()
             ),
             // Damping and bounds leave a residual of their own.
             Stop::LeastSquares
@@ -454,8 +455,8 @@ impl Examination {
                 }
             }
             Stop::Stagnated if report.method.takes_rectangles() && report.gradient.is_some() => {
-                let cause = self.cause("scale the columns, precondition, or damp");
-                format!("the gradient no longer falls in {}, and a better fit may be there: {cause}", report.precision)
+                let cause = self.cause("damping makes the answer steady");
+                format!("rounding in {} ended it before the least-squares minimum was certain: {cause}", report.precision)
             }
             Stop::Stagnated => format!(
                 "{:.1e} of |b| is what {} can reach here: {}",

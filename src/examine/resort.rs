@@ -108,6 +108,11 @@ pub(super) fn go_on<T: Real>(
             return Ok(());
         }
         climb.report.stop = Stop::Stagnated;
+        climb
+            .rungs
+            .iter_mut()
+            .filter(|rung| rung.end == Ok(Stop::LeastSquares))
+            .for_each(|rung| rung.end = Ok(Stop::Stagnated));
     }
     if residual.backward <= ROUNDED * T::EPSILON {
         climb.report.stop = Stop::Rounded;

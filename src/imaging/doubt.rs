@@ -69,7 +69,7 @@ impl fmt::Display for Doubt {
             ),
             Self::BesideField { share } => write!(
                 f,
-                "the object is larger than the picture: rays that pass beside it hold {:.0} % of the readings (of their squares)",
+                "the object is larger than the picture: rays that miss the picture hold {:.0} % of the signal (sum of squares of the readings)",
                 (100.0 * share).max(1.0)
             ),
             Self::OtherTurn => f.write_str(

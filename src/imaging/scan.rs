@@ -101,8 +101,8 @@ impl Scan {
         let few = images > angles && angles <= FEW && named != Some(angles);
         if order.is_none() && images > 1 && (few || (named == Some(images) && images != angles)) {
             let reason = format!(
-                "{images} x {angles} x {pixels} readings are {images} images of {angles} angle(s) each, or {images} angles of {angles} \
-                 image(s): name what comes first, slices or angles; counts need a flat field too"
+                "{images} x {angles} x {pixels} readings: name what comes first, angles ({images} angles, {angles} slices) or slices \
+                 ({images} slices, {angles} angles); counts need a flat field too"
             );
             return Err(Error::Option { name: "order", reason });
         }

@@ -306,10 +306,12 @@ fn empty_columns<T: Real>(a: &Csr<T>) -> Vec<usize> {
 fn words_of_empty(columns: &[usize]) -> String {
     match columns {
         [] => String::new(),
-        [only] => format!("; column {only} of the matrix (from 0) is 0, and so is its unknown"),
+        [only] => format!(
+            "; column {only} of the matrix (from 0) is empty: nothing determines its unknown, which stays 0"
+        ),
         [first, ..] => {
             format!(
-                "; {} columns of the matrix are 0, the first is {first} (from 0), and so are their unknowns",
+                "; {} columns of the matrix are empty, the first is {first} (from 0): nothing determines their unknowns, which stay 0",
                 columns.len()
             )
         }

@@ -61,7 +61,7 @@ impl Display for Stop {
             Self::LeastSquares => "converged in the least-squares sense",
             Self::Regularised => "the weight of damping is chosen",
             Self::Semiconverged => "ended before noise comes in",
-            Self::Rounded => "solved to rounding: exact for entries that differ by rounding",
+            Self::Rounded => "solved as far as rounding allows",
             Self::MaxIterations => "limit of iterations reached",
             Self::Stagnated => "stagnated at the attainable accuracy",
             Self::Indefinite => "the matrix is not positive definite",
@@ -253,7 +253,7 @@ impl Report {
         let rule = self.rule.as_ref()?;
         let answer = match (self.stop, rule.best == self.iterations) {
             (Stop::Semiconverged, _) | (_, true) => "the answer is that one".into(),
-            _ => format!("the answer is iteration {}, as the rule did not end the solve", self.iterations),
+            _ => format!("the answer is iteration {}, since the rule saw no end by then", self.iterations),
         };
         Some(format!("{rule}; {answer}"))
     }

@@ -265,8 +265,11 @@ impl ShowOptions {
         for frame in target.existing(count) {
             self.overwriting.check(&[("save", &frame)])?;
             if let Some(input) = input.filter(|input| io::same_file(input, &frame)) {
-                let reason =
-                    format!("{} is the input ({}), and a frame would replace it", frame.display(), input.display());
+                let reason = format!(
+                    "{} is the input ({}), and a frame would replace it: name another pattern",
+                    frame.display(),
+                    input.display()
+                );
                 return Err(option("save", reason));
             }
         }
