@@ -84,7 +84,7 @@ fn inputs_are_never_written_over() {
         refused("reconstruct", folder.path(), &all, part);
     };
     reconstruct(&["--save", "s.npy"], "is an input");
-    reconstruct(&["--output", "x.png", "--save", "x.png"], "is that of --output too");
+    reconstruct(&["--output", "x.png", "--save", "x.png"], "numbers are written as .npy");
     reconstruct(&["--save", "reconstruction.png"], "is that of --output too");
     reconstruct(&["--output", "x.jpg"], "pictures are written as .png");
     reconstruct(&["--segment", "x.png"], "pictures are written as .npy");
@@ -217,7 +217,7 @@ fn options_that_change_nothing_are_refused() {
     for (args, part) in [
         (&["--arc", "90"][..], "--arc: it changes nothing for the simulated scan"),
         (&["--pitch", "2"], "--pitch"),
-        (&["--input", "a.npz", "--geometry", "parallel"], "--geometry: it changes nothing for this scan"),
+        (&["--input", "a.npz", "--geometry", "parallel"], "save it by np.save"),
         (&["--input", "s.npy", "--source-origin", "3", "--source-detector", "5"], "for a parallel beam"),
     ] {
         refused("reconstruct", folder.path(), &[args, &HOST].concat(), part);
@@ -285,7 +285,7 @@ fn files_are_what_they_hold() {
     std::fs::copy(folder.path().join("a.npz"), folder.path().join("a.dat")).unwrap();
     std::fs::copy(folder.path().join("s.npy"), folder.path().join("sinogram")).unwrap();
     for (file, part) in
-        [("a.npz", "zip archive"), ("scan.h5", "HDF5"), ("scan.tif", "TIFF"), ("a.mtx", "Matrix Market")]
+        [("a.npz", "zip archive"), ("scan.h5", "hdf5"), ("scan.tif", "TIFF"), ("a.mtx", "Matrix Market")]
     {
         refused("reconstruct", folder.path(), &["--input", file, "--device", "host"], part);
     }
@@ -346,10 +346,9 @@ fn what_looks_wrong_is_said() {
     npy::write(&at("negative.npy"), &[20, 16], &scan().iter().map(|v| -v).collect::<Vec<f64>>()).unwrap();
     npy::write(&at("counts.npy"), &[20, 16], &scan().iter().map(|v| 1e4 * (-v).exp()).collect::<Vec<f64>>())
         .unwrap();
+    refused("reconstruct", folder.path(), &args("counts.npy"), "look like counts");
     npy::write(&at("zero.npy"), &[20, 16], &[0.0; 320]).unwrap();
-    for (input, part) in
-        [("negative.npy", "negative"), ("counts.npy", "intensities"), ("zero.npy", "all readings are 0")]
-    {
+    for (input, part) in [("negative.npy", "negative"), ("zero.npy", "all readings are 0")] {
         let output = run("reconstruct", folder.path(), &args(input));
         assert!(words(&output).contains("warning") && words(&output).contains(part), "{}", words(&output));
         let output = run("reconstruct", folder.path(), &[&args(input)[..], &["--json"]].concat());

@@ -257,7 +257,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["--input", "none.npy", "--field", "2"], "no sinogram"),
         (&["--input", "cut.npy"], "cut.npy"),
         (&["--matrix", "a.mtx", "--rhs", "b.npy"], "line 3"),
-        (&["--matrix", "good.mtx", "--rhs", "b.npy"], "expected 4, found 7"),
+        (&["--matrix", "good.mtx", "--rhs", "b.npy"], "it holds 7 numbers, and the system has 4 rows"),
         (&["--device", "no-such-device"], "no-such-device"),
         (&["--work-group", "3"], "power of two"),
         (&["--regularizer", "ridge=1"], "ridge"),

@@ -548,7 +548,15 @@ fn what_is_not_finite_is_refused() {
     for bad in [f64::NAN, f64::INFINITY, f64::MAX] {
         let b = Vector::from_slice(&Device::host(), &[bad; 2]).unwrap();
         let mut x = Vector::zeros(&Device::host(), 2).unwrap();
-        assert!(matches!(solver.solve(&b, &mut x), Err(Error::NotFinite { .. })), "{bad}");
+        // Numbers whose norm no number of fp64 holds are finite.
+        let refused = |error| {
+            if bad == f64::MAX {
+                matches!(error, Error::Option { .. })
+            } else {
+                matches!(error, Error::NotFinite { .. })
+            }
+        };
+        assert!(refused(solver.solve(&b, &mut x).unwrap_err()), "{bad}");
         let b = Vector::zeros(&Device::host(), 2).unwrap();
         let mut x = Vector::from_slice(&Device::host(), &[0.0, bad]).unwrap();
         if bad.is_nan() || bad.is_infinite() {

@@ -473,7 +473,7 @@ mod tests {
         npy::write(&path, &[5, 2, 6], &data).expect("written");
         let geometry = Geometry::default();
         let error = Scan::read_npy(&path, &geometry).expect_err("two angles").to_string();
-        assert!(error.contains("5 images of 2 angle(s) each, or 5 angles of 2 image(s)"), "{error}");
+        assert!(error.contains("angles (5 angles, 2 slices) or slices (5 slices, 2 angles)"), "{error}");
         let read = |order| Scan::read_npy_in(&path, &geometry, Some(order)).expect("said");
         let slices = read(Order::Slices);
         assert_eq!((slices.len(), &slices[1].sinogram[..]), (5, &data[12..24]));
