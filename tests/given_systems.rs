@@ -171,7 +171,11 @@ fn unknowns_of_empty_columns_are_zero() {
         for which in Preconditioner::ALL.iter().filter(|which| which.takes_rectangles()) {
             let built = build_for(*which, &method, &device, &a, None).unwrap();
             assert_eq!(built.empty_columns, [3, 7], "{which}");
-            assert!(built.why.contains("2 columns of the matrix are empty, the first is 3 (from 0)"), "{}", built.why);
+            assert!(
+                built.why.contains("2 columns of the matrix are empty, the first is 3 (from 0)"),
+                "{}",
+                built.why
+            );
             let setup = Setup::new(method, stopping()).with_preconditioner(built.operator);
             let mut x = Vector::zeros(&device, 10).unwrap();
             let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
