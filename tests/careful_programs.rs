@@ -84,7 +84,7 @@ fn inputs_are_never_written_over() {
         refused("reconstruct", folder.path(), &all, part);
     };
     reconstruct(&["--save", "s.npy"], "is an input");
-    reconstruct(&["--output", "x.png", "--save", "x.png"], "numbers are written as .npy");
+    reconstruct(&["--output", "x.png", "--save", "x.png"], "is that of --output too");
     reconstruct(&["--save", "reconstruction.png"], "is that of --output too");
     reconstruct(&["--output", "x.jpg"], "pictures are written as .png");
     reconstruct(&["--segment", "x.png"], "pictures are written as .npy");
@@ -285,7 +285,7 @@ fn files_are_what_they_hold() {
     std::fs::copy(folder.path().join("a.npz"), folder.path().join("a.dat")).unwrap();
     std::fs::copy(folder.path().join("s.npy"), folder.path().join("sinogram")).unwrap();
     for (file, part) in
-        [("a.npz", "zip archive"), ("scan.h5", "hdf5"), ("scan.tif", "TIFF"), ("a.mtx", "Matrix Market")]
+        [("a.npz", "zip archive"), ("scan.h5", "HDF5"), ("scan.tif", "TIFF"), ("a.mtx", "Matrix Market")]
     {
         refused("reconstruct", folder.path(), &["--input", file, "--device", "host"], part);
     }
@@ -348,10 +348,13 @@ fn what_looks_wrong_is_said() {
         .unwrap();
     refused("reconstruct", folder.path(), &args("counts.npy"), "look like counts");
     npy::write(&at("zero.npy"), &[20, 16], &[0.0; 320]).unwrap();
-    for (input, part) in [("negative.npy", "negative"), ("zero.npy", "all readings are 0")] {
-        let output = run("reconstruct", folder.path(), &args(input));
+    for (input, part) in
+        [("negative.npy", "negative"), ("counts.npy", "intensities"), ("zero.npy", "all readings are 0")]
+    {
+        let output = run("reconstruct", folder.path(), &[&args(input)[..], &["--line-integrals"]].concat());
         assert!(words(&output).contains("warning") && words(&output).contains(part), "{}", words(&output));
-        let output = run("reconstruct", folder.path(), &[&args(input)[..], &["--json"]].concat());
+        let output =
+            run("reconstruct", folder.path(), &[&args(input)[..], &["--line-integrals", "--json"]].concat());
         assert!(json(&output)["images"][0]["warning"].as_str().unwrap().contains(part));
     }
     let beside = ["--detector-offset", "100000"];

@@ -552,9 +552,6 @@ impl Options {
         if self.saves_tiff() && !cfg!(feature = "tiff") {
             return Err(option("save", "TIFF needs a build with --features tiff"));
         }
-        if let Some(path) = self.save.as_ref().filter(|_| !self.saves_tiff()) {
-            io::ArrayForm::of(path).map_err(|error| option("save", format!("{error}; pictures also as .tif")))?;
-        }
         if let Some(path) = self.save_geometry.as_ref().filter(|path| path.extension().is_none_or(|e| e != "toml"))
         {
             return Err(option("save-geometry", format!("'{}' does not end in .toml", path.display())));
@@ -592,9 +589,9 @@ impl Options {
         let outputs: Vec<(&'static str, &Path)> =
             pictures.chain(numbers.into_iter().filter_map(|(name, path)| Some((name, path?)))).collect();
         check_outputs(&inputs, &outputs)?;
-        match &self.save {
-            Some(path) if !self.saves_tiff() => io::ArrayForm::check(path, dimensions)?,
-            _ => {}
+        if let Some(path) = self.save.as_ref().filter(|_| !self.saves_tiff()) {
+            io::ArrayForm::of(path).map_err(|error| option("save", format!("{error}; pictures also as .tif")))?;
+            io::ArrayForm::check(path, dimensions)?;
         }
         self.overwriting.check(&outputs)
     }

@@ -44,7 +44,10 @@ impl Hdf5 {
         match H5File::options().best_effort_locking().open(path) {
             Ok(file) => Ok(Self { path: path.into(), name, bytes, file }),
             Err(Hdf5Error::Io(error)) => Err(file_error(path, &error)),
-            Err(error) => Err(Error::Format { what: name, reason: words(&error) }),
+            Err(error) => {
+                let reason = format!("it is damaged, or no HDF5 file that can be read: {}", words(&error));
+                Err(Error::Format { what: name, reason })
+            }
         }
     }
 
