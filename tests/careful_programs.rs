@@ -4,32 +4,14 @@
 
 mod common;
 
-use std::path::Path;
 use std::process::{Output, Stdio};
 
-use common::program;
+use common::{program, refused, run, words};
 use residuum::Precision;
 use residuum::imaging::{Beam, Noise, Phantom, Scanner};
 use residuum::io::{matrix_market, npy, npz};
 use residuum::sparse::{Csr, gallery};
 use serde_json::Value;
-
-fn run(name: &str, folder: &Path, args: &[&str]) -> Output {
-    program(name).current_dir(folder).args(args).output().unwrap()
-}
-
-fn words(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-/// Exit status 2 and one line that says `part`.
-fn refused(name: &str, folder: &Path, args: &[&str], part: &str) {
-    let output = run(name, folder, args);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{name} {args:?}: {}", words(&output));
-    let lines: Vec<&str> = error.lines().filter(|l| !l.ends_with("generated.")).collect();
-    assert!(lines.len() == 1 && lines[0].contains(part), "{name} {args:?}: {error}");
-}
 
 fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", words(output)))

@@ -7,26 +7,9 @@ mod common;
 use std::path::Path;
 use std::process::Output;
 
-use common::program;
+use common::{program, refused, run, words};
 use residuum::io::npy;
 use serde_json::Value;
-
-fn run(name: &str, folder: &Path, args: &[&str]) -> Output {
-    program(name).current_dir(folder).args(args).output().unwrap()
-}
-
-fn words(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-}
-
-/// Exit status 2, and one line on stderr that says `part`.
-fn refused(name: &str, folder: &Path, args: &[&str], part: &str) {
-    let output = run(name, folder, args);
-    assert_eq!(output.status.code(), Some(2), "{name} {args:?}: {}", words(&output));
-    let error = String::from_utf8_lossy(&output.stderr).to_string();
-    let lines: Vec<&str> = error.lines().filter(|line| !line.ends_with("generated.")).collect();
-    assert!(lines.len() == 1 && lines[0].contains(part), "{name} {args:?}: no '{part}' in {error}");
-}
 
 fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", words(output)))

@@ -7,12 +7,8 @@ use std::io::BufReader;
 use std::path::Path;
 use std::process::Output;
 
-use common::program;
+use common::run;
 use serde_json::Value;
-
-fn run(name: &str, folder: &Path, args: &[&str]) -> Output {
-    program(name).current_dir(folder).args(args).output().unwrap()
-}
 
 fn json(name: &str, folder: &Path, args: &[&str]) -> Value {
     let output = run(name, folder, &[args, &["--json"]].concat());

@@ -136,11 +136,7 @@ impl<T: Real> System<'_, T> {
         // Reports of one solve tell the same time.
         solved.seconds += reports.iter().map(|r| r.times.solve + r.times.verify).fold(0.0, f64::max);
         for ((b, report), answer) in columns.iter().zip(reports).zip(x.to_columns(count)?) {
-            let fails = matches!(
-                report.stop,
-                Stop::Stagnated | Stop::Breakdown | Stop::IndefinitePreconditioner | Stop::NotFinite | Stop::Slow
-            );
-            if !fails {
+            if !report.stop.failed() {
                 solved.reports.push(report);
                 solved.answers.push(answer);
                 continue;

@@ -268,14 +268,6 @@ fn climb_here<T: Real>(
     Ok(climb)
 }
 
-/// Tells if a solve with something else may succeed after one that ended so.
-pub(super) fn fails(stop: Stop) -> bool {
-    matches!(
-        stop,
-        Stop::Stagnated | Stop::Breakdown | Stop::IndefinitePreconditioner | Stop::NotFinite | Stop::Slow
-    )
-}
-
 /// One preconditioner after another.
 pub(super) fn rungs<T: Real>(
     (matrix, a, partition): (&Matrix<T>, &Csr<T>, Option<&Partition>),
@@ -329,7 +321,7 @@ pub(super) fn rungs<T: Real>(
             let first = report.history.first().copied().unwrap_or(f64::NAN);
             slow.push((report.true_residual / first, which));
         }
-        let fails = fails(report.stop);
+        let fails = report.stop.failed();
         // An answer is never worse than the start it was found from: the last that is better is the one in `x`.
         let better = best.as_ref().is_none_or(|(held, ..)| report.true_residual < held.true_residual);
         if better || !fails {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::ladder::{Climb, fails, rungs};
+use super::ladder::{Climb, rungs};
 use super::rounds::{HostSystem, climb_scaled};
 use super::verdict::{ROUNDED, Residual, takes_constants_to_0};
 use crate::error::Result;
@@ -97,7 +97,7 @@ pub(super) fn go_on<T: Real>(
         && climb.report.projected.is_none();
     let doubtful = minres && climb.report.stop == Stop::LeastSquares;
     // MINRES that runs away may do so until all iterations are done.
-    let failed = fails(climb.report.stop) || (minres && climb.report.stop == Stop::MaxIterations);
+    let failed = climb.report.stop.failed() || (minres && climb.report.stop == Stop::MaxIterations);
     if !may || !(doubtful || failed) {
         return Ok(());
     }

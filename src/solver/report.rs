@@ -54,6 +54,16 @@ pub enum Stop {
     Projected,
 }
 
+impl Stop {
+    /// Tells if a solve with another preconditioner may succeed where one has ended so; not if a limit that was asked for has ended it.
+    pub fn failed(self) -> bool {
+        matches!(
+            self,
+            Self::Stagnated | Self::Breakdown | Self::IndefinitePreconditioner | Self::NotFinite | Self::Slow
+        )
+    }
+}
+
 impl Display for Stop {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         f.write_str(match self {

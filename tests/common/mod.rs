@@ -5,6 +5,9 @@ pub(crate) mod battery;
 pub(crate) mod oracle;
 pub(crate) mod penalty;
 
+use std::path::Path;
+use std::process::Output;
+
 use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::sparse::gallery;
 use residuum::{
@@ -204,4 +207,24 @@ pub(crate) fn program(name: &str) -> std::process::Command {
     let mut command = std::process::Command::new(path);
     command.env_remove("RUST_LOG");
     command
+}
+
+/// Runs a program in a folder.
+pub(crate) fn run(name: &str, folder: &Path, args: &[&str]) -> Output {
+    program(name).current_dir(folder).args(args).output().unwrap()
+}
+
+/// Text of both streams.
+pub(crate) fn words(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Fails unless a program ends with status 2 and one line on stderr that says `part`.
+pub(crate) fn refused(name: &str, folder: &Path, args: &[&str], part: &str) {
+    let output = run(name, folder, args);
+    assert_eq!(output.status.code(), Some(2), "{name} {args:?}: {}", words(&output));
+    let error = String::from_utf8_lossy(&output.stderr);
+    // Compilers of OpenCL speak of warnings there.
+    let lines: Vec<&str> = error.lines().filter(|line| !line.ends_with("generated.")).collect();
+    assert!(lines.len() == 1 && lines[0].contains(part), "{name} {args:?}: no '{part}' in {error}");
 }
