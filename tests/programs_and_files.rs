@@ -4,7 +4,6 @@
 
 mod common;
 
-use std::path::Path;
 use std::process::Output;
 
 use common::{program, refused, run, words};
