@@ -5,7 +5,6 @@ mod common;
 
 use std::io::BufReader;
 use std::path::Path;
-use std::process::Output;
 
 use common::run;
 use serde_json::Value;
