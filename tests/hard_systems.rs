@@ -189,6 +189,26 @@ fn systems_without_a_solution_end_with_the_least_residual() {
 }
 
 #[test]
+fn no_answer_that_runs_away_is_called_one() {
+    let a: Csr<f64> = dense(3, 3, |i, j| if i.max(j) < 2 || i == j { 1.0 } else { 0.0 });
+    let b = [1.0, 2.0, 1.0];
+    for method in [Method::Cg, Method::BiCgStab, Method::Gmres { restart: 30 }, Method::FlexibleCg] {
+        let (Climb { report, .. }, x) = solved(&a, &b, Some(method));
+        assert!(!report.converged(), "{report} {x:?}");
+        let scaled = || {
+            let setup = Setup::new(method, Stopping::for_precision::<f64>());
+            let system = HostSystem { a: &a, b: &b, format: Format::Auto, partition: None };
+            let go_on = &mut |_: &_| ControlFlow::Continue(());
+            climb_scaled(&Device::host(), system, &setup, &[None], &mut [0.0; 3], go_on)
+        };
+        // An indefinite direction or the like may be an error of the method's own.
+        if let Ok(climb) = scaled() {
+            assert!(!climb.report.converged(), "{}", climb.report);
+        }
+    }
+}
+
+#[test]
 fn an_end_as_least_squares_is_confirmed_row_by_row() {
     let a: Csr<f32> = diagonal(&[1.0, -1e8]);
     let (Climb { report, rungs, .. }, x) = solved(&a, &[1.0, 0.0], None);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::ladder::{Climb, rungs};
 use super::rounds::{HostSystem, climb_scaled};
-use super::verdict::{ROUNDED, Residual, takes_constants_to_0};
+use super::verdict::{Residual, takes_constants_to_0};
 use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::number::Real;
@@ -114,7 +114,7 @@ pub(super) fn go_on<T: Real>(
             .filter(|rung| rung.end == Ok(Stop::LeastSquares))
             .for_each(|rung| rung.end = Ok(Stop::Stagnated));
     }
-    if residual.backward <= ROUNDED * T::EPSILON {
+    if residual.is_rounding::<T>(climb.report.rhs_norm) {
         climb.report.stop = Stop::Rounded;
         return Ok(());
     }

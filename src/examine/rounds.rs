@@ -14,7 +14,7 @@
 use std::time::Instant;
 
 use super::ladder::{Climb, Rung, rungs};
-use super::verdict::{ROUNDED, Residual};
+use super::verdict::Residual;
 use crate::device::Device;
 use crate::error::{Result, same_length};
 use crate::magnitude;
@@ -236,11 +236,11 @@ impl<'s, T: Real> Rounds<'s, T> {
     /// End of the rounds after one that ended by `inner`, if it is the last.
     fn stop(&self, inner: Stop, gained: bool, taken: bool) -> Option<Stop> {
         let square = !self.setup.method.takes_rectangles();
-        if self.residual.norm <= self.goal {
+        if self.residual.norm <= self.goal && self.residual.is_certain(self.goal) {
             Some(Stop::Converged)
         } else if inner == Stop::LeastSquares {
             Some(inner)
-        } else if square && self.residual.backward <= ROUNDED * T::EPSILON {
+        } else if square && self.residual.is_rounding::<T>(self.rhs_norm) {
             Some(Stop::Rounded)
         } else if !matches!(inner, Stop::Converged | Stop::Stagnated | Stop::Breakdown) {
             Some(inner)

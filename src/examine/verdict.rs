@@ -7,9 +7,12 @@ use crate::number::Real;
 use crate::sparse::Csr;
 
 /// Largest backward error of an answer that is exact but for rounding, in units of the precision.
-pub(super) const ROUNDED: f64 = 16.0;
+const ROUNDED: f64 = 16.0;
 /// Rounding errors that a product may have collected, for each row.
 const ROUNDING: f64 = 64.0;
+/// Most that the terms of a product may be of `|b|`, in units of the inverse rounding error, in an answer that is exact but for rounding. Those of a
+/// singular system are about 1: its answers run away until rounding hides the residual.
+const RUN_AWAY: f64 = 1e-3;
 
 /// The residual of an answer, in `f64`.
 #[derive(Clone, Debug)]
@@ -30,10 +33,12 @@ pub(super) struct Residual {
 
 impl Residual {
     pub(super) fn of<T: Real>(a: &Csr<T>, b: &[f64], x: &[f64]) -> Self {
+        // The product comes first: terms far above b, taken from it one by one, would round it away.
         let row = |i: usize| {
             let (columns, values) = a.row(i);
             let terms = columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize]);
-            terms.fold((b[i], b[i].abs()), |(r, scale), term| (r - term, scale + term.abs()))
+            let (product, size) = terms.fold((0.0, 0.0), |(sum, size), term: f64| (sum + term, size + term.abs()));
+            (b[i] - product, size + b[i].abs())
         };
         let rows: Vec<(f64, f64)> = (0..a.rows()).into_par_iter().with_min_len(256).map(row).collect();
         let (r, scale): (Vec<f64>, Vec<f64>) = rows.into_iter().unzip();
@@ -42,6 +47,17 @@ impl Residual {
         let backward = errors.fold(0.0, |most: f64, e| if e.is_finite() { most.max(e) } else { f64::INFINITY });
         let norm = magnitude::norm(r.iter().copied());
         Self { r, scale, norm, backward }
+    }
+
+    /// Tells if its norm says something: if rounding of the terms cannot have made it so small.
+    pub(super) fn is_certain(&self, goal: f64) -> bool {
+        f64::EPSILON * magnitude::norm(self.scale.iter().copied()) <= goal
+    }
+
+    /// Tells if the answer is exact but for rounding in the precision of `T`, row by row.
+    pub(super) fn is_rounding<T: Real>(&self, rhs_norm: f64) -> bool {
+        let size = magnitude::norm(self.scale.iter().copied());
+        self.backward <= ROUNDED * T::EPSILON && size * T::EPSILON <= RUN_AWAY * rhs_norm
     }
 
     /// Tells if `A` takes the residual to 0, as far as rounding lets it, row by row: then it lies in the null space of a symmetric `A`, and no
@@ -90,6 +106,17 @@ mod tests {
         assert_eq!(Residual::of(&a, &[1e7, 1.0], &[1.0, 1.0]).backward, 0.0);
         assert_eq!(Residual::of(&a, &[1e7, 1.0], &[f64::NAN, 1.0]).backward, f64::INFINITY);
         assert_eq!(Residual::of(&a, &[1e7, 1.0], &[0.0, 0.0]).backward, 1.0);
+    }
+
+    #[test]
+    fn answers_that_run_away_are_no_answers() {
+        // b is not in the range; taken from b one by one, the terms would leave 0.
+        let a = matrix(&[&[1.0, 1.0], &[1.0, 1.0]]);
+        let b = [1.0, 2.0];
+        let away = Residual::of(&a, &b, &[1e17, -1e17]);
+        assert!(away.norm > 2.0 && !away.is_certain(1e-8) && !away.is_rounding::<f64>(5f64.sqrt()), "{away:?}");
+        let near = Residual::of(&a, &[2.0, 2.0], &[1.0, 1.0]);
+        assert!(near.norm == 0.0 && near.is_certain(1e-8) && near.is_rounding::<f64>(8f64.sqrt()));
     }
 
     #[test]
