@@ -1,5 +1,5 @@
-// The launches of a method that need no matrix: a pass over vectors, scalars alone. Each first runs the program of its block
-// (recurrence.cl), and does nothing more once every column has stopped. Joined after statement.cl and recurrence.cl.
+// A pass over vectors: the launch of a method that needs no matrix. It first runs the program of its block (recurrence.cl), and does nothing more
+// once every column has stopped. Joined after statement.cl and recurrence.cl.
 //
 // Required macros:
 //   STATEMENT_k  for k from 0 to 5: a statement (statement.cl), or NO_STATEMENT
@@ -11,18 +11,6 @@ typedef struct { uint n, chunk, chunks, per_group, program, slot; } shape_t;
 
 #define READ(k) ((TOUCHED >> (k)) & 1)
 #define WRITTEN(k) ((TOUCHED >> (8 + (k))) & 1)
-
-// Scalars alone: one group.
-__kernel GROUP
-void step_scalars(uint program, uint slot, __global const uint* restrict programs, __global const acc_t* restrict sums,
-                  __global acc_t* registers, __global int* status, __global acc_t* history)
-{
-    __local acc_t scratch[WG];
-    __local acc_t file[COLUMNS * REGISTERS];
-    __local int state[STATE_WORDS];
-    __local uint block[BLOCK_WORDS];
-    recur(program, slot, programs, sums, registers, status, history, block, file, state, scratch);
-}
 
 // Vector k of a pass; k is a constant where this is called.
 __global real_t* vector_of(uint k, __global real_t* v0, __global real_t* v1, __global real_t* v2, __global real_t* v3,

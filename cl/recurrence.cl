@@ -1,5 +1,5 @@
 // Scalars of a solve: the short programs that src/recurrence.rs compiles, run by every group that needs their results.
-// Joined before step.cl, pass.cl and step_resident.cl.
+// Joined before scalars.cl, step.cl, pass.cl and step_resident.cl.
 //
 // `registers` holds REGISTERS wide numbers for each column and `status` STATES integers (why it stopped, iterations done),
 // both in two slots: a launch reads one slot, and its group 0 writes the other, so that no group reads what another

@@ -1,4 +1,4 @@
-//! The launches of scripts on a device: `cl/pass.cl` and `cl/step.cl`.
+//! The launches of scripts on a device: `cl/scalars.cl`, `cl/pass.cl` and `cl/step.cl`.
 //!
 //! The kernels take more arguments than a kernel should have: a pass takes up to eight vectors, and a struct of buffers cannot be
 //! passed in OpenCL C 1.2.
@@ -69,14 +69,18 @@ impl ScriptText {
 }
 
 kernels! {
-    file pass, after [common, fold, statement, recurrence];
-    options { words: PassWords }
-    shape { n, chunk, chunks, per_group, program, slot }
+    file scalars, after [common, fold, recurrence];
     /// Scalars alone; `made` is the number of sums of the script.
     kernel step_scalars given(columns: usize, made: usize)
         (program: uint, slot: uint, programs: in_uint[program + HEADER], sums: in_sum[made],
         registers: out_sum[2 * columns * REGISTERS], status: out_int[2 * columns * STATES + columns + 1],
         history: out_sum[2 * HISTORY * columns]);
+}
+
+kernels! {
+    file pass, after [common, fold, statement, recurrence];
+    options { words: PassWords }
+    shape { n, chunk, chunks, per_group, program, slot }
     /// Up to six statements and three dot products in one pass over vectors.
     kernel step_vectors<T> given(columns: usize, made: usize)
         (shape: shape, v0: out_real, v1: out_real, v2: out_real, v3: out_real, v4: out_real, v5: out_real,
@@ -114,6 +118,7 @@ kernels! {
 }
 
 pub(in crate::backend) static FILES: &[&File] = &[
+    &scalars::FILE,
     &pass::FILE,
     &step::FILE,
     &step_resident::FILE,
@@ -234,10 +239,10 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         let key = PassKey { launch: run.key("step_scalars", call.columns, 0), n: 0, words };
         let plan = plans.get(key, || {
             let common = self.common::<T>(run, run.tuning.work_group, 1).with_columns(call.columns);
-            let kernel = pass::step_scalars::prepare(on, common, &pass::Options { words })?;
+            let kernel = scalars::step_scalars::prepare(on, common, &scalars::Options {})?;
             Ok(Plan { kernel, groups: 1, share: 0 })
         })?;
-        let args = pass::step_scalars::Args {
+        let args = scalars::step_scalars::Args {
             columns: call.columns,
             made: call.sums,
             program: call.block as usize,
@@ -248,7 +253,7 @@ impl<T: Real> ScriptOps<T> for OpenCl {
             status: status.buffer_mut(on)?,
             history: history.buffer_mut(on)?,
         };
-        pass::step_scalars::launch(&plan.kernel, plan.groups, args)
+        scalars::step_scalars::launch(&plan.kernel, plan.groups, args)
     }
 
     fn step_product(
