@@ -1,7 +1,7 @@
-// The scalars of a method alone: a launch that runs a program (recurrence.cl). Joined after recurrence.cl. A program of its own, because compilers
-// take as long for it as for a pass (pass.cl), and each script has several passes.
+// The launch that runs the program of a block (recurrence.cl) and nothing else. Joined after recurrence.cl.
+// It has a file of its own, because compilers take as long for it as for a pass (pass.cl), and a script has several passes.
 
-// Scalars alone: one group.
+// One group.
 __kernel GROUP
 void step_scalars(uint program, uint slot, __global const uint* restrict programs, __global const acc_t* restrict sums,
                   __global acc_t* registers, __global int* status, __global acc_t* history)

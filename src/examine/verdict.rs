@@ -10,8 +10,8 @@ use crate::sparse::Csr;
 const ROUNDED: f64 = 16.0;
 /// Rounding errors that a product may have collected, for each row.
 const ROUNDING: f64 = 64.0;
-/// Most that the terms of a product may be of `|b|`, in units of the inverse rounding error, in an answer that is exact but for rounding. Those of a
-/// singular system are about 1: its answers run away until rounding hides the residual.
+/// Largest `eps size / |b|` of an answer that is exact but for rounding. It is about 1 if the answer of a singular system has grown until rounding
+/// hides its residual.
 const RUN_AWAY: f64 = 1e-3;
 
 /// The residual of an answer, in `f64`.
@@ -21,6 +21,8 @@ pub(super) struct Residual {
     pub(super) r: Vec<f64>,
     /// `|A| |x| + |b|`, row by row.
     scale: Vec<f64>,
+    /// `| |A| |x| + |b| |`.
+    size: f64,
     /// `|b - A x|`.
     pub(super) norm: f64,
     /// `max_i |b - A x|_i / (|A| |x| + |b|)_i`: `x` solves a system whose entries differ from those of `A` and `b` by this part of themselves.
@@ -37,27 +39,27 @@ impl Residual {
         let row = |i: usize| {
             let (columns, values) = a.row(i);
             let terms = columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize]);
-            let (product, size) = terms.fold((0.0, 0.0), |(sum, size), term: f64| (sum + term, size + term.abs()));
-            (b[i] - product, size + b[i].abs())
+            let (product, scale) =
+                terms.fold((0.0, 0.0), |(sum, scale), term: f64| (sum + term, scale + term.abs()));
+            (b[i] - product, scale + b[i].abs())
         };
         let rows: Vec<(f64, f64)> = (0..a.rows()).into_par_iter().with_min_len(256).map(row).collect();
         let (r, scale): (Vec<f64>, Vec<f64>) = rows.into_iter().unzip();
         let errors = r.iter().zip(&scale).map(|(r, scale)| if *r == 0.0 { 0.0 } else { r.abs() / scale });
         // A NaN is no small error.
         let backward = errors.fold(0.0, |most: f64, e| if e.is_finite() { most.max(e) } else { f64::INFINITY });
-        let norm = magnitude::norm(r.iter().copied());
-        Self { r, scale, norm, backward }
+        let [norm, size] = [&r, &scale].map(|v| magnitude::norm(v.iter().copied()));
+        Self { r, scale, size, norm, backward }
     }
 
-    /// Tells if its norm says something: if rounding of the terms cannot have made it so small.
+    /// Tells if rounding of the products is below `goal`, so that a norm below it is no accident.
     pub(super) fn is_certain(&self, goal: f64) -> bool {
-        f64::EPSILON * magnitude::norm(self.scale.iter().copied()) <= goal
+        f64::EPSILON * self.size <= goal
     }
 
     /// Tells if the answer is exact but for rounding in the precision of `T`, row by row.
     pub(super) fn is_rounding<T: Real>(&self, rhs_norm: f64) -> bool {
-        let size = magnitude::norm(self.scale.iter().copied());
-        self.backward <= ROUNDED * T::EPSILON && size * T::EPSILON <= RUN_AWAY * rhs_norm
+        self.backward <= ROUNDED * T::EPSILON && self.size * T::EPSILON <= RUN_AWAY * rhs_norm
     }
 
     /// Tells if `A` takes the residual to 0, as far as rounding lets it, row by row: then it lies in the null space of a symmetric `A`, and no
