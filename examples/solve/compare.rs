@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use common::plot::Chart;
-use common::{counting_bar, say};
+use common::{counting_bar, interrupt, say};
 use residuum::precond::Preconditioner;
 use residuum::{
-    Csr, Device, Examination, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Vector,
+    Csr, Device, Examination, Matrix, Method, Progress, Real, Report, Result, Setup, Solver, Stopping, Vector,
     build_for_until,
 };
 use serde_json::{Value, json};
@@ -25,15 +25,21 @@ pub(crate) struct Candidate {
     outcome: std::result::Result<Report, String>,
 }
 
+/// The candidates that were tried, and the names of those that were not, because of Ctrl-C.
+pub(crate) struct Comparison {
+    pub(crate) candidates: Vec<Candidate>,
+    pub(crate) not_tried: Vec<String>,
+}
+
 /// Solves with every candidate, each within the time limit, and prints a line as each is done unless `quiet`. Programs of the device are built
-/// by a first, short solve, which is not timed.
+/// by a first, short solve, which is not timed. Ends early after Ctrl-C.
 pub(crate) fn run<T: Real>(
     device: &Device,
     a: &Csr<T>,
     (matrix, b): (&Matrix<T>, &Vector<T>),
     (method, stopping, found): (&Method, &Stopping, &Examination),
     quiet: bool,
-) -> Result<Vec<Candidate>> {
+) -> Result<Comparison> {
     let all = found.candidates(method);
     let bar = counting_bar(quiet, all.len());
     let mut candidates = Vec::new();
@@ -42,7 +48,9 @@ pub(crate) fn run<T: Real>(
         say!("compare     {} candidates, up to {limit} s for each (--time-limit)", all.len());
         say!("preconditioner       set-up s    entries    iter.   solve s  us/iter.       MiB  to answer  stop");
     }
-    for which in all {
+    interrupt::keep_work();
+    let mut rest = all.into_iter();
+    while let Some(which) = rest.next() {
         bar.set_message(name_of(which.as_ref()));
         let candidate = one(device, a, (matrix, b), (method, stopping), which)?;
         if !quiet {
@@ -50,9 +58,13 @@ pub(crate) fn run<T: Real>(
         }
         candidates.push(candidate);
         bar.inc(1);
+        if interrupt::came() {
+            break;
+        }
     }
     bar.finish_and_clear();
-    Ok(candidates)
+    let not_tried = rest.map(|which| name_of(which.as_ref())).collect();
+    Ok(Comparison { candidates, not_tried })
 }
 
 fn one<T: Real>(
@@ -83,7 +95,7 @@ fn one<T: Real>(
         let mut setup = Setup::new(*method, stopping);
         setup.preconditioner.clone_from(&operator);
         let mut x = Vector::zeros(device, matrix.cols())?;
-        Solver::with(matrix, setup)?.solve(b, &mut x)
+        Solver::with(matrix, setup)?.solve_observed(b, &mut x, &mut |_: &Progress| interrupt::flow())
     };
     let _programs = solve(Stopping { max_iterations: 1, ..stopping.clone() });
     let left = stopping.time_limit.map(|limit| limit.saturating_sub(Duration::from_secs_f64(setup_seconds)));
@@ -143,17 +155,20 @@ fn best(candidates: &[Candidate]) -> Option<(&str, f64)> {
     seconds.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The last line of the table.
-pub(crate) fn print_best(candidates: &[Candidate]) {
-    match best(candidates) {
-        Some((name, seconds)) => say!("fastest: {name}, {seconds:.3} s with its set-up"),
-        None => say!("none converged"),
+impl Comparison {
+    /// The last line of the table.
+    pub(crate) fn print_best(&self) {
+        match best(&self.candidates) {
+            Some((name, seconds)) => say!("fastest: {name}, {seconds:.3} s with its set-up"),
+            None => say!("none converged"),
+        }
     }
-}
 
-pub(crate) fn json(candidates: &[Candidate]) -> Value {
-    let rows: Vec<Value> = candidates.iter().map(Candidate::json).collect();
-    json!({ "candidates": rows, "fastest": best(candidates).map(|(name, _)| name) })
+    pub(crate) fn json(&self) -> Value {
+        let rows: Vec<Value> = self.candidates.iter().map(Candidate::json).collect();
+        let fastest = best(&self.candidates).map(|(name, _)| name);
+        json!({ "candidates": rows, "fastest": fastest, "not_tried": self.not_tried })
+    }
 }
 
 /// The residual over the iterations with each.

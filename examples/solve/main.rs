@@ -102,10 +102,19 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
     let clock = Instant::now();
     let asks = options.scale || options.method == "auto";
     let before = if asks { Examination::spread(&a.column_norms()) } else { 1.0 };
-    // Small unknowns are lost beside rows that large as long as the norm of all residuals decides.
-    let scale = options.scale || (before > FAR_APART && a.rows() == a.cols() && !options.compare);
-    let scaled = scale.then(|| scaled(&a, &b[0])).transpose()?;
-    let found = options.examination(scaled.as_ref().map_or(&a, |(a, _)| a));
+    // Small unknowns are lost beside rows that large as long as the norm of all residuals decides. The diagonal of a symmetric matrix
+    // scales it well enough: it is the first preconditioner there.
+    let lost = |found: &Examination| before > FAR_APART && found.square() && !found.symmetric && !options.compare;
+    let unscaled = (!options.scale).then(|| options.examination(&a));
+    let (scaled, found) = match unscaled.filter(|found| !lost(found)) {
+        Some(found) => (None, found),
+        None => {
+            let system = scaled(&a, &b[0])?;
+            let found = options.examination(&system.0);
+            (Some(system), found)
+        }
+    };
+    let scale = scaled.is_some();
     let mut advice = found.advise(T::PRECISION);
     let mut remarks = Vec::new();
     if before > FAR_APART && options.compare {
@@ -355,21 +364,27 @@ fn compare<T: Real>(
         return Err(option("compare", format!("{} takes no preconditioner", setup.method)));
     }
     let asked = (&setup.method, &setup.stopping, &problem.found);
-    let candidates = compare::run(device, &problem.a, system, asked, options.json)?;
+    let comparison = compare::run(device, &problem.a, system, asked, options.json)?;
+    let candidates = &comparison.candidates;
     let mut written = Written::default();
     if let Some(path) = &options.plot {
         let title = format!("{}: {}, {}", options.matrix.display(), setup.method, device.info().name);
-        written.add(path, compare::draw(title, &candidates).write(path));
+        written.add(path, compare::draw(title, candidates).write(path));
     }
     if options.json {
         let name = json!({ "problem": options.matrix.display().to_string(), "method": setup.method.to_string() });
         let found = json!({ "rows": problem.a.rows(), "nnz": problem.a.nnz(), "written": shown(&written.paths) });
-        common::print_json(merged([device_json(device), name, found, compare::json(&candidates)]));
+        common::print_json(merged([device_json(device), name, found, comparison.json()]));
     } else {
-        compare::print_best(&candidates);
+        comparison.print_best();
+    }
+    if interrupt::came() {
+        let not_tried = &comparison.not_tried;
+        let left = if not_tried.is_empty() { "all were tried".into() } else { format!("not tried: {}", not_tried.join(", ")) };
+        tell!("solve: ended by Ctrl-C in candidate {} of {}; {left}", candidates.len(), candidates.len() + not_tried.len());
     }
     written.finish()?;
-    Ok(candidates.iter().any(|one| one.seconds().is_some()))
+    Ok(!interrupt::came() && candidates.iter().any(|one| one.seconds().is_some()))
 }
 
 /// A right-hand side of several.
