@@ -67,12 +67,20 @@ pub(super) fn asymmetry<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<f64> {
     Some(largest)
 }
 
+/// Entries from which threads share a product: below, they take longer to meet than to multiply.
+const SHARED: usize = 40_000;
+
 /// `y = A x`.
 pub(super) fn multiply<T: Real>(a: &Csr<T>, x: &[f64], y: &mut [f64]) {
-    y.par_iter_mut().with_min_len(256).enumerate().for_each(|(i, y)| {
+    let product = |(i, y): (usize, &mut f64)| {
         let (columns, values) = a.row(i);
         *y = columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize]).sum();
-    });
+    };
+    if a.nnz() < SHARED {
+        y.iter_mut().enumerate().for_each(product);
+    } else {
+        y.par_iter_mut().with_min_len(256).enumerate().for_each(product);
+    }
 }
 
 /// An entry with `a_ij^2 > a_ii a_jj`, which no positive semidefinite matrix has.
