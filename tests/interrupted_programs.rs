@@ -121,7 +121,8 @@ fn a_solve_that_is_interrupted_saves_its_answer_so_far() {
 fn a_comparison_that_is_interrupted_tells_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
     // No candidate reaches this in a moment.
-    let args = "poisson2d:400 --method cg --compare --rtol 1e-300 --iterations 10000000 --device host --plot p.png --json";
+    let args =
+        "poisson2d:400 --method cg --compare --rtol 1e-300 --iterations 10000000 --device host --plot p.png --json";
     let args: Vec<&str> = args.split(' ').collect();
     let Ended { status, stdout, stderr } = interrupted("solve", folder.path(), &args, MOMENT, &["-INT"]);
     assert_eq!(status, Some(1), "{stdout}{stderr}");
@@ -131,7 +132,8 @@ fn a_comparison_that_is_interrupted_tells_what_it_has() {
     let last = tried.last().unwrap();
     assert!(last["stop"] == "cancelled" && last["iterations"].as_u64().unwrap() > 0, "{last}");
     assert!(left.len() > 2, "{left:?}");
-    let words = format!("ended by Ctrl-C in candidate {} of {}; not tried: ", tried.len(), tried.len() + left.len());
+    let words =
+        format!("ended by Ctrl-C in candidate {} of {}; not tried: ", tried.len(), tried.len() + left.len());
     assert!(stderr.contains(&words) && stderr.contains(left[0].as_str().unwrap()), "{stderr}");
     holds(folder.path(), &["p.png"]);
 }

@@ -380,8 +380,16 @@ fn compare<T: Real>(
     }
     if interrupt::came() {
         let not_tried = &comparison.not_tried;
-        let left = if not_tried.is_empty() { "all were tried".into() } else { format!("not tried: {}", not_tried.join(", ")) };
-        tell!("solve: ended by Ctrl-C in candidate {} of {}; {left}", candidates.len(), candidates.len() + not_tried.len());
+        let left = if not_tried.is_empty() {
+            "all were tried".into()
+        } else {
+            format!("not tried: {}", not_tried.join(", "))
+        };
+        tell!(
+            "solve: ended by Ctrl-C in candidate {} of {}; {left}",
+            candidates.len(),
+            candidates.len() + not_tried.len()
+        );
     }
     written.finish()?;
     Ok(!interrupt::came() && candidates.iter().any(|one| one.seconds().is_some()))
