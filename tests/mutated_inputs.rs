@@ -596,3 +596,40 @@ fn readers_take_any_bytes() {
         assert!(slowest < 10.0 && (read > 0 || form == "both triangles"), "{form}: {read} read, {slowest} s");
     }
 }
+
+/// A stack of ImageJ with a scale of its values, as [`readers_take_any_bytes`]: damage meets its description in one of four.
+#[cfg(feature = "tiff")]
+#[test]
+fn readers_take_any_stack_with_a_scale() {
+    let count = std::env::var("RESIDUUM_MUTATIONS").map_or(400, |n| n.parse().expect("a number"));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.tif");
+    let file = std::fs::read(format!("{}/tests/data/exchange/imagej.tif", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (words, scale) = (b"slices=6\nloop=false", b"cf=0\nc0=-5.25\nc1=-2");
+    let at = file.windows(words.len()).position(|part| part == words).expect("a description of ImageJ");
+    let file = [&file[..at], scale, &file[at + scale.len()..]].concat();
+    let (mut read, mut slowest) = (0, 0.0f64);
+    for k in 0..count {
+        let mut random = Random::new(1 ^ (k as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let damaged = match random.next() % 4 {
+            0 => {
+                [&file[..at], &mutate(&file[at..at + scale.len()], &mut random), &file[at + scale.len()..]].concat()
+            }
+            _ => mutate(&file, &mut random),
+        };
+        std::fs::write(&path, damaged).unwrap();
+        let clock = std::time::Instant::now();
+        if let Ok(mut stack) = residuum::io::Stack::open(&path) {
+            let [pictures, rows, columns] = stack.shape();
+            for picture in 0..pictures.min(8) {
+                if let Ok(values) = stack.picture(picture) {
+                    assert_eq!(values.len(), rows * columns, "{k}");
+                    read += 1;
+                }
+            }
+        }
+        slowest = slowest.max(clock.elapsed().as_secs_f64());
+    }
+    println!("stack with a scale: {read} pictures of {count} files are read, the slowest took {slowest:.3} s");
+    assert!(read > 0 && slowest < 10.0, "{read} read, {slowest} s");
+}

@@ -24,6 +24,8 @@ pub(super) struct Pictures {
     places: Vec<(usize, usize)>,
     /// Place of the pictures of a file that has one directory for all of them.
     packed: Option<Packed>,
+    /// The scale of each file's values.
+    scales: Vec<Option<Scale>>,
     /// The file that is open, with the number of the file and of the picture within it that come next.
     open: Option<(usize, usize, Decoder<BufReader<File>>)>,
 }
@@ -37,12 +39,23 @@ struct Packed {
     size: usize,
 }
 
+/// What the pixels of a file stand for: a pixel `v` is the value `offset + slope v`. ImageJ keeps pictures with signs so, and values of 8 and
+/// 16 bits that were measured in a unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Scale {
+    offset: f64,
+    slope: f64,
+}
+
 /// Size and number of the pictures of a file.
 struct Content {
     rows: usize,
     columns: usize,
     pictures: usize,
     packed: Option<Packed>,
+    scale: Option<Scale>,
+    /// What a user should know of its values.
+    remark: Option<String>,
     bytes: u64,
 }
 
@@ -85,11 +98,17 @@ impl Content {
         let mut there = decoder(path)?;
         let first = there.dimensions().map_err(|e| failed(path, e))?;
         let (columns, rows) = (first.0 as usize, first.1 as usize);
-        let described = described(&mut there, rows * columns);
+        let words = description(&mut there);
+        let (scale, remark) = match there.colortype() {
+            // ImageJ knows scales of pixels of 8 and 16 bits alone.
+            Ok(ColorType::Gray(8 | 16)) => scale(&words),
+            _ => (None, None),
+        };
+        let described = described(&words, rows * columns);
         if let Some(described) = described.filter(|_| !there.more_images()) {
             let packed = Packed::of(path, &mut there, described, [rows, columns], about.len())?;
             let (pictures, packed) = (described, Some(packed));
-            return Ok(Self { rows, columns, pictures, packed, bytes: about.len() });
+            return Ok(Self { rows, columns, pictures, packed, scale, remark, bytes: about.len() });
         }
         let mut pictures = 1;
         while there.more_images() {
@@ -104,23 +123,57 @@ impl Content {
             }
             pictures += 1;
         }
-        Ok(Self { rows, columns, pictures, packed: None, bytes: about.len() })
+        Ok(Self { rows, columns, pictures, packed: None, scale, remark, bytes: about.len() })
     }
 }
 
 /// Bytes of a description that are read.
 const LONGEST_DESCRIPTION: usize = 1 << 13;
 
+/// The description of the first picture, or its beginning. Empty if there is none.
+fn description(decoder: &mut Decoder<BufReader<File>>) -> String {
+    let mut bytes = [0; LONGEST_DESCRIPTION];
+    let length = decoder.image_ifd().find_tag_bytes(Tag::ImageDescription, &mut bytes, 0).ok().flatten();
+    let text = length.and_then(|length| bytes.get(..length)?.split(|byte| *byte == 0).next());
+    // Units of length are often not UTF-8.
+    String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
+}
+
+/// What follows `name` in a description of ImageJ, which has one `name=value` a line.
+fn property<'a>(description: &'a str, name: &str) -> Option<&'a str> {
+    let properties = description.strip_prefix("ImageJ=")?;
+    properties.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('=')).map(str::trim)
+}
+
+/// The scale that a description of ImageJ gives, and what a user should know of it.
+fn scale(description: &str) -> (Option<Scale>, Option<String>) {
+    // 0 is a straight line. 1 to 19 are curves, 20 is none, 21 the optical density, 22 a table.
+    let Some(kind) = property(description, "cf").filter(|kind| *kind != "20") else { return (None, None) };
+    let number = |name| property(description, name)?.parse::<f64>().ok().filter(|v: &f64| v.is_finite());
+    match (kind, number("c0"), number("c1")) {
+        ("0", Some(offset), Some(slope)) if (offset, slope) == (0.0, 1.0) => (None, None),
+        ("0", Some(offset), Some(slope)) => {
+            let said = format!("a pixel v stands for {offset} + {slope} v, as ImageJ's scale in the file says");
+            (Some(Scale { offset, slope }), Some(said))
+        }
+        _ => {
+            let said = "ImageJ's scale in the file is no straight line: its pixels are taken as they are";
+            (None, Some(said.into()))
+        }
+    }
+}
+
+impl Scale {
+    fn apply(self, picture: &mut [f32]) {
+        picture.iter_mut().for_each(|v| *v = (self.offset + self.slope * f64::from(*v)) as f32);
+    }
+}
+
 /// Number of pictures that the description of the first one counts, if more than one: ImageJ's `images=90`, or the shape that tifffile writes
 /// with `truncate`.
-fn described(decoder: &mut Decoder<BufReader<File>>, size: usize) -> Option<usize> {
-    // The beginning is enough, and it need not be UTF-8: units of length are often not.
-    let mut bytes = [0; LONGEST_DESCRIPTION];
-    let length = decoder.image_ifd().find_tag_bytes(Tag::ImageDescription, &mut bytes, 0).ok()??;
-    let text = bytes.get(..length)?.split(|byte| *byte == 0).next()?;
-    let text = String::from_utf8_lossy(text);
+fn described(text: &str, size: usize) -> Option<usize> {
     let count = if text.starts_with("ImageJ=") {
-        text.lines().find_map(|line| line.trim().strip_prefix("images="))?.trim().parse().ok()?
+        property(text, "images")?.parse().ok()?
     } else {
         let shape = text.strip_prefix("{\"shape\": [").filter(|_| text.contains("\"truncated\": true"))?;
         let lengths = shape.split_once(']')?.0.split(',').map(|length| length.trim().parse::<usize>().ok());
@@ -230,14 +283,35 @@ pub(super) fn open(files: Vec<PathBuf>) -> Result<Volume> {
     if files.len() > 1 && places.len() > files.len() {
         remarks.push(format!("{} pictures in {} files: all pages count", places.len(), files.len()));
     }
+    remarks.extend(remark_on_scales(&contents, &files));
     let bytes = contents.iter().fold(0u64, |all, content| all.saturating_add(content.bytes));
     let shape = [places.len(), rows, columns];
-    let source = Pictures { files, places, packed: contents[0].packed, open: None };
+    let scales = contents.iter().map(|content| content.scale).collect();
+    let source = Pictures { files, places, packed: contents[0].packed, scales, open: None };
     Ok(Volume { shape, bytes, source, remarks })
+}
+
+/// What a user should know of the scales of several files: the first file that has one says it.
+fn remark_on_scales(contents: &[Content], files: &[PathBuf]) -> Option<String> {
+    let first = contents.iter().position(|content| content.remark.is_some())?;
+    let said = contents[first].remark.as_ref()?;
+    let alike = contents.iter().all(|content| content.remark.as_ref() == Some(said));
+    Some(if alike { said.clone() } else { format!("{}: {said}; other files differ", short_name(&files[first])) })
 }
 
 impl Source for Pictures {
     fn picture(&mut self, k: usize) -> Result<Vec<f32>> {
+        let mut picture = self.pixels(k)?;
+        if let Some(scale) = self.scales[self.places[k].0] {
+            scale.apply(&mut picture);
+        }
+        Ok(picture)
+    }
+}
+
+impl Pictures {
+    /// The pixels of picture `k` as they stand in the file.
+    fn pixels(&mut self, k: usize) -> Result<Vec<f32>> {
         let (file, within) = self.places[k];
         let path = &self.files[file];
         if let Some(packed) = self.packed {
@@ -328,12 +402,15 @@ mod tests {
     use super::*;
     use crate::io::Stack;
 
+    /// The range of 16 bits that stand for themselves.
+    const PLAIN: [f64; 2] = [0.0, 65535.0];
+
     #[test]
     fn pictures_are_read_back_one_by_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.tif");
         let pictures: Vec<Vec<u16>> = (0..3).map(|k| (0..12).map(|i| 1000 * k + i).collect()).collect();
-        write(&path, [3, 4], &pictures, [0.0, 1.0]).expect("written");
+        write(&path, [3, 4], &pictures, PLAIN).expect("written");
         let mut stack = Stack::open(&path).expect("a volume");
         assert_eq!(stack.shape(), [3, 3, 4]);
         for k in [2, 0, 1, 1] {
@@ -344,7 +421,7 @@ mod tests {
         let several = folder.path().join("several");
         std::fs::create_dir(&several).expect("made");
         for (name, picture) in [("s10.tif", 2), ("s2.TIFF", 1), ("s1.tif", 0)] {
-            write(&several.join(name), [3, 4], &pictures[picture..=picture], [0.0, 1.0]).expect("written");
+            write(&several.join(name), [3, 4], &pictures[picture..=picture], PLAIN).expect("written");
         }
         std::fs::write(several.join("notes.txt"), "no picture").expect("written");
         let mut stack = Stack::open(&several).expect("a volume");
@@ -354,12 +431,12 @@ mod tests {
         for (size, words) in
             [([4, 4], "s2.TIFF: 4 x 4 pixels, but s1.tif has 3 x 4"), ([4, 3], "s2.TIFF: 4 x 3 pixels")]
         {
-            write(&several.join("s2.TIFF"), size, &[vec![0; size[0] * size[1]]], [0.0, 1.0]).expect("written");
+            write(&several.join("s2.TIFF"), size, &[vec![0; size[0] * size[1]]], PLAIN).expect("written");
             let error = Stack::open(&several).expect_err("two sizes").to_string();
             assert!(error.contains(words), "{error}");
         }
         // All pages of a file count.
-        write(&several.join("s2.TIFF"), [3, 4], &pictures[1..], [0.0, 1.0]).expect("written");
+        write(&several.join("s2.TIFF"), [3, 4], &pictures[1..], PLAIN).expect("written");
         let mut stack = Stack::open(&several).expect("a volume");
         assert_eq!(stack.shape(), [4, 3, 4]);
         assert_eq!(
@@ -487,5 +564,56 @@ mod tests {
         write_floats(&path, [1, 2], &[vec![-0.25, 1e-9]], [0.0, 1.0]).expect("written");
         assert!(description().contains("max=1e0"));
         assert_eq!(Stack::open(&path).expect("a picture").picture(0).expect("there"), [-0.25, 1e-9]);
+    }
+
+    #[test]
+    fn pixels_stand_for_what_the_scale_in_the_file_says() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.tif");
+        let opened = || Stack::open(&path).expect("a volume");
+        // What the library writes comes back, to half a step.
+        let step = 2.0 / 65535.0;
+        write(&path, [1, 2], &[vec![0, 65535], vec![1, 2]], [-0.5, 1.5]).expect("written");
+        assert_eq!(opened().picture(0).expect("there"), [-0.5, 1.5]);
+        assert_eq!(opened().picture(1).expect("there"), [(step - 0.5) as f32, (2.0 * step - 0.5) as f32]);
+        assert!(opened().remarks()[0].starts_with("a pixel v stands for -0.5 + "), "{:?}", opened().remarks());
+        // ImageJ keeps 16 bits with signs as 16 bits without, and so in stacks of one directory.
+        let signed = "ImageJ=1.54f\nimages=#\nslices=#\ncf=0\nc0=-32768.0\nc1=1.0\nvunit=gray value\n";
+        let data: Vec<u8> = (0..60u16).flat_map(|k| (32768 - 20 + k).to_le_bytes()).collect();
+        std::fs::write(&path, packed(5, 16, 1, false, signed, &data)).expect("written");
+        let wanted: Vec<f32> = (48..60).map(|k| (k - 20) as f32).collect();
+        assert_eq!(opened().picture(4).expect("there"), wanted);
+        // Scales that change nothing, none, and such as are not ImageJ's; floats have none.
+        for words in [
+            "ImageJ=1.54f\ncf=0\nc0=0.0\nc1=1.0\n",
+            "ImageJ=1.54f\ncf=20\n",
+            "ImageJ=1.54f\nc0=4\n",
+            "OptImageJ=1\ncf=0\nc0=4\nc1=2\n",
+        ] {
+            std::fs::write(&path, packed(1, 8, 1, false, words, &[7; 12])).expect("written");
+            assert_eq!(opened().picture(0).expect("there"), [7.0; 12], "{words}");
+            assert!(opened().remarks().is_empty(), "{words}");
+        }
+        let floats: Vec<u8> = [7.0f32; 12].iter().flat_map(|v| v.to_le_bytes()).collect();
+        std::fs::write(&path, packed(1, 32, 3, false, "ImageJ=1.54f\ncf=0\nc0=4\nc1=2\n", &floats))
+            .expect("written");
+        assert_eq!(opened().picture(0).expect("there"), [7.0; 12]);
+        // Curves are said, and so is what cannot be read.
+        for words in ["ImageJ=1.54f\ncf=21\n", "ImageJ=1.54f\ncf=0\nc0=nan\nc1=1\n", "ImageJ=1.54f\ncf=2\nc0=1\n"] {
+            std::fs::write(&path, packed(1, 8, 1, false, words, &[7; 12])).expect("written");
+            assert_eq!(opened().picture(0).expect("there"), [7.0; 12]);
+            assert!(opened().remarks()[0].contains("no straight line"), "{words}");
+        }
+        // Files with scales of their own.
+        let several = folder.path().join("several");
+        std::fs::create_dir(&several).expect("made");
+        for (name, range) in [("0.tif", PLAIN), ("1.tif", [0.0, 655.35])] {
+            write(&several.join(name), [1, 2], &[vec![0, 100]], range).expect("written");
+        }
+        let mut stack = Stack::open(&several).expect("a volume");
+        assert_eq!((0..2).map(|k| stack.picture(k).expect("there")[1]).collect::<Vec<_>>(), [100.0, 1.0]);
+        assert!(
+            stack.remarks()[0].contains("1.tif: a pixel v") && stack.remarks()[0].contains("other files differ")
+        );
     }
 }
