@@ -2,8 +2,8 @@
 //! files, and data sets of HDF5 files.
 //!
 //! TIFF and HDF5 need the features of these names. TIFF: one number for each pixel, integers of 8 to 64 bits or floats, also large stacks of ImageJ, which
-//! have a directory for the first picture alone. HDF5: numbers of any kind, compressed or not, in other files too (soft and external links, virtual data
-//! sets).
+//! have a directory for the first picture alone. Pixels of 8 and 16 bits become the values that ImageJ's scale in the file gives. HDF5: numbers of any
+//! kind, compressed or not, in other files too (soft and external links, virtual data sets).
 
 use std::fmt;
 use std::fs;
