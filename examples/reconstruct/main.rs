@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use common::{Precision, Written, device_json, interrupt, merged, option, say, show, shown, solving_bar, tell};
-use options::Options;
+use options::{Options, Way};
 use problem::{Course, Problem, from_matrix, from_scan};
 use residuum::imaging::{
     BadPixel, Beam, Doubt, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
@@ -393,12 +393,12 @@ impl<T: Real> Finished<'_, T> {
         }
         for (k, (image, quality)) in images.iter().zip(&self.qualities).enumerate() {
             let report = &image.report;
-            say!(
-                "result      {} after {} iterations, |b - Ax| / |b| = {:.4e}",
-                report.stop,
-                report.iterations,
-                report.relative_residual()
-            );
+            // Filtered back-projection alone has no iterations to tell of.
+            let end = match self.options.method {
+                Way::Fbp => "one step".to_string(),
+                Way::Iterate(_) => format!("{} after {} iterations", report.stop, report.iterations),
+            };
+            say!("result      {end}, |b - Ax| / |b| = {:.4e}", report.relative_residual());
             if let Some(part) = far_from_minimum(report) {
                 say!(
                     "            not yet converged: the gradient has fallen to {part:.1e} of its first value: raise --iterations"

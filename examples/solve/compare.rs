@@ -50,7 +50,7 @@ pub(crate) fn run<T: Real>(
     }
     interrupt::keep_work();
     let mut rest = all.into_iter();
-    while let Some(which) = rest.next() {
+    for which in rest.by_ref() {
         bar.set_message(name_of(which.as_ref()));
         let candidate = one(device, a, (matrix, b), (method, stopping), which)?;
         if !quiet {

@@ -397,9 +397,9 @@ impl Examination {
             }
             Method::Gmres { .. } => "more directions between restarts, or a better preconditioner",
             Method::BiCgStab if sweeps => {
-                "a sweep as preconditioner (gauss-seidel, by rows), or gmres, which cannot wander"
+                "more iterations, a sweep as preconditioner (gauss-seidel, by rows), or gmres, whose residual never grows"
             }
-            Method::BiCgStab => "gmres, which cannot wander, or a better preconditioner",
+            Method::BiCgStab => "more iterations, gmres, whose residual never grows, or a better preconditioner",
             Method::Cg if sweeps => "more iterations, a sweep as preconditioner (ssor), or a looser tolerance",
             _ => "more iterations, a preconditioner, or a looser tolerance",
         }
