@@ -168,7 +168,7 @@ impl<T: Real> Simulation for Program<T> {
 
     fn results(&mut self) -> Result<(Option<String>, Value, bool)> {
         let total = self.heat.temperature().sum()?;
-        let words = format!("heat in the picture {total:.6e}, {:.6} of what it began with", total / self.total);
+        let words = format!("heat in the picture {total:.6e}, {:.6} times that at the start", total / self.total);
         Ok((
             Some(words),
             json!({ "heat": total, "heat_at_first": self.total, "format": self.heat.matrix().format().to_string() }),

@@ -317,7 +317,7 @@ fn show(file: Option<&Path>, json: bool) -> Result<bool> {
         );
         return Ok(true);
     }
-    say!("{}: {} entries", path.display(), file.entries.len());
+    say!("{}: {} entries that count", path.display(), file.entries.len());
     for remark in &file.remarks {
         say!("  {remark}");
     }

@@ -26,7 +26,7 @@ pub enum Error {
         row: Option<usize>,
     },
     /// NaN or infinity in input data.
-    #[error("{what} holds a value that is not finite at index {index}")]
+    #[error("{what} holds a value that is not finite at index {index} (from 0)")]
     NotFinite {
         /// Name of the array.
         what: String,

@@ -43,7 +43,7 @@ fn wait_for_work(child: &mut Child) {
     panic!("it never handles a signal");
 }
 
-/// Starts a program, sends `signals` once its work has begun and so much time has passed, and waits for its end.
+/// Starts a program, sends `signals` once its work has begun and so much time has passed, and waits for its end. Signals of one string are sent at once.
 fn interrupted(name: &str, folder: &Path, args: &[&str], after: Duration, signals: &[&str]) -> Ended {
     let mut command = program(name);
     command.current_dir(folder).args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -62,8 +62,9 @@ fn interrupted(name: &str, folder: &Path, args: &[&str], after: Duration, signal
     wait_for_work(&mut child);
     sleep(after);
     for signal in signals {
-        send(&child, signal);
-        sleep(Duration::from_millis(50));
+        signal.split(' ').for_each(|signal| send(&child, signal));
+        // Longer than signals count as one.
+        sleep(Duration::from_millis(400));
     }
     let begin = Instant::now();
     while child.try_wait().unwrap().is_none() {
@@ -149,6 +150,18 @@ fn a_second_signal_ends_at_once() {
     assert_eq!(ended.status, Some(130), "{}{}", ended.stdout, ended.stderr);
     assert!(begin.elapsed() < Duration::from_secs(60));
     holds(folder.path(), &[]);
+}
+
+/// `timeout` signals a program and its group; that is one request.
+#[test]
+fn signals_at_once_are_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = "poisson2d:400 --method minres --preconditioner none --rtol 1e-14 --iterations 10000000 --device host --save x.npy";
+    let args: Vec<&str> = args.split(' ').collect();
+    let ended = interrupted("solve", folder.path(), &args, MOMENT, &["-TERM -TERM -INT"]);
+    assert_eq!(ended.status, Some(1), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.stderr.matches("Ctrl-C or SIGTERM").count(), 1, "{}", ended.stderr);
+    holds(folder.path(), &["x.npy"]);
 }
 
 #[test]

@@ -395,7 +395,7 @@ fn absurd_values_are_named() {
         "--regularizer: tikhonov: sirt has no such term",
     );
     reconstruct(&["--method", "fista", "--regularizer", "tv=1"], "--regularizer: tv: fista has no such term");
-    reconstruct(&["--weight", "discrepancy=0.995"], "--weight: discrepancy=0.995 comes to");
+    reconstruct(&["--weight", "discrepancy=0.995"], "--weight: discrepancy=0.995 leads to");
     for method in ["cgnr", "fista", "pdhg", "sirt"] {
         reconstruct(&["--lower", "inf", "--method", method], "--lower: inf leaves no value");
         reconstruct(&["--lower", "1e39", "--method", method], "--lower: 1000000000000000");

@@ -82,7 +82,7 @@ fn an_object_wider_than_the_detector_is_named() {
     for more in [&["--method", "fbp"][..], &["--iterations", "3"], &["--method", "fbp", "--field", "1.8"]] {
         let warning = of(more);
         assert!(
-            warning.contains("reaches beyond the detector") && warning.contains("a square of side 2.0"),
+            warning.contains("reaches beyond the detector") && warning.contains("needs a picture 2.0"),
             "{warning}"
         );
         assert!(warning.contains("--field"), "{warning}");

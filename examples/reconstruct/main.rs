@@ -15,7 +15,7 @@ use std::time::Instant;
 use clap::Parser;
 use common::{Precision, Written, device_json, interrupt, merged, option, say, show, shown, solving_bar, tell};
 use options::{Options, Way};
-use problem::{Course, Problem, from_matrix, from_scan};
+use problem::{Course, Problem, TURNED, from_matrix, from_scan};
 use residuum::imaging::{
     BadPixel, Beam, Doubt, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
 };
@@ -204,7 +204,13 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
         say!("angles      {angles}");
     }
     if let Some((place, found)) = problem.axis {
-        say!("axis        pixel {place:.2}{}", if found { ", found in the readings" } else { "" });
+        let is_middle = problem.geometry.as_ref().is_some_and(|geometry| geometry.offset == 0.0);
+        let how = match (found, is_middle) {
+            (true, _) => ", found in the readings",
+            (false, true) => ", the middle of the detector",
+            (false, false) => "",
+        };
+        say!("axis        pixel {place:.2}{how}");
     }
     if problem.goes_on() {
         say!("slices      {} at a time", problem.readings.len());
@@ -214,12 +220,17 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     let weight = how.weight.map(|rule| format!("weight of |x|² by {rule}"));
     let rule = how.stopping.rule.map(|rule| format!("ended by {rule}"));
     let words: Vec<String> = words.into_iter().chain(support).chain(weight).chain(rule).collect();
-    let words = if words.is_empty() { "no correction".into() } else { words.join(", ") };
+    let alone = how.stopping.max_iterations == 0;
+    let words = match words.is_empty() {
+        false => format!(", {}", words.join(", ")),
+        true if alone => String::new(),
+        true => ", no regularizer, no bounds".into(),
+    };
     let start = how.start.map(|filter| format!("filtered back-projection ({filter})"));
     match start {
-        Some(start) if how.stopping.max_iterations == 0 => say!("method      {start}, {words}"),
-        Some(start) => say!("method      {} from {start}, {words}", how.method),
-        None => say!("method      {}, {words}", how.method),
+        Some(start) if alone => say!("method      {start}{words}"),
+        Some(start) => say!("method      {} from {start}{words}", how.method),
+        None => say!("method      {}{words}", how.method),
     }
 }
 
@@ -349,7 +360,12 @@ fn far_from_minimum(report: &Report) -> Option<f64> {
 /// A doubt with the options that help.
 fn remedy(doubt: &Doubt) -> String {
     let options = match doubt {
-        Doubt::CutOff { .. } => " (see --field; for air --background)",
+        Doubt::CutOff { width: Some(_), .. } => {
+            " (--field, with an iterative method; if air does not read 0: --background)"
+        }
+        Doubt::CutOff { width: None, .. } => {
+            " (a wider --field, with an iterative method; if air does not read 0: --background)"
+        }
         Doubt::BesideField { .. } => "; leave --field out or widen it, and cut the picture by --roi",
         Doubt::OtherTurn => " (--flip angles)",
         _ => "",
@@ -419,6 +435,9 @@ impl<T: Real> Finished<'_, T> {
                 say!("            {} classes, threshold {}{mcc}", thresholds.len() + 1, thresholds.join(", "));
             }
         }
+        if problem.remarks.iter().any(|remark| remark == TURNED) {
+            say!("warning     {TURNED}");
+        }
         for (k, image) in images.iter().enumerate() {
             let which = if images.len() > 1 { format!("image {}: ", k + 1) } else { String::new() };
             image.doubts.iter().for_each(|doubt| say!("warning     {which}{}", remedy(doubt)));
@@ -447,6 +466,9 @@ impl<T: Real> Finished<'_, T> {
             "seconds     read {read:.3}, build {build:.3}, compile {compile:.3}, solve {solve:.3}, total {total:.3}"
         );
         self.written.iter().for_each(|path| say!("wrote       {}", path.display()));
+        if self.written.is_empty() {
+            say!("            the answer is not kept: --save names a file for it");
+        }
     }
 
     fn json(&self) -> Value {

@@ -145,6 +145,10 @@ impl std::fmt::Display for Course {
     }
 }
 
+/// Question about a sinogram that seems to lie the other way round.
+pub(crate) const TURNED: &str =
+    "all columns sum to the same, and rows do not: is the array pixels x angles? Then transpose it";
+
 /// The built-in scan: a plate with holes and bars, seen by a fan-beam scanner with noise and gain errors.
 fn simulated() -> Result<Scan> {
     let scanner = Scanner {
@@ -220,9 +224,7 @@ fn sinograms(options: &Options, path: &Path, of_picture: u64) -> Result<Read> {
     }
     let mut remarks = Vec::new();
     if scans.iter().any(Scan::looks_transposed) {
-        remarks.push(
-            "all columns sum to the same, and rows do not: is the array pixels x angles? Then transpose it".into(),
-        );
+        remarks.push(TURNED.into());
     }
     let bad = options.bad_pixels.clone().unwrap_or_default();
     let mended = scans.into_iter().enumerate().map(|(k, scan)| scan.without_pixels(&bad, k));

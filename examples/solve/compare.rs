@@ -160,7 +160,7 @@ impl Comparison {
     pub(crate) fn print_best(&self) {
         match best(&self.candidates) {
             Some((name, seconds)) => say!("fastest: {name}, {seconds:.3} s with its set-up"),
-            None => say!("none converged"),
+            None => say!("no candidate converged"),
         }
     }
 

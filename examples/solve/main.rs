@@ -197,7 +197,10 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     let (rows, cols, entries) = (a.rows(), a.cols(), a.nnz());
     let name = options.matrix.display();
     say("matrix", &format!("{name}: {rows} x {cols}, {entries} entries, {}", T::PRECISION));
-    let glance = if options.examines() { "" } else { " (at a glance)" };
+    if options.rhs.is_none() {
+        say("rhs", "none named: b = A times ones, so that the error of x is known");
+    }
+    let glance = if options.examines() { "" } else { " (by a quick look)" };
     say("advice", &format!("{}{glance}", problem.advice));
     let method = options.method(&problem.advice)?;
     let ladder = options.ladder(&method, &problem.found)?;
@@ -253,14 +256,14 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         problem.warnings(&method).iter().for_each(|warning| say("warning", warning));
     }
     // Advice that was tried is worth more than advice.
-    let alternatives = match reports.iter().position(|report| !report.converged()) {
+    let tried = match reports.iter().position(|report| !report.converged()) {
         Some(k) if !matches!(reports[k].stop, Stop::Cancelled | Stop::TimeLimit) => {
             let b = Vector::from_slice(&device, &problem.b[k])?;
             instead(&device, &problem, options.format, &setup, &reports[k], &b)?
         }
-        _ => Vec::new(),
+        _ => Tried::default(),
     };
-    alternatives.iter().for_each(|words| say("tried", words));
+    tried.words.iter().for_each(|words| say("tried", words));
     let known = options.rhs.is_none() && reports[0].rhs_norm > 0.0;
     let finished = Finished {
         options,
@@ -279,9 +282,11 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
             "answer_seconds": answer_seconds,
             "why_preconditioner": built.as_ref().map(|built| built.why.clone()),
             "tried": rungs.iter().map(Rung::to_string).collect::<Vec<_>>(),
-            "tried_instead": alternatives,
+            "tried_instead": tried.words,
+            "better_instead": tried.better,
         }),
         why_format: matrix.why(),
+        better: tried.better.as_deref(),
         error: known.then(|| error(&answers[0])),
         report: worst(&reports),
         reports: &reports,
@@ -313,6 +318,13 @@ fn worst(reports: &[Report]) -> &Report {
     failed.or_else(longest).unwrap_or(&reports[0])
 }
 
+/// Ends of other methods in words, and the options of the first one that led to an answer.
+#[derive(Default)]
+struct Tried {
+    words: Vec<String>,
+    better: Option<String>,
+}
+
 /// Tries other methods with what suits them, each for as long as the solve took that failed, and a second at least: what became of them, in words.
 fn instead<T: Real>(
     device: &Device,
@@ -321,9 +333,9 @@ fn instead<T: Real>(
     setup: &Setup<T>,
     failed: &Report,
     b: &Vector<T>,
-) -> Result<Vec<String>> {
+) -> Result<Tried> {
     let limit = Duration::from_secs_f64(failed.times.solve.clamp(1.0, 60.0));
-    let mut words = Vec::new();
+    let mut tried = Tried::default();
     for method in problem.found.alternatives(&failed.method) {
         let matrix = match method.takes_rectangles() {
             true => Matrix::with_transpose(device, &problem.a, format)?,
@@ -334,19 +346,22 @@ fn instead<T: Real>(
         let mut x = Vector::zeros(device, problem.a.cols())?;
         let ladder = problem.found.ladder(&method);
         let observer = &mut |_: &Progress| interrupt::flow();
-        words.push(match climb((&matrix, &problem.a, None), &setup, &ladder, (b, &mut x), observer) {
-            Ok(Climb { report, which, .. }) => format!(
-                "--method {} --preconditioner {} instead: {} after {} iterations, |b - Ax| / |b| = {:.1e}",
-                method,
-                name_of(which.as_ref()),
-                report.stop,
-                report.iterations,
-                report.relative_residual()
-            ),
+        tried.words.push(match climb((&matrix, &problem.a, None), &setup, &ladder, (b, &mut x), observer) {
+            Ok(Climb { report, which, .. }) => {
+                let options = format!("--method {method} --preconditioner {}", name_of(which.as_ref()));
+                let (stop, iterations, residual) = (report.stop, report.iterations, report.relative_residual());
+                let words = format!(
+                    "{options} instead: {stop} after {iterations} iterations, |b - Ax| / |b| = {residual:.1e}"
+                );
+                if report.converged() {
+                    tried.better.get_or_insert(options);
+                }
+                words
+            }
             Err(error) => format!("--method {method} instead: {error}"),
         });
     }
-    Ok(words)
+    Ok(tried)
 }
 
 /// Factor between norms of columns above which a system is scaled without being asked.
@@ -473,6 +488,8 @@ struct Finished<'a> {
     objection: Option<String>,
     preconditioner: Value,
     why_format: &'a str,
+    /// Options of another method that led to an answer where this one did not.
+    better: Option<&'a str>,
     /// `|x - ones| / |ones|`, if the right-hand side was A times ones.
     error: Option<f64>,
     /// The worst of all.
@@ -514,6 +531,9 @@ impl Finished<'_> {
         }
         if let Some(explanation) = self.found.explain(report) {
             say!("            {explanation}");
+        }
+        if let Some(better) = self.better {
+            say!("            another method led to an answer: {better}");
         }
         let ([read, examine, upload, total], times) = (self.seconds, self.reports[0].times);
         say!(

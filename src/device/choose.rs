@@ -233,7 +233,7 @@ fn seen() -> String {
         .collect();
     names.push("host".into());
     match missing {
-        Some(why) => format!("there is only the host back end, because {why}"),
+        Some(why) => format!("there is only host, the CPU without OpenCL, because {why}"),
         None => format!("there are {}", names.join("; ")),
     }
 }

@@ -53,6 +53,8 @@ pub struct Examination {
     pub empty_rows: usize,
     /// Columns without entries.
     pub empty_cols: usize,
+    /// The first row and the first column without entries.
+    pub first_empty: [Option<usize>; 2],
     /// Largest over smallest size of the diagonal entries that are not 0; 1 if there are none.
     pub diagonal_spread: f64,
     /// Largest over smallest 2-norm of the columns that have one.
@@ -143,6 +145,7 @@ impl Examination {
             zero_diagonal: if square { diagonal.iter().filter(|d| **d == 0.0).count() } else { 0 },
             empty_rows,
             empty_cols,
+            first_empty: [rows_of(a).find_first(|i| is_empty(a, *i)), norms.iter().position(|n| *n == 0.0)],
             diagonal_spread: Self::spread(&diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>()),
             column_spread: Self::spread(&norms),
             structural_rank: (rows - empty_rows).min(cols - empty_cols),
@@ -251,7 +254,7 @@ impl Examination {
         }
         self.definiteness = if low < -noise {
             Definiteness::Indefinite(format!(
-                "scaled to a diagonal of 1, it has an eigenvalue or pivot of {low:.1e}"
+                "scaled to a diagonal of 1, it has a negative eigenvalue or pivot, {low:.1e}"
             ))
         } else if low <= noise {
             Definiteness::Semidefinite
@@ -275,9 +278,16 @@ impl Examination {
     /// Faults of the matrix that hold for every method.
     fn warnings(&self, precision: Precision) -> Vec<String> {
         let mut warnings = Vec::new();
-        for (count, what) in [(self.empty_rows, "rows"), (self.empty_cols, "columns")] {
-            if count > 0 {
-                warnings.push(format!("{count} {what} are empty: the matrix is singular there"));
+        let [row, column] = self.first_empty;
+        for (count, first, what) in [(self.empty_rows, row, "row"), (self.empty_cols, column, "column")] {
+            match (count, first) {
+                (1, Some(first)) => {
+                    warnings.push(format!("{what} {first} (from 0) is empty: the matrix is singular there"));
+                }
+                (_, Some(first)) => warnings.push(format!(
+                    "{count} {what}s are empty, the first is {first} (from 0): the matrix is singular there"
+                )),
+                (_, None) => {}
             }
         }
         let full = self.rows.min(self.cols);
@@ -386,28 +396,25 @@ impl Examination {
         }
     }
 
-    /// Words for what to try after `method` was slow or failed.
+    /// Words for what to try after `method` was slow.
     fn next_step(&self, method: &Method) -> &'static str {
         // A sweep divides by the diagonal. By rows it needed about half of Jacobi's iterations wherever both converged, and
         // converged where Jacobi did not (epb0).
         let sweeps = self.square() && self.zero_diagonal == 0;
         match method {
-            Method::Gmres { .. } if sweeps => {
-                "a sweep as preconditioner (gauss-seidel, by rows), or more directions between restarts"
-            }
-            Method::Gmres { .. } => "more directions between restarts, or a better preconditioner",
-            Method::BiCgStab if sweeps => {
-                "more iterations, a sweep as preconditioner (gauss-seidel, by rows), or gmres, whose residual never grows"
-            }
-            Method::BiCgStab => "more iterations, gmres, whose residual never grows, or a better preconditioner",
-            Method::Cg if sweeps => "more iterations, a sweep as preconditioner (ssor), or a looser tolerance",
-            _ => "more iterations, a preconditioner, or a looser tolerance",
+            Method::Gmres { .. } if sweeps => "gauss-seidel as preconditioner, or more directions between restarts",
+            Method::Gmres { .. } => "a better preconditioner, or more directions between restarts",
+            Method::BiCgStab if sweeps => "gauss-seidel as preconditioner, or gmres, whose residual never grows",
+            Method::BiCgStab => "a better preconditioner, or gmres, whose residual never grows",
+            Method::Cg if sweeps => "ssor as preconditioner, or a looser tolerance",
+            _ => "a preconditioner, or a looser tolerance",
         }
     }
 
     /// Explains the end of a solve for this matrix, and says what to do, unless it is plain success.
     pub fn explain(&self, report: &Report) -> Option<String> {
-        let again = self.next_step(&report.method);
+        let more = if report.stop == Stop::TimeLimit { "more time" } else { "more iterations" };
+        let again = format!("{more}, {}", self.next_step(&report.method));
         let said = match report.stop {
             // A backward error is one of every row.
             Stop::Converged
@@ -449,13 +456,16 @@ impl Examination {
                 let (first, last) = (report.history.first().copied()?, report.residual);
                 let pace = (first / last).ln() / report.iterations.max(1) as f64;
                 if pace * report.iterations as f64 > 0.7 {
-                    format!("the residual fell by {:.1e}: {again}", first / last)
+                    let factor = first / last;
+                    let factor =
+                        if factor < 1e4 { format!("{factor:.1}") } else { format!("{factor:.0e}") };
+                    format!("the residual fell by a factor of {factor}: {again}")
                 } else {
-                    format!("the residual did not fall: {}", self.cause(again))
+                    format!("the residual did not fall: {}", self.cause(&again))
                 }
             }
             Stop::Stagnated if report.method.takes_rectangles() && report.gradient.is_some() => {
-                let cause = self.cause("damping makes the answer steady");
+                let cause = self.cause("a small damp makes the answer steady");
                 format!("rounding in {} ended it before the least-squares minimum was certain: {cause}", report.precision)
             }
             Stop::Stagnated => format!(
@@ -598,7 +608,10 @@ mod tests {
         assert_eq!(singular.definiteness, Definiteness::Semidefinite);
         assert!(singular.advise(Precision::Double).warnings.iter().any(|w| w.contains("numerically singular")));
         let empty = Examination::of(&dense(&[&[1.0, 2.0], &[0.0, 0.0]]));
-        assert!(empty.advise(Precision::Double).warnings[0].contains("1 rows are empty"));
+        assert!(empty.advise(Precision::Double).warnings[0].contains("row 1 (from 0) is empty"));
+        let empty = Examination::of(&dense(&[&[1.0, 0.0, 0.0], &[1.0, 0.0, 0.0], &[2.0, 0.0, 0.0]]));
+        let words = "2 columns are empty, the first is 1 (from 0)";
+        assert!(empty.advise(Precision::Double).warnings[0].contains(words));
         assert_eq!(empty.structural_rank, 1);
         let hilbert: Vec<Vec<f64>> = (0..9).map(|i| (0..9).map(|j| 1.0 / f64::from(i + j + 1)).collect()).collect();
         let hilbert = Examination::of(&dense(&hilbert.iter().map(|r| &r[..]).collect::<Vec<_>>()));

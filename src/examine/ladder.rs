@@ -159,12 +159,14 @@ pub struct Rung {
     pub scaled: bool,
     /// True if a null space was kept out of the solve.
     pub projected: bool,
+    /// True if the solve went on with what an earlier one had left of the residual ([`climb_scaled`](super::climb_scaled)).
+    pub refines: bool,
 }
 
 impl Rung {
-    /// A solve with `which`, made before.
-    pub(super) fn solved(which: Option<Preconditioner>, report: &Report) -> Self {
-        Self::new(which, Ok(report), 0.0)
+    /// A solve with `which`, made before, for what is left of the residual.
+    pub(super) fn refined(which: Option<Preconditioner>, report: &Report) -> Self {
+        Self { refines: true, ..Self::new(which, Ok(report), 0.0) }
     }
 
     fn new(which: Option<Preconditioner>, end: std::result::Result<&Report, &Error>, setup_seconds: f64) -> Self {
@@ -173,11 +175,20 @@ impl Rung {
                 let seconds = setup_seconds + report.times.solve + report.times.verify;
                 let projected = report.projected.is_some();
                 let end = Ok(report.stop);
-                Self { which, end, iterations: report.iterations, seconds, scaled: false, projected }
+                Self {
+                    which,
+                    end,
+                    iterations: report.iterations,
+                    seconds,
+                    scaled: false,
+                    projected,
+                    refines: false,
+                }
             }
             Err(error) => {
                 let end = Err(error.to_string());
-                Self { which, end, iterations: 0, seconds: setup_seconds, scaled: false, projected: false }
+                let seconds = setup_seconds;
+                Self { which, end, iterations: 0, seconds, scaled: false, projected: false, refines: false }
             }
         }
     }
@@ -191,6 +202,9 @@ impl Display for Rung {
         }
         if self.projected {
             name += ", without the null space";
+        }
+        if self.refines {
+            name += ", for what was left of the residual";
         }
         match &self.end {
             Ok(stop) => write!(f, "{name}: {stop} after {} iterations, {:.3} s", self.iterations, self.seconds),

@@ -196,7 +196,7 @@ impl<'s, T: Real> Rounds<'s, T> {
                 inner.preconditioner = built.as_ref().map(|built| built.operator.clone());
                 inner.stopping.patience = None;
                 let report = Solver::with(&self.matrix, inner)?.solve_observed(&rhs, &mut y, observer)?;
-                let tried = vec![Rung::solved(*which, &report)];
+                let tried = vec![Rung::refined(*which, &report)];
                 Climb { report, which: *which, built: None, rungs: tried }
             }
             None => {

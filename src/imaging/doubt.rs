@@ -61,7 +61,7 @@ impl fmt::Display for Doubt {
                     f,
                     "the object reaches beyond the detector, or air does not read 0: {share:.0} % of the projections end in readings far from 0"
                 )?;
-                width.map_or(Ok(()), |width| write!(f, "; by their shape it needs a square of side {width:.3}"))
+                width.map_or(Ok(()), |width| write!(f, "; by their shape the object needs a picture {width:.3} wide"))
             }
             Self::AxisBeside { distance } => write!(
                 f,

@@ -119,6 +119,11 @@ impl Field {
     }
 }
 
+/// A number with two places, without the sign of a zero.
+fn hundredths(value: f64) -> String {
+    format!("{:.2}", (100.0 * value).round() / 100.0 + 0.0)
+}
+
 fn median(values: &mut [f32]) -> f64 {
     let middle = values.len() / 2;
     if values.is_empty() {
@@ -157,7 +162,7 @@ pub(super) fn means(
             return Err(Error::Format { what: flat.name().into(), reason: reason.into() });
         }
         out = (0..light.len()).filter(|k| without(light[*k])).collect();
-        let share = |k: usize| format!("{:.2}", light[k] / usual);
+        let share = |k: usize| hundredths(light[k] / usual);
         remarks.extend(flat.remark(&out, share, "times the light of the others"));
     }
     // Dark frames with beam. Of two, the darker one is right.
@@ -167,7 +172,7 @@ pub(super) fn means(
     let light = flat.level(f64::NAN) - usual;
     if is_volume(&dark) && light > 0.0 {
         lit = (0..dark.levels.len()).filter(|k| !(dark.levels[*k] - usual).abs().le(&(LIT * light))).collect();
-        let share = |k: usize| format!("{:.2}", (dark.levels[k] - usual) / light);
+        let share = |k: usize| hundredths((dark.levels[k] - usual) / light);
         remarks.extend(dark.remark(&lit, share, "times the light of the flat field"));
     }
     let pixels = size[1];

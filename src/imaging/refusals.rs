@@ -71,7 +71,8 @@ fn weighs_size(method: &Method) -> bool {
 /// Refusal of a weight beside which the readings count for nothing.
 pub(super) fn out_of_reach(rule: WeightRule, weight: f64) -> Error {
     let reason = format!(
-        "{rule} comes to {weight:.1e} |x|², beside which the readings count for nothing: name less noise, or another rule"
+        "{rule} leads to a weight of {weight:.1e}, beside which the readings count for nothing: name less noise (a part of the readings, such as 0.01), or \
+         another rule"
     );
     Error::Option { name: "weight", reason }
 }

@@ -221,8 +221,8 @@ impl<T: Real> Content<T> {
         Ok(matrix)
     }
 
-    /// Lines of the file that hold a place beside the diagonal, in stretch `at`: the number of the line and the place.
-    fn lines_beside_diagonal(&self, at: usize) -> impl Iterator<Item = (u64, u32, u32)> {
+    /// Lines of the file that hold a place beside the diagonal, in stretch `at`: the number of the line, the place and the value.
+    fn lines_beside_diagonal(&self, at: usize) -> impl Iterator<Item = (u64, u32, u32, T)> {
         let mut images = false;
         let held = self.entries[at].iter().filter(move |(i, j, _)| {
             // The entry of such a line is followed by its image.
@@ -230,14 +230,14 @@ impl<T: Real> Content<T> {
             i == j || images
         });
         let lines = held.zip(self.numbers.get(at).into_iter().flat_map(Numbers::iter));
-        lines.filter(|((i, j, _), _)| i != j).map(|((i, j, _), line)| (line, *i, *j))
+        lines.filter(|((i, j, _), _)| i != j).map(|((i, j, v), line)| (line, *i, *j, *v))
     }
 
     fn check_triangles(&self, name: &str) -> Result<()> {
         let has = |lower: bool| {
             (0..self.numbers.len())
                 .into_par_iter()
-                .any(|at| self.lines_beside_diagonal(at).any(|(_, i, j)| (i > j) == lower))
+                .any(|at| self.lines_beside_diagonal(at).any(|(_, i, j, _)| (i > j) == lower))
         };
         if !has(false) || !has(true) {
             return Ok(());
@@ -245,7 +245,7 @@ impl<T: Real> Content<T> {
         // Place in the lower triangle, line, and the triangle in which the place stands.
         let mut places: Vec<(u64, u64, bool)> = (0..self.numbers.len())
             .flat_map(|at| self.lines_beside_diagonal(at))
-            .map(|(line, i, j)| (u64::from(i.max(j)) << 32 | u64::from(i.min(j)), line, i > j))
+            .map(|(line, i, j, _)| (u64::from(i.max(j)) << 32 | u64::from(i.min(j)), line, i > j))
             .collect();
         places.par_sort_unstable();
         let doubled = |group: &[(u64, u64, bool)]| {
@@ -258,10 +258,23 @@ impl<T: Real> Content<T> {
         let (high, low) = ((place >> 32) + 1, (place & u64::from(u32::MAX)) + 1);
         let (row, column) = if lower { (high, low) } else { (low, high) };
         let word = self.symmetry.word();
-        let reason = format!(
-            "({row}, {column}) is the mirror image of line {other}, and a {word} file holds one of the two: remove one triangle, or \
-             write general in place of {word} in line 1 if the file holds the whole matrix"
-        );
+        let value_at = |wanted: u64| {
+            let lines = (0..self.numbers.len()).flat_map(|at| self.lines_beside_diagonal(at));
+            lines.into_iter().find(|(line, ..)| *line == wanted).map_or(0.0, |(.., value)| value.to_f64())
+        };
+        let (value, mirrored) = (value_at(line), value_at(other));
+        let alike = value == if self.symmetry == Symmetry::Skew { -mirrored } else { mirrored };
+        let reason = if alike {
+            format!(
+                "({row}, {column}) is the mirror image of line {other}, and a {word} file holds one of the two: remove one triangle, or \
+                 write general in place of {word} in line 1"
+            )
+        } else {
+            format!(
+                "({row}, {column}) is {value}, and its mirror image in line {other} is {mirrored}: this matrix is not {word}; write general in \
+                 place of {word} in line 1, or correct the values and remove one triangle"
+            )
+        };
         Err(Line { name, number: line, text: &[] }.error(reason))
     }
 }
@@ -830,12 +843,24 @@ mod tests {
             // Equal values, other ones, and 0: all would be added up.
             for other in [value("4"), value("-4"), value("7"), value("0")] {
                 let text = format!("{start} 3\n{lower}1 2 {other}\n");
-                refused_at(&text, 8, "(1, 2) is the mirror image of line 4");
+                let wanted = value(if kind.contains("skew") { "-4" } else { "4" });
+                let words = if other == wanted {
+                    format!(
+                        "(1, 2) is the mirror image of line 4, and a {word} file holds one of the two: remove one triangle"
+                    )
+                } else {
+                    format!("(1, 2) is {other}, and its mirror image in line 4 is 4: this matrix is not {word};")
+                };
+                refused_at(&text, 8, &words);
                 refused_at(&text, 8, &format!("write general in place of {word} in line 1"));
             }
             // The first line that doubles another is told, whichever triangle it is of.
             let text = format!("{start} 5\n1 3 {v}\n1 2 {v}\n%\n3 2 {v}\n3 1 {v}\n2 1 {v}\n", v = value("1"));
-            refused_at(&text, 8, "(3, 1) is the mirror image of line 4");
+            refused_at(
+                &text,
+                8,
+                if kind.contains("skew") { "(3, 1) is 1, and" } else { "(3, 1) is the mirror image of line 4" },
+            );
             // Each place in one triangle, which may be either.
             let text = format!("{start} 3\n2 1 {v}\n1 3 {v}\n3 2 {v}\n", v = value("1"));
             assert_eq!(matrix(&text).expect("valid").nnz(), 6);

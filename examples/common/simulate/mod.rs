@@ -324,12 +324,14 @@ impl ShowOptions {
             crate::print_json(merged([common, device_json(&simulation.device()), results]));
         } else {
             say!(
-                "{width} x {height}, {} frames, {per_second:.1} a second after the first, {mean:.1} iterations each, |b - Ax| / |b| = {:.2e} at last",
+                "{width} x {height}, {} frames, {per_second:.1} a second (the first not counted), {mean:.1} iterations each, |b - Ax| / |b| = {:.2e} at last",
                 tally.frames,
                 tally.residual
             );
             words.into_iter().for_each(|words| say!("{words}"));
-            say!("hash of the fields {hash}; {}", simulation.device().choice());
+            say!("hash of the fields {hash}");
+            let device = simulation.device();
+            say!("{}: {}", device.info().name, device.choice());
         }
         Ok(!fails)
     }

@@ -39,7 +39,7 @@ struct Packed {
     size: usize,
 }
 
-/// What the pixels of a file stand for: a pixel `v` is the value `offset + slope v`. ImageJ keeps pictures with signs so, and values of 8 and
+/// Calibration of the grey values of a file: a pixel `v` stands for `offset + slope v`. ImageJ keeps pictures with signs so, and values of 8 and
 /// 16 bits that were measured in a unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scale {
@@ -54,7 +54,7 @@ struct Content {
     pictures: usize,
     packed: Option<Packed>,
     scale: Option<Scale>,
-    /// What a user should know of its values.
+    /// A remark for users on its values.
     remark: Option<String>,
     bytes: u64,
 }
@@ -139,7 +139,7 @@ fn description(decoder: &mut Decoder<BufReader<File>>) -> String {
     String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
 }
 
-/// What follows `name` in a description of ImageJ, which has one `name=value` a line.
+/// The text that follows `name` in a description of ImageJ, which has one `name=value` a line.
 fn property<'a>(description: &'a str, name: &str) -> Option<&'a str> {
     let properties = description.strip_prefix("ImageJ=")?;
     properties.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('=')).map(str::trim)
@@ -153,11 +153,13 @@ fn scale(description: &str) -> (Option<Scale>, Option<String>) {
     match (kind, number("c0"), number("c1")) {
         ("0", Some(offset), Some(slope)) if (offset, slope) == (0.0, 1.0) => (None, None),
         ("0", Some(offset), Some(slope)) => {
-            let said = format!("a pixel v stands for {offset} + {slope} v, as ImageJ's scale in the file says");
+            let said = format!(
+                "grey values are calibrated as ImageJ's words in the file say: {offset} + {slope} v for a pixel v"
+            );
             (Some(Scale { offset, slope }), Some(said))
         }
         _ => {
-            let said = "ImageJ's scale in the file is no straight line: its pixels are taken as they are";
+            let said = "ImageJ's calibration of grey values in the file is not linear, and is not applied: raw pixel values are taken";
             (None, Some(said.into()))
         }
     }
@@ -270,8 +272,10 @@ pub(super) fn open(files: Vec<PathBuf>) -> Result<Volume> {
     for (k, (content, path)) in contents.iter().zip(&files).enumerate() {
         if (content.rows, content.columns) != (rows, columns) {
             let first = short_name(&files[0]);
-            let reason =
-                format!("{} x {} pixels, but {first} has {rows} x {columns}", content.rows, content.columns);
+            let reason = format!(
+                "{} x {} pixels (rows x columns), but {first} has {rows} x {columns}",
+                content.rows, content.columns
+            );
             return Err(refuse(path, reason));
         }
         if files.len() > 1 && content.packed.is_some() {
@@ -291,7 +295,7 @@ pub(super) fn open(files: Vec<PathBuf>) -> Result<Volume> {
     Ok(Volume { shape, bytes, source, remarks })
 }
 
-/// What a user should know of the scales of several files: the first file that has one says it.
+/// A remark for users on the scales of several files, which names the first one that has any.
 fn remark_on_scales(contents: &[Content], files: &[PathBuf]) -> Option<String> {
     let first = contents.iter().position(|content| content.remark.is_some())?;
     let said = contents[first].remark.as_ref()?;
@@ -428,9 +432,10 @@ mod tests {
         assert_eq!(stack.shape(), [3, 3, 4]);
         assert_eq!((0..3).map(|k| stack.picture(k).expect("there")[0]).collect::<Vec<_>>(), [0.0, 1000.0, 2000.0]);
         // A picture of another size is refused by its name, also one of as many pixels.
-        for (size, words) in
-            [([4, 4], "s2.TIFF: 4 x 4 pixels, but s1.tif has 3 x 4"), ([4, 3], "s2.TIFF: 4 x 3 pixels")]
-        {
+        for (size, words) in [
+            ([4, 4], "s2.TIFF: 4 x 4 pixels (rows x columns), but s1.tif has 3 x 4"),
+            ([4, 3], "s2.TIFF: 4 x 3 pixels"),
+        ] {
             write(&several.join("s2.TIFF"), size, &[vec![0; size[0] * size[1]]], PLAIN).expect("written");
             let error = Stack::open(&several).expect_err("two sizes").to_string();
             assert!(error.contains(words), "{error}");
@@ -576,7 +581,7 @@ mod tests {
         write(&path, [1, 2], &[vec![0, 65535], vec![1, 2]], [-0.5, 1.5]).expect("written");
         assert_eq!(opened().picture(0).expect("there"), [-0.5, 1.5]);
         assert_eq!(opened().picture(1).expect("there"), [(step - 0.5) as f32, (2.0 * step - 0.5) as f32]);
-        assert!(opened().remarks()[0].starts_with("a pixel v stands for -0.5 + "), "{:?}", opened().remarks());
+        assert!(opened().remarks()[0].contains("say: -0.5 + "), "{:?}", opened().remarks());
         // ImageJ keeps 16 bits with signs as 16 bits without, and so in stacks of one directory.
         let signed = "ImageJ=1.54f\nimages=#\nslices=#\ncf=0\nc0=-32768.0\nc1=1.0\nvunit=gray value\n";
         let data: Vec<u8> = (0..60u16).flat_map(|k| (32768 - 20 + k).to_le_bytes()).collect();
@@ -602,7 +607,7 @@ mod tests {
         for words in ["ImageJ=1.54f\ncf=21\n", "ImageJ=1.54f\ncf=0\nc0=nan\nc1=1\n", "ImageJ=1.54f\ncf=2\nc0=1\n"] {
             std::fs::write(&path, packed(1, 8, 1, false, words, &[7; 12])).expect("written");
             assert_eq!(opened().picture(0).expect("there"), [7.0; 12]);
-            assert!(opened().remarks()[0].contains("no straight line"), "{words}");
+            assert!(opened().remarks()[0].contains("is not linear"), "{words}");
         }
         // Files with scales of their own.
         let several = folder.path().join("several");
@@ -613,7 +618,8 @@ mod tests {
         let mut stack = Stack::open(&several).expect("a volume");
         assert_eq!((0..2).map(|k| stack.picture(k).expect("there")[1]).collect::<Vec<_>>(), [100.0, 1.0]);
         assert!(
-            stack.remarks()[0].contains("1.tif: a pixel v") && stack.remarks()[0].contains("other files differ")
+            stack.remarks()[0].contains("1.tif: grey values are calibrated")
+                && stack.remarks()[0].contains("other files differ")
         );
     }
 }
