@@ -576,7 +576,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.tif");
         let opened = || Stack::open(&path).expect("a volume");
-        // What the library writes comes back, to half a step.
+        // Values that the library writes come back, to half a step.
         let step = 2.0 / 65535.0;
         write(&path, [1, 2], &[vec![0, 65535], vec![1, 2]], [-0.5, 1.5]).expect("written");
         assert_eq!(opened().picture(0).expect("there"), [-0.5, 1.5]);
