@@ -215,7 +215,7 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     if problem.goes_on() {
         say!("slices      {} at a time", problem.readings.len());
     } else {
-        say_repaired(problem, "");
+        say_repaired(problem);
     }
     let weight = how.weight.map(|rule| format!("weight of |x|² by {rule}"));
     let rule = how.stopping.rule.map(|rule| format!("ended by {rule}"));
@@ -235,11 +235,11 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
 }
 
 /// Says how many readings were interpolated, and which pixels do not count.
-fn say_repaired<T: Real>(problem: &Problem<T>, heading: &str) {
+fn say_repaired<T: Real>(problem: &Problem<T>) {
     /// Most pixels that are named; JSON has them all.
     const MOST: usize = 8;
     if problem.repaired > 0 {
-        say!("{heading:<12}{} readings had no counts, and were interpolated", problem.repaired);
+        say!("repaired    {} readings had no counts, and were interpolated", problem.repaired);
     }
     let bad = &problem.bad_pixels;
     if !bad.is_empty() {
@@ -247,7 +247,8 @@ fn say_repaired<T: Real>(problem: &Problem<T>, heading: &str) {
         let named: Vec<String> = bad.iter().take(MOST).map(word).collect();
         let more = if bad.len() > MOST { format!(", and {} more", bad.len() - MOST) } else { String::new() };
         say!(
-            "            {} bad pixel(s) replaced from neighbours, counted from 0: {}{more}",
+            "{:<12}{} bad pixel(s) replaced from neighbours, counted from 0: {}{more}",
+            if problem.repaired > 0 { "" } else { "repaired" },
             bad.len(),
             named.join(", ")
         );
@@ -357,15 +358,13 @@ fn far_from_minimum(report: &Report) -> Option<f64> {
     (report.stop == Stop::MaxIterations && report.iterations > 0 && part > LARGE).then_some(part)
 }
 
-/// A doubt with the options that help.
-fn remedy(doubt: &Doubt) -> String {
+/// A doubt with the options that help; filtered back-projection `alone` has less of them.
+fn remedy(doubt: &Doubt, alone: bool) -> String {
     let options = match doubt {
-        Doubt::CutOff { width: Some(_), .. } => {
-            " (--field, with an iterative method; if air does not read 0: --background)"
-        }
-        Doubt::CutOff { width: None, .. } => {
+        Doubt::CutOff { .. } if alone => {
             " (a wider --field, with an iterative method; if air does not read 0: --background)"
         }
+        Doubt::CutOff { .. } => " (a wider --field; if air does not read 0: --background)",
         Doubt::BesideField { .. } => "; leave --field out or widen it, and cut the picture by --roi",
         Doubt::OtherTurn => " (--flip angles)",
         _ => "",
@@ -407,6 +406,7 @@ impl<T: Real> Finished<'_, T> {
                 json!({ "seconds": seconds }),
             ]));
         }
+        let turned = problem.remarks.iter().any(|remark| remark == TURNED);
         for (k, (image, quality)) in images.iter().zip(&self.qualities).enumerate() {
             let report = &image.report;
             // Filtered back-projection alone has no iterations to tell of.
@@ -415,10 +415,12 @@ impl<T: Real> Finished<'_, T> {
                 Way::Iterate(_) => format!("{} after {} iterations", report.stop, report.iterations),
             };
             say!("result      {end}, |b - Ax| / |b| = {:.4e}", report.relative_residual());
-            if let Some(part) = far_from_minimum(report) {
+            if let Some(part) = far_from_minimum(report).filter(|_| !turned) {
                 say!(
                     "            not yet converged: the gradient has fallen to {part:.1e} of its first value: raise --iterations"
                 );
+            } else if report.stop == Stop::MaxIterations && self.options.matrix.is_some() {
+                say!("            not yet converged: raise --iterations");
             }
             if let Some(weight) = &report.weight {
                 say!("            {weight}");
@@ -435,15 +437,15 @@ impl<T: Real> Finished<'_, T> {
                 say!("            {} classes, threshold {}{mcc}", thresholds.len() + 1, thresholds.join(", "));
             }
         }
-        if problem.remarks.iter().any(|remark| remark == TURNED) {
+        if turned {
             say!("warning     {TURNED}");
         }
         for (k, image) in images.iter().enumerate() {
             let which = if images.len() > 1 { format!("image {}: ", k + 1) } else { String::new() };
-            image.doubts.iter().for_each(|doubt| say!("warning     {which}{}", remedy(doubt)));
+            self.warnings(image).iter().for_each(|words| say!("warning     {which}{words}"));
         }
         if problem.was_read_in_blocks() {
-            say_repaired(problem, "repaired");
+            say_repaired(problem);
         }
         if let Some(image) = images.first().filter(|_| self.options.roi.is_some()) {
             let [half_x, half_y] = [image.cols, image.rows].map(|count| 0.5 * count as f64 * image.pixel);
@@ -471,13 +473,19 @@ impl<T: Real> Finished<'_, T> {
         }
     }
 
+    /// Doubts about an image, with the options that help.
+    fn warnings(&self, image: &Image<T>) -> Vec<String> {
+        let alone = self.options.method == Way::Fbp;
+        image.doubts.iter().map(|doubt| remedy(doubt, alone)).collect()
+    }
+
     fn json(&self) -> Value {
         let Self { problem, how, .. } = self;
         let operator = problem.system.operator();
         let bad_pixel =
             |bad: &BadPixel| json!({ "slice": bad.slice, "pixel": bad.pixel, "fault": bad.fault.to_string() });
         let each = |(k, (image, quality)): (usize, (&Image<T>, &Option<Quality>))| {
-            let warnings: Vec<String> = image.doubts.iter().map(remedy).collect();
+            let warnings = self.warnings(image);
             let relative = json!({
                 "relative_residual": image.report.relative_residual(),
                 "rule_in_words": image.report.rule_in_words(),

@@ -160,7 +160,8 @@ impl Comparison {
     pub(crate) fn print_best(&self) {
         match best(&self.candidates) {
             Some((name, seconds)) => say!("fastest: {name}, {seconds:.3} s with its set-up"),
-            None => say!("no candidate converged"),
+            None if self.not_tried.is_empty() => say!("no candidate converged"),
+            None => say!("no candidate converged yet; {} were not tried", self.not_tried.len()),
         }
     }
 

@@ -354,7 +354,7 @@ fn instead<T: Real>(
                     "{options} instead: {stop} after {iterations} iterations, |b - Ax| / |b| = {residual:.1e}"
                 );
                 if report.converged() {
-                    tried.better.get_or_insert(options);
+                    tried.better.get_or_insert(format!("{options} ({stop}, |b - Ax| / |b| = {residual:.1e})"));
                 }
                 words
             }
@@ -518,7 +518,10 @@ impl Finished<'_> {
             }
         }
         if let Some(error) = self.error {
-            say!("            |x - 1| / |1| = {error:.3e}");
+            let found = self.found;
+            let singular = found.structural_rank < found.cols || found.condition.is_infinite();
+            let others = if singular { ": the matrix is singular, and other x solve it too" } else { "" };
+            say!("            |x - 1| / |1| = {error:.3e}{others}");
         }
         if let Some(words) = report.which_answer() {
             say!("            {words}");
@@ -529,11 +532,13 @@ impl Finished<'_> {
                 "            the part of b in the null space has norm {part:.3e} ({percent:.1} % of |b|): no x reaches it"
             );
         }
-        if let Some(explanation) = self.found.explain(report) {
+        let explanation = self.found.explain(report);
+        // Words that stand above as a warning are not said again.
+        if let Some(explanation) = explanation.filter(|words| !self.advice.warnings.contains(words)) {
             say!("            {explanation}");
         }
         if let Some(better) = self.better {
-            say!("            another method led to an answer: {better}");
+            say!("            another method has an answer: {better}");
         }
         let ([read, examine, upload, total], times) = (self.seconds, self.reports[0].times);
         say!(

@@ -233,8 +233,8 @@ fn seen() -> String {
         .collect();
     names.push("host".into());
     match missing {
-        Some(why) => format!("there is only host, the CPU without OpenCL, because {why}"),
-        None => format!("there are {}", names.join("; ")),
+        Some(why) => format!("name host, the CPU without OpenCL, or nothing: there is no other, because {why}"),
+        None => format!("name a part of one of {}", names.join("; ")),
     }
 }
 

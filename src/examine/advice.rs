@@ -239,6 +239,7 @@ impl Examination {
             }
         });
         let noise = high.abs().max(low.abs()) * a.rows() as f64 * f64::EPSILON;
+        let mut what = "eigenvalue";
         if let Some(mut envelope) = envelope {
             match envelope.factor(noise) {
                 Factored::Positive => {
@@ -246,16 +247,15 @@ impl Examination {
                     low = envelope.smallest_eigenvalue(noise_of(a.rows()), 12);
                 }
                 // A pivot at the level of rounding says only that it is small.
-                Factored::Pivot(pivot) => low = low.min(if pivot < -1e3 * noise { pivot } else { 0.0 }),
+                Factored::Pivot(pivot) if pivot < low && pivot < -1e3 * noise => (low, what) = (pivot, "pivot"),
+                Factored::Pivot(_) => low = low.min(0.0),
             }
         }
         if low >= -noise {
             self.condition = if low <= noise { f64::INFINITY } else { high / low };
         }
         self.definiteness = if low < -noise {
-            Definiteness::Indefinite(format!(
-                "scaled to a diagonal of 1, it has a negative eigenvalue or pivot, {low:.1e}"
-            ))
+            Definiteness::Indefinite(format!("scaled to a diagonal of 1, it has a negative {what}, {low:.1e}"))
         } else if low <= noise {
             Definiteness::Semidefinite
         } else {
@@ -404,6 +404,7 @@ impl Examination {
         match method {
             Method::Gmres { .. } if sweeps => "gauss-seidel as preconditioner, or more directions between restarts",
             Method::Gmres { .. } => "a better preconditioner, or more directions between restarts",
+            Method::BiCgStab if self.symmetric => "cg or minres, which are made for symmetric matrices",
             Method::BiCgStab if sweeps => "gauss-seidel as preconditioner, or gmres, whose residual never grows",
             Method::BiCgStab => "a better preconditioner, or gmres, whose residual never grows",
             Method::Cg if sweeps => "ssor as preconditioner, or a looser tolerance",
@@ -465,7 +466,7 @@ impl Examination {
                 }
             }
             Stop::Stagnated if report.method.takes_rectangles() && report.gradient.is_some() => {
-                let cause = self.cause("a small damp makes the answer steady");
+                let cause = self.cause("x is not well determined, and a damp of 1e-8 or more of |A| would determine it");
                 format!("rounding in {} ended it before the least-squares minimum was certain: {cause}", report.precision)
             }
             Stop::Stagnated => format!(

@@ -289,7 +289,7 @@ impl Settings {
     pub(crate) fn check(&self, case: &Case) -> Result<()> {
         let family = case.family;
         if let Some(size) = self.work_group.filter(|size| !size.is_power_of_two() || *size > MOST_ITEMS) {
-            let reason = format!("{case}: {size} is not a power of two from 1 to {MOST_ITEMS}");
+            let reason = format!("{size} is not a power of two from 1 to {MOST_ITEMS} ({case})");
             return Err(Error::Option { name: "work_group", reason });
         }
         for (name, value, right, whose, allowed) in [
@@ -301,7 +301,7 @@ impl Settings {
                 let zero = if name == "registers" { "0 or " } else { "" };
                 let (least, most) = (right.start(), right.end());
                 let reason = match allowed {
-                    true => format!("{case}: {value} is not {zero}{least} to {most}"),
+                    true => format!("{value} is not {zero}{least} to {most} ({case})"),
                     false => format!("{case}: it is for kernels that {whose}"),
                 };
                 return Err(Error::Option { name, reason });
