@@ -410,9 +410,9 @@ impl<T: Real> Finished<'_, T> {
         for (k, (image, quality)) in images.iter().zip(&self.qualities).enumerate() {
             let report = &image.report;
             // Filtered back-projection alone has no iterations to tell of.
-            let end = match self.options.method {
-                Way::Fbp => "one step".to_string(),
-                Way::Iterate(_) => format!("{} after {} iterations", report.stop, report.iterations),
+            let end = match self.how.start {
+                Some(_) if self.how.stopping.max_iterations == 0 => "one step".to_string(),
+                _ => format!("{} after {} iterations", report.stop, report.iterations),
             };
             say!("result      {end}, |b - Ax| / |b| = {:.4e}", report.relative_residual());
             if let Some(part) = far_from_minimum(report).filter(|_| !turned) {
