@@ -248,6 +248,31 @@ fn the_printed_chain_is_the_one_that_is_climbed() {
 }
 
 #[test]
+fn a_solve_that_falls_and_then_crawls_leaves_half_to_the_others() {
+    // The residual of the first rows falls at once, that of the others hardly ever.
+    let (n, easy) = (3000, 100);
+    let a = Csr::<f64>::from_rows(n, n, |i, row| {
+        if i < easy {
+            row.push((i as u32, 2.0));
+            return;
+        }
+        if i > easy {
+            row.push((i as u32 - 1, -1.0));
+        }
+        row.push((i as u32, 2.0));
+        if i + 1 < n {
+            row.push((i as u32 + 1, -1.001));
+        }
+    })
+    .unwrap();
+    let b: Vec<f64> = (0..n).map(|i| if i < easy { 1e4 } else { 1.0 }).collect();
+    let (Climb { report, rungs, which, .. }, x) = solved(&a, &b, Some(Method::Gmres { restart: 10 }));
+    assert!(report.converged() && which.is_some(), "{report}");
+    is_true(&report, &a, &b, &x);
+    assert_eq!((&rungs[0].end, rungs[0].iterations), (&Ok(Stop::Slow), 5000), "{}", rungs[0]);
+}
+
+#[test]
 fn a_solve_that_is_cut_short_says_whose_iterate_the_answer_is() {
     let device = Device::host();
     // The residual of CG rises at first here, while the error falls.

@@ -2,7 +2,8 @@
 //!
 //! Only a solve tells which preconditioner is the fastest, so the order is fixed by what is known of the matrix. A solve that fails goes on
 //! from its best answer with the next one; so does a slow one, whose residual has hardly moved in the time that it takes to make the
-//! next one: the two together then cost little more than the better one alone. Where all fail, `resort.rs` goes on.
+//! next one: the two together then cost little more than the better one alone. One that falls and then crawls shows itself late: it leaves
+//! half of the iterations to those that follow. Where all fail, `resort.rs` goes on.
 //!
 //! Iterations count that time: they are the same in every run. CPUs make adaptive FSAI in the time of 200 to 400 of them, GPUs (by the CPU
 //! beside them) in that of 700 to 5000, the more the larger the matrix. Nothing but a time limit depends on clocks: on one kind of device
@@ -32,6 +33,8 @@ const PATIENCE: usize = 150;
 /// ... on any other device, and one more for so many rows.
 const PATIENCE_ELSEWHERE: usize = 1000;
 const ROWS_TO_WAIT_FOR: usize = 40;
+/// Iterations that a solve may take in any case before the next preconditioner has its share of those that are allowed.
+const LEAST_SHARE: usize = 1000;
 
 /// Tried if Jacobi's does not do: on 7 positive definite matrices of 3 900 to 80 800 rows it took 0.31 to 0.82 times the
 /// iterations of FSAI in the places of the matrix.
@@ -238,8 +241,8 @@ impl<T: Real> Climb<T> {
 ///
 /// The next one is taken, from the best answer so far, if one cannot be made, if its solve stagnates, breaks down, or finds it indefinite, or if its
 /// solve is slow, as [`Stopping::patience`](crate::Stopping::patience) says, by default after 150 iterations on CPUs, and after 1000 or one for 40 rows
-/// elsewhere (for conjugate gradients and MINRES, only none and Jacobi's are ever slow). Slow ones are taken up again after the last, first the one
-/// that had gained most. A solve that ends by another limit of [`Setup::stopping`] or its observer is the last. Iterations and time, that of set-ups
+/// elsewhere (for conjugate gradients and MINRES, only none and Jacobi's are ever slow). Other methods than these leave it as slow too if it has taken half
+/// of the iterations that are left, and at least 1000. Slow ones are taken up again after the last, first the one that had gained most. A solve that ends by another limit of [`Setup::stopping`] or its observer is the last. Iterations and time, that of set-ups
 /// too, are limited for all of them together. `x` is the start guess and then the best answer.
 ///
 /// If none converges, a square system is looked at once more. A symmetric one that has no solution ends with
@@ -299,6 +302,12 @@ pub(super) fn rungs<T: Real>(
     let mut slow: Vec<(f64, Option<Preconditioner>)> = Vec::new();
     let deadline = setup.stopping.time_limit.and_then(|limit| clock.checked_add(limit));
     loop {
+        let remaining = setup.stopping.max_iterations - rungs.iter().map(|rung| rung.iterations).sum::<usize>();
+        if let Some((held, ..)) = best.as_mut().filter(|(held, ..)| remaining == 0 && held.stop == Stop::Slow) {
+            held.stop = Stop::MaxIterations;
+            break;
+        }
+        let is_first_time = !left.is_empty();
         let next = left.pop_front().or_else(|| {
             let most = (0..slow.len()).min_by(|i, j| slow[*i].0.total_cmp(&slow[*j].0))?;
             Some((slow.remove(most).1, None))
@@ -317,11 +326,18 @@ pub(super) fn rungs<T: Real>(
         let setup_seconds = built.as_ref().map_or(0.0, |built| built.seconds);
         let mut setup = setup.clone();
         setup.preconditioner = built.as_ref().map(|built| built.operator.clone());
-        setup.stopping.max_iterations -= rungs.iter().map(|rung| rung.iterations).sum::<usize>();
-        setup.stopping.time_limit = setup.stopping.time_limit.map(|limit| limit.saturating_sub(clock.elapsed()));
         // Only for something else is anything left.
-        setup.stopping.patience = patience.filter(|_| !(left.is_empty() && slow.is_empty()));
-        let solved = Solver::with(matrix, setup).and_then(|mut solver| solver.solve_observed(b, x, observer));
+        let is_last = left.is_empty() && slow.is_empty();
+        let shares = is_first_time && !is_last && !stands_alone(&setup.method);
+        let share = if shares { (remaining / 2).max(LEAST_SHARE).min(remaining) } else { remaining };
+        setup.stopping.max_iterations = share;
+        setup.stopping.time_limit = setup.stopping.time_limit.map(|limit| limit.saturating_sub(clock.elapsed()));
+        setup.stopping.patience = patience.filter(|_| !is_last);
+        let mut solved = Solver::with(matrix, setup).and_then(|mut solver| solver.solve_observed(b, x, observer));
+        match &mut solved {
+            Ok(report) if share < remaining && report.stop == Stop::MaxIterations => report.stop = Stop::Slow,
+            _ => {}
+        }
         rungs.push(Rung::new(which, solved.as_ref(), setup_seconds));
         let report = match solved {
             Ok(report) => report,
@@ -352,13 +368,16 @@ pub(super) fn rungs<T: Real>(
 /// Iterations after which a slow solve with `which` is left.
 fn patience<T: Real>(setup: &Setup<T>, which: Option<Preconditioner>, matrix: &Matrix<T>) -> Option<usize> {
     let plain = matches!(which, None | Some(Preconditioner::Jacobi));
-    // Others are better there than any that follow.
-    let plain_alone = matches!(setup.method, Method::Cg | Method::FlexibleCg | Method::Minres);
     let usual = match matrix.device().info().kind {
         DeviceKind::Cpu | DeviceKind::Host => PATIENCE,
         DeviceKind::Gpu | DeviceKind::Accelerator => PATIENCE_ELSEWHERE.max(matrix.rows() / ROWS_TO_WAIT_FOR),
     };
-    setup.stopping.patience.or_else(|| (plain || !plain_alone).then_some(usual))
+    setup.stopping.patience.or_else(|| (plain || !stands_alone(&setup.method)).then_some(usual))
+}
+
+/// Tells if a preconditioner beyond Jacobi's is better for `method` than any that follow, and plain solves gain pace as they go.
+fn stands_alone(method: &Method) -> bool {
+    matches!(method, Method::Cg | Method::FlexibleCg | Method::Minres)
 }
 
 #[cfg(test)]
