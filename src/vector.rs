@@ -1,4 +1,4 @@
-//! Vectors in device memory: the building blocks of krueger-westermann-2003, section 4.
+//! Vectors in device memory: the building blocks of krueger-westermann-2003, section 3.
 
 use crate::backend::vector::{self as operations, Column, Reduction};
 use crate::device::Device;

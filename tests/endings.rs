@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +13,11 @@ use std::time::Duration;
 use common::battery::{Problem, essence, indefinite, problems};
 use common::{bits, devices_in, noise};
 use residuum::operator::{LinearOperator, SharedOperator};
+use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
-    Device, Format, Matrix, Method, Precision, Real, Report, Result, Setup, Solver, Stop, Stopping, Vector,
+    Climb, Device, Format, HostSystem, Matrix, Method, Precision, Real, Report, Result, Setup, Solver, Stop,
+    Stopping, Vector, climb, climb_scaled,
 };
 
 /// The true residual of `x` as a solve of no iterations finds it.
@@ -47,6 +50,89 @@ fn columns_that_end_early_keep_their_answers() {
         }
     }
     assert!(apart > 0, "no columns ended apart: nothing was tested");
+}
+
+/// A part of the first residual is the same limit as that number, for every method and from any start; with several right-hand sides each has its own.
+#[test]
+fn a_part_of_the_first_residual_is_a_limit() {
+    const PART: f64 = 0.0625;
+    let mut converged = 0;
+    for device in devices_in(Precision::Double) {
+        for problem in problems::<f64>().into_iter().filter(|problem| problem.lower.is_none()) {
+            // Far from the answer, so that the first residual is larger than b.
+            let start = noise::<f64>(problem.a.cols(), 4).iter().map(|v| 64.0 * v).collect();
+            let problem = Problem { start, ..problem };
+            let b: Vec<Vec<f64>> = (0..2).map(|seed| noise(problem.a.rows(), 30 + seed)).collect();
+            let b: Vec<&[f64]> = b.iter().map(|b| &b[..]).collect();
+            let by_part = Stopping { residual_reduction: PART, ..Stopping::after(200) };
+            let ends: Vec<_> = b
+                .iter()
+                .map(|b| {
+                    let first = residual(&problem, &device, b, &problem.start);
+                    let by_number = Stopping { atol: PART * first, ..Stopping::after(200) };
+                    let (wanted, named) = problem.solve(&device, &[b], &by_number).remove(0);
+                    let (x, report) = problem.solve(&device, &[b], &by_part).remove(0);
+                    assert_eq!(essence(&x, &report), essence(&wanted, &named), "{report} {named}");
+                    if report.stop == Stop::Converged {
+                        assert!(report.true_residual <= PART * first && report.iterations > 0, "{report}");
+                        converged += 1;
+                    }
+                    (x, report)
+                })
+                .collect();
+            for ((x, report), (alone, own)) in problem.solve(&device, &b, &by_part).iter().zip(&ends) {
+                assert_eq!(essence(x, report), essence(alone, own), "{report} {own}");
+            }
+        }
+    }
+    assert!(converged >= 40, "{converged}");
+}
+
+/// From 0 it is a part of the right-hand side, and a solve from a good start goes on where `rtol` would end it at once.
+#[test]
+fn a_good_start_does_not_end_a_solve_by_its_reduction() {
+    let device = Device::host();
+    let a = gallery::poisson_2d::<f64>(20, 0.0).unwrap();
+    let b: Vec<f64> = noise(400, 9);
+    let solve = |start: &[f64], stopping: Stopping| {
+        let problem = Problem { start: start.to_vec(), ..Problem::new(Method::Cg, &a) };
+        problem.solve(&device, &[&b], &stopping).remove(0)
+    };
+    let zero = vec![0.0; 400];
+    let (near, by_rtol) = solve(&zero, Stopping { rtol: 1e-3, ..Stopping::after(500) });
+    let (same, by_part) = solve(&zero, Stopping { residual_reduction: 1e-3, ..Stopping::after(500) });
+    assert_eq!(essence(&near, &by_rtol), essence(&same, &by_part));
+    let (_, again) = solve(&near, Stopping { rtol: 1e-3, ..Stopping::after(500) });
+    assert_eq!((again.stop, again.iterations), (Stop::Converged, 0));
+    let (_, further) = solve(&near, Stopping { residual_reduction: 1e-3, ..Stopping::after(500) });
+    assert!(further.iterations > 0 && further.relative_residual() <= 1e-6, "{further}");
+}
+
+/// In a ladder and in rounds of scaled solves it is a part of the first residual of all.
+#[test]
+fn a_part_of_the_first_residual_holds_for_all_solves_of_a_ladder() {
+    let device = Device::host();
+    let a = gallery::poisson_2d::<f64>(40, 0.0).unwrap();
+    let b = vec![1.0; 1600];
+    let solved =
+        Problem::new(Method::Cg, &a).solve(&device, &[&b], &Stopping { rtol: 1e-12, ..Stopping::after(500) });
+    // The residual is 1e-3 b, which is smooth: plain iterations gain little at first.
+    let near: Vec<f64> = solved[0].0.iter().map(|v| 0.999 * v).collect();
+    let wanted = 1e-3 * 1e-3 * 40.0;
+    let stopping = |patience| Stopping { residual_reduction: 1e-3, patience, ..Stopping::after(500) };
+    let (matrix, rhs) = (Matrix::new(&device, &a, Format::Csr).unwrap(), Vector::from_slice(&device, &b).unwrap());
+    let mut x = Vector::from_slice(&device, &near).unwrap();
+    let ladder = [None, Some(Preconditioner::Ic0 { shift: None })];
+    let go_on = &mut |_: &_| ControlFlow::Continue(());
+    let setup = Setup::new(Method::Cg, stopping(Some(5)));
+    let Climb { report, rungs, .. } = climb((&matrix, &a, None), &setup, &ladder, (&rhs, &mut x), go_on).unwrap();
+    assert_eq!((rungs.len(), report.stop), (3, Stop::Converged), "{report}");
+    assert!(report.true_residual <= wanted && report.true_residual > 1e-3 * wanted, "{report}");
+    let mut x = near;
+    let system = HostSystem { a: &a, b: &b, format: Format::Csr, partition: None };
+    let setup = Setup::new(Method::Cg, stopping(None));
+    let report = climb_scaled(&device, system, &setup, &[None], &mut x, go_on).unwrap().report;
+    assert!(report.converged() && report.iterations > 0 && report.true_residual <= wanted, "{report}");
 }
 
 /// A matrix that calls `then` with the number and the result of each product.

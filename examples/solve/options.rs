@@ -188,6 +188,9 @@ impl Options {
             _ => RowOrdering::Colours,
         };
         let omega = self.relaxation.unwrap_or(1.0);
+        if !(omega > 0.0 && omega < 2.0) {
+            return Err(option("relaxation", format!("{omega} is not above 0 and below 2")));
+        }
         let (made, [orders, relaxes]) = match named {
             Some(Preconditioner::GaussSeidel { .. }) => {
                 (Some(Preconditioner::GaussSeidel { ordering }), [true, false])

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// | `gpu`, `cpu`, `accelerator`, `host` | that type |
 /// | `fp64` | devices with 64-bit floating point |
 /// | `1:0` | platform 1, device 0, in the order of `examples/devices` |
-/// | `memory=8G` | at least so much memory (bytes, or `K`, `M`, `G`, `T` of 1024); not the host, whose memory is not asked |
+/// | `memory=8G` | at least so much memory (bytes, or `K`, `M`, `G`, `T` of 1024), for the host that of the machine |
 /// | `name=`, `vendor=`, `platform=`, `driver=` | these letters somewhere in that property |
 /// | `units=4` | OpenCL devices that can be split, and have so many compute units: a part with 4 is opened |
 /// | any other, such as `nvidia` | these letters in name, vendor, platform or platform version |

@@ -65,8 +65,14 @@ fn null_vector<T: Real>(matrix: &Matrix<T>, setup: &Setup<T>, b: &Vector<T>) -> 
     matrix.multiply(b, &mut image)?;
     // The limit is what rounding leaves of a product with z.
     let atol = 2.0 * T::EPSILON * matrix.frobenius_norm() * b.norm2()?;
-    let stopping =
-        Stopping { rtol: 0.0, atol, gradient_rtol: 0.0, gradient_reduction: 0.0, ..setup.stopping.clone() };
+    let stopping = Stopping {
+        rtol: 0.0,
+        atol,
+        residual_reduction: 0.0,
+        gradient_rtol: 0.0,
+        gradient_reduction: 0.0,
+        ..setup.stopping.clone()
+    };
     let mut z = Vector::zeros(matrix.device(), matrix.cols())?;
     let _ = Solver::with(matrix, Setup::new(Method::Minres, stopping))?.solve(&image, &mut z)?;
     z.axpby(T::from_f64(1.0), b, T::from_f64(-1.0))?;

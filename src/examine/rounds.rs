@@ -167,7 +167,9 @@ impl<'s, T: Real> Rounds<'s, T> {
         let rhs_norm = magnitude::norm(rhs.iter().copied());
         let answer: Vec<f64> = x.iter().map(|v| v.to_f64()).collect();
         let residual = Residual::of(whole, &rhs, &answer);
-        let goal = (setup.stopping.rtol * rhs_norm).max(setup.stopping.atol);
+        let goal = (setup.stopping.rtol * rhs_norm)
+            .max(setup.stopping.atol)
+            .max(setup.stopping.residual_reduction * residual.norm);
         let clock = Instant::now();
         Ok(Self { system, setup, rhs, rhs_norm, left, right, scaled, matrix, clock, goal, answer, residual })
     }
@@ -189,7 +191,7 @@ impl<'s, T: Real> Rounds<'s, T> {
         inner.stopping.max_iterations -= before.map_or(0, |before| before.report.iterations);
         inner.stopping.time_limit =
             inner.stopping.time_limit.map(|limit| limit.saturating_sub(self.clock.elapsed()));
-        (inner.stopping.rtol, inner.stopping.atol) = (rtol, 0.0);
+        (inner.stopping.rtol, inner.stopping.atol, inner.stopping.residual_reduction) = (rtol, 0.0, 0.0);
         let mut round = match before {
             // The preconditioner that did it is kept.
             Some(Climb { which, built, .. }) => {

@@ -129,7 +129,8 @@ impl<T: Real> Right<T> {
         report.method = self.method;
         let scale = if report.rhs_norm > 0.0 { report.rhs_norm } else { report.true_residual };
         let reduced = stopping.gradient_reduction * report.gradient.unwrap_or(0.0);
-        let limits = [(stopping.rtol * scale).max(stopping.atol), reduced];
+        let first = stopping.residual_reduction * report.true_residual;
+        let limits = [(stopping.rtol * scale).max(stopping.atol).max(first), reduced];
         let mut rounds = Rounds { report, limits, tolerance: stopping.gradient_rtol };
         let mut ended = Some(rounds.report.stop).filter(|_| rounds.report.converged());
         while ended.is_none() {
@@ -167,6 +168,7 @@ impl<T: Real> Right<T> {
         self.inner.set_stopping(Stopping {
             rtol: 0.0,
             atol: rounds.limits[0],
+            residual_reduction: 0.0,
             gradient_rtol: rounds.tolerance,
             max_iterations: left,
             patience: self.stopping.patience.filter(|_| report.iterations == 0),
@@ -217,7 +219,13 @@ impl<T: Real> Right<T> {
 
     /// Report of a start with `A` from `x`, without an iteration.
     fn verified(&mut self, b: &Vector<T>, x: &mut Vector<T>) -> Result<Report> {
-        self.verifier.set_stopping(Stopping { max_iterations: 0, time_limit: None, ..self.stopping.clone() });
+        let stopping = self.stopping.clone();
+        self.verifier.set_stopping(Stopping {
+            max_iterations: 0,
+            residual_reduction: 0.0,
+            time_limit: None,
+            ..stopping
+        });
         self.verifier.solve(b, x)
     }
 

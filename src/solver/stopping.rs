@@ -30,6 +30,9 @@ pub struct Stopping {
     pub rtol: f64,
     /// See [`Stopping::rtol`].
     pub atol: f64,
+    /// Converged too when `|b - A x| <= residual_reduction |b - A x_0|`, where `x_0` is the start guess: the stop of oses-2013, algorithms 1 and 2. With
+    /// an `rtol` of 0 it counts alone. From `x_0 = 0` it is an `rtol`. 0 switches this off.
+    pub residual_reduction: f64,
     /// Least squares are also done when the gradient is small: `|s| <= gradient_rtol |A|_F |r|`, where `s` is
     /// `A'r` less the correction's gradient (methods that keep bounds have measures of their own, see their pages) and `r = b - A x` (for this
     /// test LSQR and LSMR stack it with `damp (x_ref - x)`): the `atol` of SciPy's `lsqr` and `lsmr`. A gradient at the
@@ -46,7 +49,7 @@ pub struct Stopping {
     /// everywhere. Nothing is slow if the limits are 0.
     pub patience: Option<usize>,
     /// Every so many iterations the residual is computed afresh from `b - A x`, instead of by the recurrence, and the
-    /// direction follows: what rounding has added up is gone, at the cost of two products (oses-2013, section on conjugate
+    /// direction follows: what rounding has added up is gone, at the cost of two products (oses-2013, 5.1, on conjugate
     /// gradients; J. R. Shewchuk 1994, B2, takes 50). 0 for never: the end is verified in any case. For methods whose
     /// recurrence carries the residual: see [`Method::carries_residual`](crate::Method::carries_residual).
     pub exact_every: usize,
@@ -72,6 +75,7 @@ impl Stopping {
         Self {
             rtol,
             atol: 0.0,
+            residual_reduction: 0.0,
             gradient_rtol,
             gradient_reduction: 0.0,
             max_iterations: 10_000,
@@ -89,6 +93,7 @@ impl Stopping {
         Self {
             rtol: 0.0,
             atol: 0.0,
+            residual_reduction: 0.0,
             gradient_rtol: 0.0,
             gradient_reduction: 0.0,
             max_iterations: iterations,
@@ -106,6 +111,7 @@ impl Stopping {
         for (name, value) in [
             ("rtol", self.rtol),
             ("atol", self.atol),
+            ("residual_reduction", self.residual_reduction),
             ("gradient_rtol", self.gradient_rtol),
             ("gradient_reduction", self.gradient_reduction),
         ] {
@@ -171,7 +177,7 @@ pub(super) struct Limits {
     pub(super) ratio: f64,
     /// [`Stopping::gradient_reduction`], which sets `gradient` once the first gradient is known.
     reduction: f64,
-    /// [`Stopping::rtol`] if `b` is 0: then it is taken of the first residual, once that is known.
+    /// Part of the first residual that is small enough, once that is known: [`Stopping::residual_reduction`], and [`Stopping::rtol`] if `b` is 0.
     of_first: f64,
     /// `4 eps |A|`, by which the norms of `A x` and `b` are multiplied for what rounding leaves of a gradient; 0 if no gradient
     /// is asked for.
@@ -191,7 +197,9 @@ impl Limits {
     pub(super) fn new(stopping: &Stopping, scales: Scales) -> Self {
         let Scales { rhs, norm, stacked, from_zero, epsilon, square, least_square, exponents } = scales;
         let atol = magnitude::scale(stopping.atol, exponents[0]);
-        let residual_norm = (stopping.rtol * rhs).max(atol);
+        // The first residual from 0 is b.
+        let rtol = if from_zero { stopping.rtol.max(stopping.residual_reduction) } else { stopping.rtol };
+        let residual_norm = (rtol * rhs).max(atol);
         let known = stopping.gradient_rtol > 0.0 && norm > 0.0;
         Self {
             residual_norm,
@@ -199,7 +207,11 @@ impl Limits {
             gradient: 0.0,
             ratio: (stopping.gradient_rtol * norm).powi(2),
             reduction: stopping.gradient_reduction,
-            of_first: if rhs == 0.0 && !from_zero { stopping.rtol } else { 0.0 },
+            of_first: match (from_zero, rhs == 0.0) {
+                (true, _) => 0.0,
+                (false, true) => stopping.rtol.max(stopping.residual_reduction),
+                (false, false) => stopping.residual_reduction,
+            },
             floor: if known { 4.0 * epsilon * stacked } else { 0.0 },
             steepest: if square { 4.0 * epsilon } else { epsilon.sqrt() } * stacked,
             stacked,
@@ -236,6 +248,12 @@ impl Limits {
     /// The limit of `|r|`, if a solve began with the residual `first`.
     pub(super) fn residual_norm(&self, first: f64) -> f64 {
         self.residual_norm.max(self.of_first * first)
+    }
+
+    /// The limits of a solve that began with the residual `first`, for starts that come later.
+    pub(super) fn after(&self, first: f64) -> Self {
+        let residual_norm = self.residual_norm(first);
+        Self { residual_norm, residual: residual_norm.powi(2), of_first: 0.0, ..self.clone() }
     }
 
     /// Tells if squares of residuals at their limit cannot have vanished.

@@ -340,6 +340,11 @@ pub(super) fn not_finite<T: Real>(v: &[T], columns: usize, what: &str) -> Error 
     }
 }
 
+/// The residual that a solve began with, in the units of the solve.
+fn first_residual(outcome: &Outcome, limits: &Limits) -> f64 {
+    outcome.history.first().map_or(0.0, |norms| scale(norms[0], limits.exponents[0]))
+}
+
 /// Squares of residuals below a limit that is next to nothing may have vanished although the residuals did not: their norms
 /// are then computed with an exponent of their own.
 fn look_again<T: Real>(runner: &mut Runner<T>, given: &Given<'_>, outcomes: &mut [Outcome]) -> Result<()> {
@@ -354,8 +359,7 @@ fn look_again<T: Real>(runner: &mut Runner<T>, given: &Given<'_>, outcomes: &mut
         }
         let norm = norm.to_f64();
         outcome.true_residual = scale(norm, -limits.exponents[0]);
-        let first = outcome.history.first().map_or(0.0, |norms| scale(norms[0], limits.exponents[0]));
-        if norm > limits.residual_norm(first) {
+        if norm > limits.residual_norm(first_residual(outcome, limits)) {
             outcome.stop = Stop::Stagnated;
         }
     }
@@ -393,7 +397,9 @@ fn in_given_units<T: Real>(
         let only = Stopping { max_iterations: 0, time_limit: None, ..given.stopping.clone() };
         let go_on = &mut |_: &super::driver::Progress| std::ops::ControlFlow::Continue(());
         let device = x.device().clone();
-        let (verified, _) = runner.solve(&device, &only, &given.limits, b, x, go_on)?;
+        let known = |(limits, outcome): (&Limits, &Outcome)| limits.after(first_residual(outcome, limits));
+        let limits: Vec<Limits> = given.limits.iter().zip(outcomes.iter()).map(known).collect();
+        let (verified, _) = runner.solve(&device, &only, &limits, b, x, go_on)?;
         for (c, verified) in verified.into_iter().enumerate().filter(|(c, _)| rounded[*c] && !lost[*c]) {
             let outcome = &mut outcomes[c];
             (outcome.true_residual, outcome.gradient) = (verified.true_residual, verified.gradient);

@@ -13,7 +13,7 @@ pub enum Format {
     /// Chosen from row lengths and diagonals; [`Matrix::why`](crate::Matrix::why) says what and why.
     #[default]
     Auto,
-    /// Row, column and value of each entry, sorted by row (dedecek-2013, 4.1).
+    /// Row, column and value of each entry, sorted by row (dedecek-2013, 2.2.3 and 5.4.1).
     Coo,
     /// Compressed sparse rows; as many lanes share a row as its mean length makes worth while (1 to 32).
     Csr,
@@ -23,7 +23,7 @@ pub enum Format {
     CsrAdaptive,
     /// Every row padded to the longest, entry by entry (stock-koch-2009, variant MemoryLayout).
     Ellpack,
-    /// ELLPACK with the length of each row, so that padding is not read (michels-2011, 4.2).
+    /// ELLPACK with the length of each row, so that padding is not read (michels-2011, 5.3.1).
     EllpackR,
     /// Slices of 32 rows, each padded to its longest row (SELL-C-sigma of Kreutzer et al. 2014 with C = 32). Rows
     /// are sorted by length within windows of `sigma` rows; 1 keeps their order, 0 chooses.
@@ -33,7 +33,7 @@ pub enum Format {
     },
     /// ELLPACK for as many entries as most rows have, coordinates for the rest (Bell and Garland 2009).
     Hyb,
-    /// Whole diagonals (krueger-westermann-2003, 3.3).
+    /// Whole diagonals (krueger-westermann-2003, 2 and 4.1).
     Dia,
     /// Dense square blocks.
     Bsr {

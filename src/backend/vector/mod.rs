@@ -1,4 +1,4 @@
-//! Element-wise operations and reductions of vectors (krueger-westermann-2003, section 4).
+//! Element-wise operations and reductions of vectors (krueger-westermann-2003, section 3).
 
 mod host;
 mod opencl;
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
 
-/// A reduction of a whole vector (krueger-westermann-2003, 4.3), `OPERATION` in `cl/reduce.cl`.
+/// A reduction of a whole vector (krueger-westermann-2003, 3.3), `OPERATION` in `cl/reduce.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduction {
     Sum,
