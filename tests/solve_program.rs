@@ -258,7 +258,10 @@ fn bad_input_is_one_line_and_exit_code_2() {
         (&["poisson2d:9", "--time-limit=-1"], "time-limit"),
         (&["random:9:5:20", "--method", "cg"], "square"),
         (&["zero.mtx", "--preconditioner", "jacobi"], "no Jacobi preconditioner"),
-        (&["poisson2d:9", "--preconditioner", "sor", "--relaxation", "2"], "--relaxation: 2 is not above 0 and below 2"),
+        (
+            &["poisson2d:9", "--preconditioner", "sor", "--relaxation", "2"],
+            "--relaxation: 2 is not above 0 and below 2",
+        ),
         (&["poisson2d:9", "--preconditioner", "jacobi", "--relaxation", "1.5"], "it changes nothing"),
         (&["zero.mtx", "--preconditioner", "ssor"], "nothing to sweep with"),
         (&["poisson2d:9", "--device", "no such thing"], "no such thing"),
