@@ -181,7 +181,7 @@ impl<T: Real> Csr<T> {
     }
 
     /// Fails unless 32-bit indices reach every row and column, and the machine holds an offset for each row.
-    fn check_dimensions(rows: usize, cols: usize) -> Result<()> {
+    pub(super) fn check_dimensions(rows: usize, cols: usize) -> Result<()> {
         if cols > u32::MAX as usize || rows > u32::MAX as usize {
             let what = format!("{rows} x {cols} exceeds 32-bit row and column indices");
             return Err(Error::Structure { what, row: None });

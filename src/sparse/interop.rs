@@ -1,38 +1,99 @@
 //! From and to `sprs`.
 
+use std::ops::Deref;
+
+use rayon::prelude::*;
+use sprs::{CsMat, CsMatBase, CsMatI, CsMatViewI, SpIndex};
+
 use super::Csr;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::number::Real;
 
 impl<T: Real> Csr<T> {
-    /// Copies a `sprs` matrix of either storage order; repeated or unsorted entries cannot occur in one.
+    /// Copies a matrix of `sprs`, in row or in column order, with indices of any type, its own or a view. Repeated or unsorted entries cannot
+    /// occur in one. An owned matrix with indices of `u32` and offsets of `usize` in row order is taken over without a copy by `Csr::try_from`.
+    ///
+    /// ```
+    /// use residuum::{Csr, Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+    ///
+    /// # fn main() -> residuum::Result<()> {
+    /// // A rod of 50 pieces that is held at both ends, built by sprs.
+    /// let mut entries = sprs::TriMat::new((50, 50));
+    /// for i in 0..50 {
+    ///     entries.add_triplet(i, i, 2.0);
+    ///     if i > 0 {
+    ///         entries.add_triplet(i, i - 1, -1.0);
+    ///         entries.add_triplet(i - 1, i, -1.0);
+    ///     }
+    /// }
+    /// let a = Csr::from_sprs(&entries.to_csr::<usize>())?;
+    /// let device = Device::host();
+    /// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+    /// let (b, mut x) = (Vector::from_slice(&device, &[1.0; 50])?, Vector::zeros(&device, 50)?);
+    /// let report = Solver::with(&matrix, Setup::new(Method::Cg, Stopping::for_precision::<f64>()))?.solve(&b, &mut x)?;
+    /// assert!(report.converged());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`Error::Structure`](crate::Error::Structure) when a dimension exceeds 32 bits.
-    pub fn from_sprs(matrix: &sprs::CsMat<T>) -> Result<Self> {
-        // `sprs` may hold a slice whose offsets start above 0, so offsets are taken relative to the first.
-        let (outer, inner) =
-            if matrix.is_csr() { (matrix.rows(), matrix.cols()) } else { (matrix.cols(), matrix.rows()) };
-        let offsets = matrix.indptr().into_raw_storage().to_vec();
-        let first = offsets.first().copied().unwrap_or(0);
-        let by_outer = Self::new(
-            outer,
-            inner,
-            offsets.iter().map(|o| o - first).collect(),
-            matrix.indices().iter().map(|&j| j as u32).collect(),
-            matrix.data().to_vec(),
-        )?;
+    /// [`Error::Structure`] when a dimension exceeds 32 bits.
+    pub fn from_sprs<I, O, Offsets, Indices, Values>(
+        matrix: &CsMatBase<T, I, Offsets, Indices, Values, O>,
+    ) -> Result<Self>
+    where
+        I: SpIndex,
+        O: SpIndex,
+        Offsets: Deref<Target = [O]>,
+        Indices: Deref<Target = [I]>,
+        Values: Deref<Target = [T]>,
+    {
+        let (rows, cols) = (matrix.rows(), matrix.cols());
+        Self::check_dimensions(rows, cols)?;
+        let (outer, inner) = if matrix.is_csr() { (rows, cols) } else { (cols, rows) };
+        // Offsets of a slice may begin above 0.
+        let offsets = matrix.proper_indptr().iter().map(|offset| offset.index()).collect();
+        let indices = matrix.indices().par_iter().map(|index| index.index() as u32).collect();
+        let by_outer = Self::new(outer, inner, offsets, indices, matrix.data().to_vec())?;
         Ok(if matrix.is_csr() { by_outer } else { by_outer.transpose() })
     }
 
-    /// Copies to a `sprs` matrix in row order.
-    pub fn to_sprs(&self) -> sprs::CsMat<T> {
-        sprs::CsMat::new(
+    /// Copies to a matrix of `sprs` in row order.
+    pub fn to_sprs(&self) -> CsMat<T> {
+        CsMat::new(
             (self.rows(), self.cols()),
             self.offsets().to_vec(),
-            self.indices().iter().map(|&j| j as usize).collect(),
+            self.indices().par_iter().map(|&j| j as usize).collect(),
             self.values().to_vec(),
         )
+    }
+
+    /// The matrix as `sprs` sees it, without a copy.
+    pub fn as_sprs(&self) -> CsMatViewI<'_, T, u32, usize> {
+        CsMatViewI::new((self.rows(), self.cols()), self.offsets(), self.indices(), self.values())
+    }
+}
+
+/// Takes the arrays over without a copy; a matrix in column order is turned into row order.
+impl<T: Real> TryFrom<CsMatI<T, u32, usize>> for Csr<T> {
+    type Error = Error;
+
+    fn try_from(matrix: CsMatI<T, u32, usize>) -> Result<Self> {
+        if !matrix.is_csr() {
+            return Self::from_sprs(&matrix);
+        }
+        let (rows, cols) = (matrix.rows(), matrix.cols());
+        let (offsets, indices, values) = matrix.into_raw_storage();
+        Self::new(rows, cols, offsets, indices, values)
+    }
+}
+
+/// Hands the arrays over without a copy.
+impl<T: Real> From<Csr<T>> for CsMatI<T, u32, usize> {
+    fn from(matrix: Csr<T>) -> Self {
+        let shape = (matrix.rows(), matrix.cols());
+        let (offsets, indices, values) = matrix.into_parts();
+        Self::new(shape, offsets, indices, values)
     }
 }
 
@@ -40,13 +101,57 @@ impl<T: Real> Csr<T> {
 mod tests {
     use super::*;
 
+    fn example() -> Csr<f64> {
+        Csr::from_triplets(3, 4, &[(0, 1, 1.0), (0, 3, 2.0), (2, 0, 3.0)]).expect("valid")
+    }
+
     #[test]
     fn both_storage_orders_of_sprs_come_back() {
-        let a = Csr::from_triplets(3, 4, &[(0, 1, 1.0), (0, 3, 2.0), (2, 0, 3.0)]).expect("valid");
+        let a = example();
         let there = a.to_sprs();
         assert_eq!(Csr::from_sprs(&there).expect("same"), a);
         assert_eq!(Csr::from_sprs(&there.to_csc()).expect("same"), a);
-        let slice = there.slice_outer(1..3).to_owned();
-        assert_eq!(Csr::from_sprs(&slice).expect("rows 1 and 2").values(), [3.0]);
+        // Views, of a part of the rows and of the transposed matrix.
+        assert_eq!(Csr::from_sprs(&there.view()).expect("same"), a);
+        assert_eq!(Csr::from_sprs(&there.transpose_view()).expect("transposed"), a.transpose());
+        let slice = Csr::from_sprs(&there.slice_outer(1..3)).expect("rows 1 and 2");
+        assert_eq!((slice.rows(), slice.offsets(), slice.values()), (2, &[0, 0, 1][..], &[3.0][..]));
+        let empty = Csr::from_sprs(&CsMat::<f32>::zero((0, 5))).expect("no rows");
+        assert_eq!((empty.rows(), empty.cols(), empty.nnz()), (0, 5, 0));
+    }
+
+    #[test]
+    fn indices_of_every_type_are_taken() {
+        fn with<I: SpIndex, O: SpIndex>() {
+            let (offsets, indices) = ([0, 2, 2, 3].map(O::from_usize), [1, 3, 0].map(I::from_usize));
+            let there = CsMatI::<f64, I, O>::new((3, 4), offsets.to_vec(), indices.to_vec(), vec![1.0, 2.0, 3.0]);
+            assert_eq!(Csr::from_sprs(&there).expect("same"), example());
+            assert_eq!(Csr::from_sprs(&there.to_csc()).expect("same"), example());
+        }
+        with::<u16, u16>();
+        with::<i32, i32>();
+        with::<u32, usize>();
+        with::<i64, u32>();
+        with::<u64, i32>();
+    }
+
+    #[test]
+    fn arrays_change_hands_without_a_copy() {
+        let a = example();
+        let (kept, at) = (a.clone(), a.values().as_ptr());
+        assert_eq!(a.as_sprs().data().as_ptr(), at);
+        assert_eq!(Csr::from_sprs(&a.as_sprs()).expect("same"), kept);
+        let there = CsMatI::from(a);
+        assert_eq!(there.data().as_ptr(), at);
+        let by_columns = there.to_csc();
+        let back = Csr::try_from(there).expect("same");
+        assert!(back.values().as_ptr() == at && back == kept);
+        assert_eq!(Csr::try_from(by_columns).expect("same"), kept);
+    }
+
+    #[test]
+    fn what_has_more_than_32_bits_of_columns_is_refused() {
+        let wide = CsMat::<f64>::zero((1, (1 << 32) + 1));
+        assert!(matches!(Csr::from_sprs(&wide), Err(Error::Structure { .. })));
     }
 }
