@@ -75,6 +75,9 @@ fn interrupted(name: &str, folder: &Path, args: &[&str], after: Duration, signal
     Ended { status, stdout: reader.join().unwrap(), stderr: errors.join().unwrap() }
 }
 
+/// Arguments of a solve that ends by a signal alone.
+const ENDLESS: &str = "poisson2d:400 --method minres --preconditioner none --rtol 1e-14 --iterations 10000000 --device host --save x.npy";
+
 const MOMENT: Duration = Duration::from_millis(700);
 
 /// No temporary file is left, and only these are there.
@@ -88,8 +91,7 @@ fn holds(folder: &Path, wanted: &[&str]) {
 #[test]
 fn a_solve_that_is_interrupted_saves_its_answer_so_far() {
     // The residual of MINRES only falls, so the answer so far is better than 0.
-    let args = "poisson2d:400 --method minres --preconditioner none --rtol 1e-14 --iterations 10000000 --device host --save x.npy";
-    let args: Vec<&str> = args.split(' ').collect();
+    let args: Vec<&str> = ENDLESS.split(' ').collect();
     let a = gallery::poisson_2d::<f64>(400, 0.0).unwrap();
     let b = a.product(&vec![1.0; a.cols()]).unwrap();
     for (more, signal) in [(&[][..], "-INT"), (&["--json"], "-TERM")] {
@@ -156,8 +158,7 @@ fn a_second_signal_ends_at_once() {
 #[test]
 fn signals_at_once_are_one() {
     let folder = tempfile::tempdir().unwrap();
-    let args = "poisson2d:400 --method minres --preconditioner none --rtol 1e-14 --iterations 10000000 --device host --save x.npy";
-    let args: Vec<&str> = args.split(' ').collect();
+    let args: Vec<&str> = ENDLESS.split(' ').collect();
     let ended = interrupted("solve", folder.path(), &args, MOMENT, &["-TERM -TERM -INT"]);
     assert_eq!(ended.status, Some(1), "{}{}", ended.stdout, ended.stderr);
     assert_eq!(ended.stderr.matches("Ctrl-C or SIGTERM").count(), 1, "{}", ended.stderr);

@@ -458,10 +458,13 @@ fn run(folder: &Path, name: &str, args: &[String]) -> Result<usize, String> {
     Err(format!("{how} ({}): {name} {args:?}: {}", output.status, error.lines().next().unwrap_or("")))
 }
 
+/// The number that a variable of the environment names.
+fn number(name: &str, otherwise: usize) -> usize {
+    std::env::var(name).map_or(otherwise, |n| n.parse().expect("a number"))
+}
+
 #[test]
 fn nothing_that_is_read_or_asked_for_brings_a_program_down() {
-    let number =
-        |name: &str, otherwise: usize| std::env::var(name).map_or(otherwise, |n| n.parse().expect("a number"));
     let count = number("RESIDUUM_MUTATIONS", 400);
     let seed = number("RESIDUUM_MUTATION_SEED", 1) as u64;
     let threads = std::thread::available_parallelism().map_or(2, |n| n.get());
@@ -531,8 +534,8 @@ fn nothing_that_is_read_or_asked_for_brings_a_program_down() {
 /// it with `ulimit -v 1600000` to hold the memory of all of them to a gigabyte.
 #[test]
 fn readers_take_any_bytes() {
-    let count = std::env::var("RESIDUUM_MUTATIONS").map_or(400, |n| n.parse().expect("a number"));
-    let seed: u64 = std::env::var("RESIDUUM_MUTATION_SEED").map_or(1, |n| n.parse().expect("a number"));
+    let count = number("RESIDUUM_MUTATIONS", 400);
+    let seed = number("RESIDUUM_MUTATION_SEED", 1) as u64;
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     matrix_market::write_matrix(&at("a.mtx"), &gallery::poisson_2d::<f64>(3, 0.1).unwrap()).unwrap();
@@ -601,7 +604,8 @@ fn readers_take_any_bytes() {
 #[cfg(feature = "tiff")]
 #[test]
 fn readers_take_any_stack_with_a_scale() {
-    let count = std::env::var("RESIDUUM_MUTATIONS").map_or(400, |n| n.parse().expect("a number"));
+    let count = number("RESIDUUM_MUTATIONS", 400);
+    let seed = number("RESIDUUM_MUTATION_SEED", 1) as u64;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.tif");
     let file = std::fs::read(format!("{}/tests/data/exchange/imagej.tif", env!("CARGO_MANIFEST_DIR"))).unwrap();
@@ -610,7 +614,7 @@ fn readers_take_any_stack_with_a_scale() {
     let file = [&file[..at], scale, &file[at + scale.len()..]].concat();
     let (mut read, mut slowest) = (0, 0.0f64);
     for k in 0..count {
-        let mut random = Random::new(1 ^ (k as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random = Random::new(seed ^ (k as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let damaged = match random.next() % 4 {
             0 => {
                 [&file[..at], &mutate(&file[at..at + scale.len()], &mut random), &file[at + scale.len()..]].concat()

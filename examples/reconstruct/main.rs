@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use common::{Precision, Written, device_json, interrupt, merged, option, say, show, shown, solving_bar, tell};
-use options::{Options, Way};
+use options::Options;
 use problem::{Course, Problem, TURNED, from_matrix, from_scan};
 use residuum::imaging::{
     BadPixel, Beam, Doubt, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
@@ -220,7 +220,7 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     let weight = how.weight.map(|rule| format!("weight of |x|² by {rule}"));
     let rule = how.stopping.rule.map(|rule| format!("ended by {rule}"));
     let words: Vec<String> = words.into_iter().chain(support).chain(weight).chain(rule).collect();
-    let alone = how.stopping.max_iterations == 0;
+    let alone = is_one_step(how);
     let words = match words.is_empty() {
         false => format!(", {}", words.join(", ")),
         true if alone => String::new(),
@@ -232,6 +232,11 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
         Some(start) => say!("method      {} from {start}{words}", how.method),
         None => say!("method      {}{words}", how.method),
     }
+}
+
+/// Tells if the picture is the filtered back-projection alone.
+fn is_one_step(how: &Reconstruction) -> bool {
+    how.start.is_some() && how.stopping.max_iterations == 0
 }
 
 /// Says how many readings were interpolated, and which pixels do not count.
@@ -410,9 +415,9 @@ impl<T: Real> Finished<'_, T> {
         for (k, (image, quality)) in images.iter().zip(&self.qualities).enumerate() {
             let report = &image.report;
             // Filtered back-projection alone has no iterations to tell of.
-            let end = match self.how.start {
-                Some(_) if self.how.stopping.max_iterations == 0 => "one step".to_string(),
-                _ => format!("{} after {} iterations", report.stop, report.iterations),
+            let end = match is_one_step(&self.how) {
+                true => "one step".to_string(),
+                false => format!("{} after {} iterations", report.stop, report.iterations),
             };
             say!("result      {end}, |b - Ax| / |b| = {:.4e}", report.relative_residual());
             if let Some(part) = far_from_minimum(report).filter(|_| !turned) {
@@ -475,7 +480,7 @@ impl<T: Real> Finished<'_, T> {
 
     /// Doubts about an image, with the options that help.
     fn warnings(&self, image: &Image<T>) -> Vec<String> {
-        let alone = self.options.method == Way::Fbp;
+        let alone = is_one_step(&self.how);
         image.doubts.iter().map(|doubt| remedy(doubt, alone)).collect()
     }
 
@@ -499,7 +504,7 @@ impl<T: Real> Finished<'_, T> {
         };
         json!({
             "problem": problem.what,
-            "method": if how.stopping.max_iterations == 0 && how.start.is_some() { "fbp" } else { how.method.name() },
+            "method": if is_one_step(how) { "fbp" } else { how.method.name() },
             "start": how.start.map(Filter::name),
             "geometry": problem.system.scanner().map(geometry),
             "size": problem.system.shape(),

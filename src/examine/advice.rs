@@ -135,6 +135,8 @@ impl Examination {
         // Threads share rows, not columns.
         let norms = if symmetric { row_norms(a) } else { a.column_norms() };
         let empty_rows = rows_of(a).filter(|i| is_empty(a, *i)).count();
+        // Most matrices have none, and need no second pass.
+        let first_empty_row = if empty_rows > 0 { rows_of(a).find_first(|i| is_empty(a, *i)) } else { None };
         let empty_cols = norms.iter().filter(|n| **n == 0.0).count();
         let mut found = Self {
             rows,
@@ -145,7 +147,7 @@ impl Examination {
             zero_diagonal: if square { diagonal.iter().filter(|d| **d == 0.0).count() } else { 0 },
             empty_rows,
             empty_cols,
-            first_empty: [rows_of(a).find_first(|i| is_empty(a, *i)), norms.iter().position(|n| *n == 0.0)],
+            first_empty: [first_empty_row, norms.iter().position(|n| *n == 0.0)],
             diagonal_spread: Self::spread(&diagonal.iter().map(|d| d.abs()).collect::<Vec<_>>()),
             column_spread: Self::spread(&norms),
             structural_rank: (rows - empty_rows).min(cols - empty_cols),
@@ -280,15 +282,12 @@ impl Examination {
         let mut warnings = Vec::new();
         let [row, column] = self.first_empty;
         for (count, first, what) in [(self.empty_rows, row, "row"), (self.empty_cols, column, "column")] {
-            match (count, first) {
-                (1, Some(first)) => {
-                    warnings.push(format!("{what} {first} (from 0) is empty: the matrix is singular there"));
-                }
-                (_, Some(first)) => warnings.push(format!(
-                    "{count} {what}s are empty, the first is {first} (from 0): the matrix is singular there"
-                )),
-                (_, None) => {}
-            }
+            let Some(first) = first else { continue };
+            let which = match count {
+                1 => format!("{what} {first} (from 0) is empty"),
+                _ => format!("{count} {what}s are empty, the first is {first} (from 0)"),
+            };
+            warnings.push(format!("{which}: the matrix is singular there"));
         }
         let full = self.rows.min(self.cols);
         if self.structural_rank < full {

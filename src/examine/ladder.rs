@@ -173,26 +173,15 @@ impl Rung {
     }
 
     fn new(which: Option<Preconditioner>, end: std::result::Result<&Report, &Error>, setup_seconds: f64) -> Self {
-        match end {
-            Ok(report) => {
-                let seconds = setup_seconds + report.times.solve + report.times.verify;
-                let projected = report.projected.is_some();
-                let end = Ok(report.stop);
-                Self {
-                    which,
-                    end,
-                    iterations: report.iterations,
-                    seconds,
-                    scaled: false,
-                    projected,
-                    refines: false,
-                }
-            }
-            Err(error) => {
-                let end = Err(error.to_string());
-                let seconds = setup_seconds;
-                Self { which, end, iterations: 0, seconds, scaled: false, projected: false, refines: false }
-            }
+        let solve_seconds = end.map_or(0.0, |report| report.times.solve + report.times.verify);
+        Self {
+            which,
+            end: end.map(|report| report.stop).map_err(Error::to_string),
+            iterations: end.map_or(0, |report| report.iterations),
+            seconds: setup_seconds + solve_seconds,
+            scaled: false,
+            projected: end.is_ok_and(|report| report.projected.is_some()),
+            refines: false,
         }
     }
 }
