@@ -11,20 +11,32 @@
 // Required macros:
 //   CAPACITY     most open entries of a row
 //   STABILISED   1: v = A z_i (SAINV), 0: v = row i of A (AINV)
+//   TILE_BYTES   local memory of a group that tiles and hash tables share, 16 or 32 KiB
 
 #define NONE 0x7fffffff
-#define MOST_ROWS 256     // entries of a column
-#define MOST_PLACES 1024  // entries of v
-#define MOST_COLUMNS 512  // columns that meet a pivot
-#define TABLE_PLACES 2048 // of a hash table; MOST_PLACES and a group's items fit
-#define TILE 1024         // products of a tile, in the memory of the table
-#define LANES 16          // items that share a row
+#define MOST_ROWS 1024                 // entries of a column
+#define MOST_COLUMNS (TILE_BYTES / 32) // columns that meet a pivot
+#define MOST_PLACES (TILE_BYTES / 16)  // entries of v
+#define NUMBERS (TILE_BYTES / 4)       // in local memory
+#define MOST_ENTERED (3 * NUMBERS / 8) // numbers of a hash table, which takes half of the local memory
+#define BATCH 64                        // rows that are changed at once
+#define LANES 16                        // items that share a row
+#define PIECE 8                         // entries of a line that are taken at once
+#define MOST_PIECES 8192                // of all lines
+#define MOST_PRODUCTS (PIECE * MOST_PIECES)
+#define BUCKETS 32                      // of a sort, a power of two
+#define CELLS 8                         // that share a search for the least number of a sort
 
 // Places of counters.
 #define READY 0    // columns that are ready in this round
 #define FINISHED 1 // columns that are finished
 #define WRITTEN 2  // entries written
-#define FAILED 3   // not 0 if a limit was met, or a pivot is not positive
+#define FAILED 3   // what went wrong, 0 if nothing did
+
+// Reasons of a failure.
+#define BAD_PIVOT 1 // a pivot that is not positive
+#define TOO_LONG 2  // a column with too many entries, places or partners
+#define TOO_FULL 3  // more open entries of a row than CAPACITY, or more entries than there is room for
 
 // Number of open entries of a row, and the place of the first of them. Shifts, because Oclgrind does not know the instruction `freeze`
 // that LLVM writes where a signed number is divided and its remainder taken.
@@ -124,248 +136,478 @@ void gather_rows(uint n, uint span, uint round, __global const int* restrict fir
 // same variable, LLVM has put the variable itself into the function by then, and the function goes on with memory that nobody else sees.
 #define INLINED static __attribute__((always_inline))
 
-// Place of `value` among `count` ascending numbers, or -1.
-INLINED int place_of(__local const int* sorted, int count, int value)
+#define EVERYWHERE (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+
+// Places of a hash table for so many numbers, a power of two.
+static int table_size(int count)
 {
-    int low = 0;
-    int high = count;
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        if (sorted[middle] < value) low = middle + 1;
-        else high = middle;
-    }
-    return low < count && sorted[low] == value ? low : -1;
+    int size = 64;
+    while (3 * size < 4 * count) size *= 2;
+    return size;
 }
 
-// Adds the products of each line of a tile to its sum, one after another.
-INLINED void add_lines(__local acc_t* sums, int lines, __local const acc_t* tile, int width)
+static int hash(int value, int size)
 {
-    for (int t = get_local_id(0); t < lines; t += WG) {
-        acc_t sum = sums[t];
-        for (int s = 0; s < width; ++s) sum = acc_add(sum, tile[t * width + s]);
-        sums[t] = sum;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    return ((uint)value * 2654435761u >> 15) & (size - 1);
 }
 
-// Adds a number to a set; a new one goes to the end of `list`, unless that is full.
-INLINED void insert(__local int* table, __local int* list, volatile __local int* count, int most, int value)
+// Empties a hash table.
+INLINED void clear(__local int* table, int size)
 {
-    if (atomic_add(count, 0) > most) return;
-    uint at = (uint)value * 2654435761u % TABLE_PLACES;
-    for (;;) {
+    for (int t = get_local_id(0); t < size; t += WG) table[t] = -1;
+    barrier(EVERYWHERE);
+}
+
+// Place of a number in a hash table, which takes it if it is new; -1 if the table is full of others.
+INLINED int enter(volatile __local int* table, int size, int value, int* is_new)
+{
+    int at = hash(value, size);
+    for (int tries = 0; tries < size; ++tries) {
         const int seen = atomic_cmpxchg(&table[at], -1, value);
-        if (seen == value) return;
-        if (seen == -1) break;
-        at = (at + 1) % TABLE_PLACES;
+        *is_new = seen == -1;
+        if (seen == value || seen == -1) return at;
+        at = (at + 1) & (size - 1);
     }
-    const int place = atomic_inc(count);
-    if (place < most) list[place] = value;
+    return -1;
 }
 
-// Sorts different numbers with the help of `table`.
-INLINED void sort(__local int* list, int count, __local int* table)
+// Sorts different numbers: by buckets, and in a bucket by counting those that are less. ranks[t] is the place of list[t].
+INLINED void sort(__global const int* list, int count, __global int* sorted, __global int* ranks, __local int* memory)
 {
+    __local int* held = memory;             // by each bucket
+    __local int* placed = memory + BUCKETS; // in each bucket
+    __local int* lows = memory + 2 * BUCKETS;
+    __local int* highs = lows + CELLS;
+    __local int* members = highs + CELLS;
+    __local int* values = members + count;
+    for (int t = get_local_id(0); t < 2 * BUCKETS; t += WG) held[t] = 0;
+    for (int t = get_local_id(0); t < CELLS; t += WG) {
+        lows[t] = NONE;
+        highs[t] = 0;
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int t = get_local_id(0); t < count; t += WG) {
-        const int value = list[t];
-        int rank = 0;
-        for (int u = 0; u < count; ++u) rank += list[u] < value;
-        table[rank] = value;
+        atomic_min(&lows[t % CELLS], list[t]);
+        atomic_max(&highs[t % CELLS], list[t]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int t = get_local_id(0); t < count; t += WG) list[t] = table[t];
+    int low = NONE;
+    int high = 0;
+    for (int t = 0; t < CELLS; ++t) {
+        low = min(low, lows[t]);
+        high = max(high, highs[t]);
+    }
+    int shift = 0;
+    while ((high - low) >> shift >= BUCKETS) ++shift;
+    for (int t = get_local_id(0); t < count; t += WG) atomic_inc(&held[(list[t] - low) >> shift]);
     barrier(CLK_LOCAL_MEM_FENCE);
+    for (int t = get_local_id(0); t < count; t += WG) {
+        const int bucket = (list[t] - low) >> shift;
+        int at = atomic_inc(&placed[bucket]);
+        for (int b = 0; b < bucket; ++b) at += held[b];
+        members[at] = t;
+        values[at] = list[t];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int t = get_local_id(0); t < count; t += WG) {
+        const int value = values[t];
+        const int bucket = (value - low) >> shift;
+        int begin = 0;
+        for (int b = 0; b < bucket; ++b) begin += held[b];
+        int rank = begin;
+        for (int k = begin; k < begin + held[bucket]; ++k) rank += values[k] < value;
+        sorted[rank] = value;
+        ranks[members[t]] = rank;
+    }
+    barrier(EVERYWHERE);
 }
 
-// Empties a set.
-INLINED void clear(__local int* table)
+// Cuts lines of so many entries into pieces, in any order: 256 times a line and the number of a piece of it.
+INLINED void cut(int lines, __global const int* counts, __global int* pieces, volatile __local int* piece_count)
 {
-    for (int t = get_local_id(0); t < TABLE_PLACES; t += WG) table[t] = -1;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int t = get_local_id(0); t < lines; t += WG) {
+        // A line that is too long is too many pieces.
+        const int own = counts[t] > 256 * PIECE ? MOST_PIECES + 1 : (counts[t] + PIECE - 1) / PIECE;
+        const int at = atomic_add(piece_count, own);
+        for (int k = 0; k < own && at + k < MOST_PIECES; ++k) pieces[at + k] = t << 8 | k;
+    }
+    barrier(EVERYWHERE);
 }
 
-// Finishes the columns that have a slot: their entries, pivots, and what they change in others. A group to a slot.
-// Bytes: for a column the rows of A of its entries twice, the open entries of the rows of v and those of its own rows twice.
+// Line of entry q of the pieces, and the place of the entry in it.
+static int line_of(__global const int* pieces, uint q)
+{
+    return pieces[q / PIECE] >> 8;
+}
+
+static int place_in_line(__global const int* pieces, uint q)
+{
+    return (pieces[q / PIECE] & 255) * PIECE + q % PIECE;
+}
+
+// The columns of all pieces as a set: those that differ, in any order, at list[0 ..]; found[q] is the place there of the column of entry q
+// of the pieces.
+INLINED void find_columns(__local int* table, int size, __global int* list, volatile __local int* count, int most,
+                          int piece_count, __global const int* pieces, __global const uint* begins,
+                          __global const int* counts, __global const int* columns, __global int* found)
+{
+    __local int* places = table + size;
+    clear(table, size);
+    for (uint q = get_local_id(0); q < (uint)piece_count * PIECE; q += WG) {
+        const int t = line_of(pieces, q);
+        const int k = place_in_line(pieces, q);
+        if (k >= counts[t]) continue;
+        const int value = columns[begins[t] + k];
+        int is_new;
+        const int at = enter(table, size, value, &is_new);
+        found[q] = at;
+        if (at < 0) atomic_max(count, most + 1);
+        if (at < 0 || !is_new) continue;
+        const int place = atomic_inc(count);
+        places[at] = place;
+        if (place < most) list[place] = value;
+    }
+    barrier(EVERYWHERE);
+    for (uint q = get_local_id(0); q < (count[0] > most ? 0 : (uint)piece_count * PIECE); q += WG) {
+        const int t = line_of(pieces, q);
+        const int k = place_in_line(pieces, q);
+        if (k < counts[t]) found[q] = places[found[q]];
+    }
+    barrier(EVERYWHERE);
+}
+
+// Sums of the columns of sparse lines, each times its factor: sums[u] += factors[t] * (value of line t in column u), over ascending t.
+// Line t has counts[t] entries from begins[t] on, and found[q] is the column of entry q of the pieces. Each column marks its lines by bits,
+// so that every product finds its place among those of its column; an item adds up a column.
+INLINED void add_lines(__global acc_t* sums, int width, int lines, __global const real_t* factors, __global const uint* begins,
+                       __global const int* counts, int piece_count, __global const int* pieces, __global const int* found,
+                       __global const real_t* values, __global acc_t* products, __local int* memory, __local int* total)
+{
+    const int most = 32 * (NUMBERS / 2 / max(width, 1)); // a word of bits for 32 lines, and a number for each word
+    for (int from = 0; from < lines; from += most) {
+        const int some = min(most, lines - from);
+        const int words = (some + 31) / 32;
+        __local uint* marks = (__local uint*)memory;
+        __local int* before = memory + width * words; // products before those of a word
+        for (int t = get_local_id(0); t < width * words; t += WG) marks[t] = 0;
+        if (get_local_id(0) == 0) total[0] = 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint q = get_local_id(0); q < (uint)piece_count * PIECE; q += WG) {
+            const int t = line_of(pieces, q);
+            const int k = place_in_line(pieces, q);
+            if (t < from || t >= from + some || k >= counts[t]) continue;
+            const uint line = t - from;
+            atomic_or(&marks[found[q] * words + line / 32], 1u << line % 32);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int u = get_local_id(0); u < width; u += WG) {
+            int count = 0;
+            for (int w = 0; w < words; ++w) {
+                before[u * words + w] = count;
+                count += popcount(marks[u * words + w]);
+            }
+            const int begin = atomic_add(total, count);
+            for (int w = 0; w < words; ++w) before[u * words + w] += begin;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (uint q = get_local_id(0); q < (uint)piece_count * PIECE; q += WG) {
+            const int t = line_of(pieces, q);
+            const int k = place_in_line(pieces, q);
+            if (t < from || t >= from + some || k >= counts[t]) continue;
+            const uint line = t - from;
+            const int word = found[q] * words + line / 32;
+            const int earlier = popcount(marks[word] & ((1u << line % 32) - 1));
+            products[before[word] + earlier] = acc_product(factors[t], values[begins[t] + k]);
+        }
+        barrier(EVERYWHERE);
+        for (int u = get_local_id(0); u < width; u += WG) {
+            const int last = u * words + words - 1;
+            const int count = before[last] + popcount(marks[last]) - before[u * words];
+            __global const acc_t* own = products + before[u * words];
+            acc_t sum = sums[u];
+            int k = 0;
+            for (; k + 8 <= count; k += 8) {
+                acc_t eight[8];
+                for (int e = 0; e < 8; ++e) eight[e] = own[k + e];
+                for (int e = 0; e < 8; ++e) sum = acc_add(sum, eight[e]);
+            }
+            for (; k < count; ++k) sum = acc_add(sum, own[k]);
+            sums[u] = sum;
+        }
+        barrier(EVERYWHERE);
+    }
+}
+
+static acc_t acc_abs(acc_t a)
+{
+    return acc_less(a, acc_real(0)) ? -a : a;
+}
+
+// Number beside a value in a table, or -1: it lies in the second half.
+static int place_of(__local const int* table, int size, int value)
+{
+    int at = hash(value, size);
+    while (table[at] != value) {
+        if (table[at] == -1) return -1;
+        at = (at + 1) & (size - 1);
+    }
+    return table[size + at];
+}
+
+// An entry of z_j after z_j - c z_i, and whether it is kept; as it is if c is 0, for a column that v misses.
+INLINED real_t changed_value(real_t old, acc_t c, real_t z, acc_t drop, int* keep)
+{
+    if (!acc_less(c, acc_real(0)) && !acc_less(acc_real(0), c)) return old;
+    const real_t value = acc_to_real(acc_sub(acc_real(old), acc_mul(c, acc_real(z))));
+    *keep = value != 0 && !isnan(value) && !acc_less(acc_real(fabs(value)), drop);
+    return value;
+}
+
+// Finishes columns: their entries, pivots, and what they change in others. A group takes column after column: from .. to of those with a
+// slot, or one group columns from .. to in order, those that are finished left out.
+// `integers`, `reals` and `sums` are memory of the groups: rows and values of z and v, columns and values of p.
+// Bytes: for a column the rows of A of its entries and those of v, the open entries of the rows of v twice and those of its own rows
+// twice; if columns come in order, 4 for each earlier one.
 __kernel GROUP
-void eliminate(uint n, uint slots, uint most_written, __global const acc_t* restrict drop,
+void eliminate(uint n, uint from, uint to, uint in_order, uint most_written, __global const acc_t* restrict drop,
                __global const uint* restrict offsets, __global const uint* restrict indices,
                __global const real_t* restrict entries, __global const int* restrict pivot_of,
                __global const int* restrict held, __global const int* restrict members, __global int* columns,
                __global real_t* values, __global int* state, __global int* first, __global int* counters,
                __global int* row_written, __global int* column_written, __global real_t* value_written,
-               __global acc_t* pivots)
+               __global acc_t* pivots, __global int* integers, __global real_t* reals, __global acc_t* sums)
 {
-    __local int z_rows[MOST_ROWS];
-    __local real_t z_values[MOST_ROWS];
-    __local acc_t tile[TILE];
-    __local int* table = (__local int*)tile;
-    __local int v_rows[MOST_PLACES];
-    __local acc_t v_values[MOST_PLACES];
-    __local int p_columns[MOST_COLUMNS];
-    __local acc_t p_values[MOST_COLUMNS];
+    __local int memory[NUMBERS] __attribute__((aligned(8)));
+    __local int kept[BATCH];
+    __local int least[BATCH];
+    __local int rows_found;
     __local int v_count;
     __local int p_count;
+    __local int bound; // on the numbers of a set: entries of all lines
+    __local int piece_count;
     __local int base;
+    __local int total;
+    __local int full; // not 0 once a row has more entries than CAPACITY
     const int lid = get_local_id(0);
-    const int slot = get_group_id(0);
-    if (slot >= min(counters[READY], (int)slots)) return;
-    const int i = pivot_of[slot];
+    const size_t group = get_group_id(0);
+    __global int* z_rows = integers + group * (MOST_ROWS + 5 * MOST_PLACES + (PIECE + 1) * MOST_PIECES);
+    __global int* v_rows = z_rows + MOST_ROWS;
+    __global int* list = v_rows + MOST_PLACES; // numbers before they are sorted
+    __global int* p_columns = list;            // once v is sorted
+    __global int* ranks = list + MOST_PLACES;
+    __global int* counts = ranks + MOST_PLACES; // of the entries of lines
+    __global int* pieces = counts + MOST_PLACES;
+    __global int* found = pieces + MOST_PIECES;
+    __global uint* begins = (__global uint*)(found + PIECE * MOST_PIECES); // of lines
+    __global real_t* z_values = reals + group * (MOST_ROWS + MOST_PLACES);
+    __global real_t* v_values = z_values + MOST_ROWS;
+    __global acc_t* v_sums = sums + group * (MOST_PLACES + MOST_PRODUCTS);
+    __global acc_t* p_values = v_sums; // once v is rounded
+    __global acc_t* products = v_sums + MOST_PLACES;
+    const uint end = in_order ? to : min(to, (uint)counters[READY]);
     // A limit that is met leaves nothing to do in what follows: counts of 0.
-    int failed = held[slot] > MOST_ROWS;
-    const int z_count = failed ? 0 : held[slot];
-    // z_i by ascending row. Column i comes first in all of its rows.
-    for (int t = lid; t < z_count; t += WG) z_rows[t] = members[slot * (size_t)MOST_ROWS + t];
-    if (lid == 0) v_count = p_count = 0;
-    sort(z_rows, z_count, table);
-    clear(table);
-    for (int t = lid; t < z_count; t += WG) {
-        const int l = z_rows[t];
-        z_values[t] = values[open_begin(state[l], n, l)];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-#if STABILISED
-    for (uint q = lid; q < (uint)z_count * LANES; q += WG) {
-        const uint row = z_rows[q / LANES];
-        for (uint e = offsets[row] + q % LANES; e < offsets[row + 1]; e += LANES) {
-            insert(table, v_rows, &v_count, MOST_PLACES, indices[e]);
+    int failed = 0;
+    for (uint s = from + group; s < end && !(in_order && failed); s += get_num_groups(0)) {
+        const int i = in_order ? (int)s : pivot_of[s];
+        failed = 0;
+        if (lid == 0) {
+            rows_found = in_order ? 0 : held[s];
+            v_count = p_count = bound = piece_count = 0;
         }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    int places = v_count;
-#else
-    int places = (int)(offsets[i + 1] - offsets[i]);
-#endif
-    if (places > MOST_PLACES) {
-        failed = 1;
-        places = 0;
-    }
-#if STABILISED
-    sort(v_rows, places, table);
-    for (int t = lid; t < places; t += WG) v_values[t] = acc_real(0);
-    // v = A z_i. Entries of z_i come in tiles, a line of products for each place of v, so that lanes share a row of A and each sum
-    // runs over ascending rows. A product that is not there is 0, and adds nothing.
-    const int wide_z = TILE / max(places, 1);
-    for (int from = 0; from < (places > 0 ? z_count : 0); from += wide_z) {
-        const int some = min(wide_z, z_count - from);
-        for (int t = lid; t < places * some; t += WG) tile[t] = acc_real(0);
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint q = lid; q < (uint)some * LANES; q += WG) {
-            const int s = q / LANES;
-            const uint row = z_rows[from + s];
-            for (uint e = offsets[row] + q % LANES; e < offsets[row + 1]; e += LANES) {
-                const int at = place_of(v_rows, places, indices[e]);
-                tile[at * some + s] = acc_product(entries[e], z_values[from + s]);
+        // Rows of z_i. Column i is the first open one in all of its rows, none of which is below row i.
+        if (in_order) {
+            for (int l = lid; l <= i; l += WG) {
+                if (first[l] != i) continue;
+                const int at = atomic_inc(&rows_found);
+                if (at < MOST_ROWS) list[at] = l;
             }
+        } else {
+            for (int t = lid; t < min(rows_found, MOST_ROWS); t += WG) list[t] = members[s * MOST_ROWS + t];
         }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        add_lines(v_values, places, tile, some);
-    }
-    for (int t = lid; t < places; t += WG) v_values[t] = acc_real(acc_to_real(v_values[t]));
-#else
-    for (int t = lid; t < places; t += WG) {
-        v_rows[t] = indices[offsets[i] + t];
-        v_values[t] = acc_real(entries[offsets[i] + t]);
-    }
-#endif
-    barrier(CLK_LOCAL_MEM_FENCE);
-    // p_j = <v, z_j> for all open columns of the rows of v.
-    clear(table);
-    for (uint q = lid; q < (uint)places * LANES; q += WG) {
-        const int l = v_rows[q / LANES];
-        const int count = open_entries(state[l]);
-        const size_t begin = open_begin(state[l], n, l);
-        for (int k = q % LANES; k < count; k += LANES) insert(table, p_columns, &p_count, MOST_COLUMNS, columns[begin + k]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    int others = p_count;
-    if (others > MOST_COLUMNS) {
-        failed = 1;
-        others = 0;
-        places = 0;
-    }
-    sort(p_columns, others, table);
-    for (int u = lid; u < others; u += WG) p_values[u] = acc_real(0);
-    const int wide_v = TILE / max(others, 1);
-    for (int from = 0; from < places; from += wide_v) {
-        const int some = min(wide_v, places - from);
-        for (int t = lid; t < others * some; t += WG) tile[t] = acc_real(0);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint q = lid; q < (uint)some * LANES; q += WG) {
-            const int s = q / LANES;
-            const int l = v_rows[from + s];
+        barrier(EVERYWHERE);
+        const int finished = rows_found == 0;
+        if (rows_found > MOST_ROWS) failed = TOO_LONG;
+        const int z_count = failed ? 0 : rows_found;
+        sort(list, z_count, z_rows, ranks, memory);
+        for (uint q = lid; q < (uint)z_count * LANES; q += WG) {
+            const int l = z_rows[q / LANES];
             const int count = open_entries(state[l]);
             const size_t begin = open_begin(state[l], n, l);
             for (int k = q % LANES; k < count; k += LANES) {
-                const int at = place_of(p_columns, others, columns[begin + k]);
-                tile[at * some + s] = acc_mul(v_values[from + s], acc_real(values[begin + k]));
+                if (columns[begin + k] == i) z_values[q / LANES] = values[begin + k];
             }
+            if (q % LANES) continue;
+            begins[q / LANES] = offsets[l];
+            counts[q / LANES] = offsets[l + 1] - offsets[l];
+            atomic_add(&bound, counts[q / LANES]);
+        }
+        barrier(EVERYWHERE);
+        // Places of v = A z_i: the lines are rows of A.
+#if STABILISED
+        cut(z_count, counts, pieces, &piece_count);
+        if (piece_count > MOST_PIECES) failed = TOO_LONG;
+        int size = table_size(min(bound, MOST_ENTERED));
+        find_columns(memory, size, list, &v_count, MOST_PLACES, failed ? 0 : piece_count, pieces, begins, counts,
+                     (__global const int*)indices, found);
+        int v_places = failed ? 0 : v_count;
+#else
+        int size = 0;
+        int v_places = z_count > 0 ? (int)(offsets[i + 1] - offsets[i]) : 0;
+#endif
+        if (v_places > MOST_PLACES) {
+            failed = TOO_LONG;
+            v_places = 0;
+        }
+#if STABILISED
+        sort(list, v_places, v_rows, ranks, memory);
+        for (uint q = lid; q < (v_places > 0 ? (uint)piece_count * PIECE : 0); q += WG) {
+            const int t = line_of(pieces, q);
+            const int k = place_in_line(pieces, q);
+            if (k < counts[t]) found[q] = ranks[found[q]];
+        }
+        for (int t = lid; t < v_places; t += WG) v_sums[t] = acc_real(0);
+        barrier(EVERYWHERE);
+        add_lines(v_sums, v_places, v_places > 0 ? z_count : 0, z_values, begins,
+                  counts, piece_count, pieces, found, entries, products, memory, &total);
+        for (int t = lid; t < v_places; t += WG) v_values[t] = acc_to_real(v_sums[t]);
+#else
+        barrier(EVERYWHERE);
+        for (int t = lid; t < v_places; t += WG) {
+            v_rows[t] = indices[offsets[i] + t];
+            v_values[t] = entries[offsets[i] + t];
+        }
+#endif
+        barrier(EVERYWHERE);
+        // Columns of p: the lines are rows of Z.
+        if (lid == 0) bound = piece_count = full = 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int t = lid; t < v_places; t += WG) {
+            const int l = v_rows[t];
+            begins[t] = open_begin(state[l], n, l);
+            counts[t] = open_entries(state[l]);
+            atomic_add(&bound, counts[t]);
+        }
+        barrier(EVERYWHERE);
+        cut(v_places, counts, pieces, &piece_count);
+        if (piece_count > MOST_PIECES) {
+            failed = TOO_LONG;
+            v_places = 0;
+        }
+        size = table_size(min(bound, MOST_ENTERED));
+        find_columns(memory, size, p_columns, &p_count, MOST_COLUMNS, v_places > 0 ? piece_count : 0, pieces, begins, counts, columns,
+                     found);
+        int others = v_places > 0 ? p_count : 0;
+        if (others > MOST_COLUMNS) {
+            failed = TOO_LONG;
+            others = 0;
+            v_places = 0;
+        }
+        for (int u = lid; u < others; u += WG) p_values[u] = acc_real(0);
+        barrier(EVERYWHERE);
+        add_lines(p_values, others, v_places, v_values, begins, counts,
+                  piece_count, pieces, found, values, products, memory, &total);
+        // A hash table of the columns of p.
+        size = table_size(others);
+        __local int* table = memory;
+        __local int* places_of = table + size;
+        clear(table, size);
+        for (int u = lid; u < others; u += WG) {
+            int is_new;
+            places_of[enter(table, size, p_columns[u], &is_new)] = u;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        add_lines(p_values, others, tile, some);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    // Zero if no column meets, which is not good.
-    const acc_t pivot = others > 0 ? p_values[0] : acc_real(0);
-    if (others == 0 || p_columns[0] != i || !acc_less(acc_real(0), pivot) || !acc_finite(pivot)) failed = 1;
-    if (lid == 0) {
-        base = failed ? 0 : atomic_add(&counters[WRITTEN], z_count);
-        pivots[i] = pivot;
-    }
-    for (int u = 1 + lid; u < others; u += WG) {
-        // A column that v misses stays as it is.
-        if (acc_less(p_values[u], acc_real(0)) || acc_less(acc_real(0), p_values[u])) {
-            p_values[u] = acc_div(p_values[u], pivot);
+        const int own = place_of(table, size, i);
+        // Zero if v misses column i itself, which is not good.
+        const acc_t pivot = own >= 0 ? p_values[own] : acc_real(0);
+        const int good = acc_less(acc_real(0), pivot) && acc_finite(pivot);
+        if (!failed && !finished && !good) failed = BAD_PIVOT;
+        if (lid == 0) {
+            base = failed ? 0 : atomic_add(&counters[WRITTEN], z_count);
+            if (!finished) pivots[i] = pivot;
         }
-    }
-    // Rows that change below have been read by other items.
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    const int out = base;
-    if ((uint)(out + z_count) > most_written) failed = 1;
-    const int changed = failed ? 0 : z_count;
-    // z_j = z_j - c_j z_i in the rows of z_i, which no other column with a slot changes or reads; an item a row.
-    for (int t = lid; t < changed; t += WG) {
-        const int l = z_rows[t];
-        const int other_side = (state[l] & 1) ^ 1;
-        const int count = open_entries(state[l]);
-        const size_t from = open_begin(state[l], n, l);
-        const size_t to = open_begin(other_side, n, l);
-        row_written[out + t] = l;
-        column_written[out + t] = i;
-        value_written[out + t] = z_values[t];
-        int at = 1;
-        int kept = 0;
-        int u = 1;
-        while (at < count || u < others) {
-            const int own = at < count ? columns[from + at] : NONE;
-            const int other = u < others ? p_columns[u] : NONE;
-            int column = own;
-            real_t value = 0;
-            int keep = 1;
-            if (own <= other) value = values[from + at++];
-            if (other <= own) {
-                const acc_t c = p_values[u++];
-                column = other;
-                // Zero for a column that v misses.
-                if (acc_less(c, acc_real(0)) || acc_less(acc_real(0), c)) {
-                    value = acc_to_real(acc_sub(acc_real(value), acc_mul(c, acc_real(z_values[t]))));
-                    keep = value != 0 && !isnan(value) && !acc_less(acc_real(fabs(value)), drop[0]);
-                } else {
-                    keep = own == other;
+        barrier(EVERYWHERE);
+        for (int u = lid; u < others; u += WG) {
+            // A column that v misses stays as it is. Nor does column i change.
+            if (u == own) {
+                p_values[u] = acc_real(0);
+            } else if (acc_less(p_values[u], acc_real(0)) || acc_less(acc_real(0), p_values[u])) {
+                p_values[u] = acc_div(p_values[u], pivot);
+            }
+        }
+        barrier(EVERYWHERE);
+        const int out = base;
+        if ((uint)(out + z_count) > most_written) failed = TOO_FULL;
+        const int changed = failed ? 0 : z_count;
+        // z_j = z_j - c_j z_i in the rows of z_i, which no other column with a slot changes or reads. Bits mark the entries that are
+        // there. The order of the entries of a row is any. An entry of z_i below `limits` surely changes nothing that is not there.
+        __local uint* marks = (__local uint*)(memory + 2 * size);
+        __local real_t* limits = (__local real_t*)(memory + 2 * size + others * (BATCH / 32));
+        for (int u = lid; u < others; u += WG) limits[u] = acc_to_real(acc_mul(acc_div(drop[0], acc_abs(p_values[u])), acc_real(0.9999f)));
+        for (int from_row = 0; from_row < changed; from_row += BATCH) {
+            const int some = min(BATCH, changed - from_row);
+            for (int t = lid; t < some; t += WG) {
+                kept[t] = 0;
+                least[t] = NONE;
+            }
+            for (int t = lid; t < others * (BATCH / 32); t += WG) marks[t] = 0;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (uint q = lid; q < (uint)some * LANES; q += WG) {
+                const uint t = q / LANES;
+                const int l = z_rows[from_row + t];
+                const int count = open_entries(state[l]);
+                const size_t begin = open_begin(state[l], n, l);
+                const size_t to_begin = open_begin(state[l] ^ 1, n, l);
+                for (int k = q % LANES; k < count; k += LANES) {
+                    const int column = columns[begin + k];
+                    real_t value = values[begin + k];
+                    // The pivot's own entry is finished.
+                    if (column == i) continue;
+                    const int u = place_of(table, size, column);
+                    int keep = 1;
+                    if (u >= 0) {
+                        atomic_or(&marks[u * (BATCH / 32) + t / 32], 1u << t % 32);
+                        value = changed_value(value, p_values[u], z_values[from_row + t], drop[0], &keep);
+                    }
+                    if (!keep) continue;
+                    const int at = atomic_inc(&kept[t]);
+                    columns[to_begin + at] = column;
+                    values[to_begin + at] = value;
+                    atomic_min(&least[t], column);
                 }
             }
-            if (!keep) continue;
-            if (kept == CAPACITY) {
-                counters[FAILED] = 1;
-                break;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (uint q = lid; q < (uint)some * LANES; q += WG) {
+                const uint t = q / LANES;
+                const real_t z = z_values[from_row + t];
+                const int l = z_rows[from_row + t];
+                const size_t to_begin = open_begin(state[l] ^ 1, n, l);
+                for (int u = q % LANES; u < others; u += LANES) {
+                    if (fabs(z) < limits[u] || (marks[u * (BATCH / 32) + t / 32] >> t % 32 & 1)) continue;
+                    int keep = 0;
+                    const real_t value = changed_value(0, p_values[u], z, drop[0], &keep);
+                    if (!keep) continue;
+                    const int at = atomic_inc(&kept[t]);
+                    if (at >= CAPACITY) continue;
+                    columns[to_begin + at] = p_columns[u];
+                    values[to_begin + at] = value;
+                    atomic_min(&least[t], p_columns[u]);
+                }
             }
-            columns[to + kept] = column;
-            values[to + kept] = value;
-            ++kept;
+            barrier(EVERYWHERE);
+            for (int t = lid; t < some; t += WG) {
+                const int l = z_rows[from_row + t];
+                if (kept[t] > CAPACITY) atomic_or(&full, 1);
+                state[l] = 2 * min(kept[t], CAPACITY) + ((state[l] & 1) ^ 1);
+                first[l] = least[t];
+                row_written[out + from_row + t] = l;
+                column_written[out + from_row + t] = i;
+                value_written[out + from_row + t] = z_values[from_row + t];
+            }
+            barrier(EVERYWHERE);
         }
-        state[l] = 2 * kept + other_side;
-        first[l] = kept > 0 ? columns[to] : NONE;
+        if (full) failed = TOO_FULL;
+        if (lid == 0 && failed) counters[FAILED] = failed;
+        if (lid == 0 && !failed && !finished) atomic_inc(&counters[FINISHED]);
     }
-    if (lid == 0 && failed) counters[FAILED] = 1;
-    if (lid == 0 && !failed) atomic_inc(&counters[FINISHED]);
 }

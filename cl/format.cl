@@ -30,6 +30,7 @@
 #define ADAPTIVE 10    // rows: where the offsets start, two lists of longer rows (see adaptive_product); stride: chunk
 #define STENCIL 11     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point, table of the rims; values: coefficients
 #define EXTERNAL 12     // nothing: an operator has computed the product, and the result already holds it
+#define SHIFTED 13     // the transposed of DIAGONALS in the same values; rows: the number of diagonals, columns of A', their offsets
 #define PLAIN 0        // column in a word of `indices`, value in `values`
 #define SHORT 1        // column in 16 bits
 #define NEAR 2         // column minus place of the row in 16 bits; the place is the row, or in SORTED where it lies
@@ -40,7 +41,8 @@
 #define SLICE 32
 #define AT_ONCE (WG == 1 ? 1 : LOADS)
 #define KNOWN_POINTS (FORMAT == STENCIL ? BLOCK : 1)
-#define KNOWN_DIAGONALS (FORMAT == DIAGONALS ? BLOCK : KNOWN_POINTS)
+#define BY_DIAGONALS(kind) (kind == DIAGONALS || kind == SHIFTED)
+#define KNOWN_DIAGONALS (BY_DIAGONALS(FORMAT) ? BLOCK : KNOWN_POINTS)
 #define STENCIL_HEADER 12
 #define TABLE_HEADER 5
 #define STENCIL_TABLE 10 // word of the grid that says where the table of rows at the rims starts, 0 for none
@@ -99,7 +101,7 @@ static void open_matrix(matrix_t* matrix, __global const uint* rows, __global co
     matrix->kind = FORMAT;
     matrix->lanes = ROW_LANES;
     matrix->entries = ENTRIES;
-    if (FORMAT == DIAGONALS) {
+    if (BY_DIAGONALS(FORMAT)) {
         matrix->furthest = rows[1] - 1;
         if (BLOCK > 1)
             for (uint d = 0; d < KNOWN_DIAGONALS; ++d) matrix->diagonal[d] = rows[2 + d];
@@ -224,7 +226,7 @@ static real_t value_at(const matrix_t* matrix, size_t at)
 {
     if (ENTRIES_OF(matrix) & SINGLE) return ((__global const single_t*)matrix->values)[at];
     if (ENTRIES_OF(matrix) != CODED) return matrix->values[at];
-    if (FORMAT == DIAGONALS) return matrix->values[((__global const uchar*)matrix->indices)[at]];
+    if (BY_DIAGONALS(FORMAT)) return matrix->values[((__global const uchar*)matrix->indices)[at]];
     return matrix->values[matrix->indices[at] & ((1 << CODE_BITS) - 1)];
 }
 
@@ -282,13 +284,22 @@ static void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, siz
     }
 }
 
+// Value of row i on diagonal d of `count`, which lies in column `column` if that is not behind the last one, where there is none. Diagonal d
+// of the transposed is diagonal count - 1 - d of the matrix, which holds that value in row `column`.
+static real_t diagonal_value(const matrix_t* matrix, size_t i, uint column, uint d, uint count)
+{
+    const size_t stride = matrix->stride;
+    if (KIND(matrix) == DIAGONALS) return value_at(matrix, i + d * stride);
+    return column <= matrix->furthest ? value_at(matrix, column + (count - 1 - d) * stride) : NAN;
+}
+
 // Row i by diagonals. Padding may point outside the vector: any element will do, since it is not used.
 static void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* vector, size_t i)
 {
-    const size_t stride = matrix->stride;
     if (UNROLL_DIAGONALS) {
         real_t value[KNOWN_DIAGONALS];
-        for (uint d = 0; d < KNOWN_DIAGONALS; ++d) value[d] = value_at(matrix, i + d * stride);
+        for (uint d = 0; d < KNOWN_DIAGONALS; ++d)
+            value[d] = diagonal_value(matrix, i, (uint)i + matrix->diagonal[d], d, KNOWN_DIAGONALS);
         for (uint c = 0; c < COLUMNS; ++c) {
             real_t x[KNOWN_DIAGONALS];
             for (uint d = 0; d < KNOWN_DIAGONALS; ++d)
@@ -306,8 +317,9 @@ static void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* v
         int there[AT_ONCE];
         for (uint j = 0; j < AT_ONCE; ++j) {
             there[j] = k + j < count;
-            column[j] = there[j] ? min((uint)i + diagonal[k + j], matrix->furthest) : 0;
-            value[j] = there[j] ? value_at(matrix, i + (k + j) * stride) : 0;
+            const uint exact = there[j] ? (uint)i + diagonal[k + j] : 0;
+            column[j] = min(exact, matrix->furthest);
+            value[j] = there[j] ? diagonal_value(matrix, i, exact, k + j, count) : 0;
         }
         add_terms(sum, value, column, there, vector, 1);
     }

@@ -37,7 +37,7 @@ static void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, 
         row_extent(matrix, i, &start, &length);
         walk(sum, matrix, vector, i, start, entry_step(matrix), length, first, lanes);
     }
-    if (IS(matrix, DIAGONALS)) walk_diagonals(sum, matrix, vector, i);
+    if (IS(matrix, DIAGONALS) || IS(matrix, SHIFTED)) walk_diagonals(sum, matrix, vector, i);
     if (IS(matrix, STENCIL)) walk_stencil(sum, matrix, vector, i);
     if (IS(matrix, BLOCKS)) walk_blocks(sum, matrix, vector, i);
     if (IS(matrix, HYBRID)) walk_hybrid(sum, matrix, vector, i);
@@ -110,7 +110,7 @@ static void store_row(const result_t* result, const acc_t* sum, size_t i)
 }
 
 // True if one item that has no neighbours adds SIDE rows side by side: where neighbours in a row lie far apart.
-#define LIES_SIDE_BY_SIDE(kind) (WG == 1 ? BY_COLUMNS(kind) || HAS_SLICES(kind) || kind == DIAGONALS || kind == STENCIL : 0)
+#define LIES_SIDE_BY_SIDE(kind) (WG == 1 ? BY_COLUMNS(kind) || HAS_SLICES(kind) || BY_DIAGONALS(kind) || kind == STENCIL : 0)
 
 #if WG == 1
 #define SIDE 16
@@ -175,13 +175,14 @@ static void side_rows(const result_t* result, const matrix_t* matrix, const vect
     for (uint k = 0; k < length; ++k) {
         const size_t from = start + k * step;
         const uint j = k & (shared - 1);
-        if (kind == DIAGONALS) {
+        if (BY_DIAGONALS(kind)) {
             const uint first = (uint)at + rows[2 + k];
+            const size_t whole = kind == DIAGONALS ? from : first + (length - 1 - k) * step;
             if (first + SIDE - 1 <= matrix->furthest && first <= first + SIDE - 1)
-                for (uint l = 0; l < SIDE; ++l) add_chosen(lane[j][l], value_at(matrix, from + l), first + l, vector);
+                for (uint l = 0; l < SIDE; ++l) add_chosen(lane[j][l], value_at(matrix, whole + l), first + l, vector);
             else
                 for (uint l = 0; l < SIDE; ++l)
-                    add_chosen(lane[j][l], value_at(matrix, from + l), min(first + l, matrix->furthest), vector);
+                    add_chosen(lane[j][l], diagonal_value(matrix, at + l, first + l, k, length), min(first + l, matrix->furthest), vector);
         } else {
             for (uint l = 0; l < SIDE; ++l)
                 add_chosen(lane[j][l], value_at(matrix, from + l),

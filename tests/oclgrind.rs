@@ -220,10 +220,17 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         let reports = Solver::with(a, setup).unwrap().solve_many(&b, &mut x).unwrap();
         found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].history)]);
     }
-    // Columns many at once on a device; the host makes them one after another.
-    for (side, mut options) in [(5, AinvOptions::sainv(0.02)), (3, AinvOptions::ainv(0.1))] {
+    // Columns many at once on a device, and those of a chain in order after some rounds; the host makes them one after another.
+    let chain = Csr::from_rows(68, 68, |i, row| {
+        let near = i.saturating_sub(1)..(i + 2).min(68);
+        row.extend(near.map(|j| (j as u32, T::from_f64(if i == j { 2.5 } else { -1.0 }))));
+    })
+    .unwrap();
+    let grid = |side: usize| gallery::poisson_2d::<T>(side, 0.1).unwrap();
+    for (small, mut options) in
+        [(grid(5), AinvOptions::sainv(0.02)), (grid(3), AinvOptions::ainv(0.1)), (chain, AinvOptions::sainv(0.1))]
+    {
         options.on_device = Some(true);
-        let small = gallery::poisson_2d::<T>(side, 0.1).unwrap();
         let inverse = Ainv::new(device, &small, options).unwrap();
         let doubles = device.accumulation(T::PRECISION) == Accumulation::Double;
         assert_eq!(inverse.made_on_device(), device.backend_name() == "opencl" && doubles);

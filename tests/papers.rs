@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::devices_in;
-use residuum::{Csr, Format, Matrix, Method, Real, Setup, Solver, Stopping, Vector};
+use common::{bits, devices_in, noise};
+use residuum::sparse::gallery;
+use residuum::{Csr, Format, Matrix, Method, Packing, Real, Setup, Solver, Stopping, Storage, Transposed, Vector};
 
 /// michels-2011, figure 1: conjugate gradients for `[[2, -1], [-1, 2]] x = (8, -1)` go from 0 by (3.56164384, -0.44520548) to (5, 2). The first step is
 /// 65/146 of the first residual.
@@ -44,4 +45,78 @@ fn conjugate_gradients_of_michels_f32() {
 #[test]
 fn conjugate_gradients_of_michels_f64() {
     conjugate_gradients_of_michels::<f64>();
+}
+
+/// krueger-westermann-2003, section 2: the transposed of a matrix by diagonals is read at shifted places, and nothing is copied. Products with it, and
+/// least squares by it, have the bits of a copy.
+fn transposed_diagonals<T: Real>() {
+    let square = gallery::diagonals::<T>(500, 10, 40, 3).unwrap();
+    // A tall and a wide one, with places of diagonals that no entry takes.
+    let tall = Csr::from_rows(90, 60, |i, row| {
+        let near = [i.checked_sub(25), i.checked_sub(1), Some(i), Some(i + 7)].into_iter().flatten();
+        let there = near.filter(|j| *j < 60 && (i + j) % 11 > 0);
+        row.extend(there.map(|j| (j as u32, T::from_f64(1.0 + ((3 * i + j) % 17) as f64))));
+    })
+    .unwrap();
+    let wide = tall.transpose();
+    for device in devices_in(T::PRECISION) {
+        for (name, a) in [("square", &square), ("tall", &tall), ("wide", &wide)] {
+            let alone = Matrix::new(&device, a, Format::Dia).unwrap();
+            let both = Matrix::with_transpose(&device, a, Format::Dia).unwrap();
+            let copied = Matrix::with_transpose(&device, a, Format::CsrScalar).unwrap();
+            // The offsets of the diagonals are 4 bytes each.
+            assert!(both.bytes() <= alone.bytes() + 4 * 16, "{name}: {} {}", both.bytes(), alone.bytes());
+            let y = Vector::from_slice(&device, &noise::<T>(a.rows(), 9)).unwrap();
+            let products = [&both, &copied].map(|matrix| {
+                let mut x = Vector::filled(&device, a.cols(), T::from_f64(f64::NAN)).unwrap();
+                matrix.multiply_transposed(&y, &mut x).unwrap();
+                bits(&x.to_vec().unwrap())
+            });
+            assert!(products[0] == products[1], "{name} on {} {}", device.info().name, device.tuning());
+            let damp = 0.0;
+            for method in [Method::Cgnr, Method::Cgls { damp }, Method::Lsqr { damp }, Method::Lsmr { damp }] {
+                let answers = [&both, &copied].map(|matrix| {
+                    let mut x = Vector::zeros(&device, a.cols()).unwrap();
+                    let setup = Setup::new(method, Stopping::after(12));
+                    let report = Solver::with(matrix, setup).unwrap().solve(&y, &mut x).unwrap();
+                    assert!(report.iterations > 0, "{report}");
+                    bits(&x.to_vec().unwrap())
+                });
+                assert!(answers[0] == answers[1], "{name}, {method} on {}", device.info().name);
+            }
+            // Other values reach the transposed too, packed or not.
+            let mut other = a.clone();
+            other
+                .values_mut()
+                .iter_mut()
+                .enumerate()
+                .for_each(|(k, v)| *v = T::from_f64(f64::from(1 + k as u32 % 5)));
+            for packing in [Packing::Never, Packing::Always] {
+                let storage =
+                    Storage { format: Format::Dia, transposed: Transposed::Copy, packing, ..Storage::default() };
+                let changed = Matrix::stored(&device, &other, storage).unwrap();
+                let made = Matrix::with_transpose(&device, a, Format::CsrScalar).unwrap();
+                for (next, words) in [(a, "the first values"), (&other, "other values")] {
+                    changed.update_values(next).unwrap();
+                    made.update_values(next).unwrap();
+                    let products = [&changed, &made].map(|matrix| {
+                        let mut x = Vector::zeros(&device, a.cols()).unwrap();
+                        matrix.multiply_transposed(&y, &mut x).unwrap();
+                        bits(&x.to_vec().unwrap())
+                    });
+                    assert!(products[0] == products[1], "{name}, {words}, {packing:?} on {}", device.info().name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn transposed_diagonals_f32() {
+    transposed_diagonals::<f32>();
+}
+
+#[test]
+fn transposed_diagonals_f64() {
+    transposed_diagonals::<f64>();
 }

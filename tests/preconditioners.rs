@@ -295,6 +295,17 @@ fn definite<T: Real>(n: usize, seed: u64) -> Csr<T> {
     Csr::from_triplets(n, n, &entries).unwrap()
 }
 
+/// A definite band matrix, whose columns each need the one before.
+fn band<T: Real>(n: usize, width: usize) -> Csr<T> {
+    Csr::from_rows(n, n, |i, row| {
+        for j in i.saturating_sub(width)..(i + width + 1).min(n) {
+            let off = -1.0 / (1.0 + i.abs_diff(j) as f64) + 0.01 * ((i * j) % 7) as f64;
+            row.push((j as u32, T::from_f64(if i == j { 6.0 + (i % 5) as f64 } else { off })));
+        }
+    })
+    .unwrap()
+}
+
 /// Columns many at once on the device, beside one after another on the host.
 fn inverses_are_those_of_the_host<T: Real>(device: &Device) {
     if device.backend_name() != "opencl" || device.accumulation(T::PRECISION) != Accumulation::Double {
@@ -304,6 +315,8 @@ fn inverses_are_those_of_the_host<T: Real>(device: &Device) {
         ("grid", gallery::poisson_2d::<T>(40, 0.1).unwrap()),
         ("blocks", gallery::block_poisson::<T>(9, 3).unwrap()),
         ("random", definite::<T>(400, 7)),
+        // Columns follow each other: after some rounds they come in order.
+        ("band", band::<T>(500, 6)),
     ] {
         for options in [AinvOptions::sainv(0.1), AinvOptions::sainv(0.01), AinvOptions::ainv(0.05)] {
             let made = |on_device: bool| {

@@ -121,11 +121,11 @@ mod tests {
         twins!("format": CSR = Kind::Csr, ELLPACK_R = Kind::EllpackR, ELLPACK = Kind::Ellpack, SLICED = Kind::Sliced,
             SORTED = Kind::Sorted, DIAGONALS = Kind::Diagonals, BLOCKS = Kind::Blocks, DENSE = Kind::Dense,
             HYBRID = Kind::Hybrid, COORDINATES = Kind::Coordinates, ADAPTIVE = Kind::Adaptive,
-            STENCIL = Kind::Stencil, EXTERNAL = Kind::External);
+            STENCIL = Kind::Stencil, EXTERNAL = Kind::External, SHIFTED = Kind::Shifted);
         twins!("format": PLAIN = Entries::Plain, SHORT = Entries::Short, NEAR = Entries::Near, CODED = Entries::Coded, SINGLE = Entries::Single);
         twins!("format": sparse::{CODE_BITS, SLICE, STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER, SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES});
         twins!("ray_trace": sparse::{BLOCK});
-        twins!("elimination": elimination::{MOST_ROWS, MOST_PLACES, MOST_COLUMNS, TABLE_PLACES, TILE, READY, FINISHED, WRITTEN, FAILED});
+        twins!("elimination": elimination::{MOST_ROWS, MOST_PIECES, PIECE, READY, FINISHED, WRITTEN, FAILED, BAD_PIVOT, TOO_LONG});
         twins!("elimination": NONE = i32::MAX, LANES = 16);
         twins!("recurrence": program::{REGISTERS, HEADER, MOST_INSTRUCTIONS, FOLDED, INSTRUCTIONS, COEFFICIENTS, DOT_PLACES, STATES},
             stop::{RUNNING, ITERATIONS_DONE});
@@ -159,8 +159,12 @@ mod tests {
     }
 
     /// Constants that the host has no use for.
-    const OF_THE_DEVICE_ALONE: [(&str, &str); 15] = [
+    const OF_THE_DEVICE_ALONE: [(&str, &str); 19] = [
         ("basis", "AT_ONCE"),
+        ("elimination", "BATCH"),
+        ("elimination", "BUCKETS"),
+        ("elimination", "CELLS"),
+        ("elimination", "TOO_FULL"),
         ("fold", "FEW_HELD"),
         ("fold", "SHORT_FOLD"),
         ("fold", "WARP"),

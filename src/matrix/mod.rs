@@ -55,7 +55,8 @@ pub enum Transposed {
     /// There are none.
     #[default]
     None,
-    /// A second copy of the matrix, by columns: twice the memory, the speed of `A x`, the same bits everywhere.
+    /// A second copy of the matrix, by columns: twice the memory, the speed of `A x`, the same bits everywhere. Matrices by diagonals
+    /// ([`Format::Dia`]) need no copy: diagonal `k` of `A` is diagonal `-k` of `A'`, read at a shifted place (krueger-westermann-2003, 2).
     Copy,
     /// The matrix itself, its rows spread over the result by atomic additions in `T` (stock-koch-2009, variant
     /// Backprojection): in local memory if the result fits there, else in global memory. **Not reproducible**: the last bits change from run to run. Needs a format of compressed rows,
@@ -68,6 +69,8 @@ pub enum Transposed {
 enum Backward<T: Real> {
     None,
     Copy(SharedMatrix<T>),
+    /// The values of the matrix, by diagonals.
+    Shifted(SharedMatrix<T>),
     Scatter,
 }
 
@@ -149,6 +152,7 @@ impl<T: Real> Matrix<T> {
         let forward = layout(a)?;
         let backward = match storage.transposed {
             Transposed::None | Transposed::Scatter => None,
+            Transposed::Copy if forward.format == Format::Dia => None,
             Transposed::Copy => {
                 // Offsets of empty columns take memory too.
                 if !plausible_rows(a.cols() as u64, a.nnz() as u64) {
@@ -161,6 +165,8 @@ impl<T: Real> Matrix<T> {
         if scatter {
             can_scatter::<T>(device, &forward)?;
         }
+        let shifts = storage.transposed == Transposed::Copy && forward.format == Format::Dia;
+        let shifted = shifts.then(|| forward.shifted_pointers());
         let formats = [forward.format, backward.as_ref().map_or(forward.format, |layout| layout.format)];
         let mut matrix = Self::of_layouts(device, forward, backward, a.nnz(), a.frobenius())?;
         matrix.pattern = Some(Pattern {
@@ -172,6 +178,14 @@ impl<T: Real> Matrix<T> {
         });
         if scatter {
             matrix.transposed = Backward::Scatter;
+        }
+        if let Some(pointers) = shifted {
+            let place = device.place();
+            let stored = Stored::shifted(&place, &matrix.forward.read(), pointers)?;
+            matrix.bytes += 4 * stored.pointers.len() as u64;
+            matrix.read_bytes[1] = matrix.read_bytes[0];
+            matrix.why += "; transposed in the same values, read at shifted places";
+            matrix.transposed = Backward::Shifted(SharedMatrix::new(stored));
         }
         Ok(matrix)
     }
@@ -456,7 +470,7 @@ impl<T: Real> Matrix<T> {
 
     pub(crate) fn transposed(&self) -> Result<&SharedMatrix<T>> {
         match &self.transposed {
-            Backward::Copy(stored) => Ok(stored),
+            Backward::Copy(stored) | Backward::Shifted(stored) => Ok(stored),
             Backward::None | Backward::Scatter => Err(Error::Option {
                 name: "transpose",
                 reason: "this needs a copy of A': make the matrix by Matrix::with_transpose".into(),

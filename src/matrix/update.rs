@@ -66,7 +66,7 @@ impl<T: Real> Matrix<T> {
         let mut places = pattern.places.lock().unwrap_or_else(PoisonError::into_inner);
         let backward = match &self.transposed {
             Backward::Copy(stored) => Some(stored),
-            Backward::None | Backward::Scatter => None,
+            Backward::None | Backward::Scatter | Backward::Shifted(_) => None,
         };
         let packs = |stored: &SharedMatrix<T>| stored.entries().packs_values();
         let plain = !packs(&self.forward) && !backward.is_some_and(packs);
@@ -87,9 +87,13 @@ impl<T: Real> Matrix<T> {
             }
         };
         if let (Some(stored), Some(new)) = (backward, transposed) {
-            stored.replace_values(new)?;
+            stored.replace_values(new, None)?;
         }
-        self.forward.replace_values(forward)?;
+        let shifted = match &self.transposed {
+            Backward::Shifted(stored) => Some(stored),
+            _ => None,
+        };
+        self.forward.replace_values(forward, shifted)?;
         let mut held = self.frobenius.write().unwrap_or_else(PoisonError::into_inner);
         *held = (frobenius(values), held.1 + 1);
         Ok(())

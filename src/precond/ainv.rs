@@ -61,7 +61,7 @@ pub struct AinvOptions {
     /// Scales the diagonal of the matrix to 1 first, as it is unless set. Without that `drop` is for the entries of the matrix as it is.
     pub scales: bool,
     /// Makes it on the device, many columns at once, or on the host, with the same bits; `None` chooses by the kind of device and the number
-    /// of rows. The host does it in any case if a column is too long for the device.
+    /// of rows. The host does it in any case if a column is too long for the device, and says so in the log.
     pub on_device: Option<bool>,
     /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done. A device looks at it before it begins.
     pub deadline: Option<Instant>,
@@ -255,14 +255,7 @@ fn on_device<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Resu
     in_time(options.deadline, "an approximate inverse")?;
     let stabilised = options.orthogonalisation == Orthogonalisation::Stabilised;
     let forced = options.on_device == Some(true);
-    let problem = Problem {
-        offsets: a.offsets(),
-        indices: a.indices(),
-        entries: a.values(),
-        stabilised,
-        drop: options.drop,
-        forced,
-    };
+    let problem = Problem { a, stabilised, drop: options.drop, forced };
     let found = elimination::on::<T>(device.backend()).columns(device.run::<T>(), &problem)?;
     Ok(found.map(|columns| by_rows(a.rows(), columns)))
 }

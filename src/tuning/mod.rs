@@ -229,6 +229,15 @@ impl Tuning {
         }
     }
 
+    /// Items of a group that works alone, where several groups would have `items` each: as many as there may be, unless the user chose.
+    pub(crate) fn largest_group(&self, items: usize, info: &DeviceInfo) -> usize {
+        if items == 1 || self.source == "user" {
+            items
+        } else {
+            largest_power_of_two(info.max_work_group.min(MOST_ITEMS))
+        }
+    }
+
     /// A copy with another work-group size for all launches, and no measured settings.
     ///
     /// # Errors

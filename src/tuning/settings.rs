@@ -161,7 +161,7 @@ impl Family {
 impl AccessPattern {
     pub(crate) fn of(kind: Kind, lanes: usize) -> Self {
         match kind {
-            Kind::Diagonals | Kind::Stencil => Self::Places,
+            Kind::Diagonals | Kind::Shifted | Kind::Stencil => Self::Places,
             Kind::Dense | Kind::Adaptive => Self::LongRows,
             _ if lanes > 1 => Self::LongRows,
             _ => Self::Rows,

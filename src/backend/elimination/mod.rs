@@ -7,12 +7,11 @@ pub(super) use opencl::FILES;
 use super::{Host, Run};
 use crate::error::Result;
 use crate::number::Real;
+use crate::sparse::Csr;
 
 /// A symmetric matrix, and how its columns are made orthogonal.
-pub(crate) struct Problem<'a, T> {
-    pub(crate) offsets: &'a [usize],
-    pub(crate) indices: &'a [u32],
-    pub(crate) entries: &'a [T],
+pub(crate) struct Problem<'a, T: Real> {
+    pub(crate) a: &'a Csr<T>,
     pub(crate) stabilised: bool,
     pub(crate) drop: f64,
     /// Tells if the device shall do it, whether that pays or not.
@@ -20,23 +19,23 @@ pub(crate) struct Problem<'a, T> {
 }
 
 /// Most entries of a column.
-pub(crate) const MOST_ROWS: usize = 256;
-/// Most rows of `v`.
-pub(crate) const MOST_PLACES: usize = 1024;
-/// Most columns that meet a pivot.
-pub(crate) const MOST_COLUMNS: usize = 512;
-/// Places of a hash table: those of `v`, and one for each item of a group.
-pub(crate) const TABLE_PLACES: usize = 2048;
-/// Products of a tile, in the memory of the table.
-pub(crate) const TILE: usize = 1024;
+pub(crate) const MOST_ROWS: usize = 1024;
+/// Entries of a piece of a row.
+pub(crate) const PIECE: usize = 8;
+/// Pieces of the rows that a column meets.
+pub(crate) const MOST_PIECES: usize = 8192;
 /// Columns that are ready in a round.
 pub(crate) const READY: usize = 0;
 /// Columns that are finished.
 pub(crate) const FINISHED: usize = 1;
 /// Entries that are written.
 pub(crate) const WRITTEN: usize = 2;
-/// Not 0 once a limit was met, or a pivot that is not positive.
+/// Reason of a failure, 0 if there is none.
 pub(crate) const FAILED: usize = 3;
+/// A pivot that is not positive.
+pub(crate) const BAD_PIVOT: i32 = 1;
+/// A column with too many entries, places or partners.
+pub(crate) const TOO_LONG: i32 = 2;
 
 /// Entries of `Z` and its pivots. Those of a row come by ascending column: the first open column of a row is finished first.
 pub(crate) struct Columns<T> {
@@ -49,7 +48,7 @@ pub(crate) struct Columns<T> {
 /// Elimination of columns.
 pub(crate) trait EliminationOps<T: Real>: Send + Sync {
     /// The columns of `Z`, with the bits of one column after another; `None` if this back end does not find them, because a column has too
-    /// many entries, a pivot is not positive, or the host is as good.
+    /// many entries, a pivot is not positive, or the host is as good. What it was is logged.
     fn columns(&self, run: Run<'_>, problem: &Problem<'_, T>) -> Result<Option<Columns<T>>>;
 }
 operations!(EliminationOps);

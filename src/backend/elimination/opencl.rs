@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::{
-    Columns, EliminationOps, FAILED, FINISHED, MOST_COLUMNS, MOST_PLACES, MOST_ROWS, Problem, READY, TABLE_PLACES,
-    TILE, WRITTEN,
+    BAD_PIVOT, Columns, EliminationOps, FAILED, FINISHED, MOST_PIECES, MOST_ROWS, PIECE, Problem, READY, TOO_LONG,
+    WRITTEN,
 };
 use crate::backend::{OpenCl, Run};
-use crate::device_info::DeviceKind;
+use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::Result;
 use crate::kernels::{Common, kernels};
 use crate::memory::{Memory, Place};
@@ -18,7 +18,7 @@ use crate::tuning::Family;
 
 kernels! {
     file elimination, after [common];
-    options { capacity: usize => CAPACITY, stabilised: u32 => STABILISED }
+    options { capacity: usize => CAPACITY, stabilised: u32 => STABILISED, tile_bytes: usize => TILE_BYTES }
     /// Begins with the identity.
     kernel begin_columns<T> given(capacity: usize) (n: uint, span: uint, columns: out_int[2 * n * capacity],
         values: out_real[2 * n * capacity], state: out_int[n], first: out_int[n], blocked: out_int[n], slot_of: out_int[n]);
@@ -32,28 +32,31 @@ kernels! {
     kernel gather_rows given(slots: usize) (n: uint, span: uint, round: uint, first: in_int[n], blocked: in_int[n], slot_of: in_int[n],
         held: out_int[slots], members: out_int[slots * MOST_ROWS]);
     /// Finishes columns, and changes those that they meet.
-    kernel eliminate<T> given(capacity: usize, nonzeros: usize) (n: uint, slots: uint, most_written: uint, drop: in_sum[1], offsets: in_uint[n + 1],
+    kernel eliminate<T> given(capacity: usize, nonzeros: usize, slots: usize, integer_count: usize, real_count: usize, sum_count: usize)
+        (n: uint, from: uint, to: uint, in_order: uint, most_written: uint, drop: in_sum[1], offsets: in_uint[n + 1],
         indices: in_uint[nonzeros], entries: in_real[nonzeros], pivot_of: in_int[slots], held: in_int[slots],
         members: in_int[slots * MOST_ROWS], columns: out_int[2 * n * capacity], values: out_real[2 * n * capacity], state: out_int[n],
         first: out_int[n], counters: out_int[COUNTERS], row_written: out_int[most_written], column_written: out_int[most_written],
-        value_written: out_real[most_written], pivots: out_sum[n]);
+        value_written: out_real[most_written], pivots: out_sum[n], integers: out_int[integer_count], reals: out_real[real_count],
+        sums: out_sum[sum_count]);
 }
 
 pub(in crate::backend) static FILES: &[&File] = &[&elimination::FILE];
 
 /// Rows from which a device pays.
 const LEAST_ROWS: usize = 50_000;
-/// Rounds after which a device that finished too few columns a round, because they follow each other, leaves them to the host.
-const TRIAL: usize = 512;
-/// Columns of a round from which a device pays.
-const LEAST_COLUMNS: usize = 3;
+/// Columns of two rounds from which a device pays, and from which rounds are faster than columns in order.
+const LEAST_COLUMNS: [usize; 2] = [6, 3];
 /// Columns of a round at most, and the fewest that there is room for: groups without a column cost time as well.
 const SLOTS: [usize; 2] = [4096, 256];
 /// Rounds that are queued between two looks at how many columns are finished.
 const ROUNDS: usize = 64;
-/// Local memory that a group takes, with numbers of 8 bytes.
-const LOCAL_BYTES: usize = 12 * (MOST_ROWS + MOST_PLACES + MOST_COLUMNS) + 8 * TILE + 64;
-const _: () = assert!(4 * TABLE_PLACES <= 8 * TILE && LOCAL_BYTES <= 32 << 10);
+/// Columns of a launch in which they come in order.
+const COLUMNS_IN_ORDER: usize = 256;
+/// Most open entries of a row at first, and at last: as many as that ask for a second try.
+const CAPACITIES: [usize; 2] = [128, 1024];
+/// Local memory that a group takes besides a tile.
+const LOCAL_BYTES: usize = 4 * (2 * 64 + 16);
 /// Numbers that are counted.
 const COUNTERS: usize = FAILED + 1;
 
@@ -77,6 +80,9 @@ struct State<T: Real> {
     column_written: Memory<i32>,
     value_written: Memory<T>,
     pivots: Memory<Sum>,
+    integers: Memory<i32>,
+    reals: Memory<T>,
+    sums: Memory<Sum>,
 }
 
 /// Sizes of a run, and which of both methods it is.
@@ -86,30 +92,56 @@ struct Sizes {
     /// Most open entries of a row.
     capacity: usize,
     most_written: usize,
+    tile_bytes: usize,
+    /// Groups that take columns.
+    groups: usize,
     stabilised: bool,
 }
 
 impl Sizes {
-    /// Sizes that take at most a third of `memory`.
-    fn of<T: Real>(problem: &Problem<'_, T>, [memory, largest]: [u64; 2]) -> Option<Self> {
-        let (n, entries) = (problem.offsets.len() - 1, problem.indices.len());
-        let most_written = (16 * (entries + n)).min(i32::MAX as usize / 2);
-        let element = T::PRECISION.bytes().max(4) as u64;
-        let fits = |capacity: usize| {
-            let rows = 2 * (n * capacity) as u64;
-            let written = most_written as u64;
-            rows * element <= largest
-                && written * element <= largest
-                && (rows + written) * (8 + element) + 24 * n as u64 + 16 * entries as u64 <= memory / 3
-        };
-        let capacity = [128, 64, 32].into_iter().find(|capacity| fits(*capacity))?;
-        Some(Self { n, capacity, most_written, stabilised: problem.stabilised })
+    /// Sizes that take at most a third of the device's memory.
+    fn of<T: Real>(problem: &Problem<'_, T>, info: &DeviceInfo, capacity: usize) -> Option<Self> {
+        let (n, entries) = (problem.a.rows(), problem.a.nnz());
+        let growth = capacity / CAPACITIES[0];
+        let most_written = (16 * growth * (entries + n)).min(i32::MAX as usize / 2);
+        let tile_bytes =
+            [32 << 10, 16 << 10].into_iter().find(|tile| (tile + LOCAL_BYTES) as u64 <= info.local_memory)?;
+        let groups = (4 * info.compute_units).clamp(1, SLOTS[1]).min((info.memory >> 26) as usize).max(1);
+        let found = Self { n, capacity, most_written, tile_bytes, groups, stabilised: problem.stabilised };
+        let element = T::PRECISION.bytes() as u64;
+        let rows = 2 * (n * capacity) as u64;
+        let written = most_written as u64;
+        let [integers, reals, sums] = found.of_groups().map(|count| count as u64);
+        let held = (rows + written) * (8 + element) + 24 * n as u64 + 16 * entries as u64;
+        let bytes = held + 4 * integers + element * reals + 8 * sums;
+        let fits = rows <= u64::from(u32::MAX)
+            && rows.max(written) * element <= info.largest_allocation
+            && bytes <= (info.memory / 3);
+        fits.then_some(found)
+    }
+
+    /// Most entries of `v`.
+    fn most_places(self) -> usize {
+        self.tile_bytes / 16
+    }
+
+    /// Most columns that meet a pivot.
+    fn most_columns(self) -> usize {
+        self.tile_bytes / 32
+    }
+
+    /// Integers, values and sums that groups hold.
+    fn of_groups(self) -> [usize; 3] {
+        let places = self.most_places();
+        [MOST_ROWS + 5 * places + (PIECE + 1) * MOST_PIECES, MOST_ROWS + places, places + PIECE * MOST_PIECES]
+            .map(|count| self.groups * count)
     }
 
     /// Options of the kernels, and the number that tells programs with other ones apart.
     fn options(self) -> (elimination::Options, u32) {
+        let Self { capacity, tile_bytes, .. } = self;
         let stabilised = u32::from(self.stabilised);
-        (elimination::Options { capacity: self.capacity, stabilised }, 2 * self.capacity as u32 + stabilised)
+        (elimination::Options { capacity, stabilised, tile_bytes }, 2 * capacity as u32 + stabilised)
     }
 }
 
@@ -117,10 +149,12 @@ impl<T: Real> State<T> {
     fn new(context: &Arc<Context>, problem: &Problem<'_, T>, sizes: Sizes) -> Result<Self> {
         let Sizes { n, capacity, most_written, .. } = sizes;
         let place = Place::OpenCl(context.clone());
+        let [integers, reals, sums] = sizes.of_groups();
+        let a = problem.a;
         Ok(Self {
-            offsets: place.take(problem.offsets.iter().map(|o| *o as u32).collect())?,
-            indices: place.upload(problem.indices)?,
-            entries: place.upload(problem.entries)?,
+            offsets: place.take(a.offsets().iter().map(|o| *o as u32).collect())?,
+            indices: place.upload(a.indices())?,
+            entries: place.upload(a.values())?,
             drop: place.take(vec![Sum::of(problem.drop, Accumulation::Double)])?,
             columns: place.filled(2 * n * capacity, 0)?,
             values: place.filled(2 * n * capacity, T::default())?,
@@ -136,8 +170,48 @@ impl<T: Real> State<T> {
             column_written: place.filled(most_written, 0)?,
             value_written: place.filled(most_written, T::default())?,
             pivots: place.filled(n, Sum::default())?,
+            integers: place.filled(integers, 0)?,
+            reals: place.filled(reals, T::default())?,
+            sums: place.filled(sums, Sum::default())?,
         })
     }
+
+    fn counted(&self) -> Result<[i32; COUNTERS]> {
+        let mut counters = [0; COUNTERS];
+        self.counters.read(0, &mut counters)?;
+        Ok(counters)
+    }
+
+    /// Entries of all columns, once they are finished.
+    fn found(&self, n: usize, written: usize) -> Result<Columns<T>> {
+        let (mut rows, mut columns, mut values) = (vec![0; written], vec![0; written], vec![T::default(); written]);
+        self.row_written.read(0, &mut rows)?;
+        self.column_written.read(0, &mut columns)?;
+        self.value_written.read(0, &mut values)?;
+        let mut pivots = vec![Sum::default(); n];
+        self.pivots.read(0, &mut pivots)?;
+        let pivots = pivots.into_iter().map(|pivot| pivot.value(Accumulation::Double)).collect();
+        Ok(Columns { rows, columns, values, pivots })
+    }
+}
+
+/// Columns that a launch takes.
+#[derive(Clone, Copy)]
+enum Taken {
+    /// Columns that are ready, so many at once.
+    Ready(usize),
+    /// One after another: the first of them, and the one behind the last.
+    InOrder(usize, usize),
+}
+
+/// End of a run.
+enum End {
+    /// All columns are finished; so many entries.
+    Done(usize),
+    /// A row or the factor has more entries than there is room for.
+    Full,
+    /// The host is to do it, for this reason.
+    Left(String),
 }
 
 impl OpenCl {
@@ -220,19 +294,34 @@ impl OpenCl {
         elimination::gather_rows::launch(&kernel, groups, args)
     }
 
-    /// Queues the second half: those columns, and what they change.
-    fn eliminate_ready<T: Real>(&self, run: Run<'_>, slots: usize, sizes: Sizes, s: &mut State<T>) -> Result<()> {
+    /// Queues the second half of a round, or columns in order: the columns, and what they change.
+    fn eliminate<T: Real>(&self, run: Run<'_>, taken: Taken, sizes: Sizes, s: &mut State<T>) -> Result<()> {
         let (on, Sizes { n, capacity, most_written, .. }) = (&self.context, sizes);
         let (options, part) = sizes.options();
         let found = self.plain::<T>(run, Family::Sweep, Chunks::of(n));
-        let common: Common = self.common::<T>(run, found.work_group, 1);
+        // A group alone takes all the items that it can have. Several at once: 512 items take 0.3 and 5.6 s for two large matrices on an
+        // H200, 256 items 0.5 and 17 s, 1024 items 0.33 and 4.4 s; with few entries a column 512 are as good as 256.
+        let largest = run.tuning.largest_group(found.work_group, self.context.info());
+        let several = if largest > found.work_group { largest.min(512) } else { largest };
+        let (work_group, groups, from, to, in_order) = match taken {
+            Taken::Ready(slots) => (several, sizes.groups.min(slots), 0, slots, 0),
+            Taken::InOrder(from, to) => (largest, 1, from, to, 1),
+        };
+        let common: Common = self.common::<T>(run, work_group, 1);
         let kernel =
             self.kernel("eliminate", common, part, || elimination::eliminate::prepare(on, common, &options))?;
+        let [integer_count, real_count, sum_count] = sizes.of_groups();
         let args = elimination::eliminate::Args {
             nonzeros: s.indices.len(),
             capacity,
+            slots: SLOTS[0],
+            integer_count,
+            real_count,
+            sum_count,
             n,
-            slots,
+            from,
+            to,
+            in_order,
             most_written,
             drop: s.drop.buffer(on)?,
             offsets: s.offsets.buffer(on)?,
@@ -250,48 +339,91 @@ impl OpenCl {
             column_written: s.column_written.buffer_mut(on)?,
             value_written: s.value_written.buffer_mut(on)?,
             pivots: s.pivots.buffer_mut(on)?,
+            integers: s.integers.buffer_mut(on)?,
+            reals: s.reals.buffer_mut(on)?,
+            sums: s.sums.buffer_mut(on)?,
         };
-        elimination::eliminate::launch(&kernel, slots, args)
+        elimination::eliminate::launch(&kernel, groups, args)
+    }
+
+    /// Rounds as long as they find columns enough, then column after column.
+    fn all_columns<T: Real>(&self, run: Run<'_>, forced: bool, sizes: Sizes, s: &mut State<T>) -> Result<End> {
+        let n = sizes.n;
+        self.begin_elimination(run, sizes, s)?;
+        let most = SLOTS[0].min(n.next_power_of_two());
+        let (mut round, mut slots, mut finished) = (0, most, 0);
+        let left = |counters: [i32; COUNTERS]| match counters[FAILED] {
+            0 => None,
+            BAD_PIVOT => Some(End::Left("a pivot is not positive".into())),
+            TOO_LONG => Some(End::Left(format!(
+                "a column has more than {MOST_ROWS} entries, {} places or {} partners, or {MOST_PIECES} pieces",
+                sizes.most_places(),
+                sizes.most_columns()
+            ))),
+            _ => Some(End::Full),
+        };
+        while finished < n {
+            for _ in 0..ROUNDS.min(n) {
+                round += 1;
+                self.find_ready(run, (round, slots), sizes, s)?;
+                self.eliminate(run, Taken::Ready(slots), sizes, s)?;
+            }
+            let counters = s.counted()?;
+            if let Some(end) = left(counters) {
+                return Ok(end);
+            }
+            // The first open column is always ready: a driver that finishes none did not run the kernels.
+            if counters[FINISHED] as usize <= finished {
+                return Ok(End::Left("the kernels did nothing".into()));
+            }
+            finished = counters[FINISHED] as usize;
+            if !forced && 2 * finished < LEAST_COLUMNS[0] * round {
+                return Ok(End::Left(format!("{round} rounds finished {finished} columns")));
+            }
+            if 2 * finished < LEAST_COLUMNS[1] * round {
+                break;
+            }
+            slots = (2 * counters[READY] as usize).next_power_of_two().clamp(SLOTS[1].min(most), most);
+        }
+        // Finished columns are left out.
+        for from in (0..n).step_by(COLUMNS_IN_ORDER).filter(|_| finished < n) {
+            self.eliminate(run, Taken::InOrder(from, (from + COLUMNS_IN_ORDER).min(n)), sizes, s)?;
+        }
+        let counters = s.counted()?;
+        Ok(left(counters).unwrap_or(match counters[FINISHED] as usize == n {
+            true => End::Done(counters[WRITTEN] as usize),
+            false => End::Left("the kernels did nothing".into()),
+        }))
     }
 }
 
 impl<T: Real> EliminationOps<T> for OpenCl {
     fn columns(&self, run: Run<'_>, problem: &Problem<'_, T>) -> Result<Option<Columns<T>>> {
-        let n = problem.offsets.len() - 1;
+        let n = problem.a.rows();
         let info = self.context.info();
         let pays = problem.forced || (info.kind == DeviceKind::Gpu && n >= LEAST_ROWS);
-        let able = run.accumulation == Accumulation::Double && info.local_memory >= LOCAL_BYTES as u64 && n > 0;
-        let memory = [info.memory, info.largest_allocation];
-        let Some(sizes) = Sizes::of(problem, memory).filter(|_| pays && able) else { return Ok(None) };
-        let mut state = State::new(&self.context, problem, sizes)?;
-        let (mut counters, mut finished) = ([0; COUNTERS], 0);
-        self.begin_elimination(run, sizes, &mut state)?;
-        let most = SLOTS[0].min(n.next_power_of_two());
-        let (mut round, mut slots) = (0, most);
-        while finished < n {
-            for _ in 0..ROUNDS.min(n) {
-                round += 1;
-                self.find_ready(run, (round, slots), sizes, &mut state)?;
-                self.eliminate_ready(run, slots, sizes, &mut state)?;
-            }
-            state.counters.read(0, &mut counters)?;
-            // The first open column is always ready: a driver that finishes none did not run the kernels.
-            let stuck = counters[FINISHED] as usize <= finished;
-            finished = counters[FINISHED] as usize;
-            let slow = !problem.forced && round == TRIAL && finished < LEAST_COLUMNS * TRIAL;
-            if counters[FAILED] != 0 || stuck || slow {
-                return Ok(None);
-            }
-            slots = (2 * counters[READY] as usize).next_power_of_two().clamp(SLOTS[1].min(most), most);
+        if !pays || n == 0 {
+            return Ok(None);
         }
-        let written = counters[WRITTEN] as usize;
-        let (mut rows, mut columns, mut values) = (vec![0; written], vec![0; written], vec![T::default(); written]);
-        state.row_written.read(0, &mut rows)?;
-        state.column_written.read(0, &mut columns)?;
-        state.value_written.read(0, &mut values)?;
-        let mut pivots = vec![Sum::default(); n];
-        state.pivots.read(0, &mut pivots)?;
-        let pivots = pivots.into_iter().map(|pivot| pivot.value(Accumulation::Double)).collect();
-        Ok(Some(Columns { rows, columns, values, pivots }))
+        let leave = |why: &str| {
+            log::info!("the host makes the columns of an approximate inverse, not {}: {why}", info.name);
+            Ok(None)
+        };
+        if run.accumulation != Accumulation::Double {
+            return leave("its sums are not in f64");
+        }
+        let mut capacity = CAPACITIES[0];
+        loop {
+            let Some(sizes) = Sizes::of(problem, info, capacity) else {
+                return leave("there is no room for them");
+            };
+            let mut state = State::new(&self.context, problem, sizes)?;
+            match self.all_columns(run, problem.forced, sizes, &mut state)? {
+                End::Done(written) => return Ok(Some(state.found(n, written)?)),
+                End::Left(why) => return leave(&why),
+                End::Full if capacity >= CAPACITIES[1] => return leave("a row has too many open entries"),
+                End::Full => capacity *= 2,
+            }
+        }
     }
 }

@@ -62,7 +62,7 @@ fn chunk_columns<T: Real, A: Accumulator<T>, const C: usize>(
     }
     match a.arrangement.kind {
         // Work for a block takes longer than a few of their rows.
-        Kind::Stencil | Kind::Diagonals => by_blocks::<T, A, C, LONG_BLOCK>(a, rows, x, y, store),
+        Kind::Stencil | Kind::Diagonals | Kind::Shifted => by_blocks::<T, A, C, LONG_BLOCK>(a, rows, x, y, store),
         _ => by_blocks::<T, A, C, BLOCK>(a, rows, x, y, store),
     }
 }

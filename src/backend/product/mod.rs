@@ -12,7 +12,7 @@ pub(super) use opencl::FILES;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::{PlanKey, Run};
-use crate::error::{Result, same_length};
+use crate::error::{Error, Result, same_length};
 use crate::memory::{Memory, Place, Plans};
 use crate::number::{Real, Sum};
 use crate::sparse::{Arrangement, Entries, Kind, Layout, Shape, TABLE};
@@ -32,8 +32,9 @@ pub(crate) struct Stored<T> {
     pub(crate) longer: [usize; 2],
     pub(crate) longest: usize,
     pub(crate) pointers: Memory<u32>,
-    pub(crate) indices: Memory<u32>,
-    pub(crate) values: Memory<T>,
+    /// Shared by a matrix and its transposed, if that is read from them too.
+    pub(crate) indices: Arc<Memory<u32>>,
+    pub(crate) values: Arc<Memory<T>>,
     pub(crate) plans: Plans<PlanKey>,
 }
 
@@ -48,9 +49,23 @@ impl<T: Real> Stored<T> {
             longer: layout.longer,
             longest: layout.longest,
             pointers: place.take(layout.pointers)?,
-            indices: place.take(layout.indices)?,
-            values: place.take(layout.values)?,
+            indices: Arc::new(place.take(layout.indices)?),
+            values: Arc::new(place.take(layout.values)?),
             plans: Plans::default(),
+        })
+    }
+
+    /// The transposed of a matrix by diagonals, in the same values.
+    pub(crate) fn shifted(place: &Place, forward: &Self, pointers: Vec<u32>) -> Result<Self> {
+        Ok(Self {
+            arrangement: Arrangement { kind: Kind::Shifted, ..forward.arrangement },
+            rows: forward.cols,
+            cols: forward.rows,
+            pointers: place.take(pointers)?,
+            indices: forward.indices.clone(),
+            values: forward.values.clone(),
+            plans: Plans::default(),
+            ..*forward
         })
     }
 
@@ -65,8 +80,8 @@ impl<T: Real> Stored<T> {
             longer: [0; 2],
             longest: 0,
             pointers: place.filled(1, 0)?,
-            indices: place.filled(1, 0)?,
-            values: place.filled(1, T::default())?,
+            indices: Arc::new(place.filled(1, 0)?),
+            values: Arc::new(place.filled(1, T::default())?),
             plans: Plans::default(),
         })
     }
@@ -82,7 +97,27 @@ impl<T: Real> Stored<T> {
             (indices, values) = (Place::Host.take(unpacked.0)?, Place::Host.take(unpacked.1)?);
         }
         let arrangement = Arrangement { entries: Entries::Plain, ..arrangement };
+        let (indices, values) = (Arc::new(indices), Arc::new(values));
         Ok(Self { arrangement, pointers, indices, values, plans: Plans::default(), ..*self })
+    }
+
+    fn take_values(&mut self, new: NewValues<T>) -> Result<()> {
+        fn own<E>(memory: &mut Arc<Memory<E>>) -> Result<&mut Memory<E>> {
+            let reason = "somebody else holds them".into();
+            Arc::get_mut(memory).ok_or(Error::Option { name: "values", reason })
+        }
+        match new {
+            NewValues::Same(new) => own(&mut self.values)?.write(&new)?,
+            NewValues::Table(codes, table) => {
+                own(&mut self.indices)?.write(&codes)?;
+                own(&mut self.values)?.write(&table)?;
+            }
+            NewValues::Plain { indices, values, arrangement } => {
+                (self.indices, self.values) = (Arc::new(indices), Arc::new(values));
+                self.arrangement = arrangement;
+            }
+        }
+        Ok(())
     }
 
     /// Values that belong to the entries: all, or a table.
@@ -142,20 +177,21 @@ impl<T: Real> SharedMatrix<T> {
         })
     }
 
-    /// Puts them there.
-    pub(crate) fn replace_values(&self, new: NewValues<T>) -> Result<()> {
+    /// Puts them there, and into the transposed of this matrix that shares its values, if there is one.
+    pub(crate) fn replace_values(&self, new: NewValues<T>, shifted: Option<&Self>) -> Result<()> {
         let mut stored = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        match new {
-            NewValues::Same(new) => stored.values.write(&new)?,
-            NewValues::Table(codes, table) => {
-                stored.indices.write(&codes)?;
-                stored.values.write(&table)?;
-            }
-            NewValues::Plain { indices, values, arrangement } => {
-                (stored.indices, stored.values, stored.arrangement) = (indices, values, arrangement);
-            }
+        let mut shifted = shifted.map(|other| other.0.write().unwrap_or_else(PoisonError::into_inner));
+        // Both are locked: nobody sees that the transposed has no values meanwhile.
+        if let Some(other) = &mut shifted {
+            (other.indices, other.values) =
+                (Arc::new(Memory::Host(Vec::new())), Arc::new(Memory::Host(Vec::new())));
         }
-        Ok(())
+        let written = stored.take_values(new);
+        if let Some(other) = &mut shifted {
+            (other.indices, other.values) = (stored.indices.clone(), stored.values.clone());
+            other.arrangement.entries = stored.arrangement.entries;
+        }
+        written
     }
 }
 

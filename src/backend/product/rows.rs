@@ -92,7 +92,7 @@ pub(super) fn block_sums<T: Real, A: Accumulator<T>, const C: usize>(
             }
         }
         Kind::Dense => add_places_of_lanes(a, first, x, sums),
-        Kind::Diagonals => structured::diagonals(a, first, x, sums),
+        Kind::Diagonals | Kind::Shifted => structured::diagonals(a, first, x, sums),
         Kind::Blocks => structured::blocks(a, places, x, sums),
         Kind::Stencil => structured::stencil(a, places, x, sums),
         // The result holds it already, or rows are added one by one: whoever asks for a block of them is wrong, and sees that.

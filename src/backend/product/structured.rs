@@ -6,7 +6,7 @@ use super::HostMatrix;
 use super::entries::RowSum;
 use crate::backend::widest::widest;
 use crate::number::{Accumulator, Real};
-use crate::sparse::{STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER};
+use crate::sparse::{Kind, STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER};
 
 /// Most diagonals, and points of a stencil, that one pass over the rows takes.
 const FUSED: usize = 9;
@@ -32,7 +32,7 @@ pub(super) fn diagonals<T: Real, A: Accumulator<T>, const C: usize>(
     along_diagonals(a, first, all.end..rows.end, x, sums);
     let (mut values, mut xs): ([&[T]; FUSED], [&[[T; C]]; FUSED]) = ([&[]; FUSED], [&[]; FUSED]);
     for (d, offset) in offsets.iter().enumerate() {
-        values[d] = &a.values[d * a.stride + first + all.start..];
+        values[d] = &a.values[value_of(a, first + all.start, d)..];
         xs[d] = &x[(first + all.start).wrapping_add_signed(*offset as i32 as isize)..];
     }
     let sums = &mut sums[all];
@@ -41,6 +41,15 @@ pub(super) fn diagonals<T: Real, A: Accumulator<T>, const C: usize>(
         5 => add_diagonals::<T, A, C, 5>(&values, &xs, sums),
         7 => add_diagonals::<T, A, C, 7>(&values, &xs, sums),
         _ => add_diagonals::<T, A, C, 9>(&values, &xs, sums),
+    }
+}
+
+/// Place of the value of row `i` on diagonal `d`, which lies in the matrix there.
+fn value_of<T: Real>(a: &HostMatrix<'_, T>, i: usize, d: usize) -> usize {
+    let count = a.pointers[0] as usize;
+    match a.arrangement.kind {
+        Kind::Shifted => (count - 1 - d) * a.stride + i.wrapping_add_signed(a.pointers[2 + d] as i32 as isize),
+        _ => d * a.stride + i,
     }
 }
 
@@ -66,7 +75,7 @@ fn along_diagonals<T: Real, A: Accumulator<T>, const C: usize>(
             continue;
         }
         let x = &x[(first + inside.start).wrapping_add_signed(*offset as i32 as isize)..][..inside.len()];
-        let values = &a.values[d * a.stride + first + inside.start..][..inside.len()];
+        let values = &a.values[value_of(a, first + inside.start, d)..][..inside.len()];
         add_diagonal(&mut sums[inside], values, x);
     }
 }

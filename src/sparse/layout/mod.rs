@@ -41,6 +41,9 @@ pub(crate) enum Kind {
     Stencil = 11,
     /// An operator has computed the product; the result already holds it.
     External = 12,
+    /// The transposed of [`Kind::Diagonals`], in its values: diagonal `k` of `A` is diagonal `-k` of `A'`, read at a shifted place
+    /// (krueger-westermann-2003, 2).
+    Shifted = 13,
 }
 
 /// Arrangement of the arrays: the compile-time constants of the kernels.
@@ -50,8 +53,8 @@ pub(crate) struct Arrangement {
     /// Lanes that share a row: lane `l` adds entries `l, l + lanes, ...`; lanes fold by halving. A power of two up to
     /// 32. What of the format reaches the bits.
     pub(crate) lanes: usize,
-    /// Rows and columns of a block of [`Kind::Blocks`]; the number of diagonals of [`Kind::Diagonals`], or of points of
-    /// [`Kind::Stencil`], if loops over them are better unrolled, else 1.
+    /// Rows and columns of a block of [`Kind::Blocks`]; the number of diagonals of [`Kind::Diagonals`] and [`Kind::Shifted`], or of points
+    /// of [`Kind::Stencil`], if loops over them are better unrolled, else 1.
     pub(crate) block: usize,
     /// True if row offsets take 64 bits, or if the grid of a [`Kind::Stencil`] has three dimensions.
     pub(crate) wide: bool,
@@ -206,6 +209,12 @@ impl<T: Real> Layout<T> {
             longest: 0,
             why: String::new(),
         }
+    }
+
+    /// Pointers of the transposed of [`Kind::Diagonals`].
+    pub(crate) fn shifted_pointers(&self) -> Vec<u32> {
+        let opposite = self.pointers[2..].iter().rev().map(|offset| offset.wrapping_neg());
+        [self.pointers[0], self.rows as u32].into_iter().chain(opposite).collect()
     }
 
     /// Bytes of the arrays that a product reads.

@@ -233,7 +233,7 @@ impl Shape<'_> {
                 let columns = halves().zip(self.rows_of_entries());
                 (columns.map(|(near, row)| row.wrapping_add(near as i16 as u32)).collect(), values.to_vec())
             }
-            Entries::Coded if self.arrangement.kind == Kind::Diagonals => {
+            Entries::Coded if matches!(self.arrangement.kind, Kind::Diagonals | Kind::Shifted) => {
                 let codes = indices.iter().flat_map(|word| word.to_ne_bytes()).take(self.places);
                 (Vec::new(), codes.map(|code| value(u32::from(code))).collect())
             }
@@ -303,7 +303,7 @@ impl<T: Real> Layout<T> {
             Kind::Csr | Kind::Adaptive | Kind::Coordinates | Kind::EllpackR | Kind::Ellpack => true,
             Kind::Sliced | Kind::Sorted | Kind::Hybrid => true,
             Kind::Diagonals => false,
-            Kind::Blocks | Kind::Dense | Kind::Stencil | Kind::External => return,
+            Kind::Blocks | Kind::Dense | Kind::Stencil | Kind::External | Kind::Shifted => return,
         };
         if packable.0.is_none_or(|least| self.plan().iter().map(|part| part.1).sum::<u64>() < least) {
             return;
