@@ -1,14 +1,14 @@
 // Reductions of whole vectors, in the tree that depends on the length alone (ARCHITECTURE.md, numerics): a group
 // takes a chunk, its `lanes` lanes add elements l, l + lanes, ..., and fold by halving.
 //
-// Required macro: DOTS, 1 for dot products, 0 for a program that does all the others: which one, the argument `operation` says.
+// Required macro: TERMS, what is reduced: the elements of a vector (0), their products with those of another, which are added (1), or such
+// products by any operation (2). The argument `operation` says which one.
 
 #define SUM 0
 #define PRODUCT 1
 #define MINIMUM 2
 #define MAXIMUM 3
 #define ABSOLUTE_SUM 4
-#define DOT 5
 
 static acc_t identity(uint operation)
 {
@@ -25,11 +25,12 @@ static acc_t combine(uint operation, acc_t a, acc_t b)
     return acc_add(a, b);
 }
 
-// The number that an element adds; `other` counts in a dot product alone.
+// The number that an element adds; `other` counts in products alone.
 static acc_t term(uint operation, real_t value, real_t other)
 {
-    if (operation == DOT) return acc_product(value, other);
-    return acc_real(operation == ABSOLUTE_SUM ? fabs(value) : value);
+    if (TERMS == 0) return acc_real(operation == ABSOLUTE_SUM ? fabs(value) : value);
+    const acc_t product = acc_product(value, other);
+    return operation == ABSOLUTE_SUM && acc_less(product, acc_real(0)) ? acc_sub(acc_real(0), product) : product;
 }
 
 static acc_t fold(uint operation, acc_t* lane, uint held, uint total, __local acc_t* scratch)
@@ -46,15 +47,15 @@ static acc_t fold(uint operation, acc_t* lane, uint held, uint total, __local ac
     return scratch[0];
 }
 
-// sums[g] = reduction of chunk g of x, or of x y for DOT (other operations are given x twice). Element i is that of column
+// sums[g] = reduction of chunk g of x, or of x y (if TERMS is 0, x is given twice). Element i is that of column
 // `column` of `columns` interleaved ones. The number of lanes is an argument, so that vectors of all lengths share a program.
-// Bytes: n real_t read, 2 n for DOT.
+// Bytes: n real_t read, 2 n for products.
 __kernel GROUP
 void reduce_chunks(uint operation, uint n, uint chunk, uint columns, uint column, uint lanes,
                    __global const real_t* x, __global const real_t* y, __global acc_t* restrict sums)
 {
     __local acc_t scratch[WG];
-    const uint which = DOTS ? DOT : operation;
+    const uint which = TERMS == 1 ? SUM : operation;
     const size_t first = get_group_id(0) * (size_t)chunk;
     const size_t last = min(first + chunk, (size_t)n);
     acc_t lane[FOLD_ITEM_LANES];
@@ -85,7 +86,7 @@ __kernel GROUP
 void reduce_sums(uint operation, uint count, __global const acc_t* restrict sums, __global acc_t* restrict result)
 {
     __local acc_t scratch[WG];
-    const uint which = DOTS ? DOT : operation;
+    const uint which = TERMS == 1 ? SUM : operation;
     acc_t lane[FOLD_ITEM_LANES];
     const uint held = FOLDED_LANES(count);
     for (uint j = 0; j < held; ++j) {

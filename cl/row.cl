@@ -89,10 +89,13 @@ typedef struct {
 } result_t;
 
 #define TOLD 4
+#define PLUS 5
+#define MINUS 6
+#define TIMES 7
 #define STEPS(result) (BLEND == TOLD ? (result)->steps : BLEND)
 
-// y = A x, or y = b - A x if there is a b, or with BLEND y = s A x (1), y = A x + k b (2), y = s A x + k b (3), for
-// row i. All is formed in the wide sum and rounded once.
+// y = A x, or y = b - A x if there is a b, or with BLEND y = s A x (1), y = A x + k b (2), y = s A x + k b (3), A x + b (PLUS), A x - b
+// (MINUS), A x times b (TIMES), for row i. All is formed in the wide sum and rounded once.
 static void store_row(const result_t* result, const acc_t* sum, size_t i)
 {
     __global const real_t* b = result->b;
@@ -101,6 +104,12 @@ static void store_row(const result_t* result, const acc_t* sum, size_t i)
         acc_t value = sum[c];
         if (BLEND == 0) {
             if (b) value = acc_sub(acc_real(b[at]), value);
+        } else if (BLEND == PLUS) {
+            value = acc_add(value, acc_real(b[at]));
+        } else if (BLEND == MINUS) {
+            value = acc_sub(value, acc_real(b[at]));
+        } else if (BLEND == TIMES) {
+            value = acc_mul(value, acc_real(b[at]));
         } else {
             if (STEPS(result) & 1) value = acc_mul(result->blend[c], value);
             if (STEPS(result) & 2) value = acc_add(value, acc_mul(result->blend[COLUMNS + c], acc_real(b[at])));

@@ -62,7 +62,7 @@ pub use examine::{
     Advice, Climb, Definiteness, Examination, HostSystem, Rung, build_for, build_for_until, climb, climb_scaled,
 };
 pub use files::{CACHE_VARIABLE, cache_folder};
-pub use matrix::{Matrix, Storage, Transposed};
+pub use matrix::{Combine, Matrix, Storage, Transposed};
 pub use number::{Accumulation, Arithmetic, Precision, Real};
 pub use ocl::Programs;
 pub use pointwise::Pointwise;
@@ -73,4 +73,4 @@ pub use solver::{
 };
 pub use sparse::{Csr, Format, Offsets, Packing};
 pub use tuning::Tuning;
-pub use vector::Vector;
+pub use vector::{Reduction, Vector};

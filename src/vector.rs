@@ -1,6 +1,7 @@
 //! Vectors in device memory: the building blocks of krueger-westermann-2003, section 3.
 
-use crate::backend::vector::{self as operations, Column, Reduction};
+pub use crate::backend::vector::Reduction;
+use crate::backend::vector::{self as operations, Column, Terms};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{self, LEAST_SQUARE, Magnitude};
@@ -82,7 +83,7 @@ per_number! {
     fn reduce_column<T>(
         this: &Vector<T>,
         column: Column,
-        reduction: Reduction,
+        of: (Reduction, Terms),
         other: &Vector<T>,
     ) -> Result<f64> = Vector::reduce_column_here;
     fn column_norm<T>(this: &Vector<T>, column: Column) -> Result<Magnitude> = Vector::column_norm_here;
@@ -314,15 +315,34 @@ impl<T: Real> Vector<T> {
         update(self, Update::Clamp(lower, upper))
     }
 
-    fn reduce(&self, reduction: Reduction, other: &Self) -> Result<f64> {
-        same_length("vectors of a reduction", self.len, other.len)?;
-        reduce_column(self, Column::ALONE, reduction, other)
+    /// All elements reduced to one number, in wide arithmetic: the result is not rounded to `T`.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    ///
+    /// # Cost
+    /// Two launches and a read, which waits; `size n` bytes.
+    pub fn reduce(&self, reduction: Reduction) -> Result<f64> {
+        reduce_column(self, Column::ALONE, (reduction, Terms::Elements), self)
     }
 
-    fn reduce_column_here(&self, column: Column, reduction: Reduction, other: &Self) -> Result<f64> {
+    /// The products `x_i y_i` of the elements of two vectors reduced to one number, in wide arithmetic: no product is rounded to `T`
+    /// (`clVecReduce` of krueger-westermann-2003, 3.3).
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::DeviceMismatch`].
+    ///
+    /// # Cost
+    /// Two launches and a read, which waits; `2 size n` bytes.
+    pub fn reduce_products(&self, reduction: Reduction, other: &Self) -> Result<f64> {
+        same_length("vectors of a reduction", self.len, other.len)?;
+        reduce_column(self, Column::ALONE, (reduction, Terms::Products), other)
+    }
+
+    fn reduce_column_here(&self, column: Column, of: (Reduction, Terms), other: &Self) -> Result<f64> {
         let operations = operations::on::<T>(self.device.backend());
         let n = self.len / column.count;
-        operations.reduce(self.device.run::<T>(), n, column, reduction, &self.memory, &other.memory)
+        operations.reduce(self.device.run::<T>(), n, column, of, &self.memory, &other.memory)
     }
 
     /// The 2-norm of each of `columns` interleaved vectors.
@@ -336,24 +356,23 @@ impl<T: Real> Vector<T> {
     /// The 2-norm of one column. Where its square overflows or loses digits, the elements are scaled by a
     /// power of two first, on the host.
     fn column_norm_here(&self, column: Column) -> Result<Magnitude> {
-        let square = reduce_column(self, column, Reduction::Dot, self)?;
+        let square = reduce_column(self, column, (Reduction::Sum, Terms::Products), self)?;
         let accumulation = self.device.accumulation(T::PRECISION);
         let least = least_square::<T>(accumulation);
         if square > least && square.is_finite() || square == 0.0 && least == 0.0 {
             return Ok(Magnitude::of(square.sqrt()));
         }
-        if square == 0.0 && reduce_column(self, column, Reduction::AbsoluteSum, self)? == 0.0 {
+        if square == 0.0 && reduce_column(self, column, (Reduction::AbsoluteSum, Terms::Elements), self)? == 0.0 {
             return Ok(Magnitude::of(0.0));
         }
-        let [lowest, highest] =
-            [Reduction::Minimum, Reduction::Maximum].map(|which| reduce_column(self, column, which, self));
+        let [lowest, highest] = [Reduction::Minimum, Reduction::Maximum]
+            .map(|which| reduce_column(self, column, (which, Terms::Elements), self));
         let largest = Magnitude::of(magnitude::largest([lowest?, highest?].into_iter()));
         let Some(exponent) = largest.exponent() else { return Ok(largest) };
         let scaled = |v: &T| T::from_f64(magnitude::scale(v.to_f64(), -exponent));
         let data: Vec<T> = self.to_vec()?.iter().skip(column.index).step_by(column.count).map(scaled).collect();
         let host = Device::host().with_accumulation(accumulation)?;
-        let square =
-            Vector::from_slice(&host, &data)?.reduce(Reduction::Dot, &Vector::from_slice(&host, &data)?)?;
+        let square = Vector::from_slice(&host, &data)?.dot(&Vector::from_slice(&host, &data)?)?;
         Ok(Magnitude { value: square.sqrt(), exponent })
     }
 
@@ -375,7 +394,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub fn sum(&self) -> Result<f64> {
-        self.reduce(Reduction::Sum, self)
+        self.reduce(Reduction::Sum)
     }
 
     /// The product of all elements, 1 for none.
@@ -383,7 +402,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub fn product(&self) -> Result<f64> {
-        self.reduce(Reduction::Product, self)
+        self.reduce(Reduction::Product)
     }
 
     /// The least element, infinity for none, NaN if there is one.
@@ -391,7 +410,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub fn min(&self) -> Result<f64> {
-        self.reduce(Reduction::Minimum, self)
+        self.reduce(Reduction::Minimum)
     }
 
     /// The greatest element, minus infinity for none, NaN if there is one.
@@ -399,7 +418,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub fn max(&self) -> Result<f64> {
-        self.reduce(Reduction::Maximum, self)
+        self.reduce(Reduction::Maximum)
     }
 
     /// The sum of magnitudes, the 1-norm.
@@ -407,7 +426,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Api`].
     pub fn asum(&self) -> Result<f64> {
-        self.reduce(Reduction::AbsoluteSum, self)
+        self.reduce(Reduction::AbsoluteSum)
     }
 
     /// `x'y`, in wide arithmetic: the result is not rounded to `T`.
@@ -415,7 +434,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Shape`], [`Error::DeviceMismatch`].
     pub fn dot(&self, other: &Self) -> Result<f64> {
-        self.reduce(Reduction::Dot, other)
+        self.reduce_products(Reduction::Sum, other)
     }
 
     /// The 2-norm. Elements may be as large or small as `T` has them: if their squares do not fit, they are scaled by a power of

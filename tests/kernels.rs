@@ -8,7 +8,8 @@ use common::{bits, each_case, noise, overlapping, reference};
 use residuum::sparse::gallery;
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
-    Csr, Device, Error, Format, Matrix, Offsets, Packing, Precision, Real, Storage, Transposed, Vector,
+    Combine, Csr, Device, Error, Format, Matrix, Offsets, Packing, Precision, Real, Reduction, Storage, Transposed,
+    Vector,
 };
 
 /// Lengths around lanes, chunks and levels of the reduction tree.
@@ -60,9 +61,24 @@ fn reductions<T: Real>(device: &Device, n: usize) {
             x.dot(&y).unwrap(),
             x.norm2().unwrap(),
         ]
+        .into_iter()
+        .chain(REDUCTIONS.map(|which| x.reduce_products(which, &y).unwrap()))
+        .chain([z.reduce_products(Reduction::Product, &z).unwrap()])
+        .collect()
     };
     let (found, wanted) = (compute(device), compute(&reference::<T>(device)));
     assert_eq!(bits(&found), bits(&wanted), "{} {} n = {n}: {found:?}", device.info().name, device.tuning());
+    // Products are reduced as a vector that holds them would be, but for their rounding.
+    assert_eq!(wanted[7], wanted[5], "a sum of products is a dot product");
+    let products = || a.iter().zip(&b).map(|(x, y)| x.to_f64() * y.to_f64());
+    let [least, greatest, size] = [
+        products().fold(f64::INFINITY, f64::min),
+        products().fold(f64::NEG_INFINITY, f64::max),
+        products().map(f64::abs).sum(),
+    ];
+    for (found, wanted) in [(wanted[9], least), (wanted[10], greatest), (wanted[11], size)] {
+        assert!(found == wanted || (found - wanted).abs() <= 1e-11 * wanted.abs(), "{found} {wanted} n = {n}");
+    }
     // The reference itself, against plain sums.
     let plain: f64 = a.iter().map(|v| v.to_f64()).sum();
     let scale: f64 = a.iter().map(|v| v.to_f64().abs()).sum();
@@ -105,6 +121,10 @@ fn a_nan_is_not_lost_in_a_reduction() {
         }
     });
 }
+
+/// All reductions, in their order.
+const REDUCTIONS: [Reduction; 5] =
+    [Reduction::Sum, Reduction::Product, Reduction::Minimum, Reduction::Maximum, Reduction::AbsoluteSum];
 
 const SEQUENTIAL: Storage = Storage {
     format: Format::CsrScalar,
@@ -181,6 +201,71 @@ fn products_f32() {
 #[test]
 fn products_f64() {
     each_case::<f64>(products::<f64>);
+}
+
+/// `A x op y` in one launch: the bits of the host, and those of a product that is combined afterwards, but for its rounding.
+fn products_with<T: Real>(device: &Device) {
+    // Two matrices, and of the three operations one for each format: every program takes its time to build.
+    for (name, a) in matrices::<T>().into_iter().filter(|(name, _)| ["uneven", "mean 40"].contains(name)) {
+        let (x, b) = (noise::<T>(a.cols(), 6), noise::<T>(a.rows(), 7));
+        for (storage, op) in
+            storages(&a).into_iter().zip([Combine::Plus, Combine::Minus, Combine::Times].into_iter().cycle())
+        {
+            let compute = |device: &Device| -> [Vec<T>; 2] {
+                let matrix = Matrix::stored(device, &a, storage).unwrap();
+                let [x, b] = [&x, &b].map(|v| Vector::from_slice(device, v).unwrap());
+                let [mut y, mut plain] =
+                    [0; 2].map(|_| Vector::filled(device, a.rows(), T::from_f64(f64::NAN)).unwrap());
+                matrix.multiply_with(&x, op, &b, &mut y).unwrap();
+                matrix.multiply(&x, &mut plain).unwrap();
+                [y.to_vec().unwrap(), plain.to_vec().unwrap()]
+            };
+            let [found, plain] = compute(device);
+            let [wanted, _] = compute(&reference::<T>(device));
+            assert_eq!(
+                bits(&found),
+                bits(&wanted),
+                "{name} {storage:?} {op:?} {} {}",
+                device.info().name,
+                device.tuning()
+            );
+            for ((found, plain), b) in found.iter().zip(&plain).zip(&b) {
+                let (plain, b) = (plain.to_f64(), b.to_f64());
+                let apart = match op {
+                    Combine::Plus => plain + b,
+                    Combine::Minus => plain - b,
+                    Combine::Times => plain * b,
+                };
+                let scale = plain.abs() + b.abs();
+                assert!(
+                    (found.to_f64() - apart).abs() <= 2.0 * T::EPSILON * scale,
+                    "{name} {op:?} {found:?} {apart}"
+                );
+            }
+        }
+    }
+    // Rays that are traced anew.
+    let (scanner, grid) = scanners().into_iter().next().unwrap();
+    let (image, b) = (noise::<T>(grid.pixels(), 1), noise::<T>(scanner.rays(), 2));
+    let compute = |device: &Device| {
+        let a = scanner.projector::<T>(device, grid).unwrap();
+        let mut y = Vector::zeros(device, a.rows()).unwrap();
+        let [x, b] = [&image, &b].map(|v| Vector::from_slice(device, v).unwrap());
+        a.multiply_with(&x, Combine::Minus, &b, &mut y).unwrap();
+        assert!(a.multiply_with(&x, Combine::Minus, &x, &mut y).is_err());
+        bits(&y.to_vec().unwrap())
+    };
+    assert_eq!(compute(device), compute(&reference::<T>(device)));
+}
+
+#[test]
+fn products_with_f32() {
+    each_case::<f32>(products_with::<f32>);
+}
+
+#[test]
+fn products_with_f64() {
+    each_case::<f64>(products_with::<f64>);
 }
 
 /// Products whose vector each group copies to local memory first, and the same with that switched off.

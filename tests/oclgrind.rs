@@ -15,8 +15,8 @@ use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, 
 use residuum::simulation::{Flow, FlowSetup, Interpolation, Obstacles, Trace};
 use residuum::sparse::{Partition, gallery};
 use residuum::{
-    Accumulation, Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Setup, Solver,
-    Stopping, Storage, Transposed, Vector,
+    Accumulation, Combine, Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Reduction,
+    Setup, Solver, Stopping, Storage, Transposed, Vector,
 };
 
 /// Oclgrind as an OpenCL driver, if it is installed.
@@ -94,6 +94,8 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         x.max().unwrap(),
         x.asum().unwrap(),
         x.dot(&y).unwrap(),
+        x.reduce_products(Reduction::AbsoluteSum, &y).unwrap(),
+        x.reduce_products(Reduction::Maximum, &y).unwrap(),
     ]));
     let poisson = gallery::poisson_2d::<T>(7, 0.1).unwrap();
     let wide = gallery::random::<T>(40, 30, 40 * 10, 3).unwrap();
@@ -107,7 +109,13 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         let matrix = Matrix::with_transpose(device, &skewed, format).unwrap();
         let mut y = Vector::filled(device, 40, T::from_f64(f64::NAN)).unwrap();
         let mut w = Vector::filled(device, 600, T::from_f64(f64::NAN)).unwrap();
-        matrix.multiply(&Vector::from_slice(device, &noise::<T>(600, 6)).unwrap(), &mut y).unwrap();
+        let wide = Vector::from_slice(device, &noise::<T>(600, 6)).unwrap();
+        matrix.multiply(&wide, &mut y).unwrap();
+        if [Format::Csr, Format::CsrAdaptive, Format::Dia].contains(&format) {
+            let mut combined = Vector::filled(device, 40, T::from_f64(f64::NAN)).unwrap();
+            matrix.multiply_with(&wide, Combine::Minus, &y, &mut combined).unwrap();
+            found.push(bits(&combined.to_vec().unwrap()));
+        }
         matrix.multiply_transposed(&Vector::from_slice(device, &noise::<T>(40, 7)).unwrap(), &mut w).unwrap();
         found.extend([bits(&y.to_vec().unwrap()), bits(&w.to_vec().unwrap())]);
         // In two launches for each iteration; for two formats also in one for all. Only by one group in the simulator, which

@@ -96,10 +96,11 @@ mod tests {
         use crate::backend::elimination;
         use crate::backend::fbp;
         use crate::backend::flow;
+        use crate::backend::product::Combine;
         use crate::backend::script::{
             CLAMP, MOST_STATEMENTS, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE, STEP, basis, resident, variation,
         };
-        use crate::backend::vector::Reduction::{AbsoluteSum, Dot, Maximum, Minimum, Product, Sum};
+        use crate::backend::vector::Reduction::{AbsoluteSum, Maximum, Minimum, Product, Sum};
         use crate::recurrence::{self as program, Op};
         use crate::reduction::LANES;
         use crate::sparse::{self, Entries, Kind};
@@ -116,8 +117,7 @@ mod tests {
             };
         }
         twins!("fold": FOLD_LANES = LANES);
-        twins!("reduce": SUM = Sum, PRODUCT = Product, MINIMUM = Minimum, MAXIMUM = Maximum, ABSOLUTE_SUM = AbsoluteSum,
-            DOT = Dot);
+        twins!("reduce": SUM = Sum, PRODUCT = Product, MINIMUM = Minimum, MAXIMUM = Maximum, ABSOLUTE_SUM = AbsoluteSum);
         twins!("format": CSR = Kind::Csr, ELLPACK_R = Kind::EllpackR, ELLPACK = Kind::Ellpack, SLICED = Kind::Sliced,
             SORTED = Kind::Sorted, DIAGONALS = Kind::Diagonals, BLOCKS = Kind::Blocks, DENSE = Kind::Dense,
             HYBRID = Kind::Hybrid, COORDINATES = Kind::Coordinates, ADAPTIVE = Kind::Adaptive,
@@ -129,7 +129,7 @@ mod tests {
         twins!("elimination": NONE = i32::MAX, LANES = 16);
         twins!("recurrence": program::{REGISTERS, HEADER, MOST_INSTRUCTIONS, FOLDED, INSTRUCTIONS, COEFFICIENTS, DOT_PLACES, STATES},
             stop::{RUNNING, ITERATIONS_DONE});
-        twins!("row": TOLD = super::TOLD);
+        twins!("row": TOLD = super::TOLD, PLUS = Combine::Plus, MINUS = Combine::Minus, TIMES = Combine::Times);
         twins!("step_resident": resident::{MOST_WORDS, CALL, LENGTH, WORK, SIZE, CHUNK, OPERANDS, BLEND_STEPS,
             STRIDE, WEIGHTS, WIDTH, STATEMENTS, SUMMED, LOADED, WRITTEN, GOES_ON, DONE, RESIDENT_VECTORS, SCALARS, PASS, PRODUCT,
             ASCENT, SUBTRACTION});

@@ -1,15 +1,16 @@
 //! Sparse matrices in device memory.
 
+mod products;
 mod update;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use self::update::Pattern;
-use crate::backend::product::{self, MOST_COLUMNS, SharedMatrix, Stored};
-use crate::backend::rays::{self, SharedScratch, StoredRays};
-use crate::backend::scatter;
+pub use crate::backend::product::Combine;
+use crate::backend::product::{SharedMatrix, Stored};
+use crate::backend::rays::{SharedScratch, StoredRays};
 use crate::device::Device;
-use crate::error::{Error, Result, same_length};
+use crate::error::{Error, Result};
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
 use crate::sparse::{Csr, Format, Kind, Layout, Offsets, Packable, Packing, Rays, plausible_rows};
@@ -111,6 +112,7 @@ per_number! {
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> = Matrix::product_here;
+    fn multiply_with<T>(this: &Matrix<T>, x: &Vector<T>, op: Combine, y: &Vector<T>, result: &mut Vector<T>) -> Result<()> = Matrix::multiply_with_here;
 }
 
 impl<T: Real> Matrix<T> {
@@ -372,75 +374,6 @@ impl<T: Real> Matrix<T> {
     /// Device of the matrix.
     pub fn device(&self) -> &Device {
         &self.device
-    }
-
-    /// `y = A x`.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] unless `x` has `cols` and `y` has `rows` elements, [`Error::DeviceMismatch`].
-    ///
-    /// # Cost
-    /// One launch; [`Matrix::product_bytes`]: in CSR `(size + 4) nnz + 4 rows` bytes of matrix unless it is packed ([`Packing`]),
-    /// `size (cols + rows)` bytes of vectors.
-    pub fn multiply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.multiply_columns(1, x, y)
-    }
-
-    /// [`Matrix::multiply`] for `columns` interleaved vectors, 1 to 4, which share each read of the matrix.
-    ///
-    /// # Errors
-    /// As [`Matrix::multiply`], with lengths `columns` times as large; [`Error::Option`] for another number of them.
-    pub fn multiply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        product(self, &self.forward, Way::Forward, columns, x, y)
-    }
-
-    /// [`Matrix::multiply_transposed`] for `columns` interleaved vectors, 1 to 4, from the transposed copy.
-    ///
-    /// # Errors
-    /// As [`Matrix::multiply_columns`] with the lengths exchanged; [`Error::Option`] without a transposed copy.
-    pub fn multiply_columns_transposed(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        product(self, self.transposed()?, Way::Backward, columns, x, y)
-    }
-
-    /// `y = A'x`, as [`Storage::transposed`] said.
-    ///
-    /// # Errors
-    /// As [`Matrix::multiply`] with the lengths exchanged; [`Error::Option`] when the matrix was made without a
-    /// transposed copy.
-    pub fn multiply_transposed(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        match &self.transposed {
-            Backward::Scatter => product(self, &self.forward, Way::Scatter, 1, x, y),
-            _ => self.multiply_columns_transposed(1, x, y),
-        }
-    }
-
-    fn product_here(
-        &self,
-        stored: &SharedMatrix<T>,
-        way: Way,
-        columns: usize,
-        x: &Vector<T>,
-        y: &mut Vector<T>,
-    ) -> Result<()> {
-        if !(1..=MOST_COLUMNS).contains(&columns) {
-            let reason = format!("{columns} vectors at once; 1 to {MOST_COLUMNS} are possible");
-            return Err(Error::Option { name: "columns", reason });
-        }
-        let stored = &*stored.read();
-        let (from, to) = match way {
-            Way::Forward | Way::Backward => (stored.cols, stored.rows),
-            Way::Scatter => (stored.rows, stored.cols),
-        };
-        same_length("vector to multiply", from * columns, x.len())?;
-        same_length("result of a product", to * columns, y.len())?;
-        let (run, backend) = (self.device.run::<T>(), self.device.backend());
-        let (x, y) = (x.memory(), y.memory_mut());
-        match (way, &self.rays) {
-            (Way::Forward, Some(rays)) => rays::on(backend).project(run, rays, columns, x, y),
-            (Way::Backward, Some(rays)) => rays::on(backend).backproject(run, rays, columns, x, y),
-            (Way::Forward | Way::Backward, None) => product::on(backend).multiply(run, stored, columns, x, y),
-            (Way::Scatter, _) => scatter::on(backend).scatter(run, stored, x, y),
-        }
     }
 
     /// Puts what was decided before the format in front of [`Matrix::why`].

@@ -15,7 +15,7 @@ mod rays;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::product::{ProductOps, Stored};
+use super::product::{Combine, ProductOps, Stored};
 use super::script::basis::{Addition, Basis, BasisOps};
 use super::script::resident::{Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
 use super::script::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, StepCall};
@@ -242,6 +242,19 @@ impl<T: Real, D: ProductOps<T> + Origin> ProductOps<T> for Checked<D> {
         self.device.multiply(run, a, columns, x, y)
     }
 
+    fn multiply_with(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        op: Combine,
+        x: &Memory<T>,
+        b: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()> {
+        self.device.multiply_with(run, a, columns, op, x, b, y)
+    }
+
     fn residual(
         &self,
         run: Run<'_>,
@@ -457,6 +470,19 @@ mod tests {
             y: &mut Memory<f64>,
         ) -> Result<()> {
             Host.multiply(run, a, columns, x, y)
+        }
+
+        fn multiply_with(
+            &self,
+            run: Run<'_>,
+            a: &Stored<f64>,
+            columns: usize,
+            op: Combine,
+            x: &Memory<f64>,
+            b: &Memory<f64>,
+            y: &mut Memory<f64>,
+        ) -> Result<()> {
+            Host.multiply_with(run, a, columns, op, x, b, y)
         }
 
         fn residual(

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::entries::{LONG, RowSum, add_row};
 use super::rows::{BLOCK, LONG_BLOCK, block_sums, longer_row, offset, order};
-use super::{HostMatrix, MOST_COLUMNS, ProductOps, Stored};
+use super::{Combine, HostMatrix, MOST_COLUMNS, ProductOps, Stored};
 use crate::backend::sums::{column_dot, squares, summing};
 use crate::backend::{Host, Run};
 use crate::error::Result;
@@ -157,6 +157,29 @@ pub(in crate::backend) fn multiply<T: Real, A: Accumulator<T>>(
     });
 }
 
+fn multiply_with<T: Real, A: Accumulator<T>>(
+    a: &HostMatrix<'_, T>,
+    columns: usize,
+    op: Combine,
+    x: &[T],
+    b: &[T],
+    y: &mut [T],
+) {
+    let chunks = Chunks::of(a.rows);
+    let combined = |i: usize, c: usize, sum: A| {
+        let b = A::from_real(b[i * columns + c]);
+        let value = match op {
+            Combine::Plus => sum.add(b),
+            Combine::Minus => sum.sub(b),
+            Combine::Times => sum.mul(b),
+        };
+        value.to_real()
+    };
+    for_each_chunk(a, chunks.chunk * columns, y, |g, y| {
+        chunk_product(a, columns, chunks.range(g), x, y, combined);
+    });
+}
+
 fn residual<T: Real, A: Accumulator<T>>(
     a: &HostMatrix<'_, T>,
     columns: usize,
@@ -194,6 +217,21 @@ impl<T: Real> ProductOps<T> for Host {
     ) -> Result<()> {
         let (a, x, y) = (a.host()?, x.host()?, y.host_mut()?);
         summing!(run, T, multiply(&a, columns, x, y));
+        Ok(())
+    }
+
+    fn multiply_with(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        op: Combine,
+        x: &Memory<T>,
+        b: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()> {
+        let (a, x, b, y) = (a.host()?, x.host()?, b.host()?, y.host_mut()?);
+        summing!(run, T, multiply_with(&a, columns, op, x, b, y));
         Ok(())
     }
 

@@ -218,11 +218,34 @@ pub(super) struct HostMatrix<'a, T> {
     pub(super) values: &'a [T],
 }
 
+/// Operation on a product and a vector, element by element, before the result is stored.
+// The numbers are those of `BLEND` in `cl/row.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Combine {
+    /// `A x + y`.
+    Plus = 5,
+    /// `A x - y`.
+    Minus = 6,
+    /// `A x` times `y`.
+    Times = 7,
+}
+
 /// Products for `columns` interleaved vectors.
 pub(crate) trait ProductOps<T: Real>: Send + Sync {
     /// `y = A x`.
     fn multiply(&self, run: Run<'_>, a: &Stored<T>, columns: usize, x: &Memory<T>, y: &mut Memory<T>)
     -> Result<()>;
+    /// `y = A x op b`. If an operator has computed the product, `y` holds it.
+    fn multiply_with(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        op: Combine,
+        x: &Memory<T>,
+        b: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()>;
     /// `r = b - A x` with the chunk sums of `r.r` in `sums[place + c * chunks + g]`.
     fn residual(
         &self,

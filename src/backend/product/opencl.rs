@@ -1,15 +1,15 @@
 //! Products and residuals on a device: `cl/product.cl`, `cl/residual.cl`.
 
-use super::{ProductOps, Stored};
+use super::{Combine, ProductOps, Stored};
 use crate::backend::{OpenCl, Run};
 use crate::error::Result;
 use crate::kernels::{MatrixOptions, kernels};
 use crate::memory::Memory;
 use crate::number::{Real, Sum};
-use crate::ocl::{File, Plan};
+use crate::ocl::{File, Plan, Prepared};
 use crate::reduction::Chunks;
 use crate::sparse::{Kind, MIDDLE_LANES};
-use crate::tuning::{AccessPattern, Family};
+use crate::tuning::{AccessPattern, Family, Parameters};
 
 kernels! {
     file product, after [common, fold, format, row];
@@ -18,6 +18,15 @@ kernels! {
     kernel multiply<T> given(value_count: usize, columns: usize)
         (n: uint, chunk: uint, stride: uint, cols: uint, rows: in_uint, indices: in_uint,
         values: in_real[value_count], x: in_real[cols * columns], y: out_real[n * columns]);
+}
+
+kernels! {
+    file product_with, after [common, fold, format, row];
+    options { matrix: MatrixOptions }
+    /// `y = A x op b`.
+    kernel multiply_with<T> given(value_count: usize, cols: usize, columns: usize)
+        (n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint, values: in_real[value_count],
+        x: in_real[cols * columns], b: in_real[n * columns], y: out_real[n * columns]);
 }
 
 kernels! {
@@ -30,7 +39,7 @@ kernels! {
         r: out_real[n * columns], sums: out_sum[place + columns * n.div_ceil(chunk)]);
 }
 
-pub(in crate::backend) static FILES: &[&File] = &[&product::FILE, &residual::FILE];
+pub(in crate::backend) static FILES: &[&File] = &[&product::FILE, &product_with::FILE, &residual::FILE];
 
 impl OpenCl {
     fn plan_multiply<T: Real>(&self, run: Run<'_>, a: &Stored<T>, columns: usize) -> Result<Plan> {
@@ -43,15 +52,35 @@ impl OpenCl {
             None => AccessPattern::of(a.arrangement.kind, a.arrangement.lanes),
         };
         let (common, matrix, found) = self.rows_read(run, (Family::Product, reading), a, a.rows, cut, columns);
+        let matrix = MatrixOptions { staged: staged.filter(|_| found.staged).unwrap_or(0), ..matrix };
+        let kernel = product::multiply::prepare(&self.context, common, &product::Options { matrix })?;
+        Ok(self.plan_rows(a, found, kernel))
+    }
+
+    /// Groups for the rows of a product that nothing is reduced of.
+    fn plan_rows<T: Real>(&self, a: &Stored<T>, found: Parameters, kernel: Prepared) -> Plan {
         let items = found.work_group;
-        let rows = found.rows_of_group(chunks, (items / a.arrangement.lanes).max(1), self.units());
+        let rows = found.rows_of_group(Chunks::of(a.rows), (items / a.arrangement.lanes).max(1), self.units());
         let longer_groups = match a.arrangement.kind {
             Kind::Adaptive if items > 1 => a.longer[0].div_ceil((items / MIDDLE_LANES).max(1)) + a.longer[1],
             _ => 0,
         };
-        let matrix = MatrixOptions { staged: staged.filter(|_| found.staged).unwrap_or(0), ..matrix };
-        let kernel = product::multiply::prepare(&self.context, common, &product::Options { matrix })?;
-        Ok(Plan { kernel, groups: a.rows.div_ceil(rows) + longer_groups, share: rows })
+        Plan { kernel, groups: a.rows.div_ceil(rows) + longer_groups, share: rows }
+    }
+
+    fn plan_multiply_with<T: Real>(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        op: Combine,
+    ) -> Result<Plan> {
+        let cut = [Chunks::of(a.rows).chunk, 1];
+        let (common, matrix, found) = self.rows(run, Family::Product, a, a.rows, cut, columns);
+        let matrix = MatrixOptions { blend: op as u32, ..matrix };
+        let options = product_with::Options { matrix };
+        let kernel = product_with::multiply_with::prepare(&self.context, common, &options)?;
+        Ok(self.plan_rows(a, found, kernel))
     }
 
     fn plan_residual<T: Real>(&self, run: Run<'_>, a: &Stored<T>, columns: usize) -> Result<Plan> {
@@ -88,6 +117,35 @@ impl<T: Real> ProductOps<T> for OpenCl {
             y: y.buffer_mut(on)?,
         };
         product::multiply::launch(&plan.kernel, plan.groups, args)
+    }
+
+    fn multiply_with(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        op: Combine,
+        x: &Memory<T>,
+        b: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()> {
+        let (key, on) = (run.key("multiply_with", columns, op as u32).reading(a, a), &self.context);
+        let plan = a.plans.get(key, || self.plan_multiply_with(run, a, columns, op))?;
+        let args = product_with::multiply_with::Args {
+            value_count: a.value_count(),
+            cols: a.cols,
+            columns,
+            n: a.rows,
+            chunk: plan.share,
+            stride: a.stride,
+            rows: a.pointers.buffer(on)?,
+            indices: a.indices.buffer(on)?,
+            values: a.values.buffer(on)?,
+            x: x.buffer(on)?,
+            b: b.buffer(on)?,
+            y: y.buffer_mut(on)?,
+        };
+        product_with::multiply_with::launch(&plan.kernel, plan.groups, args)
     }
 
     fn residual(

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{Column, Reduction, VectorOps};
+use super::{Column, Reduction, Terms, VectorOps};
 use crate::backend::sums::{chunk_sums, column_dot, scattered_sum, summing, total};
 use crate::backend::{Host, Run};
 use crate::error::Result;
@@ -35,17 +35,25 @@ fn column_sum<T: Real, A: Accumulator<T>>(
     })
 }
 
-fn reduce<T: Real, A: Accumulator<T>>(n: usize, column: Column, reduction: Reduction, x: &[T], y: &[T]) -> f64 {
+fn reduce<T: Real, A: Accumulator<T>>(
+    n: usize,
+    column: Column,
+    (reduction, terms): (Reduction, Terms),
+    x: &[T],
+    y: &[T],
+) -> f64 {
     let chunks = Chunks::of(n);
     let Column { count, index } = column;
-    match reduction {
-        Reduction::Dot => {
+    match (terms, reduction) {
+        (Terms::Products, Reduction::Sum) => {
             let dot = |rows| column_dot::<T, A>(chunks.lanes, rows, [count, index], x, y);
             return sum::<T, A>(chunks, dot);
         }
-        Reduction::Sum => return column_sum::<T, A>(chunks, column, x, A::from_real),
-        Reduction::AbsoluteSum => return column_sum::<T, A>(chunks, column, x, |x| A::from_real(x.abs())),
-        Reduction::Product | Reduction::Minimum | Reduction::Maximum => {}
+        (Terms::Elements, Reduction::Sum) => return column_sum::<T, A>(chunks, column, x, A::from_real),
+        (Terms::Elements, Reduction::AbsoluteSum) => {
+            return column_sum::<T, A>(chunks, column, x, |x| A::from_real(x.abs()));
+        }
+        _ => {}
     }
     let combine = |a: A, b: A| match reduction {
         Reduction::Product => a.mul(b),
@@ -63,7 +71,7 @@ fn reduce<T: Real, A: Accumulator<T>>(n: usize, column: Column, reduction: Reduc
                 b
             }
         }
-        _ => a,
+        Reduction::Sum | Reduction::AbsoluteSum => a.add(b),
     };
     let identity = match reduction {
         Reduction::Product => A::from_f64(1.0),
@@ -71,7 +79,17 @@ fn reduce<T: Real, A: Accumulator<T>>(n: usize, column: Column, reduction: Reduc
         Reduction::Maximum => A::from_f64(f64::NEG_INFINITY),
         _ => A::default(),
     };
-    let term = |i: usize| A::from_real(x[i * count + index]);
+    let term = |i: usize| {
+        let at = i * count + index;
+        match terms {
+            Terms::Elements => A::from_real(x[at]),
+            Terms::Products => {
+                let product = A::product(x[at], y[at]);
+                let negative = reduction == Reduction::AbsoluteSum && product.less(A::default());
+                if negative { A::default().sub(product) } else { product }
+            }
+        }
+    };
     let sums: Vec<A> = (0..chunks.count)
         .into_par_iter()
         .map(|g| {
@@ -152,11 +170,11 @@ impl<T: Real> VectorOps<T> for Host {
         run: Run<'_>,
         n: usize,
         column: Column,
-        reduction: Reduction,
+        of: (Reduction, Terms),
         x: &Memory<T>,
         y: &Memory<T>,
     ) -> Result<f64> {
         let (x, y) = (x.host()?, y.host()?);
-        Ok(summing!(run, T, reduce(n, column, reduction, x, y)))
+        Ok(summing!(run, T, reduce(n, column, of, x, y)))
     }
 }

@@ -10,15 +10,29 @@ use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
 
-/// A reduction of a whole vector (krueger-westermann-2003, 3.3), `OPERATION` in `cl/reduce.cl`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reduction {
+/// A reduction of all elements of a vector to one number (krueger-westermann-2003, 3.3).
+// The numbers are those of `cl/reduce.cl`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// Their sum, 0 for none.
     Sum,
+    /// Their product, 1 for none.
     Product,
+    /// The least, infinity for none, NaN if one is NaN.
     Minimum,
+    /// The greatest, minus infinity for none, NaN if one is NaN.
     Maximum,
+    /// The sum of their magnitudes, 0 for none.
     AbsoluteSum,
-    Dot,
+}
+
+/// Numbers that are reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Terms {
+    /// Elements of a vector.
+    Elements,
+    /// Products of the elements of two.
+    Products,
 }
 
 /// One of several interleaved columns.
@@ -64,13 +78,13 @@ pub(crate) trait VectorOps<T: Real>: Send + Sync {
     ) -> Result<()>;
     /// `x = min(max(x, lower), upper)`, element by element.
     fn clamp_elements(&self, run: Run<'_>, n: usize, lower: T, upper: T, x: &mut Memory<T>) -> Result<()>;
-    /// Reduces one column, of `n` elements, of `x` (and `y` for [`Reduction::Dot`]). Waits for the device.
+    /// Reduces one column, of `n` elements, of `x`, or of `x y`. Waits for the device.
     fn reduce(
         &self,
         run: Run<'_>,
         n: usize,
         column: Column,
-        reduction: Reduction,
+        of: (Reduction, Terms),
         x: &Memory<T>,
         y: &Memory<T>,
     ) -> Result<f64>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Column, Reduction, VectorOps};
+use super::{Column, Reduction, Terms, VectorOps};
 use crate::backend::{OpenCl, Run};
 use crate::error::Result;
 use crate::kernels::{Common, kernels};
@@ -36,7 +36,7 @@ kernels! {
 
 kernels! {
     file reduce, after [common, fold];
-    options { dots: u32 => DOTS }
+    options { terms: u32 => TERMS }
     /// One sum (or product, ...) of each chunk.
     kernel reduce_chunks<T>(operation: uint, n: uint, chunk: uint, columns: uint, column: uint, lanes: uint,
         x: in_real[n * columns], y: in_real[n * columns], sums: out_sum[n.div_ceil(chunk)]);
@@ -129,21 +129,26 @@ impl<T: Real> VectorOps<T> for OpenCl {
         run: Run<'_>,
         n: usize,
         column: Column,
-        reduction: Reduction,
+        (reduction, terms): (Reduction, Terms),
         x: &Memory<T>,
         y: &Memory<T>,
     ) -> Result<f64> {
         use reduce::{reduce_chunks, reduce_sums};
         let (chunks, context) = (Chunks::of(n), &self.context);
         let work_group = self.plain::<T>(run, Family::Reduce, chunks).work_group;
-        let dots = u32::from(reduction == Reduction::Dot);
-        let options = reduce::Options { dots };
+        // Dot products have a program of their own, the fastest.
+        let terms = match (terms, reduction) {
+            (Terms::Elements, _) => 0,
+            (Terms::Products, Reduction::Sum) => 1,
+            (Terms::Products, _) => 2,
+        };
+        let options = reduce::Options { terms };
         // Both kernels of one program, for any number of lanes.
         let common = self.common::<T>(run, work_group, 1);
         let over_chunks =
-            self.kernel("reduce_chunks", common, dots, || reduce_chunks::prepare(context, common, &options))?;
+            self.kernel("reduce_chunks", common, terms, || reduce_chunks::prepare(context, common, &options))?;
         let over_sums =
-            self.kernel("reduce_sums", common, dots, || reduce_sums::prepare(context, common, &options))?;
+            self.kernel("reduce_sums", common, terms, || reduce_sums::prepare(context, common, &options))?;
         let operation = reduction as usize;
         let mut scratch = lock(&self.scratch);
         let [sums, result] = match &mut *scratch {

@@ -1,0 +1,111 @@
+//! Products with a matrix, and with its transposed.
+
+use super::{Backward, Matrix, Way, multiply_with, product as multiply};
+use crate::backend::product::{self, Combine, MOST_COLUMNS, SharedMatrix};
+use crate::backend::{rays, scatter};
+use crate::error::{Error, Result, same_length};
+use crate::number::Real;
+use crate::vector::Vector;
+
+impl<T: Real> Matrix<T> {
+    /// `y = A x`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless `x` has `cols` and `y` has `rows` elements, [`Error::DeviceMismatch`].
+    ///
+    /// # Cost
+    /// One launch; [`Matrix::product_bytes`]: in CSR `(size + 4) nnz + 4 rows` bytes of matrix unless it is packed ([`Packing`]),
+    /// `size (cols + rows)` bytes of vectors.
+    pub fn multiply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.multiply_columns(1, x, y)
+    }
+
+    /// [`Matrix::multiply`] for `columns` interleaved vectors, 1 to 4, which share each read of the matrix.
+    ///
+    /// # Errors
+    /// As [`Matrix::multiply`], with lengths `columns` times as large; [`Error::Option`] for another number of them.
+    pub fn multiply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        multiply(self, &self.forward, Way::Forward, columns, x, y)
+    }
+
+    /// [`Matrix::multiply_transposed`] for `columns` interleaved vectors, 1 to 4, from the transposed copy.
+    ///
+    /// # Errors
+    /// As [`Matrix::multiply_columns`] with the lengths exchanged; [`Error::Option`] without a transposed copy.
+    pub fn multiply_columns_transposed(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        multiply(self, self.transposed()?, Way::Backward, columns, x, y)
+    }
+
+    /// `y = A'x`, as [`Storage::transposed`] said.
+    ///
+    /// # Errors
+    /// As [`Matrix::multiply`] with the lengths exchanged; [`Error::Option`] when the matrix was made without a
+    /// transposed copy.
+    pub fn multiply_transposed(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        match &self.transposed {
+            Backward::Scatter => multiply(self, &self.forward, Way::Scatter, 1, x, y),
+            _ => self.multiply_columns_transposed(1, x, y),
+        }
+    }
+
+    /// `result = A x op y`: the sum, the difference or the product, element by element, of `A x` and a vector, in one pass. All is formed
+    /// in wide arithmetic and rounded once (`clMatVec` of krueger-westermann-2003, 3.2; without `y` it is [`Matrix::multiply`], without
+    /// `A` [`Vector::sum_of`] and [`Vector::product_of`]).
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless `x` has `cols`, `y` and `result` have `rows` elements, [`Error::DeviceMismatch`].
+    ///
+    /// # Cost
+    /// One launch; [`Matrix::product_bytes`] and `size rows` bytes for `y`.
+    pub fn multiply_with(&self, x: &Vector<T>, op: Combine, y: &Vector<T>, result: &mut Vector<T>) -> Result<()> {
+        multiply_with(self, x, op, y, result)
+    }
+
+    pub(super) fn multiply_with_here(
+        &self,
+        x: &Vector<T>,
+        op: Combine,
+        y: &Vector<T>,
+        result: &mut Vector<T>,
+    ) -> Result<()> {
+        same_length("vector beside a product", self.rows, y.len())?;
+        if self.rays.is_some() {
+            // The result holds the product then.
+            self.multiply(x, result)?;
+        }
+        same_length("vector to multiply", self.cols, x.len())?;
+        same_length("result of a product", self.rows, result.len())?;
+        let (run, backend) = (self.device.run::<T>(), self.device.backend());
+        let (x, y, result) = (x.memory(), y.memory(), result.memory_mut());
+        product::on(backend).multiply_with(run, &self.forward.read(), 1, op, x, y, result)
+    }
+
+    pub(super) fn product_here(
+        &self,
+        stored: &SharedMatrix<T>,
+        way: Way,
+        columns: usize,
+        x: &Vector<T>,
+        y: &mut Vector<T>,
+    ) -> Result<()> {
+        if !(1..=MOST_COLUMNS).contains(&columns) {
+            let reason = format!("{columns} vectors at once; 1 to {MOST_COLUMNS} are possible");
+            return Err(Error::Option { name: "columns", reason });
+        }
+        let stored = &*stored.read();
+        let (from, to) = match way {
+            Way::Forward | Way::Backward => (stored.cols, stored.rows),
+            Way::Scatter => (stored.rows, stored.cols),
+        };
+        same_length("vector to multiply", from * columns, x.len())?;
+        same_length("result of a product", to * columns, y.len())?;
+        let (run, backend) = (self.device.run::<T>(), self.device.backend());
+        let (x, y) = (x.memory(), y.memory_mut());
+        match (way, &self.rays) {
+            (Way::Forward, Some(rays)) => rays::on(backend).project(run, rays, columns, x, y),
+            (Way::Backward, Some(rays)) => rays::on(backend).backproject(run, rays, columns, x, y),
+            (Way::Forward | Way::Backward, None) => product::on(backend).multiply(run, stored, columns, x, y),
+            (Way::Scatter, _) => scatter::on(backend).scatter(run, stored, x, y),
+        }
+    }
+}
