@@ -1,7 +1,6 @@
 //! Products: the tables of the papers and the grids of the design brief, each result verified before it is timed.
 //!
-//! `cargo bench --bench spmv -- [--device WORDS] [--work-group N] [--only poisson|stock-koch|krueger-westermann|
-//! stencil|projector|files] [--data DIR]
+//! `cargo bench --bench spmv -- [--device WORDS] [--work-group N] [--only poisson|stock-koch|stencil|projector|files] [--data DIR]
 //! [--packing auto|always|never] [--quick] [--json]`:
 //! a row per case; `--json` prints lines of JSON; `--data` names a folder of Matrix Market files. For a matrix of your own: `cargo run --release --example spmv`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -44,9 +43,6 @@ fn run(setting: &Setting) -> Result<()> {
     }
     if setting.wanted("stock-koch") {
         stock_koch(setting)?;
-    }
-    if setting.wanted("krueger-westermann") {
-        krueger_westermann(setting)?;
     }
     if setting.wanted("stencil") {
         for side in [1024, 4096] {
@@ -171,40 +167,6 @@ fn stock_koch(setting: &Setting) -> Result<()> {
     setting.row(&line);
     // Their scanner is not known: one of as many readings, with nearly as many pixels. On the fly they took 400 and 11 292 080 us.
     projector::<f32>(setting, 286, 48, 64)
-}
-
-/// The sizes of krueger-westermann-2003, section 6, in fp32: element-by-element product and reduction of vectors of
-/// `512²` to `2048²`, a full `4096²` matrix, ten diagonals of that size.
-fn krueger_westermann(setting: &Setting) -> Result<()> {
-    let (device, copy) = (&setting.device, setting.copy);
-    for side in [512usize, 1024, 2048] {
-        let n = side * side;
-        let (x, y) = (Vector::<f32>::filled(device, n, 0.5)?, Vector::<f32>::filled(device, n, 2.0)?);
-        let mut z = Vector::<f32>::zeros(device, n)?;
-        let timing = time(device, || z.product_of(&x, &y))?;
-        let report = |operation: &str, bytes: usize, us: f64| {
-            let gbps = bytes as f64 / us / 1e3;
-            setting.row(
-                &json!({"operation": operation, "n": n, "precision": "fp32", "microseconds": us, "bytes": bytes,
-                       "gbps": gbps, "copy_share": gbps / copy}),
-            );
-        };
-        report("vector product", 12 * n, timing.microseconds);
-        // A reduction returns a number, so its time holds the wait for it.
-        let mut sum = 0.0;
-        let timing = time(device, || {
-            sum = z.sum()?;
-            Ok(())
-        })?;
-        report("reduce (with the wait for the result)", 4 * n, timing.microseconds);
-        if sum != n as f64 {
-            return Err(Error::Option { name: "verification", reason: format!("the sum of {n} ones is {sum}") });
-        }
-    }
-    let full = gallery::by_name::<f32>("dense:4096:4096")?;
-    formats_of(setting, "dense:4096:4096", &full, &[Format::Dense])?;
-    let banded = gallery::diagonals::<f32>(4096 * 4096, 10, 4096, 2003)?;
-    formats_of(setting, "ten diagonals of 4096²", &banded, &[Format::Dia])
 }
 
 /// Microseconds of an iteration, the least of three solves after the one that builds the programs.

@@ -6,7 +6,8 @@
 //! benchmark, so that cold is cold.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "common/table.rs"]
+#[allow(unreachable_pub)] // public in the library of the programs
+#[path = "../examples/common/table.rs"]
 mod table;
 
 use std::path::Path;

@@ -266,7 +266,7 @@ fn object(entry: &Entry) -> Value {
     serde_json::to_value(entry).unwrap_or(Value::Null)
 }
 
-/// Figure 4 of michels-2011: time over work-group size, one chart for each precision and size, one line for each kind of
+/// Charts of time over work-group size, kernel by kernel (figure 4 of michels-2011 is of a whole solve: the program `papers` draws it), one for each precision and size, one line for each kind of
 /// launches. False if there is nothing to draw.
 fn draw(path: &Path, device: &Device, entries: &[&Entry]) -> Result<bool> {
     let mut charts = Vec::new();

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every benchmark on one device, and writes all results into one JSON file. A benchmark alone prints tables:
-# cargo bench --bench NAME.
+# Runs every benchmark and the tables of the papers on one device, and writes all results into one JSON file. A benchmark alone prints
+# tables: cargo bench --bench NAME, or cargo run --release --example papers -- NAME.
 #
 #   scripts/bench.sh [--device WORDS] [--data FOLDER] [--quick] FILE.json
 #
@@ -41,9 +41,17 @@ for name in "${names[@]}"; do
     esac
     cargo bench --quiet --all-features --bench "$name" -- --json "${options[@]}" | tee "$lines/$name" >&2
 done
+papers=(krueger-westermann-2003 michels-2011)
+[ ${#data[@]} -eq 0 ] || papers+=(dedecek-2013)
+for name in "${papers[@]}"; do
+    printf '\n== %s\n' "$name" >&2
+    options=("${device[@]}")
+    [ "$name" != dedecek-2013 ] || options+=("${data[@]}")
+    cargo run --quiet --release --all-features --example papers -- "$name" --json "${options[@]}" | tee "$lines/$name" >&2
+done
 {
     printf '{"commit": "%s"' "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
-    for name in "${names[@]}"; do
+    for name in "${names[@]}" "${papers[@]}"; do
         printf ',\n"%s": [\n' "$name"
         sed '$!s/$/,/' "$lines/$name"
         printf ']'

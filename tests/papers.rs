@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{bits, devices_in, noise};
+use common::{bits, devices_in, noise, program};
 use residuum::sparse::gallery;
 use residuum::{Csr, Format, Matrix, Method, Packing, Real, Setup, Solver, Stopping, Storage, Transposed, Vector};
 
@@ -119,4 +119,65 @@ fn transposed_diagonals_f32() {
 #[test]
 fn transposed_diagonals_f64() {
     transposed_diagonals::<f64>();
+}
+
+/// Rows of JSON of the program `papers`, and what it says on stderr.
+fn printed(args: &[&str]) -> (Vec<serde_json::Value>, String) {
+    let output = program("papers").args(args).args(["--json", "--device", "host"]).output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{args:?}: {words}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), words)
+}
+
+/// A matrix of the thesis that lies in a folder gives all of its rows by its name alone, and those that do not are named.
+#[test]
+fn tables_of_a_thesis_are_made_for_what_a_folder_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    // Of the size of a part only; the name is what counts.
+    let a = gallery::poisson_2d::<f64>(24, 0.1).unwrap();
+    residuum::io::matrix_market::write_matrix(&folder.path().join("Kuu.mtx"), &a).unwrap();
+    let data = folder.path().to_str().unwrap();
+    let (rows, words) = printed(&["dedecek-2013", "--data", data]);
+    let of =
+        |table: &str| rows.iter().find(|row| row["table"] == table).unwrap_or_else(|| panic!("{table}: {rows:?}"));
+    assert_eq!(of("7.1")["entries"], a.nnz());
+    for table in ["7.2", "7.3"] {
+        assert!(of(table)["host_csr"].as_str().unwrap().contains(" / "), "{table}");
+    }
+    assert_eq!(of("7.2")["dedecek_cpu"], "140 / 325");
+    assert_eq!(of("7.3")["dedecek_nz"], "62325");
+    for (table, ours, thesis) in [
+        ("7.5", "host_ainv", "dedecek_ainv"),
+        ("7.5", "host_bainv", "dedecek_bainv"),
+        ("7.6", "host_sainv", "dedecek_sainv"),
+        ("7.8", "host", "dedecek_gpu"),
+        ("7.9", "host", "dedecek_cpu"),
+    ] {
+        for column in [ours, thesis] {
+            assert!(of(table)[column].as_str().unwrap().contains(", "), "{table} {column}: {}", of(table));
+        }
+    }
+    // No row of Kuu is printed in 7.4 and 7.7, and 576 rows are too few for 128 parts.
+    assert!(rows.iter().all(|row| row["table"] != "7.4" && row["table"] != "7.7"), "{rows:?}");
+    assert!(words.contains("bcsstk15") && !words.contains("Kuu"), "{words}");
+    // One table alone.
+    let (rows, _) = printed(&["dedecek-2013", "--data", data, "--table", "7.6"]);
+    assert_eq!(rows.iter().filter(|row| row["table"].is_string()).count(), 1, "{rows:?}");
+}
+
+#[test]
+fn tables_that_cannot_be_are_refused_or_named() {
+    for (args, words) in [
+        (&["dedecek-2013"][..], "--data"),
+        (&["michels-2011", "--table", "7.6"], "6.1, figure-4"),
+        (&["krueger-westermann-2003", "--plot", "figure.png"], "plot"),
+    ] {
+        let output = program("papers").args(args).args(["--device", "host"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(words) && said.lines().count() == 1, "{args:?}: {said}");
+    }
+    let (rows, words) = printed(&["michels-2011", "--table", "figure-4"]);
+    assert!(rows.len() == 1 && words.contains("the host has no groups"), "{words}");
 }

@@ -2,6 +2,8 @@
 
 #[allow(dead_code)] // not every benchmark has one
 pub(crate) mod peer;
+#[allow(unreachable_pub)] // public in the library of the programs
+#[path = "../../examples/common/table.rs"]
 mod table;
 
 use std::path::{Path, PathBuf};

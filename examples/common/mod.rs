@@ -7,6 +7,7 @@ pub mod interrupt;
 pub mod plot;
 mod progress;
 pub mod simulate;
+pub mod table;
 
 use std::io::{self as std_io, Write};
 use std::path::{Path, PathBuf};

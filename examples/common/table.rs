@@ -1,22 +1,24 @@
 //! Results as they are printed: a table in Markdown, to be pasted, or lines of JSON.
+#![allow(clippy::print_stdout)]
 
 use std::cell::RefCell;
 
 use serde_json::{Map, Value};
 
 /// Prints rows; a new head whenever the columns change.
-pub(crate) struct Table {
+pub struct Table {
     json: bool,
     head: RefCell<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(json: bool) -> Self {
+    /// Lines of JSON, or a table.
+    pub fn new(json: bool) -> Self {
         Self { json, head: RefCell::default() }
     }
 
     /// Prints an object: its names are the columns.
-    pub(crate) fn row(&self, result: &Value) {
+    pub fn row(&self, result: &Value) {
         match result {
             Value::Object(fields) if !self.json => self.cells(fields),
             _ => println!("{result}"),
@@ -48,7 +50,7 @@ fn cell(value: &Value) -> String {
 }
 
 /// Prints the first comment of a benchmark's `source` if the program was called with `--help`, and tells so.
-pub(crate) fn helped(source: &str) -> bool {
+pub fn helped(source: &str) -> bool {
     let asked = std::env::args().any(|arg| arg == "--help" || arg == "-h");
     if asked {
         let lines = source.lines().map_while(|line| line.strip_prefix("//!"));

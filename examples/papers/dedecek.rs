@@ -1,0 +1,262 @@
+//! dedecek-2013, tables 7.1 to 7.9, under the conventions of `tests/common/thesis.rs`: in fp32, times in ms.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use residuum::operator::SharedOperator;
+use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions};
+use residuum::sparse::Partition;
+use residuum::{Csr, Device, Error, Format, Matrix, Method, Result, Setup, Solver, Stopping, Vector, io};
+use serde_json::{Value, json};
+
+use crate::printed::{self, row, rows};
+use crate::thesis::{counted, system};
+use crate::timing::{fastest, timed};
+use crate::{Setting, missing};
+
+pub(crate) const TABLES: &[&str] = &["7.1", "7.2", "7.3", "7.4", "7.5", "7.6", "7.7", "7.8", "7.9"];
+
+/// Collection that the matrices come from.
+const SOURCE: &str = "https://sparse.tamu.edu";
+
+/// Parts of tables 7.4 and 7.7 for matrices that have no row there.
+const PARTS: [usize; 6] = [128, 256, 512, 1024, 2048, 4096];
+
+/// Rows of a part that make sense: fewer are no use, and blocks of more are dense.
+const ROWS_OF_PART: std::ops::RangeInclusive<usize> = 16..=600;
+
+/// A matrix of the thesis, under its conventions.
+struct System<'a> {
+    setting: &'a Setting,
+    name: &'static str,
+    a: Csr<f32>,
+    rhs: Vec<f32>,
+}
+
+pub(crate) fn tables(setting: &Setting) -> Result<()> {
+    let names: BTreeSet<&'static str> = rows(printed::MATRICES).map(|row| row.0).collect();
+    let Some(folder) = &setting.options.data else {
+        let reason = format!("dedecek-2013 wants --data FOLDER with matrices of the thesis, from {SOURCE}");
+        return Err(common::option("data", reason));
+    };
+    let (found, lacking): (Vec<_>, Vec<_>) =
+        names.into_iter().map(|name| (name, file_of(folder, name))).partition(|(_, path)| path.is_some());
+    for (name, path) in found.into_iter().filter_map(|(name, path)| Some((name, path?))) {
+        let (a, rhs) = system(&io::read_matrix(&path, &mut |_, _| ())?)?;
+        System { setting, name, a, rhs }.tables()?;
+    }
+    if !lacking.is_empty() {
+        let names: Vec<&str> = lacking.iter().map(|matrix| matrix.0).collect();
+        missing(&format!("not in {}: {} (to be had from {SOURCE})", folder.display(), names.join(", ")));
+    }
+    Ok(())
+}
+
+/// File of a matrix in a folder.
+fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
+    ["mtx.gz", "mtx", "tar.gz", "npz"]
+        .iter()
+        .map(|ending| folder.join(format!("{name}.{ending}")))
+        .find(|p| p.exists())
+}
+
+/// Set-up in ms, entries, iterations and ms of the solve; or why there is none.
+fn cell(outcome: Result<(f64, usize, f64, usize)>) -> Result<Value> {
+    match outcome {
+        Ok((setup, entries, solve, iterations)) => {
+            Ok(json!(format!("{setup:.1}, {entries}, {iterations} ({solve:.1})")))
+        }
+        Err(error @ (Error::Structure { .. } | Error::Memory { .. } | Error::OutOfTime { .. })) => {
+            Ok(json!(format!("none: {error}")))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+impl System<'_> {
+    fn tables(&self) -> Result<()> {
+        let wants = |table: &str| self.setting.wants(table);
+        if wants("7.1") {
+            let thesis = row(printed::MATRICES, self.name).unwrap_or_default().join(", ");
+            self.row(
+                "7.1",
+                json!({"dedecek_rows_entries": thesis, "rows": self.a.rows(), "entries": self.a.nnz()}),
+            );
+        }
+        if let Some(thesis) = row(printed::CG, self.name).filter(|_| wants("7.2")) {
+            let mut line = solves_of_the_thesis(&thesis);
+            self.solves(&mut line, |_| Ok(None))?;
+            self.row("7.2", line);
+        }
+        if let Some(thesis) = row(printed::PCG, self.name).filter(|_| wants("7.3")) {
+            let mut line = solves_of_the_thesis(&thesis[1..]);
+            line["dedecek_nz"] = json!(thesis[0]);
+            line["nz"] = json!(self.sainv(&self.setting.host, 0.1, false)?.1.entries());
+            self.solves(&mut line, |device| Ok(Some(self.sainv(device, 0.1, false)?.1.into())))?;
+            self.row("7.3", line);
+        }
+        self.parts()?;
+        for (table, thesis) in [("7.5", printed::BAINV_AINV), ("7.6", printed::BAINV_SAINV)] {
+            if let Some(thesis) = row(thesis, self.name).filter(|_| wants(table)) {
+                self.halves(table, &thesis)?;
+            }
+        }
+        for (table, thesis, drop) in [("7.8", printed::SAINV_FINE, 0.01), ("7.9", printed::SAINV_COARSE, 0.1)] {
+            let Some(thesis) = row(thesis, self.name).filter(|_| wants(table)) else { continue };
+            let mut line = json!({"dedecek_cpu": thesis[..3].join(", "), "dedecek_gpu": thesis[3..].join(", ")});
+            for (place, device) in self.setting.devices() {
+                line[place] = cell(self.with_sainv(device, drop, place == "device"))?;
+            }
+            self.row(table, line);
+        }
+        Ok(())
+    }
+
+    fn row(&self, table: &str, cells: Value) {
+        self.setting.row(&common::merged([json!({"table": table, "matrix": self.name}), cells]));
+    }
+
+    /// Milliseconds, and iterations as the thesis counts them.
+    fn solve(&self, device: &Device, format: Format, inverse: Option<SharedOperator<f32>>) -> Result<(f64, usize)> {
+        let matrix = Matrix::new(device, &self.a, format)?;
+        let b = Vector::from_slice(device, &self.rhs)?;
+        let mut setup = Setup::new(Method::Cg, Stopping::after(1001));
+        if let Some(inverse) = inverse {
+            setup = setup.with_preconditioner(inverse);
+        }
+        let mut solver = Solver::with(&matrix, setup)?;
+        let report = fastest(1, || {
+            let mut x = Vector::zeros(device, self.a.cols())?;
+            solver.solve(&b, &mut x)
+        })?;
+        let iterations = counted(&report.history);
+        // The library goes on where the true residual is still too large.
+        let share = ((iterations + 1) as f64 / report.iterations.max(1) as f64).min(1.0);
+        Ok((1e3 * share * report.times.solve, iterations))
+    }
+
+    /// Columns of tables 7.2 and 7.3.
+    fn solves(
+        &self,
+        line: &mut Value,
+        inverse: impl Fn(&Device) -> Result<Option<SharedOperator<f32>>>,
+    ) -> Result<()> {
+        for (place, device) in self.setting.devices() {
+            let inverse = inverse(device)?;
+            for (name, format) in [("csr", Format::Csr), ("coo", Format::Coo)] {
+                let (ms, iterations) = self.solve(device, format, inverse.clone())?;
+                line[format!("{place}_{name}")] = json!(format!("{ms:.1} / {iterations}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Milliseconds of the set-up, and the inverse; an error if the device that was to make it did not.
+    fn ainv(&self, device: &Device, mut options: AinvOptions, on_device: bool) -> Result<(f64, Ainv<f32>)> {
+        (options.scales, options.on_device) = (false, Some(on_device));
+        let limit = Duration::from_secs(self.setting.options.time_limit);
+        let made = timed(|| Ainv::new(device, &self.a, options.with_deadline(Some(Instant::now() + limit))))?;
+        if on_device && !made.1.made_on_device() {
+            let what = "the device left it to the host: RUST_LOG=info says why".into();
+            return Err(Error::Structure { what, row: None });
+        }
+        Ok(made)
+    }
+
+    fn sainv(&self, device: &Device, drop: f64, on_device: bool) -> Result<(f64, Ainv<f32>)> {
+        self.ainv(device, AinvOptions::sainv(drop), on_device)
+    }
+
+    /// Set-up, entries, solve in the chosen format, iterations.
+    fn with(&self, device: &Device, (setup, inverse): (f64, Ainv<f32>)) -> Result<(f64, usize, f64, usize)> {
+        let entries = inverse.entries();
+        let (solve, iterations) = self.solve(device, Format::Auto, Some(inverse.into()))?;
+        Ok((setup, entries, solve, iterations))
+    }
+
+    fn with_sainv(&self, device: &Device, drop: f64, on_device: bool) -> Result<(f64, usize, f64, usize)> {
+        self.with(device, self.sainv(device, drop, on_device)?)
+    }
+
+    /// BAINV on the host or on the device.
+    fn with_bainv(
+        &self,
+        device: &Device,
+        partition: &Partition,
+        on_device: bool,
+    ) -> Result<(f64, usize, f64, usize)> {
+        let mut options = BainvOptions::default();
+        options.on_device = Some(on_device);
+        let (setup, inverse) = timed(|| Bainv::new(device, &self.a, partition, options))?;
+        let entries = inverse.entries();
+        let (solve, iterations) = self.solve(device, Format::Auto, Some(inverse.into()))?;
+        Ok((setup, entries, solve, iterations))
+    }
+
+    /// Rows of tables 7.4 and 7.7: those of the thesis, or for a matrix that it has none of a few numbers of parts.
+    fn parts(&self) -> Result<()> {
+        let own = |table: &'static str| -> Vec<(usize, Vec<&'static str>)> {
+            let of_thesis = rows(table).filter(|row| row.0 == self.name);
+            of_thesis.filter_map(|(_, cells)| Some((cells[0].parse().ok()?, cells[1..].to_vec()))).collect()
+        };
+        let others = |rows: Vec<(usize, Vec<&'static str>)>| match rows.is_empty() {
+            true => {
+                let parts = PARTS.iter().filter(|parts| ROWS_OF_PART.contains(&(self.a.rows() / **parts)));
+                parts.map(|parts| (*parts, Vec::new())).collect()
+            }
+            false => rows,
+        };
+        let or_none = |cells: &[&str]| if cells.is_empty() { "no row".to_string() } else { cells.join(", ") };
+        let host = &self.setting.host;
+        for (parts, thesis) in others(own(printed::PARTS)).into_iter().filter(|_| self.setting.wants("7.4")) {
+            let (partition_ms, partition) = timed(|| Partition::metis(&self.a, parts))?;
+            self.row(
+                "7.4",
+                json!({
+                    "parts": parts, "dedecek": or_none(&thesis), "partition_ms": partition_ms,
+                    "host": cell(self.with_bainv(host, &partition, false))?,
+                }),
+            );
+        }
+        for (parts, thesis) in others(own(printed::BAINV)).into_iter().filter(|_| self.setting.wants("7.7")) {
+            let partition = Partition::metis(&self.a, parts)?;
+            let (cpu, gpu) = thesis.split_at(thesis.len().min(3));
+            let mut line = json!({"parts": parts, "dedecek_cpu": or_none(cpu), "dedecek_gpu": or_none(gpu)});
+            for (place, device) in self.setting.devices() {
+                line[place] = cell(self.with_bainv(device, &partition, place == "device"))?;
+            }
+            self.row("7.7", line);
+        }
+        Ok(())
+    }
+
+    /// A row of table 7.5 or 7.6, on the host, and on the device where there is one.
+    fn halves(&self, table: &str, thesis: &[&str]) -> Result<()> {
+        let parts: usize = thesis[0].parse().map_err(|_| common::option("table", "a row is damaged"))?;
+        let (partition_ms, partition) = timed(|| Partition::metis(&self.a, parts))?;
+        let (name, options) = match table {
+            "7.5" => ("ainv", AinvOptions::ainv(0.01)),
+            _ => ("sainv", AinvOptions::sainv(0.01)),
+        };
+        let mut line = json!({
+            "parts": parts, "dedecek_bainv": thesis[1..4].join(", "), "partition_ms": partition_ms,
+        });
+        for (place, device) in self.setting.devices() {
+            line[format!("{place}_bainv")] = cell(self.with_bainv(device, &partition, place == "device"))?;
+        }
+        line[format!("dedecek_{name}")] = json!(thesis[4..].join(", "));
+        for (place, device) in self.setting.devices() {
+            let made = self.ainv(device, options, place == "device");
+            line[format!("{place}_{name}")] = cell(made.and_then(|made| self.with(device, made)))?;
+        }
+        self.row(table, line);
+        Ok(())
+    }
+}
+
+/// Columns of the thesis in tables 7.2 and 7.3.
+fn solves_of_the_thesis(cells: &[&str]) -> Value {
+    let pair = |k: usize| format!("{} / {}", cells[2 * k], cells[2 * k + 1]);
+    json!({"dedecek_cpu": pair(0), "dedecek_gpu_csr": pair(1), "dedecek_gpu_coo": pair(2)})
+}

@@ -1,0 +1,138 @@
+//! Tables and figures of the papers that the crate implements, their figures beside those of a device and of its host.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod dedecek;
+mod krueger;
+mod michels;
+mod printed;
+#[path = "../../tests/common/thesis.rs"]
+mod thesis;
+mod timing;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, ValueEnum};
+use common::table::Table;
+use common::{DeviceOptions, plot, tell};
+use residuum::measure::copy_bandwidth;
+use residuum::{Device, Result};
+use serde_json::{Value, json};
+
+/// Papers with a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Paper {
+    /// J. Dědeček, incomplete inverse factorisation on a GPU: tables 7.1 to 7.9, for its matrices in the folder --data
+    #[value(name = "dedecek-2013")]
+    Dedecek,
+    /// J. Krüger and R. Westermann, linear algebra operators on a GPU: section 6
+    #[value(name = "krueger-westermann-2003")]
+    Krueger,
+    /// D. L. Michels, sparse conjugate gradients in CUDA: table 6.1, figure 4, the claims on SSOR (8.1) and on transfers, steps a second (7.2)
+    #[value(name = "michels-2011")]
+    Michels,
+}
+
+impl Paper {
+    /// Names of its tables, for --table.
+    fn tables(self) -> &'static [&'static str] {
+        match self {
+            Self::Dedecek => dedecek::TABLES,
+            Self::Krueger => krueger::TABLES,
+            Self::Michels => michels::TABLES,
+        }
+    }
+}
+
+/// Print the tables of a paper: its own figures beside those of a device and of the host.
+///
+/// Columns that begin with the name of a paper are as printed there, on the machines of its time. Exit status: 0 done, 2 bad input.
+#[derive(Debug, Parser)]
+#[command(name = "papers", version = common::version(), after_help = common::ENVIRONMENT)]
+struct Options {
+    /// Paper
+    #[arg(value_enum)]
+    paper: Paper,
+    /// Tables, by the names that a wrong one lists (repeatable) [default: all]
+    #[arg(long, value_name = "NAME")]
+    table: Vec<String>,
+    /// Folder of Matrix Market files (.mtx, .mtx.gz) with matrices of the paper
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<PathBuf>,
+    /// Seconds that the set-up of one preconditioner may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    time_limit: u64,
+    /// Draw the figure of the paper, if it has one (.png or .svg)
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    #[command(flatten)]
+    device: DeviceOptions,
+    /// Print one JSON object a line instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything that a paper needs.
+struct Setting {
+    options: Options,
+    device: Device,
+    host: Device,
+    /// GB/s of a copy on the device.
+    copy: f64,
+    table: Table,
+}
+
+impl Setting {
+    /// Tells if a table was asked for.
+    fn wants(&self, table: &str) -> bool {
+        self.options.table.is_empty() || self.options.table.iter().any(|name| name == table)
+    }
+
+    fn row(&self, row: &Value) {
+        self.table.row(row);
+    }
+
+    /// The host and the device, with the names of their columns; the host alone if that is the device.
+    fn devices(&self) -> Vec<(&'static str, &Device)> {
+        match self.device.backend_name() {
+            "host" => vec![("host", &self.host)],
+            _ => vec![("host", &self.host), ("device", &self.device)],
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    common::begin("papers");
+    common::exit::<Options>("papers", run(Options::parse()).map(|()| true))
+}
+
+fn run(options: Options) -> Result<()> {
+    let tables = options.paper.tables();
+    if let Some(wrong) = options.table.iter().find(|name| !tables.contains(&name.as_str())) {
+        return Err(common::option("table", format!("'{wrong}' is none of {}", tables.join(", "))));
+    }
+    if let Some(path) = &options.plot {
+        if options.paper != Paper::Michels {
+            return Err(common::option("plot", "only michels-2011 has a figure that is drawn"));
+        }
+        plot::check(path)?;
+        common::check_outputs(&[], &[("plot", path)])?;
+    }
+    let device = options.device.open::<f32>()?;
+    let copy = copy_bandwidth(&device)?;
+    let table = Table::new(options.json);
+    table.row(&json!({
+        "device": device.info().name, "driver": device.info().driver, "copy_gbps": copy, "version": common::version(),
+    }));
+    let setting = Setting { host: Device::host(), device, copy, table, options };
+    match setting.options.paper {
+        Paper::Dedecek => dedecek::tables(&setting),
+        Paper::Krueger => krueger::tables(&setting),
+        Paper::Michels => michels::tables(&setting),
+    }
+}
+
+/// Says on stderr what a table lacks.
+fn missing(what: &str) {
+    tell!("papers: {what}");
+}

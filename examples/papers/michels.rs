@@ -1,0 +1,233 @@
+//! michels-2011: conjugate gradients for heat flow on an image, in fp32.
+//!
+//! The matrix of `n = side²` unknowns is `A = I + s L`, `L` the 5-point Laplacian with a rim where heat is lost (7); `s = dt / dx²` is not printed,
+//! nor is the image. Here `s` is [`STEP`], the image a board of squares of 0 and 255, and a solve ends at a residual of 1 (6.1).
+
+use std::time::Instant;
+
+use common::plot::Chart;
+use residuum::precond::{RowOrdering, Sweep};
+use residuum::simulation::{Heat, HeatSetup};
+use residuum::sparse::gallery;
+use residuum::{Csr, Device, Format, Matrix, Method, Result, Setup, Solver, Stopping, Vector};
+use serde_json::{Value, json};
+
+use crate::timing::{fastest, iteration_ms};
+use crate::{Setting, missing};
+
+pub(crate) const TABLES: &[&str] = &["6.1", "figure-4", "8.1", "transfer", "7.2"];
+
+/// `dt / dx²`.
+const STEP: f64 = 20.0;
+
+/// Milliseconds of an iteration (6.1): sequential CPU (Armadillo, ELLPACK-R), MATLAB, MKL (CRS, threads), the paper's kernels (CUDA, ELLPACK-R,
+/// 512 threads), NVIDIA's (CRS). Core i7 860 and GeForce GTX 480.
+const TIMES: [(usize, [f64; 5]); 3] = [
+    (512, [12.9, 13.3, 3.4, 3.1, 3.0]),
+    (1024, [56.6, 40.6, 19.4, 7.3, 4.6]),
+    (2048, [238.6, 153.0, 79.9, 21.5, 9.2]),
+];
+
+/// Time steps a second with display (7.2).
+const STEPS: [(usize, f64); 3] = [(256, 20.0), (512, 10.0), (1024, 7.0)];
+
+/// Work-items of a group in figure 4.
+const ITEMS: [usize; 6] = [32, 64, 128, 256, 512, 1024];
+
+pub(crate) fn tables(setting: &Setting) -> Result<()> {
+    if setting.wants("6.1") {
+        TIMES.iter().try_for_each(|(side, times)| iterations(setting, *side, *times))?;
+    }
+    if setting.wants("figure-4") {
+        groups(setting)?;
+    }
+    if setting.wants("8.1") {
+        [16, 32, 64, 128, 256, 512, 1024].iter().try_for_each(|side| ssor(setting, *side))?;
+    }
+    if setting.wants("transfer") {
+        [16, 32, 64, 128, 256, 512].iter().try_for_each(|side| transfer(setting, *side))?;
+    }
+    if setting.wants("7.2") {
+        STEPS.iter().try_for_each(|(side, steps)| steps_a_second(setting, *side, *steps))?;
+    }
+    Ok(())
+}
+
+/// `I + s L` is `s` times a Poisson matrix with the shift `1 / s`.
+fn heat_matrix(side: usize) -> Result<Csr<f32>> {
+    let mut a = gallery::poisson_2d::<f32>(side, 1.0 / STEP)?;
+    a.values_mut().iter_mut().for_each(|value| *value *= STEP as f32);
+    Ok(a)
+}
+
+/// A board of squares of 0 and 255.
+fn image(side: usize) -> Vec<f32> {
+    let square = (side / 8).max(1);
+    (0..side * side)
+        .map(|k| if (k % side / square + k / side / square).is_multiple_of(2) { 0.0 } else { 255.0 })
+        .collect()
+}
+
+/// Until a residual of 1.
+fn bounded() -> Stopping {
+    Stopping { rtol: 0.0, atol: 1.0, ..Stopping::for_precision::<f32>() }
+}
+
+/// Table 6.1.
+fn iterations(setting: &Setting, side: usize, paper: [f64; 5]) -> Result<()> {
+    let a = heat_matrix(side)?;
+    let of = |device: &Device, format: Format| -> Result<f64> {
+        let matrix = Matrix::new(device, &a, format)?;
+        let b = Vector::from_slice(device, &image(side))?;
+        let mut solver = Solver::new(&matrix, Method::Cg, Stopping::after(100))?;
+        let mut x = Vector::zeros(device, a.cols())?;
+        iteration_ms(|| {
+            x.fill(0.0)?;
+            solver.solve(&b, &mut x)
+        })
+    };
+    let [cpu, matlab, mkl, cuda, nvidia] = paper;
+    let mut row = json!({
+        "table": "6.1", "n": format!("{side}^2"), "michels_cpu": cpu, "michels_matlab": matlab, "michels_mkl": mkl, "michels_cuda": cuda,
+        "michels_nvidia_crs": nvidia, "host_ellpack_r": of(&setting.host, Format::EllpackR)?,
+        "host_csr": of(&setting.host, Format::Csr)?,
+    });
+    if setting.devices().len() > 1 {
+        row["device_ellpack_r_512"] = match setting.device.with_work_group(512) {
+            Ok(device) => json!(of(&device, Format::EllpackR)?),
+            Err(error) => json!(format!("none: {error}")),
+        };
+        row["device_csr"] = json!(of(&setting.device, Format::Csr)?);
+        row["device_auto"] = json!(of(&setting.device, Format::Auto)?);
+    }
+    setting.row(&row);
+    Ok(())
+}
+
+/// Figure 4: a whole solve on the 512² matrix in ELLPACK-R over the items of a group.
+fn groups(setting: &Setting) -> Result<()> {
+    let side = 512;
+    let a = heat_matrix(side)?;
+    if setting.devices().len() == 1 {
+        missing("figure 4: the host has no groups; choose a device with --device");
+        return Ok(());
+    }
+    let mut line = Vec::new();
+    for items in ITEMS {
+        let device = match setting.device.with_work_group(items) {
+            Ok(device) => device,
+            Err(error) => {
+                missing(&format!("figure 4, {items} items: {error}"));
+                continue;
+            }
+        };
+        let matrix = Matrix::new(&device, &a, Format::EllpackR)?;
+        let b = Vector::from_slice(&device, &image(side))?;
+        let mut solver = Solver::new(&matrix, Method::Cg, bounded())?;
+        let report = fastest(5, || {
+            let mut x = Vector::zeros(&device, a.cols())?;
+            solver.solve(&b, &mut x)
+        })?;
+        let ms = 1e3 * report.times.solve;
+        line.push((items as f64, ms));
+        setting.row(&json!({"figure": 4, "items": items, "iterations": report.iterations, "solve_ms": ms}));
+    }
+    let Some(path) = &setting.options.plot else { return Ok(()) };
+    Chart {
+        title: format!(
+            "Figure 4: CG on the {side} x {side} heat matrix, ELLPACK-R, {}",
+            setting.device.info().name
+        ),
+        across: "work-items of a group",
+        up: "milliseconds of a solve",
+        doubling: true,
+        lines: vec![("whole solve".into(), line)],
+        ..Chart::default()
+    }
+    .write(path)
+}
+
+/// Claim of 8.1: SSOR needs far fewer iterations, but less time only for n > 1000 and a bad condition. A Poisson matrix, in fp64 where
+/// the device has it, to 1e-8.
+fn ssor(setting: &Setting, side: usize) -> Result<()> {
+    let a = gallery::poisson_2d::<f64>(side, 0.0)?;
+    let mut row = json!({"table": "8.1", "n": a.rows()});
+    for (place, device) in setting.devices() {
+        if device.require(residuum::Precision::Double).is_err() {
+            missing("8.1: the device has no f64");
+            continue;
+        }
+        let matrix = Matrix::new(device, &a, Format::Auto)?;
+        let b = Vector::filled(device, a.rows(), 1.0)?;
+        let mut enter = |name: &str, ordering: Option<RowOrdering>| -> Result<()> {
+            let stopping = Stopping { rtol: 1e-8, ..Stopping::for_precision::<f64>() };
+            let mut setup = Setup::new(Method::Cg, stopping);
+            if let Some(ordering) = ordering {
+                setup = setup.with_preconditioner(Sweep::ssor(device, &a, 1.0, ordering)?);
+            }
+            let mut solver = Solver::with(&matrix, setup)?;
+            let report = fastest(3, || {
+                let mut x = Vector::zeros(device, a.cols())?;
+                solver.solve(&b, &mut x)
+            })?;
+            row[format!("{place}_{name}")] =
+                json!(format!("{:.2} ms / {}", 1e3 * report.times.solve, report.iterations));
+            Ok(())
+        };
+        enter("cg", None)?;
+        enter("ssor", Some(RowOrdering::Rows))?;
+        enter("ssor_colours", Some(RowOrdering::Colours))?;
+    }
+    setting.row(&row);
+    Ok(())
+}
+
+/// Claim of 6: the way to the device and back pays for n > 1000. Milliseconds from the matrix and the image in memory to the answer.
+fn transfer(setting: &Setting, side: usize) -> Result<()> {
+    let a = heat_matrix(side)?;
+    let mut row: Value = json!({"table": "transfer", "n": a.rows()});
+    for (place, device) in setting.devices() {
+        let mut least = f64::INFINITY;
+        let mut iterations = 0;
+        // The first builds the programs.
+        for _ in 0..5 {
+            let clock = Instant::now();
+            let matrix = Matrix::new(device, &a, Format::Auto)?;
+            let b = Vector::from_slice(device, &image(side))?;
+            let mut x = Vector::zeros(device, a.cols())?;
+            let report = Solver::new(&matrix, Method::Cg, bounded())?.solve(&b, &mut x)?;
+            let _answer = x.to_vec()?;
+            least = least.min(1e3 * (clock.elapsed().as_secs_f64() - report.times.compile));
+            iterations = report.iterations;
+        }
+        row["iterations"] = json!(iterations);
+        row[format!("{place}_ms")] = json!(least);
+    }
+    setting.row(&row);
+    Ok(())
+}
+
+/// Section 7.2: steps a second, with the picture's way to the host, and without.
+fn steps_a_second(setting: &Setting, side: usize, paper: f64) -> Result<()> {
+    let mut row = json!({"table": "7.2", "side": side, "michels_steps_with_display": paper});
+    for (place, device) in setting.devices() {
+        let mut setup = HeatSetup::new::<f32>([side; 2], STEP);
+        setup.stopping = bounded();
+        let mut heat = Heat::new(device, &setup, &image(side))?;
+        for (name, fetches) in [("steps", false), ("steps_fetched", true)] {
+            let _warm = heat.step()?;
+            let (clock, mut steps) = (Instant::now(), 0);
+            while clock.elapsed().as_secs_f64() < 0.5 {
+                let _report = heat.step()?;
+                if fetches {
+                    let _picture = heat.temperature().to_vec()?;
+                }
+                steps += 1;
+            }
+            device.synchronize()?;
+            row[format!("{place}_{name}")] = json!(f64::from(steps) / clock.elapsed().as_secs_f64());
+        }
+    }
+    setting.row(&row);
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! Times of solves and set-ups.
+
+use std::time::Instant;
+
+use residuum::{Report, Result};
+
+/// The fastest of some solves after one that builds the programs.
+pub(crate) fn fastest(runs: usize, mut solve: impl FnMut() -> Result<Report>) -> Result<Report> {
+    let mut best = solve()?;
+    for run in 0..runs {
+        let report = solve()?;
+        if run == 0 || report.times.solve < best.times.solve {
+            best = report;
+        }
+    }
+    Ok(best)
+}
+
+/// Milliseconds of an iteration of the fastest of three solves.
+pub(crate) fn iteration_ms(solve: impl FnMut() -> Result<Report>) -> Result<f64> {
+    let report = fastest(3, solve)?;
+    Ok(1e3 * report.times.solve / report.iterations.max(1) as f64)
+}
+
+/// Seconds from which work is not done a second time for its time alone.
+const LONG: f64 = 2.0;
+
+/// Milliseconds of the faster of two runs, the first of which may build programs, and the result.
+pub(crate) fn timed<R>(mut work: impl FnMut() -> Result<R>) -> Result<(f64, R)> {
+    let mut run = || {
+        let clock = Instant::now();
+        let result = work()?;
+        Ok((clock.elapsed().as_secs_f64(), result))
+    };
+    let (first, result) = run()?;
+    if first > LONG {
+        return Ok((1e3 * first, result));
+    }
+    let (second, result) = run()?;
+    Ok((1e3 * first.min(second), result))
+}
