@@ -166,7 +166,7 @@ fn ssor(setting: &Setting, side: usize) -> Result<()> {
                 setup = setup.with_preconditioner(Sweep::ssor(device, &a, 1.0, ordering)?);
             }
             let mut solver = Solver::with(&matrix, setup)?;
-            let report = fastest(3, || {
+            let report = fastest(2, || {
                 let mut x = Vector::zeros(device, a.cols())?;
                 solver.solve(&b, &mut x)
             })?;
