@@ -134,7 +134,7 @@ fn printed(args: &[&str]) -> (Vec<serde_json::Value>, String) {
 #[test]
 fn tables_of_a_thesis_are_made_for_what_a_folder_holds() {
     let folder = tempfile::tempdir().unwrap();
-    // Of the size of a part only; the name is what counts.
+    // The name is what counts, not the size.
     let a = gallery::poisson_2d::<f64>(24, 0.1).unwrap();
     residuum::io::matrix_market::write_matrix(&folder.path().join("Kuu.mtx"), &a).unwrap();
     let data = folder.path().to_str().unwrap();
