@@ -14,7 +14,7 @@ impl<T: Real> Matrix<T> {
     /// [`Error::Shape`] unless `x` has `cols` and `y` has `rows` elements, [`Error::DeviceMismatch`].
     ///
     /// # Cost
-    /// One launch; [`Matrix::product_bytes`]: in CSR `(size + 4) nnz + 4 rows` bytes of matrix unless it is packed ([`Packing`]),
+    /// One launch; [`Matrix::product_bytes`]: in CSR `(size + 4) nnz + 4 rows` bytes of matrix unless it is packed ([`Packing`](crate::Packing)),
     /// `size (cols + rows)` bytes of vectors.
     pub fn multiply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         self.multiply_columns(1, x, y)
@@ -36,7 +36,7 @@ impl<T: Real> Matrix<T> {
         multiply(self, self.transposed()?, Way::Backward, columns, x, y)
     }
 
-    /// `y = A'x`, as [`Storage::transposed`] said.
+    /// `y = A'x`, as [`Storage::transposed`](crate::Storage::transposed) said.
     ///
     /// # Errors
     /// As [`Matrix::multiply`] with the lengths exchanged; [`Error::Option`] when the matrix was made without a
