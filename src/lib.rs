@@ -71,6 +71,6 @@ pub use solver::{
     Answer, ChosenWeight, Correction, Method, NullSpace, Observer, Penalty, Progress, Report, RuleCurve, RulePoint,
     Setup, SharedPenalty, Solver, Stop, StopRule, Stopping, Times, WeightPoint, WeightRule, WeightStop,
 };
-pub use sparse::{Csr, Format, Offsets, Packing};
+pub use sparse::{AsCsr, Csr, Format, Offsets, Packing};
 pub use tuning::Tuning;
 pub use vector::{Reduction, Vector};

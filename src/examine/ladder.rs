@@ -22,7 +22,7 @@ use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::precond::{AdaptivePlaces, Built, Preconditioner, RowOrdering};
 use crate::solver::{Method, Observer, Report, Setup, Solver, Stop};
-use crate::sparse::{Csr, Partition};
+use crate::sparse::{AsCsr, Csr, Partition};
 use crate::vector::Vector;
 
 /// Largest over smallest diagonal entry up to which Jacobi's preconditioner gains nothing.
@@ -121,9 +121,10 @@ pub fn build_for<T: Real>(
     which: Preconditioner,
     method: &Method,
     device: &Device,
-    a: &Csr<T>,
+    a: &(impl AsCsr<T> + ?Sized),
     partition: Option<&Partition>,
 ) -> Result<Built<T>> {
+    let a = &*a.as_csr()?;
     build_for_until(which, method, device, a, partition, None)
 }
 
@@ -135,10 +136,11 @@ pub fn build_for_until<T: Real>(
     which: Preconditioner,
     method: &Method,
     device: &Device,
-    a: &Csr<T>,
+    a: &(impl AsCsr<T> + ?Sized),
     partition: Option<&Partition>,
     deadline: Option<Instant>,
 ) -> Result<Built<T>> {
+    let a = &*a.as_csr()?;
     if method.takes_rectangles() {
         which.build_for_least_squares_until(device, a, partition, deadline)
     } else {

@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
-use crate::sparse::{Csr, Format, Kind, Layout, Offsets, Packable, Packing, Rays, plausible_rows};
+use crate::sparse::{AsCsr, Csr, Format, Kind, Layout, Offsets, Packable, Packing, Rays, plausible_rows};
 use crate::vector::Vector;
 
 /// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy. Cloning is
@@ -122,7 +122,8 @@ impl<T: Real> Matrix<T> {
     /// [`Error::NotFinite`] for NaN or infinity among the values, [`Error::Structure`] if 32-bit positions do
     /// not reach, [`Error::Unsupported`] for `f64` on a device without it, [`Error::Memory`] before anything is
     /// sent when the arrays do not fit.
-    pub fn new(device: &Device, a: &Csr<T>, format: Format) -> Result<Self> {
+    pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), format: Format) -> Result<Self> {
+        let a = &*a.as_csr()?;
         Self::stored(device, a, Storage { format, ..Storage::default() })
     }
 
@@ -130,7 +131,8 @@ impl<T: Real> Matrix<T> {
     ///
     /// # Errors
     /// As [`Matrix::new`].
-    pub fn with_transpose(device: &Device, a: &Csr<T>, format: Format) -> Result<Self> {
+    pub fn with_transpose(device: &Device, a: &(impl AsCsr<T> + ?Sized), format: Format) -> Result<Self> {
+        let a = &*a.as_csr()?;
         Self::stored(device, a, Storage { format, transposed: Transposed::Copy, ..Storage::default() })
     }
 
@@ -138,7 +140,8 @@ impl<T: Real> Matrix<T> {
     ///
     /// # Errors
     /// As [`Matrix::new`]; [`Error::Option`] for a parameter of a format that is out of range.
-    pub fn stored(device: &Device, a: &Csr<T>, storage: Storage) -> Result<Self> {
+    pub fn stored(device: &Device, a: &(impl AsCsr<T> + ?Sized), storage: Storage) -> Result<Self> {
+        let a = &*a.as_csr()?;
         stored(device, a, storage)
     }
 
@@ -298,7 +301,8 @@ impl<T: Real> Matrix<T> {
     /// The first time a layout of the numbers of the entries on the host, in `f64`, as for a new matrix; held from then on are 4 bytes on the host for each
     /// stored place that is not in the order of the entries, and those of a transposed copy. From then on a copy of the values in the order of the layout, and their way to the device. Packed values
     /// ([`Packing`]) are laid out anew each time.
-    pub fn update_values(&self, a: &Csr<T>) -> Result<()> {
+    pub fn update_values(&self, a: &(impl AsCsr<T> + ?Sized)) -> Result<()> {
+        let a = &*a.as_csr()?;
         update_values(self, a)
     }
 

@@ -6,7 +6,7 @@ use super::{LinearOperator, Structure, cannot_update, check_shape};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
-use crate::sparse::Csr;
+use crate::sparse::{AsCsr, Csr};
 use crate::vector::Vector;
 
 /// `diag(d)`: multiplies element by element. One that was made from a matrix takes other values ([`LinearOperator::update_values`]), and holds a
@@ -83,7 +83,8 @@ impl<T: Real> Diagonal<T> {
     /// # Errors
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Structure`] for one with a zero on its diagonal or an
     /// entry whose inverse overflows.
-    pub fn inverse_of(device: &Device, a: &Csr<T>) -> Result<Self> {
+    pub fn inverse_of(device: &Device, a: &(impl AsCsr<T> + ?Sized)) -> Result<Self> {
+        let a = &*a.as_csr()?;
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         Self::inverse(device, a, Of::Diagonal)
     }
@@ -92,7 +93,8 @@ impl<T: Real> Diagonal<T> {
     ///
     /// # Errors
     /// [`Error::Structure`] with the number of a column whose inverse norm overflows.
-    pub fn inverse_of_norms(device: &Device, a: &Csr<T>) -> Result<Self> {
+    pub fn inverse_of_norms(device: &Device, a: &(impl AsCsr<T> + ?Sized)) -> Result<Self> {
+        let a = &*a.as_csr()?;
         Self::inverse(device, a, Of::ColumnNorms)
     }
 

@@ -8,7 +8,7 @@ use crate::error::{Error, Result, same_length};
 use crate::matrix::{Matrix, Storage};
 use crate::number::Real;
 use crate::runs::Runs;
-use crate::sparse::Csr;
+use crate::sparse::{AsCsr, Csr};
 use crate::vector::Vector;
 
 /// An operator whose rows belong to subsets in turn: rows `0 .. run` are the first of subset 0, the next `run` rows the first of subset
@@ -111,7 +111,14 @@ impl<T: Real> Subsets<T> {
     /// # Errors
     /// [`Error::Option`] unless `count` is from 1 to the number of runs; [`Error::Shape`] for rows that `run` does not divide; as
     /// [`Matrix::stored`].
-    pub fn of_matrix(device: &Device, a: &Csr<T>, storage: Storage, count: usize, run: usize) -> Result<Self> {
+    pub fn of_matrix(
+        device: &Device,
+        a: &(impl AsCsr<T> + ?Sized),
+        storage: Storage,
+        count: usize,
+        run: usize,
+    ) -> Result<Self> {
+        let a = &*a.as_csr()?;
         let runs = a.rows().checked_div(run).unwrap_or(0);
         check_count(count, runs)?;
         same_length("rows in whole runs", runs * run, a.rows())?;

@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
-use crate::sparse::Csr;
+use crate::sparse::{AsCsr, Csr};
 use crate::vector::Vector;
 
 /// Vectors that those of an approximate inverse are made orthogonal to.
@@ -151,7 +151,8 @@ impl<T: Real> Ainv<T> {
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a `drop` that is negative or no number or places of a
     /// power out of range, [`Error::Structure`] for a matrix that is not symmetric, an entry of the diagonal that is not positive, and a pivot that is not positive, with
     /// its row; [`Error::Memory`] as soon as the factor is larger than the device.
-    pub fn new(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
+    pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), options: AinvOptions) -> Result<Self> {
+        let a = &*a.as_csr()?;
         new(device, a, options)
     }
 

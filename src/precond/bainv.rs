@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
-use crate::sparse::{Csr, Partition};
+use crate::sparse::{AsCsr, Csr, Partition};
 use crate::vector::Vector;
 
 /// Most rows of a part. A part takes the cube of its rows in operations.
@@ -86,7 +86,13 @@ impl<T: Real> Bainv<T> {
     /// [`Error::Shape`](crate::Error::Shape) for a matrix that is not square, or a partition of another number of rows, [`Error::Option`](crate::Error::Option) for a part of more than
     /// 4096 rows, [`Error::NotFinite`](crate::Error::NotFinite), [`Error::Structure`](crate::Error::Structure) with the row of an entry that is not symmetric, of a pivot that is not
     /// positive, or of a factor that is out of the range of `f32`; [`Error::Memory`](crate::Error::Memory).
-    pub fn new(device: &Device, a: &Csr<T>, partition: &Partition, options: BainvOptions) -> Result<Self> {
+    pub fn new(
+        device: &Device,
+        a: &(impl AsCsr<T> + ?Sized),
+        partition: &Partition,
+        options: BainvOptions,
+    ) -> Result<Self> {
+        let a = &*a.as_csr()?;
         new(device, a, partition, options)
     }
 

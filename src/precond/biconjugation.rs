@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, ProductOperator, SharedOperator, Structure};
-use crate::sparse::Csr;
+use crate::sparse::{AsCsr, Csr};
 use crate::vector::Vector;
 
 /// The approximate inverse `Z D^-1 W'` of a square matrix as an operator, for [`Method::BiCgStab`](crate::Method) and
@@ -46,7 +46,8 @@ impl<T: Real> NonsymmetricAinv<T> {
     /// [`Error::Shape`] for a matrix that is not square, [`Error::NotFinite`], [`Error::Option`] for a `drop` that is negative or no number, or
     /// places out of range, [`Error::Structure`] with the row of a pivot that is 0 or nearly so; [`Error::Memory`] as soon as the
     /// factors are larger than the device.
-    pub fn new(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
+    pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), options: AinvOptions) -> Result<Self> {
+        let a = &*a.as_csr()?;
         new(device, a, options)
     }
 

@@ -21,7 +21,7 @@ use crate::magnitude;
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape};
-use crate::sparse::{Csr, Format, Partition};
+use crate::sparse::{AsCsr, Csr, Format, Partition};
 use crate::vector::Vector;
 
 /// Most rows of a block of consecutive rows.
@@ -66,7 +66,8 @@ impl<T: Real> BlockJacobi<T> {
     /// # Errors
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a size out of range, [`Error::Structure`] with
     /// the first row of a block that has no inverse in `T`, [`Error::Memory`].
-    pub fn new(device: &Device, a: &Csr<T>, block: usize) -> Result<Self> {
+    pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), block: usize) -> Result<Self> {
+        let a = &*a.as_csr()?;
         new(device, a, block)
     }
 
@@ -89,7 +90,8 @@ impl<T: Real> BlockJacobi<T> {
     /// # Errors
     /// [`Error::Shape`] for a matrix that is not square, or a partition of another number of rows, [`Error::Option`] for a part of more than
     /// 1024 rows, [`Error::Structure`] with the first row of a part that has no inverse in `T`, [`Error::Memory`].
-    pub fn over(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
+    pub fn over(device: &Device, a: &(impl AsCsr<T> + ?Sized), partition: &Partition) -> Result<Self> {
+        let a = &*a.as_csr()?;
         over(device, a, partition)
     }
 

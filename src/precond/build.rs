@@ -11,14 +11,15 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::operator::{Diagonal, SharedOperator};
-use crate::sparse::{Csr, Partition};
+use crate::sparse::{AsCsr, Csr, Partition};
 
 impl Preconditioner {
     /// Makes it for the matrix `a`. Most of the memory it takes is known before: [`Preconditioner::most_bytes`].
     ///
     /// # Errors
     /// Errors of the functions that the variants name; [`Error::Memory`] before anything is made, where places of the matrix tell.
-    pub fn build<T: Real>(&self, device: &Device, a: &Csr<T>) -> Result<Built<T>> {
+    pub fn build<T: Real>(&self, device: &Device, a: &(impl AsCsr<T> + ?Sized)) -> Result<Built<T>> {
+        let a = &*a.as_csr()?;
         self.build_over(device, a, None)
     }
 
@@ -30,9 +31,10 @@ impl Preconditioner {
     pub fn build_over<T: Real>(
         &self,
         device: &Device,
-        a: &Csr<T>,
+        a: &(impl AsCsr<T> + ?Sized),
         partition: Option<&Partition>,
     ) -> Result<Built<T>> {
+        let a = &*a.as_csr()?;
         self.build_until(device, a, partition, None)
     }
 
@@ -43,10 +45,11 @@ impl Preconditioner {
     pub fn build_until<T: Real>(
         &self,
         device: &Device,
-        a: &Csr<T>,
+        a: &(impl AsCsr<T> + ?Sized),
         partition: Option<&Partition>,
         deadline: Option<Instant>,
     ) -> Result<Built<T>> {
+        let a = &*a.as_csr()?;
         self.built(device, a, partition, deadline).map_err(|error| self.named(error))
     }
 
@@ -148,9 +151,10 @@ impl Preconditioner {
     pub fn build_for_least_squares<T: Real>(
         &self,
         device: &Device,
-        a: &Csr<T>,
+        a: &(impl AsCsr<T> + ?Sized),
         partition: Option<&Partition>,
     ) -> Result<Built<T>> {
+        let a = &*a.as_csr()?;
         self.build_for_least_squares_until(device, a, partition, None)
     }
 
@@ -161,10 +165,11 @@ impl Preconditioner {
     pub fn build_for_least_squares_until<T: Real>(
         &self,
         device: &Device,
-        a: &Csr<T>,
+        a: &(impl AsCsr<T> + ?Sized),
         partition: Option<&Partition>,
         deadline: Option<Instant>,
     ) -> Result<Built<T>> {
+        let a = &*a.as_csr()?;
         let made = self.built_for_least_squares(device, a, partition, deadline);
         made.map_err(|error| self.named(error))
     }

@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape};
-use crate::sparse::{Csr, Format};
+use crate::sparse::{AsCsr, Csr, Format};
 use crate::vector::Vector;
 
 /// Highest degree.
@@ -107,7 +107,8 @@ impl<T: Real> Polynomial<T> {
     /// [`Error::Shape`] for a matrix that is not square, [`Error::NotFinite`], [`Error::Option`] for a degree or a ratio out of range,
     /// [`Error::Structure`] with the row of an entry that is not symmetric, or of a diagonal entry that is not positive or whose inverse
     /// overflows; [`Error::Memory`].
-    pub fn new(device: &Device, a: &Csr<T>, options: PolynomialOptions) -> Result<Self> {
+    pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), options: PolynomialOptions) -> Result<Self> {
+        let a = &*a.as_csr()?;
         Ok(Self { owned: true, ..on(Matrix::new(device, a, Format::Auto)?, a, options)? })
     }
 
@@ -115,7 +116,8 @@ impl<T: Real> Polynomial<T> {
     ///
     /// # Errors
     /// As [`Polynomial::new`]; [`Error::Shape`] for a matrix of another size.
-    pub fn sharing(matrix: &Matrix<T>, a: &Csr<T>, options: PolynomialOptions) -> Result<Self> {
+    pub fn sharing(matrix: &Matrix<T>, a: &(impl AsCsr<T> + ?Sized), options: PolynomialOptions) -> Result<Self> {
+        let a = &*a.as_csr()?;
         on(matrix.clone(), a, options)
     }
 

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
-use crate::sparse::{Csr, RowBlock};
+use crate::sparse::{AsCsr, Csr, RowBlock};
 use crate::vector::Vector;
 
 /// Most places of a column: a dense factorisation takes the cube of them. Columns of more take a lower power, and the longest columns of the
@@ -108,7 +108,8 @@ impl<T: Real> Spai<T> {
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for a power out of range, [`Error::NotFinite`],
     /// [`Error::Structure`] with the number of a column that comes out as 0 (row of that number has no entry in its places) or too large, or
     /// that meets columns with more than 32 768 entries; [`Error::Memory`].
-    pub fn new(device: &Device, a: &Csr<T>, options: SpaiOptions) -> Result<Self> {
+    pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), options: SpaiOptions) -> Result<Self> {
+        let a = &*a.as_csr()?;
         new(device, a, options)
     }
 

@@ -25,7 +25,7 @@ use crate::error::{Error, Result, same_length};
 use crate::memory::Plans;
 use crate::number::{Real, first_not_finite, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape};
-use crate::sparse::{Csr, colours};
+use crate::sparse::{AsCsr, Csr, colours};
 use crate::vector::Vector;
 
 /// Order in which a sweep takes the rows.
@@ -86,7 +86,8 @@ impl<T: Real> Sweep<T> {
     ///
     /// # Errors
     /// As [`Sweep::sor`].
-    pub fn gauss_seidel(device: &Device, a: &Csr<T>, ordering: RowOrdering) -> Result<Self> {
+    pub fn gauss_seidel(device: &Device, a: &(impl AsCsr<T> + ?Sized), ordering: RowOrdering) -> Result<Self> {
+        let a = &*a.as_csr()?;
         new(device, a, 1.0, ordering, false)
     }
 
@@ -96,7 +97,8 @@ impl<T: Real> Sweep<T> {
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for `omega` outside (0, 2)
     /// or a matrix of 2³² entries and more, [`Error::Structure`] for an entry of the diagonal that is missing or too small
     /// to divide by, [`Error::Memory`].
-    pub fn sor(device: &Device, a: &Csr<T>, omega: f64, ordering: RowOrdering) -> Result<Self> {
+    pub fn sor(device: &Device, a: &(impl AsCsr<T> + ?Sized), omega: f64, ordering: RowOrdering) -> Result<Self> {
+        let a = &*a.as_csr()?;
         new(device, a, omega, ordering, false)
     }
 
@@ -105,7 +107,8 @@ impl<T: Real> Sweep<T> {
     ///
     /// # Errors
     /// As [`Sweep::sor`].
-    pub fn ssor(device: &Device, a: &Csr<T>, omega: f64, ordering: RowOrdering) -> Result<Self> {
+    pub fn ssor(device: &Device, a: &(impl AsCsr<T> + ?Sized), omega: f64, ordering: RowOrdering) -> Result<Self> {
+        let a = &*a.as_csr()?;
         new(device, a, omega, ordering, true)
     }
 

@@ -1,6 +1,8 @@
 //! From and to `sprs`.
 
+use std::borrow::Cow;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use sprs::{CsMat, CsMatBase, CsMatI, CsMatViewI, SpIndex};
@@ -8,6 +10,70 @@ use sprs::{CsMat, CsMatBase, CsMatI, CsMatViewI, SpIndex};
 use super::Csr;
 use crate::error::{Error, Result};
 use crate::number::Real;
+
+/// Matrices that functions of this crate take where they ask for one: [`Csr`], and those of `sprs` in row or column order, with indices of any
+/// type, owned or views. One of `sprs` is copied to a [`Csr`] by every call, once: what several calls take is better made a [`Csr`] before
+/// ([`Csr::from_sprs`], or `Csr::try_from`, which copies nothing).
+///
+/// ```
+/// use residuum::precond::Sweep;
+/// use residuum::precond::RowOrdering;
+/// use residuum::{Device, Format, Matrix};
+///
+/// # fn main() -> residuum::Result<()> {
+/// let a: sprs::CsMat<f64> = sprs::CsMat::eye(9);
+/// let device = Device::host();
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let preconditioner = Sweep::ssor(&device, &a.to_csc(), 1.0, RowOrdering::Rows)?;
+/// # let _ = (matrix, preconditioner);
+/// # Ok(())
+/// # }
+/// ```
+pub trait AsCsr<T: Real> {
+    /// The matrix, borrowed if it is one already.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] when a dimension exceeds 32 bits.
+    fn as_csr(&self) -> Result<Cow<'_, Csr<T>>>;
+}
+
+impl<T: Real> AsCsr<T> for Csr<T> {
+    fn as_csr(&self) -> Result<Cow<'_, Csr<T>>> {
+        Ok(Cow::Borrowed(self))
+    }
+}
+
+impl<T, I, O, Offsets, Indices, Values> AsCsr<T> for CsMatBase<T, I, Offsets, Indices, Values, O>
+where
+    T: Real,
+    I: SpIndex,
+    O: SpIndex,
+    Offsets: Deref<Target = [O]>,
+    Indices: Deref<Target = [I]>,
+    Values: Deref<Target = [T]>,
+{
+    fn as_csr(&self) -> Result<Cow<'_, Csr<T>>> {
+        Csr::from_sprs(self).map(Cow::Owned)
+    }
+}
+
+impl<T: Real, A: AsCsr<T> + ?Sized> AsCsr<T> for &A {
+    fn as_csr(&self) -> Result<Cow<'_, Csr<T>>> {
+        (**self).as_csr()
+    }
+}
+
+impl<T: Real, A: AsCsr<T> + ?Sized> AsCsr<T> for Arc<A> {
+    fn as_csr(&self) -> Result<Cow<'_, Csr<T>>> {
+        (**self).as_csr()
+    }
+}
+
+impl<T: Real> AsCsr<T> for Cow<'_, Csr<T>> {
+    fn as_csr(&self) -> Result<Cow<'_, Csr<T>>> {
+        Ok(Cow::Borrowed(&**self))
+    }
+}
 
 impl<T: Real> Csr<T> {
     /// Copies a matrix of `sprs`, in row or in column order, with indices of any type, its own or a view. Repeated or unsorted entries cannot
@@ -147,6 +213,43 @@ mod tests {
         let back = Csr::try_from(there).expect("same");
         assert!(back.values().as_ptr() == at && back == kept);
         assert_eq!(Csr::try_from(by_columns).expect("same"), kept);
+    }
+
+    /// Functions that take a matrix take one of `sprs`, with the same bits.
+    #[test]
+    fn functions_take_matrices_of_sprs() {
+        use crate::operator::LinearOperator;
+        use crate::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering, Sweep};
+        use crate::sparse::{Ordering, Permutation, gallery};
+        use crate::{Device, Format, Matrix, Vector};
+        let device = Device::host();
+        let a = gallery::poisson_2d::<f64>(9, 0.1).expect("valid");
+        let (rows, columns) = (a.to_sprs(), a.to_sprs().to_csc());
+        let x = Vector::from_slice(&device, &(0..81).map(f64::from).collect::<Vec<_>>()).expect("memory");
+        let bits = |operator: &dyn LinearOperator<f64>| {
+            let mut y = Vector::zeros(&device, 81).expect("memory");
+            operator.apply(&x, &mut y).expect("a product");
+            y.to_vec().expect("memory").iter().map(|v| v.to_bits()).collect::<Vec<_>>()
+        };
+        fn all(
+            device: &Device,
+            a: &impl AsCsr<f64>,
+            bits: &dyn Fn(&dyn LinearOperator<f64>) -> Vec<u64>,
+        ) -> Vec<Vec<u64>> {
+            let matrix = Matrix::with_transpose(device, a, Format::Auto).expect("a matrix");
+            matrix.update_values(a).expect("the same places");
+            let sweep = Sweep::ssor(device, a, 1.2, RowOrdering::Colours).expect("a sweep");
+            let inverse = Ainv::new(device, a, AinvOptions::sainv(0.1)).expect("an inverse");
+            let named = "ic0".parse::<Preconditioner>().expect("a name").build(device, a).expect("factors");
+            let order = Permutation::of(a, Ordering::ReverseCuthillMckee).expect("an order");
+            let order = order.order().iter().map(|place| u64::from(*place)).collect();
+            vec![bits(&matrix), bits(&sweep), bits(&inverse), bits(&*named.operator), order]
+        }
+        let wanted = all(&device, &a, &bits);
+        assert_eq!(all(&device, &rows, &bits), wanted);
+        assert_eq!(all(&device, &columns, &bits), wanted);
+        assert_eq!(all(&device, &rows.view(), &bits), wanted);
+        assert_eq!(all(&device, &&a, &bits), wanted);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(crate) use choice::Reader;
 pub use csr::Csr;
 pub(crate) use csr::{frobenius, plausible_rows, row_of};
 pub use format::Format;
+pub use interop::AsCsr;
 #[cfg(test)]
 pub(crate) use layout::CODE_BITS;
 pub(crate) use layout::{

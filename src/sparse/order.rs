@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, hash_map};
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 
-use super::Csr;
+use super::{AsCsr, Csr};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
 
@@ -118,7 +118,8 @@ impl Permutation {
     ///
     /// # Errors
     /// [`Error::Shape`] for a matrix that is not square; [`Error::Option`] when METIS fails, or is not there.
-    pub fn of<T: Real>(a: &Csr<T>, ordering: Ordering) -> Result<Self> {
+    pub fn of<T: Real>(a: &(impl AsCsr<T> + ?Sized), ordering: Ordering) -> Result<Self> {
+        let a = &*a.as_csr()?;
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         let order = match ordering {
             Ordering::Natural => (0..a.rows() as u32).collect(),

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
-use super::{Csr, Permutation};
+use super::{AsCsr, Csr, Permutation};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
 
@@ -70,7 +70,8 @@ impl Partition {
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] unless there are 1 to `a.rows()` parts, or for a matrix
     /// of 2³¹ entries and more, and when METIS fails.
     #[cfg(feature = "metis")]
-    pub fn metis<T: Real>(a: &Csr<T>, parts: usize) -> Result<Self> {
+    pub fn metis<T: Real>(a: &(impl AsCsr<T> + ?Sized), parts: usize) -> Result<Self> {
+        let a = &*a.as_csr()?;
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         check_parts(a.rows(), parts)?;
         Self::new(parts_of_graph(&super::order::neighbours(a), parts, false)?, parts)
@@ -136,7 +137,8 @@ impl Partition {
     ///
     /// # Errors
     /// [`Error::Shape`] unless `a` is square with a row for each of the partition.
-    pub fn cut<T: Real>(&self, a: &Csr<T>) -> Result<usize> {
+    pub fn cut<T: Real>(&self, a: &(impl AsCsr<T> + ?Sized)) -> Result<usize> {
+        let a = &*a.as_csr()?;
         self.check(a)?;
         let between = |i: usize| a.row(i).0.iter().filter(|j| self.of[**j as usize] != self.of[i]).count();
         Ok((0..a.rows()).map(between).sum())

@@ -37,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
-use crate::sparse::{Csr, RowBlock, pieces};
+use crate::sparse::{AsCsr, Csr, RowBlock, pieces};
 use crate::vector::Vector;
 
 /// Most places of a row: a dense factorisation takes the cube of them. Longer rows keep the largest of their entries.
@@ -136,7 +136,8 @@ impl<T: Real> Fsai<T> {
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for an option out of range, [`Error::NotFinite`],
     /// [`Error::Structure`] with the row of an entry that is not symmetric or of a pivot that is not positive, or for a factor that is out of the
     /// range of the numbers that store it; [`Error::Memory`].
-    pub fn new(device: &Device, a: &Csr<T>, options: FsaiOptions) -> Result<Self> {
+    pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), options: FsaiOptions) -> Result<Self> {
+        let a = &*a.as_csr()?;
         new(device, a, options)
     }
 

@@ -36,7 +36,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
-use crate::sparse::Csr;
+use crate::sparse::{AsCsr, Csr};
 use crate::vector::Vector;
 
 /// Incomplete factors of a matrix, as an operator that solves with both. Factors and solves have the same bits everywhere.
@@ -96,7 +96,8 @@ impl<T: Real> Incomplete<T> {
     /// [`Error::Shape`] for a matrix that is not square, [`Error::NotFinite`], [`Error::Option`] for a shift or a threshold that is negative or no
     /// number, no sweeps, or more than 2³² entries, [`Error::Structure`] with the row of a diagonal entry that is missing (or not positive:
     /// IC), of an entry that is not symmetric (IC), or of a pivot that is no good with any shift; [`Error::Memory`].
-    pub fn new(device: &Device, a: &Csr<T>, options: IncompleteOptions) -> Result<Self> {
+    pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), options: IncompleteOptions) -> Result<Self> {
+        let a = &*a.as_csr()?;
         new(device, a, options)
     }
 
