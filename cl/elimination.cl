@@ -5,7 +5,7 @@
 //   Ready columns never meet later, and what they change lies in different rows, so that all of them may be pivots at once, with
 //   the same bits as one after another.
 //
-// Row l of Z keeps its open entries by ascending column in one of two halves: entry k of open_entries(state[l]) at
+// Row l of Z keeps its open entries, in any order, in one of two halves: entry k of open_entries(state[l]) at
 // open_begin(state[l], n, l) + k. first[l] is the first of their columns, or NONE. Sums are those of the host: over ascending rows.
 //
 // Required macros:
@@ -102,6 +102,8 @@ void choose_pivots(uint n, uint span, uint round, uint slots, __global const int
 {
     const size_t begin = get_group_id(0) * (size_t)span;
     const size_t end = min(begin + span, (size_t)n);
+    // No column was marked then.
+    if (counters[FAILED]) return;
     for (size_t i = begin + get_local_id(0); i < end; i += WG) {
         // An open column has its diagonal entry, and no earlier one has an entry in that row.
         if (first[i] != (int)i || blocked[i] == (int)round) continue;
@@ -406,7 +408,7 @@ void eliminate(uint n, uint from, uint to, uint in_order, uint most_written, __g
     __global acc_t* products = v_sums + MOST_PLACES;
     const uint end = in_order ? to : min(to, (uint)counters[READY]);
     // A limit that is met leaves nothing to do in what follows: counts of 0.
-    int failed = 0;
+    int failed = in_order ? counters[FAILED] : 0;
     for (uint s = from + group; s < end && !(in_order && failed); s += get_num_groups(0)) {
         const int i = in_order ? (int)s : pivot_of[s];
         failed = 0;
@@ -607,7 +609,8 @@ void eliminate(uint n, uint from, uint to, uint in_order, uint most_written, __g
             barrier(EVERYWHERE);
         }
         if (full) failed = TOO_FULL;
-        if (lid == 0 && failed) counters[FAILED] = failed;
+        // The first reason stays.
+        if (lid == 0 && failed) atomic_cmpxchg(&counters[FAILED], 0, failed);
         if (lid == 0 && !failed && !finished) atomic_inc(&counters[FINISHED]);
     }
 }

@@ -332,6 +332,34 @@ fn inverses_are_those_of_the_host<T: Real>(device: &Device) {
             assert!(made(true) == made(false), "{name} {options:?} on {} {}", device.info().name, device.tuning());
         }
     }
+    // Rows with more open entries than there is room for at first: the device tries again with more.
+    let full = band::<T>(220, 140);
+    let made = |on_device: bool| {
+        let mut options = AinvOptions::sainv(0.0);
+        options.on_device = Some(on_device);
+        let inverse = Ainv::new(device, &full, options).unwrap();
+        assert_eq!(inverse.made_on_device(), on_device, "more than 128 open entries");
+        let x = Vector::from_slice(device, &noise::<T>(full.rows(), 6)).unwrap();
+        let mut z = Vector::zeros(device, full.rows()).unwrap();
+        inverse.apply(&x, &mut z).unwrap();
+        bits(&z.to_vec().unwrap())
+    };
+    assert!(made(true) == made(false), "on {} {}", device.info().name, device.tuning());
+    // A pivot that is not positive is the host's to name.
+    let mut indefinite = band::<T>(90, 3);
+    indefinite
+        .values_mut()
+        .iter_mut()
+        .for_each(|v| *v = T::from_f64(if v.to_f64() > 5.0 { 0.3 } else { v.to_f64() }));
+    let rows = [true, false].map(|on_device| {
+        let mut options = AinvOptions::sainv(0.01);
+        options.on_device = Some(on_device);
+        match Ainv::new(device, &indefinite, options) {
+            Err(Error::Structure { row, .. }) => row,
+            other => panic!("{other:?}"),
+        }
+    });
+    assert!(rows[0].is_some() && rows[0] == rows[1], "{rows:?}");
     // Parts of even and uneven sizes, one of a row, one empty.
     let uneven = Partition::new((0..400).map(|i| if i == 7 { 3 } else { i * i % 3 }).collect(), 5).unwrap();
     for (a, partition) in [

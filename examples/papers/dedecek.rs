@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::printed::{self, row, rows};
 use crate::thesis::{counted, system};
 use crate::timing::{fastest, timed};
-use crate::{Setting, missing};
+use crate::{Setting, attempt, missing};
 
 pub(crate) const TABLES: &[&str] = &["7.1", "7.2", "7.3", "7.4", "7.5", "7.6", "7.7", "7.8", "7.9"];
 
@@ -43,8 +43,10 @@ pub(crate) fn tables(setting: &Setting) -> Result<()> {
     let (found, lacking): (Vec<_>, Vec<_>) =
         names.into_iter().map(|name| (name, file_of(folder, name))).partition(|(_, path)| path.is_some());
     for (name, path) in found.into_iter().filter_map(|(name, path)| Some((name, path?))) {
-        let (a, rhs) = system(&io::read_matrix(&path, &mut |_, _| ())?)?;
-        System { setting, name, a, rhs }.tables()?;
+        match io::read_matrix(&path, &mut |_, _| ()).and_then(|a| system(&a)) {
+            Ok((a, rhs)) => System { setting, name, a, rhs }.tables(),
+            Err(error) => attempt(setting, name, Err(error)),
+        }
     }
     if !lacking.is_empty() {
         let names: Vec<&str> = lacking.iter().map(|matrix| matrix.0).collect();
@@ -62,54 +64,75 @@ fn file_of(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// Set-up in ms, entries, iterations and ms of the solve; or why there is none.
-fn cell(outcome: Result<(f64, usize, f64, usize)>) -> Result<Value> {
+fn cell(outcome: Result<(f64, usize, f64, usize)>) -> Value {
     match outcome {
         Ok((setup, entries, solve, iterations)) => {
-            Ok(json!(format!("{setup:.1}, {entries}, {iterations} ({solve:.1})")))
+            json!(format!("{setup:.1}, {entries}, {iterations} ({solve:.1})"))
         }
-        Err(error @ (Error::Structure { .. } | Error::Memory { .. } | Error::OutOfTime { .. })) => {
-            Ok(json!(format!("none: {error}")))
-        }
-        Err(error) => Err(error),
+        Err(error) => json!(format!("none: {error}")),
     }
 }
 
+/// Error of a device that left to the host what it was asked for.
+fn left_to_the_host() -> Error {
+    Error::Structure { what: "the device left it to the host: RUST_LOG=info says why".into(), row: None }
+}
+
 impl System<'_> {
-    fn tables(&self) -> Result<()> {
-        let wants = |table: &str| self.setting.wants(table);
-        if wants("7.1") {
-            let thesis = row(printed::MATRICES, self.name).unwrap_or_default().join(", ");
-            self.row(
-                "7.1",
-                json!({"dedecek_rows_entries": thesis, "rows": self.a.rows(), "entries": self.a.nnz()}),
-            );
-        }
-        if let Some(thesis) = row(printed::CG, self.name).filter(|_| wants("7.2")) {
-            let mut line = solves_of_the_thesis(&thesis);
-            self.solves(&mut line, |_| Ok(None))?;
-            self.row("7.2", line);
-        }
-        if let Some(thesis) = row(printed::PCG, self.name).filter(|_| wants("7.3")) {
-            let mut line = solves_of_the_thesis(&thesis[1..]);
-            line["dedecek_nz"] = json!(thesis[0]);
-            line["nz"] = json!(self.sainv(&self.setting.host, 0.1, false)?.1.entries());
-            self.solves(&mut line, |device| Ok(Some(self.sainv(device, 0.1, false)?.1.into())))?;
-            self.row("7.3", line);
-        }
-        self.parts()?;
-        for (table, thesis) in [("7.5", printed::BAINV_AINV), ("7.6", printed::BAINV_SAINV)] {
-            if let Some(thesis) = row(thesis, self.name).filter(|_| wants(table)) {
-                self.halves(table, &thesis)?;
+    /// All tables that were asked for; one that cannot be made is a row that says why.
+    fn tables(&self) {
+        let made: [(&str, &dyn Fn() -> Result<()>); 8] = [
+            ("7.1", &|| self.sizes()),
+            ("7.2", &|| self.plain()),
+            ("7.3", &|| self.preconditioned()),
+            ("7.4", &|| self.partitions()),
+            ("7.5", &|| self.halves("7.5", printed::BAINV_AINV)),
+            ("7.6", &|| self.halves("7.6", printed::BAINV_SAINV)),
+            ("7.7", &|| self.parts_on_both()),
+            ("7.8", &|| self.stabilised("7.8", printed::SAINV_FINE, 0.01)),
+        ];
+        for (table, make) in made
+            .into_iter()
+            .chain([("7.9", &(|| self.stabilised("7.9", printed::SAINV_COARSE, 0.1)) as &dyn Fn() -> Result<()>)])
+        {
+            if self.setting.wants(table) {
+                attempt(self.setting, &format!("{table}, {}", self.name), make());
             }
         }
-        for (table, thesis, drop) in [("7.8", printed::SAINV_FINE, 0.01), ("7.9", printed::SAINV_COARSE, 0.1)] {
-            let Some(thesis) = row(thesis, self.name).filter(|_| wants(table)) else { continue };
-            let mut line = json!({"dedecek_cpu": thesis[..3].join(", "), "dedecek_gpu": thesis[3..].join(", ")});
-            for (place, device) in self.setting.devices() {
-                line[place] = cell(self.with_sainv(device, drop, place == "device"))?;
-            }
-            self.row(table, line);
+    }
+
+    fn sizes(&self) -> Result<()> {
+        let thesis = row(printed::MATRICES, self.name).unwrap_or_default().join(", ");
+        self.row("7.1", json!({"dedecek_rows_entries": thesis, "rows": self.a.rows(), "entries": self.a.nnz()}));
+        Ok(())
+    }
+
+    fn plain(&self) -> Result<()> {
+        let Some(thesis) = row(printed::CG, self.name) else { return Ok(()) };
+        let mut line = solves_of_the_thesis(&thesis);
+        self.solves(&mut line, |_| Ok(None))?;
+        self.row("7.2", line);
+        Ok(())
+    }
+
+    fn preconditioned(&self) -> Result<()> {
+        let Some(thesis) = row(printed::PCG, self.name) else { return Ok(()) };
+        let mut line = solves_of_the_thesis(&thesis[1..]);
+        line["dedecek_nz"] = json!(thesis[0]);
+        line["nz"] = json!(self.sainv(&self.setting.host, 0.1, false)?.1.entries());
+        self.solves(&mut line, |device| Ok(Some(self.sainv(device, 0.1, false)?.1.into())))?;
+        self.row("7.3", line);
+        Ok(())
+    }
+
+    /// Tables 7.8 and 7.9.
+    fn stabilised(&self, table: &str, thesis: &'static str, drop: f64) -> Result<()> {
+        let Some(thesis) = row(thesis, self.name) else { return Ok(()) };
+        let mut line = json!({"dedecek_cpu": thesis[..3].join(", "), "dedecek_gpu": thesis[3..].join(", ")});
+        for (place, device) in self.setting.devices() {
+            line[place] = cell(self.with_sainv(device, drop, place == "device"));
         }
+        self.row(table, line);
         Ok(())
     }
 
@@ -158,8 +181,7 @@ impl System<'_> {
         let limit = Duration::from_secs(self.setting.options.time_limit);
         let made = timed(|| Ainv::new(device, &self.a, options.with_deadline(Some(Instant::now() + limit))))?;
         if on_device && !made.1.made_on_device() {
-            let what = "the device left it to the host: RUST_LOG=info says why".into();
-            return Err(Error::Structure { what, row: None });
+            return Err(left_to_the_host());
         }
         Ok(made)
     }
@@ -188,43 +210,52 @@ impl System<'_> {
     ) -> Result<(f64, usize, f64, usize)> {
         let mut options = BainvOptions::default();
         options.on_device = Some(on_device);
-        let (setup, inverse) = timed(|| Bainv::new(device, &self.a, partition, options))?;
+        let limit = Duration::from_secs(self.setting.options.time_limit);
+        let (setup, inverse) =
+            timed(|| Bainv::new(device, &self.a, partition, options.with_deadline(Some(Instant::now() + limit))))?;
+        if on_device && !inverse.made_on_device() {
+            return Err(left_to_the_host());
+        }
         let entries = inverse.entries();
         let (solve, iterations) = self.solve(device, Format::Auto, Some(inverse.into()))?;
         Ok((setup, entries, solve, iterations))
     }
 
-    /// Rows of tables 7.4 and 7.7: those of the thesis, or for a matrix that it has none of a few numbers of parts.
-    fn parts(&self) -> Result<()> {
-        let own = |table: &'static str| -> Vec<(usize, Vec<&'static str>)> {
-            let of_thesis = rows(table).filter(|row| row.0 == self.name);
-            of_thesis.filter_map(|(_, cells)| Some((cells[0].parse().ok()?, cells[1..].to_vec()))).collect()
-        };
-        let others = |rows: Vec<(usize, Vec<&'static str>)>| match rows.is_empty() {
-            true => {
-                let parts = PARTS.iter().filter(|parts| ROWS_OF_PART.contains(&(self.a.rows() / **parts)));
-                parts.map(|parts| (*parts, Vec::new())).collect()
-            }
-            false => rows,
-        };
-        let or_none = |cells: &[&str]| if cells.is_empty() { "no row".to_string() } else { cells.join(", ") };
-        let host = &self.setting.host;
-        for (parts, thesis) in others(own(printed::PARTS)).into_iter().filter(|_| self.setting.wants("7.4")) {
+    /// Parts, and the rest of the row, of a table of the thesis; a few numbers of parts for a matrix that has no row.
+    fn parts_of(&self, table: &'static str) -> Vec<(usize, Vec<&'static str>)> {
+        let of_thesis = rows(table).filter(|row| row.0 == self.name);
+        let own: Vec<_> =
+            of_thesis.filter_map(|(_, cells)| Some((cells[0].parse().ok()?, cells[1..].to_vec()))).collect();
+        if !own.is_empty() {
+            return own;
+        }
+        let parts = PARTS.iter().filter(|parts| ROWS_OF_PART.contains(&(self.a.rows() / **parts)));
+        parts.map(|parts| (*parts, Vec::new())).collect()
+    }
+
+    /// Table 7.4.
+    fn partitions(&self) -> Result<()> {
+        for (parts, thesis) in self.parts_of(printed::PARTS) {
             let (partition_ms, partition) = timed(|| Partition::metis(&self.a, parts))?;
+            let made = self.with_bainv(&self.setting.host, &partition, false);
             self.row(
                 "7.4",
                 json!({
-                    "parts": parts, "dedecek": or_none(&thesis), "partition_ms": partition_ms,
-                    "host": cell(self.with_bainv(host, &partition, false))?,
+                    "parts": parts, "dedecek": or_none(&thesis), "partition_ms": partition_ms, "host": cell(made),
                 }),
             );
         }
-        for (parts, thesis) in others(own(printed::BAINV)).into_iter().filter(|_| self.setting.wants("7.7")) {
+        Ok(())
+    }
+
+    /// Table 7.7.
+    fn parts_on_both(&self) -> Result<()> {
+        for (parts, thesis) in self.parts_of(printed::BAINV) {
             let partition = Partition::metis(&self.a, parts)?;
             let (cpu, gpu) = thesis.split_at(thesis.len().min(3));
             let mut line = json!({"parts": parts, "dedecek_cpu": or_none(cpu), "dedecek_gpu": or_none(gpu)});
             for (place, device) in self.setting.devices() {
-                line[place] = cell(self.with_bainv(device, &partition, place == "device"))?;
+                line[place] = cell(self.with_bainv(device, &partition, place == "device"));
             }
             self.row("7.7", line);
         }
@@ -232,7 +263,8 @@ impl System<'_> {
     }
 
     /// A row of table 7.5 or 7.6, on the host, and on the device where there is one.
-    fn halves(&self, table: &str, thesis: &[&str]) -> Result<()> {
+    fn halves(&self, table: &str, thesis: &'static str) -> Result<()> {
+        let Some(thesis) = row(thesis, self.name) else { return Ok(()) };
         let parts: usize = thesis[0].parse().map_err(|_| common::option("table", "a row is damaged"))?;
         let (partition_ms, partition) = timed(|| Partition::metis(&self.a, parts))?;
         let (name, options) = match table {
@@ -243,16 +275,20 @@ impl System<'_> {
             "parts": parts, "dedecek_bainv": thesis[1..4].join(", "), "partition_ms": partition_ms,
         });
         for (place, device) in self.setting.devices() {
-            line[format!("{place}_bainv")] = cell(self.with_bainv(device, &partition, place == "device"))?;
+            line[format!("{place}_bainv")] = cell(self.with_bainv(device, &partition, place == "device"));
         }
         line[format!("dedecek_{name}")] = json!(thesis[4..].join(", "));
         for (place, device) in self.setting.devices() {
             let made = self.ainv(device, options, place == "device");
-            line[format!("{place}_{name}")] = cell(made.and_then(|made| self.with(device, made)))?;
+            line[format!("{place}_{name}")] = cell(made.and_then(|made| self.with(device, made)));
         }
         self.row(table, line);
         Ok(())
     }
+}
+
+fn or_none(cells: &[&str]) -> String {
+    if cells.is_empty() { "no row".to_string() } else { cells.join(", ") }
 }
 
 /// Columns of the thesis in tables 7.2 and 7.3.

@@ -13,28 +13,22 @@ use residuum::{
 };
 use serde_json::{Value, json};
 
-use crate::Setting;
 use crate::timing::iteration_ms;
+use crate::{Setting, attempt};
 
 pub(crate) const TABLES: &[&str] = &["vectors", "matrices", "cg", "transposed", "simulations"];
 
+/// Function that prints a table.
+type Table = fn(&Setting) -> Result<()>;
+
 pub(crate) fn tables(setting: &Setting) -> Result<()> {
-    if setting.wants("vectors") {
-        vectors(setting)?;
+    let made: [(&str, Table); 4] =
+        [("vectors", vectors), ("matrices", matrices), ("cg", cg), ("simulations", simulations)];
+    for (table, make) in made.into_iter().filter(|(table, _)| setting.wants(table)) {
+        attempt(setting, table, make(setting));
     }
-    if setting.wants("matrices") {
-        matrices(setting)?;
-    }
-    if setting.wants("cg") {
-        cg(setting)?;
-    }
-    if setting.wants("transposed") {
-        for n in [4096, 1 << 20, 1 << 24] {
-            transposed(setting, n)?;
-        }
-    }
-    if setting.wants("simulations") {
-        simulations(setting)?;
+    for n in [4096, 1 << 20, 1 << 24].into_iter().filter(|_| setting.wants("transposed")) {
+        attempt(setting, &format!("transposed, {n} rows"), transposed(setting, n));
     }
     Ok(())
 }
@@ -48,10 +42,11 @@ fn row(
     mut ms: impl FnMut(&Device) -> Result<f64>,
 ) -> Result<()> {
     let mut row = json!({"operation": operation, "krueger_gpu_ms": paper});
-    let mut last = 0.0;
+    let mut last = f64::NAN;
     for (place, device) in setting.devices() {
-        last = ms(device)?;
-        row[format!("{place}_ms")] = json!(last);
+        let measured = ms(device);
+        last = *measured.as_ref().unwrap_or(&f64::NAN);
+        row[format!("{place}_ms")] = measured.map_or_else(|error| json!(format!("none: {error}")), |ms| json!(ms));
     }
     row["bytes"] = json!(bytes);
     row["copy_share"] = json!(bytes as f64 / last / 1e6 / setting.copy);

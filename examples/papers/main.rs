@@ -60,7 +60,7 @@ struct Options {
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// Seconds that the set-up of one preconditioner may take
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     time_limit: u64,
     /// Draw the figure of the paper, if it has one (.png or .svg)
     #[arg(long, value_name = "FILE")]
@@ -119,6 +119,13 @@ fn run(options: Options) -> Result<()> {
         common::check_outputs(&[], &[("plot", path)])?;
     }
     let device = options.device.open::<f32>()?;
+    let draws = options.table.is_empty() || options.table.iter().any(|name| name == michels::FIGURE);
+    if options.plot.is_some() && (!draws || device.backend_name() == "host") {
+        return Err(common::option(
+            "plot",
+            "there is nothing to draw: figure-4 wants a device that is not the host",
+        ));
+    }
     let copy = copy_bandwidth(&device)?;
     let table = Table::new(options.json);
     table.row(&json!({
@@ -129,6 +136,13 @@ fn run(options: Options) -> Result<()> {
         Paper::Dedecek => dedecek::tables(&setting),
         Paper::Krueger => krueger::tables(&setting),
         Paper::Michels => michels::tables(&setting),
+    }
+}
+
+/// A row of a table that may fail: the others are made all the same.
+fn attempt(setting: &Setting, row: &str, outcome: Result<()>) {
+    if let Err(error) = outcome {
+        setting.row(&json!({"none": row, "why": error.to_string()}));
     }
 }
 

@@ -13,9 +13,12 @@ use residuum::{Csr, Device, Format, Matrix, Method, Result, Setup, Solver, Stopp
 use serde_json::{Value, json};
 
 use crate::timing::{fastest, iteration_ms};
-use crate::{Setting, missing};
+use crate::{Setting, attempt, missing};
 
-pub(crate) const TABLES: &[&str] = &["6.1", "figure-4", "8.1", "transfer", "7.2"];
+/// Table that is drawn.
+pub(crate) const FIGURE: &str = "figure-4";
+
+pub(crate) const TABLES: &[&str] = &["6.1", FIGURE, "8.1", "transfer", "7.2"];
 
 /// `dt / dx²`.
 const STEP: f64 = 20.0;
@@ -31,24 +34,27 @@ const TIMES: [(usize, [f64; 5]); 3] = [
 /// Time steps a second with display (7.2).
 const STEPS: [(usize, f64); 3] = [(256, 20.0), (512, 10.0), (1024, 7.0)];
 
+/// Steps that are timed.
+const TIMED_STEPS: usize = 30;
+
 /// Work-items of a group in figure 4.
 const ITEMS: [usize; 6] = [32, 64, 128, 256, 512, 1024];
 
 pub(crate) fn tables(setting: &Setting) -> Result<()> {
-    if setting.wants("6.1") {
-        TIMES.iter().try_for_each(|(side, times)| iterations(setting, *side, *times))?;
+    for (side, times) in TIMES.iter().filter(|_| setting.wants("6.1")) {
+        attempt(setting, &format!("6.1, {side}^2"), iterations(setting, *side, *times));
     }
-    if setting.wants("figure-4") {
-        groups(setting)?;
+    if setting.wants(FIGURE) {
+        attempt(setting, FIGURE, groups(setting));
     }
-    if setting.wants("8.1") {
-        [16, 32, 64, 128, 256, 512, 1024].iter().try_for_each(|side| ssor(setting, *side))?;
+    for side in [16, 32, 64, 128, 256, 512, 1024].into_iter().filter(|_| setting.wants("8.1")) {
+        attempt(setting, &format!("8.1, {side}^2"), ssor(setting, side));
     }
-    if setting.wants("transfer") {
-        [16, 32, 64, 128, 256, 512].iter().try_for_each(|side| transfer(setting, *side))?;
+    for side in [16, 32, 64, 128, 256, 512].into_iter().filter(|_| setting.wants("transfer")) {
+        attempt(setting, &format!("transfer, {side}^2"), transfer(setting, side));
     }
-    if setting.wants("7.2") {
-        STEPS.iter().try_for_each(|(side, steps)| steps_a_second(setting, *side, *steps))?;
+    for (side, steps) in STEPS.iter().filter(|_| setting.wants("7.2")) {
+        attempt(setting, &format!("7.2, {side}"), steps_a_second(setting, *side, *steps));
     }
     Ok(())
 }
@@ -94,7 +100,9 @@ fn iterations(setting: &Setting, side: usize, paper: [f64; 5]) -> Result<()> {
     });
     if setting.devices().len() > 1 {
         row["device_ellpack_r_512"] = match setting.device.with_work_group(512) {
-            Ok(device) => json!(of(&device, Format::EllpackR)?),
+            Ok(device) => {
+                of(&device, Format::EllpackR).map_or_else(|e| json!(format!("none: {e}")), |ms| json!(ms))
+            }
             Err(error) => json!(format!("none: {error}")),
         };
         row["device_csr"] = json!(of(&setting.device, Format::Csr)?);
@@ -121,13 +129,22 @@ fn groups(setting: &Setting) -> Result<()> {
                 continue;
             }
         };
-        let matrix = Matrix::new(&device, &a, Format::EllpackR)?;
-        let b = Vector::from_slice(&device, &image(side))?;
-        let mut solver = Solver::new(&matrix, Method::Cg, bounded())?;
-        let report = fastest(5, || {
-            let mut x = Vector::zeros(&device, a.cols())?;
-            solver.solve(&b, &mut x)
-        })?;
+        let solve = || {
+            let matrix = Matrix::new(&device, &a, Format::EllpackR)?;
+            let b = Vector::from_slice(&device, &image(side))?;
+            let mut solver = Solver::new(&matrix, Method::Cg, bounded())?;
+            fastest(5, || {
+                let mut x = Vector::zeros(&device, a.cols())?;
+                solver.solve(&b, &mut x)
+            })
+        };
+        let report = match solve() {
+            Ok(report) => report,
+            Err(error) => {
+                attempt(setting, &format!("figure 4, {items} items"), Err(error));
+                continue;
+            }
+        };
         let ms = 1e3 * report.times.solve;
         line.push((items as f64, ms));
         setting.row(&json!({"figure": 4, "items": items, "iterations": report.iterations, "solve_ms": ms}));
@@ -187,13 +204,12 @@ fn transfer(setting: &Setting, side: usize) -> Result<()> {
     let a = heat_matrix(side)?;
     let mut row: Value = json!({"table": "transfer", "n": a.rows()});
     for (place, device) in setting.devices() {
-        let mut least = f64::INFINITY;
-        let mut iterations = 0;
+        let (mut least, mut iterations, picture) = (f64::INFINITY, 0, image(side));
         // The first builds the programs.
         for _ in 0..5 {
             let clock = Instant::now();
             let matrix = Matrix::new(device, &a, Format::Auto)?;
-            let b = Vector::from_slice(device, &image(side))?;
+            let b = Vector::from_slice(device, &picture)?;
             let mut x = Vector::zeros(device, a.cols())?;
             let report = Solver::new(&matrix, Method::Cg, bounded())?.solve(&b, &mut x)?;
             let _answer = x.to_vec()?;
@@ -213,19 +229,20 @@ fn steps_a_second(setting: &Setting, side: usize, paper: f64) -> Result<()> {
     for (place, device) in setting.devices() {
         let mut setup = HeatSetup::new::<f32>([side; 2], STEP);
         setup.stopping = bounded();
-        let mut heat = Heat::new(device, &setup, &image(side))?;
         for (name, fetches) in [("steps", false), ("steps_fetched", true)] {
+            // Steps are the same everywhere: heat is lost, and later ones are cheaper. The first builds the programs.
+            let mut heat = Heat::new(device, &setup, &image(side))?;
             let _warm = heat.step()?;
-            let (clock, mut steps) = (Instant::now(), 0);
-            while clock.elapsed().as_secs_f64() < 0.5 {
-                let _report = heat.step()?;
+            let (clock, mut iterations) = (Instant::now(), 0);
+            for _ in 0..TIMED_STEPS {
+                iterations += heat.step()?.iterations;
                 if fetches {
                     let _picture = heat.temperature().to_vec()?;
                 }
-                steps += 1;
             }
             device.synchronize()?;
-            row[format!("{place}_{name}")] = json!(f64::from(steps) / clock.elapsed().as_secs_f64());
+            row["iterations_a_step"] = json!(iterations as f64 / TIMED_STEPS as f64);
+            row[format!("{place}_{name}")] = json!(TIMED_STEPS as f64 / clock.elapsed().as_secs_f64());
         }
     }
     setting.row(&row);

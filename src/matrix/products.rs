@@ -49,14 +49,14 @@ impl<T: Real> Matrix<T> {
     }
 
     /// `result = A x op y`: the sum, the difference or the product, element by element, of `A x` and a vector, in one pass. All is formed
-    /// in wide arithmetic and rounded once (`clMatVec` of krueger-westermann-2003, 3.2; without `y` it is [`Matrix::multiply`], without
+    /// in wide arithmetic and rounded once, but for rays that are traced anew, whose product is rounded first (`clMatVec` of krueger-westermann-2003, 3.2; without `y` it is [`Matrix::multiply`], without
     /// `A` [`Vector::sum_of`] and [`Vector::product_of`]).
     ///
     /// # Errors
     /// [`Error::Shape`] unless `x` has `cols`, `y` and `result` have `rows` elements, [`Error::DeviceMismatch`].
     ///
     /// # Cost
-    /// One launch; [`Matrix::product_bytes`] and `size rows` bytes for `y`.
+    /// One launch, one more where rays are traced; [`Matrix::product_bytes`] and `size rows` bytes for `y`.
     pub fn multiply_with(&self, x: &Vector<T>, op: Combine, y: &Vector<T>, result: &mut Vector<T>) -> Result<()> {
         multiply_with(self, x, op, y, result)
     }

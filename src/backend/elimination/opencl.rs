@@ -53,8 +53,12 @@ const SLOTS: [usize; 2] = [4096, 256];
 const ROUNDS: usize = 64;
 /// Columns of a launch in which they come in order.
 const COLUMNS_IN_ORDER: usize = 256;
-/// Most open entries of a row at first, and at last: as many as that ask for a second try.
-const CAPACITIES: [usize; 2] = [128, 1024];
+/// Most open entries of a row at first: the first number that there is memory for.
+const CAPACITIES: [usize; 3] = [128, 64, 32];
+/// Most open entries of a row in the last try; each has room for twice as many as the one before.
+const LAST_CAPACITY: usize = 1024;
+/// Launches of columns in order between two looks at how it goes.
+const LAUNCHES: usize = 16;
 /// Local memory that a group takes besides a tile.
 const LOCAL_BYTES: usize = 4 * (2 * 64 + 16);
 /// Numbers that are counted.
@@ -102,7 +106,7 @@ impl Sizes {
     /// Sizes that take at most a third of the device's memory.
     fn of<T: Real>(problem: &Problem<'_, T>, info: &DeviceInfo, capacity: usize) -> Option<Self> {
         let (n, entries) = (problem.a.rows(), problem.a.nnz());
-        let growth = capacity / CAPACITIES[0];
+        let growth = (capacity / CAPACITIES[0]).max(1);
         let most_written = (16 * growth * (entries + n)).min(i32::MAX as usize / 2);
         let tile_bytes =
             [32 << 10, 16 << 10].into_iter().find(|tile| (tile + LOCAL_BYTES) as u64 <= info.local_memory)?;
@@ -388,6 +392,11 @@ impl OpenCl {
         // Finished columns are left out.
         for from in (0..n).step_by(COLUMNS_IN_ORDER).filter(|_| finished < n) {
             self.eliminate(run, Taken::InOrder(from, (from + COLUMNS_IN_ORDER).min(n)), sizes, s)?;
+            if (from / COLUMNS_IN_ORDER + 1).is_multiple_of(LAUNCHES)
+                && let Some(end) = left(s.counted()?)
+            {
+                return Ok(end);
+            }
         }
         let counters = s.counted()?;
         Ok(left(counters).unwrap_or(match counters[FINISHED] as usize == n {
@@ -412,7 +421,8 @@ impl<T: Real> EliminationOps<T> for OpenCl {
         if run.accumulation != Accumulation::Double {
             return leave("its sums are not in f64");
         }
-        let mut capacity = CAPACITIES[0];
+        let first = CAPACITIES.into_iter().find(|capacity| Sizes::of(problem, info, *capacity).is_some());
+        let mut capacity = first.unwrap_or(CAPACITIES[0]);
         loop {
             let Some(sizes) = Sizes::of(problem, info, capacity) else {
                 return leave("there is no room for them");
@@ -421,7 +431,7 @@ impl<T: Real> EliminationOps<T> for OpenCl {
             match self.all_columns(run, problem.forced, sizes, &mut state)? {
                 End::Done(written) => return Ok(Some(state.found(n, written)?)),
                 End::Left(why) => return leave(&why),
-                End::Full if capacity >= CAPACITIES[1] => return leave("a row has too many open entries"),
+                End::Full if capacity >= LAST_CAPACITY => return leave("a row has too many open entries"),
                 End::Full => capacity *= 2,
             }
         }

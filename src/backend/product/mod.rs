@@ -9,7 +9,7 @@ mod structured;
 pub(super) use host::{chunk_product, multiply};
 pub(super) use opencl::FILES;
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
 use super::{PlanKey, Run};
 use crate::error::{Error, Result, same_length};
@@ -179,8 +179,17 @@ impl<T: Real> SharedMatrix<T> {
 
     /// Puts them there, and into the transposed of this matrix that shares its values, if there is one.
     pub(crate) fn replace_values(&self, new: NewValues<T>, shifted: Option<&Self>) -> Result<()> {
-        let mut stored = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let mut shifted = shifted.map(|other| other.0.write().unwrap_or_else(PoisonError::into_inner));
+        // Launches lock matrices in the order that they name them: whoever waits here for the second holds no first.
+        let (mut stored, mut shifted) = loop {
+            let stored = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            match shifted.map(|other| other.0.try_write()) {
+                None => break (stored, None),
+                Some(Ok(other)) => break (stored, Some(other)),
+                Some(Err(TryLockError::Poisoned(other))) => break (stored, Some(other.into_inner())),
+                Some(Err(TryLockError::WouldBlock)) => drop(stored),
+            }
+            std::thread::yield_now();
+        };
         // Both are locked: nobody sees that the transposed has no values meanwhile.
         if let Some(other) = &mut shifted {
             (other.indices, other.values) =
