@@ -89,7 +89,10 @@ impl Setting {
     }
 
     fn row(&self, row: &Value) {
-        self.table.row(row);
+        match self.options.json {
+            true => common::print_json(row.clone()),
+            false => self.table.row(row),
+        }
     }
 
     /// The host and the device, with the names of their columns; the host alone if that is the device.
@@ -128,10 +131,11 @@ fn run(options: Options) -> Result<()> {
     }
     let copy = copy_bandwidth(&device)?;
     let table = Table::new(options.json);
-    table.row(&json!({
-        "device": device.info().name, "driver": device.info().driver, "copy_gbps": copy, "version": common::version(),
-    }));
     let setting = Setting { host: Device::host(), device, copy, table, options };
+    setting.row(&json!({
+        "device": setting.device.info().name, "driver": setting.device.info().driver, "copy_gbps": copy,
+        "version": common::version(),
+    }));
     match setting.options.paper {
         Paper::Dedecek => dedecek::tables(&setting),
         Paper::Krueger => krueger::tables(&setting),
