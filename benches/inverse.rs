@@ -5,6 +5,9 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod common;
+#[allow(dead_code)] // not every program has all of it
+#[path = "../examples/papers/timing.rs"]
+mod timing;
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,6 +18,7 @@ use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, 
 use residuum::sparse::{Partition, gallery};
 use residuum::{Csr, Format, Matrix, Method, Report, Result, Setup, Solver, Stopping, Vector, io, measure};
 use serde_json::{Value, json};
+use timing::timed;
 
 fn main() -> std::process::ExitCode {
     common::main("inverse", include_str!("inverse.rs"), run)
@@ -41,18 +45,6 @@ fn run(setting: &Setting) -> Result<()> {
         eprintln!("nothing to measure: --data names no folder of matrices");
     }
     Ok(())
-}
-
-/// Milliseconds of the faster of two runs, and the result.
-fn timed<R>(mut work: impl FnMut() -> Result<R>) -> Result<(f64, R)> {
-    let mut run = || {
-        let clock = Instant::now();
-        let result = work()?;
-        Ok((1e3 * clock.elapsed().as_secs_f64(), result))
-    };
-    let (first, _) = run()?;
-    let (second, result) = run()?;
-    Ok((first.min(second), result))
 }
 
 /// Every square matrix of the folder from 3 000 rows on, and grids, in f64.

@@ -8,6 +8,9 @@
 #[path = "../examples/spmv/case.rs"]
 mod case;
 mod common;
+#[allow(dead_code)] // not every program has all of it
+#[path = "../examples/papers/timing.rs"]
+mod timing;
 
 use std::path::Path;
 
@@ -20,10 +23,11 @@ use residuum::operator::{Stencil, adjoint_error};
 use residuum::sparse::gallery;
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
-    Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Result, Solver, Stopping, Storage,
-    Transposed, Vector, io,
+    Csr, Device, Error, Format, Matrix, Method, Precision, Real, Result, Solver, Stopping, Storage, Transposed,
+    Vector, io,
 };
 use serde_json::json;
+use timing::iteration_ms;
 
 fn main() -> std::process::ExitCode {
     common::main("spmv", include_str!("spmv.rs"), run)
@@ -169,18 +173,6 @@ fn stock_koch(setting: &Setting) -> Result<()> {
     projector::<f32>(setting, 286, 48, 64)
 }
 
-/// Microseconds of an iteration, the least of three solves after the one that builds the programs.
-fn fastest_iteration(mut solve: impl FnMut() -> Result<Report>) -> Result<f64> {
-    let mut fastest = f64::INFINITY;
-    for run in 0..4 {
-        let report = solve()?;
-        if run > 0 {
-            fastest = fastest.min(1e6 * report.times.solve / report.iterations.max(1) as f64);
-        }
-    }
-    Ok(fastest)
-}
-
 /// A Laplacian that is not stored: its product, and an iteration of conjugate gradients.
 fn stencil<T: Real>(setting: &Setting, stencil: &Stencil) -> Result<()> {
     let (device, copy) = (&setting.device, setting.copy);
@@ -189,10 +181,11 @@ fn stencil<T: Real>(setting: &Setting, stencil: &Stencil) -> Result<()> {
     let mut y = Vector::zeros(device, a.rows())?;
     let product = time(device, || a.multiply(&x, &mut y))?;
     let mut solver = Solver::new(&a, Method::Cg, Stopping::after(100))?;
-    let cg = fastest_iteration(|| {
-        y.fill(T::default())?;
-        solver.solve(&x, &mut y)
-    })?;
+    let cg = 1e3
+        * iteration_ms(|| {
+            y.fill(T::default())?;
+            solver.solve(&x, &mut y)
+        })?;
     let vector = a.rows() * T::PRECISION.bytes();
     let share = |vectors: usize, us: f64| (vectors * vector) as f64 / us / 1e3 / copy;
     setting.row(&json!({
@@ -220,10 +213,11 @@ fn projector<T: Real>(setting: &Setting, side: usize, angles: usize, pixels: usi
     let forward = time(device, || a.multiply(&x, &mut ax))?;
     let backward = time(device, || a.multiply_transposed(&y, &mut aty))?;
     let mut solver = Solver::new(&a, Method::Cgnr, Stopping::after(50))?;
-    let cgnr = fastest_iteration(|| {
-        x.fill(T::default())?;
-        solver.solve(&y, &mut x)
-    })?;
+    let cgnr = 1e3
+        * iteration_ms(|| {
+            x.fill(T::default())?;
+            solver.solve(&y, &mut x)
+        })?;
     setting.row(&json!({
         "projector (on the fly)": format!("{side} x {side} from {} x {pixels}", a.rows() / pixels), "nnz": a.nnz(),
         "precision": T::PRECISION.to_string(), "work_group": device.tuning().work_group,

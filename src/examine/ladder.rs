@@ -124,7 +124,6 @@ pub fn build_for<T: Real>(
     a: &(impl AsCsr<T> + ?Sized),
     partition: Option<&Partition>,
 ) -> Result<Built<T>> {
-    let a = &*a.as_csr()?;
     build_for_until(which, method, device, a, partition, None)
 }
 

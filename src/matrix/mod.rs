@@ -123,7 +123,6 @@ impl<T: Real> Matrix<T> {
     /// not reach, [`Error::Unsupported`] for `f64` on a device without it, [`Error::Memory`] before anything is
     /// sent when the arrays do not fit.
     pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), format: Format) -> Result<Self> {
-        let a = &*a.as_csr()?;
         Self::stored(device, a, Storage { format, ..Storage::default() })
     }
 
@@ -132,7 +131,6 @@ impl<T: Real> Matrix<T> {
     /// # Errors
     /// As [`Matrix::new`].
     pub fn with_transpose(device: &Device, a: &(impl AsCsr<T> + ?Sized), format: Format) -> Result<Self> {
-        let a = &*a.as_csr()?;
         Self::stored(device, a, Storage { format, transposed: Transposed::Copy, ..Storage::default() })
     }
 
@@ -155,9 +153,11 @@ impl<T: Real> Matrix<T> {
         let packable = if scatter { Packable::NOTHING } else { Packable::of(storage.packing, reader) };
         let layout = |a: &Csr<T>| Layout::new(a, storage.format, storage.offsets, packable, reader, fits);
         let forward = layout(a)?;
+        let shifts = storage.transposed == Transposed::Copy && forward.format == Format::Dia;
+        let shifted = shifts.then(|| forward.shifted_pointers());
         let backward = match storage.transposed {
             Transposed::None | Transposed::Scatter => None,
-            Transposed::Copy if forward.format == Format::Dia => None,
+            Transposed::Copy if shifts => None,
             Transposed::Copy => {
                 // Offsets of empty columns take memory too.
                 if !plausible_rows(a.cols() as u64, a.nnz() as u64) {
@@ -170,8 +170,6 @@ impl<T: Real> Matrix<T> {
         if scatter {
             can_scatter::<T>(device, &forward)?;
         }
-        let shifts = storage.transposed == Transposed::Copy && forward.format == Format::Dia;
-        let shifted = shifts.then(|| forward.shifted_pointers());
         let formats = [forward.format, backward.as_ref().map_or(forward.format, |layout| layout.format)];
         let mut matrix = Self::of_layouts(device, forward, backward, a.nnz(), a.frobenius())?;
         matrix.pattern = Some(Pattern {

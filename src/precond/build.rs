@@ -19,7 +19,6 @@ impl Preconditioner {
     /// # Errors
     /// Errors of the functions that the variants name; [`Error::Memory`] before anything is made, where places of the matrix tell.
     pub fn build<T: Real>(&self, device: &Device, a: &(impl AsCsr<T> + ?Sized)) -> Result<Built<T>> {
-        let a = &*a.as_csr()?;
         self.build_over(device, a, None)
     }
 
@@ -34,7 +33,6 @@ impl Preconditioner {
         a: &(impl AsCsr<T> + ?Sized),
         partition: Option<&Partition>,
     ) -> Result<Built<T>> {
-        let a = &*a.as_csr()?;
         self.build_until(device, a, partition, None)
     }
 
@@ -154,7 +152,6 @@ impl Preconditioner {
         a: &(impl AsCsr<T> + ?Sized),
         partition: Option<&Partition>,
     ) -> Result<Built<T>> {
-        let a = &*a.as_csr()?;
         self.build_for_least_squares_until(device, a, partition, None)
     }
 

@@ -421,18 +421,15 @@ impl<T: Real> EliminationOps<T> for OpenCl {
         if run.accumulation != Accumulation::Double {
             return leave("its sums are not in f64");
         }
-        let first = CAPACITIES.into_iter().find(|capacity| Sizes::of(problem, info, *capacity).is_some());
-        let mut capacity = first.unwrap_or(CAPACITIES[0]);
+        let mut found = CAPACITIES.into_iter().find_map(|capacity| Sizes::of(problem, info, capacity));
         loop {
-            let Some(sizes) = Sizes::of(problem, info, capacity) else {
-                return leave("there is no room for them");
-            };
+            let Some(sizes) = found else { return leave("there is no room for them") };
             let mut state = State::new(&self.context, problem, sizes)?;
             match self.all_columns(run, problem.forced, sizes, &mut state)? {
                 End::Done(written) => return Ok(Some(state.found(n, written)?)),
                 End::Left(why) => return leave(&why),
-                End::Full if capacity >= LAST_CAPACITY => return leave("a row has too many open entries"),
-                End::Full => capacity *= 2,
+                End::Full if sizes.capacity >= LAST_CAPACITY => return leave("a row has too many open entries"),
+                End::Full => found = Sizes::of(problem, info, 2 * sizes.capacity),
             }
         }
     }
