@@ -1,23 +1,23 @@
-//! Finite elements: products that form no matrix beside those of the stored one, and the system of oses-2013, section 5.4.
+//! Finite elements: products that form no matrix beside those of the stored one, and large systems whose matrix is not stored.
 //!
-//! `cargo bench --bench elements -- [--device WORDS] [--only products|mapped|thesis|large] [--unknowns N] [--json]`
+//! `cargo bench --bench elements -- [--device WORDS] [--only products|mapped|large] [--unknowns N] [--json]`
 //!
 //! `products` (boxes) and `mapped`: time and memory of a product over the degree, at about `--unknowns` unknowns (40 000), in fp64. Bytes are those
 //! of the formula at `ElementOperator`, with `x` read once, and those that the stored matrix holds with `x` and `y` once.
-//! `thesis`: `b = A x_sol` for the three meshes with 39 304 unknowns and for p = 1 to 8, solved to 1e-6 on the device and on the host, with the
-//! ratio that section 5.4 asks for, and with the preconditioner that is fastest. `large`: `--unknowns` unknowns, without the matrix.
+//! `large`: `b = A x_sol` with `--unknowns` unknowns (10^6), without the matrix. The system of oses-2013: the program `papers`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod common;
+#[path = "../examples/papers/known.rs"]
+mod known;
 
 use std::time::Instant;
 
 use common::Setting;
+use known::{solution, solve};
 use residuum::fem::{Mapped, Mesh, Point, Space, hexahedron};
-use residuum::operator::{LinearOperator, SharedOperator};
-use residuum::precond::Preconditioner;
-use residuum::sparse::gallery::Random;
-use residuum::{Csr, Device, Format, Matrix, Method, Report, Result, Setup, Solver, Stopping, Vector, measure};
+use residuum::operator::LinearOperator;
+use residuum::{Format, Matrix, Result, Vector, measure};
 use serde_json::json;
 
 const UNIT: [[f64; 2]; 3] = [[0.0, 1.0]; 3];
@@ -33,9 +33,6 @@ fn run(setting: &Setting) -> Result<()> {
         if setting.wanted(name) {
             products(setting, unknowns(40_000), mapped)?;
         }
-    }
-    if setting.wanted("thesis") {
-        thesis(setting)?;
     }
     if setting.wanted("large") {
         large(setting, unknowns(1_000_000))?;
@@ -101,99 +98,6 @@ fn products(setting: &Setting, unknowns: usize, mapped: bool) -> Result<()> {
         setting.row(&row);
     }
     Ok(())
-}
-
-/// A solution to look for.
-fn solution(n: usize) -> Vec<f64> {
-    let mut random = Random::new(2013);
-    (0..n).map(|_| 2.0 * random.uniform() - 1.0).collect()
-}
-
-struct Solved {
-    report: Report,
-    seconds: f64,
-    distance: f64,
-}
-
-/// Solves `A x = A x_sol`, and once more for the time.
-fn solve(
-    operator: SharedOperator<f64>,
-    preconditioner: Option<SharedOperator<f64>>,
-    x_sol: &[f64],
-    rtol: f64,
-) -> Result<Solved> {
-    let device = operator.device().clone();
-    let mut setup =
-        Setup::new(Method::Cg, Stopping { rtol, max_iterations: 4000, ..Stopping::for_precision::<f64>() });
-    setup.preconditioner = preconditioner;
-    let wanted = Vector::from_slice(&device, x_sol)?;
-    let (mut b, mut x) = (Vector::zeros(&device, x_sol.len())?, Vector::zeros(&device, x_sol.len())?);
-    operator.apply(&wanted, &mut b)?;
-    let mut solver = Solver::with(operator, setup)?;
-    let mut best: Option<(Report, f64)> = None;
-    for _ in 0..3 {
-        x.fill(0.0)?;
-        device.synchronize()?;
-        let clock = Instant::now();
-        let report = solver.solve(&b, &mut x)?;
-        device.synchronize()?;
-        let seconds = clock.elapsed().as_secs_f64();
-        if best.as_ref().is_none_or(|best| seconds < best.1) {
-            best = Some((report, seconds));
-        }
-    }
-    x.axpby(-1.0, &wanted, 1.0)?;
-    let distance = x.norm2()? / wanted.norm2()?;
-    let (report, seconds) = best.unwrap_or_else(|| unreachable!("three solves"));
-    Ok(Solved { report, seconds, distance })
-}
-
-/// Preconditioners that are tried on the stored matrix.
-const TRIED: [&str; 6] = ["jacobi", "ssor", "chebyshev=4", "fsai", "adaptive-fsai", "sainv=0.1"];
-
-fn thesis(setting: &Setting) -> Result<()> {
-    const RTOL: f64 = 1e-6;
-    let (device, host) = (&setting.device, &Device::host());
-    for degree in 1..=8 {
-        let space = cube(39_304, degree, false)?;
-        let (x_sol, a) = (solution(space.len()), space.matrix()?);
-        let on =
-            |device: &Device| -> Result<SharedOperator<f64>> { Ok(Matrix::new(device, &a, Format::Auto)?.into()) };
-        let row = |with: &str, set_up: f64, here: &Solved, there: Option<&Solved>| {
-            setting.row(&json!({
-                "p": degree, "unknowns": space.len(), "entries": a.nnz(), "with": with, "set-up s": set_up,
-                "iterations": here.report.iterations, "stop": format!("{:?}", here.report.stop), "device s": here.seconds,
-                "host s": there.map(|there| there.seconds), "device / host": there.map(|there| here.seconds / there.seconds),
-                "distance": here.distance,
-            }));
-        };
-        let plain = solve(on(device)?, None, &x_sol, RTOL)?;
-        row("none", 0.0, &plain, Some(&solve(on(host)?, None, &x_sol, RTOL)?));
-        let mut best: Option<(&str, f64, Solved)> = None;
-        for name in TRIED {
-            let clock = Instant::now();
-            // Some do not exist for some matrices.
-            let Ok(made) = preconditioner(name, device, &a) else { continue };
-            let set_up = clock.elapsed().as_secs_f64();
-            let found = solve(on(device)?, Some(made), &x_sol, RTOL)?;
-            if found.report.converged() && best.as_ref().is_none_or(|best| found.seconds < best.2.seconds) {
-                best = Some((name, set_up, found));
-            }
-        }
-        if let Some((name, set_up, found)) = best {
-            let there = solve(on(host)?, Some(preconditioner(name, host, &a)?), &x_sol, RTOL)?;
-            row(name, set_up, &found, Some(&there));
-        }
-        let not_stored = |device: &Device| {
-            solve(space.operator::<f64>(device)?.shared(), Some(space.jacobi::<f64>(device)?.into()), &x_sol, RTOL)
-        };
-        row("jacobi, not stored", 0.0, &not_stored(device)?, Some(&not_stored(host)?));
-    }
-    Ok(())
-}
-
-fn preconditioner(name: &str, device: &Device, a: &Csr<f64>) -> Result<SharedOperator<f64>> {
-    Ok(name.parse::<Preconditioner>()?.build(device, a)?.operator)
 }
 
 /// Large systems whose matrix is not stored.

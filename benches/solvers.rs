@@ -3,18 +3,20 @@
 //! `cargo bench --bench solvers -- [--device WORDS] [--work-group N] [--resident N] [--sides N,N]
 //! [--system NAME [--images N]] [--method 'cg script'] [--packing auto|always|never] [--quick] [--json]`: a row per case. Every
 //! answer is verified (its true residual is recomputed) before its time is printed. `--system` names another matrix of the gallery
-//! for CGNR. Part `entries` is figure 3 of stock-koch-2009: whole solves over the number of entries, beside the host.
+//! for CGNR.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
+#[path = "../examples/papers/readings.rs"]
+mod readings;
 
 use std::time::Instant;
 
 use common::Setting;
+use readings::{no_more_than_0, readings};
 use residuum::sparse::gallery;
 use residuum::{
-    Correction, Csr, Device, Format, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Storage,
-    Transposed, Vector,
+    Csr, Format, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Storage, Transposed, Vector,
 };
 use serde_json::json;
 
@@ -34,15 +36,6 @@ fn run(setting: &Setting) -> Result<()> {
         };
         for (system, images) in systems {
             stock_koch(setting, system, images)?;
-        }
-    }
-    if setting.wanted("entries") {
-        // The densities are equal, and so are the proportions of the sides.
-        let all = if quick { vec![50_000] } else { vec![50_000, 100_000, 200_000, 450_000, 854_129, 2_000_000] };
-        for entries in all {
-            for device in [&setting.device, &Device::host()] {
-                whole_solve(setting, device, entries)?;
-            }
         }
     }
     if setting.wanted("cg") {
@@ -130,18 +123,6 @@ fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str
     Ok(())
 }
 
-/// Seeded readings, most of them below 0, as images of no value above 0 have.
-fn readings(rows: usize, images: usize) -> Vec<Vec<f32>> {
-    let mut random = gallery::Random::new(11);
-    (0..images).map(|_| (0..rows).map(|_| (random.uniform() - 0.8) as f32).collect()).collect()
-}
-
-/// The F of stock-koch-2009, `x_i <= 0`.
-fn no_more_than_0(matrix: &Matrix<f32>) -> Correction {
-    let scale = matrix.frobenius_norm().powi(2) / matrix.cols() as f64;
-    Correction { upper: 0.0, bound_weight: scale, ..Correction::none() }
-}
-
 /// A system of stock-koch-2009, few readings and many unknowns: 3 072 x 81 545 with 854 129 entries, or 3 000 x 320 000 with 1 800 000;
 /// 400 iterations with their F, for any number of images, up to 4 of them at once. Their budget is 0.44 s for four.
 fn stock_koch(setting: &Setting, system: &str, images: usize) -> Result<()> {
@@ -188,36 +169,6 @@ fn stock_koch(setting: &Setting, system: &str, images: usize) -> Result<()> {
         "theirs_milliseconds": theirs, "bytes": bytes, "gbps": gbps, "copy_share": gbps / copy,
         "launches_per_iteration": report.launches_per_iteration,
         "relative_residual": report.relative_residual(), "stop": format!("{:?}", report.stop),
-    }));
-    Ok(())
-}
-
-/// A solve of 400 iterations from the readings to the image, and from the matrix as well, with so many entries.
-fn whole_solve(setting: &Setting, device: &Device, entries: usize) -> Result<()> {
-    let side = (entries as f64 / 854_129.0).sqrt();
-    let [rows, cols] = [3_072.0, 81_545.0].map(|full: f64| (full * side).round() as usize);
-    let a = gallery::random::<f32>(rows, cols, entries, 2009)?;
-    let readings = readings(rows, 1).remove(0);
-    let storage = Storage { transposed: Transposed::Copy, packing: setting.packing()?, ..Storage::default() };
-    let (mut with_matrix, mut without) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..4 {
-        let clock = Instant::now();
-        let matrix = Matrix::stored(device, &a, storage)?;
-        let setup = Setup::new(Method::Cgnr, Stopping::after(400)).with_corrections(&[no_more_than_0(&matrix)]);
-        let mut solver = Solver::with(&matrix, setup)?;
-        let made = clock.elapsed().as_secs_f64();
-        let clock = Instant::now();
-        let b = Vector::from_slice(device, &readings)?;
-        let mut x = Vector::zeros(device, cols)?;
-        let report = solver.solve(&b, &mut x)?;
-        let _image = x.to_vec()?;
-        // The first builds programs.
-        let seconds = clock.elapsed().as_secs_f64() - report.times.compile;
-        (without, with_matrix) = (without.min(seconds), with_matrix.min(made + seconds));
-    }
-    setting.row(&json!({
-        "figure": 3, "device": device.info().name, "rows": rows, "cols": cols, "nnz": entries, "iterations": 400,
-        "milliseconds_from_readings_to_image": without * 1e3, "milliseconds_from_matrix_to_image": with_matrix * 1e3,
     }));
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Products: the tables of the papers and the grids of the design brief, each result verified before it is timed.
+//! Products on grids, matrices of files, stencils and scanners, each result verified before it is timed.
 //!
-//! `cargo bench --bench spmv -- [--device WORDS] [--work-group N] [--only poisson|stock-koch|stencil|projector|files] [--data DIR]
+//! `cargo bench --bench spmv -- [--device WORDS] [--work-group N] [--only poisson|stencil|projector|files] [--data DIR]
 //! [--packing auto|always|never] [--quick] [--json]`:
 //! a row per case; `--json` prints lines of JSON; `--data` names a folder of Matrix Market files. For a matrix of your own: `cargo run --release --example spmv`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -21,11 +21,7 @@ use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::measure::time;
 use residuum::operator::{Stencil, adjoint_error};
 use residuum::sparse::gallery;
-use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
-use residuum::{
-    Csr, Device, Error, Format, Matrix, Method, Precision, Real, Result, Solver, Stopping, Storage, Transposed,
-    Vector, io,
-};
+use residuum::{Csr, Error, Format, Matrix, Method, Real, Result, Solver, Stopping, Storage, Vector, io};
 use serde_json::json;
 use timing::iteration_ms;
 
@@ -45,9 +41,6 @@ fn run(setting: &Setting) -> Result<()> {
     if let Some(folder) = setting.text("--data").filter(|_| setting.wanted("files")) {
         files(setting, Path::new(folder))?;
     }
-    if setting.wanted("stock-koch") {
-        stock_koch(setting)?;
-    }
     if setting.wanted("stencil") {
         for side in [1024, 4096] {
             stencil::<f64>(setting, &Stencil::laplacian_2d(side, side)?)?;
@@ -57,7 +50,8 @@ fn run(setting: &Setting) -> Result<()> {
         stencil::<f32>(setting, &Stencil::laplacian_3d(256, 256, 256)?)?;
     }
     if setting.wanted("projector") {
-        for (side, angles, pixels) in [(512, 721, 560), (64, 96, 96)] {
+        // The last one has as many readings as the system of stock-koch-2009, and nearly as many pixels.
+        for (side, angles, pixels) in [(512, 721, 560), (64, 96, 96), (286, 48, 64)] {
             projector::<f32>(setting, side, angles, pixels)?;
             projector::<f64>(setting, side, angles, pixels)?;
         }
@@ -118,59 +112,6 @@ fn file<T: Real>(setting: &Setting, name: &str, a: &Csr<T>) -> Result<()> {
         "peer_us": peer, "of_peer": peer.map(|us| chosen_us / us),
     }));
     Ok(())
-}
-
-/// A handle whose products in fp32 read a short vector from local memory, or do not.
-fn staging(device: &Device, staged: bool) -> Result<Device> {
-    SizeClass::ALL.iter().try_fold(device.clone(), |device, size| {
-        let (family, precision) = (Family::Product, Precision::Single);
-        let case = Case { family, reading: Some(AccessPattern::ShortVector), precision, size: *size };
-        device.with_settings(case, Settings { staged: Some(staged), ..Settings::default() }, "bench")
-    })
-}
-
-/// The rows of stock-koch-2009, table 2, on a seeded matrix of their size, `A x` and `A'y`, in fp32, beside the microseconds that they
-/// had on a GeForce 8800 GTS 512. Only y, of 3 072 elements, fits in local memory.
-fn stock_koch(setting: &Setting) -> Result<()> {
-    let copy = setting.copy;
-    let a = gallery::by_name::<f32>("stock-koch")?;
-    let staged = "memory layout & local memory";
-    for (row, format, theirs) in [
-        ("simple", Format::CsrScalar, [Some(13_356), Some(1_744)]),
-        ("memory layout", Format::Ellpack, [Some(1_726), None]),
-        (staged, Format::Ellpack, [None, Some(160)]),
-        (staged, Format::EllpackR, [None, Some(160)]),
-        (staged, Format::Sell { sigma: 0 }, [None, Some(160)]),
-        ("prior work: ell (here with row lengths)", Format::EllpackR, [Some(606), Some(198)]),
-        ("prior work: csr (here with lanes to a row)", Format::Csr, [Some(1_183), Some(1_439)]),
-        ("prior work: coo", Format::Coo, [Some(750), Some(549)]),
-        ("prior work: hyb", Format::Hyb, [Some(793), Some(289)]),
-        ("csr, lanes by row length", Format::CsrAdaptive, [None, None]),
-        ("sliced ell", Format::Sell { sigma: 0 }, [None, None]),
-        ("chosen", Format::Auto, [None, None]),
-    ] {
-        let device = match format {
-            Format::Auto => &setting.device,
-            _ => &staging(&setting.device, row == staged)?,
-        };
-        for (product, theirs) in [Product::Forward, Product::Transposed].into_iter().zip(theirs) {
-            if row == staged && product == Product::Forward {
-                continue;
-            }
-            let storage =
-                Storage { format, transposed: Transposed::Copy, packing: setting.packing()?, ..Storage::default() };
-            let mut line = measure(device, "stock-koch", &a, storage, product, copy)?.json();
-            line["table 2"] = json!(row);
-            line["theirs_us"] = json!(theirs);
-            setting.row(&line);
-        }
-    }
-    let storage = Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, ..Storage::default() };
-    let mut line = measure(&setting.device, "stock-koch", &a, storage, Product::Transposed, copy)?.json();
-    line["table 2"] = json!("back-projection by atomics, not reproducible");
-    setting.row(&line);
-    // Their scanner is not known: one of as many readings, with nearly as many pixels. On the fly they took 400 and 11 292 080 us.
-    projector::<f32>(setting, 286, 48, 64)
 }
 
 /// A Laplacian that is not stored: its product, and an iteration of conjugate gradients.

@@ -17,8 +17,7 @@
 // cgnr_resident does many iterations in one launch, for groups that all run at once; between iterations it leaves the same
 // state as the two, and they may take turns.
 //
-// Required macros:
-//   EDGES   0 no neighbour terms, 1 smoothness, 2 smoothness and total variation
+// Required macro:
 //   PIXEL_LANES  virtual lanes of a chunk of pixels; LANES are those of a chunk of rows
 
 #define ALL 0
@@ -47,14 +46,7 @@ typedef struct {
 #define RESIDUAL_LIMIT 6
 #define GRADIENT_LIMIT 7
 #define GRADIENT_RATIO 8
-#define TIKHONOV 9
-#define SMOOTH 10
-#define VARIATION 11
-#define EPSILON2 12
-#define BOX 13
-#define LOWER 14
-#define UPPER 15
-#define CONTROL 16
+#define CONTROL 16     // those of `weights` in correction.cl between
 #define STOP 0         // written by cgnr_forward
 #define ITERATION 1
 #define LAST_STOP 2    // written by cgnr_backward

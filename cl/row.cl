@@ -41,6 +41,7 @@ static void row_add(acc_t* sum, const matrix_t* matrix, const vector_t* vector, 
     if (IS(matrix, STENCIL)) walk_stencil(sum, matrix, vector, i);
     if (IS(matrix, BLOCKS)) walk_blocks(sum, matrix, vector, i);
     if (IS(matrix, HYBRID)) walk_hybrid(sum, matrix, vector, i);
+    if (IS(matrix, BANDED)) walk_banded(sum, matrix, vector, i);
     if (IS(matrix, COORDINATES)) walk_coordinates(sum, matrix, vector, i);
 }
 

@@ -30,7 +30,7 @@ done
 lines=$(mktemp -d)
 trap 'rm -rf "$lines"' EXIT
 cargo bench --quiet --all-features --no-run
-names=(inverse scan spmv solvers start)
+names=(elements inverse scan spmv solvers start)
 for name in "${names[@]}"; do
     printf '\n== %s\n' "$name" >&2
     options=("${device[@]}")
@@ -41,7 +41,7 @@ for name in "${names[@]}"; do
     esac
     cargo bench --quiet --all-features --bench "$name" -- --json "${options[@]}" | tee "$lines/$name" >&2
 done
-papers=(krueger-westermann-2003 michels-2011)
+papers=(krueger-westermann-2003 michels-2011 oses-2013 stock-koch-2009)
 [ ${#data[@]} -eq 0 ] || papers+=(dedecek-2013)
 for name in "${papers[@]}"; do
     printf '\n== %s\n' "$name" >&2

@@ -18,6 +18,11 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// The code of docs/matrices.md, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/matrices.md")]
+struct Matrices;
+
 mod allocations;
 mod backend;
 mod device;

@@ -17,10 +17,11 @@ use residuum::fem::{Mesh, Poisson, Space};
 use residuum::imaging::{
     Beam, Disc, Fbp, Filter, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System,
 };
-use residuum::operator::{Deflation, LinearOperator, Rim, SharedOperator, Stencil};
+use residuum::operator::{Deflation, Diagonal, Generated, LinearOperator, Rim, SharedOperator, Stencil};
 use residuum::precond::{Bainv, BainvOptions, BlockJacobi, Preconditioner, RowOrdering, Sweep};
 use residuum::simulation::{
-    Flow, FlowSetup, Heat, HeatSetup, Interpolation, Obstacles, Trace, Wall, WaveSetup, Waves,
+    Flow, FlowSetup, Heat, HeatSetup, Interpolation, Obstacles, PressureStart, Splitting, Trace, Wall, WaveSetup,
+    Waves,
 };
 use residuum::sparse::{Partition, gallery};
 use residuum::{
@@ -162,6 +163,16 @@ fn simulations<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     let mut flows = [
         flow(Interpolation::Linear, Trace::Euler, Wall::NoSlip { lid: 0.7 }, None),
         flow(Interpolation::Cubic, Trace::Midpoint, Wall::FreeSlip, Some(obstacles)),
+        // The time step of the paper, with a force.
+        {
+            let mut setup = FlowSetup::new::<T>(size, 1.0 / 29.0, 0.02, 1e-3);
+            (setup.splitting, setup.pressure_start) = (Splitting::Additive, PressureStart::Last);
+            setup.stopping = Stopping::after(4);
+            let mut flow = Flow::<T>::new(device, setup).unwrap();
+            flow.set_force(Some(&|x, y| [3.0 * y, -2.0 * x])).unwrap();
+            flow.dye_mut().write(&picture).unwrap();
+            flow
+        },
     ];
     for _ in 0..3 {
         let _ = heat.step().unwrap();
@@ -335,9 +346,18 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         let blocks = BlockJacobi::new(device, &a, block).unwrap();
         put(format!("block jacobi {kind} {block}"), blocks.into(), Method::Cg);
     }
-    for name in
-        ["ic0", "ilu0", "ic0-sweeps=2:3", "ilu0-sweeps=2:3", "ict=6:1e-2", "ilut=6:1e-2", "sainv", "ainv", "fsai=2"]
-    {
+    for name in [
+        "ic0",
+        "ilu0",
+        "ic0-sweeps=2:3",
+        "ilu0-sweeps=2:3",
+        "ict=6:1e-2",
+        "ilut=6:1e-2",
+        "sainv",
+        "ainv",
+        "ldl-ainv",
+        "fsai=2",
+    ] {
         let which: Preconditioner = name.parse().unwrap();
         put(format!("{which} {kind}"), which.build(device, &a).unwrap().operator, Method::FlexibleCg);
     }
@@ -456,6 +476,37 @@ fn penalties<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         let name = if curved { "penalty" } else { "penalty without curvature" };
         golden.put(format!("{name} {kind}"), words(essence(&x.to_vec().unwrap(), &report)));
     }
+    let term = Correction {
+        tikhonov: 0.02,
+        smooth: 0.1,
+        variation: 0.05,
+        epsilon: 0.1,
+        upper: 0.2,
+        bound_weight: 0.5,
+        width: 9,
+        ..Correction::none()
+    };
+    let weights = (0..63).map(|j| T::from_f64(0.3 + 0.1 * f64::from(j % 5))).collect::<Vec<_>>();
+    let diagonal = Diagonal::new(Vector::from_slice(device, &weights).unwrap()).unwrap();
+    let setup = Setup::new(Method::Cgnr, stopping::<T>(60)).with_corrections(&[term]).with_preconditioner(diagonal);
+    let mut x = Vector::zeros(device, 63).unwrap();
+    let report = Solver::with(&a, setup).unwrap().solve(&b, &mut x).unwrap();
+    golden.put(format!("corrections with a preconditioner {kind}"), words(essence(&x.to_vec().unwrap(), &report)));
+}
+
+/// Products with entries that a text makes, staged and not.
+fn generated<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    let text = "column = 700u * k + 13u * i; value = (real_t)(i + 1u) - 2 * (real_t)k;";
+    let make = || {
+        let twin = |_, i: u32, k: u32| (700 * k + 13 * i, T::from_f64(f64::from(i + 1) - 2.0 * f64::from(k)));
+        Generated::<T>::new(device, [70, 7300], 10, text, twin).unwrap()
+    };
+    let x = Vector::from_slice(device, &noise::<T>(7300, 5)).unwrap();
+    for (name, a) in [("generated", make()), ("generated and staged", make().staged().unwrap())] {
+        let mut y = Vector::zeros(device, 70).unwrap();
+        a.apply(&x, &mut y).unwrap();
+        golden.put(format!("{name} {kind}"), bits(&y.to_vec().unwrap()));
+    }
 }
 
 fn words_of_advice(golden: &mut Golden) {
@@ -483,6 +534,7 @@ fn all<T: Real>(golden: &mut Golden, device: &Device) {
     images::<T>(golden, &kind, device);
     back_projections::<T>(golden, &kind, device);
     penalties::<T>(golden, &kind, device);
+    generated::<T>(golden, &kind, device);
 }
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");

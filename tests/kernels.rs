@@ -5,11 +5,12 @@ mod common;
 
 use common::battery::{matrices, near_the_diagonal, packed_storages, scanners, storages};
 use common::{bits, each_case, noise, overlapping, reference};
+use residuum::operator::{Generated, LinearOperator, SharedOperator, adjoint_error};
 use residuum::sparse::gallery;
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
-    Combine, Csr, Device, Error, Format, Matrix, Offsets, Packing, Precision, Real, Reduction, Storage, Transposed,
-    Vector,
+    Combine, Csr, Device, Error, Format, Matrix, Method, Offsets, Packing, Precision, Real, Reduction, Solver,
+    Stopping, Storage, Transposed, Vector,
 };
 
 /// Lengths around lanes, chunks and levels of the reduction tree.
@@ -307,6 +308,147 @@ fn staged_f32() {
 #[test]
 fn staged_f64() {
     each_case::<f64>(staged::<f64>);
+}
+
+/// Products whose groups copy a vector to local memory part by part: a row goes on from one part to the next.
+fn staged_in_parts<T: Real>(device: &Device) {
+    // Parts have 4096 or 2048 elements; rows differ in length, and some columns have no entry.
+    let a = Csr::<T>::from_rows(200, 9000, |i, row| {
+        let step = 31 + 7 * (i % 5);
+        let columns = (i % 50..9000).step_by(step).filter(|j| !(3000..5000).contains(j) || i % 3 > 0);
+        row.extend(columns.map(|j| (j as u32, T::from_f64(0.25 * ((i + j) % 11) as f64 - 1.0))));
+    })
+    .unwrap();
+    let reading = Some(AccessPattern::Rows);
+    let switched_on = SizeClass::ALL.iter().fold(device.clone(), |device, size| {
+        let case = Case { family: Family::Product, reading, precision: T::PRECISION, size: *size };
+        device.with_settings(case, Settings { staged: Some(true), ..Settings::default() }, "test").unwrap()
+    });
+    for (format, packing) in [
+        (Format::Ellpack, Packing::Never),
+        (Format::EllpackR, Packing::Never),
+        (Format::EllpackR, Packing::Always),
+        (Format::Sell { sigma: 1 }, Packing::Always),
+    ] {
+        for columns in [1, 3] {
+            let x = Vector::from_slice(device, &noise::<T>(a.cols() * columns, 8)).unwrap();
+            let storage = Storage { format, packing, ..Storage::default() };
+            let [wanted, found] = [device, &switched_on].map(|device| {
+                let matrix = Matrix::stored(device, &a, storage).unwrap();
+                let mut y = Vector::filled(device, a.rows() * columns, T::from_f64(f64::NAN)).unwrap();
+                matrix.multiply_columns(columns, &x, &mut y).unwrap();
+                bits(&y.to_vec().unwrap())
+            });
+            assert_eq!(found, wanted, "{format}, {columns} columns, {} {}", device.info().name, device.tuning());
+        }
+    }
+}
+
+#[test]
+fn staged_in_parts_f32() {
+    each_case::<f32>(staged_in_parts::<f32>);
+}
+
+#[test]
+fn staged_in_parts_f64() {
+    each_case::<f64>(staged_in_parts::<f64>);
+}
+
+/// Entries that a text makes: products have the bits of the stored matrix, staged or not.
+fn generated<T: Real>(device: &Device) {
+    let (rows, cols, entries) = (300usize, 9000usize, 61usize);
+    // A column in every stretch of 150, which some rows leave before the end, and values that are left out.
+    let text = "const uint hash = (i * 61u + k) * 2654435761u;
+        column = (i % 7u == 3u && k > 40u) ? 9000u : k * 147u + (hash >> 8) % 147u;
+        value = hash % 13u == 0u ? NAN : (real_t)(hash % 1024u) - 500;";
+    let twin = |_, i: u32, k: u32| {
+        let hash = (i.wrapping_mul(61).wrapping_add(k)).wrapping_mul(2_654_435_761);
+        let column = if i % 7 == 3 && k > 40 { 9000 } else { k * 147 + (hash >> 8) % 147 };
+        let value = if hash.is_multiple_of(13) { f64::NAN } else { f64::from(hash % 1024) - 500.0 };
+        (column, T::from_f64(value))
+    };
+    let stored = Csr::<T>::from_rows(rows, cols, |i, row| {
+        let made = (0..entries as u32).map(|k| twin((), i as u32, k));
+        row.extend(made.filter(|(j, value)| *j < 9000 && !value.is_nan()));
+    })
+    .unwrap();
+    let x = Vector::from_slice(device, &noise::<T>(cols, 8)).unwrap();
+    let product = |a: &dyn LinearOperator<T>| {
+        let mut y = Vector::filled(device, rows, T::from_f64(f64::NAN)).unwrap();
+        a.apply(&x, &mut y).unwrap();
+        bits(&y.to_vec().unwrap())
+    };
+    let wanted = product(&Matrix::new(device, &stored, Format::CsrScalar).unwrap());
+    let make = || Generated::new(device, [rows, cols], entries, text, move |_, i, k| twin((), i, k)).unwrap();
+    for a in [make(), make().staged().unwrap()] {
+        a.check().unwrap();
+        assert!(product(&a) == wanted, "{a:?}, {} {}", device.info().name, device.tuning());
+    }
+}
+
+#[test]
+fn generated_f32() {
+    each_case::<f32>(generated::<f32>);
+}
+
+#[test]
+fn generated_f64() {
+    each_case::<f64>(generated::<f64>);
+}
+
+/// Texts and twins that do not belong together, or cannot be meant.
+#[test]
+fn generated_entries_are_checked() {
+    for device in common::devices_in(Precision::Double) {
+        let make = |text: &str, twin: fn(u32, u32) -> (u32, f64)| {
+            Generated::<f64>::new(&device, [4, 9], 3, text, move |_, i, k| twin(i, k))
+        };
+        let descending = make("column = i + 2 - k; value = 1;", |i, k| (i + 2 - k, 1.0)).unwrap();
+        assert!(matches!(descending.check(), Err(Error::Structure { row: Some(0), .. })));
+        let right = make("column = i + k; value = 1;", |i, k| (i + k, 1.0)).unwrap();
+        right.check().unwrap();
+        assert!(!right.has_adjoint());
+        let narrow =
+            Generated::<f64>::new(&device, [9, 3], 1, "column = 0; value = 1;", |_, _, _| (0, 1.0)).unwrap();
+        assert!(matches!(right.with_adjoint(narrow), Err(Error::Shape { .. })));
+        if device.backend_name() == "opencl" {
+            let other = make("column = i + k; value = i == 2 ? 1.5 : 1;", |i, k| (i + k, 1.0)).unwrap();
+            assert!(matches!(other.check(), Err(Error::Structure { row: Some(2), .. })));
+            assert!(matches!(make("column = i + ; value = 1;", |_, _| (0, 1.0)), Err(Error::Build { .. })));
+        }
+        for text in ["", "column = 0; // value", "#define column value"] {
+            assert!(matches!(make(text, |_, _| (0, 1.0)), Err(Error::Option { name: "text", .. })), "{text}");
+        }
+        let empty = Generated::<f64>::new(&device, [4, 0], 1, "column = 0; value = 1;", |_, _, _| (0, 1.0));
+        assert!(matches!(empty, Err(Error::Option { name: "cols", .. })));
+    }
+}
+
+/// Least squares by rows that are made, with the transposed made too: the bits of an operator of a stored matrix.
+#[test]
+fn least_squares_by_generated_rows() {
+    for device in common::devices_in(Precision::Double) {
+        // Row i has entries 3, 2, 1 in columns i to i + 2.
+        let forward = "column = i + k; value = 3 - (real_t)k;";
+        let backward = "column = i + k < 2u ? 0u : i + k - 2u; value = i + k < 2u ? NAN : 1 + (real_t)k;";
+        let forward = Generated::<f64>::new(&device, [40, 42], 3, forward, |_, i, k| (i + k, 3.0 - f64::from(k)));
+        let backward = Generated::<f64>::new(&device, [42, 40], 3, backward, |_, i, k| {
+            (i + k).checked_sub(2).map_or((0, f64::NAN), |column| (column, 1.0 + f64::from(k)))
+        });
+        let a = forward.unwrap().with_adjoint(backward.unwrap()).unwrap();
+        assert!(adjoint_error(&a, 3).unwrap() < 1e-14);
+        let stored =
+            Csr::from_rows(40, 42, |i, row| row.extend((0..3).map(|k| (i as u32 + k, 3.0 - f64::from(k)))));
+        let stored = Matrix::with_transpose(&device, &stored.unwrap(), Format::CsrScalar).unwrap();
+        let b = Vector::from_slice(&device, &noise::<f64>(40, 4)).unwrap();
+        let solve = |a: SharedOperator<f64>| {
+            let mut x = Vector::zeros(&device, 42).unwrap();
+            let report = Solver::new(a, Method::Cgnr, Stopping::after(30)).unwrap().solve(&b, &mut x).unwrap();
+            assert!(report.iterations > 10, "{report}");
+            bits(&x.to_vec().unwrap())
+        };
+        assert_eq!(solve(a.shared()), solve(SharedOperator::from(&stored)));
+    }
 }
 
 fn projectors<T: Real>(device: &Device) {

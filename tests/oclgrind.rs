@@ -10,10 +10,11 @@ use std::process::{Command, Stdio};
 use common::{bits, noise};
 use residuum::fem::{Mesh, Space};
 use residuum::imaging::{Beam, Fbp, Filter, Grid, Scanner};
-use residuum::operator::{Diagonal, LinearOperator, Rim, SharedOperator, Stencil};
+use residuum::operator::{Diagonal, Generated, LinearOperator, Rim, SharedOperator, Stencil};
 use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering};
 use residuum::simulation::{Flow, FlowSetup, Interpolation, Obstacles, Trace};
 use residuum::sparse::{Partition, gallery};
+use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
     Accumulation, Combine, Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Reduction,
     Setup, Solver, Stopping, Storage, Transposed, Vector,
@@ -46,6 +47,33 @@ fn simulated_fields<T: Real>(device: &Device) -> Vec<Vec<u64>> {
         let [u, v] = flow.velocity();
         found.extend([u, v, flow.pressure(), flow.dye()].map(|field| bits(&field.to_vec().unwrap())));
     }
+    found
+}
+
+/// Products whose vector goes through local memory part by part, of a stored matrix and of one whose entries a text makes.
+fn products_in_parts<T: Real>(device: &Device) -> Vec<Vec<u64>> {
+    let (rows, cols, entries) = (21, 5000, 9);
+    let x = Vector::from_slice(device, &noise::<T>(cols, 6)).unwrap();
+    let mut y = Vector::zeros(device, rows).unwrap();
+    let twin = |i: u32, k: u32| (550 * k + 13 * i, T::from_f64(f64::from(1 + k)));
+    let text = "column = 550u * k + 13u * i; value = 1 + k;";
+    let made = || Generated::new(device, [rows, cols], entries, text, move |_, i, k| twin(i, k)).unwrap();
+    let mut found = Vec::new();
+    for a in [made(), made().staged().unwrap()] {
+        a.apply(&x, &mut y).unwrap();
+        found.push(bits(&y.to_vec().unwrap()));
+    }
+    let reading = Some(AccessPattern::Rows);
+    let case = Case { family: Family::Product, reading, precision: T::PRECISION, size: SizeClass::Small };
+    let device =
+        device.with_settings(case, Settings { staged: Some(true), ..Settings::default() }, "test").unwrap();
+    let a =
+        Csr::from_rows(rows, cols, |i, row| row.extend((0..entries as u32).map(|k| twin(i as u32, k)))).unwrap();
+    for format in [Format::EllpackR, Format::Sell { sigma: 1 }] {
+        Matrix::new(&device, &a, format).unwrap().multiply(&x, &mut y).unwrap();
+        found.push(bits(&y.to_vec().unwrap()));
+    }
+    assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
     found
 }
 
@@ -318,6 +346,16 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         Matrix::new(device, &tall, format).unwrap().multiply_columns(2, &x, &mut y).unwrap();
         found.push(bits(&y.to_vec().unwrap()));
     }
+    found.extend(products_in_parts::<T>(device));
+    // Corrections beside a preconditioner: their term by itself.
+    let term =
+        Correction { variation: 0.2, epsilon: 0.1, upper: 0.3, bound_weight: 0.5, width: 6, ..Correction::none() };
+    let by_norms = Diagonal::new(Vector::filled(device, 30, T::from_f64(0.4)).unwrap()).unwrap();
+    let setup = Setup::new(Method::Cgnr, stopping(2)).with_corrections(&[term]).with_preconditioner(by_norms);
+    let mut x = Vector::zeros(device, 30).unwrap();
+    let mut solver = Solver::with(&few, setup).unwrap();
+    let report = solver.solve(&Vector::from_slice(device, &noise::<T>(20, 8)).unwrap(), &mut x).unwrap();
+    found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
     for (format, groups) in (0..=most).map(|groups| (Format::Csr, groups)).chain([(Format::EllpackR, 0)]) {
         let device = &device.with_resident_groups(groups);
         let matrix = Matrix::with_transpose(device, &wide, format).unwrap();

@@ -149,6 +149,7 @@ fn tables_of_a_thesis_are_made_for_what_a_folder_holds() {
     assert_eq!(of("7.3")["dedecek_nz"], "62325");
     for (table, ours, thesis) in [
         ("7.5", "host_ainv", "dedecek_ainv"),
+        ("7.5", "host_ainv_from_ldl", "dedecek_ainv"),
         ("7.5", "host_bainv", "dedecek_bainv"),
         ("7.6", "host_sainv", "dedecek_sainv"),
         ("7.8", "host", "dedecek_gpu"),
@@ -172,6 +173,8 @@ fn tables_that_cannot_be_are_refused_or_named() {
         (&["dedecek-2013"][..], "--data"),
         (&["michels-2011", "--table", "7.6"], "6.1, figure-4"),
         (&["krueger-westermann-2003", "--plot", "figure.png"], "plot"),
+        (&["oses-2013", "--table", "6.1"], "5.4, transfer"),
+        (&["stock-koch-2009", "--table", "2", "--plot", "figure.png"], "figure-3"),
     ] {
         let output = program("papers").args(args).args(["--device", "host"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

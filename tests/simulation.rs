@@ -11,7 +11,8 @@ use residuum::simulation::cases::{
     cavity, differences_from_ghia, taylor_green, taylor_green_decay, taylor_green_velocity,
 };
 use residuum::simulation::{
-    Flow, FlowSetup, Heat, HeatSetup, Interpolation, Obstacles, TimeAverage, Trace, Wall, WaveSetup, Waves,
+    Flow, FlowSetup, Heat, HeatSetup, Interpolation, Obstacles, PressureStart, Splitting, TimeAverage, Trace, Wall,
+    WaveSetup, Waves,
 };
 use residuum::{Device, Error, Format, Real, Stopping, Vector, allocations};
 
@@ -174,6 +175,73 @@ fn the_vortex_of_taylor_and_green_decays_at_second_order() {
     assert!(errors[2] < 1e-3);
 }
 
+/// A force of the shape of the vortex holds it at the velocity at which viscosity takes as much: `f / (2 pi² viscosity)`.
+#[test]
+fn a_force_holds_the_vortex_against_viscosity() {
+    let (viscosity, strength) = (0.05, 0.6);
+    let error = |side: usize| {
+        let mut setup = taylor_green::<f64>(side, viscosity);
+        setup.stopping = Stopping { rtol: 1e-8, ..Stopping::for_precision::<f64>() };
+        let steps = (6.0 / setup.step) as usize;
+        let mut flow = Flow::<f64>::new(&Device::host(), setup).unwrap();
+        let force = |x: f64, y: f64| taylor_green_velocity(x, y).map(|v| strength * v);
+        flow.set_force(Some(&force)).unwrap();
+        for _ in 0..steps {
+            assert!(flow.step().unwrap().converged());
+        }
+        // The integral of the squared velocity is a half.
+        let speed = strength / (2.0 * PI * PI * viscosity);
+        let off = (4.0 * flow.energy().unwrap()).sqrt() / speed - 1.0;
+        println!("{side}: {off:e} of {speed}");
+        flow.set_force(None).unwrap();
+        let before = flow.energy().unwrap();
+        let _ = flow.step().unwrap();
+        assert!(flow.energy().unwrap() < before);
+        off.abs()
+    };
+    let errors = [16, 32].map(error);
+    assert!(errors[1] < 8e-3 && errors[0] / errors[1] > 2.0, "{errors:?}");
+    let mut flow = Flow::<f64>::new(&Device::host(), taylor_green::<f64>(16, viscosity)).unwrap();
+    let wrong: &dyn Fn(f64, f64) -> [f64; 2] = &|_, _| [f64::NAN, 0.0];
+    assert!(matches!(flow.set_force(Some(wrong)), Err(Error::NotFinite { .. })));
+}
+
+/// The paper's step adds the changes of viscosity and transport: it grows where the flow moves a cell a step, and the step of this crate
+/// never does.
+#[test]
+fn the_step_of_the_paper_grows_and_ours_does_not() {
+    let growth = |splitting: Splitting, cells_a_step: f64| {
+        let side = 32;
+        let cell = 1.0 / side as f64;
+        let step = cells_a_step * cell;
+        let mut setup = FlowSetup::new::<f64>([side; 2], cell, step, 0.2 * cell * cell / step);
+        (setup.wall, setup.splitting) = (Wall::FreeSlip, splitting);
+        setup.stopping = Stopping { rtol: 1e-6, ..Stopping::for_precision::<f64>() };
+        let mut flow = Flow::<f64>::new(&Device::host(), setup).unwrap();
+        flow.set_velocity(&taylor_green_velocity).unwrap();
+        let first = flow.energy().unwrap();
+        let mut most = 0.0_f64;
+        for _ in 0..200 {
+            let _ = flow.step().unwrap();
+            let energy = flow.energy().unwrap() / first;
+            if energy.is_nan() || energy > 1e6 {
+                return f64::INFINITY;
+            }
+            most = most.max(energy);
+        }
+        most
+    };
+    for cells in [0.25, 1.0, 2.0, 4.0] {
+        let [ours, theirs] = [Splitting::Sequential, Splitting::Additive].map(|splitting| growth(splitting, cells));
+        println!("{cells} cells a step: most energy {ours} (one after the other), {theirs} (added)");
+        assert!(ours <= 1.0 + 1e-12, "{cells}: {ours}");
+        if cells == 0.25 {
+            assert!(theirs <= 1.0 + 1e-12, "{theirs}");
+        }
+    }
+    assert!(growth(Splitting::Additive, 2.0) > 1.5);
+}
+
 #[test]
 fn a_lid_driven_cavity_is_that_of_ghia() {
     let mut setup = cavity::<f64>(64, 100.0);
@@ -280,6 +348,11 @@ fn fields<T: Real>(device: &Device, steps: usize) -> Vec<Vec<u64>> {
         setup.obstacles = solid.cloned();
         found.extend(flow_fields(device, setup, &picture, steps, [2.5, -1.0]));
     }
+    // The step of the paper, with forces.
+    let mut setup = FlowSetup::new::<T>([width, height], 1.0 / 29.0, 0.02, 1e-3);
+    (setup.splitting, setup.pressure_start) = (Splitting::Additive, PressureStart::Last);
+    setup.obstacles = Some(obstacles.clone());
+    found.extend(flow_fields(device, setup, &picture, steps, [2.5, -1.0]));
     // Rows in which a processor moves many cells at once, at rest, slowly, and by more than the height of the box.
     let disc = |c: usize| ((c % 331) as f64 - 200.0).powi(2) + ((c / 331) as f64 - 20.0).powi(2) < 60.0;
     let obstacles = Obstacles::new([331, 37], (0..331 * 37).map(disc).collect()).unwrap();
@@ -300,7 +373,11 @@ fn flow_fields<T: Real>(
     push: [f64; 2],
 ) -> Vec<Vec<u64>> {
     setup.stopping = Stopping::after(4);
+    let forced = setup.splitting == Splitting::Additive;
     let mut flow = Flow::<T>::new(device, setup).unwrap();
+    if forced {
+        flow.set_force(Some(&|x, y| [3.0 * y, -2.0 * x])).unwrap();
+    }
     flow.dye_mut().write(picture).unwrap();
     for k in 0..steps {
         flow.push([9.0 + k as f64, 8.0], 6.0, push).unwrap();

@@ -52,6 +52,22 @@ pub(crate) enum TraceKind {
     Midpoint,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SplittingKind {
+    /// Transport of what viscosity has spread: never grows
+    Sequential,
+    /// The sum of both changes, the paper's: may grow at a cell a step and more
+    Additive,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StartKind {
+    /// The last pressure times the best number: never adds energy
+    Scaled,
+    /// The last pressure, the paper's
+    Last,
+}
+
 /// Incompressible flow in a closed box by the equations of Navier and Stokes (krueger-westermann-2003, section 6), four iterations of
 /// conjugate gradients for the pressure in each step.
 ///
@@ -82,6 +98,15 @@ pub(crate) struct Options {
     /// Rule by which the flow is traced back [default: euler; midpoint in the cases that are compared]
     #[arg(long, value_enum)]
     pub(crate) trace: Option<TraceKind>,
+    /// Order of viscosity and transport
+    #[arg(long, value_enum, default_value_t = SplittingKind::Sequential)]
+    pub(crate) splitting: SplittingKind,
+    /// Start guess of the pressure
+    #[arg(long, value_enum, default_value_t = StartKind::Scaled)]
+    pub(crate) pressure_start: StartKind,
+    /// Force of this size that turns the fluid about the middle of the box: S (sin(pi x) cos(pi y), -cos(pi x) sin(pi y))
+    #[arg(long, value_name = "S", default_value_t = 0.0, allow_hyphen_values = true)]
+    pub(crate) swirl: f64,
     /// The flow slips along walls, instead of sticking to them
     #[arg(long)]
     pub(crate) slip: bool,

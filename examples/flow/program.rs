@@ -7,11 +7,11 @@ use rayon::prelude::*;
 use residuum::simulation::cases::{
     cavity, differences_from_ghia, ghia, taylor_green, taylor_green_decay, taylor_green_velocity,
 };
-use residuum::simulation::{Flow, FlowSetup, Interpolation, Trace, Wall};
+use residuum::simulation::{Flow, FlowSetup, Interpolation, PressureStart, Splitting, Trace, Wall};
 use residuum::{Device, Real, Report, Result};
 use serde_json::{Value, json};
 
-use crate::{Case, InterpolationKind, Options, TraceKind, View};
+use crate::{Case, InterpolationKind, Options, SplittingKind, StartKind, TraceKind, View};
 
 /// Iterations of a step in the paper.
 const ITERATIONS: usize = 4;
@@ -66,7 +66,7 @@ fn set_up<T: Real>(options: &Options) -> Result<(f64, FlowSetup)> {
         }
         refuse_unused(
             "in a case whose answer is known",
-            &[("obstacles", options.obstacles.is_some()), ("slip", options.slip)],
+            &[("obstacles", options.obstacles.is_some()), ("slip", options.slip), ("swirl", options.swirl != 0.0)],
         )?;
     }
     setup.step = options.dt.unwrap_or(setup.step);
@@ -82,6 +82,12 @@ fn set_up<T: Real>(options: &Options) -> Result<(f64, FlowSetup)> {
     if let Some(kind) = options.trace {
         setup.trace = if kind == TraceKind::Midpoint { Trace::Midpoint } else { Trace::Euler };
     }
+    if options.splitting == SplittingKind::Additive {
+        setup.splitting = Splitting::Additive;
+    }
+    if options.pressure_start == StartKind::Last {
+        setup.pressure_start = PressureStart::Last;
+    }
     if options.slip {
         setup.wall = Wall::FreeSlip;
     }
@@ -94,7 +100,11 @@ impl<T: Real> Program<T> {
     pub(crate) fn new(options: &Options) -> Result<Self> {
         let device = options.show.open::<T>(size(options), 16)?;
         let (reynolds, setup) = set_up::<T>(options)?;
-        let flow = Flow::new(&device, setup)?;
+        let mut flow = Flow::new(&device, setup)?;
+        let swirl = options.swirl;
+        if swirl != 0.0 {
+            flow.set_force(Some(&|x, y| taylor_green_velocity(x, y).map(|v| swirl * v)))?;
+        }
         if flow.filled() > 0 {
             tell!("{} free cells without free neighbours, or in small pockets, were filled", flow.filled());
         }

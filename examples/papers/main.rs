@@ -1,10 +1,17 @@
 //! Tables and figures of the papers that the crate implements, their figures beside those of a device and of its host.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+#[allow(dead_code)] // the program spmv has all of it
+#[path = "../spmv/case.rs"]
+mod case;
 mod dedecek;
+mod known;
 mod krueger;
 mod michels;
+mod oses;
 mod printed;
+mod readings;
+mod stock_koch;
 #[path = "../../tests/common/thesis.rs"]
 mod thesis;
 mod timing;
@@ -31,6 +38,12 @@ enum Paper {
     /// D. L. Michels, sparse conjugate gradients in CUDA: table 6.1, figure 4, the claims on SSOR (8.1) and on transfers, steps a second (7.2)
     #[value(name = "michels-2011")]
     Michels,
+    /// J. Osés Villanueva, conjugate gradients for an hp finite-element code: the system of 5.4 for p = 1 to 8, the claim on transfers (6)
+    #[value(name = "oses-2013")]
+    Oses,
+    /// F. Stock and A. Koch, ill-posed systems by CGNR with a correction F: table 2, the budget of a solve, figure 3, the experiment with ILU
+    #[value(name = "stock-koch-2009")]
+    StockKoch,
 }
 
 impl Paper {
@@ -40,6 +53,8 @@ impl Paper {
             Self::Dedecek => dedecek::TABLES,
             Self::Krueger => krueger::TABLES,
             Self::Michels => michels::TABLES,
+            Self::Oses => oses::TABLES,
+            Self::StockKoch => stock_koch::TABLES,
         }
     }
 }
@@ -114,20 +129,26 @@ fn run(options: Options) -> Result<()> {
     if let Some(wrong) = options.table.iter().find(|name| !tables.contains(&name.as_str())) {
         return Err(common::option("table", format!("'{wrong}' is none of {}", tables.join(", "))));
     }
+    // The figure that is drawn, and if the host alone has a line in it.
+    let figure = match options.paper {
+        Paper::Michels => Some((michels::FIGURE, false)),
+        Paper::StockKoch => Some((stock_koch::FIGURE, true)),
+        Paper::Dedecek | Paper::Krueger | Paper::Oses => None,
+    };
     if let Some(path) = &options.plot {
-        if options.paper != Paper::Michels {
-            return Err(common::option("plot", "only michels-2011 has a figure that is drawn"));
+        if figure.is_none() {
+            return Err(common::option("plot", "michels-2011 and stock-koch-2009 have a figure that is drawn"));
         }
         plot::check(path)?;
         common::check_outputs(&[], &[("plot", path)])?;
     }
     let device = options.device.open::<f32>()?;
-    let draws = options.table.is_empty() || options.table.iter().any(|name| name == michels::FIGURE);
-    if options.plot.is_some() && (!draws || device.backend_name() == "host") {
-        return Err(common::option(
-            "plot",
-            "there is nothing to draw: figure-4 wants a device that is not the host",
-        ));
+    if let Some((name, of_host)) = figure.filter(|_| options.plot.is_some()) {
+        let draws = options.table.is_empty() || options.table.iter().any(|table| table == name);
+        if !draws || !(of_host || device.backend_name() != "host") {
+            let reason = format!("there is nothing to draw: {name} wants a device that is not the host");
+            return Err(common::option("plot", reason));
+        }
     }
     let copy = copy_bandwidth(&device)?;
     let table = Table::new(options.json);
@@ -140,6 +161,8 @@ fn run(options: Options) -> Result<()> {
         Paper::Dedecek => dedecek::tables(&setting),
         Paper::Krueger => krueger::tables(&setting),
         Paper::Michels => michels::tables(&setting),
+        Paper::Oses => oses::tables(&setting),
+        Paper::StockKoch => stock_koch::tables(&setting),
     }
 }
 

@@ -55,6 +55,14 @@ impl Origin for OpenCl {
     }
 }
 
+/// Local memory for a part of a vector.
+pub(super) const PART_BYTES: usize = 16 << 10;
+
+/// Tells if a format lies by columns, in the order of its rows.
+fn is_by_columns(kind: Kind) -> bool {
+    matches!(kind, Kind::EllpackR | Kind::Ellpack | Kind::Sliced)
+}
+
 impl OpenCl {
     pub(super) fn new(context: Arc<Context>) -> Self {
         Self {
@@ -152,9 +160,17 @@ impl OpenCl {
         let (bytes, sums) = (places * T::PRECISION.bytes(), columns * items * size_of::<Sum>());
         let info = self.context.info();
         let fits = run.tuning.may_stage(bytes, info) && (bytes + sums) as u64 <= info.local_memory;
-        let by_columns = matches!(a.arrangement.kind, Kind::EllpackR | Kind::Ellpack | Kind::Sliced | Kind::Sorted);
+        let by_columns = a.arrangement.kind == Kind::Sorted || is_by_columns(a.arrangement.kind);
         let gathers = mean >= LEAST_GATHERED && 2 * mean * items.min(a.rows) >= a.cols;
         (by_columns && fits && gathers).then_some(places)
+    }
+
+    /// Places of local memory for a part of the vector of a product that is copied part by part, in formats that can do that: 16 KiB, as in the paper.
+    pub(super) fn places_of_part<T: Real>(&self, a: &Stored<T>, columns: usize, work_group: usize) -> usize {
+        let places = PART_BYTES / T::PRECISION.bytes();
+        let bytes = (PART_BYTES + columns * work_group * size_of::<Sum>()) as u64;
+        let fits = bytes <= self.context.info().local_memory && work_group > 1;
+        if fits && is_by_columns(a.arrangement.kind) { places } else { 0 }
     }
 
     /// Chunks of a group in a resident launch that multiplies by `a`: the same number for every group, as many as it can work on side

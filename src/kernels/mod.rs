@@ -121,7 +121,7 @@ mod tests {
         twins!("format": CSR = Kind::Csr, ELLPACK_R = Kind::EllpackR, ELLPACK = Kind::Ellpack, SLICED = Kind::Sliced,
             SORTED = Kind::Sorted, DIAGONALS = Kind::Diagonals, BLOCKS = Kind::Blocks, DENSE = Kind::Dense,
             HYBRID = Kind::Hybrid, COORDINATES = Kind::Coordinates, ADAPTIVE = Kind::Adaptive,
-            STENCIL = Kind::Stencil, EXTERNAL = Kind::External, SHIFTED = Kind::Shifted);
+            STENCIL = Kind::Stencil, EXTERNAL = Kind::External, SHIFTED = Kind::Shifted, BANDED = Kind::Banded);
         twins!("format": PLAIN = Entries::Plain, SHORT = Entries::Short, NEAR = Entries::Near, CODED = Entries::Coded, SINGLE = Entries::Single);
         twins!("format": sparse::{CODE_BITS, SLICE, STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER, SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES});
         twins!("ray_trace": sparse::{BLOCK});
@@ -146,10 +146,11 @@ mod tests {
         twins!("cg_parts": cg::{RR, ALPHA, BETA, RZ, SLOT, STOP, ITERATION, MAX_ITERATIONS, HISTORY_MASK, BARRIER},
             stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE, INDEFINITE_PRECONDITIONER});
         twins!("cgnr_parts": ALL = Part::All, ROWS_ONLY = Part::Rows, PIXELS_ONLY = Part::Pixels);
-        twins!("cgnr_parts": cgnr::{RR, SS, GD, BETA, LAST_GD, ALPHA, RESIDUAL_LIMIT, GRADIENT_LIMIT, GRADIENT_RATIO, TIKHONOV, SMOOTH,
-            VARIATION, EPSILON2, BOX, LOWER, UPPER, CONTROL, STOP, ITERATION, LAST_STOP, NEXT_ITERATION, MAX_ITERATIONS,
+        twins!("cgnr_parts": cgnr::{RR, SS, GD, BETA, LAST_GD, ALPHA, RESIDUAL_LIMIT, GRADIENT_LIMIT, GRADIENT_RATIO,
+            CONTROL, STOP, ITERATION, LAST_STOP, NEXT_ITERATION, MAX_ITERATIONS,
             HISTORY_MASK, STATUS}, stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE,
             GRADIENT_CONVERGED});
+        twins!("correction": cgnr::{TIKHONOV, SMOOTH, VARIATION, EPSILON2, BOX, LOWER, UPPER});
         twins!("elements": elements::{NO_COEFFICIENT});
         twins!("fbp": fbp::{VIEW_WORDS, MIDDLE, RIGHT, UP, RIGHT_OFF, UP_OFF});
         twins!("flow_grid": flow::{FLUID, LEFT_OPEN, UPPER_OPEN, LEFT_BURIED, UPPER_BURIED});

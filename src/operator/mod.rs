@@ -4,12 +4,14 @@
 mod algebra;
 mod deflation;
 mod diagonal;
+mod generated;
 mod stencil;
 mod subsets;
 
 pub use algebra::{Adjoint, Identity, ProductOperator, Scale, SumOperator};
 pub use deflation::Deflation;
 pub use diagonal::Diagonal;
+pub use generated::Generated;
 pub use stencil::{Rim, Stencil};
 pub use subsets::Subsets;
 pub(crate) use subsets::{SubsetsScratch, check_count};

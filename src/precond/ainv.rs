@@ -15,6 +15,8 @@
 //! run over ascending rows in `f64`; entries of `v` and `z` are rounded to the precision of the matrix. A column made alone, update by
 //! update, has the same bits.
 //!
+//! A third way makes the same columns from factors of the matrix (`factored.rs`).
+//!
 //! Source: dedecek-2013, algorithms 6 (AINV) and 7 (SAINV), and 6.2 (rows and the outer product); M. Benzi, J. K. Cullum, M. Tůma,
 //! "Robust approximate inverse preconditioning for the conjugate gradient method", SIAM J. Sci. Comput. 22 (2000), whose SAINV
 //! does not break down: `p_i = z_i' A z_i`.
@@ -23,8 +25,9 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
+use super::gathered::Gathered;
 use super::places::RowPlaces;
-use super::{Square, check_symmetric, in_time, product_of_matrices, square};
+use super::{Square, check_symmetric, factored, in_time, product_of_matrices, square};
 use crate::backend::elimination::{self, Columns, Problem};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -43,6 +46,9 @@ pub enum Orthogonalisation {
     Stabilised,
     /// AINV: against row `i` of `A`. Less work, but pivots may lose their sign, which is an error.
     Plain,
+    /// AINV from incomplete factors `P' D P` of the matrix, whose coefficients AINV has in exact arithmetic: the least work, on the host, and pivots
+    /// that may lose their sign.
+    Factored,
 }
 
 /// Options of [`Ainv::new`].
@@ -90,6 +96,11 @@ impl AinvOptions {
     /// AINV that drops entries below `drop`.
     pub fn ainv(drop: f64) -> Self {
         Self { orthogonalisation: Orthogonalisation::Plain, drop, ..Self::default() }
+    }
+
+    /// AINV from factors of the matrix, both without entries below `drop`.
+    pub fn factored(drop: f64) -> Self {
+        Self { orthogonalisation: Orthogonalisation::Factored, drop, ..Self::default() }
     }
 
     /// A copy that drops by place as well: see [`AinvOptions::places`].
@@ -203,7 +214,11 @@ pub(super) fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions)
     };
     let found = on_device(device, a, options)?;
     let by_device = found.is_some();
-    let z = found.map_or_else(|| on_host(device, a, options, Pivots::Positive), Ok)?;
+    let z = match (found, options.orthogonalisation) {
+        (Some(found), _) => found,
+        (None, Orthogonalisation::Factored) => factored::on_host(device, a, options)?,
+        (None, _) => on_host(device, a, options, Pivots::Positive)?,
+    };
     let roots: Vec<f64> = z.pivots.iter().map(|pivot| pivot.sqrt()).collect();
     let w = Csr::from_rows(n, n, |l, entries| {
         let scaled = |(j, z): &(u32, T)| (*j, T::from_f64(scale[l] * z.to_f64() / roots[*j as usize]));
@@ -228,7 +243,7 @@ pub(super) enum Pivots {
 }
 
 /// Rule of what is dropped.
-struct Dropping {
+pub(super) struct Dropping {
     /// Entries below it.
     below: f64,
     /// Entries of a row in other columns than these, if there are any.
@@ -236,12 +251,12 @@ struct Dropping {
 }
 
 impl Dropping {
-    fn of<T: Real>(a: &Csr<T>, options: AinvOptions) -> Result<Self> {
+    pub(super) fn of<T: Real>(a: &Csr<T>, options: AinvOptions) -> Result<Self> {
         let places = options.places.map(|power| RowPlaces::of_rows(a, power, options.deadline)).transpose()?;
         Ok(Self { below: options.drop, places })
     }
 
-    fn keeps(&self, l: u32, j: u32, value: f64) -> bool {
+    pub(super) fn keeps(&self, l: u32, j: u32, value: f64) -> bool {
         value.abs() >= self.below
             && value != 0.0
             && self.places.as_ref().is_none_or(|places| places[l as usize].has(l, j))
@@ -250,7 +265,8 @@ impl Dropping {
 
 /// The columns that the device finds, many at once, if it does.
 fn on_device<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Option<Z<T>>> {
-    if options.on_device == Some(false) || options.places.is_some() {
+    let by_order = options.orthogonalisation == Orthogonalisation::Factored;
+    if options.on_device == Some(false) || options.places.is_some() || by_order {
         return Ok(None);
     }
     in_time(options.deadline, "an approximate inverse")?;
@@ -305,7 +321,7 @@ pub(super) fn on_host<T: Real>(
                     }
                 }
             }
-            Orthogonalisation::Plain => {
+            Orthogonalisation::Plain | Orthogonalisation::Factored => {
                 let (columns, values) = a.row(i);
                 columns.iter().zip(values).for_each(|(l, value)| v.add(*l, value.to_f64()));
             }
@@ -327,13 +343,19 @@ pub(super) fn on_host<T: Real>(
         let coefficients: Vec<(u32, f64)> =
             coefficients.filter(|(_, p)| *p != 0.0).map(|(j, p)| (j, p / pivot)).collect();
         held = held.wrapping_add_signed(update(&mut rows, &mut holders, &column, &coefficients, &dropping));
-        if held > allowed {
-            // Twice over: the factor and its transposed.
-            device.check_memory(0, &[("approximate inverse", (2 * held * (4 + T::PRECISION.bytes())) as u64)])?;
-            allowed = 2 * held;
-        }
+        check_room::<T>(device, held, &mut allowed)?;
     }
     Ok(Z { rows: rows.into_iter().map(|row| row.entries).collect(), pivots })
+}
+
+/// Fails if `held` entries are more than fit on the device. It looks again when there are more than `allowed`.
+pub(super) fn check_room<T: Real>(device: &Device, held: usize, allowed: &mut usize) -> Result<()> {
+    if held > *allowed {
+        // Twice over: the factor and its transposed.
+        device.check_memory(0, &[("approximate inverse", (2 * held * (4 + T::PRECISION.bytes())) as u64)])?;
+        *allowed = 2 * held;
+    }
+    Ok(())
 }
 
 /// Fails on a pivot that is no good.
@@ -350,44 +372,12 @@ fn check_pivot(i: usize, pivot: f64, wanted: Pivots, orthogonalisation: Orthogon
                 format!("pivot {pivot:e} of an approximate inverse: take a smaller drop, another order, or ilu0");
             return Err(Error::Structure { what, row: Some(i) });
         }
-        (_, Orthogonalisation::Plain) => "take sainv, or a smaller drop",
+        (_, Orthogonalisation::Plain | Orthogonalisation::Factored) => "take sainv, or a smaller drop",
         (_, Orthogonalisation::Stabilised) => {
             "the matrix is not positive definite, or too nearly singular for its precision"
         }
     };
     Err(bad_pivot(i, pivot, remedy))
-}
-
-/// A sparse vector that terms are added to in any order of its places.
-struct Gathered {
-    sums: Vec<f64>,
-    there: Vec<bool>,
-    places: Vec<u32>,
-}
-
-impl Gathered {
-    fn new(n: usize) -> Self {
-        Self { sums: vec![0.0; n], there: vec![false; n], places: Vec::new() }
-    }
-
-    fn add(&mut self, place: u32, term: f64) {
-        let at = place as usize;
-        self.sums[at] += term;
-        if !self.there[at] {
-            self.there[at] = true;
-            self.places.push(place);
-        }
-    }
-
-    /// Entries by ascending place. It is empty when they have been taken.
-    fn drain(&mut self) -> impl Iterator<Item = (u32, f64)> + use<'_> {
-        let Self { sums, there, places } = self;
-        places.sort_unstable();
-        places.drain(..).map(|place| {
-            there[place as usize] = false;
-            (place, std::mem::take(&mut sums[place as usize]))
-        })
-    }
 }
 
 /// Finishes column `i`: its entries by ascending row.
@@ -538,7 +528,7 @@ mod tests {
             }
             let mut against = vec![0.0; n];
             match options.orthogonalisation {
-                Orthogonalisation::Plain => {
+                Orthogonalisation::Plain | Orthogonalisation::Factored => {
                     a.row(j).0.iter().zip(a.row(j).1).for_each(|(l, value)| against[*l as usize] = value.to_f64());
                 }
                 Orthogonalisation::Stabilised => {
@@ -618,6 +608,46 @@ mod tests {
         }
     }
 
+    /// From factors: `Z` and pivots of AINV without dropping; with it, a factor of about its size that preconditions as well.
+    #[test]
+    fn factors_of_the_matrix_give_the_same_columns() {
+        for a in [gallery::poisson_2d::<f64>(9, 0.0).unwrap(), definite(90, 8, 5)] {
+            let [(wanted, _), (found, _)] = [AinvOptions::ainv(0.0), AinvOptions::factored(0.0)]
+                .map(|options| factor(&device(), &a, options).unwrap());
+            let n = a.rows();
+            let dense = |w: &Csr<f64>| {
+                let mut dense = vec![0.0; n * n];
+                for l in 0..n {
+                    w.row(l).0.iter().zip(w.row(l).1).for_each(|(j, v)| dense[l * n + *j as usize] = *v);
+                }
+                dense
+            };
+            let largest = wanted.values().iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+            for (found, wanted) in dense(&found).iter().zip(dense(&wanted)) {
+                approx::assert_abs_diff_eq!(*found, wanted, epsilon = 1e-13 * largest);
+            }
+        }
+        let a = gallery::poisson_2d::<f64>(40, 0.0).unwrap();
+        let solved = |options: AinvOptions| {
+            let inverse = Ainv::new(&device(), &a, options).unwrap();
+            let entries = inverse.entries();
+            let stopping = Stopping { rtol: 1e-8, ..Stopping::for_precision::<f64>() };
+            let setup = Setup::new(Method::Cg, stopping).with_preconditioner(inverse);
+            let matrix = Matrix::new(&device(), &a, Format::Auto).unwrap();
+            let mut x = Vector::zeros(&device(), 1600).unwrap();
+            let b = Vector::filled(&device(), 1600, 1.0).unwrap();
+            let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
+            assert!(report.converged(), "{report}");
+            (entries as f64, report.iterations as f64)
+        };
+        for drop in [0.1, 0.02] {
+            let (plain, factored) = (solved(AinvOptions::ainv(drop)), solved(AinvOptions::factored(drop)));
+            println!("drop {drop}: {plain:?} {factored:?}");
+            assert!((0.5..1.5).contains(&(factored.0 / plain.0)), "entries at {drop}: {plain:?} {factored:?}");
+            assert!(factored.1 < 1.3 * plain.1, "iterations at {drop}: {plain:?} {factored:?}");
+        }
+    }
+
     #[test]
     fn conjugate_gradients_take_fewer_iterations() {
         let a = gallery::poisson_2d::<f64>(40, 0.0).unwrap();
@@ -644,7 +674,7 @@ mod tests {
         let make = |entries: &[(usize, usize, f64)], options| {
             factor(&device(), &Csr::<f64>::from_triplets(2, 2, entries).unwrap(), options).err()
         };
-        for options in [AinvOptions::sainv(0.0), AinvOptions::ainv(0.0)] {
+        for options in [AinvOptions::sainv(0.0), AinvOptions::ainv(0.0), AinvOptions::factored(0.0)] {
             let row = |entries: &[(usize, usize, f64)]| match make(entries, options) {
                 Some(Error::Structure { row, .. }) => row,
                 other => panic!("{other:?}"),

@@ -104,6 +104,7 @@ impl Preconditioner {
             }
             Self::Sainv { .. }
             | Self::Ainv { .. }
+            | Self::LdlAinv { .. }
             | Self::Bainv { .. }
             | Self::Fsai { .. }
             | Self::AdaptiveFsai { .. } => {
@@ -121,6 +122,7 @@ impl Preconditioner {
             Self::Jacobi
                 | Self::Sainv { .. }
                 | Self::Ainv { .. }
+                | Self::LdlAinv { .. }
                 | Self::Bainv { .. }
                 | Self::Fsai { .. }
                 | Self::AdaptiveFsai { .. }
@@ -140,7 +142,7 @@ impl Preconditioner {
 
     /// Makes one for least squares with `a`, which need not be square: an operator `M` over the unknowns such that the columns of `A M`
     /// are nearly orthogonal, for [`Setup::preconditioner`](crate::Setup::preconditioner) of CGLS, LSQR, LSMR and CGNR. `jacobi` divides
-    /// the columns by their norms; `sainv`, `ainv`, `bainv` (over a partition of the columns), `fsai`, `ic0` and `ict` give the root of an
+    /// the columns by their norms; `sainv`, `ainv`, `ldl-ainv`, `bainv` (over a partition of the columns), `fsai`, `ic0` and `ict` give the root of an
     /// approximate inverse of [`A'A`](Csr::normal_matrix); `ilu0`, `ilut` and `spai` give an approximate inverse of `A`, which must be square.
     /// The unknown of a column that is 0 stays what it was, 0 unless the start guess is another ([`Built::empty_columns`]); `ilu0`, `ilut` and `spai` refuse such columns.
     ///
@@ -216,7 +218,7 @@ impl Preconditioner {
         over: &mut Option<Partition>,
     ) -> Result<Rooted<T>> {
         match *self {
-            Self::Sainv { .. } | Self::Ainv { .. } => {
+            Self::Sainv { .. } | Self::Ainv { .. } | Self::LdlAinv { .. } => {
                 let inverse = Ainv::new(device, a, self.dropping(deadline))?;
                 Ok(Rooted { root: inverse.root(), entries: inverse.entries(), inverse: inverse.into() })
             }
@@ -286,6 +288,9 @@ impl Preconditioner {
         let options = match *self {
             Self::Sainv { drop, places, single } => {
                 AinvOptions::sainv(drop).with_places(places).with_single(single)
+            }
+            Self::LdlAinv { drop, places, single } => {
+                AinvOptions::factored(drop).with_places(places).with_single(single)
             }
             Self::Ainv { drop, places, single } | Self::NonsymmetricAinv { drop, places, single } => {
                 AinvOptions::ainv(drop).with_places(places).with_single(single)

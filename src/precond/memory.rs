@@ -50,15 +50,16 @@ impl Preconditioner {
             }
             // A column may be as long as a row of the transposed matrix.
             Self::Spai { .. } => Some(rows.saturating_mul(OF_COLUMN.min(rows))),
-            Self::Sainv { places: Some(power), .. } | Self::Ainv { places: Some(power), .. } => {
-                Some(behind(a, power))
-            }
+            Self::Sainv { places: Some(power), .. }
+            | Self::Ainv { places: Some(power), .. }
+            | Self::LdlAinv { places: Some(power), .. } => Some(behind(a, power)),
             Self::NonsymmetricAinv { places: Some(power), .. } => {
                 Some(behind(a, power).saturating_add(behind(&a.transpose(), power)))
             }
             Self::BlockJacobi { .. }
             | Self::Sainv { .. }
             | Self::Ainv { .. }
+            | Self::LdlAinv { .. }
             | Self::NonsymmetricAinv { .. }
             | Self::Bainv { .. } => None,
         }
@@ -92,7 +93,7 @@ impl Preconditioner {
         // A limit may be far above what is kept: only places of the matrix are sure to be taken.
         let sure = match self {
             Self::Ict { .. } | Self::Ilut { .. } | Self::AdaptiveFsai { .. } => None,
-            Self::Sainv { .. } | Self::Ainv { .. } | Self::NonsymmetricAinv { .. } => None,
+            Self::Sainv { .. } | Self::Ainv { .. } | Self::LdlAinv { .. } | Self::NonsymmetricAinv { .. } => None,
             Self::Fsai { power, .. } | Self::Spai { power, .. } if *power > 1 => None,
             _ => self.most_entries(a),
         };
@@ -230,6 +231,7 @@ mod tests {
             "sainv=0:1",
             "sainv=0.1:2",
             "ainv=0:3",
+            "ldl-ainv=0.1:2",
             "nonsymmetric-ainv=0:1",
             "nonsymmetric-ainv=0.1:2",
         ];

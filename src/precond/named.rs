@@ -114,6 +114,16 @@ pub enum Preconditioner {
         /// Factors rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
         single: bool,
     },
+    /// AINV from incomplete factors of the matrix: [`AinvOptions::factored`](super::AinvOptions::factored). The least work of the three, made on
+    /// the host; pivots may fail. By name `ldl-ainv`, `ldl-ainv=0.01` or `ldl-ainv=0.01:2`.
+    LdlAinv {
+        /// Entries of factors and inverse below it are dropped.
+        drop: f64,
+        /// Power of the matrix whose places are kept, `None` for any place.
+        places: Option<usize>,
+        /// Factors rounded to `f32` and stored so, for solves in `f64`: [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
+        single: bool,
+    },
     /// AINV by biconjugation, for matrices that are not symmetric: [`NonsymmetricAinv::new`](super::NonsymmetricAinv::new). By name `nonsymmetric-ainv`, which drops entries
     /// below 0.1, or `nonsymmetric-ainv=0.01`.
     NonsymmetricAinv {
@@ -185,6 +195,7 @@ impl Preconditioner {
         Self::Ilut { most: 20, drop: 1e-3 },
         Self::Sainv { drop: 0.1, places: None, single: false },
         Self::Ainv { drop: 0.1, places: None, single: false },
+        Self::LdlAinv { drop: 0.1, places: None, single: false },
         Self::NonsymmetricAinv { drop: 0.1, places: None, single: false },
         #[cfg(feature = "metis")]
         Self::Bainv { parts: None, single: false },
@@ -210,6 +221,7 @@ impl Preconditioner {
             Self::Ilut { .. } => "ilut",
             Self::Sainv { .. } => "sainv",
             Self::Ainv { .. } => "ainv",
+            Self::LdlAinv { .. } => "ldl-ainv",
             Self::NonsymmetricAinv { .. } => "nonsymmetric-ainv",
             Self::Bainv { .. } => "bainv",
             Self::Fsai { .. } => "fsai",
@@ -228,6 +240,7 @@ impl Preconditioner {
                 | Self::Ict { .. }
                 | Self::Sainv { .. }
                 | Self::Ainv { .. }
+                | Self::LdlAinv { .. }
                 | Self::Bainv { .. }
                 | Self::Fsai { .. }
                 | Self::AdaptiveFsai { .. }
@@ -242,6 +255,7 @@ impl Preconditioner {
         match self {
             Self::Sainv { drop, places, .. } => Some(Self::Sainv { drop, places, single: true }),
             Self::Ainv { drop, places, .. } => Some(Self::Ainv { drop, places, single: true }),
+            Self::LdlAinv { drop, places, .. } => Some(Self::LdlAinv { drop, places, single: true }),
             Self::NonsymmetricAinv { drop, places, .. } => {
                 Some(Self::NonsymmetricAinv { drop, places, single: true })
             }
@@ -321,6 +335,7 @@ impl Preconditioner {
             Self::Ilu0 { .. } => Ok(Self::Ilu0 { shift: Some(number()?) }),
             Self::Sainv { single, .. } => dropping().map(|(drop, places)| Self::Sainv { drop, places, single }),
             Self::Ainv { single, .. } => dropping().map(|(drop, places)| Self::Ainv { drop, places, single }),
+            Self::LdlAinv { single, .. } => dropping().map(|(drop, places)| Self::LdlAinv { drop, places, single }),
             Self::NonsymmetricAinv { single, .. } => {
                 dropping().map(|(drop, places)| Self::NonsymmetricAinv { drop, places, single })
             }
@@ -365,6 +380,7 @@ impl Display for Preconditioner {
             Self::Ict { most, drop } | Self::Ilut { most, drop } => write!(f, "{name}={most}:{drop}"),
             Self::Sainv { drop, places, .. }
             | Self::Ainv { drop, places, .. }
+            | Self::LdlAinv { drop, places, .. }
             | Self::NonsymmetricAinv { drop, places, .. } => {
                 write!(f, "{name}={drop}")?;
                 places.map_or(Ok(()), |power| write!(f, ":{power}"))

@@ -1,6 +1,7 @@
 //! Flows whose answer is known.
 
-use super::flow::{Flow, FlowSetup, Interpolation, Trace, Wall};
+use super::flow::Flow;
+use super::flow_setup::{FlowSetup, Interpolation, Trace, Wall};
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 

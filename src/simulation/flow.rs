@@ -3,6 +3,7 @@
 use std::mem::swap;
 
 use super::bump::{Bump, Nodes};
+use super::flow_setup::{FlowSetup, Interpolation, PressureStart, Splitting, Trace, Wall};
 use super::obstacles::Obstacles;
 use super::{cells, positive};
 use crate::backend::flow::{
@@ -14,105 +15,31 @@ use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::number::{Real, per_number};
 use crate::operator::{Rim, Stencil};
-use crate::solver::{Method, NullSpace, Report, Setup, Solver, Stopping};
+use crate::solver::{Method, NullSpace, Report, Setup, Solver};
 use crate::sparse::Format;
 use crate::vector::Vector;
-
-/// Behaviour of a flow along walls and obstacles.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Wall {
-    /// It sticks to them; the upper wall moves to the right with this velocity.
-    NoSlip {
-        /// Velocity of the upper wall.
-        lid: f64,
-    },
-    /// It slips along them without friction.
-    FreeSlip,
-}
-
-/// Interpolation between nodes of the grid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interpolation {
-    /// Linearly, as the paper has it: stable, and as viscous as half a cell times the velocity where the flow moves less than a cell a step.
-    #[default]
-    Linear,
-    /// By cubic polynomials through sixteen nodes: second order in all.
-    Cubic,
-}
-
-/// Rule by which a place is traced back in time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trace {
-    /// By the velocity there.
-    #[default]
-    Euler,
-    /// By the velocity half a step before: second order.
-    Midpoint,
-}
-
-/// Set-up of [`Flow`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct FlowSetup {
-    /// Width and height in cells.
-    pub size: [usize; 2],
-    /// Side of a cell, in the unit of length.
-    pub cell: f64,
-    /// Time step.
-    pub step: f64,
-    /// Kinematic viscosity, `1 / Re` where velocity and length have the unit 1. `viscosity * step / cell²` may be up to 1/4.
-    pub viscosity: f64,
-    /// Behaviour along walls and obstacles.
-    pub wall: Wall,
-    /// Interpolation between nodes.
-    pub interpolation: Interpolation,
-    /// Rule by which a place is traced back in time.
-    pub trace: Trace,
-    /// Solid cells.
-    pub obstacles: Option<Obstacles>,
-    /// When the pressure is solved for.
-    pub stopping: Stopping,
-}
-
-impl FlowSetup {
-    /// A closed box of `[width, height]` cells to which the flow sticks, with linear interpolation and Euler's rule; the pressure is solved
-    /// for as [`Stopping::for_precision`] says.
-    pub fn new<T: Real>(size: [usize; 2], cell: f64, step: f64, viscosity: f64) -> Self {
-        Self {
-            size,
-            cell,
-            step,
-            viscosity,
-            wall: Wall::NoSlip { lid: 0.0 },
-            interpolation: Interpolation::default(),
-            trace: Trace::default(),
-            obstacles: None,
-            stopping: Stopping::for_precision::<T>(),
-        }
-    }
-}
 
 /// Incompressible flow in a closed box by the equations of Navier and Stokes. A step of `dt` on cells of side `h`:
 ///
 /// ```text
 ///   e = u + dt viscosity Lap u                                     likewise for v
-///   g = e(where the flow comes from)                               likewise for v
+///   g = e(where the flow comes from) + dt f                        likewise for v
 ///   L p = -(outflow of each cell)                                  L: 4 in the middle, -1 for each neighbour, walls reflect
 ///   u = g - (p(i, j) - p(i - 1, j))                                likewise for v
 ///   dye = dye(where the flow comes from)
 /// ```
 ///
-/// The paper adds what viscosity and transport do, both of `u`. One after the other, as here, is stable at any velocity; the sum is not,
-/// since neighbours of the face are none of the place that the flow comes from.
+/// `f` is a field of forces, none at first ([`Flow::set_force`]). The paper adds what viscosity and transport do, both of `u`:
+/// `g = u(where the flow comes from) + (e - u) + dt f` ([`Splitting::Additive`]), which may grow.
 ///
 /// `u` (to the right) lies on the left faces of cells, `v` (downwards) on the upper ones; the pressure is `p h / dt`. `L` is singular:
 /// the constants are its null space, one for each part of the box that obstacles separate, and are projected out
-/// ([`NullSpace`]). The start guess is the pressure before, times the number that makes it the best: then a solve that ends after a few
-/// iterations never adds energy to the flow. What is left of the outflow after a step is the residual of the solve.
+/// ([`NullSpace`]). The start guess is the pressure before ([`PressureStart`]). What is left of the outflow after a step is the residual of the solve.
 ///
 /// # Cost
-/// Held: ten vectors and a null space beside those of the method, with obstacles a mask and a matrix. A step takes five launches,
-/// a product and two reductions, the projection and a solve.
+/// Held: ten vectors and a null space beside those of the method, two more with forces, with obstacles a mask and a matrix. A step takes five
+/// launches, a product and two reductions, the projection and a solve; two launches more with forces, four more if
+/// [`Splitting::Additive`].
 ///
 /// # Source
 /// krueger-westermann-2003, section 6, equations 3 to 7; the grid after F. H. Harlow, J. E. Welch, Phys. Fluids 8, 1965; transport
@@ -132,11 +59,12 @@ pub struct Flow<T: Real> {
     b: Vector<T>,
     dye: Vector<T>,
     carried: Vector<T>,
+    force: Option<[Vector<T>; 2]>,
 }
 
 per_number! {
     fn set_up<T>(device: &Device, setup: FlowSetup) -> Result<Flow<T>> = Flow::new_here;
-    fn set_velocity<T>(this: &mut Flow<T>, velocity: &dyn Fn(f64, f64) -> [f64; 2]) -> Result<()> = Flow::set_velocity_here;
+    fn on_faces<T>(this: &Flow<T>, field: &dyn Fn(f64, f64) -> [f64; 2]) -> [Vec<T>; 2] = Flow::on_faces_here;
 }
 
 /// The bits of each cell for the kernels.
@@ -211,6 +139,7 @@ impl<T: Real> Flow<T> {
             b: vector()?,
             dye: vector()?,
             carried: vector()?,
+            force: None,
             setup,
         })
     }
@@ -224,7 +153,7 @@ impl<T: Real> Flow<T> {
         let (operations, run) = (operations::on::<T>(device.backend()), device.run::<T>());
         let step = self.numbers();
         {
-            let Self { setup, mask, velocity: [u, v], spread: [su, sv], tentative: [g, f], b, .. } = self;
+            let Self { setup, mask, velocity: [u, v], spread: [su, sv], tentative: [g, f], .. } = self;
             let (grid, velocity) = (grid(setup, mask), [u.memory(), v.memory()]);
             let spread = match setup.viscosity > 0.0 {
                 true => {
@@ -233,10 +162,20 @@ impl<T: Real> Flow<T> {
                 }
                 false => velocity,
             };
-            operations.flow_carry(run, grid, step, velocity, spread, [g.memory_mut(), f.memory_mut()])?;
-            operations.flow_divergence(run, grid, [g.memory(), f.memory()], b.memory_mut())?;
+            let carried = match setup.splitting {
+                Splitting::Sequential => spread,
+                Splitting::Additive => velocity,
+            };
+            operations.flow_carry(run, grid, step, velocity, carried, [g.memory_mut(), f.memory_mut()])?;
         }
-        self.scale_pressure()?;
+        self.add_changes()?;
+        {
+            let Self { setup, mask, tentative: [g, f], b, .. } = self;
+            operations.flow_divergence(run, grid(setup, mask), [g.memory(), f.memory()], b.memory_mut())?;
+        }
+        if self.setup.pressure_start == PressureStart::Scaled {
+            self.scale_pressure()?;
+        }
         let report = self.solver.solve(&self.b, &mut self.pressure)?;
         let Self { setup, mask, velocity: [u, v], tentative: [g, f], pressure: p, dye, carried, .. } = self;
         let grid = grid(setup, mask);
@@ -246,6 +185,22 @@ impl<T: Real> Flow<T> {
         operations.flow_transport(run, grid, step, velocity, dye.memory(), carried.memory_mut())?;
         swap(dye, carried);
         Ok(report)
+    }
+
+    /// Adds what viscosity does, if transport has not carried it along, and the forces.
+    fn add_changes(&mut self) -> Result<()> {
+        let Self { setup, velocity, spread, tentative, force, .. } = self;
+        let one = T::from_f64(1.0);
+        if setup.splitting == Splitting::Additive && setup.viscosity > 0.0 {
+            for ((g, e), u) in tentative.iter_mut().zip(spread).zip(velocity) {
+                g.axpby(one, e, one)?;
+                g.axpby(T::from_f64(-1.0), u, one)?;
+            }
+        }
+        for (g, f) in tentative.iter_mut().zip(force.iter().flatten()) {
+            g.axpby(T::from_f64(setup.step), f, one)?;
+        }
+        Ok(())
     }
 
     /// Scales the pressure of the step before to the best start guess of its direction, in the energy norm. So a solve that ends early
@@ -300,10 +255,33 @@ impl<T: Real> Flow<T> {
     /// # Errors
     /// [`Error::Api`].
     pub fn set_velocity(&mut self, velocity: &dyn Fn(f64, f64) -> [f64; 2]) -> Result<()> {
-        set_velocity(self, velocity)
+        let fields = on_faces(self, velocity);
+        self.velocity.iter_mut().zip(&fields).try_for_each(|(vector, field)| vector.write(field))
     }
 
-    fn set_velocity_here(&mut self, velocity: &dyn Fn(f64, f64) -> [f64; 2]) -> Result<()> {
+    /// Sets the forces of every step that follows, for the unit of mass: to the right and downwards, at places as for
+    /// [`Flow::set_velocity`]. `None` for none.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`], [`Error::Api`].
+    pub fn set_force(&mut self, force: Option<&dyn Fn(f64, f64) -> [f64; 2]>) -> Result<()> {
+        let device = self.b.device().clone();
+        let Some(force) = force else {
+            self.force = None;
+            return Ok(());
+        };
+        let [along, down] = on_faces(self, force);
+        for field in [&along, &down] {
+            if let Some(index) = field.iter().position(|value| !value.is_finite()) {
+                return Err(Error::NotFinite { what: "the force at cells".into(), index });
+            }
+        }
+        self.force = Some([Vector::from_slice(&device, &along)?, Vector::from_slice(&device, &down)?]);
+        Ok(())
+    }
+
+    /// A field on the faces between two cells of fluid, 0 on the others.
+    fn on_faces_here(&self, field: &dyn Fn(f64, f64) -> [f64; 2]) -> [Vec<T>; 2] {
         let ([width, height], h) = (self.setup.size, self.setup.cell);
         let bits = self.setup.obstacles.as_ref().map(words);
         let mut fields = [vec![T::default(); width * height], vec![T::default(); width * height]];
@@ -312,13 +290,13 @@ impl<T: Real> Flow<T> {
             let bits = bits.as_ref().map_or(LEFT_OPEN | UPPER_OPEN, |bits| bits[c]);
             let (x, y) = (i as f64 * h, j as f64 * h);
             if i > 0 && bits & LEFT_OPEN != 0 {
-                fields[0][c] = T::from_f64(velocity(x, y + h / 2.0)[0]);
+                fields[0][c] = T::from_f64(field(x, y + h / 2.0)[0]);
             }
             if j > 0 && bits & UPPER_OPEN != 0 {
-                fields[1][c] = T::from_f64(velocity(x + h / 2.0, y)[1]);
+                fields[1][c] = T::from_f64(field(x + h / 2.0, y)[1]);
             }
         }
-        self.velocity.iter_mut().zip(&fields).try_for_each(|(vector, field)| vector.write(field))
+        fields
     }
 
     /// Greatest magnitude of the divergence, `outflow / h`, in any cell. Waits for the device.
@@ -332,6 +310,15 @@ impl<T: Real> Flow<T> {
         let velocity = [u.memory(), v.memory()];
         operations.flow_divergence(device.run::<T>(), grid(setup, mask), velocity, b.memory_mut())?;
         Ok(b.max()?.max(-b.min()?) / setup.cell)
+    }
+
+    /// Kinetic energy for a density of 1: half the integral of the squared velocity. Waits for the device.
+    ///
+    /// # Errors
+    /// [`Error::Api`].
+    pub fn energy(&self) -> Result<f64> {
+        let [u, v] = &self.velocity;
+        Ok(0.5 * self.setup.cell * self.setup.cell * (u.dot(u)? + v.dot(v)?))
     }
 
     /// Velocities: to the right on the left faces of the cells, downwards on the upper ones.

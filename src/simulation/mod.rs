@@ -7,11 +7,13 @@
 mod bump;
 pub mod cases;
 mod flow;
+mod flow_setup;
 mod heat;
 mod obstacles;
 mod waves;
 
-pub use flow::{Flow, FlowSetup, Interpolation, Trace, Wall};
+pub use flow::Flow;
+pub use flow_setup::{FlowSetup, Interpolation, PressureStart, Splitting, Trace, Wall};
 pub use heat::{Heat, HeatSetup};
 pub use obstacles::Obstacles;
 pub use waves::{TimeAverage, WaveSetup, Waves};

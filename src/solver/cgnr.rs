@@ -61,12 +61,13 @@ use std::ops::Range;
 use super::correction::{Correction, check_widths};
 use super::driver::Status;
 use super::method::Method;
+use super::penalty::Penalty;
 use super::products::Products;
 use super::stopping::Limits;
 use super::system::System;
 use super::workspace::{Inputs, Look, Workspace};
 use crate::backend::SolveState;
-use crate::backend::cgnr::{self as operations, CgnrOps, CgnrShape, CgnrVectors, Part};
+use crate::backend::cgnr::{self as operations, CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Part};
 use crate::backend::product;
 use crate::device::Device;
 use crate::error::Result;
@@ -179,6 +180,23 @@ pub(super) fn boxed<T: Real>(system: &System<T>, corrections: Vec<Correction>) -
     }))
 }
 
+/// Writes the weights of a correction into the words of its column.
+fn write_weights(control: &mut [Sum], correction: &Correction, accumulation: Accumulation) {
+    // A column without total variation beside one that has it: 0 times phi must be 0.
+    let epsilon = if correction.variation > 0.0 { correction.epsilon } else { 1.0 };
+    for (field, value) in [
+        (TIKHONOV, correction.tikhonov),
+        (SMOOTH, correction.smooth),
+        (VARIATION, correction.variation),
+        (EPSILON2, epsilon * epsilon),
+        (BOX, correction.bound_weight),
+        (LOWER, correction.lower),
+        (UPPER, correction.upper),
+    ] {
+        control[field] = Sum::of(value, accumulation);
+    }
+}
+
 fn operations<T: Real>(device: &Device) -> &dyn CgnrOps<T> {
     operations::on(device.backend())
 }
@@ -221,23 +239,15 @@ impl<T: Real> CgnrWorkspace<T> {
     fn write_control(&mut self, limits: &[Limits], accumulation: Accumulation) -> Result<()> {
         let mut control = vec![Sum::default(); CONTROL * limits.len()];
         for ((control, limits), correction) in control.chunks_mut(CONTROL).zip(limits).zip(&self.corrections) {
-            let correction = correction.scaled(limits.exponents);
-            // A column without total variation beside one that has it: 0 times phi must be 0.
-            let epsilon = if correction.variation > 0.0 { correction.epsilon } else { 1.0 };
-            for (field, value) in [
+            let bounds = [
                 (RESIDUAL_LIMIT, limits.residual),
                 (GRADIENT_LIMIT, limits.gradient),
                 (GRADIENT_RATIO, limits.ratio),
-                (TIKHONOV, correction.tikhonov),
-                (SMOOTH, correction.smooth),
-                (VARIATION, correction.variation),
-                (EPSILON2, epsilon * epsilon),
-                (BOX, correction.bound_weight),
-                (LOWER, correction.lower),
-                (UPPER, correction.upper),
-            ] {
+            ];
+            for (field, value) in bounds {
                 control[field] = Sum::of(value, accumulation);
             }
+            write_weights(control, &correction.scaled(limits.exponents), accumulation);
         }
         self.state.control.write(&control)
     }
@@ -369,5 +379,52 @@ impl<T: Real> Workspace<T> for CgnrWorkspace<T> {
 
     fn least_squares(&self) -> bool {
         true
+    }
+}
+
+/// A correction as a penalty: for CGNR with a preconditioner, whose unknowns are not those of the correction.
+pub(super) struct Corrected {
+    device: Device,
+    term: CorrectionTerm,
+    norm_bound: f64,
+}
+
+impl Corrected {
+    /// The correction of one image of `cols` pixels, in the precision `T`.
+    pub(super) fn new<T: Real>(device: &Device, correction: &Correction, cols: usize) -> Result<Self> {
+        let shape = check(std::slice::from_ref(correction), cols)?;
+        let mut weights = vec![Sum::default(); CONTROL];
+        write_weights(&mut weights, correction, device.run::<T>().accumulation);
+        let term = CorrectionTerm::new(&device.place(), shape, weights)?;
+        Ok(Self { device: device.clone(), term, norm_bound: correction.weight(Method::Cgnr) })
+    }
+
+    fn ask<T: Real>(&self, x: &Vector<T>, v: Option<&Vector<T>>, out: &mut Vector<T>) -> Result<()> {
+        let run = self.device.run::<T>();
+        operations::<T>(&self.device).cgnr_correction(
+            run,
+            &self.term,
+            x.memory(),
+            v.map(Vector::memory),
+            out.memory_mut(),
+        )
+    }
+}
+
+impl<T: Real> Penalty<T> for Corrected {
+    fn gradient(&mut self, x: &Vector<T>, out: &mut Vector<T>) -> Result<()> {
+        self.ask(x, None, out)
+    }
+
+    fn has_curvature(&self) -> bool {
+        true
+    }
+
+    fn curvature(&mut self, x: &Vector<T>, v: &Vector<T>, out: &mut Vector<T>) -> Result<()> {
+        self.ask(x, Some(v), out)
+    }
+
+    fn norm_bound(&self) -> f64 {
+        self.norm_bound
     }
 }

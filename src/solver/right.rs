@@ -9,7 +9,7 @@
 //! another round begins from `x`, with a gradient ten times smaller, as long as rounds gain something.
 //!
 //! A penalty of `x` stays one of `x`: CGNR asks for that of `y` ([`Substituted`]), and the start that verifies is one of CGNR with the
-//! penalty itself, whose gradient is that of both terms.
+//! penalty itself, whose gradient is that of both terms. The library's own corrections are such a penalty here ([`Corrected`]).
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, 9.3.1 and 9.5; Å. Björck, "Numerical methods for
 //! least squares problems", SIAM 1996, 7.5.1.
@@ -17,6 +17,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::cgnr::Corrected;
 use super::correction::Correction;
 use super::driver::Observer;
 use super::method::Method;
@@ -69,7 +70,8 @@ impl<T: Real> Right<T> {
     pub(super) fn new(a: &SharedOperator<T>, preconditioner: SharedOperator<T>, setup: &Setup<T>) -> Result<Self> {
         let refuse =
             |name, reason: &str| Err(Error::Option { name, reason: format!("{}: {reason}", setup.method) });
-        if setup.method.damp() > 0.0 || setup.corrections.iter().any(|c| *c != Correction::none()) {
+        let corrects = setup.corrections.iter().any(|correction| *correction != Correction::none());
+        if setup.method.damp() > 0.0 || (corrects && setup.method != Method::Cgnr) {
             return Err(no_damping(setup.method));
         }
         if setup.columns > 1 {
@@ -79,22 +81,30 @@ impl<T: Real> Right<T> {
             return refuse("preconditioner", "it needs one that has an adjoint");
         }
         let device = a.device();
-        check_memory(a, &*preconditioner, setup)?;
+        let penalty = match setup.corrections.first().filter(|_| corrects) {
+            Some(correction) => {
+                let corrected = Corrected::new::<T>(device, correction, a.cols())?;
+                Some(Arc::new(Mutex::new(corrected)) as SharedPenalty<T>)
+            }
+            None => setup.penalty.clone(),
+        };
+        let plain = Setup { preconditioner: None, corrections: Vec::new(), penalty, ..setup.clone() };
+        check_memory(a, &*preconditioner, &plain)?;
         let vector = |len: usize| Vector::zeros(device, len);
         let product = a.clone().times(preconditioner.clone())?.shared();
-        let plain = Setup { preconditioner: None, corrections: Vec::new(), ..setup.clone() };
-        let verified = match setup.penalty {
+        let verified = match plain.penalty {
             None => Setup { method: Method::Cgls { damp: 0.0 }, ..plain.clone() },
             Some(_) => plain.clone(),
         };
         let substituted = |penalty| Ok(Arc::new(Mutex::new(Substituted::new(penalty, &preconditioner)?)));
-        let penalty = setup.penalty.as_ref().map(substituted).transpose()?;
+        let penalty = plain.penalty.as_ref().map(substituted).transpose()?;
+        let of_penalty = plain.penalty.as_ref().map_or(0.0, |penalty| lock(penalty).norm_bound());
         let of_y = penalty.clone().map(|penalty| penalty as SharedPenalty<T>);
         Ok(Self {
             inner: Box::new(Solver::with(product, Setup { penalty: of_y, ..plain })?),
             verifier: Box::new(Solver::with(a.clone(), verified)?),
             penalty,
-            of_penalty: setup.penalty.as_ref().map_or(0.0, |penalty| lock(penalty).norm_bound()),
+            of_penalty,
             method: setup.method,
             stopping: setup.stopping.clone(),
             residual: vector(a.rows())?,
@@ -104,6 +114,12 @@ impl<T: Real> Right<T> {
             a: a.clone(),
             preconditioner,
         })
+    }
+
+    /// Takes other corrections, which `setup` has.
+    pub(super) fn set_corrections(&mut self, setup: &Setup<T>) -> Result<()> {
+        *self = Self::new(&self.a.clone(), self.preconditioner.clone(), setup)?;
+        Ok(())
     }
 
     pub(super) fn operator(&self) -> &SharedOperator<T> {

@@ -36,7 +36,8 @@ pub struct Setup<T: Real> {
     /// The null space of a singular symmetric operator, which the solve keeps out of. For one right-hand side, and methods that want
     /// a square operator.
     pub null_space: Option<NullSpace<T>>,
-    /// Correction terms, for methods that take them ([`Method::takes_corrections`]): none, one for all columns, or one for each.
+    /// Correction terms, for methods that take them ([`Method::takes_corrections`]): none, one for all columns, or one for each. With a
+    /// preconditioner [`Method::Cgnr`] alone takes them; they are still terms of `x`, at the cost of a [`penalty`](Self::penalty).
     pub corrections: Vec<Correction>,
     /// A penalty of the user's own for [`Method::Cgnr`], in the place of corrections. With a preconditioner it is still one of `x`, at the
     /// cost of up to three products with `M` and two with `M'` an iteration.

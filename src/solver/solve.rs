@@ -110,22 +110,34 @@ impl<T: Real> Solver<T> {
     }
 
     /// Replaces the corrections, for the solves that follow: none, one for all columns, or one for each. Allocates only if total
-    /// variation is new to [`Method::Cgnr`].
+    /// variation is new to [`Method::Cgnr`], or if there is a preconditioner.
     ///
     /// # Errors
     /// [`Error::Option`] for a method without corrections, for another number of them, a weight out of range, or weights
     /// of another order of magnitude than those of the set-up, if that decides how the system is scaled; for terms over neighbours
     /// that [`Method::Pdhg`] was not set up for.
     pub fn set_corrections(&mut self, corrections: &[Correction]) -> Result<()> {
-        let Direct { system, runner, .. } = match &mut self.way {
-            _ if !self.setup.method.takes_corrections() => return Err(no_corrections(self.setup.method)),
-            _ if self.setup.penalty.is_some() => return Err(in_place_of_corrections()),
-            Way::Direct(direct) => &mut **direct,
-            Way::Right(_) => return Err(no_damping(self.setup.method)),
-        };
+        if !self.setup.method.takes_corrections() {
+            return Err(no_corrections(self.setup.method));
+        }
+        if self.setup.penalty.is_some() {
+            return Err(in_place_of_corrections());
+        }
         let (method, corrections) = (self.setup.method, self.setup.corrections_of_columns(corrections)?);
-        check_corrections(method, &corrections, system.operator().cols())?;
+        let cols = match &self.way {
+            Way::Direct(direct) => direct.system.operator().cols(),
+            Way::Right(right) => right.operator().cols(),
+        };
+        check_corrections(method, &corrections, cols)?;
         self.setup.check_rule_beside(&corrections)?;
+        let Direct { system, runner, .. } = match &mut self.way {
+            Way::Direct(direct) => &mut **direct,
+            Way::Right(right) => {
+                right.set_corrections(&Setup { corrections: corrections.clone(), ..self.setup.clone() })?;
+                self.setup.corrections = corrections;
+                return Ok(());
+            }
+        };
         system.set_damp(damp(method, &corrections))?;
         if let Err(error) = runner.set_corrections(corrections.clone()) {
             system.set_damp(damp(method, &self.setup.corrections))?;
@@ -241,7 +253,7 @@ per_number! {
 /// The refusal of weights for the unknowns of a preconditioned problem.
 pub(super) fn no_damping(method: Method) -> Error {
     let reason = format!(
-        "{method}: the weight of x would be one of y = M^-1 x with a preconditioner; a Penalty stays one of x"
+        "{method}: the weight of x would be one of y = M^-1 x with a preconditioner; corrections of cgnr stay those of x"
     );
     Error::Option { name: "damp", reason }
 }

@@ -35,6 +35,9 @@ pub enum Format {
     Hyb,
     /// Whole diagonals (krueger-westermann-2003, 2 and 4.1).
     Dia,
+    /// Windows of consecutive entries, as many in every row, from a column of its own on, without their columns; entries beside them as coordinates
+    /// (dedecek-2013, 2.2.1). The width that stores least is found.
+    Band,
     /// Dense square blocks.
     Bsr {
         /// Rows and columns of a block, 2 to 8; 0 takes the size that stores least.
@@ -59,6 +62,7 @@ impl Format {
         Self::Sell { sigma: 0 },
         Self::Hyb,
         Self::Dia,
+        Self::Band,
         Self::Bsr { block: 0 },
         Self::Dense,
     ];
@@ -83,6 +87,7 @@ impl std::fmt::Display for Format {
             Self::Sell { sigma } => write!(f, "sell-{sigma}"),
             Self::Hyb => f.write_str("hyb"),
             Self::Dia => f.write_str("dia"),
+            Self::Band => f.write_str("band"),
             Self::Bsr { block: 0 } => f.write_str("bsr"),
             Self::Bsr { block } => write!(f, "bsr-{block}"),
             Self::Dense => f.write_str("dense"),

@@ -188,7 +188,8 @@ impl Tuning {
                 Family::Product if asked.case.reading == Some(AccessPattern::Rays) => 64,
                 _ => 0,
             }),
-            staged: asked.case.reading == Some(AccessPattern::ShortVector) && tuned.staged.unwrap_or(true),
+            // Part by part a long vector costs more than it saves: see `Settings::staged`.
+            staged: tuned.staged.unwrap_or(asked.case.reading == Some(AccessPattern::ShortVector)),
         }
     }
 
@@ -316,8 +317,9 @@ impl Settings {
                 return Err(Error::Option { name, reason });
             }
         }
-        if self.staged.is_some() && case.reading != Some(AccessPattern::ShortVector) {
-            let reason = format!("{case}: it is for products that read a short vector");
+        let takes = matches!(case.reading, Some(AccessPattern::ShortVector | AccessPattern::Rows));
+        if self.staged.is_some() && !(takes && family == Family::Product) {
+            let reason = format!("{case}: it is for products with a lane to a row");
             return Err(Error::Option { name: "staged", reason });
         }
         Ok(())

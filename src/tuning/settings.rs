@@ -107,7 +107,8 @@ pub struct Settings {
     /// Registers an item may take, 0 if the compiler decides; for NVIDIA's compiler, in kernels that multiply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registers: Option<usize>,
-    /// Tells if each group copies the vector to local memory before it adds its rows, in products that read a short vector.
+    /// Tells if each group copies the vector to local memory before it adds its rows, in products with a lane to a row: a short vector whole, as it
+    /// does unless told otherwise, and a long one part by part, for formats that are stored by columns (stock-koch-2009, LocalMemory).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staged: Option<bool>,
 }

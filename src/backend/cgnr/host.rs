@@ -3,12 +3,13 @@
 use rayon::prelude::*;
 
 use super::correction::{Grid, Weights};
-use super::{CgnrOps, CgnrShape, CgnrVectors, Part, by_parity};
+use super::{CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Part, by_parity};
 use crate::backend::product::{HostMatrix, MOST_COLUMNS, Stored, multiply};
 use crate::backend::solve_state::HostState;
 use crate::backend::sums::{column_dot, scattered_sum, squares, summing, total};
 use crate::backend::{Host, Run, SolveState};
 use crate::error::Result;
+use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
 use crate::reduction::Chunks;
 use crate::state::{cgnr, stop};
@@ -275,6 +276,30 @@ fn subtract_correction<T: Real, A: Accumulator<T>>(
     });
 }
 
+/// `out = F(x, v)`, or the gradient if there is no `v`.
+fn correct<T: Real, A: Accumulator<T>>(
+    shape: CgnrShape,
+    control: &[Sum],
+    x: &[T],
+    v: Option<&[T]>,
+    out: &mut [T],
+) {
+    let grid = Grid { width: shape.width, n: x.len(), columns: 1 };
+    let weights = Weights::<T, A>::of(control, 0, shape.edges);
+    let phi: Vec<T> = match shape.edges {
+        2 => (0..x.len()).into_par_iter().map(|i| weights.diffusivity_at(grid, i, |at| x[at])).collect(),
+        _ => Vec::new(),
+    };
+    let direction = v.unwrap_or(x);
+    out.par_iter_mut().enumerate().for_each(|(i, out)| {
+        let mut sum = weights.neighbours(grid, i, |at| direction[at], &phi);
+        if let Some(bound) = weights.violated(x[i]) {
+            sum = sum.add(weights.of_box(if v.is_none() { x[i] - bound } else { direction[i] }));
+        }
+        *out = sum.to_real();
+    });
+}
+
 /// Chunk sums of `s.s`, `s.s_old` and `s.d`.
 fn backward_sums<T: Real, A: Accumulator<T>>(
     runs: cgnr::Runs,
@@ -362,6 +387,19 @@ impl<T: Real> CgnrOps<T> for Host {
         };
         let (transposed, state) = (at.host()?, &mut state.host()?);
         summing!(run, T, backward(shape, &transposed, vectors, state));
+        Ok(())
+    }
+
+    fn cgnr_correction(
+        &self,
+        run: Run<'_>,
+        term: &CorrectionTerm,
+        x: &Memory<T>,
+        v: Option<&Memory<T>>,
+        out: &mut Memory<T>,
+    ) -> Result<()> {
+        let (weights, x, v) = (term.weights.host()?, x.host()?, v.map(Memory::host).transpose()?);
+        summing!(run, T, correct(term.shape, weights, x, v, out.host_mut()?));
         Ok(())
     }
 }

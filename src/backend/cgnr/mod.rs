@@ -10,10 +10,10 @@ pub(super) use opencl::FILES;
 use std::ops::Range;
 
 use super::product::Stored;
-use super::{Run, SolveState};
+use super::{PlanKey, Run, SolveState};
 use crate::error::Result;
-use crate::memory::Memory;
-use crate::number::Real;
+use crate::memory::{Memory, Place, Plans};
+use crate::number::{Real, Sum};
 
 /// The part of an iteration that a launch does: all, or the part before or after a product that an operator computes, `PART` in
 /// `cl/cgnr_parts.cl`.
@@ -70,6 +70,21 @@ fn by_parity<'t, V>(pair: &'t mut [&mut V; 2], parity: usize) -> (&'t V, &'t mut
     if parity == 0 { (even, odd) } else { (odd, even) }
 }
 
+/// The correction term of one image, for [`CgnrOps::cgnr_correction`].
+#[derive(Debug)]
+pub(crate) struct CorrectionTerm {
+    shape: CgnrShape,
+    /// The words of [`cgnr`](crate::state::cgnr) from `TIKHONOV` to `UPPER` count.
+    weights: Memory<Sum>,
+    plans: Plans<PlanKey>,
+}
+
+impl CorrectionTerm {
+    pub(crate) fn new(place: &Place, shape: CgnrShape, weights: Vec<Sum>) -> Result<Self> {
+        Ok(Self { shape, weights: place.take(weights)?, plans: Plans::default() })
+    }
+}
+
 /// Launches of CGNR.
 pub(crate) trait CgnrOps<T: Real>: Send + Sync {
     /// `beta`; `d' = s + beta d`, `q = A d'` with `q.q` and `d'.F(x, d')`, where `d = d[parity]`, `d' = d[1 - parity]`.
@@ -91,6 +106,16 @@ pub(crate) trait CgnrOps<T: Real>: Send + Sync {
         parity: usize,
         vectors: CgnrVectors<'_, T>,
         state: &mut SolveState,
+    ) -> Result<()>;
+
+    /// `out = F(x, v)`, or with `v` none the gradient `F(x, x)`, which takes the bounds from pixels that violate them.
+    fn cgnr_correction(
+        &self,
+        run: Run<'_>,
+        term: &CorrectionTerm,
+        x: &Memory<T>,
+        v: Option<&Memory<T>>,
+        out: &mut Memory<T>,
     ) -> Result<()>;
 
     /// Launches of an iteration with matrices A and A transposed.

@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
-use super::{CgnrOps, CgnrShape, CgnrVectors, Part, Staged, by_parity};
+use super::{CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Part, Staged, by_parity};
 use crate::backend::product::{ProductOps, Stored};
 use crate::backend::{OpenCl, Run, SolveState};
 use crate::error::Result;
+use crate::memory::Memory;
 use crate::kernels::{Common, MatrixOptions, OtherMatrix, kernels};
 use crate::number::Real;
 use crate::ocl::{File, Plan};
@@ -41,6 +42,14 @@ kernels! {
         d_new: out_real[shape.cols * columns], q: out_real[shape.rows * columns],
         sums: out_sum[sums_of(shape.row_groups, shape.col_groups, columns)], control: out_sum[CONTROL * columns],
         status: out_int[STATUS * columns], history: out_sum[2 * HISTORY * columns]);
+}
+
+kernels! {
+    file cgnr_correction, after [common, correction];
+    options { edges: u32 => EDGES }
+    /// `out = F(x, v)`.
+    kernel cgnr_correction<T>(n: uint, span: uint, width: uint, own: uint, weights: in_sum[CONTROL], x: in_real[n], v: in_real[n],
+        out: out_real[n]);
 }
 
 kernels! {
@@ -80,7 +89,8 @@ kernels! {
         history: out_sum[2 * HISTORY * columns]);
 }
 
-pub(in crate::backend) static FILES: &[&File] = &[&cgnr_forward::FILE, &cgnr_backward::FILE, &cgnr_resident::FILE];
+pub(in crate::backend) static FILES: &[&File] =
+    &[&cgnr_forward::FILE, &cgnr_correction::FILE, &cgnr_backward::FILE, &cgnr_resident::FILE];
 
 /// `shape_t` of one of the files.
 macro_rules! shape_of {
@@ -370,5 +380,35 @@ impl<T: Real> CgnrOps<T> for OpenCl {
             history: state.history.buffer_mut(on)?,
         };
         cgnr_resident::cgnr_resident::launch(&plan.kernel, plan.groups, args)
+    }
+
+    fn cgnr_correction(
+        &self,
+        run: Run<'_>,
+        term: &CorrectionTerm,
+        x: &Memory<T>,
+        v: Option<&Memory<T>>,
+        out: &mut Memory<T>,
+    ) -> Result<()> {
+        let (on, n) = (&self.context, x.len());
+        let CgnrShape { edges, width, .. } = term.shape;
+        let (common, groups, share) = self.without_barriers::<T>(run, n);
+        let key = run.key("cgnr_correction", 1, common.work_group as u32);
+        let plan = term.plans.get(key, || {
+            let options = cgnr_correction::Options { edges };
+            let kernel = cgnr_correction::cgnr_correction::prepare(&self.context, common, &options)?;
+            Ok(Plan { kernel, groups, share })
+        })?;
+        let args = cgnr_correction::cgnr_correction::Args {
+            n,
+            span: plan.share,
+            width,
+            own: usize::from(v.is_none()),
+            weights: term.weights.buffer(on)?,
+            x: x.buffer(on)?,
+            v: v.unwrap_or(x).buffer(on)?,
+            out: out.buffer_mut(on)?,
+        };
+        cgnr_correction::cgnr_correction::launch(&plan.kernel, plan.groups, args)
     }
 }

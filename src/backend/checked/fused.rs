@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Checked, Launch};
 use crate::backend::cg::{self, CgOps, CgVectors};
-use crate::backend::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, Part};
+use crate::backend::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Part};
 use crate::backend::product::Stored;
 use crate::backend::{Origin, Run, SolveState};
 use crate::error::Result;
@@ -95,6 +95,17 @@ impl<T: Real, D: CgnrOps<T> + Origin> CgnrOps<T> for Checked<D> {
         state: &mut SolveState,
     ) -> Result<()> {
         self.device.cgnr_backward(run, shape, at, parity, vectors, state)
+    }
+
+    fn cgnr_correction(
+        &self,
+        run: Run<'_>,
+        term: &CorrectionTerm,
+        x: &Memory<T>,
+        v: Option<&Memory<T>>,
+        out: &mut Memory<T>,
+    ) -> Result<()> {
+        self.device.cgnr_correction(run, term, x, v, out)
     }
 
     fn cgnr_launches(&self, run: Run<'_>, matrices: [&Stored<T>; 2]) -> usize {

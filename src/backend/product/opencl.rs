@@ -52,7 +52,13 @@ impl OpenCl {
             None => AccessPattern::of(a.arrangement.kind, a.arrangement.lanes),
         };
         let (common, matrix, found) = self.rows_read(run, (Family::Product, reading), a, a.rows, cut, columns);
-        let matrix = MatrixOptions { staged: staged.filter(|_| found.staged).unwrap_or(0), ..matrix };
+        let places = match staged {
+            _ if !found.staged => 0,
+            Some(places) => places,
+            None => self.places_of_part(a, columns, common.work_group),
+        };
+        let in_parts = places > 0 && staged.is_none();
+        let matrix = MatrixOptions { staged: places, in_parts, ..matrix };
         let kernel = product::multiply::prepare(&self.context, common, &product::Options { matrix })?;
         Ok(self.plan_rows(a, found, kernel))
     }

@@ -91,6 +91,7 @@ pub(super) fn block_sums<T: Real, A: Accumulator<T>, const C: usize>(
                 sum.add(*v, &x[*j as usize]);
             }
         }
+        Kind::Banded => structured::bands(a, first, x, sums),
         Kind::Dense => add_places_of_lanes(a, first, x, sums),
         Kind::Diagonals | Kind::Shifted => structured::diagonals(a, first, x, sums),
         Kind::Blocks => structured::blocks(a, places, x, sums),

@@ -132,6 +132,36 @@ widest! {
     }
 }
 
+/// Rows from `first` on: what lies before their windows, the windows, and what lies behind.
+pub(super) fn bands<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    first: usize,
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    let width = a.pointers[0] as usize;
+    let starts = &a.pointers[2 + first..][..sums.len()];
+    let (rows, values) = (&a.pointers[2 + a.stride..], &a.values[width * a.stride..]);
+    let at = |i: usize| rows.partition_point(|row| (*row as usize) < i);
+    let beside = at(first)..at(first + sums.len());
+    let add_beside = |sums: &mut [RowSum<A, C>], before: bool| {
+        for k in beside.clone() {
+            let (i, column) = (rows[k] as usize - first, a.indices[k]);
+            if (column < starts[i]) == before {
+                sums[i].add(values[k], &x[column as usize]);
+            }
+        }
+    };
+    add_beside(sums, true);
+    for k in 0..width {
+        let values = &a.values[k * a.stride + first..][..sums.len()];
+        for ((sum, value), start) in sums.iter_mut().zip(values).zip(starts) {
+            sum.add_unless_padding(*value, &x[*start as usize + k]);
+        }
+    }
+    add_beside(sums, false);
+}
+
 /// Rows of dense blocks.
 pub(super) fn blocks<T: Real, A: Accumulator<T>, const C: usize>(
     a: &HostMatrix<'_, T>,

@@ -3,6 +3,7 @@
 //! The top of `cl/format.cl` says what the arrays of each format hold. Places without an entry hold NaN, which no
 //! matrix holds, so that padding is left out of sums rather than multiplied by zero.
 
+mod banded;
 mod compressed;
 mod packing;
 mod padded;
@@ -44,6 +45,7 @@ pub(crate) enum Kind {
     /// The transposed of [`Kind::Diagonals`], in its values: diagonal `k` of `A` is diagonal `-k` of `A'`, read at a shifted place
     /// (krueger-westermann-2003, 2).
     Shifted = 13,
+    Banded = 14,
 }
 
 /// Arrangement of the arrays: the compile-time constants of the kernels.
@@ -169,7 +171,7 @@ impl<T: Real> Layout<T> {
             what: format!("{} entries exceed the 32-bit positions of {what}; use csr", a.nnz()),
             row: None,
         };
-        if a.nnz() > u32::MAX as usize && matches!(format, Format::Hyb | Format::Bsr { .. }) {
+        if a.nnz() > u32::MAX as usize && matches!(format, Format::Hyb | Format::Band | Format::Bsr { .. }) {
             return Err(too_long(&format.to_string()));
         }
         Ok(match format {
@@ -186,6 +188,7 @@ impl<T: Real> Layout<T> {
             Format::Sell { sigma } => padded::sell(a, padded::window(profile, sigma)?)?,
             Format::Hyb => padded::hybrid(a, profile.hybrid_width(precision)),
             Format::Dia => structured::diagonals(a, profile),
+            Format::Band => banded::layout(a, precision),
             Format::Bsr { block } => {
                 let block = if block == 0 { super::profile::smallest_block(a).0 } else { block };
                 structured::blocks(a, block)?

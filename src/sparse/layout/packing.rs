@@ -303,7 +303,7 @@ impl<T: Real> Layout<T> {
             Kind::Csr | Kind::Adaptive | Kind::Coordinates | Kind::EllpackR | Kind::Ellpack => true,
             Kind::Sliced | Kind::Sorted | Kind::Hybrid => true,
             Kind::Diagonals => false,
-            Kind::Blocks | Kind::Dense | Kind::Stencil | Kind::External | Kind::Shifted => return,
+            Kind::Blocks | Kind::Banded | Kind::Dense | Kind::Stencil | Kind::External | Kind::Shifted => return,
         };
         if packable.0.is_none_or(|least| self.plan().iter().map(|part| part.1).sum::<u64>() < least) {
             return;
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn what_is_packed_is_found_again() {
-        let cannot = |format: &Format| matches!(format, Format::Bsr { .. } | Format::Dense);
+        let cannot = |format: &Format| matches!(format, Format::Band | Format::Bsr { .. } | Format::Dense);
         let of = |found: Vec<(Format, Entries)>, by_entries: Entries, of_diagonals: Entries| {
             for (format, entries) in found {
                 let wanted = match format {
