@@ -32,8 +32,8 @@
 #define STENCIL 11     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point, table of the rims; values: coefficients
 #define EXTERNAL 12     // nothing: an operator has computed the product, and the result already holds it
 #define SHIFTED 13     // the transposed of DIAGONALS in the same values; rows: the number of diagonals, columns of A', their offsets
-#define BANDED 14      // rows: width, entries beside the windows, where the window of each row starts, rows of those entries; value k of row i
-                       // at k * stride + i, those entries behind; indices: their columns
+#define BANDED 14      // rows: width, entries beside the windows, where the window of each row starts, offsets of those entries (n + 1); value k
+                       // of row i at k * stride + i, those entries behind; indices: their columns
 #define PLAIN 0        // column in a word of `indices`, value in `values`
 #define SHORT 1        // column in 16 bits
 #define NEAR 2         // column minus place of the row in 16 bits; the place is the row, or in SORTED where it lies
@@ -287,6 +287,9 @@ static void walk(acc_t* sum, const matrix_t* matrix, const vector_t* vector, siz
     }
 }
 
+// Tells if values that do not count are left out of the sum, rather than chosen to be NaN: items alone (side_rows of row.cl) ask for NaN.
+#define LEAVES_OUT (PTX ? WG > 1 : 0)
+
 // Tells if the transposed has no such column: what was loaded in its place does not count.
 static int is_behind(const matrix_t* matrix, uint column)
 {
@@ -300,12 +303,12 @@ static real_t diagonal_value(const matrix_t* matrix, size_t i, uint column, uint
     const size_t stride = matrix->stride;
     if (KIND(matrix) == DIAGONALS) return value_at(matrix, i + d * stride);
     const real_t value = value_at(matrix, min(column, matrix->furthest) + (count - 1 - d) * stride);
-    return !PTX && is_behind(matrix, column) ? (real_t)NAN : value;
+    return !LEAVES_OUT && is_behind(matrix, column) ? (real_t)NAN : value;
 }
 
 // Tells if a value is left out of the sum although it is no NaN. On an H200 products took 1.25 times as long with NaN chosen for it. PoCL 3.1
 // wants it chosen: its compiler loads what is left out of a sum from places that are not there.
-#define IS_LEFT_OUT(matrix, column) (PTX ? is_behind(matrix, column) : 0)
+#define IS_LEFT_OUT(matrix, column) (LEAVES_OUT ? is_behind(matrix, column) : 0)
 
 // Row i by diagonals. Padding may point outside the vector: any element will do, since it is not used. Values and elements are
 // loaded together: apart, the transposed took 1.24 times as long on an H200.
@@ -485,10 +488,10 @@ static void walk_banded(acc_t* sum, const matrix_t* matrix, const vector_t* vect
     const uint tail = matrix->rows[1];
     const size_t stride = matrix->stride;
     const uint first = matrix->rows[2 + i];
-    __global const uint* entry_row = matrix->rows + 2 + stride;
+    __global const uint* offsets = matrix->rows + 2 + stride;
     __global const real_t* beside = matrix->values + width * stride;
-    size_t at = tail > 0 ? find_row(entry_row, 0, tail, i) : 0;
-    const size_t end = tail > 0 ? find_row(entry_row, at, tail, i + 1) : 0;
+    uint at = tail > 0 ? offsets[i] : 0;
+    const uint end = tail > 0 ? offsets[i + 1] : 0;
     for (; at < end && matrix->indices[at] < first; ++at) add_term(sum, beside[at], matrix->indices[at], vector, 0);
     for (uint k = 0; k < width; k += AT_ONCE) {
         real_t value[AT_ONCE];

@@ -16,9 +16,10 @@ static void make_entries(uint row, uint first, uint entries, uint cols, uint* co
         const uint k = first + j;
         uint column = cols;
         real_t value = 0;
-        if (k < entries) {
-            ENTRY
-        }
+        if (k < entries)
+            do { // so that `break` and `continue` of the text leave it, and the row ends
+                ENTRY
+            } while (0);
         columns[j] = column;
         values[j] = value;
     }
@@ -67,9 +68,14 @@ void generated(uint n, uint span, uint cols, uint entries, __global const real_t
             real_t element[TOGETHER];
             make_entries(i, k, entries, cols, columns, values);
             for (uint j = 0; j < TOGETHER; ++j) element[j] = x[min(columns[j], cols - 1)];
-            for (uint j = 0; j < TOGETHER; ++j)
-                if (columns[j] < cols && !isnan(values[j])) sum = acc_add(sum, acc_product(values[j], element[j]));
-            if (columns[TOGETHER - 1] >= cols) break;
+            // A column that is not there ends the row.
+            uint done = 0;
+            for (uint j = 0; j < TOGETHER; ++j) {
+                if (done < j || columns[j] >= cols) continue;
+                if (!isnan(values[j])) sum = acc_add(sum, acc_product(values[j], element[j]));
+                ++done;
+            }
+            if (done < TOGETHER) break;
         }
 #endif
         if (i < last) y[i] = acc_to_real(sum);

@@ -16,10 +16,10 @@ static void product_in_parts(const result_t* result, const matrix_t* matrix, __g
         if (i < last) row_extent(matrix, i, &at, &left);
         acc_t sum[COLUMNS];
         for (uint c = 0; c < COLUMNS; ++c) sum[c] = acc_real(0);
-        for (uint begin = 0; begin < cols; begin += together) {
-            const uint end = min(begin + together, cols);
+        for (size_t begin = 0; begin < cols; begin += together) {
+            const size_t end = min(begin + together, (size_t)cols);
             barrier(CLK_LOCAL_MEM_FENCE);
-            for (uint j = get_local_id(0); j < (end - begin) * COLUMNS; j += WG) part[j] = x[(size_t)begin * COLUMNS + j];
+            for (uint j = get_local_id(0); j < (end - begin) * COLUMNS; j += WG) part[j] = x[begin * COLUMNS + j];
             barrier(CLK_LOCAL_MEM_FENCE);
             uint done = AT_ONCE;
             while (left > 0 && done == AT_ONCE) {

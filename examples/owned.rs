@@ -75,7 +75,7 @@ impl Plate {
         Ok(Self { matrix, solver, temperature, next })
     }
 
-    /// One frame: new values in the matrix, one solve from the temperature of the last frame. Nothing is allocated.
+    /// One frame: new values in the matrix, one solve from the temperature of the last frame. Nothing is allocated on the device.
     fn advance(&mut self, a: &CsMat<f64>) -> Result<Report> {
         self.matrix.update_values(a)?;
         self.next.copy_from(&self.temperature)?;

@@ -396,6 +396,31 @@ fn generated_f64() {
     each_case::<f64>(generated::<f64>);
 }
 
+/// A column behind the last one ends a row, wherever it comes.
+#[test]
+fn generated_rows_end_at_a_column_that_is_not_there() {
+    for device in common::devices_in(Precision::Double) {
+        for (text, wanted) in [
+            ("column = i + k - 1; value = 1;", [0.0, 14.0, 12.0, 9.0, 5.0]),
+            ("if (k > i) continue; column = k; value = 1;", [2.0, 5.0, 9.0, 14.0, 14.0]),
+            ("if (k == 1) break; column = k; value = 1;", [2.0; 5]),
+        ] {
+            let twin = move |_, i: u32, k: u32| match &text[..8] {
+                "column =" => (i.wrapping_add(k).wrapping_sub(1), 1.0),
+                "if (k > " => (if k > i { 9 } else { k }, 1.0),
+                _ => (if k == 1 { 9 } else { k }, 1.0),
+            };
+            let make = || Generated::<f64>::new(&device, [5, 4], 4, text, twin).unwrap();
+            let x = Vector::from_slice(&device, &[2.0, 3.0, 4.0, 5.0]).unwrap();
+            for a in [make(), make().staged().unwrap()] {
+                let mut y = Vector::zeros(&device, 5).unwrap();
+                a.apply(&x, &mut y).unwrap();
+                assert_eq!(y.to_vec().unwrap(), wanted, "{a:?} on {}", device.info().name);
+            }
+        }
+    }
+}
+
 /// Texts and twins that do not belong together, or cannot be meant.
 #[test]
 fn generated_entries_are_checked() {

@@ -73,6 +73,17 @@ fn transposed_diagonals<T: Real>() {
                 bits(&x.to_vec().unwrap())
             });
             assert!(products[0] == products[1], "{name} on {} {}", device.info().name, device.tuning());
+            // An item alone runs other loops.
+            if let Ok(alone) = device.with_work_group(1) {
+                let mut x = Vector::filled(&alone, a.cols(), T::from_f64(f64::NAN)).unwrap();
+                both.on(&alone).unwrap().multiply_transposed(&y, &mut x).unwrap();
+                assert!(
+                    bits(&x.to_vec().unwrap()) == products[1],
+                    "{name} on {} {}",
+                    device.info().name,
+                    alone.tuning()
+                );
+            }
             let damp = 0.0;
             for method in [Method::Cgnr, Method::Cgls { damp }, Method::Lsqr { damp }, Method::Lsmr { damp }] {
                 let answers = [&both, &copied].map(|matrix| {

@@ -56,7 +56,7 @@ pub(crate) enum TraceKind {
 pub(crate) enum SplittingKind {
     /// Transport of what viscosity has spread: never grows
     Sequential,
-    /// The sum of both changes, the paper's: may grow at a cell a step and more
+    /// The sum of both changes, the paper's: may grow from half a cell a step on
     Additive,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct Options {
     /// Start guess of the pressure
     #[arg(long, value_enum, default_value_t = StartKind::Scaled)]
     pub(crate) pressure_start: StartKind,
-    /// Force of this size that turns the fluid about the middle of the box: S (sin(pi x) cos(pi y), -cos(pi x) sin(pi y))
+    /// Force of this size that turns the fluid about the middle of the box: S (sin(pi x) cos(pi y), -cos(pi x) sin(pi y)), x and y from 0 to 1
     #[arg(long, value_name = "S", default_value_t = 0.0, allow_hyphen_values = true)]
     pub(crate) swirl: f64,
     /// The flow slips along walls, instead of sticking to them

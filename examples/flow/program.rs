@@ -103,7 +103,8 @@ impl<T: Real> Program<T> {
         let mut flow = Flow::new(&device, setup)?;
         let swirl = options.swirl;
         if swirl != 0.0 {
-            flow.set_force(Some(&|x, y| taylor_green_velocity(x, y).map(|v| swirl * v)))?;
+            let sides = flow.setup().size.map(|side| side as f64 * flow.setup().cell);
+            flow.set_force(Some(&|x, y| taylor_green_velocity(x / sides[0], y / sides[1]).map(|v| swirl * v)))?;
         }
         if flow.filled() > 0 {
             tell!("{} free cells without free neighbours, or in small pockets, were filled", flow.filled());

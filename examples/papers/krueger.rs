@@ -225,10 +225,11 @@ fn simulations(setting: &Setting) -> Result<()> {
     })
 }
 
-/// Most energy that a vortex has in this many steps, as a part of the first: by the paper's time step, where viscosity and transport are
-/// added, and by that of the crate; on the device.
+/// Steps of a vortex whose energy is looked at.
 const STEPS: usize = 300;
 
+/// Most energy that a vortex has in [`STEPS`] steps, as a part of the first: by the paper's time step, where viscosity and transport are
+/// added, and by that of the crate; on the device.
 fn time_step(setting: &Setting) -> Result<()> {
     for cells in [0.25, 0.5, 1.0, 1.5, 2.0, 4.0] {
         let most = |splitting: Splitting, start: PressureStart| -> Result<f64> {

@@ -145,9 +145,13 @@ fn run(options: Options) -> Result<()> {
     let device = options.device.open::<f32>()?;
     if let Some((name, of_host)) = figure.filter(|_| options.plot.is_some()) {
         let draws = options.table.is_empty() || options.table.iter().any(|table| table == name);
-        if !draws || !(of_host || device.backend_name() != "host") {
-            let reason = format!("there is nothing to draw: {name} wants a device that is not the host");
-            return Err(common::option("plot", reason));
+        let why = match (draws, of_host || device.backend_name() != "host") {
+            (true, true) => None,
+            (false, _) => Some("is not among the tables"),
+            (true, false) => Some("wants a device that is not the host"),
+        };
+        if let Some(why) = why {
+            return Err(common::option("plot", format!("there is nothing to draw: {name} {why}")));
         }
     }
     let copy = copy_bandwidth(&device)?;

@@ -66,15 +66,15 @@ fn multiply_here<T: Real>(
     operations.generated_product(device.run::<T>(), generator, x.memory(), y.memory_mut())
 }
 
-/// Most rows, and columns: numbers of 32 bits, and one that no column has.
-const MOST: usize = u32::MAX as usize - 1;
+/// Most rows, and columns: kernels count a little beyond them in 32 bits.
+const MOST: usize = 1 << 31;
 
 impl<T: Real> Generated<T> {
     /// The matrix of `[rows, cols]` with at most `entries` entries a row. Builds its kernel.
     ///
     /// # Errors
     /// [`Error::Build`] with the log of the compiler, for a text that it does not take; [`Error::Unsupported`] for `f64` on a device without
-    /// it; [`Error::Option`] for a text that has a comment or a directive of the preprocessor, and for sizes that are 0 or do not fit 32 bits.
+    /// it; [`Error::Option`] for a text that has a comment or a directive of the preprocessor, and for sizes that are 0 or more than 2^31.
     pub fn new(
         device: &Device,
         [rows, cols]: [usize; 2],

@@ -67,7 +67,7 @@ pub struct AinvOptions {
     /// Scales the diagonal of the matrix to 1 first, as it is unless set. Without that `drop` is for the entries of the matrix as it is.
     pub scales: bool,
     /// Makes it on the device, many columns at once, or on the host, with the same bits; `None` chooses by the kind of device and the number
-    /// of rows. The host does it in any case if a column is too long for the device, and says so in the log.
+    /// of rows. The host does it in any case if a column is too long for the device, and says so in the log; with `places`, and from factors, it always does.
     pub on_device: Option<bool>,
     /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done. A device looks at it before it begins.
     pub deadline: Option<Instant>,
@@ -139,7 +139,7 @@ const MOST_POWER: usize = 8;
 
 /// The approximate inverse `W W'` of a symmetric positive definite matrix as an operator, for [`Setup::preconditioner`](crate::Setup). Two
 /// products, with no order of rows to keep: as parallel as a matrix. Its bits are the same everywhere. It is made on the host, by all
-/// threads where there is work for them, or on the device ([`AinvOptions::on_device`]).
+/// threads where there is work for them (from factors by one), or on the device ([`AinvOptions::on_device`]).
 ///
 /// # Cost
 /// Held: `W` and its transposed, and a vector. A product reads one of them each, and three vectors.

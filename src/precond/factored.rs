@@ -14,6 +14,8 @@
 //! meets: less work, in the order of the columns. Entries of `z_j` are dropped once, when all terms are added. Factors and sums are in `f64`; entries of `z` are
 //! rounded to the precision of the matrix.
 //!
+//! Places that are asked for bound `Z` alone.
+//!
 //! Source: dedecek-2013, 3.2.1 ("Relation to LDL' decomposition"). What is dropped of `P` is ours.
 
 use std::cmp::Reverse;
@@ -24,6 +26,7 @@ use super::gathered::Gathered;
 use super::in_time;
 use crate::device::Device;
 use crate::error::Result;
+use crate::machine;
 use crate::number::Real;
 use crate::sparse::Csr;
 
@@ -43,12 +46,18 @@ pub(super) fn on_host<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions
     };
     let mut columns: Vec<Vec<(u32, T)>> = Vec::with_capacity(n);
     let mut sums = Gathered::new(n);
-    let (mut held, mut allowed) = (n, 2 * (a.nnz() + n));
+    let (mut held, mut allowed) = (0, 2 * (a.nnz() + n));
+    let (mut of_factors, mut planned) = (0, 2 * (a.nnz() + n));
     for j in 0..n {
         in_time(options.deadline, "an approximate inverse")?;
         let coefficients = factors.column(a, j, options.drop)?;
         let column = column(&columns, &coefficients, j as u32, &dropping, &mut sums);
-        held += coefficients.len() + column.len();
+        held += column.len();
+        of_factors += coefficients.len();
+        if of_factors > planned {
+            planned = 2 * of_factors;
+            machine::check_memory("factors of the matrix", (planned * size_of::<(u32, f64)>()) as u64)?;
+        }
         factors.take(j as u32, &coefficients);
         columns.push(column);
         check_room::<T>(device, held, &mut allowed)?;

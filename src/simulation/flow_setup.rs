@@ -43,7 +43,7 @@ pub enum Splitting {
     #[default]
     Sequential,
     /// Both of the velocity before, and their changes added, as equations 5 and 6 of the paper have it: waves as short as two cells may grow
-    /// where the flow moves about a cell a step or more, since neighbours of a face are none of the place that the flow comes from.
+    /// where the flow moves half a cell a step or more, since neighbours of a face are none of the place that the flow comes from.
     Additive,
 }
 

@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::cgnr::Corrected;
-use super::correction::Correction;
 use super::driver::Observer;
 use super::method::Method;
 use super::penalty::{SharedPenalty, lock};
@@ -70,7 +69,7 @@ impl<T: Real> Right<T> {
     pub(super) fn new(a: &SharedOperator<T>, preconditioner: SharedOperator<T>, setup: &Setup<T>) -> Result<Self> {
         let refuse =
             |name, reason: &str| Err(Error::Option { name, reason: format!("{}: {reason}", setup.method) });
-        let corrects = setup.corrections.iter().any(|correction| *correction != Correction::none());
+        let corrects = setup.corrections.iter().any(|correction| !correction.is_nothing());
         if setup.method.damp() > 0.0 || (corrects && setup.method != Method::Cgnr) {
             return Err(no_damping(setup.method));
         }

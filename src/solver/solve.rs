@@ -115,7 +115,8 @@ impl<T: Real> Solver<T> {
     /// # Errors
     /// [`Error::Option`] for a method without corrections, for another number of them, a weight out of range, or weights
     /// of another order of magnitude than those of the set-up, if that decides how the system is scaled; for terms over neighbours
-    /// that [`Method::Pdhg`] was not set up for.
+    /// that [`Method::Pdhg`] was not set up for. With a preconditioner those of [`Solver::with`]: the new set-up is made beside the old one,
+    /// which stays if there is no room.
     pub fn set_corrections(&mut self, corrections: &[Correction]) -> Result<()> {
         if !self.setup.method.takes_corrections() {
             return Err(no_corrections(self.setup.method));

@@ -264,14 +264,14 @@ impl<T: Real> Csr<T> {
     }
 
     /// Bytes this matrix takes in each of `formats`, which a product must read; blocks of BSR counted as if they were
-    /// full. Cost: one pass over the row lengths and one over the columns, however many formats.
+    /// full. Cost: one pass over the row lengths and one over the columns, however many formats; for `band` up to 40 passes over the columns.
     pub fn stored_bytes(&self, formats: &[Format]) -> Vec<u64> {
         stored_bytes(self, formats)
     }
 
     fn stored_bytes_here(&self, formats: &[Format]) -> Vec<u64> {
         let profile = Profile::of(self);
-        formats.iter().map(|format| profile.stored_bytes(*format, T::PRECISION)).collect()
+        formats.iter().map(|format| super::layout::stored_bytes(self, &profile, *format)).collect()
     }
 
     /// Index of the first value that is not finite.

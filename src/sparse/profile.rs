@@ -82,8 +82,8 @@ impl Profile {
         (best.1, best.2)
     }
 
-    /// Bytes of the matrix in `format`: what a product must read of it. BSR counts as if its blocks were full, `band` as if its windows
-    /// were full and held all entries.
+    /// Bytes of the matrix in `format`: what a product must read of it. BSR counts as if its blocks were full, `band` as if it held entries
+    /// beside windows of one column.
     pub(crate) fn stored_bytes(&self, format: Format, precision: Precision) -> u64 {
         let (size, rows, nnz) = (precision.bytes() as u64, self.rows as u64, self.nnz as u64);
         match format {
@@ -101,7 +101,7 @@ impl Profile {
                 (size + 4) * (width * self.rows) as u64 + (size + 8) * tail as u64
             }
             Format::Dia => size * rows * self.diagonals.len() as u64,
-            Format::Band => size * nnz + 4 * rows,
+            Format::Band => (size + 4) * nnz + 8 * rows,
             Format::Bsr { .. } => size * nnz,
             Format::OnTheFly => 0,
             Format::Dense => size * rows * self.cols as u64,

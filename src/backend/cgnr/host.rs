@@ -277,13 +277,7 @@ fn subtract_correction<T: Real, A: Accumulator<T>>(
 }
 
 /// `out = F(x, v)`, or the gradient if there is no `v`.
-fn correct<T: Real, A: Accumulator<T>>(
-    shape: CgnrShape,
-    control: &[Sum],
-    x: &[T],
-    v: Option<&[T]>,
-    out: &mut [T],
-) {
+fn correct<T: Real, A: Accumulator<T>>(shape: CgnrShape, control: &[Sum], x: &[T], v: Option<&[T]>, out: &mut [T]) {
     let grid = Grid { width: shape.width, n: x.len(), columns: 1 };
     let weights = Weights::<T, A>::of(control, 0, shape.edges);
     let phi: Vec<T> = match shape.edges {

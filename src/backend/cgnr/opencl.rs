@@ -9,8 +9,8 @@ use super::{CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Part, Staged, by_pa
 use crate::backend::product::{ProductOps, Stored};
 use crate::backend::{OpenCl, Run, SolveState};
 use crate::error::Result;
-use crate::memory::Memory;
 use crate::kernels::{Common, MatrixOptions, OtherMatrix, kernels};
+use crate::memory::Memory;
 use crate::number::Real;
 use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;

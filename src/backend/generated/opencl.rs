@@ -43,8 +43,7 @@ impl OpenCl {
         let chunks = Chunks::of(a.rows);
         let reading = Some(AccessPattern::Rows);
         let case = Case { family: Family::Product, reading, precision: T::PRECISION, size: SizeClass::of(a.rows) };
-        let asked =
-            LaunchQuery { case, n: a.rows, chunk: chunks.chunk, shared: 0, longest: a.entries, columns: 1 };
+        let asked = LaunchQuery { case, n: a.rows, chunk: chunks.chunk, shared: 0, longest: a.entries, columns: 1 };
         let found = self.parameters(run, &asked);
         let common: Common = self.common::<T>(run, found.work_group, 1);
         // A single item would copy all of the vector for each of its rows.
@@ -68,7 +67,8 @@ impl<T: Real> GeneratedOps<T> for OpenCl {
     fn generated_product(&self, run: Run<'_>, a: &Generator<T>, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
         let (plan, on) = (self.generated_plan(run, a)?, &self.context);
         let (x, y) = (x.buffer(on)?, y.buffer_mut(on)?);
-        let args = generated::generated::Args { n: a.rows, span: plan.share, cols: a.cols, entries: a.entries, x, y };
+        let args =
+            generated::generated::Args { n: a.rows, span: plan.share, cols: a.cols, entries: a.entries, x, y };
         generated::generated::launch(&plan.kernel, plan.groups, args)
     }
 }

@@ -141,14 +141,14 @@ pub(super) fn bands<T: Real, A: Accumulator<T>, const C: usize>(
 ) {
     let width = a.pointers[0] as usize;
     let starts = &a.pointers[2 + first..][..sums.len()];
-    let (rows, values) = (&a.pointers[2 + a.stride..], &a.values[width * a.stride..]);
-    let at = |i: usize| rows.partition_point(|row| (*row as usize) < i);
-    let beside = at(first)..at(first + sums.len());
+    let (offsets, values) = (&a.pointers[2 + a.stride + first..], &a.values[width * a.stride..]);
     let add_beside = |sums: &mut [RowSum<A, C>], before: bool| {
-        for k in beside.clone() {
-            let (i, column) = (rows[k] as usize - first, a.indices[k]);
-            if (column < starts[i]) == before {
-                sums[i].add(values[k], &x[column as usize]);
+        for ((sum, start), ends) in sums.iter_mut().zip(starts).zip(offsets.windows(2)) {
+            for k in ends[0] as usize..ends[1] as usize {
+                let column = a.indices[k];
+                if (column < *start) == before {
+                    sum.add(values[k], &x[column as usize]);
+                }
             }
         }
     };

@@ -128,6 +128,14 @@ pub(super) fn lanes_for(mean: f64) -> usize {
         .map_or(32, |(_, lanes)| lanes)
 }
 
+/// Bytes of a matrix in a format: what a product must read of it. BSR counts as if its blocks were full.
+pub(super) fn stored_bytes<T: Real>(a: &Csr<T>, profile: &Profile, format: Format) -> u64 {
+    match format {
+        Format::Band => banded::stored_bytes(a),
+        _ => profile.stored_bytes(format, T::PRECISION),
+    }
+}
+
 impl<T: Real> Layout<T> {
     /// Lays `a` out in `format`, or in the one that suits `reader`.
     ///
@@ -149,7 +157,7 @@ impl<T: Real> Layout<T> {
             Format::Auto => choose(&profile, T::PRECISION, reader),
             pinned => (pinned, "asked for".to_string()),
         };
-        limit(profile.stored_bytes(format, T::PRECISION))?;
+        limit(stored_bytes(a, &profile, format))?;
         let mut layout = Self::arranged(a, format, wide, &profile, T::PRECISION)?;
         layout.why = why;
         layout.longest = profile.longest;
