@@ -13,7 +13,6 @@
 //   LOADS      entries of a row whose loads are under way together, if a group has several items
 //   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read, if there is a v (in EXTERNAL there always is)
 //   STAGED     places of local memory for a vector that many rows of a group read, 0 for none
-//   IN_PARTS   1 if that is a part of a longer vector
 //
 // Entries add in ascending column order, so all formats with one lane a row agree bit for bit. Places without an entry
 // hold NaN, which no matrix holds, and are left out.

@@ -1,4 +1,7 @@
 // Products of a stored matrix with one or several vectors.
+//
+// Required macro:
+//   IN_PARTS   1 if STAGED places hold a part of a longer vector
 
 #if STAGED > 0 && IN_PARTS
 // Rows first .. last in a format that is stored by columns, an item to a row: a group copies x to local memory part by part, and the sum of a row

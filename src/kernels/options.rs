@@ -68,8 +68,6 @@ pub(crate) struct MatrixOptions {
     pub(crate) formed: bool,
     /// Places of local memory for a vector; 0 for none.
     pub(crate) staged: usize,
-    /// Tells if those are for a part of the vector at a time.
-    pub(crate) in_parts: bool,
     /// Steps before a row is stored: 1 it is scaled, 2 a vector is added; [`TOLD`] if each product says so.
     pub(crate) blend: u32,
 }
@@ -103,7 +101,6 @@ impl MatrixOptions {
             loads,
             formed: false,
             staged: 0,
-            in_parts: false,
             blend: 0,
         }
     }
@@ -129,7 +126,6 @@ impl MatrixOptions {
         defines.set("LOADS", self.loads);
         defines.set("GATHER", 1 + u32::from(self.formed));
         defines.set("STAGED", self.staged);
-        defines.set("IN_PARTS", u32::from(self.in_parts));
         defines.set("BLEND", self.blend);
     }
 }

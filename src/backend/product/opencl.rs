@@ -13,7 +13,7 @@ use crate::tuning::{AccessPattern, Family, Parameters};
 
 kernels! {
     file product, after [common, fold, format, row];
-    options { matrix: MatrixOptions }
+    options { matrix: MatrixOptions, in_parts: u32 => IN_PARTS }
     /// `y = A x`.
     kernel multiply<T> given(value_count: usize, columns: usize)
         (n: uint, chunk: uint, stride: uint, cols: uint, rows: in_uint, indices: in_uint,
@@ -57,9 +57,9 @@ impl OpenCl {
             Some(places) => places,
             None => self.places_of_part(a, columns, common.work_group),
         };
-        let in_parts = places > 0 && staged.is_none();
-        let matrix = MatrixOptions { staged: places, in_parts, ..matrix };
-        let kernel = product::multiply::prepare(&self.context, common, &product::Options { matrix })?;
+        let in_parts = u32::from(places > 0 && staged.is_none());
+        let options = product::Options { matrix: MatrixOptions { staged: places, ..matrix }, in_parts };
+        let kernel = product::multiply::prepare(&self.context, common, &options)?;
         Ok(self.plan_rows(a, found, kernel))
     }
 
