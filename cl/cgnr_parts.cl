@@ -46,7 +46,7 @@ typedef struct {
 #define RESIDUAL_LIMIT 6
 #define GRADIENT_LIMIT 7
 #define GRADIENT_RATIO 8
-#define CONTROL 16     // those of `weights` in correction.cl between
+#define CONTROL 16     // words 9 to 15 are the weights of correction.cl
 #define STOP 0         // written by cgnr_forward
 #define ITERATION 1
 #define LAST_STOP 2    // written by cgnr_backward

@@ -8,7 +8,7 @@
 
 #define TOGETHER (WG == 1 ? 1 : 8) // entries that are made, and whose elements of x are read, at once
 
-// Entries k .. k + TOGETHER of row i. Those behind the last one, and those without a value, get a column that none has.
+// Entries first .. first + TOGETHER of a row. Those behind the last one get a column that is not there.
 static void make_entries(uint row, uint first, uint entries, uint cols, uint* columns, real_t* values)
 {
     for (uint j = 0; j < TOGETHER; ++j) {

@@ -88,6 +88,11 @@ fn differs_here<T: Real>(device: &Device, formula: &Formula<T>, x: &[Vec<T>; MOS
     Ok(())
 }
 
+/// Tells if a text of OpenCL C is not empty and means the same on one line: without comments, directives and breaks of lines.
+pub(crate) fn fits_one_line(text: &str) -> bool {
+    !text.trim().is_empty() && !["//", "/*", "#", "\\"].iter().any(|word| text.contains(word))
+}
+
 /// `held`, and its last element again for the places that are not used; zeros if there is none.
 fn filled<E: Copy, const M: usize>(held: [E; M], none: E) -> [E; MOST] {
     std::array::from_fn(|k| held.get(k).or(held.last()).copied().unwrap_or(none))
@@ -106,7 +111,7 @@ impl<T: Real, const N: usize, const P: usize> Pointwise<T, N, P> {
     ) -> Result<Self> {
         const { assert!(N >= 1 && N <= MOST && P <= MOST, "1 to 4 vectors, and up to 4 parameters") };
         device.require(T::PRECISION)?;
-        if expression.trim().is_empty() || ["//", "/*", "#", "\\"].iter().any(|word| expression.contains(word)) {
+        if !fits_one_line(expression) {
             let reason = format!("'{expression}' is no expression, or has a comment, '#' or '\\'");
             return Err(Error::Option { name: "formula", reason });
         }

@@ -87,6 +87,12 @@ impl Defines {
         let _ = write!(self.head, "{line}");
     }
 
+    /// Defines a macro as a text with blanks: compilers take none in the value of an option, and a line before the text of the program has it.
+    pub(crate) fn put_text(&mut self, name: &str, text: &str) {
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.put_before(format_args!("#define {name} {line}\n"));
+    }
+
     pub(crate) fn text(&self) -> &str {
         &self.options
     }

@@ -6,6 +6,7 @@ use crate::error::{Error, Result, same_length};
 use crate::memory::Plans;
 use crate::number::{Arithmetic, Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, no_adjoint};
+use crate::pointwise::fits_one_line;
 use crate::sparse::gallery::Random;
 use crate::vector::Vector;
 
@@ -88,7 +89,7 @@ impl<T: Real> Generated<T> {
                 return Err(Error::Option { name, reason: format!("{size} is not from 1 to {MOST}") });
             }
         }
-        if text.trim().is_empty() || ["//", "/*", "#", "\\"].iter().any(|word| text.contains(word)) {
+        if !fits_one_line(text) {
             let reason = format!("'{text}' is empty, or has a comment, '#' or '\\'");
             return Err(Error::Option { name: "text", reason });
         }

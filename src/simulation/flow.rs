@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
 use crate::memory::Memory;
-use crate::number::{Real, per_number};
+use crate::number::{Real, first_not_finite, per_number};
 use crate::operator::{Rim, Stencil};
 use crate::solver::{Method, NullSpace, Report, Setup, Solver};
 use crate::sparse::Format;
@@ -265,18 +265,18 @@ impl<T: Real> Flow<T> {
     /// # Errors
     /// [`Error::NotFinite`], [`Error::Api`].
     pub fn set_force(&mut self, force: Option<&dyn Fn(f64, f64) -> [f64; 2]>) -> Result<()> {
-        let device = self.b.device().clone();
         let Some(force) = force else {
             self.force = None;
             return Ok(());
         };
         let [along, down] = on_faces(self, force);
         for field in [&along, &down] {
-            if let Some(index) = field.iter().position(|value| !value.is_finite()) {
+            if let Some(index) = first_not_finite(field) {
                 return Err(Error::NotFinite { what: "the force at cells".into(), index });
             }
         }
-        self.force = Some([Vector::from_slice(&device, &along)?, Vector::from_slice(&device, &down)?]);
+        let device = self.b.device();
+        self.force = Some([Vector::from_slice(device, &along)?, Vector::from_slice(device, &down)?]);
         Ok(())
     }
 

@@ -19,10 +19,8 @@ impl Default for FormulaText {
 }
 
 impl FormulaText {
-    // Compilers take no blanks in the value of an option: a line before the text of the program has it.
     fn define(&self, defines: &mut Defines) {
-        let line = self.0.split_whitespace().collect::<Vec<_>>().join(" ");
-        defines.put_before(format_args!("#define FORMULA ({line})\n"));
+        defines.put_text("FORMULA", &format!("({})", self.0.trim()));
     }
 }
 
