@@ -334,8 +334,8 @@ fn spmv_measures_every_format_and_marks_the_chosen_one() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8_lossy(&output.stdout);
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // Eleven formats, two products, two precisions.
-    assert_eq!(lines.len(), 44, "{text}");
+    // Twelve formats, two products, two precisions.
+    assert_eq!(lines.len(), 48, "{text}");
     for line in &lines {
         for key in
             ["matrix", "rows", "cols", "nnz", "format", "precision", "transposed", "work_group", "microseconds"]
