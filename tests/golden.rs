@@ -17,7 +17,7 @@ use residuum::fem::{Mesh, Poisson, Space};
 use residuum::imaging::{
     Beam, Disc, Fbp, Filter, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System,
 };
-use residuum::operator::{Deflation, Diagonal, Generated, LinearOperator, Rim, SharedOperator, Stencil};
+use residuum::operator::{Deflation, Diagonal, Generated, LinearOperator, Rim, SharedOperator, SplitRows, Stencil};
 use residuum::precond::{Bainv, BainvOptions, BlockJacobi, Preconditioner, RowOrdering, Sweep};
 use residuum::simulation::{
     Flow, FlowSetup, Heat, HeatSetup, Interpolation, Obstacles, PressureStart, Splitting, Trace, Wall, WaveSetup,
@@ -509,12 +509,24 @@ fn generated<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     }
 }
 
+/// A product divided by entries.
+fn split<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    let length = |i: usize| [0, 5, 40, 1100, 2500][i % 5];
+    let a = Csr::<T>::from_rows(30, 2600, |i, row| {
+        row.extend((0..length(i)).map(|k| (k as u32, T::from_f64((i as f64 + 1.0) / (k as f64 + 3.0)))));
+    });
+    let x = Vector::from_slice(device, &noise::<T>(2600, 7)).unwrap();
+    let mut y = Vector::zeros(device, 30).unwrap();
+    SplitRows::new(device, &a.unwrap()).unwrap().apply(&x, &mut y).unwrap();
+    golden.put(format!("split rows {kind}"), bits(&y.to_vec().unwrap()));
+}
+
 fn words_of_advice(golden: &mut Golden) {
     for (name, a) in matrices::<f64>().into_iter().chain([
         ("indefinite", gallery::poisson_2d::<f64>(12, -1.7).unwrap()),
         ("singular", Csr::from_triplets(2, 2, &[(0, 0, 1.0)]).unwrap()),
     ]) {
-        let found = Examination::of(&a);
+        let found = Examination::of(&a).unwrap();
         let advice = found.advise(Precision::Double);
         let text = format!("{found:?} {advice} {:?}", advice.warnings);
         golden.put(format!("advice {name}"), text.bytes().map(u64::from));
@@ -535,6 +547,7 @@ fn all<T: Real>(golden: &mut Golden, device: &Device) {
     back_projections::<T>(golden, &kind, device);
     penalties::<T>(golden, &kind, device);
     generated::<T>(golden, &kind, device);
+    split::<T>(golden, &kind, device);
 }
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");

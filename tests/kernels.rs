@@ -5,7 +5,7 @@ mod common;
 
 use common::battery::{matrices, near_the_diagonal, packed_storages, scanners, storages};
 use common::{bits, each_case, noise, overlapping, reference};
-use residuum::operator::{Generated, LinearOperator, SharedOperator, adjoint_error};
+use residuum::operator::{Generated, LinearOperator, SharedOperator, SplitRows, adjoint_error};
 use residuum::sparse::gallery;
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
@@ -394,6 +394,88 @@ fn generated_f32() {
 #[test]
 fn generated_f64() {
     each_case::<f64>(generated::<f64>);
+}
+
+/// The sums of rows in the order that `SplitRows` promises, in `f64`, from the entries alone.
+fn split_sums(a: &Csr<f64>, x: &[f64]) -> Vec<u64> {
+    let sum_of = |i: usize| {
+        let range = a.offsets()[i]..a.offsets()[i + 1];
+        let [mut row, mut part, mut piece] = [0.0; 3];
+        for k in range.clone() {
+            piece += a.values()[k] * x[a.indices()[k] as usize];
+            if (k + 1).is_multiple_of(32) || k + 1 == range.end {
+                (part, piece) = (part + piece, 0.0);
+            }
+            if (k + 1).is_multiple_of(1024) || k + 1 == range.end {
+                (row, part) = (row + part, 0.0);
+            }
+        }
+        row
+    };
+    bits(&(0..a.rows()).map(sum_of).collect::<Vec<_>>())
+}
+
+/// Rows of these numbers of entries.
+fn rows_of<T: Real>(lengths: &[usize], cols: usize) -> Csr<T> {
+    let values = noise::<T>(lengths.iter().sum(), 11);
+    let before = |i: usize| lengths[..i].iter().sum::<usize>();
+    Csr::from_rows(lengths.len(), cols, |i, row| {
+        let step = (cols / lengths[i].max(1)).max(1);
+        let values = &values[before(i)..][..lengths[i]];
+        row.extend(values.iter().enumerate().map(|(k, value)| ((k * step) as u32, *value)));
+    })
+    .unwrap()
+}
+
+/// Products divided by entries: rows that end with pieces and parts or cross them, that take several parts, and rows without entries
+/// wherever they may stand.
+fn split_rows<T: Real>(device: &Device) {
+    let ends = [0, 0, 32, 31, 33, 0, 928, 0, 1, 1023, 1024, 0, 1025, 2048, 3000, 0, 7, 5000, 64, 0, 0];
+    let short: Vec<usize> = (0..3000).map(|i| (i * 7) % 5).collect();
+    let cases: [&[usize]; 8] =
+        [&ends, &short, &[9000], &[0, 0, 0], &[], &[1024, 1024], &[1023, 1, 1, 1023, 0, 0], &[0, 2047, 0, 1]];
+    for lengths in cases {
+        let a = rows_of::<T>(lengths, 9000);
+        let x = noise::<T>(9000, 3);
+        let wanted = {
+            let host = Device::host().with_accumulation(device.accumulation(T::PRECISION)).unwrap();
+            let x = Vector::from_slice(&host, &x).unwrap();
+            let mut y = Vector::filled(&host, lengths.len(), T::from_f64(f64::NAN)).unwrap();
+            SplitRows::new(&host, &a).unwrap().apply(&x, &mut y).unwrap();
+            y.to_vec().unwrap()
+        };
+        if T::PRECISION == Precision::Double {
+            let exact = |v: &[T]| v.iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
+            let a = Csr::new(a.rows(), a.cols(), a.offsets().to_vec(), a.indices().to_vec(), exact(a.values()));
+            assert_eq!(split_sums(&a.unwrap(), &exact(&x)), bits(&wanted), "host");
+        }
+        let x = Vector::from_slice(device, &x).unwrap();
+        let split = SplitRows::with_transposed(device, &a).unwrap();
+        for _ in 0..2 {
+            let mut y = Vector::filled(device, lengths.len(), T::from_f64(f64::NAN)).unwrap();
+            split.apply(&x, &mut y).unwrap();
+            assert!(
+                bits(&y.to_vec().unwrap()) == bits(&wanted),
+                "{lengths:?}, {} {}",
+                device.info().name,
+                device.tuning()
+            );
+        }
+        if a.nnz() > 0 {
+            let bound = if T::PRECISION == Precision::Double { 1e-14 } else { 1e-6 };
+            assert!(adjoint_error(&split, 5).unwrap() < bound);
+        }
+    }
+}
+
+#[test]
+fn split_rows_f32() {
+    each_case::<f32>(split_rows::<f32>);
+}
+
+#[test]
+fn split_rows_f64() {
+    each_case::<f64>(split_rows::<f64>);
 }
 
 /// A column behind the last one ends a row, wherever it comes.

@@ -105,7 +105,7 @@ fn definite_matrices() {
             continue;
         }
         let a = scaled(&a);
-        let found = Examination::of(&a);
+        let found = Examination::of(&a).unwrap();
         let double = solve(&name, &a, Method::Cg, None, &stopping::<f64>(10_000));
         let single = a.cast::<f32>();
         let half = solve(&name, &single, Method::Cg, None, &stopping::<f32>(10_000));
@@ -139,7 +139,7 @@ fn other_matrices_with_the_method_that_is_advised() {
     for path in files() {
         let name = path.file_name().unwrap().to_string_lossy().replace(".mtx.gz", "");
         let a: Csr<f64> = io::read_matrix(&path, &mut |_, _| ()).unwrap();
-        let found = Examination::of(&a);
+        let found = Examination::of(&a).unwrap();
         let definite = a.rows() == a.cols() && found.symmetric && a.diagonal().iter().all(|d| *d > 0.0);
         if definite {
             continue;

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use common::{bits, noise};
 use residuum::fem::{Mesh, Space};
 use residuum::imaging::{Beam, Fbp, Filter, Grid, Scanner};
-use residuum::operator::{Diagonal, Generated, LinearOperator, Rim, SharedOperator, Stencil};
+use residuum::operator::{Diagonal, Generated, LinearOperator, Rim, SharedOperator, SplitRows, Stencil};
 use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering};
 use residuum::simulation::{Flow, FlowSetup, Interpolation, Obstacles, Trace};
 use residuum::sparse::{Partition, gallery};
@@ -75,6 +75,18 @@ fn products_in_parts<T: Real>(device: &Device) -> Vec<Vec<u64>> {
     }
     assert!(found.windows(2).all(|pair| pair[0] == pair[1]));
     found
+}
+
+/// A product divided by entries: rows within pieces and parts and across them, and rows without entries.
+fn split_product<T: Real>(device: &Device) -> Vec<u64> {
+    let lengths = [0, 3, 40, 0, 1000, 2100, 0];
+    let a = Csr::<T>::from_rows(lengths.len(), 2100, |i, row| {
+        row.extend((0..lengths[i]).map(|k| (k as u32, T::from_f64((k % 7) as f64 - 3.0))));
+    });
+    let x = Vector::from_slice(device, &noise::<T>(2100, 9)).unwrap();
+    let mut y = Vector::zeros(device, lengths.len()).unwrap();
+    SplitRows::new(device, &a.unwrap()).unwrap().apply(&x, &mut y).unwrap();
+    bits(&y.to_vec().unwrap())
 }
 
 /// Products of finite elements of several degrees, with hanging nodes, boxes and mapped cells.
@@ -347,6 +359,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         found.push(bits(&y.to_vec().unwrap()));
     }
     found.extend(products_in_parts::<T>(device));
+    found.push(split_product::<T>(device));
     // Corrections beside a preconditioner: their term by itself.
     let term =
         Correction { variation: 0.2, epsilon: 0.1, upper: 0.3, bound_weight: 0.5, width: 6, ..Correction::none() };

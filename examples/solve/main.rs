@@ -105,12 +105,12 @@ fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
     // Small unknowns are lost beside rows that large as long as the norm of all residuals decides. The diagonal of a symmetric matrix
     // scales it well enough: it is the first preconditioner there.
     let lost = |found: &Examination| before > FAR_APART && found.square() && !found.symmetric && !options.compare;
-    let unscaled = (!options.scale).then(|| options.examination(&a));
+    let unscaled = (!options.scale).then(|| options.examination(&a)).transpose()?;
     let (scaled, found) = match unscaled.filter(|found| !lost(found)) {
         Some(found) => (None, found),
         None => {
             let system = scaled(&a, &b[0])?;
-            let found = options.examination(&system.0);
+            let found = options.examination(&system.0)?;
             (Some(system), found)
         }
     };
@@ -164,8 +164,8 @@ impl<T: Real> Problem<T> {
     fn examine(&mut self) -> Result<()> {
         let clock = Instant::now();
         self.found = match &self.order {
-            Some(order) => Examination::of(&self.a.permuted(&order.inverse(), &order.inverse())?),
-            None => Examination::of(&self.a),
+            Some(order) => Examination::of(&self.a.permuted(&order.inverse(), &order.inverse())?)?,
+            None => Examination::of(&self.a)?,
         };
         self.advice = self.found.advise(T::PRECISION);
         self.advice.warnings.extend(self.remarks.iter().cloned());
@@ -250,7 +250,10 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         };
         written.add(path, saved);
     }
-    let most_bytes = which.filter(|_| !method.takes_rectangles()).and_then(|which| which.most_bytes(a));
+    let most_bytes = match which.filter(|_| !method.takes_rectangles()) {
+        Some(which) => which.most_bytes(a)?,
+        None => None,
+    };
     if !converged && !options.examines() {
         problem.examine()?;
         problem.warnings(&method).iter().for_each(|warning| say("warning", warning));

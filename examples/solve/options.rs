@@ -168,7 +168,7 @@ impl Options {
     }
 
     /// Properties of the matrix that are known before the solve. Only an advice on the method needs all that can be told.
-    pub(crate) fn examination<T: Real>(&self, a: &Csr<T>) -> Examination {
+    pub(crate) fn examination<T: Real>(&self, a: &Csr<T>) -> Result<Examination> {
         if self.examines() { Examination::of(a) } else { Examination::glance(a) }
     }
 

@@ -62,7 +62,7 @@ macro_rules! groups {
         }
     };
 }
-groups! { vector, pointwise, product, generated, rays, fbp, scatter, sweep, block_jacobi, factor_sweep, elimination, parts, polynomial, projection, flow, elements, script, cg, cgnr }
+groups! { vector, pointwise, product, generated, split, rays, fbp, scatter, sweep, block_jacobi, factor_sweep, elimination, parts, polynomial, projection, flow, elements, script, cg, cgnr }
 
 /// Checksum of all kernels as they would be built: for what was measured or found with them.
 ///

@@ -28,8 +28,8 @@ pub(crate) struct OpenCl {
     pub(super) scratch: Mutex<Option<[Buffer<Sum>; 2]>>,
     /// A buffer of one word, for kernels that are given none, made on first use.
     words: Mutex<Option<Arc<Buffer<u32>>>>,
-    /// Partial results of the groups of a transposed product, made on first use.
-    pub(super) partial: Mutex<Option<Buffer<Sum>>>,
+    /// Partial results of the groups of a product, made on first use.
+    partial: Mutex<Option<Buffer<Sum>>>,
 }
 
 /// Key of the kernels of a device.
@@ -71,6 +71,21 @@ impl OpenCl {
             scratch: Mutex::new(None),
             words: Mutex::new(None),
             partial: Mutex::new(None),
+        }
+    }
+
+    /// Does `work` with a buffer of at least `len` partial results, which nobody else gets meanwhile.
+    pub(super) fn with_partial<R>(
+        &self,
+        len: usize,
+        work: impl FnOnce(&mut Buffer<Sum>) -> Result<R>,
+    ) -> Result<R> {
+        let mut partial = lock(&self.partial);
+        match &mut *partial {
+            Some(buffer) if buffer.len() >= len => work(buffer),
+            // Filled, although kernels write what they read: Oclgrind 21 forgets what kernels write to memory that was given back and lent
+            // again.
+            small => work(small.insert(Buffer::filled(&self.context, len, Sum::default())?)),
         }
     }
 

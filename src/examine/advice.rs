@@ -7,11 +7,12 @@ use rayon::prelude::*;
 use super::entries::{asymmetry, dominant, is_empty, multiply, outweighed_pair, row_norms, rows_of};
 use super::envelope::{Envelope, Factored};
 use super::spectrum::{extreme_eigenvalues, extreme_singular_values, noise_of};
+use crate::error::Result;
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
 use crate::precond::Preconditioner;
-use crate::solver::{Method, Report, Stop};
-use crate::sparse::{Csr, structural_rank};
+use crate::solver::Method;
+use crate::sparse::{AsCsr, Csr, structural_rank};
 
 /// Verdict on `x'Ax > 0` for every `x`, as far as that can be told without factorising.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,14 +105,20 @@ impl Examination {
     /// symmetric, and for `B'B` otherwise, where `B` is `A` with columns of norm 1: extreme ones first, so that the
     /// condition is a lower bound, and a negative one is a proof. Where a Cholesky factorisation of the symmetric matrix
     /// takes no more than `1e9` multiplications, it decides.
-    pub fn of<T: Real>(a: &Csr<T>) -> Self {
-        examination(a)
+    ///
+    /// # Errors
+    /// [`Error::Structure`](crate::Error::Structure) for a matrix of `sprs` with a dimension beyond 32 bits.
+    pub fn of<T: Real>(a: &(impl AsCsr<T> + ?Sized)) -> Result<Self> {
+        Ok(examination(&*a.as_csr()?))
     }
 
     /// Looks at `a` no longer than that takes to read it a few times: enough for a method that is known, and its
     /// [ladder](Examination::ladder). Nothing is known of eigenvalues then, so that an indefinite matrix may pass for a definite one.
-    pub fn glance<T: Real>(a: &Csr<T>) -> Self {
-        at_a_glance(a)
+    ///
+    /// # Errors
+    /// As [`Examination::of`].
+    pub fn glance<T: Real>(a: &(impl AsCsr<T> + ?Sized)) -> Result<Self> {
+        Ok(at_a_glance(&*a.as_csr()?))
     }
 
     /// `a` in other units, if squares of its numbers would vanish or overflow.
@@ -177,7 +184,7 @@ impl Examination {
 
     fn of_here<T: Real>(a: &Csr<T>) -> Self {
         if let Some(a) = Self::in_other_units(a) {
-            return Self::of(&a);
+            return Self::of_here(&a);
         }
         let mut found = Self::seen(a);
         found.structural_rank = structural_rank(a);
@@ -278,7 +285,7 @@ impl Examination {
     }
 
     /// Faults of the matrix that hold for every method.
-    fn warnings(&self, precision: Precision) -> Vec<String> {
+    pub(super) fn warnings(&self, precision: Precision) -> Vec<String> {
         let mut warnings = Vec::new();
         let [row, column] = self.first_empty;
         for (count, first, what) in [(self.empty_rows, row, "row"), (self.empty_cols, column, "column")] {
@@ -394,112 +401,20 @@ impl Examination {
             _ => None,
         }
     }
-
-    /// Words for what to try after `method` was slow.
-    fn next_step(&self, method: &Method) -> &'static str {
-        // A sweep divides by the diagonal. By rows it needed about half of Jacobi's iterations wherever both converged, and
-        // converged where Jacobi did not (epb0).
-        let sweeps = self.square() && self.zero_diagonal == 0;
-        match method {
-            Method::Gmres { .. } if sweeps => "gauss-seidel as preconditioner, or more directions between restarts",
-            Method::Gmres { .. } => "a better preconditioner, or more directions between restarts",
-            Method::BiCgStab if self.symmetric => "cg or minres, which are made for symmetric matrices",
-            Method::BiCgStab if sweeps => "gauss-seidel as preconditioner, or gmres, whose residual never grows",
-            Method::BiCgStab => "a better preconditioner, or gmres, whose residual never grows",
-            Method::Cg if sweeps => "ssor as preconditioner, or a looser tolerance",
-            _ => "a preconditioner, or a looser tolerance",
-        }
-    }
-
-    /// Explains the end of a solve for this matrix, and says what to do, unless it is plain success.
-    pub fn explain(&self, report: &Report) -> Option<String> {
-        let more = if report.stop == Stop::TimeLimit { "more time" } else { "more iterations" };
-        let again = format!("{more}, {}", self.next_step(&report.method));
-        let said = match report.stop {
-            // A backward error is one of every row.
-            Stop::Converged
-                if self.column_spread > 1e6 && report.iterations < 3 && report.backward_error.is_none_or(|e| e > 1e-6) =>
-            {
-                "the largest rows fill |b|, and a residual relative to it says little of the others: scale the matrix".into()
-            }
-            Stop::Converged | Stop::Semiconverged | Stop::Projected | Stop::Cancelled => return None,
-            Stop::Rounded => format!(
-                "x exactly solves a system whose entries differ from those given by at most {:.0e} of themselves; {:.1e} of |b| is rounding in \
-                 the largest rows",
-                report.backward_error.unwrap_or(f64::NAN),
-                report.relative_residual()
-            ),
-            // Damping and bounds leave a residual of their own.
-            Stop::LeastSquares
-                if report.relative_residual() > 1e-3
-                    && self.square()
-                    && report.method.damp() == 0.0
-                    && !report.method.takes_corrections() =>
-            {
-                format!(
-                    "no x gives a residual below {:.1e} of |b|: b is not in the range of the matrix",
-                    report.relative_residual()
-                )
-            }
-            Stop::LeastSquares => return None,
-            Stop::Regularised => match &report.weight {
-                Some(weight) if weight.at_end => format!("{} found no weight between: try another rule", weight.rule),
-                _ => return None,
-            },
-            Stop::MaxIterations | Stop::TimeLimit | Stop::Slow
-                if matches!(report.method, Method::Stationary { .. } | Method::Chebyshev { .. })
-                    && report.residual > 10.0 * report.history.first().copied()? =>
-            {
-                "the iteration diverges: a smaller omega, or bounds that hold all eigenvalues".into()
-            }
-            Stop::MaxIterations | Stop::TimeLimit | Stop::Slow => {
-                let (first, last) = (report.history.first().copied()?, report.residual);
-                let pace = (first / last).ln() / report.iterations.max(1) as f64;
-                if pace * report.iterations as f64 > 0.7 {
-                    let factor = first / last;
-                    let factor =
-                        if factor < 1e4 { format!("{factor:.1}") } else { format!("{factor:.0e}") };
-                    format!("the residual fell by a factor of {factor}: {again}")
-                } else {
-                    format!("the residual did not fall: {}", self.cause(&again))
-                }
-            }
-            Stop::Stagnated if report.method.takes_rectangles() && report.gradient.is_some() => {
-                let cause = self.cause("x is not well determined, and a damp of 1e-8 or more of |A| would determine it");
-                format!("rounding in {} ended it before the least-squares minimum was certain: {cause}", report.precision)
-            }
-            Stop::Stagnated => format!(
-                "{:.1e} of |b| is what {} can reach here: {}",
-                report.relative_residual(),
-                report.precision,
-                self.cause(if report.precision == Precision::Single {
-                    "fp64 reaches further"
-                } else {
-                    "the data hold no more"
-                })
-            ),
-            Stop::Indefinite => format!("a direction with x'Ax < 0 was met: {}", self.cause("use minres")),
-            Stop::IndefinitePreconditioner => "precondition with something positive definite, or not at all".into(),
-            Stop::Breakdown => self.cause("use gmres or lsmr, or start from another x"),
-            Stop::NotFinite => match report.method {
-                Method::Stationary { .. } => "the iteration diverges: a smaller omega, another preconditioner, or gmres".into(),
-                Method::Chebyshev { .. } => "the iteration diverges: the bounds do not hold all eigenvalues".into(),
-                _ => "the answer, or what leads to it, is out of the range of the precision: scale the system".into(),
-            },
-        };
-        Some(said)
-    }
-
-    /// A known fault of the matrix, else `otherwise`.
-    fn cause(&self, otherwise: &str) -> String {
-        self.warnings(Precision::Double).into_iter().next().unwrap_or_else(|| otherwise.into())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sparse::gallery;
+
+    fn of<T: Real>(a: &Csr<T>) -> Examination {
+        Examination::of(a).expect("a matrix")
+    }
+
+    fn glance<T: Real>(a: &Csr<T>) -> Examination {
+        Examination::glance(a).expect("a matrix")
+    }
 
     fn dense(rows: &[&[f64]]) -> Csr<f64> {
         Csr::from_rows(rows.len(), rows[0].len(), |i, row| {
@@ -518,7 +433,7 @@ mod tests {
             }
         })
         .expect("a matrix");
-        let found = Examination::of(&a);
+        let found = of(&a);
         let angle = std::f64::consts::PI / (n + 1) as f64;
         let wanted = (1.0 + angle.cos()) / (1.0 - angle.cos());
         approx::assert_relative_eq!(found.condition, wanted, max_relative = 1e-9);
@@ -544,7 +459,7 @@ mod tests {
             (&[&[1.0, 2.0, 3.0]], lsmr),
             (&[&[1.0], &[2.0]], lsmr),
         ] {
-            let advice = Examination::of(&dense(rows)).advise(Precision::Double);
+            let advice = of(&dense(rows)).advise(Precision::Double);
             assert_eq!((advice.method, advice.ladder[0]), wanted, "{rows:?}: {advice}");
         }
     }
@@ -561,7 +476,7 @@ mod tests {
             dense(&[&[1.0, 2.0], &[0.0, 0.0]]),
         ];
         for a in matrices {
-            let (glance, found) = (Examination::glance(&a), Examination::of(&a));
+            let (glance, found) = (glance(&a), of(&a));
             assert!(glance.condition.is_nan() && glance.structural_rank >= found.structural_rank, "{glance:?}");
             for method in [Method::Cg, Method::Minres, Method::BiCgStab, Method::Lsqr { damp: 0.0 }] {
                 assert_eq!(glance.ladder(&method), found.ladder(&method), "{method} {glance:?}");
@@ -573,14 +488,14 @@ mod tests {
         // Zeros that are stored have no part in it, wherever they are.
         let with_zero = |below: &[(usize, usize, f64)]| {
             let entries = [&[(0, 0, 2.0), (1, 1, 3.0), (2, 2, 4.0), (0, 2, 0.0), (0, 1, 1.0)], below].concat();
-            Examination::glance(&Csr::from_triplets(3, 3, &entries).unwrap()).symmetric
+            glance(&Csr::from_triplets(3, 3, &entries).unwrap()).symmetric
         };
         assert!(with_zero(&[(1, 0, 1.0)]) && with_zero(&[(1, 0, 1.0), (2, 0, -0.0)]));
         assert!(!with_zero(&[]) && !with_zero(&[(1, 0, -1.0)]) && !with_zero(&[(1, 0, 1.0), (2, 0, 1.0)]));
         // No pair of entries disproves that it is definite; a factorisation does.
         let hidden = dense(&[&[1.0, 0.9, -0.9], &[0.9, 1.0, 0.9], &[-0.9, 0.9, 1.0]]);
-        assert_eq!(Examination::glance(&hidden).definiteness, Definiteness::Likely);
-        assert!(matches!(Examination::of(&hidden).definiteness, Definiteness::Indefinite(_)));
+        assert_eq!(glance(&hidden).definiteness, Definiteness::Likely);
+        assert!(matches!(of(&hidden).definiteness, Definiteness::Indefinite(_)));
     }
 
     #[test]
@@ -589,32 +504,32 @@ mod tests {
             [&[&[4.0, 1.0], &[1.0, 3.0]], &[&[4.0, 1.0], &[0.5, 3.0]], &[&[1.0, 2.0, 3.0], &[0.0, 1.0, 2.0]]];
         for rows in rows {
             let a = dense(rows);
-            let wanted = Examination::of(&a).advise(Precision::Double);
+            let wanted = of(&a).advise(Precision::Double);
             for exponent in [-1020, -700, 700, 1020] {
-                let found = Examination::of(&a.times_power_of_two(exponent));
+                let found = of(&a.times_power_of_two(exponent));
                 let advice = found.advise(Precision::Double);
                 assert_eq!(format!("{advice} {:?}", advice.warnings), format!("{wanted} {:?}", wanted.warnings));
                 assert_eq!(found.empty_cols, 0);
             }
         }
-        let tiny = Examination::of(&dense(&[&[1e-200, 0.0], &[0.0, 2e-200]]));
+        let tiny = of(&dense(&[&[1e-200, 0.0], &[0.0, 2e-200]]));
         assert_eq!((tiny.empty_cols, tiny.empty_rows), (0, 0));
         assert!(tiny.advise(Precision::Double).warnings.is_empty());
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let singular = Examination::of(&dense(&[&[1.0, 1.0], &[1.0, 1.0]]));
+        let singular = of(&dense(&[&[1.0, 1.0], &[1.0, 1.0]]));
         assert_eq!(singular.definiteness, Definiteness::Semidefinite);
         assert!(singular.advise(Precision::Double).warnings.iter().any(|w| w.contains("numerically singular")));
-        let empty = Examination::of(&dense(&[&[1.0, 2.0], &[0.0, 0.0]]));
+        let empty = of(&dense(&[&[1.0, 2.0], &[0.0, 0.0]]));
         assert!(empty.advise(Precision::Double).warnings[0].contains("row 1 (from 0) is empty"));
-        let empty = Examination::of(&dense(&[&[1.0, 0.0, 0.0], &[1.0, 0.0, 0.0], &[2.0, 0.0, 0.0]]));
+        let empty = of(&dense(&[&[1.0, 0.0, 0.0], &[1.0, 0.0, 0.0], &[2.0, 0.0, 0.0]]));
         let words = "2 columns are empty, the first is 1 (from 0)";
         assert!(empty.advise(Precision::Double).warnings[0].contains(words));
         assert_eq!(empty.structural_rank, 1);
         let hilbert: Vec<Vec<f64>> = (0..9).map(|i| (0..9).map(|j| 1.0 / f64::from(i + j + 1)).collect()).collect();
-        let hilbert = Examination::of(&dense(&hilbert.iter().map(|r| &r[..]).collect::<Vec<_>>()));
+        let hilbert = of(&dense(&hilbert.iter().map(|r| &r[..]).collect::<Vec<_>>()));
         assert!(hilbert.condition > 1e9, "{}", hilbert.condition);
         assert!(hilbert.advise(Precision::Single).warnings[0].contains("fp32"));
         assert!(hilbert.advise(Precision::Double).warnings.is_empty());
@@ -645,7 +560,7 @@ mod tests {
         let mut both = vec![(hidden, 1.0..4.0), (shifted, 500.0..2000.0), (bar(), 100.0..3000.0)];
         both.push((random.expect("factors"), 10.0..1e5));
         for (a, condition) in both {
-            let found = Examination::of(&a);
+            let found = of(&a);
             assert!(condition.contains(&found.condition), "{:?}", found.condition);
             let warnings = found.advise(Precision::Double).warnings;
             assert!(!warnings.iter().any(|w| w.contains("singular")), "{warnings:?}");
@@ -656,12 +571,12 @@ mod tests {
         };
         for (n, lost) in [(9, false), (24, true)] {
             let rows = vandermonde(n);
-            let found = Examination::of(&dense(&rows.iter().map(|r| &r[..]).collect::<Vec<_>>()));
+            let found = of(&dense(&rows.iter().map(|r| &r[..]).collect::<Vec<_>>()));
             assert_eq!(found.condition.is_infinite(), lost, "{n}: {}", found.condition);
             assert!(lost || found.condition > 1e8, "{}", found.condition);
         }
         // Wide matrices have a condition too.
-        let wide = Examination::of(&dense(&[&[1.0, 2.0, 3.0], &[0.0, 1.0, 2.0]]));
+        let wide = of(&dense(&[&[1.0, 2.0, 3.0], &[0.0, 1.0, 2.0]]));
         assert!((1.0..100.0).contains(&wide.condition), "{}", wide.condition);
     }
 
@@ -670,7 +585,7 @@ mod tests {
         let a = gallery::poisson_2d::<f64>(9, 0.0).unwrap();
         let near = |by: f64| {
             let factor: Vec<f64> = (0..81).map(|k| 1.0 + by * f64::from(k % 3)).collect();
-            Examination::of(&a.scaled(&factor, &[1.0; 81]).unwrap())
+            of(&a.scaled(&factor, &[1.0; 81]).unwrap())
         };
         let found = near(f64::EPSILON);
         assert!(found.symmetric && found.asymmetry > 0.0, "{}", found.asymmetry);
@@ -680,22 +595,22 @@ mod tests {
         // An entry of the size of rounding without a mirror image.
         let with = |v: f64| {
             let entries = [(0, 0, 4.0), (0, 1, 1.0), (0, 2, v), (1, 0, 1.0), (1, 1, 3.0), (2, 2, 5.0)];
-            Examination::glance(&Csr::from_triplets(3, 3, &entries).unwrap()).symmetric
+            glance(&Csr::from_triplets(3, 3, &entries).unwrap()).symmetric
         };
         assert!(with(1e-15) && with(0.0) && !with(1e-12));
     }
 
     #[test]
     fn objections_name_the_reason() {
-        let indefinite = Examination::of(&dense(&[&[4.0, 1.0], &[1.0, -3.0]]));
+        let indefinite = of(&dense(&[&[4.0, 1.0], &[1.0, -3.0]]));
         assert!(indefinite.objection(&Method::Cg).is_some_and(|o| o.contains("entry 1 of the diagonal is -3")));
         assert!(indefinite.objection(&Method::Minres).is_none());
-        let wide = Examination::of(&dense(&[&[1.0, 2.0, 3.0]]));
+        let wide = of(&dense(&[&[1.0, 2.0, 3.0]]));
         assert!(wide.objection(&Method::BiCgStab).is_some_and(|o| o.contains("1 x 3")));
         assert!(wide.objection(&Method::Cgne).is_none());
-        let skew = Examination::of(&dense(&[&[4.0, 1.0], &[0.5, 3.0]]));
+        let skew = of(&dense(&[&[4.0, 1.0], &[0.5, 3.0]]));
         assert!(skew.objection(&Method::Minres).is_some() && skew.objection(&Method::Cg).is_some());
-        let poisson = Examination::of(&gallery::poisson_2d::<f32>(12, 0.01).expect("a matrix"));
+        let poisson = of(&gallery::poisson_2d::<f32>(12, 0.01).expect("a matrix"));
         assert!(matches!(poisson.definiteness, Definiteness::Positive(how) if how.contains("outweighs")));
         assert!(poisson.objection(&Method::Cg).is_none());
     }

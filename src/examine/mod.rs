@@ -3,6 +3,7 @@
 mod advice;
 mod entries;
 mod envelope;
+mod explanation;
 mod ladder;
 mod resort;
 mod rounds;

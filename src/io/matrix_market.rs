@@ -22,7 +22,7 @@ use super::archive::Inside;
 use super::{Columns, MARK, UTF16, Watch, columns, open, read_error, short_name, write_atomically};
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
-use crate::sparse::{Csr, plausible_rows};
+use crate::sparse::{AsCsr, Csr, plausible_rows};
 
 /// Longest line taken, in bytes. Files have at most a few hundred; a stream without line ends must not fill the
 /// memory.
@@ -115,16 +115,20 @@ pub fn read_vector_from<T: Real>(reader: impl BufRead + Send, name: &str) -> Res
     Ok(vector)
 }
 
-per_number! {
-    /// Writes `a` as `coordinate real general`, rows in order, every value with the fewest decimal digits that read
-    /// back as the same number. The file appears complete or not at all.
-    ///
-    /// # Errors
-    /// [`Error::NotFinite`] for a value the format has no word for, [`Error::File`] when the file cannot be written.
-    pub fn write_matrix<T>(path: &Path, a: &Csr<T>) -> Result<()> = write_matrix_here;
+/// Writes `a` as `coordinate real general`, rows in order, every value with the fewest decimal digits that read
+/// back as the same number. The file appears complete or not at all.
+///
+/// # Errors
+/// [`Error::NotFinite`] for a value the format has no word for, [`Error::File`] when the file cannot be written.
+pub fn write_matrix<T: Real>(path: &Path, a: &(impl AsCsr<T> + ?Sized)) -> Result<()> {
+    write_rows(path, &*a.as_csr()?)
 }
 
-fn write_matrix_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
+per_number! {
+    fn write_rows<T>(path: &Path, a: &Csr<T>) -> Result<()> = write_rows_here;
+}
+
+fn write_rows_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
     if let Some(index) = a.first_not_finite() {
         return Err(Error::NotFinite { what: "the matrix to be written".into(), index });
     }

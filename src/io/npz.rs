@@ -16,7 +16,7 @@ use super::{archive, short_name, write_atomically};
 use crate::error::{Error, Result};
 use crate::files::file_error;
 use crate::number::{Real, per_number};
-use crate::sparse::{Csr, plausible_rows};
+use crate::sparse::{AsCsr, Csr, plausible_rows};
 
 per_number! {
     /// Reads a matrix.
@@ -295,17 +295,21 @@ pub(super) fn zip_error(name: &str, error: &ZipError) -> Error {
     Error::Format { what: name.into(), reason }
 }
 
-per_number! {
-    /// Writes `a` as `scipy.sparse.save_npz(path, a, compressed=False)` does: format `csr`, indices of 32 bits. The same
-    /// matrix gives the same bytes; the file appears complete or not at all.
-    ///
-    /// # Errors
-    /// [`Error::Structure`] for more than 2³¹ columns or entries, which SciPy's 32-bit indices do not reach, [`Error::File`]
-    /// when the file cannot be written.
-    pub fn write_matrix<T>(path: &Path, a: &Csr<T>) -> Result<()> = write_matrix_here;
+/// Writes `a` as `scipy.sparse.save_npz(path, a, compressed=False)` does: format `csr`, indices of 32 bits. The same
+/// matrix gives the same bytes; the file appears complete or not at all.
+///
+/// # Errors
+/// [`Error::Structure`] for more than 2³¹ columns or entries, which SciPy's 32-bit indices do not reach, [`Error::File`]
+/// when the file cannot be written.
+pub fn write_matrix<T: Real>(path: &Path, a: &(impl AsCsr<T> + ?Sized)) -> Result<()> {
+    write_rows(path, &*a.as_csr()?)
 }
 
-fn write_matrix_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
+per_number! {
+    fn write_rows<T>(path: &Path, a: &Csr<T>) -> Result<()> = write_rows_here;
+}
+
+fn write_rows_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
     if a.nnz().max(a.cols()) > i32::MAX as usize {
         return Err(Error::Structure {
             what: format!("{} entries exceed SciPy's 32-bit indices", a.nnz()),

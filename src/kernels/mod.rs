@@ -100,6 +100,7 @@ mod tests {
         use crate::backend::script::{
             CLAMP, MOST_STATEMENTS, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE, STEP, basis, resident, variation,
         };
+        use crate::backend::split;
         use crate::backend::vector::Reduction::{AbsoluteSum, Maximum, Minimum, Product, Sum};
         use crate::recurrence::{self as program, Op};
         use crate::reduction::LANES;
@@ -153,6 +154,7 @@ mod tests {
         twins!("correction": cgnr::{TIKHONOV, SMOOTH, VARIATION, EPSILON2, BOX, LOWER, UPPER});
         twins!("elements": elements::{NO_COEFFICIENT});
         twins!("fbp": fbp::{VIEW_WORDS, MIDDLE, RIGHT, UP, RIGHT_OFF, UP_OFF});
+        twins!("split": split::{PART, PIECE});
         twins!("flow_grid": flow::{FLUID, LEFT_OPEN, UPPER_OPEN, LEFT_BURIED, UPPER_BURIED});
         twins!("cgnr_resident": NOTHING = Staged::Nothing, DIRECTION = Staged::Direction, RESIDUAL = Staged::Residual);
         twins!("global_barrier": barrier::{ABANDONED});

@@ -5,6 +5,7 @@ mod algebra;
 mod deflation;
 mod diagonal;
 mod generated;
+mod split;
 mod stencil;
 mod subsets;
 
@@ -12,6 +13,7 @@ pub use algebra::{Adjoint, Identity, ProductOperator, Scale, SumOperator};
 pub use deflation::Deflation;
 pub use diagonal::Diagonal;
 pub use generated::Generated;
+pub use split::SplitRows;
 pub use stencil::{Rim, Stencil};
 pub use subsets::Subsets;
 pub(crate) use subsets::{SubsetsScratch, check_count};

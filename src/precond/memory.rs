@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::machine;
 use crate::number::Real;
-use crate::sparse::Csr;
+use crate::sparse::{AsCsr, Csr};
 
 /// Places of a stored format for each entry: those of slices are padded up to this.
 const PADDING: f64 = 1.1;
@@ -25,7 +25,14 @@ impl Preconditioner {
     /// For a power of the matrix it is a bound: what a row reaches over several others is counted for each of them, up to all columns.
     ///
     /// Cost: a pass over the entries for each power.
-    pub fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
+    ///
+    /// # Errors
+    /// [`Error::Structure`](crate::Error::Structure) for a matrix of `sprs` with a dimension beyond 32 bits.
+    pub fn most_entries<T: Real>(&self, a: &(impl AsCsr<T> + ?Sized)) -> Result<Option<usize>> {
+        Ok(self.most_entries_of(&*a.as_csr()?))
+    }
+
+    fn most_entries_of<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
         let (rows, nnz) = (a.rows(), a.nnz());
         match *self {
             Self::Jacobi => Some(rows),
@@ -67,8 +74,15 @@ impl Preconditioner {
 
     /// Most bytes of a device that it takes if it is made for the square matrix `a`, its own vectors among them: what to add to those of
     /// the matrix and of a solver. `None` where [`Preconditioner::most_entries`] is.
-    pub fn most_bytes<T: Real>(&self, a: &Csr<T>) -> Option<u64> {
-        let entries = self.most_entries(a)?;
+    ///
+    /// # Errors
+    /// As [`Preconditioner::most_entries`].
+    pub fn most_bytes<T: Real>(&self, a: &(impl AsCsr<T> + ?Sized)) -> Result<Option<u64>> {
+        Ok(self.most_bytes_of(&*a.as_csr()?))
+    }
+
+    fn most_bytes_of<T: Real>(&self, a: &Csr<T>) -> Option<u64> {
+        let entries = self.most_entries_of(a)?;
         let value = T::PRECISION.bytes();
         let stored = |copies: usize, vectors: usize| {
             let per_entry = PADDING * (copies * (value + 4)) as f64;
@@ -95,7 +109,7 @@ impl Preconditioner {
             Self::Ict { .. } | Self::Ilut { .. } | Self::AdaptiveFsai { .. } => None,
             Self::Sainv { .. } | Self::Ainv { .. } | Self::LdlAinv { .. } | Self::NonsymmetricAinv { .. } => None,
             Self::Fsai { power, .. } | Self::Spai { power, .. } if *power > 1 => None,
-            _ => self.most_entries(a),
+            _ => self.most_entries_of(a),
         };
         let bytes = sure.map_or(0, |entries| (entries as u64).saturating_mul(T::PRECISION.bytes() as u64));
         let held = (a.nnz() as u64).saturating_mul(T::PRECISION.bytes() as u64);
@@ -239,9 +253,9 @@ mod tests {
         let mut told = 0;
         for which in Preconditioner::ALL.iter().chain(&given) {
             for a in matrices() {
-                let Some(entries) = which.most_entries(&a) else { continue };
+                let Some(entries) = which.most_entries(&a).unwrap() else { continue };
                 let Built { operator, entries: made, .. } = which.build(&device, &a).unwrap();
-                let (bytes, most) = (operator.bytes(), which.most_bytes(&a).unwrap());
+                let (bytes, most) = (operator.bytes(), which.most_bytes(&a).unwrap().unwrap());
                 assert!(made <= entries, "{which}: {made} entries of {entries}, {} rows", a.rows());
                 assert!(bytes <= most, "{which}: {bytes} bytes of {most}, {} rows", a.rows());
                 // A bound that says something; factors of FSAI by diagonals are held once, for both directions.
@@ -254,7 +268,7 @@ mod tests {
         }
         assert!(told > 100, "{told}");
         let a = &matrices()[0];
-        assert_eq!("sainv=0.1".parse::<Preconditioner>().unwrap().most_entries(a), None);
+        assert_eq!("sainv=0.1".parse::<Preconditioner>().unwrap().most_entries(a).unwrap(), None);
     }
 
     /// Places of an arrow's square are all places, and each row is told so without being made.
@@ -263,7 +277,7 @@ mod tests {
         for down in [true, false] {
             let a = arrow(3000, down);
             let all = 3000 * 3001 / 2;
-            let entries = |name: &str| name.parse::<Preconditioner>().unwrap().most_entries(&a).unwrap();
+            let entries = |name: &str| name.parse::<Preconditioner>().unwrap().most_entries(&a).unwrap().unwrap();
             assert_eq!([entries("sainv=0.1:2"), entries("nonsymmetric-ainv=0.1:2")], [all, 2 * all]);
             assert_eq!(entries("fsai=4"), (0..3000).map(|i| 256.min(i + 1)).sum::<usize>());
             assert_eq!(surely_reached(&a, 2).collect::<Vec<_>>(), vec![3000; 3000]);

@@ -218,10 +218,12 @@ mod tests {
     /// Functions that take a matrix take one of `sprs`, with the same bits.
     #[test]
     fn functions_take_matrices_of_sprs() {
-        use crate::operator::LinearOperator;
+        use std::ops::ControlFlow;
+
+        use crate::operator::{LinearOperator, SplitRows};
         use crate::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering, Sweep};
         use crate::sparse::{Ordering, Permutation, gallery};
-        use crate::{Device, Format, Matrix, Vector};
+        use crate::{Device, Examination, Format, Matrix, Method, Setup, Stopping, Vector, climb, io};
         let device = Device::host();
         let a = gallery::poisson_2d::<f64>(9, 0.1).expect("valid");
         let (rows, columns) = (a.to_sprs(), a.to_sprs().to_csc());
@@ -243,7 +245,29 @@ mod tests {
             let named = "ic0".parse::<Preconditioner>().expect("a name").build(device, a).expect("factors");
             let order = Permutation::of(a, Ordering::ReverseCuthillMckee).expect("an order");
             let order = order.order().iter().map(|place| u64::from(*place)).collect();
-            vec![bits(&matrix), bits(&sweep), bits(&inverse), bits(&*named.operator), order]
+            let split = SplitRows::new(device, a).expect("a matrix");
+            let found = format!("{:?}", Examination::of(a).expect("a matrix")).bytes().map(u64::from).collect();
+            let (b, mut x) = (Vector::filled(device, 81, 1.0), Vector::zeros(device, 81));
+            let vectors = (b.as_ref().expect("memory"), x.as_mut().expect("memory"));
+            let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>());
+            let ladder = [Some(Preconditioner::Jacobi)];
+            let climbed = climb((&matrix, a, None), &setup, &ladder, vectors, &mut |_| ControlFlow::Continue(()));
+            assert!(climbed.expect("a solve").report.converged());
+            let answer = x.expect("memory").to_vec().expect("memory").iter().map(|v| v.to_bits()).collect();
+            let folder = tempfile::tempdir().expect("a folder");
+            let [market, archive] = ["a.mtx", "a.npz"].map(|name| folder.path().join(name));
+            io::matrix_market::write_matrix(&market, a).expect("a file");
+            io::npz::write_matrix(&archive, a).expect("a file");
+            let files = [market, archive].map(|path| {
+                let back: Csr<f64> = io::read_matrix(&path, &mut |_, _| ()).expect("a matrix");
+                back.values().iter().map(|v| v.to_bits()).collect()
+            });
+            let most = Preconditioner::Jacobi.most_bytes(a).expect("a matrix").into_iter().collect();
+            let products: [&dyn LinearOperator<f64>; 5] = [&matrix, &sweep, &inverse, &*named.operator, &split];
+            let mut all: Vec<Vec<u64>> = products.into_iter().map(bits).collect();
+            all.extend([order, found, answer, most]);
+            all.extend(files);
+            all
         }
         let wanted = all(&device, &a, &bits);
         assert_eq!(all(&device, &rows, &bits), wanted);

@@ -7,8 +7,8 @@ use crate::backend::{OpenCl, Run};
 use crate::error::Result;
 use crate::kernels::kernels;
 use crate::memory::Memory;
-use crate::number::{Real, Sum};
-use crate::ocl::{Buffer, File, Plan, lock};
+use crate::number::Real;
+use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;
 use crate::tuning::Family;
 
@@ -71,26 +71,21 @@ impl OpenCl {
             let kernel = fold_partial_results::prepare(on, common, &NO_PLACES)?;
             Ok(Plan { kernel, groups: cols.div_ceil(at_once), share: at_once })
         })?;
-        let mut partial = lock(&self.partial);
-        let partial = match &mut *partial {
-            Some(buffer) if buffer.len() >= groups * cols => buffer,
-            // Filled, although the kernel writes all of it: Oclgrind 21 forgets what kernels write to memory that was given
-            // back and lent again.
-            small => small.insert(Buffer::filled(on, groups * cols, Sum::default())?),
-        };
-        let args = scatter_local::Args {
-            n: a.rows,
-            cols,
-            span,
-            rows: a.pointers.buffer(on)?,
-            indices: a.indices.buffer(on)?,
-            values: a.values.buffer(on)?,
-            x: x.buffer(on)?,
-            partial,
-        };
-        scatter_local::launch(&local.kernel, groups, args)?;
-        let args = fold_partial_results::Args { cols, count: groups, partial, y: y.buffer_mut(on)? };
-        fold_partial_results::launch(&folding.kernel, folding.groups, args)
+        self.with_partial(groups * cols, |partial| {
+            let args = scatter_local::Args {
+                n: a.rows,
+                cols,
+                span,
+                rows: a.pointers.buffer(on)?,
+                indices: a.indices.buffer(on)?,
+                values: a.values.buffer(on)?,
+                x: x.buffer(on)?,
+                partial,
+            };
+            scatter_local::launch(&local.kernel, groups, args)?;
+            let args = fold_partial_results::Args { cols, count: groups, partial, y: y.buffer_mut(on)? };
+            fold_partial_results::launch(&folding.kernel, folding.groups, args)
+        })
     }
 }
 

@@ -1,0 +1,64 @@
+//! Products with matrices by rows whose entries are divided evenly, not their rows: `cl/split.cl`.
+
+mod host;
+mod opencl;
+
+pub(super) use opencl::FILES;
+
+use super::{PlanKey, Run};
+use crate::error::Result;
+use crate::memory::{Memory, Place, Plans};
+use crate::number::Real;
+use crate::sparse::Csr;
+
+/// Entries of a part, one group's share, `PART` of `cl/split.cl`.
+pub(crate) const PART: usize = 1024;
+
+/// Entries of a piece, one item's share, `PIECE` of `cl/split.cl`.
+pub(crate) const PIECE: usize = 32;
+
+/// Compressed rows in the memory of one back end, and the row of the first entry of each part.
+#[derive(Debug)]
+pub(crate) struct SplitMatrix<T> {
+    pub(crate) rows: usize,
+    pub(crate) cols: usize,
+    parts: usize,
+    offsets: Memory<u32>,
+    starts: Memory<u32>,
+    indices: Memory<u32>,
+    values: Memory<T>,
+    plans: Plans<PlanKey>,
+}
+
+impl<T: Real> SplitMatrix<T> {
+    /// Copies the entries of `a`, which are fewer than 2^32.
+    pub(crate) fn new(place: &Place, a: &Csr<T>) -> Result<Self> {
+        let offsets: Vec<u32> = a.offsets().iter().map(|offset| *offset as u32).collect();
+        let parts = a.nnz().div_ceil(PART).max(1);
+        let row_of = |part: usize| offsets.partition_point(|offset| *offset as usize <= part * PART) as u32 - 1;
+        let starts = std::iter::once(0).chain((1..parts).map(row_of)).collect();
+        Ok(Self {
+            rows: a.rows(),
+            cols: a.cols(),
+            parts,
+            starts: place.take(starts)?,
+            offsets: place.take(offsets)?,
+            indices: place.take(a.indices().to_vec())?,
+            values: place.take(a.values().to_vec())?,
+            plans: Plans::default(),
+        })
+    }
+
+    /// Bytes of its arrays.
+    pub(crate) fn bytes(&self) -> u64 {
+        let words = self.offsets.len() + self.starts.len() + self.indices.len();
+        (4 * words + T::PRECISION.bytes() * self.values.len()) as u64
+    }
+}
+
+/// Products with such matrices.
+pub(crate) trait SplitOps<T: Real>: Send + Sync {
+    /// `y = A x`.
+    fn split_product(&self, run: Run<'_>, a: &SplitMatrix<T>, x: &Memory<T>, y: &mut Memory<T>) -> Result<()>;
+}
+operations!(SplitOps);
