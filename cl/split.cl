@@ -1,19 +1,23 @@
-// Products with a matrix by rows whose entries are divided among the groups, however long rows are. Joined after common.cl.
+// Products with compressed rows whose entries are divided among the groups, however long rows are. Stands behind common.cl in a program.
 //
-// Entries stand in pieces of PIECE and parts of PART, counted from the first entry of the matrix. The entries of a row that lie in a
-// piece add in their order, the pieces of a part in theirs, and the parts in theirs: three sums, whose order the matrix alone fixes.
+// The entries are numbered from the first of the matrix. PART consecutive ones are a part, PIECE of these a piece. The sum of a row is
+// made of three kinds of sums, each in ascending order: of the row's entries in one piece; of these sums over the pieces of one part; of
+// those over the parts. So the matrix alone fixes the order.
 //
-// Source: dedecek-2013, figure 5.3, which adds atomically what groups have of one row. Here each group keeps what it has of rows that
-// it shares with others, and finish_split adds that.
+// Source: dedecek-2013, figure 5.3. There a group adds its share of a row atomically to the result. Here it writes its share to `shared`,
+// and finish_split adds the shares.
 
 #define PART 1024
 #define PIECE 32
 #define PIECES (PART / PIECE)
-#define PLACE(k) ((k) + (k) / PIECE) // items read entries of the same number of their pieces: in different banks so
+// Place of entry k in local memory. At each step all items read the k-th entry of their pieces; the gaps put these into different banks.
+#define PLACE(k) ((k) + (k) / PIECE)
 
-// y = A x for all rows whose entries lie in one part, a group to a part. starts[t]: the row of the first entry of part t, 0 for the
-// first. shared[2 t]: the sum over part t of the row that ends in it and began before it; shared[2 t + 1]: that of the row that goes on
-// behind it. Rows without entries belong to the part where they stand, those at the end to the last.
+// y = A x for all rows that lie in one part; a group takes a part. Part t has the rows that begin there, from starts[t] on if that row begins
+// there, and before starts[t + 1]; starts[t] is the row of its first entry, 0 for the first part, n behind the last. Rows without entries
+// between those get 0.
+// shared[2 t]: sum over part t of the row that ends there and began before; left as it is if there is none. shared[2 t + 1]: that of the row
+// that goes on behind the part, likewise.
 // Bytes: (sizeof(real_t) + 4) nnz + 4 rows for the matrix, sizeof(real_t) (cols + rows); 4 rows once more, from a cache.
 __kernel GROUP
 void split(uint n, uint nnz, __global const uint* restrict offsets, __global const uint* restrict starts,
@@ -21,25 +25,24 @@ void split(uint n, uint nnz, __global const uint* restrict offsets, __global con
            __global real_t* restrict y, __global acc_t* restrict shared)
 {
     __local acc_t term[PART + PIECES];
-    __local uint ending[PART]; // which row ends with the entry, counted from 1 at the first of the part; 0: none
-    __local acc_t head[PIECES], tail[PIECES]; // of rows that end in a piece but began before it, and that go on behind it
-    __local uint whose[PIECES];               // which row has that head, counted alike; 0: none
+    __local uint ending[PART + PIECES]; // number of the row that ends with an entry, from 1 at starts[part] on; 0 if none does
+    __local acc_t head[PIECES];         // of each piece: sum of the row that ends there and began before
+    __local acc_t tail[PIECES];         // sum of the row that goes on behind the piece
+    __local uint whose[PIECES];         // number of the row of `head`; 0 if there is none
     const uint part = get_group_id(0);
-    const uint parts = get_num_groups(0);
     const uint begin = part * PART;
     const uint count = min((uint)PART, nnz - begin);
     const uint first = starts[part];
-    const uint next = part + 1 < parts ? starts[part + 1] : n; // the row that goes on, or begins, behind the part
+    const uint next = starts[part + 1];
     for (uint k = get_local_id(0); k < count; k += WG) {
         term[PLACE(k)] = acc_product(values[begin + k], x[indices[begin + k]]);
-        ending[k] = 0;
+        ending[PLACE(k)] = 0;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint i = first + get_local_id(0); i < n && i <= next; i += WG) {
-        const uint low = offsets[i];
+    for (size_t i = first + (size_t)get_local_id(0); i < next; i += WG) {
         const uint end = offsets[i + 1];
-        if (low == end && i < next) y[i] = 0;
-        if (low < end && end <= begin + count) ending[end - 1 - begin] = i - first + 1;
+        if (offsets[i] == end) y[i] = 0;
+        else ending[PLACE(end - 1 - begin)] = i - first + 1;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint p = get_local_id(0); p < PIECES; p += WG) {
@@ -49,7 +52,7 @@ void split(uint n, uint nnz, __global const uint* restrict offsets, __global con
         whose[p] = 0;
         for (uint k = p * PIECE; k < last; ++k) {
             sum = acc_add(sum, term[PLACE(k)]);
-            const uint row = ending[k];
+            const uint row = ending[PLACE(k)];
             if (row == 0) continue;
             // Only the first row that ends here can have begun before.
             if (ended == 0 && offsets[first + row - 1] < begin + p * PIECE) {
@@ -68,9 +71,8 @@ void split(uint n, uint nnz, __global const uint* restrict offsets, __global con
         if (whose[p] == 0) continue;
         const uint row = first + whose[p] - 1;
         const uint low = offsets[row];
-        uint q = low < begin ? 0 : (low - begin) / PIECE;
         acc_t sum = acc_real(0);
-        for (; q < p; ++q) sum = acc_add(sum, tail[q]);
+        for (uint q = low < begin ? 0 : (low - begin) / PIECE; q < p; ++q) sum = acc_add(sum, tail[q]);
         sum = acc_add(sum, head[p]);
         if (low < begin) shared[2 * part] = sum;
         else y[row] = acc_to_real(sum);
@@ -82,8 +84,9 @@ void split(uint n, uint nnz, __global const uint* restrict offsets, __global con
     shared[2 * part + 1] = sum;
 }
 
-// Adds up the rows that lie in several parts: an item for each part but the last, which has the row that begins there.
-// Bytes: 16 for each part of `shared`, 12 for each part of the rest.
+// Rows that lie in several parts. The item of part t adds up the row that begins there and goes on behind it, if there is one; no row goes on
+// behind the last part.
+// Bytes of each part: 16 of `shared`, 12 of the rest.
 __kernel GROUP
 void finish_split(uint parts, __global const uint* restrict offsets, __global const uint* restrict starts,
                   __global const acc_t* restrict shared, __global real_t* restrict y)
@@ -91,8 +94,7 @@ void finish_split(uint parts, __global const uint* restrict offsets, __global co
     const uint part = get_group_id(0) * WG + get_local_id(0);
     if (part + 1 >= parts) return;
     const uint row = starts[part + 1];
-    const uint low = offsets[row];
-    if (low / PART != part) return;
+    if (offsets[row] / PART != part) return;
     const uint last = (offsets[row + 1] - 1) / PART;
     acc_t sum = acc_real(0);
     for (uint t = part; t < last; ++t) sum = acc_add(sum, shared[2 * (size_t)t + 1]);

@@ -450,7 +450,7 @@ fn split_rows<T: Real>(device: &Device) {
             assert_eq!(split_sums(&a.unwrap(), &exact(&x)), bits(&wanted), "host");
         }
         let x = Vector::from_slice(device, &x).unwrap();
-        let split = SplitRows::with_transposed(device, &a).unwrap();
+        let split = SplitRows::with_transpose(device, &a).unwrap();
         for _ in 0..2 {
             let mut y = Vector::filled(device, lengths.len(), T::from_f64(f64::NAN)).unwrap();
             split.apply(&x, &mut y).unwrap();
@@ -461,10 +461,70 @@ fn split_rows<T: Real>(device: &Device) {
                 device.tuning()
             );
         }
+        let back = noise::<T>(lengths.len(), 4);
+        let transposed = |on: &Device, a: &dyn Fn(&Vector<T>, &mut Vector<T>)| {
+            let mut y = Vector::filled(on, 9000, T::from_f64(f64::NAN)).unwrap();
+            a(&Vector::from_slice(on, &back).unwrap(), &mut y);
+            bits(&y.to_vec().unwrap())
+        };
+        let host = Device::host().with_accumulation(device.accumulation(T::PRECISION)).unwrap();
+        let turned = SplitRows::new(&host, &a.transpose()).unwrap();
+        let wanted = transposed(&host, &|x, y| turned.apply(x, y).unwrap());
+        assert!(transposed(device, &|x, y| split.apply_adjoint(x, y).unwrap()) == wanted, "{lengths:?}");
         if a.nnz() > 0 {
             let bound = if T::PRECISION == Precision::Double { 1e-14 } else { 1e-6 };
             assert!(adjoint_error(&split, 5).unwrap() < bound);
         }
+    }
+}
+
+/// What no product can be made of is an error.
+#[test]
+fn split_rows_refuse_what_does_not_fit() {
+    for device in common::devices_in(Precision::Double) {
+        let a = rows_of::<f64>(&[2, 0, 1500], 2000);
+        let split = SplitRows::new(&device, &a).unwrap();
+        let vector = |n: usize| Vector::<f64>::filled(&device, n, 1.0).unwrap();
+        for (x, y) in [(3, 3), (2000, 2000), (1999, 3)] {
+            assert!(matches!(split.apply(&vector(x), &mut vector(y)), Err(Error::Shape { .. })));
+        }
+        assert!(!split.has_adjoint());
+        assert!(matches!(split.apply_adjoint(&vector(3), &mut vector(2000)), Err(Error::Option { .. })));
+        let elsewhere = Device::host();
+        if device.info().index.is_some() {
+            let x = Vector::<f64>::filled(&elsewhere, 2000, 1.0).unwrap();
+            assert!(matches!(split.apply(&x, &mut vector(3)), Err(Error::DeviceMismatch { .. })));
+        }
+        let infinite = Csr::from_triplets(2, 2, &[(0, 1, f64::INFINITY)]).unwrap();
+        assert!(matches!(SplitRows::new(&device, &infinite), Err(Error::NotFinite { .. })));
+        let wide = Csr::from_triplets(1, 1 << 31, &[(0, 5, 1.0)]).unwrap();
+        assert!(matches!(SplitRows::with_transpose(&device, &wide), Err(Error::Structure { .. })));
+        let none = Csr::<f64>::from_triplets(4, 0, &[]).unwrap();
+        let mut y = Vector::filled(&device, 4, f64::NAN).unwrap();
+        SplitRows::new(&device, &none).unwrap().apply(&vector(0), &mut y).unwrap();
+        assert_eq!(y.to_vec().unwrap(), [0.0; 4]);
+    }
+}
+
+/// Threads that share an operator do not get each other's shares of rows.
+#[test]
+fn split_rows_of_several_threads() {
+    for device in common::devices_in(Precision::Double) {
+        let a = rows_of::<f64>(&[5000, 3, 4000, 0, 9000], 9000);
+        let split = SplitRows::new(&device, &a).unwrap();
+        let product = |seed: u64| {
+            let x = Vector::from_slice(&device, &noise::<f64>(9000, seed)).unwrap();
+            let mut y = Vector::zeros(&device, 5).unwrap();
+            split.apply(&x, &mut y).unwrap();
+            bits(&y.to_vec().unwrap())
+        };
+        let wanted: Vec<_> = (0..4).map(product).collect();
+        std::thread::scope(|scope| {
+            for (seed, wanted) in (0..4).zip(&wanted) {
+                let product = &product;
+                scope.spawn(move || (0..20).for_each(|_| assert!(product(seed) == *wanted)));
+            }
+        });
     }
 }
 

@@ -243,7 +243,7 @@ impl<T: Real> Climb<T> {
 /// [`Stop::Rounded`](crate::Stop::Rounded).
 ///
 /// # Errors
-/// [`Error::Option`] for an empty ladder; errors of making a preconditioner, [`Error::OutOfTime`] among them, of [`Solver::with`] and of a solve if no solve gave an answer.
+/// [`Error::Option`] for an empty ladder; [`Error::Structure`] for a matrix of `sprs` with a dimension beyond 32 bits; errors of making a preconditioner, [`Error::OutOfTime`] among them, of [`Solver::with`] and of a solve if no solve gave an answer.
 pub fn climb<T: Real>(
     system: (&Matrix<T>, &(impl AsCsr<T> + ?Sized), Option<&Partition>),
     setup: &Setup<T>,

@@ -119,7 +119,7 @@ pub fn read_vector_from<T: Real>(reader: impl BufRead + Send, name: &str) -> Res
 /// back as the same number. The file appears complete or not at all.
 ///
 /// # Errors
-/// [`Error::NotFinite`] for a value the format has no word for, [`Error::File`] when the file cannot be written.
+/// [`Error::NotFinite`] for a value the format has no word for, [`Error::Structure`] for a matrix of `sprs` with a dimension beyond 32 bits, [`Error::File`] when the file cannot be written.
 pub fn write_matrix<T: Real>(path: &Path, a: &(impl AsCsr<T> + ?Sized)) -> Result<()> {
     write_rows(path, &*a.as_csr()?)
 }

@@ -299,7 +299,8 @@ pub(super) fn zip_error(name: &str, error: &ZipError) -> Error {
 /// matrix gives the same bytes; the file appears complete or not at all.
 ///
 /// # Errors
-/// [`Error::Structure`] for more than 2³¹ columns or entries, which SciPy's 32-bit indices do not reach, [`Error::File`]
+/// [`Error::Structure`] for more than 2³¹ columns or entries, which SciPy's 32-bit indices do not reach, and for a matrix of `sprs` with a dimension
+/// beyond 32 bits, [`Error::File`]
 /// when the file cannot be written.
 pub fn write_matrix<T: Real>(path: &Path, a: &(impl AsCsr<T> + ?Sized)) -> Result<()> {
     write_rows(path, &*a.as_csr()?)

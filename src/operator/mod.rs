@@ -273,7 +273,7 @@ fn cannot_update() -> Error {
 }
 
 pub(crate) fn no_adjoint() -> Error {
-    let reason = "it has no product with its transposed: a matrix needs Matrix::with_transpose, an operator of your own \
+    let reason = "it has no product with its transposed: a Matrix or SplitRows needs with_transpose, an operator of your own \
                   apply_adjoint and has_adjoint";
     Error::Option { name: "operator", reason: reason.into() }
 }

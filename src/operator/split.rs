@@ -5,15 +5,17 @@ use crate::backend::split::{self as operations, SplitMatrix};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
-use crate::sparse::AsCsr;
+use crate::sparse::{AsCsr, Csr, plausible_rows};
 use crate::vector::Vector;
 
-/// Compressed rows whose product gives every group of a device as many entries, however they are spread over the rows. For matrices with a few
-/// rows that are far longer than the others; [`Format::CsrAdaptive`](crate::Format::CsrAdaptive) gives a whole group to each of those instead.
+/// Compressed rows whose product gives every group of a device the same number of entries, 1024, however they are spread over the rows. It is made
+/// for matrices with a few rows that are far longer than the others. [`Format::CsrAdaptive`](crate::Format::CsrAdaptive) gives a whole group to each long
+/// row instead.
 ///
-/// The entries, counted from the first of the matrix, stand in parts of 1024 and in these in pieces of 32. A row adds its entries in a piece,
-/// then its pieces in a part, then its parts, each in order. So the bits are the same on every device. They differ from those of a stored matrix
-/// for rows that lie in several pieces.
+/// The entries are numbered from the first of the matrix; 1024 of them are a part, and 32 of these a piece. The sum of a row is made of three kinds of
+/// sums, each in ascending order: of the row's entries in one piece, of these over the pieces of one part, and of those over the parts. So every
+/// device gives the same bits with the same [`Accumulation`](crate::Accumulation). A row within one piece has the bits of the
+/// [sequential](crate::Format::sequential) formats; others may not.
 ///
 /// ```
 /// use residuum::operator::{LinearOperator, SplitRows};
@@ -35,10 +37,13 @@ use crate::vector::Vector;
 /// ```
 ///
 /// # Cost
-/// Two launches. `(s + 4) nnz + 4 rows` bytes for a matrix of `nnz` entries of `s` bytes, `s (rows + cols)` for the vectors.
+/// Two launches, one for up to 1024 entries. `(s + 4) nnz + 4 rows` bytes for a matrix of `nnz` entries of `s` bytes, `s (rows + cols)` for the vectors.
+/// Rows without entries are work of the group of their neighbours: many side by side are set to 0 by one group. On the host a row is added by one
+/// thread. Solvers do not fuse it with the rest of an iteration.
 ///
 /// # Source
-/// dedecek-2013, figure 5.3, which adds atomically what groups have of one row. Here they keep it, and a second launch adds it.
+/// dedecek-2013, figure 5.3. There a group adds its share of a row atomically to the result. Here it keeps its share, and a second launch adds
+/// the shares.
 #[derive(Debug)]
 pub struct SplitRows<T: Real> {
     device: Device,
@@ -48,6 +53,7 @@ pub struct SplitRows<T: Real> {
 }
 
 per_number! {
+    fn stored<T>(device: &Device, a: &Csr<T>, transposed: bool) -> Result<SplitRows<T>> = SplitRows::stored_here;
     fn multiply<T>(device: &Device, a: &SplitMatrix<T>, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> = multiply_here;
 }
 
@@ -60,27 +66,46 @@ impl<T: Real> SplitRows<T> {
     /// Copies the entries of `a`.
     ///
     /// # Errors
-    /// [`Error::Structure`] for 2^32 entries or more; [`Error::Memory`]; [`Error::Unsupported`] for `f64` on a device without it.
+    /// [`Error::NotFinite`]; [`Error::Structure`] for 2^32 entries or more, and for a matrix of `sprs` with a dimension beyond 32 bits;
+    /// [`Error::Memory`]; [`Error::Unsupported`] for `f64` on a device without it.
     pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized)) -> Result<Self> {
-        device.require(T::PRECISION)?;
-        let a = &*a.as_csr()?;
-        if a.nnz() > u32::MAX as usize {
-            let what = format!("{} entries are more than 32 bits count", a.nnz());
-            return Err(Error::Structure { what, row: None });
-        }
-        let matrix = SplitMatrix::new(&device.backend().place(), a)?;
-        Ok(Self { device: device.clone(), matrix, transposed: None, norm: a.frobenius().to_f64() })
+        stored(device, &*a.as_csr()?, false)
     }
 
     /// [`SplitRows::new`] with a copy of the transposed, for least squares.
     ///
     /// # Errors
     /// As [`SplitRows::new`].
-    pub fn with_transposed(device: &Device, a: &(impl AsCsr<T> + ?Sized)) -> Result<Self> {
-        let a = &*a.as_csr()?;
-        let forward = Self::new(device, a)?;
-        let transposed = SplitMatrix::new(&device.backend().place(), &a.transpose())?;
-        Ok(Self { transposed: Some(transposed), ..forward })
+    pub fn with_transpose(device: &Device, a: &(impl AsCsr<T> + ?Sized)) -> Result<Self> {
+        stored(device, &*a.as_csr()?, true)
+    }
+
+    fn stored_here(device: &Device, a: &Csr<T>, transposed: bool) -> Result<Self> {
+        device.require(T::PRECISION)?;
+        if let Some(index) = a.first_not_finite() {
+            return Err(Error::NotFinite { what: "the matrix".into(), index });
+        }
+        if a.nnz() > u32::MAX as usize {
+            let what = format!("{} entries are more than 32 bits count", a.nnz());
+            return Err(Error::Structure { what, row: None });
+        }
+        let matrix = Self::divided(device, a, 0)?;
+        let transposed = if transposed {
+            if !plausible_rows(a.cols() as u64, a.nnz() as u64) {
+                let what = format!("{} entries are too few to transpose {} columns", a.nnz(), a.cols());
+                return Err(Error::Structure { what, row: None });
+            }
+            Some(Self::divided(device, &a.transpose(), matrix.bytes())?)
+        } else {
+            None
+        };
+        Ok(Self { device: device.clone(), matrix, transposed, norm: a.frobenius().to_f64() })
+    }
+
+    /// The matrix on the device, if there is room beside what is `held`.
+    fn divided(device: &Device, a: &Csr<T>, held: u64) -> Result<SplitMatrix<T>> {
+        device.check_memory(held, &SplitMatrix::plan(a))?;
+        SplitMatrix::new(&device.backend().place(), a)
     }
 }
 
@@ -124,6 +149,6 @@ impl<T: Real> LinearOperator<T> for SplitRows<T> {
     }
 
     fn launches(&self) -> usize {
-        2
+        self.matrix.parts.min(2)
     }
 }

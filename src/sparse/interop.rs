@@ -262,7 +262,13 @@ mod tests {
                 let back: Csr<f64> = io::read_matrix(&path, &mut |_, _| ()).expect("a matrix");
                 back.values().iter().map(|v| v.to_bits()).collect()
             });
-            let most = Preconditioner::Jacobi.most_bytes(a).expect("a matrix").into_iter().collect();
+            let most = "fsai"
+                .parse::<Preconditioner>()
+                .expect("a name")
+                .most_bytes(a)
+                .expect("a matrix")
+                .into_iter()
+                .collect();
             let products: [&dyn LinearOperator<f64>; 5] = [&matrix, &sweep, &inverse, &*named.operator, &split];
             let mut all: Vec<Vec<u64>> = products.into_iter().map(bits).collect();
             all.extend([order, found, answer, most]);

@@ -17,12 +17,12 @@ pub(crate) const PART: usize = 1024;
 /// Entries of a piece, one item's share, `PIECE` of `cl/split.cl`.
 pub(crate) const PIECE: usize = 32;
 
-/// Compressed rows in the memory of one back end, and the row of the first entry of each part.
+/// Compressed rows in the memory of one back end, and the row of the first entry of each part, with the number of rows behind the last.
 #[derive(Debug)]
 pub(crate) struct SplitMatrix<T> {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
-    parts: usize,
+    pub(crate) parts: usize,
     offsets: Memory<u32>,
     starts: Memory<u32>,
     indices: Memory<u32>,
@@ -36,17 +36,27 @@ impl<T: Real> SplitMatrix<T> {
         let offsets: Vec<u32> = a.offsets().iter().map(|offset| *offset as u32).collect();
         let parts = a.nnz().div_ceil(PART).max(1);
         let row_of = |part: usize| offsets.partition_point(|offset| *offset as usize <= part * PART) as u32 - 1;
-        let starts = std::iter::once(0).chain((1..parts).map(row_of)).collect();
+        let starts: Vec<u32> = std::iter::once(0).chain((1..parts).map(row_of)).chain([a.rows() as u32]).collect();
         Ok(Self {
             rows: a.rows(),
             cols: a.cols(),
             parts,
             starts: place.take(starts)?,
             offsets: place.take(offsets)?,
-            indices: place.take(a.indices().to_vec())?,
-            values: place.take(a.values().to_vec())?,
+            indices: place.upload(a.indices())?,
+            values: place.upload(a.values())?,
             plans: Plans::default(),
         })
+    }
+
+    /// Bytes of its arrays by name, before they are made.
+    pub(crate) fn plan(a: &Csr<T>) -> [(&'static str, u64); 4] {
+        [
+            ("matrix row offsets", 4 * (a.rows() as u64 + 1)),
+            ("rows of parts", 4 * (a.nnz().div_ceil(PART).max(1) as u64 + 1)),
+            ("matrix columns", 4 * a.nnz() as u64),
+            ("matrix values", T::PRECISION.bytes() as u64 * a.nnz() as u64),
+        ]
     }
 
     /// Bytes of its arrays.

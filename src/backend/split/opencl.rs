@@ -7,18 +7,17 @@ use crate::kernels::kernels;
 use crate::memory::Memory;
 use crate::number::Real;
 use crate::ocl::{File, Plan};
-use crate::reduction::Chunks;
 use crate::tuning::{AccessPattern, Case, Family, LaunchQuery, SizeClass};
 
 kernels! {
     file split, after [common];
     /// Rows within a part, and what each part has of others.
     kernel split<T> given(cols: usize, parts: usize)
-        (n: uint, nnz: uint, offsets: in_uint[n + 1], starts: in_uint[parts], indices: in_uint[nnz], values: in_real[nnz],
+        (n: uint, nnz: uint, offsets: in_uint[n + 1], starts: in_uint[parts + 1], indices: in_uint[nnz], values: in_real[nnz],
         x: in_real[cols], y: out_real[n], shared: out_sum[2 * parts]);
     /// Rows of several parts.
     kernel finish_split<T> given(rows: usize)
-        (parts: uint, offsets: in_uint[rows + 1], starts: in_uint[parts], shared: in_sum[2 * parts], y: out_real[rows]);
+        (parts: uint, offsets: in_uint[rows + 1], starts: in_uint[parts + 1], shared: in_sum[2 * parts], y: out_real[rows]);
 }
 
 pub(in crate::backend) static FILES: &[&File] = &[&split::FILE];
@@ -27,8 +26,7 @@ impl OpenCl {
     fn plan_split<T: Real>(&self, run: Run<'_>, a: &SplitMatrix<T>) -> Result<Plan> {
         let reading = Some(AccessPattern::LongRows);
         let case = Case { family: Family::Product, reading, precision: T::PRECISION, size: SizeClass::of(a.rows) };
-        let chunk = Chunks::of(a.rows).chunk;
-        let asked = LaunchQuery { case, n: a.rows, chunk, shared: 0, longest: PART, columns: 1 };
+        let asked = LaunchQuery { case, n: a.rows, chunk: PART, shared: 1, longest: PART, columns: 1 };
         let common = self.common::<T>(run, self.parameters(run, &asked).work_group, 1);
         let kernel = split::split::prepare(&self.context, common, &split::Options::default())?;
         Ok(Plan { kernel, groups: a.parts, share: 1 })
