@@ -478,7 +478,7 @@ fn split_rows<T: Real>(device: &Device) {
     }
 }
 
-/// What no product can be made of is an error.
+/// Vectors and matrices that fit no product are errors.
 #[test]
 fn split_rows_refuse_what_does_not_fit() {
     for device in common::devices_in(Precision::Double) {

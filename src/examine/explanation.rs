@@ -1,4 +1,4 @@
-//! What the end of a solve means for a matrix that was looked at.
+//! Meaning of the end of a solve, for a matrix that was looked at.
 
 use super::advice::Examination;
 use crate::number::Precision;
