@@ -434,43 +434,30 @@ fn split_rows<T: Real>(device: &Device) {
     let short: Vec<usize> = (0..3000).map(|i| (i * 7) % 5).collect();
     let cases: [&[usize]; 8] =
         [&ends, &short, &[9000], &[0, 0, 0], &[], &[1024, 1024], &[1023, 1, 1, 1023, 0, 0], &[0, 2047, 0, 1]];
+    let host = Device::host().with_accumulation(device.accumulation(T::PRECISION)).unwrap();
+    let product = |a: &SplitRows<T>, x: &[T], adjoint: bool| {
+        let x = Vector::from_slice(a.device(), x).unwrap();
+        let len = if adjoint { a.cols() } else { a.rows() };
+        let mut y = Vector::filled(a.device(), len, T::from_f64(f64::NAN)).unwrap();
+        if adjoint { a.apply_adjoint(&x, &mut y) } else { a.apply(&x, &mut y) }.unwrap();
+        bits(&y.to_vec().unwrap())
+    };
     for lengths in cases {
         let a = rows_of::<T>(lengths, 9000);
-        let x = noise::<T>(9000, 3);
-        let wanted = {
-            let host = Device::host().with_accumulation(device.accumulation(T::PRECISION)).unwrap();
-            let x = Vector::from_slice(&host, &x).unwrap();
-            let mut y = Vector::filled(&host, lengths.len(), T::from_f64(f64::NAN)).unwrap();
-            SplitRows::new(&host, &a).unwrap().apply(&x, &mut y).unwrap();
-            y.to_vec().unwrap()
-        };
+        let (x, back) = (noise::<T>(9000, 3), noise::<T>(lengths.len(), 4));
+        let wanted = product(&SplitRows::new(&host, &a).unwrap(), &x, false);
         if T::PRECISION == Precision::Double {
             let exact = |v: &[T]| v.iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
             let a = Csr::new(a.rows(), a.cols(), a.offsets().to_vec(), a.indices().to_vec(), exact(a.values()));
-            assert_eq!(split_sums(&a.unwrap(), &exact(&x)), bits(&wanted), "host");
+            assert_eq!(split_sums(&a.unwrap(), &exact(&x)), wanted, "host");
         }
-        let x = Vector::from_slice(device, &x).unwrap();
         let split = SplitRows::with_transpose(device, &a).unwrap();
         for _ in 0..2 {
-            let mut y = Vector::filled(device, lengths.len(), T::from_f64(f64::NAN)).unwrap();
-            split.apply(&x, &mut y).unwrap();
-            assert!(
-                bits(&y.to_vec().unwrap()) == bits(&wanted),
-                "{lengths:?}, {} {}",
-                device.info().name,
-                device.tuning()
-            );
+            let found = product(&split, &x, false);
+            assert!(found == wanted, "{lengths:?}, {} {}", device.info().name, device.tuning());
         }
-        let back = noise::<T>(lengths.len(), 4);
-        let transposed = |on: &Device, a: &dyn Fn(&Vector<T>, &mut Vector<T>)| {
-            let mut y = Vector::filled(on, 9000, T::from_f64(f64::NAN)).unwrap();
-            a(&Vector::from_slice(on, &back).unwrap(), &mut y);
-            bits(&y.to_vec().unwrap())
-        };
-        let host = Device::host().with_accumulation(device.accumulation(T::PRECISION)).unwrap();
-        let turned = SplitRows::new(&host, &a.transpose()).unwrap();
-        let wanted = transposed(&host, &|x, y| turned.apply(x, y).unwrap());
-        assert!(transposed(device, &|x, y| split.apply_adjoint(x, y).unwrap()) == wanted, "{lengths:?}");
+        let wanted = product(&SplitRows::new(&host, &a.transpose()).unwrap(), &back, false);
+        assert!(product(&split, &back, true) == wanted, "{lengths:?}");
         if a.nnz() > 0 {
             let bound = if T::PRECISION == Precision::Double { 1e-14 } else { 1e-6 };
             assert!(adjoint_error(&split, 5).unwrap() < bound);

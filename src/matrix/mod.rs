@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
-use crate::sparse::{AsCsr, Csr, Format, Kind, Layout, Offsets, Packable, Packing, Rays, plausible_rows};
+use crate::sparse::{AsCsr, Csr, Format, Kind, Layout, Offsets, Packable, Packing, Rays};
 use crate::vector::Vector;
 
 /// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy. Cloning is
@@ -158,14 +158,7 @@ impl<T: Real> Matrix<T> {
         let backward = match storage.transposed {
             Transposed::None | Transposed::Scatter => None,
             Transposed::Copy if shifts => None,
-            Transposed::Copy => {
-                // Offsets of empty columns take memory too.
-                if !plausible_rows(a.cols() as u64, a.nnz() as u64) {
-                    let what = format!("{} entries are too few to transpose {} columns", a.nnz(), a.cols());
-                    return Err(Error::Structure { what, row: None });
-                }
-                Some(layout(&a.transpose())?)
-            }
+            Transposed::Copy => Some(layout(&a.plausible_transpose()?)?),
         };
         if scatter {
             can_scatter::<T>(device, &forward)?;

@@ -5,7 +5,7 @@ use crate::backend::split::{self as operations, SplitMatrix};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
-use crate::sparse::{AsCsr, Csr, plausible_rows};
+use crate::sparse::{AsCsr, Csr};
 use crate::vector::Vector;
 
 /// Compressed rows whose product gives every group of a device the same number of entries, 1024, however they are spread over the rows. It is made
@@ -90,21 +90,14 @@ impl<T: Real> SplitRows<T> {
             return Err(Error::Structure { what, row: None });
         }
         let matrix = Self::divided(device, a, 0)?;
-        let transposed = if transposed {
-            if !plausible_rows(a.cols() as u64, a.nnz() as u64) {
-                let what = format!("{} entries are too few to transpose {} columns", a.nnz(), a.cols());
-                return Err(Error::Structure { what, row: None });
-            }
-            Some(Self::divided(device, &a.transpose(), matrix.bytes())?)
-        } else {
-            None
-        };
+        let transposed =
+            if transposed { Some(Self::divided(device, &a.plausible_transpose()?, matrix.bytes())?) } else { None };
         Ok(Self { device: device.clone(), matrix, transposed, norm: a.frobenius().to_f64() })
     }
 
     /// The matrix on the device, if there is room beside what is `held`.
     fn divided(device: &Device, a: &Csr<T>, held: u64) -> Result<SplitMatrix<T>> {
-        device.check_memory(held, &SplitMatrix::plan(a))?;
+        device.check_memory(held, &SplitMatrix::<T>::plan(a.rows(), a.nnz()))?;
         SplitMatrix::new(&device.backend().place(), a)
     }
 }

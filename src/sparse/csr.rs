@@ -410,6 +410,16 @@ impl<T: Real> Csr<T> {
         transpose(self)
     }
 
+    /// [`Csr::transpose`], unless its offsets would take memory without bound for a few entries.
+    pub(crate) fn plausible_transpose(&self) -> Result<Self> {
+        // Offsets of empty columns take memory too.
+        if !plausible_rows(self.cols as u64, self.nnz() as u64) {
+            let what = format!("{} entries are too few to transpose {} columns", self.nnz(), self.cols);
+            return Err(Error::Structure { what, row: None });
+        }
+        Ok(self.transpose())
+    }
+
     fn transpose_here(&self) -> Self {
         let parts = rayon::current_num_threads().clamp(1, self.cols.max(1));
         let bound = |part: usize| self.cols * part / parts;

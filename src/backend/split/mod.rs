@@ -30,11 +30,16 @@ pub(crate) struct SplitMatrix<T> {
     plans: Plans<PlanKey>,
 }
 
+/// Parts of so many entries: one at least, which rows without entries need.
+fn parts_of(nnz: usize) -> usize {
+    nnz.div_ceil(PART).max(1)
+}
+
 impl<T: Real> SplitMatrix<T> {
     /// Copies the entries of `a`, which are fewer than 2^32.
     pub(crate) fn new(place: &Place, a: &Csr<T>) -> Result<Self> {
         let offsets: Vec<u32> = a.offsets().iter().map(|offset| *offset as u32).collect();
-        let parts = a.nnz().div_ceil(PART).max(1);
+        let parts = parts_of(a.nnz());
         let row_of = |part: usize| offsets.partition_point(|offset| *offset as usize <= part * PART) as u32 - 1;
         let starts: Vec<u32> = std::iter::once(0).chain((1..parts).map(row_of)).chain([a.rows() as u32]).collect();
         Ok(Self {
@@ -49,20 +54,19 @@ impl<T: Real> SplitMatrix<T> {
         })
     }
 
-    /// Bytes of its arrays by name, before they are made.
-    pub(crate) fn plan(a: &Csr<T>) -> [(&'static str, u64); 4] {
+    /// Bytes of its arrays by name.
+    pub(crate) fn plan(rows: usize, nnz: usize) -> [(&'static str, u64); 4] {
         [
-            ("matrix row offsets", 4 * (a.rows() as u64 + 1)),
-            ("rows of parts", 4 * (a.nnz().div_ceil(PART).max(1) as u64 + 1)),
-            ("matrix columns", 4 * a.nnz() as u64),
-            ("matrix values", T::PRECISION.bytes() as u64 * a.nnz() as u64),
+            ("matrix row offsets", 4 * (rows as u64 + 1)),
+            ("rows of parts", 4 * (parts_of(nnz) as u64 + 1)),
+            ("matrix columns", 4 * nnz as u64),
+            ("matrix values", T::PRECISION.bytes() as u64 * nnz as u64),
         ]
     }
 
     /// Bytes of its arrays.
     pub(crate) fn bytes(&self) -> u64 {
-        let words = self.offsets.len() + self.starts.len() + self.indices.len();
-        (4 * words + T::PRECISION.bytes() * self.values.len()) as u64
+        Self::plan(self.rows, self.values.len()).iter().map(|part| part.1).sum()
     }
 }
 
