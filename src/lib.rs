@@ -54,6 +54,7 @@ pub mod simulation;
 mod solver;
 pub mod sparse;
 mod state;
+mod threads;
 pub mod tuner;
 pub mod tuning;
 mod vector;

@@ -26,6 +26,7 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
+    #[inline]
     pub(crate) fn of(len: usize) -> Self {
         let wanted = len.div_ceil(1024).next_power_of_two().clamp(SMALLEST_CHUNK, FULL_CHUNK);
         let chunk = wanted.max(len.div_ceil(MOST_CHUNKS).next_power_of_two());
@@ -33,18 +34,22 @@ impl Chunks {
     }
 
     /// Elements of chunk `g`.
+    #[inline]
     pub(crate) fn range(&self, g: usize) -> std::ops::Range<usize> {
         g * self.chunk..self.len.min((g + 1) * self.chunk)
     }
 }
 
 /// Folds lane sums by halving; `lanes.len()` is a power of two.
+#[inline]
 pub(crate) fn fold<A: Copy>(lanes: &mut [A], combine: impl Fn(A, A) -> A) -> A {
     let mut half = lanes.len() / 2;
     while half > 0 {
         let (low, high) = lanes.split_at_mut(half);
-        for (a, b) in low.iter_mut().zip(high.iter()) {
-            *a = combine(*a, *b);
+        // By numbers: a `zip` begins with a call, which short folds feel.
+        let high = &high[..half];
+        for l in 0..half {
+            low[l] = combine(low[l], high[l]);
         }
         half /= 2;
     }
@@ -54,6 +59,7 @@ pub(crate) fn fold<A: Copy>(lanes: &mut [A], combine: impl Fn(A, A) -> A) -> A {
 /// The second level: chunk sums folded in [`LANES`] lanes.
 ///
 /// Lanes beyond the last sum hold the identity. They are left out: every other lane has been combined with it already.
+#[inline]
 pub(crate) fn fold_sums<A: Copy>(sums: &[A], identity: A, combine: impl Fn(A, A) -> A) -> A {
     let mut lanes = [identity; LANES];
     for (i, &sum) in sums.iter().enumerate() {

@@ -55,7 +55,7 @@ fn unsafe_code_stays_in_ocl_and_gives_its_reason() {
 
 /// The nodes of `src/`, a folder or a file each, from the lowest level up. A node may import those of lower levels alone.
 const LEVELS: [&[&str]; 14] = [
-    &["allocations", "device_info", "error", "magnitude", "reduction", "state"],
+    &["allocations", "device_info", "error", "magnitude", "reduction", "state", "threads"],
     &["files", "fourier", "machine", "number", "runs"],
     &["recurrence", "sparse"],
     &["io", "ocl", "tuning", "verdict"],
@@ -305,6 +305,14 @@ fn files_functions_and_traits_stay_short() {
     let text = "fn long() {\n    if a {\n    }\n}\npub(crate) fn short(\n    a: u8,\n) -> u8 {\n    a\n}\n    fn no_body(&self);\n";
     let found: Vec<usize> = blocks(text, is_function).into_iter().map(|block| block.1).collect();
     assert_eq!(found, [4, 5]);
+}
+
+#[test]
+fn threads_alone_knows_rayon() {
+    for (path, text) in sources(&root().join("src")) {
+        let knows = code(&text).any(|line| line.contains("rayon"));
+        assert_eq!(knows, path.ends_with("src/threads.rs"), "{}", path.display());
+    }
 }
 
 #[test]

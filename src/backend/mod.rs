@@ -24,6 +24,7 @@ use crate::memory::Place;
 use crate::number::{Accumulation, Real};
 use crate::ocl::{Context, File, checksum};
 use crate::sparse::Entries;
+use crate::threads;
 use crate::tuning::Tuning;
 use product::Stored;
 
@@ -93,10 +94,10 @@ impl AnyBackend {
         }
     }
 
-    /// Does `work`, which queues many launches: on the host by one of the threads that share each of them ([`host::among_threads`]).
+    /// Does `work`, which queues many launches: on the host by one of the threads that share each of them ([`threads::among_threads`]).
     pub(crate) fn queue<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         match self {
-            Self::Host(_) => host::among_threads(work),
+            Self::Host(_) => threads::among_threads(work),
             Self::OpenCl(_) => work(),
         }
     }

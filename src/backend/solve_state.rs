@@ -17,6 +17,7 @@ pub(crate) struct SolveState {
 
 impl SolveState {
     /// All zero, with so many places each.
+    #[inline]
     pub(crate) fn zeros(place: &Place, [sums, control, status, history]: [usize; 4]) -> Result<Self> {
         Ok(Self {
             sums: place.filled(sums, Sum::default())?,
@@ -28,6 +29,7 @@ impl SolveState {
     }
 
     /// A copy on the host. Waits.
+    #[inline]
     pub(super) fn on_host(&self) -> Result<Self> {
         Ok(Self {
             sums: self.sums.on_host()?,
@@ -39,6 +41,7 @@ impl SolveState {
     }
 
     /// Numbers of the state, if they are on the host.
+    #[inline]
     pub(super) fn host(&mut self) -> Result<HostState<'_>> {
         Ok(HostState {
             sums: self.sums.host_mut()?,

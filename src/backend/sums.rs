@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::widest::widest;
-use crate::number::{Accumulator, Real, Sum};
+use crate::number::{self, Accumulator, Real, Sum};
 use crate::reduction::{Chunks, fold, fold_sums};
+use crate::threads;
 
 /// Calls a function that is generic over number and accumulator with the accumulator that `$run` asks for.
 macro_rules! summing {
@@ -23,6 +22,7 @@ pub(super) use summing;
 
 /// Lane sums of one chunk folded, `K` of them at once, over elements that lie side by side in `S` vectors of one length: `terms` yields
 /// what the elements at one place add to each. More lanes than the chunk's, 32 at least, only add zeros.
+#[inline]
 pub(super) fn chunk_sums<T: Real, A: Accumulator<T>, const S: usize, const K: usize>(
     lanes: usize,
     vectors: [&[T]; S],
@@ -40,6 +40,7 @@ pub(super) fn chunk_sums<T: Real, A: Accumulator<T>, const S: usize, const K: us
 
 widest! {
     /// [`chunk_sums`] for `LANES` lanes, `EIGHTH` times eight.
+    #[inline]
     fn lane_sums<'v; T: Real, A: Accumulator<T>, F: Fn([T; S]) -> [A; K]; const S, const K, const LANES, const EIGHTH>(
         vectors: [&'v [T]; S],
         terms: F,
@@ -117,7 +118,7 @@ fn folded_lanes<T: Real, A: Accumulator<T>, const S: usize, const K: usize, cons
 #[inline(always)]
 fn folded<T: Real, A: Accumulator<T>, const K: usize, const N: usize>(mut lanes: [[A; N]; K]) -> [Sum; K] {
     // In place: a `map` would copy the lanes.
-    std::array::from_fn(|k| Sum(fold(&mut lanes[k], A::add).to_bits()))
+    number::array(|k| Sum(fold(&mut lanes[k], A::add).to_bits()))
 }
 
 /// [`chunk_sums`] of one sum over elements that lie anywhere: `term(i)` yields what element `i` adds.
@@ -126,6 +127,7 @@ pub(super) fn scattered_sum<T: Real, A: Accumulator<T>>(
     range: Range<usize>,
     term: impl Fn(usize) -> A,
 ) -> Sum {
+    #[inline]
     fn sum<A: Copy, const N: usize>(
         range: Range<usize>,
         zero: A,
@@ -134,8 +136,8 @@ pub(super) fn scattered_sum<T: Real, A: Accumulator<T>>(
     ) -> A {
         let mut lanes = [zero; N];
         for block in range.clone().step_by(N) {
-            for (lane, i) in lanes.iter_mut().zip(block..range.end) {
-                *lane = add(*lane, term(i));
+            for l in 0..N.min(range.end - block) {
+                lanes[l] = add(lanes[l], term(block + l));
             }
         }
         fold(&mut lanes, add)
@@ -153,6 +155,7 @@ pub(super) fn scattered_sum<T: Real, A: Accumulator<T>>(
 }
 
 /// The sum of `x y` over some rows of column `c`, for interleaved columns: one chunk, in `lanes` lanes.
+#[inline]
 pub(super) fn column_dot<T: Real, A: Accumulator<T>>(
     lanes: usize,
     rows: Range<usize>,
@@ -168,14 +171,16 @@ pub(super) fn column_dot<T: Real, A: Accumulator<T>>(
 }
 
 /// The second level of a reduction.
+#[inline]
 pub(super) fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
     let sums: Vec<A> = sums.iter().map(|s| A::from_bits(s.0)).collect();
     fold_sums(&sums, A::default(), A::add)
 }
 
 /// Chunk sums of the squares of each column of `v`, at `sums[c * chunks.count + g]`.
+#[inline]
 pub(super) fn squares<T: Real, A: Accumulator<T>>(chunks: Chunks, columns: usize, v: &[T], sums: &mut [Sum]) {
-    sums[..chunks.count * columns].par_iter_mut().enumerate().for_each(|(at, sum)| {
+    threads::each(&mut sums[..chunks.count * columns], 1, |at, sum| {
         let (c, g) = (at / chunks.count, at % chunks.count);
         *sum = column_dot::<T, A>(chunks.lanes, chunks.range(g), [columns, c], v, v);
     });

@@ -7,6 +7,7 @@ use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
 use crate::machine;
 use crate::ocl::{Found, found};
+use crate::threads;
 use crate::verdict::verdict;
 
 /// A device that could be chosen, in order of preference.
@@ -39,7 +40,7 @@ const WORTH_BUILDING: usize = 20_000_000;
 pub const DEVICE_VARIABLE: &str = "RESIDUUM_DEVICE";
 
 pub(crate) fn host_info() -> DeviceInfo {
-    let threads = rayon::current_num_threads();
+    let threads = threads::count();
     DeviceInfo {
         name: format!("host ({threads} threads)"),
         vendor: std::env::consts::ARCH.into(),

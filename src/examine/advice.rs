@@ -2,9 +2,7 @@
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
-use rayon::prelude::*;
-
-use super::entries::{asymmetry, dominant, is_empty, multiply, outweighed_pair, row_norms, rows_of};
+use super::entries::{ROWS, asymmetry, dominant, is_empty, multiply, outweighed_pair, row_norms};
 use super::envelope::{Envelope, Factored};
 use super::spectrum::{extreme_eigenvalues, extreme_singular_values, noise_of};
 use crate::error::Result;
@@ -13,6 +11,7 @@ use crate::number::{Precision, Real, per_number};
 use crate::precond::Preconditioner;
 use crate::solver::Method;
 use crate::sparse::{AsCsr, Csr, structural_rank};
+use crate::threads;
 
 /// Verdict on `x'Ax > 0` for every `x`, as far as that can be told without factorising.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,14 +140,14 @@ impl Examination {
         let symmetric = asymmetry.is_some();
         // Threads share rows, not columns.
         let norms = if symmetric { row_norms(a) } else { a.column_norms() };
-        let empty_rows = rows_of(a).filter(|i| is_empty(a, *i)).count();
+        let empty_rows = threads::sum(rows, ROWS, |i| usize::from(is_empty(a, i)));
         // Most matrices have none, and need no second pass.
-        let first_empty_row = if empty_rows > 0 { rows_of(a).find_first(|i| is_empty(a, *i)) } else { None };
+        let first_empty_row = if empty_rows > 0 { threads::first(rows, ROWS, |i| is_empty(a, i)) } else { None };
         let empty_cols = norms.iter().filter(|n| **n == 0.0).count();
         let mut found = Self {
             rows,
             cols,
-            nnz: a.values().par_iter().filter(|v| v.to_f64() != 0.0).count(),
+            nnz: threads::sum(a.nnz(), threads::LEAST, |k| usize::from(a.values()[k].to_f64() != 0.0)),
             symmetric,
             asymmetry: asymmetry.unwrap_or(0.0),
             zero_diagonal: if square { diagonal.iter().filter(|d| **d == 0.0).count() } else { 0 },

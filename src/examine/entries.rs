@@ -1,24 +1,21 @@
 //! Passes over the entries of a matrix: symmetry, norms of rows, signs against definiteness.
 
-use rayon::prelude::*;
-
 use crate::magnitude;
 use crate::number::Real;
 use crate::precond::mirrored;
 use crate::sparse::Csr;
+use crate::threads;
 
 pub(super) fn is_empty<T: Real>(a: &Csr<T>, i: usize) -> bool {
     a.row(i).1.iter().all(|v| v.to_f64() == 0.0)
 }
 
-/// Numbers of the rows, for threads that share them.
-pub(super) fn rows_of<T: Real>(a: &Csr<T>) -> impl IndexedParallelIterator<Item = usize> {
-    (0..a.rows()).into_par_iter().with_min_len(1024)
-}
+/// Rows that a thread takes at least.
+pub(super) const ROWS: usize = 1024;
 
 /// The 2-norm of each row.
 pub(super) fn row_norms<T: Real>(a: &Csr<T>) -> Vec<f64> {
-    rows_of(a).map(|i| magnitude::norm(a.row(i).1.iter().map(|v| v.to_f64()))).collect()
+    threads::numbers(0..a.rows(), ROWS, |_, i| magnitude::norm(a.row(i).1.iter().map(|v| v.to_f64())))
 }
 
 /// Rounding errors that two mirrored entries may differ by.
@@ -43,7 +40,7 @@ pub(super) fn asymmetry<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<f64> {
     // An entry of the size of rounding, or a 0, needs no mirror image.
     let small = |i: usize, j: u32, v: f64| v.abs() <= limit * of_diagonal(i as u32, j);
     let of_row = |i: usize| a.row(i).0.iter().zip(a.row(i).1);
-    if !rows_of(a).any(|i| of_row(i).any(|(j, v)| small(i, *j, v.to_f64()))) {
+    if threads::all(a.rows(), ROWS, |i| !of_row(i).any(|(j, v)| small(i, *j, v.to_f64()))) {
         return None;
     }
     let transposed = a.transpose();
@@ -72,20 +69,20 @@ const SHARED: usize = 40_000;
 
 /// `y = A x`.
 pub(super) fn multiply<T: Real>(a: &Csr<T>, x: &[f64], y: &mut [f64]) {
-    let product = |(i, y): (usize, &mut f64)| {
+    let product = |i: usize, y: &mut f64| {
         let (columns, values) = a.row(i);
         *y = columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize]).sum();
     };
     if a.nnz() < SHARED {
-        y.iter_mut().enumerate().for_each(product);
+        y.iter_mut().enumerate().for_each(|(i, y)| product(i, y));
     } else {
-        y.par_iter_mut().with_min_len(256).enumerate().for_each(product);
+        threads::each(y, 256, product);
     }
 }
 
 /// An entry with `a_ij^2 > a_ii a_jj`, which no positive semidefinite matrix has.
 pub(super) fn outweighed_pair<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<(usize, usize)> {
-    rows_of(a).find_map_first(|i| {
+    let pair = |i: usize| {
         let (columns, values) = a.row(i);
         let heavy = |(j, v): (&u32, &T)| {
             let j = *j as usize;
@@ -93,12 +90,13 @@ pub(super) fn outweighed_pair<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> Option<(
             (i != j && square > diagonal[i] * diagonal[j] * (1.0 + 1e-6)).then_some((i, j))
         };
         columns.iter().zip(values).find_map(heavy)
-    })
+    };
+    threads::first(a.rows(), ROWS, |i| pair(i).is_some()).and_then(pair)
 }
 
 /// Tells if each diagonal entry is more than the others of its row together.
 pub(super) fn dominant<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> bool {
-    rows_of(a).all(|i| {
+    threads::all(a.rows(), ROWS, |i| {
         let all: f64 = a.row(i).1.iter().map(|v| v.to_f64().abs()).sum();
         2.0 * diagonal[i] > all
     })

@@ -1,10 +1,9 @@
 //! Checks of an answer by the host, row by row: norms tell of the largest rows alone.
 
-use rayon::prelude::*;
-
 use crate::magnitude;
 use crate::number::Real;
 use crate::sparse::Csr;
+use crate::threads;
 
 /// Largest backward error of an answer that is exact but for rounding, in units of the precision.
 const ROUNDED: f64 = 16.0;
@@ -36,14 +35,14 @@ pub(super) struct Residual {
 impl Residual {
     pub(super) fn of<T: Real>(a: &Csr<T>, b: &[f64], x: &[f64]) -> Self {
         // The product comes first: terms far above b, taken from it one by one, would round it away.
-        let row = |i: usize| {
+        let row = |_, i: usize| {
             let (columns, values) = a.row(i);
             let terms = columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize]);
             let (product, scale) =
                 terms.fold((0.0, 0.0), |(sum, scale), term: f64| (sum + term, scale + term.abs()));
             (b[i] - product, scale + b[i].abs())
         };
-        let rows: Vec<(f64, f64)> = (0..a.rows()).into_par_iter().with_min_len(256).map(row).collect();
+        let rows = threads::numbers(0..a.rows(), 256, row);
         let (r, scale): (Vec<f64>, Vec<f64>) = rows.into_iter().unzip();
         let errors = r.iter().zip(&scale).map(|(r, scale)| if *r == 0.0 { 0.0 } else { r.abs() / scale });
         // A NaN is no small error.
@@ -65,7 +64,7 @@ impl Residual {
     /// Tells if `A` takes the residual to 0, as far as rounding lets it, row by row: then it lies in the null space of a symmetric `A`, and no
     /// other `x` has a smaller one. A test by norms passes too early if rows differ in size.
     pub(super) fn is_in_null_space<T: Real>(&self, a: &Csr<T>) -> bool {
-        (0..a.rows()).into_par_iter().with_min_len(256).all(|i| {
+        threads::all(a.rows(), 256, |i| {
             let (columns, values) = a.row(i);
             let (mut image, mut rounding) = (0.0, 0.0);
             for (j, v) in columns.iter().zip(values) {

@@ -1,7 +1,5 @@
 //! The stored matrix of a space, and its diagonal.
 
-use rayon::prelude::*;
-
 use super::cells::{CellTables, Geometry};
 use super::space::{Combinations, Space};
 use crate::device::Device;
@@ -9,6 +7,7 @@ use crate::error::Result;
 use crate::number::Real;
 use crate::operator::Diagonal;
 use crate::sparse::Csr;
+use crate::threads;
 use crate::vector::Vector;
 
 /// Places where each free or hanging coefficient occurs: a cell and a shape function of it, by ascending cell.
@@ -100,11 +99,11 @@ impl Space {
     /// As [`Space::matrix`].
     pub fn diagonal(&self) -> Result<Vec<f64>> {
         let assembler = Assembler::new(self)?;
-        let of_cell = |(cell, geometry): (usize, &Geometry)| {
+        let of_cell = |cell: usize, geometry: &Geometry| {
             assembler.tables[usize::from(self.mesh.cells[cell].degree)].diagonal(geometry)
         };
-        let parts: Vec<Vec<f64>> = assembler.geometries.par_iter().enumerate().map(of_cell).collect();
-        let entry = |i: usize| {
+        let parts = threads::map(&assembler.geometries[..], 16, of_cell);
+        let entry = |_, i: usize| {
             if i < self.shared && !assembler.shares.row(i).is_empty() {
                 let mut row = Vec::new();
                 assembler.row(i, &mut row);
@@ -112,7 +111,7 @@ impl Space {
             }
             assembler.occurrences.of(i).iter().map(|(cell, k)| parts[*cell as usize][*k as usize]).sum()
         };
-        Ok((0..self.free).into_par_iter().map(entry).collect())
+        Ok(threads::numbers(0..self.free, 64, entry))
     }
 
     /// Jacobi's preconditioner: the inverse of [`Space::diagonal`].

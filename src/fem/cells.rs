@@ -1,11 +1,10 @@
 //! Matrices of single cells.
 
-use rayon::prelude::*;
-
 use super::mesh::{Cell, Point};
 use super::shape::{Table, contract, gauss, mass, stiffness};
 use super::space::{Space, mode_of};
 use crate::error::{Error, Result};
+use crate::threads;
 
 /// `|J| J^-1 J^-T` for the derivatives `J` of a map: `xx, xy, xz, yy, yz, zz`; and the determinant `|J|`.
 pub(super) fn metric(j: [[f64; 3]; 3]) -> ([f64; 6], f64) {
@@ -70,7 +69,7 @@ impl Space {
     /// # Errors
     /// As [`Space::geometry`].
     pub(super) fn geometries(&self) -> Result<Vec<Geometry>> {
-        self.mesh.cells.par_iter().map(|cell| self.geometry(*cell)).collect()
+        threads::try_map(&self.mesh.cells[..], 64, |_, cell| self.geometry(*cell))
     }
 }
 

@@ -5,8 +5,6 @@ use std::fmt::{self, Debug};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::shape::MOST_DEGREE;
 use crate::error::{Error, Result};
 use crate::machine;
@@ -335,7 +333,7 @@ impl Mesh {
 
     /// Largest number of times that a box was split.
     pub(super) fn deepest(&self) -> u8 {
-        self.cells.par_iter().map(|cell| cell.level).max().unwrap_or(0)
+        self.cells.iter().map(|cell| cell.level).max().unwrap_or(0)
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
-
 use super::assembly::transposed;
 use super::cells::{CellTables, Geometry};
 use super::space::{Combinations, Space, by_degree, mode_of};
@@ -114,7 +112,7 @@ fn moved<T: Real>(space: &Space) -> u64 {
     let ids = 4 * space.ids.len() as u64;
     let inside = |id: u32| (space.shared..space.free).contains(&(id as usize));
     let of_parts = |id: &u32| if inside(*id) { 0 } else { number + if *id < known { number + 4 } else { 0 } };
-    let parts: u64 = space.ids.par_iter().map(of_parts).sum();
+    let parts: u64 = space.ids.iter().map(of_parts).sum();
     let geometry = if space.mesh.is_mapped() { 6 * space.ids.len() } else { 3 * space.mesh.cells.len() } as u64;
     // An offset for each row, and for hanging ones two vectors and their combinations, twice.
     let offsets = 4 * (space.shared + 2 * space.hanging) as u64;

@@ -3,14 +3,13 @@
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::assembly::transposed;
 use super::cells::{CellTables, gauss_point, metric};
 use super::mesh::Point;
 use super::shape::{MOST_SHAPES, Table, contract, gauss, projection, shapes};
 use super::space::{Entity, Face, Side, Space, closure, mode_of, side_of};
 use crate::error::{Error, Result};
+use crate::threads;
 
 type Source = dyn Fn(Point) -> f64 + Send + Sync;
 type Flux = dyn Fn(Point, Point) -> f64 + Send + Sync;
@@ -101,7 +100,7 @@ impl Poisson {
         let lift = space.complete(&vec![0.0; space.free], &given);
         let tables = CellTables::all();
         let rules: Vec<LoadRule> = (0..MOST_SHAPES).map(|degree| LoadRule::new(degree.max(1))).collect();
-        let of_cell = |c: usize| -> Result<Vec<f64>> {
+        let of_cell = |_, c: usize| -> Result<Vec<f64>> {
             let cell = space.mesh.cells[c];
             let degree = usize::from(cell.degree);
             let mut load = rules[degree].load(space, c, &*self.source)?;
@@ -112,8 +111,7 @@ impl Poisson {
             }
             Ok(load)
         };
-        let mut loads: Vec<Vec<f64>> =
-            (0..space.mesh.cells.len()).into_par_iter().map(of_cell).collect::<Result<_>>()?;
+        let mut loads = threads::try_map(0..space.mesh.cells.len(), 1, of_cell)?;
         if let Some(flux) = &self.flux {
             for face in &space.open_faces {
                 let load = &mut loads[face.cell as usize];
@@ -124,7 +122,7 @@ impl Poisson {
         let of_id = |id: usize| -> f64 {
             occurrences.of(id).iter().map(|(cell, k)| loads[*cell as usize][*k as usize]).sum()
         };
-        let entry = |i: usize| {
+        let entry = |_, i: usize| {
             let own = of_id(i);
             if i < space.shared {
                 let row = shares.row(i).iter();
@@ -133,7 +131,7 @@ impl Poisson {
             }
             own
         };
-        let b: Vec<f64> = (0..space.free).into_par_iter().map(entry).collect();
+        let b = threads::numbers(0..space.free, 256, entry);
         check_finite(&b, &given)?;
         Ok(Load { b, given })
     }
@@ -233,13 +231,10 @@ fn given_coefficients(space: &Space, values: &Source) -> Vec<f64> {
     // Entities of a kind and size do not depend on each other.
     for entities in order.chunk_by(|a, b| (along(a), level(a)) == (along(b), level(b))) {
         let given_so_far = &given;
-        let found: Vec<Vec<f64>> = entities
-            .par_iter()
-            .map(|entity| {
-                let projection = &projections[usize::from(entity.degree)];
-                of_entity(space, entity, values, given_so_far, &rule, projection)
-            })
-            .collect();
+        let found = threads::map(entities, 1, |_, entity| {
+            let projection = &projections[usize::from(entity.degree)];
+            of_entity(space, entity, values, given_so_far, &rule, projection)
+        });
         for (entity, found) in entities.iter().zip(found) {
             let at = (entity.first - first) as usize;
             given[at..at + found.len()].copy_from_slice(&found);

@@ -2,14 +2,13 @@
 
 use std::sync::OnceLock;
 
-use rayon::prelude::*;
-
 use super::cells::{CellTables, gauss_point, metric};
 use super::mesh::{Finder, Point};
 use super::poisson::Load;
 use super::shape::{MOST_SHAPES, Table, contract, gauss, shapes};
 use super::space::Space;
 use crate::error::{Result, same_length};
+use crate::threads;
 
 /// Distance of a function from another.
 #[derive(Clone, Copy, Debug)]
@@ -82,14 +81,13 @@ impl Solution<'_> {
     /// [`Error::Option`](crate::Error::Option) for a map whose determinant is not positive.
     pub fn energy(&self) -> Result<f64> {
         let tables = CellTables::all();
-        let of_cell = |c: usize| -> Result<f64> {
+        let of_cell = |_, c: usize| -> Result<f64> {
             let cell = self.space.mesh.cells[c];
             let u = self.space.local(c, &self.all);
             let product = tables[usize::from(cell.degree)].product(&self.space.geometry(cell)?, &u);
             Ok(u.iter().zip(product).map(|(u, p)| u * p).sum())
         };
-        let parts: Vec<f64> =
-            (0..self.space.mesh.cells.len()).into_par_iter().map(of_cell).collect::<Result<_>>()?;
+        let parts = threads::try_map(0..self.space.mesh.cells.len(), 1, of_cell)?;
         Ok(parts.into_iter().sum())
     }
 
@@ -104,7 +102,7 @@ impl Solution<'_> {
                 (rule, values, slopes)
             })
             .collect();
-        let of_cell = |c: usize| {
+        let of_cell = |_, c: usize| {
             let cell = self.space.mesh.cells[c];
             let (rule, v, s) = &tables[usize::from(cell.degree)];
             let u = self.space.local(c, &self.all);
@@ -126,7 +124,7 @@ impl Solution<'_> {
             }
             sums
         };
-        let parts: Vec<[f64; 2]> = (0..self.space.mesh.cells.len()).into_par_iter().map(of_cell).collect();
+        let parts = threads::numbers(0..self.space.mesh.cells.len(), 1, of_cell);
         let [energy, l2] = [0, 1].map(|k| parts.iter().map(|part| part[k]).sum::<f64>().sqrt());
         Errors { energy, l2 }
     }

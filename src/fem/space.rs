@@ -10,14 +10,13 @@
 use std::collections::BTreeMap;
 use std::hash::BuildHasherDefault;
 
-use rayon::prelude::*;
-
 use super::mesh::{ByKey, Cell, Mesh, Point};
 use super::shape::{MOST_SHAPES, Table, halves};
 pub(super) use crate::backend::elements::NO_COEFFICIENT as NONE;
 use crate::backend::elements::part_place;
 use crate::error::{Error, Result};
 use crate::machine;
+use crate::threads;
 
 /// Place of an entity on its cell: for each axis 0 at the lower side, 1 along it, 2 at the upper side.
 pub(super) type Side = [u8; 3];
@@ -239,7 +238,7 @@ impl Entities {
     /// The combinations that hanging coefficients are, in their order.
     fn constraints(&self, mesh: &Mesh, first: usize, count: usize) -> Combinations {
         let hanging: Vec<&Entity> = self.all.iter().filter(|entity| entity.hangs).collect();
-        let of_entity = |entity: &&Entity| {
+        let of_entity = |_, entity: &&Entity| {
             let cell = mesh.cells[entity.cell as usize];
             let modes = (0..MOST_SHAPES.pow(3)).map(|k| mode_of(k, MOST_SHAPES));
             let mut rows: Vec<(u32, Vec<(u32, f64)>)> = modes
@@ -254,8 +253,8 @@ impl Entities {
             rows.sort_unstable_by_key(|row| row.0);
             rows
         };
-        let mut rows: Vec<(u32, Vec<(u32, f64)>)> = hanging.par_iter().flat_map_iter(of_entity).collect();
-        rows.par_sort_unstable_by_key(|row| row.0);
+        let mut rows = threads::map(&hanging[..], 1, of_entity).concat();
+        rows.sort_unstable_by_key(|row| row.0);
         debug_assert!(rows.len() == count && rows.first().is_none_or(|row| row.0 as usize == first));
         let mut found = Combinations { offsets: vec![0], entries: Vec::new() };
         for (_, row) in rows {
@@ -388,10 +387,10 @@ impl Space {
         let mut all = vec![0.0; self.free + self.hanging + self.given];
         all[..self.free].copy_from_slice(x);
         all[self.free + self.hanging..].copy_from_slice(given);
-        let hanging: Vec<f64> = (0..self.hanging)
-            .into_par_iter()
-            .map(|row| self.constraints.row(row).iter().map(|(id, factor)| factor * all[*id as usize]).sum())
-            .collect();
+        let combined = |_, row: usize| -> f64 {
+            self.constraints.row(row).iter().map(|(id, factor)| factor * all[*id as usize]).sum()
+        };
+        let hanging = threads::numbers(0..self.hanging, 256, combined);
         all[self.free..self.free + self.hanging].copy_from_slice(&hanging);
         all
     }
@@ -400,7 +399,7 @@ impl Space {
 /// Marks what is given on the boundary, and returns the faces that are not.
 fn give_boundary(mesh: &Mesh, entities: &mut Entities, is_given: impl Fn(Point) -> bool) -> Vec<Face> {
     let finder = mesh.finder();
-    let faces = |(c, cell): (usize, &Cell)| {
+    let faces = |c: usize, cell: &Cell| {
         let mut found = Vec::new();
         for axis in 0..3 {
             for upper in [0, 2] {
@@ -413,7 +412,7 @@ fn give_boundary(mesh: &Mesh, entities: &mut Entities, is_given: impl Fn(Point) 
         }
         found
     };
-    let boundary: Vec<Face> = mesh.cells.par_iter().enumerate().flat_map_iter(faces).collect();
+    let boundary = threads::map(&mesh.cells[..], 64, faces).into_iter().flatten();
     let mut open = Vec::new();
     for face in boundary {
         let cell = mesh.cells[face.cell as usize];
@@ -449,8 +448,8 @@ fn number(mesh: &Mesh, entities: &Entities, starts: &[usize], shared: usize) -> 
         parts.push(part);
         rest = others;
     }
-    let cells = parts.into_par_iter().zip(&mesh.cells).zip(first_inside);
-    cells.with_min_len(64).for_each(|((ids, cell), first_inside)| {
+    let cells = (&mut parts[..], &mesh.cells[..], &first_inside[..]);
+    threads::each(cells, 64, |_, (ids, cell, first_inside)| {
         let points = usize::from(cell.degree) + 1;
         let mut of: [Option<&Entity>; 27] = [None; 27];
         let place = |side: Side| usize::from(side[0] + 3 * side[1] + 9 * side[2]);

@@ -1,13 +1,12 @@
 //! Search for the rotation axis: the place on the detector that it is seen at, from the readings alone.
 
-use rayon::prelude::*;
-
 use super::angles::shares;
 use super::scan::Scan;
 use super::scanner::{Beam, Scanner};
 use crate::error::{Error, Result};
 use crate::fourier::{Complex, Fourier};
 use crate::number::Real;
+use crate::threads;
 
 /// Pixels that the detector is binned to at first, at most.
 const COARSEST: usize = 256;
@@ -179,7 +178,7 @@ impl Level {
         let half = candidates.iter().fold(last, |half, place| half.min(*place).min(last - place)) - 1.0;
         let misfit =
             |place: &f64| if self.full { self.difference(*place) } else { self.within_wedge(*place, half) };
-        let misfits: Vec<f64> = candidates.par_iter().map(misfit).collect();
+        let misfits = threads::numbers(candidates, 1, |_, place| misfit(place));
         let order = |k: &usize| if misfits[*k].is_nan() { f64::INFINITY } else { misfits[*k] };
         let best = (0..misfits.len()).min_by(|a, b| order(a).total_cmp(&order(b)));
         (best.unwrap_or(0), misfits)

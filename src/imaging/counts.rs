@@ -3,8 +3,6 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use rayon::prelude::*;
-
 use super::angles::AngleUnit;
 use super::bad_pixels::{BadPixel, BadPixels};
 use super::fields::means;
@@ -14,6 +12,7 @@ use super::scan::Scan;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::io::{Stack, Watch};
+use crate::threads;
 
 /// Counts of a detector: projections of one or several slices, with what it counts without an object (the flat field) and without a beam (the
 /// dark field).
@@ -182,7 +181,7 @@ impl Counts {
             None => geometry.scanner(projections, pixels)?,
         };
         self.bad_pixels.check(pixels)?;
-        let slice = |slice: usize| -> Result<(Scan, usize, Vec<BadPixel>)> {
+        let slice = |_, slice: usize| -> Result<(Scan, usize, Vec<BadPixel>)> {
             let field = slice * pixels..(slice + 1) * pixels;
             let (flat, dark) = (&self.flat[field.clone()], &self.dark[field]);
             let light: Vec<f64> = flat.iter().zip(dark).map(|(flat, dark)| flat - dark).collect();
@@ -202,8 +201,7 @@ impl Counts {
             }
             Ok((Scan::new(scanner.clone(), sinogram)?, repaired, bad))
         };
-        let slices: Vec<(Scan, usize, Vec<BadPixel>)> =
-            (0..slices).into_par_iter().map(slice).collect::<Result<_>>()?;
+        let slices = threads::try_map(0..slices, 1, slice)?;
         let mut all = Integrals { scans: Vec::with_capacity(slices.len()), repaired: 0, bad_pixels: Vec::new() };
         for (scan, repaired, bad) in slices {
             all.scans.push(scan);

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use rayon::prelude::*;
-
 use super::angles::shares;
 use super::edges::{Edges, Sides};
 use super::scanner::{Beam, FURTHEST, Grid, Scanner};
@@ -12,6 +10,7 @@ use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::fourier::{Complex, Fourier};
 use crate::number::{Real, per_number};
+use crate::threads;
 use crate::vector::Vector;
 
 /// Window over the ramp filter: what it takes of the fine detail, which is where noise is loudest.
@@ -241,8 +240,8 @@ impl<T: Real> Fbp<T> {
             None => (sharing, views, 0, rows, filtered),
         };
         let (pixels, reach) = (scanner.pixels, filtering.more as f64);
-        let given = readings.par_chunks(pixels).enumerate();
-        rows.par_chunks_mut(views.pixels + 1).zip(given).for_each(|(row, (k, readings))| {
+        let projections = (threads::ChunksMut(rows, views.pixels + 1), threads::Chunks(readings, pixels));
+        threads::each(projections, 1, |k, (row, readings)| {
             let readings: Vec<f64> = readings.iter().map(|v| v.to_f64()).collect();
             let values = filtering.filtered(scanner, sharing, &edges, k, readings);
             // The number behind the row stays 0.

@@ -1,12 +1,11 @@
 //! Answers that were projected onto bounds: their residual, computed afresh.
 
-use rayon::prelude::*;
-
 use crate::device::Device;
 use crate::error::Result;
 use crate::number::Real;
 use crate::operator::LinearOperator;
 use crate::solver::{Report, Stop, Stopping};
+use crate::threads;
 use crate::vector::Vector;
 
 /// Readings that a thread subtracts at once.
@@ -40,8 +39,7 @@ impl<T: Real> Check<T> {
         a.apply(&self.x, &mut self.ax)?;
         // Subtracted here: a program for it would be one more to build before the first picture.
         let product = self.ax.to_vec()?;
-        let terms = readings.par_iter().zip(&product).with_min_len(PART);
-        self.r.write(&terms.map(|(b, y)| *b - *y).collect::<Vec<T>>())?;
+        self.r.write(&threads::numbers((readings, &product[..]), PART, |_, (b, y)| *b - *y))?;
         report.true_residual = self.r.norm2()?;
         let limit = (stopping.rtol * report.rhs_norm).max(stopping.atol);
         if report.stop == Stop::Converged && report.true_residual > limit {

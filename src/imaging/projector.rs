@@ -6,8 +6,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::scanner::{Grid, Line, Scanner};
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -16,6 +14,7 @@ use crate::matrix::{Matrix, Storage, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{SharedOperator, Subsets, check_count};
 use crate::sparse::{Format, MOST_PIXELS, MOST_RAYS, ONE, Ray, Rays};
+use crate::threads;
 
 /// Places that fixed point reaches, in pixels.
 const FURTHEST: f64 = (1u64 << 30) as f64;
@@ -233,7 +232,7 @@ impl Scanner {
         }
         self.check_source(grid)?;
         let rays = self.traced(grid)?;
-        let entries: Vec<(usize, f64)> = rays.par_iter().map(|ray| ray.entries(grid.side)).collect();
+        let entries = threads::numbers(&rays[..], 64, |_, ray| ray.entries(grid.side));
         let nnz = entries.iter().map(|e| e.0).sum();
         let squares = |exponent| {
             let square = |(ray, entries): (&Ray, &(usize, f64))| {
@@ -249,7 +248,7 @@ impl Scanner {
 
     /// All rays in fixed point.
     fn traced(&self, grid: Grid) -> Result<Vec<Ray>> {
-        let ray = |i: usize| {
+        let ray = |_, i: usize| {
             let (from, way) = self.ray(i / self.pixels, i % self.pixels);
             let line = Line::new(from, way, grid);
             let furthest = line.other.abs() + line.start.abs();
@@ -260,7 +259,7 @@ impl Scanner {
             }
             Ok(Ray::of(&line, grid.side))
         };
-        (0..self.rays()).into_par_iter().map(ray).collect()
+        threads::try_map(0..self.rays(), 256, ray)
     }
 }
 
@@ -396,7 +395,7 @@ mod tests {
             };
             let wanted = product(0);
             // On the threads that the host's products share.
-            assert!((1..40).into_par_iter().all(|k| product(k) == wanted), "{}", device.info().name);
+            assert!(threads::all(40, 1, |k| product(k) == wanted), "{}", device.info().name);
         }
     }
 

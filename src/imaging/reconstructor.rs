@@ -3,8 +3,6 @@
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 
-use rayon::prelude::*;
-
 use super::fbp::{Fbp, Filter};
 use super::image::Image;
 use super::projected::Check;
@@ -15,12 +13,13 @@ use super::scanner::Scanner;
 use super::system::System;
 use crate::backend::product::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
-use crate::number::{Real, per_number, violated};
+use crate::number::{Real, first_not_finite, per_number, violated};
 use crate::operator::LinearOperator;
 use crate::solver::{
     ChosenWeight, Correction, Method, Observer, Progress, Report, Setup, SharedPenalty, Solver, Stopping, Times,
     WeightRule,
 };
+use crate::threads;
 use crate::vector::Vector;
 
 /// Options of a reconstruction.
@@ -301,7 +300,7 @@ impl<T: Real> Reconstructor<T> {
         }
         for readings in readings {
             same_length("readings against rows of the matrix", self.system.operator().rows(), readings.len())?;
-            let not_finite = readings.par_iter().with_min_len(PART).position_first(|v| !v.is_finite());
+            let not_finite = first_not_finite(readings);
             if let Some(index) = not_finite {
                 return Err(Error::NotFinite { what: "the readings".into(), index });
             }
@@ -331,7 +330,7 @@ impl<T: Real> Reconstructor<T> {
         // The sums of the brightness are done while the readings are on their way.
         let corrected = if *penalised { &[][..] } else { &filled };
         let (corrections, written) =
-            rayon::join(|| corrected.iter().map(correction).collect(), || b.write_columns(&filled));
+            threads::join(|| corrected.iter().map(correction).collect(), || b.write_columns(&filled));
         let mut corrections: Vec<Correction> = corrections;
         written?;
         match start {
@@ -382,7 +381,7 @@ impl<T: Real> Reconstructor<T> {
         if let Some(check) = check {
             let [lower, upper] = [how.lower, how.upper].map(T::from_f64);
             for ((report, image), readings) in reports.iter_mut().zip(&mut columns).zip(readings) {
-                image.par_iter_mut().with_min_len(PART).for_each(|pixel| {
+                threads::each(&mut image[..], PART, |_, pixel| {
                     *pixel = violated(*pixel, lower, upper).unwrap_or(*pixel);
                 });
                 check.projected(&**system.operator(), image, readings, &how.stopping, report)?;

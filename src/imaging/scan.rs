@@ -3,8 +3,6 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use rayon::prelude::*;
-
 use super::bad_pixels::BadPixels;
 use super::counts::{CountFiles, Counts, Order, repair};
 use super::edges::{Edges, Sides};
@@ -13,6 +11,7 @@ use super::scanner::{Grid, Scanner};
 use crate::error::{Error, Result, same_length};
 use crate::io::{FileKind, npy};
 use crate::number::Real;
+use crate::threads;
 
 /// Sensor data with the scanner that took it: one row of `sinogram` per angle, one column per detector pixel.
 #[derive(Clone, Debug, PartialEq)]
@@ -326,13 +325,13 @@ impl Scan {
             return Err(Error::Option { name: "rings", reason });
         }
         let angles = self.scanner.angles.len();
-        let column = |j: usize| -> Vec<(f64, usize)> {
+        let column = |_, j: usize| -> Vec<(f64, usize)> {
             let mut column: Vec<(f64, usize)> = (0..angles).map(|k| (self.sinogram[k * pixels + j], k)).collect();
             column.sort_by(|a, b| a.0.total_cmp(&b.0));
             column
         };
-        let columns: Vec<Vec<(f64, usize)>> = (0..pixels).into_par_iter().map(column).collect();
-        let median = |j: usize| -> Vec<f64> {
+        let columns = threads::map(0..pixels, 1, column);
+        let median = |_, j: usize| -> Vec<f64> {
             // At the ends the window stays whole.
             let from = j.saturating_sub(width / 2).min(pixels - width);
             let mut window = Vec::with_capacity(width);
@@ -343,7 +342,7 @@ impl Scan {
             };
             (0..angles).map(of_rank).collect()
         };
-        let medians: Vec<Vec<f64>> = (0..pixels).into_par_iter().map(median).collect();
+        let medians = threads::map(0..pixels, 1, median);
         let mut sinogram = vec![0.0; self.sinogram.len()];
         for (j, (column, medians)) in columns.iter().zip(&medians).enumerate() {
             column.iter().zip(medians).for_each(|((_, k), median)| sinogram[k * pixels + j] = *median);

@@ -16,13 +16,12 @@
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
-use rayon::prelude::*;
-
 use super::archive::Inside;
 use super::{Columns, MARK, UTF16, Watch, columns, open, read_error, short_name, write_atomically};
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::sparse::{AsCsr, Csr, plausible_rows};
+use crate::threads;
 
 /// Longest line taken, in bytes. Files have at most a few hundred; a stream without line ends must not fill the
 /// memory.
@@ -239,9 +238,8 @@ impl<T: Real> Content<T> {
 
     fn check_triangles(&self, name: &str) -> Result<()> {
         let has = |lower: bool| {
-            (0..self.numbers.len())
-                .into_par_iter()
-                .any(|at| self.lines_beside_diagonal(at).any(|(_, i, j, _)| (i > j) == lower))
+            let in_triangle = |at| self.lines_beside_diagonal(at).any(|(_, i, j, _)| (i > j) == lower);
+            threads::first(self.numbers.len(), 1, in_triangle).is_some()
         };
         if !has(false) || !has(true) {
             return Ok(());
@@ -251,7 +249,7 @@ impl<T: Real> Content<T> {
             .flat_map(|at| self.lines_beside_diagonal(at))
             .map(|(line, i, j, _)| (u64::from(i.max(j)) << 32 | u64::from(i.min(j)), line, i > j))
             .collect();
-        places.par_sort_unstable();
+        threads::sort_unstable(&mut places);
         let doubled = |group: &[(u64, u64, bool)]| {
             let first = group.first()?;
             let second = group.iter().find(|other| other.2 != first.2)?;
@@ -604,17 +602,14 @@ fn read_items<E: Send>(
         for block in receiver {
             let block: Vec<u8> = block.map_err(|e| read_error(name, format!("{name} line {}", number + 1), &e))?;
             let texts = cut(&block);
-            let lines: Vec<u64> = texts.par_iter().map(|text| count_lines(text)).collect();
+            let lines = threads::numbers(&texts[..], 1, |_, text| count_lines(text));
             let mut starts = Vec::with_capacity(lines.len());
             for lines in lines {
                 starts.push(number);
                 number += lines;
             }
-            let pieces: Vec<Piece<E>> = texts
-                .par_iter()
-                .zip(&starts)
-                .map(|(text, start)| read_piece(lines_of(name, text, *start), &parse))
-                .collect();
+            let read = |_, (text, start): (&&[u8], &u64)| read_piece(lines_of(name, text, *start), &parse);
+            let pieces = threads::map((&texts[..], &starts[..]), 1, read);
             for ((piece, text), start) in pieces.into_iter().zip(&texts).zip(&starts) {
                 if held + piece.numbers.count + u64::from(piece.fault.is_some()) > count {
                     let first_extra = (count - held) as usize;

@@ -18,6 +18,7 @@ pub enum Accumulation {
 }
 
 impl Display for Accumulation {
+    #[inline]
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Double => "fp64",
@@ -52,6 +53,7 @@ pub trait Accumulator<T>: Copy + Send + Sync + Debug + Default + 'static {
     fn from_bits(bits: u64) -> Self;
     fn to_bits(self) -> u64;
 
+    #[inline]
     fn abs(self) -> Self {
         if self.less(Self::default()) { Self::default().sub(self) } else { self }
     }
@@ -115,6 +117,7 @@ impl<T: Real> Accumulator<T> for f64 {
     fn from_bits(bits: u64) -> Self {
         f64::from_bits(bits)
     }
+    #[inline]
     fn to_bits(self) -> u64 {
         f64::to_bits(self)
     }
@@ -261,6 +264,7 @@ impl Accumulator<f32> for Pair {
         let low = if high.is_finite() { (value - f64::from(high)) as f32 } else { 0.0 };
         Self { high, low }
     }
+    #[inline]
     fn from_bits(bits: u64) -> Self {
         Self { high: f32::from_bits(bits as u32), low: f32::from_bits((bits >> 32) as u32) }
     }

@@ -9,12 +9,15 @@ use super::real::{Real, sealed};
 pub struct Arithmetic(Accumulation);
 
 impl Arithmetic {
+    #[inline]
     pub(crate) fn of(accumulation: Accumulation) -> Self {
         Self(accumulation)
     }
 
     /// `a / b`: NaN unless `b` is finite and not 0.
+    #[inline]
     pub fn quotient<T: Real>(self, a: T, b: T) -> T {
+        #[inline]
         fn by<T: Real, A: Accumulator<T>>(a: T, b: T) -> T {
             A::from_real(a).div(A::from_real(b)).to_real()
         }
@@ -25,7 +28,9 @@ impl Arithmetic {
     }
 
     /// The square root of `a`: NaN unless `a` is finite and at least 0.
+    #[inline]
     pub fn root<T: Real>(self, a: T) -> T {
+        #[inline]
         fn by<T: Real, A: Accumulator<T>>(a: T) -> T {
             A::from_real(a).sqrt().to_real()
         }

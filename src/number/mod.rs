@@ -5,8 +5,6 @@ mod arithmetic;
 mod real;
 mod sum;
 
-use rayon::prelude::*;
-
 pub use accumulator::Accumulation;
 pub(crate) use accumulator::{Accumulator, Pair};
 pub use arithmetic::Arithmetic;
@@ -14,7 +12,18 @@ pub(crate) use real::sealed;
 pub use real::{Precision, Real};
 pub(crate) use sum::Sum;
 
+/// `[of(0), of(1), ...]`. A loop that is always inlined: `array::from_fn` may stay a call for each element, as may `map` of an array.
+#[inline(always)]
+pub(crate) fn array<U: Copy + Default, const N: usize>(mut of: impl FnMut(usize) -> U) -> [U; N] {
+    let mut all = [U::default(); N];
+    for k in 0..N {
+        all[k] = of(k);
+    }
+    all
+}
+
 /// The bound that `x` violates, if it does.
+#[inline]
 pub(crate) fn violated<T: Real>(x: T, lower: T, upper: T) -> Option<T> {
     if x < lower {
         Some(lower)
@@ -29,9 +38,9 @@ pub(crate) fn violated<T: Real>(x: T, lower: T, upper: T) -> Option<T> {
 pub(crate) fn first_not_finite<T: Real>(values: &[T]) -> Option<usize> {
     // Whole chunks first: a test that may end at each value is several times slower.
     const CHUNK: usize = 1 << 13;
-    let chunk =
-        values.par_chunks(CHUNK).position_first(|chunk| !chunk.iter().fold(true, |all, v| all & v.is_finite()))?;
-    let begin = chunk * CHUNK;
+    let chunk = |k: usize| &values[k * CHUNK..values.len().min((k + 1) * CHUNK)];
+    let spoilt = |k: usize| !chunk(k).iter().fold(true, |all, v| all & v.is_finite());
+    let begin = CHUNK * crate::threads::first(values.len().div_ceil(CHUNK), 1, spoilt)?;
     values[begin..].iter().position(|v| !v.is_finite()).map(|at| begin + at)
 }
 

@@ -69,10 +69,12 @@ pub(crate) mod sealed {
     }
 
     impl Sealed for f32 {
+        #[inline]
         fn pick<F: crate::number::PerNumber>(single: F::Of<f32>, _: F::Of<f64>) -> F::Of<Self> {
             single
         }
         type Narrow = Pair;
+        #[inline]
         fn number(self) -> Number {
             Number::Single(self)
         }
@@ -89,11 +91,13 @@ pub(crate) mod sealed {
     }
 
     impl Sealed for f64 {
+        #[inline]
         fn pick<F: crate::number::PerNumber>(_: F::Of<f32>, double: F::Of<f64>) -> F::Of<Self> {
             double
         }
         // A device without 64-bit arithmetic refuses f64 altogether, so nothing narrower is ever needed.
         type Narrow = f64;
+        #[inline]
         fn number(self) -> Number {
             Number::Double(self)
         }
@@ -122,6 +126,7 @@ pub enum Precision {
 
 impl Precision {
     /// Bytes of one number.
+    #[inline]
     pub const fn bytes(self) -> usize {
         match self {
             Self::Single => 4,
@@ -131,6 +136,7 @@ impl Precision {
 }
 
 impl Display for Precision {
+    #[inline]
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Single => "fp32",

@@ -9,6 +9,7 @@ pub(crate) struct Sum(pub(crate) u64);
 
 impl Sum {
     /// Value of the sum; `accumulation` says how it is kept.
+    #[inline]
     pub(crate) fn value(self, accumulation: Accumulation) -> f64 {
         match accumulation {
             Accumulation::Double => f64::from_bits(self.0),
@@ -17,6 +18,7 @@ impl Sum {
     }
 
     /// The sum nearest to `value`.
+    #[inline]
     pub(crate) fn of(value: f64, accumulation: Accumulation) -> Self {
         Self(match accumulation {
             Accumulation::Double => value.to_bits(),

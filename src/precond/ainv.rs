@@ -23,8 +23,6 @@
 
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::gathered::Gathered;
 use super::places::RowPlaces;
 use super::{Square, check_symmetric, factored, in_time, product_of_matrices, square};
@@ -35,6 +33,7 @@ use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
 use crate::sparse::{AsCsr, Csr};
+use crate::threads;
 use crate::vector::Vector;
 
 /// Vectors that those of an approximate inverse are made orthogonal to.
@@ -280,9 +279,9 @@ fn on_device<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Resu
 /// Entries by rows: each thread collects some of the rows.
 fn by_rows<T: Real>(n: usize, found: Columns<T>) -> Z<T> {
     let Columns { rows: row_of, columns, values, pivots } = found;
-    let stretch = n.div_ceil(rayon::current_num_threads()).max(1);
+    let stretch = n.div_ceil(threads::count()).max(1);
     let mut rows: Vec<Vec<(u32, T)>> = vec![Vec::new(); n];
-    rows.par_chunks_mut(stretch).enumerate().for_each(|(k, rows)| {
+    threads::each(threads::ChunksMut(&mut rows, stretch), 1, |k, rows| {
         let begin = k * stretch;
         for ((l, j), value) in row_of.iter().zip(&columns).zip(&values) {
             if let Some(row) = (*l as usize).checked_sub(begin).and_then(|l| rows.get_mut(l)) {
@@ -431,7 +430,7 @@ fn update<T: Real>(
     let new: Vec<Vec<(u32, T)>> = if column.len() * coefficients.len() < WORTH_SHARING {
         column.iter().map(merged).collect()
     } else {
-        column.par_iter().map(merged).collect()
+        threads::map(column, 1, |_, entry| merged(entry))
     };
     let mut grown = 0;
     for ((l, _), new) in column.iter().zip(new) {

@@ -16,8 +16,6 @@
 
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::ainv::{bad_pivot, unit_diagonal};
 use super::{Square, check_symmetric, in_time, product_of_matrices, square};
 use crate::backend::parts::{self as operations, Inverses, Parts, row_start};
@@ -27,6 +25,7 @@ use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
 use crate::sparse::{AsCsr, Csr, Partition};
+use crate::threads;
 use crate::vector::Vector;
 
 /// Most rows of a part. A part takes the cube of its rows in operations.
@@ -157,7 +156,7 @@ fn factor<T: Real>(
         Some(found) => found,
         None => on_host(&parts, &members, deadline)?,
     };
-    let (bases, roots) = (parts.bases(), pivots.into_par_iter().map(f64::sqrt).collect::<Vec<_>>());
+    let (bases, roots) = (parts.bases(), pivots.into_iter().map(f64::sqrt).collect::<Vec<_>>());
     let factor = Csr::from_rows(a.rows(), a.cols(), |i, entries| {
         let part = partition.of()[i] as usize;
         let (rows, l) = (&members[part], place[i] as usize);
@@ -205,8 +204,8 @@ fn on_host<T: Real>(parts: &Parts<T>, members: &[Vec<u32>], deadline: Option<Ins
         left = after;
         own.push((part, rows, mine));
     }
-    let pivots: Vec<Result<Vec<f64>>> =
-        own.into_par_iter().map(|(part, rows, z)| invert(parts, (part, deadline), rows, z)).collect();
+    let of_part = |_, (part, rows, z): &mut (usize, &Vec<u32>, &mut [T])| invert(parts, (*part, deadline), rows, z);
+    let pivots = threads::map(&mut own[..], 1, of_part);
     let pivots = pivots.into_iter().collect::<Result<Vec<_>>>()?.concat();
     Ok(Inverses { triangles, pivots })
 }

@@ -21,6 +21,7 @@ use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, ProductOperator, SharedOperator, Structure};
 use crate::sparse::{AsCsr, Csr};
+use crate::threads;
 use crate::vector::Vector;
 
 /// The approximate inverse `Z D^-1 W'` of a square matrix as an operator, for [`Method::BiCgStab`](crate::Method) and
@@ -74,7 +75,7 @@ fn factors<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result
     let a = a.scaled(&scale, &scale)?;
     let options = AinvOptions { orthogonalisation: Orthogonalisation::Plain, ..options };
     let columns = |a: &Csr<T>| on_host(device, a, options, Pivots::NotZero);
-    let (z, w) = rayon::join(|| columns(&a), || columns(&a.transpose()));
+    let (z, w) = threads::join(|| columns(&a), || columns(&a.transpose()));
     let (z, w) = (z?, w?);
     let by_rows = |found: &Z<T>, divides: bool| {
         let made = Csr::from_rows(n, n, |l, entries| {

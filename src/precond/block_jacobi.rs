@@ -12,8 +12,6 @@
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rayon::prelude::*;
-
 use crate::backend::block_jacobi::{self as operations, Blocks};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
@@ -22,6 +20,7 @@ use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape};
 use crate::sparse::{AsCsr, Csr, Format, Partition};
+use crate::threads;
 use crate::vector::Vector;
 
 /// Most rows of a block of consecutive rows.
@@ -145,8 +144,7 @@ fn consecutive<T: Real>(a: &Csr<T>, block: usize) -> Result<Vec<T>> {
     let n = a.rows();
     let starts: Vec<usize> = (0..n).step_by(block).collect();
     let rows = |begin: usize| -> Vec<u32> { (begin..n.min(begin + block)).map(|i| i as u32).collect() };
-    let made: Vec<Result<Vec<T>>> =
-        starts.par_iter().with_min_len(BLOCKS_TOGETHER).map(|begin| inverse_of(a, &rows(*begin))).collect();
+    let made = threads::map(&starts[..], BLOCKS_TOGETHER, |_, begin| inverse_of(a, &rows(*begin)));
     let mut entries = vec![T::default(); (block * n).max(1)];
     for (begin, inverse) in starts.into_iter().zip(made) {
         let size = block.min(n - begin);
@@ -163,7 +161,7 @@ const BLOCKS_TOGETHER: usize = 64;
 /// Inverses of the blocks that parts are, as a matrix. The first fault in the order of the parts.
 fn over_parts<T: Real>(a: &Csr<T>, partition: &Partition) -> Result<Csr<T>> {
     let members = partition.members();
-    let made: Vec<Result<Vec<T>>> = members.par_iter().map(|rows| inverse_of(a, rows)).collect();
+    let made = threads::map(&members[..], 1, |_, rows| inverse_of(a, rows));
     let blocks = made.into_iter().collect::<Result<Vec<_>>>()?;
     Csr::from_rows(a.rows(), a.cols(), |i, entries| {
         let part = partition.of()[i] as usize;

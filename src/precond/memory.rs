@@ -2,8 +2,6 @@
 
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::fsai::MOST_PLACES;
 use super::places::{bytes_of_places, neighbourhood};
 use super::spai::MOST_PLACES as OF_COLUMN;
@@ -13,6 +11,7 @@ use crate::error::Result;
 use crate::machine;
 use crate::number::Real;
 use crate::sparse::{AsCsr, Csr};
+use crate::threads;
 
 /// Places of a stored format for each entry: those of slices are padded up to this.
 const PADDING: f64 = 1.1;
@@ -131,7 +130,7 @@ fn reached<T: Real>(a: &Csr<T>, power: usize) -> impl Iterator<Item = usize> {
             let own = usize::from(columns.binary_search(&(i as u32)).is_err());
             sum(columns.iter().map(|j| found[*j as usize])).saturating_add(own).min(a.cols())
         };
-        found = (0..a.rows()).into_par_iter().map(next).collect();
+        found = threads::numbers(0..a.rows(), 1024, |_, i| next(i));
     }
     found.into_iter()
 }
@@ -144,7 +143,7 @@ fn surely_reached<T: Real>(a: &Csr<T>, power: usize) -> impl Iterator<Item = usi
             0 => a.row(i).0.len(),
             _ => a.row(i).0.iter().map(|j| found[*j as usize]).max().unwrap_or(1),
         };
-        found = (0..a.rows()).into_par_iter().map(next).collect();
+        found = threads::numbers(0..a.rows(), 1024, |_, i| next(i));
     }
     found.into_iter()
 }
@@ -173,12 +172,12 @@ pub(super) fn check_places<T: Real>(a: &Csr<T>, power: usize, deadline: Option<I
     {
         return Ok(());
     }
-    let count = |l: usize| {
+    let count = |_, l: usize| {
         in_time(deadline, "an approximate inverse")?;
         let found = neighbourhood(a, l, power);
         Ok(found.len() - found.partition_point(|j| (*j as usize) < l))
     };
-    let counts = (0..a.rows()).into_par_iter().map(count).collect::<Result<Vec<_>>>()?;
+    let counts = threads::try_map(0..a.rows(), 1, count)?;
     machine::check_memory(what(), bytes(&mut counts.into_iter()))
 }
 

@@ -34,14 +34,13 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::number::{Precision, Real, first_not_finite};
 use crate::operator::{Adjoint, LinearOperator, ProductOperator};
 use crate::sparse::{Csr, Packing, RowBlock, row_of};
+use crate::threads;
 
 /// `W W'` of a stored `W`.
 type Square<T> = ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>;
@@ -160,15 +159,16 @@ fn made_by_threads<T: Real, W: Default + Send>(
     (together, copies, deadline): (usize, usize, Option<Instant>),
     make: impl Fn(&mut W, Range<usize>) -> Result<RowBlock<T>> + Sync,
 ) -> Result<Csr<T>> {
-    let starts: Vec<usize> = (0..n).step_by(together).collect();
-    let made: Vec<Result<RowBlock<T>>> = starts
-        .par_iter()
-        .map_init(W::default, |room, first| {
+    let of_piece = |blocks: Range<usize>| {
+        let mut room = W::default();
+        let mut of_block = |block: usize| {
             in_time(deadline, "an approximate inverse")?;
-            make(room, *first..n.min(first + together))
-        })
-        .collect();
-    let blocks = made.into_iter().collect::<Result<Vec<_>>>()?;
+            make(&mut room, block * together..n.min((block + 1) * together))
+        };
+        blocks.map(&mut of_block).collect()
+    };
+    let made: Vec<Vec<Result<RowBlock<T>>>> = threads::runs(n.div_ceil(together), 1, of_piece);
+    let blocks = made.into_iter().flatten().collect::<Result<Vec<_>>>()?;
     let held: usize = blocks.iter().map(|block| block.indices.len()).sum();
     device.check_memory(0, &[("approximate inverse", (copies * held * (4 + T::PRECISION.bytes())) as u64)])?;
     Csr::from_blocks(n, n, blocks)
@@ -235,8 +235,8 @@ fn nearly_equal<T: Real>(x: T, y: T) -> bool {
 /// The first row that differs from its column.
 fn first_asymmetry<T: Real>(a: &Csr<T>) -> Error {
     let t = a.transpose();
-    let row = (0..a.rows()).into_par_iter().find_first(|i| {
-        let ((columns, values), (t_columns, t_values)) = (a.row(*i), t.row(*i));
+    let row = threads::first(a.rows(), 1024, |i| {
+        let ((columns, values), (t_columns, t_values)) = (a.row(i), t.row(i));
         columns != t_columns || !values.iter().zip(t_values).all(|(x, y)| nearly_equal(*x, *y))
     });
     Error::Structure { what: "the matrix is not symmetric".into(), row }

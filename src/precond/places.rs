@@ -2,13 +2,12 @@
 
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use super::in_time;
 use super::memory::check_places;
 use crate::error::Result;
 use crate::number::Real;
 use crate::sparse::Csr;
+use crate::threads;
 
 /// Columns of row `i` of `a^power`, as far as its places go, and `i`; ascending.
 pub(super) fn neighbourhood<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
@@ -98,14 +97,14 @@ impl RowPlaces {
     /// Places of all rows of `a^power`, if they fit the memory that is free.
     pub(super) fn of_rows<T: Real>(a: &Csr<T>, power: usize, deadline: Option<Instant>) -> Result<Vec<Self>> {
         check_places(a, power, deadline)?;
-        let of_row = |l: usize| {
+        let of_row = |_, l: usize| {
             in_time(deadline, "an approximate inverse")?;
             let mut found = neighbourhood(a, l, power);
             found.drain(..found.partition_point(|j| (*j as usize) < l));
             found.shrink_to_fit();
             Ok(Self::new(found, l, a.rows()))
         };
-        (0..a.rows()).into_par_iter().map(of_row).collect()
+        threads::try_map(0..a.rows(), 1, of_row)
     }
 
     /// Columns `found`, ascending, of row `l` of `n`.

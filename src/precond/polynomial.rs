@@ -19,8 +19,6 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
-
 use super::check_symmetric;
 use crate::backend::polynomial::{self as operations, Given};
 use crate::device::Device;
@@ -29,6 +27,7 @@ use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape};
 use crate::sparse::{AsCsr, Csr, Format};
+use crate::threads;
 use crate::vector::Vector;
 
 /// Highest degree.
@@ -230,7 +229,7 @@ fn bound<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> f64 {
         terms.sum::<f64>() / diagonal[i].sqrt()
     };
     // Any number will do for no rows.
-    (0..a.rows()).into_par_iter().map(sum).reduce(|| 1.0, f64::max)
+    threads::numbers(0..a.rows(), 1024, |_, i| sum(i)).into_iter().reduce(f64::max).unwrap_or(1.0)
 }
 
 impl<T: Real> From<Polynomial<T>> for SharedOperator<T> {

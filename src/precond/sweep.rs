@@ -16,8 +16,6 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use rayon::prelude::*;
-
 use super::levels::levels;
 use crate::backend::sweep::{self as operations, Triangle};
 use crate::device::Device;
@@ -26,6 +24,7 @@ use crate::memory::Plans;
 use crate::number::{Real, first_not_finite, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape};
 use crate::sparse::{AsCsr, Csr, colours};
+use crate::threads;
 use crate::vector::Vector;
 
 /// Order in which a sweep takes the rows.
@@ -179,8 +178,8 @@ impl<T: Real> Sweep<T> {
     pub(super) fn write(&self, values: &[T], diagonal: &[usize]) -> Result<()> {
         let scale = scale_of(values, diagonal, self.omega)?;
         for sweep in [Some(&self.forward), self.backward.as_ref()].into_iter().flatten() {
-            let values: Vec<T> = sweep.sources.par_iter().map(|at| values[*at as usize]).collect();
-            let scale: Vec<T> = sweep.list.par_iter().map(|i| scale[*i as usize]).collect();
+            let values = threads::numbers(&sweep.sources[..], threads::LEAST, |_, at| values[*at as usize]);
+            let scale = threads::numbers(&sweep.list[..], threads::LEAST, |_, i| scale[*i as usize]);
             let mut triangle = sweep.triangle.write().unwrap_or_else(PoisonError::into_inner);
             triangle.values.write(&values)?;
             triangle.scale.write(&scale)?;
@@ -202,7 +201,8 @@ fn diagonal_places<T: Real>(a: &Csr<T>) -> Result<Vec<usize>> {
 
 /// `omega / d`, which rows are multiplied by.
 fn scale_of<T: Real>(values: &[T], diagonal: &[usize], omega: f64) -> Result<Vec<T>> {
-    let scale: Vec<T> = diagonal.par_iter().map(|at| T::from_f64(omega / values[*at].to_f64())).collect();
+    let of_entry = |_, at: &usize| T::from_f64(omega / values[*at].to_f64());
+    let scale = threads::numbers(diagonal, threads::LEAST, of_entry);
     first_not_finite(&scale).map_or(Ok(scale), |i| Err(Error::Structure { what: NO_DIAGONAL.into(), row: Some(i) }))
 }
 

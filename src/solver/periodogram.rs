@@ -1,8 +1,7 @@
 //! Distances of residuals from white noise, by the powers of their frequencies.
 
-use rayon::prelude::*;
-
 use crate::fourier::AnyFourier;
+use crate::threads;
 
 /// Part of the powers of two series that is rounding.
 const ROUNDING: f64 = 1e-24;
@@ -27,13 +26,13 @@ impl Periodogram {
         let series = residuals.len() / (count * length).max(1);
         let first = |series: usize| (series / apart) * length * apart + series % apart;
         // Two series are the real and the imaginary part of one transform.
-        let pair = |pair: usize| {
+        let pair = |_, pair: usize| {
             let [one, other] = [2 * pair, (2 * pair + 1).min(series - 1)].map(first);
             let at = |first: usize, k: usize| residuals[(first + k * apart) * count + c];
             let spectrum = self.fourier.forward((0..length).map(|k| [at(one, k), at(other, k)]));
             [self.powers(&spectrum, 1.0), self.powers(&spectrum, -1.0).filter(|_| one != other)]
         };
-        let powers: Vec<[Option<Vec<f64>>; 2]> = (0..series.div_ceil(2)).into_par_iter().map(pair).collect();
+        let powers = threads::map(0..series.div_ceil(2), 1, pair);
         let (mut sum, mut counted, mut all) = (0.0, 0usize, vec![0.0; length / 2]);
         for powers in powers.into_iter().flatten().flatten() {
             sum += distance(&powers);

@@ -1,10 +1,9 @@
 //! Compressed rows from entries in any order, and from blocks of rows.
 
-use rayon::prelude::*;
-
 use super::Csr;
 use crate::error::Result;
 use crate::number::Real;
+use crate::threads;
 
 /// Most parts that the rows are cut into. Each part's thread goes through all entries, so that more would not help.
 const MOST_PARTS: usize = 8;
@@ -12,10 +11,10 @@ const MOST_PARTS: usize = 8;
 /// The matrix of entries `(row, column, value)` within `rows × cols`, in several stretches; entries of the same place
 /// are summed in the order given. Takes 4 bytes and a number for each entry beside the entries themselves.
 pub(super) fn assemble<T: Real>(rows: usize, cols: usize, stretches: &[Vec<(u32, u32, T)>]) -> Result<Csr<T>> {
-    let span = rows.div_ceil(rayon::current_num_threads().clamp(1, MOST_PARTS)).max(1);
+    let span = rows.div_ceil(threads::count().clamp(1, MOST_PARTS)).max(1);
     // Number of entries of each row, part by part.
     let mut offsets = vec![0usize; rows + 1];
-    offsets[1..].par_chunks_mut(span).enumerate().for_each(|(part, lengths)| {
+    threads::each(threads::ChunksMut(&mut offsets[1..], span), 1, |part, lengths| {
         let first = part * span;
         for (i, _, _) in stretches.iter().flatten() {
             if let Some(length) = (*i as usize).checked_sub(first).and_then(|at| lengths.get_mut(at)) {
@@ -36,10 +35,10 @@ pub(super) fn assemble<T: Real>(rows: usize, cols: usize, stretches: &[Vec<(u32,
         (indices_left, values_left) = (indices_after, values_after);
         parts.push((&offsets[first..=last], first, indices, values));
     }
-    parts.into_par_iter().for_each(|(offsets, first, indices, values)| {
+    threads::each(&mut parts[..], 1, |_, (offsets, first, indices, values)| {
         let mut next: Vec<usize> = offsets[..offsets.len() - 1].iter().map(|start| start - offsets[0]).collect();
         for (i, j, value) in stretches.iter().flatten() {
-            if let Some(place) = (*i as usize).checked_sub(first).and_then(|at| next.get_mut(at)) {
+            if let Some(place) = (*i as usize).checked_sub(*first).and_then(|at| next.get_mut(at)) {
                 indices[*place] = *j;
                 values[*place] = *value;
                 *place += 1;
@@ -47,7 +46,7 @@ pub(super) fn assemble<T: Real>(rows: usize, cols: usize, stretches: &[Vec<(u32,
         }
     });
     let row = |i: usize| offsets[i]..offsets[i + 1];
-    if (0..rows).into_par_iter().all(|i| indices[row(i)].is_sorted_by(|a, b| a < b)) {
+    if threads::all(rows, 1024, |i| indices[row(i)].is_sorted_by(|a, b| a < b)) {
         return Csr::new(rows, cols, offsets, indices, values);
     }
     Csr::from_rows(rows, cols, |i, entries| {
@@ -93,7 +92,7 @@ impl<T: Real> Csr<T> {
             (indices_left, values_left) = (indices_after, values_after);
             copies.push((block, indices, values));
         }
-        copies.into_par_iter().for_each(|(block, indices, values)| {
+        threads::each(&mut copies[..], 1, |_, (block, indices, values)| {
             indices.copy_from_slice(&block.indices);
             values.copy_from_slice(&block.values);
         });

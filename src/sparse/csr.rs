@@ -1,8 +1,7 @@
 //! Compressed sparse rows: the matrix every other format is made from.
 
 use std::marker::PhantomData;
-
-use rayon::prelude::*;
+use std::ops::Range;
 
 use super::Format;
 use super::assembly::{RowBlock, assemble};
@@ -12,6 +11,7 @@ use crate::error::{Error, Result, same_length};
 use crate::machine;
 use crate::magnitude::{self, Magnitude};
 use crate::number::{self, PerNumber, Real, per_number};
+use crate::threads;
 
 /// A sparse `rows × cols` matrix in compressed sparse row form.
 ///
@@ -55,7 +55,7 @@ per_number! {
 }
 
 fn rounded<T: Real, U: Real>(values: &[T]) -> Vec<U> {
-    values.par_iter().map(|v| U::from_f64(v.to_f64())).collect()
+    threads::numbers(values, threads::LEAST, |_, v| U::from_f64(v.to_f64()))
 }
 
 /// Values of `T` in the other precision, or the same.
@@ -67,16 +67,17 @@ impl<T: Real> PerNumber for Cast<T> {
 
 /// The largest magnitude, 0 for none.
 fn largest<T: Real>(values: &[T]) -> f64 {
-    let of = |values: &[T]| magnitude::largest(values.iter().map(|v| v.to_f64()));
-    values.par_chunks(1 << 16).map(of).reduce(|| 0.0, |a, b| magnitude::largest([a, b].into_iter()))
+    let of = |range: Range<usize>| magnitude::largest(values[range].iter().map(|v| v.to_f64()));
+    let both = |a, b| magnitude::largest([a, b].into_iter());
+    threads::fold(values.len(), 1 << 16, of, both).unwrap_or(0.0)
 }
 
 /// The Frobenius norm of a matrix with these entries, the same for any number of threads.
 pub(crate) fn frobenius<T: Real>(values: &[T]) -> Magnitude {
     let squares = |exponent| {
         let square = |v: &T| magnitude::scale(v.to_f64(), exponent).powi(2);
-        let blocks: Vec<f64> = values.par_chunks(4096).map(|block| block.iter().map(square).sum()).collect();
-        blocks.iter().sum()
+        let sum = |_, block: &[T]| -> f64 { block.iter().map(square).sum() };
+        threads::numbers(threads::Chunks(values, 4096), 1, sum).iter().sum()
     };
     Magnitude::of_squares(|| largest(values), squares)
 }
@@ -108,7 +109,7 @@ impl<T: Real> Csr<T> {
         if let Some(row) = (0..rows).find(|&i| offsets[i] > offsets[i + 1]) {
             return Err(Error::Structure { what: "row offsets fall".into(), row: Some(row) });
         }
-        let bad = (0..rows).into_par_iter().find_first(|&i| {
+        let bad = threads::first(rows, 1024, |i| {
             let row = &indices[offsets[i]..offsets[i + 1]];
             row.windows(2).any(|w| w[0] >= w[1]) || row.last().is_some_and(|&c| c as usize >= cols)
         });
@@ -137,21 +138,18 @@ impl<T: Real> Csr<T> {
         // Blocks of rows keep the number of separate vectors small and each one long.
         const BLOCK: usize = 256;
         Self::check_dimensions(rows, cols)?;
-        let blocks: Vec<RowBlock<T>> = (0..rows.div_ceil(BLOCK))
-            .into_par_iter()
-            .map(|block| {
-                let mut entries = Vec::new();
-                let mut made = RowBlock::default();
-                for i in block * BLOCK..rows.min((block + 1) * BLOCK) {
-                    entries.clear();
-                    row(i, &mut entries);
-                    made.lengths.push(entries.len());
-                    made.indices.extend(entries.iter().map(|e| e.0));
-                    made.values.extend(entries.iter().map(|e| e.1));
-                }
-                made
-            })
-            .collect();
+        let blocks = threads::map(0..rows.div_ceil(BLOCK), 1, |_, block| {
+            let mut entries = Vec::new();
+            let mut made = RowBlock::default();
+            for i in block * BLOCK..rows.min((block + 1) * BLOCK) {
+                entries.clear();
+                row(i, &mut entries);
+                made.lengths.push(entries.len());
+                made.indices.extend(entries.iter().map(|e| e.0));
+                made.values.extend(entries.iter().map(|e| e.1));
+            }
+            made
+        });
         Self::from_blocks(rows, cols, blocks)
     }
 
@@ -295,8 +293,8 @@ impl<T: Real> Csr<T> {
 
     /// Place of each entry on the diagonal among all, if something is stored there.
     pub(crate) fn diagonal_places(&self) -> Vec<Option<usize>> {
-        let place = |i: usize| self.row(i).0.binary_search(&(i as u32)).ok().map(|at| self.offsets[i] + at);
-        (0..self.rows.min(self.cols)).into_par_iter().map(place).collect()
+        let place = |_, i: usize| self.row(i).0.binary_search(&(i as u32)).ok().map(|at| self.offsets[i] + at);
+        threads::numbers(0..self.rows.min(self.cols), 1024, place)
     }
 
     /// The 2-norm of each column.
@@ -337,8 +335,8 @@ impl<T: Real> Csr<T> {
 
     /// `2^exponent A`, each entry rounded once.
     pub(crate) fn times_power_of_two(&self, exponent: i32) -> Self {
-        let scaled = |v: &T| T::from_f64(magnitude::scale(v.to_f64(), exponent));
-        Self { values: self.values.par_iter().map(scaled).collect(), ..self.clone() }
+        let scaled = |_, v: &T| T::from_f64(magnitude::scale(v.to_f64(), exponent));
+        Self { values: threads::numbers(&self.values[..], threads::LEAST, scaled), ..self.clone() }
     }
 
     /// The largest magnitude among the entries, 0 for none.
@@ -361,11 +359,11 @@ impl<T: Real> Csr<T> {
 
     fn product_here(&self, x: &[f64]) -> Result<Vec<f64>> {
         same_length("vector to multiply", self.cols, x.len())?;
-        let row = |i: usize| {
+        let row = |_, i: usize| {
             let (columns, values) = self.row(i);
             columns.iter().zip(values).map(|(j, v)| v.to_f64() * x[*j as usize]).sum()
         };
-        Ok((0..self.rows).into_par_iter().map(row).collect())
+        Ok(threads::numbers(0..self.rows, 1024, row))
     }
 
     /// `diag(left) A diag(right)`, each entry rounded once from `a (left right)`: with `left = right`, symmetric if `A`
@@ -421,7 +419,7 @@ impl<T: Real> Csr<T> {
     }
 
     fn transpose_here(&self) -> Self {
-        let parts = rayon::current_num_threads().clamp(1, self.cols.max(1));
+        let parts = threads::count().clamp(1, self.cols.max(1));
         let bound = |part: usize| self.cols * part / parts;
         let within = |i: usize, from: usize, to: usize| {
             let (columns, _) = self.row(i);
@@ -429,19 +427,16 @@ impl<T: Real> Csr<T> {
             let end = start + columns[start..].partition_point(|&c| (c as usize) < to);
             (self.offsets[i] + start)..(self.offsets[i] + end)
         };
-        let counts: Vec<Vec<usize>> = (0..parts)
-            .into_par_iter()
-            .map(|part| {
-                let (from, to) = (bound(part), bound(part + 1));
-                let mut count = vec![0usize; to - from];
-                for i in 0..self.rows {
-                    for &c in &self.indices[within(i, from, to)] {
-                        count[c as usize - from] += 1;
-                    }
+        let counts = threads::map(0..parts, 1, |_, part| {
+            let (from, to) = (bound(part), bound(part + 1));
+            let mut count = vec![0usize; to - from];
+            for i in 0..self.rows {
+                for &c in &self.indices[within(i, from, to)] {
+                    count[c as usize - from] += 1;
                 }
-                count
-            })
-            .collect();
+            }
+            count
+        });
         let mut offsets = Vec::with_capacity(self.cols + 1);
         offsets.push(0);
         let mut end = 0;
@@ -458,10 +453,10 @@ impl<T: Real> Csr<T> {
             let length = offsets[bound(part + 1)] - offsets[bound(part)];
             let (mine_indices, more_indices) = rest_indices.split_at_mut(length);
             let (mine_values, more_values) = rest_values.split_at_mut(length);
-            stretches.push((part, mine_indices, mine_values));
+            stretches.push((mine_indices, mine_values));
             (rest_indices, rest_values) = (more_indices, more_values);
         }
-        stretches.into_par_iter().for_each(|(part, out_indices, out_values)| {
+        threads::each(&mut stretches[..], 1, |part, (out_indices, out_values)| {
             let (from, to) = (bound(part), bound(part + 1));
             let base = offsets[from];
             let mut next: Vec<usize> = offsets[from..to].iter().map(|o| o - base).collect();

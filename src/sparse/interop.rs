@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use sprs::{CsMat, CsMatBase, CsMatI, CsMatViewI, SpIndex};
 
 use super::Csr;
 use crate::error::{Error, Result};
 use crate::number::Real;
+use crate::threads;
 
 /// Matrices that functions of this crate take where they ask for one: [`Csr`], and those of `sprs` in row or column order, with indices of any
 /// type, owned or views. One of `sprs` is copied to a [`Csr`] by every call, once: what several calls take is better made a [`Csr`] before
@@ -119,7 +119,7 @@ impl<T: Real> Csr<T> {
         let (outer, inner) = if matrix.is_csr() { (rows, cols) } else { (cols, rows) };
         // Offsets of a slice may begin above 0.
         let offsets = matrix.proper_indptr().iter().map(|offset| offset.index()).collect();
-        let indices = matrix.indices().par_iter().map(|index| index.index() as u32).collect();
+        let indices = threads::numbers(matrix.indices(), threads::LEAST, |_, index| index.index() as u32);
         let by_outer = Self::new(outer, inner, offsets, indices, matrix.data().to_vec())?;
         Ok(if matrix.is_csr() { by_outer } else { by_outer.transpose() })
     }
@@ -129,7 +129,7 @@ impl<T: Real> Csr<T> {
         CsMat::new(
             (self.rows(), self.cols()),
             self.offsets().to_vec(),
-            self.indices().par_iter().map(|&j| j as usize).collect(),
+            threads::numbers(self.indices(), threads::LEAST, |_, &j| j as usize),
             self.values().to_vec(),
         )
     }

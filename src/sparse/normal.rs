@@ -1,13 +1,12 @@
 //! The matrix of the normal equations.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use rayon::prelude::*;
+use std::ops::Range;
 
 use super::{Csr, RowBlock};
 use crate::error::Result;
 use crate::machine;
 use crate::number::{Real, per_number};
+use crate::threads;
 
 /// Rows that a thread makes one after another.
 const ROWS_TOGETHER: usize = 64;
@@ -38,56 +37,49 @@ fn normal_matrix_here<T: Real>(a: &Csr<T>) -> Result<Csr<T>> {
         let (rows, values) = t.row(j);
         rows.iter().zip(values).map(|(i, v)| (a.row(*i as usize), v.to_f64()))
     };
-    let counted = AtomicUsize::new(0);
-    let starts: Vec<usize> = (0..n).step_by(ROWS_TOGETHER).collect();
-    let block = |start: usize| start..n.min(start + ROWS_TOGETHER);
-    starts.par_iter().for_each_init(
-        || vec![NOWHERE; n],
-        |seen, start| {
-            let mut found = 0;
-            for j in block(*start) {
-                for ((columns, _), _) in rows_of(j) {
-                    for k in columns {
-                        found += usize::from(seen[*k as usize] != j as u32);
-                        seen[*k as usize] = j as u32;
-                    }
+    let count = |rows: Range<usize>| {
+        let (mut seen, mut found) = (vec![NOWHERE; n], 0);
+        for j in rows {
+            for ((columns, _), _) in rows_of(j) {
+                for k in columns {
+                    found += usize::from(seen[*k as usize] != j as u32);
+                    seen[*k as usize] = j as u32;
                 }
             }
-            counted.fetch_add(found, Ordering::Relaxed);
-        },
-    );
-    let entries = counted.into_inner();
+        }
+        found
+    };
+    let entries = threads::fold(n, ROWS_TOGETHER, count, |a, b| a + b).unwrap_or(0);
     // Twice: rows are collected by blocks before they are put together.
     let bytes = 2 * entries as u64 * (4 + T::PRECISION.bytes() as u64);
     machine::check_memory(format!("{entries} entries of A'A"), bytes)?;
-    let blocks: Vec<RowBlock<T>> = starts
-        .par_iter()
-        .map_init(
-            || (vec![NOWHERE; n], vec![0.0; n]),
-            |(seen, sums), start| {
-                let mut made = RowBlock::default();
-                let RowBlock { lengths, indices, values } = &mut made;
-                for j in block(*start) {
-                    let begin = indices.len();
-                    for ((columns, entries), factor) in rows_of(j) {
-                        for (k, v) in columns.iter().zip(entries) {
-                            let at = *k as usize;
-                            if seen[at] != j as u32 {
-                                (seen[at], sums[at]) = (j as u32, 0.0);
-                                indices.push(*k);
-                            }
-                            sums[at] += factor * v.to_f64();
+    let make = |blocks: Range<usize>| {
+        let (mut seen, mut sums) = (vec![NOWHERE; n], vec![0.0; n]);
+        let mut of_rows = |rows: Range<usize>| {
+            let mut made = RowBlock::default();
+            let RowBlock { lengths, indices, values } = &mut made;
+            for j in rows {
+                let begin = indices.len();
+                for ((columns, entries), factor) in rows_of(j) {
+                    for (k, v) in columns.iter().zip(entries) {
+                        let at = *k as usize;
+                        if seen[at] != j as u32 {
+                            (seen[at], sums[at]) = (j as u32, 0.0);
+                            indices.push(*k);
                         }
+                        sums[at] += factor * v.to_f64();
                     }
-                    indices[begin..].sort_unstable();
-                    values.extend(indices[begin..].iter().map(|k| T::from_f64(sums[*k as usize])));
-                    lengths.push(indices.len() - begin);
                 }
-                made
-            },
-        )
-        .collect();
-    Csr::from_blocks(n, n, blocks)
+                indices[begin..].sort_unstable();
+                values.extend(indices[begin..].iter().map(|k| T::from_f64(sums[*k as usize])));
+                lengths.push(indices.len() - begin);
+            }
+            made
+        };
+        blocks.map(|block| of_rows(block * ROWS_TOGETHER..n.min((block + 1) * ROWS_TOGETHER))).collect()
+    };
+    let blocks: Vec<Vec<RowBlock<T>>> = threads::runs(n.div_ceil(ROWS_TOGETHER), 1, make);
+    Csr::from_blocks(n, n, blocks.into_iter().flatten().collect())
 }
 
 #[cfg(test)]

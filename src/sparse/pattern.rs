@@ -2,11 +2,10 @@
 
 use std::sync::OnceLock;
 
-use rayon::prelude::*;
-
 use super::Csr;
 use crate::error::{Error, Result};
 use crate::number::Real;
+use crate::threads;
 
 /// A checksum that is computed when it is first asked for. It says nothing that the places do not say: all are equal.
 #[derive(Clone, Debug, Default)]
@@ -36,9 +35,10 @@ impl<T: Real> Csr<T> {
         const BLOCK: usize = 1 << 14;
         let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
         let over = |words: &mut dyn Iterator<Item = u64>| words.fold(0xcbf2_9ce4_8422_2325, mix);
-        let offsets = self.offsets().par_chunks(BLOCK).map(|block| over(&mut block.iter().map(|o| *o as u64)));
-        let columns = self.indices().par_chunks(BLOCK).map(|block| over(&mut block.iter().map(|j| u64::from(*j))));
-        let [offsets, columns] = [offsets.collect::<Vec<_>>(), columns.collect()];
+        let of_offsets = |_, block: &[usize]| over(&mut block.iter().map(|o| *o as u64));
+        let of_columns = |_, block: &[u32]| over(&mut block.iter().map(|j| u64::from(*j)));
+        let offsets = threads::numbers(threads::Chunks(self.offsets(), BLOCK), 1, of_offsets);
+        let columns = threads::numbers(threads::Chunks(self.indices(), BLOCK), 1, of_columns);
         over(&mut [self.rows() as u64, self.cols() as u64].into_iter().chain(offsets).chain(columns))
     }
 

@@ -1,11 +1,12 @@
 //! Row statistics of a matrix: the numbers that the choice of a format rests on.
 
-use rayon::prelude::*;
+use std::ops::Range;
 
 use super::layout::SLICE;
 use super::{Csr, Format};
 use crate::number::{Precision, Real};
 use crate::reduction::Chunks;
+use crate::threads;
 
 /// Row lengths and diagonals of a matrix.
 #[derive(Clone, Debug)]
@@ -36,14 +37,12 @@ impl Profile {
         let places = |rows: &[usize]| -> usize {
             rows.chunks(SLICE).map(|slice| SLICE * slice.iter().copied().max().unwrap_or(0)).sum()
         };
-        let sorted_places = lengths
-            .par_chunks(Chunks::of(a.rows()).chunk)
-            .map(|chunk| {
-                let mut sorted = chunk.to_vec();
-                sorted.sort_unstable_by_key(|length| std::cmp::Reverse(*length));
-                places(&sorted)
-            })
-            .sum();
+        let chunks = Chunks::of(a.rows());
+        let sorted_places = threads::sum(chunks.count, 1, |g| {
+            let mut sorted = lengths[chunks.range(g)].to_vec();
+            sorted.sort_unstable_by_key(|length| std::cmp::Reverse(*length));
+            places(&sorted)
+        });
         Self {
             rows: a.rows(),
             cols: a.cols(),
@@ -113,26 +112,22 @@ impl Profile {
 fn diagonals<T: Real>(a: &Csr<T>) -> Vec<i64> {
     // One bit for each diagonal, found by blocks of rows in parallel.
     let words = (a.rows() + a.cols()).div_ceil(64);
-    let block = a.rows().div_ceil(rayon::current_num_threads()).max(1024);
-    let seen = (0..a.rows().div_ceil(block))
-        .into_par_iter()
-        .map(|part| {
-            let mut seen = vec![0u64; words];
-            for i in part * block..a.rows().min((part + 1) * block) {
-                for column in a.row(i).0 {
-                    let d = *column as usize + a.rows() - 1 - i;
-                    seen[d / 64] |= 1 << (d % 64);
-                }
+    let least = a.rows().div_ceil(threads::count()).max(1024);
+    let of_rows = |rows: Range<usize>| {
+        let mut seen = vec![0u64; words];
+        for i in rows {
+            for column in a.row(i).0 {
+                let d = *column as usize + a.rows() - 1 - i;
+                seen[d / 64] |= 1 << (d % 64);
             }
-            seen
-        })
-        .reduce(
-            || vec![0u64; words],
-            |mut a, b| {
-                a.iter_mut().zip(b).for_each(|(a, b)| *a |= b);
-                a
-            },
-        );
+        }
+        seen
+    };
+    let both = |mut a: Vec<u64>, b: Vec<u64>| {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a |= b);
+        a
+    };
+    let seen = threads::fold(a.rows(), least, of_rows, both).unwrap_or_default();
     let mut found = Vec::new();
     for (at, word) in seen.iter().enumerate() {
         let mut rest = *word;
@@ -157,8 +152,7 @@ pub(crate) fn blocks_of_row<T: Real>(a: &Csr<T>, block: usize, r: usize) -> Vec<
 /// The block size from 2 to 8 whose dense blocks store the fewest places, and how many.
 pub(crate) fn smallest_block<T: Real>(a: &Csr<T>) -> (usize, usize) {
     let places = |block: usize| -> usize {
-        let blocks: usize =
-            (0..a.rows().div_ceil(block)).into_par_iter().map(|r| blocks_of_row(a, block, r).len()).sum();
+        let blocks = threads::sum(a.rows().div_ceil(block), 256, |r| blocks_of_row(a, block, r).len());
         blocks * block * block
     };
     // Ties go to the larger block, which needs fewer column indices.

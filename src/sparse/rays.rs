@@ -14,9 +14,8 @@
 //! `low` it is, and of those whose `low` is its left neighbour. So all of a class can be added at once, in any order. At the end
 //! of a sheet the two are added. The sheets are added in the wide sum.
 
-use rayon::prelude::*;
-
 use crate::number::Real;
+use crate::threads;
 
 /// Lines of a ray that are added before the wide sum takes them, `BLOCK` of `cl/ray_trace.cl`.
 pub(crate) const BLOCK: usize = 8;
@@ -165,11 +164,11 @@ impl<T: Real> Rays<T> {
         let sheets = sheets_of(&fans, angles, side * side);
         let count = sheets.len() / SHEET_WORDS;
         let tiles = Tiles::new(side, T::PRECISION.bytes(), (many_items && !distances.is_empty()).then_some(mean));
-        let spans = sheets.par_chunks(SHEET_WORDS).map(|sheet| {
+        let spans = threads::map(threads::Chunks(&sheets, SHEET_WORDS), 1, |_, sheet| {
             let fans = &fans[sheet[0] as usize * FAN_WORDS * angles..];
             spans_of(rays, fans, pixels, side, &tiles, sheet)
         });
-        let spans = spans.collect::<Vec<_>>().concat();
+        let spans = spans.concat();
         let words = |ray: &Ray| [ray.start, ray.start >> 32, ray.slope, ray.slope >> 32].map(|word| word as u32);
         Self {
             side,

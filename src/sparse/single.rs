@@ -1,10 +1,9 @@
 //! Values rounded to single precision.
 
-use rayon::prelude::*;
-
 use super::{Csr, row_of};
 use crate::error::{Error, Result};
 use crate::number::{self, Real, per_number};
+use crate::threads;
 
 per_number! {
     fn rounded_to_single<T>(a: &Csr<T>) -> Result<Csr<T>> = rounded_to_single_here;
@@ -22,11 +21,11 @@ impl<T: Real> Csr<T> {
 }
 
 fn rounded_to_single_here<T: Real>(a: &Csr<T>) -> Result<Csr<T>> {
-    let round = |v: &T| {
+    let round = |_, v: &T| {
         let rounded = v.to_f64() as f32;
         T::from_f64(if rounded.is_subnormal() { 0.0 } else { f64::from(rounded) })
     };
-    let values: Vec<T> = a.values().par_iter().map(round).collect();
+    let values: Vec<T> = threads::numbers(a.values(), threads::LEAST, round);
     match number::first_not_finite(&values) {
         None => a.with_values(values),
         Some(at) => {

@@ -4,13 +4,12 @@ mod opencl;
 
 pub(super) use opencl::FILES;
 
-use rayon::prelude::*;
-
 use super::sums::summing;
 use super::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real};
+use crate::threads;
 
 /// Dense blocks of `block` consecutive rows; the last may have fewer.
 #[derive(Debug)]
@@ -33,7 +32,7 @@ const BATCH: usize = 4096;
 
 /// `block_jacobi` of `cl/block_jacobi.cl`.
 fn block_jacobi<T: Real, A: Accumulator<T>>([rows, block]: [usize; 2], entries: &[T], x: &[T], z: &mut [T]) {
-    z.par_iter_mut().with_min_len(BATCH).enumerate().for_each(|(i, z)| {
+    threads::each(z, BATCH, |i, z| {
         let begin = i - i % block;
         let mut sum = A::default();
         for k in 0..block.min(rows - begin) {

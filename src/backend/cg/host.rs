@@ -1,7 +1,5 @@
 //! The launches of conjugate gradients on the host.
 
-use rayon::prelude::*;
-
 use super::{CgOps, CgVectors};
 use crate::backend::product::{HostMatrix, Stored, chunk_product};
 use crate::backend::solve_state::HostState;
@@ -13,6 +11,7 @@ use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
 use crate::reduction::Chunks;
 use crate::state::{cg, stop};
+use crate::threads::{self, ChunksMut};
 
 /// `cg_test` of `cl/cg_product.cl`.
 fn cg_test<T: Real, A: Accumulator<T>>(count: usize, diagonal: bool, state: &mut HostState<'_>) {
@@ -50,7 +49,7 @@ fn cg_test<T: Real, A: Accumulator<T>>(count: usize, diagonal: bool, state: &mut
 fn cg_direction<T: Real, A: Accumulator<T>>(m: &[T], r: &[T], p: &mut [T], state: &mut HostState<'_>) {
     let chunks = Chunks::of(r.len());
     let sums = &mut state.sums[4 * chunks.count..];
-    p.par_chunks_mut(chunks.chunk).zip(sums.par_iter_mut()).enumerate().for_each(|(g, (p, sum))| {
+    threads::each((ChunksMut(p, chunks.chunk), &mut sums[..]), 1, |g, (p, sum)| {
         let range = chunks.range(g);
         for (p, i) in p.iter_mut().zip(range.clone()) {
             *p = m[i] * r[i];
@@ -76,19 +75,17 @@ fn cg_product<T: Real, A: Accumulator<T>>(
         return;
     }
     let (pq, rest) = state.sums.split_at_mut(chunks.count);
-    q.par_chunks_mut(chunks.chunk).zip(pq.par_iter_mut().zip(rest.par_iter_mut())).enumerate().for_each(
-        |(g, (q, (pq, qq)))| {
-            let range = chunks.range(g);
-            chunk_product::<T, A>(a, 1, range.clone(), p, q, |_, _, sum| sum.to_real());
-            let p = &p[range.clone()];
-            [*pq, *qq] = match m {
-                None => chunk_sums(chunks.lanes, [p, q], |[p, q]| [A::product(p, q), A::product(q, q)]),
-                Some(m) => chunk_sums(chunks.lanes, [p, q, &m[range]], |[p, q, m]| {
-                    [A::product(p, q), A::product(q, m * q)]
-                }),
-            };
-        },
-    );
+    threads::each((ChunksMut(q, chunks.chunk), pq, rest), 1, |g, (q, pq, qq)| {
+        let range = chunks.range(g);
+        chunk_product::<T, A>(a, 1, range.clone(), p, q, |_, _, sum| sum.to_real());
+        let p = &p[range.clone()];
+        [*pq, *qq] = match m {
+            None => chunk_sums(chunks.lanes, [p, q], |[p, q]| [A::product(p, q), A::product(q, q)]),
+            Some(m) => {
+                chunk_sums(chunks.lanes, [p, q, &m[range]], |[p, q, m]| [A::product(p, q), A::product(q, m * q)])
+            }
+        };
+    });
 }
 
 fn cg_update<T: Real, A: Accumulator<T>>(
@@ -130,22 +127,18 @@ fn cg_update<T: Real, A: Accumulator<T>>(
     let (alpha, beta) = (alpha_sum.to_real(), beta_sum.to_real());
     let chunk = chunks.chunk;
     let (rr_sums, rz_sums) = state.sums[2 * chunks.count..].split_at_mut(2 * chunks.count);
-    let pieces = x
-        .par_chunks_mut(chunk)
-        .zip(r.par_chunks_mut(chunk))
-        .zip(p.par_chunks_mut(chunk).zip(q.par_chunks(chunk)))
-        .zip(rr_sums.par_iter_mut());
+    let vectors = (ChunksMut(x, chunk), ChunksMut(r, chunk), ChunksMut(p, chunk));
+    let (factors, lanes) = ([alpha, beta], chunks.lanes);
     match m {
-        None => pieces.for_each(|(((x, r), (p, q)), sum)| {
-            update_chunk::<T, 0>([alpha, beta], &[], x, r, p, q);
-            *sum = column_dot::<T, A>(chunks.lanes, 0..r.len(), [1, 0], r, r);
+        None => threads::each((vectors, rr_sums), 1, |g, ((x, r, p), rr)| {
+            update_chunk::<T, 0>(factors, &[], x, r, p, &q[chunks.range(g)]);
+            *rr = column_dot::<T, A>(lanes, 0..r.len(), [1, 0], r, r);
         }),
-        Some(m) => pieces.zip(m.par_chunks(chunk).zip(rz_sums.par_iter_mut())).for_each(
-            |((((x, r), (p, q)), rr), (m, rz))| {
-                update_chunk::<T, 1>([alpha, beta], m, x, r, p, q);
-                [*rr, *rz] = chunk_sums(chunks.lanes, [r, m], |[r, m]| [A::product(r, r), A::product(r, m * r)]);
-            },
-        ),
+        Some(m) => threads::each((vectors, rr_sums, rz_sums), 1, |g, ((x, r, p), rr, rz)| {
+            let m = &m[chunks.range(g)];
+            update_chunk::<T, 1>(factors, m, x, r, p, &q[chunks.range(g)]);
+            [*rr, *rz] = chunk_sums(lanes, [r, m], |[r, m]| [A::product(r, r), A::product(r, m * r)]);
+        }),
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) struct Grid {
 
 impl<T: Real, A: Accumulator<T>> Weights<T, A> {
     /// Reads the weights of column `c` from `control`.
+    #[inline]
     pub(super) fn of(control: &[Sum], c: usize, edges: u32) -> Self {
         let at = |field: usize| A::from_bits(control[c * cgnr::CONTROL + field].0);
         Self {
@@ -39,6 +40,7 @@ impl<T: Real, A: Accumulator<T>> Weights<T, A> {
     }
 
     /// `edge` of `cl/correction.cl`.
+    #[inline]
     fn edge(&self, here: T, there: T, phi: T) -> A {
         let mut weight = self.smooth;
         if self.edges == 2 {
@@ -48,6 +50,7 @@ impl<T: Real, A: Accumulator<T>> Weights<T, A> {
     }
 
     /// `diffusivity` of `cl/correction.cl`; 0 if there is no total variation.
+    #[inline]
     fn diffusivity(&self, here: T, right: T, down: T) -> T {
         if self.edges != 2 {
             return T::default();
@@ -58,6 +61,7 @@ impl<T: Real, A: Accumulator<T>> Weights<T, A> {
     }
 
     /// The diffusivity at element `at` of `image`.
+    #[inline]
     pub(super) fn diffusivity_at(&self, grid: Grid, at: usize, image: impl Fn(usize) -> T) -> T {
         let Grid { width, n, columns } = grid;
         let (i, here) = (at / columns, image(at));
@@ -68,6 +72,7 @@ impl<T: Real, A: Accumulator<T>> Weights<T, A> {
 
     /// The terms of `F(x, v)` at element `at` that its neighbours and its own size make: those of Tikhonov, smoothness and total
     /// variation. `v(at)` is an element of `v`, `phi` the diffusivities of `x`.
+    #[inline]
     pub(super) fn neighbours(&self, grid: Grid, at: usize, v: impl Fn(usize) -> T, phi: &[T]) -> A {
         let Grid { width, n, columns } = grid;
         let (i, here) = (at / columns, v(at));
@@ -94,11 +99,13 @@ impl<T: Real, A: Accumulator<T>> Weights<T, A> {
     }
 
     /// The bound that `x` violates, if it does.
+    #[inline]
     pub(super) fn violated(&self, x: T) -> Option<T> {
         violated(x, self.bounds[0], self.bounds[1])
     }
 
     /// The term of a violated bound, `value` times its weight.
+    #[inline]
     pub(super) fn of_box(&self, value: T) -> A {
         self.in_box.mul(A::from_real(value))
     }

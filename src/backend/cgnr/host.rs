@@ -1,7 +1,5 @@
 //! The launches of CGNR on the host.
 
-use rayon::prelude::*;
-
 use super::correction::{Grid, Weights};
 use super::{CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Part, by_parity};
 use crate::backend::product::{HostMatrix, MOST_COLUMNS, Stored, multiply};
@@ -13,8 +11,10 @@ use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
 use crate::reduction::Chunks;
 use crate::state::{cgnr, stop};
+use crate::threads::{self, LEAST};
 
 /// Tells if every column has stopped, seen from slot `which`.
+#[inline]
 fn all_stopped(status: &[i32], columns: usize, which: usize) -> bool {
     (0..columns).all(|c| status[c * cgnr::STATUS + which] != stop::RUNNING)
 }
@@ -85,6 +85,7 @@ struct Formed<'a, T> {
 
 impl<T: Real> Formed<'_, T> {
     /// Element `at`, which is one of column `c`.
+    #[inline]
     fn element(&self, at: usize, c: usize) -> T {
         self.u[at] + self.scale[c] * self.v[at]
     }
@@ -121,7 +122,7 @@ fn forward<T: Real, A: Accumulator<T>>(
     let direction = Formed { u: s, v: d, scale: betas };
     // Formed once: a product reads each element as often as its column has entries.
     if shape.part != Part::Rows {
-        d_new.par_iter_mut().enumerate().for_each(|(at, d)| *d = direction.element(at, at % columns));
+        threads::each(&mut *d_new, LEAST, |at, d| *d = direction.element(at, at % columns));
     }
     multiply::<T, A>(a, columns, d_new, q);
     if shape.part != Part::Pixels {
@@ -131,7 +132,7 @@ fn forward<T: Real, A: Accumulator<T>>(
         return;
     }
     let (d, control, grid) = (&*d_new, &*state.control, Grid { width: shape.width, n: a.cols, columns });
-    state.sums[runs.all_df()].par_iter_mut().enumerate().for_each(|(place, sum)| {
+    threads::each(&mut state.sums[runs.all_df()], 1, |place, sum| {
         let (c, g) = (place / cols.count, place % cols.count);
         let weights = Weights::<T, A>::of(control, c, shape.edges);
         let term = |i: usize| {
@@ -228,7 +229,7 @@ fn backward<T: Real, A: Accumulator<T>>(
     let image = Formed { u: x, v: d, scale: alphas };
     // A stopped column keeps its bits: x + 0 d would lose the sign of a zero.
     let update = |new: &mut [T], old: &[T], vector: &Formed<'_, T>| {
-        new.par_iter_mut().enumerate().for_each(|(at, new)| {
+        threads::each(new, LEAST, |at, new| {
             let c = at % columns;
             *new = if stopped[c] { old[at] } else { vector.element(at, c) };
         });
@@ -257,14 +258,14 @@ fn subtract_correction<T: Real, A: Accumulator<T>>(
     let columns = shape.columns;
     let grid = Grid { width: shape.width, n: s.len() / columns, columns };
     if shape.edges == 2 {
-        phi.par_iter_mut().enumerate().for_each(|(at, phi)| {
+        threads::each(&mut *phi, 256, |at, phi| {
             let c = at % columns;
             let weights = Weights::<T, A>::of(control, c, shape.edges);
             *phi = weights.diffusivity_at(grid, at, |at| image.element(at, c));
         });
     }
     let phi = &*phi;
-    s.par_iter_mut().enumerate().for_each(|(at, s)| {
+    threads::each(s, 256, |at, s| {
         let c = at % columns;
         let weights = Weights::<T, A>::of(control, c, shape.edges);
         let mut sum = weights.neighbours(grid, at, |at| image.element(at, c), phi);
@@ -281,11 +282,11 @@ fn correct<T: Real, A: Accumulator<T>>(shape: CgnrShape, control: &[Sum], x: &[T
     let grid = Grid { width: shape.width, n: x.len(), columns: 1 };
     let weights = Weights::<T, A>::of(control, 0, shape.edges);
     let phi: Vec<T> = match shape.edges {
-        2 => (0..x.len()).into_par_iter().map(|i| weights.diffusivity_at(grid, i, |at| x[at])).collect(),
+        2 => threads::numbers(0..x.len(), 256, |_, i| weights.diffusivity_at(grid, i, |at| x[at])),
         _ => Vec::new(),
     };
     let direction = v.unwrap_or(x);
-    out.par_iter_mut().enumerate().for_each(|(i, out)| {
+    threads::each(out, 256, |i, out| {
         let mut sum = weights.neighbours(grid, i, |at| direction[at], &phi);
         if let Some(bound) = weights.violated(x[i]) {
             sum = sum.add(weights.of_box(if v.is_none() { x[i] - bound } else { direction[i] }));
@@ -302,13 +303,10 @@ fn backward_sums<T: Real, A: Accumulator<T>>(
     sums: &mut [Sum],
 ) {
     let columns = runs.columns;
-    let found: Vec<[Sum; 3]> = (0..columns * cols.count)
-        .into_par_iter()
-        .map(|place| {
-            let (c, g) = (place / cols.count, place % cols.count);
-            [s, s_old, d].map(|other| column_dot::<T, A>(cols.lanes, cols.range(g), [columns, c], s, other))
-        })
-        .collect();
+    let found = threads::numbers(0..columns * cols.count, 1, |_, place| {
+        let (c, g) = (place / cols.count, place % cols.count);
+        [s, s_old, d].map(|other| column_dot::<T, A>(cols.lanes, cols.range(g), [columns, c], s, other))
+    });
     for (place, sum) in found.into_iter().enumerate() {
         let (c, g) = (place / cols.count, place % cols.count);
         for (run, value) in [runs.ss(c), runs.so(c), runs.sd(c)].into_iter().zip(sum) {
@@ -318,6 +316,7 @@ fn backward_sums<T: Real, A: Accumulator<T>>(
 }
 
 /// The part of [`CgnrOps::cgnr_forward`] that makes the stopping test and writes the norms, for a matrix of `rows` by `cols`.
+#[inline]
 pub(in crate::backend) fn test<T: Real>(
     run: Run<'_>,
     columns: usize,
@@ -384,6 +383,7 @@ impl<T: Real> CgnrOps<T> for Host {
         Ok(())
     }
 
+    #[inline]
     fn cgnr_correction(
         &self,
         run: Run<'_>,

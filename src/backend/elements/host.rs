@@ -1,14 +1,13 @@
 //! Products of finite elements on the host: the kernels of `cl/elements.cl` and `cl/element_sums.cl`, operation for operation. Cells are
 //! worked on in blocks, whose values lie interleaved.
 
-use rayon::prelude::*;
-
 use super::{Batch, ElementOps, NO_COEFFICIENT, Sums};
 use crate::backend::sums::summing;
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
-use crate::number::{Accumulator, Real};
+use crate::number::{self, Accumulator, Real};
+use crate::threads;
 
 /// Cells of a block.
 const WIDE: usize = 8;
@@ -85,7 +84,7 @@ impl<T: Real, const N: usize> Grid<T, N> {
     }
 
     fn column(&self, first: usize, step: usize) -> Column<T, N> {
-        std::array::from_fn(|k| self.0[first + k * step])
+        number::array(|k| self.0[first + k * step])
     }
 
     fn put(&mut self, first: usize, step: usize, column: &Column<T, N>) {
@@ -133,7 +132,7 @@ impl<T: Real, const N: usize> Room<T, N> {
             v.put(start, step, &multiply_stiffness(&column));
         }
         let factor = |axis: usize| -> Lane<T> {
-            std::array::from_fn(|l| if first + l < count { geometry[3 * (first + l) + axis] } else { T::default() })
+            number::array(|l| if first + l < count { geometry[3 * (first + l) + axis] } else { T::default() })
         };
         let [gx, gy, gz] = [factor(0), factor(1), factor(2)];
         let (starts, step) = columns::<N>(1);
@@ -215,7 +214,7 @@ impl<T: Real> Arrays<'_, T> {
         for l in (0..WIDE).filter(|l| first + l < self.count) {
             let metric = &self.geometry[(first + l) * 6 * cell + t..];
             for i in 0..N {
-                let [xx, xy, xz, yy, yz, zz] = std::array::from_fn(|c| metric[c * cell + i * plane]);
+                let [xx, xy, xz, yy, yz, zz] = number::array(|c| metric[c * cell + i * plane]);
                 let [dx, dy, dz] = [g[0][i][l], g[1][i][l], g[2][i][l]];
                 g[0][i][l] = xx * dx + xy * dy + xz * dz;
                 g[1][i][l] = xy * dx + yy * dy + yz * dz;
@@ -247,7 +246,7 @@ fn apply<T: Real, const N: usize>(
     // Numbers inside of cells of a batch follow each other.
     let first_inside = if inside > 0 { ids[cell - 1] as usize + 1 - inside } else { 0 };
     let mut rest = &mut y.host_mut()?[first_inside..first_inside + batch.count * inside];
-    let blocks: Vec<Block<'_, T>> = parts
+    let mut blocks: Vec<Block<'_, T>> = parts
         .chunks_mut(WIDE * cell)
         .enumerate()
         .map(|(k, parts)| {
@@ -261,7 +260,7 @@ fn apply<T: Real, const N: usize>(
         id if (id as usize) < free => x[id as usize],
         id => hung[id as usize - free],
     };
-    blocks.into_par_iter().with_min_len(4).for_each_init(Room::<T, N>::new, |room, block| {
+    let of_block = |room: &mut Room<T, N>, block: &mut Block<'_, T>| {
         let cells = block.parts.len() / cell;
         for l in 0..WIDE {
             let ids = ids.get((block.first + l) * cell..).filter(|_| l < cells).unwrap_or(&[]);
@@ -284,6 +283,10 @@ fn apply<T: Real, const N: usize>(
                 (0..cells).for_each(|l| block.parts[l * cell + place] = lane[l]);
             }
         }
+    };
+    threads::share(&mut blocks[..], 4, &|_, blocks: &mut [Block<'_, T>]| {
+        let mut room = Room::new();
+        blocks.iter_mut().for_each(|block| of_block(&mut room, block));
     });
     Ok(())
 }
@@ -303,7 +306,7 @@ fn sum_elements<T: Real, A: Accumulator<T>>(
         Some(([rows, columns], factors)) => Some((rows.host()?, columns.host()?, factors.host()?)),
         None => None,
     };
-    to.host_mut()?[..sums.rows].par_iter_mut().enumerate().with_min_len(1024).for_each(|(r, to)| {
+    threads::each(&mut to.host_mut()?[..sums.rows], 1024, |r, to| {
         let mut sum = A::default();
         if let Some((offsets, places)) = shared {
             for place in &places[offsets[r] as usize..offsets[r + 1] as usize] {

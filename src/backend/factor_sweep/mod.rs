@@ -4,13 +4,12 @@ mod opencl;
 
 pub(super) use opencl::FILES;
 
-use rayon::prelude::*;
-
 use super::sums::summing;
 use super::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real};
+use crate::threads;
 
 /// The places of incomplete factors, and the matrix (`cl/factor_sweep.cl`).
 #[derive(Debug)]
@@ -104,8 +103,7 @@ fn factor_sweep<T: Real, A: Accumulator<T>>(
         (begin, made)
     };
     let count = members(diagonal.len(), class);
-    let rows: Vec<(usize, Vec<T>)> = (0..count).into_par_iter().with_min_len(BATCH).map(row).collect();
-    for (begin, made) in rows {
+    for (begin, made) in threads::map(0..count, BATCH, |_, k| row(k)) {
         after[begin..begin + made.len()].copy_from_slice(&made);
     }
 }

@@ -1,13 +1,12 @@
 //! Filtered back-projection on the host: `cl/fbp.cl`.
 
-use rayon::prelude::*;
-
 use super::{FbpOps, MIDDLE, RIGHT, RIGHT_OFF, UP, UP_OFF, VIEW_WORDS, Views};
 use crate::backend::sums::summing;
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real};
+use crate::threads;
 
 /// `add_views` of `cl/fbp.cl`, a row of pixels at a time.
 fn add_views<T: Real, A: Accumulator<T>>(views: &Views<T>, words: &[T], filtered: &[T], x: &mut [T]) {
@@ -16,7 +15,7 @@ fn add_views<T: Real, A: Accumulator<T>>(views: &Views<T>, words: &[T], filtered
     let one = T::from_f64(1.0);
     let last_place = number(pixels - 1);
     let half_side = (number(side) - one) * T::from_f64(0.5);
-    x.par_chunks_mut(side).enumerate().for_each(|(row, line)| {
+    threads::each(threads::ChunksMut(x, side), 1, |row, line| {
         let up = half_side - number(row);
         let mut sums = vec![A::from_real(T::default()); side];
         for (view, filtered) in words.chunks_exact(VIEW_WORDS).zip(filtered.chunks_exact(pixels + 1)) {

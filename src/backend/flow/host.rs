@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::sampling::{
     BLOCK, Block, By, Rules, Scratch, Velocity, blend, by_rules, cells_block, cubic_weights, floored, real,
     weighted, whole,
@@ -15,6 +13,7 @@ use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
+use crate::threads::{self, ChunksMut};
 
 /// Faces of a row that may be open.
 #[derive(Clone, Copy)]
@@ -167,7 +166,7 @@ fn spread<T: Real, R: Rules>(
     f: &mut [T],
 ) {
     let width = velocity.width;
-    g.par_chunks_mut(width).zip(f.par_chunks_mut(width)).enumerate().for_each(|(j, (g, f))| {
+    threads::each((ChunksMut(g, width), ChunksMut(f, width)), 1, |j, (g, f)| {
         spread_row::<T, R>(Row { velocity, mask, j }, viscosity, g, f);
     });
 }
@@ -197,7 +196,7 @@ fn carry<T: Real, R: Rules>(
     cv: &mut [T],
 ) {
     let width = velocity.width;
-    cu.par_chunks_mut(width).zip(cv.par_chunks_mut(width)).enumerate().for_each(|(j, (cu, cv))| {
+    threads::each((ChunksMut(cu, width), ChunksMut(cv, width)), 1, |j, (cu, cv)| {
         carry_row::<T, R>(Row { velocity, mask, j }, held, cu, cv);
     });
 }
@@ -297,7 +296,7 @@ widest! {
 
 /// `flow_transport` of `cl/flow_transport.cl`.
 fn transport<T: Real, R: Rules>(velocity: Velocity<'_, T>, mask: Option<&[u32]>, q: &[T], carried: &mut [T]) {
-    carried.par_chunks_mut(velocity.width).enumerate().for_each(|(j, carried)| {
+    threads::each(ChunksMut(carried, velocity.width), 1, |j, carried| {
         transport_row::<T, R>(Row { velocity, mask, j }, q, carried);
     });
 }
@@ -389,7 +388,7 @@ impl<T: Real> FlowOps<T> for Host {
         b: &mut Memory<T>,
     ) -> Result<()> {
         let (mask, u, v, width) = (words(&grid)?, u.host()?, v.host()?, grid.width);
-        b.host_mut()?.par_chunks_mut(width).enumerate().for_each(|(j, b)| {
+        threads::each(ChunksMut(b.host_mut()?, width), 1, |j, b| {
             let c = j * width;
             let below = (j + 1 < grid.height).then(|| &v[c + width..][..width]);
             divergence_row(&u[c..][..width], &v[c..][..width], below, b);
@@ -407,8 +406,8 @@ impl<T: Real> FlowOps<T> for Host {
         [u, v]: [&mut Memory<T>; 2],
     ) -> Result<()> {
         let (mask, p, g, f, width) = (words(&grid)?, p.host()?, g.host()?, f.host()?, grid.width);
-        let lines = u.host_mut()?.par_chunks_mut(width).zip(v.host_mut()?.par_chunks_mut(width));
-        lines.enumerate().for_each(|(j, (u, v))| {
+        let lines = (ChunksMut(u.host_mut()?, width), ChunksMut(v.host_mut()?, width));
+        threads::each(lines, 1, |j, (u, v)| {
             let c = j * width;
             let p_here = &p[c..][..width];
             subtract_difference(&g[c + 1..], &p_here[1..], p_here, &mut u[1..]);
@@ -449,7 +448,9 @@ impl<T: Real> FlowOps<T> for Host {
     ) -> Result<()> {
         let mask = mask.map(Memory::host).transpose()?;
         let Splat { place, node, inverse, amount, columns, rows, bits } = bump;
-        q.host_mut()?.par_chunks_mut(width).enumerate().skip(rows.start).take(rows.len()).for_each(|(j, q)| {
+        let reached = &mut q.host_mut()?[rows.start * width..rows.end * width];
+        threads::each(ChunksMut(reached, width), 1, |j, q| {
+            let j = rows.start + j;
             let ay = (whole::<T>(j as i32) + node[1]) - place[1];
             for i in columns.clone() {
                 let ax = (whole::<T>(i as i32) + node[0]) - place[0];

@@ -1,20 +1,19 @@
 //! Products with generated matrices on the host.
 
-use rayon::prelude::*;
-
 use super::{GeneratedOps, Generator};
 use crate::backend::sums::summing;
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Arithmetic, Real};
+use crate::threads;
 
 /// Entries that a thread makes at least.
 const LEAST: usize = 4096;
 
 fn product<T: Real, A: Accumulator<T>>(arithmetic: Arithmetic, a: &Generator<T>, x: &[T], y: &mut [T]) {
     let least = (LEAST / a.entries.max(1)).max(1);
-    y.par_iter_mut().with_min_len(least).enumerate().for_each(|(i, y)| {
+    threads::each(y, least, |i, y| {
         let mut sum = A::default();
         for k in 0..a.entries {
             let (column, value) = (a.twin)(arithmetic, i as u32, k as u32);

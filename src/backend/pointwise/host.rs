@@ -1,12 +1,11 @@
 //! Operations of the user's own on the host.
 
-use rayon::prelude::*;
-
 use super::{Formula, MOST, PointwiseOps};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Arithmetic, Real};
+use crate::threads;
 
 /// Elements that a thread takes at least.
 const LEAST: usize = 1024;
@@ -28,7 +27,7 @@ impl<T: Real> PointwiseOps<T> for Host {
         let [a, b, c, d] = x;
         let x = [&a.host()?[..n], &b.host()?[..n], &c.host()?[..n], &d.host()?[..n]];
         let arithmetic = Arithmetic::of(run.accumulation);
-        y.host_mut()?[..n].par_chunks_mut(LEAST).enumerate().for_each(|(k, y)| {
+        threads::each(threads::ChunksMut(&mut y.host_mut()?[..n], LEAST), 1, |k, y| {
             let share = k * LEAST..k * LEAST + y.len();
             formula.values(arithmetic, x.map(|x| &x[share.clone()]), p, y);
         });

@@ -4,8 +4,6 @@ mod opencl;
 
 pub(super) use opencl::FILES;
 
-use rayon::prelude::*;
-
 use super::product::{HostMatrix, Stored, chunk_product};
 use super::sums::summing;
 use super::{Host, Run};
@@ -13,6 +11,7 @@ use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real};
 use crate::reduction::Chunks;
+use crate::threads::{self, ChunksMut};
 
 /// Vectors that a step reads.
 #[derive(Clone, Copy)]
@@ -47,8 +46,7 @@ fn polynomial_step<T: Real, A: Accumulator<T>>(
     w: &mut [T],
 ) {
     let chunks = Chunks::of(a.rows);
-    let parts = w.par_chunks_mut(chunks.chunk).zip(before.par_chunks_mut(chunks.chunk)).enumerate();
-    parts.for_each(|(g, (w, before))| {
+    threads::each((ChunksMut(w, chunks.chunk), ChunksMut(before, chunks.chunk)), 1, |g, (w, before)| {
         let rows = chunks.range(g);
         let difference = |i: usize, _: usize, sum: A| A::from_real(b[i]).sub(sum).to_real();
         chunk_product(a, 1, rows.clone(), z, w, difference);

@@ -1,7 +1,7 @@
 //! Entries of rows on the host: lanes of one row, and rows that lie side by side.
 
 use super::HostMatrix;
-use crate::number::{Accumulator, Real};
+use crate::number::{self, Accumulator, Real};
 use crate::reduction::fold;
 
 /// Sums of one row, one for each column of the vectors.
@@ -9,6 +9,7 @@ use crate::reduction::fold;
 pub(super) struct RowSum<A, const C: usize>(pub(super) [A; C]);
 
 impl<A: Default + Copy, const C: usize> Default for RowSum<A, C> {
+    #[inline]
     fn default() -> Self {
         Self([A::default(); C])
     }
@@ -44,7 +45,7 @@ impl<A: Copy, const C: usize> RowSum<A, C> {
     where
         A: Accumulator<T>,
     {
-        fold(lanes, |a, b| Self(std::array::from_fn(|c| a.0[c].add(b.0[c]))))
+        fold(lanes, |a, b| Self(number::array(|c| a.0[c].add(b.0[c]))))
     }
 }
 
@@ -62,15 +63,18 @@ pub(super) fn lane_row<T: Real, A: Accumulator<T>, const C: usize, const LANES: 
     let mut lanes = [RowSum::<A, C>::default(); LANES];
     let (indices, index_rest) = indices.as_chunks::<LANES>();
     let (values, value_rest) = values.as_chunks::<LANES>();
-    for (indices, values) in indices.iter().zip(values) {
-        let gathered = gather(indices, x);
+    // By numbers: a `zip` begins with a call, which short rows feel.
+    let values = &values[..indices.len()];
+    for round in 0..indices.len() {
+        let gathered = gather(&indices[round], x);
         for l in 0..LANES {
-            lanes[l].add(values[l], &gathered[l]);
+            lanes[l].add(values[round][l], &gathered[l]);
         }
     }
     if LANES <= PIECE || LANES > FEW_LANES {
-        for ((lane, j), value) in lanes.iter_mut().zip(index_rest).zip(value_rest) {
-            lane.add(*value, &x[*j as usize]);
+        let value_rest = &value_rest[..index_rest.len()];
+        for l in 0..index_rest.len().min(LANES) {
+            lanes[l].add(value_rest[l], &x[index_rest[l] as usize]);
         }
         return RowSum::folded::<T>(&mut lanes);
     }
@@ -125,25 +129,26 @@ pub(super) fn packed_rows<T: Real, A: Accumulator<T>, const C: usize>(
     sums: &mut [RowSum<A, C>],
 ) {
     let long = offsets[sums.len()] - offsets[0] >= LONG * sums.len();
-    let mut entries = offsets.windows(2).map(|row| (&a.indices[row[0]..row[1]], &a.values[row[0]..row[1]]));
+    let row = |i: usize| (&a.indices[offsets[i]..offsets[i + 1]], &a.values[offsets[i]..offsets[i + 1]]);
     let (together, rest) = if long { sums.as_chunks_mut::<TOGETHER>() } else { (&mut [][..], sums) };
-    for sums in together {
-        let rows: [(&[u32], &[T]); TOGETHER] = std::array::from_fn(|_| entries.next().unwrap_or_default());
+    let first_of_rest = TOGETHER * together.len();
+    for (k, sums) in together.iter_mut().enumerate() {
+        let rows: [(&[u32], &[T]); TOGETHER] = number::array(|l| row(TOGETHER * k + l));
         let common = rows.iter().map(|row| row.0.len()).min().unwrap_or(0);
-        let [a, b, c, d] = rows.map(|(indices, values)| indices[..common].iter().zip(&values[..common]));
+        let short: [(&[u32], &[T]); TOGETHER] = number::array(|l| (&rows[l].0[..common], &rows[l].1[..common]));
         // In registers while they are added to.
         let mut own = *sums;
-        for (((a, b), c), d) in a.zip(b).zip(c).zip(d) {
-            for (sum, (j, value)) in own.iter_mut().zip([a, b, c, d]) {
-                sum.add(*value, &x[*j as usize]);
+        for at in 0..common {
+            for l in 0..TOGETHER {
+                own[l].add(short[l].1[at], &x[short[l].0[at] as usize]);
             }
         }
-        *sums = own;
-        for (sum, (indices, values)) in sums.iter_mut().zip(rows) {
-            *sum = add_row(*sum, &indices[common..], &values[common..], x);
+        for l in 0..TOGETHER {
+            sums[l] = add_row(own[l], &rows[l].0[common..], &rows[l].1[common..], x);
         }
     }
-    for (sum, (indices, values)) in rest.iter_mut().zip(entries) {
+    for (k, sum) in rest.iter_mut().enumerate() {
+        let (indices, values) = row(first_of_rest + k);
         *sum = add_row(*sum, indices, values, x);
     }
 }
@@ -156,8 +161,9 @@ pub(super) fn add_row<T: Real, A: Accumulator<T>, const C: usize>(
     values: &[T],
     x: &[[T; C]],
 ) -> RowSum<A, C> {
-    for (j, value) in indices.iter().zip(values) {
-        sum.add(*value, &x[*j as usize]);
+    let values = &values[..indices.len()];
+    for k in 0..indices.len() {
+        sum.add(values[k], &x[indices[k] as usize]);
     }
     sum
 }

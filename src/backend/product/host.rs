@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::entries::{LONG, RowSum, add_row};
 use super::rows::{BLOCK, LONG_BLOCK, block_sums, longer_row, offset, order};
 use super::{Combine, HostMatrix, MOST_COLUMNS, ProductOps, Stored};
@@ -11,9 +9,10 @@ use crate::backend::sums::{column_dot, squares, summing};
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
-use crate::number::{Accumulator, Real, Sum};
+use crate::number::{self, Accumulator, Real, Sum};
 use crate::reduction::Chunks;
 use crate::sparse::{Arrangement, Kind, SHORT_ROW};
+use crate::threads::{self, ChunksMut};
 
 /// Rows `rows` of a product with `columns` interleaved vectors, whole chunks of them: `y`, which begins with the first of them,
 /// gets what `store(i, c, sum)` makes of each sum. If an operator has computed the product, `y` holds the sums.
@@ -80,7 +79,7 @@ fn by_blocks<T: Real, A: Accumulator<T>, const C: usize, const N: usize>(
         let mut sums = [RowSum::<A, C>::default(); N];
         let sums = &mut sums[..places.len()];
         block_sums(a, places.clone(), x, sums);
-        let store = |i: usize, sum: &RowSum<A, C>| -> [T; C] { std::array::from_fn(|c| store(i, c, sum.0[c])) };
+        let store = |i: usize, sum: &RowSum<A, C>| -> [T; C] { number::array(|c| store(i, c, sum.0[c])) };
         match order(a) {
             Some(order) => {
                 for (i, sum) in order[places].iter().zip(sums) {
@@ -127,7 +126,7 @@ fn add_rows<T: Real, A: Accumulator<T>, const C: usize, const ADAPTIVE: bool>(
         } else {
             add_row(RowSum::<A, C>::default(), indices, values, x)
         };
-        *y = std::array::from_fn(|c| store(i, c, sum.0[c]));
+        *y = number::array(|c| store(i, c, sum.0[c]));
     }
 }
 
@@ -140,7 +139,7 @@ fn for_each_chunk<T: Real>(a: &HostMatrix<'_, T>, len: usize, y: &mut [T], work:
     if a.values.len().max(a.rows) < SHARED {
         y.chunks_mut(len).enumerate().for_each(|(g, y)| work(g, y));
     } else {
-        y.par_chunks_mut(len).enumerate().for_each(|(g, y)| work(g, y));
+        threads::each(ChunksMut(y, len), 1, work);
     }
 }
 
@@ -195,8 +194,7 @@ fn residual<T: Real, A: Accumulator<T>>(
     };
     if columns == 1 && a.values.len().max(a.rows) >= SHARED {
         // Each chunk while it is still near.
-        let parts = r.par_chunks_mut(chunks.chunk).zip(sums[..chunks.count].par_iter_mut());
-        parts.enumerate().for_each(|(g, (r, sum))| {
+        threads::each((ChunksMut(r, chunks.chunk), &mut sums[..chunks.count]), 1, |g, (r, sum)| {
             chunk(g, r);
             *sum = column_dot::<T, A>(chunks.lanes, 0..r.len(), [1, 0], r, r);
         });

@@ -18,11 +18,13 @@ pub(super) const BLOCK: usize = 64;
 pub(super) const LONG_BLOCK: usize = 512;
 
 /// Offset `i` of those that start at word `base`.
+#[inline]
 pub(super) fn offset<T: Real>(a: &HostMatrix<'_, T>, base: usize, i: usize) -> usize {
     offset_at(a.pointers, a.arrangement.wide, base, i)
 }
 
 /// Offsets of `rows` and the end of the last, of those that start at word `base`.
+#[inline]
 fn offsets<T: Real>(a: &HostMatrix<'_, T>, base: usize, rows: &Range<usize>) -> [usize; BLOCK + 1] {
     let mut found = [0; BLOCK + 1];
     if a.arrangement.wide {
@@ -102,19 +104,22 @@ pub(super) fn block_sums<T: Real, A: Accumulator<T>, const C: usize>(
 }
 
 /// The row at each place, if rows are not stored in their own order.
+#[inline]
 pub(super) fn order<'a, T: Real>(a: &HostMatrix<'a, T>) -> Option<&'a [u32]> {
     (a.arrangement.kind == Kind::Sorted).then(|| &a.pointers[a.rows.div_ceil(SLICE) + 1..][..a.rows])
 }
 
 /// Compressed rows with `LANES` lanes each.
+#[inline]
 fn shared_rows<T: Real, A: Accumulator<T>, const C: usize, const LANES: usize>(
     a: &HostMatrix<'_, T>,
     offsets: &[usize],
     x: &[[T; C]],
     sums: &mut [RowSum<A, C>],
 ) {
-    for (row, sum) in offsets.windows(2).zip(sums) {
-        *sum = lane_row::<T, A, C, LANES>(&a.indices[row[0]..row[1]], &a.values[row[0]..row[1]], x);
+    for (i, sum) in sums.iter_mut().enumerate() {
+        let entries = offsets[i]..offsets[i + 1];
+        *sum = lane_row::<T, A, C, LANES>(&a.indices[entries.clone()], &a.values[entries], x);
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::HostMatrix;
 use super::entries::RowSum;
 use crate::backend::widest::widest;
-use crate::number::{Accumulator, Real};
+use crate::number::{self, Accumulator, Real};
 use crate::sparse::{Kind, STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER};
 
 /// Most diagonals, and points of a stencil, that one pass over the rows takes.
@@ -45,6 +45,7 @@ pub(super) fn diagonals<T: Real, A: Accumulator<T>, const C: usize>(
 }
 
 /// Place of the value of row `i` on diagonal `d`, which lies in the matrix there.
+#[inline]
 fn value_of<T: Real>(a: &HostMatrix<'_, T>, i: usize, d: usize) -> usize {
     let count = a.pointers[0] as usize;
     match a.arrangement.kind {
@@ -54,6 +55,7 @@ fn value_of<T: Real>(a: &HostMatrix<'_, T>, i: usize, d: usize) -> usize {
 }
 
 /// Rows, of some behind `first`, for which a diagonal lies in the matrix. Only padding lies outside.
+#[inline]
 fn on_diagonal<T: Real>(a: &HostMatrix<'_, T>, first: usize, offset: u32, rows: Range<usize>) -> Range<usize> {
     let column = first as i64 + i64::from(offset as i32);
     let (start, end) = (rows.start as i64, rows.end as i64);
@@ -62,6 +64,7 @@ fn on_diagonal<T: Real>(a: &HostMatrix<'_, T>, first: usize, offset: u32, rows: 
 }
 
 /// Some of the rows behind `first`, diagonal by diagonal.
+#[inline]
 fn along_diagonals<T: Real, A: Accumulator<T>, const C: usize>(
     a: &HostMatrix<'_, T>,
     first: usize,
@@ -81,6 +84,7 @@ fn along_diagonals<T: Real, A: Accumulator<T>, const C: usize>(
 }
 
 widest! {
+    #[inline]
     fn add_diagonal<'v; T: Real, A: Accumulator<T>; const C>(
         sums: &'v mut [RowSum<A, C>],
         values: &'v [T],
@@ -92,6 +96,7 @@ widest! {
     }
 
     /// Rows that have all of `K` diagonals, in one pass, in which sums stay in registers.
+    #[inline]
     fn add_diagonals<'v; T: Real, A: Accumulator<T>; const C, const K>(
         values: &'v [&'v [T]],
         xs: &'v [&'v [[T; C]]],
@@ -112,6 +117,7 @@ widest! {
     }
 
     /// Rows of `K` entries each: `values`, times the elements of `xs`.
+    #[inline]
     fn add_points<'v; T: Real, A: Accumulator<T>; const C, const K>(
         values: &'v [T],
         xs: &'v [&'v [[T; C]]],
@@ -143,10 +149,10 @@ pub(super) fn bands<T: Real, A: Accumulator<T>, const C: usize>(
     let starts = &a.pointers[2 + first..][..sums.len()];
     let (offsets, values) = (&a.pointers[2 + a.stride + first..], &a.values[width * a.stride..]);
     let add_beside = |sums: &mut [RowSum<A, C>], before: bool| {
-        for ((sum, start), ends) in sums.iter_mut().zip(starts).zip(offsets.windows(2)) {
-            for k in ends[0] as usize..ends[1] as usize {
+        for (i, sum) in sums.iter_mut().enumerate() {
+            for k in offsets[i] as usize..offsets[i + 1] as usize {
                 let column = a.indices[k];
-                if (column < *start) == before {
+                if (column < starts[i]) == before {
                     sum.add(values[k], &x[column as usize]);
                 }
             }
@@ -218,7 +224,7 @@ pub(super) fn stencil<T: Real, A: Accumulator<T>, const C: usize>(
             continue;
         }
         for (point, value) in points.iter().zip(a.values) {
-            let [dx, dy, dz, _] = point.map(|d| d as i32 as i64);
+            let [dx, dy, dz]: [i64; 3] = number::array(|axis| i64::from(point[axis] as i32));
             let on_grid = |at: usize, d: i64, size: usize| (0..size as i64).contains(&(at as i64 + d));
             if !on_grid(y, dy, height) || !on_grid(z, dz, depth) {
                 continue;
@@ -239,6 +245,7 @@ pub(super) fn stencil<T: Real, A: Accumulator<T>, const C: usize>(
 }
 
 /// Rows that have all points, from `first` on: one pass, in which sums stay in registers.
+#[inline]
 fn inner_rows<T: Real, A: Accumulator<T>, const C: usize>(
     distances: impl Iterator<Item = u32>,
     values: &[T],
@@ -260,11 +267,13 @@ fn inner_rows<T: Real, A: Accumulator<T>, const C: usize>(
 }
 
 /// Numbers of points, and of diagonals, for which there is a loop of their own.
+#[inline]
 fn is_unrolled(points: usize) -> bool {
     matches!(points, 3 | 5 | 7 | 9)
 }
 
 /// Coordinates of an axis that have all neighbours.
+#[inline]
 fn inner_points<T: Real>(a: &HostMatrix<'_, T>, axis: usize) -> Range<usize> {
     let (before, inside) = (a.pointers[4 + 2 * axis] as usize, a.pointers[5 + 2 * axis] as usize);
     before..before + inside
@@ -303,6 +312,7 @@ fn fused_line<T: Real, A: Accumulator<T>, const C: usize>(
 }
 
 /// `rim_kind` of `cl/format.cl`, and how many points have it from `at` on.
+#[inline]
 fn rim_kind(at: usize, inner: &Range<usize>) -> (usize, usize) {
     if inner.contains(&at) {
         return (inner.start, inner.end - at);

@@ -4,14 +4,13 @@ mod opencl;
 
 pub(super) use opencl::FILES;
 
-use rayon::prelude::*;
-
 use super::sums::{chunk_sums, column_dot, summing, total};
 use super::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
 use crate::reduction::Chunks;
+use crate::threads;
 
 /// Directions to remove, and what was removed.
 pub(crate) struct Directions<'v, T> {
@@ -38,17 +37,16 @@ operations!(ProjectionOps);
 
 /// Both kernels of `cl/projection.cl`. Returns `z.x`.
 fn remove_component<T: Real, A: Accumulator<T>>(chunks: Chunks, z: Option<&[T]>, inverse: Sum, x: &mut [T]) -> Sum {
-    let dot = |g: usize| match z {
+    let dot = |_, g: usize| match z {
         Some(z) => column_dot::<T, A>(chunks.lanes, chunks.range(g), [1, 0], z, x),
         None => {
             let [sum] = chunk_sums(chunks.lanes, [&x[chunks.range(g)]], |[x]| [A::from_real(x)]);
             sum
         }
     };
-    let sums: Vec<Sum> = (0..chunks.count).into_par_iter().map(dot).collect();
-    let share = total::<T, A>(&sums);
+    let share = total::<T, A>(&threads::numbers(0..chunks.count, 4, dot));
     let factor = share.mul(A::from_bits(inverse.0));
-    x.par_chunks_mut(chunks.chunk).enumerate().for_each(|(g, x)| match z {
+    threads::each(threads::ChunksMut(x, chunks.chunk), 1, |g, x| match z {
         Some(z) => {
             for (x, z) in x.iter_mut().zip(&z[chunks.range(g)]) {
                 *x = A::from_real(*x).sub(factor.mul(A::from_real(*z))).to_real();

@@ -1,14 +1,13 @@
 //! Rays traced on the host, in the arithmetic and order of `cl/ray_trace.cl` and `cl/ray_spread.cl`.
 
-use rayon::prelude::*;
-
 use super::{RayOps, StoredRays};
 use crate::backend::sums::summing;
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
-use crate::number::{Accumulator, Real};
+use crate::number::{self, Accumulator, Real};
 use crate::sparse::{BLOCK, FAN_WORDS, ONE, RAY_WORDS, SHEET_WORDS};
+use crate::threads::{self, ChunksMut};
 
 /// Rays that a thread takes at once.
 const RAYS_AT_ONCE: usize = 64;
@@ -42,14 +41,17 @@ impl<'a, T: Real> HostRays<'a, T> {
     }
 
     /// Place of a ray on a line, counted from the place before its first pixel, and slope.
+    #[inline]
     fn ray(&self, i: usize, line: usize) -> (u64, u64) {
-        let [start, start_high, slope, slope_high] = self.words[i].map(u64::from);
+        let words: [u64; RAY_WORDS] = number::array(|k| u64::from(self.words[i][k]));
+        let [start, start_high, slope, slope_high] = words;
         let (start, slope) = (start | start_high << 32, slope | slope_high << 32);
         (start.wrapping_add(slope.wrapping_mul(line as u64)).wrapping_add(ONE as u64), slope)
     }
 }
 
 /// The whole and the fraction of a place, the fraction in units of 2⁻³².
+#[inline]
 fn parts<T: Real>(place: u64) -> (usize, T) {
     ((place >> 32) as usize, T::from_f64(f64::from(place as u32)))
 }
@@ -58,7 +60,7 @@ fn parts<T: Real>(place: u64) -> (usize, T) {
 fn copy_image<T: Real>(side: usize, x: impl Fn(usize) -> T + Sync, images: &mut [[T; 2]]) {
     let (upright, transposed) = images.split_at_mut(side * (side + 1));
     for (image, [across, down]) in [(upright, [1, side]), (transposed, [side, 1])] {
-        image.par_chunks_mut(side + 1).enumerate().for_each(|(line, places)| {
+        threads::each(ChunksMut(image, side + 1), 1, |line, places| {
             let mut here = T::default();
             for (k, place) in places.iter_mut().enumerate() {
                 let next = if k < side { x(line * down + k * across) } else { T::default() };
@@ -109,7 +111,7 @@ fn project<T: Real, A: Accumulator<T>>(
     for c in 0..columns {
         copy_image(rays.side, |p| x[p * columns + c], images);
         let images = &*images;
-        y.par_chunks_mut(RAYS_AT_ONCE * columns).enumerate().for_each(|(g, y)| {
+        threads::each(ChunksMut(y, RAYS_AT_ONCE * columns), 1, |g, y| {
             for (k, y) in y.chunks_mut(columns).enumerate() {
                 y[c] = trace::<T, A>(rays, g * RAYS_AT_ONCE + k, images);
             }
@@ -129,7 +131,8 @@ fn spread<T: Real>(
     let breadth = rays.side + 1;
     let one = T::from_f64(ONE as f64);
     for angle in from as usize..to as usize {
-        let [begin, end, classes, _] = rays.fans[steep as usize * rays.angles + angle].map(|word| word as usize);
+        let fan = &rays.fans[steep as usize * rays.angles + angle];
+        let [begin, end, classes, _]: [usize; FAN_WORDS] = number::array(|k| fan[k] as usize);
         for class in 0..classes {
             // Rays class, class + classes, ... of the angle.
             let begin = begin + (class + classes - begin % classes) % classes;
@@ -165,14 +168,16 @@ fn spread_sheets<T: Real>(
 ) {
     let side = rays.side;
     let bands = side.div_ceil(LINES_AT_ONCE);
-    let pieces: Vec<&mut [T]> =
+    let mut pieces: Vec<&mut [T]> =
         partial.chunks_mut(side * side).flat_map(|sheet| sheet.chunks_mut(LINES_AT_ONCE * side)).collect();
-    pieces.into_par_iter().zip(0..bands * sheets.len()).for_each(|(piece, k)| {
+    let sheets_begun = pieces.len().min(bands * sheets.len());
+    threads::each(&mut pieces[..sheets_begun], 1, |k, piece| {
         let mut lines = vec![[T::default(); 2]; piece.len() / side * (side + 1)];
         spread(rays, sheets[k / bands], k % bands * LINES_AT_ONCE, |i| y[i * columns + c], &mut lines);
         for (line, found) in piece.chunks_mut(side).zip(lines.chunks(side + 1)) {
-            for (pixel, places) in line.iter_mut().zip(found.windows(2)) {
-                *pixel = places[1][0] + places[0][1];
+            let found = &found[..=line.len()];
+            for k in 0..line.len() {
+                line[k] = found[k + 1][0] + found[k][1];
             }
         }
     });
@@ -185,7 +190,7 @@ fn add_sheets<T: Real, A: Accumulator<T>>(
     partial: &[T],
     totals: &mut [A],
 ) {
-    totals.par_chunks_mut(LINES_AT_ONCE * side).enumerate().for_each(|(band, totals)| {
+    threads::each(ChunksMut(totals, LINES_AT_ONCE * side), 1, |band, totals| {
         for (sheet, [steep, ..]) in partial.chunks(side * side).zip(sheets) {
             for (line, totals) in totals.chunks_mut(side).enumerate() {
                 let i = band * LINES_AT_ONCE + line;
@@ -221,6 +226,7 @@ fn backproject<T: Real, A: Accumulator<T>>(
 }
 
 impl<T: Real> RayOps<T> for Host {
+    #[inline]
     fn project(
         &self,
         run: Run<'_>,
@@ -237,6 +243,7 @@ impl<T: Real> RayOps<T> for Host {
         })
     }
 
+    #[inline]
     fn backproject(
         &self,
         run: Run<'_>,

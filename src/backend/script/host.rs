@@ -2,8 +2,6 @@
 
 use std::array;
 
-use rayon::prelude::*;
-
 use super::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, Statement, StepCall};
 use crate::backend::product::{HostMatrix, Stored, chunk_product};
 use crate::backend::sums::{column_dot, scattered_sum, summing, total};
@@ -14,6 +12,7 @@ use crate::number::{Accumulator, Real, Sum, violated};
 use crate::recurrence::{COEFFICIENTS, DOT_PLACES, FOLDED, HEADER, INSTRUCTIONS, REGISTERS, STATES, interpret};
 use crate::reduction::Chunks;
 use crate::state::stop;
+use crate::threads::{self, ChunksMut};
 
 /// A [`ScriptState`] on the host.
 pub(super) struct HostScript<'a> {
@@ -25,6 +24,7 @@ pub(super) struct HostScript<'a> {
 }
 
 impl ScriptState {
+    #[inline]
     pub(super) fn host(&mut self) -> Result<HostScript<'_>> {
         Ok(HostScript {
             programs: self.programs.host()?,
@@ -46,25 +46,30 @@ pub(super) struct Frame<A> {
 
 impl<A: Copy> Frame<A> {
     /// Coefficient `k` of the pass, for column `c`.
+    #[inline]
     fn coefficient(&self, c: usize, k: usize) -> A {
         self.file[c * REGISTERS + self.head[COEFFICIENTS + k] as usize]
     }
 
+    #[inline]
     pub(super) fn running(&self, c: usize) -> bool {
         self.state[STATES * c] == stop::RUNNING
     }
 
+    #[inline]
     fn any_runs(&self) -> bool {
         self.state.chunks(STATES).any(|column| column[0] == stop::RUNNING)
     }
 
     /// Start of the chunk sums of dot product `k` of column `c`.
+    #[inline]
     fn place(&self, k: usize, c: usize, count: usize) -> usize {
         self.head[DOT_PLACES + k] as usize + c * count
     }
 }
 
 /// Tells for each column if it runs, by the status in the slot of a launch.
+#[inline]
 pub(super) fn running(call: StepCall, status: &[i32]) -> Vec<bool> {
     let slot = &status[call.slot as usize * call.columns * STATES..][..call.columns * STATES];
     slot.chunks(STATES).map(|column| column[0] == stop::RUNNING).collect()
@@ -116,11 +121,13 @@ pub(super) fn run_block<T: Real, A: Accumulator<T>>(
 }
 
 /// `recur` of `cl/recurrence.cl`; nothing once every column has stopped.
+#[inline]
 pub(super) fn recur<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_>) -> Option<Frame<A>> {
     let mut frame = take::<T, A>(call, state);
     run_block::<T, A>(call, &mut frame, state).then_some(frame)
 }
 
+#[inline]
 fn scalars<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_>) {
     let _: Option<Frame<A>> = recur::<T, A>(call, state);
 }
@@ -134,7 +141,7 @@ fn dots<T: Real, A: Accumulator<T>>(
     sums: &mut [Sum],
 ) {
     for c in 0..columns {
-        sums[place(c)..][..chunks.count].par_iter_mut().enumerate().for_each(|(g, sum)| {
+        threads::each(&mut sums[place(c)..][..chunks.count], 1, |g, sum| {
             let rows = chunks.range(g);
             *sum = match w {
                 None => column_dot::<T, A>(chunks.lanes, rows, [columns, c], x, y),
@@ -161,7 +168,7 @@ fn product<T: Real, A: Accumulator<T>>(
     let Some(frame) = recur::<T, A>(call, state) else { return };
     let (chunks, columns) = (Chunks::of(a.rows), call.columns);
     let factors: Vec<[A; 2]> = (0..columns).map(|c| [0, 1].map(|k| frame.coefficient(c, k))).collect();
-    y.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(g, y)| {
+    threads::each(ChunksMut(y, chunks.chunk * columns), 1, |g, y| {
         let blended = |i: usize, c: usize, sum: A| {
             let mut value = sum;
             if blend.scaled {
@@ -269,25 +276,20 @@ fn vectors<T: Real, A: Accumulator<T>>(
     let mut all = vectors.map(|v| v.chunks_mut(span * columns));
     let mut pieces: Vec<[&mut [T]; PASS_VECTORS]> =
         (0..n.div_ceil(span)).map(|_| all.each_mut().map(|v| v.next().unwrap_or_default())).collect();
-    let sums: Vec<Vec<Sum>> = pieces
-        .par_iter_mut()
-        .map(|pieces| {
-            for (statement, coefficients) in pass.statements.iter().zip(&coefficients) {
-                run_statement(statement, pieces, columns, coefficients, &running);
+    let sums = threads::map(&mut pieces[..], 1, |_, pieces| {
+        for (statement, coefficients) in pass.statements.iter().zip(&coefficients) {
+            run_statement(statement, pieces, columns, coefficients, &running);
+        }
+        let mut sums = Vec::with_capacity(pass.dots.len() * columns * span / chunks.chunk);
+        for dot in &pass.dots {
+            let [x, y] = dot.map(|v| pieces[usize::from(v)].chunks(chunks.chunk * columns));
+            for (x, y) in x.zip(y) {
+                let rows = x.len() / columns;
+                sums.extend((0..columns).map(|c| column_dot::<T, A>(chunks.lanes, 0..rows, [columns, c], x, y)));
             }
-            let mut sums = Vec::with_capacity(pass.dots.len() * columns * span / chunks.chunk);
-            for dot in &pass.dots {
-                let [x, y] = dot.map(|v| pieces[usize::from(v)].chunks(chunks.chunk * columns));
-                for (x, y) in x.zip(y) {
-                    let rows = x.len() / columns;
-                    sums.extend(
-                        (0..columns).map(|c| column_dot::<T, A>(chunks.lanes, 0..rows, [columns, c], x, y)),
-                    );
-                }
-            }
-            sums
-        })
-        .collect();
+        }
+        sums
+    });
     for (piece, sums) in sums.iter().enumerate() {
         let first = piece * span / chunks.chunk;
         let each = sums.len() / pass.dots.len().max(1);
@@ -299,12 +301,14 @@ fn vectors<T: Real, A: Accumulator<T>>(
 }
 
 impl<T: Real> ScriptOps<T> for Host {
+    #[inline]
     fn step_scalars(&self, run: Run<'_>, call: StepCall, state: &mut ScriptState) -> Result<()> {
         let state = &mut state.host()?;
         summing!(run, T, scalars(call, state));
         Ok(())
     }
 
+    #[inline]
     fn step_product(
         &self,
         run: Run<'_>,

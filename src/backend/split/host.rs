@@ -2,14 +2,13 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::{PART, PIECE, SplitMatrix, SplitOps};
 use crate::backend::sums::summing;
 use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real};
+use crate::threads;
 
 /// Entries that a thread adds at least.
 const LEAST: usize = 40_000;
@@ -31,8 +30,8 @@ fn product<T: Real, A: Accumulator<T>>(offsets: &[u32], indices: &[u32], values:
     };
     let part = |range: Range<usize>| cut(range, PIECE).fold(A::default(), |sum, piece| sum.add(entries(piece)));
     let least = (LEAST * y.len() / values.len().max(1)).max(1);
-    y.par_iter_mut().with_min_len(least).zip(offsets.par_windows(2)).for_each(|(y, row)| {
-        let row = row[0] as usize..row[1] as usize;
+    threads::each(y, least, |i, y| {
+        let row = offsets[i] as usize..offsets[i + 1] as usize;
         *y = cut(row, PART).fold(A::default(), |sum, range| sum.add(part(range))).to_real();
     });
 }

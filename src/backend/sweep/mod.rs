@@ -7,13 +7,12 @@ pub(super) use opencl::FILES;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use rayon::prelude::*;
-
 use super::sums::summing;
 use super::{Host, PlanKey, Run};
 use crate::error::Result;
 use crate::memory::{Memory, Plans};
 use crate::number::{Accumulator, Real};
+use crate::threads;
 
 /// A triangle of a matrix, its rows by levels (`cl/sweep.cl`).
 #[derive(Debug)]
@@ -122,7 +121,7 @@ fn sweep<T: Real, A: Accumulator<T>>(
             continue;
         }
         let before = &*z;
-        let after: Vec<T> = rows.clone().into_par_iter().with_min_len(1024).map(|at| row(at, before)).collect();
+        let after = threads::numbers(rows.clone(), 1024, |_, at| row(at, before));
         for (at, value) in rows.zip(after) {
             z[list[at] as usize] = value;
         }

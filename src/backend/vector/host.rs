@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::{Column, Reduction, Terms, VectorOps};
 use crate::backend::sums::{chunk_sums, column_dot, scattered_sum, summing, total};
 use crate::backend::{Host, Run};
@@ -11,11 +9,11 @@ use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum, violated};
 use crate::reduction::{Chunks, fold, fold_sums};
+use crate::threads::{self, LEAST};
 
 /// The sum of what `sum` finds in each chunk.
 fn sum<T: Real, A: Accumulator<T>>(chunks: Chunks, sum: impl Fn(Range<usize>) -> Sum + Sync) -> f64 {
-    let sums = (0..chunks.count).into_par_iter().with_min_len(4).map(|g| sum(chunks.range(g)));
-    let sums: Vec<Sum> = sums.collect();
+    let sums = threads::numbers(0..chunks.count, 4, |_, g| sum(chunks.range(g)));
     total::<T, A>(&sums).to_f64()
 }
 
@@ -90,22 +88,16 @@ fn reduce<T: Real, A: Accumulator<T>>(
             }
         }
     };
-    let sums: Vec<A> = (0..chunks.count)
-        .into_par_iter()
-        .map(|g| {
-            let mut lanes = vec![identity; chunks.lanes];
-            for (offset, i) in chunks.range(g).enumerate() {
-                let lane = &mut lanes[offset % chunks.lanes];
-                *lane = combine(*lane, term(i));
-            }
-            fold(&mut lanes, combine)
-        })
-        .collect();
+    let sums = threads::numbers(0..chunks.count, 1, |_, g| {
+        let mut lanes = vec![identity; chunks.lanes];
+        for (offset, i) in chunks.range(g).enumerate() {
+            let lane = &mut lanes[offset % chunks.lanes];
+            *lane = combine(*lane, term(i));
+        }
+        fold(&mut lanes, combine)
+    });
     fold_sums(&sums, identity, combine).to_f64()
 }
-
-/// Elements that a thread takes at least.
-const LEAST: usize = 4096;
 
 impl<T: Real> VectorOps<T> for Host {
     fn fill(&self, _: Run<'_>, n: usize, value: T, x: &mut Memory<T>) -> Result<()> {
@@ -115,18 +107,18 @@ impl<T: Real> VectorOps<T> for Host {
 
     fn scale(&self, _: Run<'_>, n: usize, alpha: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
         let (x, y) = (&x.host()?[..n], &mut y.host_mut()?[..n]);
-        y.par_iter_mut().zip(x).with_min_len(LEAST).for_each(|(y, x)| *y = alpha * *x);
+        threads::each((y, x), LEAST, |_, (y, x)| *y = alpha * *x);
         Ok(())
     }
 
     fn rescale(&self, _: Run<'_>, n: usize, alpha: T, x: &mut Memory<T>) -> Result<()> {
-        x.host_mut()?[..n].par_iter_mut().with_min_len(LEAST).for_each(|x| *x = alpha * *x);
+        threads::each(&mut x.host_mut()?[..n], LEAST, |_, x| *x = alpha * *x);
         Ok(())
     }
 
     fn axpby(&self, _: Run<'_>, n: usize, alpha: T, beta: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
         let (x, y) = (&x.host()?[..n], &mut y.host_mut()?[..n]);
-        y.par_iter_mut().zip(x).with_min_len(LEAST).for_each(|(y, x)| *y = alpha * *x + beta * *y);
+        threads::each((y, x), LEAST, |_, (y, x)| *y = alpha * *x + beta * *y);
         Ok(())
     }
 
@@ -139,9 +131,8 @@ impl<T: Real> VectorOps<T> for Host {
         y: &Memory<T>,
         z: &mut Memory<T>,
     ) -> Result<()> {
-        let terms = x.host()?[..n].par_iter().zip(&y.host()?[..n]);
-        let z = &mut z.host_mut()?[..n];
-        z.par_iter_mut().zip(terms).with_min_len(LEAST).for_each(|(z, (x, y))| *z = alpha * *x + beta * *y);
+        let vectors = (&mut z.host_mut()?[..n], &x.host()?[..n], &y.host()?[..n]);
+        threads::each(vectors, LEAST, |_, (z, x, y)| *z = alpha * *x + beta * *y);
         Ok(())
     }
 
@@ -153,15 +144,14 @@ impl<T: Real> VectorOps<T> for Host {
         y: &Memory<T>,
         z: &mut Memory<T>,
     ) -> Result<()> {
-        let factors = x.host()?[..n].par_iter().zip(&y.host()?[..n]);
-        let z = &mut z.host_mut()?[..n];
-        z.par_iter_mut().zip(factors).with_min_len(LEAST).for_each(|(z, (x, y))| *z = *x * *y);
+        let vectors = (&mut z.host_mut()?[..n], &x.host()?[..n], &y.host()?[..n]);
+        threads::each(vectors, LEAST, |_, (z, x, y)| *z = *x * *y);
         Ok(())
     }
 
     fn clamp_elements(&self, _: Run<'_>, n: usize, lower: T, upper: T, x: &mut Memory<T>) -> Result<()> {
-        let x = x.host_mut()?[..n].par_iter_mut().with_min_len(LEAST);
-        x.for_each(|x| *x = violated(*x, lower, upper).unwrap_or(*x));
+        let x = &mut x.host_mut()?[..n];
+        threads::each(x, LEAST, |_, x| *x = violated(*x, lower, upper).unwrap_or(*x));
         Ok(())
     }
 

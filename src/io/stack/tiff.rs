@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
 use tiff::decoder::{Decoder, DecodingResult};
 use tiff::encoder::TiffEncoder;
 use tiff::encoder::colortype::{ColorType as Pixels, Gray16, Gray32Float};
@@ -16,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::files::{file_error, write_atomically};
 use crate::io::npy::Element;
 use crate::io::short_name;
+use crate::threads;
 
 /// Pictures of one file, or of several.
 pub(super) struct Pictures {
@@ -266,7 +266,7 @@ impl Packed {
 
 /// Opens files, each of one picture or several, all of one size.
 pub(super) fn open(files: Vec<PathBuf>) -> Result<Volume> {
-    let contents: Vec<Content> = files.par_iter().map(|path| Content::of(path)).collect::<Result<_>>()?;
+    let contents = threads::try_map(&files[..], 1, |_, path| Content::of(path))?;
     let (rows, columns) = (contents[0].rows, contents[0].columns);
     let mut places = Vec::new();
     for (k, (content, path)) in contents.iter().zip(&files).enumerate() {

@@ -24,8 +24,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Instant;
 
-use rayon::prelude::*;
-
 use self::adaptive::Search;
 use self::dense::Dense;
 use super::places::neighbourhood_below;
@@ -38,6 +36,7 @@ use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
 use crate::sparse::{AsCsr, Csr, RowBlock, pieces};
+use crate::threads;
 use crate::vector::Vector;
 
 /// Most places of a row: a dense factorisation takes the cube of them. Longer rows keep the largest of their entries.
@@ -237,23 +236,21 @@ impl Places {
         let starts: Vec<usize> = (0..rows).step_by(ROWS_TOGETHER).collect();
         let end = |first: usize| rows.min(first + ROWS_TOGETHER);
         let mut values = vec![T::default(); columns.len()];
-        let blocks = pieces(&mut values, starts.iter().map(|first| offsets[end(*first)] - offsets[*first]));
-        let made: Vec<Result<()>> = starts
-            .par_iter()
-            .zip(blocks)
-            .map_init(Dense::default, |room, (first, block)| {
-                (*first..end(*first)).try_for_each(|i| {
-                    let known = &columns[offsets[i]..offsets[i + 1]];
-                    // Values choose the places of the longest rows.
-                    if known.len() == MOST_PLACES && places(a, i, power) != known {
-                        return Err(chosen_by_values(Some(i)));
-                    }
-                    room.solve(a, i, known)?;
-                    let at = offsets[i] - offsets[*first];
-                    room.round_to(i, &mut block[at..at + known.len()])
-                })
+        let mut blocks = pieces(&mut values, starts.iter().map(|first| offsets[end(*first)] - offsets[*first]));
+        let make = |_, (first, block): (&usize, &mut &mut [T])| {
+            let mut room = Dense::default();
+            (*first..end(*first)).try_for_each(|i| {
+                let known = &columns[offsets[i]..offsets[i + 1]];
+                // Values choose the places of the longest rows.
+                if known.len() == MOST_PLACES && places(a, i, power) != known {
+                    return Err(chosen_by_values(Some(i)));
+                }
+                room.solve(a, i, known)?;
+                let at = offsets[i] - offsets[*first];
+                room.round_to(i, &mut block[at..at + known.len()])
             })
-            .collect();
+        };
+        let made = threads::map((&starts[..], &mut blocks[..]), 1, make);
         made.into_iter().collect::<Result<()>>()?;
         Ok(values)
     }

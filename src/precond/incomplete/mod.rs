@@ -24,8 +24,6 @@ mod threshold;
 
 use std::sync::{Mutex, PoisonError};
 
-use rayon::prelude::*;
-
 pub use self::options::{Factorisation, Fill, IncompleteOptions};
 use self::relaxed::Relaxed;
 use self::root::Root;
@@ -37,6 +35,7 @@ use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
 use crate::sparse::{AsCsr, Csr};
+use crate::threads;
 use crate::vector::Vector;
 
 /// Incomplete factors of a matrix, as an operator that solves with both. Factors and solves have the same bits everywhere.
@@ -270,11 +269,11 @@ fn with_shift<T: Real, F>(
     mut make: impl FnMut(&mut [f64]) -> Result<std::result::Result<F, BadPivot>>,
 ) -> Result<(F, f64)> {
     let tried = options.shift.map_or(Incomplete::<T>::SHIFTS.to_vec(), |shift| vec![shift]);
-    let mut values = Vec::new();
+    let mut values = vec![0.0; a.nnz()];
     let mut first: Option<BadPivot> = None;
     for shift in &tried {
         in_time(options.deadline, OF_FACTORS)?;
-        a.values().par_iter().map(|v| v.to_f64()).collect_into_vec(&mut values);
+        threads::each((&mut values[..], a.values()), threads::LEAST, |_, (to, v)| *to = v.to_f64());
         if *shift != 0.0 {
             raise(a, options.kind, diagonal, *shift, &mut values);
         }
@@ -321,11 +320,13 @@ impl Places {
         }
         check_positive(a, |i| Some(self.diagonal[i]))?;
         let values = a.values();
-        let near = |(mine, others): (&[T], &[u32])| {
-            mine.iter().zip(others).fold(true, |all, (v, at)| all & nearly_equal(*v, values[*at as usize]))
+        let near = |k: usize| {
+            let entries = k * ENTRIES_TOGETHER..values.len().min((k + 1) * ENTRIES_TOGETHER);
+            let pairs = values[entries.clone()].iter().zip(&self.mirror[entries]);
+            pairs.fold(true, |all, (v, at)| all & nearly_equal(*v, values[*at as usize]))
         };
-        let pairs = values.par_chunks(ENTRIES_TOGETHER).zip(self.mirror.par_chunks(ENTRIES_TOGETHER));
-        if pairs.all(near) { Ok(()) } else { Err(first_asymmetry(a)) }
+        let near = threads::all(values.len().div_ceil(ENTRIES_TOGETHER), 1, near);
+        if near { Ok(()) } else { Err(first_asymmetry(a)) }
     }
 }
 
@@ -380,9 +381,9 @@ fn together<T: Real>(a: &Csr<T>, kind: Factorisation, places: &Places, values: &
         blocks.push((rows, block));
         rest = behind;
     }
-    blocks.into_par_iter().for_each(|(rows, block)| {
+    threads::each(&mut blocks[..], 1, |_, (rows, block)| {
         let begin = offsets[rows.start];
-        for i in rows {
+        for i in rows.clone() {
             for at in offsets[i]..offsets[i + 1] {
                 block[at - begin] = T::from_f64(entry(i, at));
             }

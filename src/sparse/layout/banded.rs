@@ -1,10 +1,9 @@
 //! Rows as windows of consecutive columns, and the entries beside these as coordinates (dedecek-2013, 2.2.1).
 
-use rayon::prelude::*;
-
 use super::{Kind, Layout, padding};
 use crate::number::{Precision, Real};
 use crate::sparse::{Csr, Format};
+use crate::threads;
 
 /// Widest window that is tried.
 const WIDEST: usize = 256;
@@ -16,8 +15,8 @@ pub(super) fn layout<T: Real>(a: &Csr<T>, precision: Precision) -> Layout<T> {
     let mut layout = Layout::of(a, Format::Band, Kind::Banded);
     layout.values = vec![padding(); width * rows];
     layout.pointers = vec![width as u32, 0];
-    let starts = (0..rows).into_par_iter().map(|i| window(a.row(i).0, width).0.min((a.cols() - width) as u32));
-    layout.pointers.par_extend(starts);
+    let start = |_, i| window(a.row(i).0, width).0.min((a.cols() - width) as u32);
+    layout.pointers.extend(threads::numbers(0..rows, 1024, start));
     layout.pointers.push(0);
     for i in 0..rows {
         let (columns, values) = a.row(i);
@@ -66,10 +65,10 @@ fn best<T: Real>(a: &Csr<T>, precision: Precision) -> (usize, usize) {
         [] => 0,
         columns => (columns[columns.len() - 1] - columns[0]) as usize + 1,
     };
-    let widest = (0..a.rows()).into_par_iter().map(span).max().unwrap_or(0).min(WIDEST);
+    let widest = threads::maximum(a.rows(), 1024, span).min(WIDEST);
     let (value, beside) = (precision.bytes(), precision.bytes() + 4);
     let bytes = |width: usize| {
-        let inside: usize = (0..a.rows()).into_par_iter().map(|i| window(a.row(i).0, width).1).sum();
+        let inside = threads::sum(a.rows(), 1024, |i| window(a.row(i).0, width).1);
         width * a.rows() * value + (a.nnz() - inside) * beside
     };
     // Every width up to 16, then steps of about an eighth.

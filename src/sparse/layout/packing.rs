@@ -5,13 +5,12 @@
 
 use std::iter::repeat_n;
 
-use rayon::prelude::*;
-
 use super::{Arrangement, Kind, Layout, Reader, SLICE, padding};
 use crate::error::{Error, Result};
 use crate::number::sealed::Number;
 use crate::number::{Precision, Real};
 use crate::reduction::Chunks;
+use crate::threads;
 
 /// Bits of a word that hold a value's place in the table, `CODE_BITS` of `cl/format.cl`.
 pub(crate) const CODE_BITS: usize = 8;
@@ -36,6 +35,7 @@ pub enum Packing {
 impl std::str::FromStr for Packing {
     type Err = Error;
 
+    #[inline]
     fn from_str(text: &str) -> Result<Self> {
         match text {
             "auto" => Ok(Self::Auto),
@@ -69,11 +69,13 @@ pub(crate) enum Entries {
 
 impl Entries {
     /// Tells if values are in 32 bits where `T` has more.
+    #[inline]
     pub(crate) fn is_single(self) -> bool {
         matches!(self, Self::Single | Self::ShortSingle | Self::NearSingle)
     }
 
     /// Tells if values are packed, as other values may not be: in a table, or in 32 bits.
+    #[inline]
     pub(crate) fn packs_values(self) -> bool {
         self == Self::Coded || self.is_single()
     }
@@ -91,6 +93,7 @@ impl Packable {
     pub(crate) const NOTHING: Self = Self(None);
 
     /// Matrices of `reader` that `packing` allows.
+    #[inline]
     pub(crate) fn of(packing: Packing, reader: Reader) -> Self {
         Self(match (packing, reader) {
             (Packing::Auto, Reader::Gpu) => Some(LARGE),
@@ -108,6 +111,7 @@ struct Table<T> {
 }
 
 impl<T: Real> Table<T> {
+    #[inline]
     fn of(values: impl IntoIterator<Item = T>) -> Option<Self> {
         let mut table = Self { values: Vec::new(), slots: [0; 4 * TABLE] };
         for value in values {
@@ -116,6 +120,7 @@ impl<T: Real> Table<T> {
         Some(table)
     }
 
+    #[inline]
     fn bits(value: T) -> u64 {
         match value.number() {
             Number::Single(value) => u64::from(value.to_bits()),
@@ -124,6 +129,7 @@ impl<T: Real> Table<T> {
     }
 
     /// Slot of a value, or the empty one where it belongs.
+    #[inline]
     fn slot(&self, value: T) -> usize {
         let bits = Self::bits(value);
         // Multiplied by the golden ratio: its upper bits depend on all of the value's.
@@ -137,6 +143,7 @@ impl<T: Real> Table<T> {
     }
 
     /// Adds a value, unless it is there or the table is full.
+    #[inline]
     fn take(&mut self, value: T) -> Option<()> {
         let slot = self.slot(value);
         if self.slots[slot] == 0 {
@@ -150,22 +157,25 @@ impl<T: Real> Table<T> {
     }
 
     /// Place of a value that was added.
+    #[inline]
     fn code(&self, value: T) -> u32 {
         u32::from(self.slots[self.slot(value)]).saturating_sub(1)
     }
 }
 
 /// The distinct values, ascending by their bits, or nothing if a table does not hold them.
+#[inline]
 fn table<T: Real>(values: &[T]) -> Option<Table<T>> {
     Table::of(values.iter().copied().take(FIRST_LOOK))?;
-    let parts: Option<Vec<Table<T>>> =
-        values.par_chunks(1 << 16).map(|part| Table::of(part.iter().copied())).collect();
+    let parts = threads::map(threads::Chunks(values, 1 << 16), 1, |_, part| Table::of(part.iter().copied()));
+    let parts: Option<Vec<Table<T>>> = parts.into_iter().collect();
     let mut found = Table::of(parts?.into_iter().flat_map(|part| part.values))?.values;
     found.sort_unstable_by_key(|value| Table::bits(*value));
     Table::of(found)
 }
 
 /// Offset `i` of those that start at word `base` of the row pointers.
+#[inline]
 pub(crate) fn offset_at(pointers: &[u32], wide: bool, base: usize, i: usize) -> usize {
     if !wide {
         return pointers[base + i] as usize;
@@ -246,19 +256,21 @@ impl Shape<'_> {
 }
 
 /// The two halves of a word, in the order of memory.
+#[inline]
 fn halves(word: u32) -> [u16; 2] {
     let [a, b, c, d] = word.to_ne_bytes();
     [u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])]
 }
 
 /// Words of so many halves.
+#[inline]
 fn joined(halves: &[u16]) -> Vec<u32> {
-    let word = |pair: &[u16]| {
+    let word = |_, pair: &[u16]| {
         let [a, b] = pair[0].to_ne_bytes();
         let [c, d] = pair.get(1).copied().unwrap_or_default().to_ne_bytes();
         u32::from_ne_bytes([a, b, c, d])
     };
-    halves.par_chunks(2).map(word).collect()
+    threads::numbers(threads::Chunks(halves, 2), threads::LEAST, word)
 }
 
 /// Two values of 32 bits in the place of each of 64, if `f32` holds all values exactly; padding stays.
@@ -272,17 +284,21 @@ fn to_single<T: Real>(values: &[T]) -> Option<Vec<T>> {
         (v.is_nan() || f64::from(rounded) == v && (v == 0.0 || rounded.is_normal())).then_some(rounded)
     };
     values.iter().take(FIRST_LOOK).map(single).collect::<Option<Vec<f32>>>()?;
-    let pair = |pair: &[T]| {
-        let [low, high] = [Some(&pair[0]), pair.get(1)].map(|v| v.map_or(Some(0.0), single));
+    if !threads::all(values.len(), threads::LEAST, |k| single(&values[k]).is_some()) {
+        return None;
+    }
+    let pair = |_, pair: &[T]| {
+        let [low, high] = [Some(&pair[0]), pair.get(1)].map(|v| v.map_or(0.0, |v| v.to_f64() as f32));
         let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&low?.to_ne_bytes());
-        bytes[4..].copy_from_slice(&high?.to_ne_bytes());
-        Some(T::from_f64(f64::from_ne_bytes(bytes)))
+        bytes[..4].copy_from_slice(&low.to_ne_bytes());
+        bytes[4..].copy_from_slice(&high.to_ne_bytes());
+        T::from_f64(f64::from_ne_bytes(bytes))
     };
-    values.par_chunks(2).map(pair).collect()
+    Some(threads::numbers(threads::Chunks(values, 2), threads::LEAST, pair))
 }
 
 /// The first `count` of the values that [`to_single`] packed.
+#[inline]
 fn from_single<T: Real>(values: &[T], count: usize) -> Vec<T> {
     let pair = |v: &T| {
         let [a, b, c, d, e, f, g, h] = v.to_f64().to_ne_bytes();
@@ -292,6 +308,7 @@ fn from_single<T: Real>(values: &[T], count: usize) -> Vec<T> {
 }
 
 impl<T: Real> Layout<T> {
+    #[inline]
     pub(crate) fn shape(&self) -> Shape<'_> {
         let Self { arrangement, rows, stride, places, .. } = *self;
         Shape { arrangement, rows, stride, places, pointers: &self.pointers }
@@ -312,15 +329,16 @@ impl<T: Real> Layout<T> {
         if coded && let Some(table) = table(&self.values) {
             self.indices = match by_entries {
                 true => {
-                    let entries = self.indices.par_iter().zip(&self.values);
-                    entries.map(|(column, value)| column << CODE_BITS | table.code(*value)).collect()
+                    let entries = (&self.indices[..], &self.values[..]);
+                    let word = |_, (column, value): (&u32, &T)| column << CODE_BITS | table.code(*value);
+                    threads::numbers(entries, threads::LEAST, word)
                 }
                 false => {
-                    let word = |values: &[T]| {
+                    let word = |_, values: &[T]| {
                         let code = |k| values.get(k).map_or(0, |value| table.code(*value) as u8);
                         u32::from_ne_bytes(std::array::from_fn(code))
                     };
-                    self.values.par_chunks(4).map(word).collect()
+                    threads::numbers(threads::Chunks(&self.values, 4), threads::LEAST, word)
                 }
             };
             self.why += &format!("; {} distinct values, in a table", table.values.len());
@@ -336,6 +354,7 @@ impl<T: Real> Layout<T> {
     }
 
     /// Stores values of `f64` in 32 bits each, if `f32` holds all of them.
+    #[inline]
     fn pack_values(&mut self) {
         if let Some(single) = to_single(&self.values) {
             self.values = single;
@@ -350,7 +369,7 @@ impl<T: Real> Layout<T> {
 
     fn pack_columns(&mut self, diagonals: &[i64]) {
         if self.cols <= 1 << 16 {
-            let columns: Vec<u16> = self.indices.par_iter().map(|column| *column as u16).collect();
+            let columns = threads::numbers(&self.indices[..], threads::LEAST, |_, column| *column as u16);
             self.indices = joined(&columns);
             self.arrangement.entries = Entries::Short;
             self.why += "; columns in 16 bits";
@@ -366,12 +385,14 @@ impl<T: Real> Layout<T> {
         }
         let last = self.cols as u32 - 1;
         let rows = self.shape().rows_of_entries();
-        let near = rows.par_iter().zip(&self.indices).zip(&self.values).map(|((row, column), value)| {
+        let near = |_, (row, column, value): (&u32, &u32, &T)| {
             // Padding names a column that is there.
             let column = if value.is_nan() { last.min(*row) } else { *column };
             i16::try_from(i64::from(column) - i64::from(*row)).ok().map(|near| near as u16)
-        });
-        if let Some(near) = near.collect::<Option<Vec<u16>>>() {
+        };
+        let entries = (&rows[..], &self.indices[..], &self.values[..]);
+        let near = threads::numbers(entries, threads::LEAST, near);
+        if let Some(near) = near.into_iter().collect::<Option<Vec<u16>>>() {
             self.indices = joined(&near);
             self.arrangement.entries = Entries::Near;
             self.why += "; columns in 16 bits, counted from the row";

@@ -1,13 +1,12 @@
 //! Formats that pad rows: to the longest of all, of a slice, or of most.
 
-use rayon::prelude::*;
-
 use super::{Kind, Layout, padding, pieces};
 use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::reduction::Chunks;
 use crate::sparse::profile::Profile;
 use crate::sparse::{Csr, Format};
+use crate::threads::{self, ChunksMut};
 
 /// Rows of a slice, `SLICE` of `cl/format.cl`.
 pub(crate) const SLICE: usize = 32;
@@ -20,8 +19,8 @@ fn columns_of_entries<T: Real>(a: &Csr<T>, width: usize, layout: &mut Layout<T>)
     if rows == 0 {
         return;
     }
-    let columns = layout.indices.par_chunks_mut(rows).zip(layout.values.par_chunks_mut(rows));
-    columns.enumerate().for_each(|(k, (indices, values))| {
+    let columns = (ChunksMut(&mut layout.indices, rows), ChunksMut(&mut layout.values, rows));
+    threads::each(columns, 1, |k, (indices, values)| {
         for i in 0..rows {
             let (from, to) = (a.offsets()[i], a.offsets()[i + 1]);
             if from + k < to {
@@ -87,7 +86,8 @@ pub(super) fn sell<T: Real>(a: &Csr<T>, window: usize) -> Result<Layout<T>> {
     let mut order: Vec<u32> = (0..rows as u32).collect();
     if window > 1 {
         // Stable: rows of equal length keep their order.
-        order.par_chunks_mut(window).for_each(|w| w.sort_by_key(|i| std::cmp::Reverse(length(*i as usize))));
+        let windows = ChunksMut(&mut order, window);
+        threads::each(windows, 1, |_, rows| rows.sort_by_key(|i| std::cmp::Reverse(length(*i as usize))));
     }
     let widths: Vec<usize> =
         order.chunks(SLICE).map(|slice| slice.iter().map(|i| length(*i as usize)).max().unwrap_or(0)).collect();
@@ -104,9 +104,10 @@ pub(super) fn sell<T: Real>(a: &Csr<T>, window: usize) -> Result<Layout<T>> {
     }
     layout.indices = vec![0; end * SLICE];
     layout.values = vec![padding(); end * SLICE];
-    let indices = pieces(&mut layout.indices, widths.iter().map(|w| w * SLICE));
-    let values = pieces(&mut layout.values, widths.iter().map(|w| w * SLICE));
-    order.par_chunks(SLICE).zip(indices.into_par_iter().zip(values)).for_each(|(slice, (indices, values))| {
+    let mut indices = pieces(&mut layout.indices, widths.iter().map(|w| w * SLICE));
+    let mut values = pieces(&mut layout.values, widths.iter().map(|w| w * SLICE));
+    let slices = (threads::Chunks(&order, SLICE), &mut indices[..], &mut values[..]);
+    threads::each(slices, 16, |_, (slice, indices, values)| {
         for (place, i) in slice.iter().enumerate() {
             let (columns, row) = a.row(*i as usize);
             for k in 0..columns.len() {

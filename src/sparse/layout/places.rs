@@ -1,12 +1,11 @@
 //! Places of the entries of a matrix in its layout, so that other values go there without another layout.
 
-use rayon::prelude::*;
-
 use super::{Layout, padding};
 use crate::error::Result;
 use crate::number::{Precision, Real};
 use crate::sparse::profile::Profile;
 use crate::sparse::{Csr, Format};
+use crate::threads;
 
 /// Numbers of the entries in the places of a layout.
 #[derive(Clone, Debug)]
@@ -37,15 +36,15 @@ impl Places {
             return Ok(Some(Self::InOrder));
         }
         // Layouts copy values: here the numbers of the entries, which f64 holds exactly.
-        let mut numbered = a.with_values((0..a.nnz()).into_par_iter().map(|k| k as f64).collect())?;
+        let mut numbered = a.with_values(threads::numbers(0..a.nnz(), threads::LEAST, |_, k| k as f64))?;
         if transposed {
             numbered = numbered.transpose();
         }
         let layout = Layout::arranged(&numbered, format, wide, &Profile::of(&numbered), precision)?;
-        let number = |place: &f64| if place.is_nan() { NONE } else { *place as u32 };
-        let places: Vec<u32> = layout.values.par_iter().map(number).collect();
+        let number = |_, place: &f64| if place.is_nan() { NONE } else { *place as u32 };
+        let places = threads::numbers(&layout.values[..], threads::LEAST, number);
         let in_order =
-            places.len() == a.nnz() && places.par_iter().enumerate().all(|(k, place)| k == *place as usize);
+            places.len() == a.nnz() && threads::all(places.len(), threads::LEAST, |k| k == places[k] as usize);
         Ok(Some(if in_order { Self::InOrder } else { Self::Listed(places) }))
     }
 
@@ -54,7 +53,8 @@ impl Places {
         match self {
             Self::InOrder => entries.to_vec(),
             Self::Listed(places) => {
-                places.par_iter().map(|k| if *k == NONE { padding() } else { entries[*k as usize] }).collect()
+                let value = |_, k: &u32| if *k == NONE { padding() } else { entries[*k as usize] };
+                threads::numbers(&places[..], threads::LEAST, value)
             }
         }
     }

@@ -1,12 +1,11 @@
 //! Formats that store regions rather than entries: diagonals, dense blocks, the whole.
 
-use rayon::prelude::*;
-
 use super::{Kind, Layout, padding, pieces};
 use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::sparse::profile::{Profile, blocks_of_row};
 use crate::sparse::{Csr, Format};
+use crate::threads::{self, ChunksMut};
 
 /// Value of row `i` on diagonal `d` at `d * rows + i`; diagonals ascend, so that columns do.
 pub(super) fn diagonals<T: Real>(a: &Csr<T>, profile: &Profile) -> Layout<T> {
@@ -14,7 +13,8 @@ pub(super) fn diagonals<T: Real>(a: &Csr<T>, profile: &Profile) -> Layout<T> {
     let mut layout = Layout::of(a, Format::Dia, Kind::Diagonals);
     layout.values = vec![padding(); profile.diagonals.len() * rows];
     if rows > 0 {
-        layout.values.par_chunks_mut(rows).zip(&profile.diagonals).for_each(|(values, offset)| {
+        let diagonals = (ChunksMut(&mut layout.values, rows), &profile.diagonals[..]);
+        threads::each(diagonals, 1, |_, (values, offset)| {
             for (i, value) in values.iter_mut().enumerate() {
                 let (columns, row) = a.row(i);
                 let column = u32::try_from(i as i64 + offset).ok();
@@ -37,7 +37,7 @@ pub(super) fn blocks<T: Real>(a: &Csr<T>, block: usize) -> Result<Layout<T>> {
         return Err(Error::Option { name: "block", reason: format!("{block} is not a block size from 2 to 8") });
     }
     let block_rows = a.rows().div_ceil(block);
-    let found: Vec<Vec<u32>> = (0..block_rows).into_par_iter().map(|r| blocks_of_row(a, block, r)).collect();
+    let found = threads::map(0..block_rows, 256, |_, r| blocks_of_row(a, block, r));
     let mut layout = Layout::of(a, Format::Bsr { block }, Kind::Blocks);
     layout.arrangement.block = block;
     layout.stride = a.cols();
@@ -48,8 +48,8 @@ pub(super) fn blocks<T: Real>(a: &Csr<T>, block: usize) -> Result<Layout<T>> {
         layout.pointers.push(end as u32);
     }
     layout.values = vec![padding(); end * block * block];
-    let values = pieces(&mut layout.values, found.iter().map(|row| row.len() * block * block));
-    values.into_par_iter().zip(&found).enumerate().for_each(|(r, (values, row_blocks))| {
+    let mut values = pieces(&mut layout.values, found.iter().map(|row| row.len() * block * block));
+    threads::each((&mut values[..], &found[..]), 256, |r, (values, row_blocks)| {
         for i in r * block..a.rows().min((r + 1) * block) {
             let (columns, row) = a.row(i);
             for (column, value) in columns.iter().zip(row) {
@@ -71,7 +71,7 @@ pub(super) fn dense<T: Real>(a: &Csr<T>, lanes: usize) -> Layout<T> {
     layout.values = vec![padding(); rows * a.cols()];
     if rows > 0 {
         let columns = a.transpose();
-        layout.values.par_chunks_mut(rows).enumerate().for_each(|(j, values)| {
+        threads::each(ChunksMut(&mut layout.values, rows), 1, |j, values| {
             let (at, entries) = columns.row(j);
             for (i, value) in at.iter().zip(entries) {
                 values[*i as usize] = *value;

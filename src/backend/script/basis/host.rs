@@ -1,7 +1,5 @@
 //! A block of vectors on the host: `cl/basis.cl`.
 
-use rayon::prelude::*;
-
 use super::super::host::{HostScript, recur, run_block, running, take};
 use super::{
     Addition, Basis, BasisOps, COSINE, FACTOR, PROJECTION, RIGHT_SIDE, SCALE, SINE, ScriptState, StepCall,
@@ -14,6 +12,7 @@ use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
 use crate::recurrence::{DIAGONAL2, REGISTERS, RESIDUAL2, Scalar, VECTOR2};
 use crate::reduction::Chunks;
+use crate::threads;
 
 /// The arrays of one column.
 struct Arrays<'a> {
@@ -67,11 +66,8 @@ fn project<T: Real, A: Accumulator<T>>(
     vectors: &[&[T]],
     sums: &mut [Sum],
 ) {
-    let found: Vec<Vec<Sum>> = w
-        .par_chunks(chunks.chunk * columns)
-        .enumerate()
-        .map(|(g, w)| projections::<T, A>(chunks, columns, vectors, g, w))
-        .collect();
+    let project = |g, w: &[T]| projections::<T, A>(chunks, columns, vectors, g, w);
+    let found = threads::map(threads::Chunks(w, chunks.chunk * columns), 1, project);
     spread(&found, chunks, sums);
 }
 
@@ -148,31 +144,25 @@ fn add<T: Real, A: Accumulator<T>>(
         (0..count).flat_map(|k| (0..columns).map(move |c| (k, c))).map(|(k, c)| factor(k, c)).collect();
     let next = if count < vectors.len() { Some(vectors.remove(count)) } else { None };
     let used: Vec<&[T]> = vectors.iter().take(if adds { count } else { 0 }).map(|vector| &**vector).collect();
-    let found: Vec<Vec<Sum>> = v
-        .par_chunks_mut(chunks.chunk * columns)
-        .enumerate()
-        .map(|(g, v)| {
-            add_chunk(shape, fresh, &factors, &used, g, v);
-            match then {
-                Then::Nothing => Vec::new(),
-                Then::Project => projections::<T, A>(chunks, columns, &used, g, v),
-                Then::Append => {
-                    let square = |c| column_dot::<T, A>(chunks.lanes, 0..v.len() / columns, [columns, c], v, v);
-                    (0..columns).map(square).collect()
-                }
+    let found = threads::map(threads::ChunksMut(v, chunks.chunk * columns), 1, |g, v| {
+        add_chunk(shape, fresh, &factors, &used, g, v);
+        match then {
+            Then::Nothing => Vec::new(),
+            Then::Project => projections::<T, A>(chunks, columns, &used, g, v),
+            Then::Append => {
+                let square = |c| column_dot::<T, A>(chunks.lanes, 0..v.len() / columns, [columns, c], v, v);
+                (0..columns).map(square).collect()
             }
-        })
-        .collect();
+        }
+    });
     match then {
         Then::Append => {
             spread(&found, chunks, &mut sums[most * columns * chunks.count..]);
-            let kept = next
-                .unwrap_or_default()
-                .par_iter_mut()
-                .zip(&*v)
-                .enumerate()
-                .filter(|(at, _)| running[at % columns]);
-            kept.for_each(|(_, (next, v))| *next = *v);
+            threads::each((next.unwrap_or_default(), &*v), threads::LEAST, |at, (next, v)| {
+                if running[at % columns] {
+                    *next = *v;
+                }
+            });
         }
         _ => spread(&found, chunks, sums),
     }

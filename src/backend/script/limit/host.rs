@@ -1,6 +1,6 @@
 //! Limits of steps on the host: `cl/step_limit.cl`.
 
-use rayon::prelude::*;
+use std::ops::Range;
 
 use super::super::host::running;
 use super::LimitOps;
@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Arithmetic, Real, Sum};
 use crate::reduction::Chunks;
+use crate::threads;
 
 /// Elements of a piece of work.
 const SPAN: usize = 1 << 13;
@@ -40,12 +41,12 @@ impl<T: Real> LimitOps<T> for Host {
         };
         let running = running(call, status);
         for c in (0..columns).filter(|c| running[*c]) {
-            let of_piece = |(above, d): (&[T], &[T])| {
-                let own = above.iter().zip(d).skip(c).step_by(columns);
+            let of_piece = |rows: Range<usize>| {
+                let elements = rows.start * columns..rows.end * columns;
+                let own = above[elements.clone()].iter().zip(&d[elements]).skip(c).step_by(columns);
                 own.fold(zero, |most, (above, d)| larger(most, ratio(*above, *d)))
             };
-            let pieces = above.par_chunks(SPAN * columns).zip(d.par_chunks(SPAN * columns)).map(of_piece);
-            let most = pieces.reduce(|| zero, larger).to_f64();
+            let most = threads::fold(n, SPAN, of_piece, larger).unwrap_or(zero).to_f64();
             let own = &mut sums[place + c * count..][..count];
             own.fill(Sum::default());
             if let Some(first) = own.first_mut() {

@@ -1,7 +1,5 @@
 //! Total variation on the host: `cl/variation.cl` and `cl/dual.cl`.
 
-use rayon::prelude::*;
-
 use super::super::host::running;
 use super::{ALONG_LIMIT, ALONG_X, ALONG_Y, Dual, LIMIT, STEP, Variation, VariationOps};
 use crate::backend::script::{ScriptState, StepCall};
@@ -12,6 +10,7 @@ use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
 use crate::recurrence::REGISTERS;
 use crate::reduction::Chunks;
+use crate::threads::{self, ChunksMut};
 
 /// Scalars of a column.
 #[derive(Clone, Copy)]
@@ -105,9 +104,9 @@ fn ascend<T: Real, A: Accumulator<T>>(
         let mut parts: Vec<&mut [T]> = q.chunks_mut(span).collect();
         parts.resize_with(chunks.count, Default::default);
         let place = image.place + c * chunks.count;
-        let dual = px.par_chunks_mut(span).zip(py.par_chunks_mut(span)).zip(parts);
-        let sums = sums[place..][..chunks.count].par_iter_mut();
-        sums.zip(dual).enumerate().for_each(|(g, (sum, ((px, py), q)))| {
+        let dual = (ChunksMut(px, span), ChunksMut(py, span), &mut parts[..]);
+        let sums = &mut sums[place..][..chunks.count];
+        threads::each((sums, dual), 1, |g, (sum, (px, py, q))| {
             let (rows, mut dual) = (chunks.range(g), Written { px, py, q });
             let step = |(k, i): (usize, usize)| {
                 ascend_at::<T, A>(image, &weights, columns, (i, c), images, k * columns + c, &mut dual)
@@ -129,7 +128,7 @@ fn subtract<T: Real, A: Accumulator<T>>(
     let (chunks, columns) = (Chunks::of(n), call.columns);
     let all = Weights::<T, A>::of_running(call, image, registers, status);
     let below = |is: bool, v: &[T], at: usize, back: usize| if is { v[at - back] } else { T::default() };
-    g.par_chunks_mut(chunks.chunk * columns).enumerate().for_each(|(chunk, g)| {
+    threads::each(ChunksMut(g, chunks.chunk * columns), 1, |chunk, g| {
         for ((k, i), (c, weights)) in
             chunks.range(chunk).enumerate().flat_map(|pixel| all.iter().map(move |column| (pixel, column)))
         {
@@ -149,6 +148,7 @@ fn subtract<T: Real, A: Accumulator<T>>(
 }
 
 impl<T: Real> VariationOps<T> for Host {
+    #[inline]
     fn variation_ascend(
         &self,
         run: Run<'_>,
@@ -164,6 +164,7 @@ impl<T: Real> VariationOps<T> for Host {
         Ok(())
     }
 
+    #[inline]
     fn variation_subtract(
         &self,
         run: Run<'_>,
