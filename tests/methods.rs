@@ -271,9 +271,13 @@ fn set_ups_that_cannot_work_are_refused() {
     let mut plain = Solver::with(&a, setup(Method::Cg)).unwrap();
     assert!(matches!(plain.set_reference(&reference), Err(residuum::Error::Option { name: "reference", .. })));
     for method in Method::ALL {
-        assert_eq!(method.name().parse::<Method>().unwrap(), *method);
+        match method.name().parse::<Method>() {
+            Ok(parsed) => assert_eq!(parsed, *method),
+            // Without bounds it would diverge.
+            Err(error) => assert!(matches!(method, Method::Chebyshev { .. }), "{error}"),
+        }
     }
-    assert!("newton".parse::<Method>().is_err());
+    assert!("newton".parse::<Method>().is_err() && "chebyshev".parse::<Method>().is_err());
 }
 
 #[test]

@@ -143,6 +143,7 @@ fn printed(args: &[&str]) -> (Vec<serde_json::Value>, String) {
 
 /// A matrix of the thesis that lies in a folder gives all of its rows by its name alone, and those that do not are named.
 #[test]
+#[cfg_attr(not(feature = "metis"), ignore = "partitions need the feature metis")]
 fn tables_of_a_thesis_are_made_for_what_a_folder_holds() {
     let folder = tempfile::tempdir().unwrap();
     // The name is what counts, not the size.

@@ -70,6 +70,7 @@ fn a_preconditioner_is_chosen_by_the_matrix() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "metis"), ignore = "partitions need the feature metis")]
 fn parts_are_written_and_read() {
     let folder = tempfile::tempdir().unwrap();
     let found = |arguments: &[&str]| {

@@ -27,6 +27,7 @@ pub(crate) fn name() -> &'static str {
 pub fn features() -> Vec<&'static str> {
     let all = [
         ("hdf5", cfg!(feature = "hdf5")),
+        ("metis", cfg!(feature = "metis")),
         ("tiff", cfg!(feature = "tiff")),
         ("plot", cfg!(feature = "plot")),
         ("window", cfg!(feature = "window")),
@@ -59,7 +60,7 @@ pub fn provenance() -> Value {
 
 /// Date and time in UTC.
 pub(crate) fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()
 }
 
 /// The end of every help text: what the environment changes.

@@ -13,6 +13,7 @@ use std::io::{self as std_io, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::time::SystemTime;
 
 use clap::{Args, CommandFactory, ValueEnum};
 use residuum::tuning::{TuneFile, tune_path};
@@ -64,7 +65,12 @@ pub fn print_json(object: Value) {
 /// Begins a program: its name, and its log on stderr, which `RUST_LOG` asks for.
 pub fn begin(program: &'static str) {
     about::set_name(program);
-    env_logger::Builder::from_default_env().format_timestamp_millis().init();
+    let line = |to: &mut env_logger::fmt::Formatter, record: &log::Record<'_>| {
+        let (level, time) = (record.level(), humantime::format_rfc3339_millis(SystemTime::now()));
+        let style = to.default_level_style(level);
+        writeln!(to, "[{time} {style}{level:<5}{style:#} {}] {}", record.target(), record.args())
+    };
+    env_logger::Builder::from_default_env().format(line).init();
 }
 
 /// Prints a line on stderr, likewise.

@@ -260,10 +260,20 @@ impl System<'_> {
         parts.map(|parts| (*parts, Vec::new())).collect()
     }
 
+    #[cfg(feature = "metis")]
+    fn partition(&self, parts: usize) -> Result<Partition> {
+        Partition::metis(&self.a, parts)
+    }
+
+    #[cfg(not(feature = "metis"))]
+    fn partition(&self, _: usize) -> Result<Partition> {
+        Err(common::option("features", "partitions are made by a build with --features metis"))
+    }
+
     /// Table 7.4.
     fn partitions(&self) -> Result<()> {
         for (parts, thesis) in self.parts_of(printed::PARTS) {
-            let (partition_ms, partition) = timed(|| Partition::metis(&self.a, parts))?;
+            let (partition_ms, partition) = timed(|| self.partition(parts))?;
             let made = self.with_bainv(&self.setting.host, &partition, false);
             self.row(
                 "7.4",
@@ -278,7 +288,7 @@ impl System<'_> {
     /// Table 7.7.
     fn parts_on_both(&self) -> Result<()> {
         for (parts, thesis) in self.parts_of(printed::BAINV) {
-            let partition = Partition::metis(&self.a, parts)?;
+            let partition = self.partition(parts)?;
             let (cpu, gpu) = thesis.split_at(thesis.len().min(3));
             let mut line = json!({"parts": parts, "dedecek_cpu": or_none(cpu), "dedecek_gpu": or_none(gpu)});
             for (place, device) in self.setting.devices() {
@@ -293,7 +303,7 @@ impl System<'_> {
     fn halves(&self, table: &str, thesis: &'static str) -> Result<()> {
         let Some(thesis) = row(thesis, self.name) else { return Ok(()) };
         let parts: usize = thesis[0].parse().map_err(|_| common::option("table", "a row is damaged"))?;
-        let (partition_ms, partition) = timed(|| Partition::metis(&self.a, parts))?;
+        let (partition_ms, partition) = timed(|| self.partition(parts))?;
         let (name, options) = match table {
             "7.5" => ("ainv", AinvOptions::ainv(0.01)),
             _ => ("sainv", AinvOptions::sainv(0.01)),

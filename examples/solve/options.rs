@@ -128,10 +128,18 @@ pub(crate) struct Options {
 /// Longest time of a preconditioner in a comparison, unless another is asked for.
 const SECONDS_OF_CANDIDATE: f64 = 60.0;
 
+/// The method whose name alone says too little.
+const CHEBYSHEV: &str = "chebyshev";
+
 impl Options {
     /// The method that is asked for, with its parameters.
     pub(crate) fn method(&self, advice: &Advice) -> Result<Method> {
-        let named = if self.method == "auto" { advice.method } else { self.method.parse()? };
+        let named = match (&*self.method, self.eigenvalues.as_deref()) {
+            ("auto", _) => advice.method,
+            (CHEBYSHEV, Some(&[smallest, largest])) => Method::Chebyshev { smallest, largest },
+            (CHEBYSHEV, _) => return Err(option("eigenvalues", "chebyshev needs --eigenvalues LOW,HIGH")),
+            (name, _) => name.parse()?,
+        };
         let takes_omega = matches!(named, Method::Stationary { .. } | Method::Sirt { .. } | Method::Sart { .. });
         refuse_unused(
             &format!("for {named}"),
@@ -159,10 +167,6 @@ impl Options {
             Method::Sart { omega } => Method::Sart { omega: self.omega.unwrap_or(omega) },
             Method::Gmres { restart } => Method::Gmres { restart: self.restart.unwrap_or(restart) },
             Method::Nnfcgls { restart } => Method::Nnfcgls { restart: self.restart.unwrap_or(restart) },
-            Method::Chebyshev { .. } => match self.eigenvalues.as_deref() {
-                Some(&[smallest, largest]) => Method::Chebyshev { smallest, largest },
-                _ => return Err(option("eigenvalues", "chebyshev needs --eigenvalues LOW,HIGH")),
-            },
             other => other,
         })
     }
@@ -268,7 +272,7 @@ impl Options {
         if !matches!(&*self.preconditioner, "auto" | "none") {
             self.preconditioner.parse::<Preconditioner>()?;
         }
-        if self.method != "auto" {
+        if !matches!(&*self.method, "auto" | CHEBYSHEV) {
             self.method.parse::<Method>()?;
         }
         self.plot.as_deref().map_or(Ok(()), plot::check)

@@ -10,8 +10,6 @@ pub use filter::DeviceFilter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lazy_static::lazy_static;
-
 use crate::backend::{AnyBackend, Host, Run};
 use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
@@ -39,10 +37,8 @@ struct Inner {
     choice: String,
 }
 
-lazy_static! {
-    /// Number of the next tuning.
-    static ref NEXT_TUNING: AtomicU64 = AtomicU64::new(0);
-}
+/// Number of the next tuning.
+static NEXT_TUNING: AtomicU64 = AtomicU64::new(0);
 
 fn next_tuning() -> u64 {
     NEXT_TUNING.fetch_add(1, Ordering::Relaxed)
@@ -230,7 +226,7 @@ impl Device {
                     (*what).into(),
                     *bytes,
                     info.largest_allocation,
-                    "that is its largest single allocation: use fewer rows or angles, a smaller image, or --device host",
+                    "that is its largest single allocation: use fewer rows or angles, a smaller image, or the host",
                 );
             }
         }

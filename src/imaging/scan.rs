@@ -294,7 +294,7 @@ impl Scan {
         Ok(Self::new(self.scanner, sinogram)?.with_field(self.field))
     }
 
-    /// Keeps pixels `first .. last` of the detector.
+    /// Keeps pixels `first .. last` of the detector. A field that was set ([`Scan::with_field`]) stays; another follows the detector.
     ///
     /// # Errors
     /// [`Error::Option`] if that is none of those there are.
@@ -306,7 +306,8 @@ impl Scan {
         let pixels = last - first;
         let offset = self.scanner.offset + first as f64 + 0.5 * (pixels as f64 - there as f64);
         let sinogram = self.sinogram.chunks(there).flat_map(|row| &row[first..last]).copied().collect();
-        Self::new(Scanner { pixels, offset, ..self.scanner.clone() }, sinogram)
+        let cropped = Self::new(Scanner { pixels, offset, ..self.scanner.clone() }, sinogram)?;
+        Ok(if self.field == self.scanner.field() { cropped } else { cropped.with_field(self.field) })
     }
 
     /// Takes out what single pixels read too much or too little at all angles, which makes rings: the readings of each pixel are sorted by

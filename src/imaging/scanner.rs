@@ -81,7 +81,8 @@ impl Scanner {
         self.angles.len() * self.pixels
     }
 
-    /// Side of the square that every projection covers in the middle.
+    /// Width of the detector as it is seen at the rotation centre: the side of the square of the image, unless another is asked for. A detector whose
+    /// [`offset`](Self::offset) is not 0 does not cover all of that square in each projection.
     pub fn field(&self) -> f64 {
         let width = self.pixels as f64 * self.pitch;
         match self.beam.distances() {

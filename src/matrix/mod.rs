@@ -196,7 +196,7 @@ impl<T: Real> Matrix<T> {
     ) -> Result<Self> {
         device.require(T::PRECISION)?;
         let plan: Vec<(&str, u64)> =
-            forward.plan().into_iter().chain(backward.iter().flat_map(|b| b.plan())).collect();
+            forward.buffers().into_iter().chain(backward.iter().flat_map(|b| b.buffers())).collect();
         device.check_memory(0, &plan)?;
         let mut why = forward.why.clone();
         if let Some(backward) = &backward {
@@ -228,14 +228,14 @@ impl<T: Real> Matrix<T> {
     /// which are all made in the same memory. Checks before that all fit.
     pub(crate) fn of_rays(device: &Device, parts: Vec<(Rays<T>, usize, Magnitude)>) -> Result<Vec<Self>> {
         device.require(T::PRECISION)?;
-        let mut plan = parts.first().map_or([("", 0); 4], |part| part.0.plan());
+        let mut plan = parts.first().map_or([("", 0); 4], |part| part.0.buffers());
         for (rays, ..) in parts.iter().skip(1) {
-            for (k, (_, bytes)) in rays.plan().into_iter().enumerate() {
+            for (k, (_, bytes)) in rays.buffers().into_iter().enumerate() {
                 plan[k].1 = if k < 2 { plan[k].1 + bytes } else { bytes.max(plan[k].1) };
             }
         }
         let (rays, others): (Vec<_>, Vec<_>) = parts.into_iter().map(|(rays, n, norm)| (rays, (n, norm))).unzip();
-        rays.iter().try_for_each(|rays| device.check_memory(0, &rays.plan()))?;
+        rays.iter().try_for_each(|rays| device.check_memory(0, &rays.buffers()))?;
         device.check_total(0, &plan)?;
         let scratch = SharedScratch::new(&device.place(), &rays)?;
         let parts = rays.into_iter().zip(others).enumerate();
@@ -251,7 +251,7 @@ impl<T: Real> Matrix<T> {
         scratch: &SharedScratch<T>,
         is_first: bool,
     ) -> Result<Self> {
-        let plan = rays.plan();
+        let plan = rays.buffers();
         let held = if is_first { &plan[..] } else { &plan[..2] };
         let (rows, cols) = (rays.angles * rays.pixels, rays.side * rays.side);
         let why = "rays are traced anew in each iteration".to_string();

@@ -113,7 +113,7 @@ impl<T: Real> Matrix<T> {
         let reader = self.device.reader();
         let layout = Layout::new(a, pattern.formats[way], pattern.offsets, packable, reader, |_| Ok(()))?;
         if old.packs_values() && layout.arrangement.entries != old {
-            self.device.check_memory(0, &layout.plan())?;
+            self.device.check_memory(0, &layout.buffers())?;
         }
         stored.prepare_values(&self.device.place(), layout)
     }

@@ -5,7 +5,6 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lazy_static::lazy_static;
 use opencl3::error_codes::CL_INVALID_MEM_OBJECT;
 use opencl3::memory::{Buffer as RawBuffer, CL_MEM_READ_WRITE, ClMem};
 
@@ -16,10 +15,8 @@ use crate::allocations::count_allocation;
 use crate::error::{Error, Result};
 use crate::number::Element;
 
-lazy_static! {
-    /// Numbers given to buffers so far, those included that others allocated.
-    static ref NUMBERS: AtomicU64 = AtomicU64::new(0);
-}
+/// Numbers given to buffers so far, those included that others allocated.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// Elements of a block that goes to the device to be copied there.
 const FILL_BLOCK: usize = 1 << 16;

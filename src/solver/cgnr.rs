@@ -79,7 +79,7 @@ use crate::state::HISTORY;
 use crate::state::barrier;
 use crate::state::cgnr::{
     BOX, CONTROL, EPSILON2, GRADIENT_LIMIT, GRADIENT_RATIO, HISTORY_MASK, ITERATION, LOWER, MAX_ITERATIONS,
-    RESIDUAL_LIMIT, Runs, SMOOTH, STATUS, STOP, TIKHONOV, UPPER, VARIATION,
+    RESIDUAL_LIMIT, SMOOTH, STATUS, STOP, SumPlaces, TIKHONOV, UPPER, VARIATION,
 };
 use crate::vector::Vector;
 
@@ -158,7 +158,7 @@ pub(super) fn boxed<T: Real>(system: &System<T>, corrections: Vec<Correction>) -
     let (rows, cols) = (operator.rows(), operator.cols());
     let of_rows = || Vector::zeros(device, rows * columns);
     let of_cols = || Vector::zeros(device, cols * columns);
-    let runs = Runs { columns, rows: Chunks::of(rows).count, cols: Chunks::of(cols).count };
+    let runs = SumPlaces { columns, rows: Chunks::of(rows).count, cols: Chunks::of(cols).count };
     let status = STATUS * columns + barrier::WORDS;
     Ok(Box::new(CgnrWorkspace {
         resident: a.is_fused(),

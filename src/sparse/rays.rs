@@ -196,7 +196,7 @@ impl<T: Real> Rays<T> {
     }
 
     /// The arrays and their bytes: what a device must hold. Several parts of a scan share what products overwrite, which are the last two.
-    pub(crate) fn plan(&self) -> [(&'static str, u64); 4] {
+    pub(crate) fn buffers(&self) -> [(&'static str, u64); 4] {
         let number = T::PRECISION.bytes() as u64;
         let pixels = (self.side * self.side) as u64;
         [

@@ -29,7 +29,7 @@ pub(crate) const STATUS: usize = 6;
 
 /// Places of the chunk sums of each quantity in `sums`.
 #[derive(Clone, Copy)]
-pub(crate) struct Runs {
+pub(crate) struct SumPlaces {
     pub(crate) columns: usize,
     /// Chunks of the rows of A.
     pub(crate) rows: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Runs {
     pub(crate) cols: usize,
 }
 
-impl Runs {
+impl SumPlaces {
     fn by_rows(&self, place: usize, count: usize) -> Range<usize> {
         place * self.rows..(place + count) * self.rows
     }

@@ -22,7 +22,7 @@ fn all_stopped(status: &[i32], columns: usize, which: usize) -> bool {
 /// Group 0 of `cgnr_forward`: the stopping test and beta of each column; `None` if all have stopped.
 fn cgnr_test<T: Real, A: Accumulator<T>>(
     columns: usize,
-    runs: cgnr::Runs,
+    runs: cgnr::SumPlaces,
     state: &mut HostState<'_>,
 ) -> Option<[T; MOST_COLUMNS]> {
     let done = all_stopped(state.status, columns, cgnr::LAST_STOP);
@@ -109,7 +109,7 @@ fn forward<T: Real, A: Accumulator<T>>(
 ) {
     let columns = shape.columns;
     let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
-    let runs = cgnr::Runs { columns, rows: rows.count, cols: cols.count };
+    let runs = cgnr::SumPlaces { columns, rows: rows.count, cols: cols.count };
     let betas = match shape.part {
         Part::Rows if all_stopped(state.status, columns, cgnr::LAST_STOP) => return,
         Part::Rows => [T::default(); MOST_COLUMNS],
@@ -158,7 +158,7 @@ struct StepLength<T> {
 /// `step_length` of `cl/cgnr_step.cl`; `None` if all columns have stopped.
 fn step_length<T: Real, A: Accumulator<T>>(
     shape: CgnrShape,
-    runs: cgnr::Runs,
+    runs: cgnr::SumPlaces,
     state: &mut HostState<'_>,
 ) -> Option<StepLength<T>> {
     let done = all_stopped(state.status, shape.columns, cgnr::STOP);
@@ -222,7 +222,7 @@ fn backward<T: Real, A: Accumulator<T>>(
 ) {
     let columns = shape.columns;
     let (rows, cols) = (Chunks::of(transposed.cols), Chunks::of(transposed.rows));
-    let runs = cgnr::Runs { columns, rows: rows.count, cols: cols.count };
+    let runs = cgnr::SumPlaces { columns, rows: rows.count, cols: cols.count };
     let Some(StepLength { alphas, of_q, stopped }) = step_length::<T, A>(shape, runs, state) else { return };
     let Backward { r, q, x, d, s, r_new, x_new, s_new, phi } = vectors;
     let residual = Formed { u: r, v: q, scale: of_q.map(|factor| -factor) };
@@ -257,17 +257,17 @@ fn subtract_correction<T: Real, A: Accumulator<T>>(
 ) {
     let columns = shape.columns;
     let grid = Grid { width: shape.width, n: s.len() / columns, columns };
+    let weights: Vec<_> = (0..columns).map(|c| Weights::<T, A>::of(control, c, shape.edges)).collect();
     if shape.edges == 2 {
         threads::each(&mut *phi, 256, |at, phi| {
             let c = at % columns;
-            let weights = Weights::<T, A>::of(control, c, shape.edges);
-            *phi = weights.diffusivity_at(grid, at, |at| image.element(at, c));
+            *phi = weights[c].diffusivity_at(grid, at, |at| image.element(at, c));
         });
     }
     let phi = &*phi;
     threads::each(s, 256, |at, s| {
         let c = at % columns;
-        let weights = Weights::<T, A>::of(control, c, shape.edges);
+        let weights = &weights[c];
         let mut sum = weights.neighbours(grid, at, |at| image.element(at, c), phi);
         let here = image.element(at, c);
         if let Some(bound) = weights.violated(here) {
@@ -297,7 +297,7 @@ fn correct<T: Real, A: Accumulator<T>>(shape: CgnrShape, control: &[Sum], x: &[T
 
 /// Chunk sums of `s.s`, `s.s_old` and `s.d`.
 fn backward_sums<T: Real, A: Accumulator<T>>(
-    runs: cgnr::Runs,
+    runs: cgnr::SumPlaces,
     cols: Chunks,
     [s, s_old, d]: [&[T]; 3],
     sums: &mut [Sum],
@@ -323,7 +323,7 @@ pub(in crate::backend) fn test<T: Real>(
     [rows, cols]: [usize; 2],
     state: &mut SolveState,
 ) -> Result<()> {
-    let runs = cgnr::Runs { columns, rows: Chunks::of(rows).count, cols: Chunks::of(cols).count };
+    let runs = cgnr::SumPlaces { columns, rows: Chunks::of(rows).count, cols: Chunks::of(cols).count };
     let state = &mut state.host()?;
     let _betas = summing!(run, T, cgnr_test(columns, runs, state));
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Checked, Launch};
+use super::{Checked, Launch, Resident};
 use crate::backend::cg::{self, CgOps, CgVectors};
 use crate::backend::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Part};
 use crate::backend::product::Stored;
@@ -58,6 +58,7 @@ impl<T: Real, D: CgOps<T> + Origin> CgOps<T> for Checked<D> {
         vectors: CgVectors<'_, T>,
         state: &mut SolveState,
     ) -> Result<()> {
+        self.note_resident::<T>(Resident::Cg, run);
         self.device.cg_resident(run, a, iterations, vectors, state)
     }
 }
@@ -125,6 +126,7 @@ impl<T: Real, D: CgnrOps<T> + Origin> CgnrOps<T> for Checked<D> {
         vectors: CgnrVectors<'_, T>,
         state: &mut SolveState,
     ) -> Result<()> {
+        self.note_resident::<T>(Resident::Cgnr, run);
         self.device.cgnr_resident(run, shape, matrices, iterations, vectors, state)
     }
 }

@@ -4,7 +4,8 @@
 //! device computes in some precision from some kind of matrix are compared with the host's, every bit of them and of their
 //! sums. Those are the residuals of the start and the end of a solve (the start alone may have numbers too simple to go
 //! wrong). A driver that compiles kernels wrongly, or a kernel that was changed, is found before it is believed. The first
-//! norms that each kind of launch folds from such sums and writes into the history of a solve are compared as well.
+//! norms that each kind of launch folds from such sums and writes into the history of a solve are compared as well. A launch of many
+//! iterations shows nothing of what it computes; after the first of each kind the residual of the answer is compared.
 //!
 //! Cost of a comparison: a copy of the matrix and the vectors to the host, and a product there. If that is more than [`MOST`]
 //! entries, the comparison waits for a smaller matrix. Once all comparisons are done, a launch costs one atomic load more.
@@ -13,7 +14,7 @@ mod fused;
 mod rays;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::product::{Combine, ProductOps, Stored};
 use super::script::basis::{Addition, Basis, BasisOps};
@@ -60,6 +61,18 @@ struct Counts {
     norms: [[Norms; LAUNCH_KINDS]; 3],
     /// Products with rays, and those with their transposed.
     rays: [[AtomicUsize; 2]; 3],
+    /// Launches of many iterations, of CG, CGNR and scripts.
+    resident: [[AtomicUsize; 3]; 3],
+    /// True if such a launch made an answer whose residual was not compared yet.
+    answer_unseen: AtomicBool,
+}
+
+/// Kinds of launches of many iterations.
+#[derive(Clone, Copy)]
+enum Resident {
+    Cg,
+    Cgnr,
+    Script,
 }
 
 #[derive(Debug, Default)]
@@ -95,6 +108,14 @@ impl<D: Origin> Checked<D> {
         Self { device, counts: Counts::default() }
     }
 
+    /// Notes a launch of many iterations. The first [`TIMES`] of each kind ask for the next residual to be compared: that of the answer which they
+    /// hand over.
+    fn note_resident<T: Real>(&self, kind: Resident, run: Run<'_>) {
+        if self.counts.resident[numbers::<T>(run)][kind as usize].fetch_add(1, Ordering::Relaxed) < TIMES {
+            self.counts.answer_unseen.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// The counter of a product that has to be compared, already counted.
     fn product_to_compare<T: Real>(
         &self,
@@ -105,7 +126,9 @@ impl<D: Origin> Checked<D> {
     ) -> Option<&AtomicUsize> {
         let Arrangement { kind, entries, .. } = a.arrangement;
         let counter = &self.counts.products[numbers::<T>(run)][launch as usize][kind as usize][entries as usize];
-        if counter.load(Ordering::Relaxed) >= TIMES {
+        let is_residual = matches!(launch, Launch::Residual | Launch::StepResidual);
+        let unseen = is_residual && self.counts.answer_unseen.load(Ordering::Relaxed);
+        if !unseen && counter.load(Ordering::Relaxed) >= TIMES {
             return None;
         }
         let entries = match kind {
@@ -113,6 +136,10 @@ impl<D: Origin> Checked<D> {
             _ => a.places.max(a.rows),
         };
         let small = entries.saturating_mul(columns) <= MOST;
+        if small && unseen {
+            self.counts.answer_unseen.store(false, Ordering::Relaxed);
+            return Some(counter);
+        }
         (small && counter.fetch_add(1, Ordering::Relaxed) < TIMES).then_some(counter)
     }
 
@@ -341,6 +368,7 @@ impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
         vectors: [&mut Memory<T>; RESIDENT_VECTORS],
         state: &mut ScriptState,
     ) -> Result<()> {
+        self.note_resident::<T>(Resident::Script, run);
         self.device.step_resident(run, call, listing, iterations, matrices, vectors, state)
     }
 }
@@ -533,6 +561,25 @@ mod tests {
         assert_eq!(wrong_residuals(&honest, 9), 0);
         let counter = &honest.counts.products[0][Launch::Residual as usize][Kind::Csr as usize][0];
         assert_eq!([counter, &honest.device.products].map(|n| n.load(Ordering::Relaxed)), [TIMES, 3]);
+    }
+
+    #[test]
+    fn the_answer_of_a_launch_of_many_iterations_is_looked_at() {
+        let (device, honest) = (Device::host(), Liar::new(false));
+        let (run, columns) = (device.run::<f64>(), 1);
+        let a = Stored::<f64>::external(&Place::Host, 9, 9).expect("small");
+        let compared = || honest.product_to_compare(Launch::Residual, run, &a, columns).is_some();
+        assert_eq!([0; 4].map(|_| compared()), [true, true, false, false]);
+        for asks in [true, true, false] {
+            honest.note_resident::<f64>(Resident::Cgnr, run);
+            assert_eq!([compared(), compared()], [asks, false]);
+        }
+        honest.note_resident::<f64>(Resident::Script, run);
+        assert!(
+            honest.product_to_compare(Launch::StepProduct, run, &a, columns).is_some(),
+            "the first of its kind"
+        );
+        assert!(compared(), "no product of an iteration stands for the residual");
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::memory::{Memory, Place, Plans};
 use crate::number::{Real, Sum};
 use crate::sparse::{Arrangement, Entries, Kind, Layout, Shape, TABLE};
 
+/// Least entries of a row, in the mean, of a matrix with long rows.
+pub(in crate::backend) const LONG_ROW: usize = 64;
+
 /// Most vectors multiplied at once.
 pub(crate) const MOST_COLUMNS: usize = 4;
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::resident::{self, Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
 use super::text::ScriptText;
 use super::{Blend, MOST_STATEMENTS, PASS_VECTORS, Pass, PassKey, ScriptOps, ScriptState, Statement, StepCall};
-use crate::backend::product::Stored;
+use crate::backend::product::{LONG_ROW, Stored};
 use crate::backend::{OpenCl, Run};
 use crate::error::{Result, same_length};
 use crate::kernels::{MatrixOptions, OtherMatrix, TOLD, kernels};
@@ -137,12 +137,6 @@ pub(crate) const MULTIPLY: u32 = 1;
 pub(crate) const CLAMP: u32 = 2;
 pub(crate) const STEP: u32 = 3;
 
-/// Least entries of a row in the mean, and least entries, of a matrix by which products are launches of their own; and those of one with
-/// fewer chunks of rows than there are compute units.
-const LONG_ROW: usize = 64;
-const LONG_PLACES: usize = 1 << 23;
-const FEW_LONG_PLACES: usize = 1 << 21;
-
 /// Numbers of the vectors of a pass in its own launch.
 const OWN: [u8; PASS_VECTORS] = [0, 1, 2, 3, 4, 5, 6, 7];
 
@@ -185,16 +179,6 @@ impl OpenCl {
         let kernel = step::step_product::prepare(&self.context, common, &options)?;
         // One group at least: a program runs even if there are no rows.
         Ok(Plan { kernel, groups: a.rows.div_ceil(share).max(1), share })
-    }
-
-    /// Tells if products by `a` are faster in launches of their own. Fused ones have a group for each chunk of rows, and each of their groups
-    /// runs the program: too few groups, and long ones, if there is much to do in each. On an H200 an iteration of CGNR with 20 million entries
-    /// in 45 360 rows took 139 us instead of 197, one of FISTA 170 instead of 191. With 2.5 million entries, where the adjoint has 1024 rows,
-    /// one of FISTA took 56 us instead of 90, each launch by itself. With 4.6 million in 22 080 rows it made no difference; with 2.8 million in 16 200 it took 80
-    /// instead of 57.
-    pub(in crate::backend) fn has_long_rows<T: Real>(&self, run: Run<'_>, a: &Stored<T>) -> bool {
-        let few = Chunks::of(a.rows).count < self.units() && a.places >= FEW_LONG_PLACES;
-        run.tuning.work_group > 1 && a.places >= LONG_ROW * a.rows && (few || a.places >= LONG_PLACES)
     }
 }
 

@@ -171,7 +171,7 @@ pub(super) struct Task {
 }
 
 impl Method {
-    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which have none; 30 directions for GMRES and NNFCGLS; weighted GCV and 100 for hybrid LSQR and LSMR).
+    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which no name stands for; 30 directions for GMRES and NNFCGLS; weighted GCV and 100 for hybrid LSQR and LSMR).
     pub const ALL: &'static [Self] = &[
         Self::Cg,
         Self::FlexibleCg,
@@ -408,12 +408,17 @@ impl FromStr for Method {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|m| m.name() == name).ok_or_else(|| Error::Option {
-            name: "method",
-            reason: format!(
-                "'{name}' is none of {}",
-                Self::ALL.iter().map(Self::name).collect::<Vec<_>>().join(", ")
-            ),
-        })
+        let refuse = |reason| Error::Option { name: "method", reason };
+        let method = Self::ALL.iter().copied().find(|m| m.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(Self::name).collect();
+            refuse(format!("'{name}' is none of {}", names.join(", ")))
+        })?;
+        match method {
+            // Nobody's matrix has its eigenvalues between 1 and 2.
+            Self::Chebyshev { .. } => {
+                Err(refuse(format!("{name} needs bounds of the eigenvalues, which a name has not")))
+            }
+            method => Ok(method),
+        }
     }
 }

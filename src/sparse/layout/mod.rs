@@ -232,11 +232,11 @@ impl<T: Real> Layout<T> {
     pub(crate) fn read_bytes(&self) -> u64 {
         // The inverse order of sorted rows serves the host alone.
         let unread = if self.arrangement.kind == Kind::Sorted { 4 * self.rows as u64 } else { 0 };
-        self.plan().iter().map(|part| part.1).sum::<u64>() - unread
+        self.buffers().iter().map(|part| part.1).sum::<u64>() - unread
     }
 
     /// The arrays and their bytes: what a device must hold.
-    pub(crate) fn plan(&self) -> [(&'static str, u64); 3] {
+    pub(crate) fn buffers(&self) -> [(&'static str, u64); 3] {
         [
             ("matrix row pointers", self.pointers.len() as u64 * 4),
             ("matrix columns", self.indices.len() as u64 * 4),

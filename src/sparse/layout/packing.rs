@@ -322,7 +322,7 @@ impl<T: Real> Layout<T> {
             Kind::Diagonals => false,
             Kind::Blocks | Kind::Banded | Kind::Dense | Kind::Stencil | Kind::External | Kind::Shifted => return,
         };
-        if packable.0.is_none_or(|least| self.plan().iter().map(|part| part.1).sum::<u64>() < least) {
+        if packable.0.is_none_or(|least| self.buffers().iter().map(|part| part.1).sum::<u64>() < least) {
             return;
         }
         let coded = self.places > TABLE && (!by_entries || self.cols <= 1 << (32 - CODE_BITS));
