@@ -25,14 +25,12 @@ pub(crate) enum Place {
 }
 
 /// Error of a vector that lives elsewhere than the operation runs.
-#[inline]
 fn stray(expected: &str) -> Error {
     Error::DeviceMismatch { what: "a vector", expected: expected.into() }
 }
 
 impl Place {
     /// Allocates and copies `data` there.
-    #[inline]
     pub(crate) fn upload<E: Element>(&self, data: &[E]) -> Result<Memory<E>> {
         match self {
             Self::Host => self.take(data.to_vec()),
@@ -41,7 +39,6 @@ impl Place {
     }
 
     /// [`Place::upload`] of data that nobody else needs: the host keeps the vector itself.
-    #[inline]
     pub(crate) fn take<E: Element>(&self, data: Vec<E>) -> Result<Memory<E>> {
         match self {
             Self::Host => {
@@ -53,7 +50,6 @@ impl Place {
     }
 
     /// Allocates `len` times `value`.
-    #[inline]
     pub(crate) fn filled<E: Element>(&self, len: usize, value: E) -> Result<Memory<E>> {
         match self {
             Self::Host => self.take(vec![value; len]),
@@ -63,7 +59,6 @@ impl Place {
 }
 
 impl<E: Element> Memory<E> {
-    #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Host(data) => data.len(),
@@ -72,7 +67,6 @@ impl<E: Element> Memory<E> {
     }
 
     /// Waits for the work queued so far, then copies elements `offset ..` out.
-    #[inline]
     pub(crate) fn read(&self, offset: usize, data: &mut [E]) -> Result<()> {
         match self {
             Self::Host(held) => {
@@ -88,7 +82,6 @@ impl<E: Element> Memory<E> {
     }
 
     /// [`Memory::read`] of two whole buffers of one place, waiting once.
-    #[inline]
     pub(crate) fn read_both<F: Element>(one: (&Self, &mut [E]), other: (&Memory<F>, &mut [F])) -> Result<()> {
         match (one.0, other.0) {
             (Self::OpenCl(a), Memory::OpenCl(b)) => a.context().read_both((a, one.1), (b, other.1)),
@@ -100,7 +93,6 @@ impl<E: Element> Memory<E> {
     }
 
     /// Copies `data` to its first elements.
-    #[inline]
     pub(crate) fn write(&mut self, data: &[E]) -> Result<()> {
         match self {
             Self::Host(held) => {
@@ -118,7 +110,6 @@ impl<E: Element> Memory<E> {
     }
 
     /// Copies all of `source`, of the same length and place.
-    #[inline]
     pub(crate) fn copy_from(&mut self, source: &Self) -> Result<()> {
         match (self, source) {
             (Self::Host(held), Self::Host(source)) => {
@@ -157,7 +148,6 @@ impl<E: Element> Memory<E> {
     }
 
     /// A copy on the host. Waits.
-    #[inline]
     pub(crate) fn on_host(&self) -> Result<Self> {
         let mut data = vec![E::default(); self.len()];
         self.read(0, &mut data)?;
@@ -189,7 +179,6 @@ impl<E: Element> Memory<E> {
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`].
-    #[inline]
     pub(crate) fn buffer(&self, context: &Arc<Context>) -> Result<&Buffer<E>> {
         match self {
             Self::OpenCl(buffer) if Arc::ptr_eq(buffer.context(), context) => Ok(buffer),
@@ -198,7 +187,6 @@ impl<E: Element> Memory<E> {
     }
 
     /// [`Memory::buffer`], to be changed.
-    #[inline]
     pub(crate) fn buffer_mut(&mut self, context: &Arc<Context>) -> Result<&mut Buffer<E>> {
         match self {
             Self::OpenCl(buffer) if Arc::ptr_eq(buffer.context(), context) => Ok(buffer),

@@ -177,25 +177,21 @@ impl<P: Parts, Q: Parts, R: Parts> Parts for (P, Q, R) {
 }
 
 /// Number of threads that share loops.
-#[inline]
 pub(crate) fn count() -> usize {
     rayon::current_num_threads()
 }
 
 /// Does both, by two threads if another one is free. Each is told if it came to another thread.
-#[inline]
 fn both(left: &mut (dyn FnMut(bool) + Send), right: &mut (dyn FnMut(bool) + Send)) {
     rayon::join_context(|thread| left(thread.migrated()), |thread| right(thread.migrated()));
 }
 
 /// Does both, by two threads if another one is free.
-#[inline]
 pub(crate) fn join<A: Send, B: Send>(left: impl FnOnce() -> A + Send, right: impl FnOnce() -> B + Send) -> (A, B) {
     rayon::join(left, right)
 }
 
 /// Sorts by several threads. Equal elements may change places.
-#[inline]
 pub(crate) fn sort_unstable<T: Ord + Send>(values: &mut [T]) {
     rayon::slice::ParallelSliceMut::par_sort_unstable(values);
 }
@@ -209,7 +205,6 @@ struct Cuts {
 
 impl Cuts {
     /// The cuts that remain after one more, if that may be made.
-    #[inline]
     fn again(self, count: usize, stolen: bool) -> Option<Self> {
         if count / 2 < self.least.max(1) || (self.left == 0 && !stolen) {
             return None;
@@ -240,20 +235,17 @@ fn deal<P: Parts>(first: usize, parts: P, cuts: Cuts, stolen: bool, work: &(dyn 
 }
 
 /// Cuts `parts` into pieces of `least` parts or more, shared among threads. `work` gets the number of the first part of a piece, and the piece.
-#[inline]
 pub(crate) fn share<P: Parts>(parts: P, least: usize, work: &(dyn Fn(usize, P) + Sync)) {
     let cuts = Cuts { left: count(), least };
     deal(0, parts, cuts, false, work);
 }
 
 /// Does `work` for each part and its number. A thread takes `least` parts or more.
-#[inline]
 pub(crate) fn each<P: Parts>(parts: P, least: usize, work: impl Fn(usize, P::Part) + Sync) {
     share(parts, least, &|first, parts: P| parts.each().enumerate().for_each(|(k, part)| work(first + k, part)));
 }
 
 /// Results of pieces, in the order of the pieces.
-#[inline]
 fn gather<P: Parts, U: Send>(parts: P, least: usize, piece: &(dyn Fn(usize, P) -> U + Sync)) -> Vec<U> {
     let results = Mutex::new(Vec::new());
     share(parts, least, &|first, parts| {
@@ -266,7 +258,6 @@ fn gather<P: Parts, U: Send>(parts: P, least: usize, piece: &(dyn Fn(usize, P) -
 }
 
 /// The results of all parts, in their order. A thread takes `least` parts or more.
-#[inline]
 pub(crate) fn map<P: Parts, U: Send>(parts: P, least: usize, work: impl Fn(usize, P::Part) -> U + Sync) -> Vec<U> {
     let count = parts.count();
     let of_piece =
@@ -279,7 +270,6 @@ pub(crate) fn map<P: Parts, U: Send>(parts: P, least: usize, work: impl Fn(usize
 }
 
 /// Results as [`map`] has them, unless one fails: then the first fault that was met. Parts after it are left out.
-#[inline]
 pub(crate) fn try_map<P: Parts, U: Send, E: Send>(
     parts: P,
     least: usize,
@@ -297,13 +287,11 @@ pub(crate) fn try_map<P: Parts, U: Send, E: Send>(
 }
 
 /// Results of pieces of `0..count`, in their order. Where pieces begin depends on the number of threads, and on chance.
-#[inline]
 pub(crate) fn runs<U: Send>(count: usize, least: usize, piece: impl Fn(Range<usize>) -> U + Sync) -> Vec<U> {
     gather(0..count, least, &|_, range| piece(range))
 }
 
 /// Results as [`map`] has them, written where they stay: for large arrays of numbers.
-#[inline]
 pub(crate) fn numbers<P: Parts, U: Copy + Default + Send>(
     parts: P,
     least: usize,
@@ -315,7 +303,6 @@ pub(crate) fn numbers<P: Parts, U: Copy + Default + Send>(
 }
 
 /// Results of pieces of `0..count`, put together two by two by an operation whose order does not matter.
-#[inline]
 pub(crate) fn fold<U: Send>(
     count: usize,
     least: usize,
@@ -326,13 +313,11 @@ pub(crate) fn fold<U: Send>(
 }
 
 /// The sum of whole numbers, one for each of `0..count`.
-#[inline]
 pub(crate) fn sum(count: usize, least: usize, number: impl Fn(usize) -> usize + Sync) -> usize {
     fold(count, least, |range| range.map(&number).sum(), |a: usize, b| a + b).unwrap_or(0)
 }
 
 /// The largest of whole numbers, one for each of `0..count`; 0 if there is none.
-#[inline]
 pub(crate) fn maximum(count: usize, least: usize, number: impl Fn(usize) -> usize + Sync) -> usize {
     fold(count, least, |range| range.map(&number).max().unwrap_or(0), usize::max).unwrap_or(0)
 }
@@ -356,7 +341,6 @@ pub(crate) fn first(count: usize, least: usize, is_wanted: impl Fn(usize) -> boo
 }
 
 /// Tells if `holds` says yes to all of `0..count`.
-#[inline]
 pub(crate) fn all(count: usize, least: usize, holds: impl Fn(usize) -> bool + Sync) -> bool {
     first(count, least, |k| !holds(k)).is_none()
 }

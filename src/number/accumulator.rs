@@ -18,7 +18,6 @@ pub enum Accumulation {
 }
 
 impl Display for Accumulation {
-    #[inline]
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Double => "fp64",

@@ -5,6 +5,8 @@ mod arithmetic;
 mod real;
 mod sum;
 
+use crate::threads;
+
 pub use accumulator::Accumulation;
 pub(crate) use accumulator::{Accumulator, Pair};
 pub use arithmetic::Arithmetic;
@@ -40,7 +42,7 @@ pub(crate) fn first_not_finite<T: Real>(values: &[T]) -> Option<usize> {
     const CHUNK: usize = 1 << 13;
     let chunk = |k: usize| &values[k * CHUNK..values.len().min((k + 1) * CHUNK)];
     let spoilt = |k: usize| !chunk(k).iter().fold(true, |all, v| all & v.is_finite());
-    let begin = CHUNK * crate::threads::first(values.len().div_ceil(CHUNK), 1, spoilt)?;
+    let begin = CHUNK * threads::first(values.len().div_ceil(CHUNK), 1, spoilt)?;
     values[begin..].iter().position(|v| !v.is_finite()).map(|at| begin + at)
 }
 

@@ -136,7 +136,6 @@ impl Precision {
 }
 
 impl Display for Precision {
-    #[inline]
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Single => "fp32",

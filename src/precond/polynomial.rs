@@ -229,7 +229,7 @@ fn bound<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> f64 {
         terms.sum::<f64>() / diagonal[i].sqrt()
     };
     // Any number will do for no rows.
-    threads::numbers(0..a.rows(), 1024, |_, i| sum(i)).into_iter().reduce(f64::max).unwrap_or(1.0)
+    threads::numbers(0..a.rows(), 1024, |_, i| sum(i)).into_iter().fold(1.0, f64::max)
 }
 
 impl<T: Real> From<Polynomial<T>> for SharedOperator<T> {

@@ -202,7 +202,7 @@ impl Report {
             gradient_history: outcome.history.iter().filter(|_| least_squares).map(of_gradient).collect(),
             history_every: outcome.history_every,
             restarts: outcome.restarts,
-            launches_per_iteration: if device.context().is_ok() { launches } else { 0 },
+            launches_per_iteration: device.backend().context().map_or(0, |_| launches),
             times,
             device: device.info().name.clone(),
             backend: device.backend_name(),

@@ -27,12 +27,9 @@ pub(crate) trait BlockJacobiOps<T: Real>: Send + Sync {
 }
 operations!(BlockJacobiOps);
 
-/// Rows of a thread.
-const BATCH: usize = 4096;
-
 /// `block_jacobi` of `cl/block_jacobi.cl`.
 fn block_jacobi<T: Real, A: Accumulator<T>>([rows, block]: [usize; 2], entries: &[T], x: &[T], z: &mut [T]) {
-    threads::each(z, BATCH, |i, z| {
+    threads::each(z, threads::LEAST, |i, z| {
         let begin = i - i % block;
         let mut sum = A::default();
         for k in 0..block.min(rows - begin) {

@@ -14,7 +14,6 @@ use crate::state::{cgnr, stop};
 use crate::threads::{self, LEAST};
 
 /// Tells if every column has stopped, seen from slot `which`.
-#[inline]
 fn all_stopped(status: &[i32], columns: usize, which: usize) -> bool {
     (0..columns).all(|c| status[c * cgnr::STATUS + which] != stop::RUNNING)
 }
@@ -316,7 +315,6 @@ fn backward_sums<T: Real, A: Accumulator<T>>(
 }
 
 /// The part of [`CgnrOps::cgnr_forward`] that makes the stopping test and writes the norms, for a matrix of `rows` by `cols`.
-#[inline]
 pub(in crate::backend) fn test<T: Real>(
     run: Run<'_>,
     columns: usize,
@@ -383,7 +381,6 @@ impl<T: Real> CgnrOps<T> for Host {
         Ok(())
     }
 
-    #[inline]
     fn cgnr_correction(
         &self,
         run: Run<'_>,

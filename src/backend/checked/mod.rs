@@ -108,10 +108,10 @@ impl<D: Origin> Checked<D> {
         Self { device, counts: Counts::default() }
     }
 
-    /// Notes a launch of many iterations. The first [`TIMES`] of each kind ask for the next residual to be compared: that of the answer which they
-    /// hand over.
+    /// Notes a launch of many iterations. The first [`TIMES`] of each kind ask for the next residual to be compared: that of their answer.
     fn note_resident<T: Real>(&self, kind: Resident, run: Run<'_>) {
-        if self.counts.resident[numbers::<T>(run)][kind as usize].fetch_add(1, Ordering::Relaxed) < TIMES {
+        let launches = &self.counts.resident[numbers::<T>(run)][kind as usize];
+        if launches.load(Ordering::Relaxed) < TIMES && launches.fetch_add(1, Ordering::Relaxed) < TIMES {
             self.counts.answer_unseen.store(true, Ordering::Relaxed);
         }
     }
@@ -136,11 +136,8 @@ impl<D: Origin> Checked<D> {
             _ => a.places.max(a.rows),
         };
         let small = entries.saturating_mul(columns) <= MOST;
-        if small && unseen {
-            self.counts.answer_unseen.store(false, Ordering::Relaxed);
-            return Some(counter);
-        }
-        (small && counter.fetch_add(1, Ordering::Relaxed) < TIMES).then_some(counter)
+        let asked = small && unseen && self.counts.answer_unseen.swap(false, Ordering::Relaxed);
+        (asked || small && counter.fetch_add(1, Ordering::Relaxed) < TIMES).then_some(counter)
     }
 
     /// The history that a launch should leave, if it has to be compared: `fold` gives the history before the launch and the one the

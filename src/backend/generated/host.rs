@@ -8,11 +8,8 @@ use crate::memory::Memory;
 use crate::number::{Accumulator, Arithmetic, Real};
 use crate::threads;
 
-/// Entries that a thread makes at least.
-const LEAST: usize = 4096;
-
 fn product<T: Real, A: Accumulator<T>>(arithmetic: Arithmetic, a: &Generator<T>, x: &[T], y: &mut [T]) {
-    let least = (LEAST / a.entries.max(1)).max(1);
+    let least = (threads::LEAST / a.entries.max(1)).max(1);
     threads::each(y, least, |i, y| {
         let mut sum = A::default();
         for k in 0..a.entries {

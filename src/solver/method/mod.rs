@@ -171,7 +171,7 @@ pub(super) struct Task {
 }
 
 impl Method {
-    /// Every method, with neutral parameters (bounds 1 and 2 for Chebyshev's, which no name stands for; 30 directions for GMRES and NNFCGLS; weighted GCV and 100 for hybrid LSQR and LSMR).
+    /// Every method, with neutral parameters (bounds 1 and 2 as placeholders for Chebyshev's, which has no neutral ones; 30 directions for GMRES and NNFCGLS; weighted GCV and 100 for hybrid LSQR and LSMR).
     pub const ALL: &'static [Self] = &[
         Self::Cg,
         Self::FlexibleCg,
@@ -414,9 +414,9 @@ impl FromStr for Method {
             refuse(format!("'{name}' is none of {}", names.join(", ")))
         })?;
         match method {
-            // Nobody's matrix has its eigenvalues between 1 and 2.
+            // The bounds in `ALL` are placeholders.
             Self::Chebyshev { .. } => {
-                Err(refuse(format!("{name} needs bounds of the eigenvalues, which a name has not")))
+                Err(refuse(format!("{name} needs bounds of the eigenvalues: name them in Method::Chebyshev")))
             }
             method => Ok(method),
         }

@@ -35,7 +35,6 @@ pub enum Packing {
 impl std::str::FromStr for Packing {
     type Err = Error;
 
-    #[inline]
     fn from_str(text: &str) -> Result<Self> {
         match text {
             "auto" => Ok(Self::Auto),
@@ -69,13 +68,11 @@ pub(crate) enum Entries {
 
 impl Entries {
     /// Tells if values are in 32 bits where `T` has more.
-    #[inline]
     pub(crate) fn is_single(self) -> bool {
         matches!(self, Self::Single | Self::ShortSingle | Self::NearSingle)
     }
 
     /// Tells if values are packed, as other values may not be: in a table, or in 32 bits.
-    #[inline]
     pub(crate) fn packs_values(self) -> bool {
         self == Self::Coded || self.is_single()
     }
@@ -93,7 +90,6 @@ impl Packable {
     pub(crate) const NOTHING: Self = Self(None);
 
     /// Matrices of `reader` that `packing` allows.
-    #[inline]
     pub(crate) fn of(packing: Packing, reader: Reader) -> Self {
         Self(match (packing, reader) {
             (Packing::Auto, Reader::Gpu) => Some(LARGE),
@@ -111,7 +107,6 @@ struct Table<T> {
 }
 
 impl<T: Real> Table<T> {
-    #[inline]
     fn of(values: impl IntoIterator<Item = T>) -> Option<Self> {
         let mut table = Self { values: Vec::new(), slots: [0; 4 * TABLE] };
         for value in values {
@@ -120,7 +115,6 @@ impl<T: Real> Table<T> {
         Some(table)
     }
 
-    #[inline]
     fn bits(value: T) -> u64 {
         match value.number() {
             Number::Single(value) => u64::from(value.to_bits()),
@@ -129,7 +123,6 @@ impl<T: Real> Table<T> {
     }
 
     /// Slot of a value, or the empty one where it belongs.
-    #[inline]
     fn slot(&self, value: T) -> usize {
         let bits = Self::bits(value);
         // Multiplied by the golden ratio: its upper bits depend on all of the value's.
@@ -143,7 +136,6 @@ impl<T: Real> Table<T> {
     }
 
     /// Adds a value, unless it is there or the table is full.
-    #[inline]
     fn take(&mut self, value: T) -> Option<()> {
         let slot = self.slot(value);
         if self.slots[slot] == 0 {
@@ -157,14 +149,12 @@ impl<T: Real> Table<T> {
     }
 
     /// Place of a value that was added.
-    #[inline]
     fn code(&self, value: T) -> u32 {
         u32::from(self.slots[self.slot(value)]).saturating_sub(1)
     }
 }
 
 /// The distinct values, ascending by their bits, or nothing if a table does not hold them.
-#[inline]
 fn table<T: Real>(values: &[T]) -> Option<Table<T>> {
     Table::of(values.iter().copied().take(FIRST_LOOK))?;
     let parts = threads::map(threads::Chunks(values, 1 << 16), 1, |_, part| Table::of(part.iter().copied()));
@@ -256,14 +246,12 @@ impl Shape<'_> {
 }
 
 /// The two halves of a word, in the order of memory.
-#[inline]
 fn halves(word: u32) -> [u16; 2] {
     let [a, b, c, d] = word.to_ne_bytes();
     [u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])]
 }
 
 /// Words of so many halves.
-#[inline]
 fn joined(halves: &[u16]) -> Vec<u32> {
     let word = |_, pair: &[u16]| {
         let [a, b] = pair[0].to_ne_bytes();
@@ -298,7 +286,6 @@ fn to_single<T: Real>(values: &[T]) -> Option<Vec<T>> {
 }
 
 /// The first `count` of the values that [`to_single`] packed.
-#[inline]
 fn from_single<T: Real>(values: &[T], count: usize) -> Vec<T> {
     let pair = |v: &T| {
         let [a, b, c, d, e, f, g, h] = v.to_f64().to_ne_bytes();
@@ -308,7 +295,6 @@ fn from_single<T: Real>(values: &[T], count: usize) -> Vec<T> {
 }
 
 impl<T: Real> Layout<T> {
-    #[inline]
     pub(crate) fn shape(&self) -> Shape<'_> {
         let Self { arrangement, rows, stride, places, .. } = *self;
         Shape { arrangement, rows, stride, places, pointers: &self.pointers }
@@ -354,7 +340,6 @@ impl<T: Real> Layout<T> {
     }
 
     /// Stores values of `f64` in 32 bits each, if `f32` holds all of them.
-    #[inline]
     fn pack_values(&mut self) {
         if let Some(single) = to_single(&self.values) {
             self.values = single;
