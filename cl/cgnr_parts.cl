@@ -1,6 +1,6 @@
 // Regularised CGNR in two launches per iteration (cgnr_forward, cgnr_backward), or in one for many iterations (cgnr_resident),
 // for COLUMNS right-hand sides at once. This file holds what the launches share. Joined after row.cl.
-// Source: stock-koch-2009, table 1; the derivation of alpha and beta is in src/solver/cgnr.rs.
+// Source: stock-koch-2009, table 1; the derivation of alpha and beta is in src/solver/engine/cgnr.rs.
 //
 //   minimise  |A x - b|^2 / 2 + R(x),   s = A'r - F(x, x) = -gradient,   r = b - A x
 //   F(x, v) = tikhonov v + sum over neighbours of (smooth + tv phi(x)) (v - v_neighbour) + box (v - bound) if x

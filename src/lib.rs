@@ -54,6 +54,8 @@ pub mod simulation;
 mod solver;
 pub mod sparse;
 mod state;
+#[cfg(feature = "serde")]
+mod text;
 mod threads;
 pub mod tuner;
 pub mod tuning;
@@ -72,7 +74,7 @@ pub use matrix::{Combine, Matrix, Storage, Transposed};
 pub use number::{Accumulation, Arithmetic, Precision, Real};
 pub use ocl::Programs;
 pub use pointwise::Pointwise;
-pub use solver::method::pages as methods;
+pub use solver::methods;
 pub use solver::{
     Answer, ChosenWeight, Correction, Method, NullSpace, Observer, Penalty, Progress, Report, RuleCurve, RulePoint,
     Setup, SharedPenalty, Solver, Stop, StopRule, Stopping, Times, WeightPoint, WeightRule, WeightStop,

@@ -1,6 +1,6 @@
 //! Operations of the user's own on vectors, element by element.
 
-use crate::backend::pointwise::{self as operations, Formula, MOST};
+use crate::backend::linear::pointwise::{Formula, MOST};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::number::{Arithmetic, Real, per_number};
@@ -48,7 +48,7 @@ per_number! {
 }
 
 fn prepare_here<T: Real>(device: &Device, formula: &Formula<T>) -> Result<()> {
-    operations::on::<T>(device.backend()).prepare(device.run::<T>(), 1, formula)
+    device.backend().pointwise::<T>().prepare(device.run::<T>(), 1, formula)
 }
 
 fn evaluate_here<T: Real>(
@@ -61,7 +61,7 @@ fn evaluate_here<T: Real>(
     let n = y.len();
     x.iter().try_for_each(|x| same_length("vectors of a formula", n, x.len()))?;
     let (run, x) = (device.run::<T>(), x.map(Vector::memory));
-    operations::on::<T>(device.backend()).evaluate(run, n, formula, x, p, y.memory_mut())
+    device.backend().pointwise::<T>().evaluate(run, n, formula, x, p, y.memory_mut())
 }
 
 fn differs_here<T: Real>(device: &Device, formula: &Formula<T>, x: &[Vec<T>; MOST], p: [T; MOST]) -> Result<()> {

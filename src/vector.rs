@@ -1,7 +1,7 @@
 //! Vectors in device memory: the building blocks of krueger-westermann-2003, section 3.
 
-pub use crate::backend::vector::Reduction;
-use crate::backend::vector::{self as operations, Column, Terms};
+pub use crate::backend::linear::vector::Reduction;
+use crate::backend::linear::vector::{Column, Terms};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{self, LEAST_SQUARE, Magnitude};
@@ -60,7 +60,7 @@ per_number! {
 
 fn update_here<T: Real>(x: &mut Vector<T>, update: Update<'_, T>) -> Result<()> {
     let Vector { device, len: n, memory: x } = x;
-    let (n, run, operations) = (*n, device.run::<T>(), operations::on::<T>(device.backend()));
+    let (n, run, operations) = (*n, device.run::<T>(), device.backend().vector::<T>());
     match update {
         Update::Fill(value) => operations.fill(run, n, value, x),
         Update::Copy(y) => x.copy_from(&y.memory),
@@ -340,7 +340,7 @@ impl<T: Real> Vector<T> {
     }
 
     fn reduce_column_here(&self, column: Column, of: (Reduction, Terms), other: &Self) -> Result<f64> {
-        let operations = operations::on::<T>(self.device.backend());
+        let operations = self.device.backend().vector::<T>();
         let n = self.len / column.count;
         operations.reduce(self.device.run::<T>(), n, column, of, &self.memory, &other.memory)
     }

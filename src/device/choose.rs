@@ -5,10 +5,9 @@ use super::filter::DeviceFilter;
 use crate::backend::kernels_checksum;
 use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
-use crate::machine;
 use crate::ocl::{Found, found};
-use crate::threads;
 use crate::verdict::verdict;
+use crate::{machine, threads};
 
 /// A device that could be chosen, in order of preference.
 #[derive(Clone, Debug)]

@@ -10,7 +10,8 @@ pub use filter::DeviceFilter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::backend::{AnyBackend, Host, Run};
+use super::backend::Host;
+use crate::backend::{AnyBackend, Run};
 use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
 use crate::machine;

@@ -1,6 +1,7 @@
 //! Advice on a matrix before it is solved with, and on a solve that ended.
 
 mod advice;
+mod climb;
 mod entries;
 mod envelope;
 mod explanation;
@@ -11,5 +12,6 @@ mod spectrum;
 mod verdict;
 
 pub use advice::{Advice, Definiteness, Examination};
-pub use ladder::{Climb, Rung, build_for, build_for_until, climb};
+pub use climb::climb;
+pub use ladder::{Climb, Rung, build_for, build_for_until};
 pub use rounds::{HostSystem, climb_scaled};

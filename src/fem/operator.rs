@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use super::assembly::transposed;
 use super::cells::{CellTables, Geometry};
 use super::space::{Combinations, Space, by_degree, mode_of};
-use crate::backend::elements::{self as operations, Batch, NO_COEFFICIENT, Sums, part_place};
+use crate::backend::pde::elements::{Batch, NO_COEFFICIENT, Sums, part_place};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::memory::{Memory, Place};
@@ -209,7 +209,7 @@ impl<T: Real> ElementOperator<T> {
 
     fn apply_here(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         crate::operator::check_shape((self.free, self.free), x, y)?;
-        let (operations, run) = (operations::on::<T>(self.device.backend()), self.device.run::<T>());
+        let (operations, run) = (self.device.backend().elements::<T>(), self.device.run::<T>());
         let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
         let Room { parts, hung, collected } = &mut *room;
         let (x, y) = (x.memory(), y.memory_mut());

@@ -12,8 +12,8 @@ use std::hash::BuildHasherDefault;
 
 use super::mesh::{ByKey, Cell, Mesh, Point};
 use super::shape::{MOST_SHAPES, Table, halves};
-pub(super) use crate::backend::elements::NO_COEFFICIENT as NONE;
-use crate::backend::elements::part_place;
+pub(super) use crate::backend::pde::elements::NO_COEFFICIENT as NONE;
+use crate::backend::pde::elements::part_place;
 use crate::error::{Error, Result};
 use crate::machine;
 use crate::threads;

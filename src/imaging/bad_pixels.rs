@@ -167,6 +167,24 @@ fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     *values.select_nth_unstable_by(k, f64::total_cmp).1
 }
 
+/// Puts numbers between their neighbours where there are none, those of the nearest neighbour at the ends; says how many. None if there is no
+/// number at all.
+pub(super) fn repair(row: &mut [f64]) -> Option<usize> {
+    let good: Vec<usize> = (0..row.len()).filter(|j| row[*j].is_finite()).collect();
+    let (first, last) = (*good.first()?, *good.last()?);
+    let [begin, end] = [row[first], row[last]];
+    row[..first].fill(begin);
+    row[last + 1..].fill(end);
+    for pair in good.windows(2) {
+        let (left, right) = (pair[0], pair[1]);
+        let step = (row[right] - row[left]) / (right - left) as f64;
+        for j in left + 1..right {
+            row[j] = row[left] + step * (j - left) as f64;
+        }
+    }
+    Some(row.len() - good.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

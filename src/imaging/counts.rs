@@ -1,10 +1,9 @@
 //! Counts of a detector, and the line integrals that they mean.
 
 use std::ops::Range;
-use std::path::PathBuf;
 
-use super::angles::AngleUnit;
-use super::bad_pixels::{BadPixel, BadPixels};
+use super::bad_pixels::{BadPixel, BadPixels, repair};
+use super::count_files::{CountFiles, Order, refuse};
 use super::fields::means;
 use super::geometry::{Angles, Geometry};
 use super::parts::Parts;
@@ -38,71 +37,6 @@ pub struct Counts {
     pub gap: Option<String>,
 }
 
-/// Meaning of the pictures of a volume of counts, and of the first of three dimensions of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// A picture is a projection, `slices × pixels`: one for each angle.
-    Angles,
-    /// A picture is a sinogram, `angles × pixels`: one for each slice.
-    Slices,
-}
-
-impl std::str::FromStr for Order {
-    type Err = Error;
-
-    /// `angles` or `slices`.
-    fn from_str(text: &str) -> Result<Self> {
-        match text {
-            "angles" => Ok(Self::Angles),
-            "slices" => Ok(Self::Slices),
-            _ => Err(Error::Option { name: "order", reason: format!("'{text}' is neither angles nor slices") }),
-        }
-    }
-}
-
-/// A flat or dark field.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Field {
-    /// One number for every pixel.
-    Number(f64),
-    /// A volume of frames, each `slices × pixels`, as [`Stack::open`] reads it (of a single slice also `frames × pixels`), or the path of a data set in the
-    /// HDF5 file of the projections, or in another one: `FILE.h5:PATH`.
-    File(PathBuf),
-}
-
-impl std::str::FromStr for Field {
-    type Err = std::convert::Infallible;
-
-    /// A number, else a path.
-    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
-        Ok(text.parse().map_or_else(|_| Self::File(text.into()), Self::Number))
-    }
-}
-
-/// Files of counts, and which of their slices are wanted.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CountFiles {
-    /// Projections, each `slices × pixels`: a volume ([`Stack::open`]), or an HDF5 file, which may have its own fields and angles. A single picture is the
-    /// sinogram of one slice, `angles × pixels`.
-    pub projections: PathBuf,
-    /// Flat field. A DataExchange file needs none, but this one counts.
-    pub flat: Option<Field>,
-    /// Dark field, 0 without one.
-    pub dark: Option<Field>,
-    /// Slices that are read, from 0; all if none are named.
-    pub slices: Option<Range<usize>>,
-    /// Meaning of the pictures: projections if nothing is said, but a single picture is a sinogram.
-    pub order: Option<Order>,
-    /// Path of the projections in an HDF5 file, `exchange/data` if none is named.
-    pub data: Option<String>,
-    /// Path of the angles in an HDF5 file, `exchange/theta` if none is named.
-    pub theta: Option<String>,
-    /// Unit of the angles of an HDF5 file, instead of that of the file.
-    pub theta_unit: Option<AngleUnit>,
-    /// Pixels that do not count, beside those that are found.
-    pub bad_pixels: BadPixels,
-}
-
 /// Line integrals of counts.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -113,10 +47,6 @@ pub struct Integrals {
     pub repaired: usize,
     /// Pixels that do not count in any projection of a slice, slice by slice.
     pub bad_pixels: Vec<BadPixel>,
-}
-
-pub(super) fn refuse(what: &str, reason: String) -> Error {
-    Error::Format { what: what.into(), reason }
 }
 
 impl Counts {
@@ -210,24 +140,6 @@ impl Counts {
         }
         Ok(all)
     }
-}
-
-/// Puts numbers between their neighbours where there are none, those of the nearest neighbour at the ends; says how many. None if there is no
-/// number at all.
-pub(super) fn repair(row: &mut [f64]) -> Option<usize> {
-    let good: Vec<usize> = (0..row.len()).filter(|j| row[*j].is_finite()).collect();
-    let (first, last) = (*good.first()?, *good.last()?);
-    let [begin, end] = [row[first], row[last]];
-    row[..first].fill(begin);
-    row[last + 1..].fill(end);
-    for pair in good.windows(2) {
-        let (left, right) = (pair[0], pair[1]);
-        let step = (row[right] - row[left]) / (right - left) as f64;
-        for j in left + 1..right {
-            row[j] = row[left] + step * (j - left) as f64;
-        }
-    }
-    Some(row.len() - good.len())
 }
 
 /// Counts of files that stay open, whose slices are read a part at a time. Each part reads all projections once more, but `.npy` volumes that are
@@ -384,6 +296,7 @@ fn check_fields(flat: &[f64], dark: &[f64]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::count_files::Field;
     use super::*;
     use crate::io::npy;
 

@@ -1,5 +1,6 @@
 //! A disc that holds the object, found in the shadow that it throws.
 
+use super::edges::solve;
 use super::scan::Scan;
 use super::scanner::Grid;
 use crate::error::{Error, Result};
@@ -78,30 +79,6 @@ fn rim(readings: &[f64], least: f64) -> Option<f64> {
     let here = readings[first].powi(2);
     // Noise must not put it further off than the pixel before.
     Some(first as f64 - (here / (next - here)).min(1.0))
-}
-
-/// Solves three equations by elimination with pivots; none if they are singular.
-pub(super) fn solve(mut a: [[f64; 3]; 3], mut b: [f64; 3]) -> Option<[f64; 3]> {
-    let scale = a.iter().flatten().fold(0.0f64, |most, v| most.max(v.abs()));
-    for k in 0..3 {
-        let pivot = (k..3).max_by(|i, j| a[*i][k].abs().total_cmp(&a[*j][k].abs()))?;
-        a.swap(k, pivot);
-        b.swap(k, pivot);
-        let regular = a[k][k].abs() > 1e-12 * scale;
-        if !regular {
-            return None;
-        }
-        for i in k + 1..3 {
-            let factor = a[i][k] / a[k][k];
-            (k..3).for_each(|j| a[i][j] -= factor * a[k][j]);
-            b[i] -= factor * b[k];
-        }
-    }
-    let mut x = [0.0; 3];
-    for k in (0..3).rev() {
-        x[k] = (b[k] - (k + 1..3).map(|j| a[k][j] * x[j]).sum::<f64>()) / a[k][k];
-    }
-    Some(x)
 }
 
 #[cfg(test)]

@@ -195,10 +195,34 @@ fn parabola(row: &[f64]) -> [f64; 2] {
             right[a] += terms[a] * v * v;
         }
     }
-    let Some([_, first, second]) = super::disc::solve(matrix, right) else { return [0.0; 2] };
+    let Some([_, first, second]) = solve(matrix, right) else { return [0.0; 2] };
     // In pixels from the first one.
     let bend = 1.5 * second / (half * half);
     [bend, first / half - 2.0 * bend * middle]
+}
+
+/// Solves three equations by elimination with pivots; none if they are singular.
+pub(super) fn solve(mut a: [[f64; 3]; 3], mut b: [f64; 3]) -> Option<[f64; 3]> {
+    let scale = a.iter().flatten().fold(0.0f64, |most, v| most.max(v.abs()));
+    for k in 0..3 {
+        let pivot = (k..3).max_by(|i, j| a[*i][k].abs().total_cmp(&a[*j][k].abs()))?;
+        a.swap(k, pivot);
+        b.swap(k, pivot);
+        let regular = a[k][k].abs() > 1e-12 * scale;
+        if !regular {
+            return None;
+        }
+        for i in k + 1..3 {
+            let factor = a[i][k] / a[k][k];
+            (k..3).for_each(|j| a[i][j] -= factor * a[k][j]);
+            b[i] -= factor * b[k];
+        }
+    }
+    let mut x = [0.0; 3];
+    for k in (0..3).rev() {
+        x[k] = (b[k] - (k + 1..3).map(|j| a[k][j] * x[j]).sum::<f64>()) / a[k][k];
+    }
+    Some(x)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt;
 use super::angles::shares;
 use super::edges::{Edges, Sides};
 use super::scanner::{Beam, FURTHEST, Grid, Scanner};
-use crate::backend::fbp::{self, Views};
+use crate::backend::tomography::fbp::{self, Views};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::fourier::{Complex, Fourier};
@@ -262,7 +262,7 @@ impl<T: Real> Fbp<T> {
         });
         filtered.write(rows)?;
         let device = image.device().clone();
-        fbp::on(device.backend()).add_views(device.run::<T>(), views, filtered.memory(), image.memory_mut())?;
+        device.backend().fbp().add_views(device.run::<T>(), views, filtered.memory(), image.memory_mut())?;
         image.to_vec()
     }
 }

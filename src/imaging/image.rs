@@ -8,7 +8,8 @@ use super::quality::{Quality, resample};
 use super::scanner::Grid;
 use super::segment::Segmentation;
 use crate::error::{Error, Result};
-use crate::io::{FileKind, npy};
+use crate::io::FileKind;
+use crate::io::npy;
 use crate::number::Real;
 use crate::solver::Report;
 

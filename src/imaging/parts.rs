@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::counts::{CountFiles, Field};
+use super::count_files::{CountFiles, Field};
 use super::fields::Frames;
 use crate::error::{Error, Result};
 use crate::io::{FileKind, Stack};
 #[cfg(feature = "hdf5")]
 use crate::{
-    imaging::{angles::in_degrees, counts::refuse},
+    imaging::{angles::in_degrees, count_files::refuse},
     io::{Hdf5, short_name},
 };
 

@@ -1,6 +1,6 @@
 //! Refusals of set-ups of a reconstruction that cannot be meant.
 
-use super::reconstructor::Reconstruction;
+use super::reconstruction::Reconstruction;
 use super::regularizer::Regularizer;
 use crate::error::{Error, Result};
 use crate::solver::{Method, StopRule, WeightRule};

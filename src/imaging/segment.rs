@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::htc;
 use crate::error::{Error, Result, same_length};
-use crate::io::{FileKind, npy};
+use crate::io::FileKind;
+use crate::io::npy;
 
 /// Classes that every pixel of a picture falls into: 0 for the darkest.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use tar::{EntryType, Header};
 use zip::read::ZipArchive;
+use zip::result::ZipError;
 
-use super::npz::zip_error;
-use super::{open, read_error, short_name};
+use super::open::{open, read_error, short_name};
 use crate::error::{Error, Result};
 use crate::files::{BUFFER, file_error};
 
@@ -74,6 +74,15 @@ pub(super) fn of_zip<R>(path: &Path, wanted: Wanted, read: impl FnOnce(Inside<'_
 pub(super) fn zip(path: &Path) -> Result<ZipArchive<BufReader<File>>> {
     let file = File::open(path).map_err(|e| file_error(path, &e))?;
     ZipArchive::new(BufReader::new(file)).map_err(|e| zip_error(&short_name(path), &e))
+}
+
+/// The error of an archive.
+pub(super) fn zip_error(name: &str, error: &ZipError) -> Error {
+    let reason = match error {
+        ZipError::FileNotFound => "is missing: a matrix of scipy.sparse.save_npz has it".to_string(),
+        other => format!("no readable .npz file ({other})"),
+    };
+    Error::Format { what: name.into(), reason }
 }
 
 /// A tar archive that is read from front to back.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use flate2::bufread::ZlibDecoder;
 
-use super::{open, read_error, short_name};
+use super::open::{open, read_error, short_name};
 use crate::error::{Error, Result};
 
 /// Largest element taken, in bytes. MATLAB itself saves no larger variable in this format.

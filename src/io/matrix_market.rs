@@ -17,8 +17,11 @@ use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use super::archive::Inside;
-use super::{Columns, MARK, UTF16, Watch, columns, open, read_error, short_name, write_atomically};
+use super::columns::{Columns, unfit};
+use super::open::Watch;
+use super::open::{MARK, UTF16, open, read_error, short_name};
 use crate::error::{Error, Result};
+use crate::files::write_atomically;
 use crate::number::{Real, per_number};
 use crate::sparse::{AsCsr, Csr, plausible_rows};
 use crate::threads;
@@ -744,7 +747,7 @@ fn read_sizes(line: &Line<'_>, layout: Layout, symmetry: Symmetry, shape: Shape)
         }
         Shape::Vector => rows.max(cols),
         Shape::Columns(length) if ![rows, cols].contains(&(length as u64)) => {
-            return Err(line.error(columns::unfit(&[rows as usize, cols as usize], length)));
+            return Err(line.error(unfit(&[rows as usize, cols as usize], length)));
         }
         // Each of them takes some memory, even if it is empty.
         Shape::Columns(_) => rows.saturating_mul(cols).max(rows).max(cols),

@@ -6,14 +6,10 @@
 //! the only one, or the one with the name of the archive, of its folder, or with the start of all names (`nos1.mtx` beside `nos1_b.mtx`).
 //! Files that bzip2, xz, zstd or 7-Zip compressed are refused with the command that unpacks them. Writers replace a file only by a complete one, see [`write_atomically`].
 
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::Read;
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
-
 use crate::error::{Error, Result};
-use crate::files::{BUFFER, file_error};
 use crate::number::{Real, per_number};
 use crate::sparse::Csr;
 use archive::Wanted;
@@ -21,15 +17,22 @@ use archive::Wanted;
 pub use crate::files::{check_writable, same_file, write_atomically, write_file_atomically};
 
 mod archive;
+mod arrays;
 mod columns;
+mod kind;
 pub mod mat5;
 pub mod matrix_market;
 pub mod npy;
 pub mod npz;
+mod open;
 mod partition;
 mod stack;
 
-pub use columns::{ArrayForm, Columns, read_columns, write_array, write_columns};
+pub use arrays::{ArrayForm, read_columns, write_array, write_columns};
+pub use columns::Columns;
+pub use kind::FileKind;
+pub use open::Watch;
+pub(crate) use open::short_name;
 pub use partition::{read_partition, write_partition};
 pub use stack::Stack;
 #[cfg(feature = "hdf5")]
@@ -38,9 +41,6 @@ pub(crate) use stack::hdf5::Hdf5;
 pub(crate) use stack::tiff::{write as write_tiff16, write_floats as write_tiff32};
 #[cfg(not(feature = "hdf5"))]
 pub(crate) use stack::without;
-
-/// Called now and then while a matrix is read, with the number of entries read so far and of all.
-pub type Watch<'a> = dyn FnMut(u64, u64) + 'a;
 
 per_number! {
     /// Reads a matrix from a Matrix Market file (plain, compressed, or in an archive) or one of SciPy (`save_npz`), told apart by what it
@@ -100,7 +100,10 @@ pub fn read_numbers(path: &Path) -> Result<Vec<f64>> {
     let name = short_name(path);
     let refuse = |reason: String| Error::Format { what: name.clone(), reason };
     let mut bytes = Vec::new();
-    open(path)?.take(LONGEST_TEXT + 1).read_to_end(&mut bytes).map_err(|e| read_error(&name, name.clone(), &e))?;
+    open::open(path)?
+        .take(LONGEST_TEXT + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| open::read_error(&name, name.clone(), &e))?;
     if bytes.len() as u64 > LONGEST_TEXT {
         return Err(refuse(format!("this is more text than {LONGEST_TEXT} bytes, and no list of numbers")));
     }
@@ -138,181 +141,15 @@ fn clipped(word: &str) -> String {
     }
 }
 
-/// Kind of a file, by its first bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FileKind {
-    /// A Matrix Market file.
-    MatrixMarket,
-    /// A NumPy array (`.npy`).
-    Npy,
-    /// A zip archive, as SciPy's matrices are (`.npz`).
-    Zip,
-    /// A tar archive.
-    Tar,
-    /// A file that bzip2 compressed.
-    Bzip2,
-    /// A file that xz compressed.
-    Xz,
-    /// A file that zstd compressed.
-    Zstandard,
-    /// An archive of 7-Zip.
-    SevenZip,
-    /// A MATLAB file of level 5.
-    Mat5,
-    /// An HDF5 file, which MATLAB 7.3 files are too.
-    Hdf5,
-    /// A TIFF picture.
-    Tiff,
-    /// A PNG picture.
-    Png,
-}
-
-impl FileKind {
-    /// The kind of the file at `path`; `None` for one that is not known. Of a file that gzip compressed, what it holds counts. What is no
-    /// regular file (a pipe) can be read only once: there the ending of its name decides between `.npy`, `.mat` and the rest.
-    ///
-    /// # Errors
-    /// [`Error::File`] when it cannot be opened or read.
-    pub fn of(path: &Path) -> Result<Option<Self>> {
-        let about = fs::metadata(path).map_err(|e| file_error(path, &e))?;
-        if !about.is_file() {
-            return Ok(match path.extension().and_then(|ending| ending.to_str()) {
-                Some("npy") => Some(Self::Npy),
-                Some("mat") => Some(Self::Mat5),
-                _ => None,
-            });
-        }
-        let mut start = Vec::with_capacity(512);
-        // A damaged archive is a matter of whoever reads on.
-        let _ = open(path)?.take(512).read_to_end(&mut start);
-        if start.starts_with(MARK) {
-            start.drain(..MARK.len());
-        }
-        let starts = |magic: &[u8]| start.starts_with(magic);
-        let has = |at: usize, mark: &[u8]| start.get(at..at + mark.len()) == Some(mark);
-        Ok(if start.get(..14).is_some_and(|banner| banner.eq_ignore_ascii_case(b"%%MatrixMarket")) {
-            Some(Self::MatrixMarket)
-        } else if starts(b"\x93NUMPY") {
-            Some(Self::Npy)
-        } else if starts(b"PK\x03\x04") || starts(b"PK\x05\x06") {
-            Some(Self::Zip)
-        } else if starts(b"\x89HDF\r\n\x1a\n") || starts(b"MATLAB 7.3") {
-            Some(Self::Hdf5)
-        } else if starts(b"II*\0") || starts(b"MM\0*") || starts(b"II+\0") || starts(b"MM\0+") {
-            Some(Self::Tiff)
-        } else if starts(b"\x89PNG") {
-            Some(Self::Png)
-        } else if starts(b"BZh") {
-            Some(Self::Bzip2)
-        } else if starts(b"\xfd7zXZ\0") {
-            Some(Self::Xz)
-        } else if starts(b"\x28\xb5\x2f\xfd") {
-            Some(Self::Zstandard)
-        } else if starts(b"7z\xbc\xaf\x27\x1c") {
-            Some(Self::SevenZip)
-        } else if has(257, b"ustar") {
-            Some(Self::Tar)
-        } else if has(124, b"\0\x01IM") || has(124, b"\x01\0MI") {
-            Some(Self::Mat5)
-        } else {
-            None
-        })
-    }
-
-    /// The error of a file of this kind if `wanted` was expected.
-    pub fn refused(self, path: &Path, wanted: &str) -> Error {
-        let name = path.display();
-        let help = match self {
-            Self::Zip if !wanted.contains("save_npz") => " (an array of an .npz: save it by np.save)",
-            _ => "",
-        };
-        let reason = match self.unpacked_by() {
-            Some(command) => format!("this is {self}, which is not read: unpack it ({command} {name})"),
-            None => format!("this is {self}; expected {wanted}{help}"),
-        };
-        Error::Format { what: name.to_string(), reason }
-    }
-
-    /// Command that unpacks a file which is not read packed.
-    fn unpacked_by(self) -> Option<&'static str> {
-        match self {
-            Self::Bzip2 => Some("bunzip2"),
-            Self::Xz => Some("unxz"),
-            Self::Zstandard => Some("unzstd"),
-            Self::SevenZip => Some("7z x"),
-            _ => None,
-        }
-    }
-}
-
-impl std::fmt::Display for FileKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::MatrixMarket => "a Matrix Market file",
-            Self::Npy => "a NumPy array",
-            Self::Zip => "a zip archive, as SciPy's matrices are (.npz)",
-            Self::Tar => "a tar archive",
-            Self::Bzip2 => "compressed with bzip2",
-            Self::Xz => "compressed with xz",
-            Self::Zstandard => "compressed with zstd",
-            Self::SevenZip => "an archive of 7-Zip",
-            Self::Mat5 => "a MATLAB file",
-            Self::Hdf5 => "an HDF5 file (MATLAB 7.3 writes such too: save with -v7)",
-            Self::Tiff => "a TIFF picture",
-            Self::Png => "a PNG picture",
-        })
-    }
-}
-
-/// Mark with which some editors begin a text in UTF-8.
-pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
-/// Marks of text in UTF-16, by the order of its bytes.
-pub(crate) const UTF16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
-
-/// Most elements to make room for on the word of a header; beyond it, vectors grow as data arrives.
-pub(crate) const TRUSTED_ELEMENTS: usize = 1 << 20;
-
-/// Opens a file for reading; one that starts with the two bytes of gzip is decompressed on the way.
-///
-/// # Errors
-/// [`Error::File`] when it cannot be opened or its first bytes cannot be read.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead + Send>> {
-    let file = File::open(path).map_err(|e| file_error(path, &e))?;
-    let mut start = Vec::with_capacity(2);
-    (&file).take(2).read_to_end(&mut start).map_err(|e| file_error(path, &e))?;
-    let compressed = start == [0x1f, 0x8b];
-    // Chained instead of rewound, so that pipes can be read too.
-    let whole = BufReader::with_capacity(BUFFER, Cursor::new(start).chain(file));
-    Ok(if compressed {
-        Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(whole)))
-    } else {
-        Box::new(whole)
-    })
-}
-
-/// The name by which error messages call a file: its last component.
-pub(crate) fn short_name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}
-
-/// The error of a read that failed in the middle of `name`: damaged compressed data is a fault of the content,
-/// everything else one of the file. `what` names the content, with the line if there is one.
-pub(crate) fn read_error(name: &str, what: String, error: &io::Error) -> Error {
-    match error.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-            Error::Format { what, reason: format!("compressed data is damaged or cut off ({error})") }
-        }
-        _ => file_error(Path::new(name), error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
     use std::io::Write;
 
+    use std::fs;
+
+    use super::open::open;
     use super::*;
     use flate2::Compression;
     use flate2::write::GzEncoder;

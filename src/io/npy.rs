@@ -7,8 +7,9 @@
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
 
-use super::{TRUSTED_ELEMENTS, open, read_error, short_name, write_atomically};
+use super::open::{TRUSTED_ELEMENTS, open, read_error, short_name};
 use crate::error::{Error, Result, same_length};
+use crate::files::write_atomically;
 use crate::number::{Precision, Real, per_number};
 
 /// First bytes of every file.

@@ -7,14 +7,17 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, Write};
 use std::path::Path;
 
+use zip::CompressionMethod;
 use zip::read::ZipArchive;
 use zip::write::{SimpleFileOptions, ZipWriter};
-use zip::{CompressionMethod, result::ZipError};
 
+use super::archive;
+use super::archive::zip_error;
 use super::npy::{self, Array};
-use super::{archive, short_name, write_atomically};
+use super::open::short_name;
 use crate::error::{Error, Result};
 use crate::files::file_error;
+use crate::files::write_atomically;
 use crate::number::{Real, per_number};
 use crate::sparse::{AsCsr, Csr, plausible_rows};
 
@@ -284,15 +287,6 @@ impl<R: Read + Seek> Content<'_, R> {
         }
         Ok(entries)
     }
-}
-
-/// The error of an archive.
-pub(super) fn zip_error(name: &str, error: &ZipError) -> Error {
-    let reason = match error {
-        ZipError::FileNotFound => "is missing: a matrix of scipy.sparse.save_npz has it".to_string(),
-        other => format!("no readable .npz file ({other})"),
-    };
-    Error::Format { what: name.into(), reason }
 }
 
 /// Writes `a` as `scipy.sparse.save_npz(path, a, compressed=False)` does: format `csr`, indices of 32 bits. The same

@@ -3,8 +3,9 @@
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use super::{MARK, open, read_error, short_name, write_atomically};
+use super::open::{MARK, open, read_error, short_name};
 use crate::error::{Error, Result};
+use crate::files::write_atomically;
 use crate::machine;
 use crate::sparse::Partition;
 

@@ -91,17 +91,17 @@ mod tests {
 
     /// The constants of a kernel file that the host has too, and what they are there.
     fn twins() -> BTreeMap<(&'static str, &'static str), i64> {
-        use crate::backend::cgnr::{Part, Staged};
-        use crate::backend::elements;
-        use crate::backend::elimination;
-        use crate::backend::fbp;
-        use crate::backend::flow;
-        use crate::backend::product::Combine;
+        use crate::backend::fused::cgnr::{Part, Staged};
+        use crate::backend::linear::product::Combine;
+        use crate::backend::linear::split;
+        use crate::backend::linear::vector::Reduction::{AbsoluteSum, Maximum, Minimum, Product, Sum};
+        use crate::backend::pde::elements;
+        use crate::backend::pde::flow;
+        use crate::backend::precond::elimination;
         use crate::backend::script::{
             CLAMP, MOST_STATEMENTS, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE, STEP, basis, resident, variation,
         };
-        use crate::backend::split;
-        use crate::backend::vector::Reduction::{AbsoluteSum, Maximum, Minimum, Product, Sum};
+        use crate::backend::tomography::fbp;
         use crate::recurrence::{self as program, Op};
         use crate::reduction::LANES;
         use crate::sparse::{self, Entries, Kind};
@@ -132,9 +132,9 @@ mod tests {
             stop::{RUNNING, ITERATIONS_DONE});
         twins!("row": TOLD = super::TOLD, PLUS = Combine::Plus, MINUS = Combine::Minus, TIMES = Combine::Times);
         twins!("step_resident": resident::{MOST_WORDS, CALL, LENGTH, WORK, SIZE, CHUNK, OPERANDS, BLEND_STEPS,
-            STRIDE, WEIGHTS, WIDTH, STATEMENTS, SUMMED, LOADED, WRITTEN, GOES_ON, DONE, RESIDENT_VECTORS, SCALARS, PASS, PRODUCT,
+            STRIDE, WEIGHTS, WIDTH, STATEMENTS, SUMMED, LOADED, WRITTEN, GOES_ON, RESIDENT_VECTORS, SCALARS, PASS, PRODUCT,
             ASCENT, SUBTRACTION});
-        twins!("step_resident": NO_DOTS = NO_DOTS, DOTS = resident::DOTS);
+        twins!("step_resident": DONE = crate::backend::script::DONE, NO_DOTS = NO_DOTS, DOTS = resident::DOTS);
         twins!("recurrence": ADD = Op::Add, SUB = Op::Sub, MUL = Op::Mul, DIV = Op::Div, SQRT = Op::Sqrt, SET = Op::Set,
             SET_IF_POSITIVE = Op::SetIfPositive, STOP_IF_LESS = Op::StopIfLess, STOP_UNLESS_LESS = Op::StopUnlessLess,
             STOP_UNLESS_FINITE = Op::StopUnlessFinite, STOP_AT_BUDGET = Op::StopAtBudget, RECORD = Op::Record,

@@ -1,14 +1,15 @@
 //! Sparse matrices in device memory.
 
+mod pattern;
 mod products;
 mod update;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use self::update::Pattern;
-pub use crate::backend::product::Combine;
-use crate::backend::product::{SharedMatrix, Stored};
-use crate::backend::rays::{SharedScratch, StoredRays};
+use self::pattern::Pattern;
+pub use crate::backend::linear::product::Combine;
+use crate::backend::linear::product::{SharedMatrix, Stored};
+use crate::backend::tomography::rays::{SharedScratch, StoredRays};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::Magnitude;

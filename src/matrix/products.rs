@@ -1,8 +1,7 @@
 //! Products with a matrix, and with its transposed.
 
 use super::{Backward, Matrix, Way, multiply_with, product as multiply};
-use crate::backend::product::{self, Combine, MOST_COLUMNS, SharedMatrix};
-use crate::backend::{rays, scatter};
+use crate::backend::linear::product::{Combine, MOST_COLUMNS, SharedMatrix};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
 use crate::vector::Vector;
@@ -77,7 +76,7 @@ impl<T: Real> Matrix<T> {
         same_length("result of a product", self.rows, result.len())?;
         let (run, backend) = (self.device.run::<T>(), self.device.backend());
         let (x, y, result) = (x.memory(), y.memory(), result.memory_mut());
-        product::on(backend).multiply_with(run, &self.forward.read(), 1, op, x, y, result)
+        backend.product().multiply_with(run, &self.forward.read(), 1, op, x, y, result)
     }
 
     pub(super) fn product_here(
@@ -102,10 +101,10 @@ impl<T: Real> Matrix<T> {
         let (run, backend) = (self.device.run::<T>(), self.device.backend());
         let (x, y) = (x.memory(), y.memory_mut());
         match (way, &self.rays) {
-            (Way::Forward, Some(rays)) => rays::on(backend).project(run, rays, columns, x, y),
-            (Way::Backward, Some(rays)) => rays::on(backend).backproject(run, rays, columns, x, y),
-            (Way::Forward | Way::Backward, None) => product::on(backend).multiply(run, stored, columns, x, y),
-            (Way::Scatter, _) => scatter::on(backend).scatter(run, stored, x, y),
+            (Way::Forward, Some(rays)) => backend.rays().project(run, rays, columns, x, y),
+            (Way::Backward, Some(rays)) => backend.rays().backproject(run, rays, columns, x, y),
+            (Way::Forward | Way::Backward, None) => backend.product().multiply(run, stored, columns, x, y),
+            (Way::Scatter, _) => backend.scatter().scatter(run, stored, x, y),
         }
     }
 }

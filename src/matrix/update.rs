@@ -1,37 +1,14 @@
 //! Other values for a stored matrix.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 
+use super::pattern::Pattern;
 use super::{Backward, Matrix};
-use crate::backend::product::{NewValues, SharedMatrix};
+use crate::backend::linear::product::{NewValues, SharedMatrix};
 use crate::error::{Error, Result, same_length};
 use crate::number::{Real, first_not_finite};
-use crate::sparse::{Csr, Format, Layout, Offsets, Packable, Places, frobenius};
-
-/// Origin of the entries of a stored matrix, so that other values can be put there.
-#[derive(Clone, Debug)]
-pub(super) struct Pattern {
-    pub(super) checksum: u64,
-    /// Format of the matrix, and of its transposed copy.
-    pub(super) formats: [Format; 2],
-    pub(super) offsets: Offsets,
-    pub(super) packable: Packable,
-    /// Places of the entries in the matrix and in its transposed copy, from the first other values on.
-    pub(super) places: Arc<Mutex<Option<[Places; 2]>>>,
-}
-
-impl Pattern {
-    /// Places of the entries of `a` in both copies; None if they are too many.
-    fn places_of<T: Real>(&self, a: &Csr<T>, backward: bool) -> Result<Option<[Places; 2]>> {
-        let wide = self.offsets.are_wide(a.nnz());
-        let places =
-            |transposed| Places::of(a, transposed, self.formats[usize::from(transposed)], wide, T::PRECISION);
-        let forward = places(false)?;
-        let transposed = if backward { places(true)? } else { Some(Places::InOrder) };
-        Ok(forward.zip(transposed).map(|(forward, transposed)| [forward, transposed]))
-    }
-}
+use crate::sparse::{Csr, Layout, Packable, Places, frobenius};
 
 /// Error of other values for entries that are computed.
 fn computed() -> Error {

@@ -2,6 +2,7 @@
 
 mod accumulator;
 mod arithmetic;
+mod double;
 mod real;
 mod sum;
 

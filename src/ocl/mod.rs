@@ -12,6 +12,7 @@ mod launch;
 mod platform;
 mod program;
 mod quirks;
+mod transfer;
 
 pub(crate) use buffer::Buffer;
 pub use context::Programs;
@@ -20,9 +21,8 @@ pub(crate) use launch::{Arg, MOST_WORDS, Plan, Plans, Prepared, Signature};
 pub(crate) use platform::{Found, found};
 pub(crate) use program::{Defines, File, checksum};
 
-use opencl3::error_codes::{ClError, error_text};
-
 use crate::error::Error;
+use opencl3::error_codes::{ClError, error_text};
 
 /// Turns a failed call into an error that names the call, the device and the code.
 fn api_error(device: &str, call: impl Into<String>, error: ClError) -> Error {

@@ -1,6 +1,6 @@
 //! Matrices whose entries a formula of the user's own makes whenever they are needed.
 
-use crate::backend::generated::{self as operations, Generator};
+use crate::backend::linear::generated::Generator;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::memory::Plans;
@@ -52,7 +52,7 @@ per_number! {
 }
 
 fn prepare_here<T: Real>(device: &Device, generator: &Generator<T>) -> Result<()> {
-    operations::on::<T>(device.backend()).prepare(device.run::<T>(), generator)
+    device.backend().generated::<T>().prepare(device.run::<T>(), generator)
 }
 
 fn multiply_here<T: Real>(
@@ -63,7 +63,7 @@ fn multiply_here<T: Real>(
 ) -> Result<()> {
     same_length("vector of a product", generator.cols, x.len())?;
     same_length("result of a product", generator.rows, y.len())?;
-    let operations = operations::on::<T>(device.backend());
+    let operations = device.backend().generated::<T>();
     operations.generated_product(device.run::<T>(), generator, x.memory(), y.memory_mut())
 }
 

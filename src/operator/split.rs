@@ -1,7 +1,7 @@
 //! Matrices by rows whose products are divided by entries.
 
 use super::{LinearOperator, SharedOperator, check_shape, no_adjoint};
-use crate::backend::split::{self as operations, SplitMatrix};
+use crate::backend::linear::split::SplitMatrix;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
@@ -59,7 +59,7 @@ per_number! {
 
 fn multiply_here<T: Real>(device: &Device, a: &SplitMatrix<T>, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
     check_shape((a.rows, a.cols), x, y)?;
-    operations::on::<T>(device.backend()).split_product(device.run::<T>(), a, x.memory(), y.memory_mut())
+    device.backend().split::<T>().split_product(device.run::<T>(), a, x.memory(), y.memory_mut())
 }
 
 impl<T: Real> SplitRows<T> {

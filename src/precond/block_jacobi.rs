@@ -12,16 +12,15 @@
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::backend::block_jacobi::{self as operations, Blocks};
+use crate::backend::precond::block_jacobi::Blocks;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
-use crate::magnitude;
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape};
 use crate::sparse::{AsCsr, Csr, Format, Partition};
-use crate::threads;
 use crate::vector::Vector;
+use crate::{magnitude, threads};
 
 /// Most rows of a block of consecutive rows.
 const MOST: usize = 32;
@@ -133,7 +132,7 @@ impl<T: Real> BlockJacobi<T> {
             Inverses::Consecutive(blocks) => blocks.read().unwrap_or_else(PoisonError::into_inner),
         };
         check_shape((blocks.rows, blocks.rows), x, z)?;
-        let (run, operations) = (self.device.run::<T>(), operations::on::<T>(self.device.backend()));
+        let (run, operations) = (self.device.run::<T>(), self.device.backend().block_jacobi::<T>());
         operations.block_jacobi(run, &blocks, x.memory(), z.memory_mut())
     }
 }

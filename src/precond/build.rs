@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::in_time;
+use super::support::in_time;
 use super::{
     Ainv, AinvOptions, Bainv, BainvOptions, BlockJacobi, Factorisation, Fill, Fsai, FsaiOptions, Incomplete,
     IncompleteOptions, NonsymmetricAinv, Polynomial, PolynomialOptions, Preconditioner, Spai, SpaiOptions, Sweep,

@@ -1,17 +1,12 @@
 //! Memory of preconditioners, as far as it is known before they are made.
 
-use std::time::Instant;
-
-use super::fsai::MOST_PLACES;
-use super::places::{bytes_of_places, neighbourhood};
-use super::spai::MOST_PLACES as OF_COLUMN;
-use super::{Preconditioner, in_time};
+use super::Preconditioner;
+use super::inverse::{PLACES_OF_FSAI, PLACES_OF_SPAI};
+use super::support::{reached, sum};
 use crate::device::Device;
 use crate::error::Result;
-use crate::machine;
 use crate::number::Real;
 use crate::sparse::{AsCsr, Csr};
-use crate::threads;
 
 /// Places of a stored format for each entry: those of slices are padded up to this.
 const PADDING: f64 = 1.1;
@@ -45,17 +40,17 @@ impl Preconditioner {
                 // Both triangles and the diagonal.
                 Some(rows.saturating_mul(2 * most.min(rows) + 1))
             }
-            Self::Fsai { power: 1, .. } => Some(lower_entries(a, MOST_PLACES)),
+            Self::Fsai { power: 1, .. } => Some(lower_entries(a, PLACES_OF_FSAI)),
             Self::AdaptiveFsai { places, .. } => {
                 let most = places.steps.saturating_mul(places.per_step).saturating_add(1);
                 Some((0..rows).map(|i| most.min(i + 1)).sum())
             }
             Self::Spai { power: 1, .. } => Some(nnz.saturating_add(rows)),
             Self::Fsai { power, .. } => {
-                Some(sum(reached(a, power).enumerate().map(|(i, n)| n.min(MOST_PLACES).min(i + 1))))
+                Some(sum(reached(a, power).enumerate().map(|(i, n)| n.min(PLACES_OF_FSAI).min(i + 1))))
             }
             // A column may be as long as a row of the transposed matrix.
-            Self::Spai { .. } => Some(rows.saturating_mul(OF_COLUMN.min(rows))),
+            Self::Spai { .. } => Some(rows.saturating_mul(PLACES_OF_SPAI.min(rows))),
             Self::Sainv { places: Some(power), .. }
             | Self::Ainv { places: Some(power), .. }
             | Self::LdlAinv { places: Some(power), .. } => Some(behind(a, power)),
@@ -116,69 +111,9 @@ impl Preconditioner {
     }
 }
 
-fn sum(counts: impl Iterator<Item = usize>) -> usize {
-    counts.fold(0, usize::saturating_add)
-}
-
-/// A bound of the columns that each row of `a^power` reaches, its own among them.
-fn reached<T: Real>(a: &Csr<T>, power: usize) -> impl Iterator<Item = usize> {
-    let mut found = vec![1usize; a.rows()];
-    for _ in 0..power {
-        let next = |i: usize| {
-            let columns = a.row(i).0;
-            // A row reaches its own column without an entry on the diagonal too.
-            let own = usize::from(columns.binary_search(&(i as u32)).is_err());
-            sum(columns.iter().map(|j| found[*j as usize])).saturating_add(own).min(a.cols())
-        };
-        found = threads::numbers(0..a.rows(), 1024, |_, i| next(i));
-    }
-    found.into_iter()
-}
-
-/// Columns that each row of `a^power` reaches for sure: those of the longest of the rows that it meets.
-fn surely_reached<T: Real>(a: &Csr<T>, power: usize) -> impl Iterator<Item = usize> {
-    let mut found = vec![1usize; a.rows()];
-    for step in 0..power {
-        let next = |i: usize| match step {
-            0 => a.row(i).0.len(),
-            _ => a.row(i).0.iter().map(|j| found[*j as usize]).max().unwrap_or(1),
-        };
-        found = threads::numbers(0..a.rows(), 1024, |_, i| next(i));
-    }
-    found.into_iter()
-}
-
 /// A bound of the columns from the diagonal on that the rows of `a^power` reach.
 fn behind<T: Real>(a: &Csr<T>, power: usize) -> usize {
     sum(reached(a, power).enumerate().map(|(i, n)| n.min(a.cols() - i)))
-}
-
-/// Fails if the places of `a^power` from the diagonal on do not fit the memory that is free. What is sure to be there is refused at once, and
-/// what is sure to fit is not counted.
-pub(super) fn check_places<T: Real>(a: &Csr<T>, power: usize, deadline: Option<Instant>) -> Result<()> {
-    let n = a.cols();
-    let what = || format!("the places of the matrix to the power of {power}");
-    let bytes = |counts: &mut dyn Iterator<Item = usize>| {
-        counts
-            .enumerate()
-            .map(|(l, count)| bytes_of_places(count as u64, (n - l) as u64))
-            .fold(0, u64::saturating_add)
-    };
-    // Columns before the diagonal do not count: all of them may be among those that a row reaches.
-    let least = bytes(&mut surely_reached(a, power).enumerate().map(|(l, count)| count.saturating_sub(l)));
-    machine::check_memory(what(), least)?;
-    if machine::check_memory(what(), bytes(&mut reached(a, power).enumerate().map(|(l, count)| count.min(n - l))))
-        .is_ok()
-    {
-        return Ok(());
-    }
-    let count = |_, l: usize| {
-        in_time(deadline, "an approximate inverse")?;
-        let found = neighbourhood(a, l, power);
-        Ok(found.len() - found.partition_point(|j| (*j as usize) < l))
-    };
-    let counts = threads::try_map(0..a.rows(), 1, count)?;
-    machine::check_memory(what(), bytes(&mut counts.into_iter()))
 }
 
 /// Entries of the lower triangle with the diagonal, at most `most` of a row.
@@ -192,11 +127,15 @@ fn lower_entries<T: Real>(a: &Csr<T>, most: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::device::tests::with_memory;
     use crate::error::Error;
     use crate::precond::Built;
-    use crate::precond::places::{neighbourhood_below, neighbourhood_within};
+    use crate::precond::support::{
+        bytes_of_places, check_places, neighbourhood, neighbourhood_below, neighbourhood_within, surely_reached,
+    };
     use crate::sparse::gallery;
 
     /// A matrix with one full row and one full column.

@@ -19,8 +19,8 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
-use super::check_symmetric;
-use crate::backend::polynomial::{self as operations, Given};
+use super::support::check_symmetric;
+use crate::backend::precond::polynomial::Given;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
@@ -149,7 +149,7 @@ impl<T: Real> Polynomial<T> {
     fn apply_here(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
         check_shape((self.rows(), self.rows()), x, z)?;
         let device = self.matrix.device();
-        let (run, operations) = (device.run::<T>(), operations::on::<T>(device.backend()));
+        let (run, operations) = (device.run::<T>(), device.backend().polynomial::<T>());
         // Each product overwrites what another, perhaps one that panicked, left.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { inverse, coefficients: Coefficients { first, factors }, scratch: [other, residual] } =

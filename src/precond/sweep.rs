@@ -16,8 +16,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::levels::levels;
-use crate::backend::sweep::{self as operations, Triangle};
+use super::support::levels;
+use crate::backend::precond::sweep::Triangle;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::memory::Plans;
@@ -258,7 +258,7 @@ impl<T: Real> TriangularSweep<T> {
         }
         let mut indices: Vec<u32> = sources.iter().map(|at| a.indices()[*at as usize]).collect();
         let mut values: Vec<T> = sources.iter().map(|at| a.values()[*at as usize]).collect();
-        let waiting = operations::on::<T>(device.backend()).waiting(device.run::<T>(), &bounds, &offsets)?;
+        let waiting = device.backend().sweep::<T>().waiting(device.run::<T>(), &bounds, &offsets)?;
         let launches = match waiting {
             Some(_) => vec![(0..count, a.rows())],
             None => launches(&bounds),
@@ -292,7 +292,7 @@ impl<T: Real> TriangularSweep<T> {
 
     /// Queues the sweep; `keep` is 2 - omega going back.
     fn apply_here(&self, device: &Device, keep: Option<T>, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-        let (run, operations) = (device.run::<T>(), operations::on::<T>(device.backend()));
+        let (run, operations) = (device.run::<T>(), device.backend().sweep::<T>());
         let triangle = self.triangle.read().unwrap_or_else(PoisonError::into_inner);
         self.launches.iter().try_for_each(|(levels, widest)| {
             operations.sweep(run, &triangle, levels.clone(), *widest, keep, x.memory(), z.memory_mut())

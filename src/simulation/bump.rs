@@ -1,7 +1,7 @@
 //! Bumps that a user adds to a field: drops, dye, pushes.
 
 use super::positive;
-use crate::backend::flow::{self as operations, FLUID, LEFT_OPEN, Splat, UPPER_OPEN};
+use crate::backend::pde::flow::{FLUID, LEFT_OPEN, Splat, UPPER_OPEN};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::number::Real;
@@ -65,6 +65,6 @@ impl Bump {
             bits,
         };
         let device = field.device().clone();
-        operations::on::<T>(device.backend()).splat(device.run::<T>(), width, mask, splat, field.memory_mut())
+        device.backend().flow::<T>().splat(device.run::<T>(), width, mask, splat, field.memory_mut())
     }
 }

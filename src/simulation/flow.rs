@@ -6,9 +6,7 @@ use super::bump::{Bump, Nodes};
 use super::flow_setup::{FlowSetup, Interpolation, PressureStart, Splitting, Trace, Wall};
 use super::obstacles::Obstacles;
 use super::{cells, positive};
-use crate::backend::flow::{
-    self as operations, FLUID, FlowGrid, FlowStep, LEFT_BURIED, LEFT_OPEN, UPPER_BURIED, UPPER_OPEN,
-};
+use crate::backend::pde::flow::{FLUID, FlowGrid, FlowStep, LEFT_BURIED, LEFT_OPEN, UPPER_BURIED, UPPER_OPEN};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
@@ -150,7 +148,7 @@ impl<T: Real> Flow<T> {
     /// Those of [`Solver::solve`]. A pressure that is not solved for to the tolerance is no error: see [`Report::stop`].
     pub fn step(&mut self) -> Result<Report> {
         let device = self.b.device().clone();
-        let (operations, run) = (operations::on::<T>(device.backend()), device.run::<T>());
+        let (operations, run) = (device.backend().flow::<T>(), device.run::<T>());
         let step = self.numbers();
         {
             let Self { setup, mask, velocity: [u, v], spread: [su, sv], tentative: [g, f], .. } = self;
@@ -306,7 +304,7 @@ impl<T: Real> Flow<T> {
     pub fn divergence(&mut self) -> Result<f64> {
         let device = self.b.device().clone();
         let Self { setup, mask, velocity: [u, v], b, .. } = self;
-        let operations = operations::on::<T>(device.backend());
+        let operations = device.backend().flow::<T>();
         let velocity = [u.memory(), v.memory()];
         operations.flow_divergence(device.run::<T>(), grid(setup, mask), velocity, b.memory_mut())?;
         Ok(b.max()?.max(-b.min()?) / setup.cell)

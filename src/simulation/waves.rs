@@ -3,7 +3,7 @@
 use super::bump::{Bump, Nodes};
 use super::obstacles::Obstacles;
 use super::{cells, positive};
-use crate::backend::flow::FLUID;
+use crate::backend::pde::flow::FLUID;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;

@@ -1,50 +1,38 @@
-//! Iterative methods. [`driver`] alone loops, stops, verifies and reports; [`run`] is what every method shares. A method
-//! is a script of launches ([`plan`]) that [`engine`] runs, or, if two launches suffice, operations of its own ([`cg`],
-//! [`cgnr`]).
+//! Iterative methods. [`run`] alone loops, stops, verifies and reports. A method is a script of launches ([`script`]) that
+//! [`engine`] runs, or, if two launches suffice, operations of its own ([`engine::cg`], [`engine::cgnr`]).
+//!
+//! Rooms from the lowest level up: [`weight`] and [`script`], [`method`], [`stopping`], [`regularise`], [`run`], [`engine`]. The files beside them set
+//! a solve up.
 
-mod calls;
-pub mod cg;
-pub mod cgnr;
-mod chosen_weight;
-mod column;
-mod correction;
-mod damping;
-mod driver;
+mod direct;
 mod engine;
-mod history;
-pub(crate) mod method;
-mod multiplication;
+mod method;
 mod null_space;
-mod objective;
-mod operands;
-mod penalty;
-mod periodogram;
-mod plan;
-mod products;
-mod projected;
-mod report;
-mod residence;
+mod regularise;
 mod right;
 mod run;
 mod scaling;
-mod semiconvergence;
+mod script;
 mod setup;
 mod solve;
 mod stopping;
-mod substitution;
 mod system;
 mod weight;
-mod workspace;
 
-pub use chosen_weight::{ChosenWeight, WeightPoint, WeightStop};
-pub use correction::Correction;
-pub use driver::{Observer, Progress};
+/// Recurrence, launches and source of every method: a page for each.
+pub mod methods {
+    pub use super::engine::{cg, cgnr};
+    pub use super::method::{
+        bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr, lsmr, lsqr, minres,
+        mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
+    };
+}
+
 pub use method::Method;
 pub use null_space::NullSpace;
-pub use penalty::{Penalty, SharedPenalty};
-pub use report::{Report, Stop, Times};
-pub use semiconvergence::{RuleCurve, RulePoint, StopRule};
+pub use regularise::{Correction, Penalty, SharedPenalty};
+pub use run::{Observer, Progress, Report, Stop, Times};
 pub use setup::Setup;
 pub use solve::Solver;
-pub use stopping::{Answer, Stopping};
-pub use weight::WeightRule;
+pub use stopping::{Answer, RuleCurve, RulePoint, StopRule, Stopping};
+pub use weight::{ChosenWeight, WeightPoint, WeightRule, WeightStop};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::projection::{self as operations, Directions};
+use crate::backend::linear::projection::Directions;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::memory::Memory;
@@ -148,7 +148,7 @@ fn remove_here<T: Real>(
 ) -> Result<()> {
     let Scratch { any, inverse, sums, removed } = scratch;
     let device = x.device().clone();
-    let operations = operations::on::<T>(device.backend());
+    let operations = device.backend().projection::<T>();
     for place in 0..space.dimension() {
         let z = match &space.kind {
             Kind::Constants(..) => None,

@@ -14,18 +14,16 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, 9.3.1 and 9.5; Å. Björck, "Numerical methods for
 //! least squares problems", SIAM 1996, 7.5.1.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::cgnr::Corrected;
-use super::driver::Observer;
+use super::direct::Direct;
 use super::method::Method;
-use super::penalty::{SharedPenalty, lock};
-use super::report::{Report, Stop};
+use super::regularise::{Corrected, Correction, SharedPenalty, Substituted, lock};
+use super::run::{Observer, Report, Stop};
 use super::setup::Setup;
-use super::solve::{Solver, no_damping};
 use super::stopping::{Stopping, rounded};
-use super::substitution::Substituted;
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
 use crate::operator::{LinearOperator, SharedOperator};
@@ -40,14 +38,13 @@ const TIGHTER: f64 = 0.1;
 pub(super) struct Right<T: Real> {
     a: SharedOperator<T>,
     preconditioner: SharedOperator<T>,
-    inner: Box<Solver<T>>,
-    verifier: Box<Solver<T>>,
+    inner: Direct<T>,
+    verifier: Direct<T>,
     /// A penalty, as one of `y`.
     penalty: Option<Arc<Mutex<Substituted<T>>>>,
     /// The bound of the penalty's norm, 0 without one.
     of_penalty: f64,
-    method: Method,
-    stopping: Stopping,
+    setup: Setup<T>,
     residual: Vector<T>,
     y: Vector<T>,
     step: Vector<T>,
@@ -66,7 +63,7 @@ struct Rounds {
 
 impl<T: Real> Right<T> {
     /// Sets up a method that takes rectangles; `setup` has a preconditioner of the right shape.
-    pub(super) fn new(a: &SharedOperator<T>, preconditioner: SharedOperator<T>, setup: &Setup<T>) -> Result<Self> {
+    pub(super) fn new(a: &SharedOperator<T>, preconditioner: SharedOperator<T>, setup: Setup<T>) -> Result<Self> {
         let refuse =
             |name, reason: &str| Err(Error::Option { name, reason: format!("{}: {reason}", setup.method) });
         let corrects = setup.corrections.iter().any(|correction| !correction.is_nothing());
@@ -99,13 +96,13 @@ impl<T: Real> Right<T> {
         let penalty = plain.penalty.as_ref().map(substituted).transpose()?;
         let of_penalty = plain.penalty.as_ref().map_or(0.0, |penalty| lock(penalty).norm_bound());
         let of_y = penalty.clone().map(|penalty| penalty as SharedPenalty<T>);
+        let inner = Setup { penalty: of_y, ..plain }.completed(&*product)?;
         Ok(Self {
-            inner: Box::new(Solver::with(product, Setup { penalty: of_y, ..plain })?),
-            verifier: Box::new(Solver::with(a.clone(), verified)?),
+            inner: Direct::new(&product, inner)?,
+            verifier: Direct::new(a, verified.completed(&**a)?)?,
             penalty,
             of_penalty,
-            method: setup.method,
-            stopping: setup.stopping.clone(),
+            setup,
             residual: vector(a.rows())?,
             y: vector(a.cols())?,
             step: vector(a.cols())?,
@@ -115,10 +112,15 @@ impl<T: Real> Right<T> {
         })
     }
 
-    /// Takes other corrections, which `setup` has.
-    pub(super) fn set_corrections(&mut self, setup: &Setup<T>) -> Result<()> {
+    /// Takes other corrections, which are checked.
+    pub(super) fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
+        let setup = Setup { corrections, ..self.setup.clone() };
         *self = Self::new(&self.a.clone(), self.preconditioner.clone(), setup)?;
         Ok(())
+    }
+
+    pub(super) fn setup(&self) -> &Setup<T> {
+        &self.setup
     }
 
     pub(super) fn operator(&self) -> &SharedOperator<T> {
@@ -139,9 +141,9 @@ impl<T: Real> Right<T> {
     ) -> Result<Report> {
         same_length("right-hand side", self.a.rows(), b.len())?;
         same_length("start guess", self.a.cols(), x.len())?;
-        let stopping = self.stopping.clone();
+        let stopping = self.setup.stopping.clone();
         let mut report = self.verified(b, x)?;
-        report.method = self.method;
+        report.method = self.setup.method;
         let scale = if report.rhs_norm > 0.0 { report.rhs_norm } else { report.true_residual };
         let reduced = stopping.gradient_reduction * report.gradient.unwrap_or(0.0);
         let first = stopping.residual_reduction * report.true_residual;
@@ -165,12 +167,15 @@ impl<T: Real> Right<T> {
         observer: &mut Observer<'_>,
     ) -> Result<Option<Stop>> {
         let report = &mut rounds.report;
-        let left = self.stopping.max_iterations - report.iterations;
+        let left = self.setup.stopping.max_iterations - report.iterations;
         if left == 0 {
             return Ok(Some(Stop::MaxIterations));
         }
-        let time =
-            self.stopping.time_limit.map(|limit| limit.saturating_sub(Duration::from_secs_f64(report.times.solve)));
+        let time = self
+            .setup
+            .stopping
+            .time_limit
+            .map(|limit| limit.saturating_sub(Duration::from_secs_f64(report.times.solve)));
         if time.is_some_and(|time| time.is_zero()) {
             return Ok(Some(Stop::TimeLimit));
         }
@@ -186,11 +191,11 @@ impl<T: Real> Right<T> {
             residual_reduction: 0.0,
             gradient_rtol: rounds.tolerance,
             max_iterations: left,
-            patience: self.stopping.patience.filter(|_| report.iterations == 0),
+            patience: self.setup.stopping.patience.filter(|_| report.iterations == 0),
             time_limit: time,
-            ..self.stopping.clone()
+            ..self.setup.stopping.clone()
         });
-        let round = self.inner.solve_observed(&self.residual, &mut self.y, observer)?;
+        let round = self.inner.solve_one(&self.residual, &mut self.y, observer)?;
         let answer = report.iterations + round.answer_iteration;
         self.preconditioner.apply(&self.y, &mut self.step)?;
         x.axpby(T::from_f64(1.0), &self.step, T::from_f64(1.0))?;
@@ -234,14 +239,14 @@ impl<T: Real> Right<T> {
 
     /// Report of a start with `A` from `x`, without an iteration.
     fn verified(&mut self, b: &Vector<T>, x: &mut Vector<T>) -> Result<Report> {
-        let stopping = self.stopping.clone();
+        let stopping = self.setup.stopping.clone();
         self.verifier.set_stopping(Stopping {
             max_iterations: 0,
             residual_reduction: 0.0,
             time_limit: None,
             ..stopping
         });
-        self.verifier.solve(b, x)
+        self.verifier.solve_one(b, x, &mut |_| ControlFlow::Continue(()))
     }
 
     /// Tells if the gradient is as small as rounding lets it be: see [`Stopping::gradient_rtol`].
@@ -251,6 +256,14 @@ impl<T: Real> Right<T> {
         let size = rounded(norm * x.norm2()?, check.rhs_norm, check.true_residual);
         Ok(gradient <= 4.0 * epsilon * norm * size && gradient <= epsilon.sqrt() * norm * check.true_residual)
     }
+}
+
+/// The refusal of weights for the unknowns of a preconditioned problem.
+pub(super) fn no_damping(method: Method) -> Error {
+    let reason = format!(
+        "{method}: the weight of x would be one of y = M^-1 x with a preconditioner; corrections of cgnr stay those of x"
+    );
+    Error::Option { name: "damp", reason }
 }
 
 /// Checks the memory of the vectors of the rounds, beside both operators; that of both solvers is checked as they are made.

@@ -2,15 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::correction::Correction;
 use super::method::Method;
 use super::null_space::NullSpace;
-use super::penalty::{Penalty, SharedPenalty, in_place_of_corrections, lock};
+use super::regularise::{Correction, Penalty, SharedPenalty, check_corrections, in_place_of_corrections, lock};
+use super::run::no_corrections;
 use super::scaling::one_column;
-use super::semiconvergence::StopRule;
-use super::stopping::Stopping;
-use super::workspace::no_corrections;
-use crate::backend::product::MOST_COLUMNS;
+use super::stopping::{StopRule, Stopping};
+use crate::backend::linear::product::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
 use crate::operator::{LinearOperator, SharedOperator};
@@ -90,6 +88,17 @@ impl<T: Real> Setup<T> {
                 Err(Error::Option { name: "corrections", reason })
             }
         }
+    }
+
+    /// This set-up for `operator`, with a correction for each column.
+    ///
+    /// # Errors
+    /// Those of [`Solver::with`](crate::Solver::with), but for the memory.
+    pub(super) fn completed(mut self, operator: &dyn LinearOperator<T>) -> Result<Self> {
+        self.check(operator)?;
+        self.corrections = self.corrections_of_columns(&self.corrections)?;
+        check_corrections(self.method, &self.corrections, operator.cols())?;
+        Ok(self)
     }
 
     /// Fails on what the method cannot do with `operator`.

@@ -2,10 +2,8 @@
 
 use std::time::Instant;
 
-use super::driver::{Observer, Outcome};
 use super::method::Method;
-use super::report::{Report, Stop, Times};
-use super::run::Runner;
+use super::run::{Observer, Outcome, Report, Runner, Stop, Times};
 use super::scaling::{Reach, Scaling, needed, rescaled};
 use super::stopping::{Limits, Scales, Stopping};
 use crate::error::{Error, Result, same_length};
@@ -395,7 +393,7 @@ fn in_given_units<T: Real>(
         }
         x.write(&again)?;
         let only = Stopping { max_iterations: 0, time_limit: None, ..given.stopping.clone() };
-        let go_on = &mut |_: &super::driver::Progress| std::ops::ControlFlow::Continue(());
+        let go_on = &mut |_: &super::run::Progress| std::ops::ControlFlow::Continue(());
         let device = x.device().clone();
         let known = |(limits, outcome): (&Limits, &Outcome)| limits.after(first_residual(outcome, limits));
         let limits: Vec<Limits> = given.limits.iter().zip(outcomes.iter()).map(known).collect();

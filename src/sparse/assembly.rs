@@ -1,9 +1,17 @@
 //! Compressed rows from entries in any order, and from blocks of rows.
 
 use super::Csr;
-use crate::error::Result;
-use crate::number::Real;
+use crate::error::{Error, Result};
+use crate::number::{Real, per_number};
 use crate::threads;
+
+/// Yields the entries of a row, columns ascending.
+type RowMaker<'f, T> = dyn Fn(usize, &mut Vec<(u32, T)>) + Sync + 'f;
+
+per_number! {
+    fn from_rows<'f, T>(rows: usize, cols: usize, row: &RowMaker<'f, T>) -> Result<Csr<T>> = Csr::from_rows_here;
+    fn from_triplets<T>(rows: usize, cols: usize, entries: &[(usize, usize, T)]) -> Result<Csr<T>> = Csr::from_triplets_here;
+}
 
 /// Most parts that the rows are cut into. Each part's thread goes through all entries, so that more would not help.
 const MOST_PARTS: usize = 8;
@@ -97,5 +105,61 @@ impl<T: Real> Csr<T> {
             values.copy_from_slice(&block.values);
         });
         Self::new(rows, cols, offsets, indices, values)
+    }
+
+    /// Builds a matrix row by row, as a sensor delivers it: `row(i)` yields the entries of row `i` in ascending
+    /// column order. Rows are made in parallel; the result does not depend on the number of threads.
+    ///
+    /// # Errors
+    /// As [`Csr::new`].
+    pub fn from_rows<F>(rows: usize, cols: usize, row: F) -> Result<Self>
+    where
+        F: Fn(usize, &mut Vec<(u32, T)>) + Sync,
+    {
+        from_rows(rows, cols, &row)
+    }
+
+    fn from_rows_here(rows: usize, cols: usize, row: &RowMaker<'_, T>) -> Result<Self> {
+        // Blocks of rows keep the number of separate vectors small and each one long.
+        const BLOCK: usize = 256;
+        Self::check_dimensions(rows, cols)?;
+        let blocks = threads::map(0..rows.div_ceil(BLOCK), 1, |_, block| {
+            let mut entries = Vec::new();
+            let mut made = RowBlock::default();
+            for i in block * BLOCK..rows.min((block + 1) * BLOCK) {
+                entries.clear();
+                row(i, &mut entries);
+                made.lengths.push(entries.len());
+                made.indices.extend(entries.iter().map(|e| e.0));
+                made.values.extend(entries.iter().map(|e| e.1));
+            }
+            made
+        });
+        Self::from_blocks(rows, cols, blocks)
+    }
+
+    /// Builds a matrix from entries `(row, column, value)` in any order; entries of the same place are summed in
+    /// the order given.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] for an entry outside the matrix.
+    pub fn from_triplets(rows: usize, cols: usize, entries: &[(usize, usize, T)]) -> Result<Self> {
+        from_triplets(rows, cols, entries)
+    }
+
+    fn from_triplets_here(rows: usize, cols: usize, entries: &[(usize, usize, T)]) -> Result<Self> {
+        Self::check_dimensions(rows, cols)?;
+        if let Some((i, j, _)) = entries.iter().find(|(i, j, _)| *i >= rows || *j >= cols) {
+            return Err(Error::Structure {
+                what: format!("entry ({i}, {j}) lies outside {rows} x {cols}"),
+                row: Some(*i),
+            });
+        }
+        Self::from_stretches(rows, cols, &[entries.iter().map(|e| (e.0 as u32, e.1 as u32, e.2)).collect()])
+    }
+
+    /// [`Csr::from_triplets`] for entries in several stretches, all of them within the matrix.
+    pub(crate) fn from_stretches(rows: usize, cols: usize, stretches: &[Vec<(u32, u32, T)>]) -> Result<Self> {
+        assemble(rows, cols, stretches)
     }
 }

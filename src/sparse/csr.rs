@@ -3,15 +3,11 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use super::Format;
-use super::assembly::{RowBlock, assemble};
-use super::pattern::Checksum;
-use super::profile::Profile;
+use super::checksum::Checksum;
 use crate::error::{Error, Result, same_length};
-use crate::machine;
 use crate::magnitude::{self, Magnitude};
 use crate::number::{self, PerNumber, Real, per_number};
-use crate::threads;
+use crate::{machine, threads};
 
 /// A sparse `rows × cols` matrix in compressed sparse row form.
 ///
@@ -33,15 +29,9 @@ pub(crate) fn plausible_rows(rows: u64, entries: u64) -> bool {
     rows <= (1u64 << 22).saturating_add(entries.saturating_mul(64))
 }
 
-/// Yields the entries of a row, columns ascending.
-type RowMaker<'f, T> = dyn Fn(usize, &mut Vec<(u32, T)>) + Sync + 'f;
-
 per_number! {
-    fn from_rows<'f, T>(rows: usize, cols: usize, row: &RowMaker<'f, T>) -> Result<Csr<T>> = Csr::from_rows_here;
     fn new<T>(rows: usize, cols: usize, offsets: Vec<usize>, indices: Vec<u32>, values: Vec<T>) -> Result<Csr<T>> = Csr::new_here;
-    fn from_triplets<T>(rows: usize, cols: usize, entries: &[(usize, usize, T)]) -> Result<Csr<T>> = Csr::from_triplets_here;
     fn first_not_finite<T>(this: &Csr<T>) -> Option<usize> = Csr::first_not_finite_here;
-    fn stored_bytes<T>(this: &Csr<T>, formats: &[Format]) -> Vec<u64> = Csr::stored_bytes_here;
     fn diagonal<T>(this: &Csr<T>) -> Vec<f64> = Csr::diagonal_here;
     fn column_norms<T>(this: &Csr<T>) -> Vec<f64> = Csr::column_norms_here;
     fn product<T>(this: &Csr<T>, x: &[f64]) -> Result<Vec<f64>> = Csr::product_here;
@@ -120,62 +110,6 @@ impl<T: Real> Csr<T> {
             });
         }
         Ok(Self { rows, cols, offsets, indices, values, pattern: Checksum::default() })
-    }
-
-    /// Builds a matrix row by row, as a sensor delivers it: `row(i)` yields the entries of row `i` in ascending
-    /// column order. Rows are made in parallel; the result does not depend on the number of threads.
-    ///
-    /// # Errors
-    /// As [`Csr::new`].
-    pub fn from_rows<F>(rows: usize, cols: usize, row: F) -> Result<Self>
-    where
-        F: Fn(usize, &mut Vec<(u32, T)>) + Sync,
-    {
-        from_rows(rows, cols, &row)
-    }
-
-    fn from_rows_here(rows: usize, cols: usize, row: &RowMaker<'_, T>) -> Result<Self> {
-        // Blocks of rows keep the number of separate vectors small and each one long.
-        const BLOCK: usize = 256;
-        Self::check_dimensions(rows, cols)?;
-        let blocks = threads::map(0..rows.div_ceil(BLOCK), 1, |_, block| {
-            let mut entries = Vec::new();
-            let mut made = RowBlock::default();
-            for i in block * BLOCK..rows.min((block + 1) * BLOCK) {
-                entries.clear();
-                row(i, &mut entries);
-                made.lengths.push(entries.len());
-                made.indices.extend(entries.iter().map(|e| e.0));
-                made.values.extend(entries.iter().map(|e| e.1));
-            }
-            made
-        });
-        Self::from_blocks(rows, cols, blocks)
-    }
-
-    /// Builds a matrix from entries `(row, column, value)` in any order; entries of the same place are summed in
-    /// the order given.
-    ///
-    /// # Errors
-    /// [`Error::Structure`] for an entry outside the matrix.
-    pub fn from_triplets(rows: usize, cols: usize, entries: &[(usize, usize, T)]) -> Result<Self> {
-        from_triplets(rows, cols, entries)
-    }
-
-    fn from_triplets_here(rows: usize, cols: usize, entries: &[(usize, usize, T)]) -> Result<Self> {
-        Self::check_dimensions(rows, cols)?;
-        if let Some((i, j, _)) = entries.iter().find(|(i, j, _)| *i >= rows || *j >= cols) {
-            return Err(Error::Structure {
-                what: format!("entry ({i}, {j}) lies outside {rows} x {cols}"),
-                row: Some(*i),
-            });
-        }
-        Self::from_stretches(rows, cols, &[entries.iter().map(|e| (e.0 as u32, e.1 as u32, e.2)).collect()])
-    }
-
-    /// [`Csr::from_triplets`] for entries in several stretches, all of them within the matrix.
-    pub(crate) fn from_stretches(rows: usize, cols: usize, stretches: &[Vec<(u32, u32, T)>]) -> Result<Self> {
-        assemble(rows, cols, stretches)
     }
 
     /// Fails unless 32-bit indices reach every row and column, and the machine holds an offset for each row.
@@ -259,17 +193,6 @@ impl<T: Real> Csr<T> {
     /// Number of entries of the longest row.
     pub fn longest_row(&self) -> usize {
         self.offsets.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0)
-    }
-
-    /// Bytes this matrix takes in each of `formats`, which a product must read; blocks of BSR counted as if they were
-    /// full. Cost: one pass over the row lengths and one over the columns, however many formats; for `band` up to 40 passes over the columns.
-    pub fn stored_bytes(&self, formats: &[Format]) -> Vec<u64> {
-        stored_bytes(self, formats)
-    }
-
-    fn stored_bytes_here(&self, formats: &[Format]) -> Vec<u64> {
-        let profile = Profile::of(self);
-        formats.iter().map(|format| super::layout::stored_bytes(self, &profile, *format)).collect()
     }
 
     /// Index of the first value that is not finite.

@@ -4,12 +4,11 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use sprs::{CsMat, CsMatBase, CsMatI, CsMatViewI, SpIndex};
-
 use super::Csr;
 use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::threads;
+use sprs::{CsMat, CsMatBase, CsMatI, CsMatViewI, SpIndex};
 
 /// Matrices that functions of this crate take where they ask for one: [`Csr`], and those of `sprs` in row or column order, with indices of any
 /// type, owned or views. One of `sprs` is copied to a [`Csr`] by every call, once: what several calls take is better made a [`Csr`] before

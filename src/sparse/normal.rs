@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use super::{Csr, RowBlock};
 use crate::error::Result;
-use crate::machine;
 use crate::number::{Real, per_number};
-use crate::threads;
+use crate::{machine, threads};
 
 /// Rows that a thread makes one after another.
 const ROWS_TOGETHER: usize = 64;

@@ -1,28 +1,16 @@
 //! Checksums of the places of a matrix: what other values must fit to.
 
-use std::sync::OnceLock;
-
 use super::Csr;
 use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::threads;
-
-/// A checksum that is computed when it is first asked for. It says nothing that the places do not say: all are equal.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Checksum(OnceLock<u64>);
-
-impl PartialEq for Checksum {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
 
 impl<T: Real> Csr<T> {
     /// Checksum of the shape and the places of all entries: of row offsets and columns, not of values. It is computed once: a matrix
     /// on a device and its preconditioners ask for it one after another.
     pub(crate) fn pattern(&self) -> u64 {
         // Not in `OnceLock::get_or_init`: a thread that waits for others there may ask again.
-        let Checksum(known) = &self.pattern;
+        let known = &self.pattern.0;
         known.get().copied().unwrap_or_else(|| {
             let found = self.checksum();
             let _ = known.set(found);

@@ -336,7 +336,7 @@ impl<T: Real> Search<'_, T> {
         let calls = self.calls;
         let (wrong, refused) = (&mut self.wrong, &mut self.refused);
         self.problem.race(&devices, calls, &mut |contestants| {
-            let mut runs: Vec<Runs> = Vec::new();
+            let mut runs: Vec<Races> = Vec::new();
             let mut wanted = Vec::new();
             for (k, contestant) in contestants.iter_mut().enumerate() {
                 // The first run of each builds its kernels, which may take seconds.
@@ -365,7 +365,7 @@ impl<T: Real> Search<'_, T> {
                         continue;
                     }
                 }
-                runs.push(Runs { contestant: k, times: Vec::new(), stays });
+                runs.push(Races { contestant: k, times: Vec::new(), stays });
             }
             let held = hold(contestants, &mut runs, (calls, rounds), go_on)?;
             Ok((held >= FIRST_ROUNDS.min(rounds)).then(|| (standings(&all, &runs), held == rounds)))
@@ -374,7 +374,7 @@ impl<T: Real> Search<'_, T> {
 }
 
 /// Times of one contestant, round by round.
-struct Runs {
+struct Races {
     contestant: usize,
     times: Vec<f64>,
     /// True if it runs in every round, however slow.
@@ -385,7 +385,7 @@ struct Runs {
 /// were held to their end; `go_on` may end them.
 fn hold(
     contestants: &mut [Box<dyn Contestant + '_>],
-    runs: &mut [Runs],
+    runs: &mut [Races],
     (calls, rounds): (usize, usize),
     go_on: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<usize> {
@@ -412,7 +412,7 @@ fn hold(
 }
 
 /// Results of those that ran; the last of `all` is the twin of the first.
-fn standings(all: &[Settings], runs: &[Runs]) -> Vec<Standing> {
+fn standings(all: &[Settings], runs: &[Races]) -> Vec<Standing> {
     let default = &runs[0].times;
     let twin = all.len() - 1;
     let mut found: Vec<Standing> = runs
@@ -508,7 +508,7 @@ mod tests {
             (1, slower.map(|s| 9.0 * s).to_vec()),
             (2, slower.map(|s| 10.0 * s).to_vec()),
         ]
-        .map(|(contestant, times)| Runs { contestant, times, stays: true });
+        .map(|(contestant, times)| Races { contestant, times, stays: true });
         let one = Settings { work_group: Some(32), ..Settings::default() };
         let all = [Settings::default(), one, Settings::default()];
         let found = standings(&all, &runs);
@@ -535,14 +535,14 @@ mod tests {
         let times = [20.0, 10.0, 12.0, 14.0, 20.0];
         let mut contestants: Vec<Box<dyn Contestant>> =
             times.iter().map(|time| Box::new(Steady(*time)) as Box<dyn Contestant>).collect();
-        let mut runs: Vec<Runs> =
-            (0..5).map(|k| Runs { contestant: k, times: Vec::new(), stays: k == 0 || k == 4 }).collect();
+        let mut runs: Vec<Races> =
+            (0..5).map(|k| Races { contestant: k, times: Vec::new(), stays: k == 0 || k == 4 }).collect();
         let go_on = &mut || ControlFlow::Continue(());
         assert_eq!(hold(&mut contestants, &mut runs, (1, ROUNDS), go_on).expect("no errors"), ROUNDS);
         let rounds: Vec<usize> = runs.iter().map(|run| run.times.len()).collect();
         assert_eq!(rounds, [ROUNDS, ROUNDS, ROUNDS, FIRST_ROUNDS, ROUNDS]);
         // It ends where it is told to.
-        let mut runs: Vec<Runs> = (0..5).map(|k| Runs { contestant: k, times: Vec::new(), stays: true }).collect();
+        let mut runs: Vec<Races> = (0..5).map(|k| Races { contestant: k, times: Vec::new(), stays: true }).collect();
         let mut left = 17;
         let go_on = &mut || {
             left -= 1;
@@ -554,7 +554,7 @@ mod tests {
 
     #[test]
     fn what_the_default_differs_from_its_twin_is_no_gain() {
-        let run = |contestant, time| Runs { contestant, times: vec![time; 9], stays: true };
+        let run = |contestant, time| Races { contestant, times: vec![time; 9], stays: true };
         let one = Settings { work_group: Some(32), ..Settings::default() };
         let all = [Settings::default(), one, Settings::default()];
         let winner = |twin| {

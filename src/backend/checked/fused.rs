@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::{Checked, Launch, Resident};
-use crate::backend::cg::{self, CgOps, CgVectors};
-use crate::backend::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Part};
-use crate::backend::product::Stored;
-use crate::backend::{Origin, Run, SolveState};
+use crate::backend::fused::SolveState;
+use crate::backend::fused::cg::{self, CgOps, CgVectors};
+use crate::backend::fused::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Part};
+use crate::backend::linear::product::Stored;
+use crate::backend::run::{Origin, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;

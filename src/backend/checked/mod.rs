@@ -16,11 +16,13 @@ mod rays;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::product::{Combine, ProductOps, Stored};
-use super::script::basis::{Addition, Basis, BasisOps};
-use super::script::resident::{Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
-use super::script::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, StepCall};
-use super::{Host, Origin, Run};
+use super::Host;
+use super::linear::product::{Combine, ProductOps, Stored};
+use super::run::{Origin, Run};
+use super::script::{
+    Addition, Basis, BasisOps, Blend, Listing, PASS_VECTORS, Pass, RESIDENT_MATRICES, RESIDENT_VECTORS, ScriptOps,
+    ScriptState, StepCall,
+};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::number::{Accumulation, Element, Precision, Real, Sum};

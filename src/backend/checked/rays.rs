@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use super::{Checked, MOST, TIMES, numbers};
-use crate::backend::rays::{RayOps, StoredRays};
-use crate::backend::{Host, Origin, Run};
+use crate::backend::Host;
+use crate::backend::run::{Origin, Run};
+use crate::backend::tomography::rays::{RayOps, StoredRays};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;

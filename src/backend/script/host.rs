@@ -2,10 +2,13 @@
 
 use std::array;
 
-use super::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, Statement, StepCall};
-use crate::backend::product::{HostMatrix, Stored, chunk_product};
+use super::ScriptOps;
+use super::pass::{Blend, PASS_VECTORS, Pass, Statement};
+use super::state::{ScriptState, StepCall};
+use crate::backend::Host;
+use crate::backend::linear::product::{HostMatrix, Stored, chunk_product};
+use crate::backend::run::Run;
 use crate::backend::sums::{column_dot, scattered_sum, summing, total};
-use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum, violated};

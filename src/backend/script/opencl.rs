@@ -5,11 +5,14 @@
 
 use std::ops::Range;
 
+use super::ScriptOps;
+use super::pass::{Blend, PASS_VECTORS, Pass, PassWords};
 use super::resident::{self, Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
+use super::state::{PassKey, ScriptState, StepCall};
 use super::text::ScriptText;
-use super::{Blend, MOST_STATEMENTS, PASS_VECTORS, Pass, PassKey, ScriptOps, ScriptState, Statement, StepCall};
-use crate::backend::product::{LONG_ROW, Stored};
-use crate::backend::{OpenCl, Run};
+use crate::backend::OpenCl;
+use crate::backend::linear::product::{LONG_ROW, Stored};
+use crate::backend::run::Run;
 use crate::error::{Result, same_length};
 use crate::kernels::{MatrixOptions, OtherMatrix, TOLD, kernels};
 use crate::memory::{Memory, Place};
@@ -21,34 +24,7 @@ use crate::sparse::Kind;
 use crate::state::HISTORY;
 use crate::tuning::Family;
 
-/// Constants of `cl/pass.cl`: the statements, vectors and dot products of a pass.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct PassWords {
-    pub(super) statements: [u32; MOST_STATEMENTS],
-    touched: u32,
-    pub(super) dots: u32,
-}
-
-impl Default for PassWords {
-    /// Nothing.
-    fn default() -> Self {
-        Self { statements: [NO_STATEMENT; MOST_STATEMENTS], touched: 0, dots: NO_DOTS }
-    }
-}
-
 impl PassWords {
-    /// Words of a pass whose vectors have these numbers where it is run.
-    pub(super) fn of(pass: &Pass, numbers: &[u8; PASS_VECTORS]) -> Self {
-        let [read, written] = pass.touched();
-        let mut statements = [NO_STATEMENT; MOST_STATEMENTS];
-        for (word, statement) in statements.iter_mut().zip(&pass.statements) {
-            *word = encoded(statement, numbers);
-        }
-        let number = |v: u8| u32::from(numbers[usize::from(v)]);
-        let dot = |k: usize| pass.dots.get(k).map_or(NO_DOT, |[a, b]| number(*a) | number(*b) << 4) << (8 * k);
-        Self { statements, touched: read | written << 8, dots: dot(0) | dot(1) | dot(2) }
-    }
-
     fn define(&self, defines: &mut Defines) {
         for (k, statement) in self.statements.iter().enumerate() {
             defines.set(&format!("STATEMENT_{k}"), statement);
@@ -127,38 +103,8 @@ pub(in crate::backend) static FILES: &[&File] = &[
     super::variation::FILE,
 ];
 
-/// No vector, statement or dot product, in `cl/statement.cl`.
-pub(crate) const NONE: u32 = 15;
-pub(crate) const NO_STATEMENT: u32 = u32::MAX;
-pub(crate) const NO_DOT: u32 = 0xff;
-pub(crate) const NO_DOTS: u32 = NO_DOT | NO_DOT << 8 | NO_DOT << 16;
-/// Kinds of statements; 0 is a combination.
-pub(crate) const MULTIPLY: u32 = 1;
-pub(crate) const CLAMP: u32 = 2;
-pub(crate) const STEP: u32 = 3;
-
 /// Numbers of the vectors of a pass in its own launch.
 const OWN: [u8; PASS_VECTORS] = [0, 1, 2, 3, 4, 5, 6, 7];
-
-/// A statement as `cl/statement.cl` reads it.
-pub(super) fn encoded(statement: &Statement, numbers: &[u8; PASS_VECTORS]) -> u32 {
-    let number = |v: u8| u32::from(numbers[usize::from(v)]);
-    match statement {
-        Statement::Combine { target, terms } => {
-            let [a, b, d] = terms.map(|v| v.map_or(NONE, number));
-            number(*target) | a << 4 | b << 8 | d << 12
-        }
-        Statement::Multiply { target, factors: [a, b] } => {
-            number(*target) | number(*a) << 4 | number(*b) << 8 | NONE << 12 | MULTIPLY << 16
-        }
-        Statement::Clamp { target, of, bounds: [lower, upper] } => {
-            number(*target) | number(*of) << 4 | number(*lower) << 8 | number(*upper) << 12 | CLAMP << 16
-        }
-        Statement::Step { target, from, bounds: [lower, upper] } => {
-            number(*target) | number(*from) << 4 | number(*lower) << 8 | number(*upper) << 12 | STEP << 16
-        }
-    }
-}
 
 impl OpenCl {
     fn plan_step_product<T: Real>(

@@ -1,13 +1,11 @@
 //! Iterations of a script in one launch, as data: the list that `cl/step_resident.cl` reads.
 
-use super::opencl::{NO_DOT, NO_DOTS, NO_STATEMENT, encoded};
+use super::pass::{Blend, NO_DOT, NO_DOTS, NO_STATEMENT, PASS_VECTORS, Pass, PassWords, Statement, encoded};
 use super::variation::Variation;
-use super::{Blend, PASS_VECTORS, Pass, PassWords, Statement};
 use crate::error::{Result, same_length};
 use crate::memory::Memory;
 use crate::recurrence::{DOT_PLACES, HEADER, INSTRUCTIONS};
 use crate::reduction::Chunks;
-use crate::state::barrier;
 
 /// Vectors that a resident launch takes.
 pub(crate) const RESIDENT_VECTORS: usize = 13;
@@ -40,10 +38,6 @@ pub(crate) const PASS: u32 = 1;
 pub(crate) const PRODUCT: u32 = 2;
 pub(crate) const ASCENT: u32 = 3;
 pub(crate) const SUBTRACTION: u32 = 4;
-
-/// Words behind the status, for resident launches: those of the barrier, and iterations of all launches that were not abandoned.
-pub(crate) const STATUS_WORDS: usize = barrier::WORDS + 1;
-pub(crate) const DONE: usize = barrier::WORDS;
 
 /// A launch that a resident launch stands for.
 #[derive(Clone, Debug)]
@@ -129,7 +123,7 @@ impl ResidentCall {
             None => vec![0; HEADER],
         };
         let mut words = vec![0; CALL];
-        words[STATEMENTS..][..super::MOST_STATEMENTS].fill(NO_STATEMENT);
+        words[STATEMENTS..][..super::pass::MOST_STATEMENTS].fill(NO_STATEMENT);
         words[SUMMED] = NO_DOTS;
         words[LENGTH] = (CALL + block.len()) as u32;
         let mut over = |n: usize| {

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::MOST_STATEMENTS;
-use super::opencl::{NO_DOT, NO_STATEMENT};
+use super::pass::{MOST_STATEMENTS, NO_DOT, NO_STATEMENT};
 use super::resident::{
     ASCENT, CALL, DOTS, LENGTH, LOADED, OPERANDS, RESIDENT_VECTORS, STATEMENTS, SUBTRACTION, SUMMED, WEIGHTS, WORK,
     WRITTEN,
@@ -93,9 +92,9 @@ fn pass_text(call: &[u32]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pass::{Pass, Statement};
     use super::super::resident::{Listing, ResidentCall, ResidentWork};
     use super::super::variation::Variation;
-    use super::super::{Pass, Statement};
     use super::*;
     use crate::recurrence::{ONE, Program, Registers, Sums, ZERO};
 

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::{Source, volume};
+use super::source::{Source, volume};
 use crate::error::{Error, Result};
 use crate::files::file_error;
 use crate::io::npy::{CHUNK, Element, read_header};
-use crate::io::{read_error, short_name};
+use crate::io::open::{read_error, short_name};
 
 /// Pictures of a volume, read as they are asked for.
 pub(super) struct Pictures {

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use rust_hdf5::{DatatypeMessage, H5Dataset, H5File, Hdf5Error, LinkClass};
 
-use super::{Source, Stack, volume};
+use super::Stack;
+use super::source::{Source, volume};
 use crate::error::{Error, Result};
 use crate::files::file_error;
-use crate::io::short_name;
+use crate::io::open::short_name;
 
 /// Most links that are followed to one data set.
 const MOST_LINKS: usize = 32;

@@ -10,11 +10,11 @@ use tiff::encoder::colortype::{ColorType as Pixels, Gray16, Gray32Float};
 use tiff::tags::{ByteOrder, PhotometricInterpretation, Tag};
 use tiff::{ColorType, TiffError};
 
-use super::Source;
+use super::source::Source;
 use crate::error::{Error, Result};
 use crate::files::{file_error, write_atomically};
 use crate::io::npy::Element;
-use crate::io::short_name;
+use crate::io::open::short_name;
 use crate::threads;
 
 /// Pictures of one file, or of several.

@@ -1,6 +1,6 @@
 //! Incomplete factors in the places of the matrix, entry after entry: IC(0) and ILU(0).
 
-use super::{BadPivot, largest};
+use super::pivot::{BadPivot, largest};
 use crate::number::Real;
 use crate::sparse::Csr;
 

@@ -17,6 +17,7 @@
 
 mod exact;
 mod options;
+mod pivot;
 mod relaxed;
 mod root;
 mod swept;
@@ -25,11 +26,12 @@ mod threshold;
 use std::sync::{Mutex, PoisonError};
 
 pub use self::options::{Factorisation, Fill, IncompleteOptions};
+use self::pivot::{BadPivot, OF_FACTORS, largest};
 use self::relaxed::Relaxed;
 use self::root::Root;
 use self::swept::Swept;
+use super::support::{check_finite, check_rounded, first_asymmetry, in_time, mirrored, nearly_equal};
 use super::sweep::{RowOrdering, Sweep};
-use super::{check_finite, check_rounded, first_asymmetry, in_time, mirrored, nearly_equal};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
@@ -190,14 +192,6 @@ impl<T: Real> Solves<T> {
     }
 }
 
-/// The first pivot that is no good, and its row.
-type BadPivot = (usize, f64);
-
-/// The largest magnitude of a row, which pivots are measured by.
-fn largest(row: &[f64]) -> f64 {
-    row.iter().fold(0.0, |most, v| most.max(v.abs()))
-}
-
 /// `D + L D + U` off the diagonal and `D` on it, and the shift they were made with.
 fn factors<T: Real>(
     device: &Device,
@@ -353,8 +347,6 @@ fn raise<T: Real>(a: &Csr<T>, kind: Factorisation, diagonal: &[usize], shift: f6
     }
 }
 
-/// Owner of entries in messages.
-const OF_FACTORS: &str = "incomplete factors";
 /// Entries and rows that a thread takes one after another.
 const ENTRIES_TOGETHER: usize = 1 << 14;
 const ROWS_TOGETHER: usize = 4096;

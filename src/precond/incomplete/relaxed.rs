@@ -13,7 +13,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::Factorisation;
-use crate::backend::product::{self, SharedMatrix};
+use crate::backend::linear::product::SharedMatrix;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
@@ -111,7 +111,7 @@ impl<T: Real> Relaxed<T> {
         sums: &mut Memory<Sum>,
     ) -> Result<()> {
         let device = self.device();
-        let (run, products, a) = (device.run::<T>(), product::on::<T>(device.backend()), a.read());
+        let (run, products, a) = (device.run::<T>(), device.backend().product::<T>(), a.read());
         for k in 0..self.sweeps {
             // The last goes into `y`.
             let into_y = (self.sweeps - k) % 2 == 1;

@@ -17,8 +17,9 @@
 //! Source: E. Chow, A. Patel, "Fine-grained parallel incomplete LU factorization", SIAM J. Sci. Comput. 37 (2015), algorithm 2 and
 //! section 2.3 (start; it does not change with a scaling of the matrix).
 
-use super::{BadPivot, Factorisation, largest};
-use crate::backend::factor_sweep::{self as operations, CLASSES, Places};
+use super::Factorisation;
+use super::pivot::{BadPivot, largest};
+use crate::backend::precond::factor_sweep::{CLASSES, Places};
 use crate::device::Device;
 use crate::error::Result;
 use crate::number::Real;
@@ -58,7 +59,7 @@ impl<'a, T: Real> Swept<'a, T> {
         let mut after = place.filled(before.len(), T::default())?;
         // Entries above the diagonal of Cholesky's factor are never written.
         after.copy_from(&before)?;
-        let (run, operations) = (device.run::<T>(), operations::on::<T>(device.backend()));
+        let (run, operations) = (device.run::<T>(), device.backend().factor_sweep::<T>());
         for _ in 0..*sweeps {
             for class in 0..CLASSES {
                 operations.factor_sweep(run, places, class, &before, &mut after)?;

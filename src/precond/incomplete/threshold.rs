@@ -16,10 +16,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::super::check_rounded;
-use super::{BadPivot, OF_FACTORS, largest};
+use super::pivot::{BadPivot, OF_FACTORS, largest};
 use crate::error::Result;
 use crate::number::Real;
+use crate::precond::support::check_rounded;
 use crate::sparse::Csr;
 
 /// Factors together, or the first pivot that is no good.

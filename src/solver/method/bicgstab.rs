@@ -16,47 +16,48 @@
 //! Comput. 13(2), 1992.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::solver::script::Space::Rows;
+use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, X};
 use crate::state::stop;
 
-pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
+pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning) -> Script {
     // s is kept in r.
-    let [r, shadow, p, v, t] = plan.vectors(Rows);
-    let [rr, rho_sum, rv, tt, ts] = plan.sums(Rows);
-    let [rho, alpha, minus_alpha, omega, minus_omega, beta, minus_beta_omega] = plan.scalars();
+    let [r, shadow, p, v, t] = draft.vectors(Rows);
+    let [rr, rho_sum, rv, tt, ts] = draft.sums(Rows);
+    let [rho, alpha, minus_alpha, omega, minus_omega, beta, minus_beta_omega] = draft.scalars();
     let [mp, mr] = match preconditioning {
         Preconditioning::None => [p, r],
-        _ => plan.vectors(Rows),
+        _ => draft.vectors(Rows),
     };
     let also = |update: Update, target, of| match preconditioning.diagonal() {
         Some(d) => update.multiply(target, d, of),
         None => update,
     };
-    let residual = plan.residual(r, rr);
+    let residual = draft.residual(r, rr);
     let begin = Update::of(Rows).set(shadow, &[(ONE, r)]).set(p, &[(ONE, r)]);
-    let begin = plan.call(also(begin, mp, p), |s| {
+    let begin = draft.call(also(begin, mp, p), |s| {
         let rr = s.fold(rr);
         s.test(rr);
         s.set(rho, rr);
     });
-    let apply_p = plan.call(Product::of(Operand::Preconditioner, p, mp), |_| {});
-    let product_p = plan.call(Product::of(Operand::A, mp, v).dot(rv, shadow), |_| {});
+    let apply_p = draft.call(Product::of(Operand::Preconditioner, p, mp), |_| {});
+    let product_p = draft.call(Product::of(Operand::A, mp, v).dot(rv, shadow), |_| {});
     let half = Update::of(Rows).set(r, &[(ONE, r), (minus_alpha, v)]);
-    let half = plan.call(also(half, mr, r), |s| {
+    let half = draft.call(also(half, mr, r), |s| {
         let rv = s.fold(rv);
         s.require_finite(rv);
         s.stop_at_zero(rv, stop::BREAKDOWN);
         s.set(alpha, rho / rv);
         s.set(minus_alpha, MINUS_ONE * alpha);
     });
-    let apply_r = plan.call(Product::of(Operand::Preconditioner, r, mr), |_| {});
-    let product_r = plan.call(Product::of(Operand::A, mr, t).square(tt).dot(ts, r), |_| {});
+    let apply_r = draft.call(Product::of(Operand::Preconditioner, r, mr), |_| {});
+    let product_r = draft.call(Product::of(Operand::A, mr, t).square(tt).dot(ts, r), |_| {});
     let update = Update::of(Rows)
         .set(X, &[(ONE, X), (alpha, mp), (omega, mr)])
         .set(r, &[(ONE, r), (minus_omega, t)])
         .dot(rr, r, r)
         .dot(rho_sum, r, shadow);
-    let update = plan.call(update, |s| {
+    let update = draft.call(update, |s| {
         let (tt, ts) = (s.fold(tt), s.fold(ts));
         s.require_finite(tt);
         // t = 0 only if s = 0: the half step has solved the system.
@@ -66,7 +67,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
         s.count();
     });
     let direction = Update::of(Rows).set(p, &[(ONE, r), (beta, p), (minus_beta_omega, v)]);
-    let direction = plan.call(also(direction, mp, p), |s| {
+    let direction = draft.call(also(direction, mp, p), |s| {
         let (rr, next_rho) = (s.fold(rr), s.fold(rho_sum));
         s.test(rr);
         s.stop_at_zero(omega, stop::BREAKDOWN);
@@ -75,10 +76,10 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
         s.set(minus_beta_omega, MINUS_ONE * (beta * omega));
         s.set(rho, next_rho);
     });
-    let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, r)]), |_| {});
+    let without = draft.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, r)]), |_| {});
     let with = Update::of(Rows).set(p, &[(ONE, p), (ONE, r)]).dot(rho_sum, r, shadow);
-    let with = plan.call(also(with, mp, p), |_| {});
-    let product_exact = plan.call(Product::of(Operand::A, mp, v).dot(rv, shadow), |s| {
+    let with = draft.call(also(with, mp, p), |_| {});
+    let product_exact = draft.call(Product::of(Operand::A, mp, v).dot(rv, shadow), |s| {
         let (rr, next_rho) = (s.fold(rr), s.fold(rho_sum));
         s.test(rr);
         s.stop_at_zero(next_rho, stop::BREAKDOWN);

@@ -14,7 +14,8 @@
 //! Anal. 2(2), 1965; C. C. Paige and M. A. Saunders, "LSQR", ACM TOMS 8(1), 1982, Bidiag 1.
 
 use crate::recurrence::{Expr, ONE, Program, Scalar, Sums, ZERO, sqrt};
-use crate::solver::plan::{Call, Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, VectorId, X};
+use crate::solver::script::Space::{Cols, Rows};
+use crate::solver::script::{Call, Draft, Operand, Product, Script, Update, VectorId, X};
 
 /// Vectors, scalars and sums of the bidiagonalisation.
 pub(super) struct Bidiagonal {
@@ -51,37 +52,37 @@ pub(super) fn invert(s: &mut Program, target: Scalar, value: Scalar) {
 }
 
 impl Bidiagonal {
-    pub(super) fn new(plan: &mut Plan, damp: f64) -> Self {
+    pub(super) fn new(draft: &mut Draft, damp: f64) -> Self {
         Self {
-            u: plan.vectors(Rows),
-            v: plan.vectors(Cols),
+            u: draft.vectors(Rows),
+            v: draft.vectors(Cols),
             // The lower part, and the reference point.
-            lower: (damp > 0.0).then(|| plan.vectors(Cols)),
-            uu: plan.sum(Rows),
-            ll: plan.sum(Cols),
-            vv: plan.sum(Cols),
-            alpha: plan.scalar(),
-            beta: plan.scalar(),
-            inverse_v: plan.scalar(),
-            norm_v: plan.scalar(),
-            inverse_beta: plan.scalar(),
-            back_u: plan.scalar(),
-            back_v: plan.scalar(),
-            damp: plan.constant(damp),
-            minus_damp: plan.constant(-damp),
-            into_lower: plan.scalar(),
-            from_lower: plan.scalar(),
-            residual2: plan.scalar(),
-            gradient2: plan.scalar(),
-            stacked2: (damp > 0.0).then(|| plan.scalar()),
+            lower: (damp > 0.0).then(|| draft.vectors(Cols)),
+            uu: draft.sum(Rows),
+            ll: draft.sum(Cols),
+            vv: draft.sum(Cols),
+            alpha: draft.scalar(),
+            beta: draft.scalar(),
+            inverse_v: draft.scalar(),
+            norm_v: draft.scalar(),
+            inverse_beta: draft.scalar(),
+            back_u: draft.scalar(),
+            back_v: draft.scalar(),
+            damp: draft.constant(damp),
+            minus_damp: draft.constant(-damp),
+            into_lower: draft.scalar(),
+            from_lower: draft.scalar(),
+            residual2: draft.scalar(),
+            gradient2: draft.scalar(),
+            stacked2: (damp > 0.0).then(|| draft.scalar()),
         }
     }
 
     /// Left vector of turn `t + 1` from right vector of turn `t`, after the stopping test.
-    fn forward(&self, plan: &mut Plan, t: usize) -> Vec<Call> {
+    fn forward(&self, draft: &mut Draft, t: usize) -> Vec<Call> {
         let product =
             Product::of(Operand::A, self.v[t], self.u[1 - t]).scaled(self.inverse_v).plus(self.back_u, self.u[t]);
-        let mut calls = vec![plan.call(product.square(self.uu), |s| {
+        let mut calls = vec![draft.call(product.square(self.uu), |s| {
             s.test_least_squares_by(self.residual2, self.gradient2, self.stacked2);
             s.set(self.back_u, -(self.alpha / self.beta));
             s.set(self.into_lower, self.damp * self.inverse_v);
@@ -89,19 +90,19 @@ impl Bidiagonal {
         if let Some([l, _]) = self.lower {
             let update =
                 Update::of(Cols).set(l, &[(self.into_lower, self.v[t]), (self.back_u, l)]).dot(self.ll, l, l);
-            calls.push(plan.call(update, |_| {}));
+            calls.push(draft.call(update, |_| {}));
         }
         calls
     }
 
     /// Right vector of turn `t + 1`.
-    fn backward(&self, plan: &mut Plan, t: usize) -> Vec<Call> {
+    fn backward(&self, draft: &mut Draft, t: usize) -> Vec<Call> {
         let new = self.v[1 - t];
         let product = Product::of(Operand::Adjoint, self.u[1 - t], new)
             .scaled(self.inverse_beta)
             .plus(self.back_v, self.v[t]);
         let product = if self.lower.is_some() { product } else { product.square(self.vv) };
-        let mut calls = vec![plan.call(product, |s| {
+        let mut calls = vec![draft.call(product, |s| {
             let uu = s.fold(self.uu);
             s.require_finite(uu);
             if self.lower.is_some() {
@@ -116,7 +117,7 @@ impl Bidiagonal {
         })];
         if let Some([l, _]) = self.lower {
             let update = Update::of(Cols).set(new, &[(ONE, new), (self.from_lower, l)]).dot(self.vv, new, new);
-            calls.push(plan.call(update, |_| {}));
+            calls.push(draft.call(update, |_| {}));
         }
         calls
     }
@@ -143,21 +144,21 @@ impl Bidiagonal {
     /// The script of a method that sets its own vectors with `begin` and updates the answer with `update(turn of v)`.
     pub(super) fn script(
         &self,
-        plan: &mut Plan,
+        draft: &mut Draft,
         begin: Update,
         first: impl FnOnce(&mut Program),
-        update: impl Fn(&mut Plan, usize) -> Call,
+        update: impl Fn(&mut Draft, usize) -> Call,
     ) -> Script {
-        let mut start = vec![plan.residual(self.u[0], self.uu)];
+        let mut start = vec![draft.residual(self.u[0], self.uu)];
         let gradient = Product::of(Operand::Adjoint, self.u[0], self.v[0]).square(self.vv);
         if let Some([l, reference]) = self.lower {
             let lower = [(self.damp, reference), (self.minus_damp, X)];
-            start.push(plan.call(Update::of(Cols).set(l, &lower).dot(self.ll, l, l), |_| {}));
-            start.push(plan.call(gradient.plus(self.damp, l), |_| {}));
+            start.push(draft.call(Update::of(Cols).set(l, &lower).dot(self.ll, l, l), |_| {}));
+            start.push(draft.call(gradient.plus(self.damp, l), |_| {}));
         } else {
-            start.push(plan.call(gradient, |_| {}));
+            start.push(draft.call(gradient, |_| {}));
         }
-        start.push(plan.call(begin, |s| {
+        start.push(draft.call(begin, |s| {
             let (uu, vv) = (s.fold(self.uu), s.fold(self.vv));
             s.require_finite_start(uu, vv);
             s.set(self.residual2, uu);
@@ -179,9 +180,9 @@ impl Bidiagonal {
         }));
         let mut steps = Vec::new();
         for t in 0..2 {
-            let mut calls = self.backward(plan, t);
-            calls.push(update(plan, 1 - t));
-            let forward = self.forward(plan, t);
+            let mut calls = self.backward(draft, t);
+            calls.push(update(draft, 1 - t));
+            let forward = self.forward(draft, t);
             if t == 0 {
                 start.extend(forward.iter().cloned());
             }

@@ -7,38 +7,39 @@
 //! ```
 //!
 //! `s` is half the negative gradient. Four launches, five with damping. The same minimiser as LSQR, from a recurrence
-//! that keeps `r` and `s` themselves; the regularised, fused sibling is [`cgnr`](super::super::cgnr).
+//! that keeps `r` and `s` themselves; the regularised, fused sibling is [`cgnr`](crate::solver::engine::cgnr).
 //!
 //! Source: Å. Björck, "Numerical methods for least squares problems", SIAM 1996, algorithm 7.4.1.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::plan::{Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, Update, X};
+use crate::solver::script::Space::{Cols, Rows};
+use crate::solver::script::{Draft, Operand, Product, Residual, Script, Update, X};
 use crate::state::stop;
 
-pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
+pub(super) fn script(draft: &mut Draft, damp: f64) -> Script {
     let damped = damp > 0.0;
-    let [r, q] = plan.vectors(Rows);
-    let [s, p] = plan.vectors(Cols);
-    let [rr, qq] = plan.sums(Rows);
-    let [ss, pp] = plan.sums(Cols);
-    let [gamma, alpha, minus_alpha, beta] = plan.scalars();
-    let [damp2, minus_damp2] = [damp * damp, -damp * damp].map(|v| plan.constant(v));
-    let [reference, apart] = if damped { plan.vectors(Cols) } else { [X; 2] };
+    let [r, q] = draft.vectors(Rows);
+    let [s, p] = draft.vectors(Cols);
+    let [rr, qq] = draft.sums(Rows);
+    let [ss, pp] = draft.sums(Cols);
+    let [gamma, alpha, minus_alpha, beta] = draft.scalars();
+    let [damp2, minus_damp2] = [damp * damp, -damp * damp].map(|v| draft.constant(v));
+    let [reference, apart] = if damped { draft.vectors(Cols) } else { [X; 2] };
 
-    let residual = plan.residual(r, rr);
+    let residual = draft.residual(r, rr);
     let from_reference = Update::of(Cols).set(apart, &[(ONE, X), (MINUS_ONE, reference)]);
-    let from_reference = damped.then(|| plan.call(from_reference, |_| {}));
+    let from_reference = damped.then(|| draft.call(from_reference, |_| {}));
     let gradient = Product::of(Operand::Adjoint, r, s).square(ss);
     let gradient = if damped { gradient.plus(minus_damp2, apart) } else { gradient };
-    let gradient = plan.call(gradient, |_| {});
+    let gradient = draft.call(gradient, |_| {});
     let with_norm = |update: Update| if damped { update.dot(pp, p, p) } else { update };
-    let first = plan.call(with_norm(Update::of(Cols).set(p, &[(ONE, s)])), |_| {});
-    let product = plan.call(Product::of(Operand::A, p, q).square(qq), |t| {
+    let first = draft.call(with_norm(Update::of(Cols).set(p, &[(ONE, s)])), |_| {});
+    let product = draft.call(Product::of(Operand::A, p, q).square(qq), |t| {
         let (rr, ss) = (t.fold(rr), t.fold(ss));
         t.test_least_squares(rr, ss);
         t.set(gamma, ss);
     });
-    let update_r = plan.call(Update::of(Rows).set(r, &[(ONE, r), (minus_alpha, q)]).dot(rr, r, r), |t| {
+    let update_r = draft.call(Update::of(Rows).set(r, &[(ONE, r), (minus_alpha, q)]).dot(rr, r, r), |t| {
         let qq = t.fold(qq);
         t.require_finite(qq);
         let curvature = if damped {
@@ -58,16 +59,16 @@ pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
     let (advance, direction) = if damped {
         // x - x_ref enters the gradient, so it has to be there before.
         let advance = advance.set(apart, &[(ONE, apart), (alpha, p)]);
-        (Some(plan.call(advance, |_| {})), direction(Update::of(Cols)))
+        (Some(draft.call(advance, |_| {})), direction(Update::of(Cols)))
     } else {
         (None, direction(advance))
     };
-    let direction = plan.call(direction, |t| {
+    let direction = draft.call(direction, |t| {
         let ss = t.fold(ss);
         t.set(beta, ss / gamma);
     });
-    let without = plan.call(Update::of(Cols).set(p, &[(ONE, p), (MINUS_ONE, s)]), |_| {});
-    let with = plan.call(with_norm(Update::of(Cols).set(p, &[(ONE, p), (ONE, s)])), |_| {});
+    let without = draft.call(Update::of(Cols).set(p, &[(ONE, p), (MINUS_ONE, s)]), |_| {});
+    let with = draft.call(with_norm(Update::of(Cols).set(p, &[(ONE, p), (ONE, s)])), |_| {});
     let begin = [Some(residual), from_reference, Some(gradient.clone())];
     let start = begin.clone().into_iter().chain([Some(first), Some(product.clone())]);
     let step = [Some(update_r), advance, Some(gradient), Some(direction), Some(product.clone())];

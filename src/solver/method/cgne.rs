@@ -12,25 +12,26 @@
 //! iteration procedures", J. Math. Phys. 34, 1955.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::plan::{Operand, Plan, Product, Script, Space::Cols, Space::Rows, Update, X};
+use crate::solver::script::Space::{Cols, Rows};
+use crate::solver::script::{Draft, Operand, Product, Script, Update, X};
 use crate::state::stop;
 
-pub(super) fn script(plan: &mut Plan) -> Script {
-    let r = plan.vectors::<2>(Rows);
-    let p = plan.vectors::<2>(Cols);
-    let rr = plan.sum(Rows);
-    let pp = plan.sum(Cols);
-    let [rho, alpha, minus_alpha, beta] = plan.scalars();
-    let residual = plan.residual(r[0], rr);
-    let first = plan.call(Product::of(Operand::Adjoint, r[0], p[0]).square(pp), |s| {
+pub(super) fn script(draft: &mut Draft) -> Script {
+    let r = draft.vectors::<2>(Rows);
+    let p = draft.vectors::<2>(Cols);
+    let rr = draft.sum(Rows);
+    let pp = draft.sum(Cols);
+    let [rho, alpha, minus_alpha, beta] = draft.scalars();
+    let residual = draft.residual(r[0], rr);
+    let first = draft.call(Product::of(Operand::Adjoint, r[0], p[0]).square(pp), |s| {
         let rr = s.fold(rr);
         s.test(rr);
         s.set(rho, rr);
     });
-    let step = |plan: &mut Plan, now: usize| {
+    let step = |draft: &mut Draft, now: usize| {
         let new = 1 - now;
         let product = Product::of(Operand::A, p[now], r[new]).scaled(minus_alpha).plus(ONE, r[now]).square(rr);
-        let product = plan.call(product, |s| {
+        let product = draft.call(product, |s| {
             let pp = s.fold(pp);
             s.require_finite(pp);
             // A'r = 0 although r is not: the system has no solution.
@@ -39,24 +40,24 @@ pub(super) fn script(plan: &mut Plan) -> Script {
             s.set(minus_alpha, MINUS_ONE * alpha);
             s.count();
         });
-        let advance = plan.call(Update::of(Cols).set(X, &[(ONE, X), (alpha, p[now])]), |_| {});
+        let advance = draft.call(Update::of(Cols).set(X, &[(ONE, X), (alpha, p[now])]), |_| {});
         let direction = Product::of(Operand::Adjoint, r[new], p[new]).plus(beta, p[now]).square(pp);
         let again = direction.clone();
-        let direction = plan.call(direction, |s| {
+        let direction = draft.call(direction, |s| {
             let rr = s.fold(rr);
             s.test(rr);
             s.set(beta, rr / rho);
             s.set(rho, rr);
         });
-        let residual = plan.residual(r[new], rr);
-        let again = plan.call(again, |s| {
+        let residual = draft.residual(r[new], rr);
+        let again = draft.call(again, |s| {
             let rr = s.fold(rr);
             s.test(rr);
             s.set(rho, rr);
         });
         [vec![product, advance, direction], vec![residual, again]]
     };
-    let [[even, even_exact], [odd, odd_exact]] = [step(plan, 0), step(plan, 1)];
+    let [[even, even_exact], [odd, odd_exact]] = [step(draft, 0), step(draft, 1)];
     // After iteration k, counted from 1, lies in place k % 2 what step k - 1 wrote.
     Script {
         start: vec![residual, first],

@@ -13,25 +13,26 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 12.1.
 
 use crate::recurrence::{MINUS_ONE, ONE};
-use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::solver::script::Space::Rows;
+use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, X};
 
-pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, [smallest, largest]: [f64; 2]) -> Script {
-    let [r, d, q] = plan.vectors(Rows);
-    let z = if preconditioning == Preconditioning::None { r } else { plan.vector(Rows) };
-    let rr = plan.sum(Rows);
+pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning, [smallest, largest]: [f64; 2]) -> Script {
+    let [r, d, q] = draft.vectors(Rows);
+    let z = if preconditioning == Preconditioning::None { r } else { draft.vector(Rows) };
+    let rr = draft.sum(Rows);
     let [theta, delta] = [0.5 * (largest + smallest), 0.5 * (largest - smallest)];
     let [inverse_theta, two_sigma, two_over_delta] =
-        [1.0 / theta, 2.0 * theta / delta, 2.0 / delta].map(|v| plan.constant(v));
-    let rho = plan.constant(delta / theta);
-    let [next_rho, keep, add, minus_add] = plan.scalars();
-    let residual = plan.residual(r, rr);
-    let apply = plan.call(Product::of(Operand::Preconditioner, r, z), |_| {});
+        [1.0 / theta, 2.0 * theta / delta, 2.0 / delta].map(|v| draft.constant(v));
+    let rho = draft.constant(delta / theta);
+    let [next_rho, keep, add, minus_add] = draft.scalars();
+    let residual = draft.residual(r, rr);
+    let apply = draft.call(Product::of(Operand::Preconditioner, r, z), |_| {});
     let also = |update: Update| match preconditioning {
         Preconditioning::Diagonal(m) => update.multiply(z, m, r),
         _ => update,
     };
-    let first = plan.call(also(Update::of(Rows)).set(d, &[(inverse_theta, z)]), |_| {});
-    let product = plan.call(Product::of(Operand::A, d, q), |s| {
+    let first = draft.call(also(Update::of(Rows)).set(d, &[(inverse_theta, z)]), |_| {});
+    let product = draft.call(Product::of(Operand::A, d, q), |s| {
         let rr = s.fold(rr);
         s.test(rr);
     });
@@ -44,20 +45,20 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, [smalles
         s.set(rho, next_rho);
         s.count();
     };
-    let without = plan.call(Update::of(Rows).set(d, &[(ONE, d), (minus_add, z)]), |s| {
+    let without = draft.call(Update::of(Rows).set(d, &[(ONE, d), (minus_add, z)]), |s| {
         s.set(minus_add, MINUS_ONE * add);
     });
-    let with = plan.call(also(Update::of(Rows)).set(d, &[(ONE, d), (add, z)]), |_| {});
+    let with = draft.call(also(Update::of(Rows)).set(d, &[(ONE, d), (add, z)]), |_| {});
     let (start, step, exact) = if preconditioning == Preconditioning::Operator {
-        let advance = plan.call(advance.dot(rr, r, r), |_| {});
-        let direction = plan.call(Update::of(Rows).set(d, &turn), coefficients);
+        let advance = draft.call(advance.dot(rr, r, r), |_| {});
+        let direction = draft.call(Update::of(Rows).set(d, &turn), coefficients);
         (
             vec![residual.clone(), apply.clone(), first, product.clone()],
             vec![advance, apply.clone(), direction, product.clone()],
             vec![without, residual, apply, with, product],
         )
     } else {
-        let pass = plan.call(also(advance).set(d, &turn).dot(rr, r, r), coefficients);
+        let pass = draft.call(also(advance).set(d, &turn).dot(rr, r, r), coefficients);
         (
             vec![residual.clone(), first, product.clone()],
             vec![pass, product.clone()],

@@ -21,39 +21,39 @@
 //! Comput. Math. 15, 2015, section 3.2.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO, sqrt};
-use crate::solver::objective::{Terms, Weight};
-use crate::solver::plan::{Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, Update, Work, X};
+use crate::solver::script::Space::{Cols, Rows};
+use crate::solver::script::{Draft, Operand, Product, Residual, Script, Terms, Update, Weight, Work, X};
 use crate::state::stop;
 
 /// Part of the rounding error of `x` below which a step is lost.
 pub(super) const LOST: f64 = 0.25;
 
 /// `epsilon` is the rounding error of the vectors.
-pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
-    let [r, last_r, ahead_r] = plan.vectors(Rows);
-    let [last_x, y, g, lower, upper] = plan.vectors(Cols);
-    let rr = plan.sum(Rows);
-    let [step2, turn, xx] = plan.sums(Cols);
-    let [tau, tikhonov, keep, push, shrink, inverse_step2, beta, next, gradient2, lost, moved] = plan.scalars();
-    let [minus_beta, ahead] = [plan.constant(0.0), plan.constant(1.0)];
-    let (t, half, four) = (plan.constant(1.0), plan.constant(0.5), plan.constant(4.0));
-    let least = plan.constant((LOST * epsilon).powi(2));
+pub(super) fn script(draft: &mut Draft, epsilon: f64) -> Script {
+    let [r, last_r, ahead_r] = draft.vectors(Rows);
+    let [last_x, y, g, lower, upper] = draft.vectors(Cols);
+    let rr = draft.sum(Rows);
+    let [step2, turn, xx] = draft.sums(Cols);
+    let [tau, tikhonov, keep, push, shrink, inverse_step2, beta, next, gradient2, lost, moved] = draft.scalars();
+    let [minus_beta, ahead] = [draft.constant(0.0), draft.constant(1.0)];
+    let (t, half, four) = (draft.constant(1.0), draft.constant(0.5), draft.constant(4.0));
+    let least = draft.constant((LOST * epsilon).powi(2));
     let bounds = [lower, upper];
 
-    let (b, copied) = plan.own_rhs();
-    let feasible = plan.call(Update::of(Cols).clamp(X, X, bounds), |_| {});
-    let residual = plan.residual(r, rr);
+    let (b, copied) = draft.own_rhs();
+    let feasible = draft.call(Update::of(Cols).clamp(X, X, bounds), |_| {});
+    let residual = draft.residual(r, rr);
     let first = Update::of(Rows).set(last_r, &[(ONE, r)]).set(ahead_r, &[(ONE, r)]);
-    let first = plan.call(first, |s| {
+    let first = draft.call(first, |s| {
         s.set(keep, ONE / (ONE + tau * tikhonov));
         s.set(push, tau * keep);
         s.set(shrink, MINUS_ONE * (push * tikhonov));
         s.set(inverse_step2, ONE / (tau * tau));
     });
-    let gradient = plan.call(Product::of(Operand::Adjoint, ahead_r, g), |_| {});
+    let gradient = draft.call(Product::of(Operand::Adjoint, ahead_r, g), |_| {});
     let projected = Update::of(Cols).set(last_x, &[(ONE, X)]).set(g, &[(shrink, X), (push, g)]).step(g, X, bounds);
-    let projected = plan.call(projected.dot(step2, g, g), |_| {});
-    let judged = plan.call(Work::Scalars, |s| {
+    let projected = draft.call(projected.dot(step2, g, g), |_| {});
+    let judged = draft.call(Work::Scalars, |s| {
         let (rr, step2) = (s.fold(rr), s.fold(step2));
         s.set(gradient2, step2 * inverse_step2);
         s.test_least_squares(rr, gradient2);
@@ -62,12 +62,12 @@ pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
     let advance = Update::of(Cols).set(y, &[(ahead, X), (minus_beta, last_x)]).set(last_x, &[(ONE, X)]);
     let advance = advance.set(X, &[(keep, y), (push, g)]).clamp(X, X, bounds);
     let advance = advance.set(y, &[(ONE, y), (MINUS_ONE, X)]).set(g, &[(ONE, X), (MINUS_ONE, last_x)]);
-    let advance = plan.call(advance.dot(step2, y, y).dot(turn, y, g).dot(xx, X, X), |_| {});
+    let advance = draft.call(advance.dot(step2, y, y).dot(turn, y, g).dot(xx, X, X), |_| {});
     let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, b).square(rr);
-    let product = plan.call(product, |_| {});
+    let product = draft.call(product, |_| {});
     let look_ahead = Update::of(Rows).set(ahead_r, &[(ahead, r), (minus_beta, last_r)]).set(last_r, &[(ONE, r)]);
     // Here, not before the product, whose many groups would each do it.
-    let look_ahead = plan.call(look_ahead, |s| {
+    let look_ahead = draft.call(look_ahead, |s| {
         let [step2, turn, xx, rr] = [step2, turn, xx, rr].map(|sums| s.fold(sums));
         s.set(gradient2, step2 * inverse_step2);
         s.set(moved, step2);

@@ -16,14 +16,15 @@
 //! "Inexact preconditioned conjugate gradient method with inner-outer iteration", SIAM J. Sci. Comput. 21(4), 1999.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, X};
+use crate::solver::script::Space::Rows;
+use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, X};
 use crate::state::stop;
 
-pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
-    let [r, p, q] = plan.vectors(Rows);
-    let z = if preconditioning == Preconditioning::None { r } else { plan.vector(Rows) };
-    let [rr, zr, pr, pq, zq] = plan.sums(Rows);
-    let [rho, curvature, alpha, minus_alpha, beta] = plan.scalars();
+pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning) -> Script {
+    let [r, p, q] = draft.vectors(Rows);
+    let z = if preconditioning == Preconditioning::None { r } else { draft.vector(Rows) };
+    let [rr, zr, pr, pq, zq] = draft.sums(Rows);
+    let [rho, curvature, alpha, minus_alpha, beta] = draft.scalars();
     // z = M r, if that is done in a pass over vectors.
     let preconditioned = |update: Update| match preconditioning {
         Preconditioning::Diagonal(d) => update.multiply(z, d, r),
@@ -31,10 +32,11 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
     };
     let by_operator = preconditioning == Preconditioning::Operator;
 
-    let residual = plan.residual(r, rr);
-    let apply = plan.call(Product::of(Operand::Preconditioner, r, z), |_| {});
-    let first = plan.call(preconditioned(Update::of(Rows)).set(p, &[(ONE, z)]).dot(pr, p, r).dot(zr, z, r), |_| {});
-    let product = plan.call(Product::of(Operand::A, p, q).dot(pq, p), |s| {
+    let residual = draft.residual(r, rr);
+    let apply = draft.call(Product::of(Operand::Preconditioner, r, z), |_| {});
+    let first =
+        draft.call(preconditioned(Update::of(Rows)).set(p, &[(ONE, z)]).dot(pr, p, r).dot(zr, z, r), |_| {});
+    let product = draft.call(Product::of(Operand::A, p, q).dot(pq, p), |s| {
         let (rr, zr, pr) = (s.fold(rr), s.fold(zr), s.fold(pr));
         s.test(rr);
         // r.Mr <= 0: the preconditioner is not definite.
@@ -47,7 +49,7 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
     let update = Update::of(Rows).set(X, &[(ONE, X), (alpha, p)]).set(r, &[(ONE, r), (minus_alpha, q)]);
     let update = preconditioned(update).dot(rr, r, r);
     let update = if by_operator { update } else { update.dot(zq, z, q) };
-    let update = plan.call(update, |s| {
+    let update = draft.call(update, |s| {
         let pq = s.fold(pq);
         s.require_positive_curvature(pq);
         s.set(curvature, pq);
@@ -55,15 +57,15 @@ pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Scrip
         s.set(minus_alpha, MINUS_ONE * alpha);
         s.count();
     });
-    let apply_and_compare = plan.call(Product::of(Operand::Preconditioner, r, z).dot(zq, q), |_| {});
-    let direction = plan.call(Update::of(Rows).set(p, &[(ONE, z), (beta, p)]).dot(pr, p, r).dot(zr, z, r), |s| {
+    let apply_and_compare = draft.call(Product::of(Operand::Preconditioner, r, z).dot(zq, q), |_| {});
+    let direction = draft.call(Update::of(Rows).set(p, &[(ONE, z), (beta, p)]).dot(pr, p, r).dot(zr, z, r), |s| {
         let zq = s.fold(zq);
         s.set(beta, MINUS_ONE * zq / curvature);
     });
     // The residual afresh: the direction keeps what is not z in it.
-    let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
+    let without = draft.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
     let with = preconditioned(Update::of(Rows)).set(p, &[(ONE, p), (ONE, z)]).dot(pr, p, r).dot(zr, z, r);
-    let with = plan.call(with, |_| {});
+    let with = draft.call(with, |_| {});
     let applied = |call| if by_operator { Some(call) } else { None };
     let start = [Some(residual.clone()), applied(apply.clone()), Some(first), Some(product.clone())];
     let step = [Some(update), applied(apply_and_compare), Some(direction), Some(product.clone())];

@@ -22,8 +22,9 @@
 //! analysis of the classical Gram-Schmidt orthogonalization process", Numer. Math. 101, 2005.
 
 use crate::recurrence::{DIAGONAL2, ONE, RESIDUAL2, Scalar, Sums, VECTOR2, ZERO, sqrt};
-use crate::solver::plan::{
-    Call, Operand, OverBasis, Plan, Preconditioning, Product, Script, Space::Rows, Update, VectorId, Work, X,
+use crate::solver::script::Space::Rows;
+use crate::solver::script::{
+    Call, Draft, Operand, OverBasis, Preconditioning, Product, Script, Update, VectorId, Work, X,
 };
 use crate::state::stop;
 
@@ -44,11 +45,11 @@ struct Cycle {
 
 impl Cycle {
     /// `r = b - A x`, and `q_1`.
-    fn begin(&self, plan: &mut Plan) -> Vec<Call> {
+    fn begin(&self, draft: &mut Draft) -> Vec<Call> {
         let [r, _] = self.vectors;
-        let residual = plan.residual(r, None);
-        let first = plan.call((Rows, OverBasis::Append { w: r, count: 0 }), |_| {});
-        let rotate = plan.call((Rows, OverBasis::Rotate { step: 0 }), |s| {
+        let residual = draft.residual(r, None);
+        let first = draft.call((Rows, OverBasis::Append { w: r, count: 0 }), |_| {});
+        let rotate = draft.call((Rows, OverBasis::Rotate { step: 0 }), |s| {
             s.set(self.depth, ZERO);
             s.test(RESIDUAL2);
             s.set(self.scale, ONE / sqrt(VECTOR2));
@@ -57,29 +58,29 @@ impl Cycle {
     }
 
     /// Iteration `j` of a cycle, counted from 0.
-    fn step(&self, plan: &mut Plan, j: usize) -> Vec<Call> {
+    fn step(&self, draft: &mut Draft, j: usize) -> Vec<Call> {
         let [u, p] = self.vectors;
         let mut calls = Vec::new();
         let (direction, w) = match self.preconditioning {
             Preconditioning::None => (self.vectors[j % 2], self.vectors[(j + 1) % 2]),
             Preconditioning::Diagonal(d) => {
-                calls.push(plan.call(Update::of(Rows).multiply(p, d, u), |_| {}));
+                calls.push(draft.call(Update::of(Rows).multiply(p, d, u), |_| {}));
                 (p, u)
             }
             Preconditioning::Operator | Preconditioning::Roots => {
-                calls.push(plan.call(Product::of(Operand::Preconditioner, u, p), |_| {}));
+                calls.push(draft.call(Product::of(Operand::Preconditioner, u, p), |_| {}));
                 (p, u)
             }
         };
         let product = Product::of(Operand::A, direction, w).scaled(self.scale).square(self.first);
-        calls.push(plan.call(product, |_| {}));
+        calls.push(draft.call(product, |_| {}));
         let count = j + 1;
         for call in
             [OverBasis::Project { w, count }, OverBasis::Reproject { w, count }, OverBasis::Append { w, count }]
         {
-            calls.push(plan.call((Rows, call), |_| {}));
+            calls.push(draft.call((Rows, call), |_| {}));
         }
-        calls.push(plan.call((Rows, OverBasis::Rotate { step: count }), |s| {
+        calls.push(draft.call((Rows, OverBasis::Rotate { step: count }), |s| {
             let first = s.fold(self.first);
             s.require_finite(DIAGONAL2);
             // A q depends on those before it: the operator is singular there.
@@ -95,12 +96,12 @@ impl Cycle {
     }
 
     /// `x += M Q y`, for the columns that run and have a triangle.
-    fn end(&self, plan: &mut Plan) -> Vec<Call> {
+    fn end(&self, draft: &mut Draft) -> Vec<Call> {
         let [u, p] = self.vectors;
-        let mut calls = vec![plan.call((Rows, OverBasis::Solve { depth: self.depth }), |s| {
+        let mut calls = vec![draft.call((Rows, OverBasis::Solve { depth: self.depth }), |s| {
             s.stop_unless_less(ZERO, self.depth, stop::CONVERGED);
         })];
-        let mut call = |work: Work| calls.push(plan.call(work, |_| {}));
+        let mut call = |work: Work| calls.push(draft.call(work, |_| {}));
         if let Preconditioning::None = self.preconditioning {
             call((Rows, OverBasis::Combine { v: X, fresh: false }).into());
             return calls;
@@ -117,24 +118,24 @@ impl Cycle {
 }
 
 /// `restart` directions are kept; `epsilon` is that of the vectors.
-pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, restart: usize, epsilon: f64) -> Script {
-    plan.basis(Rows, restart);
-    let first = plan.sum(Rows);
-    let [scale, depth] = plan.scalars();
+pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning, restart: usize, epsilon: f64) -> Script {
+    draft.basis(Rows, restart);
+    let first = draft.sum(Rows);
+    let [scale, depth] = draft.scalars();
     let cycle = Cycle {
         preconditioning,
-        vectors: plan.vectors(Rows),
+        vectors: draft.vectors(Rows),
         first,
         scale,
         depth,
-        least: plan.constant((16.0 * epsilon).powi(2)),
+        least: draft.constant((16.0 * epsilon).powi(2)),
     };
-    let start = cycle.begin(plan);
-    let mut steps: Vec<Vec<Call>> = (0..restart).map(|j| cycle.step(plan, j)).collect();
+    let start = cycle.begin(draft);
+    let mut steps: Vec<Vec<Call>> = (0..restart).map(|j| cycle.step(draft, j)).collect();
     if let Some(last) = steps.last_mut() {
-        last.extend(cycle.end(plan));
-        last.extend(cycle.begin(plan));
+        last.extend(cycle.end(draft));
+        last.extend(cycle.begin(draft));
     }
-    let finish = cycle.end(plan);
+    let finish = cycle.end(draft);
     Script { start, steps, finish, ..Script::default() }
 }

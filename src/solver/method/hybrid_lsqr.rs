@@ -25,8 +25,9 @@
 
 use super::bidiagonal::invert;
 use crate::recurrence::{ONE, Program, Scalar, Sums, VECTOR2, sqrt};
-use crate::solver::plan::{
-    Call, Damping, Operand, OverBasis, Plan, Product, Script, Space, Space::Cols, Space::Rows, Update, VectorId, X,
+use crate::solver::script::Space::{Cols, Rows};
+use crate::solver::script::{
+    Call, Damping, Draft, Operand, OverBasis, Product, Script, Space, Update, VectorId, X,
 };
 use crate::state::stop;
 
@@ -55,20 +56,20 @@ struct Process {
 
 impl Process {
     /// The residual, `u_1` and `v_1`.
-    fn begin(&self, plan: &mut Plan) -> Vec<Call> {
+    fn begin(&self, draft: &mut Draft) -> Vec<Call> {
         let [inverse_alpha, inverse_beta] = self.inverse;
-        let residual = plan.residual(self.w, None);
-        let left = plan.call((Rows, OverBasis::Append { w: self.w, count: 0 }), |_| {});
-        let beta = plan.call((Rows, OverBasis::Norm { step: 0 }), |s| {
+        let residual = draft.residual(self.w, None);
+        let left = draft.call((Rows, OverBasis::Append { w: self.w, count: 0 }), |_| {});
+        let beta = draft.call((Rows, OverBasis::Norm { step: 0 }), |s| {
             s.set(self.beta, sqrt(VECTOR2));
             s.set(self.phi_bar, self.beta);
             invert(s, inverse_beta, self.beta);
             s.set(self.back, self.damping.minus_square * inverse_beta);
         });
         let gradient = Product::of(Operand::Adjoint, self.w, self.z).scaled(inverse_beta);
-        let gradient = plan.call(gradient.plus(self.back, self.damping.change), |_| {});
-        let right = plan.call((Cols, OverBasis::Append { w: self.z, count: 0 }), |_| {});
-        let alpha = plan.call((Cols, OverBasis::Norm { step: 0 }), |s| {
+        let gradient = draft.call(gradient.plus(self.back, self.damping.change), |_| {});
+        let right = draft.call((Cols, OverBasis::Append { w: self.z, count: 0 }), |_| {});
+        let alpha = draft.call((Cols, OverBasis::Norm { step: 0 }), |s| {
             s.set(self.alpha, sqrt(VECTOR2));
             s.set(self.rho_bar, self.alpha);
             invert(s, inverse_alpha, self.alpha);
@@ -78,20 +79,26 @@ impl Process {
     }
 
     /// `count` vectors of a basis are taken out of `w`, and what is left is the next one, with the program `then`.
-    fn append(plan: &mut Plan, of: Space, w: VectorId, count: usize, then: impl FnOnce(&mut Program)) -> [Call; 4] {
-        let mut call = |work: OverBasis| plan.call((of, work), |_| {});
+    fn append(
+        draft: &mut Draft,
+        of: Space,
+        w: VectorId,
+        count: usize,
+        then: impl FnOnce(&mut Program),
+    ) -> [Call; 4] {
+        let mut call = |work: OverBasis| draft.call((of, work), |_| {});
         let project = call(OverBasis::Project { w, count });
         let reproject = call(OverBasis::Reproject { w, count });
         let append = call(OverBasis::Append { w, count });
-        [project, reproject, append, plan.call((of, OverBasis::Norm { step: count }), then)]
+        [project, reproject, append, draft.call((of, OverBasis::Norm { step: count }), then)]
     }
 
     /// The step that comes after `count - 1` others.
-    fn step(&self, plan: &mut Plan, count: usize) -> Vec<Call> {
+    fn step(&self, draft: &mut Draft, count: usize) -> Vec<Call> {
         let [inverse_alpha, inverse_beta] = self.inverse;
         let product = Product::of(Operand::A, self.z, self.w).scaled(inverse_alpha).square(self.first[0]);
-        let mut calls = vec![plan.call(product, |_| {})];
-        calls.extend(Self::append(plan, Rows, self.w, count, |s| {
+        let mut calls = vec![draft.call(product, |_| {})];
+        calls.extend(Self::append(draft, Rows, self.w, count, |s| {
             let first = s.fold(self.first[0]);
             s.require_finite(VECTOR2);
             s.set(self.rounding, self.least * first);
@@ -99,8 +106,8 @@ impl Process {
             invert(s, inverse_beta, self.beta);
         }));
         let product = Product::of(Operand::Adjoint, self.w, self.z).scaled(inverse_beta).square(self.first[1]);
-        calls.push(plan.call(product, |_| {}));
-        calls.extend(Self::append(plan, Cols, self.z, count, |s| {
+        calls.push(draft.call(product, |_| {}));
+        calls.extend(Self::append(draft, Cols, self.z, count, |s| {
             let first = s.fold(self.first[1]);
             s.require_finite(VECTOR2);
             s.set(self.alpha, sqrt(VECTOR2));
@@ -123,34 +130,34 @@ impl Process {
 }
 
 /// At most `subspace` vectors of either space are kept; `epsilon` is that of the vectors.
-pub(super) fn script(plan: &mut Plan, subspace: usize, epsilon: f64) -> Script {
-    let subspace = subspace.min(plan.len(Rows)).min(plan.len(Cols)).max(1);
-    plan.basis(Rows, subspace);
-    plan.basis(Cols, subspace);
-    let [alpha, beta, back, rho_bar, phi_bar, sine, cosine, rounding] = plan.scalars();
-    let damping = Damping { minus_square: plan.scalar(), change: plan.vector(Cols) };
+pub(super) fn script(draft: &mut Draft, subspace: usize, epsilon: f64) -> Script {
+    let subspace = subspace.min(draft.len(Rows)).min(draft.len(Cols)).max(1);
+    draft.basis(Rows, subspace);
+    draft.basis(Cols, subspace);
+    let [alpha, beta, back, rho_bar, phi_bar, sine, cosine, rounding] = draft.scalars();
+    let damping = Damping { minus_square: draft.scalar(), change: draft.vector(Cols) };
     let process = Process {
-        w: plan.vector(Rows),
-        z: plan.vector(Cols),
+        w: draft.vector(Rows),
+        z: draft.vector(Cols),
         damping,
-        first: [plan.sum(Rows), plan.sum(Cols)],
+        first: [draft.sum(Rows), draft.sum(Cols)],
         alpha,
         beta,
-        inverse: plan.scalars(),
+        inverse: draft.scalars(),
         back,
         rho_bar,
         phi_bar,
         sine,
         cosine,
-        least: plan.constant((16.0 * epsilon).powi(2)),
+        least: draft.constant((16.0 * epsilon).powi(2)),
         rounding,
     };
-    let start = process.begin(plan);
-    let steps = (1..=subspace).map(|count| process.step(plan, count)).collect();
+    let start = process.begin(draft);
+    let steps = (1..=subspace).map(|count| process.step(draft, count)).collect();
     let v = damping.change;
     let finish = vec![
-        plan.call((Cols, OverBasis::Combine { v, fresh: true }), |_| {}),
-        plan.call(Update::of(Cols).set(X, &[(ONE, X), (ONE, v)]), |_| {}),
+        draft.call((Cols, OverBasis::Combine { v, fresh: true }), |_| {}),
+        draft.call(Update::of(Cols).set(X, &[(ONE, X), (ONE, v)]), |_| {}),
     ];
     Script { start, steps, finish, least_squares: true, damping: Some(damping), ..Script::default() }
 }

@@ -16,16 +16,17 @@
 
 use super::bidiagonal::Bidiagonal;
 use crate::recurrence::{MINUS_ONE, ONE, Program, ZERO, sqrt};
-use crate::solver::plan::{Plan, Script, Space::Cols, Update, X};
+use crate::solver::script::Space::Cols;
+use crate::solver::script::{Draft, Script, Update, X};
 
-pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
-    let it = Bidiagonal::new(plan, damp);
-    let [h, hbar] = plan.vectors(Cols);
-    let [alphabar, zetabar, rho, rhobar, cbar, sbar] = plan.scalars();
-    let [c, s, theta, zeta, thetabar, last_rho, last_rhobar, last_zeta] = plan.scalars();
-    let [to_hbar, to_x, to_h] = plan.scalars();
+pub(super) fn script(draft: &mut Draft, damp: f64) -> Script {
+    let it = Bidiagonal::new(draft, damp);
+    let [h, hbar] = draft.vectors(Cols);
+    let [alphabar, zetabar, rho, rhobar, cbar, sbar] = draft.scalars();
+    let [c, s, theta, zeta, thetabar, last_rho, last_rhobar, last_zeta] = draft.scalars();
+    let [to_hbar, to_x, to_h] = draft.scalars();
     // Scalars of the residual's norm.
-    let [beta_d, beta_dd, rho_d, tau, theta_tilde, last_theta_tilde, c_tilde, s_tilde, rho_tilde] = plan.scalars();
+    let [beta_d, beta_dd, rho_d, tau, theta_tilde, last_theta_tilde, c_tilde, s_tilde, rho_tilde] = draft.scalars();
     let begin = Update::of(Cols).set(h, &[(it.inverse_v, it.v[0])]).set(hbar, &[(ZERO, h)]);
     let first = |p: &mut Program| {
         p.set(alphabar, it.alpha);
@@ -38,12 +39,12 @@ pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
         }
         p.set(beta_dd, it.beta);
     };
-    it.script(plan, begin, first, |plan, t| {
+    it.script(draft, begin, first, |draft, t| {
         let update = Update::of(Cols)
             .set(hbar, &[(ONE, h), (to_hbar, hbar)])
             .set(X, &[(ONE, X), (to_x, hbar)])
             .set(h, &[(it.inverse_v, it.v[t]), (to_h, h)]);
-        plan.call(update, |p| {
+        draft.call(update, |p| {
             it.advance(p);
             p.set(last_rho, rho);
             p.set(last_rhobar, rhobar);

@@ -14,22 +14,23 @@
 
 use super::bidiagonal::Bidiagonal;
 use crate::recurrence::{ONE, sqrt};
-use crate::solver::plan::{Plan, Script, Space::Cols, Update, X};
+use crate::solver::script::Space::Cols;
+use crate::solver::script::{Draft, Script, Update, X};
 
-pub(super) fn script(plan: &mut Plan, damp: f64) -> Script {
-    let it = Bidiagonal::new(plan, damp);
-    let w = plan.vector(Cols);
-    let [rhobar, phibar, rho, c, s, theta, phi] = plan.scalars();
-    let [to_x, back_w, root] = plan.scalars();
+pub(super) fn script(draft: &mut Draft, damp: f64) -> Script {
+    let it = Bidiagonal::new(draft, damp);
+    let w = draft.vector(Cols);
+    let [rhobar, phibar, rho, c, s, theta, phi] = draft.scalars();
+    let [to_x, back_w, root] = draft.scalars();
     let begin = Update::of(Cols).set(w, &[(it.inverse_v, it.v[0])]);
     let first = |p: &mut crate::recurrence::Program| {
         p.set(rhobar, it.alpha);
         p.set(phibar, it.beta);
     };
-    it.script(plan, begin, first, |plan, t| {
+    it.script(draft, begin, first, |draft, t| {
         let update =
             Update::of(Cols).set(X, &[(ONE, X), (to_x, w)]).set(w, &[(it.inverse_v, it.v[t]), (back_w, w)]);
-        plan.call(update, |p| {
+        draft.call(update, |p| {
             it.advance(p);
             p.set(rho, sqrt(rhobar * rhobar + it.beta * it.beta));
             p.set(c, rhobar / rho);

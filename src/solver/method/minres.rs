@@ -29,15 +29,14 @@
 //! (preconditioned).
 
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, ZERO, sqrt};
-use crate::solver::plan::{
-    Call, Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, VectorId, X,
-};
+use crate::solver::script::Space::Rows;
+use crate::solver::script::{Call, Draft, Operand, Preconditioning, Product, Script, Update, VectorId, X};
 use crate::state::stop;
 
-pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
+pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning) -> Script {
     match preconditioning {
-        Preconditioning::None => plain(plan),
-        _ => preconditioned(plan, preconditioning),
+        Preconditioning::None => plain(draft),
+        _ => preconditioned(draft, preconditioning),
     }
 }
 
@@ -68,9 +67,9 @@ struct Scalars {
 }
 
 impl Scalars {
-    fn new(plan: &mut Plan) -> Self {
-        let [beta, inverse, back, alpha, turn, phi, last_phi, c, s, d] = plan.scalars();
-        let [e, last_e, delta, g, gamma, next_beta, from_v, from_old, from_w, to_x] = plan.scalars();
+    fn new(draft: &mut Draft) -> Self {
+        let [beta, inverse, back, alpha, turn, phi, last_phi, c, s, d] = draft.scalars();
+        let [e, last_e, delta, g, gamma, next_beta, from_v, from_old, from_w, to_x] = draft.scalars();
         Self {
             beta,
             inverse,
@@ -152,17 +151,17 @@ fn zeros(of: [VectorId; 3], any: VectorId) -> Update {
     of.into_iter().fold(Update::of(Rows), |update, v| update.set(v, &[(ZERO, any)]))
 }
 
-fn plain(plan: &mut Plan) -> Script {
-    let v = plan.vectors::<3>(Rows);
-    let w = plan.vectors::<3>(Rows);
-    let [rr, gg, vv, v_av] = plan.sums(Rows);
-    let [residual2, gradient2] = plan.scalars();
-    let it = Scalars::new(plan);
+fn plain(draft: &mut Draft) -> Script {
+    let v = draft.vectors::<3>(Rows);
+    let w = draft.vectors::<3>(Rows);
+    let [rr, gg, vv, v_av] = draft.sums(Rows);
+    let [residual2, gradient2] = draft.scalars();
+    let it = Scalars::new(draft);
 
-    let residual = plan.residual(v[0], rr);
+    let residual = draft.residual(v[0], rr);
     // The gradient of the start: later ones follow from the rotations.
-    let gradient = plan.call(Product::of(Operand::A, v[0], w[0]).square(gg), |_| {});
-    let clear = plan.call(zeros([w[1], w[2], v[2]], w[0]), |p| {
+    let gradient = draft.call(Product::of(Operand::A, v[0], w[0]).square(gg), |_| {});
+    let clear = draft.call(zeros([w[1], w[2], v[2]], w[0]), |p| {
         let (rr, gg) = (p.fold(rr), p.fold(gg));
         p.require_finite_start(rr, gg);
         p.set(residual2, rr);
@@ -173,13 +172,13 @@ fn plain(plan: &mut Plan) -> Script {
     for k in 0..3 {
         let (old, now, new) = (v[(k + 2) % 3], v[k], v[(k + 1) % 3]);
         let lanczos = Product::of(Operand::A, now, new).scaled(it.inverse).plus(it.back, old).dot(v_av, now);
-        let lanczos = plan.call(lanczos, |p| {
+        let lanczos = draft.call(lanczos, |p| {
             p.test_least_squares(residual2, gradient2);
             p.set(it.inverse, ONE / it.beta);
         });
         let orthogonalise = Update::of(Rows).set(new, &[(ONE, new), (it.turn, now)]).dot(vv, new, new);
-        let orthogonalise = plan.call(orthogonalise, |p| it.orthogonalise(p, v_av));
-        let update = plan.call(advance(&it, k, w, now), |p| {
+        let orthogonalise = draft.call(orthogonalise, |p| it.orthogonalise(p, v_av));
+        let update = draft.call(advance(&it, k, w, now), |p| {
             let vv = p.fold(vv);
             p.require_finite(vv);
             p.set(it.next_beta, sqrt(vv));
@@ -196,31 +195,31 @@ fn plain(plan: &mut Plan) -> Script {
 /// Rounding that may make `v̄'.M v̄'` negative, as a part of `v̄.M v̄`.
 const ROUNDING: f64 = 1e-4;
 
-fn preconditioned(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
-    let v = plan.vectors::<3>(Rows);
-    let z = plan.vectors::<3>(Rows);
-    let w = plan.vectors::<3>(Rows);
-    let r = plan.vector(Rows);
-    let [rr, gg, vz, z_az] = plan.sums(Rows);
-    let [gradient2, from_r, to_r] = plan.scalars();
-    let rounding = plan.constant(-ROUNDING);
-    let it = Scalars::new(plan);
+fn preconditioned(draft: &mut Draft, preconditioning: Preconditioning) -> Script {
+    let v = draft.vectors::<3>(Rows);
+    let z = draft.vectors::<3>(Rows);
+    let w = draft.vectors::<3>(Rows);
+    let r = draft.vector(Rows);
+    let [rr, gg, vz, z_az] = draft.sums(Rows);
+    let [gradient2, from_r, to_r] = draft.scalars();
+    let rounding = draft.constant(-ROUNDING);
+    let it = Scalars::new(draft);
     let diagonal = preconditioning.diagonal();
     // z = M v in the pass that made v, or as a product.
     let in_pass = |update: Update, v, z| match diagonal {
         Some(m) => update.multiply(z, m, v).dot(vz, v, z),
         None => update,
     };
-    let apply = |plan: &mut Plan, v, z| {
+    let apply = |draft: &mut Draft, v, z| {
         let product = Product::of(Operand::Preconditioner, v, z).dot(vz, v);
-        if diagonal.is_some() { None } else { Some(plan.call(product, |_| {})) }
+        if diagonal.is_some() { None } else { Some(draft.call(product, |_| {})) }
     };
 
-    let residual = plan.residual(r, rr);
-    let gradient = plan.call(Product::of(Operand::A, r, w[0]).square(gg), |_| {});
-    let copy = plan.call(in_pass(Update::of(Rows).set(v[0], &[(ONE, r)]), v[0], z[0]), |_| {});
-    let first = apply(plan, v[0], z[0]);
-    let clear = plan.call(zeros([w[1], w[2], v[2]], w[0]), |p| {
+    let residual = draft.residual(r, rr);
+    let gradient = draft.call(Product::of(Operand::A, r, w[0]).square(gg), |_| {});
+    let copy = draft.call(in_pass(Update::of(Rows).set(v[0], &[(ONE, r)]), v[0], z[0]), |_| {});
+    let first = apply(draft, v[0], z[0]);
+    let clear = draft.call(zeros([w[1], w[2], v[2]], w[0]), |p| {
         let (rr, gg, vz) = (p.fold(rr), p.fold(gg), p.fold(vz));
         p.require_finite_start(rr, gg);
         p.require_finite(vz);
@@ -233,7 +232,7 @@ fn preconditioned(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
         let (old, now, new) = (v[(k + 2) % 3], v[k], v[(k + 1) % 3]);
         let (z_now, z_new) = (z[k], z[(k + 1) % 3]);
         let lanczos = Product::of(Operand::A, z_now, new).scaled(it.inverse).plus(it.back, old).dot(z_az, z_now);
-        let lanczos = plan.call(lanczos, |p| {
+        let lanczos = draft.call(lanczos, |p| {
             let rr = p.fold(rr);
             p.test_least_squares(rr, gradient2);
             // beta = 0 with a residual left: M is singular.
@@ -241,10 +240,10 @@ fn preconditioned(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
             p.set(it.inverse, ONE / it.beta);
         });
         let orthogonalise = in_pass(Update::of(Rows).set(new, &[(ONE, new), (it.turn, now)]), new, z_new);
-        let orthogonalise = plan.call(orthogonalise, |p| it.orthogonalise(p, z_az));
-        let precondition = apply(plan, new, z_new);
+        let orthogonalise = draft.call(orthogonalise, |p| it.orthogonalise(p, z_az));
+        let precondition = apply(draft, new, z_new);
         let update = advance(&it, k, w, z_now).set(r, &[(from_r, r), (to_r, new)]).dot(rr, r, r);
-        let update = plan.call(update, |p| {
+        let update = draft.call(update, |p| {
             let vz = p.fold(vz);
             p.require_finite(vz);
             p.stop_if_less(vz, rounding * (it.beta * it.beta), stop::INDEFINITE_PRECONDITIONER);

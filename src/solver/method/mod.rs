@@ -1,4 +1,4 @@
-//! The methods: names, parameters, what each takes, and its script. A file for each has the recurrence, cost and source.
+//! The methods: names, parameters, and what each takes. A file for each has the recurrence, cost and source; [`scripts`] names their scripts.
 
 pub mod bicgstab;
 mod bidiagonal;
@@ -19,30 +19,16 @@ pub mod pcg;
 pub mod pdhg;
 pub mod penalised;
 pub mod sart;
+pub(crate) mod scripts;
 pub mod sirt;
 pub mod stationary;
 pub mod steepest_descent;
 
-/// Recurrence, launches and source of every method: a page for each.
-pub mod pages {
-    pub use super::super::{cg, cgnr};
-    pub use super::{
-        bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr, lsmr, lsqr, minres,
-        mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
-    };
-}
-
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 
-use super::objective::Neighbours;
-use super::plan::{Plan, Preconditioning, Script};
-use super::projected::Least;
-use super::semiconvergence::StopRule;
-use super::weight::WeightRule;
+use super::weight::{Least, WeightRule};
 use crate::error::{Error, Result};
-use crate::magnitude::scale;
-use crate::runs::Runs;
 
 /// An iterative method and its parameters. [`methods`](crate::methods) has the recurrence, cost and source of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -152,24 +138,6 @@ const SQUARE: Row =
 /// A method for least squares.
 const LEAST_SQUARES: Row = Row { rectangles: true, gradient: true, preconditioner: true, ..SQUARE };
 
-/// Problem that a script is made for.
-pub(super) struct Task {
-    pub(super) preconditioning: Preconditioning,
-    pub(super) rows: usize,
-    /// Rounding error of the vectors.
-    pub(super) epsilon: f64,
-    /// Exponent of the power of two by which the operator is multiplied.
-    pub(super) operator: i32,
-    /// Exponent by which the preconditioned operator is multiplied.
-    pub(super) preconditioned: i32,
-    /// Terms over neighbours of an image.
-    pub(super) neighbours: Neighbours,
-    /// Tells if a penalty of the user's own has a curvature, if there is one.
-    pub(super) curved: Option<bool>,
-    /// Places of the rows of each subset.
-    pub(super) subsets: Vec<Runs>,
-}
-
 impl Method {
     /// Every method, with neutral parameters (bounds 1 and 2 as placeholders for Chebyshev's, which has no neutral ones; 30 directions for GMRES and NNFCGLS; weighted GCV and 100 for hybrid LSQR and LSMR).
     pub const ALL: &'static [Self] = &[
@@ -228,38 +196,6 @@ impl Method {
                 row("nnfcgls", Row { carries_residual: true, preconditioner: false, ..LEAST_SQUARES })
             }
         }
-    }
-
-    /// The script of the method; none for one with launches of its own.
-    pub(super) fn script(&self, plan: &mut Plan, task: &Task) -> Option<Script> {
-        let &Task { preconditioning, rows, epsilon, operator, preconditioned, neighbours, curved, ref subsets } =
-            task;
-        Some(match *self {
-            Self::Cg => pcg::script(plan, preconditioning),
-            Self::FlexibleCg => flexible_cg::script(plan, preconditioning),
-            Self::SteepestDescent => steepest_descent::script(plan),
-            Self::Minres => minres::script(plan, preconditioning),
-            Self::BiCgStab => bicgstab::script(plan, preconditioning),
-            Self::Gmres { restart } => gmres::script(plan, preconditioning, restart.min(rows.max(1)), epsilon),
-            Self::Chebyshev { smallest, largest } => {
-                let bounds = [smallest, largest].map(|bound| scale(bound, preconditioned));
-                chebyshev::script(plan, preconditioning, bounds)
-            }
-            Self::Stationary { omega } => stationary::script(plan, preconditioning, scale(omega, -preconditioned)),
-            Self::Cgls { damp } => cgls::script(plan, scale(damp, operator)),
-            Self::Cgne => cgne::script(plan),
-            Self::Lsqr { damp } => lsqr::script(plan, scale(damp, operator)),
-            Self::Lsmr { damp } => lsmr::script(plan, scale(damp, operator)),
-            Self::HybridLsqr { subspace, .. } => hybrid_lsqr::script(plan, subspace, epsilon),
-            Self::HybridLsmr { subspace, .. } => hybrid_lsmr::script(plan, subspace, epsilon),
-            Self::Cgnr => penalised::script(plan, curved?),
-            Self::Fista => fista::script(plan, epsilon),
-            Self::Pdhg => pdhg::script(plan, neighbours, epsilon),
-            Self::Sirt { omega } => sirt::script(plan, omega, epsilon),
-            Self::Sart { omega } => sart::script(plan, omega, epsilon, subsets),
-            Self::Mrnsd => mrnsd::script(plan, epsilon),
-            Self::Nnfcgls { restart } => nnfcgls::script(plan, restart, epsilon),
-        })
     }
 
     /// The names of those that are wanted, as a sentence lists them.
@@ -324,18 +260,6 @@ impl Method {
     /// Tells if the operator may have negative entries: not for methods that weigh by sums of rows and columns.
     pub fn takes_negative_entries(&self) -> bool {
         !matches!(self, Self::Sirt { .. } | Self::Sart { .. })
-    }
-
-    /// Tells if a rule for ill-posed problems may end it ([`Stopping::rule`](crate::Stopping::rule)).
-    pub fn takes_rule(&self, rule: &StopRule) -> bool {
-        match (self, rule) {
-            (Self::Cgls { damp } | Self::Lsqr { damp }, StopRule::MonotoneError { .. }) => *damp == 0.0,
-            (Self::Cgnr, _) => true,
-            (_, StopRule::MonotoneError { .. }) => false,
-            (Self::Cgls { .. } | Self::Fista | Self::Sirt { .. } | Self::Sart { .. }, StopRule::Ncp { .. }) => true,
-            (Self::Mrnsd | Self::Nnfcgls { .. }, StopRule::Ncp { .. }) => true,
-            (_, StopRule::Ncp { .. }) => false,
-        }
     }
 
     /// The damping of a least-squares method that has it as a parameter, else 0.

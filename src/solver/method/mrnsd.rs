@@ -24,9 +24,9 @@
 
 use super::fista::LOST;
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, ZERO, sqrt};
-use crate::solver::objective::{Terms, Weight};
-use crate::solver::plan::{
-    Call, Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, StepLimit, Update, VectorId, X,
+use crate::solver::script::Space::{Cols, Rows};
+use crate::solver::script::{
+    Call, Draft, Operand, Product, Residual, Script, StepLimit, Terms, Update, VectorId, Weight, X,
 };
 use crate::state::stop;
 
@@ -80,18 +80,18 @@ pub(super) struct Descent {
 
 impl Descent {
     /// `epsilon` is the rounding error of the vectors.
-    pub(super) fn new(plan: &mut Plan, epsilon: f64) -> Self {
-        let [r, w] = plan.vectors(Rows);
-        let [d, above, g, t, lower, upper] = plan.vectors(Cols);
-        let free = plan.vector(Cols);
-        let [rr, ww, wr] = plan.sums(Rows);
-        let [xx, heights, frees, step2, most] = plan.sums(Cols);
-        let slopes = plan.sums(Cols);
-        let [tau, square, along, dd, found, lift, minus_lift, least_lift] = plan.scalars();
-        let [gradient2, lost, theta, alpha, minus_alpha] = plan.scalars();
+    pub(super) fn new(draft: &mut Draft, epsilon: f64) -> Self {
+        let [r, w] = draft.vectors(Rows);
+        let [d, above, g, t, lower, upper] = draft.vectors(Cols);
+        let free = draft.vector(Cols);
+        let [rr, ww, wr] = draft.sums(Rows);
+        let [xx, heights, frees, step2, most] = draft.sums(Cols);
+        let slopes = draft.sums(Cols);
+        let [tau, square, along, dd, found, lift, minus_lift, least_lift] = draft.scalars();
+        let [gradient2, lost, theta, alpha, minus_alpha] = draft.scalars();
         // A hair beyond the bound, so that rounding leaves no unknown a little above it.
         let [small, least, beyond] =
-            [epsilon.sqrt(), (LOST * epsilon).powi(2), 1.0 + 8.0 * epsilon].map(|value| plan.constant(value));
+            [epsilon.sqrt(), (LOST * epsilon).powi(2), 1.0 + 8.0 * epsilon].map(|value| draft.constant(value));
         let bounds = [lower, upper];
         Self {
             r,
@@ -131,21 +131,21 @@ impl Descent {
     }
 
     /// `x` within its bounds, or above them where all of it is there; its residual and the first direction.
-    pub(super) fn start(&self, plan: &mut Plan) -> Vec<Call> {
+    pub(super) fn start(&self, draft: &mut Draft) -> Vec<Call> {
         let &Self { r, w, above, g, free, rr, xx, heights, frees, step2, ww, wr, .. } = self;
         let &Self { found, lift, minus_lift, least_lift, small, .. } = self;
         let [lower, _] = self.bounds;
         let within = Update::of(Cols).clamp(X, X, self.bounds).set(above, &[(ONE, X), (MINUS_ONE, lower)]);
         let within = within.dot(heights, above, above).dot(xx, X, X).dot(frees, free, free);
-        let within = plan.call(within, |_| {});
-        let residual = plan.residual(r, rr);
-        let gradient = plan.call(Product::of(Operand::Adjoint, r, g), |s| {
+        let within = draft.call(within, |_| {});
+        let residual = draft.residual(r, rr);
+        let gradient = draft.call(Product::of(Operand::Adjoint, r, g), |s| {
             let (xx, frees) = (s.fold(xx), s.fold(frees));
             // A height that can be seen beside the bounds.
             s.set(least_lift, small * sqrt(xx / frees));
         });
-        let constant = plan.call(Product::of(Operand::A, free, w).square(ww).dot(wr, r), |_| {});
-        let map = plan.call(self.map(Update::of(Cols)), |s| {
+        let constant = draft.call(Product::of(Operand::A, free, w).square(ww).dot(wr, r), |_| {});
+        let map = draft.call(self.map(Update::of(Cols)), |s| {
             let (heights, ww, wr, rr) = (s.fold(heights), s.fold(ww), s.fold(wr), s.fold(rr));
             s.set(found, ZERO);
             s.set_if_positive(ww, found, least_lift + small * sqrt(rr / ww));
@@ -153,16 +153,16 @@ impl Descent {
             s.set_if_positive(heights, found, ZERO);
         });
         let raise = Update::of(Cols).set(X, &[(ONE, X), (lift, free)]).set(above, &[(ONE, X), (MINUS_ONE, lower)]);
-        let raise = plan.call(raise.dot(xx, X, X), |s| {
+        let raise = draft.call(raise.dot(xx, X, X), |s| {
             // Nothing is to be gained at the minimum.
             let step2 = s.fold(step2);
             s.set(lift, ZERO);
             s.set_if_positive(step2, lift, found);
             s.set(minus_lift, MINUS_ONE * lift);
         });
-        let lower_r = plan.call(Update::of(Rows).set(r, &[(ONE, r), (minus_lift, w)]).dot(rr, r, r), |_| {});
+        let lower_r = draft.call(Update::of(Rows).set(r, &[(ONE, r), (minus_lift, w)]).dot(rr, r, r), |_| {});
         let mut calls = vec![within, residual, gradient, constant, map, raise, lower_r];
-        calls.extend(self.judge(plan));
+        calls.extend(self.judge(draft));
         calls
     }
 
@@ -173,22 +173,22 @@ impl Descent {
     }
 
     /// The residual afresh, and the direction after it.
-    pub(super) fn exact(&self, plan: &mut Plan) -> Vec<Call> {
-        let mut calls = vec![plan.residual(self.r, self.rr)];
-        calls.extend(self.judge(plan));
+    pub(super) fn exact(&self, draft: &mut Draft) -> Vec<Call> {
+        let mut calls = vec![draft.residual(self.r, self.rr)];
+        calls.extend(self.judge(draft));
         calls
     }
 
     /// The gradient, the stopping test, and the product with the gradient times the heights above the bounds.
-    pub(super) fn judge(&self, plan: &mut Plan) -> [Call; 3] {
+    pub(super) fn judge(&self, draft: &mut Draft) -> [Call; 3] {
         let &Self { r, w, d, above, g, rr, xx, step2, slopes, square, gradient2, .. } = self;
-        let gradient = plan.call(Product::of(Operand::Adjoint, r, g), |s| {
+        let gradient = draft.call(Product::of(Operand::Adjoint, r, g), |s| {
             let xx = s.fold(xx);
             s.set(self.lost, self.least * xx);
         });
         let scale = self.map(Update::of(Cols).multiply(d, above, g));
-        let scale = plan.call(scale.dot(slopes[0], g, d).dot(slopes[1], d, d), |_| {});
-        let product = plan.call(Product::of(Operand::A, d, w).square(self.ww), |s| {
+        let scale = draft.call(scale.dot(slopes[0], g, d).dot(slopes[1], d, d), |_| {});
+        let product = draft.call(Product::of(Operand::A, d, w).square(self.ww), |s| {
             let (rr, step2) = (s.fold(rr), s.fold(step2));
             let (along, dd) = (s.fold(slopes[0]), s.fold(slopes[1]));
             s.set(self.along, along);
@@ -200,8 +200,8 @@ impl Descent {
     }
 
     /// Limit of a step along `d`: 1 over the fold of `most`.
-    pub(super) fn limit(&self, plan: &mut Plan, most: Sums) -> Call {
-        plan.call(StepLimit { above: self.above, d: self.d, most }, |_| {})
+    pub(super) fn limit(&self, draft: &mut Draft, most: Sums) -> Call {
+        draft.call(StepLimit { above: self.above, d: self.d, most }, |_| {})
     }
 
     /// The length of a step, if its limit is 1 over `most` and `|A d|² = ww`.
@@ -218,13 +218,13 @@ impl Descent {
     }
 
     /// The step, with the program `choose` before it.
-    pub(super) fn advance(&self, plan: &mut Plan, choose: impl FnOnce(&mut Program)) -> [Call; 2] {
+    pub(super) fn advance(&self, draft: &mut Draft, choose: impl FnOnce(&mut Program)) -> [Call; 2] {
         let &Self { r, w, d, above, rr, xx, alpha, minus_alpha, .. } = self;
         let [lower, _] = self.bounds;
         let step = Update::of(Cols).set(X, &[(ONE, X), (alpha, d)]).clamp(X, X, self.bounds);
-        let step = plan.call(step.set(above, &[(ONE, X), (MINUS_ONE, lower)]).dot(xx, X, X), choose);
+        let step = draft.call(step.set(above, &[(ONE, X), (MINUS_ONE, lower)]).dot(xx, X, X), choose);
         let residual = Update::of(Rows).set(r, &[(ONE, r), (minus_alpha, w)]).dot(rr, r, r);
-        [step, plan.call(residual, |_| {})]
+        [step, draft.call(residual, |_| {})]
     }
 
     pub(super) fn terms(&self) -> Terms {
@@ -234,16 +234,16 @@ impl Descent {
 }
 
 /// `epsilon` is the rounding error of the vectors.
-pub(super) fn script(plan: &mut Plan, epsilon: f64) -> Script {
-    let descent = Descent::new(plan, epsilon);
-    let start = descent.start(plan);
-    let mut step = vec![descent.limit(plan, descent.most)];
-    step.extend(descent.advance(plan, |s| {
+pub(super) fn script(draft: &mut Draft, epsilon: f64) -> Script {
+    let descent = Descent::new(draft, epsilon);
+    let start = descent.start(draft);
+    let mut step = vec![descent.limit(draft, descent.most)];
+    step.extend(descent.advance(draft, |s| {
         let (most, ww) = (s.fold(descent.most), s.fold(descent.ww));
         descent.choose(s, most, ww);
     }));
-    step.extend(descent.judge(plan));
-    let exact = vec![descent.exact(plan)];
+    step.extend(descent.judge(draft));
+    let exact = vec![descent.exact(draft)];
     Script {
         start,
         steps: vec![step],

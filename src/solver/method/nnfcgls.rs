@@ -22,7 +22,8 @@
 
 use super::mrnsd::Descent;
 use crate::recurrence::{ONE, Scalar, Sums, VECTOR2, ZERO};
-use crate::solver::plan::{Call, OverBasis, Plan, Residual, Script, Space::Cols, Space::Rows, Update};
+use crate::solver::script::Space::{Cols, Rows};
+use crate::solver::script::{Call, Draft, OverBasis, Residual, Script, Update};
 
 /// Properties of a direction before it is taken.
 struct Trial {
@@ -39,14 +40,14 @@ struct Trial {
 
 impl Trial {
     /// Makes `d` conjugate to the directions kept, `count` at most, unless that leads nowhere.
-    fn calls(&self, descent: &Descent, plan: &mut Plan, count: usize) -> Vec<Call> {
+    fn calls(&self, descent: &Descent, draft: &mut Draft, count: usize) -> Vec<Call> {
         let &Self { slopes, limit, most, dropped, kept, half } = self;
         let &Descent { w, d, above, g, t, along, dd, .. } = descent;
-        let project = plan.call((Rows, OverBasis::Project { w, count }), |_| {});
-        let follow = plan.call((Cols, OverBasis::Follow { v: d, count }), |_| {});
-        let slope = plan.call(Update::of(Cols).dot(slopes[0], g, d).dot(slopes[1], d, d), |_| {});
-        let limits = descent.limit(plan, limit);
-        let drop = plan.call((Rows, OverBasis::Drop { dropped, count }), |s| {
+        let project = draft.call((Rows, OverBasis::Project { w, count }), |_| {});
+        let follow = draft.call((Cols, OverBasis::Follow { v: d, count }), |_| {});
+        let slope = draft.call(Update::of(Cols).dot(slopes[0], g, d).dot(slopes[1], d, d), |_| {});
+        let limits = descent.limit(draft, limit);
+        let drop = draft.call((Rows, OverBasis::Drop { dropped, count }), |s| {
             let (slope, square, limit) = (s.fold(slopes[0]), s.fold(slopes[1]), s.fold(limit));
             s.set(most, limit);
             s.set(dropped, ONE);
@@ -58,27 +59,27 @@ impl Trial {
             s.set_if_positive(kept, dd, square);
         });
         let choice = Update::of(Cols).multiply(t, above, g).set(d, &[(kept, d), (dropped, t)]);
-        vec![project, follow, slope, limits, drop, plan.call(choice, |_| {})]
+        vec![project, follow, slope, limits, drop, draft.call(choice, |_| {})]
     }
 }
 
 /// `restart` directions are kept; `epsilon` is the rounding error of the vectors.
-pub(super) fn script(plan: &mut Plan, restart: usize, epsilon: f64) -> Script {
-    plan.basis(Rows, restart);
-    plan.basis(Cols, restart);
-    let descent = Descent::new(plan, epsilon);
-    let [most, kept, dropped, shortest] = plan.scalars();
+pub(super) fn script(draft: &mut Draft, restart: usize, epsilon: f64) -> Script {
+    draft.basis(Rows, restart);
+    draft.basis(Cols, restart);
+    let descent = Descent::new(draft, epsilon);
+    let [most, kept, dropped, shortest] = draft.scalars();
     let trial =
-        Trial { slopes: plan.sums(Cols), limit: plan.sum(Cols), most, dropped, kept, half: plan.constant(0.5) };
-    let start = descent.start(plan);
+        Trial { slopes: draft.sums(Cols), limit: draft.sum(Cols), most, dropped, kept, half: draft.constant(0.5) };
+    let start = descent.start(draft);
     let steps = (0..restart).map(|count| {
-        let mut calls = vec![descent.limit(plan, descent.most)];
+        let mut calls = vec![descent.limit(draft, descent.most)];
         if count > 0 {
-            calls.extend(trial.calls(&descent, plan, count));
+            calls.extend(trial.calls(&descent, draft, count));
         }
-        calls.push(plan.call((Cols, OverBasis::Keep { v: descent.d, count }), |_| {}));
-        calls.push(plan.call((Rows, OverBasis::Append { w: descent.w, count }), |_| {}));
-        calls.push(plan.call((Rows, OverBasis::Norm { step: count }), |s| {
+        calls.push(draft.call((Cols, OverBasis::Keep { v: descent.d, count }), |_| {}));
+        calls.push(draft.call((Rows, OverBasis::Append { w: descent.w, count }), |_| {}));
+        calls.push(draft.call((Rows, OverBasis::Norm { step: count }), |s| {
             let own = s.fold(descent.most);
             s.set(shortest, own);
             if count > 0 {
@@ -86,12 +87,12 @@ pub(super) fn script(plan: &mut Plan, restart: usize, epsilon: f64) -> Script {
             }
             descent.choose(s, shortest, VECTOR2);
         }));
-        calls.extend(descent.advance(plan, |_| {}));
-        calls.extend(descent.judge(plan));
+        calls.extend(descent.advance(draft, |_| {}));
+        calls.extend(descent.judge(draft));
         calls
     });
     let steps = steps.collect();
-    let exact = vec![descent.exact(plan)];
+    let exact = vec![descent.exact(draft)];
     Script {
         start,
         steps,

@@ -7,7 +7,7 @@
 //!   beta = r'.z' / r.z,  p = z' + beta p
 //! ```
 //!
-//! Without a preconditioner and with a diagonal one the two launches and the numbers are those of [`cg`](super::super::cg); with any
+//! Without a preconditioner and with a diagonal one the two launches and the numbers are those of [`cg`](crate::solver::engine::cg); with any
 //! other there are four. Those two estimate `r'.z'` from `q.Mq`. Of a preconditioner `W W'` both factors are known: `r.z` is
 //! `s.s` with `s = W'r`, so that `beta` is there before `z` is, and `p = W s + beta p` is one product: four launches with that of `W'`, and
 //! no vector `z`. The stopping test is of `r.r`, not of `r.z`.
@@ -15,25 +15,26 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; oses-2013.
 
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, ZERO};
-use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, VectorId, X};
+use crate::solver::script::Space::Rows;
+use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, VectorId, X};
 use crate::state::stop;
 
-pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning) -> Script {
+pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning) -> Script {
     match preconditioning {
-        Preconditioning::None => plain(plan),
-        Preconditioning::Diagonal(d) => by_diagonal(plan, d),
-        Preconditioning::Operator => by_operator(plan),
-        Preconditioning::Roots => by_roots(plan),
+        Preconditioning::None => plain(draft),
+        Preconditioning::Diagonal(d) => by_diagonal(draft, d),
+        Preconditioning::Operator => by_operator(draft),
+        Preconditioning::Roots => by_roots(draft),
     }
 }
 
-fn plain(plan: &mut Plan) -> Script {
-    let [r, p, q] = plan.vectors(Rows);
-    let [rr, pq, qq] = plan.sums(Rows);
-    let [rho, alpha, minus_alpha, beta, next] = plan.scalars();
-    let residual = plan.residual(r, rr);
-    let direction = plan.call(Update::of(Rows).set(p, &[(ONE, r)]), |_| {});
-    let product = plan.call(Product::of(Operand::A, p, q).square(qq).dot(pq, p), |s| {
+fn plain(draft: &mut Draft) -> Script {
+    let [r, p, q] = draft.vectors(Rows);
+    let [rr, pq, qq] = draft.sums(Rows);
+    let [rho, alpha, minus_alpha, beta, next] = draft.scalars();
+    let residual = draft.residual(r, rr);
+    let direction = draft.call(Update::of(Rows).set(p, &[(ONE, r)]), |_| {});
+    let product = draft.call(Product::of(Operand::A, p, q).square(qq).dot(pq, p), |s| {
         let rr = s.fold(rr);
         s.test(rr);
         s.set(rho, rr);
@@ -43,9 +44,9 @@ fn plain(plan: &mut Plan) -> Script {
         .set(r, &[(ONE, r), (minus_alpha, q)])
         .set(p, &[(ONE, r), (beta, p)])
         .dot(rr, r, r);
-    let update = plan.call(update, |s| estimate(s, [pq, qq], [rho, alpha, minus_alpha, beta, next]));
-    let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, r)]), |_| {});
-    let with = plan.call(Update::of(Rows).set(p, &[(ONE, p), (ONE, r)]), |_| {});
+    let update = draft.call(update, |s| estimate(s, [pq, qq], [rho, alpha, minus_alpha, beta, next]));
+    let without = draft.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, r)]), |_| {});
+    let with = draft.call(Update::of(Rows).set(p, &[(ONE, p), (ONE, r)]), |_| {});
     Script {
         start: vec![residual.clone(), direction, product.clone()],
         steps: vec![vec![update, product.clone()]],
@@ -54,14 +55,14 @@ fn plain(plan: &mut Plan) -> Script {
     }
 }
 
-fn by_diagonal(plan: &mut Plan, d: VectorId) -> Script {
-    let [r, z, p, q] = plan.vectors(Rows);
-    let [rr, rz, pq, qz] = plan.sums(Rows);
-    let [rho, alpha, minus_alpha, beta, next] = plan.scalars();
-    let residual = plan.residual(r, rr);
-    let first = plan.call(Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, z)]).dot(rz, r, z), |_| {});
+fn by_diagonal(draft: &mut Draft, d: VectorId) -> Script {
+    let [r, z, p, q] = draft.vectors(Rows);
+    let [rr, rz, pq, qz] = draft.sums(Rows);
+    let [rho, alpha, minus_alpha, beta, next] = draft.scalars();
+    let residual = draft.residual(r, rr);
+    let first = draft.call(Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, z)]).dot(rz, r, z), |_| {});
     let product =
-        plan.call(Product::of(Operand::A, p, q).weighted_square(qz, d).dot(pq, p), |s| test(s, [rr, rz], rho));
+        draft.call(Product::of(Operand::A, p, q).weighted_square(qz, d).dot(pq, p), |s| test(s, [rr, rz], rho));
     let update = Update::of(Rows)
         .set(X, &[(ONE, X), (alpha, p)])
         .set(r, &[(ONE, r), (minus_alpha, q)])
@@ -69,10 +70,10 @@ fn by_diagonal(plan: &mut Plan, d: VectorId) -> Script {
         .set(p, &[(ONE, z), (beta, p)])
         .dot(rr, r, r)
         .dot(rz, r, z);
-    let update = plan.call(update, |s| estimate(s, [pq, qz], [rho, alpha, minus_alpha, beta, next]));
-    let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
+    let update = draft.call(update, |s| estimate(s, [pq, qz], [rho, alpha, minus_alpha, beta, next]));
+    let without = draft.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
     let with = Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, p), (ONE, z)]).dot(rz, r, z);
-    let with = plan.call(with, |_| {});
+    let with = draft.call(with, |_| {});
     Script {
         start: vec![residual.clone(), first, product.clone()],
         steps: vec![vec![update, product.clone()]],
@@ -112,22 +113,22 @@ fn step(s: &mut Program, pq: Sums, [rho, alpha, minus_alpha]: [Scalar; 3]) {
     s.count();
 }
 
-fn by_operator(plan: &mut Plan) -> Script {
-    let [r, z, p, q] = plan.vectors(Rows);
-    let [rr, rz, pq] = plan.sums(Rows);
-    let [rho, alpha, minus_alpha, beta] = plan.scalars();
-    let residual = plan.residual(r, rr);
-    let apply = plan.call(Product::of(Operand::Preconditioner, r, z).dot(rz, r), |_| {});
-    let first = plan.call(Update::of(Rows).set(p, &[(ONE, z)]), |_| {});
-    let product = plan.call(Product::of(Operand::A, p, q).dot(pq, p), |s| test(s, [rr, rz], rho));
+fn by_operator(draft: &mut Draft) -> Script {
+    let [r, z, p, q] = draft.vectors(Rows);
+    let [rr, rz, pq] = draft.sums(Rows);
+    let [rho, alpha, minus_alpha, beta] = draft.scalars();
+    let residual = draft.residual(r, rr);
+    let apply = draft.call(Product::of(Operand::Preconditioner, r, z).dot(rz, r), |_| {});
+    let first = draft.call(Update::of(Rows).set(p, &[(ONE, z)]), |_| {});
+    let product = draft.call(Product::of(Operand::A, p, q).dot(pq, p), |s| test(s, [rr, rz], rho));
     let update = Update::of(Rows).set(X, &[(ONE, X), (alpha, p)]).set(r, &[(ONE, r), (minus_alpha, q)]);
-    let update = plan.call(update.dot(rr, r, r), |s| step(s, pq, [rho, alpha, minus_alpha]));
-    let direction = plan.call(Update::of(Rows).set(p, &[(ONE, z), (beta, p)]), |s| {
+    let update = draft.call(update.dot(rr, r, r), |s| step(s, pq, [rho, alpha, minus_alpha]));
+    let direction = draft.call(Update::of(Rows).set(p, &[(ONE, z), (beta, p)]), |s| {
         let rz = s.fold(rz);
         s.set(beta, rz / rho);
     });
-    let without = plan.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
-    let with = plan.call(Update::of(Rows).set(p, &[(ONE, p), (ONE, z)]), |_| {});
+    let without = draft.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
+    let with = draft.call(Update::of(Rows).set(p, &[(ONE, p), (ONE, z)]), |_| {});
     Script {
         start: vec![residual.clone(), apply.clone(), first, product.clone()],
         steps: vec![vec![update, apply.clone(), direction, product.clone()]],
@@ -136,27 +137,27 @@ fn by_operator(plan: &mut Plan) -> Script {
     }
 }
 
-fn by_roots(plan: &mut Plan) -> Script {
-    let [r, s, q] = plan.vectors(Rows);
-    let p = plan.vectors::<2>(Rows);
-    let [rr, rz, pq] = plan.sums(Rows);
-    let [rho, alpha, minus_alpha, beta] = plan.scalars();
-    let residual = plan.residual(r, rr);
-    let half = plan.call(Product::of(Operand::RootAdjoint, r, s).square(rz), |_| {});
-    let first = plan.call(Product::of(Operand::Root, s, p[0]), |_| {});
+fn by_roots(draft: &mut Draft) -> Script {
+    let [r, s, q] = draft.vectors(Rows);
+    let p = draft.vectors::<2>(Rows);
+    let [rr, rz, pq] = draft.sums(Rows);
+    let [rho, alpha, minus_alpha, beta] = draft.scalars();
+    let residual = draft.residual(r, rr);
+    let half = draft.call(Product::of(Operand::RootAdjoint, r, s).square(rz), |_| {});
+    let first = draft.call(Product::of(Operand::Root, s, p[0]), |_| {});
     let mut parts = Vec::new();
     for k in 0..2 {
         let (now, next) = (p[k], p[1 - k]);
-        let product = plan.call(Product::of(Operand::A, now, q).dot(pq, now), |s| test(s, [rr, rz], rho));
+        let product = draft.call(Product::of(Operand::A, now, q).dot(pq, now), |s| test(s, [rr, rz], rho));
         let update = Update::of(Rows).set(X, &[(ONE, X), (alpha, now)]).set(r, &[(ONE, r), (minus_alpha, q)]);
-        let update = plan.call(update.dot(rr, r, r), |s| step(s, pq, [rho, alpha, minus_alpha]));
-        let direction = plan.call(Product::of(Operand::Root, s, next).plus(beta, now), |s| {
+        let update = draft.call(update.dot(rr, r, r), |s| step(s, pq, [rho, alpha, minus_alpha]));
+        let direction = draft.call(Product::of(Operand::Root, s, next).plus(beta, now), |s| {
             let rz = s.fold(rz);
             s.set(beta, rz / rho);
         });
         // The other way round, for a residual computed afresh.
-        let without = plan.call(Product::of(Operand::Root, s, next).scaled(MINUS_ONE).plus(ONE, now), |_| {});
-        let with = plan.call(Product::of(Operand::Root, s, next).plus(ONE, now), |_| {});
+        let without = draft.call(Product::of(Operand::Root, s, next).scaled(MINUS_ONE).plus(ONE, now), |_| {});
+        let with = draft.call(Product::of(Operand::Root, s, next).plus(ONE, now), |_| {});
         parts.push([product, update, direction, without, with]);
     }
     let call = |k: usize, which: usize| parts[k % 2][which].clone();

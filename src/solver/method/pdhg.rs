@@ -39,9 +39,9 @@
 
 use super::fista::LOST;
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, sqrt};
-use crate::solver::objective::{Neighbours, Terms, Weight};
-use crate::solver::plan::{
-    Field, Operand, OverImage, Plan, Product, Script, Space::Cols, Space::Rows, Update, Work, X,
+use crate::solver::script::Space::{Cols, Rows};
+use crate::solver::script::{
+    Draft, Field, Neighbours, Operand, OverImage, Product, Script, Terms, Update, Weight, Work, X,
 };
 use crate::state::stop;
 
@@ -83,12 +83,12 @@ struct Steps {
 }
 
 impl Steps {
-    fn new(plan: &mut Plan) -> Self {
-        let field = plan.scalars();
-        let [tau1, step1, square, inverse, tikhonov, keep, push, shrink, inverse_step2] = plan.scalars();
-        let [keep_z, new_r, old_r, misfit, done, tau] = plan.scalars();
-        let [sigma, choice, eight] = [SIGMA, CHOICE, 8.0].map(|v| plan.constant(v));
-        let limits = SIGMAS.map(|v| plan.constant(v));
+    fn new(draft: &mut Draft) -> Self {
+        let field = draft.scalars();
+        let [tau1, step1, square, inverse, tikhonov, keep, push, shrink, inverse_step2] = draft.scalars();
+        let [keep_z, new_r, old_r, misfit, done, tau] = draft.scalars();
+        let [sigma, choice, eight] = [SIGMA, CHOICE, 8.0].map(|v| draft.constant(v));
+        let limits = SIGMAS.map(|v| draft.constant(v));
         Self {
             field,
             sigma,
@@ -167,43 +167,43 @@ impl Steps {
 }
 
 /// `epsilon` is the rounding error of the vectors.
-pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> Script {
-    let [r, last_r, z, turn] = plan.vectors(Rows);
-    let [last_x, g, lower, upper] = plan.vectors(Cols);
-    let [rr, turn2, zz] = plan.sums(Rows);
-    let [step2, xx, change] = plan.sums(Cols);
-    let steps = Steps::new(plan);
+pub(super) fn script(draft: &mut Draft, neighbours: Neighbours, epsilon: f64) -> Script {
+    let [r, last_r, z, turn] = draft.vectors(Rows);
+    let [last_x, g, lower, upper] = draft.vectors(Cols);
+    let [rr, turn2, zz] = draft.sums(Rows);
+    let [step2, xx, change] = draft.sums(Cols);
+    let steps = Steps::new(draft);
     let &Steps { field: [first_of_field, variation, directional, ..], keep, push, shrink, .. } = &steps;
     let &Steps { inverse_step2, misfit, .. } = &steps;
-    let [gradient2, behind, of_field, z2] = plan.scalars();
-    let (least, eight_n) = (plan.constant((LOST * epsilon).powi(2)), plan.constant(8.0 * plan.len(Cols) as f64));
+    let [gradient2, behind, of_field, z2] = draft.scalars();
+    let (least, eight_n) = (draft.constant((LOST * epsilon).powi(2)), draft.constant(8.0 * draft.len(Cols) as f64));
     let bounds = [lower, upper];
     let field = (neighbours.width > 0).then(|| Field {
         width: neighbours.width,
-        p: plan.vectors(Cols),
-        q: neighbours.directional.then(|| plan.vector(Cols)),
+        p: draft.vectors(Cols),
+        q: neighbours.directional.then(|| draft.vector(Cols)),
         weights: first_of_field,
         change,
     });
 
-    let (b, copied) = plan.own_rhs();
+    let (b, copied) = draft.own_rhs();
     let feasible = Update::of(Cols).clamp(X, X, bounds).set(last_x, &[(ONE, X)]);
-    let feasible = plan.call(feasible, |_| {});
-    let residual = plan.residual(r, rr);
+    let feasible = draft.call(feasible, |_| {});
+    let residual = draft.residual(r, rr);
     let first = Update::of(Rows).set(z, &[(ONE, r)]).set(last_r, &[(ONE, r)]);
     let first = first.set(turn, &[(ONE, r), (MINUS_ONE, z)]).dot(turn2, turn, turn).dot(zz, z, z);
-    let first = plan.call(first, |s| {
+    let first = draft.call(first, |s| {
         steps.derive(s);
         s.set(shrink, MINUS_ONE * (push * steps.tikhonov));
     });
-    let mut gradient = vec![plan.call(Product::of(Operand::Adjoint, z, g), |_| {})];
+    let mut gradient = vec![draft.call(Product::of(Operand::Adjoint, z, g), |_| {})];
     if let Some(field) = field {
-        gradient.insert(0, plan.call(OverImage::Ascend { field, x: X, last_x }, |_| {}));
-        gradient.push(plan.call(OverImage::Subtract { field, g }, |_| {}));
+        gradient.insert(0, draft.call(OverImage::Ascend { field, x: X, last_x }, |_| {}));
+        gradient.push(draft.call(OverImage::Subtract { field, g }, |_| {}));
     }
     let projected = Update::of(Cols).set(g, &[(shrink, X), (push, g)]).step(g, X, bounds);
-    let projected = plan.call(projected.dot(step2, g, g), |_| {});
-    let judged = plan.call(Work::Scalars, |s| {
+    let projected = draft.call(projected.dot(step2, g, g), |_| {});
+    let judged = draft.call(Work::Scalars, |s| {
         let (rr, step2) = (s.fold(rr), s.fold(step2));
         steps.take_change(s, of_field, field);
         s.set(gradient2, step2 * inverse_step2 + of_field);
@@ -213,18 +213,18 @@ pub(super) fn script(plan: &mut Plan, neighbours: Neighbours, epsilon: f64) -> S
     let advance = Update::of(Cols).set(last_x, &[(ONE, X)]).set(X, &[(keep, X), (push, g)]).clamp(X, X, bounds);
     let advance = advance.set(g, &[(ONE, X), (MINUS_ONE, last_x)]).dot(step2, g, g).dot(xx, X, X);
     // Programs are run by passes, not before the products, whose many groups would each do it.
-    let advance = plan.call(advance, |s| {
+    let advance = draft.call(advance, |s| {
         let (turn2, zz) = (s.fold(turn2), s.fold(zz));
         s.set(behind, turn2 * misfit);
         s.set(z2, zz);
         steps.take_change(s, of_field, field);
     });
     let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, b).square(rr);
-    let product = plan.call(product, |_| {});
+    let product = draft.call(product, |_| {});
     let next_z = [(steps.keep_z, z), (steps.new_r, r), (steps.old_r, last_r)];
     let ascend = Update::of(Rows).set(turn, &[(ONE, z)]).set(z, &next_z).set(last_r, &[(ONE, r)]);
     let ascend = ascend.set(turn, &[(ONE, z), (MINUS_ONE, turn)]).dot(turn2, turn, turn).dot(zz, z, z);
-    let ascend = plan.call(ascend, |s| {
+    let ascend = draft.call(ascend, |s| {
         let [rr, xx, step2] = [rr, xx, step2].map(|sums| s.fold(sums));
         s.set(gradient2, step2 * inverse_step2 + of_field + behind);
         s.count();

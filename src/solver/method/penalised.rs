@@ -1,4 +1,4 @@
-//! CGNR with a penalty of the user's own, `min |A x - b|² / 2 + R(x)`: the recurrence of [`cgnr`](super::super::cgnr), by launches that
+//! CGNR with a penalty of the user's own, `min |A x - b|² / 2 + R(x)`: the recurrence of [`cgnr`](crate::solver::engine::cgnr), by launches that
 //! leave room for those of the penalty.
 //!
 //! ```text
@@ -13,46 +13,46 @@
 //! Vectors held: 2 as long as `A` has rows, 5 as it has columns, 1 more without curvature. Launches: 6 and two of the penalty, 7 without
 //! curvature.
 //!
-//! Source: stock-koch-2009, table 1, as [`cgnr`](super::super::cgnr) derives it anew.
+//! Source: stock-koch-2009, table 1, as [`cgnr`](crate::solver::engine::cgnr) derives it anew.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
-use crate::solver::penalty::OfPenalty;
-use crate::solver::plan::{Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, Update, X};
+use crate::solver::script::Space::{Cols, Rows};
+use crate::solver::script::{Draft, OfPenalty, Operand, Product, Residual, Script, Update, X};
 
 /// `curved` tells if the penalty has a curvature.
-pub(super) fn script(plan: &mut Plan, curved: bool) -> Script {
-    let [r, q] = plan.vectors(Rows);
-    let [s, last_s, d, f, h] = plan.vectors(Cols);
-    let ahead = if curved { X } else { plan.vector(Cols) };
-    let [rr, qq] = plan.sums(Rows);
-    let [ss, turn, along, dh, df] = plan.sums(Cols);
-    let [descent, alpha, minus_alpha, found, beta, curvature] = plan.scalars();
-    let trial = plan.constant(1.0);
+pub(super) fn script(draft: &mut Draft, curved: bool) -> Script {
+    let [r, q] = draft.vectors(Rows);
+    let [s, last_s, d, f, h] = draft.vectors(Cols);
+    let ahead = if curved { X } else { draft.vector(Cols) };
+    let [rr, qq] = draft.sums(Rows);
+    let [ss, turn, along, dh, df] = draft.sums(Cols);
+    let [descent, alpha, minus_alpha, found, beta, curvature] = draft.scalars();
+    let trial = draft.constant(1.0);
 
-    let residual = plan.residual(r, rr);
-    let penalty = plan.call(OfPenalty { x: X, v: None, out: f }, |_| {});
+    let residual = draft.residual(r, rr);
+    let penalty = draft.call(OfPenalty { x: X, v: None, out: f }, |_| {});
     let gradient = Product::of(Operand::Adjoint, r, s).plus(MINUS_ONE, f).square(ss);
-    let first_gradient = plan.call(gradient.clone(), |_| {});
+    let first_gradient = draft.call(gradient.clone(), |_| {});
     let begin = Update::of(Cols).set(last_s, &[(ONE, s)]).set(d, &[(ONE, s)]).dot(along, s, d);
-    let begin = plan.call(begin, |_| {});
-    let product = plan.call(Product::of(Operand::A, d, q).square(qq), |t| {
+    let begin = draft.call(begin, |_| {});
+    let product = draft.call(Product::of(Operand::A, d, q).square(qq), |t| {
         let (rr, ss, along) = (t.fold(rr), t.fold(ss), t.fold(along));
         t.test_least_squares(rr, ss);
         t.set(descent, along);
     });
     let sideways = if curved {
-        let asked = plan.call(OfPenalty { x: X, v: Some(d), out: h }, |_| {});
-        vec![asked, plan.call(Update::of(Cols).dot(dh, d, h), |_| {})]
+        let asked = draft.call(OfPenalty { x: X, v: Some(d), out: h }, |_| {});
+        vec![asked, draft.call(Update::of(Cols).dot(dh, d, h), |_| {})]
     } else {
-        let forth = plan.call(Update::of(Cols).set(ahead, &[(ONE, X), (trial, d)]), |t| {
+        let forth = draft.call(Update::of(Cols).set(ahead, &[(ONE, X), (trial, d)]), |t| {
             let qq = t.fold(qq);
             // A direction that A maps to 0 tries the step before.
             t.set_if_positive(qq, trial, descent / qq);
         });
-        let asked = plan.call(OfPenalty { x: ahead, v: None, out: h }, |_| {});
-        vec![forth, asked, plan.call(Update::of(Cols).dot(dh, d, h).dot(df, d, f), |_| {})]
+        let asked = draft.call(OfPenalty { x: ahead, v: None, out: h }, |_| {});
+        vec![forth, asked, draft.call(Update::of(Cols).dot(dh, d, h).dot(df, d, f), |_| {})]
     };
-    let update_r = plan.call(Update::of(Rows).set(r, &[(ONE, r), (minus_alpha, q)]).dot(rr, r, r), |t| {
+    let update_r = draft.call(Update::of(Rows).set(r, &[(ONE, r), (minus_alpha, q)]).dot(rr, r, r), |t| {
         let (qq, dh) = (t.fold(qq), t.fold(dh));
         if curved {
             t.set(curvature, qq + dh);
@@ -69,9 +69,9 @@ pub(super) fn script(plan: &mut Plan, curved: bool) -> Script {
         t.count();
     });
     let advance = Update::of(Cols).set(X, &[(ONE, X), (alpha, d)]).set(last_s, &[(ONE, s)]);
-    let advance = plan.call(advance, |_| {});
-    let next_gradient = plan.call(gradient.dot(turn, last_s), |_| {});
-    let direction = plan.call(Update::of(Cols).set(d, &[(ONE, s), (beta, d)]).dot(along, s, d), |t| {
+    let advance = draft.call(advance, |_| {});
+    let next_gradient = draft.call(gradient.dot(turn, last_s), |_| {});
+    let direction = draft.call(Update::of(Cols).set(d, &[(ONE, s), (beta, d)]).dot(along, s, d), |t| {
         let (ss, turn) = (t.fold(ss), t.fold(turn));
         t.set(found, (ss - turn) / descent);
         t.set(beta, ZERO);

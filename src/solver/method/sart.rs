@@ -33,43 +33,43 @@
 use super::sirt::Steps;
 use crate::recurrence::{MINUS_ONE, ONE};
 use crate::runs::Runs;
-use crate::solver::plan::{
-    B, Call, Gather, Operand, Plan, Product, Script, Space::Subset, Update, VectorId, Work, X,
-};
+use crate::solver::script::Space::Subset;
+use crate::solver::script::{B, Call, Draft, Gather, Operand, Product, Script, Update, VectorId, Work, X};
 use crate::state::stop;
 
 /// `epsilon` is the rounding error of the vectors.
-pub(super) fn script(plan: &mut Plan, omega: f64, epsilon: f64, subsets: &[Runs]) -> Script {
-    let steps = Steps::new(plan, omega, epsilon, subsets.len());
+pub(super) fn script(draft: &mut Draft, omega: f64, epsilon: f64, subsets: &[Runs]) -> Script {
+    let steps = Steps::new(draft, omega, epsilon, subsets.len());
     let &Steps { of_rows, g, step2, xx, square, gradient2, lost, moved, inverse_omega2, least, .. } = &steps;
-    let total = plan.scalar();
-    let mut start = steps.start(plan);
+    let total = draft.scalar();
+    let mut start = steps.start(draft);
     let mut gathers = Vec::new();
     let mut step: Vec<Call> = Vec::new();
     // Residuals of a subset: subsets of one length share a vector.
     let mut residuals: Vec<(usize, VectorId)> = Vec::new();
     for (place, k) in order(subsets.len()).enumerate() {
         let (runs, space, is_first) = (subsets[k], Subset(k as u16), place == 0);
-        let [b, weights] = plan.vectors(space);
+        let [b, weights] = draft.vectors(space);
         let len = runs.elements();
         let r = residuals.iter().find(|held| held.0 == len).map(|held| held.1).unwrap_or_else(|| {
-            residuals.push((len, plan.vector(space)));
+            residuals.push((len, draft.vector(space)));
             residuals[residuals.len() - 1].1
         });
-        gathers.extend([(B, b), (of_rows, weights)].map(|(from, to)| plan.call(Gather { from, to, runs }, |_| {})));
-        let rr = plan.sum(space);
+        gathers
+            .extend([(B, b), (of_rows, weights)].map(|(from, to)| draft.call(Gather { from, to, runs }, |_| {})));
+        let rr = draft.sum(space);
         let product = Product::of(Operand::Subset(k as u16), X, r).scaled(MINUS_ONE).plus(ONE, b).square(rr);
-        step.push(plan.call(product, |_| {}));
-        step.push(plan.call(Update::of(space).multiply(r, weights, r), |s| {
+        step.push(draft.call(product, |_| {}));
+        step.push(draft.call(Update::of(space).multiply(r, weights, r), |s| {
             let rr = s.fold(rr);
             s.set(total, if is_first { rr.into() } else { total + rr });
         }));
-        step.push(plan.call(Product::of(Operand::SubsetAdjoint(k as u16), r, g), |_| {}));
+        step.push(draft.call(Product::of(Operand::SubsetAdjoint(k as u16), r, g), |_| {}));
         let advance =
             if place + 1 == subsets.len() { steps.advance_last(is_first) } else { steps.advance(is_first) };
-        step.push(plan.call(advance, |_| {}));
+        step.push(draft.call(advance, |_| {}));
     }
-    step.push(plan.call(Work::Scalars, |s| {
+    step.push(draft.call(Work::Scalars, |s| {
         let (step2, xx) = (s.fold(step2), s.fold(xx));
         s.set(gradient2, step2 * (square * square) * inverse_omega2);
         s.set(moved, step2);

@@ -18,9 +18,9 @@
 //! the weights: J. Gregor, T. Benson, "Computational analysis and improvement of SIRT", IEEE Trans. Med. Imaging 27(7), 2008, equation 2.
 
 use crate::recurrence::{MINUS_ONE, ONE, Scalar, Sums};
-use crate::solver::objective::{InverseSums, Terms, Weight};
-use crate::solver::plan::{
-    Call, Operand, Plan, Product, Residual, Script, Space::Cols, Space::Rows, Update, VectorId, Work, X,
+use crate::solver::script::Space::{Cols, Rows};
+use crate::solver::script::{
+    Call, Draft, InverseSums, Operand, Product, Residual, Script, Terms, Update, VectorId, Weight, Work, X,
 };
 use crate::state::stop;
 
@@ -50,17 +50,17 @@ pub(super) struct Steps {
 
 impl Steps {
     /// `epsilon` is the rounding error of the vectors; `subsets` are the steps that are taken before they are judged.
-    pub(super) fn new(plan: &mut Plan, omega: f64, epsilon: f64, subsets: usize) -> Self {
+    pub(super) fn new(draft: &mut Draft, omega: f64, epsilon: f64, subsets: usize) -> Self {
         let subsets = subsets as f64;
-        let [r, weighted, of_rows] = plan.vectors(Rows);
-        let [last_x, g, of_cols, lower, upper] = plan.vectors(Cols);
-        let rr = plan.sum(Rows);
-        let [step2, xx] = plan.sums(Cols);
-        let [square, gradient2, lost, moved] = plan.scalars();
+        let [r, weighted, of_rows] = draft.vectors(Rows);
+        let [last_x, g, of_cols, lower, upper] = draft.vectors(Cols);
+        let rr = draft.sum(Rows);
+        let [step2, xx] = draft.sums(Cols);
+        let [square, gradient2, lost, moved] = draft.scalars();
         let least = subsets * epsilon * epsilon * omega / (2.0 - omega);
         let [inverse_omega2, least] =
-            [1.0 / (subsets * omega * subsets * omega), least].map(|value| plan.constant(value));
-        let omega = plan.constant(omega);
+            [1.0 / (subsets * omega * subsets * omega), least].map(|value| draft.constant(value));
+        let omega = draft.constant(omega);
         let bounds = [lower, upper];
         Self {
             r,
@@ -89,20 +89,20 @@ impl Steps {
     }
 
     /// `g = A'R r`.
-    fn back(&self, plan: &mut Plan) -> Call {
-        plan.call(Product::of(Operand::Adjoint, self.weighted, self.g), |_| {})
+    fn back(&self, draft: &mut Draft) -> Call {
+        draft.call(Product::of(Operand::Adjoint, self.weighted, self.g), |_| {})
     }
 
     /// `x` into the bounds, `r = b - A x`, and the step after all rows, for the gradient of a start.
-    pub(super) fn start(&self, plan: &mut Plan) -> Vec<Call> {
+    pub(super) fn start(&self, draft: &mut Draft) -> Vec<Call> {
         let &Self { of_cols, g, bounds, rr, step2, square, gradient2, omega, inverse_omega2, .. } = self;
-        let feasible = plan.call(Update::of(Cols).clamp(X, X, bounds), |_| {});
-        let residual = plan.residual(self.r, rr);
-        let weigh = plan.call(self.weigh(), |_| {});
-        let back = self.back(plan);
+        let feasible = draft.call(Update::of(Cols).clamp(X, X, bounds), |_| {});
+        let residual = draft.residual(self.r, rr);
+        let weigh = draft.call(self.weigh(), |_| {});
+        let back = self.back(draft);
         let trial = Update::of(Cols).multiply(g, of_cols, g).set(g, &[(omega, g)]).step(g, X, bounds);
-        let trial = plan.call(trial.dot(step2, g, g), |_| {});
-        let judged = plan.call(Work::Scalars, |s| {
+        let trial = draft.call(trial.dot(step2, g, g), |_| {});
+        let judged = draft.call(Work::Scalars, |s| {
             let (rr, step2) = (s.fold(rr), s.fold(step2));
             s.set(gradient2, step2 * (square * square) * inverse_omega2);
             s.test_least_squares(rr, gradient2);
@@ -140,17 +140,17 @@ impl Steps {
 }
 
 /// `epsilon` is the rounding error of the vectors.
-pub(super) fn script(plan: &mut Plan, omega: f64, epsilon: f64) -> Script {
-    let steps = Steps::new(plan, omega, epsilon, 1);
+pub(super) fn script(draft: &mut Draft, omega: f64, epsilon: f64) -> Script {
+    let steps = Steps::new(draft, omega, epsilon, 1);
     let &Steps { r, rr, step2, xx, square, gradient2, lost, moved, inverse_omega2, least, .. } = &steps;
-    let (b, copied) = plan.own_rhs();
-    let start = [vec![copied], steps.start(plan)].concat();
-    let back = steps.back(plan);
-    let advance = plan.call(steps.advance_last(true), |_| {});
+    let (b, copied) = draft.own_rhs();
+    let start = [vec![copied], steps.start(draft)].concat();
+    let back = steps.back(draft);
+    let advance = draft.call(steps.advance_last(true), |_| {});
     let product = Product::of(Operand::A, X, r).scaled(MINUS_ONE).plus(ONE, b).square(rr);
-    let product = plan.call(product, |_| {});
+    let product = draft.call(product, |_| {});
     // Here, not before the product, whose many groups would each do it.
-    let next_weigh = plan.call(steps.weigh(), |s| {
+    let next_weigh = draft.call(steps.weigh(), |s| {
         let [step2, xx, rr] = [step2, xx, rr].map(|sums| s.fold(sums));
         s.set(gradient2, step2 * (square * square) * inverse_omega2);
         s.set(moved, step2);

@@ -5,24 +5,25 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 4.1.
 
 use crate::recurrence::ONE;
-use crate::solver::plan::{Operand, Plan, Preconditioning, Product, Script, Space::Rows, Update, Work, X};
+use crate::solver::script::Space::Rows;
+use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, Work, X};
 
-pub(super) fn script(plan: &mut Plan, preconditioning: Preconditioning, omega: f64) -> Script {
-    let r = plan.vector(Rows);
-    let z = if preconditioning == Preconditioning::None { r } else { plan.vector(Rows) };
-    let rr = plan.sum(Rows);
-    let omega = plan.constant(omega);
-    let residual = plan.residual(r, rr);
-    let test = plan.call(Work::Scalars, |s| {
+pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning, omega: f64) -> Script {
+    let r = draft.vector(Rows);
+    let z = if preconditioning == Preconditioning::None { r } else { draft.vector(Rows) };
+    let rr = draft.sum(Rows);
+    let omega = draft.constant(omega);
+    let residual = draft.residual(r, rr);
+    let test = draft.call(Work::Scalars, |s| {
         let rr = s.fold(rr);
         s.test(rr);
     });
-    let apply = plan.call(Product::of(Operand::Preconditioner, r, z), |_| {});
+    let apply = draft.call(Product::of(Operand::Preconditioner, r, z), |_| {});
     let update = match preconditioning {
         Preconditioning::Diagonal(d) => Update::of(Rows).multiply(z, d, r),
         _ => Update::of(Rows),
     };
-    let update = plan.call(update.set(X, &[(ONE, X), (omega, z)]), |s| s.count());
+    let update = draft.call(update.set(X, &[(ONE, X), (omega, z)]), |s| s.count());
     let mut step = vec![update, residual.clone(), test.clone()];
     if preconditioning == Preconditioning::Operator {
         step.insert(0, apply);

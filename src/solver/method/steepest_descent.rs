@@ -11,21 +11,22 @@
 //! Source: J. R. Shewchuk, "An introduction to the conjugate gradient method without the agonizing pain", 1994, B1.
 
 use crate::recurrence::{MINUS_ONE, ONE};
-use crate::solver::plan::{Operand, Plan, Product, Script, Space::Rows, Update, X};
+use crate::solver::script::Space::Rows;
+use crate::solver::script::{Draft, Operand, Product, Script, Update, X};
 
-pub(super) fn script(plan: &mut Plan) -> Script {
-    let [r, q] = plan.vectors(Rows);
-    let [rr, rq] = plan.sums(Rows);
-    let [rho, alpha, minus_alpha] = plan.scalars();
-    let residual = plan.residual(r, rr);
-    let product = plan.call(Product::of(Operand::A, r, q).dot(rq, r), |s| {
+pub(super) fn script(draft: &mut Draft) -> Script {
+    let [r, q] = draft.vectors(Rows);
+    let [rr, rq] = draft.sums(Rows);
+    let [rho, alpha, minus_alpha] = draft.scalars();
+    let residual = draft.residual(r, rr);
+    let product = draft.call(Product::of(Operand::A, r, q).dot(rq, r), |s| {
         let rr = s.fold(rr);
         s.test(rr);
         s.set(rho, rr);
     });
     let update =
         Update::of(Rows).set(X, &[(ONE, X), (alpha, r)]).set(r, &[(ONE, r), (minus_alpha, q)]).dot(rr, r, r);
-    let update = plan.call(update, |s| {
+    let update = draft.call(update, |s| {
         let rq = s.fold(rq);
         s.require_positive_curvature(rq);
         s.set(alpha, rho / rq);

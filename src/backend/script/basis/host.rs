@@ -5,8 +5,9 @@ use super::{
     Addition, Basis, BasisOps, COSINE, FACTOR, PROJECTION, RIGHT_SIDE, SCALE, SINE, ScriptState, StepCall,
     TRIANGLE, Then, place,
 };
+use crate::backend::Host;
+use crate::backend::run::Run;
 use crate::backend::sums::{column_dot, summing, total};
-use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};

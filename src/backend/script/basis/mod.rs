@@ -5,8 +5,8 @@ mod opencl;
 
 pub(super) use opencl::FILE;
 
-use super::{ScriptState, StepCall};
-use crate::backend::{PlanKey, Run};
+use super::state::{ScriptState, StepCall};
+use crate::backend::run::{PlanKey, Run};
 use crate::error::Result;
 use crate::memory::{Memory, Place, Plans};
 use crate::number::{Element, Real, Sum};
@@ -233,7 +233,6 @@ pub(crate) trait BasisOps<T: Real>: Send + Sync {
         state: &mut ScriptState,
     ) -> Result<()>;
 }
-operations!(BasisOps, checked);
 
 #[cfg(test)]
 mod tests {

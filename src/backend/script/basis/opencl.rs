@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{Addition, Basis, BasisOps, Part, ScriptState, StepCall, Then, array_numbers};
-use crate::backend::{OpenCl, Run};
+use crate::backend::OpenCl;
+use crate::backend::run::Run;
 use crate::error::Result;
 use crate::kernels::{Common, kernels};
 use crate::memory::Memory;

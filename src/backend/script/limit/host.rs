@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use super::super::host::running;
 use super::LimitOps;
-use crate::backend::script::{ScriptState, StepCall};
-use crate::backend::{Host, Run};
+use crate::backend::Host;
+use crate::backend::run::Run;
+use crate::backend::script::state::{ScriptState, StepCall};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Arithmetic, Real, Sum};

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::LimitOps;
-use crate::backend::script::{PassKey, PassWords, ScriptState, StepCall};
-use crate::backend::{OpenCl, Run};
+use crate::backend::OpenCl;
+use crate::backend::run::Run;
+use crate::backend::script::pass::PassWords;
+use crate::backend::script::state::{PassKey, ScriptState, StepCall};
 use crate::error::Result;
 use crate::kernels::{Common, kernels};
 use crate::memory::Memory;

@@ -2,9 +2,10 @@
 
 use super::super::host::running;
 use super::{ALONG_LIMIT, ALONG_X, ALONG_Y, Dual, LIMIT, STEP, Variation, VariationOps};
-use crate::backend::script::{ScriptState, StepCall};
+use crate::backend::Host;
+use crate::backend::run::Run;
+use crate::backend::script::state::{ScriptState, StepCall};
 use crate::backend::sums::{scattered_sum, summing};
-use crate::backend::{Host, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};

@@ -5,8 +5,8 @@ mod opencl;
 
 pub(super) use opencl::FILE;
 
-use super::{ScriptState, StepCall};
-use crate::backend::Run;
+use super::state::{ScriptState, StepCall};
+use crate::backend::run::Run;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
@@ -63,4 +63,3 @@ pub(crate) trait VariationOps<T: Real>: Send + Sync {
         state: &mut ScriptState,
     ) -> Result<()>;
 }
-crate::backend::operations!(VariationOps);

@@ -1,0 +1,7 @@
+//! Methods of two launches an iteration.
+
+pub(crate) mod cg;
+pub(crate) mod cgnr;
+mod solve_state;
+
+pub(crate) use solve_state::{HostState, SolveState};

@@ -1,0 +1,253 @@
+//! Products on the host.
+
+use std::ops::Range;
+
+use super::entries::{LONG, RowSum, add_row};
+use super::rows::{BLOCK, LONG_BLOCK, block_sums, longer_row, offset, order};
+use super::{Combine, HostMatrix, MOST_COLUMNS, ProductOps, Stored};
+use crate::backend::Host;
+use crate::backend::run::Run;
+use crate::backend::sums::{column_dot, squares, summing};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::{self, Accumulator, Real, Sum};
+use crate::reduction::Chunks;
+use crate::sparse::{Arrangement, Kind, SHORT_ROW};
+use crate::threads::{self, ChunksMut};
+
+/// Rows `rows` of a product with `columns` interleaved vectors, whole chunks of them: `y`, which begins with the first of them,
+/// gets what `store(i, c, sum)` makes of each sum. If an operator has computed the product, `y` holds the sums.
+pub(in crate::backend) fn chunk_product<T: Real, A: Accumulator<T>>(
+    a: &HostMatrix<'_, T>,
+    columns: usize,
+    rows: Range<usize>,
+    x: &[T],
+    y: &mut [T],
+    store: impl Fn(usize, usize, A) -> T,
+) {
+    if a.arrangement.kind == Kind::External {
+        for (k, value) in y.iter_mut().enumerate() {
+            *value = store(rows.start + k / columns, k % columns, A::from_real(*value));
+        }
+        return;
+    }
+    match columns {
+        1 => chunk_columns::<T, A, 1>(a, rows, x, y, store),
+        2 => chunk_columns::<T, A, 2>(a, rows, x, y, store),
+        3 => chunk_columns::<T, A, 3>(a, rows, x, y, store),
+        _ => chunk_columns::<T, A, MOST_COLUMNS>(a, rows, x, y, store),
+    }
+}
+
+fn chunk_columns<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    rows: Range<usize>,
+    x: &[T],
+    y: &mut [T],
+    store: impl Fn(usize, usize, A) -> T,
+) {
+    let (x, y) = (x.as_chunks::<C>().0, y.as_chunks_mut::<C>().0);
+    if let Some(base) = row_by_row(a) {
+        let adaptive = a.arrangement.kind == Kind::Adaptive;
+        if a.arrangement.wide {
+            let ends = (rows.start + 1..=rows.end).map(|i| offset(a, base, i));
+            return add_rows::<T, A, C, true>(a, offset(a, base, rows.start), rows, ends, x, y, store);
+        }
+        let [start, ends @ ..] = &a.pointers[base + rows.start..=base + rows.end] else { return };
+        let (start, ends) = (*start as usize, ends.iter().map(|end| *end as usize));
+        if adaptive {
+            return add_rows::<T, A, C, true>(a, start, rows, ends, x, y, store);
+        }
+        return add_rows::<T, A, C, false>(a, start, rows, ends, x, y, store);
+    }
+    match a.arrangement.kind {
+        // Work for a block takes longer than a few of their rows.
+        Kind::Stencil | Kind::Diagonals | Kind::Shifted => by_blocks::<T, A, C, LONG_BLOCK>(a, rows, x, y, store),
+        _ => by_blocks::<T, A, C, BLOCK>(a, rows, x, y, store),
+    }
+}
+
+/// Rows `rows`, `N` at a time.
+fn by_blocks<T: Real, A: Accumulator<T>, const C: usize, const N: usize>(
+    a: &HostMatrix<'_, T>,
+    rows: Range<usize>,
+    x: &[[T; C]],
+    y: &mut [[T; C]],
+    store: impl Fn(usize, usize, A) -> T,
+) {
+    for start in rows.clone().step_by(N) {
+        let places = start..rows.end.min(start + N);
+        let mut sums = [RowSum::<A, C>::default(); N];
+        let sums = &mut sums[..places.len()];
+        block_sums(a, places.clone(), x, sums);
+        let store = |i: usize, sum: &RowSum<A, C>| -> [T; C] { number::array(|c| store(i, c, sum.0[c])) };
+        match order(a) {
+            Some(order) => {
+                for (i, sum) in order[places].iter().zip(sums) {
+                    y[*i as usize - rows.start] = store(*i as usize, sum);
+                }
+            }
+            None => {
+                for ((i, sum), y) in places.zip(sums).zip(&mut y[start - rows.start..]) {
+                    *y = store(i, sum);
+                }
+            }
+        }
+    }
+}
+
+/// First offset of rows that are best added one after another: rows of adaptive lanes, and rows of one lane each that are so short that
+/// work on a block of them costs more than it saves (2 000 to 5 000 rows of 4 to 9 entries: 0.7 to 0.8 of the time).
+fn row_by_row<T: Real>(a: &HostMatrix<'_, T>) -> Option<usize> {
+    let Arrangement { kind, lanes, wide, .. } = a.arrangement;
+    match kind {
+        Kind::Adaptive => Some(a.pointers[0] as usize),
+        Kind::Csr if lanes == 1 && !wide && a.values.len() < LONG * a.rows => Some(0),
+        _ => None,
+    }
+}
+
+/// Rows from entry `start` on, one after another; `ends` are their ends. `ADAPTIVE` rows have as many lanes as their length asks for,
+/// others one each. A call of its own, so that its loop stays small.
+#[inline(never)]
+fn add_rows<T: Real, A: Accumulator<T>, const C: usize, const ADAPTIVE: bool>(
+    a: &HostMatrix<'_, T>,
+    mut start: usize,
+    rows: Range<usize>,
+    ends: impl Iterator<Item = usize>,
+    x: &[[T; C]],
+    y: &mut [[T; C]],
+    store: impl Fn(usize, usize, A) -> T,
+) {
+    for ((i, end), y) in rows.zip(ends).zip(y) {
+        let (indices, values) = (&a.indices[start..end], &a.values[start..end]);
+        start = end;
+        let sum = if ADAPTIVE && indices.len() > SHORT_ROW {
+            longer_row(indices, values, x)
+        } else {
+            add_row(RowSum::<A, C>::default(), indices, values, x)
+        };
+        *y = number::array(|c| store(i, c, sum.0[c]));
+    }
+}
+
+/// Products with fewer stored places than this are done by the thread that asks: to wake the others takes about as long
+/// (10 us; two cores, products of 14 000 to 60 000 entries).
+const SHARED: usize = 40_000;
+
+/// Calls `work(g, y)` for every chunk `g` of `y`, `len` elements each.
+fn for_each_chunk<T: Real>(a: &HostMatrix<'_, T>, len: usize, y: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
+    if a.values.len().max(a.rows) < SHARED {
+        y.chunks_mut(len).enumerate().for_each(|(g, y)| work(g, y));
+    } else {
+        threads::each(ChunksMut(y, len), 1, work);
+    }
+}
+
+/// `y = A x` for `columns` interleaved vectors, unless an operator has computed it.
+pub(in crate::backend) fn multiply<T: Real, A: Accumulator<T>>(
+    a: &HostMatrix<'_, T>,
+    columns: usize,
+    x: &[T],
+    y: &mut [T],
+) {
+    let chunks = Chunks::of(a.rows);
+    for_each_chunk(a, chunks.chunk * columns, y, |g, y| {
+        chunk_product::<T, A>(a, columns, chunks.range(g), x, y, |_, _, sum| sum.to_real());
+    });
+}
+
+fn multiply_with<T: Real, A: Accumulator<T>>(
+    a: &HostMatrix<'_, T>,
+    columns: usize,
+    op: Combine,
+    x: &[T],
+    b: &[T],
+    y: &mut [T],
+) {
+    let chunks = Chunks::of(a.rows);
+    let combined = |i: usize, c: usize, sum: A| {
+        let b = A::from_real(b[i * columns + c]);
+        let value = match op {
+            Combine::Plus => sum.add(b),
+            Combine::Minus => sum.sub(b),
+            Combine::Times => sum.mul(b),
+        };
+        value.to_real()
+    };
+    for_each_chunk(a, chunks.chunk * columns, y, |g, y| {
+        chunk_product(a, columns, chunks.range(g), x, y, combined);
+    });
+}
+
+fn residual<T: Real, A: Accumulator<T>>(
+    a: &HostMatrix<'_, T>,
+    columns: usize,
+    x: &[T],
+    b: &[T],
+    r: &mut [T],
+    sums: &mut [Sum],
+) {
+    let chunks = Chunks::of(a.rows);
+    let chunk = |g: usize, r: &mut [T]| {
+        let difference = |i: usize, c: usize, sum: A| A::from_real(b[i * columns + c]).sub(sum).to_real();
+        chunk_product(a, columns, chunks.range(g), x, r, difference);
+    };
+    if columns == 1 && a.values.len().max(a.rows) >= SHARED {
+        // Each chunk while it is still near.
+        threads::each((ChunksMut(r, chunks.chunk), &mut sums[..chunks.count]), 1, |g, (r, sum)| {
+            chunk(g, r);
+            *sum = column_dot::<T, A>(chunks.lanes, 0..r.len(), [1, 0], r, r);
+        });
+        return;
+    }
+    for_each_chunk(a, chunks.chunk * columns, r, chunk);
+    squares::<T, A>(chunks, columns, r, sums);
+}
+
+impl<T: Real> ProductOps<T> for Host {
+    fn multiply(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        x: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()> {
+        let (a, x, y) = (a.host()?, x.host()?, y.host_mut()?);
+        summing!(run, T, multiply(&a, columns, x, y));
+        Ok(())
+    }
+
+    fn multiply_with(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        op: Combine,
+        x: &Memory<T>,
+        b: &Memory<T>,
+        y: &mut Memory<T>,
+    ) -> Result<()> {
+        let (a, x, b, y) = (a.host()?, x.host()?, b.host()?, y.host_mut()?);
+        summing!(run, T, multiply_with(&a, columns, op, x, b, y));
+        Ok(())
+    }
+
+    fn residual(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        columns: usize,
+        x: &Memory<T>,
+        b: &Memory<T>,
+        r: &mut Memory<T>,
+        sums: &mut Memory<Sum>,
+        place: usize,
+    ) -> Result<()> {
+        let (a, x, b) = (a.host()?, x.host()?, b.host()?);
+        let (r, sums) = (r.host_mut()?, &mut sums.host_mut()?[place..]);
+        summing!(run, T, residual(&a, columns, x, b, r, sums));
+        Ok(())
+    }
+}

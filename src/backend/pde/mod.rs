@@ -1,0 +1,4 @@
+//! Finite elements and flows.
+
+pub(crate) mod elements;
+pub(crate) mod flow;

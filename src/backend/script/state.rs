@@ -1,0 +1,84 @@
+//! The state of a script on a device.
+
+use super::pass::PassWords;
+use crate::backend::PlanKey;
+use crate::error::Result;
+use crate::memory::{Memory, Place, Plans};
+use crate::number::Sum;
+use crate::recurrence::{REGISTERS, STATES};
+use crate::state::{HISTORY, barrier};
+
+/// Words behind the status, for resident launches: those of the barrier, and iterations of all launches that were not abandoned.
+pub(crate) const STATUS_WORDS: usize = barrier::WORDS + 1;
+pub(crate) const DONE: usize = barrier::WORDS;
+
+/// Programs, scalars and sums of a script; the layout is that of `cl/recurrence.cl`.
+#[derive(Debug)]
+pub(crate) struct ScriptState {
+    pub(crate) programs: Memory<u32>,
+    pub(crate) sums: Memory<Sum>,
+    pub(crate) registers: Memory<Sum>,
+    pub(crate) status: Memory<i32>,
+    pub(crate) history: Memory<Sum>,
+    pub(super) plans: Plans<PassKey>,
+    pub(super) residence: ResidentState,
+}
+
+/// Part of a [`ScriptState`] for resident launches.
+#[derive(Debug, Default)]
+pub(super) struct ResidentState {
+    /// The list of its calls, on the device once it was launched.
+    pub(super) list: Option<Memory<u32>>,
+    pub(super) plans: Plans<PlanKey>,
+}
+
+/// Key of the launches of passes: several of them share the same options.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct PassKey {
+    pub(super) launch: PlanKey,
+    pub(super) n: usize,
+    pub(super) words: PassWords,
+}
+
+impl ScriptState {
+    /// All zero, for `columns` right-hand sides and `sums` chunk sums.
+    pub(crate) fn new(place: &Place, programs: Vec<u32>, columns: usize, sums: usize) -> Result<Self> {
+        Ok(Self {
+            programs: place.take(programs)?,
+            sums: place.filled(sums.max(1), Sum::default())?,
+            registers: place.filled(2 * columns * REGISTERS, Sum::default())?,
+            status: place.take(vec![0; Self::words(columns)])?,
+            history: place.filled(2 * HISTORY * columns, Sum::default())?,
+            plans: Plans::default(),
+            residence: ResidentState::default(),
+        })
+    }
+
+    /// Words of `status`.
+    pub(crate) fn words(columns: usize) -> usize {
+        2 * columns * STATES + columns + 1 + STATUS_WORDS
+    }
+
+    /// A copy on the host. Waits.
+    pub(in crate::backend) fn on_host(&self) -> Result<Self> {
+        Ok(Self {
+            programs: self.programs.on_host()?,
+            sums: self.sums.on_host()?,
+            registers: self.registers.on_host()?,
+            status: self.status.on_host()?,
+            history: self.history.on_host()?,
+            plans: Plans::default(),
+            residence: ResidentState::default(),
+        })
+    }
+}
+
+/// A launch of a script: the block of the programs that it runs, the slot that it reads, the number of columns; and the number of
+/// chunk sums that the script has in all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepCall {
+    pub(crate) block: u32,
+    pub(crate) slot: u32,
+    pub(crate) columns: usize,
+    pub(crate) sums: usize,
+}

@@ -1,0 +1,4 @@
+//! Scans.
+
+pub(crate) mod fbp;
+pub(crate) mod rays;

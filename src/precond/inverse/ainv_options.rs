@@ -1,0 +1,105 @@
+//! Options of AINV.
+
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+
+/// Vectors that those of an approximate inverse are made orthogonal to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Orthogonalisation {
+    /// SAINV: against `A z_i`. Pivots of a positive definite matrix are positive whatever is dropped.
+    #[default]
+    Stabilised,
+    /// AINV: against row `i` of `A`. Less work, but pivots may lose their sign, which is an error.
+    Plain,
+    /// AINV from incomplete factors `P' D P` of the matrix, whose coefficients AINV has in exact arithmetic: the least work, on the host, and pivots
+    /// that may lose their sign.
+    Factored,
+}
+
+/// Options of [`Ainv::new`](crate::precond::Ainv::new).
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct AinvOptions {
+    /// SAINV or AINV.
+    pub orthogonalisation: Orthogonalisation,
+    /// Entries of `Z` below it are dropped, 0.1 unless set. 0 drops nothing: `M` is the inverse, nearly dense.
+    pub drop: f64,
+    /// Power of the matrix in whose places `Z` may have entries: the others are dropped as soon as they come up, whatever their size. `None`
+    /// for any place. With it the host makes the columns.
+    pub places: Option<usize>,
+    /// Rounds the factor to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
+    pub single: bool,
+    /// Scales the diagonal of the matrix to 1 first, as it is unless set. Without that `drop` is for the entries of the matrix as it is.
+    pub scales: bool,
+    /// Makes it on the device, many columns at once, or on the host, with the same bits; `None` chooses by the kind of device and the number
+    /// of rows. The host does it in any case if a column is too long for the device, and says so in the log; with `places`, and from factors, it always does.
+    pub on_device: Option<bool>,
+    /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done. A device looks at it before it begins.
+    pub deadline: Option<Instant>,
+}
+
+impl Default for AinvOptions {
+    fn default() -> Self {
+        Self {
+            orthogonalisation: Orthogonalisation::Stabilised,
+            drop: 0.1,
+            places: None,
+            single: false,
+            scales: true,
+            on_device: None,
+            deadline: None,
+        }
+    }
+}
+
+impl AinvOptions {
+    /// SAINV that drops entries below `drop`.
+    pub fn sainv(drop: f64) -> Self {
+        Self { drop, ..Self::default() }
+    }
+
+    /// AINV that drops entries below `drop`.
+    pub fn ainv(drop: f64) -> Self {
+        Self { orthogonalisation: Orthogonalisation::Plain, drop, ..Self::default() }
+    }
+
+    /// AINV from factors of the matrix, both without entries below `drop`.
+    pub fn factored(drop: f64) -> Self {
+        Self { orthogonalisation: Orthogonalisation::Factored, drop, ..Self::default() }
+    }
+
+    /// A copy that drops by place as well: see [`AinvOptions::places`].
+    pub fn with_places(self, power: Option<usize>) -> Self {
+        Self { places: power, ..self }
+    }
+
+    /// A copy whose factor is rounded to `f32`: half the bytes or less in products, and still a fixed, symmetric operator.
+    pub fn with_single(self, single: bool) -> Self {
+        Self { single, ..self }
+    }
+
+    /// A copy whose set-up ends at a time.
+    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
+        Self { deadline, ..self }
+    }
+
+    pub(crate) fn check(self) -> Result<()> {
+        let Self { drop, places, .. } = self;
+        if !(drop >= 0.0 && drop.is_finite()) {
+            return Err(Error::Option { name: "drop", reason: format!("{drop} is not a number from 0 on") });
+        }
+        match places.filter(|power| !(1..=MOST_POWER).contains(power)) {
+            None => Ok(()),
+            Some(power) => {
+                let reason =
+                    format!("places of the matrix to the power of {power}; 1 to {MOST_POWER} are possible");
+                Err(Error::Option { name: "places", reason })
+            }
+        }
+    }
+}
+
+/// Highest power of the matrix whose places may be kept.
+const MOST_POWER: usize = 8;

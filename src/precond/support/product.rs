@@ -1,0 +1,91 @@
+//! Preconditioners that are a product of stored matrices.
+
+use std::borrow::Cow;
+
+use crate::device::Device;
+use crate::error::Result;
+use crate::matrix::{Matrix, Storage, Transposed};
+use crate::number::{Precision, Real};
+use crate::operator::{Adjoint, LinearOperator, ProductOperator};
+use crate::sparse::{Csr, Packing};
+
+/// `W W'` of a stored `W`.
+pub(crate) type Square<T> = ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>;
+
+/// `W` with its transposed on the device, and `W W'` as an operator, which shares them.
+pub(crate) fn square<T: Real>(device: &Device, w: &Csr<T>, single: bool) -> Result<(Matrix<T>, Square<T>)> {
+    let w = factor_on(device, w, single, Transposed::Copy)?;
+    Ok((w.clone(), w.clone().times(w.adjoint()?)?))
+}
+
+/// A factor of an approximate inverse on the device; `single` rounds its values to `f32` and stores them so.
+pub(crate) fn factor_on<T: Real>(
+    device: &Device,
+    w: &Csr<T>,
+    single: bool,
+    transposed: Transposed,
+) -> Result<Matrix<T>> {
+    let packing = if rounds::<T>(single) { Packing::Always } else { Packing::default() };
+    Matrix::stored(device, &*rounded(w, single)?, Storage { transposed, packing, ..Storage::default() })
+}
+
+/// Tells if a factor is rounded to `f32`: one that is in `f32` need not be.
+pub(crate) fn rounds<T: Real>(single: bool) -> bool {
+    single && T::PRECISION == Precision::Double
+}
+
+/// The factor as it is stored.
+pub(crate) fn rounded<T: Real>(w: &Csr<T>, single: bool) -> Result<Cow<'_, Csr<T>>> {
+    if rounds::<T>(single) { w.rounded_to_single().map(Cow::Owned) } else { Ok(Cow::Borrowed(w)) }
+}
+
+/// Makes an operator of a type whose field `product` is a product of two matrices: one that is its own adjoint if `symmetric` follows the
+/// name, with a function that takes other values if there is one.
+macro_rules! product_of_matrices {
+    ($name:ident, symmetric $(, $update:ident)?) => {
+        product_of_matrices!($name {
+            fn apply_adjoint(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+                self.product.apply(x, z)
+            }
+            fn has_adjoint(&self) -> bool {
+                true
+            }
+            $(fn update_values(&self, a: &Csr<T>) -> Result<()> {
+                $update(self, a)
+            })?
+        });
+    };
+    ($name:ident { $($more:item)* }) => {
+        impl<T: Real> From<$name<T>> for SharedOperator<T> {
+            fn from(inverse: $name<T>) -> Self {
+                inverse.shared()
+            }
+        }
+
+        impl<T: Real> LinearOperator<T> for $name<T> {
+            fn device(&self) -> &Device {
+                self.product.device()
+            }
+            fn rows(&self) -> usize {
+                self.product.rows()
+            }
+            fn cols(&self) -> usize {
+                self.product.cols()
+            }
+            fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+                self.product.apply(x, z)
+            }
+            fn bytes(&self) -> u64 {
+                self.product.bytes()
+            }
+            fn launches(&self) -> usize {
+                self.product.launches()
+            }
+            fn structure(&self) -> Structure<'_, T> {
+                self.product.structure()
+            }
+            $($more)*
+        }
+    };
+}
+pub(crate) use product_of_matrices;

@@ -1,0 +1,264 @@
+//! A method that works on the system as it is given: set-up with its memory, solves.
+
+use super::engine::{self, Operators, between, cg, cgnr, is_composed, roots};
+use super::method::Method;
+use super::method::scripts::Task;
+use super::null_space::Projection;
+use super::regularise::{Correction, damp, lock};
+use super::run::{Observer, Report, Runner, Workspace};
+use super::script::{Draft, Neighbours, Preconditioning, Script, Space, distinct_lengths, subset_rows};
+use super::setup::Setup;
+use super::stopping::Stopping;
+use super::system::{self, System};
+use crate::backend::script::basis;
+use crate::error::{Error, Result};
+use crate::number::Real;
+use crate::operator::{LinearOperator, SharedOperator};
+use crate::vector::Vector;
+
+/// A method, set up for one operator.
+pub(super) struct Direct<T: Real> {
+    setup: Setup<T>,
+    system: System<T>,
+    runner: Runner<T>,
+    /// Exponent by which the preconditioner is scaled.
+    of_preconditioner: i32,
+    projection: Option<Projection<T>>,
+}
+
+impl<T: Real> Direct<T> {
+    /// Sets up what `setup` asks for, which [`Setup::completed`] has checked.
+    pub(super) fn new(operator: &SharedOperator<T>, setup: Setup<T>) -> Result<Self> {
+        // Before the norm of the operator is asked for, which may take vectors.
+        check_memory(operator, &setup, &planned(operator, &setup, [0; 2]))?;
+        let (method, columns) = (setup.method, setup.columns);
+        let system = match (method.takes_rectangles(), method.has_gradient()) {
+            (true, true) => {
+                let of_penalty = setup.penalty.as_ref().map_or(0.0, |penalty| lock(penalty).norm_bound().sqrt());
+                let damp = method.damp().max(damp(method, &setup.corrections)).max(of_penalty);
+                System::of_least_squares(operator, columns, damp)?
+            }
+            (true, false) => System::of_rectangle(operator, columns)?,
+            (false, true) => System::of_square(operator, columns)?.with_norm()?,
+            (false, false) => System::of_square(operator, columns)?,
+        };
+        // Scaled like the operator, whatever its own scale: Chebyshev's and stationary iterations alone depend on its size, and
+        // are told.
+        let of_preconditioner = match &setup.preconditioner {
+            Some(preconditioner) => system.needed_by(&**preconditioner)?,
+            None => 0,
+        };
+        let workspace = workspace(&system, &setup, of_preconditioner)?;
+        let keeps = (setup.stopping.rule.is_some(), method.lowers_error());
+        let runner = Runner::new(operator, columns, workspace, keeps)?;
+        let projection = match &setup.null_space {
+            Some(space) => Some(Projection::new(&**operator, space)?),
+            None => None,
+        };
+        Ok(Self { setup, system, runner, of_preconditioner, projection })
+    }
+
+    pub(super) fn setup(&self) -> &Setup<T> {
+        &self.setup
+    }
+
+    pub(super) fn operator(&self) -> &SharedOperator<T> {
+        self.system.operator()
+    }
+
+    /// The norm of the operator, or an upper bound of it; 0 if it is not known.
+    pub(super) fn operator_norm(&self) -> f64 {
+        self.system.operator_norm()
+    }
+
+    /// Takes another rule for the solves that follow; the caller has it validated.
+    pub(super) fn set_stopping(&mut self, stopping: Stopping) {
+        self.setup.stopping = stopping;
+    }
+
+    pub(super) fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
+        self.runner.set_reference(reference)?;
+        self.system.set_reference(reference)
+    }
+
+    /// Takes other corrections, one for each column, which are checked.
+    pub(super) fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
+        let Self { setup, system, runner, .. } = self;
+        let method = setup.method;
+        system.set_damp(damp(method, &corrections))?;
+        if let Err(error) = runner.set_corrections(corrections.clone()) {
+            system.set_damp(damp(method, &setup.corrections))?;
+            return Err(error);
+        }
+        setup.corrections = corrections;
+        Ok(())
+    }
+
+    pub(super) fn set_bounds(&mut self, lower: &[T], upper: &[T]) -> Result<()> {
+        self.runner.set_bounds(lower, upper)
+    }
+
+    /// Solves from the start guess in `x`, and leaves the answer there: a report for each column.
+    pub(super) fn solve(
+        &mut self,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Vec<Report>> {
+        let Self { setup, system, runner, of_preconditioner, projection } = self;
+        if let Some(preconditioner) = &setup.preconditioner {
+            system.check_preconditioner(&**preconditioner, *of_preconditioner)?;
+        }
+        let Some(projection) = projection else {
+            return system::solve(system, setup.method, runner, &setup.stopping, b, x, observer);
+        };
+        system.check_lengths(b, x)?;
+        // Removal of a component spreads NaN over all places.
+        system::finite_norms(b, 1, "the right-hand side")?;
+        system::finite_norms(x, 1, "the start guess")?;
+        let b = projection.project(b, x)?;
+        let mut reports = system::solve(system, setup.method, runner, &setup.stopping, b, x, observer)?;
+        for report in &mut reports {
+            report.projected = Some(projection.removed()?);
+        }
+        Ok(reports)
+    }
+
+    /// The report of a solve of one column.
+    pub(super) fn solve_one(
+        &mut self,
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Report> {
+        only(self.solve(b, x, observer)?)
+    }
+}
+
+/// The report of a solve of one column.
+pub(super) fn only(reports: Vec<Report>) -> Result<Report> {
+    reports.into_iter().next().ok_or(Error::Shape { what: "reports of a solve", expected: 1, found: 0 })
+}
+
+impl<T: Real> Setup<T> {
+    /// Tells if it is conjugate gradients by launches of their own ([`cg`]), if nothing is scaled. The script fuses the last
+    /// factor of a product of operators, which those cannot, and computes residuals afresh.
+    fn is_fused_cg(&self, operator: &SharedOperator<T>) -> bool {
+        let by_element = self.preconditioner.as_ref().is_none_or(|operator| operator.as_diagonal().is_some());
+        let alone = self.columns == 1 && self.stopping.exact_every == 0 && !is_composed(&**operator);
+        self.method == Method::Cg && by_element && alone
+    }
+}
+
+/// Bytes that an operator takes. The `Arc` itself says 0, since others share it.
+fn held<T: Real>(operator: &SharedOperator<T>) -> u64 {
+    (**operator).bytes()
+}
+
+/// A method with its script, if it has one.
+struct Planned {
+    draft: Draft,
+    preconditioning: Preconditioning,
+    /// The script; none for a method with launches of its own.
+    script: Option<Script>,
+}
+
+/// Plans the script of a set-up. `exponents` are those by which the operator and the preconditioner are scaled.
+fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [i32; 2]) -> Planned {
+    let subsets = subset_rows(operator);
+    let lengths: Vec<usize> = subsets.iter().map(|rows| rows.elements()).collect();
+    let mut draft = Draft::new([operator.rows(), operator.cols()], &lengths, setup.columns);
+    let preconditioning = match &setup.preconditioner {
+        None => Preconditioning::None,
+        Some(operator) if operator.as_diagonal().is_some() => Preconditioning::Diagonal(draft.vector(Space::Rows)),
+        Some(operator) => {
+            let apart = setup.method == Method::Cg && setup.columns == 1 && exponents[1] == 0;
+            let roots = apart.then(|| roots(&**operator)).flatten();
+            roots.map_or(Preconditioning::Operator, |_| Preconditioning::Roots)
+        }
+    };
+    let task = Task {
+        preconditioning,
+        rows: operator.rows(),
+        epsilon: T::EPSILON,
+        operator: exponents[0],
+        preconditioned: exponents[0] + exponents[1],
+        neighbours: Neighbours::of(&setup.corrections),
+        curved: setup.penalty.as_ref().map(|penalty| lock(penalty).has_curvature()),
+        subsets,
+    };
+    let script = setup.method.script(&mut draft, &task);
+    Planned { draft, preconditioning, script }
+}
+
+/// Checks the memory of a set-up, before anything as long as its vectors is allocated.
+fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned: &Planned) -> Result<()> {
+    let (columns, Planned { draft, script, .. }) = (setup.columns, planned);
+    let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
+    if script.is_none() {
+        let mut vectors = cgnr::held(bytes(operator.rows()), bytes(operator.cols()));
+        vectors.extend(setup.stopping.rule.map(|_| ("x held for the rule", bytes(operator.cols()))));
+        return operator.device().check_memory(held(operator), &vectors);
+    }
+    let mut vectors = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
+    vectors.extend(setup.stopping.rule.map(|_| ("x held for the rule", bytes(operator.cols()))));
+    if script.as_ref().is_some_and(|script| script.terms.is_some()) {
+        let one = |len: usize| (len * T::PRECISION.bytes()) as u64;
+        vectors.extend([operator.rows(), operator.cols()].map(|len| ("a vector for the norm", one(len))));
+    }
+    if script.as_ref().and_then(|script| script.terms.as_ref()?.inverse_sums).is_some_and(|sums| sums.of_subsets) {
+        let one = |len: usize| (len * T::PRECISION.bytes()) as u64;
+        vectors.extend(
+            distinct_lengths(&subset_rows(operator))
+                .into_iter()
+                .map(|len| ("a vector for sums of columns", one(len))),
+        );
+    }
+    if let Some(subsets) = operator.as_subsets().filter(|_| columns > 1) {
+        // One for products, and one for those with the adjoint.
+        vectors.extend([("vectors of the subsets", subsets.vector_bytes(columns)); 2]);
+    }
+    let own = draft.vectors.iter().enumerate().filter(|(k, _)| !Draft::FILLERS.contains(k));
+    vectors.extend(own.map(|(_, space)| ("a vector of the method", bytes(draft.len(*space)))));
+    let adjoint = Some(operator).filter(|_| setup.method.takes_rectangles());
+    let preconditioner =
+        setup.preconditioner.as_ref().filter(|_| planned.preconditioning == Preconditioning::Operator);
+    for (operator, adjoint) in [(Some(operator), false), (adjoint, true), (preconditioner, false)] {
+        let lengths = operator.map_or(Vec::new(), |operator| between(&**operator, adjoint));
+        vectors.extend(lengths.into_iter().map(|len| ("a vector between factors", bytes(len))));
+    }
+    let largest = operator.device().info().largest_allocation;
+    for (most, rows) in
+        draft.bases.into_iter().zip([operator.rows(), operator.cols()]).filter(|(most, _)| *most > 0)
+    {
+        let buffers = basis::held(rows, columns, most, T::PRECISION.bytes(), largest);
+        vectors.extend(
+            buffers.into_iter().map(|bytes| ("directions (a smaller restart or subspace has fewer)", bytes)),
+        );
+    }
+    let of_penalty = setup.penalty.as_ref().map_or(0, |penalty| lock(penalty).bytes());
+    let matrices = held(operator) + setup.preconditioner.as_ref().map_or(0, held) + of_penalty;
+    operator.device().check_memory(matrices, &vectors)
+}
+
+/// The vectors and scalars that a set-up needs.
+fn workspace<T: Real>(
+    system: &System<T>,
+    setup: &Setup<T>,
+    of_preconditioner: i32,
+) -> Result<Box<dyn Workspace<T>>> {
+    let (operator, exponent) = (system.operator(), system.exponent());
+    let exponents = [exponent, of_preconditioner];
+    if exponents == [0; 2] && setup.is_fused_cg(operator) {
+        return cg::boxed(operator, setup.preconditioner.as_ref());
+    }
+    match planned(operator, setup, exponents) {
+        Planned { script: None, .. } => cgnr::boxed(operator, exponent, setup.corrections.clone()),
+        Planned { draft, preconditioning, script: Some(script) } => {
+            let (preconditioner, penalty) = (setup.preconditioner.as_ref(), setup.penalty.as_ref());
+            let operators = Operators { a: operator, preconditioner, penalty, exponents };
+            let weight = setup.method.weighs();
+            engine::boxed(&operators, setup.corrections.clone(), weight, draft, script, preconditioning)
+        }
+    }
+}

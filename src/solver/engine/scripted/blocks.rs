@@ -1,0 +1,140 @@
+//! Launches of single kinds: products, in one or several, and calls over a basis or an image.
+
+use super::{Engine, Written};
+use crate::backend::script::{Addition, Basis, Blend, Dual, StepCall, Then};
+use crate::error::{Error, Result, same_length};
+use crate::number::Real;
+use crate::solver::run::Inputs;
+use crate::solver::script::{
+    Apart, B, Call, Gather, Launch, Operand, OverBasis, OverImage, Space, StepLimit, VectorId,
+};
+use crate::vector::Vector;
+
+impl<T: Real> Engine<T> {
+    pub(super) fn over_image(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: OverImage) -> Result<()> {
+        let (run, operations) = (inputs.run, inputs.device.backend().variation::<T>());
+        let (OverImage::Ascend { field, .. } | OverImage::Subtract { field, .. }) = call;
+        let variation = field.variation(self.length(Space::Cols));
+        let others = match call {
+            OverImage::Ascend { x, last_x, .. } => [x, last_x],
+            OverImage::Subtract { g, .. } => [g, VectorId::FILLER],
+        };
+        let Self { vectors, state, .. } = self;
+        let places = [field.p[0], field.p[1], field.q.unwrap_or(VectorId::SECOND_FILLER), others[0], others[1]];
+        let different = |_| Error::Shape { what: "different vectors of a call", expected: places.len(), found: 0 };
+        let held = vectors.get_disjoint_mut(places.map(VectorId::index)).map_err(different)?;
+        let [px, py, q, first, second] = held.map(Vector::memory_mut);
+        let dual = Dual { p: [px, py], q };
+        match call {
+            OverImage::Ascend { .. } => {
+                operations.variation_ascend(run, step, variation, [&*first, &*second], dual, state)
+            }
+            OverImage::Subtract { .. } => operations.variation_subtract(run, step, variation, dual, first, state),
+        }
+    }
+
+    /// A product, into the spare vector.
+    pub(super) fn product(
+        &mut self,
+        inputs: &Inputs<'_, T>,
+        step: StepCall,
+        launch: &Launch,
+        blend: Blend,
+    ) -> Result<()> {
+        let Launch::Product { of: which, x, w, z, .. } = launch else { return Ok(()) };
+        let Self { products, vectors, spare: y, state, .. } = self;
+        let Some(products) = &mut products[which.index()] else {
+            return same_length("operators of a script", 1, 0);
+        };
+        let vector = |v: &VectorId| if *v == B { inputs.b } else { &vectors[v.index()] };
+        match which {
+            Operand::Adjoint | Operand::SubsetAdjoint(_) => products.apply_adjoint(vector(x), y)?,
+            _ => products.apply(vector(x), y)?,
+        }
+        let (stored, x) = products.apply_factors(vector(x))?;
+        let read = [x, vector(w), vector(z)].map(Vector::memory);
+        let operations = inputs.device.backend().script::<T>();
+        operations.step_product(inputs.run, step, &stored.read(), blend, read, y.memory_mut(), state)
+    }
+
+    /// A product whose program and sums are launches of their own.
+    pub(super) fn product_apart(&mut self, inputs: &Inputs<'_, T>, call: &Call, apart: &Apart) -> Result<()> {
+        let Launch::Product { y, blend, .. } = &call.launch else { return Ok(()) };
+        let (run, operations) = (inputs.run, inputs.device.backend().script::<T>());
+        if apart.has_program {
+            let step = self.step_call(call.block, true);
+            operations.step_scalars(run, step, &mut self.state)?;
+        }
+        let step = self.step_call(apart.bare, true);
+        let blend = Blend { dots: [false; 2], free: true, ..*blend };
+        Written::new(self, y.index()).engine.product(inputs, step, &call.launch, blend)?;
+        apart.sums.iter().try_for_each(|sums| self.call(inputs, sums))
+    }
+
+    /// A copy of some elements, into the spare vector.
+    pub(super) fn gather(&mut self, inputs: &Inputs<'_, T>, Gather { from, runs, .. }: Gather) -> Result<()> {
+        let Self { vectors, spare, columns, .. } = self;
+        let from = if from == B { inputs.b } else { &vectors[from.index()] };
+        let runs = runs.times(*columns);
+        spare.memory_mut().copy_runs(runs.packed(), from.memory(), runs)
+    }
+
+    pub(super) fn limit_step(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: StepLimit) -> Result<()> {
+        let n = self.length(Space::Cols);
+        let Self { vectors, state, .. } = self;
+        let read = [call.above, call.d].map(|v| vectors[v.index()].memory());
+        let operations = inputs.device.backend().limit::<T>();
+        operations.step_limit(inputs.run, step, n, read, call.most.place as usize, state)
+    }
+
+    pub(super) fn over_basis(
+        &mut self,
+        inputs: &Inputs<'_, T>,
+        step: StepCall,
+        (of, call): (Space, OverBasis),
+    ) -> Result<()> {
+        let (run, operations) = (inputs.run, inputs.device.backend().basis::<T>());
+        let Self { bases, vectors, state, .. } = self;
+        let [basis, other] = match (of, bases) {
+            (Space::Cols, [rows, cols]) => [cols, rows],
+            (_, [rows, cols]) => [rows, cols],
+        };
+        let Some(basis) = basis else { return same_length("bases of a space", 1, 0) };
+        let most = basis.most();
+        let mut add = |addition: Addition, v: VectorId, basis: &mut Basis<T>| {
+            operations.basis_add(run, step, addition, vectors[v.index()].memory_mut(), basis, state)
+        };
+        match call {
+            OverBasis::Project { w, count } => {
+                operations.basis_project(run, step, count, vectors[w.index()].memory(), basis, state)?;
+                operations.basis_fold(run, step, count, false, basis, state)
+            }
+            OverBasis::Reproject { w, count } => {
+                add(Addition { count, adds: true, fresh: false, then: Then::Project }, w, basis)?;
+                operations.basis_fold(run, step, count, true, basis, state)
+            }
+            OverBasis::Append { w, count } => {
+                add(Addition { count, adds: true, fresh: false, then: Then::Append }, w, basis)
+            }
+            OverBasis::Follow { v, count } => {
+                let Some(other) = other else { return same_length("bases of a script", 2, 1) };
+                basis.exchange_arrays(other);
+                let done = add(Addition { count, adds: true, fresh: false, then: Then::Nothing }, v, basis);
+                basis.exchange_arrays(other);
+                done
+            }
+            OverBasis::Keep { v, count } => {
+                add(Addition { count, adds: false, fresh: false, then: Then::Append }, v, basis)
+            }
+            OverBasis::Drop { dropped, count } => {
+                operations.basis_drop(run, step, (dropped.0.into(), count), basis, state)
+            }
+            OverBasis::Rotate { step: column } => operations.basis_rotate(run, step, column, true, basis, state),
+            OverBasis::Norm { step: column } => operations.basis_rotate(run, step, column, false, basis, state),
+            OverBasis::Solve { depth } => operations.basis_solve(run, step, depth.0.into(), basis, state),
+            OverBasis::Combine { v, fresh } => {
+                add(Addition { count: most, adds: true, fresh, then: Then::Nothing }, v, basis)
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Terms that least squares minimise beside the misfit.
+
+mod correction;
+mod objective;
+mod penalty;
+mod substitution;
+mod term;
+
+pub(crate) use correction::damp;
+pub(crate) use objective::{Objective, Values};
+pub(crate) use penalty::{Penalised, in_place_of_corrections, lock};
+pub(crate) use substitution::Substituted;
+pub(crate) use term::{Corrected, check_corrections, shape_of, write_weights};
+
+pub use correction::Correction;
+pub use penalty::{Penalty, SharedPenalty};

@@ -1,0 +1,297 @@
+//! The part of a solve that is the same for every method: limits that wait for the first norms, looks, resident launches
+//! that give up, the best answer.
+
+use std::cmp::Ordering;
+use std::ops::{ControlFlow, Range};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use super::driver::{self, Observer};
+use super::iteration::{Iteration, Outcome, Status};
+use super::workspace::{Inputs, Workspace};
+use crate::backend::script::MOST_VECTORS;
+use crate::device::Device;
+use crate::error::Result;
+use crate::number::{Real, Sum};
+use crate::operator::{LinearOperator, SharedOperator};
+use crate::solver::regularise::{Correction, Values};
+use crate::solver::stopping::{Limits, Stopping};
+use crate::solver::weight::ChosenWeight;
+use crate::sparse::gallery::Random;
+use crate::state::HISTORY;
+use crate::vector::Vector;
+
+/// A method that is set up, with what a solve needs beside the method's own vectors.
+pub(crate) struct Runner<T: Real> {
+    workspace: Box<dyn Workspace<T>>,
+    best: Vector<T>,
+    /// Answers that a rule may return to.
+    held: Option<Vector<T>>,
+    /// Squared norms of the last iterations, read at the last look.
+    history: Vec<Sum>,
+    /// Tells if each iterate of the method has a smaller error than the one before.
+    lowers_error: bool,
+}
+
+impl<T: Real> Runner<T> {
+    pub(crate) fn new(
+        operator: &SharedOperator<T>,
+        columns: usize,
+        workspace: Box<dyn Workspace<T>>,
+        (holds, lowers_error): (bool, bool),
+    ) -> Result<Self> {
+        let vector = || Vector::zeros(operator.device(), operator.cols() * columns);
+        let (best, held) = (vector()?, if holds { Some(vector()?) } else { None });
+        let history = vec![Sum::default(); workspace.numbers() * HISTORY * columns];
+        Ok(Self { workspace, best, held, history, lowers_error })
+    }
+
+    /// Solves from the start guess in `x` and leaves the answer there. Returns one outcome for each of `limits`, and the
+    /// seconds that the iterations took.
+    pub(crate) fn solve(
+        &mut self,
+        device: &Device,
+        stopping: &Stopping,
+        limits: &[Limits],
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<(Vec<Outcome>, f64)> {
+        let inputs = Inputs { device, run: device.run::<T>(), b };
+        // The method works on the answer where it lies.
+        self.workspace.exchange(x)?;
+        let mut solve = SolveRun { on: self, inputs, limits: limits.to_vec(), pending: 0..0 };
+        // An observer or an operator of the user may panic: the vector is handed back first.
+        let run = AssertUnwindSafe(|| driver::run(&mut solve, stopping, observer));
+        let result = catch_unwind(run);
+        let returned = self.workspace.exchange(x);
+        let result = result.unwrap_or_else(|panic| resume_unwind(panic))?;
+        returned.map(|()| result)
+    }
+
+    /// Finds the singular values of `operator` if the method wants to know them: by a solve for random signs, the same in every column.
+    /// Allocates two vectors then.
+    pub(crate) fn probe(&mut self, operator: &SharedOperator<T>, columns: usize) -> Result<()> {
+        let values = Values::of(&**operator);
+        if !self.workspace.begin_probe(values) {
+            return Ok(());
+        }
+        let device = operator.device();
+        let mut random = Random::new(PROBE);
+        let mut sign = || T::from_f64(if random.next() >> 63 == 0 { 1.0 } else { -1.0 });
+        let b: Vec<T> = (0..operator.rows()).flat_map(|_| std::iter::repeat_n(sign(), columns)).collect();
+        let b = Vector::from_slice(device, &b)?;
+        let mut x = Vector::zeros(device, operator.cols() * columns)?;
+        let stopping = Stopping::after(MOST_VECTORS);
+        let limits = vec![Limits::default(); columns];
+        self.solve(device, &stopping, &limits, &b, &mut x, &mut |_| ControlFlow::Continue(()))?;
+        self.workspace.end_probe(values);
+        Ok(())
+    }
+
+    pub(crate) fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
+        self.workspace.set_reference(reference)
+    }
+
+    pub(crate) fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
+        self.workspace.set_corrections(corrections)
+    }
+
+    pub(crate) fn set_bounds(&mut self, lower: &[T], upper: &[T]) -> Result<()> {
+        self.workspace.set_bounds(lower, upper)
+    }
+
+    /// `b - A x` of the last start.
+    pub(crate) fn residual(&self) -> &Vector<T> {
+        self.workspace.residual()
+    }
+
+    /// Launches of one iteration on a device.
+    pub(crate) fn launches(&self) -> usize {
+        self.workspace.launches()
+    }
+
+    /// The weight that the last solve of column `c` chose, in the units of the system that was given.
+    pub(crate) fn chosen(&self, c: usize, limits: &Limits) -> Option<ChosenWeight> {
+        self.workspace.chosen(c, limits.exponents)
+    }
+
+    /// Tells if the second number of the history is the norm of a gradient.
+    pub(crate) fn least_squares(&self) -> bool {
+        self.workspace.least_squares()
+    }
+}
+
+/// Seed of the random signs.
+const PROBE: u64 = 11;
+
+/// A solve under way.
+struct SolveRun<'s, T: Real> {
+    on: &'s mut Runner<T>,
+    inputs: Inputs<'s, T>,
+    limits: Vec<Limits>,
+    /// Iterations in resident launches since the last look.
+    pending: Range<usize>,
+}
+
+impl<T: Real> SolveRun<'_, T> {
+    fn start_once(&mut self, budget: &[usize]) -> Result<()> {
+        let Self { on, inputs, limits, .. } = self;
+        inputs.device.backend().queue(|| on.workspace.start(inputs, limits, budget))
+    }
+}
+
+impl<T: Real> Iteration for SolveRun<'_, T> {
+    fn columns(&self) -> usize {
+        self.limits.len()
+    }
+
+    fn start(&mut self, budget: &[usize]) -> Result<()> {
+        self.start_once(budget)?;
+        if self.limits.iter().any(Limits::waits) {
+            // The first norms set the limits that depend on them; the start is repeated with those in force.
+            self.status()?;
+            for c in 0..self.limits.len() {
+                let first = self.norms(c, 0);
+                self.limits[c].set_first(first);
+            }
+            self.start_once(budget)?;
+        }
+        Ok(())
+    }
+
+    fn steps(&mut self, indices: Range<usize>) -> Result<()> {
+        if self.stops_at_once() {
+            let start = if self.pending.is_empty() { indices.start } else { self.pending.start };
+            self.pending = start..indices.end;
+        }
+        let Self { on, inputs, .. } = self;
+        inputs.device.backend().queue(|| on.workspace.steps(inputs, indices))
+    }
+
+    fn exact(&mut self, done: usize) -> Result<()> {
+        let Self { on, inputs, .. } = self;
+        inputs.device.backend().queue(|| on.workspace.exact(inputs, done))
+    }
+
+    fn status(&mut self) -> Result<Vec<Status>> {
+        let Runner { workspace, history, .. } = &mut *self.on;
+        let look = workspace.look(&self.inputs, history)?;
+        let again = std::mem::take(&mut self.pending);
+        if !look.abandoned {
+            return Ok(look.columns);
+        }
+        // The groups do not all run at once here: several launches for each iteration, from now on.
+        log::info!("{}: groups cannot wait for each other; solves go on without", self.inputs.device.info().name);
+        workspace.leave_residence()?;
+        workspace.steps(&self.inputs, again)?;
+        Ok(workspace.look(&self.inputs, history)?.columns)
+    }
+
+    fn stops_at_once(&self) -> bool {
+        self.on.workspace.stays_resident(&self.inputs)
+    }
+
+    fn ends_by_host(&self) -> bool {
+        self.on.workspace.ends_by_host()
+    }
+
+    fn norms(&self, c: usize, k: usize) -> [f64; 2] {
+        let numbers = self.on.workspace.numbers();
+        let at = numbers * ((k % HISTORY) * self.limits.len() + c);
+        let mut norms = [0.0; 2];
+        for (norm, sum) in norms.iter_mut().zip(&self.on.history[at..at + numbers]) {
+            *norm = sum.value(self.inputs.run.accumulation);
+        }
+        norms
+    }
+
+    fn excess(&self, c: usize, norms: [f64; 2]) -> f64 {
+        self.limits[c].excess(norms, self.on.least_squares())
+    }
+
+    fn keep(&mut self, columns: &[usize]) -> Result<()> {
+        let Runner { workspace, best, .. } = &mut *self.on;
+        copy_columns(self.limits.len(), columns, workspace.answer(), best)
+    }
+
+    fn restore(&mut self, columns: &[usize]) -> Result<()> {
+        let Runner { workspace, best, .. } = &mut *self.on;
+        copy_columns(self.limits.len(), columns, best, workspace.answer())
+    }
+
+    fn hold(&mut self, columns: &[usize]) -> Result<()> {
+        let Runner { workspace, held, .. } = &mut *self.on;
+        match held {
+            Some(held) => copy_columns(self.limits.len(), columns, workspace.answer(), held),
+            None => Ok(()),
+        }
+    }
+
+    fn take_held(&mut self, columns: &[usize]) -> Result<()> {
+        let Runner { workspace, held, .. } = &mut *self.on;
+        match held {
+            Some(held) => copy_columns(self.limits.len(), columns, held, workspace.answer()),
+            None => Ok(()),
+        }
+    }
+
+    fn residuals(&mut self) -> Result<Vec<f64>> {
+        let residuals = self.on.workspace.present_residual(&self.inputs)?.to_vec()?;
+        Ok(residuals.into_iter().map(Real::to_f64).collect())
+    }
+
+    fn rhs(&self, c: usize) -> f64 {
+        self.limits[c].rhs
+    }
+
+    fn residual_decides(&self) -> bool {
+        self.on.workspace.residual_decides()
+    }
+
+    fn lowers_error(&self) -> bool {
+        self.on.lowers_error
+    }
+
+    fn compare(&self, norms: [f64; 2], others: [f64; 2]) -> Ordering {
+        Limits::compare::<T>(norms, others, self.on.least_squares())
+    }
+
+    fn is_rounding(&mut self, c: usize, norms: [f64; 2]) -> Result<bool> {
+        if !self.on.least_squares() {
+            return Ok(false);
+        }
+        let x = self.on.workspace.answer().column_norms(self.limits.len())?;
+        Ok(self.limits[c].is_rounding(norms, x[c].to_f64()))
+    }
+
+    fn in_given_units(&self, c: usize, norms: [f64; 2]) -> [f64; 2] {
+        self.limits[c].in_given_units(norms)
+    }
+
+    fn build_seconds(&self) -> f64 {
+        self.inputs.device.programs().seconds
+    }
+}
+
+/// Copies some of the `count` columns of one interleaved vector into another.
+fn copy_columns<T: Real>(
+    count: usize,
+    columns: &[usize],
+    source: &Vector<T>,
+    target: &mut Vector<T>,
+) -> Result<()> {
+    if columns.len() == count {
+        return target.copy_from(source);
+    }
+    if columns.is_empty() {
+        return Ok(());
+    }
+    // Not all of them: a few times in a solve, or after an iteration for a rule that tells columns apart. The host does it.
+    let (from, mut to) = (source.to_vec()?, target.to_vec()?);
+    for (from, to) in from.chunks_exact(count).zip(to.chunks_exact_mut(count)) {
+        for c in columns {
+            to[*c] = from[*c];
+        }
+    }
+    target.write(&to)
+}

@@ -1,0 +1,109 @@
+//! Calls of a script that are no product and no pass: over a basis, an image or a penalty, limits of steps, and copies.
+
+use super::vectors::VectorId;
+use crate::backend::script::Variation;
+use crate::recurrence::{Scalar, Sums};
+use crate::runs::Runs;
+
+/// A call over a basis of a draft (`Draft::basis`), whose first `count` vectors are `Q`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OverBasis {
+    /// `h = Q'w`.
+    Project { w: VectorId, count: usize },
+    /// `w -= Q h`, then the same with what rounding has left: `d = Q'w`, `h += d`.
+    Reproject { w: VectorId, count: usize },
+    /// `w -= Q d`; the result is the next vector of the basis, if there is room.
+    Append { w: VectorId, count: usize },
+    /// `v += Q factors` with the factors of the other space's basis, whose first `count` vectors those of this one go with.
+    Follow { v: VectorId, count: usize },
+    /// `v` is the next vector of the basis, behind `count` others.
+    Keep { v: VectorId, count: usize },
+    /// After the program, columns in which `dropped` is above 0 forget the first `count` vectors: their factors and scales are 0.
+    Drop { dropped: Scalar, count: usize },
+    /// Rotations make `h` and `|w|` a column of GMRES's triangle; for `step` 0 the residual begins it. The program comes after, with
+    /// [`VECTOR2`](crate::recurrence::VECTOR2) and its like.
+    Rotate { step: usize },
+    /// Keeps the norm of vector `step`, and scales it to 1. The program comes after, with [`VECTOR2`](crate::recurrence::VECTOR2).
+    Norm { step: usize },
+    /// Solves the triangle, of as many columns as `depth` says.
+    Solve { depth: Scalar },
+    /// `v += Q y` with the solution of the triangle; `v = Q y` if `fresh`.
+    Combine { v: VectorId, fresh: bool },
+}
+
+impl OverBasis {
+    /// Tells if it runs a program.
+    pub(crate) fn runs_program(self) -> bool {
+        matches!(self, Self::Drop { .. } | Self::Rotate { .. } | Self::Norm { .. } | Self::Solve { .. })
+    }
+
+    /// Launches on a device, if one buffer holds the basis.
+    pub(crate) fn launches(self) -> usize {
+        match self {
+            Self::Project { .. } | Self::Reproject { .. } => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// The largest `-d / above` over the elements with `d < 0`, vectors of the columns' space: 1 over the most that a step along `d` may be
+/// before an element of `above` is 0. It is the fold of `most`; -1 if no step is short enough. Runs no program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StepLimit {
+    pub(crate) above: VectorId,
+    pub(crate) d: VectorId,
+    pub(crate) most: Sums,
+}
+
+impl StepLimit {
+    /// Launches on a device.
+    pub(crate) const LAUNCHES: usize = 2;
+}
+
+/// The dual variables of the total variation of an image ([`variation`](crate::backend::script::variation)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// Pixels of a row.
+    pub(crate) width: usize,
+    pub(crate) p: [VectorId; 2],
+    /// Dual numbers of the derivative along a direction, if that has a term.
+    pub(crate) q: Option<VectorId>,
+    /// The first of the scalars that the launches read.
+    pub(crate) weights: Scalar,
+    /// Sums of the squares of a step.
+    pub(crate) change: Sums,
+}
+
+impl Field {
+    /// The field for an image of `n` pixels, as the back end takes it.
+    pub(crate) fn variation(&self, n: usize) -> Variation {
+        let (first, place) = (self.weights.0.into(), self.change.place as usize);
+        Variation { n, width: self.width, along: self.q.is_some(), first, place }
+    }
+}
+
+/// A call over an image, which runs no program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OverImage {
+    /// `p += step D (2 x - x_old)`, then into its disc; `q` likewise.
+    Ascend { field: Field, x: VectorId, last_x: VectorId },
+    /// `g -= D'p + (e.D)'q`.
+    Subtract { field: Field, g: VectorId },
+}
+
+/// The elements `runs` of `from`, counted in elements of one column, one after another in `to`. Runs no program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gather {
+    pub(crate) from: VectorId,
+    pub(crate) to: VectorId,
+    pub(crate) runs: Runs,
+}
+
+/// A call of a script that asks the penalty; it runs no program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OfPenalty {
+    pub(crate) x: VectorId,
+    /// The vector whose product with `H(x)` is asked for; none for the gradient.
+    pub(crate) v: Option<VectorId>,
+    pub(crate) out: VectorId,
+}

@@ -1,0 +1,28 @@
+//! Formats in which a matrix is stored, and how each is laid out.
+
+mod banded;
+mod build;
+mod choice;
+mod compressed;
+mod entries;
+mod format;
+mod layout;
+mod packing;
+mod padded;
+mod places;
+mod profile;
+mod structured;
+
+pub(crate) use choice::Reader;
+pub(crate) use compressed::{LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW};
+pub(crate) use entries::Entries;
+pub(crate) use format::SLICE;
+pub(crate) use layout::{Arrangement, Kind, Layout, STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER, pieces};
+#[cfg(test)]
+pub(crate) use packing::CODE_BITS;
+pub(crate) use packing::{Packable, Shape, TABLE, offset_at};
+pub(crate) use places::Places;
+
+pub use format::Format;
+pub use layout::Offsets;
+pub use packing::Packing;
