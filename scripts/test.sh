@@ -64,7 +64,7 @@ suite() {
 }
 export -f suite
 long="methods kernels oclgrind imaging fem scaled"
-others=$(cd tests && ls ./*.rs | sed 's#^\./##; s#\.rs$##' | grep -vxE "${long// /|}")
+others=$(cd tests && ls -d ./*.rs ./*/main.rs | sed -E 's#^\./##; s#(/main)?\.rs$##' | grep -vxE "${long// /|}")
 {
     printf -- '--test %s\n' $long
     printf -- '--lib\n'

@@ -542,7 +542,8 @@ mod tests {
         let rounds: Vec<usize> = runs.iter().map(|run| run.times.len()).collect();
         assert_eq!(rounds, [ROUNDS, ROUNDS, ROUNDS, FIRST_ROUNDS, ROUNDS]);
         // It ends where it is told to.
-        let mut runs: Vec<Races> = (0..5).map(|k| Races { contestant: k, times: Vec::new(), stays: true }).collect();
+        let mut runs: Vec<Races> =
+            (0..5).map(|k| Races { contestant: k, times: Vec::new(), stays: true }).collect();
         let mut left = 17;
         let go_on = &mut || {
             left -= 1;
