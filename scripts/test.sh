@@ -51,10 +51,11 @@ say "tests on the host and on $devices OpenCL device(s)"
 # never empty.
 export REQUIRE_DEVICES=1 REQUIRE_OCLGRIND=1 REQUIRE_WINDOW=1 RUST_BACKTRACE=0
 cargo test --all-features --no-run --quiet
-# As many suites at once as there are cores, those that take longest first: PoCL compiles all kernels of a process on one core.
+# As many modules at once as there are cores, each in a process of its own, those that take longest first: PoCL compiles all kernels of a
+# process on one core.
 logs=$(mktemp -d)
 export logs
-suite() {
+module() {
     log="$logs/${1// /}"
     cargo test --all-features $1 >"$log" 2>&1
     status=$?
@@ -62,15 +63,16 @@ suite() {
     flock "$logs" cat "$log"
     return $status
 }
-export -f suite
-long="methods kernels oclgrind imaging fem scaled"
-others=$(cd tests && ls -d ./*.rs ./*/main.rs | sed -E 's#^\./##; s#(/main)?\.rs$##' | grep -vxE "${long// /|}")
+export -f module
+long="methods oclgrind solvers kernels scaled preconditioners imaging"
+others=$(cd tests/suite && ls ./*.rs | sed 's#^\./##; s#\.rs$##' | grep -vxE "main|${long// /|}")
 {
-    printf -- '--test %s\n' $long
+    printf -- '--test suite %s::\n' $long
     printf -- '--lib\n'
-    printf -- '--test %s\n' $others
+    printf -- '--test suite %s::\n' $others
+    printf -- '--test architecture\n'
     printf -- '--doc\n'
-} | xargs -P "$(nproc)" -I{} bash -c 'suite "$1"' suite {} || failed "some tests failed"
+} | xargs -P "$(nproc)" -I{} bash -c 'module "$1"' module {} || failed "some tests failed"
 rm -r "$logs"
 
 say "all checks passed"

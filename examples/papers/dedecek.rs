@@ -1,4 +1,4 @@
-//! dedecek-2013, tables 7.1 to 7.9, under the conventions of `tests/common/thesis.rs`: in fp32, times in ms.
+//! dedecek-2013, tables 7.1 to 7.9, under the conventions of `tests/suite/common/thesis.rs`: in fp32, times in ms.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

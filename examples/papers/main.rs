@@ -12,7 +12,7 @@ mod oses;
 mod printed;
 mod readings;
 mod stock_koch;
-#[path = "../../tests/common/thesis.rs"]
+#[path = "../../tests/suite/common/thesis.rs"]
 mod thesis;
 mod timing;
 

@@ -28,7 +28,7 @@
 //! Source: A. H. Andersen, A. C. Kak, "Simultaneous algebraic reconstruction technique (SART)", Ultrasonic Imaging 6, 1984; with subsets: G. Wang,
 //! M. Jiang, "Ordered-subset simultaneous algebraic reconstruction techniques (OS-SART)", J. X-Ray Sci. Technol. 12, 2004. Both divide
 //! by the sums of each subset's own columns. One divisor for all takes a vector instead of one for each subset; on the parallel
-//! scan of 64² pixels and 90 angles in `tests/ill_posed.rs` it came as near to the image or nearer.
+//! scan of 64² pixels and 90 angles in `tests/suite/ill_posed.rs` it came as near to the image or nearer.
 
 use super::sirt::Steps;
 use crate::recurrence::{MINUS_ONE, ONE};

@@ -1,0 +1,233 @@
+//! However a solve ends, the answer it leaves is the one of its report; and a solver that an operator's panic went through
+//! solves the next system as a new one would.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::common::battery::{Problem, essence, indefinite, problems};
+use crate::common::{bits, devices_in, noise};
+use residuum::operator::{LinearOperator, SharedOperator};
+use residuum::precond::Preconditioner;
+use residuum::sparse::gallery;
+use residuum::{
+    Climb, Device, Format, HostSystem, Matrix, Method, Precision, Real, Report, Result, Setup, Solver, Stop,
+    Stopping, Vector, climb, climb_scaled,
+};
+
+/// The true residual of `x` as a solve of no iterations finds it.
+fn residual<T: Real>(problem: &Problem<T>, device: &Device, b: &[T], x: &[T]) -> f64 {
+    let problem = Problem { start: x.to_vec(), ..problem.clone() };
+    problem.solve(device, &[b], &Stopping::after(0)).remove(0).1.true_residual
+}
+
+/// Columns that gain nothing more stop while others go on.
+#[test]
+fn columns_that_end_early_keep_their_answers() {
+    let a = gallery::poisson_2d::<f32>(40, 0.001).unwrap();
+    let wave = |i: usize| (std::f32::consts::PI * (i + 1) as f32 / 41.0).sin();
+    let mut columns: Vec<Vec<f32>> = (0..2).map(|seed| noise(1600, 20 + seed)).collect();
+    columns.push(vec![1.0; 1600]);
+    columns.push((0..1600).map(|i| wave(i % 40) * wave(i / 40)).collect());
+    let columns: Vec<&[f32]> = columns.iter().map(|c| &c[..]).collect();
+    let beyond = Stopping { rtol: 1e-8, ..Stopping::after(3000) };
+    let mut apart = 0;
+    for device in devices_in(Precision::Single) {
+        for method in [Method::Gmres { restart: 100 }, Method::BiCgStab, Method::Cg, Method::Minres] {
+            let problem = Problem::new(method, &a);
+            let found = problem.solve(&device, &columns, &beyond);
+            let restarts: Vec<usize> = found.iter().map(|(_, report)| report.restarts).collect();
+            apart += usize::from(restarts.iter().any(|n| *n != restarts[0]));
+            for ((x, report), b) in found.iter().zip(&columns) {
+                assert!(report.stop != Stop::Converged, "{report}");
+                assert_eq!(residual(&problem, &device, b, x), report.true_residual, "{report}");
+            }
+        }
+    }
+    assert!(apart > 0, "no columns ended apart: nothing was tested");
+}
+
+/// A part of the first residual is the same limit as that number, for every method and from any start; with several right-hand sides each has its own.
+#[test]
+fn a_part_of_the_first_residual_is_a_limit() {
+    const PART: f64 = 0.0625;
+    let mut converged = 0;
+    for device in devices_in(Precision::Double) {
+        for problem in problems::<f64>().into_iter().filter(|problem| problem.lower.is_none()) {
+            // Far from the answer, so that the first residual is larger than b.
+            let start = noise::<f64>(problem.a.cols(), 4).iter().map(|v| 64.0 * v).collect();
+            let problem = Problem { start, ..problem };
+            let b: Vec<Vec<f64>> = (0..2).map(|seed| noise(problem.a.rows(), 30 + seed)).collect();
+            let b: Vec<&[f64]> = b.iter().map(|b| &b[..]).collect();
+            let by_part = Stopping { residual_reduction: PART, ..Stopping::after(200) };
+            let ends: Vec<_> = b
+                .iter()
+                .map(|b| {
+                    let first = residual(&problem, &device, b, &problem.start);
+                    let by_number = Stopping { atol: PART * first, ..Stopping::after(200) };
+                    let (wanted, named) = problem.solve(&device, &[b], &by_number).remove(0);
+                    let (x, report) = problem.solve(&device, &[b], &by_part).remove(0);
+                    assert_eq!(essence(&x, &report), essence(&wanted, &named), "{report} {named}");
+                    if report.stop == Stop::Converged {
+                        assert!(report.true_residual <= PART * first && report.iterations > 0, "{report}");
+                        converged += 1;
+                    }
+                    (x, report)
+                })
+                .collect();
+            for ((x, report), (alone, own)) in problem.solve(&device, &b, &by_part).iter().zip(&ends) {
+                assert_eq!(essence(x, report), essence(alone, own), "{report} {own}");
+            }
+        }
+    }
+    assert!(converged >= 40, "{converged}");
+}
+
+/// From 0 it is a part of the right-hand side, and a solve from a good start goes on where `rtol` would end it at once.
+#[test]
+fn a_good_start_does_not_end_a_solve_by_its_reduction() {
+    let device = Device::host();
+    let a = gallery::poisson_2d::<f64>(20, 0.0).unwrap();
+    let b: Vec<f64> = noise(400, 9);
+    let solve = |start: &[f64], stopping: Stopping| {
+        let problem = Problem { start: start.to_vec(), ..Problem::new(Method::Cg, &a) };
+        problem.solve(&device, &[&b], &stopping).remove(0)
+    };
+    let zero = vec![0.0; 400];
+    let (near, by_rtol) = solve(&zero, Stopping { rtol: 1e-3, ..Stopping::after(500) });
+    let (same, by_part) = solve(&zero, Stopping { residual_reduction: 1e-3, ..Stopping::after(500) });
+    assert_eq!(essence(&near, &by_rtol), essence(&same, &by_part));
+    let (_, again) = solve(&near, Stopping { rtol: 1e-3, ..Stopping::after(500) });
+    assert_eq!((again.stop, again.iterations), (Stop::Converged, 0));
+    let (_, further) = solve(&near, Stopping { residual_reduction: 1e-3, ..Stopping::after(500) });
+    assert!(further.iterations > 0 && further.relative_residual() <= 1e-6, "{further}");
+}
+
+/// In a ladder and in rounds of scaled solves it is a part of the first residual of all.
+#[test]
+fn a_part_of_the_first_residual_holds_for_all_solves_of_a_ladder() {
+    let device = Device::host();
+    let a = gallery::poisson_2d::<f64>(40, 0.0).unwrap();
+    let b = vec![1.0; 1600];
+    let solved =
+        Problem::new(Method::Cg, &a).solve(&device, &[&b], &Stopping { rtol: 1e-12, ..Stopping::after(500) });
+    // The residual is 1e-3 b, which is smooth: plain iterations gain little at first.
+    let near: Vec<f64> = solved[0].0.iter().map(|v| 0.999 * v).collect();
+    let wanted = 1e-3 * 1e-3 * 40.0;
+    let stopping = |patience| Stopping { residual_reduction: 1e-3, patience, ..Stopping::after(500) };
+    let (matrix, rhs) = (Matrix::new(&device, &a, Format::Csr).unwrap(), Vector::from_slice(&device, &b).unwrap());
+    let mut x = Vector::from_slice(&device, &near).unwrap();
+    let ladder = [None, Some(Preconditioner::Ic0 { shift: None })];
+    let go_on = &mut |_: &_| ControlFlow::Continue(());
+    let setup = Setup::new(Method::Cg, stopping(Some(5)));
+    let Climb { report, rungs, .. } = climb((&matrix, &a, None), &setup, &ladder, (&rhs, &mut x), go_on).unwrap();
+    assert_eq!((rungs.len(), report.stop), (3, Stop::Converged), "{report}");
+    assert!(report.true_residual <= wanted && report.true_residual > 1e-3 * wanted, "{report}");
+    let mut x = near;
+    let system = HostSystem { a: &a, b: &b, format: Format::Csr, partition: None };
+    let setup = Setup::new(Method::Cg, stopping(None));
+    let report = climb_scaled(&device, system, &setup, &[None], &mut x, go_on).unwrap().report;
+    assert!(report.converged() && report.iterations > 0 && report.true_residual <= wanted, "{report}");
+}
+
+/// A matrix that calls `then` with the number and the result of each product.
+struct Watched<F> {
+    matrix: Matrix<f64>,
+    products: Arc<AtomicUsize>,
+    then: F,
+}
+
+impl<F: Fn(usize, &mut Vector<f64>) -> Result<()> + Send + Sync> LinearOperator<f64> for Watched<F> {
+    fn device(&self) -> &Device {
+        self.matrix.device()
+    }
+    fn rows(&self) -> usize {
+        self.matrix.rows()
+    }
+    fn cols(&self) -> usize {
+        self.matrix.cols()
+    }
+    fn apply(&self, x: &Vector<f64>, y: &mut Vector<f64>) -> Result<()> {
+        self.matrix.multiply(x, y)?;
+        (self.then)(self.products.fetch_add(1, Ordering::Relaxed), y)
+    }
+    fn apply_adjoint(&self, x: &Vector<f64>, y: &mut Vector<f64>) -> Result<()> {
+        self.matrix.multiply_transposed(x, y)?;
+        (self.then)(self.products.fetch_add(1, Ordering::Relaxed), y)
+    }
+    fn has_adjoint(&self) -> bool {
+        true
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        self.matrix.norm_bound()
+    }
+}
+
+/// A solve that fails goes back to its best iterate; if the time runs out on the way, to the better one of its last start and the
+/// iterate that it came to.
+#[test]
+fn time_that_runs_out_on_the_way_back_costs_no_accuracy() {
+    let (device, a, b) = (Device::host(), indefinite::<f64>(20), noise::<f64>(400, 3));
+    let slow = |n: usize, y: &mut Vector<f64>| match n {
+        // In an iteration, and in the start that verifies where it ended.
+        80..=81 => y.fill(f64::NAN),
+        82.. => {
+            std::thread::sleep(Duration::from_millis(20));
+            Ok(())
+        }
+        _ => Ok(()),
+    };
+    let matrix = Matrix::new(&device, &a, Format::Csr).unwrap();
+    let operator = Watched { matrix, products: Arc::default(), then: slow }.shared();
+    let method = Method::Gmres { restart: 11 };
+    let stopping = Stopping { time_limit: Some(Duration::from_secs(1)), check_every: 1, ..Stopping::after(1000) };
+    let mut solver = Solver::new(operator, method, stopping).unwrap();
+    let mut x = Vector::zeros(&device, 400).unwrap();
+    let report = solver.solve(&Vector::from_slice(&device, &b).unwrap(), &mut x).unwrap();
+    assert_eq!(report.stop, Stop::NotFinite, "{report}");
+    assert!(report.true_residual <= report.history[0], "{report}");
+    let found = residual(&Problem::new(method, &a), &device, &b, &x.to_vec().unwrap());
+    assert_eq!(found, report.true_residual, "{report}");
+}
+
+/// A solver of `problem` whose operator calls `then` after each product.
+fn watched<F: Fn(usize, &mut Vector<f64>) -> Result<()> + Send + Sync + 'static>(
+    problem: &Problem<f64>,
+    device: &Device,
+    products: &Arc<AtomicUsize>,
+    then: F,
+) -> Solver<f64> {
+    let matrix = Matrix::with_transpose(device, &problem.a, Format::Csr).unwrap();
+    let operator: SharedOperator<f64> = Watched { matrix, products: Arc::clone(products), then }.shared();
+    Solver::with(operator, Setup::new(problem.method, Stopping::after(40))).unwrap()
+}
+
+#[test]
+fn a_panic_of_an_operator_leaves_the_solver_as_it_was() {
+    let solve = |solver: &mut Solver<f64>, problem: &Problem<f64>, device: &Device| -> (Vec<f64>, Report) {
+        let mut x = Vector::from_slice(device, &problem.start).unwrap();
+        let b = Vector::from_slice(device, &noise::<f64>(problem.a.rows(), 4)).unwrap();
+        let report = solver.solve(&b, &mut x).unwrap();
+        (x.to_vec().unwrap(), report)
+    };
+    for device in devices_in(Precision::Double) {
+        for problem in problems::<f64>().iter().filter(|p| p.diagonal.is_none() && p.reference.is_none()) {
+            // Products of the set-up do not count.
+            let (never, products) = (Arc::default(), Arc::new(AtomicUsize::new(1000)));
+            let (x, report) = solve(&mut watched(problem, &device, &never, |_, _| Ok(())), problem, &device);
+            let fails_at = 13;
+            let mut solver = watched(problem, &device, &products, move |n, _| {
+                assert!(n != fails_at, "the operator's own fault");
+                Ok(())
+            });
+            products.store(0, Ordering::Relaxed);
+            let failed = catch_unwind(AssertUnwindSafe(|| solve(&mut solver, problem, &device)));
+            assert!(failed.is_err(), "{}", problem.method);
+            let (again, second) = solve(&mut solver, problem, &device);
+            assert_eq!(bits(&again), bits(&x), "{}", problem.method);
+            assert!(essence(&again, &second) == essence(&x, &report), "{second} instead of {report}");
+        }
+    }
+}
