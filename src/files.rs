@@ -170,11 +170,13 @@ pub fn write_file_atomically(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<()> {
-    replace(path, write).map_err(|e| file_error(path, &e))
+    // Called once: `replace` is compiled once for all writers.
+    let mut write = Some(write);
+    replace(path, &mut |out| write.take().map_or(Ok(()), |write| write(out))).map_err(|e| file_error(path, &e))
 }
 
 /// [`write_file_atomically`] with the operating system's error.
-fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
+fn replace(path: &Path, write: &mut dyn FnMut(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
     let permissions = match fs::metadata(path) {
         Ok(existing) if !existing.is_file() => {
             // Renaming onto a device would replace the device.

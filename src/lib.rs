@@ -11,6 +11,8 @@
 //! assert!(report.converged(), "{report}");
 //! # Ok::<(), residuum::Error>(())
 //! ```
+// Rays of scans and readers of volumes are called by `imaging` alone.
+#![cfg_attr(not(feature = "imaging"), allow(dead_code, unused_imports))]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout))]
 
 /// The code of README.md, compiled and run.
@@ -30,9 +32,11 @@ mod device_info;
 pub mod doctor;
 mod error;
 mod examine;
+#[cfg(feature = "fem")]
 pub mod fem;
 mod files;
 mod fourier;
+#[cfg(feature = "imaging")]
 pub mod imaging;
 pub mod interop;
 pub mod io;
@@ -50,6 +54,7 @@ pub mod precond;
 mod recurrence;
 mod reduction;
 mod runs;
+#[cfg(feature = "simulation")]
 pub mod simulation;
 mod solver;
 pub mod sparse;
@@ -57,6 +62,7 @@ mod state;
 #[cfg(feature = "serde")]
 mod text;
 mod threads;
+#[cfg(feature = "tuner")]
 pub mod tuner;
 pub mod tuning;
 mod vector;

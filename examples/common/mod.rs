@@ -6,6 +6,7 @@ pub mod about;
 pub mod interrupt;
 pub mod plot;
 mod progress;
+#[cfg(feature = "simulation")]
 pub mod simulate;
 pub mod table;
 

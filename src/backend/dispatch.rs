@@ -15,7 +15,9 @@ use super::linear::scatter::ScatterOps;
 use super::linear::split::SplitOps;
 use super::linear::vector::VectorOps;
 use super::opencl::OpenCl;
+#[cfg(feature = "fem")]
 use super::pde::elements::ElementOps;
+#[cfg(feature = "simulation")]
 use super::pde::flow::FlowOps;
 use super::precond::block_jacobi::BlockJacobiOps;
 use super::precond::elimination::EliminationOps;
@@ -27,6 +29,7 @@ use super::script::ScriptOps;
 use super::script::basis::BasisOps;
 use super::script::limit::LimitOps;
 use super::script::variation::VariationOps;
+#[cfg(feature = "imaging")]
 use super::tomography::fbp::FbpOps;
 use super::tomography::rays::RayOps;
 use crate::memory::Place;
@@ -75,8 +78,8 @@ impl AnyBackend {
 /// Gives the back end a method for each group, which hands out its implementation. With `checked` it is the [`Checked`] itself, which compares
 /// first results with the host.
 macro_rules! dispatch {
-    ($($group:ident: $operations:ident $(, $checked:ident)?;)+) => {
-        $(mod $group {
+    ($($(#[$when:meta])* $group:ident: $operations:ident $(, $checked:ident)?;)+) => {
+        $($(#[$when])* mod $group {
             use super::*;
 
             per_number! {
@@ -93,6 +96,7 @@ macro_rules! dispatch {
 
         impl AnyBackend {
             $(
+                $(#[$when])*
                 #[doc = concat!("[`", stringify!($operations), "`] on this back end.")]
                 pub(crate) fn $group<T: Real>(&self) -> &dyn $operations<T> {
                     $group::on(self)
@@ -115,6 +119,7 @@ dispatch! {
     generated: GeneratedOps;
     split: SplitOps;
     rays: RayOps, checked;
+    #[cfg(feature = "imaging")]
     fbp: FbpOps;
     scatter: ScatterOps;
     sweep: SweepOps;
@@ -124,7 +129,9 @@ dispatch! {
     parts: PartsOps;
     polynomial: PolynomialOps;
     projection: ProjectionOps;
+    #[cfg(feature = "simulation")]
     flow: FlowOps;
+    #[cfg(feature = "fem")]
     elements: ElementOps;
     script: ScriptOps, checked;
     basis: BasisOps, checked;

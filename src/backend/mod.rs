@@ -26,4 +26,4 @@ pub(crate) use run::{PlanKey, Run};
 
 #[cfg(test)]
 pub(crate) use files::kernel_files;
-pub use files::kernels_checksum;
+pub(crate) use files::kernels_checksum;

@@ -24,6 +24,7 @@ pub(crate) struct OpenCl {
     /// Chunk sums and result of the reductions that users ask for, made on first use.
     pub(super) scratch: Mutex<Option<[Buffer<Sum>; 2]>>,
     /// A buffer of one word, for kernels that are given none, made on first use.
+    #[cfg(any(feature = "fem", feature = "simulation"))]
     words: Mutex<Option<Arc<Buffer<u32>>>>,
     /// Partial results of the groups of a product, made on first use.
     partial: Mutex<Option<Buffer<Sum>>>,
@@ -62,6 +63,7 @@ impl OpenCl {
             kernels_checksum,
             kernels: Plans::default(),
             scratch: Mutex::new(None),
+            #[cfg(any(feature = "fem", feature = "simulation"))]
             words: Mutex::new(None),
             partial: Mutex::new(None),
         }
@@ -116,6 +118,7 @@ impl OpenCl {
     }
 
     /// A buffer for kernels that are given no words.
+    #[cfg(any(feature = "fem", feature = "simulation"))]
     pub(super) fn no_words(&self) -> Result<Arc<Buffer<u32>>> {
         let mut words = lock(&self.words);
         Ok(match &*words {

@@ -28,75 +28,82 @@ pub(super) fn chunk_sums<T: Real, A: Accumulator<T>, const S: usize, const K: us
     vectors: [&[T]; S],
     terms: impl Fn([T; S]) -> [A; K],
 ) -> [Sum; K] {
-    match lanes {
-        0..=32 => lane_sums::<T, A, _, S, K, 32, 4>(vectors, terms),
-        33..=64 => lane_sums::<T, A, _, S, K, 64, 8>(vectors, terms),
-        65..=128 => lane_sums::<T, A, _, S, K, 128, 16>(vectors, terms),
-        129..=256 => lane_sums::<T, A, _, S, K, 256, 32>(vectors, terms),
-        257..=512 => lane_sums::<T, A, _, S, K, 512, 64>(vectors, terms),
-        _ => lane_sums::<T, A, _, S, K, 1024, 128>(vectors, terms),
+    // Two sizes of the room for lanes: small chunks feel the time that it takes to fill it with zeros.
+    match lanes.next_power_of_two().clamp(32, 1024) {
+        lanes @ 0..=128 => lane_sums::<T, A, _, S, K, 128, 16>(lanes, vectors, terms),
+        lanes => lane_sums::<T, A, _, S, K, 1024, 128>(lanes, vectors, terms),
     }
 }
 
 widest! {
-    /// [`chunk_sums`] for `LANES` lanes, `EIGHTH` times eight.
+    /// [`chunk_sums`] for up to `MOST` lanes, `EIGHTH` times eight.
     #[inline]
-    fn lane_sums<'v; T: Real, A: Accumulator<T>, F: Fn([T; S]) -> [A; K]; const S, const K, const LANES, const EIGHTH>(
+    fn lane_sums<'v; T: Real, A: Accumulator<T>, F: Fn([T; S]) -> [A; K]; const S, const K, const MOST, const EIGHTH>(
+        lanes: usize,
         vectors: [&'v [T]; S],
         terms: F,
     ) -> [Sum; K] {
-        if vectors[0].len() == LANES {
-            folded_eighths::<T, A, S, K, EIGHTH>(vectors, terms)
+        if vectors[0].len() == lanes {
+            folded_eighths::<T, A, S, K, EIGHTH>(lanes / 8, vectors, terms)
         } else {
-            folded_lanes::<T, A, S, K, LANES>(vectors, terms)
+            folded_lanes::<T, A, S, K, MOST>(lanes, vectors, terms)
         }
     }
 }
 
-/// Sums of vectors with an element for each lane, eight times `EIGHTH`: three of the halvings are done in registers.
+/// Lanes that are added side by side, in registers. Eight times as many are those of the smallest chunk.
+const STRIP: usize = 4;
+
+/// Sums of vectors with an element for each lane, eight times `eighth`: three of the halvings are done in registers.
 #[inline(always)]
 fn folded_eighths<T: Real, A: Accumulator<T>, const S: usize, const K: usize, const EIGHTH: usize>(
+    eighth: usize,
     vectors: [&[T]; S],
     terms: impl Fn([T; S]) -> [A; K],
 ) -> [Sum; K] {
-    let none = [T::default(); EIGHTH];
-    let mut parts = [[&none; 8]; S];
-    for s in 0..S {
-        for (part, elements) in parts[s].iter_mut().zip(vectors[s].as_chunks::<EIGHTH>().0) {
-            *part = elements;
-        }
-    }
     let mut lanes = [[A::default(); EIGHTH]; K];
-    for l in 0..EIGHTH {
-        let mut sums = [[A::default(); 8]; K];
+    for first in (0..eighth).step_by(STRIP) {
+        let mut sums = [[[A::default(); STRIP]; 8]; K];
         for r in 0..8 {
-            let mut elements = [T::default(); S];
+            let mut parts = [[T::default(); STRIP]; S];
             for s in 0..S {
-                elements[s] = parts[s][r][l];
+                if let Some(part) = vectors[s][r * eighth + first..].first_chunk::<STRIP>() {
+                    parts[s] = *part;
+                }
             }
-            let found = terms(elements);
-            for k in 0..K {
-                sums[k][r] = sums[k][r].add(found[k]);
+            for l in 0..STRIP {
+                let mut elements = [T::default(); S];
+                for s in 0..S {
+                    elements[s] = parts[s][l];
+                }
+                let found = terms(elements);
+                for k in 0..K {
+                    sums[k][r][l] = sums[k][r][l].add(found[k]);
+                }
             }
         }
         for k in 0..K {
             let [a, b, c, d, e, f, g, h] = sums[k];
-            lanes[k][l] = (a.add(e).add(c.add(g))).add(b.add(f).add(d.add(h)));
+            for l in 0..STRIP {
+                let even = a[l].add(e[l]).add(c[l].add(g[l]));
+                lanes[k][first + l] = even.add(b[l].add(f[l]).add(d[l].add(h[l])));
+            }
         }
     }
-    folded(lanes)
+    number::array(|k| Sum(fold(&mut lanes[k][..eighth], A::add).to_bits()))
 }
 
-/// Sums of vectors of any length, in `LANES` lanes.
+/// Sums of vectors of any length, in `lanes` lanes.
 #[inline(always)]
-fn folded_lanes<T: Real, A: Accumulator<T>, const S: usize, const K: usize, const LANES: usize>(
+fn folded_lanes<T: Real, A: Accumulator<T>, const S: usize, const K: usize, const MOST: usize>(
+    lanes: usize,
     vectors: [&[T]; S],
     terms: impl Fn([T; S]) -> [A; K],
 ) -> [Sum; K] {
-    let mut lanes = [[A::default(); LANES]; K];
+    let mut totals = [[A::default(); MOST]; K];
     let n = vectors[0].len();
-    for first in (0..n).step_by(LANES) {
-        let count = LANES.min(n - first);
+    for first in (0..n).step_by(lanes) {
+        let count = lanes.min(n - first);
         let mut parts = vectors;
         for part in &mut parts {
             *part = &part[first..][..count];
@@ -108,17 +115,11 @@ fn folded_lanes<T: Real, A: Accumulator<T>, const S: usize, const K: usize, cons
             }
             let found = terms(elements);
             for k in 0..K {
-                lanes[k][l] = lanes[k][l].add(found[k]);
+                totals[k][l] = totals[k][l].add(found[k]);
             }
         }
     }
-    folded(lanes)
-}
-
-#[inline(always)]
-fn folded<T: Real, A: Accumulator<T>, const K: usize, const N: usize>(mut lanes: [[A; N]; K]) -> [Sum; K] {
-    // In place: a `map` would copy the lanes.
-    number::array(|k| Sum(fold(&mut lanes[k], A::add).to_bits()))
+    number::array(|k| Sum(fold(&mut totals[k][..lanes], A::add).to_bits()))
 }
 
 /// [`chunk_sums`] of one sum over elements that lie anywhere: `term(i)` yields what element `i` adds.
@@ -128,28 +129,25 @@ pub(super) fn scattered_sum<T: Real, A: Accumulator<T>>(
     term: impl Fn(usize) -> A,
 ) -> Sum {
     #[inline]
-    fn sum<A: Copy, const N: usize>(
+    fn sum<A: Copy, const MOST: usize>(
+        lanes: usize,
         range: Range<usize>,
         zero: A,
         add: impl Fn(A, A) -> A,
         term: impl Fn(usize) -> A,
     ) -> A {
-        let mut lanes = [zero; N];
-        for block in range.clone().step_by(N) {
-            for l in 0..N.min(range.end - block) {
-                lanes[l] = add(lanes[l], term(block + l));
+        let mut totals = [zero; MOST];
+        for block in range.clone().step_by(lanes) {
+            for l in 0..lanes.min(range.end - block) {
+                totals[l] = add(totals[l], term(block + l));
             }
         }
-        fold(&mut lanes, add)
+        fold(&mut totals[..lanes], add)
     }
     let zero = A::default();
-    let found = match lanes {
-        0..=32 => sum::<A, 32>(range, zero, A::add, term),
-        33..=64 => sum::<A, 64>(range, zero, A::add, term),
-        65..=128 => sum::<A, 128>(range, zero, A::add, term),
-        129..=256 => sum::<A, 256>(range, zero, A::add, term),
-        257..=512 => sum::<A, 512>(range, zero, A::add, term),
-        _ => sum::<A, 1024>(range, zero, A::add, term),
+    let found = match lanes.next_power_of_two().clamp(32, 1024) {
+        lanes @ 0..=128 => sum::<A, 128>(lanes, range, zero, A::add, term),
+        lanes => sum::<A, 1024>(lanes, range, zero, A::add, term),
     };
     Sum(found.to_bits())
 }

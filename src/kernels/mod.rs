@@ -17,7 +17,8 @@ pub(crate) mod texts {
     use crate::ocl::File;
 
     macro_rules! texts {
-        ($($name:ident),+ $(,)?) => {$(
+        ($($(#[$when:meta])* $name:ident),+ $(,)?) => {$(
+            $(#[$when])*
             pub(crate) static $name: File = File {
                 name: stringify!($name),
                 after: &[],
@@ -30,6 +31,7 @@ pub(crate) mod texts {
         fold,
         format,
         rays,
+        #[cfg(feature = "simulation")]
         flow_grid,
         row,
         recurrence,

@@ -214,11 +214,15 @@ impl<K: PartialEq, P: Clone> Plans<K, P> {
     /// Errors of `make`.
     pub(crate) fn get(&self, key: K, make: impl FnOnce() -> Result<P>) -> Result<P> {
         let mut plans = lock(&self.0);
-        if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == key) {
-            return Ok(plan.clone());
+        if let Some(plan) = Self::known(&plans, &key) {
+            return Ok(plan);
         }
         let plan = make()?;
         plans.push((key, plan.clone()));
         Ok(plan)
+    }
+
+    fn known(plans: &[(K, P)], key: &K) -> Option<P> {
+        plans.iter().find(|(known, _)| known == key).map(|(_, plan)| plan.clone())
     }
 }

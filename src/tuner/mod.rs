@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 
 use problem::{Contestant, Problem};
 
-pub use crate::backend::kernels_checksum;
+use crate::backend;
 use crate::device::Device;
 use crate::device_info::DeviceKind;
 use crate::error::Result;
@@ -28,6 +28,14 @@ const FIRST_ROUNDS: usize = 3;
 const SLOW: f64 = 1.3;
 /// Least relative difference that counts.
 const BAND: f64 = 0.03;
+
+/// Checksum of the kernels as they would be built: for what was measured with them.
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File) if `RESIDUUM_CL_DIR` names a folder without them.
+pub fn kernels_checksum() -> Result<String> {
+    backend::kernels_checksum()
+}
 
 /// Result of one case; `entry.measured.partial` tells if the search was ended before its end.
 #[derive(Clone, Debug)]

@@ -1,4 +1,5 @@
 //! Scans.
 
+#[cfg(feature = "imaging")]
 pub(crate) mod fbp;
 pub(crate) mod rays;

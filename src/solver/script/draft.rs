@@ -118,9 +118,14 @@ impl Draft {
     pub(crate) fn call(&mut self, work: impl Into<Work>, write: impl FnOnce(&mut Program)) -> Call {
         let mut program = Program::default();
         write(&mut program);
-        let (launch, words) = match work.into() {
+        self.call_of(work.into(), &program)
+    }
+
+    /// [`Draft::call`], compiled once.
+    fn call_of(&mut self, work: Work, program: &Program) -> Call {
+        let (launch, words) = match work {
             Work::Scalars => (Launch::Scalars, program.words(&[], &[])),
-            Work::Product(product) => self.product(product, &program),
+            Work::Product(product) => self.product(product, program),
             Work::Update(update) => {
                 self.note(update.fault());
                 self.note(program.folds_any(&update.sums).then_some(FOLDS_ITS_OWN));

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::kernels::kernels;
 use crate::memory::Memory;
 use crate::number::{Precision, Real};
-use crate::ocl::{Defines, File};
+use crate::ocl::Defines;
 use crate::tuning::{Case, Family, LaunchQuery, SizeClass};
 
 kernels! {
@@ -32,7 +32,8 @@ kernels! {
         factors: in_real[terms], values: in_real[1], to: out_real[n]);
 }
 
-pub(in crate::backend) static FILES: &[&File] = &[&elements::FILE, &element_sums::FILE];
+#[cfg(test)]
+pub(in crate::backend) static FILES: &[&crate::ocl::File] = &[&elements::FILE, &element_sums::FILE];
 
 /// Options of a program for cells of one kind.
 #[derive(Clone, Copy, Debug, Default)]

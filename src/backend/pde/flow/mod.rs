@@ -4,6 +4,7 @@ mod host;
 mod opencl;
 mod sampling;
 
+#[cfg(test)]
 pub(in crate::backend) use opencl::FILES;
 
 use std::ops::Range;

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::kernels::{Common, kernels};
 use crate::memory::Memory;
 use crate::number::Real;
-use crate::ocl::{Buffer, Context, Defines, File, Prepared};
+use crate::ocl::{Buffer, Context, Defines, Prepared};
 
 kernels! {
     file flow_momentum, after [common, flow_grid];
@@ -49,7 +49,8 @@ kernels! {
         x: real, y: real, dx: real, dy: real, inverse: real, amount: real, mask: in_uint[mask_words], q: out_real[end]);
 }
 
-pub(in crate::backend) static FILES: &[&File] =
+#[cfg(test)]
+pub(in crate::backend) static FILES: &[&crate::ocl::File] =
     &[&flow_momentum::FILE, &flow_pressure::FILE, &flow_transport::FILE, &splat::FILE];
 
 /// Options of a program that reads a staggered grid: the macros of `cl/flow_grid.cl`.

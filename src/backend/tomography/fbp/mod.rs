@@ -3,6 +3,7 @@
 mod host;
 mod opencl;
 
+#[cfg(test)]
 pub(in crate::backend) use opencl::FILES;
 
 use crate::backend::run::{PlanKey, Run};

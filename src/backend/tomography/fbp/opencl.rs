@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::kernels::kernels;
 use crate::memory::Memory;
 use crate::number::Real;
-use crate::ocl::{File, Plan};
+use crate::ocl::Plan;
 
 kernels! {
     file fbp, after [common];
@@ -17,7 +17,8 @@ kernels! {
         filtered: in_real[angles * (pixels + 1)], x: out_real[side * side]);
 }
 
-pub(in crate::backend) static FILES: &[&File] = &[&fbp::FILE];
+#[cfg(test)]
+pub(in crate::backend) static FILES: &[&crate::ocl::File] = &[&fbp::FILE];
 
 impl<T: Real> FbpOps<T> for OpenCl {
     fn add_views(&self, run: Run<'_>, views: &Views<T>, filtered: &Memory<T>, x: &mut Memory<T>) -> Result<()> {
