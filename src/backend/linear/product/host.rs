@@ -10,7 +10,7 @@ use crate::backend::run::Run;
 use crate::backend::sums::{column_dot, squares, summing};
 use crate::error::Result;
 use crate::memory::Memory;
-use crate::number::{self, Accumulator, Real, Sum};
+use crate::number::{Accumulator, Real, Sum};
 use crate::reduction::Chunks;
 use crate::sparse::{Arrangement, Kind, SHORT_ROW};
 use crate::threads::{self, ChunksMut};
@@ -47,19 +47,6 @@ fn chunk_columns<T: Real, A: Accumulator<T>, const C: usize>(
     store: impl Fn(usize, usize, A) -> T,
 ) {
     let (x, y) = (x.as_chunks::<C>().0, y.as_chunks_mut::<C>().0);
-    if let Some(base) = row_by_row(a) {
-        let adaptive = a.arrangement.kind == Kind::Adaptive;
-        if a.arrangement.wide {
-            let ends = (rows.start + 1..=rows.end).map(|i| offset(a, base, i));
-            return add_rows::<T, A, C, true>(a, offset(a, base, rows.start), rows, ends, x, y, store);
-        }
-        let [start, ends @ ..] = &a.pointers[base + rows.start..=base + rows.end] else { return };
-        let (start, ends) = (*start as usize, ends.iter().map(|end| *end as usize));
-        if adaptive {
-            return add_rows::<T, A, C, true>(a, start, rows, ends, x, y, store);
-        }
-        return add_rows::<T, A, C, false>(a, start, rows, ends, x, y, store);
-    }
     match a.arrangement.kind {
         // Work for a block takes longer than a few of their rows.
         Kind::Stencil | Kind::Diagonals | Kind::Shifted => by_blocks::<T, A, C, LONG_BLOCK>(a, rows, x, y, store),
@@ -67,7 +54,7 @@ fn chunk_columns<T: Real, A: Accumulator<T>, const C: usize>(
     }
 }
 
-/// Rows `rows`, `N` at a time.
+/// Rows `rows`, `N` at a time: their sums, then what `store` makes of them. The two are compiled apart: there are many of either.
 fn by_blocks<T: Real, A: Accumulator<T>, const C: usize, const N: usize>(
     a: &HostMatrix<'_, T>,
     rows: Range<usize>,
@@ -79,21 +66,49 @@ fn by_blocks<T: Real, A: Accumulator<T>, const C: usize, const N: usize>(
         let places = start..rows.end.min(start + N);
         let mut sums = [RowSum::<A, C>::default(); N];
         let sums = &mut sums[..places.len()];
-        block_sums(a, places.clone(), x, sums);
-        let store = |i: usize, sum: &RowSum<A, C>| -> [T; C] { number::array(|c| store(i, c, sum.0[c])) };
+        row_sums(a, places.clone(), x, sums);
         match order(a) {
             Some(order) => {
-                for (i, sum) in order[places].iter().zip(sums) {
-                    y[*i as usize - rows.start] = store(*i as usize, sum);
+                let order = &order[places];
+                for k in 0..sums.len() {
+                    let i = order[k] as usize;
+                    for c in 0..C {
+                        y[i - rows.start][c] = store(i, c, sums[k].0[c]);
+                    }
                 }
             }
             None => {
-                for ((i, sum), y) in places.zip(sums).zip(&mut y[start - rows.start..]) {
-                    *y = store(i, sum);
+                let y = &mut y[start - rows.start..][..sums.len()];
+                for k in 0..sums.len() {
+                    for c in 0..C {
+                        y[k][c] = store(start + k, c, sums[k].0[c]);
+                    }
                 }
             }
         }
     }
+}
+
+/// Sums of the rows at `places`, one block of them; they come as zeros.
+#[inline(never)]
+fn row_sums<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    places: Range<usize>,
+    x: &[[T; C]],
+    sums: &mut [RowSum<A, C>],
+) {
+    let Some(base) = row_by_row(a) else { return block_sums(a, places, x, sums) };
+    let adaptive = a.arrangement.kind == Kind::Adaptive;
+    if a.arrangement.wide {
+        let ends = (places.start + 1..=places.end).map(|i| offset(a, base, i));
+        return add_rows::<T, A, C, true>(a, offset(a, base, places.start), ends, x, sums);
+    }
+    let [start, ends @ ..] = &a.pointers[base + places.start..=base + places.end] else { return };
+    let (start, ends) = (*start as usize, ends.iter().map(|end| *end as usize));
+    if adaptive {
+        return add_rows::<T, A, C, true>(a, start, ends, x, sums);
+    }
+    add_rows::<T, A, C, false>(a, start, ends, x, sums);
 }
 
 /// First offset of rows that are best added one after another: rows of adaptive lanes, and rows of one lane each that are so short that
@@ -107,27 +122,24 @@ fn row_by_row<T: Real>(a: &HostMatrix<'_, T>) -> Option<usize> {
     }
 }
 
-/// Rows from entry `start` on, one after another; `ends` are their ends. `ADAPTIVE` rows have as many lanes as their length asks for,
+/// Sums of rows from entry `start` on, one after another; `ends` are their ends. `ADAPTIVE` rows have as many lanes as their length asks for,
 /// others one each. A call of its own, so that its loop stays small.
 #[inline(never)]
 fn add_rows<T: Real, A: Accumulator<T>, const C: usize, const ADAPTIVE: bool>(
     a: &HostMatrix<'_, T>,
     mut start: usize,
-    rows: Range<usize>,
     ends: impl Iterator<Item = usize>,
     x: &[[T; C]],
-    y: &mut [[T; C]],
-    store: impl Fn(usize, usize, A) -> T,
+    sums: &mut [RowSum<A, C>],
 ) {
-    for ((i, end), y) in rows.zip(ends).zip(y) {
+    for (end, sum) in ends.zip(sums) {
         let (indices, values) = (&a.indices[start..end], &a.values[start..end]);
         start = end;
-        let sum = if ADAPTIVE && indices.len() > SHORT_ROW {
+        *sum = if ADAPTIVE && indices.len() > SHORT_ROW {
             longer_row(indices, values, x)
         } else {
             add_row(RowSum::<A, C>::default(), indices, values, x)
         };
-        *y = number::array(|c| store(i, c, sum.0[c]));
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::entries::{RowSum, add_places, add_places_of_lanes, lane_row, packed_rows};
+use super::entries::{RowSum, add_places, add_places_of_lanes, add_row, lane_row, packed_rows};
 use super::{HostMatrix, structured};
 use crate::number::{Accumulator, Real};
 use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SLICE, offset_at};
@@ -67,7 +67,7 @@ pub(crate) fn block_sums<T: Real, A: Accumulator<T>, const C: usize>(
             for (i, sum) in places.zip(sums) {
                 let length = entry_rows[start..high].iter().take_while(|r| **r as usize == i).count();
                 let entries = start..start + length;
-                *sum = lane_row::<T, A, C, 1>(&a.indices[entries.clone()], &a.values[entries], x);
+                *sum = add_row(RowSum::default(), &a.indices[entries.clone()], &a.values[entries], x);
                 start += length;
             }
         }
