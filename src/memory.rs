@@ -1,5 +1,6 @@
 //! Numbers on the host or on a device: the one type that vectors, matrices and solver states hold.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::allocations::count_allocation;
@@ -145,6 +146,17 @@ impl<E: Element> Memory<E> {
             }
             (Self::Host(_), _) => Err(stray("the host")),
         }
+    }
+
+    /// As many elements as there are, those in `parts` copied, the others 0. Waits. What is 0 was never touched: it takes no time.
+    pub(crate) fn parts(&self, parts: &[Range<usize>]) -> Result<Vec<E>> {
+        let mut data = vec![E::default(); self.len()];
+        let len = data.len();
+        for part in parts {
+            same_length("part of a buffer", len, len.max(part.end))?;
+            self.read(part.start, &mut data[part.clone()])?;
+        }
+        Ok(data)
     }
 
     /// A copy on the host. Waits.

@@ -368,6 +368,7 @@ impl Stencil {
             longer: [0; 2],
             longest: 0,
             why: format!("{known} constant coefficients, neighbours found in the kernel"),
+            sample: None,
         }
     }
 }

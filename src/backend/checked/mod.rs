@@ -1,32 +1,35 @@
 //! Spot checks: the first results of each kind that a device computes, computed again by the host from the same numbers.
 //!
 //! The report of a solve rests on the residual that the device computed last. So the first [`TIMES`] residuals that a
-//! device computes in some precision from some kind of matrix are compared with the host's, every bit of them and of their
-//! sums. Those are the residuals of the start and the end of a solve (the start alone may have numbers too simple to go
-//! wrong). A driver that compiles kernels wrongly, or a kernel that was changed, is found before it is believed. The first
+//! device computes in some precision from some kind of matrix are compared with the host's, bit for bit: about a thousand rows, the first, the last,
+//! the longest and the emptiest among them, of which the host keeps the entries (`Sample`), and the sums of the chunks that they lie in. Those are the
+//! residuals of the start and the end of a solve (the start alone may have numbers too simple to go wrong). A driver that compiles kernels wrongly, or a kernel that was changed, is found before it is believed. The first
 //! norms that each kind of launch folds from such sums and writes into the history of a solve are compared as well. A launch of many
 //! iterations shows nothing of what it computes; after the first of each kind the residual of the answer is compared.
 //!
-//! Cost of a comparison: a copy of the matrix and the vectors to the host, and a product there. If that is more than [`MOST`]
+//! Cost of a comparison: some tens of small reads, and the vector that is multiplied, or the parts of it that the rows meet. Of a matrix whose rows the
+//! host does not keep (stencils, transposed diagonals, dense ones, new values) all is copied and multiplied; if that is more than [`MOST`]
 //! entries, the comparison waits for a smaller matrix. Once all comparisons are done, a launch costs one atomic load more.
 
 mod fused;
 mod rays;
+mod spots;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::Host;
-use super::linear::product::{Combine, ProductOps, Stored};
+use super::linear::product::{Combine, ProductOps, Spots, Stored, residual_spots};
 use super::run::{Origin, Run};
 use super::script::{
     Addition, Basis, BasisOps, Blend, Listing, PASS_VECTORS, Pass, RESIDENT_MATRICES, RESIDENT_VECTORS, ScriptOps,
-    ScriptState, StepCall,
+    ScriptState, StepCall, product_spots,
 };
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::number::{Accumulation, Element, Precision, Real, Sum};
 use crate::sparse::{Arrangement, Entries, Kind};
+use spots::Parts;
 
 /// Entries, or steps of rays, that are done again: some tens of milliseconds.
 const MOST: usize = 1 << 23;
@@ -134,6 +137,7 @@ impl<D: Origin> Checked<D> {
             return None;
         }
         let entries = match kind {
+            _ if a.sample().is_some() => 0,
             Kind::Stencil => a.rows * a.arrangement.block.max(32),
             _ => a.places.max(a.rows),
         };
@@ -194,17 +198,43 @@ impl<D: Origin> Checked<D> {
         let faint = self.faint::<T>(run);
         let wrong = self.differing(numbers[0], numbers[1], faint, |number| number.to_f64())?;
         let wrong_sums = self.differing(sums[0], sums[1], faint, |sum| sum.value(run.accumulation))?;
+        self.judge::<T>(counter, kind, [wrong, numbers[0].len(), wrong_sums])
+    }
+
+    /// Fails if numbers, of so many, or sums of a product are wrong.
+    fn judge<T: Real>(
+        &self,
+        counter: &AtomicUsize,
+        kind: Kind,
+        [wrong, compared, wrong_sums]: [usize; 3],
+    ) -> Result<()> {
         if wrong == 0 && wrong_sums == 0 {
             return Ok(());
         }
         // It is compared again by the next solve.
         counter.store(0, Ordering::Relaxed);
-        let what = format!(
-            "{wrong} of {} numbers and {wrong_sums} sums of a product in {} ({kind:?}) are not what the host makes of the same data",
-            numbers[0].len(),
-            T::PRECISION
-        );
-        self.distrusted(what)
+        let precision = T::PRECISION;
+        self.distrusted(format!(
+            "{wrong} of {compared} numbers and {wrong_sums} sums of a product in {precision} ({kind:?}) are not what the host makes of the same data"
+        ))
+    }
+
+    /// Compares spots of a product with what the device has made of them.
+    fn compare_spots<T: Real>(
+        &self,
+        run: Run<'_>,
+        a: &Stored<T>,
+        counter: &AtomicUsize,
+        parts: &Parts,
+        spots: &Spots<T>,
+        found: (&[T], &Memory<Sum>),
+    ) -> Result<()> {
+        let Some(sample) = a.sample() else { return Ok(()) };
+        let (faint, accumulation) = (self.faint::<T>(run), run.accumulation);
+        let differs = |a: &T, b: &T| differ(a.to_f64(), b.to_f64(), faint);
+        let sums_differ = |a: &Sum, b: &Sum| differ(a.value(accumulation), b.value(accumulation), faint);
+        let [wrong, compared, wrong_sums] = parts.wrong(&sample, spots, found, (differs, sums_differ))?;
+        self.judge::<T>(counter, a.arrangement.kind, [wrong, compared, wrong_sums])
     }
 
     /// Magnitude below which the device need not give the host's bits.
@@ -295,6 +325,13 @@ impl<T: Real, D: ProductOps<T> + Origin> ProductOps<T> for Checked<D> {
         let Some(counter) = self.product_to_compare(Launch::Residual, run, a, columns) else {
             return self.device.residual(run, a, columns, x, b, r, sums, place);
         };
+        if let Some(sample) = a.sample() {
+            self.device.residual(run, a, columns, x, b, r, sums, place)?;
+            let parts = Parts::of(&sample, a.rows, columns);
+            let (x, b, r) = (x.parts(&parts.gathered)?, b.parts(&parts.beside)?, r.parts(&parts.beside)?);
+            let spots = residual_spots(run, (&sample, a.rows), columns, [&x, &b, &r], &parts.chunks, place);
+            return self.compare_spots(run, a, counter, &parts, &spots, (&r, sums));
+        }
         let (mut want, mut want_sums) = (r.on_host()?, sums.on_host()?);
         self.device.residual(run, a, columns, x, b, r, sums, place)?;
         let (matrix, x, b) = (a.on_host()?, x.on_host()?, b.on_host()?);
@@ -321,7 +358,25 @@ impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
         state: &mut ScriptState,
     ) -> Result<()> {
         let launch = if blend.shifted { Launch::StepResidual } else { Launch::StepProduct };
-        let compared = match self.product_to_compare(launch, run, a, call.columns) {
+        let counter = self.product_to_compare(launch, run, a, call.columns);
+        if let (Some(counter), Some(sample)) = (counter, a.sample()) {
+            let mut before = state.on_host()?;
+            let expected = self.expect_script::<T>(launch, run, call, state)?;
+            self.device.step_product(run, call, a, blend, vectors, y, state)?;
+            self.compare_norms::<T>(run, expected, &state.history)?;
+            let parts = Parts::of(&sample, a.rows, call.columns);
+            let [x, w, z] = vectors;
+            let x = x.parts(&parts.gathered)?;
+            let beside =
+                |vector: &Memory<T>, is_read: bool| vector.parts(if is_read { &parts.beside } else { &[] });
+            let (w, z) = (beside(w, blend.takes_w())?, beside(z, blend.dots[1])?);
+            let y = y.parts(&parts.beside)?;
+            let vectors = ([&x[..], &w, &z], &y[..]);
+            let spots = product_spots(run, call, (&sample, a.rows), blend, vectors, &parts.chunks, &mut before)?;
+            let Some(spots) = spots else { return Ok(()) };
+            return self.compare_spots(run, a, counter, &parts, &spots, (&y, &state.sums));
+        }
+        let compared = match counter {
             Some(counter) => Some((counter, y.on_host()?, state.on_host()?)),
             None => None,
         };
@@ -534,10 +589,10 @@ mod tests {
     }
 
     /// Asks for three residuals, and tells how many were called wrong.
-    fn wrong_residuals(liar: &Checked<Liar>, side: usize) -> usize {
+    fn wrong_residuals(liar: &Checked<Liar>, side: usize, reader: Reader) -> usize {
         let device = Device::host();
         let layout = gallery::poisson_2d(side, 0.1)
-            .and_then(|a| Layout::new(&a, Format::Csr, Offsets::Auto, Packable::NOTHING, Reader::Host, |_| Ok(())))
+            .and_then(|a| Layout::new(&a, Format::Csr, Offsets::Auto, Packable::NOTHING, reader, |_| Ok(())))
             .expect("a small matrix");
         let (n, place) = (layout.rows, Place::Host);
         let a = Stored::new(&place, layout).expect("room");
@@ -551,15 +606,30 @@ mod tests {
     #[test]
     fn a_device_that_lies_is_found_each_time_and_an_honest_one_is_asked_twice() {
         let liar = Liar::new(true);
-        assert_eq!(wrong_residuals(&liar, 9), 3);
+        assert_eq!(wrong_residuals(&liar, 9, Reader::Host), 3);
         let faults = liar.device.faults.lock().expect("not poisoned");
         assert_eq!(faults.len(), 3);
         assert!(faults[0].contains("1 of 81 numbers and 0 sums") && faults[0].contains("Csr"), "{}", faults[0]);
 
         let honest = Liar::new(false);
-        assert_eq!(wrong_residuals(&honest, 9), 0);
+        assert_eq!(wrong_residuals(&honest, 9, Reader::Host), 0);
         let counter = &honest.counts.products[0][Launch::Residual as usize][Kind::Csr as usize][0];
         assert_eq!([counter, &honest.device.products].map(|n| n.load(Ordering::Relaxed)), [TIMES, 3]);
+    }
+
+    /// A wrong bit in the last row of a large matrix is among the spots.
+    #[test]
+    fn spots_of_a_large_matrix_find_a_wrong_row() {
+        let liar = Liar::new(true);
+        assert_eq!(wrong_residuals(&liar, 1300, Reader::Gpu), 3);
+        let faults = liar.device.faults.lock().expect("not poisoned");
+        let (numbers, _) = faults[0].split_once(" numbers and ").expect("a count");
+        let compared: usize = numbers.trim_start_matches("1 of ").parse().expect("a number");
+        assert!((800..1_100).contains(&compared), "{}", faults[0]);
+        let honest = Liar::new(false);
+        for side in [1, 9, 40, 400] {
+            assert_eq!(wrong_residuals(&honest, side, Reader::Gpu), 0, "{side}");
+        }
     }
 
     #[test]
@@ -584,8 +654,8 @@ mod tests {
     #[test]
     fn what_is_too_large_waits_for_a_smaller_matrix() {
         let liar = Liar::new(true);
-        assert_eq!(wrong_residuals(&liar, 1300), 0, "8 million entries and more are not done again");
-        assert_eq!(wrong_residuals(&liar, 5), 3);
+        assert_eq!(wrong_residuals(&liar, 1300, Reader::Host), 0, "8 million entries and more are not done again");
+        assert_eq!(wrong_residuals(&liar, 5, Reader::Host), 3);
     }
 
     #[test]

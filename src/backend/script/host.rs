@@ -6,7 +6,7 @@ use super::ScriptOps;
 use super::pass::{Blend, PASS_VECTORS, Pass, Statement};
 use super::state::{ScriptState, StepCall};
 use crate::backend::Host;
-use crate::backend::linear::product::{HostMatrix, Stored, chunk_product};
+use crate::backend::linear::product::{HostMatrix, Sampled, Spots, Stored, chunk_product, sampled_rows};
 use crate::backend::run::Run;
 use crate::backend::sums::{column_dot, scattered_sum, summing, total};
 use crate::error::Result;
@@ -139,25 +139,87 @@ fn scalars<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_
 fn dots<T: Real, A: Accumulator<T>>(
     chunks: Chunks,
     columns: usize,
-    (x, w, y): (&[T], Option<&[T]>, &[T]),
+    vectors: (&[T], Option<&[T]>, &[T]),
     place: impl Fn(usize) -> usize,
     sums: &mut [Sum],
 ) {
     for c in 0..columns {
         threads::each(&mut sums[place(c)..][..chunks.count], 1, |g, sum| {
-            let rows = chunks.range(g);
-            *sum = match w {
-                None => column_dot::<T, A>(chunks.lanes, rows, [columns, c], x, y),
-                Some(w) => {
-                    let term = |i: usize| {
-                        let at = i * columns + c;
-                        A::product(x[at], w[at] * y[at])
-                    };
-                    scattered_sum::<T, A>(chunks.lanes, rows, term)
-                }
-            };
+            *sum = chunk_dot::<T, A>(chunks, [columns, c], vectors, g);
         });
     }
+}
+
+/// The sum of chunk `g` in [`dots`].
+fn chunk_dot<T: Real, A: Accumulator<T>>(
+    chunks: Chunks,
+    [columns, c]: [usize; 2],
+    (x, w, y): (&[T], Option<&[T]>, &[T]),
+    g: usize,
+) -> Sum {
+    let rows = chunks.range(g);
+    let Some(w) = w else { return column_dot::<T, A>(chunks.lanes, rows, [columns, c], x, y) };
+    let term = |i: usize| {
+        let at = i * columns + c;
+        A::product(x[at], w[at] * y[at])
+    };
+    scattered_sum::<T, A>(chunks.lanes, rows, term)
+}
+
+/// Coefficients of a product, for each column: of `A x` and of what is added.
+fn factors<A: Copy>(frame: &Frame<A>, columns: usize) -> Vec<[A; 2]> {
+    (0..columns).map(|c| [0, 1].map(|k| frame.coefficient(c, k))).collect()
+}
+
+/// `s A x + k w` of a sum, for [`chunk_product`].
+fn blended<T: Real, A: Accumulator<T>>(blend: Blend, factors: &[[A; 2]], w: &[T]) -> impl Fn(usize, usize, A) -> T {
+    move |i, c, sum| {
+        let mut value = sum;
+        if blend.scaled {
+            value = factors[c][0].mul(value);
+        }
+        if blend.shifted {
+            value = value.add(factors[c][1].mul(A::from_real(w[i * factors.len() + c])));
+        }
+        value.to_real()
+    }
+}
+
+/// Spots of [`ScriptOps::step_product`], of which `state` is the state before it on the host: rows of a sample, and sums of the chunks `of` over
+/// the result `y`. Of vectors only the parts are read that the spots need. Nothing if every column has stopped.
+pub(in crate::backend) fn product_spots<T: Real>(
+    run: Run<'_>,
+    call: StepCall,
+    (a, n): (&Sampled<'_, T>, usize),
+    blend: Blend,
+    vectors: ([&[T]; 3], &[T]),
+    of: &[usize],
+    state: &mut ScriptState,
+) -> Result<Option<Spots<T>>> {
+    let state = &mut state.host()?;
+    Ok(summing!(run, T, spots(call, (a, n), blend, vectors, of, state)))
+}
+
+fn spots<T: Real, A: Accumulator<T>>(
+    call: StepCall,
+    (a, n): (&Sampled<'_, T>, usize),
+    blend: Blend,
+    ([x, w, z], y): ([&[T]; 3], &[T]),
+    of: &[usize],
+    state: &mut HostScript<'_>,
+) -> Option<Spots<T>> {
+    let frame = recur::<T, A>(call, state)?;
+    let (chunks, columns) = (Chunks::of(n), call.columns);
+    let rows = sampled_rows(a, columns, x, blended::<T, A>(blend, &factors(&frame, columns), w));
+    let mut sums = Vec::new();
+    for (k, other) in [y, z].into_iter().enumerate().filter(|(k, _)| blend.dots[*k]) {
+        let weight = (k == 0 && blend.weighted).then_some(w);
+        for (c, g) in (0..columns).flat_map(|c| of.iter().map(move |g| (c, *g))) {
+            let sum = chunk_dot::<T, A>(chunks, [columns, c], (y, weight, other), g);
+            sums.push((frame.place(k, c, chunks.count) + g, sum));
+        }
+    }
+    Some(Spots { rows, sums })
 }
 
 fn product<T: Real, A: Accumulator<T>>(
@@ -170,19 +232,9 @@ fn product<T: Real, A: Accumulator<T>>(
 ) {
     let Some(frame) = recur::<T, A>(call, state) else { return };
     let (chunks, columns) = (Chunks::of(a.rows), call.columns);
-    let factors: Vec<[A; 2]> = (0..columns).map(|c| [0, 1].map(|k| frame.coefficient(c, k))).collect();
+    let factors = factors(&frame, columns);
     threads::each(ChunksMut(y, chunks.chunk * columns), 1, |g, y| {
-        let blended = |i: usize, c: usize, sum: A| {
-            let mut value = sum;
-            if blend.scaled {
-                value = factors[c][0].mul(value);
-            }
-            if blend.shifted {
-                value = value.add(factors[c][1].mul(A::from_real(w[i * columns + c])));
-            }
-            value.to_real()
-        };
-        chunk_product(a, columns, chunks.range(g), x, y, blended);
+        chunk_product(a, columns, chunks.range(g), x, y, blended(blend, &factors, w));
     });
     for (k, other) in [&*y, z].into_iter().enumerate() {
         if blend.dots[k] {

@@ -14,6 +14,7 @@ pub(crate) mod variation;
 use std::ops::Range;
 
 pub(crate) use basis::{Addition, Basis, BasisOps, MOST_VECTORS, Then};
+pub(in crate::backend) use host::product_spots;
 pub(in crate::backend) use opencl::FILES;
 pub(crate) use pass::{Blend, MOST_STATEMENTS, PASS_VECTORS, Pass, Statement};
 #[cfg(test)]

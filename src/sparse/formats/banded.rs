@@ -1,6 +1,7 @@
 //! Rows as windows of consecutive columns, and the entries beside these as coordinates (dedecek-2013, 2.2.1).
 
-use super::layout::{Kind, Layout, padding};
+use super::arrangement::Kind;
+use super::layout::{Layout, padding};
 use crate::number::{Precision, Real};
 use crate::sparse::{Csr, Format};
 use crate::threads;

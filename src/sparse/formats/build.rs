@@ -5,6 +5,7 @@ use super::format::Format;
 use super::layout::{Layout, Offsets, lanes_for};
 use super::packing::Packable;
 use super::profile::{Profile, smallest_block};
+use super::sample::Sample;
 use super::{banded, compressed, padded, structured};
 use crate::error::{Error, Result};
 use crate::number::{Precision, Real, per_number};
@@ -63,6 +64,7 @@ impl<T: Real> Layout<T> {
         if layout.arrangement.lanes > 1 {
             layout.why += &format!("; each row is summed in {} parts", layout.arrangement.lanes);
         }
+        layout.sample = if reader == Reader::Host { None } else { Sample::of(a, layout.arrangement) };
         layout.places = layout.values.len();
         if layout.places != a.nnz() {
             layout.why +=

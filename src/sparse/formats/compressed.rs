@@ -1,6 +1,7 @@
 //! Formats that store the entries alone: compressed rows, with lanes by row length, and coordinates.
 
-use super::layout::{Arrangement, Kind, Layout, words};
+use super::arrangement::{Arrangement, Kind};
+use super::layout::{Layout, words};
 use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::reduction::Chunks;

@@ -5,10 +5,11 @@
 
 use std::iter::repeat_n;
 
+use super::arrangement::{Arrangement, Kind};
 use super::choice::Reader;
 use super::entries::Entries;
 use super::format::SLICE;
-use super::layout::{Arrangement, Kind, Layout, padding};
+use super::layout::{Layout, padding};
 use crate::error::{Error, Result};
 use crate::number::sealed::Number;
 use crate::number::{Precision, Real};

@@ -1,7 +1,8 @@
 //! Formats that pad rows: to the longest of all, of a slice, or of most.
 
+use super::arrangement::Kind;
 use super::format::SLICE;
-use super::layout::{Kind, Layout, padding, pieces};
+use super::layout::{Layout, padding, pieces};
 use super::profile::Profile;
 use crate::error::{Error, Result};
 use crate::number::Real;

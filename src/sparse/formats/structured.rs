@@ -1,6 +1,7 @@
 //! Formats that store regions rather than entries: diagonals, dense blocks, the whole.
 
-use super::layout::{Kind, Layout, padding, pieces};
+use super::arrangement::Kind;
+use super::layout::{Layout, padding, pieces};
 use super::profile::{Profile, blocks_of_row};
 use crate::error::{Error, Result};
 use crate::number::Real;

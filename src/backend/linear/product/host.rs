@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::entries::{LONG, RowSum, add_row};
 use super::rows::{BLOCK, LONG_BLOCK, block_sums, longer_row, offset, order};
-use super::{Combine, HostMatrix, MOST_COLUMNS, ProductOps, Stored};
+use super::{Combine, HostMatrix, MOST_COLUMNS, ProductOps, Sampled, Stored};
 use crate::backend::Host;
 use crate::backend::run::Run;
 use crate::backend::sums::{column_dot, squares, summing};
@@ -192,6 +192,61 @@ fn multiply_with<T: Real, A: Accumulator<T>>(
     });
 }
 
+/// `b - A x` of a sum, for [`chunk_product`].
+fn difference<T: Real, A: Accumulator<T>>(columns: usize, b: &[T]) -> impl Fn(usize, usize, A) -> T + '_ {
+    move |i, c, sum| A::from_real(b[i * columns + c]).sub(sum).to_real()
+}
+
+/// Rows of a sample, one after another: those of a product for `columns` interleaved vectors, of which `store(i, c, sum)` makes the result.
+pub(in crate::backend) fn sampled_rows<T: Real, A: Accumulator<T>>(
+    a: &Sampled<'_, T>,
+    columns: usize,
+    x: &[T],
+    store: impl Fn(usize, usize, A) -> T,
+) -> Vec<T> {
+    let mut y = vec![T::default(); a.matrix.rows * columns];
+    let rows = &a.of.rows;
+    chunk_product(&a.matrix, columns, 0..rows.len(), x, &mut y, |k, c, sum| store(rows[k] as usize, c, sum));
+    y
+}
+
+/// Parts of a product that are computed again: rows of a sample, and chunk sums by their places.
+#[derive(Debug)]
+pub(in crate::backend) struct Spots<T> {
+    pub(in crate::backend) rows: Vec<T>,
+    pub(in crate::backend) sums: Vec<(usize, Sum)>,
+}
+
+/// Spots of [`ProductOps::residual`] for a matrix of `n` rows: rows of a sample, and sums of the chunks `of` over the result `r`. Of vectors only the
+/// parts are read that the spots need.
+pub(in crate::backend) fn residual_spots<T: Real>(
+    run: Run<'_>,
+    (a, n): (&Sampled<'_, T>, usize),
+    columns: usize,
+    vectors: [&[T]; 3],
+    of: &[usize],
+    place: usize,
+) -> Spots<T> {
+    summing!(run, T, spots(a, n, columns, vectors, of, place))
+}
+
+fn spots<T: Real, A: Accumulator<T>>(
+    a: &Sampled<'_, T>,
+    n: usize,
+    columns: usize,
+    [x, b, r]: [&[T]; 3],
+    of: &[usize],
+    place: usize,
+) -> Spots<T> {
+    let chunks = Chunks::of(n);
+    let rows = sampled_rows(a, columns, x, difference::<T, A>(columns, b));
+    let pairs = (0..columns).flat_map(|c| of.iter().map(move |g| (c, *g)));
+    let sum = |(c, g): (usize, usize)| {
+        (place + c * chunks.count + g, column_dot::<T, A>(chunks.lanes, chunks.range(g), [columns, c], r, r))
+    };
+    Spots { rows, sums: pairs.map(sum).collect() }
+}
+
 fn residual<T: Real, A: Accumulator<T>>(
     a: &HostMatrix<'_, T>,
     columns: usize,
@@ -202,8 +257,7 @@ fn residual<T: Real, A: Accumulator<T>>(
 ) {
     let chunks = Chunks::of(a.rows);
     let chunk = |g: usize, r: &mut [T]| {
-        let difference = |i: usize, c: usize, sum: A| A::from_real(b[i * columns + c]).sub(sum).to_real();
-        chunk_product(a, columns, chunks.range(g), x, r, difference);
+        chunk_product(a, columns, chunks.range(g), x, r, difference::<T, A>(columns, b));
     };
     if columns == 1 && a.values.len().max(a.rows) >= SHARED {
         // Each chunk while it is still near.

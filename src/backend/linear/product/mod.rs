@@ -6,7 +6,7 @@ mod opencl;
 mod rows;
 mod structured;
 
-pub(in crate::backend) use host::{chunk_product, multiply};
+pub(in crate::backend) use host::{Spots, chunk_product, multiply, residual_spots, sampled_rows};
 pub(in crate::backend) use opencl::FILES;
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};
@@ -15,7 +15,7 @@ use crate::backend::run::{PlanKey, Run};
 use crate::error::{Error, Result, same_length};
 use crate::memory::{Memory, Place, Plans};
 use crate::number::{Real, Sum};
-use crate::sparse::{Arrangement, Entries, Kind, Layout, Shape, TABLE};
+use crate::sparse::{Arrangement, Entries, Kind, Layout, Sample, Shape, TABLE};
 
 /// Least entries of a row, in the mean, of a matrix with long rows.
 pub(in crate::backend) const LONG_ROW: usize = 64;
@@ -39,6 +39,8 @@ pub(crate) struct Stored<T> {
     pub(crate) indices: Arc<Memory<u32>>,
     pub(crate) values: Arc<Memory<T>>,
     pub(crate) plans: Plans<PlanKey>,
+    /// Some of its rows on the host, until values are replaced.
+    sample: Option<Box<Sample<T>>>,
 }
 
 impl<T: Real> Stored<T> {
@@ -55,6 +57,7 @@ impl<T: Real> Stored<T> {
             indices: Arc::new(place.take(layout.indices)?),
             values: Arc::new(place.take(layout.values)?),
             plans: Plans::default(),
+            sample: layout.sample.map(Box::new),
         })
     }
 
@@ -68,6 +71,7 @@ impl<T: Real> Stored<T> {
             indices: forward.indices.clone(),
             values: forward.values.clone(),
             plans: Plans::default(),
+            sample: None,
             ..*forward
         })
     }
@@ -86,6 +90,7 @@ impl<T: Real> Stored<T> {
             indices: Arc::new(place.filled(1, 0)?),
             values: Arc::new(place.filled(1, T::default())?),
             plans: Plans::default(),
+            sample: None,
         })
     }
 
@@ -101,7 +106,7 @@ impl<T: Real> Stored<T> {
         }
         let arrangement = Arrangement { entries: Entries::Plain, ..arrangement };
         let (indices, values) = (Arc::new(indices), Arc::new(values));
-        Ok(Self { arrangement, pointers, indices, values, plans: Plans::default(), ..*self })
+        Ok(Self { arrangement, pointers, indices, values, plans: Plans::default(), sample: None, ..*self })
     }
 
     fn take_values(&mut self, new: NewValues<T>) -> Result<()> {
@@ -109,6 +114,7 @@ impl<T: Real> Stored<T> {
             let reason = "somebody else holds them".into();
             Arc::get_mut(memory).ok_or(Error::Option { name: "values", reason })
         }
+        self.sample = None;
         match new {
             NewValues::Same(new) => own(&mut self.values)?.write(&new)?,
             NewValues::Table(codes, table) => {
@@ -130,6 +136,17 @@ impl<T: Real> Stored<T> {
             entries if entries.is_single() => self.places.div_ceil(2),
             _ => self.places,
         }
+    }
+
+    /// Rows that the host holds, and what launches read of them: to compute these again.
+    pub(in crate::backend) fn sample(&self) -> Option<Sampled<'_, T>> {
+        let of = self.sample.as_deref()?;
+        let (rows, cols) = (of.rows.len(), self.cols);
+        let Sample { arrangement, ref pointers, ref indices, ref values, .. } = *of;
+        Some(Sampled {
+            of,
+            matrix: HostMatrix { arrangement, rows, cols, stride: rows, pointers, indices, values },
+        })
     }
 
     /// Arrays of the matrix, if they are on the host.
@@ -228,6 +245,13 @@ pub(crate) struct HostMatrix<'a, T> {
     pub(crate) pointers: &'a [u32],
     pub(crate) indices: &'a [u32],
     pub(crate) values: &'a [T],
+}
+
+/// Some rows of a [`Stored`] on the host, as a matrix of their own.
+#[derive(Clone, Copy)]
+pub(in crate::backend) struct Sampled<'a, T> {
+    pub(in crate::backend) of: &'a Sample<T>,
+    matrix: HostMatrix<'a, T>,
 }
 
 /// Operation on a product and a vector, element by element, before the result is stored.

@@ -1,0 +1,53 @@
+//! Spots of a product: rows and chunk sums that the host computes again.
+
+use std::ops::Range;
+
+use crate::backend::linear::product::{Sampled, Spots};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::number::{Real, Sum};
+use crate::reduction::Chunks;
+
+/// Parts of vectors that the spots of a product need, for `columns` interleaved ones.
+pub(super) struct Parts {
+    columns: usize,
+    /// Of the vector that is multiplied.
+    pub(super) gathered: Vec<Range<usize>>,
+    /// Of the result and of vectors beside it: the rows of the sample, and those of the chunks.
+    pub(super) beside: Vec<Range<usize>>,
+    /// Chunks whose sums are compared: those in which runs of the sample begin.
+    pub(super) chunks: Vec<usize>,
+}
+
+impl Parts {
+    /// Parts for a product with `n` rows.
+    pub(super) fn of<T: Real>(a: &Sampled<'_, T>, n: usize, columns: usize) -> Self {
+        let of = Chunks::of(n);
+        let scaled = |range: &Range<usize>| range.start * columns..range.end * columns;
+        let mut chunks: Vec<usize> = a.of.runs.iter().map(|run| run.start / of.chunk).collect();
+        // A matrix of few rows is one run.
+        if a.of.rows.len() == n {
+            chunks = (0..of.count).collect();
+        }
+        chunks.dedup();
+        let rows = a.of.runs.iter().map(scaled);
+        let beside = rows.chain(chunks.iter().map(|g| scaled(&of.range(*g)))).collect();
+        Self { columns, gathered: a.of.gathered.iter().map(scaled).collect(), beside, chunks }
+    }
+
+    /// Numbers and sums of a result that differ from the spots that the host has computed, with the numbers compared: `differ` tells which do.
+    pub(super) fn wrong<T: Real>(
+        &self,
+        a: &Sampled<'_, T>,
+        spots: &Spots<T>,
+        (found, found_sums): (&[T], &Memory<Sum>),
+        (differ, sums_differ): (impl Fn(&T, &T) -> bool, impl Fn(&Sum, &Sum) -> bool),
+    ) -> Result<[usize; 3]> {
+        let of_row = |row: &u32| found[*row as usize * self.columns..][..self.columns].iter();
+        let numbers = a.of.rows.iter().flat_map(of_row).zip(&spots.rows).filter(|(a, b)| differ(a, b)).count();
+        let found_sums = found_sums.on_host()?;
+        let found_sums = found_sums.host()?;
+        let sums = spots.sums.iter().filter(|(place, sum)| sums_differ(&found_sums[*place], sum)).count();
+        Ok([numbers, spots.rows.len(), sums])
+    }
+}
