@@ -1,5 +1,5 @@
 //! Set-ups of preconditioners: SAINV and BAINV on the host beside the device, other values beside a set-up made anew, factors in f32 beside
-//! those in f64, and sweeps. Tables of the papers: `cargo run --release --example papers`.
+//! those in f64, and sweeps. Tables of the papers: `cargo run --release --features papers --example papers`.
 //!
 //! `cargo bench --bench inverse -- --data FOLDER [--device WORDS] [--only setup|update|f32|parts|sweeps] [--json]`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every benchmark and the tables of the papers on one device, and writes all results into one JSON file. A benchmark alone prints
-# tables: cargo bench --bench NAME, or cargo run --release --example papers -- NAME.
+# tables: cargo bench --bench NAME, or cargo run --release --features papers --example papers -- NAME.
 #
 #   scripts/bench.sh [--device WORDS] [--data FOLDER] [--quick] FILE.json
 #

@@ -148,7 +148,7 @@ impl<E: Element> Memory<E> {
         }
     }
 
-    /// As many elements as there are, those in `parts` copied, the others 0. Waits. What is 0 was never touched: it takes no time.
+    /// A copy on the host of the elements in `parts`, among zeros. Waits. The zeros take no time: their memory is never touched.
     pub(crate) fn parts(&self, parts: &[Range<usize>]) -> Result<Vec<E>> {
         let mut data = vec![E::default(); self.len()];
         let len = data.len();

@@ -11,9 +11,9 @@ use crate::reduction::Chunks;
 /// Parts of vectors that the spots of a product need, for `columns` interleaved ones.
 pub(super) struct Parts {
     columns: usize,
-    /// Of the vector that is multiplied.
+    /// Parts of the vector that is multiplied.
     pub(super) gathered: Vec<Range<usize>>,
-    /// Of the result and of vectors beside it: the rows of the sample, and those of the chunks.
+    /// Parts of the result and of vectors beside it: the rows of the sample, and those of the chunks.
     pub(super) beside: Vec<Range<usize>>,
     /// Chunks whose sums are compared: those in which runs of the sample begin.
     pub(super) chunks: Vec<usize>,

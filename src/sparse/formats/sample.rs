@@ -83,7 +83,7 @@ impl<T: Real> Sample<T> {
         columns.dedup();
         let mut gathered = joined(columns.iter().map(|j| *j as usize..*j as usize + 1), NEAR);
         if gathered.len() > MOST_PARTS {
-            gathered = vec![0..a.cols()];
+            gathered = std::iter::once(0..a.cols()).collect();
         }
         let kind = if adaptive { Kind::Adaptive } else { Kind::Csr };
         let lanes = if arrangement.kind == Kind::Csr { arrangement.lanes } else { 1 };
@@ -106,7 +106,7 @@ impl<T: Real> Sample<T> {
         let hashed = (0..).map(|k: u64| {
             // The multiplier of Knuth's hash for 64 bits: the same rows on every machine.
             let hash = (k + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            run((u128::from(hash) * rows as u128 >> 64) as usize)
+            run(((u128::from(hash) * rows as u128) >> 64) as usize)
         });
         let wanted = [run(0), run(rows), run(longest), run(emptiest)].into_iter().chain(hashed);
         let mut entries = 0;
