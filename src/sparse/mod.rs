@@ -21,8 +21,8 @@ pub(crate) use formats::CODE_BITS;
 pub use formats::Format;
 pub(crate) use formats::Reader;
 pub(crate) use formats::{
-    Arrangement, Entries, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, Packable, Places, SHORT_ROW, Sample, SLICE,
-    STENCIL_HEADER, STENCIL_TABLE, Shape, TABLE, TABLE_HEADER, offset_at, pieces,
+    Arrangement, Entries, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, Packable, Places, SHORT_ROW, SLICE,
+    STENCIL_HEADER, STENCIL_TABLE, Sample, Shape, TABLE, TABLE_HEADER, offset_at, pieces,
 };
 pub use formats::{Offsets, Packing};
 pub use graph::Partition;
