@@ -2,12 +2,12 @@
 
 use super::Device;
 use super::filter::DeviceFilter;
+use super::host::host_info;
 use crate::backend::kernels_checksum;
 use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
 use crate::ocl::{Found, found};
 use crate::verdict::verdict;
-use crate::{machine, threads};
 
 /// A device that could be chosen, in order of preference.
 #[derive(Clone, Debug)]
@@ -37,35 +37,6 @@ const WORTH_BUILDING: usize = 20_000_000;
 
 /// The environment variable that picks the device, in the words of [`DeviceFilter`].
 pub const DEVICE_VARIABLE: &str = "RESIDUUM_DEVICE";
-
-pub(crate) fn host_info() -> DeviceInfo {
-    let threads = threads::count();
-    DeviceInfo {
-        name: format!("host ({threads} threads)"),
-        vendor: std::env::consts::ARCH.into(),
-        platform: "residuum host back end".into(),
-        platform_version: env!("CARGO_PKG_VERSION").into(),
-        driver: env!("CARGO_PKG_VERSION").into(),
-        index: None,
-        part: false,
-        most_parts: 1,
-        kind: DeviceKind::Host,
-        fp64: true,
-        denormals: true,
-        int64_atomics: true,
-        compute_units: threads,
-        clock_mhz: 0,
-        memory: machine::memory(),
-        largest_allocation: 0,
-        local_memory: 0,
-        max_work_group: 1024,
-        least_work_group: 1,
-        resident_groups: 0,
-        single_items: None,
-        keeps_programs: false,
-        last_resort: None,
-    }
-}
 
 /// Larger is better: usable at all, kind of hardware, 64-bit, then raw size.
 fn rank(info: &DeviceInfo) -> (bool, u8, bool, usize) {

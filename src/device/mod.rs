@@ -2,10 +2,11 @@
 
 mod choose;
 mod filter;
+mod host;
 
-pub(crate) use choose::host_info;
 pub use choose::{Candidate, DEVICE_VARIABLE};
 pub use filter::DeviceFilter;
+pub(crate) use host::host_info;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

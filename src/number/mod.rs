@@ -11,7 +11,7 @@ use crate::threads;
 pub use accumulator::Accumulation;
 pub(crate) use accumulator::{Accumulator, Pair};
 pub use arithmetic::Arithmetic;
-pub(crate) use real::sealed;
+pub(crate) use real::{PerNumber, sealed};
 pub use real::{Precision, Real};
 pub(crate) use sum::Sum;
 
@@ -53,12 +53,6 @@ impl<T: Real> Element for T {}
 impl Element for u32 {}
 impl Element for i32 {}
 impl Element for Sum {}
-
-/// The type of a function that is generic in the precision.
-pub trait PerNumber {
-    /// A function pointer.
-    type Of<T: Real>;
-}
 
 /// Declares generic functions that call what stands after the `=`, which is compiled in this crate, once for each precision.
 /// Without it, every crate that calls a generic function compiles it again, with all that it calls. By custom, `x` calls `x_here`.

@@ -40,13 +40,19 @@ pub trait Real:
     fn abs(self) -> Self;
 }
 
+/// The type of a function that is generic in the precision.
+pub trait PerNumber {
+    /// A function pointer.
+    type Of<T: Real>;
+}
+
 pub(crate) mod sealed {
     use crate::number::{Accumulator, Pair};
 
     /// Keeps [`Real`](super::Real) to the types there are kernels for, and carries what only this crate needs.
     pub trait Sealed: Sized {
         /// Picks the copy of a function for this precision: see `per_number!`.
-        fn pick<F: crate::number::PerNumber>(single: F::Of<f32>, double: F::Of<f64>) -> F::Of<Self>
+        fn pick<F: super::PerNumber>(single: F::Of<f32>, double: F::Of<f64>) -> F::Of<Self>
         where
             Self: super::Real;
         /// The sum that is used if there is no 64-bit arithmetic.
@@ -70,7 +76,7 @@ pub(crate) mod sealed {
 
     impl Sealed for f32 {
         #[inline]
-        fn pick<F: crate::number::PerNumber>(single: F::Of<f32>, _: F::Of<f64>) -> F::Of<Self> {
+        fn pick<F: super::PerNumber>(single: F::Of<f32>, _: F::Of<f64>) -> F::Of<Self> {
             single
         }
         type Narrow = Pair;
@@ -92,7 +98,7 @@ pub(crate) mod sealed {
 
     impl Sealed for f64 {
         #[inline]
-        fn pick<F: crate::number::PerNumber>(_: F::Of<f32>, double: F::Of<f64>) -> F::Of<Self> {
+        fn pick<F: super::PerNumber>(_: F::Of<f32>, double: F::Of<f64>) -> F::Of<Self> {
             double
         }
         // A device without 64-bit arithmetic refuses f64 altogether, so nothing narrower is ever needed.

@@ -1,7 +1,8 @@
 //! Imports between the files of `src/`, read from their text.
 //!
 //! A file imports another if it names an item of it: by `use` or in a path, from the root (`crate::`), from a module above (`super::`) or from a
-//! child. An item that a `mod.rs` re-exports counts as one of the file that defines it, and the re-export itself as no import.
+//! child. An item that a `mod.rs` re-exports counts as one of the file that defines it. The re-export itself is no import, unless the file uses the item
+//! or the item is not of its folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,6 +46,26 @@ fn from_root(module: &[String], path: &[String], is_child: impl Fn(&str) -> bool
 
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
+}
+
+/// Words of a text, without parts of longer paths, methods, and names of functions where they are defined.
+fn unqualified(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (at, word) in
+        text.split(|c: char| !is_name(c)).map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
+    {
+        let before = text[..at].trim_end();
+        if !word.is_empty() && !before.ends_with(['.', '$']) && !before.ends_with("::") && !before.ends_with("fn") {
+            found.insert(word.to_string());
+        }
+    }
+    found
+}
+
+/// The name that the last part of a path gets, if `tree` renames it: pairs of names, old and new.
+fn renames(tree: &str) -> Vec<(String, String)> {
+    let words: Vec<&str> = tree.split(|c: char| !is_name(c)).filter(|word| !word.is_empty()).collect();
+    words.windows(3).filter(|w| w[1] == "as").map(|w| (w[0].to_string(), w[2].to_string())).collect()
 }
 
 /// Every path of a tree as `use` has it: `a::{b, c::d}` is `a::b` and `a::c::d`. Ends at what is no part of a path.
@@ -125,11 +146,22 @@ impl Crate {
         let mut made = Self { files: texts, exports: BTreeMap::new() };
         let mut rests = BTreeMap::new();
         for (module, text) in &made.files {
-            let (exports, rest) = statements(text, re_export);
-            for path in exports.iter().flat_map(|tree| paths(tree)) {
-                let Some(full) = from_root(module, &path, |child| made.has_child(module, child)) else { continue };
-                let Some(name) = full.last().cloned() else { continue };
-                made.exports.insert((module.clone(), name), full);
+            let (exports, mut rest) = statements(text, re_export);
+            let words = unqualified(&rest);
+            for tree in &exports {
+                let renames = renames(tree);
+                for path in paths(tree) {
+                    let Some(full) = from_root(module, &path, |child| made.has_child(module, child)) else {
+                        continue;
+                    };
+                    let Some(item) = full.last().cloned() else { continue };
+                    let name = renames.iter().find(|(old, _)| *old == item).map_or(item, |(_, new)| new.clone());
+                    // A file imports items that it uses itself, and those of other folders.
+                    if words.contains(&name) || !full.starts_with(module) {
+                        rest += &format!("use crate::{};\n", full.join("::"));
+                    }
+                    made.exports.insert((module.clone(), name), full);
+                }
             }
             rests.insert(module.clone(), rest);
         }

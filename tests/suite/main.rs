@@ -4,6 +4,7 @@
 
 mod common;
 
+mod all_programs;
 mod careful_programs;
 mod dedecek;
 mod endings;
@@ -30,7 +31,6 @@ mod penalty;
 mod planted_faults;
 mod preconditioners;
 mod program_cache;
-mod programs;
 mod programs_and_files;
 mod raw_scans;
 mod scaled;

@@ -1,6 +1,7 @@
 //! Spot checks of the launches of scripts.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use super::spots::Parts;
 use super::{Checked, Expected, Launch, Resident};
@@ -66,7 +67,11 @@ impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
             let y = y.parts(&parts.beside)?;
             let vectors = ([&x[..], &w, &z], &y[..]);
             let spots = product_spots(run, call, (&sample, a.rows), blend, vectors, &parts.chunks, &mut before)?;
-            let Some(spots) = spots else { return Ok(()) };
+            let Some(spots) = spots else {
+                // Every column had stopped: nothing was compared.
+                counter.fetch_sub(1, Ordering::Relaxed);
+                return Ok(());
+            };
             return self.compare_spots(run, a, counter, &parts, &spots, (&y, &state.sums));
         }
         let compared = match counter {

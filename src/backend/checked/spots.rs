@@ -15,7 +15,7 @@ pub(super) struct Parts {
     pub(super) gathered: Vec<Range<usize>>,
     /// Parts of the result and of vectors beside it: the rows of the sample, and those of the chunks.
     pub(super) beside: Vec<Range<usize>>,
-    /// Chunks whose sums are compared: those in which runs of the sample begin.
+    /// Chunks whose sums are compared: those in which rows of the sample lie.
     pub(super) chunks: Vec<usize>,
 }
 
@@ -24,11 +24,8 @@ impl Parts {
     pub(super) fn of<T: Real>(a: &Sampled<'_, T>, n: usize, columns: usize) -> Self {
         let of = Chunks::of(n);
         let scaled = |range: &Range<usize>| range.start * columns..range.end * columns;
-        let mut chunks: Vec<usize> = a.of.runs.iter().map(|run| run.start / of.chunk).collect();
-        // A matrix of few rows is one run.
-        if a.of.rows.len() == n {
-            chunks = (0..of.count).collect();
-        }
+        let of_run = |run: &Range<usize>| run.start / of.chunk..=(run.end - 1) / of.chunk;
+        let mut chunks: Vec<usize> = a.of.runs.iter().flat_map(of_run).collect();
         chunks.dedup();
         let rows = a.of.runs.iter().map(scaled);
         let beside = rows.chain(chunks.iter().map(|g| scaled(&of.range(*g)))).collect();

@@ -9,7 +9,7 @@ use crate::sparse::Csr;
 /// Rows that follow each other, and number of such runs.
 const RUN: usize = 64;
 const RUNS: usize = 16;
-/// Most entries of a sample, but for the longest row.
+/// Most entries of a sample, but for its first, last, longest and emptiest row.
 const MOST_ENTRIES: usize = 1 << 18;
 /// Columns that lie nearer to each other than this are read together.
 const NEAR: usize = 1024;
@@ -102,20 +102,23 @@ impl<T: Real> Sample<T> {
             start..rows.min(start + RUN)
         };
         let [longest, emptiest] = extremes(offsets);
-        let mut runs = vec![longest..longest + 1, emptiest..emptiest + 1];
+        // Rows that are there however long others are.
+        let mut runs: Vec<Range<usize>> = [0, rows - 1, longest, emptiest].map(|i| i..i + 1).into();
         let hashed = (0..).map(|k: u64| {
             // The multiplier of Knuth's hash for 64 bits: the same rows on every machine.
             let hash = (k + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             run(((u128::from(hash) * rows as u128) >> 64) as usize)
         });
         let wanted = [run(0), run(rows), run(longest), run(emptiest)].into_iter().chain(hashed);
-        let mut entries = 0;
+        let mut left = MOST_ENTRIES;
         for run in wanted.take(RUNS) {
-            entries += offsets[run.end] - offsets[run.start];
-            if entries > MOST_ENTRIES {
-                break;
+            // If its rows are long, a half, a quarter, ... of the run: no run takes more than a quarter of the room that is left.
+            let fits = |rows: &Range<usize>| offsets[rows.end] - offsets[rows.start] <= left / 4;
+            let part = (0..7).map(|k| run.start..run.start + (run.len() >> k).max(1)).find(fits);
+            if let Some(part) = part.filter(|part| !part.is_empty()) {
+                left -= offsets[part.end] - offsets[part.start];
+                runs.push(part);
             }
-            runs.push(run);
         }
         runs.sort_unstable_by_key(|run| run.start);
         joined(runs, 0)
@@ -160,7 +163,13 @@ mod tests {
         .unwrap();
         let sample = Sample::of(&a, Arrangement::of(Kind::Adaptive)).unwrap();
         assert!(sample.rows.contains(&5) && sample.values.len() < n + MOST_ENTRIES, "{}", sample.values.len());
+        assert!(sample.rows.len() > 800 && sample.rows.contains(&0), "{}", sample.rows.len());
+        assert_eq!(sample.rows.last(), Some(&(n as u32 - 1)));
         assert_eq!(sample.pointers[..3], [1, 0, 1]);
+        // Rows that are all long: fewer of each run, but some of every one.
+        let long = Csr::<f32>::from_rows(1500, 6000, |_, row| row.extend((0..6000).map(|j| (j, 1.0)))).unwrap();
+        let sample = Sample::of(&long, Arrangement::of(Kind::Csr)).unwrap();
+        assert!(sample.values.len() < MOST_ENTRIES + 4 * 6000 && sample.rows.len() > 20, "{}", sample.rows.len());
         assert!(Sample::of(&a, Arrangement { lanes: 8, ..Arrangement::of(Kind::Dense) }).is_none());
     }
 }
