@@ -22,7 +22,7 @@ pub use formats::Format;
 pub(crate) use formats::Reader;
 pub(crate) use formats::{
     Arrangement, Entries, Kind, LONG_LANES, Layout, MIDDLE_LANES, MIDDLE_ROW, Packable, Places, SHORT_ROW, SLICE,
-    STENCIL_HEADER, STENCIL_TABLE, Sample, Shape, TABLE, TABLE_HEADER, offset_at, pieces,
+    STENCIL_HEADER, STENCIL_TABLE, Sample, Shape, TABLE, TABLE_HEADER, joined, offset_at, pieces,
 };
 pub use formats::{Offsets, Packing};
 pub use graph::Partition;

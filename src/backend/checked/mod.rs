@@ -19,7 +19,7 @@ mod spots;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::Host;
-use super::linear::product::{Combine, ProductOps, Spots, Stored, residual_spots};
+use super::linear::product::{Combine, ProductOps, Sampled, Spots, Stored, residual_spots};
 use super::run::{Origin, Run};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
@@ -219,18 +219,15 @@ impl<D: Origin> Checked<D> {
     fn compare_spots<T: Real>(
         &self,
         run: Run<'_>,
-        a: &Stored<T>,
+        kind: Kind,
         counter: &AtomicUsize,
-        parts: &Parts,
-        spots: &Spots<T>,
+        (sample, parts, spots): (&Sampled<'_, T>, &Parts, &Spots<T>),
         found: (&[T], &Memory<Sum>),
     ) -> Result<()> {
-        let Some(sample) = a.sample() else { return Ok(()) };
         let (faint, accumulation) = (self.faint::<T>(run), run.accumulation);
         let differs = |a: &T, b: &T| differ(a.to_f64(), b.to_f64(), faint);
         let sums_differ = |a: &Sum, b: &Sum| differ(a.value(accumulation), b.value(accumulation), faint);
-        let [wrong, compared, wrong_sums] = parts.wrong(&sample, spots, found, (differs, sums_differ))?;
-        self.judge::<T>(counter, a.arrangement.kind, [wrong, compared, wrong_sums])
+        self.judge::<T>(counter, kind, parts.wrong(sample, spots, found, (differs, sums_differ))?)
     }
 
     /// Magnitude below which the device need not give the host's bits.
@@ -310,7 +307,8 @@ impl<T: Real, D: ProductOps<T> + Origin> ProductOps<T> for Checked<D> {
             let parts = Parts::of(&sample, a.rows, columns);
             let (x, b, r) = (x.parts(&parts.gathered)?, b.parts(&parts.beside)?, r.parts(&parts.beside)?);
             let spots = residual_spots(run, (&sample, a.rows), columns, [&x, &b, &r], &parts.chunks, place);
-            return self.compare_spots(run, a, counter, &parts, &spots, (&r, sums));
+            let found = (&r[..], &*sums);
+            return self.compare_spots(run, a.arrangement.kind, counter, (&sample, &parts, &spots), found);
         }
         let (mut want, mut want_sums) = (r.on_host()?, sums.on_host()?);
         self.device.residual(run, a, columns, x, b, r, sums, place)?;

@@ -1,7 +1,6 @@
 //! Spot checks of the launches of scripts.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use super::spots::Parts;
 use super::{Checked, Expected, Launch, Resident};
@@ -53,39 +52,32 @@ impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
     ) -> Result<()> {
         let launch = if blend.shifted { Launch::StepResidual } else { Launch::StepProduct };
         let counter = self.product_to_compare(launch, run, a, call.columns);
-        if let (Some(counter), Some(sample)) = (counter, a.sample()) {
-            let mut before = state.on_host()?;
-            let expected = self.expect_script::<T>(launch, run, call, state)?;
-            self.device.step_product(run, call, a, blend, vectors, y, state)?;
-            self.compare_norms::<T>(run, expected, &state.history)?;
-            let parts = Parts::of(&sample, a.rows, call.columns);
-            let [x, w, z] = vectors;
-            let x = x.parts(&parts.gathered)?;
-            let beside =
-                |vector: &Memory<T>, is_read: bool| vector.parts(if is_read { &parts.beside } else { &[] });
-            let (w, z) = (beside(w, blend.takes_w())?, beside(z, blend.dots[1])?);
-            let y = y.parts(&parts.beside)?;
-            let vectors = ([&x[..], &w, &z], &y[..]);
-            let spots = product_spots(run, call, (&sample, a.rows), blend, vectors, &parts.chunks, &mut before)?;
-            let Some(spots) = spots else {
-                // Every column had stopped: nothing was compared.
-                counter.fetch_sub(1, Ordering::Relaxed);
-                return Ok(());
-            };
-            return self.compare_spots(run, a, counter, &parts, &spots, (&y, &state.sums));
-        }
-        let compared = match counter {
-            Some(counter) => Some((counter, y.on_host()?, state.on_host()?)),
-            None => None,
-        };
+        let sample = a.sample();
+        let before = counter.map(|_| state.on_host()).transpose()?;
+        let whole = counter.filter(|_| sample.is_none()).map(|_| y.on_host()).transpose()?;
         let expected = self.expect_script::<T>(launch, run, call, state)?;
         self.device.step_product(run, call, a, blend, vectors, y, state)?;
         self.compare_norms::<T>(run, expected, &state.history)?;
-        let Some((counter, mut want, mut want_state)) = compared else { return Ok(()) };
+        let (Some(counter), Some(mut before)) = (counter, before) else { return Ok(()) };
         let [x, w, z] = vectors;
+        if let Some(sample) = sample {
+            let parts = Parts::of(&sample, a.rows, call.columns);
+            let beside =
+                |vector: &Memory<T>, is_read: bool| vector.parts(if is_read { &parts.beside } else { &[] });
+            let (w, z) = (beside(w, blend.takes_w())?, beside(z, blend.dots[1])?);
+            let (x, y) = (x.parts(&parts.gathered)?, y.parts(&parts.beside)?);
+            let vectors = ([&x[..], &w, &z], &y[..]);
+            let spots = product_spots(run, call, (&sample, a.rows), blend, vectors, &parts.chunks, &mut before)?;
+            // Nothing is left to compare if every column had stopped.
+            return spots.map_or(Ok(()), |spots| {
+                let found = (&y[..], &state.sums);
+                self.compare_spots(run, a.arrangement.kind, counter, (&sample, &parts, &spots), found)
+            });
+        }
+        let Some(mut want) = whole else { return Ok(()) };
         let (matrix, x, w, z) = (a.on_host()?, x.on_host()?, w.on_host()?, z.on_host()?);
-        Host.step_product(run, call, &matrix, blend, [&x, &w, &z], &mut want, &mut want_state)?;
-        self.compare(run, a.arrangement.kind, counter, [y, &want], [&state.sums, &want_state.sums])
+        Host.step_product(run, call, &matrix, blend, [&x, &w, &z], &mut want, &mut before)?;
+        self.compare(run, a.arrangement.kind, counter, [y, &want], [&state.sums, &before.sums])
     }
 
     fn step_vectors(

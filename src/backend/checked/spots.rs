@@ -7,13 +7,14 @@ use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Real, Sum};
 use crate::reduction::Chunks;
+use crate::sparse::joined;
 
 /// Parts of vectors that the spots of a product need, for `columns` interleaved ones.
 pub(super) struct Parts {
     columns: usize,
     /// Parts of the vector that is multiplied.
     pub(super) gathered: Vec<Range<usize>>,
-    /// Parts of the result and of vectors beside it: the rows of the sample, and those of the chunks.
+    /// Parts of the result and of vectors beside it: the rows of the chunks, among which are those of the sample.
     pub(super) beside: Vec<Range<usize>>,
     /// Chunks whose sums are compared: those in which rows of the sample lie.
     pub(super) chunks: Vec<usize>,
@@ -27,8 +28,7 @@ impl Parts {
         let of_run = |run: &Range<usize>| run.start / of.chunk..=(run.end - 1) / of.chunk;
         let mut chunks: Vec<usize> = a.of.runs.iter().flat_map(of_run).collect();
         chunks.dedup();
-        let rows = a.of.runs.iter().map(scaled);
-        let beside = rows.chain(chunks.iter().map(|g| scaled(&of.range(*g)))).collect();
+        let beside = joined(chunks.iter().map(|g| scaled(&of.range(*g))), 0);
         Self { columns, gathered: a.of.gathered.iter().map(scaled).collect(), beside, chunks }
     }
 

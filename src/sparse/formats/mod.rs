@@ -25,7 +25,7 @@ pub(crate) use layout::{Layout, pieces};
 pub(crate) use packing::CODE_BITS;
 pub(crate) use packing::{Packable, Shape, TABLE, offset_at};
 pub(crate) use places::Places;
-pub(crate) use sample::Sample;
+pub(crate) use sample::{Sample, joined};
 
 pub use format::Format;
 pub use layout::Offsets;

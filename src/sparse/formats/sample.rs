@@ -35,7 +35,7 @@ pub(crate) struct Sample<T> {
 }
 
 /// Joins ranges that overlap or lie nearer than `gap`; they come ascending by their starts.
-fn joined(ranges: impl IntoIterator<Item = Range<usize>>, gap: usize) -> Vec<Range<usize>> {
+pub(crate) fn joined(ranges: impl IntoIterator<Item = Range<usize>>, gap: usize) -> Vec<Range<usize>> {
     let mut joined: Vec<Range<usize>> = Vec::new();
     for range in ranges {
         match joined.last_mut() {
@@ -115,7 +115,7 @@ impl<T: Real> Sample<T> {
             // If its rows are long, a half, a quarter, ... of the run: no run takes more than a quarter of the room that is left.
             let fits = |rows: &Range<usize>| offsets[rows.end] - offsets[rows.start] <= left / 4;
             let part = (0..7).map(|k| run.start..run.start + (run.len() >> k).max(1)).find(fits);
-            if let Some(part) = part.filter(|part| !part.is_empty()) {
+            if let Some(part) = part {
                 left -= offsets[part.end] - offsets[part.start];
                 runs.push(part);
             }
