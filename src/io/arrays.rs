@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use super::archive::{self, Wanted};
-use super::columns::{Columns, unfit};
-use super::kind::FileKind;
-use super::open::{open, short_name};
-use super::{matrix_market, npy, npz};
+use super::columns::Columns;
+use super::readers::Readers;
+use super::{npy, npz};
 use crate::error::{Error, Result, same_length};
 use crate::files::write_atomically;
 use crate::number::{Real, per_number};
@@ -45,40 +43,7 @@ fn write_columns_here<T: Real>(path: &Path, vectors: &[Vec<T>], by_rows: bool) -
 }
 
 fn read_columns_here<T: Real>(path: &Path, length: usize) -> Result<Columns<T>> {
-    let wanted = Wanted::RightHandSides;
-    let array = match FileKind::of(path)? {
-        Some(FileKind::Npy) => npy::read(path)?,
-        Some(FileKind::Zip) if npz::holds_arrays(path)? => npz::read_array(path)?,
-        Some(FileKind::Zip) => {
-            return archive::of_zip(path, wanted, |file| matrix_market::read_columns(file, length));
-        }
-        Some(FileKind::Tar) => {
-            return archive::of_tar(path, wanted, |file| matrix_market::read_columns(file, length));
-        }
-        Some(FileKind::MatrixMarket) | None => {
-            return matrix_market::read_columns((&mut open(path)?, &short_name(path)), length);
-        }
-        Some(other) => return Err(other.refused(path, "a NumPy array or a Matrix Market file")),
-    };
-    let refuse = |reason: String| Error::Format { what: short_name(path), reason };
-    let (shape, data) = (&array.shape[..], &array.data);
-    if data.is_empty() && length > 0 {
-        return Err(refuse("it holds no numbers".into()));
-    }
-    let rounded = |v: &f64| T::from_f64(*v);
-    match shape {
-        [] | [_] if data.len() == length => Ok(Columns::new(vec![data.iter().map(rounded).collect()], false)),
-        _ if data.is_empty() => Ok(Columns::new(vec![Vec::new()], false)),
-        [rows, count] if *rows == length => {
-            let column = |j: usize| data.iter().skip(j).step_by(*count).map(rounded).collect();
-            Ok(Columns::new((0..*count).map(column).collect(), false))
-        }
-        [.., last] if shape.len() > 1 && *last == length => {
-            let rows = data.chunks(length).map(|row| row.iter().map(rounded).collect()).collect();
-            Ok(Columns::new(rows, true))
-        }
-        _ => Err(refuse(unfit(shape, length))),
-    }
+    Readers::pick(path, |readers| readers.columns)?(path, length)
 }
 
 /// Forms in which arrays are written.

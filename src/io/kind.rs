@@ -1,6 +1,6 @@
 //! Kinds of files, told apart by their first bytes.
 
-use std::fs::{self};
+use std::fs;
 use std::io::Read;
 use std::path::Path;
 
@@ -38,6 +38,73 @@ pub enum FileKind {
     Png,
 }
 
+/// A kind of file, and how it is known.
+struct Row {
+    kind: FileKind,
+    /// Name as a sentence has it.
+    name: &'static str,
+    /// Places in a file and the bytes that stand there; one of them is enough. Capitals of the first kind do not matter.
+    marks: &'static [(usize, &'static [u8])],
+    /// Command that unpacks it, of a kind that is not read packed.
+    unpacked_by: Option<&'static str>,
+}
+
+/// Every kind, in the order in which a file is compared with them.
+static ROWS: &[Row] = &[
+    Row {
+        kind: FileKind::MatrixMarket,
+        name: "a Matrix Market file",
+        marks: &[(0, b"%%MatrixMarket")],
+        unpacked_by: None,
+    },
+    Row { kind: FileKind::Npy, name: "a NumPy array", marks: &[(0, b"\x93NUMPY")], unpacked_by: None },
+    Row {
+        kind: FileKind::Zip,
+        name: "a zip archive (.npz of SciPy or NumPy)",
+        marks: &[(0, b"PK\x03\x04"), (0, b"PK\x05\x06")],
+        unpacked_by: None,
+    },
+    Row {
+        kind: FileKind::Hdf5,
+        name: "an HDF5 file (MATLAB 7.3 writes such too: save with -v7)",
+        marks: &[(0, b"\x89HDF\r\n\x1a\n"), (0, b"MATLAB 7.3")],
+        unpacked_by: None,
+    },
+    Row {
+        kind: FileKind::Tiff,
+        name: "a TIFF picture",
+        marks: &[(0, b"II*\0"), (0, b"MM\0*"), (0, b"II+\0"), (0, b"MM\0+")],
+        unpacked_by: None,
+    },
+    Row { kind: FileKind::Png, name: "a PNG picture", marks: &[(0, b"\x89PNG")], unpacked_by: None },
+    Row {
+        kind: FileKind::Bzip2,
+        name: "compressed with bzip2",
+        marks: &[(0, b"BZh")],
+        unpacked_by: Some("bunzip2"),
+    },
+    Row { kind: FileKind::Xz, name: "compressed with xz", marks: &[(0, b"\xfd7zXZ\0")], unpacked_by: Some("unxz") },
+    Row {
+        kind: FileKind::Zstandard,
+        name: "compressed with zstd",
+        marks: &[(0, b"\x28\xb5\x2f\xfd")],
+        unpacked_by: Some("unzstd"),
+    },
+    Row {
+        kind: FileKind::SevenZip,
+        name: "an archive of 7-Zip",
+        marks: &[(0, b"7z\xbc\xaf\x27\x1c")],
+        unpacked_by: Some("7z x"),
+    },
+    Row { kind: FileKind::Tar, name: "a tar archive", marks: &[(257, b"ustar")], unpacked_by: None },
+    Row {
+        kind: FileKind::Mat5,
+        name: "a MATLAB file",
+        marks: &[(124, b"\0\x01IM"), (124, b"\x01\0MI")],
+        unpacked_by: None,
+    },
+];
+
 impl FileKind {
     /// The kind of the file at `path`; `None` for one that is not known. Of a file that gzip compressed, what it holds counts. What is no
     /// regular file (a pipe) can be read only once: there the ending of its name decides between `.npy`, `.mat` and the rest.
@@ -59,78 +126,49 @@ impl FileKind {
         if start.starts_with(MARK) {
             start.drain(..MARK.len());
         }
-        let starts = |magic: &[u8]| start.starts_with(magic);
-        let has = |at: usize, mark: &[u8]| start.get(at..at + mark.len()) == Some(mark);
-        Ok(if start.get(..14).is_some_and(|banner| banner.eq_ignore_ascii_case(b"%%MatrixMarket")) {
-            Some(Self::MatrixMarket)
-        } else if starts(b"\x93NUMPY") {
-            Some(Self::Npy)
-        } else if starts(b"PK\x03\x04") || starts(b"PK\x05\x06") {
-            Some(Self::Zip)
-        } else if starts(b"\x89HDF\r\n\x1a\n") || starts(b"MATLAB 7.3") {
-            Some(Self::Hdf5)
-        } else if starts(b"II*\0") || starts(b"MM\0*") || starts(b"II+\0") || starts(b"MM\0+") {
-            Some(Self::Tiff)
-        } else if starts(b"\x89PNG") {
-            Some(Self::Png)
-        } else if starts(b"BZh") {
-            Some(Self::Bzip2)
-        } else if starts(b"\xfd7zXZ\0") {
-            Some(Self::Xz)
-        } else if starts(b"\x28\xb5\x2f\xfd") {
-            Some(Self::Zstandard)
-        } else if starts(b"7z\xbc\xaf\x27\x1c") {
-            Some(Self::SevenZip)
-        } else if has(257, b"ustar") {
-            Some(Self::Tar)
-        } else if has(124, b"\0\x01IM") || has(124, b"\x01\0MI") {
-            Some(Self::Mat5)
-        } else {
-            None
-        })
+        let stands = |kind: Self, at: usize, mark: &[u8]| {
+            let found = start.get(at..at + mark.len());
+            found.is_some_and(|found| match kind {
+                Self::MatrixMarket => found.eq_ignore_ascii_case(mark),
+                _ => found == mark,
+            })
+        };
+        let is = |row: &&Row| row.marks.iter().any(|(at, mark)| stands(row.kind, *at, mark));
+        Ok(ROWS.iter().find(is).map(|row| row.kind))
+    }
+
+    /// The kinds that are `wanted`, as a sentence lists them.
+    pub(super) fn names(wanted: impl Fn(Self) -> bool) -> String {
+        let names: Vec<&str> = ROWS.iter().filter(|row| wanted(row.kind)).map(|row| row.name).collect();
+        match names.split_last() {
+            Some((last, [])) => (*last).into(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => String::new(),
+        }
     }
 
     /// The error of a file of this kind if `wanted` was expected.
     pub fn refused(self, path: &Path, wanted: &str) -> Error {
         let name = path.display();
         let help = match self {
-            Self::Zip if !wanted.contains("save_npz") => " (an array of an .npz: save it by np.save)",
+            Self::Zip => " (an array of an .npz: save it by np.save)",
             _ => "",
         };
-        let reason = match self.unpacked_by() {
+        let unpacked_by = self.row().and_then(|row| row.unpacked_by);
+        let reason = match unpacked_by {
             Some(command) => format!("this is {self}, which is not read: unpack it ({command} {name})"),
             None => format!("this is {self}; expected {wanted}{help}"),
         };
         Error::Format { what: name.to_string(), reason }
     }
 
-    /// Command that unpacks a file which is not read packed.
-    fn unpacked_by(self) -> Option<&'static str> {
-        match self {
-            Self::Bzip2 => Some("bunzip2"),
-            Self::Xz => Some("unxz"),
-            Self::Zstandard => Some("unzstd"),
-            Self::SevenZip => Some("7z x"),
-            _ => None,
-        }
+    fn row(self) -> Option<&'static Row> {
+        ROWS.iter().find(|row| row.kind == self)
     }
 }
 
 impl std::fmt::Display for FileKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::MatrixMarket => "a Matrix Market file",
-            Self::Npy => "a NumPy array",
-            Self::Zip => "a zip archive, as SciPy's matrices are (.npz)",
-            Self::Tar => "a tar archive",
-            Self::Bzip2 => "compressed with bzip2",
-            Self::Xz => "compressed with xz",
-            Self::Zstandard => "compressed with zstd",
-            Self::SevenZip => "an archive of 7-Zip",
-            Self::Mat5 => "a MATLAB file",
-            Self::Hdf5 => "an HDF5 file (MATLAB 7.3 writes such too: save with -v7)",
-            Self::Tiff => "a TIFF picture",
-            Self::Png => "a PNG picture",
-        })
+        f.write_str(self.row().map_or("a file", |row| row.name))
     }
 }

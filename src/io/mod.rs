@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::sparse::Csr;
-use archive::Wanted;
+use readers::Readers;
 
 pub use crate::files::{check_writable, same_file, write_atomically, write_file_atomically};
 
@@ -26,6 +26,7 @@ pub mod npy;
 pub mod npz;
 mod open;
 mod partition;
+mod readers;
 mod stack;
 
 pub use arrays::{ArrayForm, read_columns, write_array, write_columns};
@@ -52,18 +53,12 @@ per_number! {
 }
 
 fn read_matrix_here<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> {
-    match FileKind::of(path)? {
-        Some(FileKind::Zip) if npz::holds_arrays(path)? => npz::read_matrix(path),
-        Some(FileKind::Zip) => archive::of_zip(path, Wanted::Matrix, |file| matrix_market::of_archive(file, watch)),
-        Some(FileKind::Tar) => archive::of_tar(path, Wanted::Matrix, |file| matrix_market::of_archive(file, watch)),
-        Some(FileKind::MatrixMarket) | None => matrix_market::read_matrix_watched(path, watch),
-        Some(other) => Err(other.refused(path, "a Matrix Market file or one of scipy.sparse.save_npz")),
-    }
+    Readers::pick(path, |readers| readers.matrix)?(path, watch)
 }
 
 per_number! {
-    /// Reads vectors of equal length from a NumPy file (`.npy`: one, or one a row; a single column is one) or one from a Matrix Market
-    /// file, told apart by what they hold. Right-hand sides of a system, whose length is known, are a matter of [`read_columns`].
+    /// Reads vectors of equal length from a NumPy file (`.npy`, or `.npz` with one array: one, or one a row; a single column is one) or one from a
+    /// Matrix Market file, told apart by what they hold. Right-hand sides of a system, whose length is known, are a matter of [`read_columns`].
     ///
     /// # Errors
     /// As [`npy::read`] and [`matrix_market::read_vector`]; [`Error::Format`] for a file of another kind, which it names.
@@ -71,11 +66,7 @@ per_number! {
 }
 
 fn read_vectors_here<T: Real>(path: &Path) -> Result<Vec<Vec<T>>> {
-    let array = match FileKind::of(path)? {
-        Some(FileKind::Npy) => npy::read(path)?,
-        Some(FileKind::MatrixMarket) | None => return Ok(vec![matrix_market::read_vector(path)?]),
-        Some(other) => return Err(other.refused(path, "a NumPy array or a Matrix Market file")),
-    };
+    let array = Readers::<T>::pick(path, |readers| readers.array)?(path)?;
     // Shape of a column as SciPy writes it: (n, 1).
     let single = array.shape.iter().filter(|n| **n != 1).count() <= 1;
     let length = if single { array.data.len() } else { array.shape.last().copied().unwrap_or(1) };
@@ -85,17 +76,14 @@ fn read_vectors_here<T: Real>(path: &Path) -> Result<Vec<Vec<T>>> {
 /// Longest text of numbers that is read, in bytes.
 const LONGEST_TEXT: u64 = 1 << 26;
 
-/// Reads a list of numbers: a text of one number a line (or of one line; empty lines and those that begin with `#` or `%` say nothing), a `.npy` array, or
-/// a Matrix Market vector, told apart by what they hold.
+/// Reads a list of numbers: a text of one number a line (or of one line; empty lines and those that begin with `#` or `%` say nothing), a
+/// `.npy` array (or `.npz` with one array), or a Matrix Market vector, told apart by what they hold.
 ///
 /// # Errors
 /// [`Error::File`]; [`Error::Format`] for what is no such list, with the line; as [`npy::read`] and [`matrix_market::read_vector`].
 pub fn read_numbers(path: &Path) -> Result<Vec<f64>> {
-    match FileKind::of(path)? {
-        Some(FileKind::Npy) => return Ok(npy::read(path)?.data),
-        Some(FileKind::MatrixMarket) => return matrix_market::read_vector(path),
-        Some(other) => return Err(other.refused(path, "numbers: a text of one a line, or a NumPy array")),
-        None => {}
+    if FileKind::of(path)?.is_some() {
+        return Ok(Readers::<f64>::pick(path, |readers| readers.array)?(path)?.data);
     }
     let name = short_name(path);
     let refuse = |reason: String| Error::Format { what: name.clone(), reason };
@@ -212,7 +200,7 @@ mod tests {
             (b"1\n2\x003\n", "line 2: '2?3' is no number"),
             (b"\xff\xfe1\n", "neither a text of numbers"),
             (b"# nothing\n\n", "holds no numbers"),
-            (b"PK\x03\x04....", "save it by np.save"),
+            (b"PK\x03\x04....", "archive"),
         ] {
             let error = read(text).expect_err(words).to_string();
             assert!(error.contains(words), "{error}");

@@ -31,6 +31,13 @@ pub struct Array {
     pub data: Vec<f64>,
 }
 
+impl Array {
+    /// An array of one dimension.
+    pub(super) fn of_vector(data: Vec<f64>) -> Self {
+        Self { shape: vec![data.len()], data }
+    }
+}
+
 /// Reads an array; the elements become `f64` in C order, whatever the order in the file.
 ///
 /// 64-bit integers above 2⁵³ are rounded to nearest. NaN and infinity are taken as they are.
