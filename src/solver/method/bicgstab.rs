@@ -15,10 +15,14 @@
 //! Source: H. A. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", SIAM J. Sci. Stat.
 //! Comput. 13(2), 1992.
 
+use super::info::{MethodInfo, SQUARE};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
 use crate::solver::script::Space::Rows;
 use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, X};
 use crate::state::stop;
+
+pub(super) const INFO: MethodInfo =
+    MethodInfo { name: "bicgstab", preconditioner: true, carries_residual: true, ..SQUARE };
 
 pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning) -> Script {
     // s is kept in r.

@@ -11,10 +11,14 @@
 //!
 //! Source: Å. Björck, "Numerical methods for least squares problems", SIAM 1996, algorithm 7.4.1.
 
+use super::info::{LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{Draft, Operand, Product, Residual, Script, Update, X};
 use crate::state::stop;
+
+pub(super) const INFO: MethodInfo =
+    MethodInfo { name: "cgls", preconditioner: true, carries_residual: true, ..LEAST_SQUARES };
 
 pub(super) fn script(draft: &mut Draft, damp: f64) -> Script {
     let damped = damp > 0.0;

@@ -11,10 +11,14 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 8.5; E. J. Craig, "The N-step
 //! iteration procedures", J. Math. Phys. 34, 1955.
 
+use super::info::{LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{Draft, Operand, Product, Script, Update, X};
 use crate::state::stop;
+
+pub(super) const INFO: MethodInfo =
+    MethodInfo { name: "cgne", carries_residual: true, gradient: false, lowers_error: true, ..LEAST_SQUARES };
 
 pub(super) fn script(draft: &mut Draft) -> Script {
     let r = draft.vectors::<2>(Rows);

@@ -20,10 +20,14 @@
 //! Sci. 2(1), 2009, section 4; the restart: B. O'Donoghue, E. Candès, "Adaptive restart for accelerated gradient schemes", Found.
 //! Comput. Math. 15, 2015, section 3.2.
 
+use super::info::{Bounds, LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO, sqrt};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{Draft, Operand, Product, Residual, Script, Terms, Update, Weight, Work, X};
 use crate::state::stop;
+
+pub(super) const INFO: MethodInfo =
+    MethodInfo { name: "fista", terms: &["tikhonov"], bounds: Bounds::Both, ..LEAST_SQUARES };
 
 /// Part of the rounding error of `x` below which a step is lost.
 pub(super) const LOST: f64 = 0.25;

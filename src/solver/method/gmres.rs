@@ -21,12 +21,15 @@
 //! Linear Systems", 2003, algorithm 9.5 and section 6.5.3; L. Giraud, J. Langou, M. Rozložník, J. van den Eshof, "Rounding error
 //! analysis of the classical Gram-Schmidt orthogonalization process", Numer. Math. 101, 2005.
 
+use super::info::{MethodInfo, SQUARE};
 use crate::recurrence::{DIAGONAL2, ONE, RESIDUAL2, Scalar, Sums, VECTOR2, ZERO, sqrt};
 use crate::solver::script::Space::Rows;
 use crate::solver::script::{
     Call, Draft, Operand, OverBasis, Preconditioning, Product, Script, Update, VectorId, Work, X,
 };
 use crate::state::stop;
+
+pub(super) const INFO: MethodInfo = MethodInfo { name: "gmres", preconditioner: true, ..SQUARE };
 
 /// Vectors, sums and scalars of a cycle of GMRES.
 struct Cycle {

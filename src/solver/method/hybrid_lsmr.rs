@@ -17,3 +17,6 @@
 //! D. C.-L. Fong and M. A. Saunders, "LSMR: an iterative algorithm for sparse least-squares problems", SIAM J. Sci. Comput. 33(5), 2011.
 
 pub(super) use super::hybrid_lsqr::script;
+use super::info::{LEAST_SQUARES, MethodInfo};
+
+pub(super) const INFO: MethodInfo = MethodInfo { name: "hybrid-lsmr", ..LEAST_SQUARES };

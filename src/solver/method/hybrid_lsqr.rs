@@ -24,12 +24,15 @@
 //! S. Gazzola, "Computational methods for large-scale inverse problems: a survey on hybrid projection methods", SIAM Review 66(2), 2024.
 
 use super::bidiagonal::invert;
+use super::info::{LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{ONE, Program, Scalar, Sums, VECTOR2, sqrt};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{
     Call, Damping, Draft, Operand, OverBasis, Product, Script, Space, Update, VectorId, X,
 };
 use crate::state::stop;
+
+pub(super) const INFO: MethodInfo = MethodInfo { name: "hybrid-lsqr", ..LEAST_SQUARES };
 
 /// Vectors and scalars of the bidiagonalisation, and of the rotations of LSQR that tell how far it has come.
 struct Process {

@@ -15,9 +15,12 @@
 //! Comput. 33(5), 2011.
 
 use super::bidiagonal::Bidiagonal;
+use super::info::{LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, Program, ZERO, sqrt};
 use crate::solver::script::Space::Cols;
 use crate::solver::script::{Draft, Script, Update, X};
+
+pub(super) const INFO: MethodInfo = MethodInfo { name: "lsmr", preconditioner: true, ..LEAST_SQUARES };
 
 pub(super) fn script(draft: &mut Draft, damp: f64) -> Script {
     let it = Bidiagonal::new(draft, damp);

@@ -13,9 +13,12 @@
 //! TOMS 8(1), 1982.
 
 use super::bidiagonal::Bidiagonal;
+use super::info::{LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{ONE, sqrt};
 use crate::solver::script::Space::Cols;
 use crate::solver::script::{Draft, Script, Update, X};
+
+pub(super) const INFO: MethodInfo = MethodInfo { name: "lsqr", preconditioner: true, ..LEAST_SQUARES };
 
 pub(super) fn script(draft: &mut Draft, damp: f64) -> Script {
     let it = Bidiagonal::new(draft, damp);

@@ -10,6 +10,7 @@ pub mod flexible_cg;
 pub mod gmres;
 pub mod hybrid_lsmr;
 pub mod hybrid_lsqr;
+mod info;
 pub mod lsmr;
 pub mod lsqr;
 pub mod minres;
@@ -26,6 +27,8 @@ pub mod steepest_descent;
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
+
+use info::{Bounds, MethodInfo};
 
 use super::weight::{Least, WeightRule};
 use crate::error::{Error, Result};
@@ -119,25 +122,6 @@ pub enum Method {
     },
 }
 
-/// The properties by which the solver treats a method.
-struct Row {
-    name: &'static str,
-    /// The operator may be rectangular; the method multiplies by its adjoint.
-    rectangles: bool,
-    /// It takes a preconditioner.
-    preconditioner: bool,
-    /// The recurrence carries the residual, and the script says how to compute that afresh.
-    carries_residual: bool,
-    /// It may stop by the norm of a gradient.
-    gradient: bool,
-}
-
-/// A method for square systems that takes nothing.
-const SQUARE: Row =
-    Row { name: "", rectangles: false, preconditioner: false, carries_residual: false, gradient: false };
-/// A method for least squares.
-const LEAST_SQUARES: Row = Row { rectangles: true, gradient: true, preconditioner: true, ..SQUARE };
-
 impl Method {
     /// Every method, with neutral parameters (bounds 1 and 2 as placeholders for Chebyshev's, which has no neutral ones; 30 directions for GMRES and NNFCGLS; weighted GCV and 100 for hybrid LSQR and LSMR).
     pub const ALL: &'static [Self] = &[
@@ -164,37 +148,29 @@ impl Method {
         Self::Nnfcgls { restart: 30 },
     ];
 
-    fn row(&self) -> Row {
-        let row = |name, row| Row { name, ..row };
+    fn info(&self) -> MethodInfo {
         match self {
-            Self::Cg => row("cg", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
-            Self::FlexibleCg => row("flexible-cg", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
-            Self::SteepestDescent => row("steepest-descent", Row { carries_residual: true, ..SQUARE }),
-            // The gradient tells a system without a solution.
-            Self::Minres => row("minres", Row { gradient: true, preconditioner: true, ..SQUARE }),
-            Self::BiCgStab => row("bicgstab", Row { preconditioner: true, carries_residual: true, ..SQUARE }),
-            Self::Gmres { .. } => row("gmres", Row { preconditioner: true, ..SQUARE }),
-            Self::Chebyshev { .. } => {
-                row("chebyshev", Row { preconditioner: true, carries_residual: true, ..SQUARE })
-            }
-            Self::Stationary { .. } => row("stationary", Row { preconditioner: true, ..SQUARE }),
-            Self::Cgls { .. } => row("cgls", Row { carries_residual: true, ..LEAST_SQUARES }),
-            Self::Cgne => {
-                row("cgne", Row { carries_residual: true, gradient: false, preconditioner: false, ..LEAST_SQUARES })
-            }
-            Self::Lsqr { .. } => row("lsqr", LEAST_SQUARES),
-            Self::Lsmr { .. } => row("lsmr", LEAST_SQUARES),
-            Self::HybridLsqr { .. } => row("hybrid-lsqr", Row { preconditioner: false, ..LEAST_SQUARES }),
-            Self::HybridLsmr { .. } => row("hybrid-lsmr", Row { preconditioner: false, ..LEAST_SQUARES }),
-            Self::Cgnr => row("cgnr", LEAST_SQUARES),
-            Self::Fista => row("fista", Row { preconditioner: false, ..LEAST_SQUARES }),
-            Self::Pdhg => row("pdhg", Row { preconditioner: false, ..LEAST_SQUARES }),
-            Self::Sirt { .. } => row("sirt", Row { preconditioner: false, ..LEAST_SQUARES }),
-            Self::Sart { .. } => row("sart", Row { preconditioner: false, ..LEAST_SQUARES }),
-            Self::Mrnsd => row("mrnsd", Row { carries_residual: true, preconditioner: false, ..LEAST_SQUARES }),
-            Self::Nnfcgls { .. } => {
-                row("nnfcgls", Row { carries_residual: true, preconditioner: false, ..LEAST_SQUARES })
-            }
+            Self::Cg => pcg::INFO,
+            Self::FlexibleCg => flexible_cg::INFO,
+            Self::SteepestDescent => steepest_descent::INFO,
+            Self::Minres => minres::INFO,
+            Self::BiCgStab => bicgstab::INFO,
+            Self::Gmres { .. } => gmres::INFO,
+            Self::Chebyshev { .. } => chebyshev::INFO,
+            Self::Stationary { .. } => stationary::INFO,
+            Self::Cgls { .. } => cgls::INFO,
+            Self::Cgne => cgne::INFO,
+            Self::Lsqr { .. } => lsqr::INFO,
+            Self::Lsmr { .. } => lsmr::INFO,
+            Self::HybridLsqr { .. } => hybrid_lsqr::INFO,
+            Self::HybridLsmr { .. } => hybrid_lsmr::INFO,
+            Self::Cgnr => penalised::INFO,
+            Self::Fista => fista::INFO,
+            Self::Pdhg => pdhg::INFO,
+            Self::Sirt { .. } => sirt::INFO,
+            Self::Sart { .. } => sart::INFO,
+            Self::Mrnsd => mrnsd::INFO,
+            Self::Nnfcgls { .. } => nnfcgls::INFO,
         }
     }
 
@@ -210,56 +186,60 @@ impl Method {
 
     /// Name, as [`Method::from_str`] reads it.
     pub fn name(&self) -> &'static str {
-        self.row().name
+        self.info().name
     }
 
     /// Tells if the operator may be rectangular; such methods need its adjoint.
     pub fn takes_rectangles(&self) -> bool {
-        self.row().rectangles
+        self.info().rectangles
     }
 
     /// Tells if its recurrence carries the residual, which can then be computed afresh now and then
     /// ([`Stopping::exact_every`](crate::Stopping::exact_every)). The others have none, or an exact one already.
     pub fn carries_residual(&self) -> bool {
-        self.row().carries_residual
+        self.info().carries_residual
     }
 
     /// Tells if it may also stop by the gradient ([`Stopping::gradient_rtol`](crate::Stopping::gradient_rtol)).
     pub fn has_gradient(&self) -> bool {
-        self.row().gradient
+        self.info().gradient
     }
 
     /// Tells if a preconditioner can be used: of the system, or from the right
     /// ([`Setup::preconditioner`](crate::Setup::preconditioner)) if it takes rectangles.
     pub fn takes_preconditioner(&self) -> bool {
-        self.row().preconditioner
+        self.info().preconditioner
     }
 
     /// Tells if it makes the error `x - A^-1 b` smaller in every iteration, in a norm of its own, while the residual may rise: then the last
     /// iterate is the best one, whatever its residual.
     pub fn lowers_error(&self) -> bool {
-        matches!(self, Self::Cg | Self::FlexibleCg | Self::SteepestDescent | Self::Cgne)
+        self.info().lowers_error
     }
 
     /// Tells if it minimises terms beside the misfit ([`Setup::with_corrections`](crate::Setup::with_corrections)).
     pub fn takes_corrections(&self) -> bool {
-        matches!(self, Self::Cgnr) || self.keeps_bounds()
+        self.info().bounds != Bounds::None
+    }
+
+    /// Tells if it minimises the term of this name of a [`Correction`](crate::Correction).
+    pub(crate) fn has_term(&self, name: &str) -> bool {
+        self.info().terms.contains(&name)
     }
 
     /// Tells if every iterate keeps bounds of each unknown ([`Solver::set_bounds`](crate::Solver::set_bounds)): lower ones alone, or both.
     pub fn keeps_bounds(&self) -> bool {
-        self.keeps_lower_bounds_alone()
-            || matches!(self, Self::Fista | Self::Pdhg | Self::Sirt { .. } | Self::Sart { .. })
+        matches!(self.info().bounds, Bounds::Lower | Bounds::Both)
     }
 
     /// Tells if it keeps lower bounds and none from above, 0 where none is given.
     pub fn keeps_lower_bounds_alone(&self) -> bool {
-        matches!(self, Self::Mrnsd | Self::Nnfcgls { .. })
+        self.info().bounds == Bounds::Lower
     }
 
     /// Tells if the operator may have negative entries: not for methods that weigh by sums of rows and columns.
     pub fn takes_negative_entries(&self) -> bool {
-        !matches!(self, Self::Sirt { .. } | Self::Sart { .. })
+        self.info().negative_entries
     }
 
     /// The damping of a least-squares method that has it as a parameter, else 0.

@@ -23,12 +23,16 @@
 //! J. G. Nagy and Z. Strakoš, "Enforcing nonnegativity in image reconstruction algorithms", Proc. SPIE 4121, 2000.
 
 use super::fista::LOST;
+use super::info::{Bounds, LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, ZERO, sqrt};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{
     Call, Draft, Operand, Product, Residual, Script, StepLimit, Terms, Update, VectorId, Weight, X,
 };
 use crate::state::stop;
+
+pub(super) const INFO: MethodInfo =
+    MethodInfo { name: "mrnsd", carries_residual: true, bounds: Bounds::Lower, ..LEAST_SQUARES };
 
 /// Steps from unknown to unknown that never pass a bound from below: what MRNSD and its flexible relative have in common.
 pub(super) struct Descent {

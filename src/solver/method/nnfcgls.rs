@@ -20,10 +20,14 @@
 //! Source: S. Gazzola, Y. Wiaux, "Fast nonnegative least squares through flexible Krylov subspaces", SIAM J. Sci. Comput. 39(2), 2017,
 //! algorithm 2. Cycles have a fixed number of iterations here, and dropped directions do not begin another one.
 
+use super::info::{Bounds, LEAST_SQUARES, MethodInfo};
 use super::mrnsd::Descent;
 use crate::recurrence::{ONE, Scalar, Sums, VECTOR2, ZERO};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{Call, Draft, OverBasis, Residual, Script, Update};
+
+pub(super) const INFO: MethodInfo =
+    MethodInfo { name: "nnfcgls", carries_residual: true, bounds: Bounds::Lower, ..LEAST_SQUARES };
 
 /// Properties of a direction before it is taken.
 struct Trial {

@@ -38,12 +38,20 @@
 //! primal-dual hybrid gradient", NeurIPS 2021, section 3.3; for tomography E. Y. Sidky, J. H. Jørgensen, X. Pan, Phys. Med. Biol. 57, 2012.
 
 use super::fista::LOST;
+use super::info::{Bounds, LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, sqrt};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{
     Draft, Field, Neighbours, Operand, OverImage, Product, Script, Terms, Update, Weight, Work, X,
 };
 use crate::state::stop;
+
+pub(super) const INFO: MethodInfo = MethodInfo {
+    name: "pdhg",
+    terms: &["tikhonov", "variation", "directional"],
+    bounds: Bounds::Both,
+    ..LEAST_SQUARES
+};
 
 /// `sigma` in the first iterations, and the least and the most that it may become.
 const SIGMA: f64 = 0.01;

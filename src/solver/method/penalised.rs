@@ -15,9 +15,18 @@
 //!
 //! Source: stock-koch-2009, table 1, as [`cgnr`](crate::solver::engine::cgnr) derives it anew.
 
+use super::info::{Bounds, LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{Draft, OfPenalty, Operand, Product, Residual, Script, Update, X};
+
+pub(super) const INFO: MethodInfo = MethodInfo {
+    name: "cgnr",
+    preconditioner: true,
+    terms: &["tikhonov", "smooth", "variation"],
+    bounds: Bounds::Weighed,
+    ..LEAST_SQUARES
+};
 
 /// `curved` tells if the penalty has a curvature.
 pub(super) fn script(draft: &mut Draft, curved: bool) -> Script {

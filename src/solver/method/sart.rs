@@ -30,12 +30,16 @@
 //! by the sums of each subset's own columns. One divisor for all takes a vector instead of one for each subset; on the parallel
 //! scan of 64² pixels and 90 angles in `tests/suite/ill_posed.rs` it came as near to the image or nearer.
 
+use super::info::{Bounds, LEAST_SQUARES, MethodInfo};
 use super::sirt::Steps;
 use crate::recurrence::{MINUS_ONE, ONE};
 use crate::runs::Runs;
 use crate::solver::script::Space::Subset;
 use crate::solver::script::{B, Call, Draft, Gather, Operand, Product, Script, Update, VectorId, Work, X};
 use crate::state::stop;
+
+pub(super) const INFO: MethodInfo =
+    MethodInfo { name: "sart", bounds: Bounds::Both, negative_entries: false, ..LEAST_SQUARES };
 
 /// `epsilon` is the rounding error of the vectors.
 pub(super) fn script(draft: &mut Draft, omega: f64, epsilon: f64, subsets: &[Runs]) -> Script {

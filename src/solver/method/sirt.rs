@@ -17,12 +17,16 @@
 //! Source: P. Gilbert, "Iterative methods for the three-dimensional reconstruction of an object from projections", J. Theor. Biol. 36, 1972;
 //! the weights: J. Gregor, T. Benson, "Computational analysis and improvement of SIRT", IEEE Trans. Med. Imaging 27(7), 2008, equation 2.
 
+use super::info::{Bounds, LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, Scalar, Sums};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{
     Call, Draft, InverseSums, Operand, Product, Residual, Script, Terms, Update, VectorId, Weight, Work, X,
 };
 use crate::state::stop;
+
+pub(super) const INFO: MethodInfo =
+    MethodInfo { name: "sirt", bounds: Bounds::Both, negative_entries: false, ..LEAST_SQUARES };
 
 /// Vectors, sums and scalars of weighted steps, which SIRT takes after all rows, and SART after each subset.
 pub(super) struct Steps {

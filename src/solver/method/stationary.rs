@@ -4,9 +4,12 @@
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 4.1.
 
+use super::info::{MethodInfo, SQUARE};
 use crate::recurrence::ONE;
 use crate::solver::script::Space::Rows;
 use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, Work, X};
+
+pub(super) const INFO: MethodInfo = MethodInfo { name: "stationary", preconditioner: true, ..SQUARE };
 
 pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning, omega: f64) -> Script {
     let r = draft.vector(Rows);

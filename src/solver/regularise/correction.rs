@@ -126,21 +126,16 @@ impl Correction {
                 reason: format!("{} is not at most upper = {}", self.lower, self.upper),
             });
         }
-        let refused: &[(&'static str, f64)] = match method {
-            Method::Cgnr => &[("directional", self.directional)],
-            Method::Fista => {
-                &[("smooth", self.smooth), ("variation", self.variation), ("directional", self.directional)]
-            }
-            Method::Sirt { .. } | Method::Sart { .. } | Method::Mrnsd | Method::Nnfcgls { .. } => &[
-                ("tikhonov", self.tikhonov),
-                ("smooth", self.smooth),
-                ("variation", self.variation),
-                ("directional", self.directional),
-            ],
-            Method::Pdhg => &[("smooth", self.smooth), ("epsilon", self.epsilon)],
-            _ => &[],
-        };
-        if let Some((name, _)) = refused.iter().find(|(_, value)| *value != 0.0) {
+        let terms = [
+            ("tikhonov", self.tikhonov),
+            ("smooth", self.smooth),
+            ("variation", self.variation),
+            ("directional", self.directional),
+        ];
+        let refused = terms.iter().find(|(name, weight)| *weight != 0.0 && !method.has_term(name));
+        // Dual variables give total variation as it is.
+        let rounded_edges = (method == Method::Pdhg && self.epsilon != 0.0).then_some("epsilon");
+        if let Some(name) = refused.map(|(name, _)| *name).or(rounded_edges) {
             return Err(Error::Option { name, reason: format!("{method} has no such term") });
         }
         if method == Method::Cgnr && self.variation > 0.0 && self.epsilon == 0.0 {
