@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use common::Setting;
 use residuum::operator::LinearOperator;
-use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering, Sweep};
+use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering, Sweep, SweepOptions};
 use residuum::sparse::{Partition, gallery};
 use residuum::{Csr, Format, Matrix, Method, Report, Result, Setup, Solver, Stopping, Vector, io, measure};
 use serde_json::{Value, json};
@@ -133,7 +133,7 @@ fn sweeps(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
     for (words, ordering) in [("rows", RowOrdering::Rows), ("colours", RowOrdering::Colours)] {
         let mut row = json!({"ssor": name, "order": words, "rows": a.rows()});
         for (kind, device) in [("levels", &setting.device.with_resident_groups(0)), ("one", &setting.device)] {
-            let sweep = match Sweep::ssor(device, a, 1.0, ordering) {
+            let sweep = match Sweep::new(device, a, SweepOptions::ssor(1.0).with_ordering(ordering)) {
                 Ok(sweep) => sweep,
                 Err(residuum::Error::Structure { .. }) => return Ok(()),
                 Err(error) => return Err(error),

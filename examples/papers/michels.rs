@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use common::plot::Chart;
-use residuum::precond::{RowOrdering, Sweep};
+use residuum::precond::{RowOrdering, Sweep, SweepOptions};
 use residuum::simulation::{Heat, HeatSetup};
 use residuum::sparse::gallery;
 use residuum::{Csr, Device, Format, Matrix, Method, Result, Setup, Solver, Stopping, Vector};
@@ -180,7 +180,11 @@ fn ssor(setting: &Setting, side: usize) -> Result<()> {
             let stopping = Stopping { rtol: 1e-8, ..Stopping::for_precision::<f64>() };
             let mut setup = Setup::new(Method::Cg, stopping);
             if let Some(ordering) = ordering {
-                setup = setup.with_preconditioner(Sweep::ssor(device, &a, 1.0, ordering)?);
+                setup = setup.with_preconditioner(Sweep::new(
+                    device,
+                    &a,
+                    SweepOptions::ssor(1.0).with_ordering(ordering),
+                )?);
             }
             let mut solver = Solver::with(&matrix, setup)?;
             let report = fastest(2, || {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 use common::{DeviceOptions, HistoryOption, Overwriting, Precision, check_outputs, option, plot, refuse_unused};
-use residuum::precond::{Preconditioner, RowOrdering};
+use residuum::precond::{Preconditioner, RowOrdering, SweepKind};
 use residuum::sparse::{Ordering, Partition, Permutation};
 use residuum::{Advice, Csr, Examination, Format, Method, Real, Result, Stopping, io};
 
@@ -196,11 +196,10 @@ impl Options {
             return Err(option("relaxation", format!("{omega} is not above 0 and below 2")));
         }
         let (made, [orders, relaxes]) = match named {
-            Some(Preconditioner::GaussSeidel { .. }) => {
-                (Some(Preconditioner::GaussSeidel { ordering }), [true, false])
+            Some(Preconditioner::Sweep(sweep)) => {
+                let made = sweep.with_ordering(ordering).with_omega(omega);
+                (Some(Preconditioner::Sweep(made)), [true, sweep.kind != SweepKind::GaussSeidel])
             }
-            Some(Preconditioner::Sor { .. }) => (Some(Preconditioner::Sor { omega, ordering }), [true; 2]),
-            Some(Preconditioner::Ssor { .. }) => (Some(Preconditioner::Ssor { omega, ordering }), [true; 2]),
             other => (other, [false; 2]),
         };
         let name = name_of(made.as_ref());
@@ -220,7 +219,7 @@ impl Options {
         order: Option<&Permutation>,
         ladder: &[Option<Preconditioner>],
     ) -> Result<Option<Partition>> {
-        if !matches!(ladder, [Some(Preconditioner::Bainv { .. } | Preconditioner::BlockJacobi { .. })]) {
+        if !matches!(ladder, [Some(which)] if which.takes_partition()) {
             let name = name_of(ladder.first().and_then(Option::as_ref));
             let asked =
                 [("partition", self.partition.is_some()), ("save-partition", self.save_partition.is_some())];

@@ -19,7 +19,10 @@ use crate::device_info::DeviceKind;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::Real;
-use crate::precond::{AdaptivePlaces, Built, Preconditioner, RowOrdering};
+use crate::precond::{
+    AdaptivePlaces, AinvOptions, Built, Factorisation, FsaiOptions, IncompleteOptions, Preconditioner, RowOrdering,
+    SweepOptions,
+};
 use crate::solver::{Method, Observer, Report, Setup, Solver, Stop};
 use crate::sparse::{AsCsr, Csr, Partition};
 use crate::vector::Vector;
@@ -37,14 +40,13 @@ const LEAST_SHARE: usize = 1000;
 
 /// Tried if Jacobi's does not do: on 7 positive definite matrices of 3 900 to 80 800 rows it took 0.31 to 0.82 times the
 /// iterations of FSAI in the places of the matrix.
-const ADAPTIVE_FSAI: Preconditioner =
-    Preconditioner::AdaptiveFsai { places: AdaptivePlaces::NEUTRAL, single: false };
+const ADAPTIVE_FSAI: Preconditioner = Preconditioner::Fsai(FsaiOptions::adaptive(AdaptivePlaces::NEUTRAL));
 
 impl Examination {
     /// Preconditioners for a solve by `method`, in the order in which [`climb`](crate::climb) takes them; `None` is none. The first is
     /// the one to use, the others are for a solve that fails. Never empty.
     pub fn ladder(&self, method: &Method) -> Vec<Option<Preconditioner>> {
-        let by_rows = Preconditioner::GaussSeidel { ordering: RowOrdering::Rows };
+        let by_rows = Preconditioner::Sweep(SweepOptions::gauss_seidel().with_ordering(RowOrdering::Rows));
         let divides = self.square() && self.zero_diagonal == 0;
         let definite = self.symmetric
             && !matches!(self.definiteness, Definiteness::Indefinite(_) | Definiteness::Semidefinite);
@@ -62,15 +64,19 @@ impl Examination {
             Method::Cg | Method::FlexibleCg if definite => {
                 let others = [
                     ADAPTIVE_FSAI,
-                    Preconditioner::Sainv { drop: 0.1, places: None, single: false },
-                    Preconditioner::Ic0 { shift: None },
+                    Preconditioner::Ainv(AinvOptions::sainv(0.1)),
+                    Preconditioner::Incomplete(IncompleteOptions::new(Factorisation::Cholesky)),
                 ];
                 [jacobi].into_iter().chain(others.map(Some)).collect()
             }
             Method::Cg | Method::FlexibleCg => vec![None],
             Method::Minres if definite => vec![jacobi, Some(ADAPTIVE_FSAI)],
             _ if self.symmetric && !definite => vec![None],
-            _ => vec![jacobi, Some(by_rows), Some(Preconditioner::Ilu0 { shift: None })],
+            _ => vec![
+                jacobi,
+                Some(by_rows),
+                Some(Preconditioner::Incomplete(IncompleteOptions::new(Factorisation::Lu))),
+            ],
         }
     }
 
@@ -88,24 +94,13 @@ impl Examination {
         }
         let definite = self.symmetric && !matches!(self.definiteness, Definiteness::Indefinite(_));
         // A definite matrix gets symmetric ones alone.
-        let lopsided = |which: &&Preconditioner| {
-            matches!(
-                which,
-                Preconditioner::GaussSeidel { .. }
-                    | Preconditioner::Sor { .. }
-                    | Preconditioner::Ilu0 { .. }
-                    | Preconditioner::Ilu0Sweeps { .. }
-                    | Preconditioner::Ilut { .. }
-                    | Preconditioner::NonsymmetricAinv { .. }
-                    | Preconditioner::Spai { .. }
-            )
-        };
-        let suits = |which: &&Preconditioner| if definite { !lopsided(which) } else { !which.needs_definite() };
+        let suits =
+            |which: &&Preconditioner| if definite { which.keeps_symmetry() } else { !which.needs_definite() };
         let mut all = vec![None];
         all.extend(Preconditioner::ALL.iter().filter(suits).copied().map(Some));
         if definite {
-            all.extend([0.03, 0.01].map(|drop| Some(Preconditioner::Sainv { drop, places: None, single: false })));
-            all.push(Some(Preconditioner::Fsai { power: 2, single: false }));
+            all.extend([0.03, 0.01].map(|drop| Some(Preconditioner::Ainv(AinvOptions::sainv(drop)))));
+            all.push(Some(Preconditioner::Fsai(FsaiOptions::power(2))));
         }
         all
     }
@@ -382,7 +377,7 @@ mod tests {
         assert_eq!(run(None, &[None, Some(ADAPTIVE_FSAI)]).rungs.len(), 1);
         assert_eq!(run(Some(5), &[None]).rungs.len(), 1);
         // Nothing else can be made.
-        let wrong = Some(Preconditioner::Fsai { power: 99, single: false });
+        let wrong = Some(Preconditioner::Fsai(FsaiOptions::power(99)));
         let Climb { report, which, rungs, .. } = run(Some(5), &[None, wrong]);
         assert!(report.converged(), "{report}");
         assert_eq!((which, rungs.len(), rungs[0].iterations), (None, 3, 5));
@@ -407,7 +402,10 @@ mod tests {
             let climb = climb((&matrix, &a, None), &Setup::new(Method::Cg, stopping), ladder, (&b, &mut x), watch);
             (climb, x.to_vec().unwrap())
         };
-        let bad = [Some(Preconditioner::Ic0 { shift: Some(0.0) }), Some(Preconditioner::Ilu0 { shift: Some(0.0) })];
+        let bad = [
+            Some(Preconditioner::Incomplete(IncompleteOptions::new(Factorisation::Cholesky).with_shift(Some(0.0)))),
+            Some(Preconditioner::Incomplete(IncompleteOptions::new(Factorisation::Lu).with_shift(Some(0.0)))),
+        ];
         let ladder = [bad[0], bad[1], Some(Preconditioner::Jacobi), None];
         let (climbed, x) = run(&ladder, Stopping::for_precision::<f64>());
         let Climb { report, which, built, rungs } = climbed.unwrap();

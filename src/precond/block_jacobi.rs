@@ -12,6 +12,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::kind::{Made, Parameters, PreconditionerKind, Source, Symmetry};
 use crate::backend::precond::block_jacobi::Blocks;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
@@ -26,6 +27,79 @@ use crate::{magnitude, threads};
 const MOST: usize = 32;
 /// Most rows of a part: its inverse has the square of that many numbers.
 const MOST_OF_A_PART: usize = 1024;
+
+/// Options of [`Preconditioner::BlockJacobi`](super::Preconditioner::BlockJacobi).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlockJacobiOptions {
+    /// Rows of a block, 1 to 32 of consecutive ones; or of a part.
+    pub block: usize,
+    /// Takes the parts of a partition by METIS as blocks. The parts of a partition that is given are blocks in any case.
+    pub by_graph: bool,
+}
+
+impl BlockJacobiOptions {
+    /// Blocks of so many consecutive rows.
+    pub const fn consecutive(block: usize) -> Self {
+        Self { block, by_graph: false }
+    }
+
+    /// Parts of the graph of the matrix, of about so many rows.
+    pub const fn by_graph(block: usize) -> Self {
+        Self { block, by_graph: true }
+    }
+}
+
+impl PreconditionerKind for BlockJacobiOptions {
+    fn name(&self) -> &'static str {
+        "block-jacobi"
+    }
+
+    fn parameters(&self) -> String {
+        format!("{}{}", self.block, if self.by_graph { ":metis" } else { "" })
+    }
+
+    fn grammar(&self) -> Option<[&'static str; 2]> {
+        Some(["a number of rows, and metis for parts of so many, belong", "100:metis"])
+    }
+
+    fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {
+        let block = given.first()?;
+        match given.second_word() {
+            None | Some("metis") => Some(Self { block, by_graph: given.second_word().is_some() }),
+            Some(_) => None,
+        }
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        Symmetry::Kept
+    }
+
+    fn takes_partition(&self) -> bool {
+        true
+    }
+
+    fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
+        (!self.by_graph).then(|| a.rows().saturating_mul(self.block))
+    }
+
+    fn bytes<T: Real>(&self, entries: usize, _rows: usize) -> u64 {
+        (entries * T::PRECISION.bytes()) as u64
+    }
+
+    fn build<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
+        let (Self { block, by_graph }, Source { device, a, .. }) = (*self, from);
+        if block == 0 || !(by_graph || from.partition.is_some()) {
+            let blocks = BlockJacobi::new(device, a, block)?;
+            let entries = blocks.entries();
+            return Ok(Made::new(blocks, entries));
+        }
+        let partition = from.partition_in(a.rows().div_ceil(block).max(1))?;
+        let blocks = BlockJacobi::over(device, a, &partition)?;
+        let entries = blocks.entries();
+        Ok(Made { partition: Some(partition), ..Made::new(blocks, entries) })
+    }
+}
 
 /// The inverses of dense blocks along the diagonal of a matrix, as an operator; the same bits everywhere. They are computed on
 /// the host in `f64` by elimination with partial pivoting. It takes other values ([`LinearOperator::update_values`]).
@@ -380,7 +454,7 @@ mod tests {
         let none = Csr::<f64>::from_triplets(0, 0, &[]).unwrap();
         assert!(BlockJacobi::new(&device, &none, 4).is_ok());
         let named: super::super::Preconditioner = "block-jacobi=3".parse().unwrap();
-        assert_eq!(named, super::super::Preconditioner::BlockJacobi { block: 3, by_graph: false });
+        assert_eq!(named, super::super::Preconditioner::BlockJacobi(BlockJacobiOptions::consecutive(3)));
         let parts = Partition::new(vec![0, 1, 0], 2).unwrap();
         assert!(matches!(BlockJacobi::over(&device, &a, &parts), Err(Error::Shape { .. })));
         let parts = Partition::new(vec![1, 0, 0, 1], 2).unwrap();

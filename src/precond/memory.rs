@@ -1,17 +1,12 @@
 //! Memory of preconditioners, as far as it is known before they are made.
 
 use super::Preconditioner;
-use super::inverse::{PLACES_OF_FSAI, PLACES_OF_SPAI};
-use super::support::{reached, sum};
+use super::kind::PreconditionerKind;
+use super::named::with_kind;
 use crate::device::Device;
 use crate::error::Result;
 use crate::number::Real;
 use crate::sparse::{AsCsr, Csr};
-
-/// Places of a stored format for each entry: those of slices are padded up to this.
-const PADDING: f64 = 1.1;
-/// Bytes for each row beside its entries: offsets, order of the rows, lists of long ones.
-const BYTES_OF_ROW: usize = 24;
 
 impl Preconditioner {
     /// Most entries that it has if it is made for the square matrix `a` ([`Built::entries`](super::Built::entries)): a number known from
@@ -27,43 +22,7 @@ impl Preconditioner {
     }
 
     fn most_entries_of<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
-        let (rows, nnz) = (a.rows(), a.nnz());
-        match *self {
-            Self::Jacobi => Some(rows),
-            Self::BlockJacobi { block, by_graph: false } => Some(rows.saturating_mul(block)),
-            Self::GaussSeidel { .. } | Self::Sor { .. } | Self::Ssor { .. } | Self::Chebyshev { .. } => Some(nnz),
-            // A diagonal that is not there is made.
-            Self::Ic0 { .. } | Self::Ilu0 { .. } | Self::Ic0Sweeps { .. } | Self::Ilu0Sweeps { .. } => {
-                Some(nnz.saturating_add(rows))
-            }
-            Self::Ict { most, .. } | Self::Ilut { most, .. } => {
-                // Both triangles and the diagonal.
-                Some(rows.saturating_mul(2 * most.min(rows) + 1))
-            }
-            Self::Fsai { power: 1, .. } => Some(lower_entries(a, PLACES_OF_FSAI)),
-            Self::AdaptiveFsai { places, .. } => {
-                let most = places.steps.saturating_mul(places.per_step).saturating_add(1);
-                Some((0..rows).map(|i| most.min(i + 1)).sum())
-            }
-            Self::Spai { power: 1, .. } => Some(nnz.saturating_add(rows)),
-            Self::Fsai { power, .. } => {
-                Some(sum(reached(a, power).enumerate().map(|(i, n)| n.min(PLACES_OF_FSAI).min(i + 1))))
-            }
-            // A column may be as long as a row of the transposed matrix.
-            Self::Spai { .. } => Some(rows.saturating_mul(PLACES_OF_SPAI.min(rows))),
-            Self::Sainv { places: Some(power), .. }
-            | Self::Ainv { places: Some(power), .. }
-            | Self::LdlAinv { places: Some(power), .. } => Some(behind(a, power)),
-            Self::NonsymmetricAinv { places: Some(power), .. } => {
-                Some(behind(a, power).saturating_add(behind(&a.transpose(), power)))
-            }
-            Self::BlockJacobi { .. }
-            | Self::Sainv { .. }
-            | Self::Ainv { .. }
-            | Self::LdlAinv { .. }
-            | Self::NonsymmetricAinv { .. }
-            | Self::Bainv { .. } => None,
-        }
+        with_kind!(*self, |kind| kind.most_entries(a))
     }
 
     /// Most bytes of a device that it takes if it is made for the square matrix `a`, its own vectors among them: what to add to those of
@@ -77,52 +36,17 @@ impl Preconditioner {
 
     fn most_bytes_of<T: Real>(&self, a: &Csr<T>) -> Option<u64> {
         let entries = self.most_entries_of(a)?;
-        let value = T::PRECISION.bytes();
-        let stored = |copies: usize, vectors: usize| {
-            let per_entry = PADDING * (copies * (value + 4)) as f64;
-            (per_entry * entries as f64) as u64 + (a.rows() * (copies * BYTES_OF_ROW + vectors * value)) as u64
-        };
-        Some(match self {
-            Self::Jacobi => (2 * entries * value) as u64,
-            Self::BlockJacobi { .. } => (entries * value) as u64,
-            // An entry of one sweep counts half; a sweep may hold nearly all of them. Rows that wait tell each other their values.
-            Self::GaussSeidel { .. } | Self::Sor { .. } | Self::Ssor { .. } => stored(1, 8),
-            Self::Ic0 { .. } | Self::Ilu0 { .. } | Self::Ict { .. } | Self::Ilut { .. } => stored(1, 10),
-            Self::Ic0Sweeps { .. } | Self::Ilu0Sweeps { .. } => stored(2, 6),
-            Self::Spai { .. } => stored(1, 0),
-            Self::NonsymmetricAinv { .. } => stored(1, 1) + (a.rows() * BYTES_OF_ROW) as u64,
-            Self::Chebyshev { .. } => stored(1, 3),
-            _ => stored(2, 1),
-        })
+        Some(with_kind!(*self, |kind| kind.bytes::<T>(entries, a.rows())))
     }
 
     /// Fails before anything is made, if it cannot fit beside the matrix.
     pub(super) fn check_fits<T: Real>(&self, device: &Device, a: &Csr<T>) -> Result<()> {
         // A limit may be far above what is kept: only places of the matrix are sure to be taken.
-        let sure = match self {
-            Self::Ict { .. } | Self::Ilut { .. } | Self::AdaptiveFsai { .. } => None,
-            Self::Sainv { .. } | Self::Ainv { .. } | Self::LdlAinv { .. } | Self::NonsymmetricAinv { .. } => None,
-            Self::Fsai { power, .. } | Self::Spai { power, .. } if *power > 1 => None,
-            _ => self.most_entries_of(a),
-        };
+        let sure = with_kind!(*self, |kind| if kind.is_sure() { kind.most_entries(a) } else { None });
         let bytes = sure.map_or(0, |entries| (entries as u64).saturating_mul(T::PRECISION.bytes() as u64));
         let held = (a.nnz() as u64).saturating_mul(T::PRECISION.bytes() as u64);
         device.check_total(held, &[(self.name(), bytes)])
     }
-}
-
-/// A bound of the columns from the diagonal on that the rows of `a^power` reach.
-fn behind<T: Real>(a: &Csr<T>, power: usize) -> usize {
-    sum(reached(a, power).enumerate().map(|(i, n)| n.min(a.cols() - i)))
-}
-
-/// Entries of the lower triangle with the diagonal, at most `most` of a row.
-fn lower_entries<T: Real>(a: &Csr<T>, most: usize) -> usize {
-    let of_row = |i: usize| {
-        let below = a.row(i).0.partition_point(|j| (*j as usize) < i);
-        (below + 1).min(most)
-    };
-    (0..a.rows()).map(of_row).sum()
 }
 
 #[cfg(test)]
@@ -134,7 +58,8 @@ mod tests {
     use crate::error::Error;
     use crate::precond::Built;
     use crate::precond::support::{
-        bytes_of_places, check_places, neighbourhood, neighbourhood_below, neighbourhood_within, surely_reached,
+        bytes_of_places, check_places, neighbourhood, neighbourhood_below, neighbourhood_within, reached,
+        surely_reached,
     };
     use crate::sparse::gallery;
 

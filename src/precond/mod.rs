@@ -5,6 +5,8 @@ mod block_jacobi;
 mod build;
 mod incomplete;
 mod inverse;
+mod jacobi;
+mod kind;
 mod memory;
 mod named;
 mod polynomial;
@@ -13,13 +15,13 @@ mod sweep;
 
 pub(crate) use support::mirrored;
 
-pub use block_jacobi::BlockJacobi;
+pub use block_jacobi::{BlockJacobi, BlockJacobiOptions};
 pub use build::Built;
 pub use incomplete::{Factorisation, Fill, Incomplete, IncompleteOptions};
 pub use inverse::{
     AdaptivePlaces, Ainv, AinvOptions, Bainv, BainvOptions, Fsai, FsaiOptions, FsaiPlaces, NonsymmetricAinv,
-    Orthogonalisation, Spai, SpaiOptions,
+    NonsymmetricAinvOptions, Orthogonalisation, Spai, SpaiOptions,
 };
 pub use named::Preconditioner;
 pub use polynomial::{Polynomial, PolynomialOptions};
-pub use sweep::{RowOrdering, Sweep};
+pub use sweep::{RowOrdering, Sweep, SweepKind, SweepOptions};

@@ -19,6 +19,7 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
+use super::kind::{Made, Parameters, PreconditionerKind, Source, Symmetry, stored_bytes};
 use super::support::check_symmetric;
 use crate::backend::precond::polynomial::Given;
 use crate::device::Device;
@@ -45,13 +46,13 @@ pub struct PolynomialOptions {
 
 impl Default for PolynomialOptions {
     fn default() -> Self {
-        Self { degree: 3, ratio: None }
+        Self::fourth_kind(3)
     }
 }
 
 impl PolynomialOptions {
     /// The fourth kind.
-    pub fn fourth_kind(degree: usize) -> Self {
+    pub const fn fourth_kind(degree: usize) -> Self {
         Self { degree, ratio: None }
     }
 
@@ -266,6 +267,41 @@ impl<T: Real> LinearOperator<T> for Polynomial<T> {
     }
     fn update_values(&self, a: &Csr<T>) -> Result<()> {
         update_values(self, a)
+    }
+}
+
+impl PreconditionerKind for PolynomialOptions {
+    fn name(&self) -> &'static str {
+        "chebyshev"
+    }
+
+    fn parameters(&self) -> String {
+        let Self { degree, ratio } = self;
+        ratio.map_or(degree.to_string(), |ratio| format!("{degree}:{ratio}"))
+    }
+
+    fn grammar(&self) -> Option<[&'static str; 2]> {
+        Some(["a degree, and a ratio of eigenvalues for the first kind, belong", "5:30"])
+    }
+
+    fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {
+        Some(Self { degree: given.first()?, ratio: given.second()? })
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        Symmetry::Definite
+    }
+
+    fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
+        Some(a.nnz())
+    }
+
+    fn bytes<T: Real>(&self, entries: usize, rows: usize) -> u64 {
+        stored_bytes::<T>([entries, rows], 1, 3)
+    }
+
+    fn build<T: Real>(&self, Source { device, a, .. }: Source<'_, T>) -> Result<Made<T>> {
+        Ok(Made::new(Polynomial::new(device, a, *self)?, a.nnz()))
     }
 }
 

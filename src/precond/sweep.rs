@@ -16,6 +16,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::kind::{Made, PreconditionerKind, Source, Symmetry, stored_bytes};
 use super::support::levels;
 use crate::backend::precond::sweep::Triangle;
 use crate::device::Device;
@@ -37,6 +38,88 @@ pub enum RowOrdering {
     /// The order of the rows, exactly: rows that need none of each other are taken together, level by level. As many levels
     /// as the longest chain of rows that need each other (about `2 g` on a `g x g` grid).
     Rows,
+}
+
+/// Kinds of sweeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SweepKind {
+    /// `z = (D + L)^-1 x`.
+    GaussSeidel,
+    /// Successive over-relaxation: `z = (D / omega + L)^-1 x`.
+    Sor,
+    /// Symmetric successive over-relaxation, forwards and back: `z = omega (2 - omega) (D + omega U)^-1 D (D + omega L)^-1 x`. Symmetric
+    /// positive definite if the matrix is.
+    Ssor,
+}
+
+/// Options of [`Sweep::new`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SweepOptions {
+    /// Operator.
+    pub kind: SweepKind,
+    /// Relaxation factor, between 0 and 2; 1 for Gauss-Seidel.
+    pub omega: f64,
+    /// Order of the rows, by colours unless set.
+    pub ordering: RowOrdering,
+}
+
+impl SweepOptions {
+    /// A Gauss-Seidel sweep.
+    pub const fn gauss_seidel() -> Self {
+        Self { kind: SweepKind::GaussSeidel, omega: 1.0, ordering: RowOrdering::Colours }
+    }
+
+    /// A sweep of successive over-relaxation.
+    pub const fn sor(omega: f64) -> Self {
+        Self { kind: SweepKind::Sor, omega, ordering: RowOrdering::Colours }
+    }
+
+    /// A sweep forwards and one back, symmetric, for CG.
+    pub const fn ssor(omega: f64) -> Self {
+        Self { kind: SweepKind::Ssor, omega, ordering: RowOrdering::Colours }
+    }
+
+    /// A copy that takes the rows in another order.
+    pub fn with_ordering(self, ordering: RowOrdering) -> Self {
+        Self { ordering, ..self }
+    }
+
+    /// A copy with another relaxation factor.
+    pub fn with_omega(self, omega: f64) -> Self {
+        Self { omega, ..self }
+    }
+}
+
+impl PreconditionerKind for SweepOptions {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            SweepKind::GaussSeidel => "gauss-seidel",
+            SweepKind::Sor => "sor",
+            SweepKind::Ssor => "ssor",
+        }
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        match self.kind {
+            SweepKind::GaussSeidel | SweepKind::Sor => Symmetry::Lost,
+            SweepKind::Ssor => Symmetry::Kept,
+        }
+    }
+
+    fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
+        Some(a.nnz())
+    }
+
+    /// An entry of one sweep counts half; a sweep may hold nearly all of them. Rows that wait tell each other their values.
+    fn bytes<T: Real>(&self, entries: usize, rows: usize) -> u64 {
+        stored_bytes::<T>([entries, rows], 1, 8)
+    }
+
+    fn build<T: Real>(&self, Source { device, a, .. }: Source<'_, T>) -> Result<Made<T>> {
+        Ok(Made::new(Sweep::new(device, a, *self)?, a.nnz()))
+    }
 }
 
 /// Rows of a level up to which several levels are one launch, by one group.
@@ -76,42 +159,25 @@ pub struct Sweep<T: Real> {
 }
 
 per_number! {
-    fn new<T>(device: &Device, a: &Csr<T>, omega: f64, ordering: RowOrdering, symmetric: bool) -> Result<Sweep<T>> = Sweep::new_here;
+    fn new<T>(device: &Device, a: &Csr<T>, options: SweepOptions) -> Result<Sweep<T>> = Sweep::new_here;
     fn update_values<T>(this: &Sweep<T>, a: &Csr<T>) -> Result<()> = Sweep::update_values_here;
 }
 
 impl<T: Real> Sweep<T> {
-    /// A Gauss-Seidel sweep: `z = (D + L)^-1 x`.
-    ///
-    /// # Errors
-    /// As [`Sweep::sor`].
-    pub fn gauss_seidel(device: &Device, a: &(impl AsCsr<T> + ?Sized), ordering: RowOrdering) -> Result<Self> {
-        let a = &*a.as_csr()?;
-        new(device, a, 1.0, ordering, false)
-    }
-
-    /// A sweep of successive over-relaxation: `z = (D / omega + L)^-1 x`.
+    /// A sweep over the rows of `a`, or two.
     ///
     /// # Errors
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for `omega` outside (0, 2)
     /// or a matrix of 2³² entries and more, [`Error::Structure`] for an entry of the diagonal that is missing or too small
     /// to divide by, [`Error::Memory`].
-    pub fn sor(device: &Device, a: &(impl AsCsr<T> + ?Sized), omega: f64, ordering: RowOrdering) -> Result<Self> {
+    pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), options: SweepOptions) -> Result<Self> {
         let a = &*a.as_csr()?;
-        new(device, a, omega, ordering, false)
+        new(device, a, options)
     }
 
-    /// A sweep of symmetric successive over-relaxation, forwards and back:
-    /// `z = omega (2 - omega) (D + omega U)^-1 D (D + omega L)^-1 x`. Symmetric positive definite if `a` is.
-    ///
-    /// # Errors
-    /// As [`Sweep::sor`].
-    pub fn ssor(device: &Device, a: &(impl AsCsr<T> + ?Sized), omega: f64, ordering: RowOrdering) -> Result<Self> {
-        let a = &*a.as_csr()?;
-        new(device, a, omega, ordering, true)
-    }
-
-    fn new_here(device: &Device, a: &Csr<T>, omega: f64, ordering: RowOrdering, symmetric: bool) -> Result<Self> {
+    fn new_here(device: &Device, a: &Csr<T>, options: SweepOptions) -> Result<Self> {
+        let SweepOptions { kind, omega, ordering } = options;
+        let symmetric = kind == SweepKind::Ssor;
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         if !(omega > 0.0 && omega < 2.0) {
             return Err(Error::Option { name: "omega", reason: format!("{omega} is not between 0 and 2") });

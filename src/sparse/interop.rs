@@ -15,7 +15,7 @@ use sprs::{CsMat, CsMatBase, CsMatI, CsMatViewI, SpIndex};
 /// ([`Csr::from_sprs`], or `Csr::try_from`, which copies nothing).
 ///
 /// ```
-/// use residuum::precond::Sweep;
+/// use residuum::precond::{RowOrdering, Sweep, SweepOptions};
 /// use residuum::precond::RowOrdering;
 /// use residuum::{Device, Format, Matrix};
 ///
@@ -23,7 +23,7 @@ use sprs::{CsMat, CsMatBase, CsMatI, CsMatViewI, SpIndex};
 /// let a: sprs::CsMat<f64> = sprs::CsMat::eye(9);
 /// let device = Device::host();
 /// let matrix = Matrix::new(&device, &a, Format::Auto)?;
-/// let preconditioner = Sweep::ssor(&device, &a.to_csc(), 1.0, RowOrdering::Rows)?;
+/// let preconditioner = Sweep::new(&device, &a.to_csc(), SweepOptions::ssor(1.0).with_ordering(RowOrdering::Rows))?;
 /// # let _ = (matrix, preconditioner);
 /// # Ok(())
 /// # }
@@ -220,7 +220,7 @@ mod tests {
         use std::ops::ControlFlow;
 
         use crate::operator::{LinearOperator, SplitRows};
-        use crate::precond::{Ainv, AinvOptions, Preconditioner, RowOrdering, Sweep};
+        use crate::precond::{Ainv, AinvOptions, Preconditioner, Sweep, SweepOptions};
         use crate::sparse::{Ordering, Permutation, gallery};
         use crate::{Device, Examination, Format, Matrix, Method, Setup, Stopping, Vector, climb, io};
         let device = Device::host();
@@ -239,7 +239,7 @@ mod tests {
         ) -> Vec<Vec<u64>> {
             let matrix = Matrix::with_transpose(device, a, Format::Auto).expect("a matrix");
             matrix.update_values(a).expect("the same places");
-            let sweep = Sweep::ssor(device, a, 1.2, RowOrdering::Colours).expect("a sweep");
+            let sweep = Sweep::new(device, a, SweepOptions::ssor(1.2)).expect("a sweep");
             let inverse = Ainv::new(device, a, AinvOptions::sainv(0.1)).expect("an inverse");
             let named = "ic0".parse::<Preconditioner>().expect("a name").build(device, a).expect("factors");
             let order = Permutation::of(a, Ordering::ReverseCuthillMckee).expect("an order");

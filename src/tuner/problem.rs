@@ -9,7 +9,7 @@ use crate::matrix::{Matrix, Storage, Transposed};
 use crate::measure;
 use crate::number::Real;
 use crate::operator::LinearOperator;
-use crate::precond::{RowOrdering, Sweep};
+use crate::precond::{RowOrdering, Sweep, SweepOptions};
 use crate::solver::{Correction, Method, Report, Setup, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
 use crate::sparse::{Csr, Format, Packing};
@@ -200,7 +200,7 @@ impl<T: Real> Problem<T> {
             Self::Sweep(a, ordering) => {
                 let sweeps = devices
                     .iter()
-                    .map(|device| Sweep::gauss_seidel(device, a, *ordering))
+                    .map(|device| Sweep::new(device, a, SweepOptions::gauss_seidel().with_ordering(*ordering)))
                     .collect::<Result<Vec<_>>>()?;
                 Self::queued(devices, a.rows(), a.rows(), referee, |k, x, y| sweeps[k].apply(x, y))
             }

@@ -137,9 +137,10 @@ const ROOMS: [(&str, &[&[&str]]); 7] = [
     (
         "precond",
         &[
-            &["block_jacobi", "support"],
-            &["inverse", "polynomial", "sweep"],
-            &["incomplete", "named"],
+            &["kind", "support"],
+            &["block_jacobi", "inverse", "jacobi", "polynomial", "sweep"],
+            &["incomplete"],
+            &["named"],
             &["build", "memory"],
         ],
     ),

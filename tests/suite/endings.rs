@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::common::battery::{Problem, essence, indefinite, problems};
 use crate::common::{bits, devices_in, noise};
 use residuum::operator::{LinearOperator, SharedOperator};
-use residuum::precond::Preconditioner;
+use residuum::precond::{Factorisation, IncompleteOptions, Preconditioner};
 use residuum::sparse::gallery;
 use residuum::{
     Climb, Device, Format, HostSystem, Matrix, Method, Precision, Real, Report, Result, Setup, Solver, Stop,
@@ -119,7 +119,7 @@ fn a_part_of_the_first_residual_holds_for_all_solves_of_a_ladder() {
     let stopping = |patience| Stopping { residual_reduction: 1e-3, patience, ..Stopping::after(500) };
     let (matrix, rhs) = (Matrix::new(&device, &a, Format::Csr).unwrap(), Vector::from_slice(&device, &b).unwrap());
     let mut x = Vector::from_slice(&device, &near).unwrap();
-    let ladder = [None, Some(Preconditioner::Ic0 { shift: None })];
+    let ladder = [None, Some(Preconditioner::Incomplete(IncompleteOptions::new(Factorisation::Cholesky)))];
     let go_on = &mut |_: &_| ControlFlow::Continue(());
     let setup = Setup::new(Method::Cg, stopping(Some(5)));
     let Climb { report, rungs, .. } = climb((&matrix, &a, None), &setup, &ladder, (&rhs, &mut x), go_on).unwrap();

@@ -15,7 +15,7 @@ use residuum::imaging::{
     Beam, Disc, Fbp, Filter, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System,
 };
 use residuum::operator::{Deflation, Diagonal, Generated, LinearOperator, Rim, SharedOperator, SplitRows, Stencil};
-use residuum::precond::{Bainv, BainvOptions, BlockJacobi, Preconditioner, RowOrdering, Sweep};
+use residuum::precond::{Bainv, BainvOptions, BlockJacobi, Preconditioner, RowOrdering, Sweep, SweepOptions};
 use residuum::simulation::{
     Flow, FlowSetup, Heat, HeatSetup, Interpolation, Obstacles, PressureStart, Splitting, Trace, Wall, WaveSetup,
     Waves,
@@ -332,9 +332,9 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         golden.put(name, all);
     };
     for ordering in [RowOrdering::Rows, RowOrdering::Colours] {
-        let sor = Sweep::sor(device, &a, 1.3, ordering).unwrap();
+        let sor = Sweep::new(device, &a, SweepOptions::sor(1.3).with_ordering(ordering)).unwrap();
         put(format!("sor {kind} {ordering:?}"), (&sor).into(), Method::Stationary { omega: 1.0 });
-        let ssor = Sweep::ssor(device, &a, 1.3, ordering).unwrap();
+        let ssor = Sweep::new(device, &a, SweepOptions::ssor(1.3).with_ordering(ordering)).unwrap();
         put(format!("ssor {kind} {ordering:?}"), (&ssor).into(), Method::Cg);
         put(format!("ssor flexible {kind} {ordering:?}"), (&ssor).into(), Method::FlexibleCg);
         put(format!("ssor gmres {kind} {ordering:?}"), (&ssor).into(), Method::Gmres { restart: 8 });

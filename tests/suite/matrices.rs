@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use residuum::precond::{Preconditioner, RowOrdering};
+use residuum::precond::{Preconditioner, RowOrdering, SweepOptions};
 use residuum::{
     Advice, Csr, Device, Examination, Format, Matrix, Method, Real, Report, Setup, Solver, Stop, Stopping, Vector,
     io,
@@ -156,7 +156,7 @@ fn other_matrices_with_the_method_that_is_advised() {
                 &name,
                 &a,
                 advice.method,
-                Some(Preconditioner::GaussSeidel { ordering: RowOrdering::Rows }),
+                Some(Preconditioner::Sweep(SweepOptions::gauss_seidel().with_ordering(RowOrdering::Rows))),
                 &stopping::<f64>(10_000),
             );
             println!("{:>26} | {} with gauss-seidel, by rows", "", row(&sweep));

@@ -4,7 +4,7 @@
 use crate::common::battery::{Essence, Problem, essence, everything, problems};
 use crate::common::{self, each_case, noise, reference};
 use residuum::operator::{Diagonal, LinearOperator};
-use residuum::precond::{Preconditioner, RowOrdering, Sweep};
+use residuum::precond::{Preconditioner, Sweep, SweepOptions};
 use residuum::sparse::gallery;
 use residuum::{
     Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Report, Setup, Solver, Stop,
@@ -325,7 +325,7 @@ fn solvers_are_owned_stored_and_sent() {
     sendable::<Solver<f64>>();
     each_device(|device| {
         let a = gallery::poisson_2d::<f64>(20, 0.1).unwrap();
-        let ssor = Sweep::ssor(device, &a, 1.4, RowOrdering::Colours).unwrap();
+        let ssor = Sweep::new(device, &a, SweepOptions::ssor(1.4)).unwrap();
         let setup = || Setup::new(Method::Cg, stopping::<f64>());
         let matrix = Matrix::with_transpose(device, &a, Format::Auto).unwrap();
         let mut simulation = Simulation {
@@ -520,7 +520,7 @@ fn flexible_cg_takes_a_preconditioner_that_changes() {
                     let entries = Vector::from_slice(device, &entries).unwrap();
                     setup.with_preconditioner(Diagonal::new(entries).unwrap())
                 }
-                "sweep" => setup.with_preconditioner(Sweep::ssor(device, &a, 1.2, RowOrdering::Colours).unwrap()),
+                "sweep" => setup.with_preconditioner(Sweep::new(device, &a, SweepOptions::ssor(1.2)).unwrap()),
                 _ => setup.with_preconditioner(Inner::new(&matrix, Method::Minres, 6).shared()),
             };
             let b = Vector::from_slice(device, &noise::<f64>(1600, 3)).unwrap();
@@ -570,7 +570,7 @@ fn minres_takes_a_definite_preconditioner() {
                     "sainv".parse::<Preconditioner>().unwrap().build(device, &definite).unwrap(),
                 ),
                 "ssor" => {
-                    setup.with_preconditioner(Sweep::ssor(device, &definite, 1.0, RowOrdering::Colours).unwrap())
+                    setup.with_preconditioner(Sweep::new(device, &definite, SweepOptions::ssor(1.0)).unwrap())
                 }
                 _ => setup.with_preconditioner(diagonal(&[-1.0; 900])),
             };

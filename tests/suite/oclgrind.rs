@@ -8,7 +8,7 @@ use crate::common::{self, bits, noise};
 use residuum::fem::{Mesh, Space};
 use residuum::imaging::{Beam, Fbp, Filter, Grid, Scanner};
 use residuum::operator::{Diagonal, Generated, LinearOperator, Rim, SharedOperator, SplitRows, Stencil};
-use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering};
+use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering, SweepOptions};
 use residuum::simulation::{Flow, FlowSetup, Interpolation, Obstacles, Trace};
 use residuum::sparse::{Partition, gallery};
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
@@ -223,7 +223,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let tall = Matrix::with_transpose(device, &wide, Format::EllpackR).unwrap();
     let diagonal = Diagonal::new(Vector::filled(device, 49, T::from_f64(0.2)).unwrap()).unwrap();
     let factored: SharedOperator<T> =
-        Preconditioner::Sainv { drop: 0.1, places: None, single: false }.build(device, &poisson).unwrap().into();
+        Preconditioner::Ainv(AinvOptions::sainv(0.1)).build(device, &poisson).unwrap().into();
     // By launches of their own, and in one for all iterations.
     let residencies = if simulated() { 0..=1 } else { 0..=2 };
     let scripts = [
@@ -291,7 +291,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let mut z = Vector::zeros(device, poisson.rows()).unwrap();
     inverse.apply(&Vector::from_slice(device, &noise::<T>(poisson.rows(), 5)).unwrap(), &mut z).unwrap();
     found.push(bits(&z.to_vec().unwrap()));
-    let by_rows = Preconditioner::Ssor { omega: 1.2, ordering: RowOrdering::Rows };
+    let by_rows = Preconditioner::Sweep(SweepOptions::ssor(1.2).with_ordering(RowOrdering::Rows));
     // A sweep in one launch, twice: groups draw tickets, so that one after another may run.
     let waiting = by_rows.build(&device.with_resident_groups(2), &poisson).unwrap().operator;
     for _ in 0..2 {

@@ -2,7 +2,10 @@
 
 use crate::common::{self, bits, each_case, noise, reference};
 use residuum::operator::{LinearOperator, SharedOperator};
-use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering, Sweep};
+use residuum::precond::{
+    Ainv, AinvOptions, Bainv, BainvOptions, BlockJacobiOptions, PolynomialOptions, Preconditioner, RowOrdering,
+    Sweep, SweepOptions,
+};
 use residuum::sparse::{Partition, gallery};
 use residuum::{
     Accumulation, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop,
@@ -49,8 +52,8 @@ fn sweeps_are_those_of_the_textbook() {
         for omega in [1.0, 0.7, 1.6] {
             let mut wanted = vec![0.0; 150];
             textbook(&a, omega, &b, &mut wanted, 0..150);
-            let sweep = Sweep::sor(device, &a, omega, RowOrdering::Rows).unwrap();
-            let ssor = Sweep::ssor(device, &a, omega, RowOrdering::Rows).unwrap();
+            let sweep = Sweep::new(device, &a, SweepOptions::sor(omega).with_ordering(RowOrdering::Rows)).unwrap();
+            let ssor = Sweep::new(device, &a, SweepOptions::ssor(omega).with_ordering(RowOrdering::Rows)).unwrap();
             let b = Vector::from_slice(device, &b).unwrap();
             let mut z = Vector::filled(device, 150, f64::NAN).unwrap();
             sweep.apply(&b, &mut z).unwrap();
@@ -97,7 +100,7 @@ fn the_same_everywhere<T: Real>(device: &Device) {
         let x = noise::<T>(a.rows(), 6);
         for ordering in ORDERINGS {
             let on = |device: &Device| {
-                let ssor = Sweep::ssor(device, &a, 1.3, ordering).unwrap();
+                let ssor = Sweep::new(device, &a, SweepOptions::ssor(1.3).with_ordering(ordering)).unwrap();
                 let x = Vector::from_slice(device, &x).unwrap();
                 let mut z = Vector::zeros(device, a.rows()).unwrap();
                 // Each launch makes its memory ready for the next.
@@ -142,9 +145,9 @@ fn updates_are_new_ones<T: Real>(device: &Device) {
         m.apply(&x, &mut z).unwrap();
         bits(&z.to_vec().unwrap())
     };
-    let by_rows = Preconditioner::Ssor { omega: 1.2, ordering: RowOrdering::Rows };
-    let by_place = Preconditioner::Sainv { drop: 0.0, places: Some(2), single: false };
-    let by_graph = Preconditioner::BlockJacobi { block: 30, by_graph: true };
+    let by_rows = Preconditioner::Sweep(SweepOptions::ssor(1.2).with_ordering(RowOrdering::Rows));
+    let by_place = Preconditioner::Ainv(AinvOptions::sainv(0.0).with_places(Some(2)));
+    let by_graph = Preconditioner::BlockJacobi(BlockJacobiOptions::by_graph(30));
     let mut updated = 0;
     for which in Preconditioner::ALL.iter().chain([&by_rows, &by_place, &by_graph]) {
         let m = which.build(device, &old).unwrap().operator;
@@ -400,9 +403,9 @@ fn every_one_is_the_same_everywhere<T: Real>(device: &Device) {
     // Squares of later residuals are too faint for a device without denormal numbers.
     let iterations = if device.info().denormals || T::PRECISION == Precision::Double { 12 } else { 2 };
     let more = [
-        Preconditioner::Sainv { drop: 0.0, places: Some(2), single: false },
-        Preconditioner::BlockJacobi { block: 40, by_graph: true },
-        Preconditioner::Chebyshev { degree: 4, ratio: Some(20.0) },
+        Preconditioner::Ainv(AinvOptions::sainv(0.0).with_places(Some(2))),
+        Preconditioner::BlockJacobi(BlockJacobiOptions::by_graph(40)),
+        Preconditioner::Chebyshev(PolynomialOptions::first_kind(4, 20.0)),
     ];
     for (kind, a) in [("dominant", dominant::<T>(300, 5)), ("grid", gallery::poisson_2d::<T>(60, 0.1).unwrap())] {
         let suits = |which: &&Preconditioner| kind == "grid" || !which.needs_definite();
@@ -520,7 +523,7 @@ fn sweeps_of_wide_levels_are_the_same_everywhere() {
     let a = gallery::poisson_2d::<f32>(100, 0.1).unwrap();
     each_case::<f32>(|device| {
         let on = |device: &Device| {
-            let sweep = Sweep::gauss_seidel(device, &a, RowOrdering::Colours).unwrap();
+            let sweep = Sweep::new(device, &a, SweepOptions::gauss_seidel()).unwrap();
             assert_eq!(sweep.launches(), 2);
             let (x, report) = solve(device, &a, Method::Stationary { omega: 1.0 }, Some(&sweep), 5);
             (bits(&x.to_vec().unwrap()), bits(&report.history))
@@ -542,11 +545,20 @@ fn relaxation_pays() {
         report.iterations
     };
     for ordering in ORDERINGS {
-        let gauss_seidel = count(stationary, Some(&Sweep::gauss_seidel(&device, &a, ordering).unwrap()));
-        let sor = count(stationary, Some(&Sweep::sor(&device, &a, best, ordering).unwrap()));
+        let gauss_seidel = count(
+            stationary,
+            Some(&Sweep::new(&device, &a, SweepOptions::gauss_seidel().with_ordering(ordering)).unwrap()),
+        );
+        let sor = count(
+            stationary,
+            Some(&Sweep::new(&device, &a, SweepOptions::sor(best).with_ordering(ordering)).unwrap()),
+        );
         // With two colours, SSOR gains nothing from a factor, and with 1 it is Gauss-Seidel: what it does twice changes nothing.
         let omega = if ordering == RowOrdering::Rows { best } else { 1.0 };
-        let ssor = count(stationary, Some(&Sweep::ssor(&device, &a, omega, ordering).unwrap()));
+        let ssor = count(
+            stationary,
+            Some(&Sweep::new(&device, &a, SweepOptions::ssor(omega).with_ordering(ordering)).unwrap()),
+        );
         println!("{ordering:?}: gauss-seidel {gauss_seidel}, sor {sor}, ssor {ssor}");
         assert!(10 * sor < gauss_seidel && sor < 130, "{ordering:?}: {sor} against {gauss_seidel}");
         match ordering {
@@ -557,7 +569,10 @@ fn relaxation_pays() {
     let plain = count(Method::Cg, None);
     for ordering in ORDERINGS {
         let omega = if ordering == RowOrdering::Rows { 1.7 } else { 1.0 };
-        let preconditioned = count(Method::Cg, Some(&Sweep::ssor(&device, &a, omega, ordering).unwrap()));
+        let preconditioned = count(
+            Method::Cg,
+            Some(&Sweep::new(&device, &a, SweepOptions::ssor(omega).with_ordering(ordering)).unwrap()),
+        );
         println!("cg {plain}, with ssor by {ordering:?} {preconditioned}");
         let (ten, most) = if ordering == RowOrdering::Rows { (10, 6) } else { (10, 8) };
         assert!(ten * preconditioned < most * plain, "{ordering:?}: {preconditioned} against {plain}");
@@ -569,16 +584,19 @@ fn what_cannot_be_swept_is_refused() {
     let device = Device::host();
     let a = gallery::poisson_2d::<f64>(3, 0.0).unwrap();
     for omega in [0.0, 2.0, -1.0, f64::NAN] {
-        let refused = Sweep::sor(&device, &a, omega, RowOrdering::Colours);
+        let refused = Sweep::new(&device, &a, SweepOptions::sor(omega));
         assert!(matches!(refused, Err(Error::Option { name: "omega", .. })), "{omega}");
     }
     let hollow = Csr::<f64>::from_triplets(2, 2, &[(0, 1, 1.0), (1, 0, 1.0), (0, 0, 1.0)]).unwrap();
     assert!(matches!(
-        Sweep::gauss_seidel(&device, &hollow, RowOrdering::Rows),
+        Sweep::new(&device, &hollow, SweepOptions::gauss_seidel().with_ordering(RowOrdering::Rows)),
         Err(Error::Structure { row: Some(1), .. })
     ));
     let wide = gallery::random::<f64>(3, 4, 6, 1).unwrap();
-    assert!(matches!(Sweep::gauss_seidel(&device, &wide, RowOrdering::Rows), Err(Error::Shape { .. })));
+    assert!(matches!(
+        Sweep::new(&device, &wide, SweepOptions::gauss_seidel().with_ordering(RowOrdering::Rows)),
+        Err(Error::Shape { .. })
+    ));
 }
 
 #[test]

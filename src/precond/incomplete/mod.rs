@@ -16,6 +16,7 @@
 //! "Fine-grained parallel incomplete LU factorization", SIAM J. Sci. Comput. 37 (2015) (sweeps, of factors and of solves).
 
 mod exact;
+mod kind;
 mod options;
 mod pivot;
 mod relaxed;
@@ -31,7 +32,7 @@ use self::relaxed::Relaxed;
 use self::root::Root;
 use self::swept::Swept;
 use super::support::{check_finite, check_rounded, first_asymmetry, in_time, mirrored, nearly_equal};
-use super::sweep::{RowOrdering, Sweep};
+use super::sweep::{RowOrdering, Sweep, SweepOptions};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
@@ -141,7 +142,7 @@ impl<T: Real> Incomplete<T> {
         }
         check(a, options)?;
         let (factors, shift) = factors(device, a, options, &Places::of(a, options.kind)?)?;
-        let sweep = Sweep::ssor(device, &factors, 1.0, RowOrdering::Rows)?;
+        let sweep = Sweep::new(device, &factors, SweepOptions::ssor(1.0).with_ordering(RowOrdering::Rows))?;
         Ok((Root::new(sweep, &factors)?.shared(), factors.nnz(), shift))
     }
 
@@ -179,7 +180,9 @@ impl<T: Real> Solves<T> {
     /// Solves with `D + L D + U`.
     fn new(device: &Device, factors: &Csr<T>, options: IncompleteOptions) -> Result<Self> {
         Ok(match options.solve_sweeps {
-            None => Self::Levels(Sweep::ssor(device, factors, 1.0, RowOrdering::Rows)?),
+            None => {
+                Self::Levels(Sweep::new(device, factors, SweepOptions::ssor(1.0).with_ordering(RowOrdering::Rows))?)
+            }
             Some(sweeps) => Self::Relaxed(Box::new(Relaxed::new(device, factors, options.kind, sweeps)?)),
         })
     }

@@ -52,12 +52,12 @@ pub struct IncompleteOptions {
 
 impl IncompleteOptions {
     /// Exact factors in the places of the matrix, solved with exactly, a shift if one is needed.
-    pub fn new(kind: Factorisation) -> Self {
+    pub const fn new(kind: Factorisation) -> Self {
         Self { kind, fill: Fill::Exact, shift: None, solve_sweeps: None, transposed: false, deadline: None }
     }
 
     /// A copy with other places, or another way to them.
-    pub fn with_fill(self, fill: Fill) -> Self {
+    pub const fn with_fill(self, fill: Fill) -> Self {
         Self { fill, ..self }
     }
 
@@ -67,7 +67,7 @@ impl IncompleteOptions {
     }
 
     /// A copy that solves by Jacobi sweeps, or exactly.
-    pub fn with_solve_sweeps(self, sweeps: Option<usize>) -> Self {
+    pub const fn with_solve_sweeps(self, sweeps: Option<usize>) -> Self {
         Self { solve_sweeps: sweeps, ..self }
     }
 

@@ -21,7 +21,7 @@
 //! "Robust approximate inverse preconditioning for the conjugate gradient method", SIAM J. Sci. Comput. 22 (2000), whose SAINV
 //! does not break down: `p_i = z_i' A z_i`.
 
-use super::ainv_options::{AinvOptions, Orthogonalisation};
+use super::ainv_options::{AinvOptions, GRAMMAR, Orthogonalisation, behind, parameters};
 use super::columns::{Pivots, Z, on_host, unit_diagonal};
 use super::factored;
 use crate::backend::precond::elimination::{Columns, Problem};
@@ -30,6 +30,7 @@ use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
+use crate::precond::kind::{LeastSquares, Made, Parameters, PreconditionerKind, Source, Symmetry, finite};
 use crate::precond::support::{Square, check_symmetric, in_time, product_of_matrices, square};
 use crate::sparse::{AsCsr, Csr};
 use crate::threads;
@@ -147,6 +148,59 @@ fn by_rows<T: Real>(n: usize, found: Columns<T>) -> Z<T> {
 }
 
 product_of_matrices!(Ainv, symmetric);
+
+impl PreconditionerKind for AinvOptions {
+    fn name(&self) -> &'static str {
+        match self.orthogonalisation {
+            Orthogonalisation::Stabilised => "sainv",
+            Orthogonalisation::Plain => "ainv",
+            Orthogonalisation::Factored => "ldl-ainv",
+        }
+    }
+
+    fn parameters(&self) -> String {
+        parameters(self.drop, self.places)
+    }
+
+    fn grammar(&self) -> Option<[&'static str; 2]> {
+        Some(GRAMMAR)
+    }
+
+    fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {
+        Some(Self { drop: finite(given.first()?)?, places: given.second()?, ..self })
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        Symmetry::Definite
+    }
+
+    fn least_squares(&self) -> LeastSquares {
+        LeastSquares::Any
+    }
+
+    fn in_single(self) -> Option<Self> {
+        Some(self.with_single(true))
+    }
+
+    fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
+        self.places.map(|power| behind(a, power))
+    }
+
+    fn is_sure(&self) -> bool {
+        false
+    }
+
+    fn build<T: Real>(&self, Source { device, a, deadline, .. }: Source<'_, T>) -> Result<Made<T>> {
+        let inverse = Ainv::new(device, a, self.with_deadline(deadline))?;
+        let entries = inverse.entries();
+        Ok(Made::new(inverse, entries))
+    }
+
+    fn build_for_least_squares<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
+        let inverse = Ainv::new(from.device, &from.normal_matrix()?, self.with_deadline(from.deadline))?;
+        Ok(Made::new(inverse.root(), inverse.entries()))
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -3,6 +3,9 @@
 use std::time::Instant;
 
 use crate::error::{Error, Result};
+use crate::number::Real;
+use crate::precond::support::{reached, sum};
+use crate::sparse::Csr;
 
 /// Vectors that those of an approximate inverse are made orthogonal to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -42,32 +45,28 @@ pub struct AinvOptions {
 
 impl Default for AinvOptions {
     fn default() -> Self {
-        Self {
-            orthogonalisation: Orthogonalisation::Stabilised,
-            drop: 0.1,
-            places: None,
-            single: false,
-            scales: true,
-            on_device: None,
-            deadline: None,
-        }
+        Self::sainv(0.1)
     }
 }
 
 impl AinvOptions {
+    const fn new(orthogonalisation: Orthogonalisation, drop: f64) -> Self {
+        Self { orthogonalisation, drop, places: None, single: false, scales: true, on_device: None, deadline: None }
+    }
+
     /// SAINV that drops entries below `drop`.
-    pub fn sainv(drop: f64) -> Self {
-        Self { drop, ..Self::default() }
+    pub const fn sainv(drop: f64) -> Self {
+        Self::new(Orthogonalisation::Stabilised, drop)
     }
 
     /// AINV that drops entries below `drop`.
-    pub fn ainv(drop: f64) -> Self {
-        Self { orthogonalisation: Orthogonalisation::Plain, drop, ..Self::default() }
+    pub const fn ainv(drop: f64) -> Self {
+        Self::new(Orthogonalisation::Plain, drop)
     }
 
     /// AINV from factors of the matrix, both without entries below `drop`.
-    pub fn factored(drop: f64) -> Self {
-        Self { orthogonalisation: Orthogonalisation::Factored, drop, ..Self::default() }
+    pub const fn factored(drop: f64) -> Self {
+        Self::new(Orthogonalisation::Factored, drop)
     }
 
     /// A copy that drops by place as well: see [`AinvOptions::places`].
@@ -99,6 +98,20 @@ impl AinvOptions {
             }
         }
     }
+}
+
+/// Grammar of the parameters of both kinds.
+pub(super) const GRAMMAR: [&str; 2] =
+    ["what is dropped, and a power of the matrix that has the places, belong", "0.1:2"];
+
+/// Parameters of both kinds.
+pub(super) fn parameters(drop: f64, places: Option<usize>) -> String {
+    places.map_or(drop.to_string(), |power| format!("{drop}:{power}"))
+}
+
+/// A bound of the columns from the diagonal on that the rows of `a^power` reach.
+pub(super) fn behind<T: Real>(a: &Csr<T>, power: usize) -> usize {
+    sum(reached(a, power).enumerate().map(|(i, n)| n.min(a.cols() - i)))
 }
 
 /// Highest power of the matrix whose places may be kept.

@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
+use crate::precond::kind::{LeastSquares, Made, Parameters, PreconditionerKind, Source, Symmetry};
 use crate::precond::support::{Square, check_symmetric, in_time, product_of_matrices, square};
 use crate::sparse::{AsCsr, Csr, Partition};
 use crate::threads;
@@ -31,6 +32,9 @@ use crate::vector::Vector;
 /// Most rows of a part. A part takes the cube of its rows in operations.
 const MOST_ROWS: usize = 4096;
 
+/// Rows of a part if no number of parts is asked for.
+const ROWS_OF_A_PART: usize = 100;
+
 /// Name of what is made, in messages.
 const OF_PARTS: &str = "an approximate inverse of parts";
 
@@ -38,6 +42,9 @@ const OF_PARTS: &str = "an approximate inverse of parts";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BainvOptions {
+    /// Parts of the partition that [`Preconditioner::build`](crate::precond::Preconditioner::build) asks METIS for; `None` for parts of about
+    /// 100 rows.
+    pub parts: Option<usize>,
     /// Rounds the factor to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_single`].
     pub single: bool,
     /// Makes it on the device, a part by a work-group, or on the host, a part by a thread, with the same bits; `None` chooses by the
@@ -48,6 +55,15 @@ pub struct BainvOptions {
 }
 
 impl BainvOptions {
+    /// The default.
+    pub(in crate::precond) const NEUTRAL: Self =
+        Self { parts: None, single: false, on_device: None, deadline: None };
+
+    /// A copy for this number of parts.
+    pub fn with_parts(self, parts: Option<usize>) -> Self {
+        Self { parts, ..self }
+    }
+
     /// A copy whose factor is rounded to `f32`.
     pub fn with_single(self, single: bool) -> Self {
         Self { single, ..self }
@@ -253,6 +269,74 @@ fn invert<T: Real>(
 }
 
 product_of_matrices!(Bainv, symmetric);
+
+impl PreconditionerKind for BainvOptions {
+    fn name(&self) -> &'static str {
+        "bainv"
+    }
+
+    fn parameters(&self) -> String {
+        self.parts.map_or(String::new(), |parts| parts.to_string())
+    }
+
+    fn grammar(&self) -> Option<[&'static str; 2]> {
+        Some(["a number of parts belongs", "29"])
+    }
+
+    fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {
+        Some(self.with_parts(Some(given.only()?)))
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        Symmetry::Definite
+    }
+
+    fn least_squares(&self) -> LeastSquares {
+        LeastSquares::Any
+    }
+
+    fn in_single(self) -> Option<Self> {
+        Some(self.with_single(true))
+    }
+
+    fn takes_partition(&self) -> bool {
+        true
+    }
+
+    fn most_entries<T: Real>(&self, _a: &Csr<T>) -> Option<usize> {
+        None
+    }
+
+    fn build<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
+        let partition = self.partition(from, from.a)?;
+        let inverse = Bainv::new(from.device, from.a, &partition, self.with_deadline(from.deadline))?;
+        let entries = inverse.entries();
+        Ok(Made { partition: Some(partition), ..Made::new(inverse, entries) })
+    }
+
+    fn build_for_least_squares<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
+        let normal = from.normal_matrix()?;
+        let partition = self.partition(from, &normal)?;
+        let inverse = Bainv::new(from.device, &normal, &partition, self.with_deadline(from.deadline))?;
+        Ok(Made { partition: Some(partition), ..Made::new(inverse.root(), inverse.entries()) })
+    }
+}
+
+impl BainvOptions {
+    /// The partition that is given, or one of the graph of `a`.
+    fn partition<T: Real>(&self, from: Source<'_, T>, a: &Csr<T>) -> Result<Partition> {
+        match (self.parts, from.partition) {
+            (Some(parts), Some(given)) if parts != given.parts() => {
+                let reason = format!("bainv={parts}, but a partition in {} parts", given.parts());
+                Err(Error::Option { name: "partition", reason })
+            }
+            (parts, _) => {
+                let source = Source { a, ..from };
+                source.partition_in(parts.unwrap_or(a.rows().div_ceil(ROWS_OF_A_PART).max(1)))
+            }
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

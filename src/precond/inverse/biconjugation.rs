@@ -13,17 +13,72 @@
 //! Source: dedecek-2013, 3.2.2; M. Benzi, M. Tůma, "A sparse approximate inverse preconditioner for nonsymmetric linear systems", SIAM J.
 //! Sci. Comput. 19 (1998).
 
-use super::ainv_options::{AinvOptions, Orthogonalisation};
+use std::time::Instant;
+
+use super::ainv_options::{AinvOptions, GRAMMAR, behind, parameters};
 use super::columns::{Pivots, Z, on_host};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, ProductOperator, SharedOperator, Structure};
+use crate::precond::kind::{
+    BYTES_OF_ROW, Made, Parameters, PreconditionerKind, Source, Symmetry, finite, stored_bytes,
+};
 use crate::precond::support::{check_finite, check_rounded, factor_on, product_of_matrices};
 use crate::sparse::{AsCsr, Csr};
 use crate::threads;
 use crate::vector::Vector;
+
+/// Options of [`NonsymmetricAinv::new`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct NonsymmetricAinvOptions {
+    /// Entries of `Z` and `W` below it are dropped, 0.1 unless set. 0 drops nothing: `M` is the inverse, nearly dense.
+    pub drop: f64,
+    /// Power of the matrix in whose places `Z` and `W` may have entries, as [`AinvOptions::places`].
+    pub places: Option<usize>,
+    /// Rounds the factors to `f32` in the end and stores them so, for solves in `f64`: see [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
+    pub single: bool,
+    /// Scales the diagonal of the matrix to 1 first, as it is unless set. Without that `drop` is for the entries of the matrix as it is.
+    pub scales: bool,
+    /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done.
+    pub deadline: Option<Instant>,
+}
+
+impl Default for NonsymmetricAinvOptions {
+    fn default() -> Self {
+        Self::dropping(0.1)
+    }
+}
+
+impl NonsymmetricAinvOptions {
+    /// Factors without entries below `drop`.
+    pub const fn dropping(drop: f64) -> Self {
+        Self { drop, places: None, single: false, scales: true, deadline: None }
+    }
+
+    /// A copy that drops by place as well: see [`AinvOptions::places`].
+    pub fn with_places(self, power: Option<usize>) -> Self {
+        Self { places: power, ..self }
+    }
+
+    /// A copy whose factors are rounded to `f32`.
+    pub fn with_single(self, single: bool) -> Self {
+        Self { single, ..self }
+    }
+
+    /// A copy whose set-up ends at a time.
+    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// Options of the columns of either factor.
+    pub(crate) fn of_columns(self) -> AinvOptions {
+        let Self { drop, places, single, scales, deadline } = self;
+        AinvOptions { places, single, scales, deadline, ..AinvOptions::ainv(drop) }
+    }
+}
 
 /// The approximate inverse `Z D^-1 W'` of a square matrix as an operator, for [`Method::BiCgStab`](crate::Method) and
 /// [`Method::Gmres`](crate::Method). Two products, with no order of rows to keep; the same bits everywhere. It is made on the host.
@@ -37,23 +92,22 @@ pub struct NonsymmetricAinv<T: Real> {
 }
 
 per_number! {
-    fn new<T>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<NonsymmetricAinv<T>> = NonsymmetricAinv::new_here;
+    fn new<T>(device: &Device, a: &Csr<T>, options: NonsymmetricAinvOptions) -> Result<NonsymmetricAinv<T>> = NonsymmetricAinv::new_here;
 }
 
 impl<T: Real> NonsymmetricAinv<T> {
-    /// Makes it for the square matrix `a`. Of the options `drop`, `places`, `scales` and `single` are used: there is no stabilised way, and
-    /// none on the device.
+    /// Makes it for the square matrix `a`, on the host.
     ///
     /// # Errors
     /// [`Error::Shape`] for a matrix that is not square, [`Error::NotFinite`], [`Error::Option`] for a `drop` that is negative or no number, or
     /// places out of range, [`Error::Structure`] with the row of a pivot that is 0 or nearly so; [`Error::Memory`] as soon as the
     /// factors are larger than the device.
-    pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), options: AinvOptions) -> Result<Self> {
+    pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), options: NonsymmetricAinvOptions) -> Result<Self> {
         let a = &*a.as_csr()?;
         new(device, a, options)
     }
 
-    fn new_here(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
+    fn new_here(device: &Device, a: &Csr<T>, options: NonsymmetricAinvOptions) -> Result<Self> {
         let [z, w] = factors(device, a, options)?;
         let entries = z.nnz() + w.nnz();
         let on = |factor: &Csr<T>| factor_on(device, factor, options.single, Transposed::None);
@@ -68,13 +122,13 @@ impl<T: Real> NonsymmetricAinv<T> {
 }
 
 /// `S Z D^-1` and `S W` by rows.
-fn factors<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<[Csr<T>; 2]> {
+fn factors<T: Real>(device: &Device, a: &Csr<T>, options: NonsymmetricAinvOptions) -> Result<[Csr<T>; 2]> {
     check_finite(a)?;
+    let options = options.of_columns();
     options.check()?;
     let n = a.rows();
     let scale = if options.scales { scales(a)? } else { vec![1.0; n] };
     let a = a.scaled(&scale, &scale)?;
-    let options = AinvOptions { orthogonalisation: Orthogonalisation::Plain, ..options };
     let columns = |a: &Csr<T>| on_host(device, a, options, Pivots::NotZero);
     let (z, w) = threads::join(|| columns(&a), || columns(&a.transpose()));
     let (z, w) = (z?, w?);
@@ -105,6 +159,50 @@ fn scales<T: Real>(a: &Csr<T>) -> Result<Vec<f64>> {
 }
 
 product_of_matrices!(NonsymmetricAinv {});
+
+impl PreconditionerKind for NonsymmetricAinvOptions {
+    fn name(&self) -> &'static str {
+        "nonsymmetric-ainv"
+    }
+
+    fn parameters(&self) -> String {
+        parameters(self.drop, self.places)
+    }
+
+    fn grammar(&self) -> Option<[&'static str; 2]> {
+        Some(GRAMMAR)
+    }
+
+    fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {
+        Some(Self { drop: finite(given.first()?)?, places: given.second()?, ..self })
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        Symmetry::Lost
+    }
+
+    fn in_single(self) -> Option<Self> {
+        Some(self.with_single(true))
+    }
+
+    fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
+        self.places.map(|power| behind(a, power).saturating_add(behind(&a.transpose(), power)))
+    }
+
+    fn is_sure(&self) -> bool {
+        false
+    }
+
+    fn bytes<T: Real>(&self, entries: usize, rows: usize) -> u64 {
+        stored_bytes::<T>([entries, rows], 1, 1) + (rows * BYTES_OF_ROW) as u64
+    }
+
+    fn build<T: Real>(&self, Source { device, a, deadline, .. }: Source<'_, T>) -> Result<Made<T>> {
+        let inverse = NonsymmetricAinv::new(device, a, self.with_deadline(deadline))?;
+        let entries = inverse.entries();
+        Ok(Made::new(inverse, entries))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -138,13 +236,17 @@ mod tests {
     fn without_dropping_it_is_the_inverse() {
         // [[2, 4], [6, 5]]: Z = [[1, -2], [0, 1]], W = [[1, -3], [0, 1]], D = (2, -7).
         let a = Csr::<f64>::from_triplets(2, 2, &[(0, 0, 2.0), (0, 1, 4.0), (1, 0, 6.0), (1, 1, 5.0)]).unwrap();
-        let options = AinvOptions { scales: false, ..AinvOptions::ainv(0.0) };
+        let options = NonsymmetricAinvOptions { scales: false, ..NonsymmetricAinvOptions::dropping(0.0) };
         let [z, w] = factors(&device(), &a, options).unwrap();
         assert_eq!((z.values(), w.values()), (&[0.5, 2.0 / 7.0, -1.0 / 7.0][..], &[1.0, -3.0, 1.0][..]));
         for scales in [false, true] {
             let a = flow(7);
-            let inverse =
-                NonsymmetricAinv::new(&device(), &a, AinvOptions { scales, ..AinvOptions::ainv(0.0) }).unwrap();
+            let inverse = NonsymmetricAinv::new(
+                &device(),
+                &a,
+                NonsymmetricAinvOptions { scales, ..NonsymmetricAinvOptions::dropping(0.0) },
+            )
+            .unwrap();
             let x: Vec<f64> = (0..49).map(|k| f64::from(k % 7) - 2.5).collect();
             let ax = Vector::from_slice(&device(), &a.product(&x).unwrap()).unwrap();
             let mut found = Vector::zeros(&device(), 49).unwrap();
@@ -159,9 +261,9 @@ mod tests {
     #[test]
     fn of_a_symmetric_matrix_both_factors_are_the_same() {
         let a = gallery::poisson_2d::<f64>(9, 0.0).unwrap();
-        let options = AinvOptions::ainv(0.05);
+        let options = NonsymmetricAinvOptions::dropping(0.05);
         let [z, w] = factors(&device(), &a, options).unwrap();
-        let (root, _) = super::super::ainv::factor(&device(), &a, options).unwrap();
+        let (root, _) = super::super::ainv::factor(&device(), &a, options.of_columns()).unwrap();
         assert_eq!((z.indices(), w.indices()), (root.indices(), root.indices()));
         for ((z, w), root) in z.values().iter().zip(w.values()).zip(root.values()) {
             approx::assert_relative_eq!(z * w, root * root, max_relative = 1e-14);
@@ -174,7 +276,7 @@ mod tests {
         let matrix = Matrix::new(&device(), &a, Format::Auto).unwrap();
         let b = Vector::filled(&device(), a.rows(), 1.0).unwrap();
         for method in [Method::BiCgStab, Method::Gmres { restart: 30 }] {
-            let iterations = |options: Option<AinvOptions>| {
+            let iterations = |options: Option<NonsymmetricAinvOptions>| {
                 let mut setup = Setup::new(method, Stopping::for_precision::<f64>());
                 if let Some(options) = options {
                     setup = setup.with_preconditioner(NonsymmetricAinv::new(&device(), &a, options).unwrap());
@@ -184,29 +286,29 @@ mod tests {
                 assert!(report.converged(), "{report}");
                 report.iterations
             };
-            let coarse = AinvOptions::ainv(0.1);
-            let found = [None, Some(coarse), Some(AinvOptions::ainv(0.01))].map(iterations);
+            let coarse = NonsymmetricAinvOptions::dropping(0.1);
+            let found = [None, Some(coarse), Some(NonsymmetricAinvOptions::dropping(0.01))].map(iterations);
             assert!(found[1] < found[0] && 2 * found[2] < found[0], "{method} {found:?}");
-            assert!(iterations(Some(AinvOptions::ainv(0.0).with_places(Some(2)))) < found[0]);
+            assert!(iterations(Some(NonsymmetricAinvOptions::dropping(0.0).with_places(Some(2)))) < found[0]);
         }
     }
 
     #[test]
     fn what_has_none_is_refused() {
         let csr = |entries: &[(usize, usize, f64)]| Csr::from_triplets(2, 2, entries).unwrap();
-        let row = |a: &Csr<f64>| match NonsymmetricAinv::new(&device(), a, AinvOptions::ainv(0.1)) {
+        let row = |a: &Csr<f64>| match NonsymmetricAinv::new(&device(), a, NonsymmetricAinvOptions::dropping(0.1)) {
             Err(Error::Structure { row, .. }) => row,
             other => panic!("{other:?}"),
         };
         assert_eq!(row(&csr(&[(0, 0, 1.0), (0, 1, 2.0), (1, 0, 2.0), (1, 1, 4.0)])), Some(1), "singular");
         assert_eq!(row(&csr(&[(0, 1, 2.0), (1, 0, 2.0), (1, 1, 4.0)])), Some(0), "no first pivot");
         assert_eq!(row(&csr(&[(0, 0, 1.0)])), Some(1), "an empty row");
-        let options = AinvOptions::ainv(f64::NAN);
+        let options = NonsymmetricAinvOptions::dropping(f64::NAN);
         let made = NonsymmetricAinv::new(&device(), &csr(&[(0, 0, 1.0), (1, 1, 1.0)]), options);
         assert!(matches!(made, Err(Error::Option { .. })));
         let wide = Csr::<f64>::from_triplets(2, 3, &[(0, 0, 1.0)]).unwrap();
         assert!(matches!(
-            NonsymmetricAinv::new(&device(), &wide, AinvOptions::ainv(0.1)),
+            NonsymmetricAinv::new(&device(), &wide, NonsymmetricAinvOptions::dropping(0.1)),
             Err(Error::Shape { .. })
         ));
     }

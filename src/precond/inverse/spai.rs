@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
+use crate::precond::kind::{LeastSquares, Made, Parameters, PreconditionerKind, Source, Symmetry, stored_bytes};
 use crate::precond::support::{
     check_finite, check_power, check_rounded, factor_on, in_time, largest_of_row, made_by_threads,
     neighbourhood_within, rounded,
@@ -31,7 +32,7 @@ use crate::vector::Vector;
 
 /// Most places of a column: a dense factorisation takes the cube of them. Columns of more take a lower power, and the longest columns of the
 /// matrix keep the largest of their entries.
-pub(crate) const MOST_PLACES: usize = 128;
+const MOST_PLACES: usize = 128;
 /// Most entries of the columns of a dense problem together.
 const MOST_ENTRIES: usize = 1 << 15;
 /// Columns that a thread makes one after another.
@@ -54,11 +55,15 @@ pub struct SpaiOptions {
 
 impl Default for SpaiOptions {
     fn default() -> Self {
-        Self { power: 1, single: false, transposed: false, deadline: None }
+        Self::NEUTRAL
     }
 }
 
 impl SpaiOptions {
+    /// The default.
+    pub(in crate::precond) const NEUTRAL: Self =
+        Self { power: 1, single: false, transposed: false, deadline: None };
+
     /// A copy with the places of another power.
     pub fn with_power(self, power: usize) -> Self {
         Self { power, ..self }
@@ -312,6 +317,62 @@ impl<T: Real> LinearOperator<T> for Spai<T> {
     }
     fn update_values(&self, a: &Csr<T>) -> Result<()> {
         update_values(self, a)
+    }
+}
+
+impl PreconditionerKind for SpaiOptions {
+    fn name(&self) -> &'static str {
+        "spai"
+    }
+
+    fn parameters(&self) -> String {
+        self.power.to_string()
+    }
+
+    fn grammar(&self) -> Option<[&'static str; 2]> {
+        Some(["a power of the matrix belongs", "2"])
+    }
+
+    fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {
+        Some(self.with_power(given.only()?))
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        Symmetry::Lost
+    }
+
+    fn least_squares(&self) -> LeastSquares {
+        LeastSquares::Square
+    }
+
+    fn in_single(self) -> Option<Self> {
+        Some(self.with_single(true))
+    }
+
+    fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
+        match self.power {
+            1 => Some(a.nnz().saturating_add(a.rows())),
+            // A column may be as long as a row of the transposed matrix.
+            _ => Some(a.rows().saturating_mul(MOST_PLACES.min(a.rows()))),
+        }
+    }
+
+    fn is_sure(&self) -> bool {
+        self.power == 1
+    }
+
+    fn bytes<T: Real>(&self, entries: usize, rows: usize) -> u64 {
+        stored_bytes::<T>([entries, rows], 1, 0)
+    }
+
+    fn build<T: Real>(&self, Source { device, a, deadline, .. }: Source<'_, T>) -> Result<Made<T>> {
+        let inverse = Spai::new(device, a, self.with_deadline(deadline))?;
+        let entries = inverse.entries();
+        Ok(Made::new(inverse, entries))
+    }
+
+    fn build_for_least_squares<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
+        self.with_transposed(true).build(from)
     }
 }
 

@@ -17,13 +17,14 @@
 
 mod adaptive;
 mod dense;
+mod kind;
+mod options;
 
 pub use adaptive::AdaptivePlaces;
-pub(crate) use adaptive::MOST_PLACES;
+pub use options::{FsaiOptions, FsaiPlaces};
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::time::Instant;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -31,70 +32,14 @@ use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
 use crate::precond::support::{
-    check_power, check_symmetric, factor_on, in_time, largest_of_row, made_by_threads, neighbourhood_below,
-    product_of_matrices, rounds,
+    check_symmetric, factor_on, in_time, largest_of_row, made_by_threads, neighbourhood_below, product_of_matrices,
+    rounds,
 };
 use crate::sparse::{AsCsr, Csr, RowBlock, pieces};
 use crate::threads;
 use crate::vector::Vector;
-use adaptive::Search;
+use adaptive::{MOST_PLACES, Search};
 use dense::Dense;
-
-/// Places of the entries of `G`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FsaiPlaces {
-    /// The lower triangle of the matrix to this power, 1 to 4.
-    Power(usize),
-    /// Places that bring most, found row by row.
-    Adaptive(AdaptivePlaces),
-}
-
-/// Options of [`Fsai::new`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct FsaiOptions {
-    /// Places of the entries. More places take fewer iterations, and more time in each.
-    pub places: FsaiPlaces,
-    /// Rounds `G` to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_single`].
-    pub single: bool,
-    /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done.
-    pub deadline: Option<Instant>,
-}
-
-impl Default for FsaiOptions {
-    fn default() -> Self {
-        Self { places: FsaiPlaces::Power(1), single: false, deadline: None }
-    }
-}
-
-impl FsaiOptions {
-    /// Places of the matrix to this power.
-    pub fn power(power: usize) -> Self {
-        Self { places: FsaiPlaces::Power(power), ..Self::default() }
-    }
-
-    /// Places that are found.
-    pub fn adaptive(places: AdaptivePlaces) -> Self {
-        Self { places: FsaiPlaces::Adaptive(places), ..Self::default() }
-    }
-
-    /// A copy whose factor is stored in `f32`.
-    pub fn with_single(self, single: bool) -> Self {
-        Self { single, ..self }
-    }
-
-    /// A copy whose set-up ends at a time.
-    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
-        Self { deadline, ..self }
-    }
-
-    fn check(self) -> Result<()> {
-        match self.places {
-            FsaiPlaces::Power(power) => check_power(power),
-            FsaiPlaces::Adaptive(places) => places.check(),
-        }
-    }
-}
 
 /// The approximate inverse `G'G` of a symmetric positive definite matrix as an operator. Two products; the same bits everywhere. It is made
 /// on the host, by all threads. With the places of a power it takes other values ([`LinearOperator::update_values`]), unless these would choose

@@ -1,0 +1,90 @@
+//! FSAI as a kind of preconditioner.
+
+use super::adaptive::{AdaptivePlaces, MOST_PLACES};
+use super::{Fsai, FsaiOptions, FsaiPlaces};
+use crate::error::Result;
+use crate::number::Real;
+use crate::precond::kind::{LeastSquares, Made, Parameters, PreconditionerKind, Source, Symmetry};
+use crate::precond::support::{reached, sum};
+use crate::sparse::Csr;
+
+impl PreconditionerKind for FsaiOptions {
+    fn name(&self) -> &'static str {
+        match self.places {
+            FsaiPlaces::Power(_) => "fsai",
+            FsaiPlaces::Adaptive(_) => "adaptive-fsai",
+        }
+    }
+
+    fn parameters(&self) -> String {
+        match self.places {
+            FsaiPlaces::Power(power) => power.to_string(),
+            FsaiPlaces::Adaptive(AdaptivePlaces { steps, per_step, .. }) => format!("{steps}:{per_step}"),
+        }
+    }
+
+    fn grammar(&self) -> Option<[&'static str; 2]> {
+        Some(match self.places {
+            FsaiPlaces::Power(_) => ["a power of the matrix belongs", "2"],
+            FsaiPlaces::Adaptive(_) => ["steps of a row and places of a step belong", "10:2"],
+        })
+    }
+
+    fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {
+        let places = match self.places {
+            FsaiPlaces::Power(_) => FsaiPlaces::Power(given.only()?),
+            FsaiPlaces::Adaptive(places) => FsaiPlaces::Adaptive(AdaptivePlaces {
+                steps: given.first()?,
+                per_step: given.second()?.unwrap_or(places.per_step),
+                ..places
+            }),
+        };
+        Some(Self { places, ..self })
+    }
+
+    fn symmetry(&self) -> Symmetry {
+        Symmetry::Definite
+    }
+
+    fn least_squares(&self) -> LeastSquares {
+        LeastSquares::Any
+    }
+
+    fn in_single(self) -> Option<Self> {
+        Some(self.with_single(true))
+    }
+
+    fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
+        let rows = a.rows();
+        Some(match self.places {
+            FsaiPlaces::Power(1) => (0..rows).map(|i| (entries_below(a, i) + 1).min(MOST_PLACES)).sum(),
+            FsaiPlaces::Power(power) => {
+                sum(reached(a, power).enumerate().map(|(i, n)| n.min(MOST_PLACES).min(i + 1)))
+            }
+            FsaiPlaces::Adaptive(AdaptivePlaces { steps, per_step, .. }) => {
+                let most = steps.saturating_mul(per_step).saturating_add(1);
+                (0..rows).map(|i| most.min(i + 1)).sum()
+            }
+        })
+    }
+
+    fn is_sure(&self) -> bool {
+        self.places == FsaiPlaces::Power(1)
+    }
+
+    fn build<T: Real>(&self, Source { device, a, deadline, .. }: Source<'_, T>) -> Result<Made<T>> {
+        let inverse = Fsai::new(device, a, self.with_deadline(deadline))?;
+        let entries = inverse.entries();
+        Ok(Made::new(inverse, entries))
+    }
+
+    fn build_for_least_squares<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
+        let inverse = Fsai::new(from.device, &from.normal_matrix()?, self.with_deadline(from.deadline))?;
+        Ok(Made::new(inverse.root(), inverse.entries()))
+    }
+}
+
+/// Entries of a row before the diagonal.
+fn entries_below<T: Real>(a: &Csr<T>, i: usize) -> usize {
+    a.row(i).0.partition_point(|j| (*j as usize) < i)
+}
