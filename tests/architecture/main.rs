@@ -117,9 +117,11 @@ const ROOMS: [(&str, &[&[&str]]); 7] = [
     (
         "io",
         &[
-            &["columns", "open"],
+            &["open"],
             &["archive", "kind", "mat5", "npy", "partition"],
-            &["matrix_market", "npz", "stack"],
+            &["columns", "npz", "stack"],
+            &["matrix_market"],
+            &["readers"],
             &["arrays"],
         ],
     ),
