@@ -29,9 +29,9 @@ pub(crate) enum RowOrder {
 #[derive(Debug, Parser)]
 #[command(name = "solve", version = common::version(), after_help = common::help_of_work())]
 pub(crate) struct Options {
-    /// Matrix Market file (.mtx, .mtx.gz, or in a .tar.gz, .tar or .zip), SciPy file (.npz), or a gallery name such as poisson2d:512
+    /// Matrix Market file (.mtx, .mtx.gz, or in a .tar.gz, .tar or .zip), SciPy file (.npz), binary file of PETSc, or a gallery name such as poisson2d:512
     pub(crate) matrix: PathBuf,
-    /// Right-hand sides: Matrix Market, .npy, or .npz with one array; n numbers, n x k (a column each), or k x n if only that fits [default: A
+    /// Right-hand sides: Matrix Market, .npy, .npz with one array, or binary file of PETSc; n numbers, n x k (a column each), or k x n if only that fits [default: A
     /// times ones, so that the answer is known]
     #[arg(long, value_name = "FILE")]
     pub(crate) rhs: Option<PathBuf>,

@@ -32,6 +32,8 @@ pub enum FileKind {
     Mat5,
     /// An HDF5 file, which MATLAB 7.3 files are too.
     Hdf5,
+    /// A binary file of PETSc.
+    Petsc,
     /// A TIFF picture.
     Tiff,
     /// A PNG picture.
@@ -68,6 +70,17 @@ static ROWS: &[Row] = &[
         kind: FileKind::Hdf5,
         name: "an HDF5 file (MATLAB 7.3 writes such too: save with -v7)",
         marks: &[(0, b"\x89HDF\r\n\x1a\n"), (0, b"MATLAB 7.3")],
+        unpacked_by: None,
+    },
+    Row {
+        kind: FileKind::Petsc,
+        name: "a binary file of PETSc",
+        marks: &[
+            (0, b"\0\x12\x7b\x50"),
+            (0, b"\0\x12\x7b\x4e"),
+            (0, b"\0\x12\x7b\x52"),
+            (0, b"\0\0\0\0\0\x12\x7b"),
+        ],
         unpacked_by: None,
     },
     Row {

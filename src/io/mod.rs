@@ -1,4 +1,4 @@
-//! Files: matrices and vectors in Matrix Market form, scans in MATLAB form, arrays in NumPy form, matrices in SciPy's.
+//! Files: matrices and vectors in Matrix Market form and in PETSc's, scans in MATLAB form, arrays in NumPy form, matrices in SciPy's.
 //!
 //! Readers take any bytes: what does not hold what it should is an [`Error::Format`], never a panic, and memory
 //! follows what a file really holds, not what its header claims. A file that is compressed with gzip is read as
@@ -26,6 +26,7 @@ pub mod npy;
 pub mod npz;
 mod open;
 mod partition;
+mod petsc;
 mod readers;
 mod stack;
 
@@ -44,7 +45,7 @@ pub(crate) use stack::tiff::{write as write_tiff16, write_floats as write_tiff32
 pub(crate) use stack::without;
 
 per_number! {
-    /// Reads a matrix from a Matrix Market file (plain, compressed, or in an archive) or one of SciPy (`save_npz`), told apart by what it
+    /// Reads a matrix from a Matrix Market file (plain, compressed, or in an archive) or one of SciPy (`save_npz`) or of PETSc, told apart by what it
     /// holds. `watch` sees the progress.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use super::columns::Columns;
 use super::kind::FileKind;
 use super::npy::Array;
 use super::open::{Watch, open, short_name};
-use super::{matrix_market, npy, npz};
+use super::{matrix_market, npy, npz, petsc};
 use crate::error::Result;
 use crate::number::Real;
 use crate::sparse::Csr;
@@ -64,6 +64,11 @@ impl<T: Real> Readers<T> {
                     archive::of_tar(path, Wanted::RightHandSides, |file| matrix_market::read_columns(file, length))
                 }),
                 array: None,
+            },
+            FileKind::Petsc => Self {
+                matrix: Some(petsc::read_matrix),
+                columns: Some(petsc::read_columns),
+                array: Some(petsc::read_array),
             },
             _ => Self::NONE,
         }

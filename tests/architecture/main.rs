@@ -120,7 +120,7 @@ const ROOMS: [(&str, &[&[&str]]); 7] = [
             &["open"],
             &["archive", "kind", "mat5", "npy", "partition"],
             &["columns", "npz", "stack"],
-            &["matrix_market"],
+            &["matrix_market", "petsc"],
             &["readers"],
             &["arrays"],
         ],

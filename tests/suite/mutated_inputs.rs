@@ -169,6 +169,17 @@ fn cases(folder: &Path) -> Vec<Case> {
     let both =
         "%%MatrixMarket matrix coordinate real symmetric\n3 3 6\n1 1 4\n2 1 -1\n% x\n1 2 -1\n2 2 4\n3 1 1\n3 3 5\n";
     found.push(Case { content: both.into(), packing: Packing::None, runs: of_matrices() });
+    // A binary file of PETSc with a matrix and a vector, by integers of both sizes.
+    for wide in [false, true] {
+        let integer = |n: i64| if wide { n.to_be_bytes().to_vec() } else { (n as i32).to_be_bytes().to_vec() };
+        let integers = |numbers: &[i64]| numbers.iter().flat_map(|n| integer(*n)).collect::<Vec<u8>>();
+        let values = [4.0f64, -1.0, -1.0, 4.0, 5.0].map(f64::to_be_bytes).concat();
+        let matrix = integers(&[1_211_216, 3, 3, 5, 2, 2, 1, 0, 1, 0, 1, 2]);
+        let vector = [integers(&[1_211_214, 3]), [1.0f64, 2.0, 3.0].map(f64::to_be_bytes).concat()].concat();
+        let content = [matrix, values, vector].concat();
+        let runs = [of_matrices(), vec![solve(&["--rhs", "damaged"])]].concat();
+        found.push(Case { content, packing: Packing::None, runs });
+    }
     // Several right-hand sides, and partitions.
     let of_rhs = || {
         let other = ["--matrix", "a.mtx", "--rhs", "damaged", "--iterations", "3", "--save", "x.mtx"];
