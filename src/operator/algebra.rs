@@ -2,12 +2,58 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{LinearOperator, Structure, check_shape};
+use super::linear::{LinearOperator, Structure, check_shape, no_adjoint};
 use crate::device::Device;
 use crate::error::{Result, same_length};
 use crate::matrix::Matrix;
 use crate::number::Real;
 use crate::vector::Vector;
+
+/// Operators made of others: `A'`, `alpha A`, `A + B`, `A B`. Every operator has these.
+///
+/// ```
+/// use residuum::operator::{Diagonal, LinearOperator, LinearOperatorExt, Stencil};
+/// use residuum::{Device, Vector};
+///
+/// let device = Device::best()?;
+/// let a = Stencil::laplacian_2d(8, 8)?.operator::<f64>(&device)?;
+/// let d = Diagonal::new(Vector::filled(&device, 64, 0.5)?)?;
+/// let operator = a.times(d.clone())?.plus(d.scaled(-2.0))?;
+/// assert_eq!((operator.rows(), operator.cols()), (64, 64));
+/// # Ok::<(), residuum::Error>(())
+/// ```
+pub trait LinearOperatorExt<T: Real>: LinearOperator<T> + Sized {
+    /// `A'`.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if it has no adjoint.
+    fn adjoint(self) -> Result<Adjoint<Self>> {
+        Adjoint::new(self)
+    }
+
+    /// `alpha A`.
+    fn scaled(self, alpha: T) -> Scale<Self, T> {
+        Scale::new(self, alpha)
+    }
+
+    /// `A + B`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless both have the same shape; as [`Vector::zeros`].
+    fn plus<B: LinearOperator<T>>(self, other: B) -> Result<SumOperator<Self, B, T>> {
+        SumOperator::new(self, other)
+    }
+
+    /// `A B`: first `B`, then `A`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless `A` has as many columns as `B` has rows; as [`Vector::zeros`].
+    fn times<B: LinearOperator<T>>(self, other: B) -> Result<ProductOperator<Self, B, T>> {
+        ProductOperator::new(self, other)
+    }
+}
+
+impl<T: Real, A: LinearOperator<T>> LinearOperatorExt<T> for A {}
 
 /// A vector in between, for one product at a time.
 #[derive(Debug)]
@@ -28,7 +74,7 @@ impl<T: Real> Scratch<T> {
     }
 }
 
-/// `A'`, see [`LinearOperator::adjoint`].
+/// `A'`, see [`LinearOperatorExt::adjoint`].
 #[derive(Clone, Copy, Debug)]
 pub struct Adjoint<A>(A);
 
@@ -37,7 +83,7 @@ impl<A> Adjoint<A> {
     where
         A: LinearOperator<T>,
     {
-        if operator.has_adjoint() { Ok(Self(operator)) } else { Err(super::no_adjoint()) }
+        if operator.has_adjoint() { Ok(Self(operator)) } else { Err(no_adjoint()) }
     }
 }
 
@@ -74,7 +120,7 @@ impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Adjoint<A> {
     }
 }
 
-/// `alpha A`, see [`LinearOperator::scaled`].
+/// `alpha A`, see [`LinearOperatorExt::scaled`].
 #[derive(Clone, Copy, Debug)]
 pub struct Scale<A, T> {
     operator: A,
@@ -119,7 +165,7 @@ impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Scale<A, T> {
     }
 }
 
-/// `A + B`, see [`LinearOperator::plus`]. Holds a vector of `rows` and, if there are adjoints, one of `cols`.
+/// `A + B`, see [`LinearOperatorExt::plus`]. Holds a vector of `rows` and, if there are adjoints, one of `cols`.
 #[derive(Debug)]
 pub struct SumOperator<A, B, T: Real> {
     left: A,
@@ -157,7 +203,7 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
     }
     fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         if !self.has_adjoint() {
-            return Err(super::no_adjoint());
+            return Err(no_adjoint());
         }
         let mut other = self.scratch[1].lock();
         self.right.apply_adjoint(x, &mut other)?;
@@ -178,7 +224,7 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
     }
 }
 
-/// `A B`, see [`LinearOperator::times`]. Holds the vector between the two.
+/// `A B`, see [`LinearOperatorExt::times`]. Holds the vector between the two.
 #[derive(Debug)]
 pub struct ProductOperator<A, B, T: Real> {
     left: A,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{LinearOperator, check_shape};
+use super::linear::{LinearOperator, check_shape};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};

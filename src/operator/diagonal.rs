@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use super::{LinearOperator, Structure, cannot_update, check_shape};
+use super::linear::{LinearOperator, SharedOperator, Structure, cannot_update, check_shape};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
@@ -113,6 +113,19 @@ impl<T: Real> Diagonal<T> {
     /// Held for one call, so that entries may be replaced between any two. A writer that panicked left whole vectors.
     fn read(&self) -> RwLockReadGuard<'_, Entries<T>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Real> From<Diagonal<T>> for SharedOperator<T> {
+    fn from(diagonal: Diagonal<T>) -> Self {
+        Arc::new(diagonal)
+    }
+}
+
+/// The cheap clone: both share their entries.
+impl<T: Real> From<&Diagonal<T>> for SharedOperator<T> {
+    fn from(diagonal: &Diagonal<T>) -> Self {
+        Arc::new(diagonal.clone())
     }
 }
 

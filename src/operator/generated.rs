@@ -1,11 +1,11 @@
 //! Matrices whose entries a formula of the user's own makes whenever they are needed.
 
+use super::linear::{LinearOperator, SharedOperator, no_adjoint};
 use crate::backend::linear::generated::Generator;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::memory::Plans;
 use crate::number::{Arithmetic, Real, per_number};
-use crate::operator::{LinearOperator, SharedOperator, no_adjoint};
 use crate::pointwise::fits_one_line;
 use crate::sparse::gallery::Random;
 use crate::vector::Vector;

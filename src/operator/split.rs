@@ -1,6 +1,6 @@
 //! Matrices by rows whose products are divided by entries.
 
-use super::{LinearOperator, SharedOperator, check_shape, no_adjoint};
+use super::linear::{LinearOperator, SharedOperator, check_shape, no_adjoint};
 use crate::backend::linear::split::SplitMatrix;
 use crate::device::Device;
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, TryLockError};
 
-use super::{LinearOperator, SharedOperator, Structure, check_shape, no_adjoint};
+use super::linear::{LinearOperator, RowSubsets, SharedOperator, Structure, check_shape, no_adjoint};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::{Matrix, Storage};
@@ -69,12 +69,12 @@ impl<T: Real> SubsetsScratch<T> {
 
     /// Calls `product` with the vectors if they are free, else with some of its own. A product on the host must not wait for another: the
     /// thread that waits may be the one that does a part of the other's work.
-    fn lend(&self, of: &Subsets<T>, product: impl FnOnce(&mut Held<T>) -> Result<()>) -> Result<()> {
+    fn lend(&self, parts: &[SharedOperator<T>], product: impl FnOnce(&mut Held<T>) -> Result<()>) -> Result<()> {
         match self.held.try_lock() {
             Ok(mut held) => product(&mut held),
             // Each product overwrites what another, which panicked, left.
             Err(TryLockError::Poisoned(held)) => product(&mut held.into_inner()),
-            Err(TryLockError::WouldBlock) => product(&mut Held::new(&of.parts, self.columns)?),
+            Err(TryLockError::WouldBlock) => product(&mut Held::new(parts, self.columns)?),
         }
     }
 }
@@ -144,7 +144,26 @@ impl<T: Real> Subsets<T> {
 
     /// Entries of all subsets, if they are matrices.
     pub fn nnz(&self) -> Option<usize> {
+        self.rows_in_turn().nnz()
+    }
+
+    fn rows_in_turn(&self) -> RowSubsets<'_, T> {
+        RowSubsets { parts: &self.parts, run: self.run }
+    }
+}
+
+impl<T: Real> RowSubsets<'_, T> {
+    /// Entries of all subsets, if they are matrices.
+    pub(crate) fn nnz(&self) -> Option<usize> {
         self.parts.iter().map(|part| Some(part.as_matrix()?.nnz())).sum()
+    }
+
+    fn rows(&self) -> usize {
+        self.parts.iter().map(|part| part.rows()).sum()
+    }
+
+    fn cols(&self) -> usize {
+        self.parts[0].cols()
     }
 
     /// Rows of subset `k`.
@@ -156,11 +175,6 @@ impl<T: Real> Subsets<T> {
     pub(crate) fn runs(&self, k: usize) -> Runs {
         let (first, every) = (k * self.run, self.parts.len() * self.run);
         Runs { first, len: self.run, every, count: self.rows_of(k) / self.run }
-    }
-
-    /// Tells if all subsets are matrices, which multiply several vectors at once.
-    pub(crate) fn takes_columns(&self) -> bool {
-        self.nnz().is_some()
     }
 
     /// Bytes of the vectors that products for `columns` interleaved vectors are made in.
@@ -182,8 +196,8 @@ impl<T: Real> Subsets<T> {
     /// `y = A x` for the columns of `scratch`.
     pub(crate) fn multiply(&self, scratch: &SubsetsScratch<T>, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         let columns = scratch.columns;
-        check_shape((self.rows * columns, self.cols() * columns), x, y)?;
-        scratch.lend(self, |Held { rows, .. }| {
+        check_shape((self.rows() * columns, self.cols() * columns), x, y)?;
+        scratch.lend(self.parts, |Held { rows, .. }| {
             for (k, part) in self.parts.iter().enumerate() {
                 let runs = self.runs(k).times(columns);
                 let of_part = &mut rows[usize::from(self.rows_of(k) != self.rows_of(0))];
@@ -205,8 +219,8 @@ impl<T: Real> Subsets<T> {
         y: &mut Vector<T>,
     ) -> Result<()> {
         let columns = scratch.columns;
-        check_shape((self.cols() * columns, self.rows * columns), x, y)?;
-        scratch.lend(self, |Held { rows, cols }| {
+        check_shape((self.cols() * columns, self.rows() * columns), x, y)?;
+        scratch.lend(self.parts, |Held { rows, cols }| {
             for (k, part) in self.parts.iter().enumerate() {
                 let runs = self.runs(k).times(columns);
                 let of_part = &mut rows[usize::from(self.rows_of(k) != self.rows_of(0))];
@@ -253,13 +267,13 @@ impl<T: Real> LinearOperator<T> for Subsets<T> {
         self.parts[0].cols()
     }
     fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.multiply(&self.scratch, x, y)
+        self.rows_in_turn().multiply(&self.scratch, x, y)
     }
     fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         if !self.has_adjoint() {
             return Err(no_adjoint());
         }
-        self.multiply_adjoint(&self.scratch, x, y)
+        self.rows_in_turn().multiply_adjoint(&self.scratch, x, y)
     }
     fn has_adjoint(&self) -> bool {
         self.parts.iter().all(|part| part.has_adjoint())
@@ -269,12 +283,12 @@ impl<T: Real> LinearOperator<T> for Subsets<T> {
     }
     fn bytes(&self) -> u64 {
         let held: u64 = self.parts.iter().map(|part| (**part).bytes()).sum();
-        held + self.vector_bytes(1)
+        held + self.rows_in_turn().vector_bytes(1)
     }
     fn launches(&self) -> usize {
-        self.launches_of(1)
+        self.rows_in_turn().launches_of(1)
     }
     fn structure(&self) -> Structure<'_, T> {
-        Structure::Subsets(self)
+        Structure::Subsets(self.rows_in_turn())
     }
 }

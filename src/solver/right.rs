@@ -26,7 +26,7 @@ use super::setup::Setup;
 use super::stopping::{Stopping, rounded};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
-use crate::operator::{LinearOperator, SharedOperator};
+use crate::operator::{LinearOperator, LinearOperatorExt, SharedOperator};
 use crate::vector::Vector;
 
 /// A round that does not make the residual or the gradient half as large gains nothing.

@@ -22,7 +22,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::number::{Accumulation, Precision, Real};
-use crate::operator::{Identity, LinearOperator, SharedOperator, Subsets, SubsetsScratch};
+use crate::operator::{Identity, LinearOperator, LinearOperatorExt, RowSubsets, SharedOperator, SubsetsScratch};
 use crate::vector::Vector;
 
 /// The binary exponents of `|A|` and `|b|` that need no scaling.
@@ -101,14 +101,14 @@ impl<T: Real> Interleaved<T> {
             return Err(one_column(columns, (**operator).kind()));
         }
         let scratch = match operator.as_subsets() {
-            Some(subsets) => Some(SubsetsScratch::new(subsets.parts(), columns)?),
+            Some(subsets) => Some(SubsetsScratch::new(subsets.parts, columns)?),
             None => None,
         };
         Ok(Self { operator: operator.clone(), columns, scratch })
     }
 
     /// The subsets, if it is in some, and the vectors that a product is made in.
-    fn subsets(&self) -> Option<(&Subsets<T>, &SubsetsScratch<T>)> {
+    fn subsets(&self) -> Option<(RowSubsets<'_, T>, &SubsetsScratch<T>)> {
         Some((self.operator.as_subsets()?, self.scratch.as_ref()?))
     }
 }

@@ -1,6 +1,6 @@
 //! Systems as people give them: what is not finite, columns that hold nothing, several right-hand sides, no rows at all.
 
-use residuum::operator::{LinearOperator, SharedOperator};
+use residuum::operator::{LinearOperator, LinearOperatorExt, SharedOperator};
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{Csr, Device, Error, Format, Matrix, Method, NullSpace, Setup, Solver, Stopping, Vector, build_for};

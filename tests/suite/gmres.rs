@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::common::battery::{Problem, convection, essence, indefinite};
 use crate::common::{devices_in, each_case, noise, reference};
-use residuum::operator::{LinearOperator, Stencil};
+use residuum::operator::{LinearOperator, LinearOperatorExt, Stencil};
 use residuum::sparse::gallery;
 use residuum::{Csr, Device, Format, Matrix, Method, Precision, Real, Report, Solver, Stop, Stopping, Vector};
 

@@ -14,7 +14,9 @@ use residuum::fem::{Mesh, Poisson, Space};
 use residuum::imaging::{
     Beam, Disc, Fbp, Filter, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System,
 };
-use residuum::operator::{Deflation, Diagonal, Generated, LinearOperator, Rim, SharedOperator, SplitRows, Stencil};
+use residuum::operator::{
+    Deflation, Diagonal, Generated, LinearOperator, LinearOperatorExt, Rim, SharedOperator, SplitRows, Stencil,
+};
 use residuum::precond::{Bainv, BainvOptions, BlockJacobi, Preconditioner, RowOrdering, Sweep, SweepOptions};
 use residuum::simulation::{
     Flow, FlowSetup, Heat, HeatSetup, Interpolation, Obstacles, PressureStart, Splitting, Trace, Wall, WaveSetup,

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use crate::common::{self, bits, distance, noise, norm};
 use residuum::io::matrix_market;
-use residuum::operator::{Diagonal, Identity, LinearOperator, SharedOperator, Subsets, adjoint_error};
+use residuum::operator::{
+    Diagonal, Identity, LinearOperator, LinearOperatorExt, SharedOperator, Subsets, adjoint_error,
+};
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{

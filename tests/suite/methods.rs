@@ -3,7 +3,7 @@
 
 use crate::common::battery::{Essence, Problem, essence, everything, problems};
 use crate::common::{self, each_case, noise, reference};
-use residuum::operator::{Diagonal, LinearOperator};
+use residuum::operator::{Diagonal, LinearOperator, LinearOperatorExt};
 use residuum::precond::{Preconditioner, Sweep, SweepOptions};
 use residuum::sparse::gallery;
 use residuum::{

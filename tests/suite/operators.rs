@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::common::{self, bits, each_case, noise, reference};
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::{
-    Deflation, Diagonal, Identity, LinearOperator, Rim, SharedOperator, Stencil, adjoint_error, estimate_norm,
+    Deflation, Diagonal, Identity, LinearOperator, LinearOperatorExt, Rim, SharedOperator, Stencil, adjoint_error,
+    estimate_norm,
 };
 use residuum::sparse::gallery;
 use residuum::{

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::battery::{Essence, essence};
 use crate::common::penalty::Edges;
 use crate::common::{self, noise};
-use residuum::operator::{Diagonal, LinearOperator, SharedOperator};
+use residuum::operator::{Diagonal, LinearOperator, LinearOperatorExt, SharedOperator};
 use residuum::sparse::gallery;
 use residuum::{
     Answer, Correction, Csr, Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Real, Result,

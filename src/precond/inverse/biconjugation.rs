@@ -21,7 +21,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
-use crate::operator::{LinearOperator, ProductOperator, SharedOperator, Structure};
+use crate::operator::{LinearOperator, LinearOperatorExt, ProductOperator, SharedOperator, Structure};
 use crate::precond::kind::{
     BYTES_OF_ROW, Made, Parameters, PreconditionerKind, Source, Symmetry, finite, stored_bytes,
 };

@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::number::{Precision, Real};
-use crate::operator::{Adjoint, LinearOperator, ProductOperator};
+use crate::operator::{Adjoint, LinearOperatorExt, ProductOperator};
 use crate::sparse::{Csr, Packing};
 
 /// `W W'` of a stored `W`.

@@ -30,7 +30,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
-use crate::operator::{Adjoint, LinearOperator, ProductOperator, SharedOperator, Structure};
+use crate::operator::{Adjoint, LinearOperator, LinearOperatorExt, ProductOperator, SharedOperator, Structure};
 use crate::precond::support::{
     check_symmetric, factor_on, in_time, largest_of_row, made_by_threads, neighbourhood_below, product_of_matrices,
     rounds,

@@ -1,0 +1,300 @@
+//! The trait of linear operators, and what an operator tells of its structure.
+
+use std::sync::Arc;
+
+use crate::device::Device;
+use crate::error::{Error, Result, same_length};
+use crate::matrix::Matrix;
+use crate::number::Real;
+use crate::sparse::{Csr, Format};
+use crate::vector::Vector;
+
+/// A linear map `A` of `cols` numbers to `rows` numbers, on one device.
+///
+/// A user implements [`apply`](Self::apply) with operations of [`Vector`], [`Matrix`] and other operators, and
+/// [`apply_adjoint`](Self::apply_adjoint) with [`has_adjoint`](Self::has_adjoint) if least squares are to be solved;
+/// [`adjoint_error`](super::adjoint_error) tells whether the two
+/// belong together. Products are queued: nothing in an operator needs to wait for the device.
+///
+/// ```
+/// use residuum::operator::{LinearOperator, Stencil};
+/// use residuum::{Device, Result, Stopping, Vector, Method, Solver};
+///
+/// /// `A + shift`, for any square `A`.
+/// struct Shifted<A>(A, f64);
+///
+/// impl<A: LinearOperator<f64>> LinearOperator<f64> for Shifted<A> {
+///     fn device(&self) -> &Device {
+///         self.0.device()
+///     }
+///     fn rows(&self) -> usize {
+///         self.0.rows()
+///     }
+///     fn cols(&self) -> usize {
+///         self.0.cols()
+///     }
+///     fn apply(&self, x: &Vector<f64>, y: &mut Vector<f64>) -> Result<()> {
+///         self.0.apply(x, y)?;
+///         y.axpby(self.1, x, 1.0)
+///     }
+/// }
+///
+/// let device = Device::best()?;
+/// let a = Shifted(Stencil::laplacian_2d(40, 30)?.operator::<f64>(&device)?, 0.5);
+/// let b = Vector::filled(&device, 1200, 1.0)?;
+/// let mut x = Vector::zeros(&device, 1200)?;
+/// let mut solver = Solver::new(a.shared(), Method::Cg, Stopping::for_precision::<f64>())?;
+/// assert!(solver.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
+pub trait LinearOperator<T: Real>: Send + Sync {
+    /// Device that it multiplies on.
+    fn device(&self) -> &Device;
+
+    /// Length of `A x`.
+    fn rows(&self) -> usize;
+
+    /// Length of `x`.
+    fn cols(&self) -> usize;
+
+    /// `y = A x`; `y` is overwritten whatever it held. On the host a solve may call it on another thread than
+    /// that which asked.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless `x` has `cols` and `y` has `rows` elements,
+    /// [`Error::DeviceMismatch`].
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()>;
+
+    /// `y = A'x`.
+    ///
+    /// # Errors
+    /// [`Error::Option`] if there is none; as [`apply`](Self::apply) with the lengths exchanged.
+    fn apply_adjoint(&self, _x: &Vector<T>, _y: &mut Vector<T>) -> Result<()> {
+        Err(no_adjoint())
+    }
+
+    /// Name of the kind of operator, for messages: that of its type unless it is given another.
+    fn kind(&self) -> &'static str {
+        let name = std::any::type_name::<Self>();
+        let plain = name.split('<').next().unwrap_or(name);
+        plain.rsplit("::").next().unwrap_or(plain)
+    }
+
+    /// Tells if [`apply_adjoint`](Self::apply_adjoint) works. Solvers ask before they start.
+    fn has_adjoint(&self) -> bool {
+        false
+    }
+
+    /// An upper bound of the 2-norm if a close one is known (the Frobenius norm, for one), for stopping tests; solvers
+    /// that need one estimate it otherwise.
+    fn norm_bound(&self) -> Option<f64> {
+        None
+    }
+
+    /// Bytes it holds on the device by itself, for the plan of a solve.
+    fn bytes(&self) -> u64 {
+        0
+    }
+
+    /// Kernel launches of one product, as far as they are known.
+    fn launches(&self) -> usize {
+        1
+    }
+
+    /// Structure of the operator. Solvers use it to fuse products with the rest of an iteration.
+    fn structure(&self) -> Structure<'_, T> {
+        Structure::Opaque
+    }
+
+    /// Takes the values that belong to `a`, whose entries stand in the same places as those of the matrix it was made from: the next
+    /// time step of a simulation. Solvers that hold it use them in their next solve, with the bits of one that is made anew.
+    /// Matrices do, and those preconditioners that say so. Meant between solves: one under way takes new values of a matrix from its next launch
+    /// on, and those of a diagonal from its next start. Least squares with a preconditioner go on measuring gradients by the norm
+    /// of `A M` that was estimated when they were set up.
+    ///
+    /// # Errors
+    /// [`Error::Structure`] if it cannot, or if entries stand in other places; errors of the function that made it. What it held stays
+    /// then.
+    fn update_values(&self, _a: &Csr<T>) -> Result<()> {
+        Err(cannot_update())
+    }
+
+    /// The operator as solvers hold it.
+    fn shared(self) -> SharedOperator<T>
+    where
+        Self: Sized + 'static,
+    {
+        Arc::new(self)
+    }
+}
+
+/// An operator with any number of owners: a solver holds one, and a program may keep another.
+///
+/// [`LinearOperator::shared`] makes one of any operator; a [`Matrix`] and the preconditioners of the library turn into one by
+/// themselves if a solver takes them.
+pub type SharedOperator<T> = Arc<dyn LinearOperator<T>>;
+
+/// Structure of an operator.
+#[non_exhaustive]
+pub enum Structure<'a, T: Real> {
+    /// A stored or traced matrix, whose products are fused with the rest of an iteration.
+    Matrix(&'a Matrix<T>),
+    /// A diagonal, which multiplies element by element.
+    Diagonal(Arc<Vector<T>>),
+    /// The adjoint of an operator.
+    Adjoint(&'a dyn LinearOperator<T>),
+    /// The product of two operators: first the second, then the first.
+    Product([&'a dyn LinearOperator<T>; 2]),
+    /// Rows in subsets, each an operator of its own.
+    Subsets(RowSubsets<'a, T>),
+    /// Nothing that a solver can use: it asks the operator for its products.
+    Opaque,
+}
+
+/// Operators that have the rows of another in turn, `run` rows at a time: see [`Subsets`](super::Subsets).
+#[derive(Clone, Copy)]
+pub struct RowSubsets<'a, T: Real> {
+    /// The subsets; there is one at least.
+    pub parts: &'a [SharedOperator<T>],
+    /// Consecutive rows that belong to one subset.
+    pub run: usize,
+}
+
+impl<T: Real> dyn LinearOperator<T> + '_ {
+    /// The matrix it is, if it is one.
+    pub(crate) fn as_matrix(&self) -> Option<&Matrix<T>> {
+        if let Structure::Matrix(matrix) = self.structure() { Some(matrix) } else { None }
+    }
+
+    /// The subsets of its rows, if it has some.
+    pub(crate) fn as_subsets(&self) -> Option<RowSubsets<'_, T>> {
+        if let Structure::Subsets(subsets) = self.structure() { Some(subsets) } else { None }
+    }
+
+    /// Format of the matrix it is, or of its first subset; on the fly for all that is not stored.
+    pub(crate) fn stored_format(&self) -> Format {
+        let first = self.as_subsets().and_then(|subsets| subsets.parts.first());
+        let matrix = self.as_matrix().or_else(|| first?.as_matrix());
+        matrix.map_or(Format::OnTheFly, Matrix::format)
+    }
+
+    /// Tells if it multiplies several interleaved vectors at once.
+    pub(crate) fn takes_columns(&self) -> bool {
+        let are_matrices = |subsets: RowSubsets<'_, T>| subsets.parts.iter().all(|part| part.as_matrix().is_some());
+        self.as_matrix().is_some() || self.as_subsets().is_some_and(are_matrices)
+    }
+
+    /// The diagonal it is, if it multiplies element by element.
+    pub(crate) fn as_diagonal(&self) -> Option<Arc<Vector<T>>> {
+        if let Structure::Diagonal(entries) = self.structure() { Some(entries) } else { None }
+    }
+}
+
+/// The cheap clone of a matrix: both share its entries.
+impl<T: Real> From<&Matrix<T>> for SharedOperator<T> {
+    fn from(matrix: &Matrix<T>) -> Self {
+        Arc::new(matrix.clone())
+    }
+}
+
+impl<T: Real> From<Matrix<T>> for SharedOperator<T> {
+    fn from(matrix: Matrix<T>) -> Self {
+        Arc::new(matrix)
+    }
+}
+
+pub(super) fn cannot_update() -> Error {
+    let what = "this operator takes no other values: make a new one".into();
+    Error::Structure { what, row: None }
+}
+
+pub(crate) fn no_adjoint() -> Error {
+    let reason = "it has no product with its transposed: a Matrix or SplitRows needs with_transpose, an operator of your own \
+                  apply_adjoint and has_adjoint";
+    Error::Option { name: "operator", reason: reason.into() }
+}
+
+/// Operators behind pointers. What is shared is counted by its owner alone, so that `A'A` takes the bytes of one `A`.
+macro_rules! forward_operator {
+    ($($type:ty: $bytes:expr),+) => {
+        $(impl<T: Real, A: LinearOperator<T> + ?Sized> LinearOperator<T> for $type {
+            fn device(&self) -> &Device {
+                (**self).device()
+            }
+            fn rows(&self) -> usize {
+                (**self).rows()
+            }
+            fn cols(&self) -> usize {
+                (**self).cols()
+            }
+            fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+                (**self).apply(x, y)
+            }
+            fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+                (**self).apply_adjoint(x, y)
+            }
+            fn has_adjoint(&self) -> bool {
+                (**self).has_adjoint()
+            }
+            fn norm_bound(&self) -> Option<f64> {
+                (**self).norm_bound()
+            }
+            fn bytes(&self) -> u64 {
+                let bytes: fn(&Self) -> u64 = $bytes;
+                bytes(self)
+            }
+            fn launches(&self) -> usize {
+                (**self).launches()
+            }
+            fn structure(&self) -> Structure<'_, T> {
+                (**self).structure()
+            }
+            fn update_values(&self, a: &Csr<T>) -> Result<()> {
+                (**self).update_values(a)
+            }
+        })+
+    };
+}
+forward_operator!(&A: |_| 0, Arc<A>: |_| 0, Box<A>: |this| (**this).bytes());
+
+impl<T: Real> LinearOperator<T> for Matrix<T> {
+    fn device(&self) -> &Device {
+        self.device()
+    }
+    fn rows(&self) -> usize {
+        self.rows()
+    }
+    fn cols(&self) -> usize {
+        self.cols()
+    }
+    fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.multiply(x, y)
+    }
+    fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.multiply_transposed(x, y)
+    }
+    fn has_adjoint(&self) -> bool {
+        self.has_transposed()
+    }
+    fn norm_bound(&self) -> Option<f64> {
+        Some(self.frobenius_norm())
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes()
+    }
+    fn launches(&self) -> usize {
+        self.product_launches(1)
+    }
+    fn structure(&self) -> Structure<'_, T> {
+        Structure::Matrix(self)
+    }
+    fn update_values(&self, a: &Csr<T>) -> Result<()> {
+        Matrix::update_values(self, a)
+    }
+}
+
+/// Fails unless `x` and `y` fit an operator of this shape.
+pub(crate) fn check_shape<T: Real>((rows, cols): (usize, usize), x: &Vector<T>, y: &Vector<T>) -> Result<()> {
+    same_length("vector to multiply", cols, x.len())?;
+    same_length("result of a product", rows, y.len())
+}
