@@ -23,8 +23,8 @@ mod weight;
 pub mod methods {
     pub use super::engine::{cg, cgnr};
     pub use super::method::{
-        bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr, lsmr, lsqr, minres,
-        mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
+        bicgstab, bicgstab2, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr, lsmr,
+        lsqr, minres, mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
     };
 }
 

@@ -151,6 +151,40 @@ fn slow_solves_end_after_their_patience() {
     });
 }
 
+/// BiCG ends after as many steps as there are unknowns; an iteration of BiCGSTAB(2) has two. Eigenvalues next to the imaginary axis stop
+/// BiCGSTAB, whose polynomials have real roots.
+#[test]
+fn two_steps_of_bicg_are_an_iteration_of_bicgstab2() {
+    each_device(|device| {
+        let small = Csr::from_rows(8, 8, |i, row| {
+            row.extend(
+                (0..8).map(|j| (j as u32, f64::from(u8::from(i == j)) * 3.0 + ((3 * i + 5 * j) as f64).sin())),
+            );
+        });
+        let b = noise::<f64>(8, 11);
+        let solved = Problem::new(Method::BiCgStab2, &small.unwrap()).solve(device, &[&b], &stopping::<f64>());
+        assert!(solved[0].1.converged() && solved[0].1.iterations <= 4, "{}", solved[0].1);
+
+        let skew = Csr::from_rows(400, 400, |i, row| {
+            if i > 0 {
+                row.push((i as u32 - 1, -1.0));
+            }
+            row.push((i as u32, 0.02));
+            if i < 399 {
+                row.push((i as u32 + 1, 1.0));
+            }
+        });
+        let (skew, b) = (skew.unwrap(), noise::<f64>(400, 12));
+        let within = |method, most| {
+            let stopping = Stopping { max_iterations: most, ..stopping::<f64>() };
+            Problem::new(method, &skew).solve(device, &[&b], &stopping).remove(0).1
+        };
+        let (twice, once) = (within(Method::BiCgStab2, 500), within(Method::BiCgStab, 1000));
+        assert!(twice.converged(), "{twice}");
+        assert!(!once.converged(), "{once}");
+    });
+}
+
 #[test]
 fn reasons_for_stopping_are_their_own() {
     each_device(|device| {
@@ -203,9 +237,11 @@ fn exact_residuals_hold_the_recurrence_to_the_truth() {
         let mut drifted = 0;
         for problem in problems::<f32>().iter().filter(|p| p.method.carries_residual()) {
             let wanted = run(&host, problem, 2, 10, 512);
+            // The last iteration has nothing computed afresh after it; four products lower the residual further than two.
+            let most = if problem.method == Method::BiCgStab2 { 100.0 } else { 10.0 };
             for (columns, check_every) in [(1, 3), (2, 7)] {
                 for ((x, report), wanted) in run(device, problem, columns, 10, check_every).iter().zip(&wanted) {
-                    assert!((0.1..10.0).contains(&gap(report)), "{report}, not {:e}", report.residual);
+                    assert!((0.1..most).contains(&gap(report)), "{report}, not {:e}", report.residual);
                     assert!(essence(x, report) == essence(&wanted.0, &wanted.1), "{report} on {}", device.tuning());
                 }
             }

@@ -208,7 +208,14 @@ fn solvers_take_new_values<T: Real>(device: &Device) {
         short
     };
     let names = ["jacobi", "block-jacobi=3", "ssor", "ic0", "fsai", "chebyshev"];
-    let cases = [Method::Cg, Method::FlexibleCg, Method::Minres, Method::BiCgStab, Method::Gmres { restart: 6 }];
+    let cases = [
+        Method::Cg,
+        Method::FlexibleCg,
+        Method::Minres,
+        Method::BiCgStab,
+        Method::BiCgStab2,
+        Method::Gmres { restart: 6 },
+    ];
     // A diagonal is part of every method's launches, the others are operators to all of them.
     let square = cases.iter().flat_map(|method| names.map(|name| (*method, name, [&old, &new])));
     let square = square.filter(|(method, name, _)| *name == "jacobi" || matches!(method, Method::Cg));

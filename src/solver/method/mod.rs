@@ -1,6 +1,7 @@
 //! The methods: names, parameters, and what each takes. A file for each has the recurrence, cost and source; [`scripts`] names their scripts.
 
 pub mod bicgstab;
+pub mod bicgstab2;
 mod bidiagonal;
 pub mod cgls;
 pub mod cgne;
@@ -47,6 +48,8 @@ pub enum Method {
     Minres,
     /// BiCGSTAB: square systems, short recurrences, no guarantee.
     BiCgStab,
+    /// BiCGSTAB(2): as BiCGSTAB, for eigenvalues with large imaginary parts too; four products in an iteration.
+    BiCgStab2,
     /// GMRES: square systems; the residual never grows, and each direction is kept until a restart.
     Gmres {
         /// Directions kept before it starts again, 1 to 100; each takes a vector.
@@ -130,6 +133,7 @@ impl Method {
         Self::SteepestDescent,
         Self::Minres,
         Self::BiCgStab,
+        Self::BiCgStab2,
         Self::Gmres { restart: 30 },
         Self::Chebyshev { smallest: 1.0, largest: 2.0 },
         Self::Stationary { omega: 1.0 },
@@ -155,6 +159,7 @@ impl Method {
             Self::SteepestDescent => steepest_descent::INFO,
             Self::Minres => minres::INFO,
             Self::BiCgStab => bicgstab::INFO,
+            Self::BiCgStab2 => bicgstab2::INFO,
             Self::Gmres { .. } => gmres::INFO,
             Self::Chebyshev { .. } => chebyshev::INFO,
             Self::Stationary { .. } => stationary::INFO,

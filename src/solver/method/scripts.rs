@@ -1,8 +1,8 @@
 //! The script of each method.
 
 use super::{
-    Method, bicgstab, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr, lsmr, lsqr,
-    minres, mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
+    Method, bicgstab, bicgstab2, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr, lsmr,
+    lsqr, minres, mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
 };
 use crate::magnitude::scale;
 use crate::runs::Runs;
@@ -37,6 +37,7 @@ impl Method {
             Self::SteepestDescent => steepest_descent::script(draft),
             Self::Minres => minres::script(draft, preconditioning),
             Self::BiCgStab => bicgstab::script(draft, preconditioning),
+            Self::BiCgStab2 => bicgstab2::script(draft, preconditioning),
             Self::Gmres { restart } => gmres::script(draft, preconditioning, restart.min(rows.max(1)), epsilon),
             Self::Chebyshev { smallest, largest } => {
                 let bounds = [smallest, largest].map(|bound| scale(bound, preconditioned));

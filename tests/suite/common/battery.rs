@@ -168,6 +168,14 @@ pub(crate) fn problems<T: Real>() -> Vec<Problem<T>> {
     for subsets in [None, Some([3, 4])] {
         found.push(Problem { subsets, ..Problem::new(Method::Sart { omega: 1.0 }, &positive) });
     }
+    found.push(Problem::new(Method::BiCgStab2, &convection));
+    for as_matrix in [false, true] {
+        found.push(Problem {
+            diagonal: Some(scaling.clone()),
+            as_matrix,
+            ..Problem::new(Method::BiCgStab2, &convection)
+        });
+    }
     found
 }
 
