@@ -59,6 +59,47 @@ impl Partition {
         Self::natural(order.order().len(), parts)?.permuted(&order.inverse())
     }
 
+    /// Parts of up to `most` rows, grown one after another: each begins with the first row that has none, and takes neighbours of its rows
+    /// breadth first, in ascending order. A part that comes out smaller than a quarter of that joins a neighbour. Neighbours of a row are its
+    /// entries; those of its column do not count. Fixed, and quick: a pass over the entries.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for parts of no rows.
+    pub fn grown<T: Real>(a: &(impl AsCsr<T> + ?Sized), most: usize) -> Result<Self> {
+        let a = &*a.as_csr()?;
+        same_length("columns of a square matrix", a.rows(), a.cols())?;
+        if most == 0 {
+            return Err(Error::Option { name: "partition", reason: "parts of no rows".into() });
+        }
+        const NONE: u32 = u32::MAX;
+        let mut of = vec![NONE; a.rows()];
+        let (mut parts, mut members) = (0, Vec::with_capacity(most));
+        for first in 0..a.rows() {
+            if of[first] != NONE {
+                continue;
+            }
+            members.clear();
+            members.push(first);
+            of[first] = parts;
+            let mut taken = 0;
+            while let Some(row) = members.get(taken).copied().filter(|_| members.len() < most) {
+                taken += 1;
+                for j in a.row(row).0.iter().map(|j| *j as usize) {
+                    if of[j] == NONE && members.len() < most {
+                        of[j] = parts;
+                        members.push(j);
+                    }
+                }
+            }
+            let others = members.iter().flat_map(|i| a.row(*i).0).map(|j| of[*j as usize]);
+            match others.filter(|other| *other != NONE && *other != parts).min() {
+                Some(other) if 4 * members.len() < most => members.iter().for_each(|i| of[*i] = other),
+                _ => parts += 1,
+            }
+        }
+        Self::new(of, (parts as usize).max(1))
+    }
+
     /// Parts of nearly equal size with few entries between them, by METIS (k-way, its default settings, all weights 1) on the places of
     /// `A` and `A'` off the diagonal. METIS is run twice at least, until it finds the same partition twice in a row. Another version of
     /// METIS or of the C library may find another one: keep it in a file where that matters.
@@ -238,6 +279,24 @@ mod tests {
         assert_eq!(along.of(), [1, 0, 1, 0]);
         assert_eq!(along.permuted(&order).unwrap(), Partition::natural(4, 2).unwrap());
         assert!(matches!(Partition::natural(3, 1).unwrap().permuted(&order), Err(Error::Shape { .. })));
+    }
+
+    #[test]
+    fn parts_grow_breadth_first() {
+        let a = gallery::poisson_2d::<f64>(20, 0.0).unwrap();
+        let found = Partition::grown(&a, 25).unwrap();
+        let sizes = found.sizes();
+        assert_eq!(sizes.iter().sum::<usize>(), 400);
+        assert!(sizes.iter().all(|size| (7..=31).contains(size)) && (14..=24).contains(&sizes.len()), "{sizes:?}");
+        // Rows of a part are joined, and fewer entries are cut than between strips of a line and a quarter.
+        assert!(found.cut(&a).unwrap() < Partition::natural(400, 16).unwrap().cut(&a).unwrap());
+        assert_eq!(found.of()[..3], [0; 3]);
+        // Rows without neighbours are parts of their own.
+        let diagonal = Csr::from_triplets(3, 3, &[(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)]).unwrap();
+        assert_eq!(Partition::grown(&diagonal, 2).unwrap().of(), [0, 1, 2]);
+        assert_eq!(Partition::grown(&a, 1000).unwrap().parts(), 1);
+        assert_eq!(Partition::grown(&Csr::<f64>::from_triplets(0, 0, &[]).unwrap(), 3).unwrap().rows(), 0);
+        assert!(matches!(Partition::grown(&a, 0), Err(Error::Option { .. })));
     }
 
     #[cfg(feature = "metis")]
