@@ -12,6 +12,7 @@ mod named;
 mod polynomial;
 mod support;
 mod sweep;
+mod two_level;
 
 pub(crate) use support::mirrored;
 
@@ -25,3 +26,4 @@ pub use inverse::{
 pub use named::Preconditioner;
 pub use polynomial::{Polynomial, PolynomialOptions};
 pub use sweep::{RowOrdering, Sweep, SweepKind, SweepOptions};
+pub use two_level::{TwoLevel, TwoLevelOptions};

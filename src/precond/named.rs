@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::kind::{LeastSquares, Parameters, PreconditionerKind, Symmetry};
 use super::{
     AdaptivePlaces, AinvOptions, BainvOptions, BlockJacobiOptions, Factorisation, Fill, FsaiOptions,
-    IncompleteOptions, NonsymmetricAinvOptions, PolynomialOptions, SpaiOptions, SweepOptions,
+    IncompleteOptions, NonsymmetricAinvOptions, PolynomialOptions, SpaiOptions, SweepOptions, TwoLevelOptions,
 };
 use crate::error::{Error, Result};
 
@@ -64,6 +64,9 @@ pub enum Preconditioner {
     /// of the fourth kind and degree 3, or `chebyshev=5`; `chebyshev=5:30` is of the first kind, for eigenvalues down to a thirtieth of the
     /// largest.
     Chebyshev(PolynomialOptions),
+    /// The diagonal and a coarse system, for symmetric positive definite matrices: [`TwoLevel`](super::TwoLevel). By name `two-level`, over about
+    /// 400 parts, or `two-level=200`, over parts of up to 200 rows.
+    TwoLevel(TwoLevelOptions),
 }
 
 /// Runs code with the [kind](PreconditionerKind) of a preconditioner, and with the variant that holds such.
@@ -74,7 +77,7 @@ macro_rules! with_kind {
     ($which:expr, |$kind:ident, $variant:ident| $code:expr) => {
         with_kind! {
             @rows $which, $kind, $variant, $code;
-            BlockJacobi Sweep Incomplete Ainv NonsymmetricAinv Bainv Fsai Spai Chebyshev
+            BlockJacobi Sweep Incomplete Ainv NonsymmetricAinv Bainv Fsai Spai Chebyshev TwoLevel
         }
     };
     (@rows $which:expr, $kind:ident, $variant:ident, $code:expr; $($row:ident)+) => {
@@ -118,6 +121,7 @@ impl Preconditioner {
         Self::Fsai(FsaiOptions::adaptive(AdaptivePlaces::NEUTRAL)),
         Self::Spai(SpaiOptions::NEUTRAL),
         Self::Chebyshev(PolynomialOptions::fourth_kind(3)),
+        Self::TwoLevel(TwoLevelOptions::new()),
     ];
 
     /// Name, as [`Preconditioner::from_str`] reads it.

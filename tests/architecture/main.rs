@@ -144,7 +144,7 @@ const ROOMS: [(&str, &[&[&str]]); 8] = [
         "precond",
         &[
             &["kind", "support"],
-            &["block_jacobi", "inverse", "jacobi", "polynomial", "sweep"],
+            &["block_jacobi", "inverse", "jacobi", "polynomial", "sweep", "two_level"],
             &["incomplete"],
             &["named"],
             &["build", "memory"],

@@ -356,6 +356,7 @@ fn preconditioners<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         "ainv",
         "ldl-ainv",
         "fsai=2",
+        "two-level=25",
     ] {
         let which: Preconditioner = name.parse().unwrap();
         put(format!("{which} {kind}"), which.build(device, &a).unwrap().operator, Method::FlexibleCg);
