@@ -5,21 +5,8 @@
 // column. `sums` holds the chunk sums of each vector with the vector at hand, column by column, and behind those of `most`
 // vectors the chunk sums of a square. Joined after recurrence.cl.
 
-#define MOST_VECTORS 100
-
-#define FACTOR 0
-#define SCALE 1
-#define PROJECTION 2
-#define COSINE 3
-#define SINE 4
-#define RIGHT_SIDE 5
-#define TRIANGLE 6
-
 // Registers that basis_rotate sets before its program runs: the squares of the new vector's norm, of the diagonal of the
 // triangle, and of the residual's norm.
-#define SQUARE_REGISTER 1
-#define DIAGONAL_REGISTER 2
-#define RESIDUAL_REGISTER 3
 
 // `n` rows in `chunks` chunks of `chunk`, `per_group` of them for each group; the first `count` vectors of a buffer, which begins
 // with vector `first` of at most `most`; the slot whose status is read.

@@ -15,26 +15,11 @@
 // Required macro:
 //   DIAGONAL    1 with a diagonal preconditioner, 0 without
 
-#define RR 0                // control of a slot: r.r, alpha, beta; r.z in the first slot alone
-#define ALPHA 1
-#define BETA 2
-#define RZ 3
+// RR: control of a slot: r.r, alpha, beta; r.z in the first slot alone
 #define RHO (DIAGONAL ? RZ : RR)
-#define SLOT 4
 #define TOLERANCE (2 * SLOT)
-#define STOP 0              // status of a slot: why it stopped (0: it has not), iterations done
-#define ITERATION 1
-#define MAX_ITERATIONS 4
-#define HISTORY_MASK 5
-#define BARRIER 6           // words of global_barrier.cl
-
-#define RUNNING 0
-#define CONVERGED 1
-#define ITERATIONS_DONE 2
-#define INDEFINITE 3
-#define BREAKDOWN 4
-#define NOT_FINITE 5
-#define INDEFINITE_PRECONDITIONER 7
+// STOP: status of a slot: why it stopped (0: it has not), iterations done
+// BARRIER: words of global_barrier.cl
 
 // Verdict of the stopping test on r.r.
 static int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)

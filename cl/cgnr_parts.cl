@@ -20,10 +20,6 @@
 // Required macro:
 //   PIXEL_LANES  virtual lanes of a chunk of pixels; LANES are those of a chunk of rows
 
-#define ALL 0
-#define ROWS_ONLY 1
-#define PIXELS_ONLY 2
-
 typedef struct {
     uint rows, row_chunk, row_groups; // of A
     uint cols, col_chunk, col_groups;
@@ -37,31 +33,12 @@ typedef struct {
 #define PART(shape) (FORMAT == EXTERNAL ? (shape).part : ALL)
 #define EACH(shape) (FORMAT == EXTERNAL ? (shape).each : 1)
 
-#define RR 0           // written by cgnr_forward: r.r, s.s, s.d, beta
-#define SS 1
-#define GD 2
-#define BETA 3
-#define LAST_GD 4      // written by cgnr_backward: s.d, alpha
-#define ALPHA 5
-#define RESIDUAL_LIMIT 6
-#define GRADIENT_LIMIT 7
-#define GRADIENT_RATIO 8
-#define CONTROL 16     // words 9 to 15 are the weights of correction.cl
-#define STOP 0         // written by cgnr_forward
-#define ITERATION 1
-#define LAST_STOP 2    // written by cgnr_backward
-#define NEXT_ITERATION 3
-#define MAX_ITERATIONS 4
-#define HISTORY_MASK 5
-#define STATUS 6       // behind those of all columns lie the words of global_barrier.cl
-
-#define RUNNING 0
-#define CONVERGED 1
-#define ITERATIONS_DONE 2
-#define INDEFINITE 3
-#define BREAKDOWN 4
-#define NOT_FINITE 5
-#define GRADIENT_CONVERGED 6
+// RR: written by cgnr_forward: r.r, s.s, s.d, beta
+// LAST_GD: written by cgnr_backward: s.d, alpha
+// CONTROL: words 9 to 15 are the weights of correction.cl
+// STOP: written by cgnr_forward
+// LAST_STOP: written by cgnr_backward
+// STATUS: behind those of all columns lie the words of global_barrier.cl
 
 // Places of the chunk sums of column c in `sums`: q.q and r.r by rows of A, the others by columns.
 static uint qq_run(shape_t shape, uint c) { return c * shape.row_groups; }

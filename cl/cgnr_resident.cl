@@ -3,9 +3,7 @@
 // Required macro:
 //   STAGED_VECTOR  the vector that local memory holds, one of the names below: the one that fits and is gathered often
 
-#define NOTHING 0 // what is formed in local memory by each group for itself
-#define DIRECTION 1
-#define RESIDUAL 2
+// NOTHING: what is formed in local memory by each group for itself
 
 // Buffers that change places: the one of `parity`.
 #define BY_PARITY(buffer, parity) ((parity) ? buffer##1 : buffer##0)

@@ -10,6 +10,7 @@
 //   PTX    1 for NVIDIA's devices that order memory by release and acquire and let the items of a warp read each other
 // Optional macro:
 //   LOOPS_IN_ORDER  defined if the compiler adds the terms of a loop in another order when it vectorises it
+// Names in capitals that no text of a program defines are options of its build, or numbers of the host (`constants` in src/kernels/).
 // The twin of the wide sums is src/number/accumulator.rs: the two must agree operation for operation.
 
 #pragma OPENCL FP_CONTRACT OFF

@@ -3,14 +3,6 @@
 // Required macro:
 //   EDGES   0 no neighbour terms, 1 smoothness, 2 smoothness and total variation
 
-#define TIKHONOV 9
-#define SMOOTH 10
-#define VARIATION 11
-#define EPSILON2 12
-#define BOX 13
-#define LOWER 14
-#define UPPER 15
-
 static real_t violated_bound(real_t x, __global const acc_t* weights, int* violated)
 {
     const real_t lower = acc_to_real(weights[LOWER]);

@@ -7,11 +7,10 @@
 //   ALONG  1: the derivative along a direction has a term of its own
 
 // Registers of a column, from the first of an image on.
-#define STEP 0         // length of a step of p and q
-#define LIMIT 1        // most that |p| may be: the weight of total variation
-#define ALONG_LIMIT 2  // most that |q| may be
-#define ALONG_X 3      // the direction e
-#define ALONG_Y 4
+// ASCENT_STEP: length of a step of p and q
+// LIMIT: most that |p| may be: the weight of total variation
+// ALONG_LIMIT: most that |q| may be
+// ALONG_X: the direction e
 
 // Numbers in those registers.
 typedef struct { acc_t limit; real_t step, along_limit, along_x, along_y; } dual_weights_t;
@@ -28,7 +27,7 @@ static dual_weights_t dual_weights(acc_t step, acc_t limit, acc_t along_limit, a
 }
 
 // The weights of a column whose registers are `held`, in either memory.
-#define DUAL_WEIGHTS(held) dual_weights((held)[STEP], (held)[LIMIT], (held)[ALONG_LIMIT], (held)[ALONG_X], (held)[ALONG_Y])
+#define DUAL_WEIGHTS(held) dual_weights((held)[ASCENT_STEP], (held)[LIMIT], (held)[ALONG_LIMIT], (held)[ALONG_X], (held)[ALONG_Y])
 
 // p and q of pixel i of `n` in column c a step up: p += step D (2 x - x_old), then into the disc of radius `limit`;
 // q += step e.D (2 x - x_old), then into its limits. Returns the square of their change.

@@ -13,7 +13,6 @@
 #define BUFFERS (MAPPED ? 3 : 2)
 #define PLACE(buffer, i, j, k) (((((buffer) * SETS + set) * PLANE + (k) * POINTS + (j)) * ROW + (i)) * WIDE + l)
 // Number of a coefficient that is 0.
-#define NO_COEFFICIENT 0xffffffff
 #define UNROLLED _Pragma("unroll") for
 #define EACH UNROLLED (uint l = 0; l < WIDE; ++l)
 #define EVERY_COLUMN for (uint w = get_local_id(0); w < SETS * PLANE; w += WG)

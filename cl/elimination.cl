@@ -13,29 +13,28 @@
 //   STABILISED   1: v = A z_i (SAINV), 0: v = row i of A (AINV)
 //   TILE_BYTES   local memory of a group that tiles and hash tables share, 16 or 32 KiB
 
-#define NONE 0x7fffffff
-#define MOST_ROWS 1024                 // entries of a column
+// MOST_ROWS: entries of a column
 #define MOST_COLUMNS (TILE_BYTES / 32) // columns that meet a pivot
 #define MOST_PLACES (TILE_BYTES / 16)  // entries of v
 #define NUMBERS (TILE_BYTES / 4)       // in local memory
 #define MOST_ENTERED (3 * NUMBERS / 8) // numbers of a hash table, which takes half of the local memory
 #define BATCH 64                        // rows that are changed at once
-#define LANES 16                        // items that share a row
-#define PIECE 8                         // entries of a line that are taken at once
-#define MOST_PIECES 8192                // of all lines
+// LANES: items that share a row
+// PIECE: entries of a line that are taken at once
+// MOST_PIECES: of all lines
 #define MOST_PRODUCTS (PIECE * MOST_PIECES)
 #define BUCKETS 32                      // of a sort, a power of two
 #define CELLS 8                         // that share a search for the least number of a sort
 
 // Places of counters.
-#define READY 0    // columns that are ready in this round
-#define FINISHED 1 // columns that are finished
-#define WRITTEN 2  // entries written
-#define FAILED 3   // what went wrong, 0 if nothing did
+// READY: columns that are ready in this round
+// FINISHED: columns that are finished
+// WRITTEN: entries written
+// FAILED: what went wrong, 0 if nothing did
 
 // Reasons of a failure.
-#define BAD_PIVOT 1 // a pivot that is not positive
-#define TOO_LONG 2  // a column with too many entries, places or partners
+// BAD_PIVOT: a pivot that is not positive
+// TOO_LONG: a column with too many entries, places or partners
 #define TOO_FULL 3  // more open entries of a row than CAPACITY, or more entries than there is room for
 
 // Number of open entries of a row, and the place of the first of them. Shifts, because Oclgrind does not know the instruction `freeze`

@@ -8,13 +8,6 @@
 // Required macro:
 //   FAN  1: rays from a point, whose places and weights go with the distance of a pixel from it
 
-#define VIEW_WORDS 5
-#define MIDDLE 0
-#define RIGHT 1
-#define UP 2
-#define RIGHT_OFF 3
-#define UP_OFF 4
-
 // x = the sum over `angles` projections, for an image of side * side pixels. Group g owns pixels g * share .. (g + 1) * share, an item a
 // pixel. The terms are added in the wide sum, in the order of the projections.
 // Bytes: angles * (pixels + 1) real_t read, angles times 2 real_t for each pixel out of caches; side^2 real_t written.

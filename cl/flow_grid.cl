@@ -12,11 +12,11 @@
 //   SLIP       1: flow slips along walls; 0: it sticks to them
 
 // Bits of a cell in `mask`.
-#define FLUID 1          // fluid, not solid
-#define LEFT_OPEN 2      // both cells beside its left face are fluid
-#define UPPER_OPEN 4     // both cells beside its upper face are fluid
-#define LEFT_BURIED 8    // both cells beside its left face are solid
-#define UPPER_BURIED 16  // both cells beside its upper face are solid
+// FLUID: fluid, not solid
+// LEFT_OPEN: both cells beside its left face are fluid
+// UPPER_OPEN: both cells beside its upper face are fluid
+// LEFT_BURIED: both cells beside its left face are solid
+// UPPER_BURIED: both cells beside its upper face are solid
 
 // PoCL calls functions that several places name, which costs more than they do.
 #define INLINED static __attribute__((always_inline))

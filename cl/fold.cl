@@ -1,7 +1,6 @@
 // The reduction tree of the numerics contract: folds of lanes, chunk sums, and their second level. Joined after common.cl.
 
 #define ITEM_LANES (LANES > WG ? LANES / WG : 1)
-#define FOLD_LANES 1024
 #define FOLD_ITEM_LANES (FOLD_LANES > WG ? FOLD_LANES / WG : 1)
 
 // One step of scratch_fold: up to three halvings, which leave `width / 8` (at least 1) sums.

@@ -17,37 +17,33 @@
 // Entries add in ascending column order, so all formats with one lane a row agree bit for bit. Places without an entry
 // hold NaN, which no matrix holds, and are left out.
 
-#define CSR 0          // rows: offsets (n + 1)
-#define ELLPACK_R 1    // rows: lengths (n); entry k of row i at k * stride + i
-#define ELLPACK 2      // rows: the longest length; entries as in ELLPACK_R, padded
-#define SLICED 3       // rows: where slices of SLICE rows start, in units of SLICE; padded slice by slice
-#define SORTED 4       // SLICED with rows in the order that follows the slice starts, which keeps long rows together
-#define DIAGONALS 5    // rows: their number, columns of A, their offsets; values of diagonal d at d * stride + i
-#define BLOCKS 6       // rows: offsets of block rows; stride: columns of A
-#define DENSE 7        // rows: columns of A; value of column k at k * stride + i
-#define HYBRID 8       // rows: width of the ELLPACK part, length of the tail, rows of the tail; tail behind that part
-#define COORDINATES 9  // rows: rows of a chunk, where the row of each entry starts, offsets of chunks, row of each entry
-#define ADAPTIVE 10    // rows: where the offsets start, two lists of longer rows (see adaptive_product); stride: chunk
-#define STENCIL 11     // rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point, table of the rims; values: coefficients
-#define EXTERNAL 12     // nothing: an operator has computed the product, and the result already holds it
-#define SHIFTED 13     // the transposed of DIAGONALS in the same values; rows: the number of diagonals, columns of A', their offsets
-#define BANDED 14      // rows: width, entries beside the windows, where the window of each row starts, offsets of those entries (n + 1); value k
-                       // of row i at k * stride + i, those entries behind; indices: their columns
-#define PLAIN 0        // column in a word of `indices`, value in `values`
-#define SHORT 1        // column in 16 bits
-#define NEAR 2         // column minus place of the row in 16 bits; the place is the row, or in SORTED where it lies
-#define CODED 3        // column in the upper bits of a word, the value's place in the table `values` in the lower CODE_BITS;
-                       // DIAGONALS: that place alone, in 8 bits
-#define SINGLE 4       // added to PLAIN, SHORT or NEAR: values in 32 bits, which hold them exactly
-#define CODE_BITS 8
-#define SLICE 32
+// CSR: rows: offsets (n + 1)
+// ELLPACK_R: rows: lengths (n); entry k of row i at k * stride + i
+// ELLPACK: rows: the longest length; entries as in ELLPACK_R, padded
+// SLICED: rows: where slices of SLICE rows start, in units of SLICE; padded slice by slice
+// SORTED: SLICED with rows in the order that follows the slice starts, which keeps long rows together
+// DIAGONALS: rows: their number, columns of A, their offsets; values of diagonal d at d * stride + i
+// BLOCKS: rows: offsets of block rows; stride: columns of A
+// DENSE: rows: columns of A; value of column k at k * stride + i
+// HYBRID: rows: width of the ELLPACK part, length of the tail, rows of the tail; tail behind that part
+// COORDINATES: rows: rows of a chunk, where the row of each entry starts, offsets of chunks, row of each entry
+// ADAPTIVE: rows: where the offsets start, two lists of longer rows (see adaptive_product); stride: chunk
+// STENCIL: rows: the grid (see walk_stencil), then dx, dy, dz and distance of each point, table of the rims; values: coefficients
+// EXTERNAL: nothing: an operator has computed the product, and the result already holds it
+// SHIFTED: the transposed of DIAGONALS in the same values; rows: the number of diagonals, columns of A', their offsets
+// BANDED: rows: width, entries beside the windows, where the window of each row starts, offsets of those entries (n + 1); value k
+//     of row i at k * stride + i, those entries behind; indices: their columns
+// PLAIN: column in a word of `indices`, value in `values`
+// SHORT: column in 16 bits
+// NEAR: column minus place of the row in 16 bits; the place is the row, or in SORTED where it lies
+// CODED: column in the upper bits of a word, the value's place in the table `values` in the lower CODE_BITS;
+//     DIAGONALS: that place alone, in 8 bits
+// SINGLE: added to PLAIN, SHORT or NEAR: values in 32 bits, which hold them exactly
 #define AT_ONCE (WG == 1 ? 1 : LOADS)
 #define KNOWN_POINTS (FORMAT == STENCIL ? BLOCK : 1)
 #define BY_DIAGONALS(kind) (kind == DIAGONALS || kind == SHIFTED)
 #define KNOWN_DIAGONALS (BY_DIAGONALS(FORMAT) ? BLOCK : KNOWN_POINTS)
-#define STENCIL_HEADER 12
-#define TABLE_HEADER 5
-#define STENCIL_TABLE 10 // word of the grid that says where the table of rows at the rims starts, 0 for none
+// STENCIL_TABLE: word of the grid that says where the table of rows at the rims starts, 0 for none
 #define UNROLL_DIAGONALS (BLOCK > 1 ? WG > 1 : 0)
 #define ALL_ARE(a, b, c) (a == b ? a == c : 0)
 // Kind of a matrix, and the lanes that share a row of it: constants if a program knows one kind alone.
@@ -59,10 +55,7 @@
 #define HAS_OFFSETS(kind) (kind == CSR ? 1 : kind == ADAPTIVE)
 #define HAS_WIDTH(kind) (kind == ELLPACK ? 1 : kind == DENSE)
 #define HAS_SLICES(kind) (kind == SLICED ? 1 : kind == SORTED)
-#define SHORT_ROW 16   // longest row of ADAPTIVE that one lane adds, and longest that MIDDLE_LANES add
-#define MIDDLE_ROW 512
-#define MIDDLE_LANES 32
-#define LONG_LANES 512
+// SHORT_ROW: longest row of ADAPTIVE that one lane adds, and longest that MIDDLE_LANES add
 
 #define ENDS_IN_PADDING(kind) (kind == ELLPACK || kind == SLICED || kind == SORTED || kind == HYBRID) // padding ends a row
 #define PADDED(kind) (ENDS_IN_PADDING(kind) || kind == DENSE)

@@ -8,7 +8,7 @@
 #define ARRIVED 0   // groups that came, all barriers together
 #define VERDICT 1   // whether all groups run at once
 #define DEPARTED 2  // groups that left
-#define ABANDONED 3 // for the host
+// ABANDONED: for the host
 
 #define UNDECIDED 0
 #define GO 1

@@ -1,6 +1,5 @@
 // Rays are traced through an image: the product with a scanner's matrix.
 
-#define BLOCK 8
 // Groups take BREADTH neighbouring rays at once, of ANGLES angles.
 #define BREADTH (WG < 32 ? WG : 32)
 #define ANGLES (WG / BREADTH)

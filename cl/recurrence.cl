@@ -10,34 +10,8 @@
 // the number of sums to fold, (place, count) of each; the number of instructions; the registers of the coefficients of
 // the pass that follows; where the chunk sums of its dot products go.
 
-#define REGISTERS 64
-#define HEADER 32
-#define MOST_INSTRUCTIONS 128
-#define FOLDED 0
-#define INSTRUCTIONS 9
-#define COEFFICIENTS 10
-#define DOT_PLACES 28
-#define STATES 2
 #define BLOCK_WORDS (HEADER + 4 * MOST_INSTRUCTIONS)
 #define STATE_WORDS (COLUMNS * STATES + COLUMNS + 1) // status of all columns, then limits
-
-#define RUNNING 0
-#define ITERATIONS_DONE 2
-
-#define ADD 0
-#define SUB 1
-#define MUL 2
-#define DIV 3
-#define SQRT 4
-#define SET 5
-#define SET_IF_POSITIVE 6
-#define STOP_IF_LESS 7
-#define STOP_UNLESS_LESS 8
-#define STOP_UNLESS_FINITE 9
-#define STOP_AT_BUDGET 10
-#define RECORD 11
-#define COUNT 12
-#define SKIP_UNLESS_POSITIVE 13
 
 // Does one instruction for column c, whose registers are `file`: its operation, its target and what its operands hold. Returns RUNNING, or the
 // reason why it stops the column; does nothing for one that skips. `most` iterations are allowed; `mask` is that of the history.

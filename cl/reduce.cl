@@ -4,12 +4,6 @@
 // Required macro: TERMS, what is reduced: the elements of a vector (0), their products with those of another, which are added (1), or such
 // products by any operation (2). The argument `operation` says which one.
 
-#define SUM 0
-#define PRODUCT 1
-#define MINIMUM 2
-#define MAXIMUM 3
-#define ABSOLUTE_SUM 4
-
 static acc_t identity(uint operation)
 {
     return operation == PRODUCT ? acc_real(1) : operation == MINIMUM ? acc_real(INFINITY)

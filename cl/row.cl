@@ -89,10 +89,6 @@ typedef struct {
     uint steps;                 // if BLEND is TOLD: the steps of this product
 } result_t;
 
-#define TOLD 4
-#define PLUS 5
-#define MINUS 6
-#define TIMES 7
 #define STEPS(result) (BLEND == TOLD ? (result)->steps : BLEND)
 
 // y = A x, or y = b - A x if there is a b, or with BLEND y = s A x (1), y = A x + k b (2), y = s A x + k b (3), A x + b (PLUS), A x - b

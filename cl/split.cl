@@ -7,8 +7,6 @@
 // Source: dedecek-2013, figure 5.3. There a group adds its share of a row atomically to the result. Here it writes its share to `shared`,
 // and finish_split adds the shares.
 
-#define PART 1024
-#define PIECE 32
 #define PIECES (PART / PIECE)
 // Place of entry k in local memory. At each step all items read the k-th entry of their pieces; the gaps put these into different banks.
 #define PLACE(k) ((k) + (k) / PIECE)

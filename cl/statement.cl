@@ -3,14 +3,6 @@
 // A statement is target | a << 4 | b << 8 | d << 12, each the number of a vector or NONE; MULTIPLY << 16 for a product element by element,
 // CLAMP << 16 for a within the bounds b and d, STEP << 16 for a step from a within them; NO_STATEMENT if there is none.
 
-#define MOST_STATEMENTS 6
-#define NONE 15
-#define NO_STATEMENT 0xffffffff
-#define NO_DOT 255
-#define MULTIPLY 1
-#define CLAMP 2
-#define STEP 3
-
 // v[target] = k a + l b + m d, from left to right, or a b, or a within [b, d], or v[target] within [b - a, d - a]. Where numbers of vectors are
 // constants, `v` lives in registers.
 static void apply_statement(real_t* v, uint statement, real_t k, real_t l, real_t m)

@@ -12,33 +12,27 @@
 // `list` says what an iteration does: the number of its kinds (iteration k is of kind k modulo that), where the calls of each kind
 // begin, and where those of the last end; then calls. A call is a record of CALL words, then the block of its program.
 
-#define MOST_WORDS 2048 // of a list
-#define CALL 17
-#define LENGTH 0        // words of a call
-#define WORK 1          // scalars alone, a pass, a product, or one of two over an image
-#define SIZE 2          // elements of its vectors, or rows of its matrix
-#define CHUNK 3         // elements of a chunk
-#define OPERANDS 4      // four bits each: of a product, matrix, x, w, z, y; over an image, p (two), q, then x and x_old, or g
-#define BLEND_STEPS 5   // of a product, as in row.cl
-#define STRIDE 6        // of its matrix
-#define WEIGHTS 5       // over an image: its first register, as in dual.cl
-#define WIDTH 6         // pixels of its rows
-#define STATEMENTS 7    // MOST_STATEMENTS of a pass, each as in statement.cl; of a product one for its dot products, which nothing stores
-#define SUMMED 13       // dot products, as in pass.cl: of a product y.y (or y.(w y)) and y.z; of an ascent 0 for the first, its change
-#define LOADED 14       // vectors that statements and dot products read, as a mask; over an image, all that the call takes
-#define WRITTEN 15      // vectors that statements write
-#define GOES_ON 16      // 1: a group may begin the next call before others have done this one
-#define DONE 4          // behind the words of the barrier: `done` of the last launch that was not abandoned
+// MOST_WORDS: of a list
+// LENGTH: words of a call
+// WORK: scalars alone, a pass, a product, or one of two over an image
+// SIZE: elements of its vectors, or rows of its matrix
+// CHUNK: elements of a chunk
+// OPERANDS: four bits each: of a product, matrix, x, w, z, y; over an image, p (two), q, then x and x_old, or g
+// BLEND_STEPS: of a product, as in row.cl
+// STRIDE: of its matrix
+// WEIGHTS: over an image: its first register, as in dual.cl
+// WIDTH: pixels of its rows
+// STATEMENTS: MOST_STATEMENTS of a pass, each as in statement.cl; of a product one for its dot products, which nothing stores
+// SUMMED: dot products, as in pass.cl: of a product y.y (or y.(w y)) and y.z; of an ascent 0 for the first, its change
+// LOADED: vectors that statements and dot products read, as a mask; over an image, all that the call takes
+// WRITTEN: vectors that statements write
+// GOES_ON: 1: a group may begin the next call before others have done this one
+// DONE: behind the words of the barrier: `done` of the last launch that was not abandoned
 
-#define SCALARS 0
-#define PASS 1
-#define PRODUCT 2
-#define ASCENT 3        // over an image, a step of its dual variables
-#define SUBTRACTION 4   // over an image, what they change in a gradient
+// ASCENT: over an image, a step of its dual variables
+// SUBTRACTION: over an image, what they change in a gradient
 
-#define NO_DOTS 0xffffff
-#define DOTS 3          // most dot products of a call
-#define RESIDENT_VECTORS 13
+// DOTS: most dot products of a call
 
 typedef struct { __global real_t *v0, *v1, *v2, *v3, *v4, *v5, *v6, *v7, *v8, *v9, *v10, *v11, *v12; } vectors_t;
 

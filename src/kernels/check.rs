@@ -80,7 +80,9 @@ pub(crate) fn declared(file: &File, defines: &Defines, fields: &[&str], signatur
     assert_eq!(shapes, fields, "shape_t of {}.cl", file.name);
     // A macro that nobody sets is 0 in `#if` and may go unnoticed; an option that nobody reads builds a program twice.
     let whole = texts().collect::<Vec<_>>().join("\n");
-    let [used, defined] = macros(&whole);
+    let [used, mut defined] = macros(&whole);
+    let constants = file.after.iter().copied().chain([file]).flat_map(|file| file.constants);
+    defined.extend(constants.map(|(name, _)| (*name).to_string()));
     let options: BTreeSet<String> = defines
         .text()
         .split(" -D ")

@@ -10,6 +10,7 @@ use crate::ocl::Arg;
 /// ```text
 /// kernels! {
 ///     file product, after [common, fold, format, row];
+///     constants [stop::{RUNNING}, PLUS = Combine::Plus];
 ///     options { matrix: MatrixOptions, edges: u32 => EDGES }
 ///     shape { n, chunk }
 ///     /// `y = A x`.
@@ -17,7 +18,7 @@ use crate::ocl::Arg;
 /// }
 /// ```
 ///
-/// `after` names the texts that stand before the file, `options` its compile-time constants beside those of
+/// `after` names the texts that stand before the file, `constants` the numbers of the host that it uses ([`constants!`]), `options` its compile-time constants beside those of
 /// [`Common`](super::Common) (`field: type => MACRO`, or a block of several without `=>`), `shape` the fields of its `shape_t`,
 /// and `given` numbers that lengths depend on and the kernel does not take. Arguments are `name: kind[least length]`:
 /// `uint`, `real` and `shape` by value; `in_real`, `in_uint`, `in_int`, `in_sum` read-only buffers; `out_real`, `out_sum`, `out_int`
@@ -28,6 +29,7 @@ use crate::ocl::Arg;
 macro_rules! kernels {
     (
         file $file:ident, after [$($after:ident),*];
+        $(constants [$($constants:tt)*];)?
         $(options { $($option:ident: $type:ty $(=> $macro:ident)?),* $(,)? })?
         $(shape { $($field:ident),* $(,)? })?
         $($(#[$doc:meta])* kernel $kernel:ident $(<$t:ident>)? $(given($($given:ident: $what:ty),+))?
@@ -41,6 +43,7 @@ macro_rules! kernels {
             pub(crate) static FILE: $crate::ocl::File = $crate::ocl::File {
                 name: stringify!($file),
                 after: &[$(&$crate::kernels::texts::$after),*],
+                constants: $crate::kernels::constants!($($($constants)*)?),
                 text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/cl/", stringify!($file), ".cl")),
             };
 

@@ -48,9 +48,6 @@ impl Common {
     }
 }
 
-/// `blend` of a program whose products each tell their steps.
-pub(crate) const TOLD: u32 = 4;
-
 /// Options of kernels that multiply by a matrix: the macros of `cl/format.cl` and `cl/row.cl`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MatrixOptions {
@@ -68,7 +65,7 @@ pub(crate) struct MatrixOptions {
     pub(crate) formed: bool,
     /// Places of local memory for a vector; 0 for none.
     pub(crate) staged: usize,
-    /// Steps before a row is stored: 1 it is scaled, 2 a vector is added; [`TOLD`] if each product says so.
+    /// Steps before a row is stored: 1 it is scaled, 2 a vector is added; [`TOLD`](crate::state::blend::TOLD) if each product says so.
     pub(crate) blend: u32,
 }
 

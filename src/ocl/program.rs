@@ -14,6 +14,8 @@ pub(crate) struct File {
     pub(crate) name: &'static str,
     /// Files whose texts stand before this one, in this order.
     pub(crate) after: &'static [&'static File],
+    /// Numbers that the host knows too, by name: they are defined before the text.
+    pub(crate) constants: &'static [(&'static str, i64)],
     pub(crate) text: &'static str,
 }
 
@@ -27,7 +29,7 @@ impl File {
     pub(crate) fn source(&self) -> Result<String> {
         let folder = std::env::var_os("RESIDUUM_CL_DIR").map(PathBuf::from);
         let mut text = String::new();
-        for File { name, text: embedded, .. } in self.after.iter().copied().chain([self]) {
+        for File { name, constants, text: embedded, .. } in self.after.iter().copied().chain([self]) {
             let body = match &folder {
                 None => (*embedded).to_string(),
                 Some(folder) => {
@@ -39,6 +41,13 @@ impl File {
                 }
             };
             // Writing to a String cannot fail.
+            for (constant, value) in *constants {
+                // Without a sign beyond 31 bits.
+                let _ = match i32::try_from(*value) {
+                    Ok(value) => writeln!(text, "#define {constant} {value}"),
+                    Err(_) => writeln!(text, "#define {constant} {value:#x}"),
+                };
+            }
             let _ = write!(text, "#line 1 \"cl/{name}.cl\"\n{body}\n");
         }
         Ok(text)

@@ -16,7 +16,6 @@ mod single;
 pub(crate) use assembly::RowBlock;
 pub use csr::Csr;
 pub(crate) use csr::{frobenius, plausible_rows, row_of};
-#[cfg(test)]
 pub(crate) use formats::CODE_BITS;
 pub use formats::Format;
 pub(crate) use formats::Reader;

@@ -2,6 +2,11 @@
 
 use std::ops::Range;
 
+/// Parts of a launch whose product is computed elsewhere.
+pub(crate) const ALL: isize = 0;
+pub(crate) const ROWS_ONLY: isize = 1;
+pub(crate) const PIXELS_ONLY: isize = 2;
+
 pub(crate) const RR: usize = 0;
 pub(crate) const SS: usize = 1;
 pub(crate) const GD: usize = 2;

@@ -1,9 +1,14 @@
-//! Layout of the scalars of a solve in device memory: the constants of `cl/cg_parts.cl` and `cl/cgnr_parts.cl` (a test of `kernels/` compares
-//! the two).
+//! Numbers that the host and several kernels agree on: places of the scalars of a solve in device memory, codes of statements. Kernels have
+//! them from here: `constants!` writes them before the text of a program.
 
 pub(crate) mod barrier;
+pub(crate) mod blend;
 pub(crate) mod cg;
 pub(crate) mod cgnr;
+pub(crate) mod dual;
+#[cfg(feature = "simulation")]
+pub(crate) mod flow;
+pub(crate) mod statement;
 pub(crate) mod stop;
 
 /// Iterations whose norms a device keeps until the host asks; a power of two.

@@ -17,8 +17,6 @@ pub(crate) use basis::{Addition, Basis, BasisOps, MOST_VECTORS, Then};
 pub(in crate::backend) use host::product_spots;
 pub(in crate::backend) use opencl::FILES;
 pub(crate) use pass::{Blend, MOST_STATEMENTS, PASS_VECTORS, Pass, Statement};
-#[cfg(test)]
-pub(crate) use pass::{CLAMP, MULTIPLY, NO_DOT, NO_DOTS, NO_STATEMENT, NONE, STEP};
 pub(crate) use resident::{Listing, RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall, ResidentWork};
 pub(crate) use state::{DONE, STATUS_WORDS, ScriptState, StepCall};
 pub(crate) use variation::{Dual, Variation};

@@ -6,22 +6,22 @@
 use std::ops::Range;
 
 use super::ScriptOps;
-use super::pass::{Blend, PASS_VECTORS, Pass, PassWords};
+use super::pass::{Blend, NO_DOTS, PASS_VECTORS, Pass, PassWords};
 use super::resident::{self, Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
-use super::state::{PassKey, ScriptState, StepCall};
+use super::state::{DONE, PassKey, ScriptState, StepCall};
 use super::text::ScriptText;
 use crate::backend::OpenCl;
 use crate::backend::linear::product::{LONG_ROW, Stored};
 use crate::backend::run::Run;
 use crate::error::{Result, same_length};
-use crate::kernels::{MatrixOptions, OtherMatrix, TOLD, kernels};
+use crate::kernels::{MatrixOptions, OtherMatrix, kernels};
 use crate::memory::{Memory, Place};
 use crate::number::Real;
 use crate::ocl::{Defines, File, Plan};
 use crate::recurrence::{HEADER, REGISTERS, STATES};
 use crate::reduction::Chunks;
 use crate::sparse::Kind;
-use crate::state::HISTORY;
+use crate::state::{HISTORY, blend};
 use crate::tuning::Family;
 
 impl PassWords {
@@ -81,6 +81,11 @@ kernels! {
 
 kernels! {
     file step_resident, after [common, fold, format, row, global_barrier, statement, dual, recurrence];
+    constants [
+        resident::{MOST_WORDS, CALL, WORK, SIZE, CHUNK, OPERANDS, BLEND_STEPS, STRIDE, WEIGHTS, WIDTH, STATEMENTS},
+        resident::{SUMMED, LOADED, WRITTEN, GOES_ON, RESIDENT_VECTORS, SCALARS, PRODUCT, ASCENT, DOTS},
+        {DONE, NO_DOTS},
+    ];
     options { matrix: MatrixOptions, script: ScriptText, col_lanes: usize => COL_LANES, image: u32 => IMAGE, along: u32 => ALONG }
     /// Many iterations in one launch, by groups that all run at once.
     kernel step_resident<T> given(value_counts: [usize; RESIDENT_MATRICES], columns: usize, made: usize)
@@ -140,7 +145,7 @@ impl OpenCl {
         let cut = [chunks[0].chunk, chunks[0].lanes];
         let (common, matrix, found) = self.rows(run, Family::StepResident, a, a.rows.max(a.cols), cut, columns);
         let others = [other, third].map(|a| OtherMatrix::of(a.arrangement));
-        let matrix = MatrixOptions { others, blend: TOLD, ..matrix };
+        let matrix = MatrixOptions { others, blend: blend::TOLD, ..matrix };
         // Compiled: on an H200 an iteration of FISTA with 1.5 million entries takes 22 us instead of 31. Where compilers are known to have faults,
         // the kernel reads the list: with PoCL 3.1 quotients of pairs came out as 0 in a compiled script.
         let compiled = run.tuning.single_items.is_none();

@@ -1,5 +1,7 @@
 //! Passes over vectors and blends of products as data, and the words by which kernels know them.
 
+pub(crate) use crate::state::statement::{CLAMP, MOST_STATEMENTS, MULTIPLY, NO_DOT, NO_STATEMENT, NONE, STEP};
+
 /// Combination of a product with another vector, and the sums to make: macros of `cl/step.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blend {
@@ -30,9 +32,6 @@ impl Blend {
         [u32::from(self.scaled) | (u32::from(self.shifted) << 1), (squared * square) | (dot << 1)]
     }
 }
-
-/// Most statements of a pass, `MOST_STATEMENTS` of `cl/statement.cl`.
-pub(crate) const MOST_STATEMENTS: usize = 6;
 
 /// Vectors that a pass can take.
 pub(crate) const PASS_VECTORS: usize = 8;
@@ -112,15 +111,8 @@ impl PassWords {
     }
 }
 
-/// No vector, statement or dot product, in `cl/statement.cl`.
-pub(crate) const NONE: u32 = 15;
-pub(crate) const NO_STATEMENT: u32 = u32::MAX;
-pub(crate) const NO_DOT: u32 = 0xff;
+/// No dot products of a pass.
 pub(crate) const NO_DOTS: u32 = NO_DOT | NO_DOT << 8 | NO_DOT << 16;
-/// Kinds of statements; 0 is a combination.
-pub(crate) const MULTIPLY: u32 = 1;
-pub(crate) const CLAMP: u32 = 2;
-pub(crate) const STEP: u32 = 3;
 
 /// A statement as `cl/statement.cl` reads it.
 pub(super) fn encoded(statement: &Statement, numbers: &[u8; PASS_VECTORS]) -> u32 {

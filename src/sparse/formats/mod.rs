@@ -21,7 +21,6 @@ pub(crate) use compressed::{LONG_LANES, MIDDLE_LANES, MIDDLE_ROW, SHORT_ROW};
 pub(crate) use entries::Entries;
 pub(crate) use format::SLICE;
 pub(crate) use layout::{Layout, pieces};
-#[cfg(test)]
 pub(crate) use packing::CODE_BITS;
 pub(crate) use packing::{Packable, Shape, TABLE, offset_at};
 pub(crate) use places::Places;

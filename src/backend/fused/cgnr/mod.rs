@@ -15,14 +15,15 @@ use crate::backend::run::{PlanKey, Run};
 use crate::error::Result;
 use crate::memory::{Memory, Place, Plans};
 use crate::number::{Real, Sum};
+use crate::state::cgnr::{ALL, PIXELS_ONLY, ROWS_ONLY};
 
 /// The part of an iteration that a launch does: all, or the part before or after a product that an operator computes, `PART` in
 /// `cl/cgnr_parts.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    All,
-    Rows,
-    Pixels,
+    All = ALL,
+    Rows = ROWS_ONLY,
+    Pixels = PIXELS_ONLY,
 }
 
 /// The vector that each group of a resident launch forms in its local memory; the numbers are those of `cl/cgnr_resident.cl`.

@@ -72,6 +72,7 @@ kernels! {
 kernels! {
     file cgnr_resident, after [common, fold, format, row, global_barrier, cgnr_parts, correction,
         cgnr_direction, cgnr_step];
+    constants [DIRECTION = Staged::Direction, RESIDUAL = Staged::Residual];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES,
         staged_vector: u32 => STAGED_VECTOR }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, part, each }

@@ -16,6 +16,7 @@ use crate::error::{Error, Result, same_length};
 use crate::memory::{Memory, Place, Plans};
 use crate::number::{Real, Sum};
 use crate::sparse::{Arrangement, Entries, Kind, Layout, Sample, Shape, TABLE};
+use crate::state::blend::{MINUS, PLUS, TIMES};
 
 /// Least entries of a row, in the mean, of a matrix with long rows.
 pub(in crate::backend) const LONG_ROW: usize = 64;
@@ -259,11 +260,11 @@ pub(in crate::backend) struct Sampled<'a, T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
     /// `A x + y`.
-    Plus = 5,
+    Plus = PLUS,
     /// `A x - y`.
-    Minus = 6,
+    Minus = MINUS,
     /// `A x` times `y`.
-    Times = 7,
+    Times = TIMES,
 }
 
 /// Products for `columns` interleaved vectors.

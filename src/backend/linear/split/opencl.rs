@@ -1,6 +1,6 @@
 //! Products with divided rows on a device.
 
-use super::{PART, SplitMatrix, SplitOps};
+use super::{PART, PIECE, SplitMatrix, SplitOps};
 use crate::backend::OpenCl;
 use crate::backend::run::Run;
 use crate::error::Result;
@@ -12,6 +12,7 @@ use crate::tuning::{AccessPattern, Case, Family, LaunchQuery, SizeClass};
 
 kernels! {
     file split, after [common];
+    constants [{PART, PIECE}];
     /// Rows within a part, and what each part has of others.
     kernel split<T> given(cols: usize, parts: usize)
         (n: uint, nnz: uint, offsets: in_uint[n + 1], starts: in_uint[parts + 1], indices: in_uint[nnz], values: in_real[nnz],

@@ -37,6 +37,7 @@ kernels! {
 
 kernels! {
     file reduce, after [common, fold];
+    constants [SUM = Reduction::Sum, PRODUCT = Reduction::Product, MINIMUM = Reduction::Minimum, MAXIMUM = Reduction::Maximum, ABSOLUTE_SUM = Reduction::AbsoluteSum];
     options { terms: u32 => TERMS }
     /// One sum (or product, ...) of each chunk.
     kernel reduce_chunks<T>(operation: uint, n: uint, chunk: uint, columns: uint, column: uint, lanes: uint,

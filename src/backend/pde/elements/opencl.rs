@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
-use super::{Batch, ElementOps, Sums};
+use super::{Batch, ElementOps, NO_COEFFICIENT, Sums};
 use crate::backend::OpenCl;
 use crate::backend::run::Run;
 use crate::device_info::DeviceKind;
@@ -15,6 +15,7 @@ use crate::tuning::{Case, Family, LaunchQuery, SizeClass};
 
 kernels! {
     file elements, after [common];
+    constants [{NO_COEFFICIENT}];
     options { shape: CellOptions, table: Literals => TABLE }
     /// Products of the cells of a batch.
     kernel apply_elements<T> given(points: usize, geometries: usize, hanging: usize)

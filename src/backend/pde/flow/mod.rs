@@ -13,17 +13,7 @@ use crate::backend::run::Run;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
-
-/// Bits of a cell in the mask of obstacles.
-pub(crate) const FLUID: u32 = 1;
-/// Both cells beside the left face are fluid.
-pub(crate) const LEFT_OPEN: u32 = 2;
-/// Both cells beside the upper face are fluid.
-pub(crate) const UPPER_OPEN: u32 = 4;
-/// Both cells beside the left face are solid.
-pub(crate) const LEFT_BURIED: u32 = 8;
-/// Both cells beside the upper face are solid.
-pub(crate) const UPPER_BURIED: u32 = 16;
+pub(crate) use crate::state::flow::{FLUID, LEFT_BURIED, LEFT_OPEN, UPPER_BURIED, UPPER_OPEN};
 
 /// A staggered grid, and how values between its nodes are found.
 #[derive(Clone, Copy)]

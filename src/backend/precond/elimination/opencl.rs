@@ -19,6 +19,7 @@ use crate::tuning::Family;
 
 kernels! {
     file elimination, after [common];
+    constants [{MOST_ROWS, MOST_PIECES, PIECE, READY, FINISHED, WRITTEN, FAILED, BAD_PIVOT, TOO_LONG}, NONE = i32::MAX, LANES = 16];
     options { capacity: usize => CAPACITY, stabilised: u32 => STABILISED, tile_bytes: usize => TILE_BYTES }
     /// Begins with the identity.
     kernel begin_columns<T> given(capacity: usize) (n: uint, span: uint, columns: out_int[2 * n * capacity],

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Addition, Basis, BasisOps, Part, ScriptState, StepCall, Then, array_numbers};
+use super::{
+    Addition, Basis, BasisOps, COSINE, FACTOR, MOST_VECTORS, PROJECTION, Part, RIGHT_SIDE, SCALE, SINE,
+    ScriptState, StepCall, TRIANGLE, Then, array_numbers,
+};
 use crate::backend::OpenCl;
 use crate::backend::run::Run;
 use crate::error::Result;
@@ -10,13 +13,14 @@ use crate::kernels::{Common, kernels};
 use crate::memory::Memory;
 use crate::number::Real;
 use crate::ocl::{Context, File, Plan, Prepared};
-use crate::recurrence::{HEADER, REGISTERS, STATES};
+use crate::recurrence::{DIAGONAL2, HEADER, REGISTERS, RESIDUAL2, STATES, VECTOR2};
 use crate::reduction::Chunks;
 use crate::state::HISTORY;
 use crate::tuning::Family;
 
 kernels! {
     file basis, after [common, fold, recurrence];
+    constants [{MOST_VECTORS, FACTOR, SCALE, PROJECTION, COSINE, SINE, RIGHT_SIDE, TRIANGLE}, SQUARE_REGISTER = VECTOR2.0, DIAGONAL_REGISTER = DIAGONAL2.0, RESIDUAL_REGISTER = RESIDUAL2.0];
     shape { n, chunk, chunks, per_group, first, count, most, slot }
     /// The chunk sums of `Q'w`.
     kernel basis_project<T> given(columns: usize)

@@ -1,7 +1,7 @@
 //! Total variation on the host: `cl/variation.cl` and `cl/dual.cl`.
 
 use super::super::host::running;
-use super::{ALONG_LIMIT, ALONG_X, ALONG_Y, Dual, LIMIT, STEP, Variation, VariationOps};
+use super::{Dual, Variation, VariationOps};
 use crate::backend::Host;
 use crate::backend::run::Run;
 use crate::backend::script::state::{ScriptState, StepCall};
@@ -11,6 +11,7 @@ use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
 use crate::recurrence::REGISTERS;
 use crate::reduction::Chunks;
+use crate::state::dual::{ALONG_LIMIT, ALONG_X, ALONG_Y, ASCENT_STEP, LIMIT};
 use crate::threads::{self, ChunksMut};
 
 /// Scalars of a column.
@@ -30,7 +31,7 @@ impl<T: Real, A: Accumulator<T>> Weights<T, A> {
             let file = &registers[(call.slot as usize * call.columns + c) * REGISTERS..];
             let held = |name: usize| A::from_bits(file[image.first + name].0);
             let real = |name: usize| held(name).to_real();
-            let (step, along_limit) = (real(STEP), real(ALONG_LIMIT));
+            let (step, along_limit) = (real(ASCENT_STEP), real(ALONG_LIMIT));
             let direction = [real(ALONG_X), real(ALONG_Y)];
             (c, Self { step, limit: held(LIMIT), along_limit, direction })
         });

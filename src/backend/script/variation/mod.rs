@@ -11,13 +11,6 @@ use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
 
-/// Registers of a column, from the first of a [`Variation`] on: names of `cl/dual.cl`.
-pub(crate) const STEP: usize = 0;
-pub(crate) const LIMIT: usize = 1;
-pub(crate) const ALONG_LIMIT: usize = 2;
-pub(crate) const ALONG_X: usize = 3;
-pub(crate) const ALONG_Y: usize = 4;
-
 /// An image, and the terms that a launch computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Variation {

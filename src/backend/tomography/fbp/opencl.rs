@@ -1,6 +1,6 @@
 //! Filtered back-projection on a device: `cl/fbp.cl`.
 
-use super::{FbpOps, VIEW_WORDS, Views};
+use super::{FbpOps, MIDDLE, RIGHT, RIGHT_OFF, UP, UP_OFF, VIEW_WORDS, Views};
 use crate::backend::OpenCl;
 use crate::backend::run::Run;
 use crate::error::Result;
@@ -11,6 +11,7 @@ use crate::ocl::Plan;
 
 kernels! {
     file fbp, after [common];
+    constants [{VIEW_WORDS, MIDDLE, RIGHT, UP, RIGHT_OFF, UP_OFF}];
     options { fan: bool => FAN }
     /// The sum of filtered projections.
     kernel add_views<T>(side: uint, pixels: uint, angles: uint, share: uint, views: in_real[VIEW_WORDS * angles],

@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::number::Real;
 use crate::ocl::{File, Plan};
 use crate::reduction::Chunks;
-use crate::sparse::{FAN_WORDS, RAY_WORDS, SHEET_WORDS, images_len};
+use crate::sparse::{BLOCK, FAN_WORDS, RAY_WORDS, SHEET_WORDS, images_len};
 use crate::tuning::{AccessPattern, Case, Family, LaunchQuery, SizeClass};
 
 kernels! {
@@ -25,6 +25,7 @@ kernels! {
 
 kernels! {
     file ray_trace, after [common, rays];
+    constants [{BLOCK}];
     /// One column of `y = A x`.
     kernel trace_rays<T>
         (pixels: uint, angles: uint, share: uint, side: uint, columns: uint, column: uint,

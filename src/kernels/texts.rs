@@ -1,0 +1,90 @@
+//! Texts without kernels, which stand before others, and the numbers of the host that they use.
+#![allow(non_upper_case_globals)] // named as the files are
+
+use super::constants::constants;
+use crate::ocl::File;
+use crate::recurrence::{self, Op};
+use crate::reduction::LANES;
+use crate::sparse::{self, Entries, Kind};
+#[cfg(feature = "simulation")]
+use crate::state::flow;
+use crate::state::{barrier, blend, cg, cgnr, dual, statement, stop};
+
+macro_rules! texts {
+    ($($(#[$when:meta])* $name:ident $([$($constants:tt)*])?),+ $(,)?) => {$(
+        $(#[$when])*
+        pub(crate) static $name: File = File {
+            name: stringify!($name),
+            after: &[],
+            constants: constants!($($($constants)*)?),
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/cl/", stringify!($name), ".cl")),
+        };
+    )+};
+}
+texts!(
+    common,
+    fold[FOLD_LANES = LANES],
+    format[
+        CSR = Kind::Csr,
+        ELLPACK_R = Kind::EllpackR,
+        ELLPACK = Kind::Ellpack,
+        SLICED = Kind::Sliced,
+        SORTED = Kind::Sorted,
+        DIAGONALS = Kind::Diagonals,
+        BLOCKS = Kind::Blocks,
+        DENSE = Kind::Dense,
+        HYBRID = Kind::Hybrid,
+        COORDINATES = Kind::Coordinates,
+        ADAPTIVE = Kind::Adaptive,
+        STENCIL = Kind::Stencil,
+        EXTERNAL = Kind::External,
+        SHIFTED = Kind::Shifted,
+        BANDED = Kind::Banded,
+        SHORT = Entries::Short,
+        NEAR = Entries::Near,
+        CODED = Entries::Coded,
+        SINGLE = Entries::Single,
+        sparse::{CODE_BITS, SLICE, STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER},
+        sparse::{SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES},
+    ],
+    rays,
+    #[cfg(feature = "simulation")]
+    flow_grid[flow::{FLUID, LEFT_OPEN, UPPER_OPEN, LEFT_BURIED, UPPER_BURIED}],
+    row[blend::{TOLD, PLUS, MINUS, TIMES}],
+    recurrence[
+        recurrence::{REGISTERS, HEADER, MOST_INSTRUCTIONS, FOLDED, INSTRUCTIONS, COEFFICIENTS, DOT_PLACES, STATES},
+        stop::{RUNNING, ITERATIONS_DONE},
+        ADD = Op::Add,
+        SUB = Op::Sub,
+        MUL = Op::Mul,
+        DIV = Op::Div,
+        SQRT = Op::Sqrt,
+        SET = Op::Set,
+        SET_IF_POSITIVE = Op::SetIfPositive,
+        STOP_IF_LESS = Op::StopIfLess,
+        STOP_UNLESS_LESS = Op::StopUnlessLess,
+        STOP_UNLESS_FINITE = Op::StopUnlessFinite,
+        STOP_AT_BUDGET = Op::StopAtBudget,
+        RECORD = Op::Record,
+        COUNT = Op::Count,
+        SKIP_UNLESS_POSITIVE = Op::SkipUnlessPositive,
+    ],
+    statement[statement::{MOST_STATEMENTS, NONE, NO_STATEMENT, NO_DOT, MULTIPLY, CLAMP, STEP}],
+    dual[dual::{ASCENT_STEP, LIMIT, ALONG_LIMIT, ALONG_X, ALONG_Y}],
+    global_barrier[barrier::{ABANDONED}],
+    cg_parts[
+        cg::{RR, ALPHA, BETA, RZ, SLOT, STOP, ITERATION, MAX_ITERATIONS, HISTORY_MASK, BARRIER},
+        stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE, INDEFINITE_PRECONDITIONER},
+    ],
+    cg_advance,
+    cg_multiply,
+    cgnr_parts[
+        cgnr::{ALL, ROWS_ONLY, PIXELS_ONLY},
+        cgnr::{RR, SS, GD, BETA, LAST_GD, ALPHA, RESIDUAL_LIMIT, GRADIENT_LIMIT, GRADIENT_RATIO, CONTROL},
+        cgnr::{STOP, ITERATION, LAST_STOP, NEXT_ITERATION, MAX_ITERATIONS, HISTORY_MASK, STATUS},
+        stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE, GRADIENT_CONVERGED},
+    ],
+    correction[cgnr::{TIKHONOV, SMOOTH, VARIATION, EPSILON2, BOX, LOWER, UPPER}],
+    cgnr_direction,
+    cgnr_step,
+);
