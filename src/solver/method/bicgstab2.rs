@@ -16,7 +16,8 @@
 //! `M r` and `M u` follow the recurrences of `r` and `u`, so that four products with `M` suffice.
 //!
 //! Vectors held: 7, with a preconditioner 11. Launches: 10, with a diagonal preconditioner 11, with any other 15. `r̂` is the first residual of a start. Where
-//! a divisor vanishes although the residual does not, the driver starts over from there, with another `r̂`.
+//! a divisor vanishes although the residual does not, the driver starts over from there, with another `r̂` unless this
+//! happened in the first step.
 //!
 //! Source: G. L. G. Sleijpen, D. R. Fokkema, "BiCGstab(l) for linear equations involving unsymmetric matrices with complex spectrum",
 //! Electron. Trans. Numer. Anal. 1, 1993; G. L. G. Sleijpen, H. A. van der Vorst, "Hybrid bi-conjugate gradient methods for CFD problems", in
@@ -143,23 +144,25 @@ impl Held {
             p.set(minus_omega2, MINUS_ONE * omega2);
             p.count();
         };
-        let answer = |update: Update| {
-            update.set(X, &[(ONE, X), (omega1, mr), (omega2, ms)]).set(X, &[(ONE, X), (alpha, mu)])
-        };
-        let turn = |update: Update| {
-            update
-                .set(r, &[(ONE, r), (minus_omega1, s), (minus_omega2, t)])
-                .set(u, &[(ONE, u), (minus_omega1, v), (minus_omega2, w)])
-                .dot(rr, r, r)
-                .dot(rho_sum, r, shadow)
-        };
+        let answer =
+            Update::of(Rows).set(X, &[(ONE, X), (omega1, mr), (omega2, ms)]).set(X, &[(ONE, X), (alpha, mu)]);
         let mut calls = vec![product, least];
-        if self.preconditioning == Preconditioning::None {
-            calls.push(draft.call(turn(answer(Update::of(Rows))), combine));
+        let turned = if self.preconditioning == Preconditioning::None {
+            // One launch has room for all vectors.
+            answer
         } else {
-            calls.push(draft.call(answer(Update::of(Rows)), combine));
-            calls.push(draft.call(turn(Update::of(Rows)), |_| {}));
-        }
+            calls.push(draft.call(answer, combine));
+            Update::of(Rows)
+        };
+        let turned = turned
+            .set(r, &[(ONE, r), (minus_omega1, s), (minus_omega2, t)])
+            .set(u, &[(ONE, u), (minus_omega1, v), (minus_omega2, w)])
+            .dot(rr, r, r)
+            .dot(rho_sum, r, shadow);
+        calls.push(match self.preconditioning {
+            Preconditioning::None => draft.call(turned, combine),
+            _ => draft.call(turned, |_| {}),
+        });
         (calls, omega2)
     }
 }
