@@ -1,11 +1,11 @@
 // A block of vectors: a basis Q of up to `most` vectors of `n` rows, and what GMRES makes of it. Vector k is kept as it came;
 // times scale[k] its norm is 1. The vectors lie one behind the other in one buffer or several; a launch is given one of them.
 //
-// `arrays` holds rows of most + 1 wide numbers for each column, named below; the upper triangle of GMRES follows, column by
+// `arrays` holds rows of most + 1 wide numbers for each column, FACTOR to TRIANGLE; the upper triangle of GMRES follows, column by
 // column. `sums` holds the chunk sums of each vector with the vector at hand, column by column, and behind those of `most`
 // vectors the chunk sums of a square. Joined after recurrence.cl.
 
-// Registers that basis_rotate sets before its program runs: the squares of the new vector's norm, of the diagonal of the
+// SQUARE_REGISTER, DIAGONAL_REGISTER, RESIDUAL_REGISTER: registers that basis_rotate sets before its program runs: the squares of the new vector's norm, of the diagonal of the
 // triangle, and of the residual's norm.
 
 // `n` rows in `chunks` chunks of `chunk`, `per_group` of them for each group; the first `count` vectors of a buffer, which begins

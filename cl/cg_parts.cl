@@ -15,10 +15,10 @@
 // Required macro:
 //   DIAGONAL    1 with a diagonal preconditioner, 0 without
 
-// RR: control of a slot: r.r, alpha, beta; r.z in the first slot alone
+// RR, ALPHA, BETA, RZ: control of a slot: r.r, alpha, beta; r.z in the first slot alone
 #define RHO (DIAGONAL ? RZ : RR)
 #define TOLERANCE (2 * SLOT)
-// STOP: status of a slot: why it stopped (0: it has not), iterations done
+// STOP, ITERATION: status of a slot: why it stopped (0: it has not), iterations done
 // BARRIER: words of global_barrier.cl
 
 // Verdict of the stopping test on r.r.

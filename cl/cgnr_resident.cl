@@ -1,9 +1,7 @@
 // Many CGNR iterations in one launch.
 //
 // Required macro:
-//   STAGED_VECTOR  the vector that local memory holds, one of the names below: the one that fits and is gathered often
-
-// NOTHING: what is formed in local memory by each group for itself
+//   STAGED_VECTOR  the vector that local memory holds, DIRECTION, RESIDUAL, or 0 for nothing: the one that fits and is gathered often
 
 // Buffers that change places: the one of `parity`.
 #define BY_PARITY(buffer, parity) ((parity) ? buffer##1 : buffer##0)

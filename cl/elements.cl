@@ -12,7 +12,7 @@
 #define ROW (POINTS | 1)
 #define BUFFERS (MAPPED ? 3 : 2)
 #define PLACE(buffer, i, j, k) (((((buffer) * SETS + set) * PLANE + (k) * POINTS + (j)) * ROW + (i)) * WIDE + l)
-// Number of a coefficient that is 0.
+// NO_COEFFICIENT: number of a coefficient that is 0.
 #define UNROLLED _Pragma("unroll") for
 #define EACH UNROLLED (uint l = 0; l < WIDE; ++l)
 #define EVERY_COLUMN for (uint w = get_local_id(0); w < SETS * PLANE; w += WG)

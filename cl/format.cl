@@ -55,7 +55,7 @@
 #define HAS_OFFSETS(kind) (kind == CSR ? 1 : kind == ADAPTIVE)
 #define HAS_WIDTH(kind) (kind == ELLPACK ? 1 : kind == DENSE)
 #define HAS_SLICES(kind) (kind == SLICED ? 1 : kind == SORTED)
-// SHORT_ROW: longest row of ADAPTIVE that one lane adds, and longest that MIDDLE_LANES add
+// SHORT_ROW and MIDDLE_ROW: longest rows of ADAPTIVE that one lane adds, and that MIDDLE_LANES add; LONG_LANES add others
 
 #define ENDS_IN_PADDING(kind) (kind == ELLPACK || kind == SLICED || kind == SORTED || kind == HYBRID) // padding ends a row
 #define PADDED(kind) (ENDS_IN_PADDING(kind) || kind == DENSE)

@@ -13,7 +13,6 @@
 // begin, and where those of the last end; then calls. A call is a record of CALL words, then the block of its program.
 
 // MOST_WORDS: of a list
-// LENGTH: words of a call
 // WORK: scalars alone, a pass, a product, or one of two over an image
 // SIZE: elements of its vectors, or rows of its matrix
 // CHUNK: elements of a chunk
@@ -30,7 +29,6 @@
 // DONE: behind the words of the barrier: `done` of the last launch that was not abandoned
 
 // ASCENT: over an image, a step of its dual variables
-// SUBTRACTION: over an image, what they change in a gradient
 
 // DOTS: most dot products of a call
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
 use crate::precond::Preconditioner;
-use crate::solver::Method;
+use crate::solver::{Method, Symmetry};
 use crate::sparse::{AsCsr, Csr, structural_rank};
 use crate::threads;
 
@@ -367,7 +367,7 @@ impl Examination {
         let all = match (self.square(), self.symmetric) {
             (true, true) if matches!(self.definiteness, Definiteness::Indefinite(_)) => [Method::Minres, gmres],
             (true, true) => [Method::Cg, Method::Minres],
-            (true, false) => [gmres, Method::BiCgStab],
+            (true, false) => [gmres, Method::BiCgStab2],
             (false, _) => [Method::Lsmr { damp: failed.damp() }, Method::Lsqr { damp: failed.damp() }],
         };
         let same = |one: &Method| std::mem::discriminant(one) == std::mem::discriminant(failed);
@@ -380,21 +380,17 @@ impl Examination {
         if rows != cols && !method.takes_rectangles() {
             return Some(format!("{method} wants a square matrix; this one is {rows} x {cols}"));
         }
-        match method {
-            Method::Cg | Method::SteepestDescent | Method::Chebyshev { .. } => match &self.definiteness {
-                _ if !self.symmetric => Some(format!("{method} wants a symmetric matrix, and this one is not")),
-                Definiteness::Indefinite(how) => {
-                    Some(format!("{method} wants a positive definite matrix, and this one is not: {how}"))
-                }
-                _ => None,
-            },
-            Method::Minres if !self.symmetric => {
-                Some(format!("{method} wants a symmetric matrix, and this one is not"))
+        if method.symmetry() != Symmetry::None && !self.symmetric {
+            return Some(format!("{method} wants a symmetric matrix, and this one is not"));
+        }
+        match (method, &self.definiteness) {
+            (_, Definiteness::Indefinite(how)) if method.symmetry() == Symmetry::Definite => {
+                Some(format!("{method} wants a positive definite matrix, and this one is not: {how}"))
             }
-            Method::Cgne if rows > cols => Some(format!(
+            (Method::Cgne, _) if rows > cols => Some(format!(
                 "{method} wants a system that has a solution, and {rows} rows for {cols} columns rarely do"
             )),
-            Method::BiCgStab if self.structural_rank < rows => {
+            (Method::BiCgStab | Method::BiCgStab2, _) if self.structural_rank < rows => {
                 Some(format!("{method} wants a regular matrix; the rank is at most {}", self.structural_rank))
             }
             _ => None,
@@ -603,6 +599,7 @@ mod tests {
     fn objections_name_the_reason() {
         let indefinite = of(&dense(&[&[4.0, 1.0], &[1.0, -3.0]]));
         assert!(indefinite.objection(&Method::Cg).is_some_and(|o| o.contains("entry 1 of the diagonal is -3")));
+        assert!(indefinite.objection(&Method::FlexibleCg).is_some());
         assert!(indefinite.objection(&Method::Minres).is_none());
         let wide = of(&dense(&[&[1.0, 2.0, 3.0]]));
         assert!(wide.objection(&Method::BiCgStab).is_some_and(|o| o.contains("1 x 3")));

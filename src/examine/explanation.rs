@@ -13,9 +13,13 @@ impl Examination {
         match method {
             Method::Gmres { .. } if sweeps => "gauss-seidel as preconditioner, or more directions between restarts",
             Method::Gmres { .. } => "a better preconditioner, or more directions between restarts",
-            Method::BiCgStab if self.symmetric => "cg or minres, which are made for symmetric matrices",
-            Method::BiCgStab if sweeps => "gauss-seidel as preconditioner, or gmres, whose residual never grows",
-            Method::BiCgStab => "a better preconditioner, or gmres, whose residual never grows",
+            Method::BiCgStab | Method::BiCgStab2 if self.symmetric => {
+                "cg or minres, which are made for symmetric matrices"
+            }
+            Method::BiCgStab | Method::BiCgStab2 if sweeps => {
+                "gauss-seidel as preconditioner, or gmres, whose residual never grows"
+            }
+            Method::BiCgStab | Method::BiCgStab2 => "a better preconditioner, or gmres, whose residual never grows",
             Method::Cg if sweeps => "ssor as preconditioner, or a looser tolerance",
             _ => "a preconditioner, or a looser tolerance",
         }

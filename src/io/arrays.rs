@@ -15,7 +15,7 @@ per_number! {
     /// dimension is one vector. Files: NumPy (`.npy`, or `.npz` with one array), or Matrix Market, plain, compressed, or in an archive.
     ///
     /// # Errors
-    /// As [`npy::read`] and [`matrix_market::read_vector`]; [`Error::Format`] with the shape if neither columns nor rows fit, for an array
+    /// As [`npy::read`] and [`read_vector`](super::matrix_market::read_vector); [`Error::Format`] with the shape if neither columns nor rows fit, for an array
     /// without numbers, and for a file of another kind, which it names.
     pub fn read_columns<T>(path: &Path, length: usize) -> Result<Columns<T>> = read_columns_here;
 

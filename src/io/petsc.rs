@@ -50,7 +50,9 @@ pub(super) fn read_matrix<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result
         match head {
             Head::Matrix { rows, cols, entries } => return file.matrix(rows, cols, entries, watch),
             Head::Dense { rows, cols } => {
-                let values = file.values(file.product(rows, cols)?)?;
+                let count = file.product(rows, cols)?;
+                file.plausible(rows, cols, count)?;
+                let values = file.values(count)?;
                 let places = (0..rows).flat_map(|i| (0..cols).map(move |j| (i as u32, j as u32)));
                 let entries = places.zip(values).filter(|(_, v)| *v != 0.0).map(|((i, j), v)| (i, j, v)).collect();
                 return file.assembled(rows, cols, entries);
@@ -232,6 +234,14 @@ impl Objects {
         }
     }
 
+    /// Fails if so few entries cannot have so many rows: memory follows what a file holds.
+    fn plausible(&self, rows: usize, cols: usize, entries: usize) -> Result<()> {
+        if plausible_rows(rows as u64, entries as u64) {
+            return Ok(());
+        }
+        Err(self.refuse(format!("{entries} entries are too few for {rows} x {cols}")))
+    }
+
     /// The matrix that follows its head.
     fn matrix<T: Real>(
         &mut self,
@@ -240,9 +250,7 @@ impl Objects {
         entries: usize,
         watch: &mut Watch<'_>,
     ) -> Result<Csr<T>> {
-        if !plausible_rows(rows as u64, entries as u64) {
-            return Err(self.refuse(format!("{entries} entries are too few for {rows} x {cols}")));
-        }
+        self.plausible(rows, cols, entries)?;
         let lengths = self.integers(rows, cols, "number of entries of a row")?;
         if lengths.iter().sum::<usize>() != entries {
             return Err(self.refuse(format!("the rows have not {entries} entries in all, as its head says")));
@@ -261,6 +269,7 @@ impl Objects {
 
     /// The matrix of these entries, rounded to `T`.
     fn assembled<T: Real>(&self, rows: usize, cols: usize, entries: Vec<(u32, u32, f64)>) -> Result<Csr<T>> {
+        self.plausible(rows, cols, entries.len())?;
         let mut rounded = Vec::with_capacity(entries.len());
         for (i, j, value) in entries {
             let number = T::from_f64(value);
@@ -379,6 +388,7 @@ mod tests {
             (&[1_211_216, 2, 2, -7], "-7 is no number of entries"),
             (&[1_211_216, 4_000_000_000 - (1 << 32), 2, 2], "is no number of rows"),
             (&[1_211_216, 2_000_000_000, 2, 1], "too few"),
+            (&[1_211_216, 2_000_000_000, 0, -1], "too few"),
             (&[1_211_216, 2_000_000_000, 2_000_000_000, -1], "are too many"),
         ] {
             let told = matrix_in(&[integers(false, head), values(&[1.0; 3])].concat()).unwrap_err();

@@ -116,6 +116,28 @@ mod tests {
         assert!(unused.is_empty(), "constants that no text uses: {unused:?}");
     }
 
+    /// A second definition of a name would count for all that follows, in the text of another file too.
+    #[test]
+    fn constants_of_a_program_are_defined_once() {
+        for file in kernel_files() {
+            let parts = || file.after.iter().copied().chain([file]);
+            let mut known = BTreeMap::new();
+            for (name, value) in parts().flat_map(|part| part.constants) {
+                let before = known.insert(*name, *value);
+                assert!(
+                    before.is_none_or(|before| before == *value),
+                    "{name} of {}.cl: {before:?}, {value}",
+                    file.name
+                );
+            }
+            let texts = parts().flat_map(|part| part.text.lines());
+            for line in texts.filter_map(|line| line.strip_prefix("#define ")) {
+                let name = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or(line);
+                assert!(!known.contains_key(name), "{name} of {}.cl is a constant of the host", file.name);
+            }
+        }
+    }
+
     #[test]
     fn only_the_common_file_names_types_and_rules_of_arithmetic() {
         for File { name, text, .. } in files().into_iter().filter(|file| file.name != "common") {

@@ -42,9 +42,10 @@ impl File {
             };
             // Writing to a String cannot fail.
             for (constant, value) in *constants {
-                // Without a sign beyond 31 bits.
+                // Beyond 31 bits without a sign; a sign in brackets.
                 let _ = match i32::try_from(*value) {
-                    Ok(value) => writeln!(text, "#define {constant} {value}"),
+                    Ok(value @ 0..) => writeln!(text, "#define {constant} {value}"),
+                    Ok(value) => writeln!(text, "#define {constant} ({value})"),
                     Err(_) => writeln!(text, "#define {constant} {value:#x}"),
                 };
             }

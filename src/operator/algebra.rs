@@ -26,7 +26,7 @@ pub trait LinearOperatorExt<T: Real>: LinearOperator<T> + Sized {
     /// `A'`.
     ///
     /// # Errors
-    /// [`Error::Option`] if it has no adjoint.
+    /// [`Error::Option`](crate::Error::Option) if it has no adjoint.
     fn adjoint(self) -> Result<Adjoint<Self>> {
         Adjoint::new(self)
     }
@@ -39,7 +39,7 @@ pub trait LinearOperatorExt<T: Real>: LinearOperator<T> + Sized {
     /// `A + B`.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless both have the same shape; as [`Vector::zeros`].
+    /// [`Error::Shape`](crate::Error::Shape) unless both have the same shape; as [`Vector::zeros`].
     fn plus<B: LinearOperator<T>>(self, other: B) -> Result<SumOperator<Self, B, T>> {
         SumOperator::new(self, other)
     }
@@ -47,7 +47,7 @@ pub trait LinearOperatorExt<T: Real>: LinearOperator<T> + Sized {
     /// `A B`: first `B`, then `A`.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless `A` has as many columns as `B` has rows; as [`Vector::zeros`].
+    /// [`Error::Shape`](crate::Error::Shape) unless `A` has as many columns as `B` has rows; as [`Vector::zeros`].
     fn times<B: LinearOperator<T>>(self, other: B) -> Result<ProductOperator<Self, B, T>> {
         ProductOperator::new(self, other)
     }

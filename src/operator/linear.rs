@@ -154,10 +154,21 @@ pub enum Structure<'a, T: Real> {
 /// Operators that have the rows of another in turn, `run` rows at a time: see [`Subsets`](super::Subsets).
 #[derive(Clone, Copy)]
 pub struct RowSubsets<'a, T: Real> {
+    /// There is one at least.
+    pub(super) parts: &'a [SharedOperator<T>],
+    pub(super) run: usize,
+}
+
+impl<'a, T: Real> RowSubsets<'a, T> {
     /// The subsets; there is one at least.
-    pub parts: &'a [SharedOperator<T>],
+    pub fn parts(&self) -> &'a [SharedOperator<T>] {
+        self.parts
+    }
+
     /// Consecutive rows that belong to one subset.
-    pub run: usize,
+    pub fn run(&self) -> usize {
+        self.run
+    }
 }
 
 impl<T: Real> dyn LinearOperator<T> + '_ {

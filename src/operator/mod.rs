@@ -1,4 +1,4 @@
-//! Linear operators: what a solver multiplies by. A stored [`Matrix`] is one, a stencil or a scanner's projector that is
+//! Linear operators: what a solver multiplies by. A stored [`Matrix`](crate::Matrix) is one, a stencil or a scanner's projector that is
 //! never stored, a user's own [`LinearOperator`], and sums, products, multiples and transposes of any of them.
 
 mod algebra;

@@ -60,7 +60,7 @@ impl PreconditionerKind for BlockJacobiOptions {
     }
 
     fn grammar(&self) -> Option<[&'static str; 2]> {
-        Some(["a number of rows, and metis for parts of so many, belong", "100:metis"])
+        Some(["a number of rows (with :metis for parts of the graph) belongs", "3 or block-jacobi=100:metis"])
     }
 
     fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {

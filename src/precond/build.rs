@@ -21,8 +21,8 @@ impl Preconditioner {
         self.build_over(device, a, None)
     }
 
-    /// Makes it for the matrix `a` over a partition of its rows that is known already, of those that take one: `bainv` and
-    /// `block-jacobi`.
+    /// Makes it for the matrix `a` over a partition of its rows that is known already, of those that
+    /// [take one](Self::takes_partition).
     ///
     /// # Errors
     /// Errors of the functions that the variants name; [`Error::Option`] for a partition and a preconditioner that takes none.
@@ -137,10 +137,11 @@ impl Preconditioner {
         }
     }
 
-    /// Fails on a partition for a preconditioner that takes none.
+    /// Fails on a partition for a preconditioner that takes none, or another one.
     fn check_partition(&self, partition: Option<&Partition>) -> Result<()> {
-        if partition.is_none() || self.takes_partition() {
-            return Ok(());
+        let Some(given) = partition else { return Ok(()) };
+        if self.takes_partition() {
+            return with_kind!(*self, |kind| kind.check_partition(given));
         }
         let reason = format!("{self} takes none: take one of {}", Self::names_of(Self::takes_partition));
         Err(Error::Option { name: "partition", reason })

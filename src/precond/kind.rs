@@ -49,6 +49,14 @@ pub(crate) trait PreconditionerKind: Copy {
         false
     }
 
+    /// Fails on a partition that contradicts the options.
+    ///
+    /// # Errors
+    /// [`Error::Option`] named `partition`.
+    fn check_partition(&self, _given: &Partition) -> Result<()> {
+        Ok(())
+    }
+
     /// Most entries for the square matrix `a`, if they are known before it is made.
     fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize>;
 
@@ -111,6 +119,11 @@ pub(crate) struct Source<'a, T> {
 }
 
 impl<T: Real> Source<'_, T> {
+    /// The earlier of the deadline of the set-up and one that options have.
+    pub(crate) fn until(&self, own: Option<Instant>) -> Option<Instant> {
+        [self.deadline, own].into_iter().flatten().min()
+    }
+
     /// `A'A`, with 1 on the diagonal for columns that are 0. No method of least squares moves their unknowns.
     ///
     /// # Errors

@@ -59,7 +59,7 @@ pub enum SweepKind {
 pub struct SweepOptions {
     /// Operator.
     pub kind: SweepKind,
-    /// Relaxation factor, between 0 and 2; 1 for Gauss-Seidel.
+    /// Relaxation factor of SOR and SSOR, between 0 and 2; Gauss-Seidel has none.
     pub omega: f64,
     /// Order of the rows, by colours unless set.
     pub ordering: RowOrdering,
@@ -177,6 +177,7 @@ impl<T: Real> Sweep<T> {
 
     fn new_here(device: &Device, a: &Csr<T>, options: SweepOptions) -> Result<Self> {
         let SweepOptions { kind, omega, ordering } = options;
+        let omega = if kind == SweepKind::GaussSeidel { 1.0 } else { omega };
         let symmetric = kind == SweepKind::Ssor;
         same_length("columns of a square matrix", a.rows(), a.cols())?;
         if !(omega > 0.0 && omega < 2.0) {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `D^-1` takes care of what oscillates inside a part, the coarse system of what is smooth over many. For matrices of diffusion the number of
-//! iterations of CG grows with the diameter of a part then, not with that of the whole. `M` is symmetric positive definite if `A` is. It is
+//! iterations of CG grows with the diameter of a part then, not with that of the whole. `M` is symmetric positive definite if `A` is, up to the rounding of `E^-1`. It is
 //! made of operators: a diagonal, and three stored matrices one after another.
 //!
 //! Source: R. A. Nicolaides, "Deflation of conjugate gradients with applications to boundary value problems", SIAM J. Numer. Anal. 24
@@ -161,8 +161,8 @@ fn inverse<T: Real>(a: &Csr<T>, p: &Csr<T>) -> Result<Csr<T>> {
         }
         touched.drain(..).for_each(|l| product[l] = 0.0);
     }
-    factor(&mut e, count).map_err(|k| Error::Structure {
-        what: "a part of the coarse system has no positive pivot: the matrix is not positive definite".into(),
+    factor(&mut e, count, count as f64 * T::EPSILON).map_err(|k| Error::Structure {
+        what: "a part of the coarse system has no positive pivot in this precision: the matrix is not definite enough, or the part is on its own".into(),
         row: (0..a.rows()).find(|i| p.row(*i).0.contains(&(k as u32))),
     })?;
     // Column j from row j on; the upper triangle mirrors it.
@@ -173,8 +173,8 @@ fn inverse<T: Real>(a: &Csr<T>, p: &Csr<T>) -> Result<Csr<T>> {
     })
 }
 
-/// Cholesky factor of the lower triangle of `e`, in place. Fails with the row of a pivot that is not positive.
-fn factor(e: &mut [f64], n: usize) -> std::result::Result<(), usize> {
+/// Cholesky factor of the lower triangle of `e`, in place. Fails with the row of a pivot that is at most `least` times its diagonal entry.
+fn factor(e: &mut [f64], n: usize, least: f64) -> std::result::Result<(), usize> {
     for i in 0..n {
         let (above, row) = e.split_at_mut(i * n);
         for j in 0..i {
@@ -183,7 +183,8 @@ fn factor(e: &mut [f64], n: usize) -> std::result::Result<(), usize> {
             row[j] = (row[j] - known) / other[j];
         }
         let pivot = row[i] - row[..i].iter().map(|v| v * v).sum::<f64>();
-        if !(pivot > 0.0 && pivot.is_finite()) {
+        // Rounding is all that is left of a singular system.
+        if !(pivot > least * row[i] && pivot.is_finite()) {
             return Err(i);
         }
         row[i] = pivot.sqrt();

@@ -101,7 +101,7 @@ impl<T: Real> Interleaved<T> {
             return Err(one_column(columns, (**operator).kind()));
         }
         let scratch = match operator.as_subsets() {
-            Some(subsets) => Some(SubsetsScratch::new(subsets.parts, columns)?),
+            Some(subsets) => Some(SubsetsScratch::new(subsets.parts(), columns)?),
             None => None,
         };
         Ok(Self { operator: operator.clone(), columns, scratch })

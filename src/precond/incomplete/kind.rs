@@ -79,12 +79,13 @@ impl PreconditionerKind for IncompleteOptions {
     }
 
     fn bytes<T: Real>(&self, entries: usize, rows: usize) -> u64 {
-        let (copies, vectors) = if matches!(self.fill, Fill::Sweeps(_)) { (2, 6) } else { (1, 10) };
-        stored_bytes::<T>([entries, rows], copies, vectors)
+        let (copies, vectors) = if self.solve_sweeps.is_some() { (2, 6) } else { (1, 10) };
+        let times = 1 + usize::from(self.transposed && self.kind == Factorisation::Lu);
+        stored_bytes::<T>([entries, rows], times * copies, times * vectors)
     }
 
-    fn build<T: Real>(&self, Source { device, a, deadline, .. }: Source<'_, T>) -> Result<Made<T>> {
-        let factors = Incomplete::new(device, a, self.with_deadline(deadline))?;
+    fn build<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
+        let factors = Incomplete::new(from.device, from.a, self.with_deadline(from.until(self.deadline)))?;
         let (entries, shift) = (factors.entries(), Some(factors.shift()));
         Ok(Made { shift, ..Made::new(factors, entries) })
     }
@@ -93,7 +94,7 @@ impl PreconditionerKind for IncompleteOptions {
         if self.kind == Factorisation::Lu {
             return self.with_transposed(true).build(from);
         }
-        let options = self.with_deadline(from.deadline);
+        let options = self.with_deadline(from.until(self.deadline));
         let (root, entries, shift) = Incomplete::root(from.device, &from.normal_matrix()?, options)?;
         Ok(Made { shift: Some(shift), ..Made::new(root, entries) })
     }

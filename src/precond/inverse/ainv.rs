@@ -190,14 +190,15 @@ impl PreconditionerKind for AinvOptions {
         false
     }
 
-    fn build<T: Real>(&self, Source { device, a, deadline, .. }: Source<'_, T>) -> Result<Made<T>> {
-        let inverse = Ainv::new(device, a, self.with_deadline(deadline))?;
+    fn build<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
+        let inverse = Ainv::new(from.device, from.a, self.with_deadline(from.until(self.deadline)))?;
         let entries = inverse.entries();
         Ok(Made::new(inverse, entries))
     }
 
     fn build_for_least_squares<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
-        let inverse = Ainv::new(from.device, &from.normal_matrix()?, self.with_deadline(from.deadline))?;
+        let inverse =
+            Ainv::new(from.device, &from.normal_matrix()?, self.with_deadline(from.until(self.deadline)))?;
         Ok(Made::new(inverse.root(), inverse.entries()))
     }
 }

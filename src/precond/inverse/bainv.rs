@@ -303,13 +303,23 @@ impl PreconditionerKind for BainvOptions {
         true
     }
 
+    fn check_partition(&self, given: &Partition) -> Result<()> {
+        match self.parts {
+            Some(parts) if parts != given.parts() => {
+                let reason = format!("bainv={parts}, but a partition in {} parts", given.parts());
+                Err(Error::Option { name: "partition", reason })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn most_entries<T: Real>(&self, _a: &Csr<T>) -> Option<usize> {
         None
     }
 
     fn build<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
         let partition = self.partition(from, from.a)?;
-        let inverse = Bainv::new(from.device, from.a, &partition, self.with_deadline(from.deadline))?;
+        let inverse = Bainv::new(from.device, from.a, &partition, self.with_deadline(from.until(self.deadline)))?;
         let entries = inverse.entries();
         Ok(Made { partition: Some(partition), ..Made::new(inverse, entries) })
     }
@@ -317,7 +327,7 @@ impl PreconditionerKind for BainvOptions {
     fn build_for_least_squares<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
         let normal = from.normal_matrix()?;
         let partition = self.partition(from, &normal)?;
-        let inverse = Bainv::new(from.device, &normal, &partition, self.with_deadline(from.deadline))?;
+        let inverse = Bainv::new(from.device, &normal, &partition, self.with_deadline(from.until(self.deadline)))?;
         Ok(Made { partition: Some(partition), ..Made::new(inverse.root(), inverse.entries()) })
     }
 }
@@ -325,16 +335,8 @@ impl PreconditionerKind for BainvOptions {
 impl BainvOptions {
     /// The partition that is given, or one of the graph of `a`.
     fn partition<T: Real>(&self, from: Source<'_, T>, a: &Csr<T>) -> Result<Partition> {
-        match (self.parts, from.partition) {
-            (Some(parts), Some(given)) if parts != given.parts() => {
-                let reason = format!("bainv={parts}, but a partition in {} parts", given.parts());
-                Err(Error::Option { name: "partition", reason })
-            }
-            (parts, _) => {
-                let source = Source { a, ..from };
-                source.partition_in(parts.unwrap_or(a.rows().div_ceil(ROWS_OF_A_PART).max(1)))
-            }
-        }
+        let source = Source { a, ..from };
+        source.partition_in(self.parts.unwrap_or(a.rows().div_ceil(ROWS_OF_A_PART).max(1)))
     }
 }
 

@@ -197,8 +197,8 @@ impl PreconditionerKind for NonsymmetricAinvOptions {
         stored_bytes::<T>([entries, rows], 1, 1) + (rows * BYTES_OF_ROW) as u64
     }
 
-    fn build<T: Real>(&self, Source { device, a, deadline, .. }: Source<'_, T>) -> Result<Made<T>> {
-        let inverse = NonsymmetricAinv::new(device, a, self.with_deadline(deadline))?;
+    fn build<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
+        let inverse = NonsymmetricAinv::new(from.device, from.a, self.with_deadline(from.until(self.deadline)))?;
         let entries = inverse.entries();
         Ok(Made::new(inverse, entries))
     }

@@ -362,11 +362,11 @@ impl PreconditionerKind for SpaiOptions {
     }
 
     fn bytes<T: Real>(&self, entries: usize, rows: usize) -> u64 {
-        stored_bytes::<T>([entries, rows], 1, 0)
+        stored_bytes::<T>([entries, rows], 1 + usize::from(self.transposed), 0)
     }
 
-    fn build<T: Real>(&self, Source { device, a, deadline, .. }: Source<'_, T>) -> Result<Made<T>> {
-        let inverse = Spai::new(device, a, self.with_deadline(deadline))?;
+    fn build<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
+        let inverse = Spai::new(from.device, from.a, self.with_deadline(from.until(self.deadline)))?;
         let entries = inverse.entries();
         Ok(Made::new(inverse, entries))
     }

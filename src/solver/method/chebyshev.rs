@@ -12,13 +12,18 @@
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 12.1.
 
-use super::info::{MethodInfo, SQUARE};
+use super::info::{MethodInfo, SQUARE, Symmetry};
 use crate::recurrence::{MINUS_ONE, ONE};
 use crate::solver::script::Space::Rows;
 use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, X};
 
-pub(super) const INFO: MethodInfo =
-    MethodInfo { name: "chebyshev", preconditioner: true, carries_residual: true, ..SQUARE };
+pub(super) const INFO: MethodInfo = MethodInfo {
+    name: "chebyshev",
+    symmetry: Symmetry::Definite,
+    preconditioner: true,
+    carries_residual: true,
+    ..SQUARE
+};
 
 pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning, [smallest, largest]: [f64; 2]) -> Script {
     let [r, d, q] = draft.vectors(Rows);

@@ -15,14 +15,20 @@
 //! Source: Y. Notay, "Flexible conjugate gradients", SIAM J. Sci. Comput. 22(4), 2000, algorithm FCG(1); G. H. Golub and Q. Ye,
 //! "Inexact preconditioned conjugate gradient method with inner-outer iteration", SIAM J. Sci. Comput. 21(4), 1999.
 
-use super::info::{MethodInfo, SQUARE};
+use super::info::{MethodInfo, SQUARE, Symmetry};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
 use crate::solver::script::Space::Rows;
 use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, X};
 use crate::state::stop;
 
-pub(super) const INFO: MethodInfo =
-    MethodInfo { name: "flexible-cg", preconditioner: true, carries_residual: true, lowers_error: true, ..SQUARE };
+pub(super) const INFO: MethodInfo = MethodInfo {
+    name: "flexible-cg",
+    symmetry: Symmetry::Definite,
+    preconditioner: true,
+    carries_residual: true,
+    lowers_error: true,
+    ..SQUARE
+};
 
 pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning) -> Script {
     let [r, p, q] = draft.vectors(Rows);

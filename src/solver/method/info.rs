@@ -5,6 +5,7 @@ pub(super) struct MethodInfo {
     pub(super) name: &'static str,
     /// The operator may be rectangular; the method multiplies by its adjoint.
     pub(super) rectangles: bool,
+    pub(super) symmetry: Symmetry,
     /// It takes a preconditioner.
     pub(super) preconditioner: bool,
     /// The recurrence carries the residual, and the script says how to compute that afresh.
@@ -18,6 +19,15 @@ pub(super) struct MethodInfo {
     pub(super) bounds: Bounds,
     /// The operator may have negative entries.
     pub(super) negative_entries: bool,
+}
+
+/// Symmetry that a method asks of its operator.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Symmetry {
+    None,
+    Symmetric,
+    /// Symmetric positive definite.
+    Definite,
 }
 
 /// Bounds of unknowns that a method minimises within.
@@ -36,6 +46,7 @@ pub(super) enum Bounds {
 pub(super) const SQUARE: MethodInfo = MethodInfo {
     name: "",
     rectangles: false,
+    symmetry: Symmetry::None,
     preconditioner: false,
     carries_residual: false,
     gradient: false,

@@ -28,14 +28,15 @@
 //! Anal. 12(4), 1975; H. Elman, D. Silvester, A. Wathen, "Finite elements and fast iterative solvers", 2nd ed. 2014, algorithm 4.1
 //! (preconditioned).
 
-use super::info::{MethodInfo, SQUARE};
+use super::info::{MethodInfo, SQUARE, Symmetry};
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, ZERO, sqrt};
 use crate::solver::script::Space::Rows;
 use crate::solver::script::{Call, Draft, Operand, Preconditioning, Product, Script, Update, VectorId, X};
 use crate::state::stop;
 
 /// The gradient tells a system without a solution.
-pub(super) const INFO: MethodInfo = MethodInfo { name: "minres", gradient: true, preconditioner: true, ..SQUARE };
+pub(super) const INFO: MethodInfo =
+    MethodInfo { name: "minres", symmetry: Symmetry::Symmetric, gradient: true, preconditioner: true, ..SQUARE };
 
 pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning) -> Script {
     match preconditioning {

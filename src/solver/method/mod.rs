@@ -29,6 +29,7 @@ pub mod steepest_descent;
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 
+pub(crate) use info::Symmetry;
 use info::{Bounds, MethodInfo};
 
 use super::weight::{Least, WeightRule};
@@ -197,6 +198,11 @@ impl Method {
     /// Tells if the operator may be rectangular; such methods need its adjoint.
     pub fn takes_rectangles(&self) -> bool {
         self.info().rectangles
+    }
+
+    /// Symmetry that it asks of the operator.
+    pub(crate) fn symmetry(&self) -> Symmetry {
+        self.info().symmetry
     }
 
     /// Tells if its recurrence carries the residual, which can then be computed afresh now and then

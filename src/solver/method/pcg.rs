@@ -14,14 +14,20 @@
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; oses-2013.
 
-use super::info::{MethodInfo, SQUARE};
+use super::info::{MethodInfo, SQUARE, Symmetry};
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, ZERO};
 use crate::solver::script::Space::Rows;
 use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, VectorId, X};
 use crate::state::stop;
 
-pub(super) const INFO: MethodInfo =
-    MethodInfo { name: "cg", preconditioner: true, carries_residual: true, lowers_error: true, ..SQUARE };
+pub(super) const INFO: MethodInfo = MethodInfo {
+    name: "cg",
+    symmetry: Symmetry::Definite,
+    preconditioner: true,
+    carries_residual: true,
+    lowers_error: true,
+    ..SQUARE
+};
 
 pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning) -> Script {
     match preconditioning {

@@ -10,13 +10,18 @@
 //!
 //! Source: J. R. Shewchuk, "An introduction to the conjugate gradient method without the agonizing pain", 1994, B1.
 
-use super::info::{MethodInfo, SQUARE};
+use super::info::{MethodInfo, SQUARE, Symmetry};
 use crate::recurrence::{MINUS_ONE, ONE};
 use crate::solver::script::Space::Rows;
 use crate::solver::script::{Draft, Operand, Product, Script, Update, X};
 
-pub(super) const INFO: MethodInfo =
-    MethodInfo { name: "steepest-descent", carries_residual: true, lowers_error: true, ..SQUARE };
+pub(super) const INFO: MethodInfo = MethodInfo {
+    name: "steepest-descent",
+    symmetry: Symmetry::Definite,
+    carries_residual: true,
+    lowers_error: true,
+    ..SQUARE
+};
 
 pub(super) fn script(draft: &mut Draft) -> Script {
     let [r, q] = draft.vectors(Rows);

@@ -59,9 +59,12 @@ impl Partition {
         Self::natural(order.order().len(), parts)?.permuted(&order.inverse())
     }
 
-    /// Parts of up to `most` rows, grown one after another: each begins with the first row that has none, and takes neighbours of its rows
-    /// breadth first, in ascending order. A part that comes out smaller than a quarter of that joins a neighbour. Neighbours of a row are its
-    /// entries; those of its column do not count. Fixed, and quick: a pass over the entries.
+    /// Parts of about `most` rows, grown one after another. A part begins with the first row that has none, and takes neighbours of its rows
+    /// breadth first, in ascending order, up to `most` rows. If it ends with less than a quarter of that, it joins the neighbouring part
+    /// with the fewest rows, as long as both have at most five quarters of `most`. Small parts without a neighbour, such as rows without
+    /// entries beside the diagonal, share parts with each other. Neighbours of a row are its entries; those of its column do not count.
+    ///
+    /// Cost: two passes over the entries.
     ///
     /// # Errors
     /// [`Error::Shape`] for a matrix that is not square, [`Error::Option`] for parts of no rows.
@@ -72,32 +75,54 @@ impl Partition {
             return Err(Error::Option { name: "partition", reason: "parts of no rows".into() });
         }
         const NONE: u32 = u32::MAX;
+        let most = most.min(a.rows());
         let mut of = vec![NONE; a.rows()];
-        let (mut parts, mut members) = (0, Vec::with_capacity(most));
+        let (mut sizes, mut members) = (Vec::<usize>::new(), Vec::new());
+        // The part that small ones without a neighbour share.
+        let mut shared = NONE;
         for first in 0..a.rows() {
             if of[first] != NONE {
                 continue;
             }
+            let part = sizes.len() as u32;
             members.clear();
             members.push(first);
-            of[first] = parts;
+            of[first] = part;
             let mut taken = 0;
             while let Some(row) = members.get(taken).copied().filter(|_| members.len() < most) {
                 taken += 1;
                 for j in a.row(row).0.iter().map(|j| *j as usize) {
                     if of[j] == NONE && members.len() < most {
-                        of[j] = parts;
+                        of[j] = part;
                         members.push(j);
                     }
                 }
             }
+            let room = |other: u32, up_to: usize| sizes[other as usize] + members.len() <= up_to;
             let others = members.iter().flat_map(|i| a.row(*i).0).map(|j| of[*j as usize]);
-            match others.filter(|other| *other != NONE && *other != parts).min() {
-                Some(other) if 4 * members.len() < most => members.iter().for_each(|i| of[*i] = other),
-                _ => parts += 1,
+            let others = others.filter(|other| ![NONE, part].contains(other));
+            let smallest = others.min_by_key(|other| (sizes[*other as usize], *other));
+            let joins = if 4 * members.len() >= most {
+                None
+            } else if smallest.is_some() {
+                smallest.filter(|other| room(*other, most + most / 4))
+            } else {
+                Some(shared).filter(|other| *other != NONE && room(*other, most))
+            };
+            match joins {
+                Some(other) => {
+                    members.iter().for_each(|i| of[*i] = other);
+                    sizes[other as usize] += members.len();
+                }
+                None => {
+                    sizes.push(members.len());
+                    if smallest.is_none() && 4 * members.len() < most {
+                        shared = part;
+                    }
+                }
             }
         }
-        Self::new(of, (parts as usize).max(1))
+        Self::new(of, sizes.len().max(1))
     }
 
     /// Parts of nearly equal size with few entries between them, by METIS (k-way, its default settings, all weights 1) on the places of
@@ -287,14 +312,23 @@ mod tests {
         let found = Partition::grown(&a, 25).unwrap();
         let sizes = found.sizes();
         assert_eq!(sizes.iter().sum::<usize>(), 400);
-        assert!(sizes.iter().all(|size| (7..=31).contains(size)) && (14..=24).contains(&sizes.len()), "{sizes:?}");
+        assert!(sizes.iter().all(|size| (1..=31).contains(size)) && (14..=24).contains(&sizes.len()), "{sizes:?}");
         // Rows of a part are joined, and fewer entries are cut than between strips of a line and a quarter.
         assert!(found.cut(&a).unwrap() < Partition::natural(400, 16).unwrap().cut(&a).unwrap());
         assert_eq!(found.of()[..3], [0; 3]);
-        // Rows without neighbours are parts of their own.
-        let diagonal = Csr::from_triplets(3, 3, &[(0, 0, 1.0), (1, 1, 1.0), (2, 2, 1.0)]).unwrap();
-        assert_eq!(Partition::grown(&diagonal, 2).unwrap().of(), [0, 1, 2]);
-        assert_eq!(Partition::grown(&a, 1000).unwrap().parts(), 1);
+        // Rows without neighbours share parts.
+        let diagonal = Csr::from_rows(30, 30, |i, row| row.push((i as u32, 1.0))).unwrap();
+        assert_eq!(Partition::grown(&diagonal, 10).unwrap().sizes(), [10; 3]);
+        // A hub takes no more than its part may have.
+        let hub = Csr::from_rows(300, 300, |i, row| {
+            let of_hub = (1..300).filter(|_| i == 0).map(|j| (j, 1.0));
+            row.push((0, 1.0));
+            row.extend(of_hub);
+            row.extend(Some((i as u32, 2.0)).filter(|_| i > 0));
+        });
+        let sizes = Partition::grown(&hub.unwrap(), 40).unwrap().sizes();
+        assert!(sizes.iter().all(|size| *size <= 50), "{sizes:?}");
+        assert_eq!(Partition::grown(&a, usize::MAX).unwrap().parts(), 1);
         assert_eq!(Partition::grown(&Csr::<f64>::from_triplets(0, 0, &[]).unwrap(), 3).unwrap().rows(), 0);
         assert!(matches!(Partition::grown(&a, 0), Err(Error::Option { .. })));
     }

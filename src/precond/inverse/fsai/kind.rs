@@ -72,14 +72,15 @@ impl PreconditionerKind for FsaiOptions {
         self.places == FsaiPlaces::Power(1)
     }
 
-    fn build<T: Real>(&self, Source { device, a, deadline, .. }: Source<'_, T>) -> Result<Made<T>> {
-        let inverse = Fsai::new(device, a, self.with_deadline(deadline))?;
+    fn build<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
+        let inverse = Fsai::new(from.device, from.a, self.with_deadline(from.until(self.deadline)))?;
         let entries = inverse.entries();
         Ok(Made::new(inverse, entries))
     }
 
     fn build_for_least_squares<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {
-        let inverse = Fsai::new(from.device, &from.normal_matrix()?, self.with_deadline(from.deadline))?;
+        let inverse =
+            Fsai::new(from.device, &from.normal_matrix()?, self.with_deadline(from.until(self.deadline)))?;
         Ok(Made::new(inverse.root(), inverse.entries()))
     }
 }
