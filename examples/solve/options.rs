@@ -62,10 +62,10 @@ pub(crate) struct Options {
     pub(crate) scale: bool,
     #[arg(long, value_name = "NAME", default_value_t, help = among("Order of the unknowns, for factors: natural", &Ordering::ALL[1..]))]
     pub(crate) order: Ordering,
-    /// Parts of the rows for bainv, as METIS's programs write them: a line for each row of the file with the number of its part
+    /// Parts of the rows for bainv, block-jacobi and two-level, as METIS's programs write them: a line for each row of the file with the number of its part
     #[arg(long, value_name = "FILE")]
     pub(crate) partition: Option<PathBuf>,
-    /// Save the parts that bainv was made over, as --partition reads them
+    /// Save the parts that the preconditioner was made over, as --partition reads them
     #[arg(long, value_name = "FILE")]
     pub(crate) save_partition: Option<PathBuf>,
     /// Stop when |b - Ax| <= RTOL |b| [default: 1e-8 in fp64, 1e-5 in fp32]

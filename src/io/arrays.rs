@@ -12,7 +12,8 @@ use crate::number::{Real, per_number};
 per_number! {
     /// Reads vectors of `length` numbers each, as right-hand sides of a system with `length` rows are: the columns of an array of
     /// `length` x k numbers, or its k rows if only those fit (k x `length`). So a square array holds columns. An array of one
-    /// dimension is one vector. Files: NumPy (`.npy`, or `.npz` with one array), or Matrix Market, plain, compressed, or in an archive.
+    /// dimension is one vector. Files: NumPy (`.npy`, or `.npz` with one array), the vectors
+    /// of a binary file of PETSc, or Matrix Market, plain, compressed, or in an archive.
     ///
     /// # Errors
     /// As [`npy::read`] and [`read_vector`](super::matrix_market::read_vector); [`Error::Format`] with the shape if neither columns nor rows fit, for an array
@@ -43,7 +44,7 @@ fn write_columns_here<T: Real>(path: &Path, vectors: &[Vec<T>], by_rows: bool) -
 }
 
 fn read_columns_here<T: Real>(path: &Path, length: usize) -> Result<Columns<T>> {
-    Readers::pick(path, |readers| readers.columns)?(path, length)
+    Readers::pick(path, "vectors", |readers| readers.columns)?(path, length)
 }
 
 /// Forms in which arrays are written.

@@ -62,7 +62,7 @@ static ROWS: &[Row] = &[
     Row { kind: FileKind::Npy, name: "a NumPy array", marks: &[(0, b"\x93NUMPY")], unpacked_by: None },
     Row {
         kind: FileKind::Zip,
-        name: "a zip archive (.npz of SciPy or NumPy)",
+        name: "a zip archive (.npz)",
         marks: &[(0, b"PK\x03\x04"), (0, b"PK\x05\x06")],
         unpacked_by: None,
     },
@@ -164,7 +164,7 @@ impl FileKind {
     pub fn refused(self, path: &Path, wanted: &str) -> Error {
         let name = path.display();
         let help = match self {
-            Self::Zip => " (an array of an .npz: save it by np.save)",
+            Self::Zip if !wanted.contains("zip") => " (an array of an .npz: save it by np.save)",
             _ => "",
         };
         let unpacked_by = self.row().and_then(|row| row.unpacked_by);

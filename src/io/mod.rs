@@ -54,12 +54,12 @@ per_number! {
 }
 
 fn read_matrix_here<T: Real>(path: &Path, watch: &mut Watch<'_>) -> Result<Csr<T>> {
-    Readers::pick(path, |readers| readers.matrix)?(path, watch)
+    Readers::pick(path, "a matrix", |readers| readers.matrix)?(path, watch)
 }
 
 per_number! {
-    /// Reads vectors of equal length from a NumPy file (`.npy`, or `.npz` with one array: one, or one a row; a single column is one) or one from a
-    /// Matrix Market file, told apart by what they hold. Right-hand sides of a system, whose length is known, are a matter of [`read_columns`].
+    /// Reads vectors of equal length from a NumPy file (`.npy`, or `.npz` with one array: one, or one a row; a single column is one), the
+    /// vectors of a binary file of PETSc, or one from a Matrix Market file, told apart by what they hold. Right-hand sides of a system, whose length is known, are a matter of [`read_columns`].
     ///
     /// # Errors
     /// As [`npy::read`] and [`matrix_market::read_vector`]; [`Error::Format`] for a file of another kind, which it names.
@@ -67,7 +67,7 @@ per_number! {
 }
 
 fn read_vectors_here<T: Real>(path: &Path) -> Result<Vec<Vec<T>>> {
-    let array = Readers::<T>::pick(path, |readers| readers.array)?(path)?;
+    let array = Readers::<T>::pick(path, "vectors", |readers| readers.array)?(path)?;
     // Shape of a column as SciPy writes it: (n, 1).
     let single = array.shape.iter().filter(|n| **n != 1).count() <= 1;
     let length = if single { array.data.len() } else { array.shape.last().copied().unwrap_or(1) };
@@ -84,7 +84,9 @@ const LONGEST_TEXT: u64 = 1 << 26;
 /// [`Error::File`]; [`Error::Format`] for what is no such list, with the line; as [`npy::read`] and [`matrix_market::read_vector`].
 pub fn read_numbers(path: &Path) -> Result<Vec<f64>> {
     if FileKind::of(path)?.is_some() {
-        return Ok(Readers::<f64>::pick(path, |readers| readers.array)?(path)?.data);
+        return Ok(
+            Readers::<f64>::pick(path, "numbers, one a line of text, or", |readers| readers.array)?(path)?.data
+        );
     }
     let name = short_name(path);
     let refuse = |reason: String| Error::Format { what: name.clone(), reason };

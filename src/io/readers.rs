@@ -74,13 +74,15 @@ impl<T: Real> Readers<T> {
         }
     }
 
-    /// The reader that `which` picks among those of the kind of a file. A file of no known kind is taken for a Matrix Market file.
+    /// The reader of `what` that `which` picks among those of the kind of a file. A file of no known kind is taken for a Matrix Market file.
     ///
     /// # Errors
     /// [`Error::File`](crate::Error::File); [`Error::Format`](crate::Error::Format) for a kind without such a reader, with the kinds that have one.
-    pub(super) fn pick<R>(path: &Path, which: impl Fn(Self) -> Option<R>) -> Result<R> {
+    pub(super) fn pick<R>(path: &Path, what: &str, which: impl Fn(Self) -> Option<R>) -> Result<R> {
         let kind = FileKind::of(path)?.unwrap_or(FileKind::MatrixMarket);
-        which(Self::of(kind))
-            .ok_or_else(|| kind.refused(path, &FileKind::names(|kind| which(Self::of(kind)).is_some())))
+        which(Self::of(kind)).ok_or_else(|| {
+            let kinds = FileKind::names(|kind| which(Self::of(kind)).is_some());
+            kind.refused(path, &format!("{what} in {kinds}"))
+        })
     }
 }

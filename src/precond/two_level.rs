@@ -15,6 +15,8 @@
 //! problems", Computing 56 (1996), for `P`; B. Smith, P. Bjørstad, W. Gropp, "Domain decomposition", 1996, section 2.1 (additive
 //! two-level methods).
 
+use std::time::Instant;
+
 use super::kind::{Made, Parameters, PreconditionerKind, Source, Symmetry};
 use super::support::{check_symmetric, in_time};
 use crate::device::Device;
@@ -28,6 +30,9 @@ use crate::sparse::{AsCsr, Csr, Format, Partition};
 use crate::threads;
 use crate::vector::Vector;
 
+const NAME: &str = "two-level";
+/// Rows after which the set-up looks at the clock.
+const LOOKS: usize = 1024;
 /// Most parts: the inverse of the coarse system has their square of numbers.
 const MOST_PARTS: usize = 2048;
 /// Parts that are aimed at, and least rows of one, if no number of rows is asked for.
@@ -70,7 +75,7 @@ pub struct TwoLevel<T: Real> {
 }
 
 per_number! {
-    fn new<T>(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<TwoLevel<T>> = TwoLevel::new_here;
+    fn new<T>(device: &Device, a: &Csr<T>, partition: &Partition, deadline: Option<Instant>) -> Result<TwoLevel<T>> = TwoLevel::new_here;
 }
 
 impl<T: Real> TwoLevel<T> {
@@ -82,10 +87,10 @@ impl<T: Real> TwoLevel<T> {
     /// the first row of a column of `P` whose pivot is not positive; [`Error::Memory`].
     pub fn new(device: &Device, a: &(impl AsCsr<T> + ?Sized), partition: &Partition) -> Result<Self> {
         let a = &*a.as_csr()?;
-        new(device, a, partition)
+        new(device, a, partition, None)
     }
 
-    fn new_here(device: &Device, a: &Csr<T>, partition: &Partition) -> Result<Self> {
+    fn new_here(device: &Device, a: &Csr<T>, partition: &Partition, deadline: Option<Instant>) -> Result<Self> {
         partition.check(a)?;
         check_symmetric(a)?;
         let parts = filled(partition);
@@ -95,7 +100,7 @@ impl<T: Real> TwoLevel<T> {
         }
         let diagonal = Diagonal::inverse_of(device, a)?;
         let p = prolongator(a, partition, &parts)?;
-        let inverse = Matrix::new(device, &inverse(a, &p)?, Format::Auto)?;
+        let inverse = Matrix::new(device, &inverse(a, &p, deadline)?, Format::Auto)?;
         let entries = a.rows() + p.nnz() + inverse.nnz();
         let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
         let p = Matrix::stored(device, &p, storage)?;
@@ -139,11 +144,14 @@ fn prolongator<T: Real>(a: &Csr<T>, partition: &Partition, parts: &[u32]) -> Res
 }
 
 /// `E^-1`, all its entries. Sums run over ascending rows and columns.
-fn inverse<T: Real>(a: &Csr<T>, p: &Csr<T>) -> Result<Csr<T>> {
+fn inverse<T: Real>(a: &Csr<T>, p: &Csr<T>, deadline: Option<Instant>) -> Result<Csr<T>> {
     let count = p.cols();
     let mut e = vec![0.0; count * count];
     let (mut product, mut touched) = (vec![0.0; count], Vec::new());
     for i in 0..a.rows() {
+        if i % LOOKS == 0 {
+            in_time(deadline, NAME)?;
+        }
         // Row i of A P.
         let (columns, values) = a.row(i);
         for (j, v) in columns.iter().zip(values) {
@@ -161,7 +169,7 @@ fn inverse<T: Real>(a: &Csr<T>, p: &Csr<T>) -> Result<Csr<T>> {
         }
         touched.drain(..).for_each(|l| product[l] = 0.0);
     }
-    factor(&mut e, count, count as f64 * T::EPSILON).map_err(|k| Error::Structure {
+    factor(&mut e, count, count as f64 * T::EPSILON, deadline)?.map_err(|k| Error::Structure {
         what: "a part of the coarse system has no positive pivot in this precision: the matrix is not definite enough, or the part is on its own".into(),
         row: (0..a.rows()).find(|i| p.row(*i).0.contains(&(k as u32))),
     })?;
@@ -174,8 +182,14 @@ fn inverse<T: Real>(a: &Csr<T>, p: &Csr<T>) -> Result<Csr<T>> {
 }
 
 /// Cholesky factor of the lower triangle of `e`, in place. Fails with the row of a pivot that is at most `least` times its diagonal entry.
-fn factor(e: &mut [f64], n: usize, least: f64) -> std::result::Result<(), usize> {
+fn factor(
+    e: &mut [f64],
+    n: usize,
+    least: f64,
+    deadline: Option<Instant>,
+) -> Result<std::result::Result<(), usize>> {
     for i in 0..n {
+        in_time(deadline, NAME)?;
         let (above, row) = e.split_at_mut(i * n);
         for j in 0..i {
             let other = &above[j * n..][..j + 1];
@@ -185,11 +199,11 @@ fn factor(e: &mut [f64], n: usize, least: f64) -> std::result::Result<(), usize>
         let pivot = row[i] - row[..i].iter().map(|v| v * v).sum::<f64>();
         // Rounding is all that is left of a singular system.
         if !(pivot > least * row[i] && pivot.is_finite()) {
-            return Err(i);
+            return Ok(Err(i));
         }
         row[i] = pivot.sqrt();
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
 /// Rows `j ..` of column `j` of the inverse of `L L'`.
@@ -209,7 +223,7 @@ fn column(l: &[f64], n: usize, j: usize) -> Vec<f64> {
 
 impl PreconditionerKind for TwoLevelOptions {
     fn name(&self) -> &'static str {
-        "two-level"
+        NAME
     }
 
     fn parameters(&self) -> String {
@@ -242,7 +256,7 @@ impl PreconditionerKind for TwoLevelOptions {
             None => Partition::grown(a, self.rows.unwrap_or(LEAST_ROWS.max(a.rows().div_ceil(PARTS))))?,
         };
         in_time(deadline, self.name())?;
-        let made = TwoLevel::new(device, a, &partition)?;
+        let made = new(device, a, &partition, deadline)?;
         let entries = made.entries();
         Ok(Made { partition: Some(partition), ..Made::new(made, entries) })
     }

@@ -165,6 +165,12 @@ fn two_steps_of_bicg_are_an_iteration_of_bicgstab2() {
         let solved = Problem::new(Method::BiCgStab2, &small.unwrap()).solve(device, &[&b], &stopping::<f64>());
         assert!(solved[0].1.converged() && solved[0].1.iterations <= 4, "{}", solved[0].1);
 
+        // The first of the two steps solves this one.
+        let double = Csr::from_rows(9, 9, |i, row| row.push((i as u32, 2.0))).unwrap();
+        let solved =
+            Problem::new(Method::BiCgStab2, &double).solve(device, &[&b[..].repeat(2)[..9]], &stopping::<f64>());
+        assert!(solved[0].1.converged() && solved[0].1.iterations == 1, "{}", solved[0].1);
+
         let skew = Csr::from_rows(400, 400, |i, row| {
             if i > 0 {
                 row.push((i as u32 - 1, -1.0));

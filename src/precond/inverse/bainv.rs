@@ -39,7 +39,7 @@ const ROWS_OF_A_PART: usize = 100;
 const OF_PARTS: &str = "an approximate inverse of parts";
 
 /// Options of [`Bainv::new`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BainvOptions {
     /// Parts of the partition that [`Preconditioner::build`](crate::precond::Preconditioner::build) asks METIS for; `None` for parts of about
@@ -52,6 +52,12 @@ pub struct BainvOptions {
     pub on_device: Option<bool>,
     /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done. A device looks at it before it begins.
     pub deadline: Option<Instant>,
+}
+
+impl Default for BainvOptions {
+    fn default() -> Self {
+        Self::NEUTRAL
+    }
 }
 
 impl BainvOptions {

@@ -87,17 +87,25 @@ impl Held {
 
     /// Two steps of BiCG, without the second step along `u`. `rs` and `ss` are sums of `r.s` and `s.s`.
     fn steps(&self, draft: &mut Draft, [rs, ss]: [Sums; 2]) -> Vec<Call> {
-        let &Self { r, s, u, v, w, shadow, mr, ms, mu, mv, rho_sum, gamma, rho, .. } = self;
+        let &Self { r, s, u, v, w, shadow, mr, ms, mu, mv, rr, rho_sum, gamma, rho, .. } = self;
         let &Self { alpha, minus_alpha, minus_beta, .. } = self;
+        let done = draft.scalar();
         let first = Update::of(Rows).set(X, &[(ONE, X), (alpha, mu)]).set(r, &[(ONE, r), (minus_alpha, v)]);
-        let first = draft.call(self.by_element(first, mr, r), |p| self.set_alpha(p));
+        let first = draft.call(self.by_element(first, mr, r).dot(rr, r, r), |p| self.set_alpha(p));
         let apply_r = self.by_product(draft, mr, r);
         let product_r = draft.call(Product::of(Operand::A, mr, s).dot(rho_sum, shadow), |_| {});
 
         let second = Update::of(Rows).set(v, &[(ONE, s), (minus_beta, v)]).set(u, &[(ONE, r), (minus_beta, u)]);
         let second = self.follow(second, mu, &[(ONE, mr), (minus_beta, mu)]);
         let second = draft.call(self.by_element(second, mv, v), |p| {
-            let next = p.fold(rho_sum);
+            let (rr, next) = (p.fold(rr), p.fold(rho_sum));
+            // The first step may solve the system.
+            p.set(done, ONE);
+            p.set_if_positive(rr, done, ZERO);
+            p.if_positive(done, |p| {
+                p.count();
+                p.test(rr);
+            });
             p.stop_at_zero(next, stop::BREAKDOWN);
             p.set(minus_beta, MINUS_ONE * (alpha * (next / rho)));
             p.set(rho, next);
