@@ -17,6 +17,9 @@ pub(crate) struct Update {
 }
 
 impl Update {
+    /// Rust 1.95 and 1.96 take two equal values that are passed on for one (rust-lang/rust#158830), and free it twice. Kept as a call, its
+    /// results are different values to them.
+    #[inline(never)]
     pub(crate) fn of(space: Space) -> Self {
         let (vectors, coefficients, sums) = (Vec::new(), Vec::new(), Vec::new());
         Self { space, vectors, pass: Pass::default(), coefficients, sums, fault: None }
