@@ -39,8 +39,8 @@ impl<T: Real> Direct<T> {
                 System::of_least_squares(operator, columns, damp)?
             }
             (true, false) => System::of_rectangle(operator, columns)?,
-            (false, true) => System::of_square(operator, columns)?.with_norm()?,
-            (false, false) => System::of_square(operator, columns)?,
+            (false, true) => System::of_square(operator, columns, method.squares())?.with_norm()?,
+            (false, false) => System::of_square(operator, columns, method.squares())?,
         };
         // Scaled like the operator, whatever its own scale: Chebyshev's and stationary iterations alone depend on its size, and
         // are told.

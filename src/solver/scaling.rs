@@ -34,9 +34,9 @@ pub(super) struct Reach {
 
 impl Reach {
     /// Reach of vectors of `T` and sums kept in `accumulation`. The largest power that appears is `|A|² |b|²` in methods that
-    /// multiply by `A` alone, `|A|⁴ |b|²` in those that also multiply by its adjoint; what is left of the exponents is for the
+    /// multiply by `A` alone, `|A|⁴ |b|²` in those whose vectors hold `A'A x` or `A A x` (`squares`); what is left of the exponents is for the
     /// fall of the residual (1e-16, squared), the condition, and the digits of the smallest numbers.
-    pub(super) fn of<T: Real>(accumulation: Accumulation, with_adjoint: bool) -> Self {
+    pub(super) fn of<T: Real>(accumulation: Accumulation, squares: bool) -> Self {
         let (operator, rhs) = match (T::PRECISION, accumulation) {
             (Precision::Double, _) => (-200..=200, -120..=120),
             // Vectors are the narrower part: `|A|² |b|` stands in one.
@@ -44,7 +44,7 @@ impl Reach {
             // The fall of the residual needs room below, not above: |A|_F grows with the number of entries.
             (Precision::Single, Accumulation::Pair) => (-24..=36, -16..=20),
         };
-        let half = if with_adjoint { 2 } else { 1 };
+        let half = if squares { 2 } else { 1 };
         Self { operator: operator.start() / half..=operator.end() / half, rhs }
     }
 }

@@ -123,8 +123,14 @@ fn solve_here<T: Real>(
 }
 
 impl<T: Real> System<T> {
-    fn new(operator: &SharedOperator<T>, columns: usize, with_adjoint: bool, damp: f64) -> Result<Self> {
-        let reach = Reach::of::<T>(operator.device().accumulation(T::PRECISION), with_adjoint);
+    /// `squares` says that vectors of the method hold products with `A` twice, or with `A` and its adjoint.
+    fn new(
+        operator: &SharedOperator<T>,
+        columns: usize,
+        [with_adjoint, squares]: [bool; 2],
+        damp: f64,
+    ) -> Result<Self> {
+        let reach = Reach::of::<T>(operator.device().accumulation(T::PRECISION), squares);
         let magnitude = magnitude(&**operator)?;
         let scaling = Scaling::new(magnitude.hypot(Magnitude::of(damp)), &reach);
         Ok(Self {
@@ -147,19 +153,19 @@ impl<T: Real> System<T> {
         same_length("start guess", self.operator.cols() * self.columns, x.len())
     }
 
-    /// System for methods that multiply by `A` alone.
-    pub(super) fn of_square(operator: &SharedOperator<T>, columns: usize) -> Result<Self> {
-        Self::new(operator, columns, false, 0.0)
+    /// System for methods that multiply by `A` alone; `squares` if their vectors hold `A A x`.
+    pub(super) fn of_square(operator: &SharedOperator<T>, columns: usize, squares: bool) -> Result<Self> {
+        Self::new(operator, columns, [false, squares], 0.0)
     }
 
     /// System for methods that multiply by the adjoint as well, and look at the residual alone.
     pub(super) fn of_rectangle(operator: &SharedOperator<T>, columns: usize) -> Result<Self> {
-        Self::new(operator, columns, true, 0.0)
+        Self::new(operator, columns, [true; 2], 0.0)
     }
 
     /// System for least squares; `damp` is that of the method, or the root of all weights of a correction.
     pub(super) fn of_least_squares(operator: &SharedOperator<T>, columns: usize, damp: f64) -> Result<Self> {
-        let mut system = Self::new(operator, columns, true, damp)?.with_norm()?;
+        let mut system = Self::new(operator, columns, [true; 2], damp)?.with_norm()?;
         system.damp = Some(damp);
         system.stacked = system.norm.hypot(scale(damp, system.exponent()));
         Ok(system)

@@ -30,7 +30,7 @@ use crate::solver::script::{Call, Draft, Operand, Preconditioning, Product, Scri
 use crate::state::stop;
 
 pub(super) const INFO: MethodInfo =
-    MethodInfo { name: "bicgstab2", preconditioner: true, carries_residual: true, ..SQUARE };
+    MethodInfo { name: "bicgstab2", squares: true, preconditioner: true, carries_residual: true, ..SQUARE };
 
 /// Vectors, sums and scalars of both halves of an iteration.
 struct Held {

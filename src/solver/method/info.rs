@@ -6,6 +6,8 @@ pub(super) struct MethodInfo {
     /// The operator may be rectangular; the method multiplies by its adjoint.
     pub(super) rectangles: bool,
     pub(super) symmetry: Symmetry,
+    /// Its vectors hold products with the operator twice: numbers reach half as far.
+    pub(super) squares: bool,
     /// It takes a preconditioner.
     pub(super) preconditioner: bool,
     /// The recurrence carries the residual, and the script says how to compute that afresh.
@@ -47,6 +49,7 @@ pub(super) const SQUARE: MethodInfo = MethodInfo {
     name: "",
     rectangles: false,
     symmetry: Symmetry::None,
+    squares: false,
     preconditioner: false,
     carries_residual: false,
     gradient: false,
@@ -57,4 +60,5 @@ pub(super) const SQUARE: MethodInfo = MethodInfo {
 };
 
 /// A method for least squares that takes nothing.
-pub(super) const LEAST_SQUARES: MethodInfo = MethodInfo { rectangles: true, gradient: true, ..SQUARE };
+pub(super) const LEAST_SQUARES: MethodInfo =
+    MethodInfo { rectangles: true, squares: true, gradient: true, ..SQUARE };

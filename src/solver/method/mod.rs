@@ -200,6 +200,11 @@ impl Method {
         self.info().rectangles
     }
 
+    /// Tells if its vectors hold products with the operator, or with it and its adjoint, twice.
+    pub(crate) fn squares(&self) -> bool {
+        self.info().squares
+    }
+
     /// Symmetry that it asks of the operator.
     pub(crate) fn symmetry(&self) -> Symmetry {
         self.info().symmetry
