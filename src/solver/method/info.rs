@@ -6,7 +6,7 @@ pub(super) struct MethodInfo {
     /// The operator may be rectangular; the method multiplies by its adjoint.
     pub(super) rectangles: bool,
     pub(super) symmetry: Symmetry,
-    /// Its vectors hold products with the operator twice: numbers reach half as far.
+    /// Vectors hold products with the operator twice: numbers reach half as far.
     pub(super) squares: bool,
     /// It takes a preconditioner.
     pub(super) preconditioner: bool,
