@@ -16,7 +16,6 @@ use sprs::{CsMat, CsMatBase, CsMatI, CsMatViewI, SpIndex};
 ///
 /// ```
 /// use residuum::precond::{RowOrdering, Sweep, SweepOptions};
-/// use residuum::precond::RowOrdering;
 /// use residuum::{Device, Format, Matrix};
 ///
 /// # fn main() -> residuum::Result<()> {
