@@ -59,7 +59,6 @@ pub mod simulation;
 mod solver;
 pub mod sparse;
 mod state;
-#[cfg(feature = "serde")]
 mod text;
 mod threads;
 #[cfg(feature = "tuner")]

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::open::{MARK, open};
 use crate::error::{Error, Result};
 use crate::files::file_error;
+use crate::text::listed;
 
 /// Kind of a file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,11 +154,7 @@ impl FileKind {
     /// The kinds that are `wanted`, as a sentence lists them.
     pub(super) fn names(wanted: impl Fn(Self) -> bool) -> String {
         let names: Vec<&str> = ROWS.iter().filter(|row| wanted(row.kind)).map(|row| row.name).collect();
-        match names.split_last() {
-            Some((last, [])) => (*last).into(),
-            Some((last, others)) => format!("{} or {last}", others.join(", ")),
-            None => String::new(),
-        }
+        listed(&names, "or")
     }
 
     /// The error of a file of this kind if `wanted` was expected.

@@ -18,13 +18,13 @@
 use std::time::Instant;
 
 use super::kind::{Made, Parameters, PreconditionerKind, Source, Symmetry};
-use super::support::{check_symmetric, in_time};
+use super::support::{check_symmetric, in_time, operator_in_field};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{
-    Adjoint, Diagonal, LinearOperator, LinearOperatorExt, ProductOperator, SharedOperator, SumOperator,
+    Adjoint, Diagonal, LinearOperator, LinearOperatorExt, ProductOperator, SharedOperator, Structure, SumOperator,
 };
 use crate::sparse::{AsCsr, Csr, Format, Partition};
 use crate::threads;
@@ -262,38 +262,7 @@ impl PreconditionerKind for TwoLevelOptions {
     }
 }
 
-impl<T: Real> From<TwoLevel<T>> for SharedOperator<T> {
-    fn from(operator: TwoLevel<T>) -> Self {
-        operator.shared()
-    }
-}
-
-impl<T: Real> LinearOperator<T> for TwoLevel<T> {
-    fn device(&self) -> &Device {
-        self.sum.device()
-    }
-    fn rows(&self) -> usize {
-        self.sum.rows()
-    }
-    fn cols(&self) -> usize {
-        self.sum.cols()
-    }
-    fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-        self.sum.apply(x, z)
-    }
-    fn apply_adjoint(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-        self.sum.apply(x, z)
-    }
-    fn has_adjoint(&self) -> bool {
-        true
-    }
-    fn bytes(&self) -> u64 {
-        self.sum.bytes()
-    }
-    fn launches(&self) -> usize {
-        self.sum.launches()
-    }
-}
+operator_in_field!(TwoLevel.sum, symmetric);
 
 #[cfg(test)]
 mod tests {

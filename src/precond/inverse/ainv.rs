@@ -31,7 +31,7 @@ use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
 use crate::precond::kind::{LeastSquares, Made, Parameters, PreconditionerKind, Source, Symmetry, finite};
-use crate::precond::support::{Square, check_symmetric, in_time, product_of_matrices, square};
+use crate::precond::support::{Square, check_symmetric, in_time, operator_in_field, square};
 use crate::sparse::{AsCsr, Csr};
 use crate::threads;
 use crate::vector::Vector;
@@ -147,7 +147,7 @@ fn by_rows<T: Real>(n: usize, found: Columns<T>) -> Z<T> {
     Z { rows, pivots }
 }
 
-product_of_matrices!(Ainv, symmetric);
+operator_in_field!(Ainv.product, symmetric);
 
 impl PreconditionerKind for AinvOptions {
     fn name(&self) -> &'static str {

@@ -24,7 +24,7 @@ use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
 use crate::precond::kind::{LeastSquares, Made, Parameters, PreconditionerKind, Source, Symmetry};
-use crate::precond::support::{Square, check_symmetric, in_time, product_of_matrices, square};
+use crate::precond::support::{Square, check_symmetric, in_time, operator_in_field, square};
 use crate::sparse::{AsCsr, Csr, Partition};
 use crate::threads;
 use crate::vector::Vector;
@@ -274,7 +274,7 @@ fn invert<T: Real>(
     Ok(pivots)
 }
 
-product_of_matrices!(Bainv, symmetric);
+operator_in_field!(Bainv.product, symmetric);
 
 impl PreconditionerKind for BainvOptions {
     fn name(&self) -> &'static str {

@@ -25,7 +25,7 @@ use crate::operator::{LinearOperator, LinearOperatorExt, ProductOperator, Shared
 use crate::precond::kind::{
     BYTES_OF_ROW, Made, Parameters, PreconditionerKind, Source, Symmetry, finite, stored_bytes,
 };
-use crate::precond::support::{check_finite, check_rounded, factor_on, product_of_matrices};
+use crate::precond::support::{check_finite, check_rounded, factor_on, operator_in_field};
 use crate::sparse::{AsCsr, Csr};
 use crate::threads;
 use crate::vector::Vector;
@@ -158,7 +158,7 @@ fn scales<T: Real>(a: &Csr<T>) -> Result<Vec<f64>> {
     a.diagonal().into_iter().enumerate().map(factor).collect()
 }
 
-product_of_matrices!(NonsymmetricAinv {});
+operator_in_field!(NonsymmetricAinv.product {});
 
 impl PreconditionerKind for NonsymmetricAinvOptions {
     fn name(&self) -> &'static str {

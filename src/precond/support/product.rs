@@ -39,13 +39,12 @@ pub(crate) fn rounded<T: Real>(w: &Csr<T>, single: bool) -> Result<Cow<'_, Csr<T
     if rounds::<T>(single) { w.rounded_to_single().map(Cow::Owned) } else { Ok(Cow::Borrowed(w)) }
 }
 
-/// Makes an operator of a type whose field `product` is a product of two matrices: one that is its own adjoint if `symmetric` follows the
-/// name, with a function that takes other values if there is one.
-macro_rules! product_of_matrices {
-    ($name:ident, symmetric $(, $update:ident)?) => {
-        product_of_matrices!($name {
+/// Makes an operator of a type that is one by a field of its own: one that is its own adjoint if `symmetric` follows the field, with a function that takes other values if there is one.
+macro_rules! operator_in_field {
+    ($name:ident.$field:ident, symmetric $(, $update:ident)?) => {
+        operator_in_field!($name.$field {
             fn apply_adjoint(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-                self.product.apply(x, z)
+                self.$field.apply(x, z)
             }
             fn has_adjoint(&self) -> bool {
                 true
@@ -55,7 +54,7 @@ macro_rules! product_of_matrices {
             })?
         });
     };
-    ($name:ident { $($more:item)* }) => {
+    ($name:ident.$field:ident { $($more:item)* }) => {
         impl<T: Real> From<$name<T>> for SharedOperator<T> {
             fn from(inverse: $name<T>) -> Self {
                 inverse.shared()
@@ -64,28 +63,28 @@ macro_rules! product_of_matrices {
 
         impl<T: Real> LinearOperator<T> for $name<T> {
             fn device(&self) -> &Device {
-                self.product.device()
+                self.$field.device()
             }
             fn rows(&self) -> usize {
-                self.product.rows()
+                self.$field.rows()
             }
             fn cols(&self) -> usize {
-                self.product.cols()
+                self.$field.cols()
             }
             fn apply(&self, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-                self.product.apply(x, z)
+                self.$field.apply(x, z)
             }
             fn bytes(&self) -> u64 {
-                self.product.bytes()
+                self.$field.bytes()
             }
             fn launches(&self) -> usize {
-                self.product.launches()
+                self.$field.launches()
             }
             fn structure(&self) -> Structure<'_, T> {
-                self.product.structure()
+                self.$field.structure()
             }
             $($more)*
         }
     };
 }
-pub(crate) use product_of_matrices;
+pub(crate) use operator_in_field;

@@ -34,6 +34,7 @@ use info::{Bounds, MethodInfo};
 
 use super::weight::{Least, WeightRule};
 use crate::error::{Error, Result};
+use crate::text::listed;
 
 /// An iterative method and its parameters. [`methods`](crate::methods) has the recurrence, cost and source of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -183,11 +184,7 @@ impl Method {
     /// The names of those that are wanted, as a sentence lists them.
     pub(crate) fn names(wanted: impl Fn(&Self) -> bool) -> String {
         let names: Vec<&str> = Self::ALL.iter().filter(|method| wanted(method)).map(Self::name).collect();
-        match names.split_last() {
-            Some((last, [])) => (*last).into(),
-            Some((last, others)) => format!("{} and {last}", others.join(", ")),
-            None => String::new(),
-        }
+        listed(&names, "and")
     }
 
     /// Name, as [`Method::from_str`] reads it.

@@ -32,7 +32,7 @@ use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
 use crate::operator::{Adjoint, LinearOperator, LinearOperatorExt, ProductOperator, SharedOperator, Structure};
 use crate::precond::support::{
-    check_symmetric, factor_on, in_time, largest_of_row, made_by_threads, neighbourhood_below, product_of_matrices,
+    check_symmetric, factor_on, in_time, largest_of_row, made_by_threads, neighbourhood_below, operator_in_field,
     rounds,
 };
 use crate::sparse::{AsCsr, Csr, RowBlock, pieces};
@@ -205,7 +205,7 @@ fn places<T: Real>(a: &Csr<T>, i: usize, power: usize) -> Vec<u32> {
     found.unwrap_or_else(|| largest_of_row(a, i, MOST_PLACES, |j| j < i))
 }
 
-product_of_matrices!(Fsai, symmetric, update_values);
+operator_in_field!(Fsai.product, symmetric, update_values);
 
 #[cfg(test)]
 mod tests {
