@@ -6,26 +6,26 @@
 // With a diagonal M as preconditioner z = M r stands for r in the direction, and rho = r.z and q.Mq for r.r and q.q in the
 // formulas:  r'.z' = alpha^2 q.Mq - r.z. The stopping test is of r.r.
 //
-// `sums` holds four runs of `groups` chunk sums: p.q, q.Mq and twice r.r, of which only cg_resident uses the second; with
-// a diagonal two more: twice r.z.
-// `control` and `status` hold two slots, one for each of the two kernels, so that no group reads what another writes in
-// the same launch; the limits follow. Once a slot says stop, every later launch only hands it on. Between iterations
-// the two ways leave the same state, and may take turns.
+// `sums` holds, from the place that a launch is told, runs of `groups` chunk sums: p.q, q.Mq and twice r.r, of which only cg_resident uses the
+// second; with a diagonal two more: twice r.z.
+// `registers` and `status` are those of a script (recurrence.cl) for one column; `rho` is the register of that name. A launch reads a slot and
+// writes the other, so that no group reads what another writes in the same launch. Once a slot says stop, every later launch only hands it on.
+// Between iterations all ways leave the same state, and may take turns.
 //
 // Required macro:
 //   DIAGONAL    1 with a diagonal preconditioner, 0 without
 
-// RR, ALPHA, BETA, RZ: control of a slot: r.r, alpha, beta; r.z in the first slot alone
-#define RHO (DIAGONAL ? RZ : RR)
-#define TOLERANCE (2 * SLOT)
-// STOP, ITERATION: status of a slot: why it stopped (0: it has not), iterations done
-// BARRIER: words of global_barrier.cl
+// Words of the status: STOP and ITERATION of a slot, why it stopped and the iterations done; behind both slots the limits, then the words of
+// global_barrier.cl.
+#define MAX_ITERATIONS (2 * STATES)
+#define HISTORY_MASK (2 * STATES + 1)
+#define BARRIER (2 * STATES + 2)
 
 // Verdict of the stopping test on r.r.
-static int cg_verdict(acc_t rr, acc_t tolerance, int iteration, int most)
+static int cg_verdict(acc_t rr, acc_t limit, int iteration, int most)
 {
     if (!acc_finite(rr)) return NOT_FINITE;
-    if (!acc_less(tolerance, rr)) return CONVERGED;
+    if (!acc_less(limit, rr)) return CONVERGED;
     return iteration >= most ? ITERATIONS_DONE : RUNNING;
 }
 

@@ -9,6 +9,7 @@
 #define VERDICT 1   // whether all groups run at once
 #define DEPARTED 2  // groups that left
 // ABANDONED: for the host
+// DONE: behind these words: iterations of all launches that were not abandoned
 
 #define UNDECIDED 0
 #define GO 1
@@ -24,6 +25,12 @@ static void leave(__global int* barrier_words)
     if (atomic_xchg(barrier_words + VERDICT, UNDECIDED) == ABANDON) atomic_xchg(barrier_words + ABANDONED, 1);
     atomic_xchg(barrier_words + ARRIVED, 0);
     atomic_xchg(barrier_words + DEPARTED, 0);
+}
+
+// Tells if an earlier launch was abandoned. After one none does anything: the host goes on where that one would have.
+static int was_abandoned(__global const int* barrier_words)
+{
+    return get_num_groups(0) > 1 ? barrier_words[ABANDONED] != 0 : 0;
 }
 
 // Tells if all groups run at once. Each must ask, and leave if they do not. `verdict` has one place.

@@ -26,7 +26,6 @@
 // LOADED: vectors that statements and dot products read, as a mask; over an image, all that the call takes
 // WRITTEN: vectors that statements write
 // GOES_ON: 1: a group may begin the next call before others have done this one
-// DONE: behind the words of the barrier: `done` of the last launch that was not abandoned
 
 // ASCENT: over an image, a step of its dual variables
 
@@ -240,8 +239,7 @@ void step_resident(uint words, uint slot, uint first, uint iterations, uint done
     __local uint told[MOST_WORDS];
     __local int verdict[1];
     __global int* barrier_words = status + 2 * COLUMNS * STATES + COLUMNS + 1;
-    // After a launch that was abandoned none does anything: the host goes on where that one would have.
-    if (get_num_groups(0) > 1 ? barrier_words[ABANDONED] != 0 : 0) return;
+    if (was_abandoned(barrier_words)) return;
     if (!gather_groups(barrier_words, verdict)) return;
     const uint item = get_local_id(0);
     const uint group = get_group_id(0), groups = get_num_groups(0);

@@ -24,6 +24,8 @@ pub(crate) const COEFFICIENTS: usize = 10;
 pub(crate) const DOT_PLACES: usize = 28;
 /// Statuses of one column in a slot: why it stopped, iterations done.
 pub(crate) const STATES: usize = 2;
+pub(crate) const STOP: usize = 0;
+pub(crate) const ITERATION: usize = 1;
 
 /// One scalar of a method, the same register in every column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

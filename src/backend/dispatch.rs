@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::checked::Checked;
-use super::fused::cg::CgOps;
 use super::fused::cgnr::CgnrOps;
 use super::host::Host;
 use super::kernels_checksum;
@@ -27,6 +26,7 @@ use super::precond::polynomial::PolynomialOps;
 use super::precond::sweep::SweepOps;
 use super::script::ScriptOps;
 use super::script::basis::BasisOps;
+use super::script::cg::CgOps;
 use super::script::limit::LimitOps;
 use super::script::variation::VariationOps;
 #[cfg(feature = "imaging")]

@@ -1,6 +1,6 @@
 //! Every file of kernels.
 
-use super::fused::{cg, cgnr};
+use super::fused::cgnr;
 use super::linear::{generated, pointwise, product, projection, scatter, split, vector};
 #[cfg(all(test, feature = "fem"))]
 use super::pde::elements;
@@ -31,7 +31,7 @@ const FILES: &[&[&File]] = &[
     polynomial::FILES,
     projection::FILES,
     script::FILES,
-    cg::FILES,
+    script::cg::FILES,
     cgnr::FILES,
 ];
 

@@ -168,9 +168,20 @@ pub(super) fn column_dot<T: Real, A: Accumulator<T>>(
     scattered_sum::<T, A>(lanes, rows, |i| A::product(x[i * columns + c], y[i * columns + c]))
 }
 
+/// Sums of a short run.
+const SHORT: usize = 128;
+
 /// The second level of a reduction.
 #[inline]
 pub(super) fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
+    // A lane has one sum at most, and those beyond the last one are left out: of short runs the zeros of all lanes took most of the time.
+    if sums.len() <= SHORT {
+        let mut lanes = [A::default(); SHORT];
+        for k in 0..sums.len() {
+            lanes[k] = lanes[k].add(A::from_bits(sums[k].0));
+        }
+        return fold(&mut lanes[..sums.len().next_power_of_two()], A::add);
+    }
     let sums: Vec<A> = sums.iter().map(|s| A::from_bits(s.0)).collect();
     fold_sums(&sums, A::default(), A::add)
 }

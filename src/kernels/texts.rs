@@ -8,7 +8,7 @@ use crate::reduction::LANES;
 use crate::sparse::{self, Entries, Kind};
 #[cfg(feature = "simulation")]
 use crate::state::flow;
-use crate::state::{barrier, blend, cg, cgnr, dual, statement, stop};
+use crate::state::{barrier, blend, cgnr, dual, statement, stop};
 
 macro_rules! texts {
     ($($(#[$when:meta])* $name:ident $([$($constants:tt)*])?),+ $(,)?) => {$(
@@ -71,9 +71,10 @@ texts!(
     ],
     statement[statement::{MOST_STATEMENTS, NONE, NO_STATEMENT, NO_DOT, MULTIPLY, CLAMP, STEP}],
     dual[dual::{ASCENT_STEP, LIMIT, ALONG_LIMIT, ALONG_X, ALONG_Y}],
-    global_barrier[barrier::{ABANDONED}],
+    global_barrier[barrier::{ABANDONED, DONE}],
     cg_parts[
-        cg::{RR, ALPHA, BETA, RZ, SLOT, STOP, ITERATION, MAX_ITERATIONS, HISTORY_MASK, BARRIER},
+        recurrence::{REGISTERS, STATES, STOP, ITERATION},
+        RESIDUAL_LIMIT = recurrence::RESIDUAL_LIMIT.0,
         stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE, INDEFINITE_PRECONDITIONER},
     ],
     cg_advance,

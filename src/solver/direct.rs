@@ -1,6 +1,6 @@
 //! A method that works on the system as it is given: set-up with its memory, solves.
 
-use super::engine::{self, Operators, between, cg, cgnr, is_composed, roots};
+use super::engine::{self, Operators, between, cgnr, roots};
 use super::method::Method;
 use super::method::scripts::Task;
 use super::null_space::Projection;
@@ -140,16 +140,6 @@ pub(super) fn only(reports: Vec<Report>) -> Result<Report> {
     reports.into_iter().next().ok_or(Error::Shape { what: "reports of a solve", expected: 1, found: 0 })
 }
 
-impl<T: Real> Setup<T> {
-    /// Tells if it is conjugate gradients by launches of their own ([`cg`]), if nothing is scaled. The script fuses the last
-    /// factor of a product of operators, which those cannot, and computes residuals afresh.
-    fn is_fused_cg(&self, operator: &SharedOperator<T>) -> bool {
-        let by_element = self.preconditioner.as_ref().is_none_or(|operator| operator.as_diagonal().is_some());
-        let alone = self.columns == 1 && self.stopping.exact_every == 0 && !is_composed(&**operator);
-        self.method == Method::Cg && by_element && alone
-    }
-}
-
 /// Bytes that an operator takes. The `Arc` itself says 0, since others share it.
 fn held<T: Real>(operator: &SharedOperator<T>) -> u64 {
     (**operator).bytes()
@@ -249,9 +239,6 @@ fn workspace<T: Real>(
 ) -> Result<Box<dyn Workspace<T>>> {
     let (operator, exponent) = (system.operator(), system.exponent());
     let exponents = [exponent, of_preconditioner];
-    if exponents == [0; 2] && setup.is_fused_cg(operator) {
-        return cg::boxed(operator, setup.preconditioner.as_ref());
-    }
     match planned(operator, setup, exponents) {
         Planned { script: None, .. } => cgnr::boxed(operator, exponent, setup.corrections.clone()),
         Planned { draft, preconditioning, script: Some(script) } => {

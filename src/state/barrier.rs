@@ -1,4 +1,7 @@
-//! Words of the global barrier of a resident launch (`cl/global_barrier.cl`).
+//! Words of a resident launch: those of its global barrier (`cl/global_barrier.cl`), and one for the host.
+
 /// Set by a launch whose groups did not all run at once.
 pub(crate) const ABANDONED: usize = 3;
-pub(crate) const WORDS: usize = 4;
+/// Iterations of all launches that were not abandoned.
+pub(crate) const DONE: usize = 4;
+pub(crate) const WORDS: usize = 5;

@@ -3,7 +3,6 @@
 
 pub(crate) mod barrier;
 pub(crate) mod blend;
-pub(crate) mod cg;
 pub(crate) mod cgnr;
 pub(crate) mod dual;
 #[cfg(feature = "simulation")]

@@ -4,65 +4,12 @@ use std::ops::Range;
 
 use super::{Checked, Launch, Resident};
 use crate::backend::fused::SolveState;
-use crate::backend::fused::cg::{self, CgOps, CgVectors};
 use crate::backend::fused::cgnr::{self, CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Part};
 use crate::backend::linear::product::Stored;
 use crate::backend::run::{Origin, Run};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
-use crate::reduction::Chunks;
-
-impl<T: Real, D: CgOps<T> + Origin> CgOps<T> for Checked<D> {
-    fn cg_direction(
-        &self,
-        run: Run<'_>,
-        n: usize,
-        m: &Memory<T>,
-        r: &Memory<T>,
-        p: &mut Memory<T>,
-        state: &mut SolveState,
-    ) -> Result<()> {
-        self.device.cg_direction(run, n, m, r, p, state)
-    }
-
-    fn cg_product(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        vectors: CgVectors<'_, T>,
-        state: &mut SolveState,
-    ) -> Result<()> {
-        let expected = self.expect::<T>(Launch::Cg, run, || {
-            let mut copy = state.on_host()?;
-            let before = copy.history.on_host()?;
-            cg::test::<T>(run, Chunks::of(a.rows).count, vectors.m.is_some(), &mut copy)?;
-            Ok([before, copy.history])
-        })?;
-        self.device.cg_product(run, a, vectors, state)?;
-        self.compare_norms::<T>(run, expected, &state.history)
-    }
-
-    fn cg_update(&self, run: Run<'_>, n: usize, vectors: CgVectors<'_, T>, state: &mut SolveState) -> Result<()> {
-        self.device.cg_update(run, n, vectors, state)
-    }
-
-    fn cg_stays_resident(&self, run: Run<'_>, a: &Stored<T>) -> bool {
-        self.device.cg_stays_resident(run, a)
-    }
-
-    fn cg_resident(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        iterations: usize,
-        vectors: CgVectors<'_, T>,
-        state: &mut SolveState,
-    ) -> Result<()> {
-        self.note_resident::<T>(Resident::Cg, run);
-        self.device.cg_resident(run, a, iterations, vectors, state)
-    }
-}
 
 impl<T: Real, D: CgnrOps<T> + Origin> CgnrOps<T> for Checked<D> {
     fn cgnr_forward(

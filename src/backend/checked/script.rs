@@ -8,8 +8,8 @@ use crate::backend::Host;
 use crate::backend::linear::product::Stored;
 use crate::backend::run::{Origin, Run};
 use crate::backend::script::{
-    Addition, Basis, BasisOps, Blend, Listing, PASS_VECTORS, Pass, RESIDENT_MATRICES, RESIDENT_VECTORS, ScriptOps,
-    ScriptState, StepCall, product_spots,
+    Addition, Basis, BasisOps, Blend, CgOps, CgPlaces, CgVectors, Listing, PASS_VECTORS, Pass, RESIDENT_MATRICES,
+    RESIDENT_VECTORS, ScriptOps, ScriptState, StepCall, cg, product_spots,
 };
 use crate::error::Result;
 use crate::memory::Memory;
@@ -33,6 +33,52 @@ impl<D: Origin> Checked<D> {
     }
 }
 
+impl<D: Origin> Checked<D> {
+    /// Does `work`, a product of a script as [`ScriptOps::step_product`] has it, and compares what comes of it.
+    fn check_product<T: Real>(
+        &self,
+        launch: Launch,
+        run: Run<'_>,
+        call: StepCall,
+        a: &Stored<T>,
+        blend: Blend,
+        [x, w, z]: [&Memory<T>; 3],
+        y: &mut Memory<T>,
+        state: &mut ScriptState,
+        work: impl FnOnce(&mut Memory<T>, &mut ScriptState) -> Result<()>,
+    ) -> Result<()> {
+        let counter = self.product_to_compare(launch, run, a, call.columns);
+        let sample = a.sample();
+        let before = counter.map(|_| state.on_host()).transpose()?;
+        let whole = counter.filter(|_| sample.is_none()).map(|_| y.on_host()).transpose()?;
+        let expected = self.expect_script::<T>(launch, run, call, state)?;
+        work(y, state)?;
+        self.compare_norms::<T>(run, expected, &state.history)?;
+        let (Some(counter), Some(mut before)) = (counter, before) else { return Ok(()) };
+        if let Some(sample) = sample {
+            let parts = Parts::of(&sample, a.rows, call.columns);
+            let beside =
+                |vector: &Memory<T>, is_read: bool| vector.parts(if is_read { &parts.beside } else { &[] });
+            let (w, z) = (beside(w, blend.takes_w())?, beside(z, blend.dots[1])?);
+            let (x, y) = (x.parts(&parts.gathered)?, y.parts(&parts.beside)?);
+            let vectors = ([&x[..], &w, &z], &y[..]);
+            let spots = product_spots(run, call, (&sample, a.rows), blend, vectors, &parts.chunks, &mut before)?;
+            // Nothing is left to compare if every column has stopped: kernels may multiply before they know.
+            return spots.map_or(Ok(()), |spots| {
+                let found = (&y[..], &state.sums);
+                self.compare_spots(run, a.arrangement.kind, counter, (&sample, &parts, &spots), found)
+            });
+        }
+        let Some(mut want) = whole else { return Ok(()) };
+        let (matrix, x, w, z) = (a.on_host()?, x.on_host()?, w.on_host()?, z.on_host()?);
+        Host.step_product(run, call, &matrix, blend, [&x, &w, &z], &mut want, &mut before)?;
+        if before.has_stopped(call)? {
+            return Ok(());
+        }
+        self.compare(run, a.arrangement.kind, counter, [y, &want], [&state.sums, &before.sums])
+    }
+}
+
 impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
     fn step_scalars(&self, run: Run<'_>, call: StepCall, state: &mut ScriptState) -> Result<()> {
         let expected = self.expect_script::<T>(Launch::Scalars, run, call, state)?;
@@ -51,33 +97,9 @@ impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
         state: &mut ScriptState,
     ) -> Result<()> {
         let launch = if blend.shifted { Launch::StepResidual } else { Launch::StepProduct };
-        let counter = self.product_to_compare(launch, run, a, call.columns);
-        let sample = a.sample();
-        let before = counter.map(|_| state.on_host()).transpose()?;
-        let whole = counter.filter(|_| sample.is_none()).map(|_| y.on_host()).transpose()?;
-        let expected = self.expect_script::<T>(launch, run, call, state)?;
-        self.device.step_product(run, call, a, blend, vectors, y, state)?;
-        self.compare_norms::<T>(run, expected, &state.history)?;
-        let (Some(counter), Some(mut before)) = (counter, before) else { return Ok(()) };
-        let [x, w, z] = vectors;
-        if let Some(sample) = sample {
-            let parts = Parts::of(&sample, a.rows, call.columns);
-            let beside =
-                |vector: &Memory<T>, is_read: bool| vector.parts(if is_read { &parts.beside } else { &[] });
-            let (w, z) = (beside(w, blend.takes_w())?, beside(z, blend.dots[1])?);
-            let (x, y) = (x.parts(&parts.gathered)?, y.parts(&parts.beside)?);
-            let vectors = ([&x[..], &w, &z], &y[..]);
-            let spots = product_spots(run, call, (&sample, a.rows), blend, vectors, &parts.chunks, &mut before)?;
-            // Nothing is left to compare if every column had stopped.
-            return spots.map_or(Ok(()), |spots| {
-                let found = (&y[..], &state.sums);
-                self.compare_spots(run, a.arrangement.kind, counter, (&sample, &parts, &spots), found)
-            });
-        }
-        let Some(mut want) = whole else { return Ok(()) };
-        let (matrix, x, w, z) = (a.on_host()?, x.on_host()?, w.on_host()?, z.on_host()?);
-        Host.step_product(run, call, &matrix, blend, [&x, &w, &z], &mut want, &mut before)?;
-        self.compare(run, a.arrangement.kind, counter, [y, &want], [&state.sums, &before.sums])
+        self.check_product(launch, run, call, a, blend, vectors, y, state, |y, state| {
+            self.device.step_product(run, call, a, blend, vectors, y, state)
+        })
     }
 
     fn step_vectors(
@@ -114,6 +136,54 @@ impl<T: Real, D: ScriptOps<T> + Origin> ScriptOps<T> for Checked<D> {
     ) -> Result<()> {
         self.note_resident::<T>(Resident::Script, run);
         self.device.step_resident(run, call, listing, iterations, matrices, vectors, state)
+    }
+}
+
+impl<T: Real, D: CgOps<T> + Origin> CgOps<T> for Checked<D> {
+    fn cg_product(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        places: CgPlaces,
+        a: &Stored<T>,
+        (m, p): (Option<&Memory<T>>, &Memory<T>),
+        q: &mut Memory<T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        let (blend, vectors) = (cg::blend(m.is_some()), [p, m.unwrap_or(p), p]);
+        self.check_product(Launch::Cg, run, call, a, blend, vectors, q, state, |q, state| {
+            self.device.cg_product(run, call, places, a, (m, p), q, state)
+        })
+    }
+
+    fn cg_update(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        places: CgPlaces,
+        n: usize,
+        vectors: CgVectors<'_, T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        self.device.cg_update(run, call, places, n, vectors, state)
+    }
+
+    fn cg_stays_resident(&self, run: Run<'_>, a: &Stored<T>) -> bool {
+        self.device.cg_stays_resident(run, a)
+    }
+
+    fn cg_resident(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        places: CgPlaces,
+        a: &Stored<T>,
+        iterations: (Range<usize>, usize),
+        vectors: CgVectors<'_, T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
+        self.note_resident::<T>(Resident::Cg, run);
+        self.device.cg_resident(run, call, places, a, iterations, vectors, state)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Methods of two launches an iteration.
 
-pub(crate) mod cg;
 pub(crate) mod cgnr;
 mod solve_state;
 

@@ -1,17 +1,19 @@
 //! The launches of scripts on the host: `cl/recurrence.cl`, `cl/step.cl` and `cl/pass.cl`.
 
 use std::array;
+use std::ops::Range;
 
 use super::ScriptOps;
-use super::pass::{Blend, PASS_VECTORS, Pass, Statement};
+use super::pass::{Blend, PASS_VECTORS, Pass};
 use super::state::{ScriptState, StepCall};
+use super::statements::Statements;
 use crate::backend::Host;
 use crate::backend::linear::product::{HostMatrix, Sampled, Spots, Stored, chunk_product, sampled_rows};
 use crate::backend::run::Run;
-use crate::backend::sums::{column_dot, scattered_sum, summing, total};
+use crate::backend::sums::{chunk_sums, column_dot, scattered_sum, summing, total};
 use crate::error::Result;
 use crate::memory::Memory;
-use crate::number::{Accumulator, Real, Sum, violated};
+use crate::number::{Accumulator, Real, Sum};
 use crate::recurrence::{COEFFICIENTS, DOT_PLACES, FOLDED, HEADER, INSTRUCTIONS, REGISTERS, STATES, interpret};
 use crate::reduction::Chunks;
 use crate::state::stop;
@@ -20,7 +22,7 @@ use crate::threads::{self, ChunksMut};
 /// A [`ScriptState`] on the host.
 pub(super) struct HostScript<'a> {
     programs: &'a [u32],
-    sums: &'a mut [Sum],
+    pub(super) sums: &'a mut [Sum],
     registers: &'a mut [Sum],
     pub(super) status: &'a mut [i32],
     history: &'a mut [Sum],
@@ -50,7 +52,7 @@ pub(super) struct Frame<A> {
 impl<A: Copy> Frame<A> {
     /// Coefficient `k` of the pass, for column `c`.
     #[inline]
-    fn coefficient(&self, c: usize, k: usize) -> A {
+    pub(super) fn coefficient(&self, c: usize, k: usize) -> A {
         self.file[c * REGISTERS + self.head[COEFFICIENTS + k] as usize]
     }
 
@@ -78,15 +80,20 @@ pub(super) fn running(call: StepCall, status: &[i32]) -> Vec<bool> {
     slot.chunks(STATES).map(|column| column[0] == stop::RUNNING).collect()
 }
 
+fn values<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> Vec<A> {
+    let mut values = Vec::with_capacity(sums.len());
+    for sum in sums {
+        values.push(A::from_bits(sum.0));
+    }
+    values
+}
+
 /// `take_slot` of `cl/recurrence.cl`.
 pub(super) fn take<T: Real, A: Accumulator<T>>(call: StepCall, state: &HostScript<'_>) -> Frame<A> {
     let (slot, columns) = (call.slot as usize, call.columns);
     let block = &state.programs[call.block as usize..];
     Frame {
-        file: state.registers[slot * columns * REGISTERS..][..columns * REGISTERS]
-            .iter()
-            .map(|s| A::from_bits(s.0))
-            .collect(),
+        file: values(&state.registers[slot * columns * REGISTERS..][..columns * REGISTERS]),
         state: state.status[slot * columns * STATES..][..columns * STATES].to_vec(),
         head: array::from_fn(|k| block[k]),
     }
@@ -116,8 +123,9 @@ pub(super) fn run_block<T: Real, A: Accumulator<T>>(
             });
         }
     }
-    for (to, from) in state.registers[(1 - slot) * columns * REGISTERS..].iter_mut().zip(&frame.file) {
-        *to = Sum(from.to_bits());
+    let registers = &mut state.registers[(1 - slot) * columns * REGISTERS..][..frame.file.len()];
+    for k in 0..registers.len() {
+        registers[k] = Sum(frame.file[k].to_bits());
     }
     state.status[(1 - slot) * columns * STATES..][..columns * STATES].copy_from_slice(&frame.state);
     frame.any_runs()
@@ -135,35 +143,19 @@ fn scalars<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_
     let _: Option<Frame<A>> = recur::<T, A>(call, state);
 }
 
-/// Chunk sums of `x (w y)`, or of `x y` without a `w`, column by column, at `place(c)`.
-fn dots<T: Real, A: Accumulator<T>>(
-    chunks: Chunks,
-    columns: usize,
-    vectors: (&[T], Option<&[T]>, &[T]),
-    place: impl Fn(usize) -> usize,
-    sums: &mut [Sum],
-) {
-    for c in 0..columns {
-        threads::each(&mut sums[place(c)..][..chunks.count], 1, |g, sum| {
-            *sum = chunk_dot::<T, A>(chunks, [columns, c], vectors, g);
-        });
-    }
-}
-
-/// The sum of chunk `g` in [`dots`].
-fn chunk_dot<T: Real, A: Accumulator<T>>(
-    chunks: Chunks,
+/// The sum of `x (w y)`, or of `x y` without a `w`, over some rows of column `c` of so many: one chunk.
+fn rows_dot<T: Real, A: Accumulator<T>>(
+    lanes: usize,
+    rows: Range<usize>,
     [columns, c]: [usize; 2],
     (x, w, y): (&[T], Option<&[T]>, &[T]),
-    g: usize,
 ) -> Sum {
-    let rows = chunks.range(g);
-    let Some(w) = w else { return column_dot::<T, A>(chunks.lanes, rows, [columns, c], x, y) };
+    let Some(w) = w else { return column_dot::<T, A>(lanes, rows, [columns, c], x, y) };
     let term = |i: usize| {
         let at = i * columns + c;
         A::product(x[at], w[at] * y[at])
     };
-    scattered_sum::<T, A>(chunks.lanes, rows, term)
+    scattered_sum::<T, A>(lanes, rows, term)
 }
 
 /// Coefficients of a product, for each column: of `A x` and of what is added.
@@ -215,7 +207,7 @@ fn spots<T: Real, A: Accumulator<T>>(
     for (k, other) in [y, z].into_iter().enumerate().filter(|(k, _)| blend.dots[*k]) {
         let weight = (k == 0 && blend.weighted).then_some(w);
         for (c, g) in (0..columns).flat_map(|c| of.iter().map(move |g| (c, *g))) {
-            let sum = chunk_dot::<T, A>(chunks, [columns, c], (y, weight, other), g);
+            let sum = rows_dot::<T, A>(chunks.lanes, chunks.range(g), [columns, c], (y, weight, other));
             sums.push((frame.place(k, c, chunks.count) + g, sum));
         }
     }
@@ -233,85 +225,55 @@ fn product<T: Real, A: Accumulator<T>>(
     let Some(frame) = recur::<T, A>(call, state) else { return };
     let (chunks, columns) = (Chunks::of(a.rows), call.columns);
     let factors = factors(&frame, columns);
-    threads::each(ChunksMut(y, chunks.chunk * columns), 1, |g, y| {
-        chunk_product(a, columns, chunks.range(g), x, y, blended(blend, &factors, w));
+    // Sums of each chunk together, one place at least.
+    let each = (columns * blend.dots.iter().filter(|dot| **dot).count()).max(1);
+    let mut sums = vec![Sum::default(); chunks.count * each];
+    threads::each((ChunksMut(y, chunks.chunk * columns), ChunksMut(&mut sums, each)), 1, |g, (y, sums)| {
+        let rows = chunks.range(g);
+        chunk_product(a, columns, rows.clone(), x, y, blended(blend, &factors, w));
+        // While the chunk is in the cache. Vectors that are not read may be shorter.
+        let part = rows.start * columns..rows.end * columns;
+        let (w, z) = (w.get(part.clone()).unwrap_or_default(), z.get(part).unwrap_or_default());
+        row_dots::<T, A>(chunks.lanes, columns, blend, [y, w, z], sums);
     });
-    for (k, other) in [&*y, z].into_iter().enumerate() {
-        if blend.dots[k] {
-            let weight = (k == 0 && blend.weighted).then_some(w);
-            dots::<T, A>(chunks, columns, (y, weight, other), |c| frame.place(k, c, chunks.count), state.sums);
+    let dots = (0..2).filter(|k| blend.dots[*k]);
+    for (at, (k, c)) in dots.flat_map(|k| (0..columns).map(move |c| (k, c))).enumerate() {
+        let place = &mut state.sums[frame.place(k, c, chunks.count)..][..chunks.count];
+        for g in 0..chunks.count {
+            place[g] = sums[g * each + at];
         }
     }
 }
 
-/// Elements that are combined at once, so that a statement's loop has no dependences.
-const BLOCK: usize = 256;
+/// Sums of a chunk of a product `y` that `blend` asks for: `y.y` of each column, or `y.(w y)`, then `y.z`.
+fn row_dots<T: Real, A: Accumulator<T>>(
+    lanes: usize,
+    columns: usize,
+    blend: Blend,
+    [y, w, z]: [&[T]; 3],
+    sums: &mut [Sum],
+) {
+    if columns == 1 && blend.dots == [true; 2] {
+        let [square, dot] = if blend.weighted {
+            chunk_sums(lanes, [y, w, z], |[y, w, z]| [A::product(y, w * y), A::product(y, z)])
+        } else {
+            chunk_sums(lanes, [y, z], |[y, z]| [A::product(y, y), A::product(y, z)])
+        };
+        (sums[0], sums[1]) = (square, dot);
+        return;
+    }
+    let (rows, mut at) = (0..y.len() / columns, 0);
+    for (k, other) in [y, z].into_iter().enumerate().filter(|(k, _)| blend.dots[*k]) {
+        let weight = (k == 0 && blend.weighted).then_some(w);
+        for c in 0..columns {
+            sums[at] = rows_dot::<T, A>(lanes, rows.clone(), [columns, c], (y, weight, other));
+            at += 1;
+        }
+    }
+}
 
 /// Elements of a piece of work, unless a chunk has more.
 const SPAN: usize = 2048;
-
-/// One statement for one piece of all vectors.
-fn run_statement<T: Real>(
-    statement: &Statement,
-    pieces: &mut [&mut [T]; PASS_VECTORS],
-    columns: usize,
-    coefficients: &[[T; 3]],
-    running: &[bool],
-) {
-    let target = match statement {
-        Statement::Combine { target, .. }
-        | Statement::Multiply { target, .. }
-        | Statement::Clamp { target, .. }
-        | Statement::Step { target, .. } => usize::from(*target),
-    };
-    let own = std::mem::take(&mut pieces[target]);
-    let mut at = 0;
-    while at < own.len() {
-        let len = BLOCK.min(own.len() - at);
-        let mut out = [T::default(); BLOCK];
-        let source = |v: u8| {
-            if usize::from(v) == target { &own[at..at + len] } else { &pieces[usize::from(v)][at..at + len] }
-        };
-        match statement {
-            Statement::Combine { terms, .. } => {
-                for (t, term) in terms.iter().enumerate() {
-                    let Some(term) = term else { continue };
-                    let source = source(*term);
-                    for (l, (out, value)) in out.iter_mut().zip(source).enumerate() {
-                        let c = if columns == 1 { 0 } else { (at + l) % columns };
-                        let product = coefficients[c][t] * *value;
-                        *out = if t == 0 { product } else { *out + product };
-                    }
-                }
-            }
-            Statement::Multiply { factors: [a, b], .. } => {
-                for (out, (a, b)) in out.iter_mut().zip(source(*a).iter().zip(source(*b))) {
-                    *out = *a * *b;
-                }
-            }
-            Statement::Clamp { of, bounds: [lower, upper], .. } => {
-                let bounds = source(*lower).iter().zip(source(*upper));
-                for (out, (value, (lower, upper))) in out.iter_mut().zip(source(*of).iter().zip(bounds)) {
-                    *out = violated(*value, *lower, *upper).unwrap_or(*value);
-                }
-            }
-            Statement::Step { from, bounds: [lower, upper], .. } => {
-                let bounds = source(*lower).iter().zip(source(*upper));
-                let steps = own[at..at + len].iter().zip(source(*from));
-                for (out, ((step, from), (lower, upper))) in out.iter_mut().zip(steps.zip(bounds)) {
-                    *out = violated(*step, *lower - *from, *upper - *from).unwrap_or(*step);
-                }
-            }
-        }
-        for (l, (own, out)) in own[at..at + len].iter_mut().zip(out).enumerate() {
-            if columns == 1 || running[(at + l) % columns] {
-                *own = out;
-            }
-        }
-        at += len;
-    }
-    pieces[target] = own;
-}
 
 fn vectors<T: Real, A: Accumulator<T>>(
     call: StepCall,
@@ -322,35 +284,24 @@ fn vectors<T: Real, A: Accumulator<T>>(
 ) {
     let Some(frame) = recur::<T, A>(call, state) else { return };
     let (chunks, columns) = (Chunks::of(n), call.columns);
-    let running: Vec<bool> = (0..columns).map(|c| frame.running(c)).collect();
-    let coefficients: Vec<Vec<[T; 3]>> = (0..pass.statements.len())
-        .map(|s| (0..columns).map(|c| array::from_fn(|t| frame.coefficient(c, 3 * s + t).to_real())).collect())
-        .collect();
+    let running = (0..columns).map(|c| frame.running(c)).collect();
+    let statements = Statements::new(pass, running, |c, k| frame.coefficient(c, k).to_real());
     // Chunks may be as short as 32 elements: several of them are one piece of work.
-    let span = chunks.chunk * (SPAN / chunks.chunk).max(1);
-    let mut all = vectors.map(|v| v.chunks_mut(span * columns));
-    let mut pieces: Vec<[&mut [T]; PASS_VECTORS]> =
-        (0..n.div_ceil(span)).map(|_| all.each_mut().map(|v| v.next().unwrap_or_default())).collect();
-    let sums = threads::map(&mut pieces[..], 1, |_, pieces| {
-        for (statement, coefficients) in pass.statements.iter().zip(&coefficients) {
-            run_statement(statement, pieces, columns, coefficients, &running);
-        }
-        let mut sums = Vec::with_capacity(pass.dots.len() * columns * span / chunks.chunk);
-        for dot in &pass.dots {
-            let [x, y] = dot.map(|v| pieces[usize::from(v)].chunks(chunks.chunk * columns));
-            for (x, y) in x.zip(y) {
-                let rows = x.len() / columns;
-                sums.extend((0..columns).map(|c| column_dot::<T, A>(chunks.lanes, 0..rows, [columns, c], x, y)));
-            }
-        }
-        sums
+    let chunks_each = (SPAN / chunks.chunk).max(1);
+    let mut all = vectors.map(|v| v.chunks_mut(chunks_each * chunks.chunk * columns));
+    let mut pieces: Vec<[&mut [T]; PASS_VECTORS]> = (0..chunks.count.div_ceil(chunks_each))
+        .map(|_| all.each_mut().map(|v| v.next().unwrap_or_default()))
+        .collect();
+    // Sums of each chunk together, one place at least, so that pieces without sums are still pieces.
+    let each = pass.dots.len() * columns;
+    let of_piece = (chunks_each * each).max(1);
+    let mut sums = vec![Sum::default(); pieces.len() * of_piece];
+    threads::each((&mut pieces[..], ChunksMut(&mut sums, of_piece)), 1, |_, (pieces, sums)| {
+        statements.run::<A>(chunks, pieces, sums);
     });
-    for (piece, sums) in sums.iter().enumerate() {
-        let first = piece * span / chunks.chunk;
-        let each = sums.len() / pass.dots.len().max(1);
+    for (g, sums) in sums.chunks(each.max(1)).take(chunks.count).enumerate().filter(|_| each > 0) {
         for (at, sum) in sums.iter().enumerate() {
-            let (k, at) = (at / each, at % each);
-            state.sums[frame.place(k, at % columns, chunks.count) + first + at / columns] = *sum;
+            state.sums[frame.place(at / columns, at % columns, chunks.count) + g] = *sum;
         }
     }
 }

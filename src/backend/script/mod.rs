@@ -2,28 +2,31 @@
 //! block (`crate::recurrence`).
 
 pub(crate) mod basis;
+pub(crate) mod cg;
 mod host;
 pub(crate) mod limit;
 mod opencl;
 mod pass;
 pub(crate) mod resident;
 mod state;
+mod statements;
 mod text;
 pub(crate) mod variation;
 
 use std::ops::Range;
 
 pub(crate) use basis::{Addition, Basis, BasisOps, MOST_VECTORS, Then};
+pub(crate) use cg::{CgOps, CgPlaces, CgVectors};
 pub(in crate::backend) use host::product_spots;
 pub(in crate::backend) use opencl::FILES;
 pub(crate) use pass::{Blend, MOST_STATEMENTS, PASS_VECTORS, Pass, Statement};
 pub(crate) use resident::{Listing, RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall, ResidentWork};
-pub(crate) use state::{DONE, STATUS_WORDS, ScriptState, StepCall};
+pub(crate) use state::{ScriptState, StepCall};
 pub(crate) use variation::{Dual, Variation};
 
 use crate::backend::Run;
 use crate::backend::linear::product::Stored;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
 
@@ -76,7 +79,6 @@ pub(crate) trait ScriptOps<T: Real>: Send + Sync {
         _vectors: [&mut Memory<T>; RESIDENT_VECTORS],
         _state: &mut ScriptState,
     ) -> Result<()> {
-        let reason = "this device does not do many iterations in one launch".into();
-        Err(Error::Option { name: "resident_groups", reason })
+        Err(cg::not_resident())
     }
 }

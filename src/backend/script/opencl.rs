@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::ScriptOps;
 use super::pass::{Blend, NO_DOTS, PASS_VECTORS, Pass, PassWords};
 use super::resident::{self, Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
-use super::state::{DONE, PassKey, ScriptState, StepCall};
+use super::state::{PassKey, ScriptState, StepCall};
 use super::text::ScriptText;
 use crate::backend::OpenCl;
 use crate::backend::linear::product::{LONG_ROW, Stored};
@@ -84,7 +84,7 @@ kernels! {
     constants [
         resident::{MOST_WORDS, CALL, WORK, SIZE, CHUNK, OPERANDS, BLEND_STEPS, STRIDE, WEIGHTS, WIDTH, STATEMENTS},
         resident::{SUMMED, LOADED, WRITTEN, GOES_ON, RESIDENT_VECTORS, SCALARS, PRODUCT, ASCENT, DOTS},
-        {DONE, NO_DOTS},
+        {NO_DOTS},
     ];
     options { matrix: MatrixOptions, script: ScriptText, col_lanes: usize => COL_LANES, image: u32 => IMAGE, along: u32 => ALONG }
     /// Many iterations in one launch, by groups that all run at once.
@@ -169,10 +169,10 @@ impl OpenCl {
 impl<T: Real> ScriptOps<T> for OpenCl {
     fn step_scalars(&self, run: Run<'_>, call: StepCall, state: &mut ScriptState) -> Result<()> {
         let on = &self.context;
-        let ScriptState { programs, sums, registers, status, history, plans, .. } = state;
+        let ScriptState { programs, sums, registers, status, history, passes, .. } = state;
         let words = PassWords::default();
         let key = PassKey { launch: run.key("step_scalars", call.columns, 0), n: 0, words };
-        let plan = plans.get(key, || {
+        let plan = passes.get(key, || {
             let common = self.common::<T>(run, run.tuning.work_group, 1).with_columns(call.columns);
             let kernel = scalars::step_scalars::prepare(on, common, &scalars::Options {})?;
             Ok(Plan { kernel, groups: 1, share: 0 })
@@ -252,10 +252,10 @@ impl<T: Real> ScriptOps<T> for OpenCl {
                 same_length("a vector of a pass", n * call.columns, vector.len())?;
             }
         }
-        let ScriptState { programs, sums, registers, status, history, plans, .. } = state;
+        let ScriptState { programs, sums, registers, status, history, passes, .. } = state;
         let words = PassWords::of(pass, &OWN);
         let key = PassKey { launch: run.key("step_vectors", call.columns, 0), n, words };
-        let plan = plans.get(key, || {
+        let plan = passes.get(key, || {
             let found = self.plain::<T>(run, Family::StepVectors, chunks);
             let common = self.common::<T>(run, found.work_group, chunks.lanes).with_columns(call.columns);
             // Groups take as many chunks as have work for all of their items.
@@ -336,11 +336,11 @@ impl<T: Real> ScriptOps<T> for OpenCl {
         let on = &self.context;
         resident::check(listing, call.columns, &vectors)?;
         let [a, other, third] = matrices;
-        let ScriptState { sums, registers, status, history, residence, .. } = state;
+        let ScriptState { sums, registers, status, history, plans, list, .. } = state;
         // The matrices of a script are always the same; storage of their entries may change.
         let key = run.key("step_resident", call.columns, third.arrangement.entries as u32).reading(a, other);
-        let plan = residence.plans.get(key, || self.plan_step_resident(run, matrices, call.columns, listing))?;
-        let list = match &mut residence.list {
+        let plan = plans.get(key, || self.plan_step_resident(run, matrices, call.columns, listing))?;
+        let list = match list {
             Some(list) => list,
             none => none.insert(Place::OpenCl(on.clone()).upload(&listing.words)?),
         };

@@ -46,6 +46,18 @@ pub(crate) enum Statement {
     Step { target: u8, from: u8, bounds: [u8; 2] },
 }
 
+impl Statement {
+    /// Number of the vector that it writes.
+    pub(super) fn target(&self) -> u8 {
+        match self {
+            Self::Combine { target, .. }
+            | Self::Multiply { target, .. }
+            | Self::Clamp { target, .. }
+            | Self::Step { target, .. } => *target,
+        }
+    }
+}
+
 /// A pass over vectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pass {

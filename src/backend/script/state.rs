@@ -5,12 +5,8 @@ use crate::backend::PlanKey;
 use crate::error::Result;
 use crate::memory::{Memory, Place, Plans};
 use crate::number::Sum;
-use crate::recurrence::{REGISTERS, STATES};
-use crate::state::{HISTORY, barrier};
-
-/// Words behind the status, for resident launches: those of the barrier, and iterations of all launches that were not abandoned.
-pub(crate) const STATUS_WORDS: usize = barrier::WORDS + 1;
-pub(crate) const DONE: usize = barrier::WORDS;
+use crate::recurrence::{REGISTERS, STATES, STOP};
+use crate::state::{HISTORY, barrier, stop};
 
 /// Programs, scalars and sums of a script; the layout is that of `cl/recurrence.cl`.
 #[derive(Debug)]
@@ -20,16 +16,11 @@ pub(crate) struct ScriptState {
     pub(crate) registers: Memory<Sum>,
     pub(crate) status: Memory<i32>,
     pub(crate) history: Memory<Sum>,
-    pub(super) plans: Plans<PassKey>,
-    pub(super) residence: ResidentState,
-}
-
-/// Part of a [`ScriptState`] for resident launches.
-#[derive(Debug, Default)]
-pub(super) struct ResidentState {
-    /// The list of its calls, on the device once it was launched.
-    pub(super) list: Option<Memory<u32>>,
+    /// Plans of passes, of launches over images, and of all others that the script keeps.
+    pub(super) passes: Plans<PassKey>,
     pub(super) plans: Plans<PlanKey>,
+    /// The list of the calls of resident launches, on the device once there was one.
+    pub(super) list: Option<Memory<u32>>,
 }
 
 /// Key of the launches of passes: several of them share the same options.
@@ -49,14 +40,22 @@ impl ScriptState {
             registers: place.filled(2 * columns * REGISTERS, Sum::default())?,
             status: place.take(vec![0; Self::words(columns)])?,
             history: place.filled(2 * HISTORY * columns, Sum::default())?,
+            passes: Plans::default(),
             plans: Plans::default(),
-            residence: ResidentState::default(),
+            list: None,
         })
     }
 
     /// Words of `status`.
     pub(crate) fn words(columns: usize) -> usize {
-        2 * columns * STATES + columns + 1 + STATUS_WORDS
+        2 * columns * STATES + columns + 1 + barrier::WORDS
+    }
+
+    /// Tells if every column has stopped when `call` hands the slot on. The state is on the host.
+    pub(in crate::backend) fn has_stopped(&self, call: StepCall) -> Result<bool> {
+        let slot =
+            &self.status.host()?[(1 - call.slot as usize) * call.columns * STATES..][..call.columns * STATES];
+        Ok(slot.chunks(STATES).all(|column| column[STOP] != stop::RUNNING))
     }
 
     /// A copy on the host. Waits.
@@ -67,8 +66,9 @@ impl ScriptState {
             registers: self.registers.on_host()?,
             status: self.status.on_host()?,
             history: self.history.on_host()?,
+            passes: Plans::default(),
             plans: Plans::default(),
-            residence: ResidentState::default(),
+            list: None,
         })
     }
 }

@@ -1,6 +1,5 @@
-//! Methods on a device: what runs scripts ([`scripted`]), and methods of two launches an iteration ([`cg`], [`cgnr`]).
+//! Methods on a device: what runs scripts ([`scripted`]), and methods of two launches an iteration ([`cgnr`]).
 
-pub mod cg;
 pub mod cgnr;
 mod damping;
 mod operands;
@@ -9,5 +8,5 @@ mod residence;
 mod scripted;
 
 pub(crate) use operands::Operators;
-pub(crate) use products::{between, is_composed, roots};
+pub(crate) use products::{between, roots};
 pub(crate) use scripted::boxed;

@@ -74,11 +74,6 @@ pub(crate) fn between<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool) 
     found.iter().map(|(factor, adjoint)| if *adjoint { factor.cols() } else { factor.rows() }).collect()
 }
 
-/// Tells if `operator` is a product whose last factor is fused by [`Products::of_factors`].
-pub(crate) fn is_composed<T: Real>(operator: &dyn LinearOperator<T>) -> bool {
-    last_factor(operator, false).is_some()
-}
-
 /// Products with one operator, or with its adjoint.
 pub(crate) struct Products<T: Real> {
     stored: SharedMatrix<T>,
@@ -151,6 +146,11 @@ impl<T: Real> Products<T> {
             return Ok(Self { stored, before });
         }
         if adjoint { Self::of_adjoint(operator, exponent, columns) } else { Self::of(operator, exponent, columns) }
+    }
+
+    /// Tells if launches multiply by the last of several factors.
+    pub(crate) fn is_composed(&self) -> bool {
+        matches!(self.before, Some(Before::Factors { .. }))
     }
 
     /// Tells if the launches multiply by themselves.

@@ -7,17 +7,25 @@
 //!   beta = r'.z' / r.z,  p = z' + beta p
 //! ```
 //!
-//! Without a preconditioner and with a diagonal one the two launches and the numbers are those of [`cg`](crate::solver::engine::cg); with any
-//! other there are four. Those two estimate `r'.z'` from `q.Mq`. Of a preconditioner `W W'` both factors are known: `r.z` is
-//! `s.s` with `s = W'r`, so that `beta` is there before `z` is, and `p = W s + beta p` is one product: four launches with that of `W'`, and
-//! no vector `z`. The stopping test is of `r.r`, not of `r.z`.
+//! Without a preconditioner, or with a diagonal one, two launches do an iteration. `q.Mq` is summed beside `p.q`, so that
+//! `r'.z' = alpha² q.Mq - r.z` is known before `r'` is, and one pass can update all three vectors. `r.z` itself is summed from `r` in every
+//! iteration: the estimate enters `beta` alone, and its error, relative `eps alpha² q.Mq / r'.z'`, does not accumulate. For one right-hand side
+//! both launches have kernels of their own ([`CgOps`](crate::backend::script::CgOps)). Small systems take one launch for many iterations.
 //!
-//! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; oses-2013.
+//! With any other preconditioner there are four launches. Of `W W'` both factors are known: `r.z` is `s.s` with `s = W'r`, so that `beta` is there
+//! before `z` is, and `p = W s + beta p` is one product: four launches with that of `W'`, and no vector `z`. The stopping test is of `r.r`, not of
+//! `r.z`.
+//!
+//! Source: michels-2011, algorithm 2; oses-2013; Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; the fusion
+//! after Y. Saad, "Practical use of polynomial preconditionings for the conjugate gradient method", SIAM J. Sci. Stat. Comput. 6(4), 1985.
 
 use super::info::{MethodInfo, SQUARE, Symmetry};
+use crate::backend::script::CgPlaces;
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, Sums, ZERO};
 use crate::solver::script::Space::Rows;
-use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, VectorId, X};
+use crate::solver::script::{
+    CgParts, Draft, Fused, Operand, Preconditioning, Product, Script, Update, VectorId, X,
+};
 use crate::state::stop;
 
 pub(super) const INFO: MethodInfo = MethodInfo {
@@ -40,7 +48,8 @@ pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning) -> Scr
 
 fn plain(draft: &mut Draft) -> Script {
     let [r, p, q] = draft.vectors(Rows);
-    let [rr, pq, qq] = draft.sums(Rows);
+    // In the order of `CgPlaces`.
+    let [pq, qq, rr, _] = draft.sums(Rows);
     let [rho, alpha, minus_alpha, beta, next] = draft.scalars();
     let residual = draft.residual(r, rr);
     let direction = draft.call(Update::of(Rows).set(p, &[(ONE, r)]), |_| {});
@@ -49,6 +58,7 @@ fn plain(draft: &mut Draft) -> Script {
         s.test(rr);
         s.set(rho, rr);
     });
+    let product = product.fused(Fused::CgProduct);
     let update = Update::of(Rows)
         .set(X, &[(ONE, X), (alpha, p)])
         .set(r, &[(ONE, r), (minus_alpha, q)])
@@ -59,20 +69,30 @@ fn plain(draft: &mut Draft) -> Script {
     let with = draft.call(Update::of(Rows).set(p, &[(ONE, p), (ONE, r)]), |_| {});
     Script {
         start: vec![residual.clone(), direction, product.clone()],
-        steps: vec![vec![update, product.clone()]],
+        steps: vec![vec![update.fused(Fused::CgUpdate), product.clone()]],
         exact: vec![vec![without, residual, with, product]],
+        cg: Some(parts(None, [r, p, q], rho, pq)),
         ..Script::default()
     }
 }
 
+/// Place of the numbers of a script, for kernels of their own.
+fn parts(m: Option<VectorId>, [r, p, q]: [VectorId; 3], rho: Scalar, first: Sums) -> CgParts {
+    CgParts { m, r, p, q, places: CgPlaces { rho: rho.0.into(), sums: first.place as usize } }
+}
+
+/// `z = M r` stands where `q` was.
 fn by_diagonal(draft: &mut Draft, d: VectorId) -> Script {
-    let [r, z, p, q] = draft.vectors(Rows);
-    let [rr, rz, pq, qz] = draft.sums(Rows);
+    let [r, p, q] = draft.vectors(Rows);
+    let z = q;
+    // In the order of `CgPlaces`.
+    let [pq, qz, rr, _, rz, _] = draft.sums(Rows);
     let [rho, alpha, minus_alpha, beta, next] = draft.scalars();
     let residual = draft.residual(r, rr);
-    let first = draft.call(Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, z)]).dot(rz, r, z), |_| {});
+    let first = draft.call(Update::of(Rows).multiply(p, d, r).dot(rz, r, p), |_| {});
     let product =
         draft.call(Product::of(Operand::A, p, q).weighted_square(qz, d).dot(pq, p), |s| test(s, [rr, rz], rho));
+    let product = product.fused(Fused::CgProduct);
     let update = Update::of(Rows)
         .set(X, &[(ONE, X), (alpha, p)])
         .set(r, &[(ONE, r), (minus_alpha, q)])
@@ -81,13 +101,15 @@ fn by_diagonal(draft: &mut Draft, d: VectorId) -> Script {
         .dot(rr, r, r)
         .dot(rz, r, z);
     let update = draft.call(update, |s| estimate(s, [pq, qz], [rho, alpha, minus_alpha, beta, next]));
-    let without = draft.call(Update::of(Rows).set(p, &[(ONE, p), (MINUS_ONE, z)]), |_| {});
+    let without = Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, p), (MINUS_ONE, z)]);
+    let without = draft.call(without, |_| {});
     let with = Update::of(Rows).multiply(z, d, r).set(p, &[(ONE, p), (ONE, z)]).dot(rz, r, z);
     let with = draft.call(with, |_| {});
     Script {
         start: vec![residual.clone(), first, product.clone()],
-        steps: vec![vec![update, product.clone()]],
+        steps: vec![vec![update.fused(Fused::CgUpdate), product.clone()]],
         exact: vec![vec![without, residual, with, product]],
+        cg: Some(parts(Some(d), [r, p, q], rho, pq)),
         ..Script::default()
     }
 }

@@ -147,7 +147,7 @@ impl Draft {
         self.note((!launch.runs_program() && !program.is_empty()).then_some("a call that runs no program has one"));
         self.note(program.fault());
         self.programs.extend(words);
-        Call { block, launch }
+        Call { block, launch, fused: None }
     }
 
     /// Vectors of a pass, with those in the places that it does not need.

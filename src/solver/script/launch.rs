@@ -2,7 +2,7 @@
 
 use super::calls::{Gather, OfPenalty, OverBasis, OverImage, StepLimit};
 use super::vectors::{Operand, Space, VectorId};
-use crate::backend::script::{Blend, PASS_VECTORS, Pass};
+use crate::backend::script::{Blend, CgPlaces, PASS_VECTORS, Pass};
 
 /// A launch, ready to be queued.
 #[derive(Clone, Debug)]
@@ -10,6 +10,35 @@ pub(crate) struct Call {
     /// Start of its program.
     pub(crate) block: u32,
     pub(crate) launch: Launch,
+    /// Part of a method that has a faster kernel for the same.
+    pub(crate) fused: Option<Fused>,
+}
+
+impl Call {
+    /// A call with a faster kernel, for scripts that say where its numbers are ([`Script`](super::Script)).
+    pub(crate) fn fused(self, fused: Fused) -> Self {
+        Self { fused: Some(fused), ..self }
+    }
+}
+
+/// Part of a method that has kernels of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fused {
+    /// The product of conjugate gradients.
+    CgProduct,
+    /// Their updates.
+    CgUpdate,
+}
+
+/// Vectors and numbers of conjugate gradients in a script, for kernels of their own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CgParts {
+    /// The diagonal preconditioner, if there is one.
+    pub(crate) m: Option<VectorId>,
+    pub(crate) r: VectorId,
+    pub(crate) p: VectorId,
+    pub(crate) q: VectorId,
+    pub(crate) places: CgPlaces,
 }
 
 #[derive(Clone, Debug)]

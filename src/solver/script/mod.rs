@@ -17,7 +17,7 @@ mod work;
 
 pub(crate) use calls::{Field, Gather, OfPenalty, OverBasis, OverImage, StepLimit};
 pub(crate) use draft::Draft;
-pub(crate) use launch::{Apart, Call, Launch};
+pub(crate) use launch::{Apart, Call, CgParts, Fused, Launch};
 pub(crate) use subsets::{distinct_lengths, subset_rows, subsets};
 pub(crate) use terms::{InverseSums, Neighbours, Terms, Weight};
 pub(crate) use vectors::{B, Operand, Preconditioning, Space, VectorId, X};
@@ -47,6 +47,8 @@ pub(crate) struct Script {
     pub(crate) damping: Option<Damping>,
     /// The vector that the first product of the start makes, between iterations.
     pub(crate) residual: Residual,
+    /// Conjugate gradients for one column, which have kernels of their own.
+    pub(crate) cg: Option<CgParts>,
 }
 
 impl Script {

@@ -38,7 +38,7 @@ impl Draft {
             let sums = (!made.is_empty()).then(|| {
                 let (space, vectors) = (self.vectors[y.index()], Self::taken(&taken));
                 let block = self.block(&Program::default().words(&[], &made));
-                Box::new(Call { block, launch: Launch::Update { space, pass, vectors } })
+                Box::new(Call { block, launch: Launch::Update { space, pass, vectors }, fused: None })
             });
             Apart { has_program: !program.is_empty(), bare, sums }
         });

@@ -45,10 +45,10 @@ impl<T: Real> LimitOps<T> for OpenCl {
     ) -> Result<()> {
         use step_limit::{Options, Shape, limit_fold, limit_groups};
         let (on, chunks, columns) = (&self.context, Chunks::of(n), call.columns);
-        let ScriptState { plans, sums, status, .. } = state;
+        let ScriptState { passes, sums, status, .. } = state;
         let plan_of = |name: &'static str, prepare: Prepare| {
             let key = PassKey { launch: run.key(name, columns, 0), n, words: PassWords::default() };
-            plans.get(key, || {
+            passes.get(key, || {
                 let found = self.plain::<T>(run, Family::StepVectors, chunks);
                 let (groups, share) = found.share(chunks, self.units());
                 let common = self.common::<T>(run, found.work_group, chunks.lanes).with_columns(columns);

@@ -46,11 +46,11 @@ impl OpenCl {
         call: StepCall,
         image: Variation,
         (name, prepare): (&'static str, Prepare),
-        plans: &Plans<PassKey>,
+        passes: &Plans<PassKey>,
     ) -> Result<(Plan, variation::Shape)> {
         let (chunks, along) = (Chunks::of(image.n), u32::from(image.along));
         let key = PassKey { launch: run.key(name, call.columns, along), n: image.n, words: PassWords::default() };
-        let plan = plans.get(key, || {
+        let plan = passes.get(key, || {
             let found = self.plain::<T>(run, Family::StepVectors, chunks);
             let (groups, share) = found.share(chunks, self.units());
             let common = self.common::<T>(run, found.work_group, chunks.lanes).with_columns(call.columns);
@@ -83,8 +83,8 @@ impl<T: Real> VariationOps<T> for OpenCl {
     ) -> Result<()> {
         use variation::variation_ascend::{Args, launch, prepare};
         let on = &self.context;
-        let ScriptState { plans, sums, registers, status, .. } = state;
-        let (plan, shape) = self.over_image::<T>(run, call, image, ("variation_ascend", prepare), plans)?;
+        let ScriptState { passes, sums, registers, status, .. } = state;
+        let (plan, shape) = self.over_image::<T>(run, call, image, ("variation_ascend", prepare), passes)?;
         let args = Args {
             columns: call.columns,
             along: image.along,
@@ -112,8 +112,8 @@ impl<T: Real> VariationOps<T> for OpenCl {
     ) -> Result<()> {
         use variation::variation_subtract::{Args, launch, prepare};
         let on = &self.context;
-        let ScriptState { plans, registers, status, .. } = state;
-        let (plan, shape) = self.over_image::<T>(run, call, image, ("variation_subtract", prepare), plans)?;
+        let ScriptState { passes, registers, status, .. } = state;
+        let (plan, shape) = self.over_image::<T>(run, call, image, ("variation_subtract", prepare), passes)?;
         let args = Args {
             columns: call.columns,
             along: image.along,

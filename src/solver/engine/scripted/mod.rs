@@ -1,6 +1,7 @@
 //! Runs the script of a method on one device: the vectors, the scalars, the launches.
 
 mod blocks;
+mod fused;
 mod resident;
 
 use std::mem::{swap, take};
@@ -21,7 +22,8 @@ use crate::solver::engine::residence::Residence;
 use crate::solver::regularise::{Correction, Objective, Penalised, Values};
 use crate::solver::run::{Inputs, Look, Status, Workspace, no_bounds, no_corrections, no_residual};
 use crate::solver::script::{
-    Call, Damping, Draft, Launch, OfPenalty, Preconditioning, Residual, Script, Space, StepLimit, VectorId, X,
+    Call, Damping, Draft, Launch, OfPenalty, Operand, Preconditioning, Residual, Script, Space, StepLimit,
+    VectorId, X,
 };
 use crate::solver::stopping::Limits;
 use crate::solver::weight::{ChosenWeight, Least, WeightRule};
@@ -63,11 +65,19 @@ struct Engine<T: Real> {
     seen: Vec<i32>,
     /// Iterations that each column may make, and the mask of the history, as the last start wrote them.
     limits: Vec<i32>,
+    /// Calls that have kernels of their own use them.
+    fuses: bool,
     /// Iterations as one launch, if they can be that.
-    residence: Option<Residence<T>>,
+    residence: Option<Resident<T>>,
     /// Iterations in resident launches since those were last looked at, and the number of all so far.
     resident: Range<usize>,
     resided: u32,
+}
+
+/// Way of doing many iterations in one launch.
+enum Resident<T: Real> {
+    Listed(Residence<T>),
+    Cg,
 }
 
 /// Allocates what `script` needs to solve for as many right-hand sides at once as there are corrections.
@@ -121,7 +131,13 @@ impl<T: Real> Engine<T> {
             _ => None,
         };
         diagonal.iter_mut().try_for_each(|diagonal| diagonal.refresh(columns, &mut vectors))?;
-        let residence = Residence::of(&plan, &script, &products);
+        // Kernels of their own cannot multiply by the last factor of a product of operators.
+        let is_composed = products[Operand::A.index()].as_ref().is_some_and(Products::is_composed);
+        let fuses = script.cg.is_some() && columns == 1 && !is_composed;
+        let residence = match fuses {
+            true => Some(Resident::Cg),
+            false => Residence::of(&plan, &script, &products).map(Resident::Listed),
+        };
         let state = ScriptState::new(&device.place(), plan.programs, columns, plan.sums)?;
         let spare = Vector::zeros(device, 1)?;
         let basis = |n: usize, most: usize| match most {
@@ -151,6 +167,7 @@ impl<T: Real> Engine<T> {
             slot: 0,
             seen: vec![0; ScriptState::words(columns)],
             limits: Vec::new(),
+            fuses,
             residence,
             resident: 0..0,
             resided: 0,
@@ -165,6 +182,9 @@ impl<T: Real> Engine<T> {
 
     /// Queues one launch.
     fn call(&mut self, inputs: &Inputs<'_, T>, call: &Call) -> Result<()> {
+        if let (Some(fused), true) = (call.fused, self.fuses) {
+            return self.fused(inputs, call, fused);
+        }
         let (run, operations) = (inputs.run, inputs.device.backend().script::<T>());
         if let Launch::Product { of, apart: Some(apart), .. } = &call.launch
             && self.apart[of.index()]
@@ -365,6 +385,7 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn stays_resident(&self, inputs: &Inputs<'_, T>) -> bool {
         self.residence.as_ref().is_some_and(|residence| {
+            let Resident::Listed(residence) = residence else { return self.cg_stays_resident(inputs) };
             let stored: Vec<_> = residence.matrices.iter().map(SharedMatrix::read).collect();
             let matrices: Vec<&Stored<T>> = stored.iter().map(|stored| &**stored).collect();
             inputs.device.backend().script::<T>().script_stays_resident(inputs.run, &matrices, self.columns)
@@ -419,6 +440,9 @@ impl<T: Real> Workspace<T> for Engine<T> {
     fn launches(&self) -> usize {
         let steps = &self.script.steps;
         let each = |call: &Call| match call.launch {
+            Launch::Product { of, .. } if self.fuses && call.fused.is_some() => {
+                1 + self.products[of.index()].as_ref().map_or(0, Products::launches)
+            }
             Launch::Product { of, ref apart, .. } => {
                 let own = match apart {
                     Some(apart) if self.apart[of.index()] => {

@@ -3,15 +3,16 @@
 use std::mem::take;
 use std::ops::Range;
 
-use super::Engine;
+use super::{Engine, Resident};
 use crate::backend::linear::product::SharedMatrix;
-use crate::backend::script::{self, RESIDENT_VECTORS, StepCall};
+use crate::backend::script::{RESIDENT_VECTORS, StepCall};
 use crate::error::{Result, same_length};
 use crate::number::Real;
 use crate::solver::engine::products::Products;
 use crate::solver::engine::residence::Held;
 use crate::solver::run::{Inputs, Workspace};
 use crate::solver::script::Draft;
+use crate::state::barrier;
 use crate::vector::Vector;
 
 impl<T: Real> Engine<T> {
@@ -21,8 +22,8 @@ impl<T: Real> Engine<T> {
         let done = self.resided as usize;
         let (run, operations) = (inputs.run, inputs.device.backend().script::<T>());
         let step = StepCall { block: 0, slot: self.slot, columns: self.columns, sums: self.sums };
-        let Self { residence: Some(residence), vectors, products, state, .. } = self else {
-            return same_length("residences of a script", 1, 0);
+        let Self { residence: Some(Resident::Listed(residence)), vectors, products, state, .. } = self else {
+            return self.reside_cg(inputs, step, (indices, done));
         };
         let stored: Vec<_> = residence.matrices.iter().map(SharedMatrix::read).collect();
         // Places that the script does not need hold the first matrix, and vectors of one element.
@@ -53,7 +54,7 @@ impl<T: Real> Engine<T> {
     /// Does what resident launches should have done and gave up, if status words that were read say so.
     pub(super) fn settle(&mut self, inputs: &Inputs<'_, T>) -> Result<bool> {
         let asked = take(&mut self.resident);
-        let done = self.seen[self.seen.len() - script::STATUS_WORDS + script::DONE] as u32;
+        let done = self.seen[self.seen.len() - barrier::WORDS + barrier::DONE] as u32;
         let missing = if asked.is_empty() { 0 } else { self.resided.wrapping_sub(done) as usize };
         let missing = asked.end - missing.min(asked.len())..asked.end;
         if missing.is_empty() {

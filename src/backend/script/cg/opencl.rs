@@ -1,38 +1,45 @@
-//! The launches of conjugate gradients on a device: `cl/cg_product.cl`, `cl/cg_update.cl`, `cl/cg_resident.cl` and
-//! `cl/cg_direction.cl`.
+//! The launches of conjugate gradients on a device: `cl/cg_product.cl`, `cl/cg_update.cl` and `cl/cg_resident.cl`.
 
-use super::{CgOps, CgVectors};
+use std::ops::Range;
+
+use super::{CgOps, CgPlaces, CgVectors};
 use crate::backend::OpenCl;
-use crate::backend::fused::SolveState;
 use crate::backend::linear::product::Stored;
 use crate::backend::run::Run;
+use crate::backend::script::state::{ScriptState, StepCall};
 use crate::error::Result;
 use crate::kernels::{MatrixOptions, kernels};
 use crate::memory::Memory;
 use crate::number::Real;
 use crate::ocl::{File, Plan};
+use crate::recurrence::REGISTERS;
 use crate::reduction::Chunks;
 use crate::state::HISTORY;
-use crate::state::cg::{CONTROL, RUNS, STATUS};
 use crate::tuning::Family;
+
+/// Chunk sums up to the last of a solve with `diagonal` 1 or 0, of vectors in `groups` chunks.
+fn count_of_sums(place: usize, diagonal: usize, groups: usize) -> usize {
+    place + CgPlaces::RUNS[diagonal] * groups
+}
 
 kernels! {
     file cg_product, after [common, fold, format, row, cg_parts, cg_multiply];
     options { matrix: MatrixOptions, diagonal: usize => DIAGONAL, rows_together: usize => ROWS_TOGETHER }
     /// `q = A p` with the chunk sums of `p.q` and `q.Mq`; group 0 tests for the end. `diagonal` is 1 if there is an `m`, else 0.
-    kernel cg_product<T> given(value_count: usize, diagonal: usize)(n: uint, chunk: uint, stride: uint, rows: in_uint,
-        indices: in_uint, values: in_real[value_count], m: in_real[diagonal * n], p: in_real[n], q: out_real[n],
-        sums: out_sum[RUNS[diagonal] * n.div_ceil(chunk)],
-        control: out_sum[CONTROL], status: out_int[STATUS], history: out_sum[HISTORY]);
+    kernel cg_product<T> given(value_count: usize, diagonal: usize)(n: uint, chunk: uint, stride: uint, slot: uint,
+        rho: uint, place: uint, rows: in_uint, indices: in_uint, values: in_real[value_count], m: in_real[diagonal * n],
+        p: in_real[n], q: out_real[n], sums: out_sum[count_of_sums(place, diagonal, n.div_ceil(chunk))],
+        registers: out_sum[2 * REGISTERS], status: out_int[ScriptState::words(1)], history: out_sum[2 * HISTORY]);
 }
 
 kernels! {
     file cg_update, after [common, fold, cg_parts, cg_advance];
     options { diagonal: usize => DIAGONAL, elements_together: usize => ELEMENTS_TOGETHER }
     /// `x += alpha p`, `r -= alpha q`, `p = M r + beta p` with the chunk sums of `r.r` and `r.Mr`.
-    kernel cg_update<T> given(diagonal: usize)(n: uint, chunk: uint, groups: uint, per_group: uint, m: in_real[diagonal * n],
-        q: in_real[n], x: out_real[n], r: out_real[n], p: out_real[n], sums: out_sum[RUNS[diagonal] * groups],
-        control: out_sum[CONTROL], status: out_int[STATUS]);
+    kernel cg_update<T> given(diagonal: usize)(n: uint, chunk: uint, groups: uint, per_group: uint, slot: uint, rho: uint,
+        place: uint, m: in_real[diagonal * n], q: in_real[n], x: out_real[n], r: out_real[n], p: out_real[n],
+        sums: out_sum[count_of_sums(place, diagonal, groups)], registers: in_sum[2 * REGISTERS],
+        status: out_int[ScriptState::words(1)]);
 }
 
 kernels! {
@@ -43,22 +50,13 @@ kernels! {
     }
     /// `iterations` times `cg_update` and `cg_product`, by groups that all run at once.
     kernel cg_resident<T> given(value_count: usize, diagonal: usize)(n: uint, chunk: uint, stride: uint, groups: uint,
-        per_group: uint, iterations: uint, rows: in_uint, indices: in_uint, values: in_real[value_count],
-        m: in_real[diagonal * n], p: out_real[n], q: out_real[n], x: out_real[n], r: out_real[n],
-        sums: out_sum[RUNS[diagonal] * groups], control: out_sum[CONTROL], status: out_int[STATUS],
-        history: out_sum[HISTORY]);
+        per_group: uint, iterations: uint, asked: uint, slot: uint, rho_at: uint, place: uint, rows: in_uint,
+        indices: in_uint, values: in_real[value_count], m: in_real[diagonal * n], p: out_real[n], q: out_real[n],
+        x: out_real[n], r: out_real[n], all_sums: out_sum[count_of_sums(place, diagonal, groups)],
+        registers: out_sum[2 * REGISTERS], status: out_int[ScriptState::words(1)], history: out_sum[2 * HISTORY]);
 }
 
-kernels! {
-    file cg_direction, after [common, fold, cg_parts];
-    options { diagonal: usize => DIAGONAL }
-    /// `p = M r` with the chunk sums of `r.p`.
-    kernel cg_direction<T>(n: uint, chunk: uint, groups: uint, per_group: uint, m: in_real[n], r: in_real[n],
-        p: out_real[n], sums: out_sum[RUNS[1] * groups]);
-}
-
-pub(in crate::backend) static FILES: &[&File] =
-    &[&cg_product::FILE, &cg_update::FILE, &cg_resident::FILE, &cg_direction::FILE];
+pub(in crate::backend) static FILES: &[&File] = &[&cg_product::FILE, &cg_update::FILE, &cg_resident::FILE];
 
 /// Rows of an item whose loads are under way together, if it has as many; a power of two. On an H200 one and four are slower.
 const ROWS_TOGETHER: usize = 2;
@@ -74,16 +72,6 @@ impl OpenCl {
         let options = cg_product::Options { matrix, diagonal, rows_together: item_rows.min(ROWS_TOGETHER) };
         let kernel = cg_product::cg_product::prepare(&self.context, common, &options)?;
         Ok(Plan { kernel, groups: chunks.count + 1, share: chunks.chunk })
-    }
-
-    fn plan_cg_direction<T: Real>(&self, run: Run<'_>, n: usize) -> Result<Plan> {
-        let chunks = Chunks::of(n);
-        let found = self.plain::<T>(run, Family::CgUpdate, chunks);
-        let (groups, share) = found.share(chunks, self.units());
-        let common = self.common::<T>(run, found.work_group, chunks.lanes);
-        let options = cg_direction::Options { diagonal: 1 };
-        let kernel = cg_direction::cg_direction::prepare(&self.context, common, &options)?;
-        Ok(Plan { kernel, groups, share })
     }
 
     fn plan_cg_update<T: Real>(&self, run: Run<'_>, n: usize, diagonal: usize) -> Result<Plan> {
@@ -111,39 +99,17 @@ impl OpenCl {
 }
 
 impl<T: Real> CgOps<T> for OpenCl {
-    fn cg_direction(
-        &self,
-        run: Run<'_>,
-        n: usize,
-        m: &Memory<T>,
-        r: &Memory<T>,
-        p: &mut Memory<T>,
-        state: &mut SolveState,
-    ) -> Result<()> {
-        let (on, chunks) = (&self.context, Chunks::of(n));
-        let plan = state.plans.get(run.key("cg_direction", 1, 1), || self.plan_cg_direction::<T>(run, n))?;
-        let args = cg_direction::cg_direction::Args {
-            n,
-            chunk: chunks.chunk,
-            groups: chunks.count,
-            per_group: plan.share,
-            m: m.buffer(on)?,
-            r: r.buffer(on)?,
-            p: p.buffer_mut(on)?,
-            sums: state.sums.buffer_mut(on)?,
-        };
-        cg_direction::cg_direction::launch(&plan.kernel, plan.groups, args)
-    }
-
     fn cg_product(
         &self,
         run: Run<'_>,
+        call: StepCall,
+        places: CgPlaces,
         a: &Stored<T>,
-        vectors: CgVectors<'_, T>,
-        state: &mut SolveState,
+        (m, p): (Option<&Memory<T>>, &Memory<T>),
+        q: &mut Memory<T>,
+        state: &mut ScriptState,
     ) -> Result<()> {
         let on = &self.context;
-        let CgVectors { m, p, q, .. } = vectors;
         let diagonal = usize::from(m.is_some());
         let key = run.key("cg_product", 1, diagonal as u32).reading(a, a);
         let plan = state.plans.get(key, || self.plan_cg_product(run, a, diagonal))?;
@@ -154,6 +120,9 @@ impl<T: Real> CgOps<T> for OpenCl {
             n: a.rows,
             chunk: plan.share,
             stride: a.stride,
+            slot: call.slot as usize,
+            rho: places.rho,
+            place: places.sums,
             rows: a.pointers.buffer(on)?,
             indices: a.indices.buffer(on)?,
             values: a.values.buffer(on)?,
@@ -162,14 +131,22 @@ impl<T: Real> CgOps<T> for OpenCl {
             p,
             q: q.buffer_mut(on)?,
             sums: state.sums.buffer_mut(on)?,
-            control: state.control.buffer_mut(on)?,
+            registers: state.registers.buffer_mut(on)?,
             status: state.status.buffer_mut(on)?,
             history: state.history.buffer_mut(on)?,
         };
         cg_product::cg_product::launch(&plan.kernel, plan.groups, args)
     }
 
-    fn cg_update(&self, run: Run<'_>, n: usize, vectors: CgVectors<'_, T>, state: &mut SolveState) -> Result<()> {
+    fn cg_update(
+        &self,
+        run: Run<'_>,
+        call: StepCall,
+        places: CgPlaces,
+        n: usize,
+        vectors: CgVectors<'_, T>,
+        state: &mut ScriptState,
+    ) -> Result<()> {
         let (on, chunks) = (&self.context, Chunks::of(n));
         let CgVectors { m, x, r, p, q } = vectors;
         let diagonal = usize::from(m.is_some());
@@ -182,13 +159,16 @@ impl<T: Real> CgOps<T> for OpenCl {
             chunk: chunks.chunk,
             groups: chunks.count,
             per_group: plan.share,
+            slot: call.slot as usize,
+            rho: places.rho,
+            place: places.sums,
             m: m.map_or(Ok(q), |m| m.buffer(on))?,
             q,
             x: x.buffer_mut(on)?,
             r: r.buffer_mut(on)?,
             p: p.buffer_mut(on)?,
             sums: state.sums.buffer_mut(on)?,
-            control: state.control.buffer_mut(on)?,
+            registers: state.registers.buffer(on)?,
             status: state.status.buffer_mut(on)?,
         };
         cg_update::cg_update::launch(&plan.kernel, plan.groups, args)
@@ -201,10 +181,12 @@ impl<T: Real> CgOps<T> for OpenCl {
     fn cg_resident(
         &self,
         run: Run<'_>,
+        call: StepCall,
+        places: CgPlaces,
         a: &Stored<T>,
-        iterations: usize,
+        (iterations, asked): (Range<usize>, usize),
         vectors: CgVectors<'_, T>,
-        state: &mut SolveState,
+        state: &mut ScriptState,
     ) -> Result<()> {
         let (on, chunks) = (&self.context, Chunks::of(a.rows));
         let CgVectors { m, x, r, p, q } = vectors;
@@ -220,7 +202,11 @@ impl<T: Real> CgOps<T> for OpenCl {
             stride: a.stride,
             groups: chunks.count,
             per_group: plan.share,
-            iterations,
+            iterations: iterations.len(),
+            asked,
+            slot: call.slot as usize,
+            rho_at: places.rho,
+            place: places.sums,
             rows: a.pointers.buffer(on)?,
             indices: a.indices.buffer(on)?,
             values,
@@ -229,8 +215,8 @@ impl<T: Real> CgOps<T> for OpenCl {
             q: q.buffer_mut(on)?,
             x: x.buffer_mut(on)?,
             r: r.buffer_mut(on)?,
-            sums: state.sums.buffer_mut(on)?,
-            control: state.control.buffer_mut(on)?,
+            all_sums: state.sums.buffer_mut(on)?,
+            registers: state.registers.buffer_mut(on)?,
             status: state.status.buffer_mut(on)?,
             history: state.history.buffer_mut(on)?,
         };
