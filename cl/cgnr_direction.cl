@@ -2,22 +2,24 @@
 
 // beta for every column, with s.s and s.d of the new direction, and r.r for the group that tests. Every item gets the results.
 // False if all have stopped.
-static int choose_direction(const shape_t shape, __global const acc_t* sums, __global const acc_t* control,
-                            __global const int* status, int tests, acc_t* ss, acc_t* beta, acc_t* gd, acc_t* rr,
+static int choose_direction(const shape_t shape, uint slot, __global const acc_t* sums, __global const acc_t* registers,
+                            __global int* status, int tests, acc_t* ss, acc_t* beta, acc_t* descent, acc_t* rr,
                             __local acc_t* scratch)
 {
     // Read together with the sums: the wait is for all at once.
-    acc_t last_gd[COLUMNS], total[MOST_RUNS];
-    int iteration[COLUMNS], running = 0;
+    acc_t last_descent[COLUMNS], total[MOST_RUNS];
+    int running = 0;
     for (uint c = 0; c < COLUMNS; ++c) {
-        last_gd[c] = control[c * CONTROL + LAST_GD];
-        iteration[c] = status[c * STATUS + NEXT_ITERATION];
-        running |= status[c * STATUS + LAST_STOP] == RUNNING;
+        last_descent[c] = FILE_OF(registers, slot, c)[shape.descent];
+        running |= STATE_OF(status, slot, c)[STOP] == RUNNING;
     }
     const runs_t of_pixels = { sums + ss_run(shape, 0), 3 * COLUMNS, shape.col_groups };
     const runs_t of_rows = { sums + rr_run(shape, 0), COLUMNS, tests ? shape.row_groups : 0 };
     partial_folds(total, of_pixels, of_rows);
-    if (!running) return 0;
+    if (!running) {
+        if (tests && get_local_id(0) == 0) hand_on(status, slot);
+        return 0;
+    }
     fold_registers(total, 3 * COLUMNS, scratch);
     if (tests) fold_registers(total + 3 * COLUMNS, COLUMNS, scratch);
     for (uint c = 0; c < COLUMNS; ++c) {
@@ -25,48 +27,46 @@ static int choose_direction(const shape_t shape, __global const acc_t* sums, __g
         ss[c] = total[c];
         rr[c] = total[3 * COLUMNS + c];
         beta[c] = acc_real(0);
-        if (iteration[c] > 0) beta[c] = acc_div(acc_sub(ss[c], total[COLUMNS + c]), last_gd[c]);
+        // 0 at a start, and never later.
+        if (acc_less(acc_real(0), last_descent[c])) beta[c] = acc_div(acc_sub(ss[c], total[COLUMNS + c]), last_descent[c]);
         if (!acc_less(acc_real(0), beta[c])) beta[c] = acc_real(0);
-        gd[c] = acc_add(ss[c], acc_mul(beta[c], total[2 * COLUMNS + c]));
-        if (!acc_less(acc_real(0), gd[c])) {
+        descent[c] = acc_add(ss[c], acc_mul(beta[c], total[2 * COLUMNS + c]));
+        if (!acc_less(acc_real(0), descent[c])) {
             beta[c] = acc_real(0);
-            gd[c] = ss[c];
+            descent[c] = ss[c];
         }
     }
     return 1;
 }
 
 // The stopping test of column c, and its norms into the history. For one item.
-static void record(uint c, acc_t rr, acc_t ss, acc_t gd, acc_t beta, __global acc_t* control, __global int* status,
-                   __global acc_t* history)
+static void record(const shape_t shape, uint slot, uint c, acc_t rr, acc_t ss, acc_t descent, __global acc_t* registers,
+                   __global int* status, __global acc_t* history)
 {
-    __global acc_t* mine = control + c * CONTROL;
-    int stop = status[c * STATUS + LAST_STOP];
-    const int iteration = status[c * STATUS + NEXT_ITERATION];
+    __global const acc_t* file = FILE_OF(registers, slot, c);
+    int stop = STATE_OF(status, slot, c)[STOP];
+    const int iteration = STATE_OF(status, slot, c)[ITERATION];
     if (stop == RUNNING) {
         if (!acc_finite(ss) || !acc_finite(rr)) stop = NOT_FINITE;
-        else if (!acc_less(mine[RESIDUAL_LIMIT], rr)) stop = CONVERGED;
-        else if (!acc_less(mine[GRADIENT_LIMIT], ss)) stop = GRADIENT_CONVERGED;
-        else if (!acc_less(acc_mul(mine[GRADIENT_RATIO], rr), ss)) stop = GRADIENT_CONVERGED;
-        else if (iteration >= status[c * STATUS + MAX_ITERATIONS]) stop = ITERATIONS_DONE;
-        const uint at = ((iteration & status[c * STATUS + HISTORY_MASK]) * COLUMNS + c) * 2;
+        else if (!acc_less(file[RESIDUAL_LIMIT], rr)) stop = CONVERGED;
+        else if (!acc_less(file[GRADIENT_LIMIT], ss)) stop = GRADIENT_CONVERGED;
+        else if (!acc_less(acc_mul(file[GRADIENT_RATIO], rr), ss)) stop = GRADIENT_CONVERGED;
+        else if (iteration >= status[LIMITS + c]) stop = ITERATIONS_DONE;
+        const uint at = ((iteration & status[MASK]) * COLUMNS + c) * 2;
         history[at] = rr;
         history[at + 1] = ss;
     }
-    mine[RR] = rr;
-    mine[SS] = ss;
-    mine[GD] = gd;
-    mine[BETA] = beta;
-    status[c * STATUS + STOP] = stop;
-    status[c * STATUS + ITERATION] = iteration;
+    FILE_OF(registers, 1 - slot, c)[shape.descent] = descent;
+    STATE_OF(status, 1 - slot, c)[STOP] = stop;
+    STATE_OF(status, 1 - slot, c)[ITERATION] = iteration;
 }
 
 // The stopping test of every column, which one item of one group makes.
-static void test(const acc_t* rr, const acc_t* ss, const acc_t* gd, const acc_t* beta, __global acc_t* control,
-                 __global int* status, __global acc_t* history)
+static void test(const shape_t shape, uint slot, const acc_t* rr, const acc_t* ss, const acc_t* descent,
+                 __global acc_t* registers, __global int* status, __global acc_t* history)
 {
     if (get_local_id(0) == 0)
-        for (uint c = 0; c < COLUMNS; ++c) record(c, rr[c], ss[c], gd[c], beta[c], control, status, history);
+        for (uint c = 0; c < COLUMNS; ++c) record(shape, slot, c, rr[c], ss[c], descent[c], registers, status, history);
 }
 
 // q = A d for the rows of chunks first_chunk .. last_chunk, with their sums of q.q.
@@ -87,14 +87,14 @@ static void forward_rows(const shape_t shape, uint first_chunk, uint last_chunk,
 // side by side in the group, like chunks: a chunk alone keeps few items busy.
 static void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* direction,
                            __global const real_t* x, __global const real_t* phi, __global real_t* d_new,
-                           __global const acc_t* control, __global acc_t* sums, __local acc_t* scratch)
+                           __global const acc_t* registers, __global acc_t* sums, __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / PIXEL_ITEMS;
     const uint place = get_local_id(0) & (PIXEL_ITEMS - 1);
     for (uint base = first_chunk * COLUMNS; base < last_chunk * COLUMNS; base += WG / PIXEL_ITEMS) {
         const uint mine = (base + slot) / COLUMNS;
         const uint c = base + slot - mine * COLUMNS;
-        __global const acc_t* weights = control + c * CONTROL;
+        __global const acc_t* weights = FILE_OF(registers, shape.slot, c) + shape.weights;
         const size_t first = mine * (size_t)shape.col_chunk;
         const size_t last = mine < last_chunk ? min(first + shape.col_chunk, (size_t)shape.cols) : first;
         acc_t lane[PIXEL_ITEM_LANES];

@@ -1,6 +1,6 @@
 // Regularised CGNR in two launches per iteration (cgnr_forward, cgnr_backward), or in one for many iterations (cgnr_resident),
 // for COLUMNS right-hand sides at once. This file holds what the launches share. Joined after row.cl.
-// Source: stock-koch-2009, table 1; the derivation of alpha and beta is in src/solver/engine/cgnr.rs.
+// Source: stock-koch-2009, table 1; the derivation of alpha and beta is in src/solver/method/cgnr.rs.
 //
 //   minimise  |A x - b|^2 / 2 + R(x),   s = A'r - F(x, x) = -gradient,   r = b - A x
 //   F(x, v) = tikhonov v + sum over neighbours of (smooth + tv phi(x)) (v - v_neighbour) + box (v - bound) if x
@@ -11,11 +11,12 @@
 //                 s.s_old, s.d and r.r
 // A vector that other groups still read is written to a second buffer; the two change places every iteration.
 //
-// If an operator has computed the products (FORMAT EXTERNAL), each kernel is launched twice, once for each part, with the product
-// in between: pixels, then q = A d, then rows; rows, then s = A'r, then pixels.
-//
+// Where products are launches of their own, cgnr_pixels.cl has what is left of both for pixels, and passes do the rest.
 // cgnr_resident does many iterations in one launch, for groups that all run at once; between iterations it leaves the same
 // state as the two, and they may take turns.
+//
+// `registers` and `status` are those of a script (recurrence.cl). A launch reads a slot and writes the other, so that no group reads what
+// another writes in the same launch.
 //
 // Required macro:
 //   PIXEL_LANES  virtual lanes of a chunk of pixels; LANES are those of a chunk of rows
@@ -25,27 +26,27 @@ typedef struct {
     uint cols, col_chunk, col_groups;
     uint width;                       // of the image, 0 if there are no neighbour terms
     uint stride;                      // of the matrix that is multiplied by, in the formats that have one
-    uint part;                        // ALL of an iteration's work, or what belongs to rows of A, or to pixels
+    uint slot;                        // that the launch reads
+    uint descent, weights;            // registers: s.d, and the first of those that correction.cl names
+    uint place;                       // of the chunk sums
     uint each;                        // chunks of a group, in a launch without a product
 } shape_t;
 
-// A program that multiplies does all; one without products does either part.
-#define PART(shape) (FORMAT == EXTERNAL ? (shape).part : ALL)
-#define EACH(shape) (FORMAT == EXTERNAL ? (shape).each : 1)
-
-// RR: written by cgnr_forward: r.r, s.s, s.d, beta
-// LAST_GD: written by cgnr_backward: s.d, alpha
-// CONTROL: words 9 to 15 are the weights of correction.cl
-// STOP: written by cgnr_forward
-// LAST_STOP: written by cgnr_backward
-// STATUS: behind those of all columns lie the words of global_barrier.cl
+// Registers of column c in a slot.
+#define FILE_OF(registers, slot, c) ((registers) + ((slot) * COLUMNS + (c)) * REGISTERS)
+// Why column c stopped, in a slot (0: it has not), and the iterations done.
+#define STATE_OF(status, slot, c) ((status) + ((slot) * COLUMNS + (c)) * STATES)
+// Behind both slots: most iterations of each column, the mask of the history, the words of global_barrier.cl.
+#define LIMITS (2 * COLUMNS * STATES)
+#define MASK (LIMITS + COLUMNS)
+#define BARRIER (MASK + 1)
 
 // Places of the chunk sums of column c in `sums`: q.q and r.r by rows of A, the others by columns.
-static uint qq_run(shape_t shape, uint c) { return c * shape.row_groups; }
-static uint rr_run(shape_t shape, uint c) { return (COLUMNS + c) * shape.row_groups; }
+static uint qq_run(shape_t shape, uint c) { return shape.place + c * shape.row_groups; }
+static uint rr_run(shape_t shape, uint c) { return shape.place + (COLUMNS + c) * shape.row_groups; }
 static uint col_run(shape_t shape, uint quantity, uint c)
 {
-    return 2 * COLUMNS * shape.row_groups + (quantity * COLUMNS + c) * shape.col_groups;
+    return shape.place + 2 * COLUMNS * shape.row_groups + (quantity * COLUMNS + c) * shape.col_groups;
 }
 static uint df_run(shape_t shape, uint c) { return col_run(shape, 0, c); }
 static uint ss_run(shape_t shape, uint c) { return col_run(shape, 1, c); }
@@ -53,20 +54,11 @@ static uint so_run(shape_t shape, uint c) { return col_run(shape, 2, c); }
 static uint sd_run(shape_t shape, uint c) { return col_run(shape, 3, c); }
 #define MOST_RUNS (4 * COLUMNS) // that are read together
 
-static int all_stopped(__global const int* status, uint which)
+// Copies the status of a slot to the other one, once every column has stopped.
+static void hand_on(__global int* status, uint slot)
 {
     for (uint c = 0; c < COLUMNS; ++c)
-        if (status[c * STATUS + which] == RUNNING) return 0;
-    return 1;
-}
-
-// Copies one kernel's slot of the status to the other's, if every column has stopped.
-static void hand_on(__global int* status, uint from, uint to)
-{
-    for (uint c = 0; c < COLUMNS; ++c) {
-        status[c * STATUS + to] = status[c * STATUS + from];
-        status[c * STATUS + to + 1] = status[c * STATUS + from + 1];
-    }
+        for (uint k = 0; k < STATES; ++k) STATE_OF(status, 1 - slot, c)[k] = STATE_OF(status, slot, c)[k];
 }
 
 // Runs of chunk sums, one behind the other.

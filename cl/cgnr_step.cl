@@ -1,10 +1,10 @@
 // Part of a CGNR iteration up to s = A'r - F(x, x). Joined after correction.cl.
 
 // x_new = x + alpha d, phi of it, s_new less F(x_new, x_new) for the pixels of chunks first_chunk .. last_chunk, with their
-// sums. Column c stays as it is if bit c of `stopped` is set.
+// sums. Column c of x stays as it is if bit c of `stopped` is set, and x_new is not written at a start.
 static void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* image, uint stopped,
-                            __global const real_t* d, __global const real_t* s, __global real_t* x_new,
-                            __global real_t* s_new, __global real_t* phi, __global const acc_t* control,
+                            uint starts, __global const real_t* d, __global const real_t* s, __global real_t* x_new,
+                            __global real_t* s_new, __global real_t* phi, __global const acc_t* registers,
                             __global acc_t* sums, __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / PIXEL_ITEMS;
@@ -12,7 +12,7 @@ static void backward_pixels(const shape_t shape, uint first_chunk, uint last_chu
     for (uint base = first_chunk * COLUMNS; base < last_chunk * COLUMNS; base += WG / PIXEL_ITEMS) {
         const uint mine = (base + slot) / COLUMNS;
         const uint c = base + slot - mine * COLUMNS;
-        __global const acc_t* weights = control + c * CONTROL;
+        __global const acc_t* weights = FILE_OF(registers, shape.slot, c) + shape.weights;
         const size_t first = mine * (size_t)shape.col_chunk;
         const size_t last = mine < last_chunk ? min(first + shape.col_chunk, (size_t)shape.cols) : first;
         acc_t ss[PIXEL_ITEM_LANES], so[PIXEL_ITEM_LANES], sd[PIXEL_ITEM_LANES];
@@ -24,7 +24,7 @@ static void backward_pixels(const shape_t shape, uint first_chunk, uint last_chu
                 const size_t at = i * COLUMNS + c;
                 const real_t here = vector_at(image, i, c);
                 // x + 0 d would lose the sign of a zero: a stopped column keeps its bits.
-                x_new[at] = stopped >> c & 1 ? image->u[at] : here;
+                if (!starts) x_new[at] = stopped >> c & 1 ? image->u[at] : here;
                 acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
                 if (EDGES > 0) {
                     const uint column = (uint)i % shape.width;
@@ -102,46 +102,46 @@ static void backward_rows(const shape_t shape, uint first_chunk, uint last_chunk
     }
 }
 
-// alpha of every column, its stop, and what the next launch needs of both. False if all have stopped.
-static int step_length(const shape_t shape, __global const acc_t* sums, __global acc_t* control, __global int* status,
-                       uint* stopped, vector_t* image, vector_t* residual, int writer, __local acc_t* scratch)
+// alpha of every column, its stop, and what the next launch needs of both. A start has no alpha: 0 stands for it, and no iteration is done.
+// False if all have stopped.
+static int step_length(const shape_t shape, uint slot, uint starts, __global const acc_t* sums, __global acc_t* registers,
+                       __global int* status, uint* stopped, vector_t* image, vector_t* residual, int writer,
+                       __local acc_t* scratch)
 {
     // Read together with the sums: the wait is for all at once.
-    acc_t gd[COLUMNS], total[2 * COLUMNS];
+    acc_t descent[COLUMNS], total[2 * COLUMNS];
     int stop[COLUMNS], iteration[COLUMNS], running = 0;
     for (uint c = 0; c < COLUMNS; ++c) {
-        gd[c] = control[c * CONTROL + GD];
-        stop[c] = status[c * STATUS + STOP];
-        iteration[c] = status[c * STATUS + ITERATION];
+        descent[c] = FILE_OF(registers, slot, c)[shape.descent];
+        stop[c] = STATE_OF(status, slot, c)[STOP];
+        iteration[c] = STATE_OF(status, slot, c)[ITERATION];
         running |= stop[c] == RUNNING;
     }
     const runs_t qq = { sums + qq_run(shape, 0), COLUMNS, shape.row_groups };
     const runs_t df = { sums + df_run(shape, 0), COLUMNS, shape.col_groups };
     partial_folds(total, qq, df);
     if (!running) {
-        if (writer) hand_on(status, STOP, LAST_STOP);
+        if (writer) hand_on(status, slot);
         return 0;
     }
     fold_registers(total, 2 * COLUMNS, scratch);
     for (uint c = 0; c < COLUMNS; ++c) {
         const acc_t curvature = acc_add(total[c], total[COLUMNS + c]);
         acc_t alpha = acc_real(0);
-        if (stop[c] == RUNNING && iteration[c] >= 0) {
+        if (stop[c] == RUNNING && !starts) {
             if (!acc_finite(curvature)) stop[c] = NOT_FINITE;
             else if (acc_less(curvature, acc_real(0))) stop[c] = INDEFINITE;
             else if (!acc_less(acc_real(0), curvature)) stop[c] = BREAKDOWN;
-            else alpha = acc_div(gd[c], curvature);
+            else alpha = acc_div(descent[c], curvature);
             if (stop[c] == RUNNING && !acc_finite(alpha)) stop[c] = NOT_FINITE;
         }
         *stopped |= (uint)(stop[c] != RUNNING) << c;
         image->scale[c] = stop[c] == RUNNING ? acc_to_real(alpha) : 0;
-        // A start has r = b, and q = A x or 0.
-        residual->scale[c] = stop[c] == RUNNING && iteration[c] < 0 ? -1 : -image->scale[c];
+        residual->scale[c] = -image->scale[c];
         if (writer) {
-            control[c * CONTROL + LAST_GD] = gd[c];
-            control[c * CONTROL + ALPHA] = alpha;
-            status[c * STATUS + LAST_STOP] = stop[c];
-            status[c * STATUS + NEXT_ITERATION] = stop[c] == RUNNING ? iteration[c] + 1 : iteration[c];
+            FILE_OF(registers, 1 - slot, c)[shape.descent] = descent[c];
+            STATE_OF(status, 1 - slot, c)[STOP] = stop[c];
+            STATE_OF(status, 1 - slot, c)[ITERATION] = stop[c] == RUNNING && !starts ? iteration[c] + 1 : iteration[c];
         }
     }
     return 1;

@@ -1,4 +1,4 @@
-// The correction term F(x, v) of cgnr_parts.cl, one neighbour at a time. `weights` are the words of one right-hand side in `control`.
+// The correction term F(x, v) of cgnr_parts.cl, one neighbour at a time. `weights` are those of one right-hand side.
 //
 // Required macro:
 //   EDGES   0 no neighbour terms, 1 smoothness, 2 smoothness and total variation

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::checked::Checked;
-use super::fused::cgnr::CgnrOps;
 use super::host::Host;
 use super::kernels_checksum;
 use super::linear::generated::GeneratedOps;
@@ -27,6 +26,7 @@ use super::precond::sweep::SweepOps;
 use super::script::ScriptOps;
 use super::script::basis::BasisOps;
 use super::script::cg::CgOps;
+use super::script::cgnr::CgnrOps;
 use super::script::limit::LimitOps;
 use super::script::variation::VariationOps;
 #[cfg(feature = "imaging")]

@@ -1,6 +1,5 @@
 //! Every file of kernels.
 
-use super::fused::cgnr;
 use super::linear::{generated, pointwise, product, projection, scatter, split, vector};
 #[cfg(all(test, feature = "fem"))]
 use super::pde::elements;
@@ -32,7 +31,7 @@ const FILES: &[&[&File]] = &[
     projection::FILES,
     script::FILES,
     script::cg::FILES,
-    cgnr::FILES,
+    script::cgnr::FILES,
 ];
 
 /// Files of groups that features bring.

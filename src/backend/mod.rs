@@ -7,7 +7,6 @@
 mod checked;
 mod dispatch;
 mod files;
-pub(crate) mod fused;
 mod host;
 pub(crate) mod linear;
 mod opencl;

@@ -2,7 +2,7 @@
 
 use crate::number::{Accumulation, Precision};
 use crate::ocl::{Context, Defines};
-use crate::sparse::{Arrangement, Kind};
+use crate::sparse::Arrangement;
 
 /// Options of every program.
 #[derive(Clone, Copy, Debug)]
@@ -100,11 +100,6 @@ impl MatrixOptions {
             staged: 0,
             blend: 0,
         }
-    }
-
-    /// Options of a kernel that multiplies by no matrix: the product is there already.
-    pub(crate) fn of_none(self) -> Self {
-        Self { formed: self.formed, blend: self.blend, ..Self::of(Arrangement::of(Kind::External), 1) }
     }
 
     pub(crate) fn define(&self, defines: &mut Defines) {

@@ -8,7 +8,7 @@ use crate::reduction::LANES;
 use crate::sparse::{self, Entries, Kind};
 #[cfg(feature = "simulation")]
 use crate::state::flow;
-use crate::state::{barrier, blend, cgnr, dual, statement, stop};
+use crate::state::{barrier, blend, correction, dual, statement, stop};
 
 macro_rules! texts {
     ($($(#[$when:meta])* $name:ident $([$($constants:tt)*])?),+ $(,)?) => {$(
@@ -80,12 +80,13 @@ texts!(
     cg_advance,
     cg_multiply,
     cgnr_parts[
-        cgnr::{ALL, ROWS_ONLY, PIXELS_ONLY},
-        cgnr::{RR, SS, GD, BETA, LAST_GD, ALPHA, RESIDUAL_LIMIT, GRADIENT_LIMIT, GRADIENT_RATIO, CONTROL},
-        cgnr::{STOP, ITERATION, LAST_STOP, NEXT_ITERATION, MAX_ITERATIONS, HISTORY_MASK, STATUS},
+        recurrence::{REGISTERS, STATES, STOP, ITERATION},
+        RESIDUAL_LIMIT = recurrence::RESIDUAL_LIMIT.0,
+        GRADIENT_LIMIT = recurrence::GRADIENT_LIMIT.0,
+        GRADIENT_RATIO = recurrence::GRADIENT_RATIO.0,
         stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE, GRADIENT_CONVERGED},
     ],
-    correction[cgnr::{TIKHONOV, SMOOTH, VARIATION, EPSILON2, BOX, LOWER, UPPER}],
+    correction[correction::{TIKHONOV, SMOOTH, VARIATION, EPSILON2, BOX, LOWER, UPPER}],
     cgnr_direction,
     cgnr_step,
 );

@@ -24,7 +24,7 @@ pub(crate) struct Signature {
 }
 
 /// Words of the largest struct that a kernel takes by value.
-pub(crate) const MOST_WORDS: usize = 10;
+pub(crate) const MOST_WORDS: usize = 13;
 
 /// One argument of a kernel, as `clSetKernelArg` wants it.
 #[derive(Clone, Copy, Debug)]

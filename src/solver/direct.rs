@@ -1,10 +1,10 @@
 //! A method that works on the system as it is given: set-up with its memory, solves.
 
-use super::engine::{self, Operators, between, cgnr, roots};
+use super::engine::{self, Operators, between, fuses_cgnr, roots};
 use super::method::Method;
 use super::method::scripts::Task;
 use super::null_space::Projection;
-use super::regularise::{Correction, damp, lock};
+use super::regularise::{Correction, damp, edges_of, lock};
 use super::run::{Observer, Report, Runner, Workspace};
 use super::script::{Draft, Neighbours, Preconditioning, Script, Space, distinct_lengths, subset_rows};
 use super::setup::Setup;
@@ -145,12 +145,11 @@ fn held<T: Real>(operator: &SharedOperator<T>) -> u64 {
     (**operator).bytes()
 }
 
-/// A method with its script, if it has one.
+/// A method with its script.
 struct Planned {
     draft: Draft,
     preconditioning: Preconditioning,
-    /// The script; none for a method with launches of its own.
-    script: Option<Script>,
+    script: Script,
 }
 
 /// Plans the script of a set-up. `exponents` are those by which the operator and the preconditioner are scaled.
@@ -175,6 +174,8 @@ fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [
         preconditioned: exponents[0] + exponents[1],
         neighbours: Neighbours::of(&setup.corrections),
         curved: setup.penalty.as_ref().map(|penalty| lock(penalty).has_curvature()),
+        edges: edges_of(&setup.corrections, operator.cols()).unwrap_or_default(),
+        fuses: setup.method == Method::Cgnr && exponents[0] == 0 && fuses_cgnr(&**operator),
         subsets,
     };
     let script = setup.method.script(&mut draft, &task);
@@ -185,18 +186,13 @@ fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [
 fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned: &Planned) -> Result<()> {
     let (columns, Planned { draft, script, .. }) = (setup.columns, planned);
     let bytes = |len: usize| (len * columns * T::PRECISION.bytes()) as u64;
-    if script.is_none() {
-        let mut vectors = cgnr::held(bytes(operator.rows()), bytes(operator.cols()));
-        vectors.extend(setup.stopping.rule.map(|_| ("x held for the rule", bytes(operator.cols()))));
-        return operator.device().check_memory(held(operator), &vectors);
-    }
     let mut vectors = vec![("b", bytes(operator.rows())), ("best x", bytes(operator.cols()))];
     vectors.extend(setup.stopping.rule.map(|_| ("x held for the rule", bytes(operator.cols()))));
-    if script.as_ref().is_some_and(|script| script.terms.is_some()) {
+    if script.terms.is_some() {
         let one = |len: usize| (len * T::PRECISION.bytes()) as u64;
         vectors.extend([operator.rows(), operator.cols()].map(|len| ("a vector for the norm", one(len))));
     }
-    if script.as_ref().and_then(|script| script.terms.as_ref()?.inverse_sums).is_some_and(|sums| sums.of_subsets) {
+    if script.terms.as_ref().and_then(|terms| terms.inverse_sums).is_some_and(|sums| sums.of_subsets) {
         let one = |len: usize| (len * T::PRECISION.bytes()) as u64;
         vectors.extend(
             distinct_lengths(&subset_rows(operator))
@@ -239,13 +235,8 @@ fn workspace<T: Real>(
 ) -> Result<Box<dyn Workspace<T>>> {
     let (operator, exponent) = (system.operator(), system.exponent());
     let exponents = [exponent, of_preconditioner];
-    match planned(operator, setup, exponents) {
-        Planned { script: None, .. } => cgnr::boxed(operator, exponent, setup.corrections.clone()),
-        Planned { draft, preconditioning, script: Some(script) } => {
-            let (preconditioner, penalty) = (setup.preconditioner.as_ref(), setup.penalty.as_ref());
-            let operators = Operators { a: operator, preconditioner, penalty, exponents };
-            let weight = setup.method.weighs();
-            engine::boxed(&operators, setup.corrections.clone(), weight, draft, script, preconditioning)
-        }
-    }
+    let Planned { draft, preconditioning, script } = planned(operator, setup, exponents);
+    let (preconditioner, penalty) = (setup.preconditioner.as_ref(), setup.penalty.as_ref());
+    let operators = Operators { a: operator, preconditioner, penalty, exponents };
+    engine::boxed(&operators, setup.corrections.clone(), setup.method.weighs(), draft, script, preconditioning)
 }

@@ -1,5 +1,5 @@
 //! Iterative methods. [`run`] alone loops, stops, verifies and reports. A method is a script of launches ([`script`]) that
-//! [`engine`] runs. Regularised CGNR has operations of its own ([`engine::cgnr`]).
+//! [`engine`] runs.
 //!
 //! Rooms from the lowest level up: [`weight`] and [`script`], [`method`], [`stopping`], [`regularise`], [`run`], [`engine`]. The files beside them set
 //! a solve up.
@@ -21,10 +21,9 @@ mod weight;
 
 /// Recurrence, launches and source of every method: a page for each.
 pub mod methods {
-    pub use super::engine::cgnr;
     pub use super::method::{
-        bicgstab, bicgstab2, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr, lsmr,
-        lsqr, minres, mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
+        bicgstab, bicgstab2, cgls, cgne, cgnr, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr,
+        lsmr, lsqr, minres, mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
     };
 }
 

@@ -3,7 +3,7 @@
 
 pub(crate) mod barrier;
 pub(crate) mod blend;
-pub(crate) mod cgnr;
+pub(crate) mod correction;
 pub(crate) mod dual;
 #[cfg(feature = "simulation")]
 pub(crate) mod flow;

@@ -11,7 +11,7 @@
 //! host does not keep (stencils, transposed diagonals, dense ones, new values) all is copied and multiplied; if that is more than [`MOST`]
 //! entries, the comparison waits for a smaller matrix. Once all comparisons are done, a launch costs one atomic load more.
 
-mod fused;
+mod cgnr;
 mod rays;
 mod script;
 mod spots;

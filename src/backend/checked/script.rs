@@ -17,7 +17,7 @@ use crate::number::Real;
 
 impl<D: Origin> Checked<D> {
     /// The history that a launch of a script should leave.
-    fn expect_script<T: Real>(
+    pub(super) fn expect_script<T: Real>(
         &self,
         launch: Launch,
         run: Run<'_>,

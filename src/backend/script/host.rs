@@ -23,7 +23,7 @@ use crate::threads::{self, ChunksMut};
 pub(super) struct HostScript<'a> {
     programs: &'a [u32],
     pub(super) sums: &'a mut [Sum],
-    registers: &'a mut [Sum],
+    pub(super) registers: &'a mut [Sum],
     pub(super) status: &'a mut [i32],
     history: &'a mut [Sum],
 }

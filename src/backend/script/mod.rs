@@ -3,6 +3,7 @@
 
 pub(crate) mod basis;
 pub(crate) mod cg;
+pub(crate) mod cgnr;
 mod host;
 pub(crate) mod limit;
 mod opencl;
@@ -17,6 +18,7 @@ use std::ops::Range;
 
 pub(crate) use basis::{Addition, Basis, BasisOps, MOST_VECTORS, Then};
 pub(crate) use cg::{CgOps, CgPlaces, CgVectors};
+pub(crate) use cgnr::{CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Edges, Pixels};
 pub(in crate::backend) use host::product_spots;
 pub(in crate::backend) use opencl::FILES;
 pub(crate) use pass::{Blend, MOST_STATEMENTS, PASS_VECTORS, Pass, Statement};

@@ -1,6 +1,5 @@
-//! Methods on a device: what runs scripts ([`scripted`]), and methods of two launches an iteration ([`cgnr`]).
+//! Methods on a device: what runs scripts ([`scripted`]), and the operators that they name.
 
-pub mod cgnr;
 mod damping;
 mod operands;
 mod products;
@@ -8,5 +7,5 @@ mod residence;
 mod scripted;
 
 pub(crate) use operands::Operators;
-pub(crate) use products::{between, roots};
+pub(crate) use products::{between, fuses_cgnr, roots};
 pub(crate) use scripted::boxed;

@@ -2,7 +2,6 @@
 
 use std::sync::RwLockReadGuard;
 
-use crate::backend::fused::cgnr::Part;
 use crate::backend::linear::product::{SharedMatrix, Stored};
 use crate::error::Result;
 use crate::number::Real;
@@ -23,6 +22,13 @@ fn fused<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool) -> Option<Sha
         Structure::Adjoint(operator) => fused(operator, !adjoint),
         _ => None,
     }
+}
+
+/// Tells if halves of an iteration of CGNR are one launch each.
+pub(crate) fn fuses_cgnr<T: Real>(operator: &dyn LinearOperator<T>) -> bool {
+    let (Some(a), Some(at)) = (fused(operator, false), fused(operator, true)) else { return false };
+    let device = operator.device();
+    device.backend().cgnr::<T>().cgnr_fuses(device.run::<T>(), [&a.read(), &at.read()])
 }
 
 /// An operator, and whether its adjoint is meant.
@@ -230,10 +236,5 @@ impl<T: Real> Products<T> {
                 found[..between.len()].iter().map(|(factor, _)| factor.launches()).sum()
             }
         }
-    }
-
-    /// The parts in which an iteration is done around the product: one if it is fused.
-    pub(crate) fn parts(&self, first: Part, second: Part) -> [Option<Part>; 2] {
-        if self.is_fused() { [None, Some(Part::All)] } else { [Some(first), Some(second)] }
     }
 }

@@ -64,7 +64,8 @@ impl<T: Real> Numbers<T> {
         let block = Some(call.block);
         let work = match &call.launch {
             Launch::Scalars => ResidentWork::Scalars,
-            Launch::Basis(..) | Launch::Limit(_) | Launch::Gather(_) | Launch::Penalty(_) => return None,
+            Launch::Basis(..) | Launch::Limit(_) | Launch::Gather(_) => return None,
+            Launch::Penalty(_) | Launch::Pixels(_) => return None,
             Launch::Image(call) => self.over_image(*call, plan.len(Space::Cols))?,
             Launch::Update { space, pass, vectors } => {
                 let mut numbers = [0; _];
@@ -139,6 +140,7 @@ impl<T: Real> Numbers<T> {
 mod tests {
     use super::super::operands::{Operators, factors};
     use super::*;
+    use crate::backend::script::Edges;
     use crate::backend::script::resident::{GOES_ON, LENGTH};
     use crate::device::Device;
     use crate::matrix::Matrix;
@@ -167,9 +169,11 @@ mod tests {
                 preconditioned: 0,
                 neighbours,
                 curved: None,
+                edges: Edges::default(),
+                fuses: false,
                 subsets: subset_rows(&a),
             };
-            let script = Method::Pdhg.script(&mut plan, &task).expect("it has a script");
+            let script = Method::Pdhg.script(&mut plan, &task);
             let operators = Operators { a: &a, preconditioner: None, penalty: None, exponents: [0; 2] };
             let products = factors(&operators, &script, 1, Preconditioning::None).expect("they fit");
             let Residence { listing, vectors, .. } =

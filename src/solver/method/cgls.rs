@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `s` is half the negative gradient. Four launches, five with damping. The same minimiser as LSQR, from a recurrence
-//! that keeps `r` and `s` themselves; the regularised, fused sibling is [`cgnr`](crate::solver::engine::cgnr).
+//! that keeps `r` and `s` themselves; the regularised, fused sibling is [`cgnr`](super::cgnr).
 //!
 //! Source: Å. Björck, "Numerical methods for least squares problems", SIAM 1996, algorithm 7.4.1.
 

@@ -5,6 +5,7 @@ pub mod bicgstab2;
 mod bidiagonal;
 pub mod cgls;
 pub mod cgne;
+pub mod cgnr;
 pub mod chebyshev;
 pub mod fista;
 pub mod flexible_cg;
@@ -171,7 +172,7 @@ impl Method {
             Self::Lsmr { .. } => lsmr::INFO,
             Self::HybridLsqr { .. } => hybrid_lsqr::INFO,
             Self::HybridLsmr { .. } => hybrid_lsmr::INFO,
-            Self::Cgnr => penalised::INFO,
+            Self::Cgnr => cgnr::INFO,
             Self::Fista => fista::INFO,
             Self::Pdhg => pdhg::INFO,
             Self::Sirt { .. } => sirt::INFO,

@@ -1,4 +1,4 @@
-//! CGNR with a penalty of the user's own, `min |A x - b|² / 2 + R(x)`: the recurrence of [`cgnr`](crate::solver::engine::cgnr), by launches that
+//! CGNR with a penalty of the user's own, `min |A x - b|² / 2 + R(x)`: the recurrence of [`cgnr`](super::cgnr), by launches that
 //! leave room for those of the penalty.
 //!
 //! ```text
@@ -13,20 +13,11 @@
 //! Vectors held: 2 as long as `A` has rows, 5 as it has columns, 1 more without curvature. Launches: 6 and two of the penalty, 7 without
 //! curvature.
 //!
-//! Source: stock-koch-2009, table 1, as [`cgnr`](crate::solver::engine::cgnr) derives it anew.
+//! Source: stock-koch-2009, table 1, as [`cgnr`](super::cgnr) derives it anew.
 
-use super::info::{Bounds, LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{Draft, OfPenalty, Operand, Product, Residual, Script, Update, X};
-
-pub(super) const INFO: MethodInfo = MethodInfo {
-    name: "cgnr",
-    preconditioner: true,
-    terms: &["tikhonov", "smooth", "variation"],
-    bounds: Bounds::Weighed,
-    ..LEAST_SQUARES
-};
 
 /// `curved` tells if the penalty has a curvature.
 pub(super) fn script(draft: &mut Draft, curved: bool) -> Script {

@@ -1,9 +1,10 @@
 //! The script of each method.
 
 use super::{
-    Method, bicgstab, bicgstab2, cgls, cgne, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr, lsmr,
-    lsqr, minres, mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
+    Method, bicgstab, bicgstab2, cgls, cgne, cgnr, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr,
+    lsmr, lsqr, minres, mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
 };
+use crate::backend::script::Edges;
 use crate::magnitude::scale;
 use crate::runs::Runs;
 use crate::solver::script::{Draft, Neighbours, Preconditioning, Script};
@@ -22,16 +23,29 @@ pub(crate) struct Task {
     pub(crate) neighbours: Neighbours,
     /// Tells if a penalty of the user's own has a curvature, if there is one.
     pub(crate) curved: Option<bool>,
+    /// The image of CGNR's corrections, and whether its halves are one launch each.
+    pub(crate) edges: Edges,
+    pub(crate) fuses: bool,
     /// Places of the rows of each subset.
     pub(crate) subsets: Vec<Runs>,
 }
 
 impl Method {
-    /// The script of the method; none for one with launches of its own.
-    pub(crate) fn script(&self, draft: &mut Draft, task: &Task) -> Option<Script> {
-        let &Task { preconditioning, rows, epsilon, operator, preconditioned, neighbours, curved, ref subsets } =
-            task;
-        Some(match *self {
+    /// The script of the method.
+    pub(crate) fn script(&self, draft: &mut Draft, task: &Task) -> Script {
+        let &Task {
+            preconditioning,
+            rows,
+            epsilon,
+            operator,
+            preconditioned,
+            neighbours,
+            curved,
+            edges,
+            fuses,
+            ref subsets,
+        } = task;
+        match *self {
             Self::Cg => pcg::script(draft, preconditioning),
             Self::FlexibleCg => flexible_cg::script(draft, preconditioning),
             Self::SteepestDescent => steepest_descent::script(draft),
@@ -50,13 +64,16 @@ impl Method {
             Self::Lsmr { damp } => lsmr::script(draft, scale(damp, operator)),
             Self::HybridLsqr { subspace, .. } => hybrid_lsqr::script(draft, subspace, epsilon),
             Self::HybridLsmr { subspace, .. } => hybrid_lsmr::script(draft, subspace, epsilon),
-            Self::Cgnr => penalised::script(draft, curved?),
+            Self::Cgnr => match curved {
+                Some(curved) => penalised::script(draft, curved),
+                None => cgnr::script(draft, edges, fuses),
+            },
             Self::Fista => fista::script(draft, epsilon),
             Self::Pdhg => pdhg::script(draft, neighbours, epsilon),
             Self::Sirt { omega } => sirt::script(draft, omega, epsilon),
             Self::Sart { omega } => sart::script(draft, omega, epsilon, subsets),
             Self::Mrnsd => mrnsd::script(draft, epsilon),
             Self::Nnfcgls { restart } => nnfcgls::script(draft, restart, epsilon),
-        })
+        }
     }
 }

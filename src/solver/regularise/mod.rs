@@ -10,7 +10,7 @@ pub(crate) use correction::damp;
 pub(crate) use objective::{Objective, Values};
 pub(crate) use penalty::{Penalised, in_place_of_corrections, lock};
 pub(crate) use substitution::Substituted;
-pub(crate) use term::{Corrected, check_corrections, shape_of, write_weights};
+pub(crate) use term::{Corrected, check_corrections, edges_of, weights_of};
 
 pub use correction::Correction;
 pub use penalty::{Penalty, SharedPenalty};

@@ -2,30 +2,30 @@
 
 use super::correction::{Correction, check_widths};
 use super::penalty::Penalty;
-use crate::backend::fused::cgnr::{CgnrOps, CgnrShape, CorrectionTerm, Part};
+use crate::backend::script::{CgnrOps, CorrectionTerm, Edges};
 use crate::device::Device;
 use crate::error::Result;
-use crate::number::{Accumulation, Real, Sum};
+use crate::number::{Real, Sum};
 use crate::solver::method::Method;
 use crate::solver::script::Neighbours;
-use crate::state::cgnr::{BOX, CONTROL, EPSILON2, LOWER, SMOOTH, TIKHONOV, UPPER, VARIATION};
+use crate::state::correction::{BOX, EPSILON2, LOWER, SMOOTH, TIKHONOV, UPPER, VARIATION, WEIGHTS};
 use crate::vector::Vector;
 
-/// Fails on corrections that cannot be meant, or that differ although all columns must agree. Returns how launches see them.
-pub(crate) fn shape_of(corrections: &[Correction], cols: usize) -> Result<CgnrShape> {
+/// Fails on corrections that cannot be meant, or that differ although all columns must agree. Returns the image that they see.
+pub(crate) fn edges_of(corrections: &[Correction], cols: usize) -> Result<Edges> {
     for correction in corrections {
         correction.validate(Method::Cgnr, cols)?;
     }
     let width = corrections.iter().map(|c| c.width).max().unwrap_or(0);
     check_widths(corrections, width, |correction| correction.edges() > 0)?;
-    let edges = corrections.iter().map(Correction::edges).max().unwrap_or(0);
-    Ok(CgnrShape { columns: corrections.len(), width, edges, part: Part::All })
+    Ok(Edges { width, edges: corrections.iter().map(Correction::edges).max().unwrap_or(0) })
 }
 
-/// Writes the weights of a correction into the words of its column.
-pub(crate) fn write_weights(control: &mut [Sum], correction: &Correction, accumulation: Accumulation) {
+/// The weights of a correction, in the order of [`correction`](crate::state::correction).
+pub(crate) fn weights_of(correction: &Correction) -> [f64; WEIGHTS] {
     // A column without total variation beside one that has it: 0 times phi must be 0.
     let epsilon = if correction.variation > 0.0 { correction.epsilon } else { 1.0 };
+    let mut weights = [0.0; WEIGHTS];
     for (field, value) in [
         (TIKHONOV, correction.tikhonov),
         (SMOOTH, correction.smooth),
@@ -35,8 +35,9 @@ pub(crate) fn write_weights(control: &mut [Sum], correction: &Correction, accumu
         (LOWER, correction.lower),
         (UPPER, correction.upper),
     ] {
-        control[field] = Sum::of(value, accumulation);
+        weights[field] = value;
     }
+    weights
 }
 
 /// A correction as a penalty: for CGNR with a preconditioner, whose unknowns are not those of the correction.
@@ -49,10 +50,10 @@ pub(crate) struct Corrected {
 impl Corrected {
     /// The correction of one image of `cols` pixels, in the precision `T`.
     pub(crate) fn new<T: Real>(device: &Device, correction: &Correction, cols: usize) -> Result<Self> {
-        let shape = shape_of(std::slice::from_ref(correction), cols)?;
-        let mut weights = vec![Sum::default(); CONTROL];
-        write_weights(&mut weights, correction, device.run::<T>().accumulation);
-        let term = CorrectionTerm::new(&device.place(), shape, weights)?;
+        let image = edges_of(std::slice::from_ref(correction), cols)?;
+        let accumulation = device.run::<T>().accumulation;
+        let weights = weights_of(correction).iter().map(|weight| Sum::of(*weight, accumulation)).collect();
+        let term = CorrectionTerm::new(&device.place(), image, weights)?;
         Ok(Self { device: device.clone(), term, norm_bound: correction.weight(Method::Cgnr) })
     }
 
@@ -84,7 +85,7 @@ impl<T: Real> Penalty<T> for Corrected {
 /// Fails on corrections that cannot be meant, that `method` does not minimise, or that differ although all columns must agree.
 pub(crate) fn check_corrections(method: Method, corrections: &[Correction], cols: usize) -> Result<()> {
     match method {
-        Method::Cgnr => shape_of(corrections, cols).map(|_| ()),
+        Method::Cgnr => edges_of(corrections, cols).map(|_| ()),
         _ => {
             corrections.iter().try_for_each(|correction| correction.validate(method, cols))?;
             check_widths(corrections, Neighbours::of(corrections).width, Correction::has_neighbours)

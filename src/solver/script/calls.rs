@@ -1,7 +1,7 @@
 //! Calls of a script that are no product and no pass: over a basis, an image or a penalty, limits of steps, and copies.
 
 use super::vectors::VectorId;
-use crate::backend::script::Variation;
+use crate::backend::script::{Edges, Variation};
 use crate::recurrence::{Scalar, Sums};
 use crate::runs::Runs;
 
@@ -89,6 +89,36 @@ pub(crate) enum OverImage {
     Ascend { field: Field, x: VectorId, last_x: VectorId },
     /// `g -= D'p + (e.D)'q`.
     Subtract { field: Field, g: VectorId },
+}
+
+/// A call of CGNR over pixels; `now` is the number, in the pairs of the script, of the vectors that it reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OverPixels {
+    /// After the program: `d' = s + beta d` with `d'.F(x, d')`.
+    Direction { now: usize, beta: Scalar },
+    /// `x' = x + alpha d` and `s' - F(x', x')` with its sums, without a program. A start has no `alpha`, and reads and writes vectors of one number.
+    Step { now: usize, starts: bool },
+}
+
+/// Vectors and numbers of CGNR in a script.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CgnrParts {
+    /// Pairs that change places every iteration. The second of `r` is there if halves of an iteration are one launch each.
+    pub(crate) x: [VectorId; 2],
+    pub(crate) r: [VectorId; 2],
+    pub(crate) s: [VectorId; 2],
+    pub(crate) d: [VectorId; 2],
+    pub(crate) q: VectorId,
+    /// Diffusivities; a filler without total variation.
+    pub(crate) phi: VectorId,
+    pub(crate) image: Edges,
+    pub(crate) fuses: bool,
+    pub(crate) descent: Scalar,
+    pub(crate) alpha: Scalar,
+    /// The first of the weights.
+    pub(crate) weights: Scalar,
+    /// Start of the chunk sums.
+    pub(crate) sums: usize,
 }
 
 /// The elements `runs` of `from`, counted in elements of one column, one after another in `to`. Runs no program.

@@ -1,6 +1,6 @@
 //! The declaration of a script: vectors, scalars and sums that a method holds, and calls made of its launches.
 
-use super::calls::OverBasis;
+use super::calls::{OverBasis, OverPixels};
 use super::launch::{Call, Launch};
 use super::vectors::{B, Space, VectorId, X};
 use super::work::Work;
@@ -134,6 +134,10 @@ impl Draft {
                 (Launch::Update { space: update.space, pass: update.pass, vectors }, words)
             }
             Work::Image(call) => (Launch::Image(call), program.words(&[], &[])),
+            Work::Pixels(call) => {
+                let beta = if let OverPixels::Direction { beta, .. } = call { vec![beta] } else { Vec::new() };
+                (Launch::Pixels(call), program.words(&beta, &[]))
+            }
             Work::Limit(call) => (Launch::Limit(call), program.words(&[], &[])),
             Work::Gather(call) => (Launch::Gather(call), program.words(&[], &[])),
             Work::Penalty(call) => (Launch::Penalty(call), program.words(&[], &[])),

@@ -1,6 +1,6 @@
 //! Launches of a script as the engine queues them.
 
-use super::calls::{Gather, OfPenalty, OverBasis, OverImage, StepLimit};
+use super::calls::{Gather, OfPenalty, OverBasis, OverImage, OverPixels, StepLimit};
 use super::vectors::{Operand, Space, VectorId};
 use crate::backend::script::{Blend, CgPlaces, PASS_VECTORS, Pass};
 
@@ -28,6 +28,21 @@ pub(crate) enum Fused {
     CgProduct,
     /// Their updates.
     CgUpdate,
+    /// Direction and product of CGNR; `now` as in [`OverPixels`].
+    CgnrForward { now: usize },
+    /// Update of `r`, product and step of CGNR, without the update at a start.
+    CgnrBackward { now: usize, starts: bool },
+}
+
+impl Fused {
+    /// Number of calls that the kernel stands for, the one that it is told with being the first.
+    pub(crate) fn calls(self) -> usize {
+        match self {
+            Self::CgProduct | Self::CgUpdate => 1,
+            Self::CgnrForward { .. } | Self::CgnrBackward { starts: true, .. } => 2,
+            Self::CgnrBackward { starts: false, .. } => 3,
+        }
+    }
 }
 
 /// Vectors and numbers of conjugate gradients in a script, for kernels of their own.
@@ -61,6 +76,7 @@ pub(crate) enum Launch {
     },
     Basis(Space, OverBasis),
     Image(OverImage),
+    Pixels(OverPixels),
     Limit(StepLimit),
     Gather(Gather),
     Penalty(OfPenalty),
@@ -71,6 +87,7 @@ impl Launch {
     pub(crate) fn runs_program(&self) -> bool {
         match self {
             Self::Basis(_, call) => call.runs_program(),
+            Self::Pixels(call) => matches!(call, OverPixels::Direction { .. }),
             Self::Image(_) | Self::Limit(_) | Self::Gather(_) | Self::Penalty(_) => false,
             _ => true,
         }

@@ -15,7 +15,7 @@ mod terms;
 mod vectors;
 mod work;
 
-pub(crate) use calls::{Field, Gather, OfPenalty, OverBasis, OverImage, StepLimit};
+pub(crate) use calls::{CgnrParts, Field, Gather, OfPenalty, OverBasis, OverImage, OverPixels, StepLimit};
 pub(crate) use draft::Draft;
 pub(crate) use launch::{Apart, Call, CgParts, Fused, Launch};
 pub(crate) use subsets::{distinct_lengths, subset_rows, subsets};
@@ -47,8 +47,12 @@ pub(crate) struct Script {
     pub(crate) damping: Option<Damping>,
     /// The vector that the first product of the start makes, between iterations.
     pub(crate) residual: Residual,
+    /// Vectors that are 0 when a start begins.
+    pub(crate) zeroed: Vec<VectorId>,
     /// Conjugate gradients for one column, which have kernels of their own.
     pub(crate) cg: Option<CgParts>,
+    /// Regularised CGNR, whose calls over pixels these are.
+    pub(crate) cgnr: Option<CgnrParts>,
 }
 
 impl Script {

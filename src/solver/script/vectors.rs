@@ -38,6 +38,11 @@ impl VectorId {
     pub(crate) fn index(self) -> usize {
         self.0.into()
     }
+
+    /// The vector of this index.
+    pub(crate) fn of_index(index: usize) -> Self {
+        Self(index as u16)
+    }
 }
 
 /// Operator of a product.

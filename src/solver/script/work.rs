@@ -1,6 +1,6 @@
 //! Launches of a script as a method writes them down: products, passes over vectors, and calls.
 
-use super::calls::{Gather, OfPenalty, OverBasis, OverImage, StepLimit};
+use super::calls::{Gather, OfPenalty, OverBasis, OverImage, OverPixels, StepLimit};
 use super::vectors::{Operand, Space, VectorId};
 use crate::backend::script::{MOST_STATEMENTS, PASS_VECTORS, Pass, Statement};
 use crate::recurrence::{Fault, Scalar, Sums};
@@ -99,6 +99,12 @@ impl From<OfPenalty> for Work {
     }
 }
 
+impl From<OverPixels> for Work {
+    fn from(call: OverPixels) -> Self {
+        Self::Pixels(call)
+    }
+}
+
 impl From<StepLimit> for Work {
     fn from(call: StepLimit) -> Self {
         Self::Limit(call)
@@ -113,6 +119,7 @@ pub(crate) enum Work {
     /// A call over the basis of a space.
     Basis(Space, OverBasis),
     Image(OverImage),
+    Pixels(OverPixels),
     Limit(StepLimit),
     Gather(Gather),
     Penalty(OfPenalty),

@@ -6,7 +6,7 @@ mod opencl;
 mod rows;
 mod structured;
 
-pub(in crate::backend) use host::{Spots, chunk_product, multiply, residual_spots, sampled_rows};
+pub(in crate::backend) use host::{Spots, chunk_product, residual_spots, sampled_rows};
 pub(in crate::backend) use opencl::FILES;
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};

@@ -12,23 +12,29 @@ use crate::solver::script::{Call, CgParts, Fused, Operand, VectorId, X};
 use crate::vector::Vector;
 
 impl<T: Real> Engine<T> {
-    /// Queues a call of conjugate gradients.
+    /// Queues calls that have a kernel of their own, of which `call` is the first.
     pub(super) fn fused(&mut self, inputs: &Inputs<'_, T>, call: &Call, fused: Fused) -> Result<()> {
         let step = self.step_call(call.block, true);
+        match fused {
+            Fused::CgProduct => self.cg(inputs, step, true),
+            Fused::CgUpdate => self.cg(inputs, step, false),
+            Fused::CgnrForward { now } => self.half(inputs, step, now, None),
+            Fused::CgnrBackward { now, starts } => self.half(inputs, step, now, Some(starts)),
+        }
+    }
+
+    /// Queues the product or the updates of conjugate gradients.
+    fn cg(&mut self, inputs: &Inputs<'_, T>, step: StepCall, multiplies: bool) -> Result<()> {
         let (run, operations) = (inputs.run, inputs.device.backend().cg::<T>());
         let Self { script, products, vectors, state, .. } = self;
         let (cg, a) = parts(script.cg, products)?;
         let [x, r, p, q, m] = cg_vectors(cg, vectors)?;
-        match fused {
-            Fused::CgProduct => {
-                a.apply(p, q)?;
-                let m = cg.m.map(|_| m.memory());
-                operations.cg_product(run, step, cg.places, &a.stored(), (m, p.memory()), q.memory_mut(), state)
-            }
-            Fused::CgUpdate => {
-                let n = r.len();
-                operations.cg_update(run, step, cg.places, n, taken(cg, [x, r, p, q, m]), state)
-            }
+        if multiplies {
+            a.apply(p, q)?;
+            let m = cg.m.map(|_| m.memory());
+            operations.cg_product(run, step, cg.places, &a.stored(), (m, p.memory()), q.memory_mut(), state)
+        } else {
+            operations.cg_update(run, step, cg.places, r.len(), taken(cg, [x, r, p, q, m]), state)
         }
     }
 

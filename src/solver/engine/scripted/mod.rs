@@ -1,6 +1,7 @@
 //! Runs the script of a method on one device: the vectors, the scalars, the launches.
 
 mod blocks;
+mod cgnr;
 mod fused;
 mod resident;
 
@@ -29,6 +30,7 @@ use crate::solver::stopping::Limits;
 use crate::solver::weight::{ChosenWeight, Least, WeightRule};
 use crate::state::HISTORY;
 use crate::vector::Vector;
+use cgnr::Regularised;
 
 struct Engine<T: Real> {
     script: Arc<Script>,
@@ -50,6 +52,8 @@ struct Engine<T: Real> {
     initial: Vec<(Scalar, f64)>,
     /// Terms beside the misfit, for the methods that have some.
     objective: Option<Objective<T>>,
+    /// Corrections of CGNR.
+    regularised: Option<Regularised>,
     /// A penalty of the user's own.
     penalty: Option<Penalised<T>>,
     /// The weight of damping, for the method that chooses one.
@@ -78,6 +82,7 @@ struct Engine<T: Real> {
 enum Resident<T: Real> {
     Listed(Residence<T>),
     Cg,
+    Cgnr,
 }
 
 /// Allocates what `script` needs to solve for as many right-hand sides at once as there are corrections.
@@ -90,7 +95,9 @@ pub(crate) fn boxed<T: Real>(
     preconditioning: Preconditioning,
 ) -> Result<Box<dyn Workspace<T>>> {
     let (columns, terms) = (corrections.len(), script.terms.take());
+    let parts = script.cgnr;
     let mut engine = Engine::new(operators, columns, plan, script, preconditioning)?;
+    engine.regularised = parts.map(|parts| Regularised::new(parts, corrections.clone()));
     if let Some(terms) = terms {
         engine.objective = Some(Objective::new(terms, corrections, operators.a, operators.exponents[0])?);
     }
@@ -133,10 +140,12 @@ impl<T: Real> Engine<T> {
         diagonal.iter_mut().try_for_each(|diagonal| diagonal.refresh(columns, &mut vectors))?;
         // Kernels of their own cannot multiply by the last factor of a product of operators.
         let is_composed = products[Operand::A.index()].as_ref().is_some_and(Products::is_composed);
-        let fuses = script.cg.is_some() && columns == 1 && !is_composed;
-        let residence = match fuses {
-            true => Some(Resident::Cg),
-            false => Residence::of(&plan, &script, &products).map(Resident::Listed),
+        let fuses_cg = script.cg.is_some() && columns == 1 && !is_composed;
+        let fuses_cgnr = script.cgnr.is_some_and(|parts| parts.fuses);
+        let residence = match (fuses_cg, fuses_cgnr) {
+            (true, _) => Some(Resident::Cg),
+            (_, true) => Some(Resident::Cgnr),
+            _ => Residence::of(&plan, &script, &products).map(Resident::Listed),
         };
         let state = ScriptState::new(&device.place(), plan.programs, columns, plan.sums)?;
         let spare = Vector::zeros(device, 1)?;
@@ -159,6 +168,7 @@ impl<T: Real> Engine<T> {
             behind: false,
             initial,
             objective: None,
+            regularised: None,
             penalty: operators.penalty.map(Penalised::new),
             weighing: None,
             first: true,
@@ -167,7 +177,7 @@ impl<T: Real> Engine<T> {
             slot: 0,
             seen: vec![0; ScriptState::words(columns)],
             limits: Vec::new(),
-            fuses,
+            fuses: fuses_cg || fuses_cgnr,
             residence,
             resident: 0..0,
             resided: 0,
@@ -177,14 +187,24 @@ impl<T: Real> Engine<T> {
     /// Queues a part of the script.
     fn queue(&mut self, inputs: &Inputs<'_, T>, part: impl Fn(&Script) -> &[Call]) -> Result<()> {
         let script = Arc::clone(&self.script);
-        part(&script).iter().try_for_each(|call| self.call(inputs, call))
+        let mut calls = part(&script);
+        while let [call, rest @ ..] = calls {
+            calls = match call.fused.filter(|_| self.fuses) {
+                Some(fused) => {
+                    self.fused(inputs, call, fused)?;
+                    calls.get(fused.calls()..).unwrap_or_default()
+                }
+                None => {
+                    self.call(inputs, call)?;
+                    rest
+                }
+            };
+        }
+        Ok(())
     }
 
     /// Queues one launch.
     fn call(&mut self, inputs: &Inputs<'_, T>, call: &Call) -> Result<()> {
-        if let (Some(fused), true) = (call.fused, self.fuses) {
-            return self.fused(inputs, call, fused);
-        }
         let (run, operations) = (inputs.run, inputs.device.backend().script::<T>());
         if let Launch::Product { of, apart: Some(apart), .. } = &call.launch
             && self.apart[of.index()]
@@ -207,6 +227,7 @@ impl<T: Real> Engine<T> {
             }
             Launch::Basis(of, call) => self.over_basis(inputs, step, (*of, *call)),
             Launch::Image(call) => self.over_image(inputs, step, *call),
+            Launch::Pixels(call) => self.over_pixels(inputs, step, *call),
             Launch::Limit(call) => self.limit_step(inputs, step, *call),
             Launch::Gather(call) => Written::new(self, call.to.index()).engine.gather(inputs, *call),
             Launch::Penalty(call) => Written::new(self, call.out.index()).engine.ask_penalty(*call),
@@ -264,6 +285,7 @@ impl<T: Real> Engine<T> {
         if let (Some(Damping { minus_square, .. }), Some(weighing)) = (self.script.damping, &self.weighing) {
             scalars.push((minus_square, weighing.minus_square(c)));
         }
+        scalars.extend(self.regularised.iter().flat_map(|regularised| regularised.scalars(c, exponents)));
         scalars
     }
 
@@ -305,17 +327,21 @@ impl<T: Real> Drop for Written<'_, T> {
 
 impl<T: Real> Workspace<T> for Engine<T> {
     fn exchange(&mut self, x: &mut Vector<T>) -> Result<()> {
+        // The user gets the vector back that was handed in, even if the answer cannot be copied there.
+        let settled = self.settle_answer();
         swap(x, &mut self.vectors[X.index()]);
         (self.behind, self.first) = (false, true);
-        Ok(())
+        settled
     }
 
     fn answer(&mut self) -> &mut Vector<T> {
-        &mut self.vectors[X.index()]
+        let place = self.regularised.as_ref().map_or(X, Regularised::answer);
+        &mut self.vectors[place.index()]
     }
 
     fn start(&mut self, inputs: &Inputs<'_, T>, limits: &[Limits], budget: &[usize]) -> Result<()> {
         self.finish(inputs)?;
+        self.settle_answer()?;
         self.refresh_objective(limits)?;
         if let Some(diagonal) = &mut self.diagonal {
             diagonal.refresh(self.columns, &mut self.vectors)?;
@@ -325,8 +351,8 @@ impl<T: Real> Workspace<T> for Engine<T> {
         for (at, file) in registers.chunks_mut(REGISTERS).enumerate() {
             let (c, limits) = (at % columns, &limits[at % columns]);
             let weights = self.own_scalars(c, limits.exponents);
-            // A residual of 0 is no minimum if there are other terms: below 0 no residual is.
-            let ends = self.is_misfit() || limits.residual > 0.0;
+            // A residual of 0 is no minimum if there are other terms: below 0 no residual is. CGNR has always ended there.
+            let ends = self.is_misfit() || self.regularised.is_some() || limits.residual > 0.0;
             let residual = if ends { limits.residual } else { -1.0 };
             let limits =
                 [(RESIDUAL_LIMIT, residual), (GRADIENT_LIMIT, limits.gradient), (GRADIENT_RATIO, limits.ratio)];
@@ -342,6 +368,8 @@ impl<T: Real> Workspace<T> for Engine<T> {
         self.state.registers.write(&registers)?;
         self.state.status.write(&status)?;
         self.slot = 0;
+        let Self { script, vectors, .. } = self;
+        script.zeroed.iter().try_for_each(|v| vectors[v.index()].fill(T::default()))?;
         self.queue(inputs, |script| &script.start)
     }
 
@@ -373,6 +401,9 @@ impl<T: Real> Workspace<T> for Engine<T> {
         let status = &seen[*slot as usize * count..][..count];
         let columns = status.chunks(STATES).map(|s| Status { code: s[0], iteration: s[1].max(0) as usize });
         let mut columns: Vec<Status> = columns.collect();
+        if let Some(regularised) = &mut self.regularised {
+            regularised.parity = columns.iter().map(|status| status.iteration).max().unwrap_or(0) % 2;
+        }
         match &mut self.weighing {
             Some(weighing) if self.behind => {
                 weighing.judge(&self.bases, inputs.run.accumulation, &mut columns, history)?;
@@ -385,7 +416,11 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn stays_resident(&self, inputs: &Inputs<'_, T>) -> bool {
         self.residence.as_ref().is_some_and(|residence| {
-            let Resident::Listed(residence) = residence else { return self.cg_stays_resident(inputs) };
+            let residence = match residence {
+                Resident::Listed(residence) => residence,
+                Resident::Cg => return self.cg_stays_resident(inputs),
+                Resident::Cgnr => return self.cgnr_stays_resident(inputs),
+            };
             let stored: Vec<_> = residence.matrices.iter().map(SharedMatrix::read).collect();
             let matrices: Vec<&Stored<T>> = stored.iter().map(|stored| &**stored).collect();
             inputs.device.backend().script::<T>().script_stays_resident(inputs.run, &matrices, self.columns)
@@ -394,7 +429,8 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn residual_decides(&self) -> bool {
         // With damping or other terms the answer is not the one of the least residual.
-        self.script.reference.is_none() && self.weighing.is_none() && self.is_misfit()
+        let is_misfit = self.is_misfit() && self.regularised.as_ref().is_none_or(Regularised::is_misfit);
+        self.script.reference.is_none() && self.weighing.is_none() && is_misfit
     }
 
     fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
@@ -407,6 +443,7 @@ impl<T: Real> Workspace<T> for Engine<T> {
     fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
         match &mut self.objective {
             Some(objective) => objective.set_corrections(corrections),
+            None if self.regularised.is_some() => self.set_weights(corrections),
             None => Err(no_corrections("this method")),
         }
     }
@@ -426,6 +463,9 @@ impl<T: Real> Workspace<T> for Engine<T> {
     }
 
     fn present_residual(&mut self, inputs: &Inputs<'_, T>) -> Result<&Vector<T>> {
+        if let Some(regularised) = &self.regularised {
+            return Ok(&self.vectors[regularised.residual().index()]);
+        }
         let script = Arc::clone(&self.script);
         match (script.residual, script.first_product()) {
             (Residual::Held, Some((_, y))) => Ok(&self.vectors[y.index()]),
@@ -439,24 +479,36 @@ impl<T: Real> Workspace<T> for Engine<T> {
 
     fn launches(&self) -> usize {
         let steps = &self.script.steps;
-        let each = |call: &Call| match call.launch {
-            Launch::Product { of, .. } if self.fuses && call.fused.is_some() => {
-                1 + self.products[of.index()].as_ref().map_or(0, Products::launches)
-            }
-            Launch::Product { of, ref apart, .. } => {
-                let own = match apart {
-                    Some(apart) if self.apart[of.index()] => {
-                        1 + usize::from(apart.has_program) + usize::from(apart.sums.is_some())
-                    }
-                    _ => 1,
-                };
-                own + self.products[of.index()].as_ref().map_or(0, Products::launches)
-            }
+        let by_operator = |call: &Call| match call.launch {
+            Launch::Product { of, .. } => self.products[of.index()].as_ref().map_or(0, Products::launches),
+            _ => 0,
+        };
+        let own = |call: &Call| match call.launch {
+            Launch::Product { of, ref apart, .. } => match apart {
+                Some(apart) if self.apart[of.index()] => {
+                    1 + usize::from(apart.has_program) + usize::from(apart.sums.is_some())
+                }
+                _ => 1,
+            },
             Launch::Basis(_, call) => call.launches(),
             Launch::Limit(_) => StepLimit::LAUNCHES,
             _ => 1,
         };
-        steps.iter().flatten().map(each).sum::<usize>() / steps.len().max(1)
+        // Calls that a kernel of its own stands for are one launch.
+        let of_step = |step: &Vec<Call>| {
+            let (mut launches, mut covered) = (0, 0);
+            for call in step {
+                launches += by_operator(call);
+                match call.fused.filter(|_| self.fuses && covered == 0) {
+                    Some(fused) => (launches, covered) = (launches + 1, fused.calls()),
+                    None if covered == 0 => launches += own(call),
+                    None => {}
+                }
+                covered = usize::saturating_sub(covered, 1);
+            }
+            launches
+        };
+        steps.iter().map(of_step).sum::<usize>() / steps.len().max(1)
     }
 
     fn least_squares(&self) -> bool {

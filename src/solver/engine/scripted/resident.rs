@@ -23,7 +23,10 @@ impl<T: Real> Engine<T> {
         let (run, operations) = (inputs.run, inputs.device.backend().script::<T>());
         let step = StepCall { block: 0, slot: self.slot, columns: self.columns, sums: self.sums };
         let Self { residence: Some(Resident::Listed(residence)), vectors, products, state, .. } = self else {
-            return self.reside_cg(inputs, step, (indices, done));
+            return match self.residence {
+                Some(Resident::Cgnr) => self.reside_cgnr(inputs, step, (indices, done)),
+                _ => self.reside_cg(inputs, step, (indices, done)),
+            };
         };
         let stored: Vec<_> = residence.matrices.iter().map(SharedMatrix::read).collect();
         // Places that the script does not need hold the first matrix, and vectors of one element.

@@ -1,7 +1,7 @@
 //! The correction term `F(x, v)` on the host: the twin of `cl/correction.cl`.
 
 use crate::number::{Accumulator, Real, Sum, violated};
-use crate::state::cgnr;
+use crate::state::correction;
 
 /// The regularisation weights of one column, and its bounds.
 #[derive(Clone, Copy)]
@@ -24,17 +24,17 @@ pub(crate) struct Grid {
 }
 
 impl<T: Real, A: Accumulator<T>> Weights<T, A> {
-    /// Reads the weights of column `c` from `control`.
+    /// Weights of a column in the order of [`correction`].
     #[inline]
-    pub(crate) fn of(control: &[Sum], c: usize, edges: u32) -> Self {
-        let at = |field: usize| A::from_bits(control[c * cgnr::CONTROL + field].0);
+    pub(crate) fn of(words: &[Sum], edges: u32) -> Self {
+        let at = |field: usize| A::from_bits(words[field].0);
         Self {
-            tikhonov: at(cgnr::TIKHONOV),
-            smooth: at(cgnr::SMOOTH),
-            variation: at(cgnr::VARIATION),
-            epsilon2: at(cgnr::EPSILON2),
-            in_box: at(cgnr::BOX),
-            bounds: [at(cgnr::LOWER).to_real(), at(cgnr::UPPER).to_real()],
+            tikhonov: at(correction::TIKHONOV),
+            smooth: at(correction::SMOOTH),
+            variation: at(correction::VARIATION),
+            epsilon2: at(correction::EPSILON2),
+            in_box: at(correction::BOX),
+            bounds: [at(correction::LOWER).to_real(), at(correction::UPPER).to_real()],
             edges,
         }
     }

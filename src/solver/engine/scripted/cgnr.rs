@@ -1,0 +1,186 @@
+//! Calls of regularised CGNR: over pixels, and halves of an iteration as one launch. The corrections of its columns.
+
+use std::ops::Range;
+
+use super::Engine;
+use crate::backend::script::{CgnrShape, CgnrVectors, Pixels, StepCall};
+use crate::error::{Error, Result};
+use crate::number::Real;
+use crate::recurrence::Scalar;
+use crate::solver::engine::products::Products;
+use crate::solver::regularise::{Correction, edges_of, weights_of};
+use crate::solver::run::Inputs;
+use crate::solver::script::{CgnrParts, Operand, OverPixels, VectorId};
+use crate::vector::Vector;
+
+/// Parts of a CGNR script, and what depends on the corrections of its columns.
+pub(super) struct Regularised {
+    pub(super) parts: CgnrParts,
+    corrections: Vec<Correction>,
+    /// Number, in pairs of vectors, of the answer as it was last looked at.
+    pub(super) parity: usize,
+}
+
+impl Regularised {
+    pub(super) fn new(parts: CgnrParts, corrections: Vec<Correction>) -> Self {
+        Self { parts, corrections, parity: 0 }
+    }
+
+    /// The scalars of column `c` in the units of a solve.
+    pub(super) fn scalars(&self, c: usize, exponents: [i32; 2]) -> impl Iterator<Item = (Scalar, f64)> {
+        let weights = weights_of(&self.corrections[c].scaled(exponents));
+        let first = self.parts.weights.0;
+        (first..).map(Scalar).zip(weights)
+    }
+
+    /// Tells if nothing stands beside the misfit.
+    pub(super) fn is_misfit(&self) -> bool {
+        self.corrections.iter().all(|correction| *correction == Correction::none())
+    }
+
+    /// The vector that holds the answer, as it was last looked at.
+    pub(super) fn answer(&self) -> VectorId {
+        self.parts.x[self.parity]
+    }
+
+    /// The vector that holds its residual.
+    pub(super) fn residual(&self) -> VectorId {
+        self.parts.r[if self.parts.fuses { self.parity } else { 0 }]
+    }
+}
+
+/// A vector of each pair, and the others, as a call takes them: `x`, `s`, `d`, `phi`, `r` and `q`.
+type Taken<'v, T> = ([[&'v mut Vector<T>; 2]; 4], &'v mut Vector<T>, &'v mut Vector<T>);
+
+impl<T: Real> Engine<T> {
+    /// Takes other corrections.
+    pub(super) fn set_weights(&mut self, corrections: Vec<Correction>) -> Result<()> {
+        let (columns, cols) = (self.columns, self.length(crate::solver::script::Space::Cols));
+        let Some(regularised) = &mut self.regularised else { return Ok(()) };
+        let image = edges_of(&corrections, cols)?;
+        if image.edges == 2 && regularised.parts.phi == VectorId::SECOND_FILLER {
+            // A filler stays one, so that no other call finds it in its place.
+            self.vectors.push(Vector::zeros(self.spare.device(), cols * columns)?);
+            regularised.parts.phi = VectorId::of_index(self.vectors.len() - 1);
+        }
+        (regularised.parts.image, regularised.corrections) = (image, corrections);
+        Ok(())
+    }
+
+    /// Lets the first vector of the pair have the answer.
+    pub(super) fn settle_answer(&mut self) -> Result<()> {
+        let Some(Regularised { parts, parity, .. }) = &mut self.regularised else { return Ok(()) };
+        if std::mem::take(parity) == 0 {
+            return Ok(());
+        }
+        let [even, odd] =
+            self.vectors.get_disjoint_mut(parts.x.map(VectorId::index)).map_err(|_| not_different())?;
+        even.copy_from(odd)
+    }
+
+    /// Queues a call over pixels.
+    pub(super) fn over_pixels(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: OverPixels) -> Result<()> {
+        let (run, operations) = (inputs.run, inputs.device.backend().cgnr::<T>());
+        let (shape, _) = self.cgnr_shape()?;
+        let Self { regularised, vectors, state, .. } = self;
+        let parts = regularised.as_ref().ok_or_else(not_different)?.parts;
+        let (now, starts) = match call {
+            OverPixels::Direction { now, .. } => (now, None),
+            OverPixels::Step { now, starts } => (now, Some(starts)),
+        };
+        let vectors = ordered(taken(parts, vectors)?, now, starts);
+        match starts {
+            None => operations.cgnr_direction(run, step, shape, vectors.pixels, state),
+            Some(starts) => operations.cgnr_step(run, step, shape, starts, vectors.pixels, state),
+        }
+    }
+
+    /// Queues half an iteration as one launch: from the vectors of number `now`, with `A`, or with its adjoint if `starts` is there.
+    pub(super) fn half(
+        &mut self,
+        inputs: &Inputs<'_, T>,
+        step: StepCall,
+        now: usize,
+        starts: Option<bool>,
+    ) -> Result<()> {
+        let (run, operations) = (inputs.run, inputs.device.backend().cgnr::<T>());
+        let (shape, parts) = self.cgnr_shape()?;
+        let Self { products, vectors, state, .. } = self;
+        let vectors = ordered(taken(parts, vectors)?, now, starts);
+        let [a, at] = matrices(products)?;
+        match starts {
+            None => operations.cgnr_forward(run, step, shape, &a.stored(), vectors, state),
+            Some(starts) => operations.cgnr_backward(run, step, shape, starts, &at.stored(), vectors, state),
+        }
+    }
+
+    /// Tells if iterations of CGNR are one launch.
+    pub(super) fn cgnr_stays_resident(&self, inputs: &Inputs<'_, T>) -> bool {
+        matrices(&self.products).is_ok_and(|[a, at]| {
+            let operations = inputs.device.backend().cgnr::<T>();
+            operations.cgnr_stays_resident(inputs.run, [&a.stored(), &at.stored()])
+        })
+    }
+
+    /// Queues iterations of CGNR as one launch; `asked` as [`CgnrOps::cgnr_resident`](crate::backend::script::CgnrOps) has it.
+    pub(super) fn reside_cgnr(
+        &mut self,
+        inputs: &Inputs<'_, T>,
+        step: StepCall,
+        iterations: (Range<usize>, usize),
+    ) -> Result<()> {
+        let (shape, parts) = self.cgnr_shape()?;
+        let Self { products, vectors, state, .. } = self;
+        let ([x, s, d, r], phi, q) = taken(parts, vectors)?;
+        let pixels = Pixels { x: numbers(x), s: numbers(s), d: numbers(d), phi: phi.memory_mut() };
+        let vectors = CgnrVectors { pixels, r: numbers(r), q: q.memory_mut() };
+        let [a, at] = matrices(products)?;
+        let operations = inputs.device.backend().cgnr::<T>();
+        operations.cgnr_resident(inputs.run, step, shape, [&a.stored(), &at.stored()], iterations, vectors, state)
+    }
+
+    fn cgnr_shape(&self) -> Result<(CgnrShape, CgnrParts)> {
+        let parts = self.regularised.as_ref().ok_or_else(not_different)?.parts;
+        let CgnrParts { image, descent, alpha, weights, sums, .. } = parts;
+        let [descent, alpha, weights] = [descent, alpha, weights].map(|scalar| usize::from(scalar.0));
+        let (rows, cols) = (self.lengths[0], self.lengths[1]);
+        Ok((CgnrShape { image, rows, cols, descent, alpha, weights, sums }, parts))
+    }
+}
+
+/// Products with `A` and with its adjoint.
+fn matrices<T: Real>(products: &[Option<Products<T>>]) -> Result<[&Products<T>; 2]> {
+    match (&products[Operand::A.index()], &products[Operand::Adjoint.index()]) {
+        (Some(a), Some(at)) => Ok([a, at]),
+        _ => Err(not_different()),
+    }
+}
+
+fn taken<T: Real>(parts: CgnrParts, vectors: &mut [Vector<T>]) -> Result<Taken<'_, T>> {
+    let CgnrParts { x, s, d, r, q, phi, .. } = parts;
+    let places = [x[0], x[1], s[0], s[1], d[0], d[1], r[0], r[1], phi, q].map(VectorId::index);
+    let [x0, x1, s0, s1, d0, d1, r0, r1, phi, q] = vectors.get_disjoint_mut(places).map_err(|_| not_different())?;
+    Ok(([[x0, x1], [s0, s1], [d0, d1], [r0, r1]], phi, q))
+}
+
+fn numbers<T: Real>([even, odd]: [&mut Vector<T>; 2]) -> [&mut crate::memory::Memory<T>; 2] {
+    [even.memory_mut(), odd.memory_mut()]
+}
+
+/// Vectors as a call that begins with those of number `now` takes them: a direction, or a step, of which `starts` tells if it is that of a start.
+fn ordered<T: Real>(([x, s, d, r], phi, q): Taken<'_, T>, now: usize, starts: Option<bool>) -> CgnrVectors<'_, T> {
+    let turned = |turns: bool, [a, b]: [_; 2]| if turns { [b, a] } else { [a, b] };
+    let odd = now == 1;
+    // A step takes the direction that was made last, and a start the gradient of its own number as the new one.
+    let (of_s, of_d) = match starts {
+        None => (odd, odd),
+        Some(true) => (!odd, odd),
+        Some(false) => (odd, !odd),
+    };
+    let (x, s, d) = (turned(odd, numbers(x)), turned(of_s, numbers(s)), turned(of_d, numbers(d)));
+    CgnrVectors { pixels: Pixels { x, s, d, phi: phi.memory_mut() }, r: turned(odd, numbers(r)), q: q.memory_mut() }
+}
+
+fn not_different() -> Error {
+    Error::Shape { what: "vectors of a CGNR script", expected: 10, found: 0 }
+}
