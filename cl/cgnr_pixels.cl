@@ -1,6 +1,6 @@
 // Parts of a CGNR iteration for pixels, where products are launches of their own. Joined after cgnr_direction.cl and cgnr_step.cl.
 
-// What cgnr_forward does for pixels: group 0 tests and records, the others form d_new and sum d.F(x, d).
+// Pixels' part of cgnr_forward: group 0 tests and records, the others form d_new and sum d.F(x, d).
 // Bytes: s and d_old read, d_new written; phi and x read if F uses them.
 __kernel GROUP
 void cgnr_forward_pixels(shape_t shape, __global const real_t* restrict s, __global const real_t* restrict d_old,
@@ -23,7 +23,7 @@ void cgnr_forward_pixels(shape_t shape, __global const real_t* restrict s, __glo
     forward_pixels(shape, first, min(first + shape.each, shape.col_groups), &direction, x, phi, d_new, registers, sums, scratch);
 }
 
-// What cgnr_backward does for pixels once s_new is A'r; alpha is in register `alpha`, and 0 at a start.
+// Pixels' part of cgnr_backward, once s_new is A'r; alpha is in register `alpha`, and 0 at a start.
 // Bytes: x, d, s, s_new read; x_new, s_new written; phi written if F uses it.
 __kernel GROUP
 void cgnr_backward_pixels(shape_t shape, uint starts, uint alpha, __global const real_t* restrict x,

@@ -1,11 +1,11 @@
 //! A method that works on the system as it is given: set-up with its memory, solves.
 
-use super::engine::{self, Operators, between, fuses_cgnr, roots};
+use super::engine::{Engine, Operators, between, fuses_cgnr, roots, set_up};
 use super::method::Method;
 use super::method::scripts::Task;
 use super::null_space::Projection;
 use super::regularise::{Correction, damp, edges_of, lock};
-use super::run::{Observer, Report, Runner, Workspace};
+use super::run::{Observer, Report, Runner};
 use super::script::{Draft, Neighbours, Preconditioning, Script, Space, distinct_lengths, subset_rows};
 use super::setup::Setup;
 use super::stopping::Stopping;
@@ -48,9 +48,9 @@ impl<T: Real> Direct<T> {
             Some(preconditioner) => system.needed_by(&**preconditioner)?,
             None => 0,
         };
-        let workspace = workspace(&system, &setup, of_preconditioner)?;
+        let engine = engine(&system, &setup, of_preconditioner)?;
         let keeps = (setup.stopping.rule.is_some(), method.lowers_error());
-        let runner = Runner::new(operator, columns, workspace, keeps)?;
+        let runner = Runner::new(operator, columns, engine, keeps)?;
         let projection = match &setup.null_space {
             Some(space) => Some(Projection::new(&**operator, space)?),
             None => None,
@@ -228,15 +228,11 @@ fn check_memory<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, planned
 }
 
 /// The vectors and scalars that a set-up needs.
-fn workspace<T: Real>(
-    system: &System<T>,
-    setup: &Setup<T>,
-    of_preconditioner: i32,
-) -> Result<Box<dyn Workspace<T>>> {
+fn engine<T: Real>(system: &System<T>, setup: &Setup<T>, of_preconditioner: i32) -> Result<Engine<T>> {
     let (operator, exponent) = (system.operator(), system.exponent());
     let exponents = [exponent, of_preconditioner];
     let Planned { draft, preconditioning, script } = planned(operator, setup, exponents);
     let (preconditioner, penalty) = (setup.preconditioner.as_ref(), setup.penalty.as_ref());
     let operators = Operators { a: operator, preconditioner, penalty, exponents };
-    engine::boxed(&operators, setup.corrections.clone(), setup.method.weighs(), draft, script, preconditioning)
+    set_up(&operators, setup.corrections.clone(), setup.method.weighs(), draft, script, preconditioning)
 }

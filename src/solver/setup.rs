@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use super::method::Method;
 use super::null_space::NullSpace;
-use super::regularise::{Correction, Penalty, SharedPenalty, check_corrections, in_place_of_corrections, lock};
-use super::run::no_corrections;
+use super::regularise::{
+    Correction, Penalty, SharedPenalty, check_corrections, in_place_of_corrections, lock, no_corrections,
+};
 use super::scaling::one_column;
 use super::stopping::{StopRule, Stopping};
 use crate::backend::linear::product::MOST_COLUMNS;

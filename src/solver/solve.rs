@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use super::direct::{Direct, only};
 use super::method::Method;
-use super::regularise::{Correction, check_corrections, in_place_of_corrections};
+use super::regularise::{Correction, check_corrections, in_place_of_corrections, no_bounds, no_corrections};
 use super::right::{Right, no_damping};
-use super::run::{Observer, Report, no_bounds, no_corrections};
+use super::run::{Observer, Report};
 use super::setup::Setup;
 use super::stopping::Stopping;
 use super::system;

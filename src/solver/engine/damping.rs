@@ -3,12 +3,12 @@
 //!
 //! The rule sees one iteration after the other, however many a look brings, so that looks change nothing.
 
+use super::inputs::Status;
 use crate::backend::script::Basis;
 use crate::error::Result;
 use crate::magnitude::scale;
 use crate::number::{Accumulation, Real, Sum};
 use crate::solver::regularise::Values;
-use crate::solver::run::Status;
 use crate::solver::script::Space;
 use crate::solver::weight::{
     Answer, Bidiagonal, Choice, ChosenWeight, Data, Least, Spectrum, WeightPoint, WeightRule, WeightStop,

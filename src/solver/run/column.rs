@@ -1,8 +1,9 @@
 //! One column of a solve, as the driver keeps its books.
 
 use super::history::History;
-use super::iteration::{Iteration, Status};
+use super::iteration::Iteration;
 use super::stop::Stop;
+use crate::solver::engine::Status;
 use crate::solver::stopping::Course;
 use crate::state::stop;
 

@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use super::column::Column;
 use super::history::REPORTED;
-use super::iteration::{Iteration, Outcome, Status};
+use super::iteration::{Iteration, Outcome};
 use super::stop::Stop;
 use crate::error::Result;
+use crate::solver::engine::Status;
 use crate::solver::stopping::{Answer, Judge, Seen, Stopping};
 use crate::state::{HISTORY, stop};
 

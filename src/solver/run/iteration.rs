@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::stop::Stop;
 use crate::error::Result;
+use crate::solver::engine::Status;
 use crate::solver::stopping::RuleCurve;
 
 /// A method in the middle of a solve: what the driver needs of it.
@@ -60,15 +61,6 @@ pub(crate) trait Iteration {
     fn in_given_units(&self, c: usize, norms: [f64; 2]) -> [f64; 2];
     /// Seconds spent so far building programs.
     fn build_seconds(&self) -> f64;
-}
-
-/// One column, as the device has it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Status {
-    /// One of [`stop`].
-    pub(crate) code: i32,
-    /// Iterations done and tested since the last start.
-    pub(crate) iteration: usize,
 }
 
 /// Outcome of one column; norms in units of the system that was given.

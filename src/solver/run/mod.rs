@@ -7,11 +7,9 @@ mod iteration;
 mod report;
 mod runner;
 mod stop;
-mod workspace;
 
-pub(crate) use iteration::{Outcome, Status};
+pub(crate) use iteration::Outcome;
 pub(crate) use runner::Runner;
-pub(crate) use workspace::{Inputs, Look, Workspace, no_bounds, no_corrections, no_residual};
 
 pub use driver::{Observer, Progress};
 pub use report::{Report, Times};

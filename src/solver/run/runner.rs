@@ -6,13 +6,13 @@ use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::driver::{self, Observer};
-use super::iteration::{Iteration, Outcome, Status};
-use super::workspace::{Inputs, Workspace};
+use super::iteration::{Iteration, Outcome};
 use crate::backend::script::MOST_VECTORS;
 use crate::device::Device;
 use crate::error::Result;
 use crate::number::{Real, Sum};
 use crate::operator::{LinearOperator, SharedOperator};
+use crate::solver::engine::{Engine, Inputs, Status};
 use crate::solver::regularise::{Correction, Values};
 use crate::solver::stopping::{Limits, Stopping};
 use crate::solver::weight::ChosenWeight;
@@ -22,7 +22,7 @@ use crate::vector::Vector;
 
 /// A method that is set up, with what a solve needs beside the method's own vectors.
 pub(crate) struct Runner<T: Real> {
-    workspace: Box<dyn Workspace<T>>,
+    engine: Engine<T>,
     best: Vector<T>,
     /// Answers that a rule may return to.
     held: Option<Vector<T>>,
@@ -36,13 +36,13 @@ impl<T: Real> Runner<T> {
     pub(crate) fn new(
         operator: &SharedOperator<T>,
         columns: usize,
-        workspace: Box<dyn Workspace<T>>,
+        engine: Engine<T>,
         (holds, lowers_error): (bool, bool),
     ) -> Result<Self> {
         let vector = || Vector::zeros(operator.device(), operator.cols() * columns);
         let (best, held) = (vector()?, if holds { Some(vector()?) } else { None });
-        let history = vec![Sum::default(); workspace.numbers() * HISTORY * columns];
-        Ok(Self { workspace, best, held, history, lowers_error })
+        let history = vec![Sum::default(); 2 * HISTORY * columns];
+        Ok(Self { engine, best, held, history, lowers_error })
     }
 
     /// Solves from the start guess in `x` and leaves the answer there. Returns one outcome for each of `limits`, and the
@@ -58,12 +58,12 @@ impl<T: Real> Runner<T> {
     ) -> Result<(Vec<Outcome>, f64)> {
         let inputs = Inputs { device, run: device.run::<T>(), b };
         // The method works on the answer where it lies.
-        self.workspace.exchange(x)?;
-        let mut solve = SolveRun { on: self, inputs, limits: limits.to_vec(), pending: 0..0 };
+        self.engine.exchange(x)?;
+        let mut solve = SolveRun { on: self, inputs, limits: limits.to_vec() };
         // An observer or an operator of the user may panic: the vector is handed back first.
         let run = AssertUnwindSafe(|| driver::run(&mut solve, stopping, observer));
         let result = catch_unwind(run);
-        let returned = self.workspace.exchange(x);
+        let returned = self.engine.exchange(x);
         let result = result.unwrap_or_else(|panic| resume_unwind(panic))?;
         returned.map(|()| result)
     }
@@ -72,7 +72,7 @@ impl<T: Real> Runner<T> {
     /// Allocates two vectors then.
     pub(crate) fn probe(&mut self, operator: &SharedOperator<T>, columns: usize) -> Result<()> {
         let values = Values::of(&**operator);
-        if !self.workspace.begin_probe(values) {
+        if !self.engine.begin_probe(values) {
             return Ok(());
         }
         let device = operator.device();
@@ -84,40 +84,40 @@ impl<T: Real> Runner<T> {
         let stopping = Stopping::after(MOST_VECTORS);
         let limits = vec![Limits::default(); columns];
         self.solve(device, &stopping, &limits, &b, &mut x, &mut |_| ControlFlow::Continue(()))?;
-        self.workspace.end_probe(values);
+        self.engine.end_probe(values);
         Ok(())
     }
 
     pub(crate) fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
-        self.workspace.set_reference(reference)
+        self.engine.set_reference(reference)
     }
 
     pub(crate) fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
-        self.workspace.set_corrections(corrections)
+        self.engine.set_corrections(corrections)
     }
 
     pub(crate) fn set_bounds(&mut self, lower: &[T], upper: &[T]) -> Result<()> {
-        self.workspace.set_bounds(lower, upper)
+        self.engine.set_bounds(lower, upper)
     }
 
     /// `b - A x` of the last start.
     pub(crate) fn residual(&self) -> &Vector<T> {
-        self.workspace.residual()
+        self.engine.residual()
     }
 
     /// Launches of one iteration on a device.
     pub(crate) fn launches(&self) -> usize {
-        self.workspace.launches()
+        self.engine.launches()
     }
 
     /// The weight that the last solve of column `c` chose, in the units of the system that was given.
     pub(crate) fn chosen(&self, c: usize, limits: &Limits) -> Option<ChosenWeight> {
-        self.workspace.chosen(c, limits.exponents)
+        self.engine.chosen(c, limits.exponents)
     }
 
     /// Tells if the second number of the history is the norm of a gradient.
     pub(crate) fn least_squares(&self) -> bool {
-        self.workspace.least_squares()
+        self.engine.least_squares()
     }
 }
 
@@ -129,14 +129,12 @@ struct SolveRun<'s, T: Real> {
     on: &'s mut Runner<T>,
     inputs: Inputs<'s, T>,
     limits: Vec<Limits>,
-    /// Iterations in resident launches since the last look.
-    pending: Range<usize>,
 }
 
 impl<T: Real> SolveRun<'_, T> {
     fn start_once(&mut self, budget: &[usize]) -> Result<()> {
         let Self { on, inputs, limits, .. } = self;
-        inputs.device.backend().queue(|| on.workspace.start(inputs, limits, budget))
+        inputs.device.backend().queue(|| on.engine.start(inputs, limits, budget))
     }
 }
 
@@ -160,49 +158,31 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
     }
 
     fn steps(&mut self, indices: Range<usize>) -> Result<()> {
-        if self.stops_at_once() {
-            let start = if self.pending.is_empty() { indices.start } else { self.pending.start };
-            self.pending = start..indices.end;
-        }
         let Self { on, inputs, .. } = self;
-        inputs.device.backend().queue(|| on.workspace.steps(inputs, indices))
+        inputs.device.backend().queue(|| on.engine.steps(inputs, indices))
     }
 
     fn exact(&mut self, done: usize) -> Result<()> {
         let Self { on, inputs, .. } = self;
-        inputs.device.backend().queue(|| on.workspace.exact(inputs, done))
+        inputs.device.backend().queue(|| on.engine.exact(inputs, done))
     }
 
     fn status(&mut self) -> Result<Vec<Status>> {
-        let Runner { workspace, history, .. } = &mut *self.on;
-        let look = workspace.look(&self.inputs, history)?;
-        let again = std::mem::take(&mut self.pending);
-        if !look.abandoned {
-            return Ok(look.columns);
-        }
-        // The groups do not all run at once here: several launches for each iteration, from now on.
-        log::info!("{}: groups cannot wait for each other; solves go on without", self.inputs.device.info().name);
-        workspace.leave_residence()?;
-        workspace.steps(&self.inputs, again)?;
-        Ok(workspace.look(&self.inputs, history)?.columns)
+        let Runner { engine, history, .. } = &mut *self.on;
+        engine.look(&self.inputs, history)
     }
 
     fn stops_at_once(&self) -> bool {
-        self.on.workspace.stays_resident(&self.inputs)
+        self.on.engine.stays_resident(&self.inputs)
     }
 
     fn ends_by_host(&self) -> bool {
-        self.on.workspace.ends_by_host()
+        self.on.engine.ends_by_host()
     }
 
     fn norms(&self, c: usize, k: usize) -> [f64; 2] {
-        let numbers = self.on.workspace.numbers();
-        let at = numbers * ((k % HISTORY) * self.limits.len() + c);
-        let mut norms = [0.0; 2];
-        for (norm, sum) in norms.iter_mut().zip(&self.on.history[at..at + numbers]) {
-            *norm = sum.value(self.inputs.run.accumulation);
-        }
-        norms
+        let at = 2 * ((k % HISTORY) * self.limits.len() + c);
+        [0, 1].map(|which| self.on.history[at + which].value(self.inputs.run.accumulation))
     }
 
     fn excess(&self, c: usize, norms: [f64; 2]) -> f64 {
@@ -210,33 +190,33 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
     }
 
     fn keep(&mut self, columns: &[usize]) -> Result<()> {
-        let Runner { workspace, best, .. } = &mut *self.on;
-        copy_columns(self.limits.len(), columns, workspace.answer(), best)
+        let Runner { engine, best, .. } = &mut *self.on;
+        copy_columns(self.limits.len(), columns, engine.answer(), best)
     }
 
     fn restore(&mut self, columns: &[usize]) -> Result<()> {
-        let Runner { workspace, best, .. } = &mut *self.on;
-        copy_columns(self.limits.len(), columns, best, workspace.answer())
+        let Runner { engine, best, .. } = &mut *self.on;
+        copy_columns(self.limits.len(), columns, best, engine.answer())
     }
 
     fn hold(&mut self, columns: &[usize]) -> Result<()> {
-        let Runner { workspace, held, .. } = &mut *self.on;
+        let Runner { engine, held, .. } = &mut *self.on;
         match held {
-            Some(held) => copy_columns(self.limits.len(), columns, workspace.answer(), held),
+            Some(held) => copy_columns(self.limits.len(), columns, engine.answer(), held),
             None => Ok(()),
         }
     }
 
     fn take_held(&mut self, columns: &[usize]) -> Result<()> {
-        let Runner { workspace, held, .. } = &mut *self.on;
+        let Runner { engine, held, .. } = &mut *self.on;
         match held {
-            Some(held) => copy_columns(self.limits.len(), columns, held, workspace.answer()),
+            Some(held) => copy_columns(self.limits.len(), columns, held, engine.answer()),
             None => Ok(()),
         }
     }
 
     fn residuals(&mut self) -> Result<Vec<f64>> {
-        let residuals = self.on.workspace.present_residual(&self.inputs)?.to_vec()?;
+        let residuals = self.on.engine.present_residual(&self.inputs)?.to_vec()?;
         Ok(residuals.into_iter().map(Real::to_f64).collect())
     }
 
@@ -245,7 +225,7 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
     }
 
     fn residual_decides(&self) -> bool {
-        self.on.workspace.residual_decides()
+        self.on.engine.residual_decides()
     }
 
     fn lowers_error(&self) -> bool {
@@ -260,7 +240,7 @@ impl<T: Real> Iteration for SolveRun<'_, T> {
         if !self.on.least_squares() {
             return Ok(false);
         }
-        let x = self.on.workspace.answer().column_norms(self.limits.len())?;
+        let x = self.on.engine.answer().column_norms(self.limits.len())?;
         Ok(self.limits[c].is_rounding(norms, x[c].to_f64()))
     }
 

@@ -4,7 +4,7 @@ use super::{Engine, Written};
 use crate::backend::script::{Addition, Basis, Blend, Dual, StepCall, Then};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
-use crate::solver::run::Inputs;
+use crate::solver::engine::inputs::Inputs;
 use crate::solver::script::{
     Apart, B, Call, Gather, Launch, Operand, OverBasis, OverImage, Space, StepLimit, VectorId,
 };

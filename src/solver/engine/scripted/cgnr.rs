@@ -1,4 +1,4 @@
-//! Calls of regularised CGNR: over pixels, and halves of an iteration as one launch. The corrections of its columns.
+//! Calls of regularised CGNR: over pixels, and halves of an iteration as one launch.
 
 use std::ops::Range;
 
@@ -6,48 +6,12 @@ use super::Engine;
 use crate::backend::script::{CgnrShape, CgnrVectors, Pixels, StepCall};
 use crate::error::{Error, Result};
 use crate::number::Real;
-use crate::recurrence::Scalar;
+use crate::solver::engine::inputs::Inputs;
 use crate::solver::engine::products::Products;
-use crate::solver::regularise::{Correction, edges_of, weights_of};
-use crate::solver::run::Inputs;
+use crate::solver::engine::regularised::Regularised;
+use crate::solver::regularise::{Correction, edges_of};
 use crate::solver::script::{CgnrParts, Operand, OverPixels, VectorId};
 use crate::vector::Vector;
-
-/// Parts of a CGNR script, and what depends on the corrections of its columns.
-pub(super) struct Regularised {
-    pub(super) parts: CgnrParts,
-    corrections: Vec<Correction>,
-    /// Number, in pairs of vectors, of the answer as it was last looked at.
-    pub(super) parity: usize,
-}
-
-impl Regularised {
-    pub(super) fn new(parts: CgnrParts, corrections: Vec<Correction>) -> Self {
-        Self { parts, corrections, parity: 0 }
-    }
-
-    /// The scalars of column `c` in the units of a solve.
-    pub(super) fn scalars(&self, c: usize, exponents: [i32; 2]) -> impl Iterator<Item = (Scalar, f64)> {
-        let weights = weights_of(&self.corrections[c].scaled(exponents));
-        let first = self.parts.weights.0;
-        (first..).map(Scalar).zip(weights)
-    }
-
-    /// Tells if nothing stands beside the misfit.
-    pub(super) fn is_misfit(&self) -> bool {
-        self.corrections.iter().all(|correction| *correction == Correction::none())
-    }
-
-    /// The vector that holds the answer, as it was last looked at.
-    pub(super) fn answer(&self) -> VectorId {
-        self.parts.x[self.parity]
-    }
-
-    /// The vector that holds its residual.
-    pub(super) fn residual(&self) -> VectorId {
-        self.parts.r[if self.parts.fuses { self.parity } else { 0 }]
-    }
-}
 
 /// A vector of each pair, and the others, as a call takes them: `x`, `s`, `d`, `phi`, `r` and `q`.
 type Taken<'v, T> = ([[&'v mut Vector<T>; 2]; 4], &'v mut Vector<T>, &'v mut Vector<T>);
@@ -63,7 +27,7 @@ impl<T: Real> Engine<T> {
             self.vectors.push(Vector::zeros(self.spare.device(), cols * columns)?);
             regularised.parts.phi = VectorId::of_index(self.vectors.len() - 1);
         }
-        (regularised.parts.image, regularised.corrections) = (image, corrections);
+        regularised.set_corrections(image, corrections);
         Ok(())
     }
 

@@ -6,8 +6,8 @@ use super::Engine;
 use crate::backend::script::{CgVectors, StepCall};
 use crate::error::{Error, Result};
 use crate::number::Real;
+use crate::solver::engine::inputs::Inputs;
 use crate::solver::engine::products::Products;
-use crate::solver::run::Inputs;
 use crate::solver::script::{Call, CgParts, Fused, Operand, VectorId, X};
 use crate::vector::Vector;
 

@@ -4,35 +4,33 @@ mod blocks;
 mod cgnr;
 mod fused;
 mod resident;
+mod solve;
 
 use std::mem::{swap, take};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::backend::linear::product::{SharedMatrix, Stored};
 use crate::backend::script::{Basis, ScriptState, StepCall};
 use crate::error::{Error, Result, same_length};
-use crate::memory::Memory;
-use crate::number::{Real, Sum};
+use crate::number::Real;
 use crate::operator::LinearOperator;
-use crate::recurrence::{GRADIENT_LIMIT, GRADIENT_RATIO, REGISTERS, RESIDUAL_LIMIT, STATES, Scalar};
+use crate::recurrence::{STATES, Scalar};
 use crate::solver::engine::damping::Weighing;
+use crate::solver::engine::inputs::Inputs;
 use crate::solver::engine::operands::{DiagonalCopy, Operators, factors};
 use crate::solver::engine::products::Products;
+use crate::solver::engine::regularised::Regularised;
 use crate::solver::engine::residence::Residence;
-use crate::solver::regularise::{Correction, Objective, Penalised, Values};
-use crate::solver::run::{Inputs, Look, Status, Workspace, no_bounds, no_corrections, no_residual};
+use crate::solver::regularise::{Correction, Objective, Penalised};
 use crate::solver::script::{
-    Call, Damping, Draft, Launch, OfPenalty, Operand, Preconditioning, Residual, Script, Space, StepLimit,
-    VectorId, X,
+    Call, Damping, Draft, Launch, OfPenalty, Operand, Preconditioning, Script, Space, VectorId, X,
 };
 use crate::solver::stopping::Limits;
-use crate::solver::weight::{ChosenWeight, Least, WeightRule};
-use crate::state::HISTORY;
+use crate::solver::weight::{Least, WeightRule};
 use crate::vector::Vector;
-use cgnr::Regularised;
 
-struct Engine<T: Real> {
+/// Vectors and scalars of a script on one device. The loop ([`run`](crate::solver::run)) drives it.
+pub(crate) struct Engine<T: Real> {
     script: Arc<Script>,
     columns: usize,
     /// Lengths of the vectors of each space, in the order of [`Space::index`].
@@ -86,14 +84,14 @@ enum Resident<T: Real> {
 }
 
 /// Allocates what `script` needs to solve for as many right-hand sides at once as there are corrections.
-pub(crate) fn boxed<T: Real>(
+pub(crate) fn set_up<T: Real>(
     operators: &Operators<'_, T>,
     corrections: Vec<Correction>,
     weight: Option<(WeightRule, Least)>,
     plan: Draft,
     mut script: Script,
     preconditioning: Preconditioning,
-) -> Result<Box<dyn Workspace<T>>> {
+) -> Result<Engine<T>> {
     let (columns, terms) = (corrections.len(), script.terms.take());
     let parts = script.cgnr;
     let mut engine = Engine::new(operators, columns, plan, script, preconditioning)?;
@@ -102,7 +100,7 @@ pub(crate) fn boxed<T: Real>(
         engine.objective = Some(Objective::new(terms, corrections, operators.a, operators.exponents[0])?);
     }
     engine.weighing = weight.map(|weight| Weighing::new(weight, operators.a.rows(), columns));
-    Ok(Box::new(engine))
+    Ok(engine)
 }
 
 impl<T: Real> Engine<T> {
@@ -322,256 +320,5 @@ impl<'e, T: Real> Written<'e, T> {
 impl<T: Real> Drop for Written<'_, T> {
     fn drop(&mut self) {
         swap(&mut self.engine.vectors[self.y], &mut self.engine.spare);
-    }
-}
-
-impl<T: Real> Workspace<T> for Engine<T> {
-    fn exchange(&mut self, x: &mut Vector<T>) -> Result<()> {
-        // The user gets the vector back that was handed in, even if the answer cannot be copied there.
-        let settled = self.settle_answer();
-        swap(x, &mut self.vectors[X.index()]);
-        (self.behind, self.first) = (false, true);
-        settled
-    }
-
-    fn answer(&mut self) -> &mut Vector<T> {
-        let place = self.regularised.as_ref().map_or(X, Regularised::answer);
-        &mut self.vectors[place.index()]
-    }
-
-    fn start(&mut self, inputs: &Inputs<'_, T>, limits: &[Limits], budget: &[usize]) -> Result<()> {
-        self.finish(inputs)?;
-        self.settle_answer()?;
-        self.refresh_objective(limits)?;
-        if let Some(diagonal) = &mut self.diagonal {
-            diagonal.refresh(self.columns, &mut self.vectors)?;
-        }
-        let (columns, accumulation) = (self.columns, inputs.run.accumulation);
-        let mut registers = vec![Sum::default(); 2 * columns * REGISTERS];
-        for (at, file) in registers.chunks_mut(REGISTERS).enumerate() {
-            let (c, limits) = (at % columns, &limits[at % columns]);
-            let weights = self.own_scalars(c, limits.exponents);
-            // A residual of 0 is no minimum if there are other terms: below 0 no residual is. CGNR has always ended there.
-            let ends = self.is_misfit() || self.regularised.is_some() || limits.residual > 0.0;
-            let residual = if ends { limits.residual } else { -1.0 };
-            let limits =
-                [(RESIDUAL_LIMIT, residual), (GRADIENT_LIMIT, limits.gradient), (GRADIENT_RATIO, limits.ratio)];
-            for (scalar, value) in self.initial.iter().chain(&weights).chain(&limits) {
-                file[usize::from(scalar.0)] = Sum::of(*value, accumulation);
-            }
-        }
-        let mut status = vec![0; 2 * columns * STATES];
-        // A basis has room for so many.
-        let most = if self.weighing.is_some() { self.script.steps.len() } else { usize::MAX };
-        self.limits = budget.iter().map(|b| (*b).min(most) as i32).chain([HISTORY as i32 - 1]).collect();
-        status.extend(&self.limits);
-        self.state.registers.write(&registers)?;
-        self.state.status.write(&status)?;
-        self.slot = 0;
-        let Self { script, vectors, .. } = self;
-        script.zeroed.iter().try_for_each(|v| vectors[v.index()].fill(T::default()))?;
-        self.queue(inputs, |script| &script.start)
-    }
-
-    fn steps(&mut self, inputs: &Inputs<'_, T>, mut indices: Range<usize>) -> Result<()> {
-        self.behind = true;
-        if self.stays_resident(inputs) {
-            let start = if self.resident.is_empty() { indices.start } else { self.resident.start };
-            self.resident = start..indices.end;
-            return self.reside(inputs, indices);
-        }
-        indices.try_for_each(|index| self.queue(inputs, |script| &script.steps[index % script.steps.len()]))
-    }
-
-    fn exact(&mut self, inputs: &Inputs<'_, T>, done: usize) -> Result<()> {
-        if !self.resident.is_empty() {
-            self.state.status.read(0, &mut self.seen)?;
-            self.settle(inputs)?;
-        }
-        self.queue(inputs, |script| &script.exact[done % script.exact.len()])
-    }
-
-    fn look(&mut self, inputs: &Inputs<'_, T>, history: &mut [Sum]) -> Result<Look> {
-        Memory::read_both((&self.state.status, &mut self.seen), (&self.state.history, history))?;
-        if self.settle(inputs)? {
-            Memory::read_both((&self.state.status, &mut self.seen), (&self.state.history, history))?;
-        }
-        let Self { seen, slot, columns, .. } = self;
-        let count = *columns * STATES;
-        let status = &seen[*slot as usize * count..][..count];
-        let columns = status.chunks(STATES).map(|s| Status { code: s[0], iteration: s[1].max(0) as usize });
-        let mut columns: Vec<Status> = columns.collect();
-        if let Some(regularised) = &mut self.regularised {
-            regularised.parity = columns.iter().map(|status| status.iteration).max().unwrap_or(0) % 2;
-        }
-        match &mut self.weighing {
-            Some(weighing) if self.behind => {
-                weighing.judge(&self.bases, inputs.run.accumulation, &mut columns, history)?;
-            }
-            Some(weighing) => weighing.settle(&mut columns),
-            None => {}
-        }
-        Ok(Look { columns, abandoned: false })
-    }
-
-    fn stays_resident(&self, inputs: &Inputs<'_, T>) -> bool {
-        self.residence.as_ref().is_some_and(|residence| {
-            let residence = match residence {
-                Resident::Listed(residence) => residence,
-                Resident::Cg => return self.cg_stays_resident(inputs),
-                Resident::Cgnr => return self.cgnr_stays_resident(inputs),
-            };
-            let stored: Vec<_> = residence.matrices.iter().map(SharedMatrix::read).collect();
-            let matrices: Vec<&Stored<T>> = stored.iter().map(|stored| &**stored).collect();
-            inputs.device.backend().script::<T>().script_stays_resident(inputs.run, &matrices, self.columns)
-        })
-    }
-
-    fn residual_decides(&self) -> bool {
-        // With damping or other terms the answer is not the one of the least residual.
-        let is_misfit = self.is_misfit() && self.regularised.as_ref().is_none_or(Regularised::is_misfit);
-        self.script.reference.is_none() && self.weighing.is_none() && is_misfit
-    }
-
-    fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
-        match self.script.reference {
-            Some(v) => self.vectors[v.index()].copy_from(reference),
-            None => Err(Error::Option { name: "reference", reason: "this method has no damping".into() }),
-        }
-    }
-
-    fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
-        match &mut self.objective {
-            Some(objective) => objective.set_corrections(corrections),
-            None if self.regularised.is_some() => self.set_weights(corrections),
-            None => Err(no_corrections("this method")),
-        }
-    }
-
-    fn set_bounds(&mut self, lower: &[T], upper: &[T]) -> Result<()> {
-        let cols = self.length(Space::Cols);
-        match &mut self.objective {
-            Some(objective) => objective.set_bounds(lower, upper, cols),
-            None => Err(no_bounds()),
-        }
-    }
-
-    fn residual(&self) -> &Vector<T> {
-        // Nothing overwrites it before the first iteration.
-        let vector = self.script.first_product().map_or(X.index(), |(_, y)| y.index());
-        &self.vectors[vector]
-    }
-
-    fn present_residual(&mut self, inputs: &Inputs<'_, T>) -> Result<&Vector<T>> {
-        if let Some(regularised) = &self.regularised {
-            return Ok(&self.vectors[regularised.residual().index()]);
-        }
-        let script = Arc::clone(&self.script);
-        match (script.residual, script.first_product()) {
-            (Residual::Held, Some((_, y))) => Ok(&self.vectors[y.index()]),
-            (Residual::Afresh, Some((call, y))) => {
-                self.call(inputs, call)?;
-                Ok(&self.vectors[y.index()])
-            }
-            _ => Err(no_residual()),
-        }
-    }
-
-    fn launches(&self) -> usize {
-        let steps = &self.script.steps;
-        let by_operator = |call: &Call| match call.launch {
-            Launch::Product { of, .. } => self.products[of.index()].as_ref().map_or(0, Products::launches),
-            _ => 0,
-        };
-        let own = |call: &Call| match call.launch {
-            Launch::Product { of, ref apart, .. } => match apart {
-                Some(apart) if self.apart[of.index()] => {
-                    1 + usize::from(apart.has_program) + usize::from(apart.sums.is_some())
-                }
-                _ => 1,
-            },
-            Launch::Basis(_, call) => call.launches(),
-            Launch::Limit(_) => StepLimit::LAUNCHES,
-            _ => 1,
-        };
-        // Calls that a kernel of its own stands for are one launch.
-        let of_step = |step: &Vec<Call>| {
-            let (mut launches, mut covered) = (0, 0);
-            for call in step {
-                launches += by_operator(call);
-                match call.fused.filter(|_| self.fuses && covered == 0) {
-                    Some(fused) => (launches, covered) = (launches + 1, fused.calls()),
-                    None if covered == 0 => launches += own(call),
-                    None => {}
-                }
-                covered = usize::saturating_sub(covered, 1);
-            }
-            launches
-        };
-        steps.iter().map(of_step).sum::<usize>() / steps.len().max(1)
-    }
-
-    fn least_squares(&self) -> bool {
-        self.script.least_squares
-    }
-
-    fn ends_by_host(&self) -> bool {
-        self.weighing.is_some()
-    }
-
-    fn begin_probe(&mut self, values: Values) -> bool {
-        self.weighing.as_mut().is_some_and(|weighing| weighing.begin_probe(values))
-    }
-
-    fn end_probe(&mut self, values: Values) {
-        self.weighing.iter_mut().for_each(|weighing| weighing.end_probe(values));
-    }
-
-    fn chosen(&self, c: usize, exponents: [i32; 2]) -> Option<ChosenWeight> {
-        self.weighing.as_ref().and_then(|weighing| weighing.chosen(c, exponents))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::device::Device;
-    use crate::device::tests::with_largest_allocation;
-    use crate::matrix::Matrix;
-    use crate::number::Precision;
-    use crate::solver::{Method, Setup, Solver, Stopping};
-    use crate::sparse::{Format, gallery};
-    use crate::vector::Vector;
-
-    /// Directions that one buffer cannot hold: the same bits from several, on the host and every device.
-    #[test]
-    fn directions_lie_in_several_buffers() {
-        let side = 40;
-        let a = gallery::poisson_2d::<f64>(side, -0.3).expect("a matrix");
-        let n = side * side;
-        for columns in [1, 3] {
-            let solve = |device: &Device| {
-                let matrix = Matrix::new(device, &a, Format::Csr).expect("it fits");
-                let setup = Setup::new(Method::Gmres { restart: 9 }, Stopping::after(25)).with_columns(columns);
-                let mut solver = Solver::with(&matrix, setup).expect("it fits");
-                let b: Vec<f64> = (0..n * columns).map(|i| (i as f64).sin()).collect();
-                let b = Vector::from_slice(device, &b).expect("it fits");
-                let mut x = Vector::zeros(device, n * columns).expect("it fits");
-                let reports = solver.solve_many(&b, &mut x).expect("a solve");
-                let history: Vec<Vec<f64>> = reports.into_iter().map(|report| report.history).collect();
-                (x.to_vec().expect("an answer"), history)
-            };
-            let wanted = solve(&Device::host());
-            assert!(wanted.1.iter().all(|history| history[25] < 0.5 * history[0]), "{:?}", wanted.1);
-            for per_buffer in [1, 2, 4, 8] {
-                for device in Device::select_all("").expect("the host at least") {
-                    if device.require(Precision::Double).is_err() {
-                        continue;
-                    }
-                    let bytes = (per_buffer * n * columns * size_of::<f64>()).max(a.values().len() * 8);
-                    let device = with_largest_allocation(device, bytes as u64);
-                    assert!(solve(&device) == wanted, "{}: {per_buffer} in a buffer", device.info().name);
-                }
-            }
-        }
     }
 }

@@ -1,0 +1,47 @@
+//! Corrections of the columns of CGNR, and where its answer lies.
+
+use crate::backend::script::Edges;
+use crate::recurrence::Scalar;
+use crate::solver::regularise::{Correction, weights_of};
+use crate::solver::script::{CgnrParts, VectorId};
+
+/// Parts of a CGNR script, and what depends on the corrections of its columns.
+pub(crate) struct Regularised {
+    pub(crate) parts: CgnrParts,
+    corrections: Vec<Correction>,
+    /// Number, in pairs of vectors, of the answer as it was last looked at.
+    pub(crate) parity: usize,
+}
+
+impl Regularised {
+    pub(crate) fn new(parts: CgnrParts, corrections: Vec<Correction>) -> Self {
+        Self { parts, corrections, parity: 0 }
+    }
+
+    /// Takes other corrections, of an image that is known to be theirs.
+    pub(crate) fn set_corrections(&mut self, image: Edges, corrections: Vec<Correction>) {
+        (self.parts.image, self.corrections) = (image, corrections);
+    }
+
+    /// The scalars of column `c` in the units of a solve.
+    pub(crate) fn scalars(&self, c: usize, exponents: [i32; 2]) -> impl Iterator<Item = (Scalar, f64)> {
+        let weights = weights_of(&self.corrections[c].scaled(exponents));
+        let first = self.parts.weights.0;
+        (first..).map(Scalar).zip(weights)
+    }
+
+    /// Tells if nothing stands beside the misfit.
+    pub(crate) fn is_misfit(&self) -> bool {
+        self.corrections.iter().all(|correction| *correction == Correction::none())
+    }
+
+    /// The vector that holds the answer, as it was last looked at.
+    pub(crate) fn answer(&self) -> VectorId {
+        self.parts.x[self.parity]
+    }
+
+    /// The vector that holds its residual.
+    pub(crate) fn residual(&self) -> VectorId {
+        self.parts.r[if self.parts.fuses { self.parity } else { 0 }]
+    }
+}

@@ -1,0 +1,22 @@
+//! Refusals of terms and bounds.
+
+use std::fmt::Display;
+
+use crate::error::Error;
+use crate::solver::method::Method;
+
+/// The refusal of corrections by `method`.
+pub(crate) fn no_corrections(method: impl Display) -> Error {
+    Error::Option {
+        name: "corrections",
+        reason: format!("{method} takes none; {} do", Method::names(Method::takes_corrections)),
+    }
+}
+
+/// The refusal of bounds for each unknown.
+pub(crate) fn no_bounds() -> Error {
+    Error::Option {
+        name: "bounds",
+        reason: format!("this method keeps none for each unknown; {} do", Method::names(Method::keeps_bounds)),
+    }
+}
