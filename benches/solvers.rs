@@ -1,7 +1,7 @@
 //! Time per iteration of the solvers, with the bytes each must move and the share of the copy bandwidth reached.
 //!
 //! `cargo bench --bench solvers -- [--device WORDS] [--work-group N] [--resident N] [--sides N,N]
-//! [--system NAME [--images N]] [--method 'cg script'] [--packing auto|always|never] [--quick] [--json]`: a row per case. Every
+//! [--system NAME [--images N]] [--method gmres] [--packing auto|always|never] [--quick] [--json]`: a row per case. Every
 //! answer is verified (its true residual is recomputed) before its time is printed. `--system` names another matrix of the gallery
 //! for CGNR.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used)]
@@ -42,14 +42,9 @@ fn run(setting: &Setting) -> Result<()> {
         let all = if quick { vec![1024] } else { vec![64, 256, 512, 1024, 2048, 4096] };
         for side in setting.numbers("--sides")?.unwrap_or(all) {
             for format in [Format::Csr, Format::Dia] {
-                for method in ["cg", "cg script"]
-                    .into_iter()
-                    .filter(|m| setting.text("--method").is_none_or(|only| only == *m))
-                {
-                    poisson::<f64>(setting, side, format, method)?;
-                    if !quick {
-                        poisson::<f32>(setting, side, format, method)?;
-                    }
+                poisson::<f64>(setting, side, format, "cg")?;
+                if !quick {
+                    poisson::<f32>(setting, side, format, "cg")?;
                 }
             }
         }
@@ -81,7 +76,7 @@ fn measure(mut solve: impl FnMut() -> Result<Report>) -> Result<(f64, f64, Repor
 /// Directions that GMRES keeps.
 const RESTART: usize = 30;
 
-/// CG by its own two launches, or by the script that it has for exact residuals, with none of them due; or GMRES.
+/// CG or GMRES.
 fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str) -> Result<()> {
     let (device, copy) = (&setting.device, setting.copy);
     let a: Csr<T> = gallery::poisson_2d(side, 0.01)?;
@@ -92,7 +87,6 @@ fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str
     let b: Vec<T> = (0..n).map(|_| T::from_f64(random.uniform())).collect();
     let b = Vector::from_slice(device, &b)?;
     let mut x = Vector::zeros(device, n)?;
-    let exact_every = if method == "cg script" { 1 << 40 } else { 0 };
     let iterations = if method == "gmres" {
         4 * RESTART
     } else if side >= 2048 {
@@ -100,7 +94,7 @@ fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str
     } else {
         300
     };
-    let stopping = Stopping { exact_every, ..Stopping::after(iterations) };
+    let stopping = Stopping::after(iterations);
     let solved_by = if method == "gmres" { Method::Gmres { restart: RESTART } } else { Method::Cg };
     let mut solver = Solver::new(&matrix, solved_by, stopping)?;
     let (us, spread, report) = measure(|| {

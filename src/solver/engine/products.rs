@@ -154,6 +154,11 @@ impl<T: Real> Products<T> {
         if adjoint { Self::of_adjoint(operator, exponent, columns) } else { Self::of(operator, exponent, columns) }
     }
 
+    /// Tells if an operator computes products, and no launch is left to do.
+    pub(crate) fn is_external(&self) -> bool {
+        matches!(self.before, Some(Before::Whole(_)))
+    }
+
     /// Tells if launches multiply by the last of several factors.
     pub(crate) fn is_composed(&self) -> bool {
         matches!(self.before, Some(Before::Factors { .. }))

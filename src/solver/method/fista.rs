@@ -23,7 +23,7 @@
 use super::info::{Bounds, LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, ZERO, sqrt};
 use crate::solver::script::Space::{Cols, Rows};
-use crate::solver::script::{Draft, Operand, Product, Residual, Script, Terms, Update, Weight, Work, X};
+use crate::solver::script::{Draft, Launch, Operand, Product, Residual, Script, Terms, Update, Weight, X};
 use crate::state::stop;
 
 pub(super) const INFO: MethodInfo =
@@ -57,7 +57,7 @@ pub(super) fn script(draft: &mut Draft, epsilon: f64) -> Script {
     let gradient = draft.call(Product::of(Operand::Adjoint, ahead_r, g), |_| {});
     let projected = Update::of(Cols).set(last_x, &[(ONE, X)]).set(g, &[(shrink, X), (push, g)]).step(g, X, bounds);
     let projected = draft.call(projected.dot(step2, g, g), |_| {});
-    let judged = draft.call(Work::Scalars, |s| {
+    let judged = draft.call(Launch::Scalars, |s| {
         let (rr, step2) = (s.fold(rr), s.fold(step2));
         s.set(gradient2, step2 * inverse_step2);
         s.test_least_squares(rr, gradient2);

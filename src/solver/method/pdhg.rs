@@ -42,7 +42,7 @@ use super::info::{Bounds, LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, Program, Scalar, sqrt};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{
-    Draft, Field, Neighbours, Operand, OverImage, Product, Script, Terms, Update, Weight, Work, X,
+    Draft, Field, Launch, Neighbours, Operand, OverImage, Product, Script, Terms, Update, Weight, X,
 };
 use crate::state::stop;
 
@@ -211,7 +211,7 @@ pub(super) fn script(draft: &mut Draft, neighbours: Neighbours, epsilon: f64) ->
     }
     let projected = Update::of(Cols).set(g, &[(shrink, X), (push, g)]).step(g, X, bounds);
     let projected = draft.call(projected.dot(step2, g, g), |_| {});
-    let judged = draft.call(Work::Scalars, |s| {
+    let judged = draft.call(Launch::Scalars, |s| {
         let (rr, step2) = (s.fold(rr), s.fold(step2));
         steps.take_change(s, of_field, field);
         s.set(gradient2, step2 * inverse_step2 + of_field);

@@ -35,7 +35,7 @@ use super::sirt::Steps;
 use crate::recurrence::{MINUS_ONE, ONE};
 use crate::runs::Runs;
 use crate::solver::script::Space::Subset;
-use crate::solver::script::{B, Call, Draft, Gather, Operand, Product, Script, Update, VectorId, Work, X};
+use crate::solver::script::{B, Call, Draft, Gather, Launch, Operand, Product, Script, Update, VectorId, X};
 use crate::state::stop;
 
 pub(super) const INFO: MethodInfo =
@@ -73,7 +73,7 @@ pub(super) fn script(draft: &mut Draft, omega: f64, epsilon: f64, subsets: &[Run
             if place + 1 == subsets.len() { steps.advance_last(is_first) } else { steps.advance(is_first) };
         step.push(draft.call(advance, |_| {}));
     }
-    step.push(draft.call(Work::Scalars, |s| {
+    step.push(draft.call(Launch::Scalars, |s| {
         let (step2, xx) = (s.fold(step2), s.fold(xx));
         s.set(gradient2, step2 * (square * square) * inverse_omega2);
         s.set(moved, step2);

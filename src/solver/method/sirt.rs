@@ -21,7 +21,7 @@ use super::info::{Bounds, LEAST_SQUARES, MethodInfo};
 use crate::recurrence::{MINUS_ONE, ONE, Scalar, Sums};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{
-    Call, Draft, InverseSums, Operand, Product, Residual, Script, Terms, Update, VectorId, Weight, Work, X,
+    Call, Draft, InverseSums, Launch, Operand, Product, Residual, Script, Terms, Update, VectorId, Weight, X,
 };
 use crate::state::stop;
 
@@ -106,7 +106,7 @@ impl Steps {
         let back = self.back(draft);
         let trial = Update::of(Cols).multiply(g, of_cols, g).set(g, &[(omega, g)]).step(g, X, bounds);
         let trial = draft.call(trial.dot(step2, g, g), |_| {});
-        let judged = draft.call(Work::Scalars, |s| {
+        let judged = draft.call(Launch::Scalars, |s| {
             let (rr, step2) = (s.fold(rr), s.fold(step2));
             s.set(gradient2, step2 * (square * square) * inverse_omega2);
             s.test_least_squares(rr, gradient2);

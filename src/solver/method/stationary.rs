@@ -7,7 +7,7 @@
 use super::info::{MethodInfo, SQUARE};
 use crate::recurrence::ONE;
 use crate::solver::script::Space::Rows;
-use crate::solver::script::{Draft, Operand, Preconditioning, Product, Script, Update, Work, X};
+use crate::solver::script::{Draft, Launch, Operand, Preconditioning, Product, Script, Update, X};
 
 pub(super) const INFO: MethodInfo = MethodInfo { name: "stationary", preconditioner: true, ..SQUARE };
 
@@ -17,7 +17,7 @@ pub(super) fn script(draft: &mut Draft, preconditioning: Preconditioning, omega:
     let rr = draft.sum(Rows);
     let omega = draft.constant(omega);
     let residual = draft.residual(r, rr);
-    let test = draft.call(Work::Scalars, |s| {
+    let test = draft.call(Launch::Scalars, |s| {
         let rr = s.fold(rr);
         s.test(rr);
     });

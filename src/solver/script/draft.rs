@@ -1,6 +1,6 @@
 //! The declaration of a script: vectors, scalars and sums that a method holds, and calls made of its launches.
 
-use super::calls::{OverBasis, OverPixels};
+use super::calls::OverBasis;
 use super::launch::{Call, Launch};
 use super::vectors::{B, Space, VectorId, X};
 use super::work::Work;
@@ -124,7 +124,6 @@ impl Draft {
     /// [`Draft::call`], compiled once.
     fn call_of(&mut self, work: Work, program: &Program) -> Call {
         let (launch, words) = match work {
-            Work::Scalars => (Launch::Scalars, program.words(&[], &[])),
             Work::Product(product) => self.product(product, program),
             Work::Update(update) => {
                 self.note(update.fault());
@@ -133,18 +132,11 @@ impl Draft {
                 let vectors = Self::taken(&update.vectors);
                 (Launch::Update { space: update.space, pass: update.pass, vectors }, words)
             }
-            Work::Image(call) => (Launch::Image(call), program.words(&[], &[])),
-            Work::Pixels(call) => {
-                let beta = if let OverPixels::Direction { beta, .. } = call { vec![beta] } else { Vec::new() };
-                (Launch::Pixels(call), program.words(&beta, &[]))
-            }
-            Work::Limit(call) => (Launch::Limit(call), program.words(&[], &[])),
-            Work::Gather(call) => (Launch::Gather(call), program.words(&[], &[])),
-            Work::Penalty(call) => (Launch::Penalty(call), program.words(&[], &[])),
-            Work::Basis(of, call) => {
-                let rotates = matches!(call, OverBasis::Rotate { .. } | OverBasis::Norm { .. });
+            Work::Launch(launch) => {
+                let rotates = matches!(launch, Launch::Basis(_, OverBasis::Rotate { .. } | OverBasis::Norm { .. }));
                 self.note((rotates && program.folds() > 1).then_some("too many sums for a rotation"));
-                (Launch::Basis(of, call), program.words(&[], &[]))
+                let words = program.words(&launch.coefficients(), &[]);
+                (launch, words)
             }
         };
         let block = self.programs.len() as u32;
@@ -202,7 +194,7 @@ mod tests {
             }),
             ("too many sums for one program", &|draft| {
                 let sums: [Sums; 5] = draft.sums(rows);
-                draft.call(Work::Scalars, |s| {
+                draft.call(Launch::Scalars, |s| {
                     sums.iter().for_each(|sum| {
                         s.fold(*sum);
                     })
@@ -210,12 +202,12 @@ mod tests {
             }),
             ("a program too long", &|draft| {
                 let a = draft.scalar();
-                draft.call(Work::Scalars, |s| (0..200).for_each(|_| s.set(a, a + ONE)));
+                draft.call(Launch::Scalars, |s| (0..200).for_each(|_| s.set(a, a + ONE)));
             }),
             ("an expression too deep", &|draft| {
                 let a = draft.scalar();
                 let deep = (0..20).fold(Expr::from(a), |expr, _| a * ONE + expr);
-                draft.call(Work::Scalars, |s| s.set(a, deep));
+                draft.call(Launch::Scalars, |s| s.set(a, deep));
             }),
             ("too many vectors for one pass", &|draft| {
                 let v: [VectorId; 9] = draft.vectors(rows);

@@ -3,6 +3,7 @@
 use super::calls::{Gather, OfPenalty, OverBasis, OverImage, OverPixels, StepLimit};
 use super::vectors::{Operand, Space, VectorId};
 use crate::backend::script::{Blend, CgPlaces, PASS_VECTORS, Pass};
+use crate::recurrence::Scalar;
 
 /// A launch, ready to be queued.
 #[derive(Clone, Debug)]
@@ -82,7 +83,41 @@ pub(crate) enum Launch {
     Penalty(OfPenalty),
 }
 
+/// Kinds of launches that hold what a method writes down.
+macro_rules! kinds {
+    ($($kind:ident($call:ident)),+) => {
+        $(impl From<$call> for Launch {
+            fn from(call: $call) -> Self {
+                Self::$kind(call)
+            }
+        })+
+    };
+}
+kinds!(Image(OverImage), Pixels(OverPixels), Limit(StepLimit), Gather(Gather), Penalty(OfPenalty));
+
+impl From<(Space, OverBasis)> for Launch {
+    fn from((of, call): (Space, OverBasis)) -> Self {
+        Self::Basis(of, call)
+    }
+}
+
 impl Launch {
+    /// Coefficients for what it does after its program.
+    pub(crate) fn coefficients(&self) -> Vec<Scalar> {
+        match self {
+            Self::Pixels(OverPixels::Direction { beta, .. }) => vec![*beta],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Tells if it is a product and nothing else: no program, no blend, no sums.
+    pub(crate) fn is_bare_product(&self) -> bool {
+        matches!(
+            self,
+            Self::Product { blend: Blend::PLAIN, apart: Some(Apart { has_program: false, sums: None, .. }), .. }
+        )
+    }
+
     /// Tells if it runs a program, which hands the slot on.
     pub(crate) fn runs_program(&self) -> bool {
         match self {

@@ -1,6 +1,6 @@
 //! Launches of a script as a method writes them down: products, passes over vectors, and calls.
 
-use super::calls::{Gather, OfPenalty, OverBasis, OverImage, OverPixels, StepLimit};
+use super::launch::Launch;
 use super::vectors::{Operand, Space, VectorId};
 use crate::backend::script::{MOST_STATEMENTS, PASS_VECTORS, Pass, Statement};
 use crate::recurrence::{Fault, Scalar, Sums};
@@ -93,36 +93,18 @@ impl Update {
     }
 }
 
-impl From<OfPenalty> for Work {
-    fn from(call: OfPenalty) -> Self {
-        Self::Penalty(call)
-    }
-}
-
-impl From<OverPixels> for Work {
-    fn from(call: OverPixels) -> Self {
-        Self::Pixels(call)
-    }
-}
-
-impl From<StepLimit> for Work {
-    fn from(call: StepLimit) -> Self {
-        Self::Limit(call)
-    }
-}
-
-/// A launch without its program.
+/// A launch as a method writes it down, without its program.
 pub(crate) enum Work {
-    Scalars,
     Product(Product),
     Update(Update),
-    /// A call over the basis of a space.
-    Basis(Space, OverBasis),
-    Image(OverImage),
-    Pixels(OverPixels),
-    Limit(StepLimit),
-    Gather(Gather),
-    Penalty(OfPenalty),
+    /// One that is queued as it is written.
+    Launch(Launch),
+}
+
+impl<L: Into<Launch>> From<L> for Work {
+    fn from(launch: L) -> Self {
+        Self::Launch(launch.into())
+    }
 }
 
 impl From<Product> for Work {
@@ -173,23 +155,5 @@ impl Product {
     /// Sums up `y.z`.
     pub(crate) fn dot(self, sums: Sums, z: VectorId) -> Self {
         Self { dot: Some((sums, z)), ..self }
-    }
-}
-
-impl From<Gather> for Work {
-    fn from(call: Gather) -> Self {
-        Self::Gather(call)
-    }
-}
-
-impl From<OverImage> for Work {
-    fn from(call: OverImage) -> Self {
-        Self::Image(call)
-    }
-}
-
-impl From<(Space, OverBasis)> for Work {
-    fn from((of, call): (Space, OverBasis)) -> Self {
-        Self::Basis(of, call)
     }
 }

@@ -33,6 +33,20 @@ impl<T: Real> Engine<T> {
         }
     }
 
+    /// Part of a product that operators compute, into the spare vector.
+    pub(super) fn apply(&mut self, inputs: &Inputs<'_, T>, launch: &Launch) -> Result<()> {
+        let Launch::Product { of: which, x, .. } = launch else { return Ok(()) };
+        let Self { products, vectors, spare: y, .. } = self;
+        let Some(products) = &mut products[which.index()] else {
+            return same_length("operators of a script", 1, 0);
+        };
+        let x = if *x == B { inputs.b } else { &vectors[x.index()] };
+        match which {
+            Operand::Adjoint | Operand::SubsetAdjoint(_) => products.apply_adjoint(x, y),
+            _ => products.apply(x, y),
+        }
+    }
+
     /// A product, into the spare vector.
     pub(super) fn product(
         &mut self,
@@ -41,16 +55,13 @@ impl<T: Real> Engine<T> {
         launch: &Launch,
         blend: Blend,
     ) -> Result<()> {
+        self.apply(inputs, launch)?;
         let Launch::Product { of: which, x, w, z, .. } = launch else { return Ok(()) };
         let Self { products, vectors, spare: y, state, .. } = self;
         let Some(products) = &mut products[which.index()] else {
             return same_length("operators of a script", 1, 0);
         };
         let vector = |v: &VectorId| if *v == B { inputs.b } else { &vectors[v.index()] };
-        match which {
-            Operand::Adjoint | Operand::SubsetAdjoint(_) => products.apply_adjoint(vector(x), y)?,
-            _ => products.apply(vector(x), y)?,
-        }
         let (stored, x) = products.apply_factors(vector(x))?;
         let read = [x, vector(w), vector(z)].map(Vector::memory);
         let operations = inputs.device.backend().script::<T>();

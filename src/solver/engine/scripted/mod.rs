@@ -204,6 +204,10 @@ impl<T: Real> Engine<T> {
     /// Queues one launch.
     fn call(&mut self, inputs: &Inputs<'_, T>, call: &Call) -> Result<()> {
         let (run, operations) = (inputs.run, inputs.device.backend().script::<T>());
+        if self.is_done_by_operator(call) {
+            let Launch::Product { y, .. } = call.launch else { return Ok(()) };
+            return Written::new(self, y.index()).engine.apply(inputs, &call.launch);
+        }
         if let Launch::Product { of, apart: Some(apart), .. } = &call.launch
             && self.apart[of.index()]
         {
@@ -230,6 +234,13 @@ impl<T: Real> Engine<T> {
             Launch::Gather(call) => Written::new(self, call.to.index()).engine.gather(inputs, *call),
             Launch::Penalty(call) => Written::new(self, call.out.index()).engine.ask_penalty(*call),
         }
+    }
+
+    /// Tells if an operator does all of a call.
+    fn is_done_by_operator(&self, call: &Call) -> bool {
+        let Launch::Product { of, .. } = call.launch else { return false };
+        let is_external = self.products[of.index()].as_ref().is_some_and(Products::is_external);
+        is_external && call.launch.is_bare_product()
     }
 
     /// Length of the vectors of a space, for one column.
