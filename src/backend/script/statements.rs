@@ -8,8 +8,9 @@ use crate::backend::widest::widest;
 use crate::number::{Accumulator, Real, Sum, violated};
 use crate::reduction::Chunks;
 
-/// Elements of a block, for several columns the whole rows among them.
+/// Elements of a block of one column, and of several: whole rows of two to four.
 const BLOCK: usize = 512;
+const BLOCK_OF_COLUMNS: usize = 192;
 
 /// A pass with the numbers that its launch has found.
 pub(super) struct Statements<'p, T> {
@@ -25,9 +26,17 @@ impl<'p, T: Real> Statements<'p, T> {
     /// `factor(c, k)` is coefficient `k` of the pass for column `c`.
     pub(super) fn new(pass: &'p Pass, running: Vec<bool>, factor: impl Fn(usize, usize) -> T) -> Self {
         let columns = running.len();
-        let count = if columns == 1 { 1 } else { BLOCK };
-        let of_term = |k: usize| (0..count).map(|l| factor(l % columns, k)).collect();
-        let factors = (0..pass.statements.len()).map(|s| [0, 1, 2].map(|t| of_term(3 * s + t))).collect();
+        let times = if columns == 1 { 1 } else { BLOCK_OF_COLUMNS / columns };
+        let mut factors = Vec::with_capacity(pass.statements.len());
+        for (s, statement) in pass.statements.iter().enumerate() {
+            let terms = if let Statement::Combine { terms, .. } = statement { *terms } else { [None; 3] };
+            let mut of_terms = [Vec::new(), Vec::new(), Vec::new()];
+            for t in (0..3).filter(|t| terms[*t].is_some() || columns == 1) {
+                let of_columns: Vec<T> = (0..columns).map(|c| factor(c, 3 * s + t)).collect();
+                of_terms[t] = of_columns.repeat(times);
+            }
+            factors.push(of_terms);
+        }
         Self { pass, columns, running, factors }
     }
 
@@ -42,9 +51,9 @@ impl<'p, T: Real> Statements<'p, T> {
         let Self { pass, columns, .. } = *self;
         let len = pieces.iter().map(|piece| piece.len()).max().unwrap_or(0);
         let chunk = chunks.chunk * columns;
-        // Short chunks are taken several together: BLOCK is a multiple of theirs, but for three columns.
+        // Short chunks are taken several together.
         let stretch = chunk * (BLOCK / chunk).max(1);
-        let block = BLOCK - BLOCK % columns;
+        let block = if columns == 1 { BLOCK } else { BLOCK_OF_COLUMNS };
         let (mut sums, mut scratch) = (sums.iter_mut(), [T::default(); BLOCK]);
         for begin in (0..len).step_by(stretch) {
             let end = len.min(begin + stretch);
@@ -103,7 +112,8 @@ impl<'p, T: Real> Statements<'p, T> {
             Statement::Combine { terms, .. } => {
                 let of = |t: usize| terms[t].map_or(&[][..], source);
                 let count = 1 + usize::from(terms[1].is_some()) + usize::from(terms[2].is_some());
-                let (numbers, terms) = ([factors[0][0], factors[1][0], factors[2][0]], [of(0), of(1), of(2)]);
+                let number = |t: usize| factors[t].first().copied().unwrap_or_default();
+                let (numbers, terms) = ([number(0), number(1), number(2)], [of(0), of(1), of(2)]);
                 let factors = [&factors[0][..], &factors[1], &factors[2]];
                 match (self.columns, count) {
                     (1, 3) => combine::<T, 3>(scratch, numbers, terms),
