@@ -1,12 +1,14 @@
 //! A method that works on the system as it is given: set-up with its memory, solves.
 
-use super::engine::{Engine, Operators, between, fuses_cgnr, roots, set_up};
+use super::engine::{Engine, Operators, between, cgnr_kernels, roots, set_up};
 use super::method::Method;
 use super::method::scripts::Task;
 use super::null_space::Projection;
 use super::regularise::{Correction, damp, edges_of, lock};
 use super::run::{Observer, Report, Runner};
-use super::script::{Draft, Neighbours, Preconditioning, Script, Space, distinct_lengths, subset_rows};
+use super::script::{
+    CgnrKernels, Draft, Neighbours, Preconditioning, Script, Space, distinct_lengths, subset_rows,
+};
 use super::setup::Setup;
 use super::stopping::Stopping;
 use super::system::{self, System};
@@ -175,7 +177,11 @@ fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [
         neighbours: Neighbours::of(&setup.corrections),
         curved: setup.penalty.as_ref().map(|penalty| lock(penalty).has_curvature()),
         edges: edges_of(&setup.corrections, operator.cols()).unwrap_or_default(),
-        fuses: setup.method == Method::Cgnr && exponents[0] == 0 && fuses_cgnr(&**operator),
+        kernels: if setup.method == Method::Cgnr && exponents[0] == 0 {
+            cgnr_kernels(&**operator)
+        } else {
+            CgnrKernels::default()
+        },
         subsets,
     };
     let script = setup.method.script(&mut draft, &task);

@@ -161,7 +161,7 @@ impl Tuning {
         // groups. A product alone is cut finer, to balance a device, but leaves the items of a group enough rows.
         let (groups_per_unit, most) = match family {
             Family::CgUpdate if self.work_group > 1 => (2, 4),
-            // Halves of CGNR around a product. Two chunks to each: 459 us an iteration with one, 442 with two, 449 with four (512² from
+            // Pixels' parts of CGNR around a product. Two chunks to each: 459 us an iteration with one, 442 with two, 449 with four (512² from
             // 721 x 560 readings, H100).
             Family::CgnrForward | Family::CgnrBackward if self.work_group > 1 => (2, 2),
             Family::Product => (32, 4),

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::common::battery::everything;
+use crate::common::battery::{self, everything};
 use crate::common::{self, bits, each_case, noise, reference, residencies};
 use residuum::operator::Diagonal;
 use residuum::precond::Preconditioner;
@@ -96,8 +96,8 @@ fn cg_is_the_same_in_one_launch() {
     each_case::<f32>(cg_resident_or_not::<f32>);
 }
 
-/// CG with a diagonal: by launches of its own, many iterations in one launch or two for each, and by the script, which alone computes
-/// residuals afresh.
+/// CG with a diagonal: by kernels of its own, many iterations in one launch or two for each, and by the general kernels, which several columns
+/// take.
 fn diagonal_resident_or_not<T: Real>(device: &Device) {
     let a = gallery::poisson_2d::<T>(45, 0.01).unwrap();
     let s: Vec<f64> = (0..a.rows()).map(|i| 1.0 + (i % 7) as f64 / 3.0).collect();
@@ -114,24 +114,27 @@ fn diagonal_resident_or_not<T: Real>(device: &Device) {
         (&negative, Stopping::for_precision::<T>(), Stop::IndefinitePreconditioner),
         (&wholly, Stopping::for_precision::<T>(), Stop::IndefinitePreconditioner),
     ] {
-        let solve = |device: &Device, stopping: Stopping| {
+        let solve = |device: &Device, stopping: Stopping, columns: usize| {
             let matrix = Matrix::new(device, &a, Format::Csr).unwrap();
             let diagonal = Diagonal::new(Vector::from_slice(device, m).unwrap()).unwrap();
-            let setup = Setup::new(Method::Cg, stopping).with_preconditioner(diagonal);
-            let mut x = Vector::zeros(device, a.cols()).unwrap();
+            let setup = Setup::new(Method::Cg, stopping).with_preconditioner(diagonal).with_columns(columns);
+            let mut x = Vector::zeros(device, a.cols() * columns).unwrap();
             let mut solver = Solver::with(&matrix, setup).unwrap();
-            let report = solver.solve(&Vector::from_slice(device, &b).unwrap(), &mut x).unwrap();
-            assert_eq!(report.stop, stop, "{report}");
-            essence(&x, &report)
+            let b = Vector::interleaved(device, &vec![&b[..]; columns]).unwrap();
+            let reports = solver.solve_many(&b, &mut x).unwrap();
+            assert!(reports.iter().all(|report| report.stop == stop), "{reports:?}");
+            battery::essence(&x.to_columns(columns).unwrap()[columns - 1], &reports[columns - 1])
         };
-        let wanted = solve(&reference::<T>(device), stopping.clone());
+        let wanted = solve(&reference::<T>(device), stopping.clone(), 1);
         for &groups in residencies(device, &[0, 1, 2, 100_000]) {
             let device = device.with_resident_groups(groups);
-            // Afresh so rarely that it never happens: the script, with the same numbers.
-            for (check_every, exact_every) in [(7, 0), (64, 0), (16, 1 << 20)] {
-                let found = solve(&device, Stopping { check_every, exact_every, ..stopping.clone() });
+            // Afresh so rarely that it never happens.
+            for (check_every, exact_every, columns) in [(7, 0, 1), (64, 0, 1), (16, 1 << 20, 1), (16, 0, 2)] {
+                let found = solve(&device, Stopping { check_every, exact_every, ..stopping.clone() }, columns);
                 let name = format!("{} {}", device.info().name, device.tuning());
-                assert_eq!(found, wanted, "{name}: {groups} groups, every {check_every}, afresh {exact_every}");
+                let words =
+                    format!("{groups} groups, every {check_every}, afresh {exact_every}, {columns} columns");
+                assert_eq!(found, wanted, "{name}: {words}");
             }
         }
     }

@@ -10,5 +10,5 @@ mod scripted;
 
 pub(crate) use inputs::{Inputs, Status};
 pub(crate) use operands::Operators;
-pub(crate) use products::{between, fuses_cgnr, roots};
+pub(crate) use products::{between, cgnr_kernels, roots};
 pub(crate) use scripted::{Engine, set_up};

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::number::Real;
 use crate::operator::{LinearOperator, SharedOperator, Structure, no_adjoint};
 use crate::solver::scaling::rescaled;
+use crate::solver::script::CgnrKernels;
 use crate::vector::Vector;
 
 /// The stored matrix by which `operator`, or its adjoint, multiplies, if it is one whose products are fused.
@@ -24,11 +25,17 @@ fn fused<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool) -> Option<Sha
     }
 }
 
-/// Tells if halves of an iteration of CGNR are one launch each.
-pub(crate) fn fuses_cgnr<T: Real>(operator: &dyn LinearOperator<T>) -> bool {
-    let (Some(a), Some(at)) = (fused(operator, false), fused(operator, true)) else { return false };
-    let device = operator.device();
-    device.backend().cgnr::<T>().cgnr_fuses(device.run::<T>(), [&a.read(), &at.read()])
+/// Kernels that CGNR has for an operator.
+pub(crate) fn cgnr_kernels<T: Real>(operator: &dyn LinearOperator<T>) -> CgnrKernels {
+    let (Some(a), Some(at)) = (fused(operator, false), fused(operator, true)) else {
+        return CgnrKernels::default();
+    };
+    let (device, matrices) = (operator.device(), [&*a.read(), &*at.read()]);
+    let (run, operations) = (device.run::<T>(), device.backend().cgnr::<T>());
+    CgnrKernels {
+        halves: operations.cgnr_fuses(run, matrices),
+        resident: operations.cgnr_stays_resident(run, matrices),
+    }
 }
 
 /// An operator, and whether its adjoint is meant.

@@ -40,8 +40,9 @@ impl Regularised {
         self.parts.x[self.parity]
     }
 
-    /// The vector that holds its residual.
-    pub(crate) fn residual(&self) -> VectorId {
-        self.parts.r[if self.parts.fuses { self.parity } else { 0 }]
+    /// The vector that holds its residual; `resides` tells if iterations are done in resident launches.
+    pub(crate) fn residual(&self, resides: bool) -> VectorId {
+        let changes_place = self.parts.kernels.halves || resides;
+        self.parts.r[if changes_place { self.parity } else { 0 }]
     }
 }

@@ -147,6 +147,7 @@ mod tests {
     use crate::operator::SharedOperator;
     use crate::solver::Method;
     use crate::solver::method::scripts::Task;
+    use crate::solver::script::CgnrKernels;
     use crate::solver::script::Neighbours;
     use crate::solver::script::Preconditioning;
     use crate::solver::script::subset_rows;
@@ -170,7 +171,7 @@ mod tests {
                 neighbours,
                 curved: None,
                 edges: Edges::default(),
-                fuses: false,
+                kernels: CgnrKernels::default(),
                 subsets: subset_rows(&a),
             };
             let script = Method::Pdhg.script(&mut plan, &task);

@@ -41,13 +41,14 @@
 //!
 //! Each half is one launch with a stored matrix, where the device gains by it (`cl/cgnr_forward.cl`, `cl/cgnr_backward.cl`). Vectors that are
 //! gathered are formed as they are read, so `x`, `r`, `s` and `d` change places every iteration. Small systems take one launch for many
-//! iterations. An operator that is no stored matrix, one with long rows, and the host take a launch each for the rows, the product and the pixels.
+//! iterations. The host, CPUs with OpenCL, and operators that are no stored matrix or have long rows take five launches: `r`, the product with
+//! `A'`, the pixels' step, their direction, the product with `A`.
 //!
 //! # Cost
 //!
 //! Two launches per iteration; `A` and `A'` are read once each, whatever the number of columns. For each column, vectors of
 //! `m` rows: 1 written, 3 read as `q` and `r` are updated and gathered; of `n` unknowns: 3 written, 6 read. Held for each
-//! column: 4 vectors of `m` with `b`, 8 of `n` with the answer, 9 with total variation. The paper fused 14 launches
+//! column: 4 vectors of `m` with `b` (3 in five launches), 8 of `n` with the answer, 9 with total variation. The paper fused 14 launches
 //! into 6.
 //!
 //! Source: stock-koch-2009, table 1; C. R. Vogel and M. E. Oman, "Iterative
@@ -58,7 +59,7 @@ use crate::backend::script::Edges;
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
 use crate::solver::script::Space::{Cols, Rows};
 use crate::solver::script::{
-    CgnrParts, Draft, Fused, Operand, OverPixels, Product, Residual, Script, Update, VectorId, X,
+    CgnrKernels, CgnrParts, Draft, Fused, Operand, OverPixels, Product, Residual, Script, Update, VectorId, X,
 };
 use crate::state::correction::WEIGHTS;
 
@@ -70,10 +71,10 @@ pub(super) const INFO: MethodInfo = MethodInfo {
     ..LEAST_SQUARES
 };
 
-/// `fuses` tells if halves of an iteration are one launch each. `image` is that of the corrections.
-pub(super) fn script(draft: &mut Draft, image: Edges, fuses: bool) -> Script {
+/// `image` is that of the corrections.
+pub(super) fn script(draft: &mut Draft, image: Edges, kernels: CgnrKernels) -> Script {
     let [r, q] = draft.vectors(Rows);
-    let next_r = if fuses { draft.vector(Rows) } else { VectorId::FILLER };
+    let next_r = if kernels.halves || kernels.resident { draft.vector(Rows) } else { VectorId::FILLER };
     let (x, s, d) = ([X, draft.vector(Cols)], draft.vectors::<2>(Cols), draft.vectors::<2>(Cols));
     let phi = if image.edges == 2 { draft.vector(Cols) } else { VectorId::SECOND_FILLER };
     // In the order of `CgnrShape`.
@@ -122,7 +123,7 @@ pub(super) fn script(draft: &mut Draft, image: Edges, fuses: bool) -> Script {
     };
     let start = [residual].into_iter().chain(half(0, true)).collect();
     let steps = vec![half(0, false), half(1, false)];
-    let zeroed = if fuses { vec![d[0], s[1], q] } else { vec![d[0], s[1]] };
+    let zeroed = if kernels.halves { vec![d[0], s[1], q] } else { vec![d[0], s[1]] };
     let parts = CgnrParts {
         x,
         r: [r, next_r],
@@ -131,7 +132,7 @@ pub(super) fn script(draft: &mut Draft, image: Edges, fuses: bool) -> Script {
         q,
         phi,
         image,
-        fuses,
+        kernels,
         descent,
         alpha,
         weights: weights[0],

@@ -7,7 +7,7 @@ use super::{
 use crate::backend::script::Edges;
 use crate::magnitude::scale;
 use crate::runs::Runs;
-use crate::solver::script::{Draft, Neighbours, Preconditioning, Script};
+use crate::solver::script::{CgnrKernels, Draft, Neighbours, Preconditioning, Script};
 
 /// Problem that a script is made for.
 pub(crate) struct Task {
@@ -23,9 +23,9 @@ pub(crate) struct Task {
     pub(crate) neighbours: Neighbours,
     /// Tells if a penalty of the user's own has a curvature, if there is one.
     pub(crate) curved: Option<bool>,
-    /// The image of CGNR's corrections, and whether its halves are one launch each.
+    /// The image of CGNR's corrections, and the kernels that it has.
     pub(crate) edges: Edges,
-    pub(crate) fuses: bool,
+    pub(crate) kernels: CgnrKernels,
     /// Places of the rows of each subset.
     pub(crate) subsets: Vec<Runs>,
 }
@@ -42,7 +42,7 @@ impl Method {
             neighbours,
             curved,
             edges,
-            fuses,
+            kernels,
             ref subsets,
         } = task;
         match *self {
@@ -66,7 +66,7 @@ impl Method {
             Self::HybridLsmr { subspace, .. } => hybrid_lsmr::script(draft, subspace, epsilon),
             Self::Cgnr => match curved {
                 Some(curved) => penalised::script(draft, curved),
-                None => cgnr::script(draft, edges, fuses),
+                None => cgnr::script(draft, edges, kernels),
             },
             Self::Fista => fista::script(draft, epsilon),
             Self::Pdhg => pdhg::script(draft, neighbours, epsilon),

@@ -91,19 +91,28 @@ pub(crate) enum OverImage {
     Subtract { field: Field, g: VectorId },
 }
 
-/// A call of CGNR over pixels; `now` is the number, in the pairs of the script, of the vectors that it reads.
+/// A call of CGNR over pixels. Its vectors are pairs: it reads those of number `now` (0 or 1), and writes the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OverPixels {
     /// After the program: `d' = s + beta d` with `d'.F(x, d')`.
     Direction { now: usize, beta: Scalar },
-    /// `x' = x + alpha d` and `s' - F(x', x')` with its sums, without a program. A start has no `alpha`, and reads and writes vectors of one number.
+    /// `x' = x + alpha d` and `s' - F(x', x')` with its sums, without a program. At a start `x` stays as it is, and `s` of number `now` is written.
     Step { now: usize, starts: bool },
+}
+
+/// Kernels that CGNR has for an operator on its device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CgnrKernels {
+    /// Half an iteration is one launch.
+    pub(crate) halves: bool,
+    /// Many iterations are one launch.
+    pub(crate) resident: bool,
 }
 
 /// Vectors and numbers of CGNR in a script.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CgnrParts {
-    /// Pairs that change places every iteration. The second of `r` is there if halves of an iteration are one launch each.
+    /// Pairs that change places every iteration. The second of `r` is there for kernels that multiply.
     pub(crate) x: [VectorId; 2],
     pub(crate) r: [VectorId; 2],
     pub(crate) s: [VectorId; 2],
@@ -112,7 +121,7 @@ pub(crate) struct CgnrParts {
     /// Diffusivities; a filler without total variation.
     pub(crate) phi: VectorId,
     pub(crate) image: Edges,
-    pub(crate) fuses: bool,
+    pub(crate) kernels: CgnrKernels,
     pub(crate) descent: Scalar,
     pub(crate) alpha: Scalar,
     /// The first of the weights.

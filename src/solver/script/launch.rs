@@ -11,18 +11,18 @@ pub(crate) struct Call {
     /// Start of its program.
     pub(crate) block: u32,
     pub(crate) launch: Launch,
-    /// Part of a method that has a faster kernel for the same.
+    /// A faster kernel that does this call, or this one and the next ones.
     pub(crate) fused: Option<Fused>,
 }
 
 impl Call {
-    /// A call with a faster kernel, for scripts that say where its numbers are ([`Script`](super::Script)).
+    /// A call that a faster kernel can do. The script says where the numbers of that kernel are ([`Script`](super::Script)).
     pub(crate) fn fused(self, fused: Fused) -> Self {
         Self { fused: Some(fused), ..self }
     }
 }
 
-/// Part of a method that has kernels of its own.
+/// A kernel that does a call, or that call and the next ones, faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fused {
     /// The product of conjugate gradients.

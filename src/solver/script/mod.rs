@@ -15,7 +15,9 @@ mod terms;
 mod vectors;
 mod work;
 
-pub(crate) use calls::{CgnrParts, Field, Gather, OfPenalty, OverBasis, OverImage, OverPixels, StepLimit};
+pub(crate) use calls::{
+    CgnrKernels, CgnrParts, Field, Gather, OfPenalty, OverBasis, OverImage, OverPixels, StepLimit,
+};
 pub(crate) use draft::Draft;
 pub(crate) use launch::{Apart, Call, CgParts, Fused, Launch};
 pub(crate) use subsets::{distinct_lengths, subset_rows, subsets};

@@ -86,7 +86,7 @@ impl<T: Real> Engine<T> {
         })
     }
 
-    /// Queues iterations of CGNR as one launch; `asked` as [`CgnrOps::cgnr_resident`](crate::backend::script::CgnrOps) has it.
+    /// Queues iterations of CGNR as one launch; the second number of `iterations` is what word `DONE` is set to.
     pub(super) fn reside_cgnr(
         &mut self,
         inputs: &Inputs<'_, T>,

@@ -44,7 +44,7 @@ impl<T: Real> Engine<T> {
         a.is_some_and(|a| inputs.device.backend().cg::<T>().cg_stays_resident(inputs.run, &a.stored()))
     }
 
-    /// Queues iterations of conjugate gradients as one launch; `asked` as [`CgOps::cg_resident`](crate::backend::script::CgOps) has it.
+    /// Queues iterations of conjugate gradients as one launch; the second number of `iterations` is what word `DONE` is set to.
     pub(super) fn reside_cg(
         &mut self,
         inputs: &Inputs<'_, T>,

@@ -139,8 +139,8 @@ impl<T: Real> Engine<T> {
         // Kernels of their own cannot multiply by the last factor of a product of operators.
         let is_composed = products[Operand::A.index()].as_ref().is_some_and(Products::is_composed);
         let fuses_cg = script.cg.is_some() && columns == 1 && !is_composed;
-        let fuses_cgnr = script.cgnr.is_some_and(|parts| parts.fuses);
-        let residence = match (fuses_cg, fuses_cgnr) {
+        let kernels = script.cgnr.map(|parts| parts.kernels).unwrap_or_default();
+        let residence = match (fuses_cg, kernels.resident) {
             (true, _) => Some(Resident::Cg),
             (_, true) => Some(Resident::Cgnr),
             _ => Residence::of(&plan, &script, &products).map(Resident::Listed),
@@ -175,7 +175,7 @@ impl<T: Real> Engine<T> {
             slot: 0,
             seen: vec![0; ScriptState::words(columns)],
             limits: Vec::new(),
-            fuses: fuses_cg || fuses_cgnr,
+            fuses: fuses_cg || kernels.halves,
             residence,
             resident: 0..0,
             resided: 0,

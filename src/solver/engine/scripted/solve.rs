@@ -173,7 +173,7 @@ impl<T: Real> Engine<T> {
     /// `b - A x` of the present answer, between two iterations. For methods that a rule about residuals may end.
     pub(crate) fn present_residual(&mut self, inputs: &Inputs<'_, T>) -> Result<&Vector<T>> {
         if let Some(regularised) = &self.regularised {
-            return Ok(&self.vectors[regularised.residual().index()]);
+            return Ok(&self.vectors[regularised.residual(self.residence.is_some()).index()]);
         }
         let script = Arc::clone(&self.script);
         match (script.residual, script.first_product()) {
