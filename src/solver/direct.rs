@@ -12,7 +12,7 @@ use super::script::{
 use super::setup::Setup;
 use super::stopping::Stopping;
 use super::system::{self, System};
-use crate::backend::script::basis;
+use crate::backend::script::{Edges, basis};
 use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::operator::{LinearOperator, SharedOperator};
@@ -168,6 +168,14 @@ fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [
             roots.map_or(Preconditioning::Operator, |_| Preconditioning::Roots)
         }
     };
+    let (mut edges, mut kernels) = (Edges::default(), CgnrKernels::default());
+    if setup.method == Method::Cgnr {
+        // The corrections are checked.
+        edges = edges_of(&setup.corrections, operator.cols()).unwrap_or_default();
+        if exponents[0] == 0 {
+            kernels = cgnr_kernels(&**operator);
+        }
+    }
     let task = Task {
         preconditioning,
         rows: operator.rows(),
@@ -176,12 +184,8 @@ fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [
         preconditioned: exponents[0] + exponents[1],
         neighbours: Neighbours::of(&setup.corrections),
         curved: setup.penalty.as_ref().map(|penalty| lock(penalty).has_curvature()),
-        edges: edges_of(&setup.corrections, operator.cols()).unwrap_or_default(),
-        kernels: if setup.method == Method::Cgnr && exponents[0] == 0 {
-            cgnr_kernels(&**operator)
-        } else {
-            CgnrKernels::default()
-        },
+        edges,
+        kernels,
         subsets,
     };
     let script = setup.method.script(&mut draft, &task);

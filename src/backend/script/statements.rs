@@ -31,7 +31,7 @@ impl<'p, T: Real> Statements<'p, T> {
         for (s, statement) in pass.statements.iter().enumerate() {
             let terms = if let Statement::Combine { terms, .. } = statement { *terms } else { [None; 3] };
             let mut of_terms = [Vec::new(), Vec::new(), Vec::new()];
-            for t in (0..3).filter(|t| terms[*t].is_some() || columns == 1) {
+            for t in (0..3).filter(|t| terms[*t].is_some()) {
                 let of_columns: Vec<T> = (0..columns).map(|c| factor(c, 3 * s + t)).collect();
                 of_terms[t] = of_columns.repeat(times);
             }

@@ -1,16 +1,18 @@
 //! Calls of regularised CGNR: over pixels, and halves of an iteration as one launch.
 
+use std::mem::take;
 use std::ops::Range;
 
 use super::Engine;
 use crate::backend::script::{CgnrShape, CgnrVectors, Pixels, StepCall};
 use crate::error::{Error, Result};
+use crate::memory::Memory;
 use crate::number::Real;
 use crate::solver::engine::inputs::Inputs;
 use crate::solver::engine::products::Products;
 use crate::solver::engine::regularised::Regularised;
 use crate::solver::regularise::{Correction, edges_of};
-use crate::solver::script::{CgnrParts, Operand, OverPixels, VectorId};
+use crate::solver::script::{CgnrParts, Operand, Space, VectorId};
 use crate::vector::Vector;
 
 /// A vector of each pair, and the others, as a call takes them: `x`, `s`, `d`, `phi`, `r` and `q`.
@@ -19,11 +21,11 @@ type Taken<'v, T> = ([[&'v mut Vector<T>; 2]; 4], &'v mut Vector<T>, &'v mut Vec
 impl<T: Real> Engine<T> {
     /// Takes other corrections.
     pub(super) fn set_weights(&mut self, corrections: Vec<Correction>) -> Result<()> {
-        let (columns, cols) = (self.columns, self.length(crate::solver::script::Space::Cols));
+        let (columns, cols) = (self.columns, self.length(Space::Cols));
         let Some(regularised) = &mut self.regularised else { return Ok(()) };
         let image = edges_of(&corrections, cols)?;
         if image.edges == 2 && regularised.parts.phi == VectorId::SECOND_FILLER {
-            // A filler stays one, so that no other call finds it in its place.
+            // Other calls name fillers too, which keep their one element.
             self.vectors.push(Vector::zeros(self.spare.device(), cols * columns)?);
             regularised.parts.phi = VectorId::of_index(self.vectors.len() - 1);
         }
@@ -34,47 +36,47 @@ impl<T: Real> Engine<T> {
     /// Lets the first vector of the pair have the answer.
     pub(super) fn settle_answer(&mut self) -> Result<()> {
         let Some(Regularised { parts, parity, .. }) = &mut self.regularised else { return Ok(()) };
-        if std::mem::take(parity) == 0 {
-            return Ok(());
-        }
-        let [even, odd] =
-            self.vectors.get_disjoint_mut(parts.x.map(VectorId::index)).map_err(|_| not_different())?;
+        let pair = parts.x;
+        if take(parity) == 1 { self.copy_back(pair) } else { Ok(()) }
+    }
+
+    /// Lets the first vector of its pair have the residual after `done` iterations in resident launches, if those to come write that one alone.
+    pub(super) fn settle_residual(&mut self, done: usize) -> Result<()> {
+        let Some(Regularised { parts, .. }) = &self.regularised else { return Ok(()) };
+        let pair = parts.r;
+        if !parts.kernels.halves && done % 2 == 1 { self.copy_back(pair) } else { Ok(()) }
+    }
+
+    /// Copies the second vector of a pair to the first.
+    fn copy_back(&mut self, pair: [VectorId; 2]) -> Result<()> {
+        let [even, odd] = self.vectors.get_disjoint_mut(pair.map(VectorId::index)).map_err(|_| not_different())?;
         even.copy_from(odd)
     }
 
-    /// Queues a call over pixels.
-    pub(super) fn over_pixels(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: OverPixels) -> Result<()> {
-        let (run, operations) = (inputs.run, inputs.device.backend().cgnr::<T>());
-        let (shape, _) = self.cgnr_shape()?;
-        let Self { regularised, vectors, state, .. } = self;
-        let parts = regularised.as_ref().ok_or_else(not_different)?.parts;
-        let (now, starts) = match call {
-            OverPixels::Direction { now, .. } => (now, None),
-            OverPixels::Step { now, starts } => (now, Some(starts)),
-        };
-        let vectors = ordered(taken(parts, vectors)?, now, starts);
-        match starts {
-            None => operations.cgnr_direction(run, step, shape, vectors.pixels, state),
-            Some(starts) => operations.cgnr_step(run, step, shape, starts, vectors.pixels, state),
-        }
-    }
-
-    /// Queues half an iteration as one launch: from the vectors of number `now`, with `A`, or with its adjoint if `starts` is there.
+    /// Queues half an iteration, or what it does for pixels if it does not `multiply`: from the vectors of number `now` on, a direction, or a step,
+    /// of which `starts` tells if it is that of a start.
     pub(super) fn half(
         &mut self,
         inputs: &Inputs<'_, T>,
         step: StepCall,
-        now: usize,
-        starts: Option<bool>,
+        (now, starts): (usize, Option<bool>),
+        multiply: bool,
     ) -> Result<()> {
         let (run, operations) = (inputs.run, inputs.device.backend().cgnr::<T>());
         let (shape, parts) = self.cgnr_shape()?;
         let Self { products, vectors, state, .. } = self;
         let vectors = ordered(taken(parts, vectors)?, now, starts);
-        let [a, at] = matrices(products)?;
-        match starts {
-            None => operations.cgnr_forward(run, step, shape, &a.stored(), vectors, state),
-            Some(starts) => operations.cgnr_backward(run, step, shape, starts, &at.stored(), vectors, state),
+        match (multiply, starts) {
+            (false, None) => operations.cgnr_direction(run, step, shape, vectors.pixels, state),
+            (false, Some(starts)) => operations.cgnr_step(run, step, shape, starts, vectors.pixels, state),
+            (true, None) => {
+                let [a, _] = matrices(products)?;
+                operations.cgnr_forward(run, step, shape, &a.stored(), vectors, state)
+            }
+            (true, Some(starts)) => {
+                let [_, at] = matrices(products)?;
+                operations.cgnr_backward(run, step, shape, starts, &at.stored(), vectors, state)
+            }
         }
     }
 
@@ -95,9 +97,8 @@ impl<T: Real> Engine<T> {
     ) -> Result<()> {
         let (shape, parts) = self.cgnr_shape()?;
         let Self { products, vectors, state, .. } = self;
-        let ([x, s, d, r], phi, q) = taken(parts, vectors)?;
-        let pixels = Pixels { x: numbers(x), s: numbers(s), d: numbers(d), phi: phi.memory_mut() };
-        let vectors = CgnrVectors { pixels, r: numbers(r), q: q.memory_mut() };
+        // Pairs as they are.
+        let vectors = ordered(taken(parts, vectors)?, 0, None);
         let [a, at] = matrices(products)?;
         let operations = inputs.device.backend().cgnr::<T>();
         operations.cgnr_resident(inputs.run, step, shape, [&a.stored(), &at.stored()], iterations, vectors, state)
@@ -127,7 +128,7 @@ fn taken<T: Real>(parts: CgnrParts, vectors: &mut [Vector<T>]) -> Result<Taken<'
     Ok(([[x0, x1], [s0, s1], [d0, d1], [r0, r1]], phi, q))
 }
 
-fn numbers<T: Real>([even, odd]: [&mut Vector<T>; 2]) -> [&mut crate::memory::Memory<T>; 2] {
+fn numbers<T: Real>([even, odd]: [&mut Vector<T>; 2]) -> [&mut Memory<T>; 2] {
     [even.memory_mut(), odd.memory_mut()]
 }
 

@@ -1,8 +1,8 @@
 //! Runs the script of a method on one device: the vectors, the scalars, the launches.
 
 mod blocks;
+mod cg;
 mod cgnr;
-mod fused;
 mod resident;
 mod solve;
 
@@ -23,7 +23,8 @@ use crate::solver::engine::regularised::Regularised;
 use crate::solver::engine::residence::Residence;
 use crate::solver::regularise::{Correction, Objective, Penalised};
 use crate::solver::script::{
-    Call, Damping, Draft, Launch, OfPenalty, Operand, Preconditioning, Script, Space, VectorId, X,
+    Call, Damping, Draft, Fused, Launch, OfPenalty, Operand, OverPixels, Preconditioning, Script, Space, VectorId,
+    X,
 };
 use crate::solver::stopping::Limits;
 use crate::solver::weight::{Least, WeightRule};
@@ -201,11 +202,21 @@ impl<T: Real> Engine<T> {
         Ok(())
     }
 
+    /// Queues calls that have a kernel of their own, of which `call` is the first.
+    fn fused(&mut self, inputs: &Inputs<'_, T>, call: &Call, fused: Fused) -> Result<()> {
+        let step = self.step_call(call.block, true);
+        match fused {
+            Fused::CgProduct => self.cg(inputs, step, true),
+            Fused::CgUpdate => self.cg(inputs, step, false),
+            Fused::CgnrForward { now } => self.half(inputs, step, (now, None), true),
+            Fused::CgnrBackward { now, starts } => self.half(inputs, step, (now, Some(starts)), true),
+        }
+    }
+
     /// Queues one launch.
     fn call(&mut self, inputs: &Inputs<'_, T>, call: &Call) -> Result<()> {
         let (run, operations) = (inputs.run, inputs.device.backend().script::<T>());
-        if self.is_done_by_operator(call) {
-            let Launch::Product { y, .. } = call.launch else { return Ok(()) };
+        if let Some(y) = self.result_of_operator(call) {
             return Written::new(self, y.index()).engine.apply(inputs, &call.launch);
         }
         if let Launch::Product { of, apart: Some(apart), .. } = &call.launch
@@ -229,18 +240,21 @@ impl<T: Real> Engine<T> {
             }
             Launch::Basis(of, call) => self.over_basis(inputs, step, (*of, *call)),
             Launch::Image(call) => self.over_image(inputs, step, *call),
-            Launch::Pixels(call) => self.over_pixels(inputs, step, *call),
+            Launch::Pixels(OverPixels::Direction { now, .. }) => self.half(inputs, step, (*now, None), false),
+            Launch::Pixels(OverPixels::Step { now, starts }) => {
+                self.half(inputs, step, (*now, Some(*starts)), false)
+            }
             Launch::Limit(call) => self.limit_step(inputs, step, *call),
             Launch::Gather(call) => Written::new(self, call.to.index()).engine.gather(inputs, *call),
             Launch::Penalty(call) => Written::new(self, call.out.index()).engine.ask_penalty(*call),
         }
     }
 
-    /// Tells if an operator does all of a call.
-    fn is_done_by_operator(&self, call: &Call) -> bool {
-        let Launch::Product { of, .. } = call.launch else { return false };
+    /// Result of a call that an operator does alone.
+    fn result_of_operator(&self, call: &Call) -> Option<VectorId> {
+        let Launch::Product { of, y, .. } = call.launch else { return None };
         let is_external = self.products[of.index()].as_ref().is_some_and(Products::is_external);
-        is_external && call.launch.is_bare_product()
+        (is_external && call.launch.is_bare_product()).then_some(y)
     }
 
     /// Length of the vectors of a space, for one column.

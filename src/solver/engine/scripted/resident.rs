@@ -11,24 +11,11 @@ use crate::number::Real;
 use crate::solver::engine::inputs::Inputs;
 use crate::solver::engine::products::Products;
 use crate::solver::engine::residence::Held;
-use crate::solver::script::{Draft, VectorId};
+use crate::solver::script::Draft;
 use crate::state::barrier;
 use crate::vector::Vector;
 
 impl<T: Real> Engine<T> {
-    /// Lets the first vector of its pair have the residual after `done` iterations of CGNR in resident launches, if those to come write that
-    /// one alone.
-    fn leave_pair(&mut self, done: usize) -> Result<()> {
-        let parts = self.regularised.as_ref().map(|regularised| regularised.parts);
-        match parts.filter(|parts| !parts.kernels.halves && done % 2 == 1) {
-            Some(parts) => match self.vectors.get_disjoint_mut(parts.r.map(VectorId::index)) {
-                Ok([even, odd]) => even.copy_from(odd),
-                Err(_) => same_length("vectors of a residual", 2, 1),
-            },
-            None => Ok(()),
-        }
-    }
-
     /// Queues iterations as one launch.
     pub(super) fn reside(&mut self, inputs: &Inputs<'_, T>, indices: Range<usize>) -> Result<()> {
         self.resided = self.resided.wrapping_add(indices.len() as u32);
@@ -79,7 +66,7 @@ impl<T: Real> Engine<T> {
         // The groups do not all run at once here: several launches for each iteration, from now on.
         log::info!("{}: groups cannot wait for each other; solves go on without", inputs.device.info().name);
         self.residence = None;
-        self.leave_pair(missing.start)?;
+        self.settle_residual(missing.start)?;
         self.steps(inputs, missing)?;
         Ok(true)
     }

@@ -194,7 +194,7 @@ impl<T: Real> Engine<T> {
             _ => 0,
         };
         let own = |call: &Call| match call.launch {
-            _ if self.is_done_by_operator(call) => 0,
+            _ if self.result_of_operator(call).is_some() => 0,
             Launch::Product { of, ref apart, .. } => match apart {
                 Some(apart) if self.apart[of.index()] => {
                     1 + usize::from(apart.has_program) + usize::from(apart.sums.is_some())

@@ -1,4 +1,4 @@
-//! Calls that have kernels of their own.
+//! Calls of conjugate gradients in kernels of their own.
 
 use std::ops::Range;
 
@@ -8,23 +8,12 @@ use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::solver::engine::inputs::Inputs;
 use crate::solver::engine::products::Products;
-use crate::solver::script::{Call, CgParts, Fused, Operand, VectorId, X};
+use crate::solver::script::{CgParts, Operand, VectorId, X};
 use crate::vector::Vector;
 
 impl<T: Real> Engine<T> {
-    /// Queues calls that have a kernel of their own, of which `call` is the first.
-    pub(super) fn fused(&mut self, inputs: &Inputs<'_, T>, call: &Call, fused: Fused) -> Result<()> {
-        let step = self.step_call(call.block, true);
-        match fused {
-            Fused::CgProduct => self.cg(inputs, step, true),
-            Fused::CgUpdate => self.cg(inputs, step, false),
-            Fused::CgnrForward { now } => self.half(inputs, step, now, None),
-            Fused::CgnrBackward { now, starts } => self.half(inputs, step, now, Some(starts)),
-        }
-    }
-
     /// Queues the product or the updates of conjugate gradients.
-    fn cg(&mut self, inputs: &Inputs<'_, T>, step: StepCall, multiplies: bool) -> Result<()> {
+    pub(super) fn cg(&mut self, inputs: &Inputs<'_, T>, step: StepCall, multiplies: bool) -> Result<()> {
         let (run, operations) = (inputs.run, inputs.device.backend().cg::<T>());
         let Self { script, products, vectors, state, .. } = self;
         let (cg, a) = parts(script.cg, products)?;
